@@ -1,0 +1,147 @@
+"""Visit every page of the built book in a browser and fail on what a reader would stumble over.
+
+Each page is opened in both themes on a wide screen and on a phone: no console message of an error,
+no request to another host, none that fails, every equation rendered, nothing wider than the phone,
+every image loaded and described. One page is also opened as a file, as a reader does who has no server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import http.server
+import sys
+import threading
+from pathlib import Path
+
+from playwright.sync_api import Error, sync_playwright
+
+THEMES = ("light", "dark")
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+# Nothing here may reach the network, and Chromium phones home unless told not to.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+RENDER = "async () => { if (window.MathJax?.startup) await MathJax.startup.promise; }"
+
+INSPECT = """theme => {
+  const faults = [];
+  const shown = e => e.outerHTML.slice(0, 120).replace(/\\s+/g, " ");
+  const scrolls = e => {
+    for (let p = e.parentElement; p && p !== document.body; p = p.parentElement)
+      if (["auto", "scroll", "hidden"].includes(getComputedStyle(p).overflowX)) return true;
+    return false;
+  };
+  if (document.documentElement.dataset.theme !== theme)
+    faults.push("theme is " + document.documentElement.dataset.theme);
+  for (const e of document.querySelectorAll(".math"))
+    if (!e.querySelector("mjx-container")) faults.push("equation not rendered: " + shown(e));
+  const wrong = "mjx-merror, [data-mjx-error], mjx-container [style*='color: red']";
+  for (const e of document.querySelectorAll(wrong))
+    faults.push("error in an equation: " + (e.dataset.mjxError || e.textContent || shown(e)));
+  for (const e of document.querySelectorAll("img")) {
+    if (!e.naturalWidth) faults.push("image not loaded: " + shown(e));
+    if (!(e.alt || "").trim()) faults.push("image without alt text: " + shown(e));
+  }
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth > width)
+    faults.push("page is " + document.documentElement.scrollWidth + " wide on a screen of " + width);
+  const article = document.querySelector("article");
+  for (const e of article ? article.querySelectorAll("*") : []) {
+    const box = e.getBoundingClientRect();
+    if (box.width && box.right > width + 1 && !scrolls(e)) { faults.push("too wide: " + shown(e)); break; }
+  }
+  return faults;
+}"""
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        """A line for each request would hide the faults."""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        """A browser that leaves a page while it loads is no fault of the page."""
+
+
+def serve(root):
+    """The address of a server for the built book, which ends with this process."""
+    handler = functools.partial(Handler, directory=root)
+    server = Server(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}/"
+
+
+def visit(browser, base, page_name, theme, size, picture=None):
+    """Open one page and return its faults."""
+    width, height = SIZES[size]
+    faults = []
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
+    page = context.new_page()
+    page.on("console", lambda m: faults.append(f"console: {m.text}") if m.type == "error" else None)
+    page.on("pageerror", lambda e: faults.append(f"script error: {e}"))
+    page.on("requestfailed", lambda r: faults.append(f"failed: {r.url}"))
+    page.on("response", lambda r: faults.append(f"status {r.status}: {r.url}") if r.status >= 400 else None)
+
+    def only_own(route):
+        url = route.request.url
+        if url.startswith((base, "data:", "blob:")):
+            return route.continue_()
+        faults.append(f"asks another host: {url}")
+        return route.abort()
+
+    context.route("**/*", only_own)
+    try:
+        page.goto(base + page_name, wait_until="load")
+        page.evaluate(RENDER)
+        faults += page.evaluate(INSPECT, theme)
+        if picture:
+            picture.parent.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=picture, full_page=True)
+    except Error as error:
+        faults.append(f"could not be inspected: {error}")
+    context.close()
+    return faults
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("root", type=lambda p: Path(p).resolve())
+    parser.add_argument("--browser", required=True, help="the browser's program")
+    parser.add_argument("--screenshots", type=Path, help="write a picture of every page here")
+    args = parser.parse_args()
+
+    pages = [p.relative_to(args.root) for p in sorted(args.root.rglob("*.html"))]
+    # index.html only leads on to the first page; the theme keeps templates among its static files.
+    pages = [p for p in pages if p.parts[0] != "_static" and str(p) != "index.html"]
+    first = next(p for p in pages if p.parent.name == "book")
+    base = serve(args.root)
+    visits = [(base, p, theme, size) for p in pages for theme in THEMES for size in SIZES]
+    visits.append((args.root.as_uri() + "/", first, "light", "desktop"))
+
+    print(f"Visiting {len(pages)} pages, {len(visits)} visits: about a second each", flush=True)
+    failed = 0
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=args.browser, args=FLAGS)
+        for address, name, theme, size in visits:
+            picture = args.screenshots and args.screenshots / f"{name.stem}-{theme}-{size}.png"
+            faults = visit(browser, address, name.as_posix(), theme, size, picture)
+            for fault in dict.fromkeys(faults):
+                print(f"{name} ({theme}, {size}, {address.split(':')[0]}): {fault}", flush=True)
+            failed += bool(faults)
+        browser.close()
+    if failed:
+        sys.exit(f"{failed} of {len(visits)} visits found a fault")
+    print("Pages: no fault found")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+PYTHON   ?= python3
+VENV     ?= .venv
+JOBS     ?= 2
+# Narrow a run: make refresh CHAPTERS=book/notation.ipynb, make test TESTS=tests/test_prose.py
+CHAPTERS ?=
+TESTS    ?=
+
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.installed
+HTML    := _build/html
+BUILT   := $(HTML)/.complete
+# All that the pages are made of; a build is due when one of these is newer than the last.
+SOURCES := _config.yml _toc.yml $(shell find book inferlib -type f \
+             -not -path '*/.*' -not -path '*/__pycache__/*')
+
+# Kernels must not run the start-up files of whoever builds the book.
+export IPYTHONDIR := $(abspath $(VENV))/ipython
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help book test refresh lab bench lock clean
+# A build that failed half way must not look finished.
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make book     build the book and check its links (first call: also .venv, about 2 minutes)"
+	@echo "make test     style, unit tests, doctests, and every chapter run again and compared"
+	@echo "make refresh  run the chapters and store their outputs (CHAPTERS=book/x.ipynb for one)"
+	@echo "make lab      open the chapters in JupyterLab"
+	@echo "make bench    time the library"
+	@echo "make lock     write constraints.txt from pyproject.toml (UPGRADE=1 for newer versions)"
+	@echo "make clean    remove what was built (rm -r $(VENV) removes the environment too)"
+
+book: $(BUILT)
+	@$(BIN)/python -c 'import pathlib; print("Open", pathlib.Path("$(HTML)/index.html").resolve().as_uri())'
+
+$(BUILT): $(STAMP) $(SOURCES)
+	@echo "Building the book: some seconds"
+	@rm -f $@
+	$(BIN)/jupyter-book build . --all -W -n --keep-going
+	$(BIN)/python book/_tools/links.py $(HTML)
+	@touch $@
+
+test: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@echo "Testing, every chapter included: one to three minutes"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(TESTS)
+
+refresh: $(STAMP)
+	$(BIN)/python book/_tools/refresh.py --jobs $(JOBS) $(CHAPTERS)
+
+lab: $(VENV)/.lab
+	$(BIN)/jupyter lab --notebook-dir=book
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/bench.py
+
+lock:
+	@echo "Resolving versions: half a minute"
+	@$(PYTHON) -m venv _build/lock
+	@_build/lock/bin/python -m pip install -q uv
+	_build/lock/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+	  --no-header --no-annotate --quiet $(if $(UPGRADE),--upgrade) -o constraints.txt
+
+clean:
+	rm -rf _build build dist .pytest_cache .ruff_cache .hypothesis
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "This Python cannot make environments; on Debian or Ubuntu: apt install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@echo "Installing the pinned packages into $(VENV): one to two minutes, only now"
+	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[book,test]'
+	@mkdir -p $(VENV)/ipython/profile_default
+	@echo 'c.IPKernelApp.log_level = 40' > $(VENV)/ipython/profile_default/ipython_kernel_config.py
+	@touch $@
+
+$(VENV)/.lab: $(STAMP)
+	@echo "Installing JupyterLab into $(VENV): half a minute, only now"
+	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[lab]'
+	@touch $@

@@ -1,0 +1,86 @@
+"""Check a built book: each internal link leads somewhere, and no asset comes from outside.
+
+Sphinx checks its own references but not raw HTML, and says nothing of remote scripts and styles.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from bs4 import BeautifulSoup
+
+# Where a page can name another file. Only an <a> may lead out of the book: the reader clicks it.
+REFERENCES = {
+    "a": "href",
+    "audio": "src",
+    "embed": "src",
+    "iframe": "src",
+    "image": "href",
+    "img": "src",
+    "link": "href",
+    "object": "data",
+    "script": "src",
+    "source": "src",
+    "video": "src",
+}
+
+
+@cache
+def parse(page):
+    return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+
+
+@cache
+def anchors(page):
+    named = {tag["name"] for tag in parse(page).find_all("a", attrs={"name": True})}
+    return named | {tag["id"] for tag in parse(page).find_all(id=True)}
+
+
+def fault(page, root, tag, address):
+    """What is wrong with one reference, or None."""
+    url = urlsplit(address)
+    if url.scheme in ("data", "mailto"):
+        return None
+    if url.scheme or url.netloc:
+        return None if tag == "a" else "asset from outside"
+    target = (page.parent / unquote(url.path)).resolve() if url.path else page
+    if target.is_dir():
+        target /= "index.html"
+    if not target.is_relative_to(root):
+        return "leads out of the book"
+    if not target.is_file():
+        return "no such file"
+    if url.fragment and target.suffix == ".html" and unquote(url.fragment) not in anchors(target):
+        return "no such anchor"
+    return None
+
+
+def check(root):
+    """All faults of the pages below ``root``, as (page, address, what is wrong)."""
+    faults = []
+    for page in sorted(root.rglob("*.html")):
+        if "_static" in page.relative_to(root).parts:
+            continue  # templates of the theme, not pages
+        for element in parse(page).find_all(list(REFERENCES)):
+            address = element.get(REFERENCES[element.name])
+            wrong = fault(page, root, element.name, address) if address else None
+            if wrong:
+                faults.append((str(page.relative_to(root)), address, wrong))
+    return faults
+
+
+def main():
+    root = Path(sys.argv[1]).resolve()
+    faults = check(root)
+    for page, address, wrong in faults:
+        print(f"{page}: {address}: {wrong}")
+    if faults:
+        sys.exit(1)
+    print("Links: every one leads somewhere, no asset from outside")
+
+
+if __name__ == "__main__":
+    main()

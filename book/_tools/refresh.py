@@ -1,0 +1,91 @@
+"""Run chapters in place and store their outputs, byte for byte the same from run to run.
+
+The outputs are what readers see and what the tests compare, so nothing may be stored that
+changes without a change in the book: no times, no addresses of objects, no widget states.
+"""
+
+from __future__ import annotations
+
+import argparse
+import configparser
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+# The model id of a widget is random; the page shows an explorer of its own instead.
+UNSTABLE = ("application/vnd.jupyter.widget-view+json",)
+
+
+def replacements():
+    """Pairs of pattern and replacement that the tests apply too, before they compare."""
+    rules = configparser.RawConfigParser()
+    rules.read(ROOT / "tests" / "nbval_sanitize.cfg")
+    return [(re.compile(rules[s]["regex"]), rules[s]["replace"]) for s in rules.sections()]
+
+
+def stable(text, rules):
+    """The text (or list of lines) with each rule applied."""
+    if isinstance(text, list):
+        return [stable(line, rules) for line in text]
+    for pattern, new in rules:
+        text = pattern.sub(new, text)
+    return text
+
+
+def clean(nb, rules):
+    """Remove from an executed notebook all that depends on the run or on the editor."""
+    nb.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
+    for cell in nb.cells:
+        kept = {key: cell.metadata[key] for key in ("mystnb", "tags") if cell.metadata.get(key)}
+        cell.metadata = nbformat.from_dict(kept)
+        for output in cell.get("outputs", ()):
+            if "text" in output:
+                output.text = stable(output.text, rules)
+            for mime in UNSTABLE:
+                output.get("data", {}).pop(mime, None)
+            for mime in ("text/plain", "text/html"):
+                if mime in output.get("data", {}):
+                    output.data[mime] = stable(output.data[mime], rules)
+
+
+def refresh(path):
+    """Run one chapter; returns what to tell the reader of the terminal."""
+    start = time.perf_counter()
+    old = path.read_text(encoding="utf-8")
+    nb = nbformat.reads(old, as_version=4)
+    where = {"metadata": {"path": str(path.parent)}}
+    client = NotebookClient(nb, timeout=300, kernel_name="python3", record_timing=False, resources=where)
+    try:
+        client.execute()
+    except CellExecutionError as error:
+        raise SystemExit(f"{path.name}: a cell failed\n{error}") from error
+    clean(nb, replacements())
+    nbformat.validate(nb)
+    new = nbformat.writes(nb, indent=1).rstrip("\n") + "\n"
+    if new != old:
+        path.write_text(new, encoding="utf-8", newline="\n")
+    state = "changed" if new != old else "same"
+    return f"{path.name}: {state}, {time.perf_counter() - start:.0f} s"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("chapters", nargs="*", type=Path)
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    chapters = args.chapters or sorted((ROOT / "book").glob("*.ipynb"))
+    print(f"Running {len(chapters)} chapters, {args.jobs} at a time: some seconds each", flush=True)
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for line in pool.map(refresh, chapters):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

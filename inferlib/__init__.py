@@ -1,0 +1,53 @@
+"""How fast and how cheaply can a large language model generate tokens, and what stops it?
+
+Five published models of inference, each in its own room under ``inferlib.papers``, over a few shared
+rooms. Everything works in SI units: seconds, bytes, FLOP, dollars per hour.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+# Loaded on first use, so that ``import inferlib`` costs nothing (pandas and SymPy are slow to import).
+_WHERE = {
+    "Accelerator": "inferlib.system",
+    "Breakdown": "inferlib.system",
+    "Layout": "inferlib.system",
+    "System": "inferlib.system",
+    "Workload": "inferlib.system",
+    "Transformer": "inferlib.transformer",
+    "load_chip": "inferlib.catalog",
+    "load_model": "inferlib.catalog",
+    "equations": "inferlib.ledger",
+    "errata": "inferlib.ledger",
+    "scorecard": "inferlib.ledger",
+    "summary": "inferlib.ledger",
+    "explain": "inferlib.explanation",
+    "minimise": "inferlib.equation",
+}
+_ROOMS = (
+    "catalog",
+    "equation",
+    "explorer",
+    "frontier",
+    "ledger",
+    "ops",
+    "papers",
+    "style",
+    "system",
+    "units",
+)
+
+__all__ = [*_WHERE, *_ROOMS]
+
+
+def __getattr__(name):
+    if name in _WHERE:
+        return getattr(import_module(_WHERE[name]), name)
+    if name in _ROOMS:
+        return import_module(f"inferlib.{name}")
+    raise AttributeError(f"module 'inferlib' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,108 @@
+"""Checks at the doors: every refusal names the argument, its value and what is allowed.
+
+Only concrete numbers are checked. SymPy expressions, Pint quantities and lazy arrays pass: they were made
+by somebody who derives, checks dimensions or sweeps, and equations are total functions.
+"""
+
+from difflib import get_close_matches
+from numbers import Real
+
+import numpy as np
+
+
+def number(name, value, *, zero=False, minimum=None, maximum=None):
+    """Refuse a concrete ``value`` that is not a finite positive number (or array of them).
+
+    Parameters
+    ----------
+    name : str
+        How the error calls the argument.
+    value : float, array or anything symbolic
+        The value; what is not concrete passes unchecked.
+    zero : bool
+        Allow zero.
+    minimum, maximum : float, optional
+        Inclusive bounds.
+
+    Returns
+    -------
+    The value, unchanged.
+
+    Raises
+    ------
+    TypeError
+        If the value is a string, a bool, None or a container of something other than numbers.
+    ValueError
+        If it is not finite, negative, zero where that is not allowed, or outside the bounds.
+
+    Examples
+    --------
+    >>> number("batch", 32)
+    32
+    >>> number("batch", -1)
+    Traceback (most recent call last):
+    ...
+    ValueError: batch is -1, but must be positive and finite
+    """
+    allowed = "positive and finite" if not zero else "zero or positive, and finite"
+    if minimum is not None:
+        allowed += f", at least {minimum:g}"
+    if maximum is not None:
+        allowed += f", at most {maximum:g}"
+    if value is None or isinstance(value, (bool, str, bytes, dict, set)):
+        raise TypeError(f"{name} is {value!r}, but must be a number, {allowed}")
+    if isinstance(value, Real):
+        try:
+            concrete = float(value)
+        except OverflowError:
+            concrete = float("inf")
+    elif isinstance(value, (list, tuple, np.ndarray)) or _in_memory(value):
+        concrete = np.asarray(value)
+        if concrete.dtype.kind not in "iuf":
+            raise TypeError(f"{name} holds {concrete.dtype} values, but must hold numbers, {allowed}")
+    else:
+        return value
+    bad = ~np.isfinite(concrete) | (concrete < 0) | ((concrete == 0) & (not zero))
+    if minimum is not None:
+        bad = bad | (concrete < minimum)
+    if maximum is not None:
+        bad = bad | (concrete > maximum)
+    if np.any(bad):
+        shown = value if np.ndim(concrete) == 0 else np.asarray(concrete)[bad].flat[0]
+        raise ValueError(f"{name} is {shown}, but must be {allowed}")
+    return value
+
+
+def one_of(name, value, allowed):
+    """Refuse a ``value`` that is not among ``allowed``, and suggest the nearest names.
+
+    Raises
+    ------
+    LookupError
+        Naming the argument, the value, near names, and all that is allowed.
+
+    Examples
+    --------
+    >>> one_of("format", "bf61", ["bf16", "fp8"])
+    Traceback (most recent call last):
+    ...
+    LookupError: no format 'bf61'; did you mean 'bf16'? Known: bf16, fp8
+    """
+    allowed = list(allowed)
+    if isinstance(value, str) and value in allowed:
+        return value
+    near = _near(str(value), allowed)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
+    raise LookupError(f"no {name} {value!r}{hint} Known: {', '.join(map(str, allowed))}")
+
+
+def _near(value, allowed):
+    lowered = {a.lower(): a for a in allowed}
+    close = get_close_matches(value.lower(), lowered, n=3, cutoff=0.6)
+    inside = [low for low in lowered if value.lower() and value.lower() in low]
+    return [lowered[low] for low in dict.fromkeys([*close, *inside])][:3]
+
+
+def _in_memory(value):
+    """Whether ``value`` is an xarray object whose numbers are at hand (dask arrays stay lazy)."""
+    return type(value).__module__.startswith("xarray") and isinstance(value.variable._data, np.ndarray)

@@ -1,0 +1,301 @@
+"""Equations written once: fields with units, the register of equations and derivations, symbolic records.
+
+An ``@equation`` stays a plain Python function. The decorator notes where it was printed and the units of
+its arguments and result; everything else (sweeps, symbols, LaTeX, JavaScript, dimension checks, the tree
+that ``explain`` shows) follows from calling that one function on other kinds of argument.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache, lru_cache, wraps
+from importlib.resources import files
+from typing import get_type_hints
+
+from inferlib import checks
+
+EQUATIONS = {}  # (source, function name) -> Equation
+DERIVATIONS = {}  # (source, function name) -> Derivation
+REPRODUCERS = {}  # (source, artefact) -> function
+
+tracer = None  # while explain() runs: called instead of an equation's function
+
+
+def quantity(unit, meaning, *, default=MISSING, zero=False, maximum=None):
+    """A dataclass field that holds a number with a unit.
+
+    Parameters
+    ----------
+    unit : str
+        The unit the plain number is in, such as ``"B/s"``, ``"FLOP/s"``, ``"s"`` or ``"1"``.
+    meaning : str
+        What it is, in a few words; the notation chapter prints it.
+    default : float, optional
+        The value when none is given.
+    zero : bool
+        Whether zero is allowed.
+    maximum : float, optional
+        The largest value allowed, such as 1 for a fraction.
+    """
+    about = {"unit": unit, "meaning": meaning, "zero": zero, "maximum": maximum}
+    return field(default=default, metadata=about)
+
+
+class Record:
+    """Base of the frozen records: refuses bad numbers when made, and can be copied with changes."""
+
+    def __post_init__(self):
+        for f in quantities(self):
+            value = getattr(self, f.name)
+            if value is None and f.default is None:
+                continue
+            limits = {key: f.metadata[key] for key in ("zero", "maximum")}
+            checks.number(f"{type(self).__name__}.{f.name}", value, **limits)
+
+    def replace(self, **changes):
+        """A copy with some fields changed."""
+        known = [f.name for f in fields(self)]
+        for name in changes:
+            checks.one_of(f"field of {type(self).__name__}", name, known)
+        return dataclasses.replace(self, **changes)
+
+
+def quantities(record):
+    """The fields of a record (or record class) that were declared with :func:`quantity`."""
+    return [f for f in fields(record) if "unit" in f.metadata]
+
+
+def symbolic(record, notation):
+    """A record whose fields are SymPy symbols, to derive with.
+
+    Parameters
+    ----------
+    record : Record or type
+        A record (fields the notation does not name keep its values) or a record class (they keep the
+        class's defaults, or become a symbol of the field's own name).
+    notation : mapping or str
+        Field name to LaTeX symbol, or the key of a source, whose ``notation.toml`` is read.
+
+    Returns
+    -------
+    Record
+
+    Examples
+    --------
+    >>> from inferlib.system import Accelerator
+    >>> symbolic(Accelerator, {"flops": "C", "memory_bandwidth": "M"}).flops
+    C
+    """
+    import sympy
+
+    symbols = symbols_of(notation) if isinstance(notation, str) else notation
+    kind = record if isinstance(record, type) else type(record)
+    values = {} if isinstance(record, type) else {f.name: getattr(record, f.name) for f in fields(record)}
+    for f in quantities(kind):
+        if f.name in symbols:
+            values[f.name] = sympy.Symbol(symbols[f.name], positive=True)
+        elif isinstance(record, type):
+            missing = f.default is MISSING or f.default is None
+            values[f.name] = sympy.Symbol(f.name, positive=True) if missing else sympy.nsimplify(f.default)
+    return kind(**values)
+
+
+@dataclass(frozen=True, eq=False)
+class Equation:
+    """What the register knows of one equation."""
+
+    source: str
+    number: str | None
+    function: Callable
+    unit: str
+    arguments: dict
+    chapter: str
+    form: str
+    also: dict
+
+    @property
+    def name(self):
+        """The function's name."""
+        return self.function.__name__
+
+    def symbols(self):
+        """The arguments as SymPy symbols and symbolic records, in the source's notation."""
+        import sympy
+
+        symbols = symbols_of(self.source)
+        hints = get_type_hints(self.function)
+        hints.pop("return", None)
+        records = {name: symbolic(kind, symbols) for name, kind in hints.items()}
+        plain = {name: sympy.Symbol(symbols.get(name, name), positive=True) for name in self.arguments}
+        return records | plain
+
+    def expression(self, number=None):
+        """The right-hand side as SymPy sees it, under its own or another of its printed numbers."""
+        values = self.symbols()
+        if number is not None and number != self.number:
+            values |= {name: other.equation.expression() for name, other in self.also[number].items()}
+        return self.function(**values)
+
+    def latex(self, number=None):
+        """The equation as LaTeX in the source's notation."""
+        import sympy
+
+        left = symbols_of(self.source).get(self.name, rf"\text{{{self.name.replace('_', ' ')}}}")
+        return f"{left} = {sympy.latex(self.expression(number))}"
+
+
+def equation(source, number=None, *, unit, chapter=None, form="function", also=None, **arguments):
+    """Register a plain function as an equation of a source.
+
+    Parameters
+    ----------
+    source : str
+        Key of the source, such as ``"erdil2025"``.
+    number : str, optional
+        The number printed beside it; None for one printed without a number.
+    unit : str
+        Unit of the result.
+    chapter : str, optional
+        Stem of the chapter that shows it; the source's key when not given.
+    form : {"function", "approximation"}
+        Whether the source means it as exact or as an approximation of another equation.
+    also : dict, optional
+        Other printed numbers of the same function: number to ``{argument: equation}``, the arguments which
+        that form takes from other equations.
+    **arguments : str
+        Units of the arguments that are numbers. Arguments that are records are annotated with their class.
+
+    Returns
+    -------
+    decorator
+        The function it returns behaves like the one it was given and has the entry as ``.equation``.
+    """
+
+    def register(function):
+        @wraps(function)
+        def call(*args, **kwargs):
+            if tracer is None:
+                return function(*args, **kwargs)
+            return tracer(entry, args, kwargs)
+
+        entry = Equation(source, number, function, unit, arguments, chapter or source, form, also or {})
+        EQUATIONS[source, function.__name__] = entry
+        call.equation = entry
+        return call
+
+    return register
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step of a derivation: a sentence and an equation, numbered if the source numbers it."""
+
+    caption: str
+    equation: object
+    number: str | None = None
+    form: str = "step"
+
+
+class Steps(list):
+    """The ordered steps of a derivation; shows itself as numbered text and equations."""
+
+    @property
+    def result(self):
+        """The right-hand side of the last step."""
+        return self[-1].equation.rhs
+
+    def _repr_markdown_(self):
+        import sympy
+
+        parts = []
+        for i, step in enumerate(self, 1):
+            tag = rf" \tag{{{step.number}}}" if step.number else ""
+            parts.append(f"**{i}.** {step.caption}\n\n$$\n{sympy.latex(step.equation)}{tag}\n$$\n")
+        return "\n".join(parts)
+
+    def __repr__(self):
+        return "\n".join(f"{i}. {s.caption} {s.equation}" for i, s in enumerate(self, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Derivation:
+    """What the register knows of one derivation."""
+
+    source: str
+    function: Callable
+    proves: Callable | None
+    chapter: str
+
+
+def derivation(source, *, proves=None, chapter=None):
+    """Register a function that returns :class:`Steps`, ending in the equation it ``proves``.
+
+    A test asserts that the last step equals that equation called on symbols.
+    """
+
+    def register(function):
+        @lru_cache(maxsize=1)
+        @wraps(function)
+        def call():
+            return Steps(function())
+
+        DERIVATIONS[source, function.__name__] = Derivation(source, call, proves, chapter or source)
+        return call
+
+    return register
+
+
+def reproduces(source, artefact):
+    """Register a function that recomputes the printed rows of one artefact.
+
+    The function takes a reader of printed values (see :mod:`inferlib.ledger`) and returns
+    ``{(row, column): value}`` in SI units. A value that depends on other printed numbers is a function of a
+    reader, so that the ledger knows what each row was computed from.
+    """
+
+    def register(function):
+        REPRODUCERS[source, artefact] = function
+        return function
+
+    return register
+
+
+@cache
+def symbols_of(source):
+    """Field and argument names to the LaTeX symbols of a source (its ``notation.toml``)."""
+    return {name: entry["symbol"] for name, entry in notation_of(source).items()}
+
+
+@cache
+def notation_of(source):
+    """The ``notation.toml`` of a source: name to symbol and meaning."""
+    import tomllib
+
+    return tomllib.loads((files("inferlib.papers") / source / "notation.toml").read_text("utf-8"))
+
+
+def minimise(values, dim):
+    """The smallest value along a labelled axis, and where it stands.
+
+    Parameters
+    ----------
+    values : xarray.DataArray
+        NaN marks an infeasible point.
+    dim : str
+        The axis to search, such as ``"layout"``.
+
+    Returns
+    -------
+    best, choice : xarray.DataArray
+        The minimum, and the label along ``dim`` where it is reached (NaN where nothing is feasible).
+
+    Examples
+    --------
+    >>> import xarray
+    >>> times = xarray.DataArray([3.0, 1.0, 2.0], coords={"layout": ["tp", "pp", "ep"]})
+    >>> best, choice = minimise(times, "layout")
+    >>> float(best), str(choice.values)
+    (1.0, 'pp')
+    """
+    checks.one_of("dimension", dim, values.dims)
+    return values.min(dim), values.idxmin(dim)

@@ -1,0 +1,154 @@
+"""The few functions equations need, working on numbers, arrays, labelled arrays, quantities and symbols.
+
+An equation written with these computes on floats, broadcasts over NumPy and xarray (dask stays lazy),
+checks its dimensions on Pint quantities and returns a SymPy expression when called on symbols. SymPy and
+xarray are recognised, never imported, unless they are already in play.
+"""
+
+import math
+from sys import modules
+
+import numpy as np
+
+_SNAP = 1e-9  # relative: 2**log2(8) must not be rounded up to 9
+
+on_branch = None  # while explain() runs: called with every maximum or minimum taken on plain numbers
+
+
+def maximum(a, b):
+    """The larger of two values, elementwise.
+
+    Examples
+    --------
+    >>> maximum(1.0, 2.0)
+    2.0
+    >>> import sympy
+    >>> maximum(sympy.Symbol("x"), 1)
+    Max(1, x)
+    """
+    if _plain(a) and _plain(b):
+        larger = a if a >= b or a != a else b
+        if on_branch is not None:
+            on_branch("maximum", (a, b), larger)
+        return larger
+    if symbolic(a) or symbolic(b):
+        return modules["sympy"].Max(a, b)
+    return np.maximum(a, b)
+
+
+def minimum(a, b):
+    """The smaller of two values, elementwise.
+
+    Examples
+    --------
+    >>> minimum(1.0, 2.0)
+    1.0
+    """
+    if _plain(a) and _plain(b):
+        smaller = a if a <= b or a != a else b
+        if on_branch is not None:
+            on_branch("minimum", (a, b), smaller)
+        return smaller
+    if symbolic(a) or symbolic(b):
+        return modules["sympy"].Min(a, b)
+    return np.minimum(a, b)
+
+
+def sqrt(x):
+    """The square root, elementwise.
+
+    Examples
+    --------
+    >>> sqrt(16)
+    4.0
+    """
+    if _plain(x):
+        return math.sqrt(x)
+    if symbolic(x):
+        return modules["sympy"].sqrt(x)
+    return np.sqrt(x)
+
+
+def cbrt(x):
+    """The cube root, elementwise; ``cbrt(x) ** 2`` is x to the power 2/3, exactly so on symbols.
+
+    Examples
+    --------
+    >>> round(cbrt(27.0), 12)
+    3.0
+    """
+    if _plain(x):
+        return math.cbrt(x)
+    if symbolic(x):
+        return modules["sympy"].cbrt(x)
+    return np.cbrt(x)
+
+
+def log2(x):
+    """The logarithm to base 2, elementwise.
+
+    Examples
+    --------
+    >>> log2(8)
+    3.0
+    """
+    if _plain(x):
+        return math.log2(x)
+    if symbolic(x):
+        return modules["sympy"].log(x, 2)
+    return np.log2(x)
+
+
+def ceil(x):
+    """The next integer up, where a value within 1e-9 (relative) above an integer counts as that integer.
+
+    Examples
+    --------
+    >>> ceil(3.2), ceil(8 * (1 + 1e-12)), ceil(8 * (1 + 1e-6))
+    (4, 8, 9)
+    """
+    if _plain(x):
+        return math.ceil(x * (1 - _SNAP))
+    if symbolic(x):
+        return modules["sympy"].ceiling(x)
+    return np.ceil(x * (1 - _SNAP))
+
+
+def where(condition, yes, no):
+    """``yes`` where the condition holds, else ``no``.
+
+    Both sides are always evaluated: keep arguments in range (``maximum(x, 0)``) rather than the result.
+
+    Examples
+    --------
+    >>> where(2 > 1, "a", "b")
+    'a'
+    """
+    if isinstance(condition, (bool, np.bool_)):
+        return yes if condition else no
+    if symbolic(condition):
+        sympy = modules["sympy"]
+        return sympy.Piecewise((yes, condition), (no, True))
+    if _labelled(condition) or _labelled(yes) or _labelled(no):
+        return modules["xarray"].where(condition, yes, no)
+    return np.where(condition, yes, no)
+
+
+def symbolic(x):
+    """Whether ``x`` is a SymPy object.
+
+    Examples
+    --------
+    >>> symbolic(1.0)
+    False
+    """
+    sympy = modules.get("sympy")
+    return sympy is not None and isinstance(x, sympy.Basic)
+
+
+def _plain(x):
+    return isinstance(x, (float, int))
+
+
+def _labelled(x):
+    return type(x).__module__.startswith("xarray")

@@ -1,0 +1,1 @@
+"""One room per source: its equations, what it printed, and what of that reproduces."""

@@ -1,0 +1,363 @@
+"""Erdil 2025, section 2: everything it prints, recomputed."""
+
+from functools import partial
+
+from inferlib.equation import reproduces
+from inferlib.ledger import Noted
+from inferlib.papers.erdil2025 import toy
+from inferlib.papers.erdil2025.records import chips, models
+from inferlib.papers.erdil2025.toy import ToyAssumptions
+from inferlib.units import factor
+
+reproduces = partial(reproduces, "erdil2025")
+H100 = chips["H100"]
+MODELS = ("Llama 3 8B", "Llama 3 70B", "GPT-3", "PaLM-540B", "GPT-4")
+
+
+def table_1(assumptions=None):
+    """Table 1: the most tokens per second of five models on H100s, and the instance that makes them.
+
+    Parameters
+    ----------
+    assumptions : ToyAssumptions, optional
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by model: ``tokens_per_second`` and ``n_gpu``, not rounded.
+    """
+    import pandas as pd
+
+    assumptions = assumptions or ToyAssumptions()
+    rows = {}
+    for name in MODELS:
+        model, chip = assumptions.applied_to(models[name], H100)
+        speed = 1 / toy.minimum_latency(model, chip, assumptions.t_hop)
+        rows[name] = (speed, toy.optimal_n_gpu(model, chip, assumptions.t_hop))
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["tokens_per_second", "n_gpu"])
+
+
+@reproduces("Table 1")
+def _table_1(read):
+    cells = {}
+    for name, row in table_1().iterrows():
+        cells[name, "tokens per second"] = row.tokens_per_second
+        cells[name, "GPUs"] = row.n_gpu
+    return cells
+
+
+@reproduces("Text 1")
+def _text_1(read):
+    cut = "cutting a multiplication along all three dimensions"
+    # Each GPU holds two-dimensional slices of a three-dimensional product.
+    gpus = partial(_power, row=cut, column="factor in each", power=3)
+    faster = partial(_power, row=cut, column="factor in each", power=2)
+    return {
+        (cut, "factor in GPUs"): gpus,
+        (cut, "factor in speed"): faster,
+        (cut, "factor in memory and network traffic"): lambda read: gpus(read) / faster(read),
+        (cut, "factor in utilisation"): lambda read: faster(read) / gpus(read),
+    }
+
+
+def _power(read, row, column, power):
+    return read(row, column) ** power
+
+
+@reproduces("Text 2.1")
+def _text_2_1(read):
+    model = models["Llama 3 8B"]
+    best = toy.critical_batch(model, H100)
+    note = f"b* = {best:.1f} on an H100 at 16 bits"
+    latency, seconds = (
+        {f: function(model, H100, f * best) for f in (0.5, 1.0, 2.0)}
+        for function in (toy.single_gpu_latency, toy.single_gpu_seconds)
+    )
+    equal = abs(toy.weight_time(model, H100, 1) / toy.arithmetic_time(model, H100, 1, best) - 1) < 1e-12
+    same_latency = abs(latency[0.5] / latency[1.0] - 1) < 1e-12
+    return {
+        ("at b* reading and arithmetic take equally long", ""): Noted(equal, note),
+        ("b* is the largest batch with the smallest latency", ""): Noted(
+            same_latency and toy.single_gpu_latency(model, H100, best * (1 + 1e-6)) > latency[1.0], note
+        ),
+        ("a batch above b* costs latency and saves nothing", ""): Noted(
+            latency[2.0] > latency[1.0] and abs(seconds[2.0] / seconds[1.0] - 1) < 1e-12,
+            f"twice b*: {latency[2.0] / latency[1.0]:.3g} times the latency",
+        ),
+        ("a batch below b* costs more and saves no latency", ""): Noted(
+            same_latency and seconds[0.5] > seconds[1.0],
+            f"half of b*: {seconds[0.5] / seconds[1.0]:.3g} times the cost",
+        ),
+    }
+
+
+@reproduces("Footnote 1")
+def _footnote_1(read):
+    def layer(read):
+        model = "Llama 2 70B"
+        return read(model, "parameters") * read(model, "bits of a weight") / 8 / read(model, "layers")
+
+    return {
+        ("Llama 2 70B", "bytes of one layer"): layer,
+        ("GPUs whose caches hold one layer", ""): lambda read: (
+            read("Llama 2 70B", "bytes of one layer") / read("L2 cache of a GPU")
+        ),
+    }
+
+
+@reproduces("Text 2.2.1")
+def _text_2_2_1(read):
+    from inferlib.papers.erdil2025 import derivations
+
+    ranks = derivations.even_split()[2].equation.rhs
+    model, t_hop = models["Llama 3 70B"], ToyAssumptions().t_hop
+    size = toy.optimal_n_gpu(model, H100, t_hop)
+    slower = min(toy.critical_latency(model, H100, f * size, t_hop) for f in (0.5, 2.0))
+    best = toy.critical_latency(model, H100, size, t_hop)
+    even, uneven = (r + size / r for r in (size**0.5, size**0.5 * 2))
+    grid = "time of an all-reduce over an evenly cut grid"
+    return {
+        # At four GPUs sqrt(N) - 1 is one.
+        (grid, "factor before (sqrt(N) - 1)"): lambda read: toy.grid_all_reduce_time(
+            4, read("time of one hop")
+        ),
+        ("ranks in an all-reduce", "exponent of the instance size"): float(
+            derivations.exponent(ranks, derivations.N_GPU)
+        ),
+        ("there is an instance size that is fastest even if cost does not matter", ""): Noted(
+            slower > best,
+            f"Llama 3 70B: {size:.1f} GPUs; half or twice as many cost {slower / best - 1:.1%} or more",
+        ),
+        ("the weight matrices are best cut evenly", ""): Noted(
+            uneven > even, f"a grid four times as long as wide moves {uneven / even - 1:.0%} more"
+        ),
+    }
+
+
+@reproduces("Text 2.2.2")
+def _text_2_2_2(read):
+    """Claims about Figure 1's small-demand curve: served speed against the fastest, price against cost."""
+    cells = {}
+    for name in ("Llama 3 8B", "Llama 3 70B"):
+        served = read(f"{name} at Fireworks", "tokens per second")
+        price = read(f"{name} at Fireworks", "price of a million tokens") / factor("usd/Mtok")
+        demand = read("total demand", "small", artefact="Figure 1")
+        frontier = toy.toy_frontier(models[name], H100, demand=demand)
+        fastest = frontier.tokens_per_second.max()
+        cost = frontier[frontier.tokens_per_second >= served].usd_per_million.min()
+        cells[f"{name} is served within a factor of 2 of the most tokens per second", ""] = Noted(
+            bool(fastest < 2 * served),
+            f"fastest {fastest:.0f} tokens/s, {fastest / served:.2f} times the served speed",
+        )
+        cells[f"{name} is sold at less than twice its cost", ""] = Noted(
+            bool(price < 2 * cost),
+            f"cost ${cost:.2f} a million at that speed; price {price / cost:.2f} times that",
+        )
+    return cells
+
+
+@reproduces("Text 2.2.3")
+def _text_2_2_3(read):
+    return (
+        _coefficients()
+        | _claims_2_2_3(read)
+        | {
+            ("70B dense model", "tokens per second"): partial(_scaled_speed, name="70B dense model"),
+            ("405B dense model", "tokens per second"): partial(_scaled_speed, name="405B dense model"),
+            ("PaLM 62B", "latency"): partial(_scaled_latency, name="PaLM 62B"),
+            ("PaLM 540B", "latency"): partial(_scaled_latency, name="PaLM 540B"),
+        }
+    )
+
+
+def _exponents():
+    """The powers with which the smallest latency grows: caption of the derivation to number."""
+    from inferlib.papers.erdil2025.derivations import scaling
+
+    return {step.caption: float(step.equation.rhs) for step in scaling()}
+
+
+def _coefficients():
+    """Factors and exponents of equations 12 to 19, read off the derivations."""
+    from inferlib.papers.erdil2025 import derivations as d
+
+    several = d.minimum_latency()[3].equation.rhs
+    second, first = sorted(several.as_ordered_terms(), key=lambda term: d.exponent(term, d.READING))
+    optimum = d.optimal_instance()[4].equation.rhs
+    once = {d.READING: 1, d.HOPS: 1}
+    depth, width, *_ = _exponents().values()
+    cost, reading = d.factor_three()[2].equation.rhs, toy.weight_time(d.MODEL, d.CHIP, 1)
+    least = _cost_factor(models["Llama 3 70B"])
+    latency = "smallest latency"
+    return {
+        ("fastest instance size", "exponent (eq. 12)"): float(d.exponent(optimum, d.MODEL.n_params)),
+        (latency, "factor (eq. 14)"): float(first.subs(once)),
+        (latency, "exponent of the hops (eq. 14)"): float(d.exponent(first, d.HOPS)),
+        (latency, "exponent of reading (eq. 14)"): float(d.exponent(first, d.READING)),
+        (latency, "second factor (eq. 14)"): float(-second.subs(once)),
+        (latency, "exponent of depth"): depth,
+        (latency, "exponent of width"): width,
+        # N = width^2 depth, so width = (N / depth)^(1/2), and depth is a power of N.
+        (latency, "exponent of parameters (eq. 19)"): lambda read: (
+            read("depth", "exponent of parameters") * (depth - width / 2) + width / 2
+        ),
+        ("cost of the smallest latency over the smallest cost", ""): Noted(
+            float((cost / reading).subs({symbol: 1 for symbol in cost.free_symbols})),
+            f"in the limit; {least:.2f} for Llama 3 70B",
+        ),
+    }
+
+
+def _cost_factor(model):
+    """Cost of the fastest token over that of the cheapest."""
+    return toy.cost_at_minimum_latency(model, H100, ToyAssumptions().t_hop) / toy.arithmetic_time(
+        model, H100, 1, 1
+    )
+
+
+def _beyond_critical(model, n_gpu):
+    """Latency and cost at half, once and twice the critical batch, on a given instance."""
+    t_reduce = toy.grid_all_reduce_time(n_gpu, ToyAssumptions().t_hop)
+    batches = [f * toy.critical_batch(model, H100) for f in (0.5, 1, 2)]
+    latency = [toy.toy_latency(model, H100, n_gpu, b, t_reduce) for b in batches]
+    cost = [toy.toy_gpu_seconds(model, H100, n_gpu, b, t_reduce) for b in batches]
+    return latency, cost
+
+
+def _approximation_error(names):
+    """How far equation 18 lies above equation 14, at most."""
+    t_hop = ToyAssumptions().t_hop
+    pairs = [
+        [f(models[n], H100, t_hop) for f in (toy.minimum_latency_large, toy.minimum_latency)] for n in names
+    ]
+    return max(large / exact - 1 for large, exact in pairs)
+
+
+def _claims_2_2_3(read):
+    table = table_1()
+    latency, cost = _beyond_critical(models["Llama 3 70B"], 16)
+    far = _approximation_error(MODELS[1:])
+    depth, width, hop, bandwidth, _ = _exponents().values()
+    return {
+        ("b* gives both the smallest cost and the smallest latency of an instance", ""): Noted(
+            latency[1] <= min(latency) and cost[1] <= min(cost),
+            f"latency yes, cost no: Llama 3 70B on 16 GPUs costs {1 - cost[2] / cost[1]:.0%} less at twice b*",
+        ),
+        ("even an 8B model is fastest on many GPUs", ""): Noted(
+            bool(table.n_gpu["Llama 3 8B"] > 10), f"{table.n_gpu['Llama 3 8B']:.1f} GPUs"
+        ),
+        ("the fastest instance grows with the model", ""): Noted(
+            bool(table.n_gpu.is_monotonic_increasing), ", ".join(f"{n:.0f}" for n in table.n_gpu)
+        ),
+        ("equation 18 is a good approximation for large models", ""): Noted(
+            far < 0.2, f"at most {far:.0%} above equation 14 from Llama 3 70B on (asked: within 20%)"
+        ),
+        ("depth matters more than width", ""): Noted(depth > width, f"exponents {depth:.3g} and {width:.3g}"),
+        ("latency of collectives matters more than memory bandwidth", ""): Noted(
+            hop > -bandwidth, f"exponents {hop:.3g} and {bandwidth:.3g}"
+        ),
+        ("the PaLM latencies follow the square root almost exactly", ""): _palm(read, within=0.05),
+    }
+
+
+def _scaled_speed(read, name):
+    """Tokens per second by the square-root law from Llama 3 8B."""
+    known = read("Llama 3 8B", "parameters"), 1 / read("Llama 3 8B", "tokens per second")
+    return 1 / toy.square_root_law(read(name, "parameters"), *known)
+
+
+def _scaled_latency(read, name):
+    """Seconds per token by the square-root law from PaLM 8B."""
+    known = read("PaLM 8B", "parameters", "Text 2.2.3"), read("PaLM 8B", "latency", "Text 2.2.3")
+    return toy.square_root_law(read(name, "parameters", "Text 2.2.3"), *known)
+
+
+def _palm(read, within):
+    errors = {
+        name: _scaled_latency(read, name) / read(name, "latency", "Text 2.2.3") - 1
+        for name in ("PaLM 62B", "PaLM 540B")
+    }
+    text = ", ".join(f"{name} {error:+.0%}" for name, error in errors.items())
+    return Noted(
+        all(abs(e) <= within for e in errors.values()), f"from PaLM 8B: {text} (asked: within {within:.0%})"
+    )
+
+
+@reproduces("Figure 2")
+def _figure_2(read):
+    return {("the best PaLM latencies follow the square root approximately", ""): _palm(read, within=0.2)}
+
+
+@reproduces("Text 4.2")
+def _text_4_2(read):
+    return {("speed-up of doubling the bandwidth", ""): _speed_up(2)[0] - 1}
+
+
+@reproduces("Text 5.1")
+def _text_5_1(read):
+    doubled, doubled_70b = (1 - 1 / gain for gain in _speed_up(2))
+    groq, groq_70b = _speed_up(read("Groq LPU", "memory bandwidth") / read("H100 SXM", "memory bandwidth"))
+    return {
+        ("latency saved by doubling the bandwidth", ""): Noted(
+            doubled, f"for a large instance; {doubled_70b:.1%} for Llama 3 70B by equation 14"
+        ),
+        ("Groq over the fastest NVIDIA provider", "factor"): Noted(
+            groq, f"for a large instance; {groq_70b:.1f} for Llama 3 70B by equation 14"
+        ),
+        ("speed of a dense model", "exponent of parameters"): -list(_exponents().values())[-1],
+    }
+
+
+def _speed_up(times, model=models["Llama 3 70B"]):
+    """How much faster the fastest token gets with more bandwidth: for a large instance, and for a model."""
+    more, t_hop = H100.replace(memory_bandwidth=times * H100.memory_bandwidth), ToyAssumptions().t_hop
+    return [
+        f(model, H100, t_hop) / f(model, more, t_hop)
+        for f in (toy.minimum_latency_large, toy.minimum_latency)
+    ]
+
+
+def nominal_table_1():
+    """Table 1 with the models' nominal sizes in place of the paper's parameter counts, and the sizes."""
+    billions = dict(zip(MODELS, (8, 70, 175, 540, 1800), strict=True))
+    t_hop = ToyAssumptions().t_hop
+    named = {name: models[name].replace(n_params=1e9 * size) for name, size in billions.items()}
+    return {
+        name: (1 / toy.minimum_latency(model, H100, t_hop), toy.optimal_n_gpu(model, H100, t_hop))
+        for name, model in named.items()
+    }
+
+
+def errata_numbers():
+    """The computed numbers in ``errata.toml``."""
+    corrected, nominal = table_1(ToyAssumptions().corrected()), nominal_table_1()
+    small, assumptions = models["Llama 3 8B"], ToyAssumptions()
+    without = toy.toy_frontier(small, H100, assumptions=assumptions).tokens_per_second.max()
+    based = toy.toy_frontier(small, H100, assumptions=toy.FIGURE_1).tokens_per_second.max()
+    latency, cost = _beyond_critical(models["Llama 3 70B"], 16)
+    doubled, doubled_70b = (1 - 1 / gain for gain in _speed_up(2))
+    groq, groq_70b = _speed_up(80 / 3.3)
+    palm = toy.square_root_law(62, 8, 4)
+    return {
+        "palm_speed": f"{corrected.tokens_per_second['PaLM-540B']:.0f}",
+        "palm_gpus": f"{corrected.n_gpu['PaLM-540B']:.0f}",
+        "fastest_without_base": f"{without:.0f}",
+        "fastest_with_base": f"{based:.0f}",
+        "base_us": f"{1e6 * toy.FIGURE_1.t_base:.0f}",
+        "price": f"{H100.price:.2f}",
+        "price_up": f"{H100.price / 2 - 1:.0%}",
+        "count_8b": f"{models['Llama 3 8B'].n_params / 1e9:.2f}",
+        "count_70b": f"{models['Llama 3 70B'].n_params / 1e9:.2f}",
+        "cost_saved": f"{1 - cost[2] / cost[1]:.0%}",
+        "latency_paid": f"{latency[2] / latency[1] - 1:.0%}",
+        "palm_62b": f"{palm:.1f}",
+        "palm_62b_error": f"{palm / 13 - 1:+.0%}",
+        "doubled": f"{doubled:.1%}",
+        "doubled_70b": f"{doubled_70b:.1%}",
+        "groq": f"{groq:.1f}",
+        "groq_70b": f"{groq_70b:.1f}",
+        "nominal_8b": f"{nominal['Llama 3 8B'][0]:.0f}",
+        "nominal_70b": f"{nominal['Llama 3 70B'][0]:.0f}",
+        "nominal_palm_gpus": f"{nominal['PaLM-540B'][1]:.0f}",
+        "cheapest_factor_70b": f"{_cost_factor(models['Llama 3 70B']):.2f}",
+    }

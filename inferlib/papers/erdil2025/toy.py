@@ -1,0 +1,474 @@
+"""Erdil 2025, section 2: one GPU, then many on a network that has latency and no bandwidth limit.
+
+The model is dense, the context short: weights are read, multiplied, and reduced over the network; nothing
+else takes time. Equations 1 to 19 of the paper.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from inferlib import checks
+from inferlib.equation import Record, equation, quantity
+from inferlib.frontier import pareto
+from inferlib.ops import cbrt, maximum, sqrt, where
+from inferlib.papers.erdil2025.records import Model, as_model
+from inferlib.system import Accelerator, Breakdown
+from inferlib.units import factor
+
+equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
+
+
+@dataclass(frozen=True, eq=False)
+class ToyAssumptions(Record):
+    """What section 2 assumes beyond its equations. The default is what Table 1 was computed with."""
+
+    t_hop: float = quantity("s", "time from one GPU to the next, once", default=1e-6)
+    t_base: float = quantity("s", "time of an all-reduce that no hop explains", default=0.0, zero=True)
+    capped: bool = False  # attainable fractions of the peaks in place of the peaks
+    serial_attention: bool = (
+        True  # four all-reduces a layer even where attention and feed-forward are parallel
+    )
+
+    def corrected(self):
+        """Two all-reduces a layer for models with parallel attention, as the paper's own equation 7 says."""
+        return self.replace(serial_attention=False)
+
+    def applied_to(self, model, chip):
+        """The model and the chip as these assumptions see them."""
+        if model.parallel_attention and not self.serial_attention:
+            model = model.replace(reductions=2)
+        return model, chip.capped() if self.capped else chip
+
+
+# Figure 1 was drawn by code that adds a base latency which no equation of the paper has.
+FIGURE_1 = ToyAssumptions(t_base=6e-6)
+FIGURE_1_CAPPED = FIGURE_1.replace(capped=True)
+
+
+@equation(unit="s", n_gpu="1")
+def weight_time(model: Model, chip: Accelerator, n_gpu):
+    """Time for every GPU to read its share of the weights once.
+
+    Parameters
+    ----------
+    model : Model
+    chip : Accelerator
+    n_gpu : float or array
+        GPUs in the instance, at least 1.
+
+    Returns
+    -------
+    same kind as ``n_gpu``
+        Seconds.
+    """
+    return model.weight_bytes * model.n_params / (n_gpu * chip.memory_bandwidth)
+
+
+@equation(unit="s", n_gpu="1", batch="1")
+def arithmetic_time(model: Model, chip: Accelerator, n_gpu, batch):
+    """Time for every GPU to multiply its share of the weights with the whole batch.
+
+    Parameters
+    ----------
+    model : Model
+    chip : Accelerator
+    n_gpu, batch : float or array
+        GPUs in the instance, and sequences decoded together.
+
+    Returns
+    -------
+    same kind as ``n_gpu`` and ``batch``
+        Seconds.
+    """
+    return model.flop_per_weight * model.n_params * batch / (n_gpu * chip.flops)
+
+
+@equation(unit="s", t_reduce="s")
+def network_time(model: Model, t_reduce):
+    """Time spent in all-reduces, one after another through all layers.
+
+    Parameters
+    ----------
+    model : Model
+    t_reduce : float or array
+        Seconds of one all-reduce.
+
+    Returns
+    -------
+    same kind as ``t_reduce``
+        Seconds.
+    """
+    return model.n_layers * model.reductions * t_reduce
+
+
+@equation("1", unit="s", batch="1")
+def single_gpu_latency(model: Model, chip: Accelerator, batch):
+    """Time per token of a dense model on a single GPU, at short context.
+
+    Parameters
+    ----------
+    model : Model
+    chip : Accelerator
+    batch : float or array
+        Sequences decoded together.
+
+    Returns
+    -------
+    same kind as ``batch``
+        Seconds: the longer of reading the weights and multiplying them, which overlap.
+
+    Examples
+    --------
+    >>> from inferlib.papers.erdil2025 import chips, models
+    >>> round(1e3 * single_gpu_latency(models["Llama 3 8B"], chips["H100"], 1), 2)
+    4.87
+    """
+    return maximum(weight_time(model, chip, 1), arithmetic_time(model, chip, 1, batch))
+
+
+@equation("2", unit="s", batch="1")
+def single_gpu_seconds(model: Model, chip: Accelerator, batch):
+    """GPU seconds per token of a dense model on a single GPU.
+
+    Parameters
+    ----------
+    model : Model
+    chip : Accelerator
+    batch : float or array
+        Sequences decoded together.
+
+    Returns
+    -------
+    same kind as ``batch``
+        GPU seconds for one token of one sequence.
+    """
+    return single_gpu_latency(model, chip, batch) / batch
+
+
+@equation(unit="1")
+def critical_batch(model: Model, chip: Accelerator):
+    """The batch at which multiplying the weights takes as long as reading them (section 2.1).
+
+    Parameters
+    ----------
+    model : Model
+    chip : Accelerator
+
+    Returns
+    -------
+    float
+        Sequences; the same for every model of one precision.
+
+    Examples
+    --------
+    >>> from inferlib.papers.erdil2025 import chips, models
+    >>> round(critical_batch(models["Llama 3 70B"], chips["H100"]))
+    303
+    """
+    return model.weight_bytes * chip.flops / (chip.memory_bandwidth * model.flop_per_weight)
+
+
+@equation(unit="s", n_ranks="1", t_hop="s")
+def ring_all_reduce_time(n_ranks, t_hop):
+    """Latency of an all-reduce along a ring: round once to add up, once more to hand out (section 2.2.1).
+
+    Parameters
+    ----------
+    n_ranks : float or array
+        GPUs on the ring.
+    t_hop : float or array
+        Seconds from one to the next.
+
+    Returns
+    -------
+    same kind as ``n_ranks``
+        Seconds.
+    """
+    return 2 * (n_ranks - 1) * t_hop
+
+
+@equation(unit="s", n_gpu="1", t_hop="s")
+def grid_all_reduce_time(n_gpu, t_hop):
+    """Latency of the all-reduces of a weight matrix cut evenly both ways: rings of sqrt(n_gpu) GPUs.
+
+    Parameters
+    ----------
+    n_gpu : float or array
+        GPUs in the instance.
+    t_hop : float or array
+        Seconds from one GPU to the next.
+
+    Returns
+    -------
+    same kind as ``n_gpu``
+        Seconds (section 2.2.1).
+    """
+    return ring_all_reduce_time(sqrt(n_gpu), t_hop)
+
+
+@equation(
+    "3",
+    also={"5": {"t_reduce": grid_all_reduce_time}, "8": {"t_reduce": grid_all_reduce_time}},
+    unit="s",
+    n_gpu="1",
+    batch="1",
+    t_reduce="s",
+)
+def toy_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
+    """Time per token of a dense model on one tensor-parallel instance, at short context.
+
+    Equation 3; equations 5 and 8 are the same with :func:`grid_all_reduce_time` for ``t_reduce``.
+
+    Parameters
+    ----------
+    model : Model
+    chip : Accelerator
+    n_gpu, batch : float or array
+        GPUs in one instance, and sequences decoded together; they broadcast.
+    t_reduce : float or array
+        Seconds of one all-reduce.
+
+    Returns
+    -------
+    same kind as ``n_gpu`` and ``batch``
+        Seconds. The network cannot overlap with reading or multiplying; those two overlap.
+
+    Examples
+    --------
+    >>> from inferlib.papers.erdil2025 import chips, models
+    >>> t_reduce = grid_all_reduce_time(16, 1e-6)
+    >>> round(1e3 * toy_latency(models["Llama 3 70B"], chips["H100"], 16, 32, t_reduce), 2)
+    4.59
+    """
+    return network_time(model, t_reduce) + maximum(
+        weight_time(model, chip, n_gpu), arithmetic_time(model, chip, n_gpu, batch)
+    )
+
+
+@equation("4", unit="s", n_gpu="1", batch="1", t_reduce="s")
+def toy_gpu_seconds(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
+    """GPU seconds per token of one tensor-parallel instance.
+
+    Parameters and units as :func:`toy_latency`; the result counts every GPU of the instance.
+    """
+    return n_gpu / batch * toy_latency(model, chip, n_gpu, batch, t_reduce)
+
+
+@equation("9", unit="s", n_gpu="1", t_hop="s")
+def critical_latency(model: Model, chip: Accelerator, n_gpu, t_hop):
+    """Time per token at the critical batch, where reading and multiplying take equally long.
+
+    Parameters
+    ----------
+    model : Model
+    chip : Accelerator
+    n_gpu : float or array
+        GPUs in the instance.
+    t_hop : float or array
+        Seconds from one GPU to the next.
+
+    Returns
+    -------
+    same kind as ``n_gpu``
+        Seconds.
+    """
+    return network_time(model, grid_all_reduce_time(n_gpu, t_hop)) + weight_time(model, chip, n_gpu)
+
+
+@equation("13", unit="1", t_hop="s")
+def optimal_n_gpu(model: Model, chip: Accelerator, t_hop):
+    """GPUs of the fastest instance, as a real number of at least 1.
+
+    Parameters
+    ----------
+    model : Model
+    chip : Accelerator
+    t_hop : float or array
+        Seconds from one GPU to the next.
+
+    Returns
+    -------
+    same kind as ``t_hop``
+        GPUs.
+    """
+    return cbrt(maximum(weight_time(model, chip, 1) / network_time(model, t_hop), 1)) ** 2
+
+
+@equation("14", unit="s", t_hop="s")
+def minimum_latency(model: Model, chip: Accelerator, t_hop):
+    """Time per token of the fastest instance.
+
+    Parameters
+    ----------
+    model : Model
+    chip : Accelerator
+    t_hop : float or array
+        Seconds from one GPU to the next.
+
+    Returns
+    -------
+    same kind as ``t_hop``
+        Seconds.
+
+    Examples
+    --------
+    >>> from inferlib.papers.erdil2025 import chips, models
+    >>> round(1 / minimum_latency(models["Llama 3 70B"], chips["H100"], 1e-6))
+    234
+    """
+    reading, hops = weight_time(model, chip, 1), network_time(model, t_hop)
+    return where(reading > hops, 3 * cbrt(hops) ** 2 * cbrt(reading) - 2 * hops, reading + 0 * hops)
+
+
+@equation("15", unit="s", t_hop="s")
+def cost_at_minimum_latency(model: Model, chip: Accelerator, t_hop):
+    """GPU seconds per token of the fastest instance, run at the critical batch.
+
+    Parameters
+    ----------
+    model : Model
+    chip : Accelerator
+    t_hop : float or array
+        Seconds from one GPU to the next.
+
+    Returns
+    -------
+    same kind as ``t_hop``
+        GPU seconds.
+    """
+    size = optimal_n_gpu(model, chip, t_hop)
+    return size / critical_batch(model, chip) * minimum_latency(model, chip, t_hop)
+
+
+@equation("18", form="approximation", unit="s", t_hop="s")
+def minimum_latency_large(model: Model, chip: Accelerator, t_hop):
+    """Time per token of the fastest instance in the limit of a large one: equation 14's first term.
+
+    Parameters and units as :func:`minimum_latency`.
+    """
+    return 3 * cbrt(network_time(model, t_hop)) ** 2 * cbrt(weight_time(model, chip, 1))
+
+
+@equation("19", form="approximation", unit="s", n_params="1", known_params="1", known_latency="s")
+def square_root_law(n_params, known_params, known_latency):
+    """Time per token of a dense model, scaled from a known one with the square root of the parameters.
+
+    Parameters
+    ----------
+    n_params, known_params : float or array
+        Parameters of the model asked about and of the known one.
+    known_latency : float or array
+        Seconds per token of the known one.
+
+    Returns
+    -------
+    same kind as ``n_params``
+        Seconds.
+    """
+    return known_latency * sqrt(n_params / known_params)
+
+
+def fits(model, chip, n_gpu, batch, context):
+    """Whether the weights and the KV cache of the whole batch fit into the instance's memory."""
+    needed = model.weight_bytes * model.n_params + model.cache_bytes * context * batch
+    return n_gpu * chip.memory_capacity >= needed
+
+
+def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, assumptions=FIGURE_1):
+    """The Pareto frontier of speed for one user against cost, in the toy model (section 2.2.2, Figure 1).
+
+    Parameters
+    ----------
+    model : Model or inferlib.Transformer
+    chip : Accelerator
+        With ``memory_capacity``, and a ``price`` unless one is given.
+    demand : float
+        Tokens per second that all users together ask for; an instance cannot make more.
+    price : float, optional
+        Dollars per GPU and hour.
+    context : float
+        Tokens of context, for the capacity test only.
+    assumptions : ToyAssumptions
+
+    Returns
+    -------
+    pandas.DataFrame
+        Fastest first: ``tokens_per_second`` of one user, ``usd_per_million``, ``n_gpu``, ``batch``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not positive, the chip has no price, or nothing fits.
+    """
+    import numpy as np
+    import xarray as xr
+
+    model = as_model(model)
+    if demand != float("inf"):
+        checks.number("demand", demand)
+    checks.number("context", context, zero=True)
+    price = checks.number("price", chip.price if price is None else price)
+    capacity = checks.number("chip.memory_capacity", chip.memory_capacity)
+    model, chip = assumptions.applied_to(model, chip)
+    # Evenly spaced in the logarithm, from the smallest instance that holds the weights: the paper's own grid.
+    smallest = model.weight_bytes * model.n_params / capacity
+    if smallest > 2**18:
+        raise ValueError(f"the weights need {smallest:.3g} GPUs, but the largest instance tried has {2**18}")
+    n_gpu = xr.DataArray(np.geomspace(smallest, 2**18, 400), dims="n_gpu")
+    batch = xr.DataArray(np.geomspace(1, 2**18, 400), dims="batch")
+    n_gpu, batch = n_gpu.assign_coords(n_gpu=n_gpu), batch.assign_coords(batch=batch)
+    # Fewer than one GPU would make the hops negative.
+    t_reduce = assumptions.t_base + grid_all_reduce_time(maximum(n_gpu, 1), assumptions.t_hop)
+    latency = toy_latency(model, chip, n_gpu, batch, t_reduce)
+    gpu_seconds = toy_gpu_seconds(model, chip, n_gpu, batch, t_reduce)
+    possible = fits(model, chip, n_gpu, batch, context) & (batch / latency <= demand)
+    usd_per_second = price * factor("usd/h", "usd/s")
+    points = xr.Dataset(
+        {
+            "tokens_per_second": (1 / latency).where(possible),
+            "usd_per_million": gpu_seconds * usd_per_second * 1e6,
+        }
+    )
+    return pareto(points)
+
+
+def decode_step(model, system, workload, layout=None, assumptions=None):
+    """The toy model's answer to one question: time per token on a given system.
+
+    It knows the weights, the arithmetic and the hops of the all-reduces. It does not know the KV cache (it is
+    meant for short contexts), pipeline or expert parallelism, or network bandwidth: the whole system is one
+    tensor-parallel instance.
+
+    Parameters
+    ----------
+    model : inferlib.Transformer or Model
+    system : inferlib.System
+    workload : inferlib.Workload
+    layout : inferlib.Layout, optional
+        Only a tensor-parallel layout over the whole system is described; another answers n/a.
+    assumptions : ToyAssumptions, optional
+
+    Returns
+    -------
+    inferlib.Breakdown
+        Terms ``network``, then ``weights`` and ``arithmetic``, which overlap.
+    """
+    origin = (decode_step, model, system, workload, layout, assumptions)
+    answer = partial(Breakdown, source="erdil2025", origin=origin)
+    model = as_model(model, workload.weights, workload.cache)
+    if layout is not None and (layout.tp != system.count or layout.pp * layout.ep * layout.dp != 1):
+        return answer(status="n/a", reason="the toy model describes one tensor-parallel instance only")
+    if system.memory is not None and system.memory < model.weight_bytes * model.n_params:
+        return answer(status="infeasible", reason=f"the weights do not fit into the memory of {system}")
+    assumptions = assumptions or ToyAssumptions()
+    model, chip = assumptions.applied_to(model, system.chip)
+    t_reduce = assumptions.t_base + grid_all_reduce_time(system.count, assumptions.t_hop)
+    return answer(
+        (
+            {"network": network_time(model, t_reduce)},
+            {
+                "weights": weight_time(model, chip, system.count),
+                "arithmetic": arithmetic_time(model, chip, system.count, workload.batch),
+            },
+        )
+    )

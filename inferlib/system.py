@@ -1,0 +1,206 @@
+"""What a model of inference is asked about (chip, system, workload, layout), and what it answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Integral
+
+from inferlib import checks
+from inferlib.equation import Record, quantity
+from inferlib.ops import maximum
+
+BITS = {"fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
+
+
+def format_bytes(name):
+    """Bytes of one value in a number format.
+
+    Examples
+    --------
+    >>> format_bytes("bf16"), format_bytes("fp4")
+    (2.0, 0.5)
+    """
+    return BITS[checks.one_of("format", name, BITS)] / 8
+
+
+@dataclass(frozen=True, eq=False)
+class Accelerator(Record):
+    """One chip, with one arithmetic peak: that of ``format``.
+
+    ``peaks`` holds the dense peak of every format the chip computes in; :meth:`at` picks another. Numbers
+    that are not known are None; ``sources`` says where each number is stated.
+    """
+
+    flops: float = quantity("FLOP/s", "dense arithmetic peak of one chip")
+    memory_bandwidth: float = quantity("B/s", "memory bandwidth of one chip")
+    memory_capacity: float = quantity("B", "memory of one chip", default=None)
+    scale_up_bandwidth: float = quantity(
+        "B/s", "one-way bandwidth of one chip inside its domain", default=None
+    )
+    scale_out_bandwidth: float = quantity("B/s", "one-way network bandwidth of one chip", default=None)
+    scale_up_size: float = quantity("1", "chips in one scale-up domain", default=None)
+    price: float = quantity("usd/h", "price of one chip for an hour", default=None, zero=True)
+    name: str = ""
+    format: str = "bf16"
+    peaks: Mapping = field(default_factory=dict)
+    sources: Mapping = field(default_factory=dict)
+
+    def at(self, format):
+        """The same chip computing in another number format.
+
+        Raises
+        ------
+        LookupError
+            If the chip has no such format.
+        """
+        peak = self.peaks[checks.one_of(f"format of {self.name or 'this chip'}", format, self.peaks)]
+        return self.replace(flops=peak, format=format)
+
+
+def count(name, value):
+    """Refuse a concrete value that is not a whole number of at least one."""
+    checks.number(name, value, minimum=1)
+    if isinstance(value, float) and not value.is_integer():
+        raise ValueError(f"{name} is {value}, but must be a whole number")
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class System(Record):
+    """A number of equal chips; ``domain`` of them share one scale-up network."""
+
+    chip: Accelerator
+    count: int
+    domain: int | None = None
+
+    def __post_init__(self):
+        count("System.count", self.count)
+        if self.domain is None:
+            object.__setattr__(self, "domain", min(self.count, self.chip.scale_up_size or self.count))
+        count("System.domain", self.domain)
+
+    @property
+    def memory(self):
+        """Bytes of memory of all chips together, or None where the chip does not say."""
+        return None if self.chip.memory_capacity is None else self.count * self.chip.memory_capacity
+
+    def __str__(self):
+        return f"{self.count} × {self.chip.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Workload(Record):
+    """Sequences decoded together, each with ``context`` tokens behind it, in given number formats."""
+
+    batch: float = quantity("1", "sequences decoded together")
+    context: float = quantity("1", "tokens of context of each sequence", default=0, zero=True)
+    weights: str = "bf16"
+    cache: str = "bf16"
+
+    def __post_init__(self):
+        super().__post_init__()
+        format_bytes(self.weights), format_bytes(self.cache)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout(Record):
+    """Degrees of tensor, pipeline, expert and data parallelism."""
+
+    tp: int = 1
+    pp: int = 1
+    ep: int = 1
+    dp: int = 1
+
+    def __post_init__(self):
+        for name in ("tp", "pp", "ep", "dp"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"Layout.{name} is {value!r}, but must be a whole number of at least 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Breakdown:
+    """One answer: named terms in seconds, which of them overlap, and their sum.
+
+    Parameters
+    ----------
+    stages : sequence of dict
+        Each stage maps term names to seconds. Terms of one stage overlap (the longest counts); stages
+        follow one another (they add).
+    reason : str
+        Why there is no answer, when ``stages`` is empty.
+    status : {"ok", "infeasible", "n/a"}
+        ``"infeasible"``: the point does not fit; ``"n/a"``: the source does not describe it.
+    origin : tuple, optional
+        The function and arguments this came from, so that ``explain`` can unfold it.
+
+    Examples
+    --------
+    >>> step = Breakdown(({"network": 1e-3}, {"weights": 5e-3, "arithmetic": 2e-3}))
+    >>> step.total, step.binding, sorted(step.hidden)
+    (0.006, 'weights', ['arithmetic'])
+    """
+
+    stages: tuple = ()
+    reason: str = ""
+    status: str = "ok"
+    source: str = ""
+    origin: tuple | None = None
+
+    def __post_init__(self):
+        checks.one_of("status", self.status, ("ok", "infeasible", "n/a"))
+        if (self.status == "ok") != bool(self.stages):
+            raise ValueError(f"a breakdown has terms exactly when its status is 'ok', not {self.status!r}")
+        if self.status != "ok" and not self.reason:
+            raise ValueError(f"a breakdown that is {self.status!r} must give its reason")
+
+    @property
+    def feasible(self):
+        """Whether there is a time."""
+        return self.status == "ok"
+
+    @property
+    def terms(self):
+        """All terms, overlapping ones included: name to seconds."""
+        return {name: seconds for stage in self.stages for name, seconds in stage.items()}
+
+    @property
+    def counted(self):
+        """The terms that make up the total: the longest of each stage."""
+        longest = (max(stage, key=stage.get) for stage in self._answered())
+        return {name: self.terms[name] for name in longest}
+
+    @property
+    def hidden(self):
+        """The terms that cost nothing because a longer one overlaps them."""
+        return {name: seconds for name, seconds in self.terms.items() if name not in self.counted}
+
+    @property
+    def total(self):
+        """Seconds from one token to the next."""
+        total = 0.0
+        for stage in self._answered():
+            longest, *others = stage.values()
+            for seconds in others:
+                longest = maximum(longest, seconds)
+            total = total + longest
+        return total
+
+    @property
+    def binding(self):
+        """The name of the largest term that counts."""
+        return max(self.counted, key=self.counted.get)
+
+    def _answered(self):
+        if not self.feasible:
+            raise ValueError(f"no time: {self.status}: {self.reason}")
+        return self.stages
+
+    def table(self):
+        """The terms as a pandas DataFrame: milliseconds, and whether each counts or is hidden."""
+        import pandas as pd
+
+        rows = [
+            (name, 1e3 * s, "counts" if name in self.counted else "hidden") for name, s in self.terms.items()
+        ]
+        rows.append(("total", 1e3 * self.total, ""))
+        return pd.DataFrame(rows, columns=["term", "ms", "in the total"]).set_index("term")

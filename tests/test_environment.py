@@ -1,0 +1,69 @@
+"""pyproject.toml, constraints.txt, environment.yml and what is installed say the same."""
+
+import importlib.metadata
+import re
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CONSTRAINTS = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+PINS = [Requirement(line) for line in CONSTRAINTS.splitlines() if line.strip()]
+WANTED = [
+    Requirement(text)
+    for texts in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+    for text in texts
+]
+SIX = {"jupyter-book", "numpy", "sympy", "matplotlib", "ipywidgets", "nbval"}
+
+
+def version(pin):
+    """The one version that a line of constraints.txt allows."""
+    (specifier,) = pin.specifier
+    assert specifier.operator == "==", f"not an exact pin: {pin}"
+    return specifier.version
+
+
+@pytest.mark.parametrize("wanted", WANTED, ids=lambda requirement: requirement.name)
+def test_dependencies_are_pinned_within_their_range(wanted):
+    pins = [pin for pin in PINS if canonicalize_name(pin.name) == canonicalize_name(wanted.name)]
+    assert pins, "run make lock"
+    for pin in pins:
+        assert wanted.specifier.contains(version(pin)), "run make lock"
+
+
+def test_constraints_hold_pins_and_nothing_else():
+    line = re.compile(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+( ; [^#/]+)?")
+    assert [text for text in CONSTRAINTS.splitlines() if not line.fullmatch(text)] == []
+
+
+def test_what_is_installed_is_what_is_pinned():
+    wrong = []
+    for pin in PINS:
+        if pin.marker and not pin.marker.evaluate():
+            continue
+        # What is missing belongs to an extra that is not installed here.
+        with suppress(importlib.metadata.PackageNotFoundError):
+            installed = importlib.metadata.version(pin.name)
+            wrong += [f"{pin.name} {installed}, pinned {version(pin)}"] * (installed != version(pin))
+    assert not wrong, "remove .venv and make it again: " + "; ".join(wrong)
+
+
+def test_environment_yml_installs_the_same():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    plain = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
+    (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
+    python = next(entry.partition("=")[2] for entry in plain if entry.startswith("python="))
+    assert PROJECT["requires-python"].startswith(">=")
+    assert Requirement(f"python{PROJECT['requires-python']}").specifier.contains(python)
+    extras = ",".join(PROJECT["optional-dependencies"])
+    # The names stand there to be seen; the constraints give their versions.
+    assert pip[:2] == ["-c constraints.txt", f"-e .[{extras}]"]
+    assert set(pip[2:]) == SIX
+    assert {canonicalize_name(requirement.name) for requirement in WANTED} >= SIX

@@ -1,0 +1,147 @@
+"""Every ``@equation``, one by one: numbers, arrays, labelled and lazy sweeps, symbols and dimensions.
+
+Nothing here names an equation: a new one is covered the moment it is written.
+"""
+
+import zlib
+from typing import get_type_hints
+
+import numpy as np
+import pytest
+import sympy as sp
+import xarray as xr
+
+from inferlib import ledger, units
+from inferlib.equation import DERIVATIONS, EQUATIONS, quantities, symbolic
+
+for source in ledger.sources():
+    ledger._open(source)
+
+EVERY = pytest.mark.parametrize("entry", EQUATIONS.values(), ids=[f"{s}.{n}" for s, n in EQUATIONS])
+DRAWS = 5  # so that both sides of a maximum are met
+
+
+def records(entry):
+    """The record arguments of an equation: name to class."""
+    hints = get_type_hints(entry.function)
+    return {name: kind for name, kind in hints.items() if name != "return"}
+
+
+def drawn(entry, seed):
+    """Random values for an equation: (record name, field) or argument name to number."""
+    random = np.random.default_rng([zlib.crc32(entry.name.encode()), seed])
+    fields = [(name, f) for name, kind in records(entry).items() for f in quantities(kind)]
+    values = {name: float(np.exp(random.uniform(0, 2))) for name in entry.arguments}
+    for name, f in fields:
+        low, high = (0, 2) if f.metadata["maximum"] is None else (-2, np.log(f.metadata["maximum"]))
+        values[name, f.name] = float(np.exp(random.uniform(low, high)))
+    return values
+
+
+def arguments(entry, values, convert=lambda value, unit: value):
+    """The arguments of an equation from drawn values, each passed through ``convert``."""
+    made = {}
+    for name, kind in records(entry).items():
+        fields = quantities(kind)
+        made[name] = kind(**{f.name: convert(values[name, f.name], f.metadata["unit"]) for f in fields})
+    return made | {name: convert(values[name], unit) for name, unit in entry.arguments.items()}
+
+
+@EVERY
+def test_every_argument_is_declared(entry):
+    code = entry.function.__code__
+    assert set(code.co_varnames[: code.co_argcount]) == set(records(entry)) | set(entry.arguments)
+    assert entry.function.__doc__
+
+
+@EVERY
+def test_sympy_expression_agrees_with_numbers(entry):
+    """The expression, evaluated with 30 digits, is what the function computes on floats."""
+    symbols = entry.symbols()
+    expression = sp.sympify(entry.function(**symbols))
+    for seed in range(DRAWS):
+        values = drawn(entry, seed)
+        at = {symbols[name]: values[name] for name in entry.arguments}
+        for name, kind in records(entry).items():
+            at |= {getattr(symbols[name], f.name): values[name, f.name] for f in quantities(kind)}
+        at = {symbol: value for symbol, value in at.items() if isinstance(symbol, sp.Symbol)}
+        constants = {
+            (name, f.name): float(getattr(symbols[name], f.name))
+            for name, kind in records(entry).items()
+            for f in quantities(kind)
+            if not isinstance(getattr(symbols[name], f.name), sp.Symbol)
+        }
+        computed = entry.function(**arguments(entry, values | constants))
+        assert float(expression.subs(at).evalf(30)) == pytest.approx(float(computed), rel=1e-12)
+
+
+def axes_of(entry):
+    """What to sweep: up to three arguments, or two fields that matter where there is no argument."""
+    symbols = entry.symbols()
+    matter = sp.sympify(entry.expression()).free_symbols
+    fields = [(name, f.name) for name, kind in records(entry).items() for f in quantities(kind)]
+    return list(entry.arguments)[:3] or [(n, f) for n, f in fields if getattr(symbols[n], f) in matter][:2]
+
+
+@EVERY
+def test_xarray_broadcasts_by_name_and_equals_a_loop(entry):
+    names = axes_of(entry)
+    base, other = drawn(entry, 0), drawn(entry, 1)
+    axes = {name: xr.DataArray([base[name], other[name]], dims=str(name)) for name in names}
+    swept = entry.function(**arguments(entry, base | axes))
+    assert set(swept.dims) <= {str(name) for name in names}  # a result need not depend on every argument
+    for place in np.ndindex(*(2 for _ in names)):
+        at = {name: float(axes[name][i]) for name, i in zip(names, place, strict=True)}
+        expected = entry.function(**arguments(entry, base | at))
+        got = swept.isel({str(n): i for n, i in zip(names, place, strict=True) if str(n) in swept.dims})
+        assert float(got) == pytest.approx(float(expected), rel=1e-12)
+
+
+@EVERY
+def test_dask_stays_lazy(entry):
+    base, other = drawn(entry, 0), drawn(entry, 1)
+    eager = {name: xr.DataArray([base[name], other[name]], dims=str(name)) for name in axes_of(entry)}
+    lazy = {name: axis.chunk(1) for name, axis in eager.items()}
+    result = entry.function(**arguments(entry, base | lazy))
+    assert type(result.data).__module__.startswith("dask"), "computed too early"
+    expected = entry.function(**arguments(entry, base | eager))
+    np.testing.assert_allclose(result.compute(), expected, rtol=1e-14)
+
+
+@EVERY
+def test_dimensions(entry):
+    """Pint quantities go in with the declared units; the declared unit comes out."""
+    registry = units.registry()
+
+    def measured(value, unit):
+        return registry.Quantity(value, units._spelled(unit))
+
+    result = entry.function(**arguments(entry, drawn(entry, 0), measured))
+    wanted = registry.Quantity(1, units._spelled(entry.unit))
+    got = result if hasattr(result, "dimensionality") else registry.Quantity(result, "dimensionless")
+    assert got.dimensionality == wanted.dimensionality, f"{got.units} instead of {entry.unit}"
+
+
+@EVERY
+def test_latex_is_balanced(entry):
+    for number in (entry.number, *entry.also):
+        text = entry.latex(number)
+        assert text.count("{") == text.count("}") and "=" in text
+
+
+@pytest.mark.parametrize("entry", DERIVATIONS.values(), ids=[f"{s}.{n}" for s, n in DERIVATIONS])
+def test_derivation_ends_in_its_equation(entry):
+    steps = entry.function()
+    assert all(step.caption.endswith((".", ",", ":", "as")) for step in steps)
+    if entry.proves is not None:
+        expected = sp.sympify(entry.proves.equation.expression())
+        result = sp.sympify(steps.result)
+        assert result == expected or sp.simplify(result - expected) == 0
+
+
+def test_symbolic_keeps_what_the_notation_does_not_name():
+    from inferlib.system import Accelerator
+
+    chip = Accelerator(flops=1e15, memory_bandwidth=3e12, price=2.0, name="X")
+    made = symbolic(chip, {"flops": "C"})
+    assert made.flops == sp.Symbol("C", positive=True) and made.price == 2.0 and made.name == "X"

@@ -1,0 +1,198 @@
+"""The ledger's own rules: who may read what, how a grade comes about, and that no row is lost."""
+
+import pytest
+
+import inferlib
+from inferlib import ledger
+from inferlib.equation import REPRODUCERS
+
+SOURCES = pytest.mark.parametrize("source", ledger.sources())
+
+
+def row_of_kind(source, kind):
+    return next(row for row in ledger.published(source).values() if row.kind == kind)
+
+
+@SOURCES
+def test_every_printed_row_is_in_the_scorecard_with_a_grade(source):
+    card = inferlib.scorecard(source)
+    assert list(card.columns) == list(ledger.COLUMNS)
+    assert len(card) == len(ledger.published(source))
+    assert set(card.grade) <= set(ledger.GRADES)
+    computed = card[card.kind.isin(["model", "derived", "claim"])]
+    assert not (computed.grade == "missing").any(), computed[computed.grade == "missing"]
+
+
+@SOURCES
+def test_every_miss_has_a_reason(source):
+    card = inferlib.scorecard(source)
+    missed = card[card.grade.isin(["1%", "5%", "20%", "off"])]
+    assert (missed.note != "").all(), missed[missed.note == ""]
+
+
+@SOURCES
+def test_reproducers_have_rows(source):
+    ledger._open(source)
+    artefacts = {row.artefact for row in ledger.published(source).values()}
+    assert {artefact for key, artefact in REPRODUCERS if key == source} <= artefacts
+
+
+@SOURCES
+def test_a_reproducer_cannot_read_a_result(source):
+    for kind in ("model", "claim"):
+        row = row_of_kind(source, kind)
+        reader = ledger.Reader(source, row.artefact, own=row_of_kind(source, "derived"))
+        with pytest.raises(LookupError, match="may not be read"):
+            reader(row.row, row.column)
+
+
+@SOURCES
+def test_derived_rows_are_read_only_for_another_row(source):
+    row = row_of_kind(source, "derived")
+    with pytest.raises(LookupError, match="may not be read"):
+        ledger.Reader(source, row.artefact)(row.row, row.column)
+    with pytest.raises(LookupError, match="itself"):
+        ledger.Reader(source, row.artefact, own=row)(row.row, row.column)
+
+
+@SOURCES
+def test_results_do_not_change_when_printed_results_do(source, monkeypatch):
+    """Scramble every printed model and claim row: what is computed must stay the same."""
+    before = inferlib.scorecard(source)
+    rows = {
+        place: row if row.kind not in ("model", "claim") else ledger.Row(**{**vars(row), "text": "123456"})
+        for place, row in ledger.published(source).items()
+    }
+    caches = (ledger._computed, ledger._graded)
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "published", lambda key: rows)
+        for cache in caches:
+            cache.cache_clear()
+        after = [ledger.compute(row)[0] for row in rows.values()]
+    for cache in caches:
+        cache.cache_clear()
+    expected = [ledger.compute(row)[0] for row in ledger.published(source).values()]
+    assert after == expected and len(before) == len(after)
+
+
+@pytest.mark.parametrize(
+    ("text", "resolution", "value", "grade"),
+    [
+        ("234", 1, 234.49, "exact"),
+        ("234", 1, 234.51, "1%"),
+        ("0.7", 0.1, 0.657, "exact"),
+        ("100", 1, 104.0, "5%"),
+        ("100", 1, 119.0, "20%"),
+        ("100", 1, 121.0, "off"),
+        ("-", 0, None, "exact"),
+        ("-", 0, 3.0, "off"),
+        ("5", 1, None, "off"),
+        ("true", 0, True, "exact"),
+        ("true", 0, False, "off"),
+        ("6-12", 1, (6.0, 12.0), "exact"),
+        ("6-12", 1, (6.0, 15.0), "off"),
+        ("6-12", 1, 8.0, "exact"),
+        ("6-12", 1, 5.6, "exact"),
+        ("6-12", 1, 5.2, "20%"),
+        ("<= 20", 1, 19.0, "exact"),
+        ("<= 20", 1, 20.1, "1%"),
+        (">= 3", 1, 3.0, "exact"),
+    ],
+)
+def test_grades(text, resolution, value, grade):
+    assert ledger.grade_of(text, resolution, value)[1] == grade
+
+
+def test_a_reproducer_that_returns_nan_is_an_error():
+    with pytest.raises(ValueError, match="returned nan"):
+        ledger.grade_of("1", 1, float("nan"))
+
+
+def test_consistent_means_within_the_rounding_of_what_was_read():
+    card = inferlib.scorecard("erdil2025").set_index("row")
+    palm = card.loc["PaLM 62B"].query("column == 'latency'").iloc[0]
+    assert palm.grade == "consistent"  # 4 ms and 8B leave that much room
+    low, high = ledger._reach(*_computed("erdil2025", palm))
+    assert low <= 13.5e-3 and high >= 12.5e-3 and high < 20e-3
+
+
+def _computed(source, row):
+    printed = ledger.published(source)[row["artefact"], row.name, row["column"]]
+    return printed, ledger.compute(printed)[2]
+
+
+def test_summary_counts_model_and_derived_rows():
+    card = inferlib.scorecard("erdil2025")
+    assert inferlib.summary("erdil2025")["rows"].sum() == card.kind.isin(["model", "derived"]).sum()
+
+
+def test_equations_lists_every_number_once():
+    table = inferlib.equations("erdil2025")
+    numbers = [int(n) for n in table.number if n]
+    assert numbers == sorted(numbers) and set(numbers) >= set(range(1, 20))
+    assert len(numbers) == len(set(numbers))
+    assert set(table.form) <= {"function", "step", "approximation", "structure", "empty"}
+    by_number = table.set_index("number").function
+    assert by_number["1"] == "single_gpu_latency"
+    assert {by_number[n] for n in ("3", "5", "8")} == {"toy_latency"}
+    assert table.latex.str.contains("=").all()
+
+
+@SOURCES
+def test_errata_are_filled_in(source):
+    table = inferlib.errata(source)
+    assert len(table) >= 4 and list(table.columns)[1:] == [
+        "place",
+        "printed",
+        "corrected",
+        "evidence",
+        "effect",
+    ]
+    for text in table.to_numpy().ravel():
+        assert text and "{" not in text
+
+
+def test_unknown_source_suggests_a_near_name():
+    with pytest.raises(LookupError, match="did you mean 'erdil2025'"):
+        inferlib.scorecard("erdil2024")
+
+
+def test_malformed_published_files_are_refused(tmp_path, monkeypatch):
+    head = "artefact,row,column,printed,resolution,unit,kind\n"
+    bad = {
+        "kind is 'guess'": "A,b,,1,,1,guess\n",
+        "twice": "A,b,,1,,1,input\nA,b,,2,,1,input\n",
+        "number of cells": "A,b,,1,,1\n",
+    }
+    (tmp_path / "erdil2025").mkdir()
+    monkeypatch.setattr(ledger, "files", lambda package: tmp_path)
+    for message, line in bad.items():
+        (tmp_path / "erdil2025" / "published.csv").write_text(head + line)
+        ledger.published.cache_clear()
+        with pytest.raises(ValueError, match=message):
+            ledger.published("erdil2025")
+    ledger.published.cache_clear()
+
+
+def test_explain_shows_equations_inputs_sources_and_branches():
+    card = inferlib.scorecard("erdil2025").query("artefact == 'Table 1'")
+    text = str(inferlib.explain(card.iloc[0]))
+    assert "minimum_latency" in text and "eq. 14" in text and "memory_bandwidth of H100" in text
+    assert "notebook" in text  # where the bandwidth is stated
+    derived = inferlib.scorecard("erdil2025").query("artefact == 'Footnote 1' and kind == 'derived'").iloc[1]
+    assert "as printed" in str(inferlib.explain(derived))
+    assert inferlib.explain(card.iloc[0])._repr_html_().count("<details") >= 2
+    with pytest.raises(TypeError, match="cannot explain a int"):
+        inferlib.explain(3)
+
+
+def test_explain_names_the_branch_that_won():
+    claim = inferlib.scorecard("erdil2025").query("artefact == 'Text 2.1' and kind == 'claim'").iloc[0]
+    assert "won by" in str(inferlib.explain(claim))
+
+
+def test_explain_leaves_equations_as_they_were():
+    from inferlib import equation, ops
+
+    inferlib.explain(inferlib.scorecard("erdil2025").query("kind == 'model'").iloc[0])
+    assert equation.tracer is None and ops.on_branch is None

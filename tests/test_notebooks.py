@@ -1,0 +1,91 @@
+"""The stored state of the chapters.
+
+nbval runs a chapter again and compares, but compares nothing for a cell stored without its execution
+count, and never a bitmap. What it passes over is checked here.
+"""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+CHAPTERS = sorted((ROOT / "book").glob("*.ipynb"))
+RUN_REFRESH = "run make refresh"
+
+
+@pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
+def nb(request):
+    return nbformat.read(request.param, as_version=4)
+
+
+def code_cells(nb):
+    return [cell for cell in nb.cells if cell.cell_type == "code"]
+
+
+def outputs(nb):
+    return [(cell, output) for cell in code_cells(nb) for output in cell.outputs]
+
+
+def test_there_are_chapters():
+    assert CHAPTERS
+
+
+def test_every_cell_was_run_in_order(nb):
+    nbformat.validate(nb)
+    counts = [cell.execution_count for cell in code_cells(nb)]
+    assert counts == list(range(1, len(counts) + 1)), RUN_REFRESH
+
+
+def test_no_cell_failed_or_complained(nb):
+    for cell, output in outputs(nb):
+        assert output.output_type != "error", cell.source
+        assert output.get("name") != "stderr", cell.source
+
+
+def test_nothing_is_stored_that_changes_from_run_to_run(nb):
+    assert set(nb.metadata) == {"kernelspec", "language_info"}, RUN_REFRESH
+    for cell in nb.cells:
+        assert set(cell.metadata) <= {"tags", "mystnb"}, RUN_REFRESH
+        assert not cell.get("attachments"), "figures are computed, not attached"
+    for cell, output in outputs(nb):
+        shown = str(output.get("data", output.get("text", "")))
+        assert "application/vnd.jupyter.widget" not in shown, RUN_REFRESH
+        if "nbval-ignore-output" not in cell.metadata.get("tags", ()):
+            assert not re.search(r"\bat 0x", shown), f"shows the address of an object: {cell.source}"
+
+
+def test_output_is_only_unchecked_where_it_is_not_shown(nb):
+    for cell in code_cells(nb):
+        tags = set(cell.metadata.get("tags", ()))
+        assert not tags & {"nbval-skip", "raises-exception", "nbval-raises-exception"}, cell.source
+        if "nbval-ignore-output" in tags:
+            assert "remove-output" in tags, f"readers would see what no test compares: {cell.source}"
+        assert "NBVAL_" not in cell.source, "use tags, which do not show in the page"
+
+
+def test_figures_are_svg_with_a_description(nb):
+    for cell, output in outputs(nb):
+        images = {mime for mime in output.get("data", {}) if mime.startswith("image/")}
+        assert images <= {"image/svg+xml"}, f"bitmaps are never compared: {cell.source}"
+        if images:
+            alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+            assert len(alt) > 20, f"figure without alt text in the cell's metadata: {cell.source}"
+
+
+def test_cells_are_short_and_hold_no_model(nb):
+    for cell in code_cells(nb):
+        lines = [line.strip() for line in cell.source.splitlines()]
+        code = [line for line in lines if line and not line.startswith("#")]
+        assert code, "empty code cell"
+        assert len(code) <= 12, f"{len(code)} lines of code: {cell.source}"
+        assert not any(re.match(r"(async def|def|class)\b", line) for line in code), cell.source
+
+
+def test_contents_list_every_chapter_and_nothing_else():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    listed = [toc["root"]] + [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
+    present = [p for p in (ROOT / "book").iterdir() if p.suffix in (".ipynb", ".md")]
+    assert sorted(listed) == sorted(f"book/{p.stem}" for p in present)

@@ -1,0 +1,41 @@
+"""The package as a stranger installs it: a wheel, in an empty environment, far from this folder."""
+
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+USE = """
+import inferlib
+print(inferlib.scorecard("erdil2025").query("artefact == 'Table 1'").iloc[0])
+"""
+
+
+def run(*command, cwd):
+    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_an_installed_wheel_makes_a_scorecard_row(tmp_path):
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    # setuptools leaves its build folder in the source tree, so it gets a copy of what it needs.
+    source = tmp_path / "source"
+    shutil.copytree(ROOT / "inferlib", source / "inferlib", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "LICENSE", "README.md"):
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, source)
+    wheels = tmp_path / "wheels"
+    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels, source, cwd=tmp_path)
+    (wheel,) = wheels.glob("inferlib-*.whl")
+
+    # Without a pip of its own, and without compiling what is imported once, it is there in half the time.
+    venv.create(tmp_path / "env", with_pip=False)
+    python = tmp_path / "env" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    target = ["--python", python, "install", "--no-compile", "-c", ROOT / "constraints.txt"]
+    run(*pip, *target, wheel, cwd=tmp_path)
+
+    row = run(python, "-c", USE, cwd=tmp_path)
+    assert "exact" in row, row
