@@ -49,6 +49,7 @@ test: $(STAMP)
 
 refresh: $(STAMP)
 	$(BIN)/python book/_tools/refresh.py --jobs $(JOBS) $(CHAPTERS)
+	$(if $(CHAPTERS),,$(BIN)/python book/_tools/picture.py)
 
 lab: $(VENV)/.lab
 	$(BIN)/jupyter lab --notebook-dir=book

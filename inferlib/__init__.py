@@ -22,6 +22,8 @@ _WHERE = {
     "errata": "inferlib.ledger",
     "scorecard": "inferlib.ledger",
     "summary": "inferlib.ledger",
+    "card": "inferlib.ledger",
+    "misses": "inferlib.ledger",
     "explain": "inferlib.explanation",
     "minimise": "inferlib.equation",
 }

@@ -100,7 +100,7 @@ def _near(value, allowed):
     lowered = {a.lower(): a for a in allowed}
     close = get_close_matches(value.lower(), lowered, n=3, cutoff=0.6)
     inside = [low for low in lowered if value.lower() and value.lower() in low]
-    return [lowered[low] for low in dict.fromkeys([*close, *inside])][:3]
+    return [lowered[low] for low in dict.fromkeys([*inside, *close])][:3]
 
 
 def _in_memory(value):

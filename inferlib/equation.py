@@ -138,10 +138,22 @@ class Equation:
 
     def latex(self, number=None):
         """The equation as LaTeX in the source's notation."""
-        import sympy
-
         left = symbols_of(self.source).get(self.name, rf"\text{{{self.name.replace('_', ' ')}}}")
-        return f"{left} = {sympy.latex(self.expression(number))}"
+        return f"{left} = {latex(self.expression(number))}"
+
+    def _repr_latex_(self):
+        tag = rf" \tag{{{self.number}}}" if self.number else ""
+        return rf"$$\displaystyle {self.latex()}{tag}$$"
+
+    def __repr__(self):
+        return f"{self.source}.{self.name}" + (f" ({self.number})" if self.number else "")
+
+
+def latex(expression):
+    """An expression as LaTeX, in the book's manner: thin spaces between factors, powers like 2/3 on one line."""
+    import sympy
+
+    return sympy.latex(expression, mul_symbol=r"\, ", fold_frac_powers=True)
 
 
 def equation(source, number=None, *, unit, chapter=None, form="function", also=None, **arguments):
@@ -205,12 +217,10 @@ class Steps(list):
         return self[-1].equation.rhs
 
     def _repr_markdown_(self):
-        import sympy
-
         parts = []
         for i, step in enumerate(self, 1):
             tag = rf" \tag{{{step.number}}}" if step.number else ""
-            parts.append(f"**{i}.** {step.caption}\n\n$$\n{sympy.latex(step.equation)}{tag}\n$$\n")
+            parts.append(f"**{i}.** {step.caption}\n\n$$\n{latex(step.equation)}{tag}\n$$\n")
         return "\n".join(parts)
 
     def __repr__(self):

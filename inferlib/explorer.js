@@ -24,8 +24,10 @@
   const state = () => {
     const values = {};
     C.sliders.forEach((s) => {
-      const raw = +find("#" + C.id + "-" + s.key).value;
-      const value = s.log ? Math.pow(10, raw) : raw;
+      const control = find("#" + C.id + "-" + s.key);
+      if (s.untouched === undefined) s.untouched = control.value; // the browser has rounded it to a step
+      const raw = +control.value;
+      const value = control.value === s.untouched ? s.start : s.log ? Math.pow(10, raw) : raw;
       values[s.key] = s.whole ? Math.round(value) : value;
     });
     C.choices.forEach((c) => {

@@ -57,11 +57,13 @@ class Choice:
             raise ValueError(f"choice {self.name} has no options")
 
     def columns(self):
-        """The numbers that differ by option: symbol name to list of values; fields some option lacks are left out."""
+        """The numbers of the options: symbol name to list of values. Fields some option lacks are left out."""
         values = list(self.options.values())
         if not isinstance(values[0], Record):
             return {self.name: [float(v) for v in values]}
-        names = [f.name for f in quantities(values[0]) if all(getattr(v, f.name) is not None for v in values)]
+        names = [
+            f.name for f in quantities(values[0]) if all(getattr(v, f.name, None) is not None for v in values)
+        ]
         return {f"{self.name}_{name}": [float(getattr(v, name)) for v in values] for name in names}
 
     def symbol(self):
@@ -71,11 +73,8 @@ class Choice:
         first = next(iter(self.options.values()))
         if not isinstance(first, Record):
             return sympy.Symbol(self.name, positive=True)
-        known = self.columns()
-        notation = {
-            f.name: f"{self.name}_{f.name}" for f in quantities(first) if f"{self.name}_{f.name}" in known
-        }
-        return symbolic(first, notation)
+        # Every field: one that some option lacks must show up as an unknown, not as the first option's value.
+        return symbolic(first, {f.name: f"{self.name}_{f.name}" for f in quantities(first)})
 
 
 class Explorer:
@@ -160,7 +159,7 @@ class Explorer:
             "names": list(expressions),
             "sliders": [
                 {"key": i.name, "label": _with_unit(i), "unit": i.unit, "low": i.low, "high": i.high}
-                | {"log": i.log, "whole": i.whole}
+                | {"log": i.log, "whole": i.whole, "start": i.value}
                 for i in self.inputs if isinstance(i, Slider)
             ],
             "choices": [{"key": i.name, "columns": i.columns()} for i in self.inputs if isinstance(i, Choice)],

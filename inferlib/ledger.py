@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.resources import files
 
 from inferlib import checks
-from inferlib.equation import DERIVATIONS, EQUATIONS, REPRODUCERS
+from inferlib.equation import DERIVATIONS, EQUATIONS, REPRODUCERS, latex
 from inferlib.units import factor
 
 KINDS = ("model", "derived", "claim", "input", "measured", "quoted")
@@ -72,6 +72,49 @@ def scorecard(source=None):
     return pd.DataFrame(rows, columns=COLUMNS).astype({"printed": object, "reproduced": object})
 
 
+def card(source, *artefacts, kinds=("model", "derived", "claim", "measured")):
+    """The scorecard of some artefacts, as a chapter shows it.
+
+    Parameters
+    ----------
+    source : str
+    *artefacts : str
+        Such as ``"Table 1"``; all of the source when none is given.
+    kinds : tuple of str
+        Which kinds of rows to show; rows that nothing computes are left out.
+
+    Returns
+    -------
+    inferlib.style.Table
+        Its ``frame`` is the pandas DataFrame shown.
+    """
+    from inferlib.style import table
+
+    rows = scorecard(source)
+    for artefact in artefacts:
+        checks.one_of("artefact", artefact, list(rows.artefact.unique()))
+    rows = rows[rows.artefact.isin(artefacts or rows.artefact) & rows.kind.isin(kinds) & (rows.grade != "-")]
+    shown = rows[["row", "column", "printed", "reproduced", "unit", "grade", "note"]]
+    shown = shown.rename(columns={"row": "", "column": " ", "reproduced": "here"}).replace(
+        {"unit": {"1": ""}}
+    )
+    return table(shown[[name for name in shown if (shown[name] != "").any()]])
+
+
+def misses(source):
+    """The rows of a source that do not come out as printed, with the reason, as a chapter shows them.
+
+    Returns
+    -------
+    inferlib.style.Table
+    """
+    from inferlib.style import table
+
+    rows = scorecard(source).query("grade not in ['exact', '-']")
+    shown = rows[["artefact", "row", "column", "printed", "reproduced", "unit", "grade", "note"]]
+    return table(shown.rename(columns={"reproduced": "here"}).replace({"unit": {"1": ""}}))
+
+
 def summary(source=None):
     """How many rows of each artefact have which grade (kinds ``model`` and ``derived``, as totals quote)."""
     card = scorecard(source)
@@ -96,8 +139,8 @@ def equations(source=None):
         _open(key)
         for entry in (e for (s, _), e in EQUATIONS.items() if s == key):
             for number in (entry.number, *entry.also):
-                latex = entry.latex(number)
-                rows.append((key, number or "", entry.name, entry.form, entry.name, entry.chapter, latex))
+                text = entry.latex(number)
+                rows.append((key, number or "", entry.name, entry.form, entry.name, entry.chapter, text))
         rows += _steps(key, printed={row[1] for row in rows if row[0] == key})
     columns = ["source", "number", "name", "form", "function", "chapter", "latex"]
     table = pd.DataFrame(rows, columns=columns)
@@ -109,16 +152,14 @@ def equations(source=None):
 
 def _steps(key, printed):
     """Rows for the numbered equations that only a derivation shows."""
-    import sympy
-
     for (source, name), entry in DERIVATIONS.items():
         if source != key:
             continue
         for step in entry.function():
             if step.number and step.number not in printed:
                 printed.add(step.number)
-                latex = sympy.latex(step.equation)
-                yield (key, step.number, step.caption, step.form, name, entry.chapter, latex)
+                text = latex(step.equation)
+                yield (key, step.number, step.caption, step.form, name, entry.chapter, text)
 
 
 def errata(source=None):
@@ -342,6 +383,8 @@ def compute(row, shifts=None):
     note = ""
     if isinstance(value, Noted):
         value, note = value.value, value.note
+    if str(getattr(value, "dtype", "")) == "bool":
+        value = bool(value)
     return value, note, reader.read
 
 

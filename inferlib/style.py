@@ -4,11 +4,15 @@ Figures are SVG with dark lines on nothing. In the book's dark theme the style s
 file serves both.
 """
 
+import html
+from numbers import Integral
+
 from cycler import cycler
 
-# Okabe and Ito's palette, told apart by readers with any colour vision
+# After Okabe and Ito, told apart by readers with any colour vision; each of middle lightness, so that it stays
+# legible when the dark theme turns lightness round.
 BLUE, ORANGE, GREEN, RED, SKY, PURPLE, YELLOW = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#B8A800",
+    "#0072B2", "#B86E00", "#009E73", "#D14A1F", "#2E8BC0", "#B8609A", "#8F8300",
 )  # fmt: skip
 INK, FAINT = "#222222", "#8a8a8a"
 
@@ -20,15 +24,25 @@ SOURCES = {
     "mazurek2025": PURPLE,
 }
 CHIPS = {"A100 80GB": SKY, "H100 SXM": GREEN, "H200": BLUE, "B200": ORANGE, "TPU v4": RED}
-TERMS = {"weights": BLUE, "arithmetic": ORANGE, "network": RED, "activations": SKY, "cache": GREEN}
+TERMS = {
+    "weights": BLUE,
+    "weights and activations": BLUE,
+    "arithmetic": ORANGE,
+    "network": RED,
+    "activations": SKY,
+    "cache": GREEN,
+}
 
 
 def use():
-    """Draw all figures of a notebook in the book's style, as deterministic SVG."""
+    """Show all figures and frames of a notebook in the book's style; figures as deterministic SVG."""
     import matplotlib as mpl
+    import numpy as np
+    import pandas as pd
+    from IPython import get_ipython
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-    set_matplotlib_formats("svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    set_matplotlib_formats("svg", metadata={"Date": None, "Creator": None})
     mpl.rcParams.update(
         {
             "svg.hashsalt": "inferlib",
@@ -54,6 +68,99 @@ def use():
             "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW]),
         }
     )
+    pd.set_option("display.float_format", "{:.4g}".format, "display.max_colwidth", None)
+    np.set_printoptions(precision=4)
+    shell = get_ipython()
+    if shell is not None:
+        plain = shell.display_formatter.formatters["text/plain"]
+        for number in (float, np.float64):
+            plain.for_type(number, lambda value, printer, cycle: printer.text(f"{value:.4g}"))
+
+
+class Table:
+    """A frame shown with numbers on the right and text on the left."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def _repr_html_(self):
+        head = "".join(f"<th>{html.escape(str(name))}</th>" for name in self.frame)
+        rows = "".join(
+            "<tr>" + "".join(_cell(value) for value in row) + "</tr>"
+            for row in self.frame.itertuples(index=False, name=None)
+        )
+        return f'<table class="readable"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+
+    def __repr__(self):
+        return self.frame.to_string(index=False)
+
+
+def table(frame):
+    """Show a frame for reading, without its index: four digits, numbers right, text left.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+
+    Returns
+    -------
+    Table
+    """
+    return Table(frame)
+
+
+class Entries:
+    """A frame of texts shown as a list: the first column heads an entry, the others follow, each named."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def _repr_html_(self):
+        head, *names = self.frame
+        entries = []
+        for row in self.frame.itertuples(index=False, name=None):
+            parts = zip(names, row[1:], strict=True)
+            texts = "".join(
+                f"<div><b>{html.escape(n)}</b> {html.escape(str(text))}</div>" for n, text in parts
+            )
+            entries.append(f"<dt>{html.escape(str(row[0]))}</dt><dd>{texts}</dd>")
+        return f'<dl class="entries">{"".join(entries)}</dl>'
+
+    def __repr__(self):
+        return self.frame.to_string(index=False)
+
+
+def entries(frame):
+    """Show a frame of long texts, such as the errata, as a list that also fits a phone.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+
+    Returns
+    -------
+    Entries
+    """
+    return Entries(frame)
+
+
+def _cell(value):
+    if isinstance(value, bool):
+        value = str(value).lower()
+    if isinstance(value, tuple):
+        value = " to ".join(f"{v:.4g}" for v in value)
+    if isinstance(value, float):
+        return f'<td class="number">{_digits(value)}</td>'
+    if isinstance(value, Integral):
+        return f'<td class="number">{value:,}</td>'
+    return f"<td>{html.escape(str(value))}</td>"
+
+
+def _digits(value):
+    """Four significant digits, without an exponent where the number is of everyday size."""
+    if value != 0 and not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.3e}"
+    return f"{float(f'{value:.4g}'):,.10g}"
 
 
 def breakdown_bars(steps, *, ax=None):

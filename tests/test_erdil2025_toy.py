@@ -80,6 +80,28 @@ def test_factor_three_in_the_limit_and_below_it():
     assert factor(LLAMA.replace(n_params=1e24)) == pytest.approx(3, rel=1e-4)
 
 
+def test_the_approximation_for_large_instances_is_the_limit():
+    """Equation 18 over equation 14 goes to one as the model grows, from above."""
+    ratios = [
+        e.minimum_latency_large(m, H100, HOP) / e.minimum_latency(m, H100, HOP)
+        for m in (LLAMA, LLAMA.replace(n_params=1e15), LLAMA.replace(n_params=1e24))
+    ]
+    assert ratios[0] > ratios[1] > ratios[2] > 1 and ratios[2] == pytest.approx(1, rel=1e-5)
+
+
+def test_capacity_counts_weights_and_the_cache_of_the_whole_batch():
+    """Two GPUs hold 160 GB: 141.1 GB of weights leave room for 57,663 tokens of 320 KiB."""
+    free = 160e9 - 2 * 70_552_387_584
+    tokens = free / (320 * 1024)
+    assert e.toy.fits(LLAMA, H100, 2, 1, tokens * 0.999) and e.toy.fits(LLAMA, H100, 2, tokens * 0.999, 1)
+    assert not e.toy.fits(LLAMA, H100, 2, 1, tokens * 1.001) and not e.toy.fits(LLAMA, H100, 1.7, 1, 0)
+
+
+def test_long_contexts_take_more_gpus():
+    short, long = (e.toy_frontier(LLAMA, H100, context=c).iloc[-1] for c in (1, 1e4))
+    assert long.usd_per_million > short.usd_per_million
+
+
 def test_waiting_over_reading_is_what_the_takeaway_says():
     size = e.optimal_n_gpu(LLAMA, H100, HOP)
     network = e.network_time(LLAMA, e.grid_all_reduce_time(size, HOP))

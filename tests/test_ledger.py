@@ -126,6 +126,12 @@ def test_summary_counts_model_and_derived_rows():
     assert inferlib.summary("erdil2025")["rows"].sum() == card.kind.isin(["model", "derived"]).sum()
 
 
+def test_cards_show_graded_rows_only():
+    for source in ledger.sources():
+        assert "-" not in set(inferlib.card(source).frame.grade)
+        assert not set(inferlib.misses(source).frame.grade) & {"exact", "-"}
+
+
 def test_equations_lists_every_number_once():
     table = inferlib.equations("erdil2025")
     numbers = [int(n) for n in table.number if n]

@@ -35,7 +35,9 @@ def parse(page):
 
 @cache
 def anchors(page):
-    named = {tag["name"] for tag in parse(page).find_all("a", attrs={"name": True})}
+    named = {
+        tag["name"] for tag in parse(page).find_all("a", attrs={"name": True})
+    }
     return named | {tag["id"] for tag in parse(page).find_all(id=True)}
 
 
@@ -53,7 +55,11 @@ def fault(page, root, tag, address):
         return "leads out of the book"
     if not target.is_file():
         return "no such file"
-    if url.fragment and target.suffix == ".html" and unquote(url.fragment) not in anchors(target):
+    if (
+        url.fragment
+        and target.suffix == ".html"
+        and unquote(url.fragment) not in anchors(target)
+    ):
         return "no such anchor"
     return None
 
@@ -66,7 +72,9 @@ def check(root):
             continue  # templates of the theme, not pages
         for element in parse(page).find_all(list(REFERENCES)):
             address = element.get(REFERENCES[element.name])
-            wrong = fault(page, root, element.name, address) if address else None
+            wrong = (
+                fault(page, root, element.name, address) if address else None
+            )
             if wrong:
                 faults.append((str(page.relative_to(root)), address, wrong))
     return faults

@@ -33,35 +33,31 @@ def figure_1_data(assumptions=FIGURE_1):
 
 
 def figure_1(ax=None):
-    """Figure 1 in both readings: solid at peak rates, dashed at attainable rates."""
+    """Figure 1 in both readings, with what one provider sold at the time."""
     import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
 
     ax = ax or plt.subplots()[1]
     colours = {"Llama 3 8B": style.BLUE, "Llama 3 70B": style.ORANGE}
-    for (reading, assumptions), line in zip(READINGS.items(), ("-", "--"), strict=True):
+    for assumptions, line in zip(READINGS.values(), ("-", "--"), strict=True):
         for (model, demand), curve in figure_1_data(assumptions).groupby(["model", "demand"], sort=False):
-            width = 2.2 if demand > 1e5 else 1.1
+            width = 2.4 if demand > 1e5 else 1.1
             ax.plot(
                 curve.tokens_per_second, curve.usd_per_million, line, color=colours[model], linewidth=width
             )
-            if reading == "peak rates":
-                label = f"{model}, {'1M' if demand > 1e5 else '10K'} tokens/s in all"
-                x, y = curve.tokens_per_second.iloc[-1], curve.usd_per_million.iloc[-1]
-                ax.annotate(
-                    label,
-                    (x, y),
-                    xytext=(0, -12),
-                    textcoords="offset points",
-                    fontsize=8,
-                    color=colours[model],
-                )
     for name, served, price in served_points():
         ax.plot(served, price, "o", color=colours[name], markersize=7)
-        ax.annotate("sold", (served, price), xytext=(6, 5), textcoords="offset points", fontsize=8)
-    ax.set(xscale="log", yscale="log", ylabel="dollars per million tokens")
-    ax.set_xlabel("tokens per second for one user")
-    ax.set_xlim(4, 900)
-    ax.set_ylim(0.008, 20)
+        ax.annotate("sold", (served, price), xytext=(7, 3), textcoords="offset points", fontsize=9)
+    ax.text(4.6, 0.15, "Llama 3 70B", color=style.ORANGE)
+    ax.text(4.6, 0.017, "Llama 3 8B", color=style.BLUE)
+    thick, thin = (Line2D([], [], color=style.INK, linewidth=w) for w in (2.4, 1.1))
+    solid, dashed = (Line2D([], [], color=style.INK, linewidth=1.6, linestyle=s) for s in ("-", "--"))
+    handles = {"1,000,000 tokens/s in all": thick, "10,000 tokens/s in all": thin} | dict(
+        zip(READINGS, (solid, dashed), strict=True)
+    )
+    ax.legend(handles.values(), handles, loc="upper left", ncol=2, fontsize=9)
+    ax.set(xscale="log", yscale="log", xlim=(4, 900), ylim=(0.006, 15))
+    ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
     return ax
 
 
@@ -149,20 +145,11 @@ def latency_over_size(model=models["Llama 3 70B"], chip=H100, ax=None):
     data = 1e3 * latency_data(model, chip)
     size = toy.optimal_n_gpu(model, chip, ToyAssumptions().t_hop)
     best = 1e3 * toy.minimum_latency(model, chip, ToyAssumptions().t_hop)
-    for name, colour, at in (
-        ("reading", style.BLUE, 1.6),
-        ("network", style.RED, 200),
-        ("latency", style.INK, 100),
-    ):
+    for name, colour in (("reading", style.BLUE), ("network", style.RED), ("latency", style.INK)):
         ax.plot(data.n_gpu, data[name], color=colour, linewidth=2.6 if name == "latency" else 1.6)
-        label = {
-            "reading": "reading weights",
-            "network": "waiting for the network",
-            "latency": "token latency",
-        }[name]
-        y = float(data[name].interp(n_gpu=at))
-        offset = {"reading": (-4, -14), "network": (-96, -16), "latency": (-34, 12)}[name]
-        ax.annotate(label, (at, y), xytext=offset, textcoords="offset points", color=colour)
+    ax.text(90, 0.3, "reading weights", color=style.BLUE, ha="right")
+    ax.text(3, 0.3, "waiting for the network", color=style.RED)
+    ax.text(2, 30, "token latency", color=style.INK)
     ax.plot(size, best, "o", color=style.INK)
     ax.annotate(f"{size:.0f} GPUs, {best:.2f} ms", (size, best), xytext=(-30, 12), textcoords="offset points")
     ax.set(xscale="log", yscale="log", xlabel="GPUs in the instance", ylabel="milliseconds per token")

@@ -361,3 +361,42 @@ def errata_numbers():
         "nominal_palm_gpus": f"{nominal['PaLM-540B'][1]:.0f}",
         "cheapest_factor_70b": f"{_cost_factor(models['Llama 3 70B']):.2f}",
     }
+
+
+def ablation():
+    """Table 1 under one changed assumption at a time: what survives, and what Llama 3 70B would be.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a variant: cells of Table 1 that still print as printed, and two cells of Llama 3 70B.
+    """
+    import pandas as pd
+
+    from inferlib.ledger import grade_of, published
+
+    printed = [
+        row for row in published("erdil2025").values() if row.artefact == "Table 1" and row.kind == "model"
+    ]
+    nominal = pd.DataFrame.from_dict(
+        nominal_table_1(), orient="index", columns=["tokens_per_second", "n_gpu"]
+    )
+    default = ToyAssumptions()
+    variants = {
+        "as printed": table_1(),
+        "nominal parameter counts": nominal,
+        "two all-reduces for parallel attention": table_1(default.corrected()),
+        "attainable in place of peak rates": table_1(default.replace(capped=True)),
+        "a hop of 2 us": table_1(default.replace(t_hop=2e-6)),
+        "a hop of 0.5 us": table_1(default.replace(t_hop=0.5e-6)),
+    }
+    rows = []
+    for name, cells in variants.items():
+        values = {"tokens per second": cells.tokens_per_second, "GPUs": cells.n_gpu}
+        same = [
+            grade_of(row.text, row.resolution, values[row.column][row.row])[1] == "exact" for row in printed
+        ]
+        llama = cells.loc["Llama 3 70B"]
+        rows.append((name, sum(same), llama.tokens_per_second, llama.n_gpu))
+    columns = ["assumption changed", "cells as printed, of 10", "70B tokens/s", "70B GPUs"]
+    return pd.DataFrame(rows, columns=columns)

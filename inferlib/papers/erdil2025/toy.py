@@ -184,7 +184,7 @@ def ring_all_reduce_time(n_ranks, t_hop):
     same kind as ``n_ranks``
         Seconds.
     """
-    return 2 * (n_ranks - 1) * t_hop
+    return 2 * t_hop * (n_ranks - 1)
 
 
 @equation(unit="s", n_gpu="1", t_hop="s")

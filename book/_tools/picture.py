@@ -1,0 +1,34 @@
+"""Draw the picture of the README, on a ground of its own since a README knows no theme."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import matplotlib
+
+PICTURE = Path(__file__).resolve().parents[1] / "_static" / "one-token.svg"
+
+
+def drawn():
+    """The picture as SVG text, the same in every run."""
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+    from inferlib import style
+    from inferlib.papers.erdil2025 import figures
+
+    style.use()
+    _, ax = plt.subplots(figsize=(6.4, 3.4), facecolor="white")
+    figures.latency_over_size(ax=ax)
+    text = io.StringIO()
+    options = {
+        "bbox_inches": "tight",
+        "facecolor": "white",
+        "metadata": {"Date": None, "Creator": None},
+    }
+    ax.figure.savefig(text, format="svg", **options)
+    return text.getvalue()
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(drawn(), encoding="utf-8")

@@ -1,0 +1,154 @@
+"""The shared rooms: breakdowns, frontiers, shapes, catalogue, operations on floats."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import inferlib
+from inferlib import Breakdown, catalog, frontier, ops
+
+SECONDS = st.floats(min_value=1e-9, max_value=1e3)
+
+
+@given(st.lists(st.lists(SECONDS, min_size=1, max_size=3), min_size=1, max_size=3))
+def test_total_is_the_sum_of_the_longest(times):
+    stages = tuple({f"{i}.{j}": t for j, t in enumerate(stage)} for i, stage in enumerate(times))
+    step = Breakdown(stages)
+    assert step.total == pytest.approx(sum(max(stage) for stage in times))
+    assert sum(step.counted.values()) == pytest.approx(step.total)
+    assert set(step.counted) | set(step.hidden) == set(step.terms)
+    assert step.terms[step.binding] == max(step.counted.values())
+    assert step.table().ms["total"] == pytest.approx(1e3 * step.total)
+
+
+def test_breakdown_sweeps_over_labelled_axes():
+    batch = xr.DataArray([1.0, 4.0], dims="batch")
+    step = Breakdown(({"weights": 2.0, "arithmetic": batch}, {"network": 0.5}))
+    assert step.total.values.tolist() == [2.5, 4.5]
+
+
+POINTS = hnp.arrays(
+    float, st.tuples(st.integers(1, 40), st.just(2)), elements=st.floats(1, 9).map(lambda v: round(v, 1))
+)
+
+
+@given(POINTS)
+def test_frontier_is_what_nothing_dominates(points):
+    """Against the definition, checked pair by pair."""
+    table = pd.DataFrame(points, columns=["tokens_per_second", "usd_per_million"])
+    kept = frontier.pareto(table)
+    expected = {
+        (s, c)
+        for s, c in points.tolist()
+        if not any(s2 >= s and c2 <= c and (s2 > s or c2 < c) for s2, c2 in points.tolist())
+    }
+    assert set(kept.itertuples(index=False, name=None)) == expected
+    assert kept.tokens_per_second.is_monotonic_decreasing and kept.usd_per_million.is_monotonic_decreasing
+
+
+@given(POINTS)
+def test_frontier_of_a_grid_is_that_of_its_rows(points):
+    speed, cost = (xr.DataArray(points[:, i], dims="i", coords={"i": np.arange(len(points))}) for i in (0, 1))
+    grid = frontier.pareto(xr.Dataset({"tokens_per_second": speed, "usd_per_million": cost}))
+    rows = frontier.pareto(pd.DataFrame(points, columns=["tokens_per_second", "usd_per_million"]))
+    columns = ["tokens_per_second", "usd_per_million"]
+    pd.testing.assert_frame_equal(grid[columns], rows[columns])
+
+
+def test_infeasible_points_are_left_out():
+    table = pd.DataFrame({"tokens_per_second": [9.0, np.nan, 5.0], "usd_per_million": [np.nan, 1.0, 2.0]})
+    assert frontier.pareto(table).tokens_per_second.tolist() == [5.0]
+    with pytest.raises(ValueError, match="no feasible point"):
+        frontier.pareto(table.iloc[:2])
+
+
+def test_preferred_moves_to_speed_as_alpha_grows():
+    points = frontier.pareto(
+        pd.DataFrame({"tokens_per_second": [100.0, 50.0, 10.0], "usd_per_million": [9.0, 2.0, 1.0]})
+    )
+    assert [frontier.preferred(points, a).tokens_per_second for a in (0.1, 1, 3)] == [10.0, 50.0, 100.0]
+    with pytest.raises(ValueError, match="alpha is 0"):
+        frontier.preferred(points, 0)
+
+
+@pytest.mark.parametrize("name", catalog.models())
+def test_parameters_within_one_per_cent_of_the_published_count(name):
+    """Meta's model cards: 8.03 and 70.6 billion."""
+    published = {"Llama 3 8B": 8.03e9, "Llama 3 70B": 70.6e9}
+    assert sum(inferlib.load_model(name).parameters().values()) == pytest.approx(published[name], rel=0.01)
+
+
+def test_cache_counts_key_and_value_heads_not_query_heads():
+    """Llama 3 70B: 80 layers, 8 heads of 128, key and value, 2 bytes: 320 KiB a token."""
+    assert 2 * inferlib.load_model("Llama 3 70B").cache_values() == 320 * 1024
+
+
+@pytest.mark.parametrize("name", catalog.chips())
+def test_every_number_of_a_chip_has_a_source(name):
+    chip = inferlib.load_chip(name)
+    stated = {field for field in ("flops", "memory_bandwidth", "memory_capacity", "scale_up_bandwidth")}
+    assert stated <= set(chip.sources) and all("https://" in text for text in chip.sources.values())
+    assert chip.flops == chip.peaks["bf16"] == chip.at("bf16").flops
+    # Dense, not sparse: below 2.5 PFLOP/s at 16 bits; a chip's ratio of arithmetic to bytes stays in range.
+    assert 100 < chip.flops / chip.memory_bandwidth < 400
+
+
+@given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300))
+def test_operations_on_floats_are_those_of_numpy(a, b):
+    assert ops.maximum(a, b) == np.maximum(a, b) and ops.minimum(a, b) == np.minimum(a, b)
+    assert ops.sqrt(a) == np.sqrt(a) and ops.cbrt(a) == pytest.approx(np.cbrt(a), rel=1e-15)
+    assert ops.log2(a) == pytest.approx(np.log2(a), rel=1e-15, abs=1e-15)
+
+
+@given(st.integers(1, 10**6))
+def test_ceil_snaps_rounding_noise(n):
+    assert ops.ceil(n * (1 + 1e-12)) == n and ops.ceil(n + 0.001) == n + 1
+    assert ops.ceil(np.array([n * (1 + 1e-12)]))[0] == n
+
+
+def test_nan_is_not_swallowed():
+    assert math.isnan(ops.maximum(math.nan, 1.0)) and math.isnan(ops.minimum(math.nan, 1.0))
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    heavy = ["numpy", "pandas", "sympy", "xarray", "pint", "matplotlib"]
+    code = f"import sys, inferlib; print([m for m in {heavy} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_every_public_name_can_be_reached():
+    for name in inferlib.__all__:
+        assert getattr(inferlib, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'colour'"):
+        inferlib.colour  # noqa: B018
+
+
+def test_every_public_function_has_a_docstring():
+    import importlib
+    import pkgutil
+
+    silent = []
+    for module in pkgutil.walk_packages(inferlib.__path__, "inferlib."):
+        loaded = importlib.import_module(module.name)
+        for name, thing in vars(loaded).items():
+            here = getattr(thing, "__module__", None) == loaded.__name__
+            if here and not name.startswith("_") and callable(thing) and not thing.__doc__:
+                silent.append(f"{module.name}.{name}")
+    assert not silent
+
+
+def test_papers_never_import_each_other():
+    from pathlib import Path
+
+    rooms = Path(inferlib.papers.__file__).parent
+    for path in rooms.glob("*/*.py"):
+        others = [room.name for room in rooms.iterdir() if room.is_dir() and room.name != path.parent.name]
+        assert not any(f"papers.{other}" in path.read_text() for other in others), path

@@ -1,0 +1,140 @@
+"""Bad input at the doors: one clear error, naming the argument, its value and what is allowed."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+import inferlib
+from inferlib import Accelerator, Breakdown, Layout, System, Transformer, Workload, catalog, checks, units
+from inferlib.equation import quantities
+from inferlib.papers import erdil2025
+from inferlib.papers.erdil2025.records import GPU, Model, Shape
+
+RECORDS = [Accelerator, Workload, Transformer, Model, Shape, GPU, erdil2025.ToyAssumptions]
+POSITIVE = st.floats(min_value=1e-6, max_value=1e18)
+NOT_A_NUMBER = st.one_of(
+    st.just(math.nan),
+    st.just(math.inf),
+    st.floats(max_value=-1e-300),
+    st.text(),
+    st.booleans(),
+    st.just([1, "a"]),
+)
+
+
+def good(kind):
+    """A valid record, every quantity at its default or at one."""
+    return kind(**{f.name: 1.0 for f in quantities(kind) if f.default is dataclasses.MISSING})
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+@given(value=NOT_A_NUMBER, data=st.data())
+def test_no_record_takes_a_bad_number(kind, value, data):
+    field = data.draw(st.sampled_from(quantities(kind)))
+    with pytest.raises((ValueError, TypeError), match=rf"{kind.__name__}\.{field.name} "):
+        good(kind).replace(**{field.name: value})
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_zero_only_where_it_makes_sense(kind):
+    for field in quantities(kind):
+        if field.metadata["zero"]:
+            good(kind).replace(**{field.name: 0})
+        else:
+            with pytest.raises(ValueError, match=f"{field.name} is 0, but must be positive"):
+                good(kind).replace(**{field.name: 0})
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_records_are_frozen_and_refuse_unknown_fields(kind):
+    record = good(kind)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(record, quantities(kind)[0].name, 2.0)
+    with pytest.raises(LookupError, match=f"no field of {kind.__name__} 'colour'"):
+        record.replace(colour="red")
+
+
+@given(POSITIVE)
+def test_symbols_arrays_and_quantities_pass(value):
+    for x in (sp.Symbol("x"), xr.DataArray([value]), xr.DataArray([value]).chunk(), units.registry()("3 s")):
+        assert checks.number("x", x) is x
+    with pytest.raises(ValueError, match="x is -"):
+        checks.number("x", np.array([value, -value]))
+
+
+def test_a_huge_integer_is_not_finite():
+    with pytest.raises(ValueError, match="positive and finite"):
+        Workload(batch=10**400)
+
+
+@given(st.sampled_from([None, {}, set(), b"1", "1"]))
+def test_wrong_types_are_named(value):
+    with pytest.raises(TypeError, match="batch"):
+        Workload(batch=value)
+
+
+@pytest.mark.parametrize("name", ["tp", "pp", "ep", "dp"])
+@given(value=st.one_of(st.integers(max_value=0), st.floats(), st.booleans(), st.text()))
+def test_layouts_are_whole_numbers(name, value):
+    with pytest.raises(ValueError, match=f"Layout.{name}"):
+        Layout(**{name: value})
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5, math.nan])
+def test_systems_are_whole_numbers_of_chips(count):
+    with pytest.raises(ValueError, match="System.count"):
+        System(inferlib.load_chip("H100 SXM"), count)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: inferlib.load_chip("H100"), "did you mean 'H100 SXM'"),
+        (lambda: inferlib.load_chip(""), "Known: A100"),
+        (lambda: inferlib.load_chip(None), "no chip None"),
+        (lambda: inferlib.load_model("Lama 3 70B"), "did you mean 'Llama 3 70B'"),
+        (lambda: inferlib.load_chip("A100 80GB").at("fp8"), "no format of A100 80GB 'fp8'"),
+        (lambda: Workload(batch=1, weights="bf61"), "did you mean 'bf16'"),
+        (lambda: inferlib.scorecard("nobody"), "no source 'nobody'"),
+        (lambda: inferlib.equations(3), "no source 3"),
+        (lambda: inferlib.card("erdil2025", "Table 9"), "no artefact 'Table 9'"),
+        (lambda: inferlib.minimise(xr.DataArray([1.0], dims="a"), "b"), "no dimension 'b'"),
+    ],
+)
+def test_unknown_names_are_refused_with_near_ones(call, message):
+    with pytest.raises(LookupError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("text", ["80", "80 Gb", "80 GB/s", "eighty GB", "80GB", "", "nan GB", None, True])
+def test_data_files_must_state_the_right_unit(text):
+    with pytest.raises(ValueError, match="cannot read|has no unit|must be"):
+        catalog.record(
+            Accelerator, {"flops": "1 TFLOP/s", "memory_bandwidth": "1 TB/s", "memory_capacity": text}
+        )
+
+
+@given(POSITIVE, st.sampled_from(["B", "KB", "GB", "GiB", "TB", "TiB"]))
+def test_units_round_trip(value, unit):
+    assert units.parse(f"{value!r} {unit}", "B") == pytest.approx(value * units.factor(unit))
+    assert units.factor(unit, "B") * units.factor("B", unit) == pytest.approx(1)
+
+
+def test_a_breakdown_without_terms_must_say_why():
+    for make in (
+        lambda: Breakdown(()),
+        lambda: Breakdown(status="infeasible"),
+        lambda: Breakdown(({"a": 1.0},), status="n/a", reason="x"),
+    ):
+        with pytest.raises(ValueError, match="breakdown"):
+            make()
+    silent = Breakdown(status="n/a", reason="no such thing")
+    for attribute in ("total", "binding", "counted"):
+        with pytest.raises(ValueError, match="no time: n/a: no such thing"):
+            getattr(silent, attribute)

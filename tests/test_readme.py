@@ -1,0 +1,39 @@
+"""The README tells the truth: its commands exist, its links lead somewhere, its code runs, its picture is fresh."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEXTS = ("README.md", "CONTRIBUTING.md")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_commands_exist(name):
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    used = set(re.findall(r"(?:^    |`)make ([a-z]+)", (ROOT / name).read_text(), re.M))
+    assert used and used <= targets
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_links_and_paths_lead_somewhere(name):
+    text = (ROOT / name).read_text()
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    paths = [path for path in re.findall(r"`((?:inferlib|book|\.ci)/[\w./]*)`", text)]
+    for path in [*links, *paths]:
+        if path != "inferlib/measurements/":  # announced, not there yet
+            assert (ROOT / path).exists(), path
+
+
+def test_code_runs():
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S):
+        exec(code, {})
+
+
+def test_picture_is_what_the_library_draws():
+    spec = importlib.util.spec_from_file_location("picture", ROOT / "book" / "_tools" / "picture.py")
+    picture = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(picture)
+    assert picture.drawn() == picture.PICTURE.read_text(encoding="utf-8"), "run make refresh"
