@@ -141,19 +141,43 @@ class Equation:
         left = symbols_of(self.source).get(self.name, rf"\text{{{self.name.replace('_', ' ')}}}")
         return f"{left} = {latex(self.expression(number))}"
 
-    def _repr_latex_(self):
-        tag = rf" \tag{{{self.number}}}" if self.number else ""
-        return rf"$$\displaystyle {self.latex()}{tag}$$"
+    def _repr_markdown_(self):
+        return _display(self.latex(), self.number)
 
     def __repr__(self):
         return f"{self.source}.{self.name}" + (f" ({self.number})" if self.number else "")
 
 
 def latex(expression):
-    """An expression as LaTeX, in the book's manner: thin spaces between factors, powers like 2/3 on one line."""
-    import sympy
+    """An expression as LaTeX in the book's manner.
 
-    return sympy.latex(expression, mul_symbol=r"\, ", fold_frac_powers=True)
+    Thin spaces between factors, powers like 2/3 on one line, and M - B rather than -B + M.
+
+    Examples
+    --------
+    >>> import sympy
+    >>> latex(sympy.Symbol("M") - sympy.Symbol("B"))
+    'M - B'
+    """
+    return _printer().doprint(expression)
+
+
+@cache
+def _printer():
+    from sympy.printing.latex import LatexPrinter
+
+    class Printer(LatexPrinter):
+        def _as_ordered_terms(self, expr, order=None):
+            terms = super()._as_ordered_terms(expr, order=order)
+            return sorted(terms, key=lambda term: term.could_extract_minus_sign())
+
+    return Printer({"mul_symbol": r"\, ", "fold_frac_powers": True})
+
+
+def _display(text, number=None):
+    """A displayed equation in Markdown, with the number it has in print."""
+    tag = rf" \tag{{{number}}}" if number else ""
+    return f"\\begin{{equation*}}\n{text}{tag}\n\\end{{equation*}}\n"
 
 
 def equation(source, number=None, *, unit, chapter=None, form="function", also=None, **arguments):
@@ -217,11 +241,10 @@ class Steps(list):
         return self[-1].equation.rhs
 
     def _repr_markdown_(self):
-        parts = []
-        for i, step in enumerate(self, 1):
-            tag = rf" \tag{{{step.number}}}" if step.number else ""
-            parts.append(f"**{i}.** {step.caption}\n\n$$\n{latex(step.equation)}{tag}\n$$\n")
-        return "\n".join(parts)
+        steps = (
+            f"**{i}.** {s.caption}\n\n{_display(latex(s.equation), s.number)}" for i, s in enumerate(self, 1)
+        )
+        return "\n".join(steps)
 
     def __repr__(self):
         return "\n".join(f"{i}. {s.caption} {s.equation}" for i, s in enumerate(self, 1))

@@ -42,7 +42,8 @@
     const found = [];
     if (log) {
       for (let e = Math.ceil(Math.log10(low) - 1e-9); e <= Math.log10(high) + 1e-9; e++) found.push(Math.pow(10, e));
-      if (found.length < 3) [2, 5].forEach((m) => found.slice().concat(found[0] / 10).forEach((t) => {
+      const decades = found.length ? [found[0] / 10, ...found] : [Math.pow(10, Math.floor(Math.log10(low)))];
+      if (found.length < 3) [2, 5].forEach((m) => decades.forEach((t) => {
         if (t * m >= low && t * m <= high) found.push(t * m);
       }));
       return found.sort((a, b) => a - b);

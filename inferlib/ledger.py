@@ -110,9 +110,11 @@ def misses(source):
     """
     from inferlib.style import table
 
-    rows = scorecard(source).query("grade not in ['exact', '-']")
-    shown = rows[["artefact", "row", "column", "printed", "reproduced", "unit", "grade", "note"]]
-    return table(shown.rename(columns={"reproduced": "here"}).replace({"unit": {"1": ""}}))
+    rows = scorecard(source).query("grade not in ['exact', '-']").rename(columns={"reproduced": "here"})
+    places = zip(rows.artefact, rows.row, rows.column, strict=True)
+    shown = rows[["printed", "here", "unit", "grade", "note"]].replace({"unit": {"1": ""}})
+    shown.insert(0, "place", [", ".join(part for part in place if part) for place in places])
+    return table(shown)
 
 
 def summary(source=None):
