@@ -33,6 +33,7 @@ _ROOMS = (
     "explorer",
     "frontier",
     "ledger",
+    "measurements",
     "ops",
     "papers",
     "style",

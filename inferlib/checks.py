@@ -96,6 +96,25 @@ def one_of(name, value, allowed):
     raise LookupError(f"no {name} {value!r}{hint} Known: {', '.join(map(str, allowed))}")
 
 
+class Names(dict):
+    """A table by name: an unknown name raises with near ones.
+
+    Examples
+    --------
+    >>> Names("chip", {"H100": 1})["h100"]
+    Traceback (most recent call last):
+    ...
+    LookupError: no chip 'h100'; did you mean 'H100'? Known: H100
+    """
+
+    def __init__(self, what, entries):
+        super().__init__(entries)
+        self.what = what
+
+    def __missing__(self, name):
+        one_of(self.what, name, self)
+
+
 def _near(value, allowed):
     lowered = {a.lower(): a for a in allowed}
     close = get_close_matches(value.lower(), lowered, n=3, cutoff=0.6)

@@ -57,6 +57,11 @@ class Record:
         known = [f.name for f in fields(self)]
         for name in changes:
             checks.one_of(f"field of {type(self).__name__}", name, known)
+        stated = getattr(self, "sources", None)
+        if stated and "sources" not in changes:
+            # a changed number is no longer what its source states
+            changed = {name: f"changed from: {stated[name]}" for name in changes if name in stated}
+            changes = changes | {"sources": {**stated, **changed}}
         return dataclasses.replace(self, **changes)
 
 
@@ -301,10 +306,13 @@ def symbols_of(source):
 
 @cache
 def notation_of(source):
-    """The ``notation.toml`` of a source: name to symbol and meaning."""
+    """The ``notation.toml`` of a source (or of the room ``principles``): name to symbol and meaning."""
     import tomllib
 
-    return tomllib.loads((files("inferlib.papers") / source / "notation.toml").read_text("utf-8"))
+    room = files("inferlib.papers") / source
+    if not room.is_dir():
+        room = files("inferlib") / source
+    return tomllib.loads((room / "notation.toml").read_text("utf-8"))
 
 
 def minimise(values, dim):

@@ -1,8 +1,10 @@
 """``explain``: unfold an answer into equations, inputs, where they are stated, and the branches that won."""
 
 import html
+import re
 from dataclasses import dataclass, field
 from inspect import signature
+from numbers import Real
 
 from inferlib import equation, ops
 from inferlib.equation import Record, quantities
@@ -18,6 +20,7 @@ class Explanation:
     unit: str = ""
     note: str = ""
     parts: list = field(default_factory=list)
+    opened: bool = True
 
     def __str__(self):
         return "\n".join(self._lines())
@@ -34,10 +37,10 @@ class Explanation:
         return f"{self.title}{value}" + (f"  [{self.note}]" if self.note else "")
 
     def _repr_html_(self):
-        return f'<div class="inferlib-explanation">{self._html(True)}</div>'
+        return f'<div class="inferlib-explanation">{self._html(self.opened)}</div>'
 
     def _html(self, opened=False):
-        line = html.escape(self._headline())
+        line = re.sub(r"(https?://[^\s\],]+)", r'<a href="\1">\1</a>', html.escape(self._headline()))
         if not self.parts:
             return f"<div>{line}</div>"
         inner = "".join(part._html() for part in self.parts)
@@ -45,12 +48,13 @@ class Explanation:
 
 
 def explain(x):
-    """Unfold a breakdown or a row of the scorecard.
+    """Unfold a breakdown, a row of the scorecard, or a record such as a chip.
 
     Parameters
     ----------
-    x : Breakdown or pandas.Series
-        What a source's ``decode_step`` returned, or one row of :func:`inferlib.scorecard`.
+    x : Breakdown, pandas.Series or Record
+        What a source's ``decode_step`` returned, one row of :func:`inferlib.scorecard`, or a record whose
+        numbers have sources.
 
     Returns
     -------
@@ -61,7 +65,7 @@ def explain(x):
     Raises
     ------
     TypeError
-        If ``x`` is neither.
+        If ``x`` is none of these.
 
     Examples
     --------
@@ -74,7 +78,25 @@ def explain(x):
         return _of_breakdown(x)
     if hasattr(x, "get") and {"source", "artefact", "row", "column"} <= set(getattr(x, "index", ())):
         return _of_row(x)
-    raise TypeError(f"cannot explain a {type(x).__name__}; give a Breakdown or one row of the scorecard")
+    if isinstance(x, Record):
+        return _of_record(x)
+    raise TypeError(
+        f"cannot explain a {type(x).__name__}; give a Breakdown, one row of the scorecard, or a record"
+    )
+
+
+def _of_record(record):
+    """Every number of a record, and where it is stated."""
+    stated = getattr(record, "sources", {})
+    values = {f: getattr(record, f.name) for f in quantities(record)}
+    parts = [
+        Explanation(f"{f.metadata['meaning']} ({f.name})", value, f.metadata["unit"], stated.get(f.name, ""))
+        for f, value in values.items()
+        if value is not None
+    ]
+    peaks = getattr(record, "peaks", {})
+    parts += [Explanation(f"peak at {name}", v, "FLOP/s", stated.get(name, "")) for name, v in peaks.items()]
+    return Explanation(getattr(record, "name", "") or type(record).__name__, parts=parts, opened=False)
 
 
 def _of_breakdown(step):
@@ -94,27 +116,54 @@ def _of_breakdown(step):
 def _of_row(row):
     from inferlib import ledger
 
-    printed = ledger.published(row["source"])[row["artefact"], row["row"], row["column"]]
-    place = ", ".join(part for part in printed.place if part)
-    root = Explanation(f"{place}: printed {printed.text} {printed.unit}".rstrip(" 1"), note=row["note"])
-    ledger._computed.cache_clear()  # recompute, so that the equations are seen at work
-    read = []
+    place = (row["artefact"], row["row"], row["column"])
+    if place not in ledger.published(row["source"]):
+        raise LookupError(f"{row['source']} prints nothing at {place}")
+    printed = ledger.published(row["source"])[place]
+    title = f"{_joined(place)}: printed {printed.text} {printed.unit}".removesuffix(" 1")
+    if row["grade"] == "-":
+        return Explanation(title, note=f"{printed.kind}: stated by the source")
+    made_by = ledger.REPRODUCERS.get((printed.source, printed.artefact))
+    if made_by is None:
+        return Explanation(title, note="nothing computes it yet")
+    found = {}
+    # Where a cell is a function of its own, only that is traced; else all that its artefact calls.
+    alone = callable(ledger._computed(printed.source, printed.artefact).get(place[1:]))
 
     def run():
-        root.value, _, found = ledger.compute(printed)
-        read.extend(found)
+        if not alone:
+            ledger._computed.cache_clear()
+        found["value"], found["note"], found["read"] = ledger.compute(printed)
 
     traced = _traced(run)
-    if row["kind"] in ("input", "measured", "quoted"):
-        root.note = root.note or f"{row['kind']}: stated by the source"
-    root.value = ledger._in_unit(root.value, ledger.factor(printed.unit))
-    root.unit = printed.unit
-    for entry in read:
-        where = ", ".join(part for part in entry.place if part)
-        root.parts.append(Explanation(where, entry.printed, entry.unit, f"{entry.kind}, as printed"))
-    wanted = [part for part in traced.parts if _same(part.value, root.value, ledger.factor(printed.unit))]
-    root.parts += wanted or traced.parts[:12]
+    value = ledger._in_unit(found["value"], ledger.factor(printed.unit))
+    root = Explanation(title, value, printed.unit, found["note"])
+    root.parts += [
+        Explanation(_joined(e.place), e.printed, e.unit, f"{e.kind}, as printed") for e in found["read"]
+    ]
+    if alone:
+        root.parts += traced.parts
+    else:
+        scale = ledger.factor(printed.unit)
+        same = [node for node in _nodes(traced) if _same(node.value, value, scale)]
+        root.parts += same[:1]
+    if not root.parts:
+        root.note = "; ".join(
+            filter(None, [root.note, f"computed by {made_by.__module__}.{made_by.__name__}"])
+        )
     return root
+
+
+def _joined(place):
+    return ", ".join(part for part in place if part)
+
+
+def _nodes(tree):
+    """All nodes of a tree, those nearest to the root first."""
+    level = tree.parts
+    while level:
+        yield from level
+        level = [part for node in level for part in node.parts]
 
 
 def _same(value, target, scale):
@@ -130,7 +179,7 @@ def _same(value, target, scale):
 def _traced(run):
     """Run a function and return the tree of equations called."""
     root = Explanation("")
-    stack = [root]
+    stack, branches = [root], [[]]
 
     def trace(entry, args, kwargs):
         bound = signature(entry.function).bind(*args, **kwargs)
@@ -139,23 +188,23 @@ def _traced(run):
         node = Explanation(entry.name, unit=entry.unit, note=f"{entry.source}, {number}")
         stack[-1].parts.append(node)
         stack.append(node)
+        branches.append([])
         watched = {name: _Watched(value) for name, value in bound.arguments.items() if _is_record(value)}
         try:
             node.value = entry.function(**(bound.arguments | watched))
         finally:
             stack.pop()
+            taken = branches.pop()
         for name, value in bound.arguments.items():
             if name in watched:
                 node.parts += watched[name].read()
             else:
                 node.parts.append(Explanation(name, value, entry.arguments.get(name, "")))
+        node.parts += [_branch(node, *choice) for choice in taken]
         return node.value
 
     def branch(kind, values, won):
-        names = {part.value: part.title for part in stack[-1].parts}
-        sides = [names.get(value, f"{value:.6g}") for value in values]
-        winner = sides[0] if won == values[0] else sides[1]
-        stack[-1].parts.append(Explanation(f"{kind} of {sides[0]} and {sides[1]}", note=f"won by {winner}"))
+        branches[-1].append((kind, values, won))
 
     saved = equation.tracer, ops.on_branch
     equation.tracer, ops.on_branch = trace, branch
@@ -164,6 +213,17 @@ def _traced(run):
     finally:
         equation.tracer, ops.on_branch = saved
     return root
+
+
+def _branch(node, kind, values, won):
+    """Which side of a maximum, minimum or choice was taken, by the name of the part that has its value."""
+    names = {}
+    for part in node.parts:
+        if isinstance(part.value, (int, float)):
+            names.setdefault(part.value, part.title)
+    sides = [names.get(value, shown(value, "1")) for value in values]
+    winner = sides[0] if won is values[0] or won == values[0] else sides[1]
+    return Explanation(f"{kind} of {sides[0]} and {sides[1]}", note=f"won by {winner}")
 
 
 def _is_record(value):
@@ -196,8 +256,13 @@ class _Watched:
 
 
 def shown(value, unit):
-    """A value with its unit, for people."""
+    """A value with its unit, for people; of an array only its size."""
     if isinstance(value, tuple):
-        return f"{' to '.join(f'{v:.6g}' for v in value)} {unit}".rstrip(" 1")
-    text = f"{value:.6g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+        text = " to ".join(f"{v:.6g}" for v in value)
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        text = f"{float(value):.6g}"
+    elif getattr(value, "shape", ()):
+        text = f"{' x '.join(map(str, value.shape))} values"
+    else:
+        text = str(value)
     return text if unit in ("1", "") else f"{text} {unit}"

@@ -20,14 +20,29 @@
     return element;
   };
 
+  // The numbers under the picture: name, value, remark, and the colour of its curve or bar.
+  const tell = (entries) => {
+    readout.textContent = "";
+    entries.forEach(([name, value, remark, colour]) => {
+      const entry = document.createElement("span"), number = document.createElement("b");
+      if (colour !== undefined) entry.appendChild(document.createElement("i")).className = "c" + colour;
+      entry.appendChild(document.createTextNode(name + " "));
+      number.textContent = digits(value);
+      entry.appendChild(number);
+      entry.appendChild(document.createTextNode(" " + C.unit + remark));
+      readout.appendChild(entry);
+    });
+  };
+
   // The state of the controls, as the arguments of the outputs: sliders hold a number, choices an option.
   const state = () => {
     const values = {};
     C.sliders.forEach((s) => {
       const control = find("#" + C.id + "-" + s.key);
-      if (s.untouched === undefined) s.untouched = control.value; // the browser has rounded it to a step
-      const raw = +control.value;
-      const value = control.value === s.untouched ? s.start : s.log ? Math.pow(10, raw) : raw;
+      const raw = +control.value, step = +control.step || 0;
+      // the browser rounds the start to a step: until the thumb moves, the start itself counts
+      const untouched = Math.abs(raw - control.defaultValue) <= 0.51 * step;
+      const value = untouched ? s.start : s.log ? Math.pow(10, raw) : raw;
       values[s.key] = s.whole ? Math.round(value) : value;
     });
     C.choices.forEach((c) => {
@@ -90,19 +105,22 @@
     const here = values[C.x], now = evaluate(values);
     put(picture, "line", { x1: X(here), x2: X(here), y1: TOP, y2: H - BOTTOM, class: "now" });
     now.forEach((v, k) => inside(v) && put(picture, "circle", { cx: X(here), cy: Y(v), r: 4, class: "dot c" + k }));
-    readout.innerHTML = C.names.map((name, k) =>
-      '<span><i class="c' + k + '"></i>' + name + " <b>" + digits(now[k]) + "</b> " + C.unit + "</span>").join("");
+    tell(C.names.map((name, k) => [name, now[k], "", k]));
   }
 
   function drawBars(values) {
     const terms = evaluate(values), counted = [];
     let total = 0, k = 0;
-    C.stages.forEach((n) => {
-      let longest = k;
-      for (let i = k; i < k + n; i++) if (terms[i] > terms[longest]) longest = i;
-      counted.push(longest);
-      total += terms[longest];
-      k += n;
+    C.stages.forEach((groups) => {
+      let longest = [], most = -1;
+      groups.forEach((n) => {
+        const members = Array.from({ length: n }, (_, i) => k + i);
+        const sum = members.reduce((s, i) => s + terms[i], 0);
+        if (sum > most) { longest = members; most = sum; }
+        k += n;
+      });
+      counted.push(...longest);
+      total += most;
     });
     const X = scale(0, total * 1.02, LEFT, W - RIGHT, false);
     let left = 0;
@@ -114,10 +132,8 @@
       put(picture, "line", { x1: X(t), x2: X(t), y1: H - BOTTOM, y2: H - BOTTOM + 5, class: "grid" });
       put(picture, "text", { x: X(t), y: H - BOTTOM + 18, "text-anchor": t === 0 ? "start" : "middle" }, digits(t));
     });
-    readout.innerHTML = C.names.map((name, i) =>
-      '<span><i class="c' + i + '"></i>' + name + " <b>" + digits(terms[i]) + "</b> " + C.unit +
-      (counted.includes(i) ? "" : " (hidden)") + "</span>").join("") +
-      "<span>total <b>" + digits(total) + "</b> " + C.unit + "</span>";
+    const named = C.names.map((name, i) => [name, terms[i], counted.includes(i) ? "" : " (hidden)", i]);
+    tell([...named, ["total", total, ""]]);
   }
 
   function draw() {

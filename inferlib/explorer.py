@@ -7,7 +7,9 @@ expressions that those calls return on symbols; in a notebook :meth:`Explorer.wi
 import hashlib
 import html
 import json
+import keyword
 import math
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -15,6 +17,10 @@ from inferlib import checks
 from inferlib.equation import Record, quantities, symbolic
 from inferlib.system import Breakdown
 from inferlib.units import factor
+
+_RESERVED = {*keyword.kwlist, "case", "const", "default", "do", "enum", "export", "extends", "function", "let"} | {
+    "new", "null", "super", "switch", "this", "throw", "typeof", "var", "void", "true", "false", "eval", "arguments",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,8 @@ class Slider:
     whole: bool = False
 
     def __post_init__(self):
+        _named(self)
+        checks.number(f"slider {self.name}: high", self.high)
         if not self.low < self.high:
             raise ValueError(f"slider {self.name}: low is {self.low}, but must be below high, {self.high}")
         checks.number(f"slider {self.name}: low", self.low, zero=not self.log)
@@ -43,6 +51,10 @@ class Slider:
         """Where a value stands on the slider's own scale."""
         return math.log10(value) if self.log else value
 
+    def taken(self, value):
+        """A value as the outputs see it: rounded where the slider holds whole numbers."""
+        return round(value) if self.whole else value
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -53,8 +65,11 @@ class Choice:
     options: dict
 
     def __post_init__(self):
+        _named(self)
         if not self.options:
             raise ValueError(f"choice {self.name} has no options")
+        if len({isinstance(value, Record) for value in self.options.values()}) > 1:
+            raise ValueError(f"choice {self.name} mixes records and numbers")
 
     def columns(self):
         """The numbers of the options: symbol name to list of values. Fields some option lacks are left out."""
@@ -86,6 +101,10 @@ class Explorer:
             raise ValueError(f"inputs must have names of their own, not {', '.join(names)}")
         if x is not None:
             checks.one_of("x among the sliders", x, [i.name for i in inputs if isinstance(i, Slider)])
+        if len(set(_columns(inputs))) != len(_columns(inputs)):
+            raise ValueError(
+                f"explorer {title!r}: two inputs share one of the names {', '.join(_columns(inputs))}"
+            )
         self.title, self.inputs, self.outputs, self.unit = title, inputs, outputs, unit
         self.x, self.y_label, self.log_y = x, y_label, log_y
 
@@ -97,19 +116,30 @@ class Explorer:
         dict
             Output name to number, in the explorer's unit.
         """
-        arguments = {}
-        for i in self.inputs:
-            value = values.get(i.name, _start(i))
-            arguments[i.name] = i.options[value] if isinstance(i, Choice) else value
+        for name in values:
+            checks.one_of(f"input of {self.title!r}", name, [i.name for i in self.inputs])
+        arguments = self._chosen({i.name: values.get(i.name, _start(i)) for i in self.inputs})
         return {name: value / factor(self.unit) for name, value in self._called(arguments)[0].items()}
 
+    def _chosen(self, values):
+        """The arguments of the outputs for values of all inputs: options by label, numbers within range."""
+        chosen = {}
+        for i in self.inputs:
+            value = values[i.name]
+            if isinstance(i, Choice):
+                chosen[i.name] = i.options[checks.one_of(i.name, value, i.options)]
+            else:
+                checks.number(i.name, value, zero=True, minimum=i.low, maximum=i.high)
+                chosen[i.name] = i.taken(value)
+        return chosen
+
     def _called(self, arguments):
-        """The outputs for arguments of any kind, and the sizes of the stages of a breakdown (or None)."""
+        """The outputs for arguments of any kind, and how a breakdown groups them (or None)."""
         if callable(self.outputs):
             step = self.outputs(**arguments)
             if not isinstance(step, Breakdown) or not step.feasible:
                 raise ValueError(f"explorer {self.title!r}: its function must return a feasible Breakdown")
-            return step.terms, [len(stage) for stage in step.stages]
+            return step.terms, [[len(group) for group in stage] for stage in step.grouped]
         return {name: output(**arguments) for name, output in self.outputs.items()}, None
 
     def _symbolic(self):
@@ -126,10 +156,7 @@ class Explorer:
 
     def arguments(self):
         """The names the JavaScript function takes, in order: sliders, then the columns of the choices."""
-        return [
-            *(i.name for i in self.inputs if isinstance(i, Slider)),
-            *(column for i in self.inputs if isinstance(i, Choice) for column in i.columns()),
-        ]
+        return _columns(self.inputs)
 
     def javascript(self):
         """The outputs as one JavaScript function of :meth:`arguments`, returning an array.
@@ -176,7 +203,7 @@ class Explorer:
         picture = f'<svg viewBox="{view}" role="img" aria-label="{html.escape(self.title)}"></svg>'
         body = f'{controls}{picture}<div class="readout" role="status" aria-live="polite"></div>'
         runtime = (files("inferlib") / "explorer.js").read_text("utf-8").strip()
-        data = json.dumps(config | {"id": identity}, sort_keys=True, separators=(",", ":"))
+        data = _json(config | {"id": identity})
         return _box(identity, self.title, body, f"{runtime}(Object.assign({data},{{outputs:{code}}}));")
 
     def __repr__(self):
@@ -192,10 +219,7 @@ class Explorer:
     def _draw(self, **values):
         import matplotlib.pyplot as plt
 
-        chosen = {
-            i.name: i.options[values[i.name]] if isinstance(i, Choice) else values[i.name]
-            for i in self.inputs
-        }
+        chosen = self._chosen(values)
         if callable(self.outputs):
             from inferlib.style import breakdown_bars
 
@@ -286,18 +310,37 @@ class Guess:
         slider = Slider(
             "guess", "Your guess", self.low, self.high, math.sqrt(self.low * self.high), self.unit, log=True
         )
-        config = {"answer": self.answer, "unit": self.unit}
+        config = {"answer": float(self.answer), "unit": self.unit}
         identity = _identity(self.question, config, "guess")
         body = (
             f'{_control(identity, slider)}<button type="button">Show what the model says</button> '
             '<span class="readout" role="status" aria-live="polite"></span>'
         )
         runtime = (files("inferlib") / "guess.js").read_text("utf-8").strip()
-        data = json.dumps(config | {"id": identity}, sort_keys=True, separators=(",", ":"))
+        data = _json(config | {"id": identity})
         return _box(identity, self.question, body, f"{runtime}({data});")
 
     def __repr__(self):
         return f"Guess({self.question!r})"
+
+
+def _named(i):
+    """Refuse a name that cannot be a parameter in Python and in JavaScript."""
+    if not (isinstance(i.name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", i.name)) or i.name in _RESERVED:
+        raise ValueError(
+            f"input name is {i.name!r}, but must be lower-case letters, digits and _, and no keyword"
+        )
+
+
+def _columns(inputs):
+    """The arguments of the JavaScript function: sliders, then the columns of the choices."""
+    sliders = [i.name for i in inputs if isinstance(i, Slider)]
+    return sliders + [column for i in inputs if isinstance(i, Choice) for column in i.columns()]
+
+
+def _json(data):
+    """Data inside a script: no text in it may end the script."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":")).replace("</", "<\\/")
 
 
 def _start(i):
@@ -317,7 +360,8 @@ def _control(identity, i):
     low, high, value = (f"{i.position(v):.6g}" for v in (i.low, i.high, i.value))
     step = 1 if i.whole and not i.log else f"{(i.position(i.high) - i.position(i.low)) / 400:.6g}"
     return (
-        f'{label}<input type="range" id="{name}" min="{low}" max="{high}" step="{step}" value="{value}">'
+        f'{label}<input type="range" autocomplete="off" id="{name}" min="{low}" max="{high}" '
+        f'step="{step}" value="{value}">'
         f'<output for="{name}"></output></div>'
     )
 

@@ -7,6 +7,7 @@ through a :class:`Reader`, which refuses the rows that it has to compute.
 
 import math
 import pkgutil
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,6 +19,8 @@ from inferlib import checks
 from inferlib.equation import DERIVATIONS, EQUATIONS, REPRODUCERS, latex
 from inferlib.units import factor
 
+# Thousands are grouped by three, or not at all.
+_GROUPED = re.compile(r"[^,]*|[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 KINDS = ("model", "derived", "claim", "input", "measured", "quoted")
 GRADES = ("exact", "consistent", "1%", "5%", "20%", "off", "missing", "-")
 COLUMNS = (
@@ -161,7 +164,7 @@ def _steps(key, printed):
             if step.number and step.number not in printed:
                 printed.add(step.number)
                 text = latex(step.equation)
-                yield (key, step.number, step.caption, step.form, name, entry.chapter, text)
+                yield (key, step.number, name, step.form, name, entry.chapter, text)
 
 
 def errata(source=None):
@@ -236,6 +239,8 @@ def as_number(text):
     (43000, 1e-06, None, None)
     """
     plain = text.replace(",", "")
+    if "_" in plain or not _GROUPED.fullmatch(text):
+        return None
     try:
         return int(plain)
     except ValueError:
@@ -303,15 +308,28 @@ def published(source):
         place = (cells["artefact"], cells["row"], cells["column"])
         if place in rows:
             raise ValueError(f"{where}: {place} stands there twice")
+        if not _readable(cells["printed"]):
+            raise ValueError(
+                f"{where}: cannot grade {cells['printed']!r} as number, range, relation, true, false or -"
+            )
         rows[place] = Row(source, *place, cells["printed"], resolution, cells["unit"], cells["kind"])
     return rows
+
+
+def _readable(text):
+    relation = text[:1] in "<>" and as_number(text.strip("<>= ")) is not None
+    return bool(text) and (text in ("true", "false", "-") or None not in _ends_or_none(text) or relation)
+
+
+def _ends_or_none(text):
+    return as_range(text) or (as_number(text),)
 
 
 class Reader:
     """Printed numbers of a source, as far as a reproducer may read them.
 
     Inputs, measurements and quotations may always be read; derived rows only by a function that computes
-    one row, and never its own; rows of kind ``model`` and ``claim`` never.
+    another derived row; the row itself never; rows of kind ``model`` and ``claim`` never.
 
     Parameters
     ----------
@@ -337,7 +355,8 @@ class Reader:
         entry = rows[place]
         if self.own is not None and place == self.own.place:
             raise LookupError(f"{place} may not be read to reproduce itself")
-        if entry.kind not in ("input", "measured", "quoted", *(["derived"] if self.own else [])):
+        derived = ["derived"] if self.own is not None and self.own.kind == "derived" else []
+        if entry.kind not in ("input", "measured", "quoted", *derived):
             raise LookupError(f"{place} is of kind {entry.kind!r} and may not be read by a reproducer")
         self.read.append(entry)
         shift = self.shifts.get(place, 0) * entry.resolution / 2 * factor(entry.unit)
@@ -360,10 +379,15 @@ def _computed(source, artefact):
     reproducer = REPRODUCERS.get((source, artefact))
     if reproducer is None:
         return {}
-    values = reproducer(Reader(source, artefact))
-    for row, column in values:
-        if (artefact, row, column) not in published(source):
-            raise LookupError(f"{source} reproduces {(artefact, row, column)}, which is not in published.csv")
+    reader = Reader(source, artefact)
+    values = reproducer(reader)
+    seen = {entry.place for entry in reader.read}
+    for (row, column), value in values.items():
+        place = (artefact, row, column)
+        if place not in published(source):
+            raise LookupError(f"{source} reproduces {place}, which is not in published.csv")
+        if place in seen and not callable(value):
+            raise LookupError(f"{place} was read to reproduce itself")
     return values
 
 
@@ -470,8 +494,10 @@ def _miss(text, resolution, got):
     low, high = _printed_ends(text)
     nearest = min(max(got, low), high)
     slack = resolution / 2 * (1 + 1e-9)
-    close = abs(got - nearest) <= (slack if text[0] not in "<>" else 0)
-    return ((got - nearest) / abs(nearest) if nearest else math.copysign(math.inf, got) * (got != 0), close)
+    close = abs(got - nearest) <= slack and not (text[0] in "<>" and "=" not in text and got == nearest)
+    if nearest:
+        return (got - nearest) / abs(nearest), close
+    return math.copysign(math.inf, got) if got else 0.0, close
 
 
 def _printed_ends(text):

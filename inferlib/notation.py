@@ -1,5 +1,6 @@
 """Each source's symbols against the library's names: generated, so that it cannot go stale."""
 
+from importlib import import_module
 from typing import get_type_hints
 
 from inferlib import ledger
@@ -26,6 +27,7 @@ def notation(source):
     Parameters
     ----------
     source : str
+        Key of a source, or ``"principles"``.
 
     Returns
     -------
@@ -57,21 +59,27 @@ def clashes():
     """
     import pandas as pd
 
-    meanings = {}
-    for source in ledger._chosen(None):
-        for entry in notation_of(source).values():
-            meanings.setdefault(entry["symbol"], {}).setdefault(source, entry["meaning"])
-    rows = [
-        (f"${symbol}$", *(by_source.get(source, "") for source in ledger.sources()))
-        for symbol, by_source in sorted(meanings.items())
-        if len(set(by_source.values())) > 1
-    ]
+    uses = {}  # symbol -> source -> names in the library
+    for source in ledger.sources():
+        for name, entry in notation_of(source).items():
+            uses.setdefault(entry["symbol"], {}).setdefault(source, []).append(name)
+    rows = []
+    for symbol, by_source in sorted(uses.items()):
+        if len({name for names in by_source.values() for name in names}) > 1 and len(by_source) > 1:
+            meant = (
+                "; ".join(notation_of(s)[n]["meaning"] for n in by_source.get(s, ()))
+                for s in ledger.sources()
+            )
+            rows.append((f"${symbol}$", *meant))
     return Symbols(pd.DataFrame(rows, columns=["symbol", *ledger.sources()]))
 
 
 def _units(source):
     """The unit of every field, argument and function of a source's equations, by name."""
-    ledger._open(source)
+    if source in ledger.sources():
+        ledger._open(source)
+    else:
+        import_module(f"inferlib.{source}")
     units = {}
     for (key, name), entry in EQUATIONS.items():
         if key != source:

@@ -100,7 +100,7 @@ def log2(x):
 
 
 def ceil(x):
-    """The next integer up, where a value within 1e-9 (relative) above an integer counts as that integer.
+    """The next integer up, where a value within 1e-9 (relative) of an integer counts as that integer.
 
     Examples
     --------
@@ -108,10 +108,14 @@ def ceil(x):
     (4, 8, 9)
     """
     if _plain(x):
-        return math.ceil(x * (1 - _SNAP))
+        nearest = round(x)
+        return nearest if abs(x - nearest) <= _SNAP * abs(x) and abs(x) < 1 / _SNAP else math.ceil(x)
     if symbolic(x):
-        return modules["sympy"].ceiling(x)
-    return np.ceil(x * (1 - _SNAP))
+        sympy = modules["sympy"]
+        return sympy.ceiling(x - abs(x) * sympy.Float(_SNAP))
+    nearest = np.round(x)
+    close = (np.abs(x - nearest) <= _SNAP * np.abs(x)) & (np.abs(x) < 1 / _SNAP)
+    return where(close, nearest, np.ceil(x))
 
 
 def where(condition, yes, no):
@@ -125,7 +129,10 @@ def where(condition, yes, no):
     'a'
     """
     if isinstance(condition, (bool, np.bool_)):
-        return yes if condition else no
+        chosen = yes if condition else no
+        if on_branch is not None:
+            on_branch("choice", (yes, no), chosen)
+        return chosen
     if symbolic(condition):
         sympy = modules["sympy"]
         return sympy.Piecewise((yes, condition), (no, True))

@@ -151,6 +151,8 @@ def _cell(value):
         value = " to ".join(f"{v:.4g}" for v in value)
     if isinstance(value, float):
         return f'<td class="number">{_digits(value)}</td>'
+    if str(value).startswith("https://"):
+        return f'<td><a href="{html.escape(value)}">{html.escape(value)}</a></td>'
     if isinstance(value, Integral):
         return f'<td class="number">{value:,}</td>'
     return f"<td>{html.escape(str(value))}</td>"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 
 from inferlib import checks
 from inferlib.equation import Record, quantity
@@ -39,6 +39,7 @@ class Accelerator(Record):
     scale_out_bandwidth: float = quantity("B/s", "one-way network bandwidth of one chip", default=None)
     scale_up_size: float = quantity("1", "chips in one scale-up domain", default=None)
     price: float = quantity("usd/h", "price of one chip for an hour", default=None, zero=True)
+    power: float = quantity("W", "power that one chip may draw", default=None)
     name: str = ""
     format: str = "bf16"
     peaks: Mapping = field(default_factory=dict)
@@ -53,13 +54,16 @@ class Accelerator(Record):
             If the chip has no such format.
         """
         peak = self.peaks[checks.one_of(f"format of {self.name or 'this chip'}", format, self.peaks)]
-        return self.replace(flops=peak, format=format)
+        sources = dict(self.sources)
+        if format in sources:
+            sources["flops"] = sources[format]
+        return self.replace(flops=peak, format=format, sources=sources)
 
 
 def count(name, value):
     """Refuse a concrete value that is not a whole number of at least one."""
     checks.number(name, value, minimum=1)
-    if isinstance(value, float) and not value.is_integer():
+    if isinstance(value, Real) and value != int(value):
         raise ValueError(f"{name} is {value}, but must be a whole number")
     return value
 
@@ -73,10 +77,14 @@ class System(Record):
     domain: int | None = None
 
     def __post_init__(self):
+        if not isinstance(self.chip, Accelerator):
+            raise TypeError(f"System.chip is a {type(self.chip).__name__}, but must be an Accelerator")
         count("System.count", self.count)
         if self.domain is None:
             object.__setattr__(self, "domain", min(self.count, self.chip.scale_up_size or self.count))
         count("System.domain", self.domain)
+        if isinstance(self.count, Real) and isinstance(self.domain, Real) and self.domain > self.count:
+            raise ValueError(f"System.domain is {self.domain}, but must be at most count, {self.count}")
 
     @property
     def memory(self):
@@ -124,8 +132,8 @@ class Breakdown:
     Parameters
     ----------
     stages : sequence of dict
-        Each stage maps term names to seconds. Terms of one stage overlap (the longest counts); stages
-        follow one another (they add).
+        Stages follow one another (they add). Within a stage everything overlaps (the longest counts). A
+        stage maps names to seconds, or the name of a resource to the terms that share it (those add).
     reason : str
         Why there is no answer, when ``stages`` is empty.
     status : {"ok", "infeasible", "n/a"}
@@ -135,9 +143,9 @@ class Breakdown:
 
     Examples
     --------
-    >>> step = Breakdown(({"network": 1e-3}, {"weights": 5e-3, "arithmetic": 2e-3}))
+    >>> step = Breakdown(({"network": 1e-3}, {"memory": {"weights": 5e-3, "cache": 1e-3}, "arithmetic": 2e-3}))
     >>> step.total, step.binding, sorted(step.hidden)
-    (0.006, 'weights', ['arithmetic'])
+    (0.007, 'weights', ['arithmetic'])
     """
 
     stages: tuple = ()
@@ -152,6 +160,21 @@ class Breakdown:
             raise ValueError(f"a breakdown has terms exactly when its status is 'ok', not {self.status!r}")
         if self.status != "ok" and not self.reason:
             raise ValueError(f"a breakdown that is {self.status!r} must give its reason")
+        if not all(stage and all(stage_group for stage_group in stage) for stage in self.grouped):
+            raise ValueError("every stage of a breakdown needs a term")
+        names = [name for stage in self.grouped for group in stage for name in group]
+        if len(set(names)) != len(names):
+            raise ValueError(f"the terms of a breakdown need names of their own, not {', '.join(names)}")
+        for name, seconds in self.terms.items():
+            checks.number(f"term {name!r}", seconds, zero=True)
+
+    @property
+    def grouped(self):
+        """The stages, each a list of groups of terms: groups overlap, the terms of one group add."""
+        return [
+            [value if isinstance(value, Mapping) else {name: value} for name, value in stage.items()]
+            for stage in self.stages
+        ]
 
     @property
     def feasible(self):
@@ -161,17 +184,26 @@ class Breakdown:
     @property
     def terms(self):
         """All terms, overlapping ones included: name to seconds."""
-        return {name: seconds for stage in self.stages for name, seconds in stage.items()}
+        return {name: t for stage in self.grouped for group in stage for name, t in group.items()}
 
     @property
     def counted(self):
-        """The terms that make up the total: the longest of each stage."""
-        longest = (max(stage, key=stage.get) for stage in self._answered())
-        return {name: self.terms[name] for name in longest}
+        """The terms that make up the total: those of the longest group of each stage."""
+        if any(
+            not isinstance(seconds, Real)
+            for stage in self._answered()
+            for g in stage
+            for seconds in g.values()
+        ):
+            raise TypeError(
+                "which terms count differs from point to point of a sweep; look at .terms and .total"
+            )
+        longest = (max(stage, key=lambda group: sum(group.values())) for stage in self._answered())
+        return {name: seconds for group in longest for name, seconds in group.items()}
 
     @property
     def hidden(self):
-        """The terms that cost nothing because a longer one overlaps them."""
+        """The terms that cost nothing because something longer overlaps them."""
         return {name: seconds for name, seconds in self.terms.items() if name not in self.counted}
 
     @property
@@ -179,7 +211,7 @@ class Breakdown:
         """Seconds from one token to the next."""
         total = 0.0
         for stage in self._answered():
-            longest, *others = stage.values()
+            longest, *others = (sum(group.values()) for group in stage)
             for seconds in others:
                 longest = maximum(longest, seconds)
             total = total + longest
@@ -193,7 +225,7 @@ class Breakdown:
     def _answered(self):
         if not self.feasible:
             raise ValueError(f"no time: {self.status}: {self.reason}")
-        return self.stages
+        return self.grouped
 
     def table(self):
         """The terms as a pandas DataFrame: milliseconds, and whether each counts or is hidden."""

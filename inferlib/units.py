@@ -5,6 +5,7 @@ see plain floats; data files and printed numbers carry a unit, converted here an
 exact: GB is 10^9 bytes, GiB is 2^30. Bits are not defined, so that "Gb" is refused rather than guessed.
 """
 
+import math
 from functools import lru_cache
 from importlib.resources import files
 
@@ -87,7 +88,10 @@ def parse(text, unit):
         return float(text)
     value, _, written = str(text).strip().partition(" ")
     try:
-        return float(value) * factor(written.strip() or "1", unit)
+        number = float(value) * factor(written.strip() or "1", unit)
+        if not math.isfinite(number):
+            raise ValueError(f"{value} is not finite")
+        return number
     except ValueError as error:
         raise ValueError(f"cannot read {text!r} as a number of {unit!r}") from error
 

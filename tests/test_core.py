@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import inferlib
-from inferlib import Breakdown, catalog, frontier, ops
+from inferlib import Breakdown, frontier, ops
 
 SECONDS = st.floats(min_value=1e-9, max_value=1e3)
 
@@ -79,26 +79,9 @@ def test_preferred_moves_to_speed_as_alpha_grows():
         frontier.preferred(points, 0)
 
 
-@pytest.mark.parametrize("name", catalog.models())
-def test_parameters_within_one_per_cent_of_the_published_count(name):
-    """Meta's model cards: 8.03 and 70.6 billion."""
-    published = {"Llama 3 8B": 8.03e9, "Llama 3 70B": 70.6e9}
-    assert sum(inferlib.load_model(name).parameters().values()) == pytest.approx(published[name], rel=0.01)
-
-
 def test_cache_counts_key_and_value_heads_not_query_heads():
     """Llama 3 70B: 80 layers, 8 heads of 128, key and value, 2 bytes: 320 KiB a token."""
     assert 2 * inferlib.load_model("Llama 3 70B").cache_values() == 320 * 1024
-
-
-@pytest.mark.parametrize("name", catalog.chips())
-def test_every_number_of_a_chip_has_a_source(name):
-    chip = inferlib.load_chip(name)
-    stated = {field for field in ("flops", "memory_bandwidth", "memory_capacity", "scale_up_bandwidth")}
-    assert stated <= set(chip.sources) and all("https://" in text for text in chip.sources.values())
-    assert chip.flops == chip.peaks["bf16"] == chip.at("bf16").flops
-    # Dense, not sparse: below 2.5 PFLOP/s at 16 bits; a chip's ratio of arithmetic to bytes stays in range.
-    assert 100 < chip.flops / chip.memory_bandwidth < 400
 
 
 @given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300))
@@ -111,6 +94,7 @@ def test_operations_on_floats_are_those_of_numpy(a, b):
 @given(st.integers(1, 10**6))
 def test_ceil_snaps_rounding_noise(n):
     assert ops.ceil(n * (1 + 1e-12)) == n and ops.ceil(n + 0.001) == n + 1
+    assert ops.ceil(-n) == -n and ops.ceil(n * 10**10) == n * 10**10 and ops.ceil(-n + 0.5) == 1 - n
     assert ops.ceil(np.array([n * (1 + 1e-12)]))[0] == n
 
 
@@ -152,3 +136,51 @@ def test_papers_never_import_each_other():
     for path in rooms.glob("*/*.py"):
         others = [room.name for room in rooms.iterdir() if room.is_dir() and room.name != path.parent.name]
         assert not any(f"papers.{other}" in path.read_text() for other in others), path
+
+
+@pytest.mark.parametrize(
+    ("unit", "factor"),
+    [
+        ("KB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12), ("PB", 1e15),
+        ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40),
+        ("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("h", 3600), ("min", 60),
+        ("%", 0.01), ("cent", 0.01), ("Mtok", 1e6), ("TFLOP/s", 1e12), ("kW", 1e3),
+    ],
+)  # fmt: skip
+def test_units_are_what_the_standards_say(unit, factor):
+    assert inferlib.units.factor(unit) == pytest.approx(factor, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("W", "FLOP/s"), ("B", "FLOP"), ("usd", "tok"), ("B", "s"), ("W", "B")]
+)
+def test_dimensions_do_not_mix(one, other):
+    with pytest.raises(ValueError, match="cannot read"):
+        inferlib.units.factor(one, other)
+
+
+def test_a_sweep_has_totals_but_no_single_binding_term():
+    step = Breakdown(({"weights": 2.0, "arithmetic": xr.DataArray([1.0, 4.0], dims="batch")},))
+    with pytest.raises(TypeError, match="differs from point to point"):
+        step.binding  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        (({},), "needs a term"),
+        (({"x": 1.0}, {"x": 2.0}), "names of their own"),
+        (({"x": math.nan},), "term 'x' is nan"),
+    ],
+)
+def test_malformed_breakdowns_are_refused(stages, message):
+    with pytest.raises(ValueError, match=message):
+        Breakdown(stages)
+
+
+def test_systems_do_not_hold_domains_larger_than_themselves():
+    chip = inferlib.load_chip("H100 SXM")
+    with pytest.raises(ValueError, match="domain is 16"):
+        inferlib.System(chip, 8, domain=16)
+    with pytest.raises(TypeError, match="System.chip is a NoneType"):
+        inferlib.System(None, 8)

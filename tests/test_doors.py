@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import inferlib
-from inferlib import Accelerator, Breakdown, Layout, System, Transformer, Workload, catalog, checks, units
+from inferlib import Accelerator, Breakdown, Layout, System, Workload, catalog, checks, units
 from inferlib.equation import quantities
 from inferlib.papers import erdil2025
 from inferlib.papers.erdil2025.records import GPU, Model, Shape
+from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
 
-RECORDS = [Accelerator, Workload, Transformer, Model, Shape, GPU, erdil2025.ToyAssumptions]
+SHAPES = [Attention, LatentAttention, FeedForward, Experts]
+RECORDS = [Accelerator, Workload, *SHAPES, Model, Shape, GPU, erdil2025.ToyAssumptions]
 POSITIVE = st.floats(min_value=1e-6, max_value=1e18)
 NOT_A_NUMBER = st.one_of(
     st.just(math.nan),
@@ -96,7 +98,7 @@ def test_systems_are_whole_numbers_of_chips(count):
     ("call", "message"),
     [
         (lambda: inferlib.load_chip("H100"), "did you mean 'H100 SXM'"),
-        (lambda: inferlib.load_chip(""), "Known: A100"),
+        (lambda: inferlib.load_chip(""), "Known: V100"),
         (lambda: inferlib.load_chip(None), "no chip None"),
         (lambda: inferlib.load_model("Lama 3 70B"), "did you mean 'Llama 3 70B'"),
         (lambda: inferlib.load_chip("A100 80GB").at("fp8"), "no format of A100 80GB 'fp8'"),

@@ -150,6 +150,31 @@ def test_figure_1_both_readings_serve_what_is_quoted():
         assert 400 <= data["Llama 3 8B"] <= 800 and 145 <= data["Llama 3 70B"] <= 300
 
 
+def test_attainable_rates_by_hand():
+    """Three quarters of 3.3 TB/s, and 6 us more in each of 4 times 32 all-reduces."""
+    frontier = e.toy_frontier(e.models["Llama 3 8B"], H100, assumptions=e.FIGURE_1_CAPPED)
+    hops, reading = 32 * 4 * HOP, 2 * 8_029_995_008 / (0.75 * 3.3e12)
+    fastest = 3 * hops ** (2 / 3) * reading ** (1 / 3) - 2 * hops + 32 * 4 * 6e-6
+    assert frontier.tokens_per_second.iloc[0] == pytest.approx(1 / fastest, rel=2e-3)
+    arithmetic = 1e6 * 2.10 / 3600 * 2 * 8_029_995_008 / 0.7e15
+    assert frontier.usd_per_million.iloc[-1] == pytest.approx(arithmetic, rel=0.03)
+
+
+def test_base_latency_reaches_the_running_question():
+    system, work = inferlib.System(inferlib.load_chip("H100 SXM"), 8), inferlib.Workload(batch=32)
+    plain, based = (e.decode_step(LLAMA, system, work, assumptions=a) for a in (None, e.FIGURE_1))
+    assert based.total - plain.total == pytest.approx(80 * 4 * 6e-6)
+
+
+def test_no_fraction_of_a_gpu_when_corrected():
+    small = e.models["Llama 3 8B"]
+    printed, corrected = (
+        e.toy_frontier(small, H100, demand=1e4, assumptions=a) for a in (e.FIGURE_1, e.FIGURE_1.corrected())
+    )
+    assert printed.n_gpu.min() < 0.3 and corrected.n_gpu.min() == pytest.approx(1)
+    assert corrected.usd_per_million.min() > 4 * printed.usd_per_million.min()
+
+
 def test_decode_step_by_hand():
     step = e.decode_step(
         inferlib.load_model("Llama 3 70B"),
@@ -173,6 +198,12 @@ def test_decode_step_refuses_what_it_cannot_describe():
     assert small.status == "infeasible" and "fit" in small.reason
     with pytest.raises(ValueError, match="do not fit"):
         small.total  # noqa: B018
+    with pytest.raises(TypeError, match="workload is a NoneType"):
+        e.decode_step(model, inferlib.System(chip, 8), None)
+    with pytest.raises(LookupError, match="did you mean 'H100'"):
+        e.chips["H100 SXM"]
+    crowd = inferlib.Workload(batch=1e6, context=1e6)
+    assert "cache do not fit" in e.decode_step(model, inferlib.System(chip, 8), crowd).reason
     with pytest.raises(TypeError, match="model is a str"):
         e.decode_step("Llama 3 70B", inferlib.System(chip, 8), work)
 
@@ -183,7 +214,7 @@ def test_frontier_doors():
     with pytest.raises(ValueError, match="price is 0"):
         e.toy_frontier(LLAMA, H100, price=0)
     with pytest.raises(TypeError, match="price is None"):
-        e.toy_frontier(LLAMA, inferlib.load_chip("H100 SXM"))
+        e.toy_frontier(LLAMA, inferlib.load_chip("H800"))
     with pytest.raises(ValueError, match="no feasible point"):
         e.toy_frontier(LLAMA, H100, demand=1e-6)
     with pytest.raises(ValueError, match="Shape.n_layers is -1"):

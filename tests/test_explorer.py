@@ -16,7 +16,7 @@ from inferlib import explorer
 from inferlib.explorer import Choice, Guess, Slider
 from inferlib.papers import erdil2025 as e
 
-CHIPS = {name: inferlib.load_chip(name) for name in ("H100 SXM", "H200", "B200")}
+CHIPS = {name: inferlib.load_chip(name) for name in ("H100 SXM", "H200", "H20")}  # no list offers an H20
 MODELS = {name: e.models[name] for name in ("Llama 3 70B", "Llama 3 8B")}
 INPUTS = [
     Slider("n_gpu", "GPUs", 1, 512, 8, log=True),
@@ -71,7 +71,7 @@ def random_inputs(shown, random):
         else:
             low, high = i.position(i.low), i.position(i.high)
             raw = float(random.uniform(low, high))
-            values[i.name] = 10**raw if i.log else raw
+            values[i.name] = i.taken(min(max(10**raw if i.log else raw, i.low), i.high))
     return values
 
 
@@ -104,38 +104,130 @@ def test_every_operation_prints():
         assert run(shown, values) == pytest.approx(list(shown.evaluate(**values).values()), rel=1e-9)
 
 
-def test_whole_runtime_runs(tmp_path):
-    """The drawing code against a small stand-in for the page: it must fill picture and readout."""
-    dom = """
-    const made = [];
-    const element = (name) => ({
-      name, children: [], style: {}, set innerHTML(v) { this.html = v; }, get innerHTML() { return this.html; },
-      setAttribute() {}, appendChild(c) { this.children.push(c); made.push(c.name); },
-      removeChild(c) { this.children.pop(); },
-      get lastChild() { return this.children[this.children.length - 1]; }, addEventListener() {}, nodeName: name});
-    const inputs = INPUTS, cache = {};
-    const root = element("root");
-    root.querySelector = (s) => {
-      if (cache[s]) return cache[s];
-      const e = element(s);
-      for (const k in inputs) if (s.startsWith("#") && s.endsWith("-" + k)) Object.assign(e, inputs[k]);
-      return (cache[s] = e);
-    };
-    const document = { getElementById: () => root, createElementNS: (_, n) => element(n) };
-    const requestAnimationFrame = (f) => f();
-    """
-    controls = {
-        i.name: {"value": str(i.position(i.value))} if isinstance(i, Slider) else {"selectedIndex": 0}
-        for i in INPUTS
-    }
-    for shown in (CURVES, BARS):
-        script = re.search(r"<script>(.*)</script>", shown._repr_html_(), re.S).group(1)
-        page = dom.replace("INPUTS", json.dumps(controls)) + script
-        result = MiniRacer().eval(page + ";JSON.stringify([made.length, cache['.readout'].html])")
-        drawn, readout = json.loads(result)
-        assert drawn > 8
-        for value in shown.evaluate().values():
-            assert f"<b>{float(f'{value:.3g}'):g}</b>" in readout
+PAGE = r"""
+class Node {
+  constructor(name) {
+    this.nodeName = name; this.children = []; this.attributes = {}; this.own = ""; this.listeners = {};
+  }
+  setAttribute(key, value) { this.attributes[key] = String(value); }
+  appendChild(child) { this.children.push(child); return child; }
+  removeChild() { this.children.pop(); }
+  get lastChild() { return this.children[this.children.length - 1]; }
+  addEventListener(kind, call) { this.listeners[kind] = call; }
+  set textContent(text) { this.own = String(text); this.children = []; }
+  get textContent() { return this.own + this.children.map((c) => c.textContent).join(""); }
+}
+const made = {}, root = new Node("root"), svg = new Node("svg"), readout = new Node("readout");
+root.querySelector = (s) => {
+  if (s === "svg") return svg;
+  if (s === ".readout") return readout;
+  const key = Object.keys(CONTROLS).find((k) => s.endsWith("-" + k) && s.startsWith("#"));
+  if (key) return (made[key] = made[key] || Object.assign(new Node("input"), CONTROLS[key]));
+  return (made[s] = made[s] || new Node("output"));
+};
+const document = {
+  getElementById: () => root, createElement: (n) => new Node(n), createElementNS: (_, n) => new Node(n),
+  createTextNode: (t) => Object.assign(new Node("#text"), { own: t }),
+};
+const requestAnimationFrame = (f) => f();
+const move = (key, change) => { Object.assign(made[key], change); root.listeners.input(); };
+"""
+
+
+def page_of(shown):
+    """The explorer's own script in V8, over a small stand-in for the page."""
+    controls = {}
+    for i in shown.inputs:
+        start = f"{i.position(i.value):.6g}" if isinstance(i, Slider) else ""
+        controls[i.name] = (
+            {"value": start, "defaultValue": start, "step": "0.01"} if start else {"selectedIndex": 0}
+        )
+    script = re.search(r"<script>(.*)</script>", shown._repr_html_(), re.S).group(1)
+    page = MiniRacer()
+    page.eval(PAGE.replace("CONTROLS", json.dumps(controls)) + script)
+    return page
+
+
+def told(page):
+    """The readout as name to (number as shown, whether it is hidden)."""
+    entries = json.loads(page.eval("JSON.stringify(readout.children.map((c) => c.textContent))"))
+    parts = [re.match(r"(.*?) ([-\d.,e]+) ?(?:ms)?( \(hidden\))?$", entry).groups() for entry in entries]
+    return {name: (float(number.replace(",", "")), bool(hidden)) for name, number, hidden in parts}
+
+
+def test_the_page_tells_what_python_computes_and_follows_the_controls():
+    page = page_of(CURVES)
+    start = CURVES.evaluate()["latency"]
+    assert told(page)["latency"][0] == pytest.approx(start, rel=5e-3)
+    page.eval("move('n_gpu', {value: '2'})")
+    assert told(page)["latency"][0] == pytest.approx(CURVES.evaluate(n_gpu=100)["latency"], rel=5e-3)
+    page.eval("move('model', {selectedIndex: 1})")
+    moved = CURVES.evaluate(n_gpu=100, model="Llama 3 8B")["latency"]
+    assert told(page)["latency"][0] == pytest.approx(moved, rel=5e-3)
+
+
+def test_the_page_adds_up_a_breakdown_as_the_library_does():
+    page = page_of(BARS)
+    for n_gpu in (8, 100, 500):
+        page.eval(f"move('n_gpu', {{value: '{math.log10(n_gpu)}'}})")
+        answer = step(n_gpu=n_gpu, hop=1, chip=CHIPS["H100 SXM"], model=MODELS["Llama 3 70B"])
+        shown = told(page)
+        assert shown.pop("total")[0] == pytest.approx(1e3 * answer.total, rel=5e-3)
+        assert {name for name, (_, hidden) in shown.items() if hidden} == set(answer.hidden)
+    grouped = explorer.breakdown(
+        "Groups", [Slider("a", "a", 0.1, 10, 1)],
+        lambda a: inferlib.Breakdown(({"memory": {"x": 1e-3 * a, "y": 2e-3}, "z": 2.5e-3}, {"w": 1e-3})),
+    )  # fmt: skip
+    assert told(page_of(grouped)) == {
+        "x": (1.0, False), "y": (2.0, False), "z": (2.5, True), "w": (1.0, False), "total": (4.0, False)
+    }  # fmt: skip
+
+
+def test_curves_are_drawn_to_scale():
+    """A straight line on linear axes: the marker stands in the middle, the curve spans the width."""
+    line = explorer.curves(
+        "L", [Slider("x", "x", 0, 10, 5)], {"y": lambda x: 3 * x}, x="x", y_label="y", unit="1"
+    )
+    page = page_of(line)
+    where = json.loads(
+        page.eval(
+            "JSON.stringify([svg.children.find(c => c.attributes.class === 'now').attributes.x1,"
+            " svg.children.find(c => c.nodeName === 'path').attributes.d])"
+        )
+    )
+    assert float(where[0]) == pytest.approx((66 + 588) / 2)
+    points = [tuple(map(float, p.split())) for p in re.findall(r"[ML]([-\d.]+ [-\d.]+)", where[1])]
+    assert points[0] == (66, 254) and points[-1][0] == 588
+    assert points[-1][1] == pytest.approx(254 + (10 - 254) / 1.05, abs=0.1)
+
+
+def test_whole_sliders_round_alike():
+    whole = explorer.curves(
+        "W", [Slider("n", "n", 1, 9, 3, whole=True)], {"y": lambda n: 10 * n}, x="n", y_label="y", unit="1"
+    )
+    page = page_of(whole)
+    page.eval("move('n', {value: '4.6'})")
+    assert told(page)["y"][0] == whole.evaluate(n=4.6)["y"] == 50
+
+
+def test_text_cannot_leave_its_place():
+    """Neither a script's end nor markup in a label may reach the page as such."""
+    nasty = '</script><b onclick="x">'
+    shown = explorer.curves(
+        nasty, [Slider("a", nasty, 1, 2, 1)], {nasty: lambda a: a}, x="a", y_label=nasty, unit="1"
+    )
+    html = shown._repr_html_() + Guess(nasty, 5, "ms", 1, 10)._repr_html_()
+    assert html.count("</script>") == 2 and "<b onclick" not in html.split("<script>")[0]
+    assert nasty in json.loads(page_of(shown).eval("JSON.stringify(readout.children[0].textContent)"))
+
+
+def test_inputs_are_checked_when_evaluating():
+    for wrong in ({"n_gpus": 3}, {"chip": "H1000"}):
+        with pytest.raises(LookupError):
+            CURVES.evaluate(**wrong)
+    for wrong in (-3, math.nan, 1e9):
+        with pytest.raises(ValueError, match="n_gpu is"):
+            CURVES.evaluate(n_gpu=wrong)
 
 
 def test_html_is_deterministic_and_small():
@@ -151,10 +243,11 @@ def test_two_explorers_have_two_ids():
 
 
 def test_fields_that_an_option_lacks_are_not_offered():
-    assert "chip_price" not in CURVES.arguments()
+    chips = CHIPS | {"H800": inferlib.load_chip("H800")}  # nobody states its price
+    assert "chip_price" not in Choice("chip", "Chip", chips).columns()
     with pytest.raises(ValueError, match="no input for chip_price"):
         explorer.curves(
-            "p", [Slider("x", "x", 1, 2, 1), Choice("chip", "Chip", CHIPS)],
+            "p", [Slider("x", "x", 1, 2, 1), Choice("chip", "Chip", chips)],
             {"p": lambda x, chip: x * chip.price}, x="x", y_label="", unit="1",
         ).javascript()  # fmt: skip
 
@@ -184,6 +277,21 @@ def test_what_javascript_cannot_say_is_refused():
         (lambda: Slider("a", "a", 2, 1, 1), "low is 2"),
         (lambda: Slider("a", "a", 1, 2, 3), "value is 3"),
         (lambda: Slider("a", "a", 0, 2, 1, log=True), "low is 0"),
+        (lambda: Slider("a b", "a", 1, 2, 1), "input name is 'a b'"),
+        (lambda: Slider("class", "a", 1, 2, 1), "input name is 'class'"),
+        (lambda: Slider("a", "a", 1, math.inf, 1), "high is inf"),
+        (lambda: Choice("c", "c", {"x": 1.0, "y": CHIPS["H200"]}), "mixes"),
+        (
+            lambda: explorer.curves(
+                "t",
+                [Slider("chip_flops", "a", 1, 2, 1), Choice("chip", "c", CHIPS)],
+                {},
+                x="chip_flops",
+                y_label="",
+                unit="1",
+            ),
+            "share one of the names",
+        ),
         (lambda: Choice("c", "c", {}), "no options"),
         (lambda: Guess("q", 5, "ms", 10, 20), "answer is 5"),
         (
@@ -237,9 +345,10 @@ def test_explorers_of_the_book_are_sound_javascript(html):
 def every_explorer():
     """Each public function of each source's ``explorers`` module makes one."""
     from inferlib import ledger
+    from inferlib.principles import explorers as principles
 
-    for source in ledger.sources():
-        module = ledger._open(source).get("explorers")
+    modules = {source: ledger._open(source).get("explorers") for source in ledger.sources()}
+    for source, module in (modules | {"principles": principles}).items():
         for name, make in vars(module).items() if module else ():
             if (
                 callable(make)

@@ -23,8 +23,7 @@ def test_links_and_paths_lead_somewhere(name):
     links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
     paths = [path for path in re.findall(r"`((?:inferlib|book|\.ci)/[\w./]*)`", text)]
     for path in [*links, *paths]:
-        if path != "inferlib/measurements/":  # announced, not there yet
-            assert (ROOT / path).exists(), path
+        assert (ROOT / path).exists(), path
 
 
 def test_code_runs():

@@ -1,14 +1,16 @@
 """Real chips and real models: only what a vendor or a published configuration states, each number sourced.
 
-Data live in ``chips.toml`` and ``models.toml``; what only one of the five sources assumes lives with that
-source.
+Data live in ``chips.toml``, ``prices.toml`` and ``models.toml``; what only one of the five sources assumes
+lives with that source.
 """
 
+import os
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from inferlib import checks
+from inferlib import checks, config
 from inferlib.equation import quantities
 from inferlib.system import Accelerator
 from inferlib.transformer import Transformer
@@ -26,7 +28,7 @@ def models():
 
 
 def load_chip(name):
-    """A chip of the catalogue, at its 16-bit peak.
+    """A chip of the catalogue, at its dense 16-bit peak (bf16, or fp16 where there is no bf16).
 
     Parameters
     ----------
@@ -36,7 +38,8 @@ def load_chip(name):
     Returns
     -------
     Accelerator
-        Use ``.at("fp8")`` for another number format.
+        Use ``.at("fp8")`` for another number format. Its ``price`` is a snapshot of a list price, dated in
+        ``.sources["price"]``, or None where no public list offers the chip.
 
     Raises
     ------
@@ -47,19 +50,36 @@ def load_chip(name):
     --------
     >>> load_chip("H100 SXM").memory_bandwidth
     3350000000000.0
+    >>> load_chip("V100 SXM2").format
+    'fp16'
     """
-    entry = _table("chips.toml")[checks.one_of("chip", name, chips())]
-    peaks = {format: parse(peak, "FLOP/s") for format, peak in entry["peaks"].items()}
-    return record(Accelerator, entry | {"flops": entry["peaks"]["bf16"]}, name=name, peaks=peaks)
+    entry = dict(_table("chips.toml")[checks.one_of("chip", name, chips())])
+    pages, peaks = entry.pop("pages"), entry.pop("peaks")
+    sources = {field: text.format(**pages) for field, text in entry.pop("sources").items()}
+    format = "bf16" if "bf16" in peaks else "fp16"
+    sources["flops"] = sources[format]
+    offer = _table("prices.toml").get(name)
+    if offer:
+        entry["price"] = f"{parse(offer['price'], 'usd/h') / offer.get('chips', 1)!r} usd/h"
+        sources["price"] = f"{offer['seller']}, on demand, {offer['date']}, {offer['url']}"
+    return record(
+        Accelerator,
+        entry | {"flops": peaks[format]},
+        name=name,
+        format=format,
+        peaks={format: parse(peak, "FLOP/s") for format, peak in peaks.items()},
+        sources=sources,
+    )
 
 
-def load_model(name):
-    """A model of the catalogue.
+def load_model(model):
+    """A model of the catalogue, or the one that a Hugging Face ``config.json`` describes.
 
     Parameters
     ----------
-    name : str
-        Such as ``"Llama 3 70B"``; see :func:`models`.
+    model : str, os.PathLike or mapping
+        A name such as ``"Llama 3 70B"`` (see :func:`models`), the path of a ``config.json`` or of a folder
+        that holds one, or its parsed content.
 
     Returns
     -------
@@ -68,14 +88,25 @@ def load_model(name):
     Raises
     ------
     LookupError
-        If there is no such model; near names are suggested.
+        If there is no such model (near names are suggested), file, or family of models.
+    ValueError
+        If the configuration holds a key that its family's reader does not understand, or lacks one.
 
     Examples
     --------
     >>> load_model("Llama 3 70B").n_layers
-    80.0
+    80
     """
-    return record(Transformer, _table("models.toml")[checks.one_of("model", name, models())], name=name)
+    if isinstance(model, Mapping):
+        return config.read_config(model)
+    if not (isinstance(model, str) and model in models()) and config.looks_like_path(model):
+        sources = {"shape": os.fspath(model)}
+        return config.read_config(config.read_file(model), name=os.fspath(model), sources=sources)
+    entry = _table("models.toml")[checks.one_of("model", model, models())]
+    sources = {"shape": entry["source"]}
+    if "shape" in entry:
+        return Transformer.dense(**entry["shape"], name=model, sources=sources)
+    return config.read_config(config.parse(entry["config"]), model, sources)
 
 
 def record(kind, entry, **other):

@@ -7,6 +7,7 @@ from functools import partial
 from importlib.resources import files
 
 from inferlib.catalog import record
+from inferlib.checks import Names
 from inferlib.equation import Record, equation, quantity
 from inferlib.system import Accelerator, format_bytes
 from inferlib.transformer import Transformer
@@ -127,6 +128,8 @@ def as_model(model, weights="bf16", cache="bf16"):
     ------
     TypeError
         If it is neither.
+    ValueError
+        If its layers are not equal, dense, and of key/value heads.
     """
     if isinstance(model, Model):
         return model
@@ -156,7 +159,7 @@ def _load():
     for name, entry in tables["models"].items():
         parallel = entry.pop("parallel_attention", False)
         models[name] = Model.of(record(Shape, entry, name=name), name=name, parallel_attention=parallel)
-    return chips, models
+    return Names("chip of erdil2025", chips), Names("model of erdil2025", models)
 
 
 chips, models = _load()

@@ -105,6 +105,12 @@ def _footnote_1(read):
     }
 
 
+def _hops_missing(read):
+    """By how much the hops of one half of an all-reduce fall short of the ranks, on a ring of ten."""
+    hop = read("time of one hop")
+    return 10 - toy.ring_all_reduce_time(10, hop) / 2 / hop
+
+
 @reproduces("Text 2.2.1")
 def _text_2_2_1(read):
     from inferlib.papers.erdil2025 import derivations
@@ -118,6 +124,10 @@ def _text_2_2_1(read):
     grid = "time of an all-reduce over an evenly cut grid"
     return {
         # At four GPUs sqrt(N) - 1 is one.
+        ("ring of R ranks", "hops of a reduce-scatter, less than R by"): lambda read: _hops_missing(read),
+        ("ring of R ranks", "times round the ring"): lambda read: (
+            toy.ring_all_reduce_time(2, read("time of one hop")) / read("time of one hop")
+        ),
         (grid, "factor before (sqrt(N) - 1)"): lambda read: toy.grid_all_reduce_time(
             4, read("time of one hop")
         ),
@@ -134,24 +144,67 @@ def _text_2_2_1(read):
     }
 
 
+SERVED = ("Llama 3 8B", "Llama 3 70B")
+
+
+def served(read, name, assumptions=toy.FIGURE_1):
+    """A quoted offer against the frontier at the small demand and the printed rent.
+
+    Returns
+    -------
+    dict
+        Fastest speed over the served one, and price over the cost at the served speed; NaN where the
+        frontier does not reach that speed.
+    """
+    speed = read(f"{name} at Fireworks", "tokens per second")
+    price = read(f"{name} at Fireworks", "price of a million tokens") / factor("usd/Mtok")
+    demand = read("total demand", "small", artefact="Figure 1")
+    rent = read("rent of one GPU") / factor("usd/h")
+    frontier = toy.toy_frontier(models[name], H100, demand=demand, price=rent, assumptions=assumptions)
+    reached = frontier[frontier.tokens_per_second >= speed]
+    return {
+        "fastest": frontier.tokens_per_second.max(),
+        "fastest over served": frontier.tokens_per_second.max() / speed,
+        "cost": reached.usd_per_million.min(),
+        "price over cost": price / reached.usd_per_million.min(),
+    }
+
+
+def served_in_both_readings():
+    """The offers against the frontiers of both readings of Figure 1.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a reading and model; an empty cell where the frontier ends below the served speed.
+    """
+    import pandas as pd
+
+    from inferlib.ledger import Reader
+
+    read = Reader("erdil2025", "Text 2.2.2")
+    readings = {"peak rates": toy.FIGURE_1, "attainable rates": toy.FIGURE_1_CAPPED}
+    rows = [
+        {"reading": reading, "model": name} | served(read, name, assumptions)
+        for reading, assumptions in readings.items()
+        for name in SERVED
+    ]
+    return pd.DataFrame(rows).drop(columns=["fastest", "cost"]).astype(object).fillna("")
+
+
 @reproduces("Text 2.2.2")
 def _text_2_2_2(read):
     """Claims about Figure 1's small-demand curve: served speed against the fastest, price against cost."""
     cells = {}
-    for name in ("Llama 3 8B", "Llama 3 70B"):
-        served = read(f"{name} at Fireworks", "tokens per second")
-        price = read(f"{name} at Fireworks", "price of a million tokens") / factor("usd/Mtok")
-        demand = read("total demand", "small", artefact="Figure 1")
-        frontier = toy.toy_frontier(models[name], H100, demand=demand)
-        fastest = frontier.tokens_per_second.max()
-        cost = frontier[frontier.tokens_per_second >= served].usd_per_million.min()
+    for name in SERVED:
+        found = served(read, name)
         cells[f"{name} is served within a factor of 2 of the most tokens per second", ""] = Noted(
-            bool(fastest < 2 * served),
-            f"fastest {fastest:.0f} tokens/s, {fastest / served:.2f} times the served speed",
+            bool(found["fastest over served"] < 2),
+            f"fastest {found['fastest']:.0f} tokens/s, {found['fastest over served']:.2f} times the served speed",
         )
         cells[f"{name} is sold at less than twice its cost", ""] = Noted(
-            bool(price < 2 * cost),
-            f"cost ${cost:.2f} a million at that speed; price {price / cost:.2f} times that",
+            bool(found["price over cost"] < 2),
+            f"cost ${found['cost']:.2f} a million at that speed; price {found['price over cost']:.2f} times that",
         )
     return cells
 
@@ -188,8 +241,22 @@ def _coefficients():
     depth, width, *_ = _exponents().values()
     cost, reading = d.factor_three()[2].equation.rhs, toy.weight_time(d.MODEL, d.CHIP, 1)
     least = _cost_factor(models["Llama 3 70B"])
-    latency = "smallest latency"
+    latency, balance = "smallest latency", d.optimal_instance()[2].equation
+    final = d.optimal_instance().result
     return {
+        ("balance at the optimum", "exponent of the instance size, waiting (eq. 10)"): float(
+            d.exponent(balance.lhs, d.N_GPU)
+        ),
+        ("balance at the optimum", "exponent of the instance size, reading (eq. 10)"): float(
+            d.exponent(balance.rhs, d.N_GPU)
+        ),
+        ("fastest instance size", "power that is linear in reading (eq. 11)"): float(
+            d.exponent(d.optimal_instance()[3].equation.lhs, d.N_GPU)
+        ),
+        ("fastest instance size", "exponent of the maximum (eq. 13)"): float(final.as_base_exp()[1]),
+        ("cost of the smallest latency over the smallest cost", "FLOP in eq. 17"): float(
+            d.factor_three().result / toy.arithmetic_time(d.MODEL, d.CHIP, 1, 1) * 2 / 3
+        ),
         ("fastest instance size", "exponent (eq. 12)"): float(d.exponent(optimum, d.MODEL.n_params)),
         (latency, "factor (eq. 14)"): float(first.subs(once)),
         (latency, "exponent of the hops (eq. 14)"): float(d.exponent(first, d.HOPS)),
@@ -215,6 +282,13 @@ def _cost_factor(model):
     )
 
 
+def _based(model):
+    """The smallest latency with Figure 1's base latency in every all-reduce."""
+    return toy.minimum_latency(model, H100, ToyAssumptions().t_hop) + toy.network_time(
+        model, toy.FIGURE_1.t_base
+    )
+
+
 def _beyond_critical(model, n_gpu):
     """Latency and cost at half, once and twice the critical batch, on a given instance."""
     t_reduce = toy.grid_all_reduce_time(n_gpu, ToyAssumptions().t_hop)
@@ -234,7 +308,11 @@ def _approximation_error(names):
 
 
 def _claims_2_2_3(read):
-    table = table_1()
+    table, t_hop, tiny = table_1(), ToyAssumptions().t_hop, models["Llama 3 8B"].replace(n_params=1e5)
+    less = toy.weight_time(tiny, H100, 1) / toy.network_time(tiny, t_hop)
+    seventy = models["Llama 3 70B"]
+    dominant = toy.weight_time(seventy, H100, 1) / toy.network_time(seventy, t_hop)
+    lost = {n: 1 - toy.minimum_latency(models[n], H100, t_hop) / _based(models[n]) for n in MODELS}
     latency, cost = _beyond_critical(models["Llama 3 70B"], 16)
     far = _approximation_error(MODELS[1:])
     depth, width, hop, bandwidth, _ = _exponents().values()
@@ -242,6 +320,18 @@ def _claims_2_2_3(read):
         ("b* gives both the smallest cost and the smallest latency of an instance", ""): Noted(
             latency[1] <= min(latency) and cost[1] <= min(cost),
             f"latency yes, cost no: Llama 3 70B on 16 GPUs costs {1 - cost[2] / cost[1]:.0%} less at twice b*",
+        ),
+        ("where the formula gives less than one GPU, one is the answer", ""): Noted(
+            less < 1 and toy.optimal_n_gpu(tiny, H100, t_hop) == 1,
+            f"100,000 parameters: {less ** (2 / 3):.2f} GPUs by equation 12",
+        ),
+        ("for large models reading takes much longer than the hops", ""): Noted(
+            dominant > 100, f"Llama 3 70B: {dominant:.0f} times (asked: 100)"
+        ),
+        ("base latency costs small models most", ""): Noted(
+            max(lost, key=lost.get) == "Llama 3 8B"
+            and list(lost.values()) == sorted(lost.values(), reverse=True),
+            ", ".join(f"{name} {part:.0%}" for name, part in lost.items()),
         ),
         ("even an 8B model is fastest on many GPUs", ""): Noted(
             bool(table.n_gpu["Llama 3 8B"] > 10), f"{table.n_gpu['Llama 3 8B']:.1f} GPUs"
@@ -317,6 +407,17 @@ def _speed_up(times, model=models["Llama 3 70B"]):
     ]
 
 
+def _with_groq():
+    return H100.replace(memory_bandwidth=80e12)
+
+
+def _cheapest(assumptions):
+    """Dollars for a million tokens at the cheap end of Llama 3 8B's frontier at the small demand."""
+    return toy.toy_frontier(
+        models["Llama 3 8B"], H100, demand=1e4, assumptions=assumptions
+    ).usd_per_million.min()
+
+
 def nominal_table_1():
     """Table 1 with the models' nominal sizes in place of the paper's parameter counts, and the sizes."""
     billions = dict(zip(MODELS, (8, 70, 175, 540, 1800), strict=True))
@@ -359,6 +460,10 @@ def errata_numbers():
         "nominal_8b": f"{nominal['Llama 3 8B'][0]:.0f}",
         "nominal_70b": f"{nominal['Llama 3 70B'][0]:.0f}",
         "nominal_palm_gpus": f"{nominal['PaLM-540B'][1]:.0f}",
+        "groq_gpus": f"{toy.optimal_n_gpu(models['Llama 3 70B'], _with_groq(), ToyAssumptions().t_hop):.0f}",
+        "groq_needed": f"{2 * models['Llama 3 70B'].n_params / 230e6:.0f}",
+        "fraction_cost": f"{_cheapest(toy.FIGURE_1):.3f}",
+        "whole_cost": f"{_cheapest(toy.FIGURE_1.corrected()):.3f}",
         "cheapest_factor_70b": f"{_cost_factor(models['Llama 3 70B']):.2f}",
     }
 

@@ -12,7 +12,7 @@ from inferlib.equation import Record, equation, quantity
 from inferlib.frontier import pareto
 from inferlib.ops import cbrt, maximum, sqrt, where
 from inferlib.papers.erdil2025.records import Model, as_model
-from inferlib.system import Accelerator, Breakdown
+from inferlib.system import Accelerator, Breakdown, System, Workload
 from inferlib.units import factor
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
@@ -24,14 +24,15 @@ class ToyAssumptions(Record):
 
     t_hop: float = quantity("s", "time from one GPU to the next, once", default=1e-6)
     t_base: float = quantity("s", "time of an all-reduce that no hop explains", default=0.0, zero=True)
+    least_gpus: float = quantity("1", "fewest GPUs of an instance in the frontier's grid", default=1e-6)
     capped: bool = False  # attainable fractions of the peaks in place of the peaks
     serial_attention: bool = (
         True  # four all-reduces a layer even where attention and feed-forward are parallel
     )
 
     def corrected(self):
-        """Two all-reduces a layer for models with parallel attention, as the paper's own equation 7 says."""
-        return self.replace(serial_attention=False)
+        """Two all-reduces a layer where attention is parallel (equation 7); no instance below one GPU."""
+        return self.replace(serial_attention=False, least_gpus=1.0)
 
     def applied_to(self, model, chip):
         """The model and the chip as these assumptions see them."""
@@ -399,6 +400,11 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
     ------
     ValueError
         If an argument is not positive, the chip has no price, or nothing fits.
+
+    Notes
+    -----
+    The paper's grid begins where the weights fit, which for a small model is less than one GPU: a rented
+    fraction. ``ToyAssumptions(...).corrected()`` begins at one.
     """
     import numpy as np
     import xarray as xr
@@ -411,7 +417,7 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
     capacity = checks.number("chip.memory_capacity", chip.memory_capacity)
     model, chip = assumptions.applied_to(model, chip)
     # Evenly spaced in the logarithm, from the smallest instance that holds the weights: the paper's own grid.
-    smallest = model.weight_bytes * model.n_params / capacity
+    smallest = max(model.weight_bytes * model.n_params / capacity, assumptions.least_gpus)
     if smallest > 2**18:
         raise ValueError(f"the weights need {smallest:.3g} GPUs, but the largest instance tried has {2**18}")
     n_gpu = xr.DataArray(np.geomspace(smallest, 2**18, 400), dims="n_gpu")
@@ -444,22 +450,35 @@ def decode_step(model, system, workload, layout=None, assumptions=None):
     model : inferlib.Transformer or Model
     system : inferlib.System
     workload : inferlib.Workload
+        Its batch and formats are used; an erdil2025 Model brings its own format.
     layout : inferlib.Layout, optional
         Only a tensor-parallel layout over the whole system is described; another answers n/a.
     assumptions : ToyAssumptions, optional
+
+    Raises
+    ------
+    TypeError
+        If an argument is not of the class named above.
 
     Returns
     -------
     inferlib.Breakdown
         Terms ``network``, then ``weights`` and ``arithmetic``, which overlap.
     """
+    for name, value, kind in (("system", system, System), ("workload", workload, Workload)):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind.__name__}")
     origin = (decode_step, model, system, workload, layout, assumptions)
     answer = partial(Breakdown, source="erdil2025", origin=origin)
+    if getattr(model, "sparse", False):
+        return answer(status="n/a", reason="the toy model describes dense models only")
     model = as_model(model, workload.weights, workload.cache)
     if layout is not None and (layout.tp != system.count or layout.pp * layout.ep * layout.dp != 1):
         return answer(status="n/a", reason="the toy model describes one tensor-parallel instance only")
-    if system.memory is not None and system.memory < model.weight_bytes * model.n_params:
-        return answer(status="infeasible", reason=f"the weights do not fit into the memory of {system}")
+    if system.memory is not None and not fits(
+        model, system.chip, system.count, workload.batch, workload.context
+    ):
+        return answer(status="infeasible", reason=f"weights and cache do not fit into the memory of {system}")
     assumptions = assumptions or ToyAssumptions()
     model, chip = assumptions.applied_to(model, system.chip)
     t_reduce = assumptions.t_base + grid_all_reduce_time(system.count, assumptions.t_hop)

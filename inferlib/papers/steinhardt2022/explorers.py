@@ -3,7 +3,8 @@
 from inferlib import load_chip, load_model
 from inferlib.explorer import Choice, Slider, breakdown, curves
 from inferlib.papers.steinhardt2022 import model
-from inferlib.papers.steinhardt2022.model import Assumptions, Machine, load_machine, machine_of
+from inferlib.papers.steinhardt2022.model import Assumptions, Machine, load_machine
+from inferlib.papers.steinhardt2022.tables import LINKS, POD, modern_machines
 from inferlib.system import System, Workload
 from inferlib.units import factor
 
@@ -40,7 +41,7 @@ def waste():
         "the post's A100": load_machine(),
         "the same, 400 GB/s": load_machine().replace(network_bandwidth=slow),
     }
-    options |= {name: machine_of(load_chip(name)) for name in ("H100 SXM", "B200", "TPU v4")}
+    options |= {name: modern_machines()[name] for name in ("H100 SXM", "B200", POD, LINKS)}
 
     def time(machine, k, utilisation, latency):
         assumed = Assumptions(utilisation=utilisation * factor("%"), latency=latency * factor("us"))

@@ -2,19 +2,22 @@
 
 import numpy as np
 
-from inferlib.catalog import load_chip
 from inferlib.papers.steinhardt2022 import model
-from inferlib.papers.steinhardt2022.model import PRINTED, load_machine, machine_of
-from inferlib.papers.steinhardt2022.tables import CHIPS
+from inferlib.papers.steinhardt2022.model import PRINTED, WITHOUT_LIMIT, load_machine
+from inferlib.papers.steinhardt2022.tables import LINKS, POD, modern_machines
 from inferlib.units import factor
 
 US = factor("us")
-# Where a machine's name stands beside its point, in points; above it if not named here.
+# How a machine is called in the figure, and where its name stands beside its point, in points.
+_NAMES = {POD: "TPU v4 pod:\nnothing leaves it", LINKS: "TPU v4: each chip with\nits links as network"}
 _SHIFTS = {
     "H200": ((2, -17), "right"),
     "H100 SXM": ((-2, -17), "left"),
-    "TPU v4": ((-8, 5), "right"),
-    "warm-up": ((8, 5), "left"),
+    POD: ((-9, -14), "right"),
+    LINKS: ((0, 9), "right"),
+    "warm-up": ((8, 4), "left"),
+    "B200": ((3, 9), "right"),
+    "A100 80GB": ((-4, 9), "left"),
 }
 
 
@@ -198,23 +201,25 @@ def draw_waste_sweep(data=None, assumptions=PRINTED):
     return top, bottom
 
 
-def regions(names=CHIPS):
+def regions():
     """Where machines stand beside the line at which the network stops binding.
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by machine: ``chips`` N, ``ratio`` B / M, ``switch`` (that of the line at N), and whether the
-        ``network`` binds.
+        Indexed by machine: ``chips`` N, ``ratio`` B / M (infinite where nothing leaves the machine),
+        ``switch`` (that of the line at N), and whether the ``network`` binds.
     """
     import pandas as pd
 
     every = {"the post's A100": load_machine("A100"), "warm-up": load_machine("A100, warm-up")}
-    every |= {name: machine_of(load_chip(name)) for name in names}
+    every |= modern_machines()
     rows = {
         name: {
             "chips": machine.chips,
-            "ratio": machine.network_bandwidth / machine.memory_bandwidth,
+            "ratio": np.inf
+            if machine.network_bandwidth >= WITHOUT_LIMIT
+            else machine.network_bandwidth / machine.memory_bandwidth,
             "switch": model.sufficient_bandwidth(machine) / machine.memory_bandwidth,
             "network": bool(machine.network_bandwidth < model.sufficient_bandwidth(machine)),
         }
@@ -229,26 +234,27 @@ def draw_regions(data=None):
 
     data = regions() if data is None else data
     _, ax = _axes((6.4, 4.2))
-    chips = np.geomspace(1, 100, 100)
+    chips, edge = np.geomspace(1, 10_000, 100), 500
     line = model.sufficient_bandwidth(load_machine().replace(memory_bandwidth=1.0, chips=chips))
     ax.plot(line, chips, color=style.INK)
     ax.fill_betweenx(chips, 0.03, line, color=style.RED, alpha=0.10, linewidth=0)
-    ax.fill_betweenx(chips, line, 12, color=style.BLUE, alpha=0.10, linewidth=0)
-    ax.text(0.034, 75, "the network binds:\nsecond branch", color=style.RED, va="top")
-    ax.text(11, 1.15, "memory binds:\nfirst branch", color=style.BLUE, ha="right", va="bottom")
-    ax.text(5.6, 80, "B = ⅔ M √N", ha="right", va="top")
+    ax.fill_betweenx(chips, line, edge, color=style.BLUE, alpha=0.10, linewidth=0)
+    ax.text(0.034, 400, "the network binds:\nsecond branch", color=style.RED, va="top")
+    ax.text(440, 1.3, "memory binds:\nfirst branch", color=style.BLUE, ha="right", va="bottom")
+    ax.text(13, 200, "B = ⅔ M √N", ha="left", va="top")
     for name, row in data.iterrows():
-        colour = style.CHIPS.get(name, style.INK)
-        marker = "s" if name not in style.CHIPS else "o"
-        ax.plot(row.ratio, row.chips, marker, color=colour, zorder=5, clip_on=False)
+        colour = style.CHIPS.get(name.split(",")[0], style.INK)
+        marker = ">" if np.isinf(row.ratio) else "o" if colour != style.INK else "s"
+        x = min(row.ratio, edge)
+        ax.plot(x, row.chips, marker, color=colour, zorder=5, clip_on=False)
         shift, side = _SHIFTS.get(name, ((0, 9), "center"))
-        ax.annotate(name, (row.ratio, row.chips), shift, textcoords="offset points", ha=side)
+        ax.annotate(_NAMES.get(name, name), (x, row.chips), shift, textcoords="offset points", ha=side)
     ax.set(
-        xscale="log", yscale="log", xlim=(0.03, 12), ylim=(1, 100),
+        xscale="log", yscale="log", xlim=(0.03, edge), ylim=(1, 10_000),
         xlabel="network over memory bandwidth, B / M", ylabel="chips in a machine, N",
     )  # fmt: skip
-    ax.set_yticks([1, 4, 8, 16, 64], ["1", "4", "8", "16", "64"])
-    ax.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+    ax.set_yticks([1, 8, 64, 512, 4096], ["1", "8", "64", "512", "4096"])
+    ax.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
     ax.minorticks_off()
     return ax
 

@@ -18,10 +18,12 @@ from inferlib.catalog import record
 from inferlib.equation import Record, quantity
 from inferlib.ops import maximum, minimum, sqrt
 from inferlib.system import Accelerator, Breakdown, Layout, System, Workload, format_bytes
+from inferlib.system import count as whole
 from inferlib.transformer import Transformer
 from inferlib.units import parse
 
 equation = partial(inferlib.equation.equation, "steinhardt2022")
+WITHOUT_LIMIT = 1e18  # B/s: a network faster than any machine has a use for
 
 
 @lru_cache(maxsize=1)
@@ -138,52 +140,94 @@ def load_machine(name="A100"):
     return record(Machine, stated()["machines"][checks.one_of("machine", name, machines())], name=name)
 
 
-def machine_of(chip, chips=None):
-    """The machine that chips of the catalogue make.
+def machine_of(chip, count=None, links=False):
+    """One of several equal machines that chips of the catalogue make.
+
+    A machine is a scale-up domain: traffic inside it is free, and what leaves it takes the network.
 
     Parameters
     ----------
     chip : Accelerator
         Its ``flops``, ``memory_bandwidth`` and ``scale_out_bandwidth`` are used.
-    chips : int, optional
+    count : int, optional
         Chips in the machine; the chip's ``scale_up_size`` when not given.
+    links : bool
+        The other reading, for a chip whose domain has no switch: its links to its neighbours
+        (``scale_up_bandwidth``) are the network. ``count`` is then 1 when not given.
 
     Returns
     -------
     Machine
-        Its network is ``chips`` times the chip's ``scale_out_bandwidth``. A chip that states none (TPU v4)
-        is a machine by itself, and its links to other chips (``scale_up_bandwidth``) are its network.
+        Its network is ``count`` times the bandwidth of one chip.
 
     Raises
     ------
     TypeError
         If ``chip`` is not an Accelerator.
     ValueError
-        If the chip states neither bandwidth, or no size and ``chips`` is not given.
+        If ``count`` is not a whole number of at least 1, if the chip states no such bandwidth, or no size
+        and ``count`` is not given. A chip without a network can still be a :func:`machine_alone`.
 
     Examples
     --------
     >>> from inferlib import load_chip
     >>> machine_of(load_chip("H100 SXM")).network_bandwidth
     400000000000.0
+    >>> machine_of(load_chip("TPU v4"), links=True).chips
+    1
     """
     _instance("chip", chip, Accelerator)
-    stands = dict(chip.sources)
-    if chip.scale_out_bandwidth is None:
-        if chip.scale_up_bandwidth is None:
-            raise ValueError(f"chip {chip.name!r} states no bandwidth to other chips")
-        count, network = 1 if chips is None else chips, chip.scale_up_bandwidth
-        stands["network_bandwidth"] = f"links of one chip: {stands.get('scale_up_bandwidth', '')}"
-    else:
-        count = chip.scale_up_size if chips is None else chips
-        if count is None:
-            raise ValueError(f"chip {chip.name!r} states no scale_up_size, so chips must be given")
-        network = count * chip.scale_out_bandwidth
-        stands["network_bandwidth"] = (
-            f"chips times {stands.get('scale_out_bandwidth', 'scale_out_bandwidth')}"
-        )
-    stands["chips"] = stands.get("scale_up_size", "")
-    return Machine(chip.flops, chip.memory_bandwidth, network, count, name=chip.name, sources=stands)
+    name = "scale_up_bandwidth" if links else "scale_out_bandwidth"
+    if links and count is None:
+        count = 1
+    each = getattr(chip, name)
+    if each is None:
+        raise ValueError(f"chip {chip.name!r} states no {name}, so no bandwidth from one machine to another")
+    count, stands = _size_of(chip, count)
+    stands["network_bandwidth"] = f"{count:g} times {name}: {stands.get(name, 'not stated')}"
+    return Machine(chip.flops, chip.memory_bandwidth, count * each, count, name=chip.name, sources=stands)
+
+
+def machine_alone(chip, count=None):
+    """A machine that holds all of a model: nothing leaves it, so its network is never the limit.
+
+    Parameters
+    ----------
+    chip : Accelerator
+    count : int, optional
+        Chips in the machine; the chip's ``scale_up_size`` when not given.
+
+    Returns
+    -------
+    Machine
+        Its network is :data:`WITHOUT_LIMIT`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for :func:`machine_of`.
+
+    Examples
+    --------
+    >>> from inferlib import load_chip
+    >>> pod = machine_alone(load_chip("TPU v4"))
+    >>> int(pod.chips), elapsed_time(pod) == memory_limited_time(pod)
+    (4096, True)
+    """
+    _instance("chip", chip, Accelerator)
+    count, stands = _size_of(chip, count)
+    stands["network_bandwidth"] = "without limit: nothing leaves a machine by itself"
+    return Machine(chip.flops, chip.memory_bandwidth, WITHOUT_LIMIT, count, name=chip.name, sources=stands)
+
+
+def _size_of(chip, count):
+    """How many chips a machine has, and the chip's sources with that of the number."""
+    stated = chip.sources.get("scale_up_size", "")
+    if count is None:
+        if chip.scale_up_size is None:
+            raise ValueError(f"chip {chip.name!r} states no scale_up_size, so count must be given")
+        return chip.scale_up_size, chip.sources | {"chips": stated}
+    return whole("count", count), chip.sources | {"chips": "given"}
 
 
 # --- One block on one chip -------------------------------------------------------------------------------
@@ -243,6 +287,22 @@ def arithmetic_work(machine: Machine, m, b):
     2.0
     """
     return machine.flop_per_weight * m**2 * b
+
+
+@equation(unit="FLOP", m="1", b="1")
+def combining_work(machine: Machine, m, b):
+    """Additions that combine one chip's partial results with its neighbours': one for each output.
+
+    Parameters are those of :func:`network_traffic`; the result is in FLOP. Detailed count of operation
+    costs: the post-processing, which it leaves out.
+
+    Examples
+    --------
+    >>> combining_work(load_machine("A100, warm-up"), 2048, 256) / 2**10
+    512.0
+    """
+    # a multiply-add without its multiply
+    return machine.flop_per_weight / 2 * m * b
 
 
 @equation(unit="B/s")
@@ -451,6 +511,20 @@ def best_batch(machine: Machine):
     return network_batch(_useful(machine))
 
 
+@equation(unit="1")
+def machine_block(machine: Machine):
+    """Edge of the block that a whole machine holds in the fastest multiply: m sqrt(N).
+
+    A matrix narrower than this fits into one machine. The formula is for wider ones.
+
+    Examples
+    --------
+    >>> f"{machine_block(load_machine('A100')):.0f}"
+    '2496'
+    """
+    return best_block(machine) * sqrt(machine.chips)
+
+
 @equation(unit="s")
 def elapsed_time(machine: Machine):
     """Least time of one multiply at full utilisation: both branches of the complete formula.
@@ -554,8 +628,26 @@ def latency_waste(machine: Machine, assumptions: Assumptions = PRINTED):
 
 
 @equation(unit="1")
-def ops_per_number(machine: Machine):
-    """Operations a chip can do while its memory delivers one: the post's R, C / M for 16-bit numbers."""
+def multiply_adds_per_number(machine: Machine):
+    """Multiply-adds a chip can do while its memory delivers one number: the post's R.
+
+    The post's R is C / M, in operations for each byte. A multiply-add is two operations and a 16-bit number
+    two bytes, so the two are the same number there, and this one is also the edge of a block.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Returns
+    -------
+    float or array
+
+    Examples
+    --------
+    >>> machine = load_machine("A100")
+    >>> multiply_adds_per_number(machine), machine.flops / machine.memory_bandwidth
+    (156.0, 156.0)
+    """
     return machine.word * machine.flops / (machine.flop_per_weight * machine.memory_bandwidth)
 
 
@@ -569,8 +661,8 @@ def very_short_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
     '1.95 us'
     """
     # one operation for each weight and vector: the constants are what this answer leaves out
-    one_operation = machine.flop_per_weight / 2
-    return multiplies(assumptions) * one_operation * ops_per_number(machine) ** 3 / (machine.flops * k**2)
+    work = machine.flop_per_weight / 2 * multiply_adds_per_number(machine) ** 3
+    return multiplies(assumptions) * work / (machine.flops * k**2)
 
 
 @equation(unit="1", d="1", m="1")
@@ -619,7 +711,81 @@ def attention_ratio(d, context):
     return 3 * d**2 / (2 * context * d)
 
 
+@equation(unit="B", d="1", context="1", b="1")
+def attention_traffic(machine: Machine, d, context, b):
+    """Bytes of the keys and values of one layer: two vectors for each token of each sequence's context.
+
+    Parameters
+    ----------
+    machine : Machine
+        Its ``word`` is used.
+    d : float or array
+        Width of the model.
+    context : float or array
+        Tokens of context of each sequence.
+    b : float or array
+        Sequences. No two share a key or value, so a larger batch reads more of them.
+
+    Returns
+    -------
+    float or array
+        Bytes. Not in the post, which says in words that attention cannot be batched.
+
+    Examples
+    --------
+    >>> attention_traffic(load_machine("A100"), 8192, 2048, 1) / 2**20
+    64.0
+    """
+    return 2 * machine.word * d * context * b
+
+
 # --- The question that every chapter answers -------------------------------------------------------------
+
+
+@equation(unit="1", parameters="1", count="1")
+def even_block(parameters, count, assumptions: Assumptions = PRINTED):
+    """Edge of one chip's block when every multiply has an equal share of the parameters.
+
+    Parameters
+    ----------
+    parameters : float or array
+        Of the whole model.
+    count : float or array
+        Chips over which every multiply is spread.
+    assumptions : Assumptions
+        ``layers`` and ``multiplies_per_layer`` give the number of multiplies.
+
+    Returns
+    -------
+    float or array
+
+    Examples
+    --------
+    >>> even_block(160 * 8 * 1024**2, 8)
+    1024.0
+    """
+    return sqrt(parameters / (multiplies(assumptions) * count))
+
+
+@equation(unit="s", parameters="1", count="1", b="1")
+def pass_memory_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
+    """Seconds that the memory needs for all multiplies of a pass.
+
+    Parameters are those of :func:`even_block`, a machine and the batch ``b``.
+    """
+    return multiplies(assumptions) * memory_time(machine, even_block(parameters, count, assumptions), b)
+
+
+@equation(unit="s", parameters="1", count="1", b="1")
+def pass_arithmetic_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
+    """Seconds that the arithmetic of all multiplies needs; parameters as in :func:`pass_memory_time`."""
+    return multiplies(assumptions) * arithmetic_time(machine, even_block(parameters, count, assumptions), b)
+
+
+@equation(unit="s", parameters="1", count="1", b="1")
+def pass_network_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
+    """Seconds that the network needs for all multiplies; parameters as in :func:`pass_memory_time`."""
+    return multiplies(assumptions) * network_time(machine, even_block(parameters, count, assumptions), b)
 
 
 def decode_step(model, system, workload, layout=None):
@@ -663,6 +829,8 @@ def decode_step(model, system, workload, layout=None):
     _instance("model", model, Transformer)
     _instance("system", system, System)
     _instance("workload", workload, Workload)
+    if model.sparse:
+        return _no_answer("n/a", "the post describes dense models only")
     if layout is not None:
         _instance("layout", layout, Layout)
         if (layout.pp, layout.ep, layout.dp) != (1, 1, 1) or layout.tp != system.count:
@@ -677,32 +845,15 @@ def decode_step(model, system, workload, layout=None):
     if not alone and system.chip.scale_out_bandwidth is None:
         return _no_answer("n/a", f"{system.chip.name} states no bandwidth from one machine to another")
 
-    machine = _machine_in(system, workload, alone)
-    count = _assumed("multiplies_per_layer", "1") * model.n_layers
-    m = sqrt(parameters / (count * system.count))
-    times = {
-        "weights and activations": count * memory_time(machine, m, workload.batch),
-        "arithmetic": count * arithmetic_time(machine, m, workload.batch),
-    }
+    machine = (machine_alone if alone else machine_of)(system.chip, system.domain)
+    stands = machine.sources | {"weight_word": f"weights in {workload.weights}"}
+    machine = machine.replace(weight_word=format_bytes(workload.weights), sources=stands)
+    at = machine, parameters, system.count, workload.batch, PRINTED.replace(layers=model.n_layers)
+    times = {"weights and activations": pass_memory_time(*at), "arithmetic": pass_arithmetic_time(*at)}
     if not alone:
-        times["network"] = count * network_time(machine, m, workload.batch)
+        times["network"] = pass_network_time(*at)
     origin = (decode_step, model, system, workload, layout)
     return Breakdown((times,), source="steinhardt2022", origin=origin)
-
-
-def _machine_in(system, workload, alone):
-    chip = system.chip
-    # a machine by itself has no network to read: any number will do
-    network = system.domain * (chip.memory_bandwidth if alone else chip.scale_out_bandwidth)
-    return Machine(
-        chip.flops,
-        chip.memory_bandwidth,
-        network,
-        system.domain,
-        weight_word=format_bytes(workload.weights),
-        name=chip.name,
-        sources=chip.sources | {"weight_word": f"weights in {workload.weights}"},
-    )
 
 
 def _no_answer(status, reason):

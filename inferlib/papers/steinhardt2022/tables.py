@@ -7,11 +7,20 @@ from inferlib.catalog import load_chip
 from inferlib.equation import reproduces
 from inferlib.ledger import Noted, published
 from inferlib.papers.steinhardt2022 import model
-from inferlib.papers.steinhardt2022.model import PRINTED, Assumptions, load_machine, machine_of, stated
+from inferlib.papers.steinhardt2022.model import (
+    PRINTED,
+    WITHOUT_LIMIT,
+    Assumptions,
+    load_machine,
+    machine_alone,
+    machine_of,
+    stated,
+)
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "steinhardt2022")
-CHIPS = ("A100 80GB", "H100 SXM", "H200", "B200", "TPU v4")
+CHIPS = ("A100 80GB", "H100 SXM", "H200", "B200")  # sold in machines of eight
+POD, LINKS = "TPU v4", "TPU v4, each chip with its links as network"
 US, MS = factor("us"), factor("ms")
 
 
@@ -46,32 +55,48 @@ def warm_up(batch=1, grid=1):
     return table.assign(microseconds=table.microseconds / US)
 
 
+def modern_machines():
+    """The machines of today's chips: traffic inside a scale-up domain is free.
+
+    Returns
+    -------
+    dict
+        Name to Machine. A TPU v4 pod, which the post calls a node, holds any matrix of the post by itself;
+        the last machine is the other reading of it, every chip a machine with its links as the network.
+    """
+    tpu = load_chip(POD)
+    eight = {name: machine_of(load_chip(name)) for name in CHIPS}
+    return eight | {POD: machine_alone(tpu), LINKS: machine_of(tpu, links=True)}
+
+
 def modern():
     """The complete formula for machines of today's chips.
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by chip: ``C`` (TFLOP/s), ``M`` and ``B`` (TB/s), ``N``; the ``ratio`` of the network to the
-        bandwidth at which it would stop binding; best ``block`` and ``batch``; and the ``time`` of one
+        Indexed by machine: ``C`` (TFLOP/s), ``M`` and ``B`` (TB/s; infinite where nothing leaves the
+        machine), ``N``; the ``ratio`` of the network to the bandwidth at which it would stop binding; best
+        ``block`` and ``batch``; the edge of the block of a whole ``machine``; and the ``time`` of one
         multiply at full utilisation (us).
     """
     import pandas as pd
 
-    rows = {"post's A100": load_machine("A100"), "at 400 GB/s": _slow_network()}
-    rows |= {name: machine_of(load_chip(name)) for name in CHIPS}
+    rows = {"post's A100": load_machine("A100"), "at 400 GB/s": _slow_network()} | modern_machines()
     return pd.DataFrame({name: _at_best(machine) for name, machine in rows.items()}).T
 
 
 def _at_best(machine):
+    alone = machine.network_bandwidth >= WITHOUT_LIMIT
     return {
         "C": machine.flops / factor("TFLOP/s"),
         "M": machine.memory_bandwidth / factor("TB/s"),
-        "B": machine.network_bandwidth / factor("TB/s"),
+        "B": math.inf if alone else machine.network_bandwidth / factor("TB/s"),
         "N": machine.chips,
-        "ratio": machine.network_bandwidth / model.sufficient_bandwidth(machine),
+        "ratio": math.inf if alone else _switch_ratio(machine),
         "block": model.best_block(machine),
         "batch": model.best_batch(machine),
+        "machine": model.machine_block(machine),
         "time": model.elapsed_time(machine) / US,
     }
 
@@ -98,8 +123,9 @@ def one_change_at_a_time():
         f"memory {given['memory_bandwidth']}, as in the warm-up": (slow_memory, PRINTED),
         "8 chips as a 2 x 4 grid": (uneven, PRINTED),
         "one chip in a machine": (a100.replace(chips=1), PRINTED),
-        "a network without limit": (a100.replace(network_bandwidth=1e18), PRINTED),
+        "a network without limit": (a100.replace(network_bandwidth=WITHOUT_LIMIT), PRINTED),
         f"network {given['network_bandwidth']}, as in the warm-up": (_slow_network(), PRINTED),
+        "the catalogue's A100 machine": (machine_of(load_chip("A100 80GB")), PRINTED),
     }
     rows = {name: _headline(*case) for name, case in cases.items()}
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["multiply (us)", "forward pass (ms)"])
@@ -136,45 +162,54 @@ def _short(value):
 
 @reproduces("Introduction")
 def _introduction(read):
-    tpu, a100 = machine_of(load_chip("TPU v4")), machine_of(load_chip("A100 80GB"))
-    slower = model.wasteful_time(load_machine(), 2) / model.elapsed_time(load_machine())
+    machines, widths = modern_machines(), read("width of many models", artefact="Justification")
+    pod, links, a100 = machines[POD], machines[LINKS], machines["A100 80GB"]
+    needed = max(model.blocks_needed(d, model.memory_block(pod)) for d in widths)
+    m, b = model.best_block(load_machine()), model.best_batch(load_machine())
+    faster = model.block_time(load_machine(), m / 2, b / 2) / model.block_time(load_machine(), m, b)
     return {
         # passes run side by side: the time of all is the time of one
         ("the answer", ""): lambda read: read("time of one pass"),
         ("what is not the answer", ""): lambda read: read("time of one pass") / read("passes in parallel"),
         ("memory is usually the limit of TPU pods", ""): Noted(
-            not _network_binds(tpu), _share_of_switch(tpu)
+            not any(_network_binds(pod, d) for d in widths),
+            f"the widest matrix takes {needed:.0f} of the {pod.chips:.0f} chips of a pod, so nothing leaves it; "
+            f"{_share_of_switch(links, 'counted chip by chip with its links')}",
         ),
         ("the network is usually the limit of a cluster of A100s", ""): Noted(
-            _network_binds(a100), _share_of_switch(a100)
+            all(_network_binds(a100, d) for d in widths), _share_of_switch(a100)
         ),
         ("less utilisation means less time", ""): Noted(
-            slower < 1, f"half the utilisation takes {slower:.2f} of the time"
+            faster < 1, f"half the utilisation takes {faster:.2f} of the time"
         ),
     }
 
 
 @reproduces("Very short answer")
 def _very_short_answer(read):
-    a100 = load_machine()
+    a100, s = load_machine().replace(network_bandwidth=WITHOUT_LIMIT), _s()
     constants = [_constant_of_r(k) for k in (1, 2)]
-    layer = tuple(
-        read("multiplies per layer", artefact="Technical answer") * end / US
-        for end in read("memory and network latency", artefact="Speed and cost")
+    ratio = model.multiply_adds_per_number(s.ONE_CHIP)
+    least, best = _smallest_block() / ratio, model.memory_block(s.ONE_CHIP) / ratio
+    work = _expression(s.ONE_CHIP, "arithmetic_work").subs(
+        {s.m: model.memory_block(s.ONE_CHIP), s.b: model.memory_batch(s.ONE_CHIP)}
     )
-    smallest = model.memory_block(a100) / model.ops_per_number(a100)
+    edge = (_number(best) or 1) * model.multiply_adds_per_number(a100)
+    used = [k * model.block_utilisation(a100, edge / k, edge / k) for k in (1, 2, 10)]
     return {
         ("the time is L R^3 / C times a constant", ""): Noted(
             constants[0] is not None, f"the constant is {constants[0]} if memory binds"
         ),
+        ("a block takes R^3 operations, times the same constant", ""): bool(
+            _constant_in(work / ratio**3) and math.isclose(_number(work / ratio**3), constants[0] or 0)
+        ),
         ("at utilisation 1/k it is L R^3 / (C k^2) times the same constant", ""): constants[0]
         == constants[1],
         ("R is the smallest block at full utilisation, up to a constant", ""): Noted(
-            True, f"the best block is {smallest:.0f} R where memory binds"
+            _constant_in(least), f"{least} R with a batch of any size; {best} R where the time is least"
         ),
-        ("latency is a few microseconds a layer", ""): Noted(
-            1 < layer[0] and layer[1] < 10,
-            f"two multiplies at 1 to 2 us each: {layer[0]:.0f} to {layer[1]:.0f} us",
+        ("at utilisation 1/k the block is R / k, times the same constant", ""): all(
+            math.isclose(share, 1) for share in used
         ),
     }
 
@@ -185,12 +220,17 @@ def _technical_answer(read):
     ideal = model.elapsed_time(a100)
     practical = [model.practical_time(a100, 1, PRINTED.replace(utilisation=u)) / US for u in (0.5, 0.3)]
     passes = [model.forward_pass_time(a100, 1, PRINTED.replace(utilisation=u)) / MS for u in (0.5, 0.3)]
-    free = [name for name in CHIPS if not _network_binds(machine_of(load_chip(name)))]
-    nearest = max(CHIPS, key=lambda name: _switch_ratio(machine_of(load_chip(name))))
+    machines, widths = modern_machines(), read("width of many models", artefact="Justification")
+    links = machines.pop(LINKS)
+    bound = {name: all(_network_binds(machine, d) for d in widths) for name, machine in machines.items()}
+    whole = model.machine_block(a100)
     between = a100.replace(chips=1, network_bandwidth=0.9 * a100.memory_bandwidth)
     excess = model.network_limited_time(between) / model.elapsed_time(between)
     return _formula() | {
-        ("the width does not matter", ""): "d" not in _symbols(model.elapsed_time),
+        ("the width does not matter", ""): Noted(
+            "d" not in _symbols(model.elapsed_time) and all(whole < d for d in widths),
+            f"for matrices wider than a machine's block, {whole:.0f} here",
+        ),
         ("without a network bottleneck the time grows as C^2 / M^3", ""): _grows(
             "memory_limited_time", "C**2/M**3"
         ),
@@ -202,14 +242,16 @@ def _technical_answer(read):
             f"with the warm-up's 400 GB/s: {model.elapsed_time(slow) / US:.2f} us",
         ),
         ("either branch can apply to current machines", ""): Noted(
-            bool(free),
-            f"of {len(CHIPS)} machines none; nearest {_share_of_switch(machine_of(load_chip(nearest)))}",
+            set(bound.values()) == {True, False},
+            f"the second on {_listed(bound, True)}; the first on {_listed(bound, False)}, "
+            f"{_share_of_switch(links, 'which counted chip by chip with its links is the second too')}",
         ),
         ("the formula is the larger of its two terms", ""): Noted(
             excess <= 1, f"at B = 0.9 M, N = 1 the second term is {excess:.2f} times the formula"
         ),
-        ("a multiply takes a couple of microseconds (1 to 3)", ""): Noted(
-            1 <= ideal / US <= 3, f"{ideal / US:.3f} us"
+        ("on the A100 the second branch applies", ""): Noted(
+            math.isclose(ideal, model.network_limited_time(a100)) and _switch_ratio(a100) < 1,
+            f"{ideal / US:.3f} us; {_share_of_switch(a100)}",
         ),
         ("a multiply in practice", ""): Noted(
             model.practical_time(a100, 1), f"{practical[0]:.1f} us at 50 %, {practical[1]:.1f} us at 30 %"
@@ -231,13 +273,23 @@ def _justification(read):
     chips = [tuple(a100.chips * n for n in machines) for machines in counted]
     pod = load_chip("TPU v4").scale_up_size
     one, many = "one chip per machine: ", "N chips: "
+    s = _s()
+    least = _smallest_block() * s.M / s.C
     whole = f"that is one chip's share; a machine has N = {a100.chips:.0f} times as much"
     return {
+        (one + "blocks have edge C / B", ""): _constant(_expression(s.ONE_CHIP, "network_block"), "C/B"),
+        (one + "batches have size C / M", ""): Noted(
+            _constant(_expression(s.ONE_CHIP, "network_batch"), "C/M"),
+            f"exact: {model.network_batch(s.ONE_CHIP)}",
+        ),
         (one + "network traffic is C^2 / (B M)", ""): _moves("network_traffic", "C**2/(B*M)"),
         (one + "memory reads are C^2 / B^2", ""): _moves("memory_traffic", "C**2/B**2"),
         (one + "operations are C^3 / (B^2 M)", ""): _moves("arithmetic_work", "C**3/(B**2*M)"),
         (one + "each takes C^2 / (B^2 M)", ""): all(_moves(name, "C**2/(B**2*M)") for name in _TIMES),
         (many + "a machine's block has edge C N / B", ""): _grows("network_block", "C*N/B", times="sqrt(N)"),
+        (many + "batches have size C / M", ""): Noted(
+            _grows("network_batch", "C/M"), f"exact: {model.network_batch(s.MACHINE)}"
+        ),
         (many + "a chip's block has edge C sqrt(N) / B", ""): _grows("network_block", "C*sqrt(N)/B"),
         (many + "network traffic per machine is C^2 N / (B M)", ""): _moves(
             "network_traffic", "C**2*N/(B*M)", chips=True, times="sqrt(N)"
@@ -252,7 +304,7 @@ def _justification(read):
             _moves(name, "C**2*N/(B**2*M)", chips=True) for name in _TIMES
         ),
         ("a chip's block is at least C / M", ""): Noted(
-            True, f"the best one is {model.memory_block(a100) * a100.memory_bandwidth / a100.flops:.0f} C / M"
+            bool(_constant_in(least) and least >= 1), f"at least {least} C / M, with a batch of any size"
         ),
         ("8 x A100", "block"): Noted(block, f"before rounding: {exact:.0f}"),
         ("8 x A100", "machines"): Noted(counted[0], f"one block for each chip: {_short(counted[1])}"),
@@ -284,7 +336,15 @@ def _matrix_multiplies(read):
         single = tuple(2 * value for value in both)
         return Noted(both, f"over both sums of the attention; over one of them {_short(single)}")
 
+    s = _s()
+    d, length = (model.attention_ratio.equation.symbols()[name] for name in ("d", "context"))
+    three = model.attention_ratio(d, length) * 2 * length * d
+    weight = _expression(s.ONE_CHIP, "arithmetic_work") / s.m**2
     return {
+        ("three multiplies: coefficient of d^2", ""): _coefficient(three, d**2),
+        ("the operations are proportional to the parameters", ""): Noted(
+            s.m not in weight.free_symbols, f"for each parameter and vector {weight / s.b}"
+        ),
         ("multiplies over the next most expensive term", ""): ratio,
         ("operations per parameter", ""): lambda read: (
             read("multiplications per parameter") + read("additions per parameter")
@@ -296,6 +356,10 @@ def _matrix_multiplies(read):
 def _warm_up(read):
     exact = warm_up()
     return {
+        ("rows of a matrix", "power of 2"): lambda read: math.log2(read("width")),
+        ("columns of a matrix", "power of 2"): lambda read: math.log2(read("width")),
+        ("layers", "power of 2"): lambda read: math.log2(read("layers")),
+        ("bytes of a matrix entry", "power of 2"): lambda read: math.log2(read("bytes of a matrix entry")),
         ("bytes of all matrices", "power of 2"): lambda read: math.log2(_matrices(read)),
         ("bytes of all matrices", ""): lambda read: _size(_matrices(read), 3),
         ("the matrices fit", ""): Noted(
@@ -365,8 +429,15 @@ def _batching(read):
             us.idxmax() == "arithmetic",
             f"exact: arithmetic {us['arithmetic']:.0f} us, memory {us['memory']:.0f} us",
         ),
-        ("the serial time barely increases (by less than a quarter)", ""): Noted(
-            bool(growth < 1.25), f"exact: {growth:.2f} times as long for 256 times the vectors"
+        ("communication", "amount before"): lambda read: before(read, "communication", "amount"),
+        ("memory", "amount before"): lambda read: before(read, "memory", "amount"),
+        ("computation", "amount before"): lambda read: before(read, "computation", "amount"),
+        ("utilisation", ""): lambda read: (
+            read("computation", "time") / max(read("memory", "time"), read("computation", "time"))
+        ),
+        ("serial time", "before"): lambda read: Noted(
+            before(read, "memory", "time"),
+            f"exact: {single.microseconds.max():.0f} us; a batch takes {growth:.2f} times as long",
         ),
     }
 
@@ -412,6 +483,8 @@ def _tiling(read):
         ("computation", "time"): lambda read: Noted(
             read("computation", "amount") / before(read, "A100", "C"), f"exact: {us['arithmetic']:.2f} us"
         ),
+        ("vectors of one tile", "width"): lambda read: read("edge of a tile"),
+        ("serial time before", "per layer"): lambda read: _from("Batching", read, "serial time", "per layer"),
         ("speed-up", ""): lambda read: Noted(
             _from("Batching", read, "serial time", "per layer") / slowest(read),
             f"exact: {layer / us.max():.2f}",
@@ -436,7 +509,13 @@ def _detailed_count(read):
     elapsed = model.elapsed_time(load_machine().replace(chips=1))
     return {
         ("bytes of a number", ""): lambda read: read("bits of a number") / 8,
-        ("chips in all are (d / m)^2", ""): model.blocks_needed(8192.0, 1024.0) == (8192 / 1024) ** 2,
+        ("the blocks of (d / m)^2 chips make up the matrix", ""): (
+            sp.simplify(model.blocks_needed(_d(), s.m) * s.m**2 - _d() ** 2) == 0
+        ),
+        ("splitting and combining are of lower order", ""): Noted(
+            sp.limit(best("combining_work") / best("arithmetic_work"), s.m, sp.oo) == 0,
+            f"additions over operations: {best('combining_work') / best('arithmetic_work')}",
+        ),
         ("network bytes: coefficient of m b", ""): _coefficient(best("network_traffic"), s.m * s.b),
         ("memory bytes: coefficient of m b", ""): _coefficient(best("memory_traffic"), s.m * s.b),
         ("memory bytes: coefficient of m^2", ""): _coefficient(best("memory_traffic"), s.m**2),
@@ -445,8 +524,8 @@ def _detailed_count(read):
         ("memory condition: coefficient of 1 / m", ""): _coefficient(need, 1 / s.m),
         ("memory condition: coefficient of 1 / b", ""): _coefficient(need, 1 / s.b),
         ("smallest batch is C / (M - B)", ""): fits,
-        ("elapsed time: coefficient of C^2 / (B^2 (M - B))", ""): float(
-            sp.simplify(time / (s.C**2 / (s.B**2 * (s.M - s.B))))
+        ("elapsed time: coefficient of C^2 / (B^2 (M - B))", ""): _number(
+            time / (s.C**2 / (s.B**2 * (s.M - s.B)))
         ),
         ("it becomes infinite at M = B", ""): Noted(
             sp.limit(time, s.B, s.M, "-") == sp.oo,
@@ -454,14 +533,14 @@ def _detailed_count(read):
         ),
         ("the best block is never smaller than the batch", ""): Noted(
             bool(wide == 0 and below > 1),
-            f"equal while memory binds; at B = M / 3, N = 1 it is {float(below):.0f} times as large",
+            f"equal while memory binds; at B = M / 3, N = 1 it is {below} times as large",
         ),
         ("best block: coefficient of C / M", ""): _coefficient(best("memory_block"), s.C / s.M),
         ("best batch: coefficient of C / M", ""): _coefficient(best("memory_batch"), s.C / s.M),
         ("elapsed time: coefficient of C^2 / M^3", ""): _coefficient(
             best("memory_limited_time"), s.C**2 / s.M**3
         ),
-        ("the other branch applies up to M / B of", ""): float(s.M / switch),
+        ("the other branch applies up to M / B of", ""): _number(s.M / switch),
     }
 
 
@@ -470,24 +549,41 @@ def _one_machine(read):
     import sympy as sp
 
     s = _s()
-    seen = [step.equation.rhs for step in s.grid_of_chips()[1::2]]
-    a100 = load_machine()
-    loss = 1 - _uneven_loss(a100)
+    apart, together = (step.equation.rhs for step in s.grid_of_chips()[1::2])
+    seen = model.effective_bandwidth(s.MACHINE)
+    # what passes through the machine's network, over the bytes in and out of one number of each vector
+    length = model.network_time(s.MACHINE, s.m, s.b) * s.B / model.network_traffic(s.MACHINE, 1, s.b)
     return _formula() | {
-        ("N blocks apart leave each chip B / N", ""): sp.simplify(seen[0] - s.B / s.N) == 0,
-        ("a square grid leaves each chip B / sqrt(N)", ""): sp.simplify(seen[1] - s.B / sp.sqrt(s.N)) == 0,
-        ("N is a perfect square where N = 8", ""): Noted(
-            math.isqrt(int(a100.chips)) ** 2 == a100.chips, f"a 2 x 4 grid has {loss:.1%} less of the network"
+        ("N blocks apart leave each chip B / N", ""): sp.simplify(apart - s.B / s.N) == 0,
+        ("a machine's vectors have length m sqrt(N)", ""): Noted(
+            sp.simplify(length - s.m * sp.sqrt(s.N)) == 0, "instead of m N"
+        ),
+        ("a square grid leaves each chip B / sqrt(N)", ""): bool(
+            sp.simplify(together - seen) == 0 and sp.simplify(seen - s.B / sp.sqrt(s.N)) == 0
         ),
     }
 
 
 @reproduces("More memory")
 def _more_memory(read):
-    a100, k = load_machine().replace(network_bandwidth=1e18), 10.0
+    a100, k = load_machine().replace(network_bandwidth=WITHOUT_LIMIT), 10.0
     m, b = model.best_block(a100), model.best_batch(a100)
     gain = model.elapsed_time(a100) / model.block_time(a100, m, b / k)
+    d, context = read("width", artefact="Matrix multiplies")[0], read("context", artefact="Matrix multiplies")
+    few, many, short = (
+        _attention_share(a100, d, *at) for at in ((context, 1), (context, b), (context / 1000, b))
+    )
     return {
+        ("utilisation at a large batch", ""): model.block_utilisation(a100, m, b),
+        ("attention is a lower-order term at a small batch", ""): Noted(
+            few < 1,
+            f"{few:.2f} of the time of the multiplies for one vector (d = {d:.0f}, {context:.0f} tokens)",
+        ),
+        ("attention is the bottleneck at a large batch and context", ""): Noted(
+            many > 1 > short,
+            f"{many:.0f} times the multiplies at the best batch, {b:.0f}; {short:.2f} times with a thousandth "
+            "of the context",
+        ),
         ("theoretical batch: coefficient of C / M", ""): _coefficient(
             _expression(_s().ONE_CHIP, "memory_batch"), _s().C / _s().M
         ),
@@ -514,6 +610,32 @@ def _summary(read):
             ),
             f"both together; on the post's A100 with the power {memory:.2f} of memory, {network:.2f} of network",
         ),
+    }
+
+
+@reproduces("Footnote 4")
+def _footnote_4(read):
+    s, context = _s(), 2.0
+    network, arithmetic = (
+        _expression(s.ONE_CHIP, name).subs(s.b, context * s.b) / _expression(s.ONE_CHIP, name)
+        for name in ("network_traffic", "arithmetic_work")
+    )
+    tokens = read("context", artefact="Matrix multiplies")
+    a100 = load_machine()
+    m = model.best_block(a100)
+    reads = model.memory_traffic(a100, m, tokens) / model.memory_traffic(a100, m, 1)
+    return {
+        ("without a cache, C tokens of context cost C times as much", ""): Noted(
+            bool(network == arithmetic == context),
+            f"network and arithmetic; memory reads {reads:.1f} times as much for {tokens:.0f} tokens together",
+        ),
+    }
+
+
+@reproduces("Footnote 6")
+def _footnote_6(read):
+    return {
+        ("bits of bfloat16", ""): lambda read: 8 * _from("Warm-up", read, "bytes of a matrix entry"),
     }
 
 
@@ -553,7 +675,35 @@ def _expression(machine, name):
 def _coefficient(expression, monomial):
     import sympy as sp
 
-    return float(sp.expand(expression).coeff(monomial))
+    return _number(sp.expand(expression).coeff(monomial))
+
+
+def _number(expression):
+    """A number, or None where an expression still depends on the machine."""
+    import sympy as sp
+
+    expression = sp.simplify(expression)
+    return float(expression) if expression.is_number else None
+
+
+def _d():
+    return model.blocks_needed.equation.symbols()["d"]
+
+
+def _smallest_block():
+    """The smallest block at which memory can keep up with arithmetic, with as large a batch as it takes."""
+    import sympy as sp
+
+    s = _s()
+    return sp.solve(sp.Eq(sp.limit(s._memory_per_work(), s.b, sp.oo), s.M / s.C), s.m)[0]
+
+
+def _constant_in(ratio):
+    """Whether a ratio is one positive number, whatever the machine."""
+    import sympy as sp
+
+    ratio = sp.simplify(ratio)
+    return bool(ratio.is_number and ratio.is_positive and ratio.is_finite)
 
 
 def _symbols(function):
@@ -567,14 +717,12 @@ def _formula():
     s = _s()
     first, second = s.memory_limited().result, s.network_limited().result
     shape = s.C**2 * s.N / (s.B**2 * (s.M - s.B / sp.sqrt(s.N)))
-    switch = s.meeting().result / (s.M * sp.sqrt(s.N))
+    switch = sp.simplify(s.meeting().result / (s.M * sp.sqrt(s.N)))
     return {
-        ("first branch: coefficient of C^2 / M^3", ""): float(sp.simplify(first / (s.C**2 / s.M**3))),
-        ("second branch: coefficient of C^2 N / (B^2 (M - B / sqrt(N)))", ""): float(
-            sp.simplify(second / shape)
-        ),
-        ("switch at (2/3) M sqrt(N): numerator", ""): float(switch.p),
-        ("switch at (2/3) M sqrt(N): denominator", ""): float(switch.q),
+        ("first branch: coefficient of C^2 / M^3", ""): _number(first / (s.C**2 / s.M**3)),
+        ("second branch: coefficient of C^2 N / (B^2 (M - B / sqrt(N)))", ""): _number(second / shape),
+        ("switch at (2/3) M sqrt(N): numerator", ""): _number(sp.fraction(switch)[0]),
+        ("switch at (2/3) M sqrt(N): denominator", ""): _number(sp.fraction(switch)[1]),
     }
 
 
@@ -598,8 +746,7 @@ def _constant(expression, shape):
     """Whether two expressions differ by a constant factor when the network is slow beside the memory."""
     import sympy as sp
 
-    ratio = sp.limit(sp.simplify(expression / _read_formula(shape)), _s().B, 0)
-    return bool(ratio.is_number and ratio.is_positive and ratio.is_finite)
+    return _constant_in(sp.limit(sp.simplify(expression / _read_formula(shape)), _s().B, 0))
 
 
 def _constant_of_r(k):
@@ -615,7 +762,7 @@ def _constant_of_r(k):
 def _faster_by_k_squared():
     """The starred equation itself at k times smaller blocks and batches, on both branches."""
     k, found = 10.0, []
-    for machine in (load_machine(), load_machine().replace(network_bandwidth=1e18)):
+    for machine in (load_machine(), load_machine().replace(network_bandwidth=WITHOUT_LIMIT)):
         m, b = model.best_block(machine), model.best_batch(machine)
         found.append(model.block_time(machine, m, b) / model.block_time(machine, m / k, b / k))
     return Noted(all(math.isclose(gain, k**2) for gain in found), f"k = {k:.0f}: {found[0]:.0f} times")
@@ -648,12 +795,31 @@ def _switch_ratio(machine):
     return machine.network_bandwidth / model.sufficient_bandwidth(machine)
 
 
-def _network_binds(machine):
-    return _switch_ratio(machine) < 1
+def _network_binds(machine, d):
+    """Whether a d x d matrix, cut as memory would like it, crosses a network that is too slow for that.
+
+    A machine by itself has no network to cross.
+    """
+    crosses = model.memory_block(machine) * math.sqrt(machine.chips) < d
+    alone = machine.network_bandwidth >= WITHOUT_LIMIT
+    return crosses and (alone or _switch_ratio(machine) < 1)
 
 
-def _share_of_switch(machine):
-    return f"{machine.name}: network at {_switch_ratio(machine):.0%} of the bandwidth that would suffice"
+def _share_of_switch(machine, name=None):
+    return (
+        f"{name or machine.name}: network at {_switch_ratio(machine):.0%} of the bandwidth that would suffice"
+    )
+
+
+def _listed(answers, wanted):
+    return ", ".join(name for name, answer in answers.items() if answer == wanted)
+
+
+def _attention_share(machine, d, context, b):
+    """Time to read the keys and values of one layer over the time of its three multiplies, on one memory."""
+    attention = model.attention_traffic(machine, d, context, b) / machine.memory_bandwidth
+    multiplies = max(model.memory_time(machine, d, b), model.arithmetic_time(machine, d, b))
+    return attention / (3 * multiplies)
 
 
 def _power_of_two(value):
@@ -699,9 +865,12 @@ def errata_numbers():
     readings = PRINTED, Assumptions.corrected()
     counts = [[model.machines_needed(a100, d, block, reading) for d in widths] for reading in readings]
     between = a100.replace(chips=1, network_bandwidth=0.9 * a100.memory_bandwidth)
-    fast, m, b = a100.replace(network_bandwidth=1e18), model.memory_block(a100), model.memory_batch(a100)
+    fast, m, b = (
+        a100.replace(network_bandwidth=WITHOUT_LIMIT),
+        model.memory_block(a100),
+        model.memory_batch(a100),
+    )
     uneven = a100.replace(network_bandwidth=a100.network_bandwidth * _uneven_loss(a100))
-    ratios = {name: _switch_ratio(machine_of(load_chip(name))) for name in CHIPS}
     memory, network = _slopes(a100)
     return {
         "block": model.best_block(a100),
@@ -717,7 +886,6 @@ def errata_numbers():
         "fast_us": model.elapsed_time(a100) / US,
         "times_slower": model.elapsed_time(slow) / model.elapsed_time(a100),
         "slow_ms": model.forward_pass_time(slow, 1) / MS,
-        "enough_tb": model.sufficient_bandwidth(a100) / factor("TB/s"),
         "stated_us": printed["Batching", "memory", "amount"].value / slow_memory / US,
         "memory_us": batched.microseconds["memory"],
         "arithmetic_us": batched.microseconds["arithmetic"],
@@ -736,9 +904,6 @@ def errata_numbers():
         "single_high": 2 * model.attention_ratio(widths[1], context),
         "loss": 1 - _uneven_loss(a100),
         "uneven_us": model.elapsed_time(uneven) / US,
-        "tpu_ratio": ratios["TPU v4"],
-        "best_ratio": max(ratios.values()),
-        "worst_ratio": min(ratios.values()),
         "gain": model.elapsed_time(fast) / model.block_time(fast, m, b / 10),
         "use": model.block_utilisation(fast, m, b / 10),
         "memory_power": memory,

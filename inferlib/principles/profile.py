@@ -1,0 +1,108 @@
+"""A model's profile: the few numbers of its shape that decide what a decode step costs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from inferlib.equation import Record, quantity
+from inferlib.system import format_bytes
+from inferlib.transformer import Experts, Transformer
+
+
+@dataclass(frozen=True, eq=False)
+class Profile(Record):
+    """What the equations of first principles need of a model, as plain numbers.
+
+    Layers that see the whole context and layers with a window are kept apart; so are weights that every step
+    reads and those of routed experts, of which a step reads as many as its batch touches.
+    """
+
+    always_read: float = quantity("1", "weights every step reads")
+    token_flops: float = quantity("FLOP", "arithmetic of one token, attention over its context left out")
+    cache_values: float = quantity(
+        "1", "values kept for a token by layers that see the whole context", zero=True
+    )
+    pair_flops: float = quantity("FLOP", "arithmetic of a query with one position of its context", zero=True)
+    expert_weights: float = quantity("1", "weights of all routed experts", default=0, zero=True)
+    expert_share: float = quantity("1", "part of the routed experts one token goes to", default=1, maximum=1)
+    window_values: float = quantity(
+        "1", "values kept for a token by layers with a window", default=0, zero=True
+    )
+    window_pair_flops: float = quantity(
+        "FLOP", "arithmetic of a query in layers with a window", default=0, zero=True
+    )
+    window: float = quantity("1", "positions a layer with a window sees", default=1)
+    weight_bytes: float = quantity("B", "bytes of one weight", default=2)
+    cache_bytes: float = quantity("B", "bytes of one value in the cache", default=2)
+    flop_per_weight: float = quantity("FLOP", "a multiplication and an addition", default=2)
+    name: str = ""
+    sources: Mapping = field(default_factory=dict)
+
+
+def profile_of(model, weights="bf16", cache="bf16"):
+    """The profile of a transformer in given number formats.
+
+    Parameters
+    ----------
+    model : Transformer
+        Its windowed layers must share one window, its routed experts one share, as in all published models
+        here. Chunked windows are taken at their cap.
+    weights, cache : str
+        Number formats.
+
+    Returns
+    -------
+    Profile
+
+    Raises
+    ------
+    ValueError
+        If windows or shares differ between layers.
+
+    Examples
+    --------
+    >>> from inferlib import load_model
+    >>> int(profile_of(load_model("Llama 3 70B")).cache_values)
+    163840
+    """
+    if not isinstance(model, Transformer):
+        raise TypeError(f"model is a {type(model).__name__}, but must be a Transformer")
+    parts = model.parameters()
+    routed = parts.get("experts", 0)
+    head = model.vocab_size * model.d_model if model.tied else 0  # a tied table is read as the head
+    read = sum(n for part, n in parts.items() if part not in ("experts", "embeddings", "positions")) + head
+    whole = [group for group in model.layers if group.attention.window is None]
+    windowed = [group for group in model.layers if group.attention.window is not None]
+    shares = {
+        group.feed_forward.n_active / group.feed_forward.n_experts
+        for group in model.layers
+        if isinstance(group.feed_forward, Experts)
+    }
+    return Profile(
+        always_read=read,
+        token_flops=sum(model.flops(0).values()),
+        cache_values=_values(whole),
+        pair_flops=_pair_flops(whole),
+        expert_weights=routed,
+        expert_share=_one("share of routed experts", shares or {1}),
+        window_values=_values(windowed),
+        window_pair_flops=_pair_flops(windowed),
+        window=_one("window", {group.attention.window for group in windowed} or {1}),
+        weight_bytes=format_bytes(weights),
+        cache_bytes=format_bytes(cache),
+        name=model.name,
+        sources={"weight_bytes": f"weights in {weights}", "cache_bytes": f"cache in {cache}"},
+    )
+
+
+def _values(groups):
+    return sum(group.count * group.attention.cache_values() for group in groups)
+
+
+def _pair_flops(groups):
+    return sum(group.count * sum(group.attention.pair_flops(absorbed=True).values()) for group in groups)
+
+
+def _one(what, values):
+    if len(values) > 1:
+        raise ValueError(f"a profile has one {what}, but this model has {sorted(values)}")
+    return values.pop()

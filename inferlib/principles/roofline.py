@@ -1,0 +1,247 @@
+"""The roofline and what a decode step puts on it."""
+
+from functools import partial
+
+from inferlib import checks
+from inferlib.equation import equation
+from inferlib.ops import maximum, minimum
+from inferlib.principles.profile import Profile, profile_of
+from inferlib.system import Accelerator, Breakdown, System
+from inferlib.units import factor
+
+equation = partial(equation, "principles", chapter="principles")
+
+
+@equation(unit="s", data="B", n_chips="1")
+def memory_time(chip: Accelerator, data, n_chips):
+    """Least time to read ``data`` bytes that lie evenly in the memories of ``n_chips`` chips; seconds."""
+    return data / (n_chips * chip.memory_bandwidth)
+
+
+@equation(unit="s", work="FLOP", n_chips="1")
+def arithmetic_time(chip: Accelerator, work, n_chips):
+    """Least time for ``work`` FLOP spread evenly over ``n_chips`` chips; seconds."""
+    return work / (n_chips * chip.flops)
+
+
+@equation(unit="s", work="FLOP", data="B", n_chips="1")
+def roofline_time(chip: Accelerator, work, data, n_chips):
+    """Least time for both, reading and calculating at once.
+
+    Parameters
+    ----------
+    chip : Accelerator
+    work, data : float or array
+        FLOP to do and bytes to read.
+    n_chips : float or array
+        Chips that share both evenly.
+
+    Returns
+    -------
+    same kind as the arguments
+        Seconds.
+
+    Examples
+    --------
+    >>> from inferlib import load_chip
+    >>> f"{1e3 * roofline_time(load_chip('H100 SXM'), work=141e9, data=141e9, n_chips=1):.1f} ms"
+    '42.1 ms'
+    """
+    return maximum(memory_time(chip, data, n_chips), arithmetic_time(chip, work, n_chips))
+
+
+@equation(unit="FLOP/B", work="FLOP", data="B")
+def arithmetic_intensity(work, data):
+    """FLOP done for every byte read."""
+    return work / data
+
+
+@equation(unit="FLOP/B")
+def ridge_point(chip: Accelerator):
+    """The intensity at which a chip's memory and its arithmetic are equally busy; FLOP per byte.
+
+    Examples
+    --------
+    >>> from inferlib import load_chip
+    >>> round(ridge_point(load_chip("H100 SXM")))
+    295
+    """
+    return chip.flops / chip.memory_bandwidth
+
+
+@equation(unit="FLOP/s", intensity="FLOP/B")
+def attainable_flops(chip: Accelerator, intensity):
+    """The roofline: FLOP/s that a chip reaches at a given intensity."""
+    return minimum(chip.flops, intensity * chip.memory_bandwidth)
+
+
+@equation(unit="1")
+def critical_batch(chip: Accelerator, model: Profile):
+    """The batch at which multiplying the weights takes as long as reading them; no cache, no experts.
+
+    Examples
+    --------
+    >>> from inferlib import load_chip, load_model
+    >>> round(critical_batch(load_chip("H100 SXM"), profile_of(load_model("Llama 3 70B"))))
+    295
+    """
+    return model.weight_bytes * ridge_point(chip) / model.flop_per_weight
+
+
+@equation(unit="s", latency="s", data="B", bandwidth="B/s")
+def exchange_time(latency, data, bandwidth):
+    """Time of one exchange between chips: what no bandwidth explains, and the bytes over the bandwidth."""
+    return latency + data / bandwidth
+
+
+@equation(unit="1", batch="1")
+def weights_read(model: Profile, batch):
+    """Weights one decode step reads: all shared ones, and the routed experts that the batch touches.
+
+    Every token goes to a share of the experts, drawn evenly: the part that nobody needs shrinks with every
+    sequence of the batch.
+
+    Parameters
+    ----------
+    model : Profile
+    batch : float or array
+        Sequences decoded together.
+
+    Returns
+    -------
+    same kind as ``batch``
+        Number of weights.
+    """
+    return model.always_read + model.expert_weights * (1 - (1 - model.expert_share) ** batch)
+
+
+@equation(unit="B", batch="1")
+def weight_data(model: Profile, batch):
+    """Bytes of weights that one decode step reads."""
+    return model.weight_bytes * weights_read(model, batch)
+
+
+@equation(unit="B", batch="1", context="1")
+def cache_data(model: Profile, batch, context):
+    """Bytes of cache that one decode step reads: every sequence has its own; windows cap it."""
+    seen = model.cache_values * context + model.window_values * minimum(context, model.window)
+    return model.cache_bytes * batch * seen
+
+
+@equation(unit="FLOP", batch="1", context="1")
+def decode_work(model: Profile, batch, context):
+    """FLOP of one decode step: two for every weight a token meets, and attention over the context."""
+    attention = model.pair_flops * context + model.window_pair_flops * minimum(context, model.window)
+    return batch * (model.token_flops + attention)
+
+
+@equation(unit="FLOP/B", batch="1", context="1")
+def decode_intensity(model: Profile, batch, context):
+    """FLOP of a decode step for every byte it reads."""
+    return decode_work(model, batch, context) / (
+        weight_data(model, batch) + cache_data(model, batch, context)
+    )
+
+
+@equation(unit="FLOP", tokens="1")
+def prefill_work(model: Profile, tokens):
+    """FLOP of reading a prompt, attention over it left out: two for every weight a token meets."""
+    return tokens * model.token_flops
+
+
+@equation(unit="FLOP/B", tokens="1")
+def prefill_intensity(model: Profile, tokens):
+    """FLOP of reading a prompt for every byte of weights: all its tokens share one reading."""
+    return prefill_work(model, tokens) / weight_data(model, tokens)
+
+
+def largest_batch(model, system, workload):
+    """The largest batch whose weights and cache fit into a system's memory.
+
+    Parameters
+    ----------
+    model : Transformer
+    system : System
+    workload : Workload
+        Its context and formats are used.
+
+    Returns
+    -------
+    int
+        Zero if the weights alone do not fit.
+
+    Raises
+    ------
+    ValueError
+        If the chip states no memory, or the context is zero.
+    """
+    memory = checks.number("system.memory", system.memory)
+    checks.number("workload.context", workload.context)
+    weights = sum(model.weight_bytes(workload.weights).values())
+    return max(0, int((memory - weights) // model.cache_bytes(workload.context, workload.cache)))
+
+
+def cost_per_million(seconds, batch, n_chips, price):
+    """Dollars for a million tokens, from the time of a step.
+
+    Parameters
+    ----------
+    seconds : float or array
+        Time of one decode step.
+    batch : float or array
+        Tokens it makes.
+    n_chips : float
+        Chips it occupies.
+    price : float
+        Dollars per chip and hour.
+
+    Returns
+    -------
+    same kind as ``seconds``
+        Dollars.
+
+    Examples
+    --------
+    >>> round(cost_per_million(seconds=7e-3, batch=32, n_chips=8, price=2.0), 3)
+    0.972
+    """
+    for name, value in {"seconds": seconds, "batch": batch, "n_chips": n_chips, "price": price}.items():
+        checks.number(name, value)
+    return 1e6 * seconds * n_chips / batch * price * factor("usd/h", "usd/s")
+
+
+def decode_step(model, system, workload, layout=None):
+    """The least time of one decode step: bytes over bandwidth or FLOP over peak, whichever is longer.
+
+    Parameters
+    ----------
+    model : Transformer or Profile
+    system : System
+        All chips share weights, cache and arithmetic evenly; their exchanges cost nothing here.
+    workload : Workload
+    layout : Layout, optional
+        Ignored: the bound holds for every layout that does not copy weights.
+
+    Returns
+    -------
+    Breakdown
+        Terms ``weights`` and ``cache``, which share the memory, and ``arithmetic``, which overlaps them.
+    """
+    origin = (decode_step, model, system, workload, layout)
+    answer = partial(Breakdown, source="principles", origin=origin)
+    if not isinstance(system, System):
+        raise TypeError(f"system is a {type(system).__name__}, but must be a System")
+    profile = model if isinstance(model, Profile) else profile_of(model, workload.weights, workload.cache)
+    if not isinstance(model, Profile) and system.memory is not None:
+        weights = sum(model.weight_bytes(workload.weights).values())
+        cache = workload.batch * model.cache_bytes(workload.context, workload.cache)
+        if weights + cache > system.memory:
+            need, have = (weights + cache) / 1e9, system.memory / 1e9
+            return answer(status="infeasible", reason=f"needs {need:.0f} GB, but {system} has {have:.0f} GB")
+    chip, n = system.chip, system.count
+    times = {
+        "weights": memory_time(chip, weight_data(profile, workload.batch), n),
+        "cache": memory_time(chip, cache_data(profile, workload.batch, workload.context), n),
+    }
+    work = decode_work(profile, workload.batch, workload.context)
+    return answer(({"memory": times, "arithmetic": arithmetic_time(chip, work, n)},))

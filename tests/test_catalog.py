@@ -1,0 +1,274 @@
+"""The catalogue of chips: every number against the text of its source, and against the other numbers."""
+
+import re
+import tomllib
+from importlib.resources import files
+
+import pytest
+
+import inferlib
+from inferlib import catalog, units
+from inferlib.equation import quantities
+from inferlib.system import BITS, Accelerator
+
+CHIPS = catalog.chips()
+TABLE = tomllib.loads((files("inferlib.catalog") / "chips.toml").read_text("utf-8"))
+PRICES = tomllib.loads((files("inferlib.catalog") / "prices.toml").read_text("utf-8"))
+NUMBERS = [(name, field) for name in CHIPS for field in TABLE[name]["sources"]]
+
+WORDS = {"half": 1 / 2, "a quarter": 1 / 4, "an eighth": 1 / 8, "a sixteenth": 1 / 16, "one 72nd": 1 / 72}
+WORDS |= {"one 256th": 1 / 256, "six links": 6, "4 ports": 4, "7 links": 7, "8 links": 8}
+NUMBER = re.compile(r"([\d,.]+) ([PT]FLOP/s|[TG]B/s|[TG]bit/s|[GM]i?B|W)\b")
+
+
+def stored(chip, field):
+    """The number that an entry of ``sources`` speaks of, in SI units."""
+    return chip.peaks[field] if field in chip.peaks else getattr(chip, field)
+
+
+def derived(text):
+    """The number that the text of a source works out to, or None where the page prints it as stored.
+
+    >>> derived("an eighth of half of the sparse 36 PFLOP/s in https://example.org") / 1e12
+    2250.0
+    """
+    words, found = text.partition("https://")[0], NUMBER.search(text.partition("https://")[0])
+    if not found:
+        return None
+    number, unit = float(found[1].replace(",", "")), found[2]
+    value = number * (units.factor(unit.replace("bit", "B")) / 8 if "bit" in unit else units.factor(unit))
+    for word, factor in WORDS.items():
+        value *= factor ** len(re.findall(rf"\b{word} of\b", words[: found.start()]))
+    return value
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_every_number_has_a_source_and_every_source_a_number(name):
+    chip = inferlib.load_chip(name)
+    fields = {f.name for f in quantities(chip) if getattr(chip, f.name) is not None}
+    assert set(chip.sources) == fields | set(chip.peaks)
+    assert all(re.search(r"https://\S+\.\S+$", text) for text in chip.sources.values())
+    assert {"flops", "memory_bandwidth", "memory_capacity", "scale_up_size"} <= fields
+
+
+@pytest.mark.parametrize(("name", "field"), NUMBERS)
+def test_number_follows_from_the_one_its_source_prints(name, field):
+    chip = inferlib.load_chip(name)
+    value = derived(chip.sources[field])
+    if value is not None:
+        assert stored(chip, field) == pytest.approx(value, rel=1e-9)
+        assert stored(chip, field) != pytest.approx(2 * value), "the doubled figure must not pass"
+
+
+@pytest.mark.parametrize(("name", "field"), NUMBERS)
+def test_texts_say_what_was_divided(name, field):
+    """Sparse and two-way figures are halved at least once; bits and machines are divided by the words."""
+    text = inferlib.load_chip(name).sources[field].partition("https://")[0]
+    if re.search(r"sparse [\d,.]+ [PT]FLOP|two-way [\d,.]+", text):
+        assert re.search(r"\b(half|quarter|sixteenth) of\b", text)
+    if field == "scale_up_bandwidth" and name != "TPU v4":
+        assert "two-way" in text, "every vendor but this one prints both directions together"
+
+
+# Figures that NVIDIA prints dense, or that others print of its chips; all else is halved from the sparse one.
+PRINTED_DENSE = {("L40S", "bf16"), ("L40S", "fp16")} | {(c, f) for c in ("H800", "H20") for f in BITS}
+
+
+NVIDIA = "A100 40GB, A100 80GB, H100 SXM, H100 PCIe, H800, H20, H200, B200, GB200 NVL72, L40S, RTX 4090"
+
+
+@pytest.mark.parametrize("name", NVIDIA.split(", "))
+def test_nvidia_peaks_are_half_of_the_sparse_figure(name):
+    chip = inferlib.load_chip(name)
+    for format, peak in chip.peaks.items():
+        text = chip.sources[format]
+        if (name, format) in PRINTED_DENSE:
+            assert "dense" in text
+            continue
+        sparse = re.search(r"sparse ([\d,.]+) ([PT]FLOP/s)", text)
+        whole = float(sparse[1].replace(",", "")) * units.factor(sparse[2])
+        parts = {"one 72nd": 72, "an eighth": 8}.get(text.partition(" of ")[0], 1)
+        assert peak == pytest.approx(whole / parts / 2)
+    l40s = inferlib.load_chip("L40S")
+    assert l40s.peaks["bf16"] == pytest.approx(733e12 / 2, rel=0.02)
+
+
+# Half the bits, twice the rate, unless the vendor says otherwise.
+STEPS = [
+    ("tf32", "bf16"),
+    ("bf16", "fp8"),
+    ("bf16", "int8"),
+    ("fp16", "int8"),
+    ("fp8", "fp4"),
+    ("int8", "int4"),
+]
+OTHERWISE = {
+    ("TPU v4", "int8"): 1,
+    ("TPU v5p", "fp8"): 1,
+    ("MI250X GCD", "int8"): 1,
+    ("MI250X GCD", "int4"): 1,
+    ("L40S", "int4"): 1,
+    ("RTX 4090", "int8"): 4,
+    ("Groq LPU", "int8"): 4,
+}
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_half_the_bits_double_the_peak(name):
+    peaks = inferlib.load_chip(name).peaks
+    for wide, narrow in STEPS:
+        if wide in peaks and narrow in peaks:
+            expected = OTHERWISE.get((name, narrow), 2)
+            assert peaks[narrow] / peaks[wide] == pytest.approx(expected, rel=0.015), (wide, narrow)
+    assert len({peaks[f] for f in ("bf16", "fp16") if f in peaks}) == 1
+
+
+# FLOP per byte at 16 bits, and seconds to read the whole memory once.
+CLASSES = {
+    "HBM": ((100, 450), (0.010, 0.045)),
+    "HBM, arithmetic cut for export": ((30, 50), (0.010, 0.045)),
+    "GDDR": ((150, 450), (0.020, 0.060)),
+    "SRAM": ((1, 5), (1e-6, 5e-6)),
+}
+CLASS = {"H20": "HBM, arithmetic cut for export", "L40S": "GDDR", "RTX 4090": "GDDR", "Groq LPU": "SRAM"}
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_ratios_lie_in_the_band_of_the_class(name):
+    chip = inferlib.load_chip(name)
+    (low, high), (fast, slow) = CLASSES[CLASS.get(name, "HBM")]
+    assert low < chip.flops / chip.memory_bandwidth < high
+    assert fast < chip.memory_capacity / chip.memory_bandwidth < slow
+    if chip.power is not None:  # dense 16-bit TFLOP/s per watt, 2017 to 2025
+        assert 0.3 < chip.flops / 1e12 / chip.power < 2.5
+    if chip.scale_up_bandwidth and chip.scale_out_bandwidth:
+        assert chip.scale_out_bandwidth < chip.scale_up_bandwidth < chip.memory_bandwidth
+
+
+# What vendors print of a whole machine, rack or pod: a second way to the same numbers.
+TOTALS = [
+    ("A100 40GB", "memory_capacity", 8, "320 GB", 0),
+    ("A100 80GB", "memory_capacity", 8, "640 GB", 0),
+    ("A100 80GB", "bf16", 8 * 2, "5 PFLOP/s", 0.01),
+    ("H100 SXM", "memory_capacity", 8, "640 GB", 0),
+    ("H100 SXM", "fp8", 8 * 2, "32 PFLOP/s", 0.02),
+    ("H100 SXM", "scale_up_bandwidth", 8 * 2, "7.2 TB/s", 0),
+    ("H200", "memory_capacity", 8, "1128 GB", 0),
+    ("B200", "memory_bandwidth", 8, "64 TB/s", 0),
+    ("B200", "scale_up_bandwidth", 8 * 2, "14.4 TB/s", 0),
+    ("GB200 NVL72", "memory_capacity", 72, "13.4 TB", 0.005),
+    ("GB200 NVL72", "scale_up_bandwidth", 72 * 2, "130 TB/s", 0.005),
+    ("MI250X GCD", "memory_bandwidth", 2, "3.2 TB/s", 0),
+    ("MI250X GCD", "scale_out_bandwidth", 8, "100 GB/s", 0),
+    ("MI300X", "memory_capacity", 8, "1536 GB", 0),
+    ("TPU v4", "bf16", 4096, "1100 PFLOP/s", 0.03),
+    ("TPU v5e", "int8", 256, "100 PFLOP/s", 0.01),
+    ("TPU v5e", "bf16", 256, "50.63 PFLOP/s", 0.005),
+    ("TPU v5e", "scale_out_bandwidth", 8, "25 GB/s", 0),  # two ports of 100 Gbit/s of a host of 8
+]
+
+
+@pytest.mark.parametrize(("name", "field", "times", "total", "tolerance"), TOTALS)
+def test_totals_of_machines_racks_and_pods(name, field, times, total, tolerance):
+    number, unit = total.split()
+    chip = inferlib.load_chip(name)
+    assert stored(chip, field) * times == pytest.approx(float(number) * units.factor(unit), rel=tolerance)
+
+
+def test_scale_up_domains():
+    sizes = {name: inferlib.load_chip(name).scale_up_size for name in CHIPS}
+    assert {"TPU v4": 4096, "TPU v5e": 256, "TPU v5p": 8960, "GB200 NVL72": 72}.items() <= sizes.items()
+    assert sizes["H100 PCIe"] == 2 and sizes["RTX 4090"] == 1
+    assert inferlib.System(inferlib.load_chip("B200"), 72).domain == 8
+    assert inferlib.System(inferlib.load_chip("GB200 NVL72"), 72).domain == 72
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differ"),
+    [
+        ("A100 40GB", "A100 80GB", {"memory_bandwidth", "memory_capacity", "price"}),
+        ("H100 SXM", "H200", {"memory_bandwidth", "memory_capacity", "price"}),
+    ],
+)
+def test_siblings_differ_only_in_memory(one, other, differ):
+    one, other = inferlib.load_chip(one), inferlib.load_chip(other)
+    found = {f.name for f in quantities(one) if getattr(one, f.name) != getattr(other, f.name)}
+    assert found == differ and one.peaks == other.peaks
+
+
+def test_gib_is_not_gb():
+    """Google prints GiB of v4 and v5p, and GB of v5e."""
+    assert inferlib.load_chip("TPU v4").memory_capacity == 32 * 2**30
+    assert inferlib.load_chip("TPU v5p").memory_capacity == 95 * 2**30
+    assert inferlib.load_chip("TPU v5e").memory_capacity == 16e9
+
+
+@pytest.mark.parametrize("name", PRICES)
+def test_prices_are_dated_snapshots_of_one_chip(name):
+    chip = inferlib.load_chip(name)
+    assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", PRICES[name]["date"])
+    assert PRICES[name]["date"] in chip.sources["price"] and "on demand" in chip.sources["price"]
+    # Dollars per hour for 1e15 dense 16-bit FLOP/s: the price of a machine would lie eight times higher.
+    assert 1.5 < chip.price / (chip.flops / 1e15) < 12
+
+
+def test_price_of_a_tray_is_divided():
+    assert inferlib.load_chip("GB200 NVL72").price == 42 / 4
+
+
+def test_chips_without_a_public_price_or_power_say_so():
+    missing = {
+        field: {n for n in CHIPS if getattr(inferlib.load_chip(n), field) is None}
+        for field in ("price", "power", "scale_out_bandwidth", "scale_up_bandwidth")
+    }
+    assert missing == {
+        "price": {"H800", "H20", "MI250X GCD", "Groq LPU"},
+        "power": {"H800", "H20", "TPU v5e", "TPU v5p", "Groq LPU"},
+        "scale_out_bandwidth": {"H100 PCIe", "RTX 4090", "TPU v4", "Groq LPU"},
+        "scale_up_bandwidth": {"RTX 4090"},
+    }
+
+
+@pytest.mark.parametrize("name", ["V100 SXM2", "Groq LPU"])
+def test_a_chip_without_bf16_computes_in_fp16(name):
+    chip = inferlib.load_chip(name)
+    assert chip.format == "fp16" and chip.flops == chip.peaks["fp16"] == chip.at("fp16").flops
+    with pytest.raises(LookupError, match=f"no format of {name} 'bf16'; did you mean 'fp16'"):
+        chip.at("bf16")
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_another_format_brings_its_own_source(name):
+    chip = inferlib.load_chip(name)
+    for format, peak in chip.peaks.items():
+        other = chip.at(format)
+        assert (other.flops, other.format, other.sources["flops"]) == (peak, format, chip.sources[format])
+        assert other.memory_bandwidth == chip.memory_bandwidth and other.price == chip.price
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("h100 sxm", "H100 SXM"),
+        ("H100", "H100 PCIe"),
+        ("A100", "A100 40GB"),
+        ("V100", "V100 SXM2"),
+        ("MI250X", "MI250X GCD"),
+        ("GB200", "GB200 NVL72"),
+        ("4090", "RTX 4090"),
+        ("TPUv5e", "TPU v5e"),
+        ("Groq", "Groq LPU"),
+        ("B2O0", "B200"),
+    ],
+)
+def test_unknown_chips_give_near_names(name, near):
+    with pytest.raises(LookupError, match=f"no chip '{name}'; did you mean.*'{near}'"):
+        inferlib.load_chip(name)
+
+
+@pytest.mark.parametrize("text", ["990 TFLOP", "990 GB/s", "990", "-1 TFLOP/s", "inf TFLOP/s"])
+def test_a_catalogue_entry_with_a_wrong_number_is_refused(text):
+    with pytest.raises(ValueError, match="cannot read|must be"):
+        catalog.record(Accelerator, {"flops": text, "memory_bandwidth": "1 TB/s"})
+    with pytest.raises(LookupError, match="no field of Accelerator 'bandwidth'"):
+        catalog.record(Accelerator, {"bandwidth": "1 TB/s"})

@@ -1,0 +1,375 @@
+"""The reader of config.json: real configurations, defaults as documented, and refusal of everything else by name."""
+
+import json
+import os
+import time
+import tomllib
+import tracemalloc
+from importlib.resources import files
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import inferlib
+from inferlib import catalog, config, load_model
+
+CATALOGUE = tomllib.loads((files("inferlib.catalog") / "models.toml").read_text("utf-8"))
+CONFIGS = {name: json.loads(entry["config"]) for name, entry in CATALOGUE.items() if "config" in entry}
+LLAMA, QWEN, V3, OSS = (CONFIGS[n] for n in ("Llama 3 8B", "Qwen3 30B-A3B", "DeepSeek V3", "GPT-OSS 20B"))
+
+# What a published file holds beside the shape.
+CHATTER = {
+    "architectures": ["LlamaForCausalLM"],
+    "attention_dropout": 0.0,
+    "bos_token_id": 128000,
+    "eos_token_id": [128001, 128008],
+    "hidden_act": "silu",
+    "initializer_range": 0.02,
+    "max_position_embeddings": 131072,
+    "pretraining_tp": 1,
+    "rms_norm_eps": 1e-05,
+    "rope_scaling": {"factor": 8.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"},
+    "rope_theta": 500000.0,
+    "torch_dtype": "bfloat16",
+    "transformers_version": "4.43.0.dev0",
+    "use_cache": True,
+}
+
+
+def changed(base, **changes):
+    return {key: value for key, value in (base | changes).items() if value is not ...}
+
+
+# --- Right ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_name_a_dictionary_a_file_and_a_folder_are_the_same_model(name, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(CONFIGS[name] | CHATTER))
+    ways = [name, CONFIGS[name], tmp_path, tmp_path / "config.json", str(tmp_path / "config.json")]
+    counts = {(m.n_params, m.n_active, m.cache_values(9999)) for m in map(load_model, ways)}
+    assert len(counts) == 1
+    assert load_model(tmp_path).sources["shape"] == str(tmp_path)
+
+
+def test_every_family_is_in_the_catalogue_or_tested_here():
+    used = {c["model_type"] for c in CONFIGS.values()} | {"llama4_text", "qwen2_moe", "internlm3"}
+    assert used == set(config.FAMILIES)
+
+
+def test_qwen2_moe():
+    """Qwen1.5-MoE-A2.7B (https://huggingface.co/Qwen/Qwen1.5-MoE-A2.7B): 14.3 billion, 2.7 of them active."""
+    shape = changed(
+        QWEN,
+        model_type="qwen2_moe",
+        head_dim=...,
+        hidden_size=2048,
+        intermediate_size=5632,
+        num_hidden_layers=24,
+        num_attention_heads=16,
+        num_key_value_heads=16,
+        num_experts=60,
+        num_experts_per_tok=4,
+        moe_intermediate_size=1408,
+        shared_expert_intermediate_size=5632,
+        attention_bias=...,
+    )
+    model = load_model(shape)
+    assert model.n_params == pytest.approx(14.3e9, abs=0.05e9)
+    assert model.n_active == pytest.approx(2.7e9, abs=0.05e9)
+    assert model.parameters()["router"] == 24 * (60 + 1) * 2048
+    dense = load_model(changed(shape, mlp_only_layers=[0, 5], decoder_sparse_step=2))
+    assert [g.count for g in dense.layers] == [13, 11]  # layer 5 would be sparse, layer 0 is dense anyway
+
+
+def test_internlm3():
+    """InternLM3 8B: biases where the two switches say so."""
+    shape = changed(LLAMA, model_type="internlm3", head_dim=128, qkv_bias=False, bias=False)
+    plain = load_model(shape).n_params
+    assert load_model(shape | {"qkv_bias": True}).n_params - plain == 32 * (32 + 16) * 128
+    assert load_model(shape | {"bias": True}).n_params - plain == 32 * (4096 + 2 * 14336 + 4096)
+
+
+def test_biases_of_llama():
+    plain = load_model(LLAMA).n_params
+    assert load_model(LLAMA | {"attention_bias": True}).n_params - plain == 32 * ((32 + 16) * 128 + 4096)
+    assert load_model(LLAMA | {"mlp_bias": True}).n_params - plain == 32 * (2 * 14336 + 4096)
+    assert plain - load_model(LLAMA | {"tie_word_embeddings": True}).n_params == 128256 * 4096
+
+
+def test_documented_defaults():
+    assert load_model(changed(LLAMA, num_key_value_heads=...)).n_kv_heads == 32  # as the LLaMA of 2023
+    assert load_model(LLAMA).head_dim == 128 and load_model(LLAMA | {"head_dim": 64}).head_dim == 64
+    assert load_model(changed(OSS, layer_types=...)).cache_values(9999) == load_model(OSS).cache_values(9999)
+    assert load_model(CONFIGS["GPT-2"] | {"n_inner": None}).d_ff == 4 * 768
+    assert load_model(V3 | {"q_lora_rank": None}).layers[0].attention.q_rank is None
+
+
+def test_windows():
+    mistral = CONFIGS["Mistral 7B"]
+    assert load_model(mistral | {"sliding_window": None}).layers[0].attention.window is None
+    kinds = ["full_attention"] * 28 + ["sliding_attention"] * 4
+    mixed = load_model(mistral | {"layer_types": kinds})
+    assert [(g.count, g.attention.window) for g in mixed.layers] == [(28, None), (4, 4096)]
+    scout = CONFIGS["Llama 4 Scout"]["text_config"]
+    assert all(g.attention.chunked == (g.attention.window == 8192) for g in load_model(scout).layers)
+    all_rotary = load_model(scout | {"no_rope_layers": [1] * 48})
+    assert [(g.count, g.attention.window) for g in all_rotary.layers] == [(48, 8192)]
+    # every fourth layer sees everything: of the two sparse ones the first does
+    assert [g.count for g in load_model(scout | {"moe_layers": [3, 4]}).layers] == [35, 1, 1, 11]
+
+
+def test_what_is_left_out_is_noted():
+    quantised = load_model(
+        LLAMA | {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
+    )
+    assert "quantization_config" in quantised.notes and quantised.n_params == load_model(LLAMA).n_params
+    assert "num_nextn_predict_layers" in load_model(V3).notes
+    assert "vision_config" in load_model("Llama 4 Scout").notes
+    assert not load_model("Llama 3 8B").notes
+
+
+# --- Refused by name --------------------------------------------------------------------------------------
+
+REFUSED = [
+    (changed(LLAMA, hidden_size=...), "hidden_size is missing"),
+    (changed(LLAMA, hidden_size=None), "hidden_size is null"),
+    (changed(LLAMA, model_type=...), "model_type is missing"),
+    (LLAMA | {"hidden_size": "4096"}, "hidden_size is '4096', but must be a whole number"),
+    (LLAMA | {"hidden_size": 4096.0}, "hidden_size is 4096.0"),
+    (LLAMA | {"hidden_size": True}, "hidden_size is True"),
+    (LLAMA | {"hidden_size": -4096}, "hidden_size is -4096"),
+    (LLAMA | {"hidden_size": 0}, "hidden_size is 0"),
+    (LLAMA | {"hidden_size": [4096]}, "hidden_size is "),
+    (LLAMA | {"hidden_size": float("nan")}, "hidden_size is nan"),
+    (LLAMA | {"hidden_size": 10**30}, "hidden_size is 1000000"),
+    (LLAMA | {"hidden_size": 10**10000}, "hidden_size is a number too long to print"),
+    (LLAMA | {"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000, but must be .* 1 to 10000"),
+    (LLAMA | {"hidden_size": 4095}, "num_attention_heads is 32, but must be a divisor of hidden_size"),
+    (LLAMA | {"num_key_value_heads": 64}, "num_key_value_heads is 64, but must be a divisor"),
+    (LLAMA | {"num_key_value_heads": 5}, "num_key_value_heads is 5, but must be a divisor"),
+    (LLAMA | {"tie_word_embeddings": "no"}, "tie_word_embeddings is 'no', but must be true or false"),
+    (LLAMA | {"attention_bias": 1}, "attention_bias is 1, but must be true or false"),
+    (LLAMA | {"num_experts": 8}, "num_experts is 8, but a 'llama' model has no such key"),
+    (LLAMA | {"n_shared_experts": 1}, "n_shared_experts is 1"),
+    (LLAMA | {"sliding_window": 4096}, "sliding_window is 4096"),
+    (LLAMA | {"use_qk_norm": True}, "use_qk_norm is True"),
+    (LLAMA | {"block_configs": [{"attention": {}}]}, "block_configs is "),
+    (LLAMA | {"ffn_dim_multiplier": 1.3}, "ffn_dim_multiplier is 1.3"),
+    (LLAMA | {"ff_kind": "low rank"}, "ff_kind is 'low rank'"),
+    (LLAMA | {"layer_types": ["linear_attention"] * 32}, "layer_types is "),
+    (CONFIGS["GPT-2"] | {"add_cross_attention": True}, "add_cross_attention is True, but must be false"),
+    (CONFIGS["GPT-2"] | {"n_head": 7}, "n_head is 7, but must be a divisor of n_embd, 768"),
+    (changed(CONFIGS["Mistral 7B"], sliding_window=...), "sliding_window is missing"),
+    (changed(CONFIGS["Mistral 7B"], num_key_value_heads=...), "num_key_value_heads is missing"),
+    (changed(CONFIGS["Qwen3 8B"], head_dim=...), "head_dim is missing"),
+    (
+        CONFIGS["Qwen2.5 7B"] | {"use_sliding_window": True},
+        "use_sliding_window is True, but must be false where",
+    ),
+    (QWEN | {"num_experts_per_tok": 129}, "num_experts_per_tok is 129, but must be .* 1 to 128"),
+    (QWEN | {"mlp_only_layers": [48]}, "mlp_only_layers is "),
+    (OSS | {"layer_types": ["full_attention"]}, "layer_types is .*must be a list of 24 entries"),
+    (OSS | {"experts_per_token": 2}, "experts_per_token is 2, but must be the same"),
+    (OSS | {"sliding_window": None}, "sliding_window is null"),
+    (V3 | {"attention_bias": True}, "attention_bias is True, but must be false"),
+    (V3 | {"num_key_value_heads": 8}, "num_key_value_heads is 8, but must be num_attention_heads"),
+    (V3 | {"index_topk": 2048}, "index_topk is 2048"),  # sparse attention of V3.2
+    (changed(V3, q_lora_rank=...), "q_lora_rank is missing"),
+    (V3 | {"first_k_dense_replace": 62}, "first_k_dense_replace is 62"),
+    (CONFIGS["DBRX"] | {"ffn_config": 8}, "ffn_config is 8, but must be an object"),
+    (CONFIGS["DBRX"] | {"attn_config": {"kv_n_heads": 8, "window": 5}}, "attn_config: window is 5"),
+    (CONFIGS["DBRX"] | {"attn_config": {}}, "attn_config: kv_n_heads is missing"),
+    (
+        CONFIGS["DBRX"] | {"attn_config": {"kv_n_heads": 7}},
+        "attn_config: kv_n_heads is 7, but must be a divisor",
+    ),
+    (changed(CONFIGS["Llama 4 Scout"], text_config=...), "text_config is missing"),
+    (CONFIGS["Llama 4 Scout"] | {"tie_word_embeddings": True}, "tie_word_embeddings is True"),
+    (CONFIGS["Llama 4 Scout"]["text_config"] | {"no_rope_layers": [1, 0]}, "no_rope_layers is .*48 entries"),
+    (
+        CONFIGS["Llama 4 Scout"]["text_config"] | {"attention_chunk_size": None},
+        "attention_chunk_size is null",
+    ),
+    (CONFIGS["Llama 4 Scout"] | {"text_config": LLAMA}, "text_config: model_type is 'llama'"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), REFUSED, ids=[message[:50] for _, message in REFUSED])
+def test_refused_by_name(data, message):
+    with pytest.raises(ValueError, match=message):
+        load_model(data)
+
+
+OPTIONAL = {
+    *("attention_bias", "bias", "decoder_sparse_step", "head_dim", "layer_types", "max_window_layers"),
+    *("mlp_only_layers", "moe_layer_freq", "n_inner", "num_key_value_heads", "num_nextn_predict_layers"),
+    *("sliding_window", "tie_word_embeddings", "topk_method", "use_sliding_window", "vision_config"),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_no_key_of_a_shape_can_be_dropped_or_spoilt_unnoticed(name):
+    """Without a key, or with a word in its place, there is an error that names it, or the documented default."""
+    shape = CONFIGS[name]
+    for key in shape:
+        if key not in OPTIONAL:
+            with pytest.raises(ValueError, match=f"{key} is missing"):
+                load_model(changed(shape, **{key: ...}))
+        if key not in ("vision_config", "num_nextn_predict_layers", "model_type", "topk_method"):
+            with pytest.raises(ValueError, match=f"{key} is 'x'"):
+                load_model(shape | {key: "x"})
+
+
+@pytest.mark.parametrize("family", ["qwen3_next", "gemma3", "Llama", "mamba"])
+def test_unknown_families(family):
+    with pytest.raises(LookupError, match=f"no model_type .* '{family}'.*Known: llama, "):
+        load_model(LLAMA | {"model_type": family})
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("Lama 3 70B", "did you mean 'Llama 3 70B'"),
+        ("meta-llama/Llama-3-70B", "no model 'meta-llama/Llama-3-70B'"),
+        ("nowhere/config.json", "no file 'nowhere/config.json'"),
+        (None, "no model None"),
+        (3, "no model 3"),
+        ("", "no model ''"),
+        ("a\0b", "no model"),
+        ("x" * 10**6, "no model"),
+    ],
+)
+def test_unknown_models(model, message):
+    with pytest.raises(LookupError, match=message):
+        load_model(model)
+
+
+# --- Hostile -----------------------------------------------------------------------------------------------
+
+DEEP = "[" * 200_000
+HOSTILE = {
+    "empty": b"",
+    "not JSON": b"hidden_size: 4096",
+    "cut short": b'{"model_type": "llama", ',
+    "not an object": b"[1, 2]",
+    "a number": b"7",
+    "null": b"null",
+    "not text": bytes(range(256)),
+    "NaN": b'{"model_type": "llama", "hidden_size": NaN}',
+    "Infinity": b'{"model_type": "llama", "hidden_size": -Infinity}',
+    "twice": b'{"model_type": "llama", "model_type": "mistral"}',
+    "twice among many": ("{" + ",".join(f'"{i}": 0' for i in [*range(60_000), 59_999]) + "}").encode(),
+    "deep lists": DEEP.encode(),
+    "deep lists inside": ('{"model_type": "llama", "hidden_size": ' + DEEP + "}").encode(),
+    "deep objects": ('{"a": ' * 100_000).encode(),
+    "many digits": ('{"model_type": "llama", "hidden_size": ' + "9" * 500_000 + "}").encode(),
+    "huge exponent": b'{"model_type": "llama", "hidden_size": 1e999}',
+    "a long key": ('{"model_type": "llama", "' + "k" * 500_000 + '": 2}').encode(),
+    "a long value": json.dumps(LLAMA | {"hidden_size": "9" * 500_000}).encode(),
+    "many keys": json.dumps(LLAMA | {f"key{i}": 2 for i in range(50_000)}).encode(),
+    "many layers": json.dumps(OSS | {"num_hidden_layers": 10**8}).encode(),
+    "a long list": json.dumps(OSS | {"layer_types": ["full_attention"] * 40_000}).encode(),
+    "a list of lists": json.dumps(LLAMA | {"hidden_size": [[[[[]]]]] * 10_000}).encode(),
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_files_give_one_short_error_soon(content, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_bytes(content)
+    start = time.perf_counter()
+    with pytest.raises(ValueError) as caught:
+        load_model(path)
+    assert time.perf_counter() - start < 2
+    assert "config.json" in str(caught.value) and len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ('"rope_theta": NaN', "NaN is no number"),
+        ('"rope_theta": -Infinity', "-Infinity is no number"),
+        ('"vocab_size": 128256', "'vocab_size' is given twice"),
+        ('"rope_scaling": {"factor": 2, "factor": 4}', "'factor' is given twice"),
+    ],
+)
+def test_what_readers_of_json_let_pass_is_refused(extra, message):
+    text = json.dumps(LLAMA)
+    assert load_model(config.parse(text)).n_layers == 32
+    with pytest.raises(ValueError, match=message):
+        config.parse(text[:-1] + ", " + extra + "}")
+
+
+def test_a_hundred_megabytes_are_not_read(tmp_path):
+    path = tmp_path / "config.json"
+    with path.open("wb") as file:
+        file.truncate(100 * 10**6)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="more than 1000000 bytes"):
+            load_model(path)
+        assert tracemalloc.get_traced_memory()[1] < 10 * 10**6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_what_is_no_regular_file_is_not_opened(tmp_path):
+    pipe = tmp_path / "config.json"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path, "/dev/zero.json", "/dev/zero"):
+        with pytest.raises(LookupError, match="no (file|model)"):
+            load_model(path)
+
+
+def test_a_dictionary_is_as_safe_as_a_file():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (deep, {"a": deep}, 10**100_000, object()):
+        with pytest.raises(ValueError, match="hidden_size is "):
+            load_model(LLAMA | {"hidden_size": value})
+        with pytest.raises(ValueError, match="no such key"):
+            load_model(LLAMA | {"surprise": value})
+    for key in (1, None, ("a", "b")):
+        with pytest.raises(ValueError, match="no such key"):
+            load_model(LLAMA | {key: 2})
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+)
+
+
+@given(st.sampled_from(sorted(CONFIGS)), st.data())
+def test_one_spoilt_key_is_an_error_or_a_model(name, data):
+    """Never another kind of failure; and what is a model has finite, positive counts."""
+    shape = dict(CONFIGS[name])
+    shape[data.draw(st.sampled_from(sorted(shape)) | st.text(max_size=9))] = data.draw(VALUES)
+    try:
+        model = load_model(shape)
+    except (ValueError, LookupError) as error:
+        assert len(str(error)) < 1000
+        return
+    assert 0 < model.n_active <= model.n_params < 1e30
+    assert model.cache_values(10) > 0
+
+
+@given(VALUES)
+def test_anything_else_is_refused(value):
+    try:
+        inferlib.load_model(value)
+    except (ValueError, LookupError):
+        return
+    raise AssertionError("a random value was taken for a model")
+
+
+def test_names_of_the_catalogue_are_not_files(tmp_path, monkeypatch):
+    """A folder that happens to be called like a model does not shadow it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Llama 3 8B").mkdir()
+    assert load_model("Llama 3 8B").n_params == 8030261248
+    assert "Llama 3 8B" in catalog.models()

@@ -1,0 +1,267 @@
+"""Public measurements: what the file holds, that nothing in it is faster than physics, and what is refused."""
+
+import csv
+import io
+
+import pytest
+
+import inferlib
+from inferlib import catalog, measurements
+from inferlib.measurements import names, schema
+
+ALL = measurements.load()
+
+
+def raw():
+    """The file as a list of dicts of text."""
+    file = measurements.files("inferlib.measurements") / "measurements.csv"
+    return list(csv.DictReader(io.StringIO(file.read_text("utf-8"))))
+
+
+# --- What the file holds ---------------------------------------------------------------------------------
+
+# Rows by prefix: of the first collection, and of the decode table for wide expert parallelism ("ep").
+COUNTS = {
+    ("gf", "A"): 21,
+    ("lmd", "A"): 16,
+    ("ft", "A"): 13,
+    ("ft", "C"): 3,
+    ("trt", "A"): 17,
+    ("vllm", "A"): 11,
+    ("aic", "B"): 47,
+    ("ds", "A"): 1,
+    ("ds", "B"): 3,
+    ("ds", "C"): 1,
+    ("mlperf", "C"): 1,
+    ("tek", "C"): 6,
+    ("ep", "B"): 47,
+    ("ep", "C"): 10,
+}
+
+
+def test_rows_by_source_and_tier():
+    found = ALL.groupby([ALL.index.str.split("-").str[0], "tier"]).size()
+    assert found.to_dict() == COUNTS and len(ALL) == 140 + 57
+    assert ALL.core.sum() == 50 and not ALL.core[ALL.tier == "C"].any()
+
+
+def test_every_row_has_an_address_and_a_derivation():
+    assert ALL.url.str.match(r"https://[\w.-]+/\S+").all() and (ALL.derivation != "").all()
+    assert (ALL.reported_value != "").all() and (ALL.reported_unit != "").all()
+
+
+def test_times_follow_from_the_printed_numbers():
+    """Where the derivation is one division, it is repeated here."""
+    value = ALL.reported_value.where(~ALL.reported_value.str.contains("and")).astype(float)
+    rules = {
+        "1000/v": 1 / value,
+        "as published": value / 1000,
+        "batch*1000/v": ALL.sequences
+        / value
+        / ALL.n_gpus.where(ALL.reported_unit.str.contains("per GPU"), 1),
+        "batch*1000/v, prefill inside": ALL.batch / value,
+        "batch*8*1000/v": ALL.sequences / (value * ALL.n_gpus / 8),
+        "batch*1000/(v*GPUs)": ALL.batch / (value * ALL.n_gpus),
+    }
+    checked = 0
+    for derivation, expected in rules.items():
+        rows = ALL[(ALL.derivation == derivation) & ALL.tpot.notna()]
+        assert rows.tpot.to_numpy() == pytest.approx(expected[rows.index].to_numpy(), rel=1e-3), derivation
+        checked += len(rows)
+    assert checked > 140
+
+
+def test_duplicates_are_marked():
+    """Same setup and a time within 1 %: the same measurement, unless engine or setup differ."""
+    setup = ["model", "hardware", "n_gpus", "tp", "sequences", "prompt_tokens", "output_tokens"]
+    setup += ["weight_format", "kv_format", "overlap", "speculation", "engine"]
+    first = ALL[(ALL.duplicate_of == "") & ALL.tpot.notna()]
+    unmarked = [
+        (one, other)
+        for _, rows in first.groupby(setup, dropna=False)
+        for one in rows.index
+        for other in rows.index
+        if one < other and abs(rows.tpot[one] / rows.tpot[other] - 1) < 0.01
+    ]
+    assert not unmarked
+    marked = ALL[ALL.duplicate_of != ""]
+    assert marked.duplicate_of.to_dict() == {
+        "ep-01": "ds-02",
+        "ep-02": "ds-02",
+        "ep-17": "ds-03",
+        "ep-31": "ep-04",
+        "ep-32": "ep-03",
+        "ep-33": "ds-02",
+        "ep-36": "ds-04",
+        "ep-37": "ds-01",
+        "ep-52": "ep-47",
+    }
+    same = ALL.loc[marked.duplicate_of]
+    assert marked.tpot.to_numpy() == pytest.approx(same.tpot.to_numpy(), rel=0.01)
+    assert (marked.model.to_numpy() == same.model.to_numpy()).all()
+    assert (marked.hardware.to_numpy() == same.hardware.to_numpy()).all()
+
+
+def test_names_are_those_of_the_catalogue():
+    assert set(ALL.hardware) <= set(catalog.chips())
+    assert set(ALL.model[~ALL.model_in_catalogue]) == {"GPT-20B"}
+    for kind, known in (("hardware", catalog.chips()), ("model", catalog.models())):
+        assert {name for name in names()[kind].values() if name} <= set(known)
+        assert set(names()[kind]) == set(ALL[f"{kind}_printed"]), "every alias is used, every name listed"
+
+
+def test_formats_of_the_catalogue():
+    """Nobody computes in a format that the chip lacks, bar weights that are unpacked to 16 bits."""
+    for row in ALL[ALL.weight_format.isin(["fp8", "fp4"])].itertuples():
+        assert row.weight_format in inferlib.load_chip(row.hardware).peaks, row.Index
+
+
+# --- Physics ---------------------------------------------------------------------------------------------
+
+BYTES = {"mixed": 0.5, "int4": 5 / 8}  # NVFP4 at least; 4 bits and two 16-bit numbers for each 32 weights
+TIMED = ALL[
+    ALL.tpot.notna() & ALL.model_in_catalogue & (ALL.weight_format != "") & (ALL.speculation != "yes")
+]
+EXCEPTIONS = {}  # id: why it may be faster than the memory; none is
+
+
+def floor(row):
+    """Seconds to read, from the memory of all chips that work on a token: weights, and cache."""
+    model, chip = inferlib.load_model(row.model), inferlib.load_chip(row.hardware)
+    weights = BYTES.get(row.weight_format, row.weight_format)
+    cached = row.kv_format or "fp8"  # at least one byte a value where the source does not say
+    read = model.bytes_read(row.sequences, row.context, weights=weights, cache=cached)
+    cache = read.pop("cache")
+    rate = row.n_gpus * chip.memory_bandwidth
+    return sum(read.values()) / rate, (sum(read.values()) + cache) / rate
+
+
+@pytest.mark.parametrize("row", list(TIMED.itertuples()), ids=list(TIMED.index))
+def test_no_time_is_below_the_memory_bound(row):
+    """A step reads the weights once, and the cache of every sequence: no measurement beats its memory.
+
+    With several data-parallel groups the bound is weaker than need be: replicated weights count once.
+    """
+    weights, all_bytes = floor(row)
+    if row.Index not in EXCEPTIONS:
+        assert row.tpot >= weights and row.tpot >= all_bytes
+    # Nor is any row absurdly slow: the slowest reach a fiftieth of the memory's rate.
+    assert row.tpot < 50 * all_bytes
+
+
+def test_the_best_static_rows_come_near_the_bound():
+    """What kernels of 2023 to 2025 attain: no more than four fifths of the memory's peak."""
+    static = TIMED[(TIMED.tier == "A") & (TIMED.weight_format != "mixed")]
+    share = [floor(row)[1] / row.tpot for row in static.itertuples()]
+    assert 0.7 < max(share) < 0.8
+
+
+@pytest.mark.parametrize("row", list(TIMED.itertuples()), ids=list(TIMED.index))
+def test_no_time_is_below_the_arithmetic_bound(row):
+    """At the peak of the weights' format, or at 16 bits where the chip unpacks them."""
+    chip, model = inferlib.load_chip(row.hardware), inferlib.load_model(row.model)
+    peak = max(chip.peaks.get(row.weight_format, 0), chip.flops)
+    assert row.tpot >= sum(model.flops(row.context).values()) * row.sequences / (row.n_gpus * peak)
+
+
+def test_magnitudes():
+    assert ALL.tpot.dropna().between(1e-3, 0.3).all()
+    assert (ALL.tokens_per_second > 10).all()
+    assert ALL.context.between(10, 20_000).all()
+    lengths = ALL[ALL.prompt_tokens.notna() & ALL.output_tokens.notna()]
+    assert (lengths.context <= lengths.prompt_tokens + lengths.output_tokens).all()
+    blank = ALL[ALL.tpot.isna()]
+    assert (blank.tier == "C").all() and blank.batch.isna().all() and len(blank) == 9
+
+
+# --- What is refused -------------------------------------------------------------------------------------
+
+
+def load_with(tmp_path, change=None, rows=None):
+    """Load the file with its rows changed."""
+    rows = raw()[:3] if rows is None else rows
+    for row in rows[:1]:
+        row.update(change or {})
+    path = tmp_path / "changed.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return measurements.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tpot_ms": "-9.5"}, "row gf-01: tpot_ms is -9.5, but must be positive"),
+        ({"tpot_ms": "0"}, "tpot_ms is 0.0, but must be positive"),
+        ({"tpot_ms": "nan"}, "tpot_ms is nan, but must be positive and finite"),
+        ({"tpot_ms": "inf"}, "tpot_ms is inf, but must be positive and finite"),
+        ({"tpot_ms": "fast"}, "tpot_ms is 'fast', but must be a number"),
+        ({"tpot_ms": ""}, "row gf-01: tpot_ms and batch must be given together"),
+        ({"tpot_ms": "", "batch": ""}, "tier is 'A', but must be 'C'"),
+        ({"tpot_ms": "0.009533"}, "tok_s_total is not batch x dp / tpot_ms"),
+        ({"tok_s_total": "1e308"}, "tok_s_total is not"),
+        ({"batch": "1.5"}, "batch is 1.5, but must be a whole number"),
+        ({"batch": "0"}, "batch is 0.0, but must be positive"),
+        ({"n_gpus": "2"}, "n_gpus is 2, but must be tp x pp x dp"),
+        ({"ep": "2"}, "ep is 2, but must be at most n_gpus, 1"),
+        ({"avg_context": ""}, "avg_context is '', but must be a number"),
+        ({"prefill_share_est": "1.5"}, "prefill_share_est is 1.5, but must be .* at most 1"),
+        ({"url": ""}, "url is '', but must be like https://"),
+        ({"url": "http://example.org/x"}, "url is 'http://example.org/x', but must be like https://"),
+        ({"url": "https://example.org/a b"}, "url is"),
+        ({"date": "yesterday"}, "date is 'yesterday', but must be like"),
+        ({"id": "gf 1"}, "id is 'gf 1', but must be like"),
+        ({"id": "gf-02"}, "id 'gf-02' stands twice"),
+        ({"derivation": " "}, "derivation is ' ', but must be given"),
+    ],
+)
+def test_a_bad_number_or_text_is_refused(tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        load_with(tmp_path, change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tier": "D"}, "no row gf-01: tier 'D'.*Known: A, B, C"),
+        ({"core": "yes"}, "core 'yes'.*Known: 0, 1"),
+        ({"hardware": "H100"}, "no row gf-01: hardware 'H100'; did you mean 'H100-SXM'"),
+        ({"model": "Llama-2-7b"}, "no row gf-01: model 'Llama-2-7b'; did you mean 'Llama-2-7B'"),
+        ({"weight_format": "bf61"}, "weight_format 'bf61'; did you mean 'bf16'"),
+        ({"duplicate_of": "gf-99"}, "no row gf-01: duplicate_of 'gf-99'"),
+        ({"duplicate_of": "gf-01"}, "no row gf-01: duplicate_of 'gf-01'"),
+        ({"read": "guessed"}, "read 'guessed'.*Known: print, figure"),
+    ],
+)
+def test_an_unknown_name_is_refused(tmp_path, change, message):
+    with pytest.raises(LookupError, match=message):
+        load_with(tmp_path, change)
+
+
+def test_missing_and_unknown_columns_are_refused(tmp_path):
+    for change in (lambda row: row.pop("url"), lambda row: row.update(colour="red")):
+        rows = raw()[:2]
+        for row in rows:
+            change(row)
+        with pytest.raises(ValueError, match=r"columns are not those of the schema: \['(url|colour)'\]"):
+            load_with(tmp_path, rows=rows)
+    reordered = [dict(reversed(row.items())) for row in raw()[:2]]
+    with pytest.raises(ValueError, match="columns are not those of the schema: their order"):
+        load_with(tmp_path, rows=reordered)
+
+
+@pytest.mark.parametrize("text", ["", "id\n", "\x00\x01", "a,b\n1,2,3\n"])
+def test_what_is_no_table_is_refused(tmp_path, text):
+    path = tmp_path / "hostile.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError):
+        measurements.load(path)
+
+
+def test_every_column_has_a_meaning():
+    assert all(column["meaning"] for column in schema().values())
+    kinds = {column["kind"] for column in schema().values()}
+    assert kinds == {"text", "number", "whole", "flag", "share"}
+    assert {c.get("into", name) for name, c in schema().items()} - {"id"} <= set(ALL.columns)

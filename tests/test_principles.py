@@ -1,0 +1,171 @@
+"""First principles against the counts of whole models, limits and hand calculation."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import inferlib
+from inferlib import catalog, principles
+from inferlib.principles import figures
+
+H100 = inferlib.load_chip("H100 SXM")
+LLAMA = inferlib.load_model("Llama 3 70B")
+BOX = inferlib.System(H100, 8)
+
+
+def chunked(model):
+    return any(getattr(group.attention, "chunked", False) for group in model.layers)
+
+
+@pytest.mark.parametrize("name", catalog.models())
+@settings(max_examples=10)
+@given(batch=st.integers(1, 512), context=st.integers(1, 200_000))
+def test_a_profile_counts_what_the_model_counts(name, batch, context):
+    """Two ways to the same bytes and FLOP: the flat profile, and the sum over groups of layers and parts."""
+    model = inferlib.load_model(name)
+    if chunked(model):
+        context = 1000  # within one chunk; beyond, the profile takes chunks at their cap
+    profile = principles.profile_of(model)
+    read = model.bytes_read(batch, context)
+    cache = read.pop("cache")
+    assert principles.weight_data(profile, batch) == pytest.approx(sum(read.values()), rel=1e-12)
+    assert principles.cache_data(profile, batch, context) == pytest.approx(cache, rel=1e-12)
+    flops = batch * sum(model.flops(context).values())
+    assert principles.decode_work(profile, batch, context) == pytest.approx(flops, rel=1e-12)
+
+
+def test_by_hand():
+    """Llama 3 70B at 16 bits: 69.5 billion weights read, 320 KiB of cache a token, H100 at 3.35 TB/s."""
+    step = principles.decode_step(LLAMA, BOX, inferlib.Workload(batch=32, context=4096))
+    read = 70_553_706_496 - 128_256 * 8192
+    assert step.terms["weights"] == pytest.approx(2 * read / (8 * 3.35e12))
+    assert step.terms["cache"] == pytest.approx(32 * 4096 * 320 * 1024 / (8 * 3.35e12))
+    assert step.total == pytest.approx(step.terms["weights"] + step.terms["cache"])
+    assert step.binding == "weights" and set(step.hidden) == {"arithmetic"}
+
+
+def test_two_flop_for_every_weight():
+    """At no context a token costs two FLOP for each weight it meets; norms and biases are not multiplied."""
+    profile = principles.profile_of(LLAMA)
+    assert principles.decode_work(profile, 1, 0) == pytest.approx(2 * profile.always_read, rel=1e-4)
+
+
+def test_critical_batch_is_where_reading_and_multiplying_meet():
+    profile = principles.profile_of(LLAMA)
+    b = principles.critical_batch(H100, profile)
+    reading = principles.memory_time(H100, principles.weight_data(profile, b), 1)
+    multiplying = principles.arithmetic_time(H100, principles.decode_work(profile, b, 0), 1)
+    assert multiplying == pytest.approx(reading, rel=1e-4)
+    assert b == pytest.approx(989.5e12 / 3.35e12)
+
+
+def test_long_context_caps_the_intensity_at_twice_the_group_over_the_bytes():
+    """Llama 3 70B has 8 query heads to one key/value head: 8 FLOP a byte at 16 bits, whatever the batch."""
+    profile = principles.profile_of(LLAMA)
+    for batch in (1, 64, 4096):
+        assert principles.decode_intensity(profile, batch, 1e9) == pytest.approx(8, rel=2e-3)
+    multi_head = principles.profile_of(inferlib.load_model("GPT-3 175B"))
+    assert principles.decode_intensity(multi_head, 1, 1e9) == pytest.approx(1, rel=1e-3)
+
+
+@given(st.floats(1, 1e5), st.floats(1, 1e6), st.sampled_from(["Llama 3 70B", "DeepSeek V3", "GPT-OSS 120B"]))
+def test_a_step_is_never_faster_than_its_bytes_or_its_flop(batch, context, name):
+    profile = principles.profile_of(inferlib.load_model(name))
+    step = principles.decode_step(profile, BOX, inferlib.Workload(batch, context))
+    data = principles.weight_data(profile, batch) + principles.cache_data(profile, batch, context)
+    assert step.total >= data / (8 * 3.35e12) * (1 - 1e-12)
+    assert step.total >= principles.decode_work(profile, batch, context) / (8 * 989.5e12) * (1 - 1e-12)
+
+
+@given(st.floats(1, 1e4), st.floats(1, 1e5))
+def test_more_batch_or_context_never_takes_less(batch, context):
+    profile = principles.profile_of(inferlib.load_model("DeepSeek V3"))
+    time = principles.decode_step(profile, BOX, inferlib.Workload(batch, context)).total
+    for more in (inferlib.Workload(2 * batch, context), inferlib.Workload(batch, 2 * context)):
+        assert principles.decode_step(profile, BOX, more).total >= time
+
+
+def test_a_large_batch_touches_every_expert():
+    model = inferlib.load_model("DeepSeek V3")
+    profile = principles.profile_of(model)
+    everything = sum(model.parameters().values()) - model.parameters()["embeddings"]
+    assert principles.weights_read(profile, 1e6) == pytest.approx(everything, rel=1e-9)
+    one = principles.weights_read(profile, 1)
+    assert one == pytest.approx(model.n_active - model.parameters()["embeddings"], rel=1e-9)
+
+
+def test_expected_experts_against_drawing_them():
+    """A seeded draw of 8 of 256 experts for each of 64 tokens, many times."""
+    random = np.random.default_rng(0)
+    drawn = [
+        len({int(e) for _ in range(64) for e in random.choice(256, 8, replace=False)}) for _ in range(200)
+    ]
+    profile = principles.profile_of(inferlib.load_model("DeepSeek V3"))
+    expected = 256 * (principles.weights_read(profile, 64) - profile.always_read) / profile.expert_weights
+    assert np.mean(drawn) == pytest.approx(expected, rel=0.01)
+
+
+def test_largest_batch_fits_and_one_more_does_not():
+    work = inferlib.Workload(batch=1, context=4096)
+    b = principles.largest_batch(LLAMA, BOX, work)
+    weights, each = sum(LLAMA.weight_bytes().values()), LLAMA.cache_bytes(4096)
+    assert weights + b * each <= 640e9 < weights + (b + 1) * each
+    assert principles.largest_batch(LLAMA, inferlib.System(H100, 1), work) == 0
+
+
+def test_what_does_not_fit_says_so():
+    step = principles.decode_step(LLAMA, inferlib.System(H100, 1), inferlib.Workload(batch=1, context=1))
+    assert step.status == "infeasible" and "needs 141 GB" in step.reason
+
+
+def test_roofline_has_a_knee():
+    ridge = principles.ridge_point(H100)
+    assert principles.attainable_flops(H100, 10 * ridge) == H100.flops
+    assert principles.attainable_flops(H100, ridge / 10) == pytest.approx(H100.flops / 10)
+    assert principles.roofline_time(H100, 1e15, 1e12, 1) == pytest.approx(1e15 / H100.flops)
+
+
+def test_cost_is_the_rent_of_the_step():
+    """Eight chips at 2 dollars an hour, 10 ms for 100 tokens: 16 dollars for 36 million tokens."""
+    assert principles.cost_per_million(0.01, 100, 8, 2.0) == pytest.approx(16 / 36)
+    with pytest.raises(ValueError, match="price is 0"):
+        principles.cost_per_million(0.01, 100, 8, 0)
+
+
+@pytest.mark.parametrize("name", ["Llama 3 70B", "DeepSeek V3", "GPT-3 175B", "Mixtral 8x7B"])
+def test_the_operators_of_a_layer_make_up_the_layer(name):
+    """Last group of layers times its count, against the model's own totals without the other groups."""
+    model = inferlib.load_model(name)
+    table = figures.layer_operators(model, batch=16, context=1000)
+    rest = [group for group in model.layers if group is not model.layers[-1]]
+    whole = model.flops(1000)
+    count = model.layers[-1].count
+    others = sum(
+        sum(figures.layer_operators(model, 16, 1000, group=i).flop) * g.count for i, g in enumerate(rest)
+    )
+    expected = 16 * (sum(whole.values()) - whole["head"])
+    assert table.flop.sum() * count + others == pytest.approx(expected, rel=1e-12)
+    cache = model.layers[-1].attention.cache_values() * 2 * 16 * 1000
+    assert table.cache_bytes.sum() == pytest.approx(cache)
+
+
+def test_exchange_is_latency_plus_transfer():
+    assert principles.exchange_time(1e-6, 450e3, 450e9) == pytest.approx(2e-6)
+
+
+def test_tables_have_a_row_for_every_model():
+    table = figures.cache_table()
+    assert list(table.index) == catalog.models()
+    assert (table.kib_at_32k <= table.kib * (1 + 1e-12)).all()
+    assert table.kib["Llama 3 70B"] == 320 and math.isclose(table.kib["DeepSeek V3"], 61 * 576 * 2 / 1024)
+
+
+def test_a_prompt_offers_its_length():
+    """Two FLOP for two bytes and every token: as many FLOP a byte as the prompt has tokens."""
+    profile = principles.profile_of(LLAMA)
+    assert principles.prefill_intensity(profile, 512) == pytest.approx(512, rel=1e-4)
+    eight = principles.profile_of(LLAMA, weights="fp8")
+    assert principles.prefill_intensity(eight, 512) == pytest.approx(1024, rel=1e-4)

@@ -1,0 +1,483 @@
+"""Shapes and what they cost: published counts, conservation, limits, scaling, and agreement of every kind of input."""
+
+import csv
+import json
+import math
+from importlib.resources import files
+
+import numpy as np
+import pytest
+import sympy as sp
+import xarray as xr
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import inferlib
+from inferlib import Transformer, catalog
+from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, attended, pairs
+
+TABLE = list(
+    csv.DictReader((files("inferlib.catalog") / "published_counts.csv").read_text("utf-8").splitlines())
+)
+SMALL = st.integers(1, 64)
+
+
+# --- Against published numbers -----------------------------------------------------------------------------
+
+
+def per_layer(model, kind, values):
+    """A part of one layer of the kind asked for."""
+    return values / sum(group.count for group in model.layers if isinstance(group.feed_forward, kind)) / 1e9
+
+
+QUANTITIES = {
+    "parameters": lambda m: m.n_params,
+    "cache bytes of a token": lambda m: m.cache_bytes(),
+    "cache values of a token": lambda m: m.cache_values(),
+    "cache MiB of full layers at 2016": lambda m: (
+        m.replace(layers=tuple(g for g in m.layers if g.attention.window is None)).cache_bytes(2016) / 2**20
+    ),
+    "GiB of weights in MXFP4": lambda m: (
+        sum(m.weight_bytes("bf16", keep={"experts": 4.25 / 8}).values()) / 2**30
+    ),
+    "GFLOP of scores and values in a layer at 4989": lambda m: (
+        sum(m.flops(4989)[part] for part in ("scores", "values")) / 61e9
+    ),
+    "GFLOP of projections in a layer": lambda m: m.flops(4989)["projections"] / 61e9,
+    "GFLOP of experts in a layer": lambda m: per_layer(
+        m, Experts, m.flops(1)["experts"] + m.flops(1)["shared experts"]
+    ),
+}
+
+
+@pytest.mark.parametrize("row", TABLE, ids=[f"{row['model']}: {row['quantity']}" for row in TABLE])
+def test_published(row):
+    model, published = inferlib.load_model(row["model"]), float(row["published"])
+    half = float(row["resolution"]) / 2
+    if row["quantity"] == "active parameters":
+        # cards differ in whether they count the input embedding: the number lies between
+        low, high = model.n_active - model.parameters()["embeddings"], model.n_active
+        assert low - half <= published <= high + half
+        return
+    ours = QUANTITIES[row["quantity"]](model) + int(row["left_out"] or 0)
+    if row["agreement"] == "exact":
+        assert ours == published and half <= 0.5
+    elif row["agreement"] == "rounded":
+        assert abs(ours - published) <= half * (1 + 1e-9)
+    else:
+        assert row["agreement"] == "1%" and row["note"]
+        assert ours == pytest.approx(published, rel=0.01)
+    if row["quantity"] == "parameters":
+        assert ours == pytest.approx(published, rel=0.01)
+
+
+def test_every_model_has_a_published_count_and_every_row_a_source():
+    counted = {row["model"] for row in TABLE if row["quantity"] == "parameters"}
+    assert counted == set(catalog.models())
+    assert {row["model"] for row in TABLE if row["quantity"] == "active parameters"} == {
+        name for name in catalog.models() if inferlib.load_model(name).sparse
+    }
+    assert all(row["source"].startswith("https://") for row in TABLE)
+    for name in catalog.models():
+        assert "https://" in inferlib.load_model(name).sources["shape"]
+
+
+def left_out(name):
+    return next(int(row["left_out"]) for row in TABLE if row["model"] == name and row["left_out"])
+
+
+@pytest.mark.parametrize("name", ["Llama 4 Scout", "Llama 4 Maverick"])
+def test_what_llama_4_leaves_out_is_its_vision_encoder(name):
+    entry = catalog._table("models.toml")[name]
+    v = json.loads(entry["config"])["vision_config"]
+    d, f, out = v["hidden_size"], v["intermediate_size"], v["projector_output_dim"]
+    layer = 4 * d * d + 2 * d * f + (4 * d + f + d) + 4 * d  # attention, feed-forward, biases, two norms
+    patch = v["num_channels"] * v["patch_size"] ** 2 * d
+    places = ((v["image_size"] // v["patch_size"]) ** 2 + 1) * d
+    edges = patch + d + places + 4 * d  # patches, class token, positions, two norms
+    adapter = f * v["projector_input_dim"] + v["projector_input_dim"] * out
+    projector = v["vision_output_dim"] * inferlib.load_model(name).d_model
+    assert v["num_hidden_layers"] * layer + edges + adapter + projector == left_out(name)
+
+
+def test_what_deepseek_v3_leaves_out_is_its_extra_layer_and_the_scales():
+    """One more layer with its own embedding and head, a projection of two streams, and a scale per FP8 block."""
+    model = inferlib.load_model("DeepSeek V3")
+    d, last = model.d_model, model.layers[-1]
+    one = model.replace(layers=(last.replace(count=1),))
+    extra = one.n_params - d + 2 * d * d + 3 * d
+
+    def scales(*shapes):
+        return sum(math.ceil(rows / 128) * math.ceil(columns / 128) for rows, columns in shapes)
+
+    attention = scales((1536, d), (128 * 192, 1536), (576, d), (128 * 256, 512), (d, 128 * 128))
+    expert, dense = 3 * scales((2048, d)), 3 * scales((18432, d))
+    assert extra + 62 * attention + 59 * 257 * expert + 3 * dense == left_out("DeepSeek V3")
+
+
+def test_windows_of_mistral_and_gpt_oss():
+    """Mistral 7B, section 2 of arXiv 2310.06825: at 32k tokens the window needs one eighth of the cache."""
+    mistral = inferlib.load_model("Mistral 7B")
+    whole = Transformer.dense(32, 4096, 14336, 32, 8, 128, 32000)
+    assert whole.cache_bytes(32768) / mistral.cache_bytes(32768) == 8
+    oss = inferlib.load_model("GPT-OSS 120B")
+    assert [(g.count, g.attention.window) for g in oss.layers] == [(18, 128), (18, None)]
+    # the other cache of the same log: 18 layers, 640 positions, 22.5 MiB
+    assert oss.layers[0].attention.replace(window=None).cache_values() * 18 * 640 * 2 == 22.5 * 2**20
+
+
+def test_palm_fits_the_context_that_pope_et_al_print():
+    """Table 1 of arXiv 2211.05102: 30 % of 64 x 32 GiB holds 43,000 tokens of 128 sequences, 10,700 of 512."""
+    memory = 0.3 * 64 * 32 * 2**30
+    per_token = inferlib.load_model("PaLM 540B").cache_bytes()
+    assert memory / (128 * per_token) == pytest.approx(43_000, abs=500)
+    assert memory / (512 * per_token) == pytest.approx(10_700, abs=50)
+
+
+def test_layers_of_mixed_models():
+    def layout(name):
+        return [
+            (g.count, type(g.feed_forward).__name__, g.attention.window)
+            for g in inferlib.load_model(name).layers
+        ]
+
+    assert layout("DeepSeek V3") == [(3, "FeedForward", None), (58, "Experts", None)]
+    assert layout("Kimi K2") == [(1, "FeedForward", None), (60, "Experts", None)]
+    assert layout("Llama 4 Scout") == [(36, "Experts", 8192), (12, "Experts", None)]
+    assert sorted(layout("Llama 4 Maverick"), key=str) == [
+        (12, "Experts", 8192),
+        (12, "Experts", None),
+        (24, "FeedForward", 8192),
+    ]
+
+
+@pytest.mark.parametrize("name", ["Qwen3 4B", "Qwen3 32B", "Qwen3 30B-A3B", "GPT-OSS 20B"])
+def test_head_width_is_not_d_model_over_heads(name):
+    model = inferlib.load_model(name)
+    assert model.head_dim * model.n_heads != model.d_model
+
+
+# --- By hand -----------------------------------------------------------------------------------------------
+
+
+def test_a_model_that_fits_in_the_head():
+    """Two layers, width 4, feed-forward 8, two heads of 3, one key/value head, ten words."""
+    model = Transformer.dense(2, 4, 8, 2, 1, 3, 10)
+    assert model.parameters() == {
+        "attention": 2 * (4 * 6 + 4 * 3 + 4 * 3 + 6 * 4),
+        "feed-forward": 2 * 3 * 4 * 8,
+        "norms": 2 * 8 + 4,
+        "embeddings": 40,
+        "head": 40,
+    }
+    assert model.cache_values(5) == 2 * 2 * 3 * 5
+    assert model.flops(5) == {
+        "projections": 2 * 144,
+        "scores": 2 * 5 * 2 * 2 * 3,
+        "values": 2 * 5 * 2 * 2 * 3,
+        "feed-forward": 2 * 192,
+        "head": 80,
+    }
+    # three tokens: 1 + 2 + 3 pairs, and the head once
+    assert model.prefill_flops(3)["scores"] == 2 * 6 * 2 * 2 * 3
+    assert model.prefill_flops(3)["projections"] == 3 * 2 * 144 and model.prefill_flops(3)["head"] == 80
+    assert sum(model.bytes_read(7, 5).values()) == 2 * (144 + 192 + 20 + 40) + 7 * 2 * 60
+
+
+def test_mla_by_hand():
+    attention = LatentAttention(n_heads=2, kv_rank=5, nope_dim=3, rope_dim=2, value_dim=4, q_rank=6)
+    assert attention.cache_values() == 5 + 2  # once for all heads, not for keys and values apart
+    assert attention.matrices(10) == {
+        "query down": 60,
+        "query up": 6 * 2 * 5,
+        "latent down": 10 * 7,
+        "latent up": 5 * 2 * 7,
+        "output": 2 * 4 * 10,
+    }
+    assert attention.norms() == 5 + 6
+    assert attention.pair_flops(absorbed=True) == {"scores": 2 * 2 * 7, "values": 2 * 2 * 5}
+    assert attention.pair_flops(absorbed=False) == {"scores": 2 * 2 * 5, "values": 2 * 2 * 4}
+    assert attention.replace(q_rank=None).matrices(10)["query"] == 10 * 2 * 5
+
+
+def test_expanding_the_latent_of_every_position_is_dear():
+    """Mazurek and Schreiber's case, 4989 positions: some hundred times the absorbed arithmetic."""
+    model = inferlib.load_model("DeepSeek V3")
+    attention = ("projections", "scores", "values", "expansion")
+    absorbed, expanded = model.flops(4989), model.flops(4989, absorbed=False)
+    ratio = sum(expanded[p] for p in attention) / sum(absorbed[p] for p in attention[:3])
+    assert 90 < ratio < 130
+    # with nothing but the token itself there is nothing to expand again
+    assert "expansion" not in model.flops(1, absorbed=False) and "expansion" not in model.flops(
+        0, absorbed=False
+    )
+    up = 2 * 61 * 512 * 128 * 256
+    assert expanded["expansion"] == 4988 * up and expanded["projections"] == absorbed["projections"]
+    assert "expansion" not in inferlib.load_model("Llama 3 8B").flops(10, absorbed=False)
+
+
+@given(st.integers(1, 60), st.integers(1, 20), st.booleans())
+def test_pairs_are_those_that_a_loop_counts(tokens, window, chunked):
+    attention = Attention(1, 1, 1, window=window, chunked=chunked)
+    seen = [(i % window) + 1 if chunked else min(i + 1, window) for i in range(tokens)]
+    assert pairs(attention, tokens) == sum(seen)
+    assert pairs(Attention(1, 1, 1), tokens) == sum(range(1, tokens + 1))
+
+
+@pytest.mark.parametrize("name", ["Llama 3 8B", "DeepSeek V3", "GPT-OSS 20B", "Mistral 7B"])
+def test_prefill_is_the_sum_of_its_tokens(name):
+    """Reading a prompt costs what generating it would, apart from the heads."""
+    model, n = inferlib.load_model(name), 300
+    whole = model.prefill_flops(n, logits=n, absorbed=True)
+    steps = [model.flops(context, absorbed=True) for context in range(1, n + 1)]
+    for part, value in whole.items():
+        assert value == pytest.approx(sum(step[part] for step in steps), rel=1e-12)
+
+
+# --- Properties --------------------------------------------------------------------------------------------
+
+
+@st.composite
+def attentions(draw):
+    window = draw(st.none() | st.integers(1, 50))
+    if draw(st.booleans()):
+        dims = {name: draw(SMALL) for name in ("n_heads", "kv_rank", "nope_dim", "rope_dim", "value_dim")}
+        return LatentAttention(**dims, q_rank=draw(st.none() | SMALL), window=window)
+    group, n_kv = draw(st.integers(1, 8)), draw(st.integers(1, 8))
+    flags = {
+        name: draw(st.booleans()) for name in ("input_bias", "output_bias", "qk_norm", "sinks", "chunked")
+    }
+    return Attention(group * n_kv, n_kv, draw(SMALL), window=window, **flags)
+
+
+@st.composite
+def blocks(draw):
+    if draw(st.booleans()):
+        return FeedForward(draw(SMALL), draw(st.integers(2, 3)), draw(st.booleans()))
+    n = draw(st.integers(1, 32))
+    flags = {name: draw(st.booleans()) for name in ("biases", "router_bias", "shared_gate")}
+    return Experts(
+        n, draw(st.integers(1, n)), draw(SMALL), draw(st.integers(0, 64)), draw(st.integers(2, 3)), **flags
+    )
+
+
+LAYERS = st.builds(Layers, SMALL, attentions(), blocks(), st.integers(0, 4))
+MODELS = st.builds(
+    Transformer,
+    SMALL,
+    st.integers(1, 1000),
+    st.lists(LAYERS, min_size=1, max_size=3).map(tuple),
+    tied=st.booleans(),
+    positions=st.integers(0, 100),
+    head_bias=st.booleans(),
+)
+
+
+def total(parts):
+    return sum(parts.values())
+
+
+@given(MODELS, st.integers(1, 200), st.integers(1, 50))
+def test_a_model_is_the_sum_of_its_groups(model, context, batch):
+    """Every count is linear in the groups: a model of two is the two models, the outside counted once."""
+    singles = [model.replace(layers=(group,)) for group in model.layers]
+    bare = model.replace(layers=(model.layers[0].replace(count=2 * model.layers[0].count),))
+    layer = bare.n_params - singles[0].n_params  # what the first group's layers add
+    assert layer == total(model._layer_parameters(model.layers[0]))
+    for count in (
+        lambda m: m.n_params,
+        lambda m: m.n_active,
+        lambda m: total(m.flops(context)),
+        lambda m: total(m.prefill_flops(context)),
+        lambda m: total(m.bytes_read(batch, context)),
+    ):
+        once = 2 * count(singles[0]) - count(bare)  # outside the layers
+        assert count(model) == pytest.approx(sum(count(m) - once for m in singles) + once, rel=1e-9)
+    assert model.cache_values(context) == sum(m.cache_values(context) for m in singles)
+
+
+@given(MODELS, st.integers(0, 100), st.integers(0, 100), st.integers(1, 50))
+def test_more_context_never_costs_less(model, context, more, batch):
+    assert model.cache_values(context + more) >= model.cache_values(context)
+    for absorbed in (True, False):
+        assert total(model.flops(context + more, absorbed)) >= total(model.flops(context, absorbed))
+    assert total(model.bytes_read(batch, context + more)) >= total(model.bytes_read(batch, context))
+    assert total(model.prefill_flops(context + more)) >= total(model.prefill_flops(context))
+
+
+@given(attentions(), st.integers(0, 200))
+def test_windows_saturate(attention, context):
+    assume(attention.window is not None)
+    seen = attended(attention, context)
+    assert seen == context if context <= attention.window else seen == attention.window
+    assert pairs(attention, context) <= pairs(attention.replace(window=None), context)
+
+
+@given(MODELS, st.integers(1, 200))
+def test_one_sequence_reads_its_active_parameters_and_its_cache(model, context):
+    """No input embedding, no learned positions; a tied table is read as the head."""
+    active = model.parameters(active=True)
+    outside = active["embeddings"] + active.get("positions", 0)
+    read = model.n_active - outside + (active["embeddings"] if model.tied else 0)
+    assert total(model.bytes_read(1, context)) == pytest.approx(
+        2 * read + model.cache_bytes(context), rel=1e-12
+    )
+
+
+@given(MODELS, st.integers(1, 200), st.integers(1, 200))
+def test_a_large_batch_touches_every_expert(model, batch, context):
+    read = model.bytes_read(batch, context)
+    cache = read.pop("cache")
+    assert cache == batch * model.cache_bytes(context)
+    everything = model.bytes_read(1e9, context)
+    everything.pop("cache")
+    stored = model.weight_bytes()
+    for part in read:
+        assert read[part] <= everything[part] * (1 + 1e-12)
+        if part != "head":
+            assert everything[part] == pytest.approx(stored[part], rel=1e-6)
+    assert model.n_active <= model.n_params
+
+
+@given(st.integers(1, 300), st.data())
+def test_experts_touched(n, data):
+    k = data.draw(st.integers(1, n))
+    experts = Experts(n, k, 1)
+    batches = np.array([1.0, 2.0, 3.0, 10.0, 1e9])
+    touched = experts.touched(batches)
+    assert touched[0] == pytest.approx(k) and touched[-1] == pytest.approx(n)
+    assert (np.diff(touched) >= -1e-9).all() and (touched <= np.minimum(n, k * batches) * (1 + 1e-12)).all()
+
+
+def test_experts_touched_as_drawn():
+    """Against a count of random draws."""
+    random = np.random.default_rng(1)
+    drawn = [len({e for _ in range(20) for e in random.choice(64, 6, replace=False)}) for _ in range(400)]
+    assert Experts(64, 6, 1).touched(20) == pytest.approx(np.mean(drawn), abs=0.5)
+
+
+@given(SMALL, SMALL, st.integers(2, 3), st.integers(1, 100))
+def test_experts_all_active_are_one_wide_block(d, n, matrices, batch):
+    """Apart from the router a mixture that uses every expert is a dense block as wide as all of them."""
+    attention = Attention(4, 2, 8)
+    sparse = Transformer(d, 100, (Layers(3, attention, Experts(n, n, 16, matrices=matrices)),))
+    dense = Transformer(d, 100, (Layers(3, attention, FeedForward(16 * n, matrices)),))
+    router = 3 * d * n
+    assert sparse.n_params == sparse.n_active == dense.n_params + router
+    assert total(sparse.flops(10)) == total(dense.flops(10)) + 2 * router
+    assert total(sparse.bytes_read(batch, 9)) == pytest.approx(total(dense.bytes_read(batch, 9)) + 2 * router)
+
+
+@given(attentions(), st.integers(1, 100))
+def test_fewer_key_value_heads_shrink_the_cache_in_proportion(attention, context):
+    assume(isinstance(attention, Attention))
+    full = attention.replace(n_kv_heads=attention.n_heads)
+    ratio = attention.n_heads // attention.n_kv_heads
+    assert full.cache_values() == ratio * attention.cache_values()
+    assert full.pair_flops(True) == attention.pair_flops(True)  # arithmetic is that of the query heads
+    assert full.kind == "MHA" and attention.replace(n_kv_heads=1).kind in ("MQA", "MHA")
+
+
+@pytest.mark.parametrize("name", catalog.models())
+def test_arithmetic_is_two_for_each_active_weight(name):
+    """The rule of thumb: two FLOP for each active parameter, embedding aside, at short context."""
+    model = inferlib.load_model(name)
+    active = model.parameters(active=True)
+    matrices = model.n_active - active["embeddings"] - active.get("positions", 0)
+    head = model.vocab_size * model.d_model if model.tied else 0
+    assert total(model.flops(0)) == pytest.approx(2 * (matrices + head), rel=2e-3)
+
+
+@pytest.mark.parametrize("name", catalog.models())
+def test_formats_scale_the_bytes(name):
+    model = inferlib.load_model(name)
+    assert total(model.weight_bytes("fp8")) == model.n_params == total(model.weight_bytes("bf16")) / 2
+    kept = model.weight_bytes("fp8", keep={"embeddings": "bf16", "head": "bf16"})
+    outside = model.parameters()["embeddings"] + model.parameters().get("head", 0)
+    assert total(kept) == model.n_params + outside
+    assert model.cache_bytes(10, "fp8") * 2 == model.cache_bytes(10)
+    read = model.bytes_read(8, 100, "fp8", "fp8")
+    assert 2 * total(read) == pytest.approx(total(model.bytes_read(8, 100)))
+
+
+# --- Every kind of input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Llama 3 8B", "DeepSeek V3", "GPT-OSS 120B", "Llama 4 Maverick"])
+def test_sweeps_and_symbols_agree_with_floats(name):
+    model = inferlib.load_model(name)
+    batch, context = xr.DataArray([1.0, 64.0], dims="batch"), xr.DataArray([10.0, 9000.0], dims="context")
+    read, flops = model.bytes_read(batch, context), model.flops(context)
+    prompt = model.prefill_flops(context)
+    assert read["cache"].dims == ("batch", "context") and flops["scores"].dims == ("context",)
+    lazy = model.bytes_read(batch.chunk(1), context.chunk(1))["cache"]
+    assert type(lazy.data).__module__.startswith("dask")
+    b, t = sp.symbols("b t", positive=True)
+    for i, j in np.ndindex(2, 2):
+        at = float(batch[i]), float(context[j])
+        expected = model.bytes_read(*at)
+        assert list(read) == list(expected)
+        for part, value in expected.items():
+            swept = read[part]
+            chosen = {d: k for d, k in (("batch", i), ("context", j)) if d in getattr(swept, "dims", ())}
+            assert float(swept.isel(chosen) if chosen else swept) == pytest.approx(value, rel=1e-12)
+        expression = total(model.bytes_read(b, t))
+        assert float(expression.subs({b: at[0], t: at[1]})) == pytest.approx(total(expected), rel=1e-9)
+        assert float(total(flops).isel(context=j)) == pytest.approx(total(model.flops(at[1])))
+        assert float(total(prompt).isel(context=j)) == pytest.approx(total(model.prefill_flops(at[1])))
+        expression = total(model.prefill_flops(t))
+        assert float(expression.subs(t, at[1])) == pytest.approx(total(model.prefill_flops(at[1])), rel=1e-9)
+
+
+def test_a_symbolic_model():
+    names = "L d f H K h V"
+    n, d, f, heads, kv, h, v = sp.symbols(names, positive=True)
+    model = Transformer.dense(n, d, f, heads, kv, h, v)
+    assert (
+        sp.expand(model.n_params - (n * (2 * d * h * (heads + kv) + 3 * d * f + 2 * d) + d + 2 * v * d)) == 0
+    )
+    assert model.cache_values() == 2 * n * kv * h
+    numbers = dict(zip((n, d, f, heads, kv, h, v), (32, 4096, 14336, 32, 8, 128, 128256), strict=True))
+    assert model.n_params.subs(numbers) == 8030261248
+
+
+# --- Doors -------------------------------------------------------------------------------------------------
+
+LLAMA = inferlib.load_model("Llama 3 8B")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: LLAMA.flops(-1), ValueError, "context is -1"),
+        (lambda: LLAMA.flops(math.nan), ValueError, "context is nan"),
+        (lambda: LLAMA.prefill_flops("4096"), TypeError, "tokens is '4096'"),
+        (lambda: LLAMA.prefill_flops(1, logits=-1), ValueError, "logits is -1"),
+        (lambda: LLAMA.bytes_read(0, 1), ValueError, "batch is 0"),
+        (lambda: LLAMA.bytes_read(1, -1), ValueError, "context is -1"),
+        (lambda: LLAMA.bytes_read(1, 1, "bf61"), LookupError, "did you mean 'bf16'"),
+        (lambda: LLAMA.bytes_read(1, 1, cache=-2), ValueError, "format is -2"),
+        (lambda: LLAMA.weight_bytes(keep={"heads": "bf16"}), LookupError, "did you mean 'head'"),
+        (lambda: Attention(4, 8, 64), ValueError, "n_kv_heads is 8, but must be at most n_heads, 4"),
+        (lambda: Experts(4, 8, 64), ValueError, "n_active is 8, but must be at most n_experts, 4"),
+        (lambda: Transformer(64, 100), TypeError, "layers is .*at least one"),
+        (lambda: Transformer(64, 100, (1,)), TypeError, "must be a tuple of Layers"),
+        (lambda: Layers(1, FeedForward(4), FeedForward(4)), TypeError, "attention is FeedForward"),
+        (lambda: Layers(1, Attention(1, 1, 1)), TypeError, "feed_forward is None"),
+        (lambda: inferlib.load_model("DeepSeek V3").d_ff, ValueError, "DeepSeek V3 have no common d_ff"),
+        (lambda: inferlib.load_model("DeepSeek V3").n_kv_heads, ValueError, "no common n_kv_heads"),
+        (lambda: inferlib.load_model("Mixtral 8x7B").d_ff, ValueError, "no common d_ff"),
+    ],
+)
+def test_doors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_sources_that_know_dense_models_only_say_so():
+    from inferlib.papers import erdil2025, steinhardt2022
+
+    system = inferlib.System(inferlib.load_chip("H100 SXM"), 64)
+    for paper in (erdil2025, steinhardt2022):
+        step = paper.decode_step(inferlib.load_model("Mixtral 8x7B"), system, inferlib.Workload(batch=1))
+        assert step.status == "n/a" and "dense" in step.reason
