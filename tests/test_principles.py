@@ -14,6 +14,7 @@ from inferlib.principles import figures
 H100 = inferlib.load_chip("H100 SXM")
 LLAMA = inferlib.load_model("Llama 3 70B")
 BOX = inferlib.System(H100, 8)
+ENDLESS = inferlib.System(H100.replace(memory_capacity=None), 8)  # where only time is asked
 
 
 def chunked(model):
@@ -74,7 +75,7 @@ def test_long_context_caps_the_intensity_at_twice_the_group_over_the_bytes():
 @given(st.floats(1, 1e5), st.floats(1, 1e6), st.sampled_from(["Llama 3 70B", "DeepSeek V3", "GPT-OSS 120B"]))
 def test_a_step_is_never_faster_than_its_bytes_or_its_flop(batch, context, name):
     profile = principles.profile_of(inferlib.load_model(name))
-    step = principles.decode_step(profile, BOX, inferlib.Workload(batch, context))
+    step = principles.decode_step(profile, ENDLESS, inferlib.Workload(batch, context))
     data = principles.weight_data(profile, batch) + principles.cache_data(profile, batch, context)
     assert step.total >= data / (8 * 3.35e12) * (1 - 1e-12)
     assert step.total >= principles.decode_work(profile, batch, context) / (8 * 989.5e12) * (1 - 1e-12)
@@ -83,9 +84,9 @@ def test_a_step_is_never_faster_than_its_bytes_or_its_flop(batch, context, name)
 @given(st.floats(1, 1e4), st.floats(1, 1e5))
 def test_more_batch_or_context_never_takes_less(batch, context):
     profile = principles.profile_of(inferlib.load_model("DeepSeek V3"))
-    time = principles.decode_step(profile, BOX, inferlib.Workload(batch, context)).total
+    time = principles.decode_step(profile, ENDLESS, inferlib.Workload(batch, context)).total
     for more in (inferlib.Workload(2 * batch, context), inferlib.Workload(batch, 2 * context)):
-        assert principles.decode_step(profile, BOX, more).total >= time
+        assert principles.decode_step(profile, ENDLESS, more).total >= time
 
 
 def test_a_large_batch_touches_every_expert():
@@ -119,6 +120,17 @@ def test_largest_batch_fits_and_one_more_does_not():
 def test_what_does_not_fit_says_so():
     step = principles.decode_step(LLAMA, inferlib.System(H100, 1), inferlib.Workload(batch=1, context=1))
     assert step.status == "infeasible" and "needs 141 GB" in step.reason
+    profile = principles.profile_of(LLAMA)
+    again = principles.decode_step(profile, inferlib.System(H100, 1), inferlib.Workload(batch=1, context=1))
+    assert again.reason == step.reason
+
+
+@pytest.mark.parametrize("name", catalog.models())
+def test_a_profile_holds_every_weight(name):
+    model = inferlib.load_model(name)
+    profile = principles.profile_of(model)
+    held = profile.always_read + profile.never_read + profile.expert_weights
+    assert held == model.n_params and profile.never_read >= 0
 
 
 def test_roofline_has_a_knee():

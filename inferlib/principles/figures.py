@@ -117,7 +117,16 @@ def draw_roofline(model, chip, prompt=2048, ax=None):
     ):
         at = points.intensity.sel(context=context).to_numpy()
         reached = roofline.attainable_flops(chip, at) / 1e12
-        ax.plot(at, reached, "o", color=colour, markersize=6, label=f"decode, {label} context")
+        ax.plot(
+            at,
+            reached,
+            "o",
+            color=colour,
+            markersize=6,
+            label=f"decode, {label} context",
+            linestyle=":",
+            linewidth=0.8,
+        )
         if label == "short":
             for x, y, b in zip(at, reached, points.batch.values, strict=True):
                 ax.annotate(f"batch {b:.0f}", (x, y), xytext=(7, -9), textcoords="offset points", fontsize=8)

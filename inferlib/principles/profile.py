@@ -17,6 +17,7 @@ class Profile(Record):
     """
 
     always_read: float = quantity("1", "weights every step reads")
+    never_read: float = quantity("1", "weights a step only looks up: input embedding, positions", zero=True)
     token_flops: float = quantity("FLOP", "arithmetic of one token, attention over its context left out")
     cache_values: float = quantity(
         "1", "values kept for a token by layers that see the whole context", zero=True
@@ -79,6 +80,7 @@ def profile_of(model, weights="bf16", cache="bf16"):
     }
     return Profile(
         always_read=read,
+        never_read=sum(parts.values()) - read - routed,
         token_flops=sum(model.flops(0).values()),
         cache_values=_values(whole),
         pair_flops=_pair_flops(whole),

@@ -1,6 +1,7 @@
 """The roofline and what a decode step puts on it."""
 
 from functools import partial
+from numbers import Real
 
 from inferlib import checks
 from inferlib.equation import equation
@@ -145,7 +146,11 @@ def decode_intensity(model: Profile, batch, context):
 
 @equation(unit="FLOP", tokens="1")
 def prefill_work(model: Profile, tokens):
-    """FLOP of reading a prompt, attention over it left out: two for every weight a token meets."""
+    """FLOP of reading a prompt, attention over it left out: two for every weight a token meets.
+
+    The output head is charged for every token, as in training or scoring; generation needs it once, and
+    :meth:`inferlib.Transformer.prefill_flops` counts that exactly.
+    """
     return tokens * model.token_flops
 
 
@@ -210,12 +215,20 @@ def cost_per_million(seconds, batch, n_chips, price):
     return 1e6 * seconds * n_chips / batch * price * factor("usd/h", "usd/s")
 
 
+def _memory_needed(profile, workload):
+    """Bytes of all weights and of the cache of the whole batch."""
+    values = profile.always_read + profile.expert_weights + profile.never_read
+    return profile.weight_bytes * values + cache_data(profile, workload.batch, workload.context)
+
+
 def decode_step(model, system, workload, layout=None):
     """The least time of one decode step: bytes over bandwidth or FLOP over peak, whichever is longer.
 
     Parameters
     ----------
     model : Transformer or Profile
+        A profile brings its own formats; of a transformer they are the workload's. Arithmetic runs at the
+        chip's own format, as with weights stored small and multiplied at 16 bits; ``chip.at`` picks another.
     system : System
         All chips share weights, cache and arithmetic evenly; their exchanges cost nothing here.
     workload : Workload
@@ -232,12 +245,11 @@ def decode_step(model, system, workload, layout=None):
     if not isinstance(system, System):
         raise TypeError(f"system is a {type(system).__name__}, but must be a System")
     profile = model if isinstance(model, Profile) else profile_of(model, workload.weights, workload.cache)
-    if not isinstance(model, Profile) and system.memory is not None:
-        weights = sum(model.weight_bytes(workload.weights).values())
-        cache = workload.batch * model.cache_bytes(workload.context, workload.cache)
-        if weights + cache > system.memory:
-            need, have = (weights + cache) / 1e9, system.memory / 1e9
-            return answer(status="infeasible", reason=f"needs {need:.0f} GB, but {system} has {have:.0f} GB")
+    needed = _memory_needed(profile, workload)
+    # Symbols always pass: an explorer shows times, not permissions.
+    if system.memory is not None and isinstance(needed, Real) and needed > system.memory:
+        need, have = needed / 1e9, system.memory / 1e9
+        return answer(status="infeasible", reason=f"needs {need:.0f} GB, but {system} has {have:.0f} GB")
     chip, n = system.chip, system.count
     times = {
         "weights": memory_time(chip, weight_data(profile, workload.batch), n),

@@ -237,9 +237,9 @@ def draw_regions(data=None):
     chips, edge = np.geomspace(1, 10_000, 100), 500
     line = model.sufficient_bandwidth(load_machine().replace(memory_bandwidth=1.0, chips=chips))
     ax.plot(line, chips, color=style.INK)
-    ax.fill_betweenx(chips, 0.03, line, color=style.RED, alpha=0.10, linewidth=0)
+    ax.fill_betweenx(chips, 0.01, line, color=style.RED, alpha=0.10, linewidth=0)
     ax.fill_betweenx(chips, line, edge, color=style.BLUE, alpha=0.10, linewidth=0)
-    ax.text(0.034, 400, "the network binds:\nsecond branch", color=style.RED, va="top")
+    ax.text(0.012, 400, "the network binds:\nsecond branch", color=style.RED, va="top")
     ax.text(440, 1.3, "memory binds:\nfirst branch", color=style.BLUE, ha="right", va="bottom")
     ax.text(13, 200, "B = ⅔ M √N", ha="left", va="top")
     for name, row in data.iterrows():
@@ -250,11 +250,11 @@ def draw_regions(data=None):
         shift, side = _SHIFTS.get(name, ((0, 9), "center"))
         ax.annotate(_NAMES.get(name, name), (x, row.chips), shift, textcoords="offset points", ha=side)
     ax.set(
-        xscale="log", yscale="log", xlim=(0.03, edge), ylim=(1, 10_000),
+        xscale="log", yscale="log", xlim=(0.01, edge), ylim=(1, 10_000),
         xlabel="network over memory bandwidth, B / M", ylabel="chips in a machine, N",
     )  # fmt: skip
     ax.set_yticks([1, 8, 64, 512, 4096], ["1", "8", "64", "512", "4096"])
-    ax.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+    ax.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
     ax.minorticks_off()
     return ax
 
