@@ -106,9 +106,10 @@ def figure_2(ax=None):
     ax.annotate("square-root law", (1.5e11, 15), color=style.ORANGE, va="top")
     ax.plot(data.parameters, data.measured_ms, "o", color=style.BLUE)
     for name, row in data.iterrows():
+        first = name == data.index[0]
         ax.annotate(
-            f"{name}: {row.measured_ms:.0f} ms", (row.parameters, row.measured_ms), xytext=(-6, 8),
-            textcoords="offset points", ha="right" if row.parameters > 1e10 else "left",
+            f"{name}: {row.measured_ms:.0f} ms", (row.parameters, row.measured_ms),
+            xytext=(8, -6) if first else (-6, 8), textcoords="offset points", ha="left" if first else "right",
         )  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="parameters", ylabel="milliseconds per token")
     return ax

@@ -16,8 +16,8 @@ _SHIFTS = {
     POD: ((-9, -14), "right"),
     LINKS: ((0, 9), "right"),
     "warm-up": ((8, 4), "left"),
-    "B200": ((3, 9), "right"),
-    "A100 80GB": ((-4, 9), "left"),
+    "B200": ((-1, 9), "right"),
+    "A100 80GB": ((12, 9), "center"),
 }
 
 
