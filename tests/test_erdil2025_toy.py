@@ -219,3 +219,11 @@ def test_frontier_doors():
         e.toy_frontier(LLAMA, H100, demand=1e-6)
     with pytest.raises(ValueError, match="Shape.n_layers is -1"):
         Shape(-1, 1, 1, 1, 1, 1, 1, 1, 1)
+
+
+def test_stages_add_up_to_the_latency():
+    """The breakdown of the running question and equation 3 are the same sum."""
+    for batch in (1, 1000):
+        t_reduce = e.grid_all_reduce_time(16, HOP)
+        step = inferlib.Breakdown(e.toy.stages(LLAMA, H100, 16, batch, t_reduce))
+        assert step.total == pytest.approx(e.toy_latency(LLAMA, H100, 16, batch, t_reduce), rel=1e-15)

@@ -30,8 +30,9 @@ def waiting_against_reading():
     def reading(n_gpu, hop, base, model, chip):
         return toy.weight_time(model, chip, n_gpu)
 
-    def both(**inputs):
-        return network(**inputs) + reading(**inputs)
+    def both(n_gpu, hop, base, model, chip):
+        batch = toy.critical_batch(model, chip)
+        return toy.toy_latency(model, chip, n_gpu, batch, _t_reduce(n_gpu, hop, base))
 
     return curves(
         "Waiting against reading",
@@ -64,14 +65,6 @@ def one_token():
     """Where the time of one token goes, for any instance and batch."""
 
     def step(n_gpu, batch, hop, base, model, chip):
-        return Breakdown(
-            (
-                {"network": toy.network_time(model, _t_reduce(n_gpu, hop, base))},
-                {
-                    "weights": toy.weight_time(model, chip, n_gpu),
-                    "arithmetic": toy.arithmetic_time(model, chip, n_gpu, batch),
-                },
-            )
-        )
+        return Breakdown(toy.stages(model, chip, n_gpu, batch, _t_reduce(n_gpu, hop, base)))
 
     return breakdown("One token", [N_GPU, BATCH, HOP, BASE, MODEL, CHIP], step)

@@ -3,7 +3,7 @@
 from functools import partial
 
 from inferlib.equation import reproduces
-from inferlib.ledger import Noted
+from inferlib.ledger import Noted, Reader
 from inferlib.papers.erdil2025 import toy
 from inferlib.papers.erdil2025.records import chips, models
 from inferlib.papers.erdil2025.toy import ToyAssumptions
@@ -180,8 +180,6 @@ def served_in_both_readings():
     """
     import pandas as pd
 
-    from inferlib.ledger import Reader
-
     read = Reader("erdil2025", "Text 2.2.2")
     readings = {"peak rates": toy.FIGURE_1, "attainable rates": toy.FIGURE_1_CAPPED}
     rows = [
@@ -240,6 +238,7 @@ def _coefficients():
     once = {d.READING: 1, d.HOPS: 1}
     depth, width, *_ = _exponents().values()
     cost, reading = d.factor_three()[2].equation.rhs, toy.weight_time(d.MODEL, d.CHIP, 1)
+    limit = float((cost / reading).subs({symbol: 1 for symbol in cost.free_symbols}))
     least = _cost_factor(models["Llama 3 70B"])
     latency, balance = "smallest latency", d.optimal_instance()[2].equation
     final = d.optimal_instance().result
@@ -255,7 +254,7 @@ def _coefficients():
         ),
         ("fastest instance size", "exponent of the maximum (eq. 13)"): float(final.as_base_exp()[1]),
         ("cost of the smallest latency over the smallest cost", "FLOP in eq. 17"): float(
-            d.factor_three().result / toy.arithmetic_time(d.MODEL, d.CHIP, 1, 1) * 2 / 3
+            d.factor_three().result * d.CHIP.flops / d.MODEL.n_params / limit
         ),
         ("fastest instance size", "exponent (eq. 12)"): float(d.exponent(optimum, d.MODEL.n_params)),
         (latency, "factor (eq. 14)"): float(first.subs(once)),
@@ -269,7 +268,7 @@ def _coefficients():
             read("depth", "exponent of parameters") * (depth - width / 2) + width / 2
         ),
         ("cost of the smallest latency over the smallest cost", ""): Noted(
-            float((cost / reading).subs({symbol: 1 for symbol in cost.free_symbols})),
+            limit,
             f"in the limit; {least:.2f} for Llama 3 70B",
         ),
     }
@@ -407,15 +406,11 @@ def _speed_up(times, model=models["Llama 3 70B"]):
     ]
 
 
-def _with_groq():
-    return H100.replace(memory_bandwidth=80e12)
-
-
 def _cheapest(assumptions):
     """Dollars for a million tokens at the cheap end of Llama 3 8B's frontier at the small demand."""
-    return toy.toy_frontier(
-        models["Llama 3 8B"], H100, demand=1e4, assumptions=assumptions
-    ).usd_per_million.min()
+    demand = Reader("erdil2025", "Figure 1")("total demand", "small")
+    frontier = toy.toy_frontier(models["Llama 3 8B"], H100, demand=demand, assumptions=assumptions)
+    return frontier.usd_per_million.min()
 
 
 def nominal_table_1():
@@ -437,8 +432,12 @@ def errata_numbers():
     based = toy.toy_frontier(small, H100, assumptions=toy.FIGURE_1).tokens_per_second.max()
     latency, cost = _beyond_critical(models["Llama 3 70B"], 16)
     doubled, doubled_70b = (1 - 1 / gain for gain in _speed_up(2))
-    groq, groq_70b = _speed_up(80 / 3.3)
-    palm = toy.square_root_law(62, 8, 4)
+    later, section = Reader("erdil2025", "Text 5.1"), Reader("erdil2025", "Text 2.2.3")
+    bandwidth, memory = (later("Groq LPU", column) for column in ("memory bandwidth", "memory"))
+    groq, groq_70b = _speed_up(bandwidth / later("H100 SXM", "memory bandwidth"))
+    lpu, seventy = H100.replace(memory_bandwidth=bandwidth), models["Llama 3 70B"]
+    palm, measured = _scaled_latency(section, "PaLM 62B"), section("PaLM 62B", "latency")
+    rent = Reader("erdil2025", "Text 2.2.2")("rent of one GPU") / factor("usd/h")
     return {
         "palm_speed": f"{corrected.tokens_per_second['PaLM-540B']:.0f}",
         "palm_gpus": f"{corrected.n_gpu['PaLM-540B']:.0f}",
@@ -446,13 +445,13 @@ def errata_numbers():
         "fastest_with_base": f"{based:.0f}",
         "base_us": f"{1e6 * toy.FIGURE_1.t_base:.0f}",
         "price": f"{H100.price:.2f}",
-        "price_up": f"{H100.price / 2 - 1:.0%}",
+        "price_up": f"{H100.price / rent - 1:.0%}",
         "count_8b": f"{models['Llama 3 8B'].n_params / 1e9:.2f}",
         "count_70b": f"{models['Llama 3 70B'].n_params / 1e9:.2f}",
         "cost_saved": f"{1 - cost[2] / cost[1]:.0%}",
         "latency_paid": f"{latency[2] / latency[1] - 1:.0%}",
-        "palm_62b": f"{palm:.1f}",
-        "palm_62b_error": f"{palm / 13 - 1:+.0%}",
+        "palm_62b": f"{palm / factor('ms'):.1f}",
+        "palm_62b_error": f"{palm / measured - 1:+.0%}",
         "doubled": f"{doubled:.1%}",
         "doubled_70b": f"{doubled_70b:.1%}",
         "groq": f"{groq:.1f}",
@@ -460,8 +459,8 @@ def errata_numbers():
         "nominal_8b": f"{nominal['Llama 3 8B'][0]:.0f}",
         "nominal_70b": f"{nominal['Llama 3 70B'][0]:.0f}",
         "nominal_palm_gpus": f"{nominal['PaLM-540B'][1]:.0f}",
-        "groq_gpus": f"{toy.optimal_n_gpu(models['Llama 3 70B'], _with_groq(), ToyAssumptions().t_hop):.0f}",
-        "groq_needed": f"{2 * models['Llama 3 70B'].n_params / 230e6:.0f}",
+        "groq_gpus": f"{toy.optimal_n_gpu(seventy, lpu, assumptions.t_hop):.0f}",
+        "groq_needed": f"{seventy.weight_bytes * seventy.n_params / memory:.0f}",
         "fraction_cost": f"{_cheapest(toy.FIGURE_1):.3f}",
         "whole_cost": f"{_cheapest(toy.FIGURE_1.corrected()):.3f}",
         "cheapest_factor_70b": f"{_cost_factor(models['Llama 3 70B']):.2f}",

@@ -438,6 +438,17 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
     return pareto(points)
 
 
+def stages(model, chip, n_gpu, batch, t_reduce):
+    """The terms of :func:`toy_latency` as the stages of a breakdown: network, then reading over arithmetic."""
+    return (
+        {"network": network_time(model, t_reduce)},
+        {
+            "weights": weight_time(model, chip, n_gpu),
+            "arithmetic": arithmetic_time(model, chip, n_gpu, batch),
+        },
+    )
+
+
 def decode_step(model, system, workload, layout=None, assumptions=None):
     """The toy model's answer to one question: time per token on a given system.
 
@@ -482,12 +493,4 @@ def decode_step(model, system, workload, layout=None, assumptions=None):
     assumptions = assumptions or ToyAssumptions()
     model, chip = assumptions.applied_to(model, system.chip)
     t_reduce = assumptions.t_base + grid_all_reduce_time(system.count, assumptions.t_hop)
-    return answer(
-        (
-            {"network": network_time(model, t_reduce)},
-            {
-                "weights": weight_time(model, chip, system.count),
-                "arithmetic": arithmetic_time(model, chip, system.count, workload.batch),
-            },
-        )
-    )
+    return answer(stages(model, chip, system.count, workload.batch, t_reduce))
