@@ -118,6 +118,17 @@ def ceil(x):
     return where(close, nearest, np.ceil(x))
 
 
+def floor(x):
+    """The next integer down, where a value within 1e-9 (relative) of an integer counts as that integer.
+
+    Examples
+    --------
+    >>> floor(3.8), floor(8 * (1 - 1e-12)), floor(8 * (1 - 1e-6))
+    (3, 8, 7)
+    """
+    return -ceil(-x)
+
+
 def where(condition, yes, no):
     """``yes`` where the condition holds, else ``no``.
 

@@ -3,6 +3,7 @@
 Nothing here names an equation: a new one is covered the moment it is written.
 """
 
+import dataclasses
 import zlib
 from typing import get_type_hints
 
@@ -13,7 +14,7 @@ import xarray as xr
 
 import inferlib.principles.derivations  # noqa: F401, registers its equations and derivations
 from inferlib import ledger, units
-from inferlib.equation import DERIVATIONS, EQUATIONS, quantities, symbolic
+from inferlib.equation import DERIVATIONS, EQUATIONS, Record, quantities, symbolic
 
 for source in ledger.sources():
     ledger._open(source)
@@ -44,8 +45,24 @@ def arguments(entry, values, convert=lambda value, unit: value):
     made = {}
     for name, kind in records(entry).items():
         fields = quantities(kind)
-        made[name] = kind(**{f.name: convert(values[name, f.name], f.metadata["unit"]) for f in fields})
+        numbers = {f.name: convert(values[name, f.name], f.metadata["unit"]) for f in fields}
+        made[name] = kind(**numbers, **nested(kind, convert))
     return made | {name: convert(values[name], unit) for name, unit in entry.arguments.items()}
+
+
+def nested(kind, convert):
+    """The fields of a record that hold tuples of records, every number in them converted."""
+    tuples = {f.name: f.default for f in dataclasses.fields(kind) if isinstance(f.default, tuple)}
+    return {
+        name: tuple(
+            record.replace(
+                **{f.name: convert(getattr(record, f.name), f.metadata["unit"]) for f in quantities(record)}
+            )
+            for record in records
+        )
+        for name, records in tuples.items()
+        if records and isinstance(records[0], Record)
+    }
 
 
 @EVERY

@@ -162,7 +162,7 @@ def test_attainable_rates_by_hand():
 
 def test_base_latency_reaches_the_running_question():
     system, work = inferlib.System(inferlib.load_chip("H100 SXM"), 8), inferlib.Workload(batch=32)
-    plain, based = (e.decode_step(LLAMA, system, work, assumptions=a) for a in (None, e.FIGURE_1))
+    plain, based = (e.toy_decode_step(LLAMA, system, work, assumptions=a) for a in (None, e.FIGURE_1))
     assert based.total - plain.total == pytest.approx(80 * 4 * 6e-6)
 
 
@@ -176,7 +176,7 @@ def test_no_fraction_of_a_gpu_when_corrected():
 
 
 def test_decode_step_by_hand():
-    step = e.decode_step(
+    step = e.toy_decode_step(
         inferlib.load_model("Llama 3 70B"),
         inferlib.System(inferlib.load_chip("H100 SXM"), 8),
         inferlib.Workload(batch=32, context=4096),
@@ -193,19 +193,21 @@ def test_decode_step_by_hand():
 def test_decode_step_refuses_what_it_cannot_describe():
     model, chip = inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM")
     work = inferlib.Workload(batch=1)
-    assert e.decode_step(model, inferlib.System(chip, 8), work, inferlib.Layout(tp=4, pp=2)).status == "n/a"
-    small = e.decode_step(model, inferlib.System(chip, 1), work)
+    assert (
+        e.toy_decode_step(model, inferlib.System(chip, 8), work, inferlib.Layout(tp=4, pp=2)).status == "n/a"
+    )
+    small = e.toy_decode_step(model, inferlib.System(chip, 1), work)
     assert small.status == "infeasible" and "fit" in small.reason
     with pytest.raises(ValueError, match="do not fit"):
         small.total  # noqa: B018
     with pytest.raises(TypeError, match="workload is a NoneType"):
-        e.decode_step(model, inferlib.System(chip, 8), None)
+        e.toy_decode_step(model, inferlib.System(chip, 8), None)
     with pytest.raises(LookupError, match="did you mean 'H100'"):
         e.chips["H100 SXM"]
     crowd = inferlib.Workload(batch=1e6, context=1e6)
-    assert "cache do not fit" in e.decode_step(model, inferlib.System(chip, 8), crowd).reason
+    assert "cache do not fit" in e.toy_decode_step(model, inferlib.System(chip, 8), crowd).reason
     with pytest.raises(TypeError, match="model is a str"):
-        e.decode_step("Llama 3 70B", inferlib.System(chip, 8), work)
+        e.toy_decode_step("Llama 3 70B", inferlib.System(chip, 8), work)
 
 
 def test_frontier_doors():

@@ -204,7 +204,7 @@ def test_explain_names_the_branch_that_won():
         inferlib.explain(table.iloc[1])
     )
     system = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
-    step = erdil2025.decode_step(inferlib.load_model("Llama 3 70B"), system, inferlib.Workload(batch=32))
+    step = erdil2025.toy_decode_step(inferlib.load_model("Llama 3 70B"), system, inferlib.Workload(batch=32))
     assert "weight_time = " in str(inferlib.explain(step))
 
 
@@ -215,7 +215,7 @@ def test_every_row_can_be_explained(source):
         tree = inferlib.explain(row)
         printed = ledger.published(source)[row.artefact, row.row, row.column]
         assert f"printed {printed.text}" in tree.title
-        assert len(str(tree).splitlines()) < 120
+        assert len(str(tree).splitlines()) < 300  # a whole layout of Erdil 2025 takes 230
         if row.grade == "-":
             assert not tree.parts
         else:

@@ -478,6 +478,6 @@ def test_sources_that_know_dense_models_only_say_so():
     from inferlib.papers import erdil2025, steinhardt2022
 
     system = inferlib.System(inferlib.load_chip("H100 SXM"), 64)
-    for paper in (erdil2025, steinhardt2022):
-        step = paper.decode_step(inferlib.load_model("Mixtral 8x7B"), system, inferlib.Workload(batch=1))
+    for decode_step in (erdil2025.toy_decode_step, steinhardt2022.decode_step):
+        step = decode_step(inferlib.load_model("Mixtral 8x7B"), system, inferlib.Workload(batch=1))
         assert step.status == "n/a" and "dense" in step.reason

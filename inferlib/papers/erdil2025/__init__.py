@@ -1,6 +1,22 @@
 """Erdil 2025, "Inference economics of language models": cost per token against speed per user."""
 
-from inferlib.papers.erdil2025.records import Model, chips, models
+from inferlib.frontier import preferred
+from inferlib.papers.erdil2025.decode import best_layout, decode_step
+from inferlib.papers.erdil2025.model import (
+    PRINTED_EQUATIONS,
+    TABLE_5,
+    Assumptions,
+    Cut,
+    layout_latency,
+)
+from inferlib.papers.erdil2025.records import GPU, Model, Protocol, Shape, as_gpu, as_model, chips, models
+from inferlib.papers.erdil2025.search import (
+    expected_tokens,
+    frontier,
+    speculative_latency,
+    speculative_time,
+    token_latency,
+)
 from inferlib.papers.erdil2025.toy import (
     FIGURE_1,
     FIGURE_1_CAPPED,
@@ -9,7 +25,6 @@ from inferlib.papers.erdil2025.toy import (
     cost_at_minimum_latency,
     critical_batch,
     critical_latency,
-    decode_step,
     grid_all_reduce_time,
     minimum_latency,
     minimum_latency_large,
@@ -19,6 +34,7 @@ from inferlib.papers.erdil2025.toy import (
     single_gpu_latency,
     single_gpu_seconds,
     square_root_law,
+    toy_decode_step,
     toy_frontier,
     toy_gpu_seconds,
     toy_latency,
@@ -26,26 +42,44 @@ from inferlib.papers.erdil2025.toy import (
 )
 
 __all__ = [
+    "Assumptions",
+    "Cut",
     "FIGURE_1",
     "FIGURE_1_CAPPED",
+    "GPU",
     "Model",
+    "PRINTED_EQUATIONS",
+    "Protocol",
+    "Shape",
+    "TABLE_5",
     "ToyAssumptions",
     "arithmetic_time",
+    "as_gpu",
+    "as_model",
+    "best_layout",
     "chips",
     "cost_at_minimum_latency",
     "critical_batch",
     "critical_latency",
     "decode_step",
+    "expected_tokens",
+    "frontier",
     "grid_all_reduce_time",
+    "layout_latency",
     "minimum_latency",
     "minimum_latency_large",
     "models",
     "network_time",
     "optimal_n_gpu",
+    "preferred",
     "ring_all_reduce_time",
     "single_gpu_latency",
     "single_gpu_seconds",
+    "speculative_latency",
+    "speculative_time",
     "square_root_law",
+    "token_latency",
+    "toy_decode_step",
     "toy_frontier",
     "toy_gpu_seconds",
     "toy_latency",

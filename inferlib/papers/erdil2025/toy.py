@@ -449,7 +449,7 @@ def stages(model, chip, n_gpu, batch, t_reduce):
     )
 
 
-def decode_step(model, system, workload, layout=None, assumptions=None):
+def toy_decode_step(model, system, workload, layout=None, assumptions=None):
     """The toy model's answer to one question: time per token on a given system.
 
     It knows the weights, the arithmetic and the hops of the all-reduces. It does not know the KV cache (it is
@@ -479,7 +479,7 @@ def decode_step(model, system, workload, layout=None, assumptions=None):
     for name, value, kind in (("system", system, System), ("workload", workload, Workload)):
         if not isinstance(value, kind):
             raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind.__name__}")
-    origin = (decode_step, model, system, workload, layout, assumptions)
+    origin = (toy_decode_step, model, system, workload, layout, assumptions)
     answer = partial(Breakdown, source="erdil2025", origin=origin)
     if getattr(model, "sparse", False):
         return answer(status="n/a", reason="the toy model describes dense models only")

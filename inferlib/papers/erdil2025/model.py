@@ -1,0 +1,490 @@
+"""Erdil 2025, section 3: the complete model of one layout, and what its author's notebook adds to print.
+
+One layout is a way to cut a model across ``n_gpu`` GPUs: pipeline stages, one- or two-dimensional tensor
+parallelism within a stage, and the factor by which attention is spread less widely than the feed-forward
+block. :func:`layout_latency` is the time of one pass through the model in that layout; the search for the
+best layout is :mod:`inferlib.papers.erdil2025.search`.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from inferlib import checks
+from inferlib.equation import Record, equation, quantity
+from inferlib.ops import ceil, floor, log2, maximum, minimum, sqrt, where
+from inferlib.papers.erdil2025.records import (
+    GPU,
+    PROTOCOLS,
+    Protocol,
+    Shape,
+    attention_params,
+    cache_values,
+    embedding_params,
+    feed_forward_params,
+    qkv_width,
+)
+
+equation = partial(equation, "erdil2025", chapter="erdil2025_model")
+KINDS = ("2D", "1D")
+TRAFFIC = ("tiled", "over-read", "once")
+_ONE = 1 + 1e-9  # a group of one GPU, also where a power or a quotient rounded up
+
+
+@dataclass(frozen=True, eq=False)
+class Assumptions(Record):
+    """What the complete model assumes beyond its equations.
+
+    The default is the author's notebook of 27 May 2025, which made Tables 2, 3, 4 and 6. ``TABLE_5`` is the
+    notebook of 22 May, ``PRINTED_EQUATIONS`` are equations 29 to 44 as the paper prints them, and
+    :meth:`corrected` has the errata fixed.
+
+    Attributes
+    ----------
+    kinds : tuple of str
+        Tensor-parallel layouts to search: ``"2D"`` (both dimensions of a matrix cut) and ``"1D"``.
+    protocols : tuple of Protocol
+        NCCL protocols; each collective takes the fastest.
+    networks_overlap : bool
+        Whether traffic inside nodes and between them takes the longer of two times, or their sum.
+    scale_downs, pipelines : int
+        Steps of the geometric grids of attention scale-down and of pipeline degrees; 0 for none.
+    pipelines_to_batch : bool
+        Whether the grid of pipeline degrees ends at the smaller of batch and layers, or at the layers.
+    traffic : str
+        How often a matrix multiplication moves its inputs and outputs: ``"tiled"``, each GPU what its tile
+        needs; ``"over-read"``, both growing with the GPUs; ``"once"``.
+    whole_sparsity : bool
+        Whether the sparsity E/k is rounded down, as in the notebook.
+    embedding_multiplied : bool
+        Whether the input embedding counts as a matrix multiplication.
+    cache_of_micro_batch : bool
+        Whether the capacity test sees the cache of one micro-batch only.
+    cache_read_per_stage : bool
+        Whether every stage reads the cache of the whole batch.
+    dispatch_to_active : bool
+        Whether all-to-alls move a token to all its experts even where fewer groups hold them.
+    hop_halved : bool
+        Whether a transfer between stages takes half the time its bytes need.
+    latent_as_coded : bool
+        Whether latent attention reads the matrices of the notebook, more than twice its parameters.
+    free_token : bool
+        Whether a verification yields one token more than the accepted drafts (Leviathan et al. 2023), or
+        the drafts only, as in equation 46.
+    joint_capacity : bool
+        Whether target and draft must fit into memory together.
+    """
+
+    t_kernel: float = quantity("s", "time to launch a kernel", default=4e-6)
+    kernels: float = quantity("1", "kernels launched in one layer, one after another", default=4)
+    dispatches: float = quantity("1", "all-to-alls in one sparse layer: to the experts and back", default=2)
+    expert_threshold: float = quantity(
+        "1", "sequences of a micro-batch for every unit of sparsity, from which on experts are spread",
+        default=2, zero=True,
+    )  # fmt: skip
+    flop_per_pair: float = quantity(
+        "FLOP", "multiplying one query with one key, and its weight with a value", default=4
+    )
+    kinds: tuple = KINDS
+    protocols: tuple = PROTOCOLS
+    networks_overlap: bool = True
+    scale_downs: int = 5
+    pipelines: int = 9
+    pipelines_to_batch: bool = True
+    traffic: str = "tiled"
+    whole_sparsity: bool = True
+    embedding_multiplied: bool = True
+    cache_of_micro_batch: bool = True
+    cache_read_per_stage: bool = False
+    dispatch_to_active: bool = False
+    hop_halved: bool = True
+    latent_as_coded: bool = True
+    free_token: bool = False
+    joint_capacity: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.one_of("Assumptions.traffic", self.traffic, TRAFFIC)
+        for kind in self.kinds:
+            checks.one_of("kind of layout", kind, KINDS)
+
+    def corrected(self):
+        """The same with the errata fixed that are errors, not simplifications."""
+        return self.replace(
+            whole_sparsity=False,
+            embedding_multiplied=False,
+            cache_of_micro_batch=False,
+            hop_halved=False,
+            latent_as_coded=False,
+            free_token=True,
+            joint_capacity=True,
+        )
+
+
+TABLE_5 = Assumptions(
+    traffic="over-read",
+    scale_downs=0,
+    pipelines_to_batch=False,
+    dispatch_to_active=True,
+    cache_of_micro_batch=False,
+    cache_read_per_stage=True,
+)
+PRINTED_EQUATIONS = Assumptions(
+    kinds=("2D",),
+    # Equation 40 has the latencies of LL; equations 39 to 42 divide by the whole bandwidth, which LL halves.
+    protocols=tuple(p.replace(share=1.0) for p in PROTOCOLS if p.name == "LL"),
+    networks_overlap=False,
+    scale_downs=0,
+    pipelines=0,
+    expert_threshold=0,
+    traffic="once",
+    whole_sparsity=False,
+    embedding_multiplied=False,
+    cache_of_micro_batch=False,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Cut(Record):
+    """One layout: pipeline stages, attention scale-down, and the kind of tensor parallelism.
+
+    Examples
+    --------
+    >>> Cut(stages=2.0, kind="1D").scale_down
+    1.0
+    """
+
+    stages: float = quantity("1", "pipeline stages", default=1.0)
+    scale_down: float = quantity(
+        "1", "how many times fewer GPUs share attention than share the feed-forward block", default=1.0
+    )
+    kind: str = "2D"
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.one_of("kind of layout", self.kind, KINDS)
+
+
+@dataclass(frozen=True)
+class Collective:
+    """Time of one collective by protocol, affine in the tokens of a micro-batch; the fastest counts."""
+
+    fixed: tuple
+    per_token: tuple
+
+    def time(self, tokens):
+        """Seconds for so many tokens."""
+        first, *others = (f + p * tokens for f, p in zip(self.fixed, self.per_token, strict=True))
+        for other in others:
+            first = minimum(first, other)
+        return first
+
+
+@equation("23", unit="s", n_ranks="1", n_nodes="1", passes="1")
+def collective_latency(protocol: Protocol, n_ranks, n_nodes, passes):
+    """Latency of one collective: a base, and every hop once per pass.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    n_ranks, n_nodes : float or array
+        GPUs that take part, and nodes they stand in.
+    passes : float
+        2 for an all-reduce (there and back), 1 for an all-to-all or a transfer.
+
+    Returns
+    -------
+    same kind as ``n_ranks``
+        Seconds. Equation 23 is the LL protocol with two passes.
+    """
+    in_node = protocol.per_rank * (n_ranks / n_nodes - 1)
+    return protocol.base + passes * (in_node + protocol.per_node * log2(n_nodes))
+
+
+@equation(unit="s/B", n_ranks="1", n_nodes="1")
+def time_inside(chip: GPU, n_ranks, n_nodes):
+    """Seconds for every byte that a collective moves once inside nodes (equations 28 and 42, one pass).
+
+    Parameters
+    ----------
+    chip : GPU
+    n_ranks, n_nodes : float or array
+        GPUs that take part, and nodes they stand in.
+
+    Returns
+    -------
+    same kind as ``n_ranks``
+        Seconds per byte; all GPUs that take part receive at once.
+    """
+    return n_nodes * maximum(n_ranks / n_nodes - 1, 0) / (n_ranks * chip.scale_up_bandwidth)
+
+
+@equation(unit="s/B", n_ranks="1", n_nodes="1")
+def time_between(chip: GPU, n_ranks, n_nodes):
+    """Seconds for every byte that a collective moves once between nodes (equations 28 and 41, one pass).
+
+    Parameters
+    ----------
+    chip : GPU
+    n_ranks, n_nodes : float or array
+        GPUs that take part, and nodes they stand in.
+    """
+    return (n_nodes - 1) / (n_ranks * chip.scale_out_bandwidth)
+
+
+def collective(chip, n_ranks, n_nodes, bytes_per_token, passes, assumptions):
+    """A collective of given ranks and nodes, as an affine time of the tokens for every protocol.
+
+    Parameters
+    ----------
+    chip : GPU
+    n_ranks, n_nodes : float or array
+    bytes_per_token : float or array
+        Size of the tensor for one token.
+    passes : int
+        2 for an all-reduce, 1 for an all-to-all or a transfer.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    Collective
+        Free for a single rank.
+    """
+    inside, between = time_inside(chip, n_ranks, n_nodes), time_between(chip, n_ranks, n_nodes)
+    per_byte = maximum(inside, between) if assumptions.networks_overlap else inside + between
+    per_token = where(n_ranks <= _ONE, 0 * per_byte, per_byte) * (passes * bytes_per_token)
+    latencies = (collective_latency(p, n_ranks, n_nodes, passes) for p in assumptions.protocols)
+    return Collective(
+        tuple(where(n_ranks <= _ONE, 0 * t, t) for t in latencies),
+        tuple(per_token / p.share for p in assumptions.protocols),
+    )
+
+
+def ranks_and_nodes(chip, n_gpu, kind):
+    """How many GPUs and nodes one collective spans when ``n_gpu`` GPUs share a block (section 3.3)."""
+    nodes = ceil(n_gpu / chip.scale_up_size)
+    return (n_gpu, nodes) if kind == "1D" else (sqrt(n_gpu), sqrt(nodes))
+
+
+def sparsity(shape, assumptions):
+    """Experts for every active one: s of equation 21."""
+    exact = shape.n_experts / shape.n_active
+    return floor(exact) if assumptions.whole_sparsity else exact
+
+
+def expert_groups(shape, group, micro, assumptions):
+    """Degree of expert parallelism: as high as possible, or none where the micro-batch is small.
+
+    ``group`` is the GPUs of one stage, ``micro`` the sequences of one micro-batch.
+    """
+    if _is_one(shape.n_experts):
+        return 1
+    enough = assumptions.expert_threshold * sparsity(shape, assumptions) * (2 - _ONE)
+    return where(micro < enough, 1, minimum(group, shape.n_experts))
+
+
+def attention_network(shape, chip, ranks, kind, assumptions):
+    """The all-reduces of one layer's attention, over ``ranks`` GPUs."""
+    a, (n, q) = shape.activation_bytes, ranks_and_nodes(chip, ranks, kind)
+    reduced = [shape.d_model] if kind == "1D" else [shape.d_model, qkv_width(shape)]
+    split = 1 if kind == "1D" else n
+    return [collective(chip, n, q, a * width / split, 2, assumptions) for width in reduced]
+
+
+def feed_forward_network(shape, chip, group, experts, kind, assumptions):
+    """The all-reduces of one layer's feed-forward block, over ``group`` GPUs with ``experts`` groups."""
+    a = shape.activation_bytes
+    n, q = ranks_and_nodes(chip, maximum(1, group / maximum(1, experts)), kind)
+    reduced = [shape.ff_down * shape.d_model]
+    if kind == "2D":
+        reduced.append(shape.ff_up * shape.d_ff)
+    share = shape.n_active * n / group
+    return [collective(chip, n, q, a * share * width, 2, assumptions) for width in reduced]
+
+
+def dispatch_network(shape, chip, group, experts, assumptions):
+    """One of the all-to-alls of a sparse layer: to the experts or back."""
+    ranks = minimum(shape.n_active, experts)
+    copies = shape.n_active if assumptions.dispatch_to_active else ranks
+    size = shape.activation_bytes * shape.d_model * copies / group
+    return collective(chip, ranks, ceil(ranks / chip.scale_up_size), size, 1, assumptions)
+
+
+def stage_network(shape, chip, group, assumptions):
+    """The transfer from one pipeline stage to the next: two ranks in two nodes."""
+    size = shape.activation_bytes * shape.d_model / group
+    ranks = 2
+    # Cut in two, a tensor of which each rank needs the other's half moves half its bytes; a transfer does not.
+    return collective(chip, ranks, 2, size if assumptions.hop_halved else ranks * size, 1, assumptions)
+
+
+def replication(rows, columns, ranks, assumptions):
+    """How often a multiplication over ``ranks`` GPUs reads its inputs and writes its outputs.
+
+    Parameters
+    ----------
+    rows, columns : float
+        Width of the output and of the input of the weight matrix.
+    ranks : float or array
+        GPUs that share the matrix.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    inputs, outputs : same kind as ``ranks``
+        Cut into tiles of the best shape, the product of both is ``ranks``.
+    """
+    if assumptions.traffic == "once":
+        return 1, 1
+    if assumptions.traffic == "over-read":
+        return maximum(1, sqrt(rows / columns) * ranks), maximum(1, sqrt(columns / rows) * ranks)
+    inputs = minimum(maximum(sqrt(rows * ranks / columns), 1), ranks)
+    return inputs, ranks / inputs
+
+
+def traffic(shape, rows, columns, ranks, assumptions):
+    """Bytes of inputs and outputs that one multiplication moves for one token, summed over the GPUs."""
+    inputs, outputs = replication(rows, columns, ranks, assumptions)
+    return shape.activation_bytes * (inputs * columns + outputs * rows)
+
+
+def _attention_matrices(shape, assumptions):
+    """(rows, columns) of the matrices that attention reads in one layer."""
+    width = shape.n_heads * shape.head_dim
+    if not shape.latent:
+        return [(qkv_width(shape), shape.d_model), (shape.d_model, width)]
+    latent = shape.kv_rank + shape.q_rank
+    if assumptions.latent_as_coded:
+        return [(latent, shape.d_model), (qkv_width(shape), latent), (shape.d_model, width)]
+    return [
+        (latent, shape.d_model), (width, shape.q_rank), (2 * width, shape.kv_rank), (shape.d_model, width)
+    ]  # fmt: skip
+
+
+def attention_bytes(shape, ranks, assumptions):
+    """What attention moves in one layer beside the cache: bytes of weights, and bytes for every token."""
+    matrices = _attention_matrices(shape, assumptions)
+    weights = sum(shape.weight_bytes * rows * columns for rows, columns in matrices)
+    return weights, sum(traffic(shape, *matrix, ranks, assumptions) for matrix in matrices)
+
+
+def feed_forward_bytes(shape, group, experts, assumptions):
+    """What all experts of one layer move when all are used: bytes of weights, and bytes for every token."""
+    weights = shape.weight_bytes * feed_forward_params(shape) / shape.n_layers
+    ranks = maximum(1, group / maximum(1, experts))
+    each = traffic(shape, shape.d_model, shape.d_ff, ranks, assumptions)
+    matrices = shape.n_experts * (shape.ff_up + shape.ff_down)
+    return weights, matrices * each / sparsity(shape, assumptions)
+
+
+def experts_used(shape, tokens, assumptions):
+    """Share of the experts that a micro-batch of so many tokens uses (equation 22's bracket)."""
+    if _is_one(shape.n_experts):
+        return 1
+    return 1 - (1 - 1 / sparsity(shape, assumptions)) ** tokens
+
+
+def cache_bytes(shape, context, micro, batch, assumptions):
+    """Bytes of cache that one stage's micro-batch reads, times the stages that share it."""
+    sequences = batch if assumptions.cache_read_per_stage else micro
+    return shape.n_layers * cache_values(shape) * shape.activation_bytes * context * sequences
+
+
+def memory_time(shape, chip, group, scale_down, cache, tokens, feed_forward, attention, assumptions):
+    """Seconds to read everything once from the memories of one stage's GPUs, for one micro-batch.
+
+    ``cache`` is in bytes; ``feed_forward`` and ``attention`` are pairs of bytes: fixed, and for every token.
+    """
+    used = experts_used(shape, tokens, assumptions)
+    layer = used * (feed_forward[0] + feed_forward[1] * tokens)
+    layer = layer + scale_down * (attention[0] + attention[1] * tokens)
+    unembedding = shape.weight_bytes * embedding_params(shape)
+    rate = group * (chip.memory_bandwidth * chip.bandwidth_fraction)
+    return (cache + shape.n_layers * layer + unembedding) / rate
+
+
+def flop_per_token(shape, context, assumptions):
+    """FLOP for one token: spread over all GPUs of a stage, and repeated by attention's scale-down."""
+    spread = shape.flop_per_weight * feed_forward_params(shape) / sparsity(shape, assumptions)
+    width = shape.kv_rank if shape.latent else shape.head_dim
+    spread = spread + assumptions.flop_per_pair * shape.n_layers * shape.n_heads * width * context
+    tables = 2 if assumptions.embedding_multiplied else 1
+    repeated = shape.flop_per_weight * (attention_params(shape) + tables * embedding_params(shape))
+    return spread, repeated
+
+
+@equation("29", unit="s", n_gpu="1", batch="1", context="1", new_tokens="1")
+def layout_latency(
+    shape: Shape, chip: GPU, cut: Cut, n_gpu, batch, context, new_tokens, assumptions: Assumptions
+):
+    """Time of one pass through the model in one layout.
+
+    Parameters
+    ----------
+    shape : Shape
+    chip : GPU
+        At the peak of the model's weight format (``records.computing_at``).
+    cut : Cut
+        The layout.
+    n_gpu, batch, context, new_tokens : float or array
+        GPUs of the instance, sequences, tokens behind each, and tokens of each that the pass computes.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    same kind as the numbers
+        Seconds: launches, the network, and then the longer of reading and multiplying, which overlap.
+        Whether the model fits is not asked here (:func:`fits`).
+
+    Examples
+    --------
+    >>> from inferlib.papers.erdil2025 import chips, models
+    >>> llama, h100 = models["Llama 3 70B"].shape, chips["H100"]
+    >>> pass_time = layout_latency(llama, h100, Cut(kind="1D"), 8, 32, 4096, 1, Assumptions())
+    >>> round(1e3 * pass_time, 1)
+    12.2
+    """
+    group, micro = n_gpu / cut.stages, batch / cut.stages
+    experts = expert_groups(shape, group, micro, assumptions)
+    tokens, spread = micro * new_tokens, group / cut.scale_down
+    network = attention_network(shape, chip, spread, cut.kind, assumptions)
+    network += feed_forward_network(shape, chip, group, experts, cut.kind, assumptions)
+    layer = sum(c.time(tokens) for c in network)
+    if not _is_one(shape.n_experts):
+        sparse = dispatch_network(shape, chip, group, experts, assumptions)
+        layer = layer + assumptions.dispatches * sparse.time(tokens)
+    hops = (cut.stages - 1) * stage_network(shape, chip, group, assumptions).time(tokens)
+    cache = cache_bytes(shape, context, micro, batch, assumptions)
+    moved = (
+        feed_forward_bytes(shape, group, experts, assumptions),
+        attention_bytes(shape, spread, assumptions),
+    )
+    reading = memory_time(shape, chip, group, cut.scale_down, cache, tokens, *moved, assumptions)
+    multiplying = arithmetic_time_of(
+        shape, chip, n_gpu, cut.scale_down, batch * new_tokens, context, assumptions
+    )
+    return launches(shape, assumptions) + shape.n_layers * layer + hops + maximum(reading, multiplying)
+
+
+def launches(shape, assumptions):
+    """Seconds spent launching kernels in all layers (equation 30's first term)."""
+    return shape.n_layers * assumptions.kernels * assumptions.t_kernel
+
+
+def arithmetic_time_of(shape, chip, n_gpu, scale_down, tokens, context, assumptions):
+    """Seconds to multiply everything for so many tokens, on all GPUs of the instance."""
+    spread, repeated = flop_per_token(shape, context, assumptions)
+    return tokens * (spread + scale_down * repeated) / (n_gpu * (chip.flops * chip.flops_fraction))
+
+
+def capacity_needed(shape, context, micro, batch, assumptions):
+    """Bytes that weights and cache take, as the source's test of capacity sees them."""
+    tables = 2 if assumptions.embedding_multiplied else 1
+    weights = attention_params(shape) + feed_forward_params(shape) + tables * embedding_params(shape)
+    sequences = micro if assumptions.cache_of_micro_batch else batch
+    cache = shape.n_layers * cache_values(shape) * shape.activation_bytes * context * sequences
+    return shape.weight_bytes * weights + cache
+
+
+def _is_one(value):
+    """Whether a model is dense: a number of experts that is plainly one, not a symbol or an array."""
+    return isinstance(value, (int, float)) and value == 1

@@ -1,0 +1,547 @@
+"""Erdil 2025: the best layout, speculative decoding, and the frontier of speed against cost.
+
+Every time here is put together from the functions of :mod:`inferlib.papers.erdil2025.model`. What depends on
+the GPUs of a stage alone (collectives, traffic, experts) is computed once and is affine in the tokens, so
+that a search over all layouts, batches and draft lengths is a few multiplications and additions for each.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+
+from inferlib import checks
+from inferlib.equation import equation
+from inferlib.papers.erdil2025 import model as m
+from inferlib.papers.erdil2025.model import Assumptions, Cut, layout_latency
+from inferlib.papers.erdil2025.records import as_gpu, as_model, computing_at, parameter_count
+from inferlib.units import factor
+
+equation = partial(equation, "erdil2025", chapter="erdil2025_model")
+GRID, THRESHOLDS, LARGEST = 400, 1000, 18  # points, points, and the logarithm of the largest instance
+_BLOCK = 16_384  # points that are searched at a time: their intermediate arrays stay in a core's cache
+_LESS = 1 - 1e-9
+
+
+@equation(unit="1", acceptance="1", tokens="1")
+def expected_tokens(acceptance, tokens):
+    """Tokens that one verification yields when each of ``tokens`` is accepted with the same probability.
+
+    Parameters
+    ----------
+    acceptance : float or array
+        Probability that a drafted token is accepted, at least 0 and below 1.
+    tokens : float or array
+        Tokens verified.
+
+    Returns
+    -------
+    same kind as the arguments
+        Expected tokens (section 4.1: V). With one more than the drafts, as Leviathan et al. (2023) count it.
+
+    Examples
+    --------
+    >>> round(expected_tokens(0.8, 5), 4)
+    3.3616
+    """
+    return (1 - acceptance**tokens) / (1 - acceptance)
+
+
+@equation("46", unit="s", acceptance="1", drafts="1", verified="1", target_time="s", draft_time="s")
+def speculative_time(acceptance, drafts, verified, target_time, draft_time):
+    """Mean time per token of speculative decoding.
+
+    Parameters
+    ----------
+    acceptance : float or array
+        Probability that a drafted token is accepted.
+    drafts, verified : float or array
+        Draft passes in one round, and tokens that its verification may yield; equation 46 has the same
+        number for both.
+    target_time, draft_time : float or array
+        Seconds of the verification and of one draft pass.
+
+    Returns
+    -------
+    same kind as the arguments
+        Seconds per token.
+    """
+    return (target_time + drafts * draft_time) / expected_tokens(acceptance, verified)
+
+
+def rounds(gamma_max, assumptions):
+    """The rounds that speculative decoding may choose from: (draft passes, tokens verified) for each gamma."""
+    free = 1 if assumptions.free_token else 0
+    return [(gamma, gamma + free) for gamma in range(2 - free, gamma_max + 1)]
+
+
+def pipeline_degrees(n_layers, batch, pipeline, assumptions):
+    """The pipeline degrees searched: one, and a geometric grid up to the layers (or the batch)."""
+    if not (pipeline and assumptions.pipelines):
+        return [1.0]
+    most = float(n_layers)
+    if assumptions.pipelines_to_batch and np.min(batch) < n_layers:
+        most = np.minimum(batch, n_layers)
+    steps = assumptions.pipelines
+    return [1.0] + [most ** (i / steps) for i in range(1, steps + 1)]
+
+
+def scale_downs(group, assumptions):
+    """The attention scale-downs searched: a geometric grid from one to the GPUs of a stage."""
+    steps = assumptions.scale_downs
+    return [1.0] + [group ** (i / steps) for i in range(1, steps + 1)]
+
+
+def cuts(shape, n_gpu, batch, pipeline, assumptions):
+    """Every layout that is searched for an instance, in the order of the search."""
+    return [
+        Cut(stages=float(stages), scale_down=float(z), kind=kind)
+        for kind in assumptions.kinds
+        for stages in pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)
+        for z in scale_downs(n_gpu / stages, assumptions)
+    ]
+
+
+def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions, beside=None):
+    """Why a number of pipeline stages cannot be run, or an empty text where it can.
+
+    Parameters
+    ----------
+    shape : Shape
+    chip : GPU
+    n_gpu, stages, batch, context : float
+    assumptions : Assumptions
+    beside : Shape, optional
+        Another model that serves the same sequences from the same memory.
+    """
+    if stages * _LESS > min(n_gpu, batch):
+        return (
+            f"{stages:.3g} pipeline stages need as many GPUs and sequences, not {n_gpu:.3g} and {batch:.3g}"
+        )
+    needed, have = _needed(shape, stages, batch, context, assumptions, beside), n_gpu * chip.memory_capacity
+    if needed > have:
+        return f"weights and cache need {needed / 1e9:.4g} GB, but {n_gpu:.4g} GPUs have {have / 1e9:.4g} GB"
+    return ""
+
+
+def _needed(shape, stages, batch, context, assumptions, beside):
+    """Bytes of memory that have to fit."""
+    models = [shape] if beside is None else [shape, beside]
+    return sum(m.capacity_needed(one, context, batch / stages, batch, assumptions) for one in models)
+
+
+def _possible(shape, chip, n_gpu, stages, batch, context, assumptions, beside):
+    """The same as :func:`infeasible` for arrays: where a number of stages can be run."""
+    needed = _needed(shape, stages, batch, context, assumptions, beside)
+    return (stages * _LESS <= np.minimum(n_gpu, batch)) & (needed <= n_gpu * chip.memory_capacity)
+
+
+def _pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumptions, beside=None):
+    """The fastest layout's time at every point, for each number of new tokens; infinite where none fits.
+
+    ``n_gpu`` is a column and ``batch`` a row (or any two arrays that broadcast).
+    """
+    size = np.broadcast_shapes(n_gpu.shape, batch.shape, np.shape(context))
+    best = {new: np.full(size, np.inf) for new in tokens}
+    for stages in pipeline_degrees(shape.n_layers, batch, pipeline, assumptions):
+        possible = _possible(shape, chip, n_gpu, stages, batch, context, assumptions, beside)
+        if possible.any():
+            for new, seconds in _of_stages(
+                shape, chip, n_gpu, batch, stages, context, tokens, assumptions
+            ).items():
+                if not possible.all():
+                    seconds = np.where(possible, seconds, np.inf)
+                np.minimum(best[new], seconds, out=best[new])
+    return best
+
+
+def _of_stages(shape, chip, n_gpu, batch, stages, context, tokens, assumptions):
+    """The fastest time for one number of stages, over attention scale-downs and kinds of layout."""
+    group, micro = n_gpu / stages, batch / stages
+    experts = m.expert_groups(shape, group, micro, assumptions)
+    moved = m.feed_forward_bytes(shape, group, experts, assumptions)
+    cache = m.cache_bytes(shape, context, micro, batch, assumptions)
+    feed_forward = {
+        kind: m.feed_forward_network(shape, chip, group, experts, kind, assumptions)
+        for kind in assumptions.kinds
+    }
+    hop = m.stage_network(shape, chip, group, assumptions)
+    dense = m._is_one(shape.n_experts)
+    sparse = None if dense else m.dispatch_network(shape, chip, group, experts, assumptions)
+    attention = []
+    for z in scale_downs(group, assumptions):
+        ranks = group / z
+        networks = {
+            kind: m.attention_network(shape, chip, ranks, kind, assumptions) for kind in assumptions.kinds
+        }
+        attention.append((z, networks, m.attention_bytes(shape, ranks, assumptions)))
+    best = {}
+    for new in tokens:
+        count = micro * new
+        shared = m.launches(shape, assumptions) + (stages - 1) * hop.time(count)
+        if not dense:
+            shared = shared + shape.n_layers * assumptions.dispatches * sparse.time(count)
+        fixed = {kind: sum(c.time(count) for c in network) for kind, network in feed_forward.items()}
+        seconds = None
+        for z, networks, read in attention:
+            reading = m.memory_time(shape, chip, group, z, cache, count, moved, read, assumptions)
+            multiplying = m.arithmetic_time_of(shape, chip, n_gpu, z, batch * new, context, assumptions)
+            network = None
+            for kind, of_kind in networks.items():
+                layer = fixed[kind] + sum(c.time(count) for c in of_kind)
+                network = layer if network is None else np.minimum(network, layer)
+            total = shape.n_layers * network + np.maximum(reading, multiplying)
+            seconds = total if seconds is None else np.minimum(seconds, total)
+        best[new] = shared + seconds
+    return best
+
+
+def _grid_pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumptions, beside=None):
+    """The same over a whole grid, block by block on every core; ``n_gpu`` and ``batch`` rise."""
+    best = {new: np.full((n_gpu.size, batch.size), np.inf) for new in tokens}
+    # Below as many sequences as layers the degrees depend on the batch, above they do not.
+    middle = int(np.searchsorted(batch, shape.n_layers))
+
+    def search(block):
+        rows, columns = block
+        found = _pass_times(
+            shape, chip, n_gpu[rows, None], batch[columns], context, tokens, pipeline, assumptions, beside
+        )
+        for new, seconds in found.items():
+            best[new][rows, columns] = seconds
+
+    parts = [slice(0, middle), slice(middle, batch.size)]
+    blocks = [
+        (slice(row, row + height), columns)
+        for columns in parts
+        if columns.start < columns.stop
+        for height in [max(1, _BLOCK // (columns.stop - columns.start))]
+        for row in range(0, n_gpu.size, height)
+    ]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            for _ in pool.map(search, blocks):
+                pass
+        except BaseException:  # a reader who interrupts does not want to wait for the rest
+            pool.shutdown(cancel_futures=True)
+            raise
+    return best
+
+
+def _opened(model, chip, assumptions):
+    """The shape of a model, its GPU at the peak of its format, and the assumptions, each checked."""
+    assumptions = Assumptions() if assumptions is None else assumptions
+    if not isinstance(assumptions, Assumptions):
+        raise TypeError(f"assumptions is a {type(assumptions).__name__}, but must be erdil2025 Assumptions")
+    shape = as_model(model).shape
+    if shape is None:
+        raise ValueError("model has no shape; make it with Model.of(shape)")
+    return shape, computing_at(as_gpu(chip), shape), assumptions
+
+
+def _checked(n_gpu, batch, context):
+    """Numbers or arrays as arrays that broadcast."""
+    for name, value in (("n_gpu", n_gpu), ("batch", batch)):
+        checks.number(name, value)
+    checks.number("context", context, zero=True)
+    return tuple(np.asarray(value, dtype=float) for value in (n_gpu, batch, context))
+
+
+def _labelled(function, *values):
+    """Call a function of arrays on labelled arrays where any is one, else return plain numbers plainly."""
+    if any(hasattr(value, "dims") for value in values):
+        import xarray as xr
+
+        return xr.apply_ufunc(function, *values)
+    result = function(*values)
+    return float(result) if np.ndim(result) == 0 else result
+
+
+def token_latency(
+    model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=None
+):  # fmt: skip
+    """Time of one pass through a model in the best layout.
+
+    Parameters
+    ----------
+    model : Model or inferlib.Transformer
+        A Transformer is mapped by ``records.as_model`` at 16 bits.
+    chip : GPU or inferlib.Accelerator
+        An Accelerator is mapped by ``records.as_gpu``.
+    n_gpu, batch, context : float, array or xarray.DataArray
+        GPUs of the instance, sequences decoded together, tokens behind each; they broadcast.
+    new_tokens : int
+        Tokens of each sequence that the pass computes (more than one when drafts are verified).
+    pipeline : bool
+        Whether pipeline parallelism is searched too.
+    assumptions : Assumptions, optional
+
+    Returns
+    -------
+    same kind as the numbers
+        Seconds; infinite where the model does not fit (:func:`best_layout` says why).
+
+    Raises
+    ------
+    ValueError, LookupError or TypeError
+        Naming the argument that is not allowed.
+
+    Examples
+    --------
+    >>> from inferlib.papers.erdil2025 import chips, models
+    >>> round(1 / token_latency(models["Llama 3 70B 8-bit"], chips["H100"], 23.9, 1))
+    152
+    """
+    shape, chip, assumptions = _opened(model, chip, assumptions)
+    checks.number("new_tokens", new_tokens)
+
+    def search(n_gpu, batch, context):
+        values = _checked(n_gpu, batch, context)
+        return _pass_times(shape, chip, *values, (new_tokens,), pipeline, assumptions)[new_tokens]
+
+    return _labelled(search, n_gpu, batch, context)
+
+
+def speculative_latency(
+    target, draft, chip, n_gpu, batch, *, acceptance, gamma_max=5, context=0, pipeline=True, assumptions=None
+):
+    """Mean time per token with speculative decoding, at the best number of drafts and the best layouts.
+
+    Parameters
+    ----------
+    target, draft : Model or inferlib.Transformer
+    chip : GPU or inferlib.Accelerator
+    n_gpu, batch, context : float, array or xarray.DataArray
+    acceptance : float
+        Probability that a drafted token is accepted, at least 0 and below 1.
+    gamma_max : int
+        Most tokens of one round (the paper's gamma).
+    pipeline : bool
+    assumptions : Assumptions, optional
+
+    Returns
+    -------
+    same kind as the numbers
+        Seconds per token; infinite where a model does not fit. Not above :func:`token_latency`: a round
+        without drafts is one of the choices.
+
+    Examples
+    --------
+    >>> from inferlib.papers.erdil2025 import chips, models
+    >>> llama, small, h100 = models["Llama 3 70B 8-bit"], models["Llama 3 8B"], chips["H100"]
+    >>> round(1 / speculative_latency(llama, small, h100, 23.9, 1, acceptance=0.8))
+    189
+    """
+    shape, gpu, assumptions = _opened(target, chip, assumptions)
+    small, small_gpu, _ = _opened(draft, chip, assumptions)
+    _check_rounds(acceptance, gamma_max)
+
+    def search(n_gpu, batch, context):
+        values = _checked(n_gpu, batch, context)
+        return _speculated(
+            _pass_times, shape, gpu, small, small_gpu, values, acceptance, gamma_max, pipeline, assumptions
+        )[0]
+
+    return _labelled(search, n_gpu, batch, context)
+
+
+def _check_rounds(acceptance, gamma_max):
+    checks.number("acceptance", acceptance, zero=True)
+    if not acceptance < 1:
+        raise ValueError(f"acceptance is {acceptance}, but must be at least 0 and below 1")
+    checks.number("gamma_max", gamma_max, minimum=1)
+    if gamma_max != int(gamma_max):
+        raise ValueError(f"gamma_max is {gamma_max}, but must be a whole number")
+
+
+def _speculated(
+    search, shape, gpu, small, small_gpu, values, acceptance, gamma_max, pipeline, assumptions
+):  # fmt: skip
+    """Best mean time and the gamma it takes; ``search`` gives pass times over points or over a grid."""
+    beside = (small, shape) if assumptions.joint_capacity else (None, None)
+    choices = rounds(int(gamma_max), assumptions)
+    verified = sorted({1, *(v for _, v in choices)})
+    passes = search(shape, gpu, *values, verified, pipeline, assumptions, beside[0])
+    drafting = search(small, small_gpu, *values, (1,), pipeline, assumptions, beside[1])[1]
+    best, gamma = passes[1], np.ones(passes[1].shape, dtype=int)
+    for drafts, yielded in choices:
+        mean = speculative_time(acceptance, drafts, yielded, passes[yielded], drafting)
+        better = mean < best
+        best, gamma = np.where(better, mean, best), np.where(better, drafts, gamma)
+    if assumptions.free_token:
+        gamma = np.where(best < passes[1], gamma, 0)
+    return best, gamma
+
+
+def grid(shape, chip, assumptions):
+    """The paper's grid of instances and batches: evenly spaced logarithms.
+
+    Returns
+    -------
+    n_gpu, batch : numpy.ndarray
+        From where the weights fill the memory, and from one sequence.
+    """
+    least = np.log2(shape.weight_bytes * parameter_count(shape) / chip.memory_capacity)
+    if least > LARGEST:
+        raise ValueError(
+            f"the weights need {2**least:.3g} GPUs, but the largest instance tried has {2**LARGEST}"
+        )
+    steps = np.arange(GRID) / (GRID - 1)
+    most = LARGEST + np.log2(float(m.sparsity(shape, assumptions)))
+    return 2 ** (least + (LARGEST - least) * steps), 2 ** (most * steps)
+
+
+def frontier(
+    model, chip, *, draft=None, acceptance=0.8, gamma_max=5, context=0, pipeline=True, throughput_cap=np.inf,
+    price=None, assumptions=None,
+):  # fmt: skip
+    """The Pareto frontier of speed for one user against cost, over the paper's grid of 400 x 400 points.
+
+    Parameters
+    ----------
+    model : Model or inferlib.Transformer
+    chip : GPU or inferlib.Accelerator
+        With a ``price`` unless one is given.
+    draft : Model or inferlib.Transformer, optional
+        The model that drafts tokens; without one there is no speculative decoding.
+    acceptance : float
+        Probability that a drafted token is accepted.
+    gamma_max : int
+        Most tokens of one round.
+    context : float
+        Tokens of context of each sequence.
+    pipeline : bool
+        Whether pipeline parallelism is searched too.
+    throughput_cap : float
+        Tokens per second that all users together ask for; an instance cannot make more.
+    price : float, optional
+        Dollars per GPU and hour.
+    assumptions : Assumptions, optional
+
+    Returns
+    -------
+    pandas.DataFrame
+        From fastest to slowest: ``tokens_per_second`` of one user, ``usd_per_million``, ``n_gpu``, ``batch``,
+        ``mfu`` (of the arithmetic peak), and the layout: ``kind``, ``stages``, ``scale_down``. With a draft
+        also ``gamma`` (drafts of a round; the paper's 1 stands for none) and the draft's own layout, such as
+        ``draft_kind``. The points are the cheapest below a thousand latencies that reach to a hundred times
+        the smallest.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not allowed, the chip has no price, or nothing fits.
+
+    Examples
+    --------
+    >>> from inferlib.papers.erdil2025 import chips, models
+    >>> fastest = frontier(models["Llama 3 70B 8-bit"], chips["H100"]).iloc[0]
+    >>> round(fastest.tokens_per_second), round(fastest.n_gpu)
+    (152, 24)
+    """
+    import pandas as pd
+
+    shape, gpu, assumptions = _opened(model, chip, assumptions)
+    price = checks.number("price", as_gpu(chip).price if price is None else price)
+    checks.number("context", context, zero=True)
+    if throughput_cap != np.inf:
+        checks.number("throughput_cap", throughput_cap)
+    n_gpu, batch = grid(shape, gpu, assumptions)
+    if draft is None:
+        passes = _grid_pass_times(shape, gpu, n_gpu, batch, context, (1,), pipeline, assumptions)
+        latency, gamma = passes[1], None
+    else:
+        _check_rounds(acceptance, gamma_max)
+        small, small_gpu, _ = _opened(draft, chip, assumptions)
+        latency, gamma = _speculated(
+            _grid_pass_times, shape, gpu, small, small_gpu, (n_gpu, batch, context), acceptance, gamma_max,
+            pipeline, assumptions,
+        )  # fmt: skip
+    points = cheapest_below(latency, n_gpu[:, None] / batch * latency, batch / latency <= throughput_cap)
+    rows, columns = np.unravel_index(points, latency.shape)
+    n, b, seconds = n_gpu[rows], batch[columns], latency[rows, columns]
+    flop = sum(m.flop_per_token(shape, context, assumptions))
+    table = pd.DataFrame(
+        {
+            "tokens_per_second": 1 / seconds,
+            "usd_per_million": n * seconds / b * (price * factor("usd/h") * 1e6),
+            "n_gpu": n,
+            "batch": b,
+            "mfu": flop * b / (n * gpu.flops * seconds),
+        }
+    )
+    verified = np.ones(n.shape, dtype=int)
+    if gamma is not None:
+        table["gamma"] = gamma[rows, columns]
+        verified = table.gamma.to_numpy() + (1 if assumptions.free_token else 0)
+        drafts = layouts_at(small, small_gpu, n, b, context, 1, pipeline, assumptions)
+        table = table.assign(**{f"draft_{name}": values for name, values in drafts.items()})
+    return table.assign(**layouts_at(shape, gpu, n, b, context, verified, pipeline, assumptions))
+
+
+def cheapest_below(latency, cost, allowed):
+    """The cheapest allowed point below each of a thousand latencies, the paper's way of reading a frontier.
+
+    Parameters
+    ----------
+    latency, cost : numpy.ndarray
+        Of the same shape; infinite where infeasible.
+    allowed : numpy.ndarray of bool
+
+    Returns
+    -------
+    numpy.ndarray
+        Flat indices, fastest first, each once.
+
+    Raises
+    ------
+    ValueError
+        If no point is allowed and feasible.
+    """
+    latency, cost = latency.ravel(), cost.ravel()
+    smallest = latency.min()
+    if not np.isfinite(smallest):
+        raise ValueError("no feasible point: the model fits on no instance of the grid")
+    thresholds = smallest * 10 ** (2 * np.arange(THRESHOLDS) / (THRESHOLDS - 1))
+    candidates = np.flatnonzero((latency <= thresholds[-1]) & allowed.ravel())
+    if not candidates.size:
+        raise ValueError("no feasible point: no instance stays below the throughput that is asked for")
+    order = candidates[np.argsort(latency[candidates], kind="stable")]
+    falling = np.minimum.accumulate(cost[order])
+    first = np.searchsorted(-falling, -falling, side="left")  # where the running minimum was first reached
+    last = np.searchsorted(latency[order], thresholds, side="right") - 1
+    kept = first[last[last >= 0]]
+    return order[kept[np.diff(kept, prepend=-1) != 0]]
+
+
+def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions):
+    """The best layout at given points: its kind, pipeline stages and attention scale-down.
+
+    Parameters
+    ----------
+    shape : Shape
+    chip : GPU
+    n_gpu, batch, context, new_tokens : numpy.ndarray
+        Points, one-dimensional.
+    pipeline : bool
+    assumptions : Assumptions
+
+    Returns
+    -------
+    dict
+        ``kind``, ``stages`` and ``scale_down``, each an array; ties go to the first in the search.
+    """
+    best = np.full(n_gpu.shape, np.inf)
+    kinds, chosen = np.full(n_gpu.shape, "", dtype="U2"), np.ones((2, *n_gpu.shape))
+    for stages in pipeline_degrees(shape.n_layers, batch, pipeline, assumptions):
+        possible = _possible(shape, chip, n_gpu, stages, batch, context, assumptions, None)
+        for z in scale_downs(n_gpu / stages, assumptions):
+            for kind in assumptions.kinds:
+                cut = Cut(stages, z, kind)
+                seconds = layout_latency(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions)
+                better = possible & (seconds < best * _LESS)
+                best = np.where(better, seconds, best)
+                kinds = np.where(better, kind, kinds)
+                chosen = np.where(better, np.stack(np.broadcast_arrays(stages, z, n_gpu)[:2]), chosen)
+    return {"kind": kinds, "stages": chosen[0], "scale_down": chosen[1]}
