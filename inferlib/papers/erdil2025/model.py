@@ -196,8 +196,12 @@ def collective_latency(protocol: Protocol, n_ranks, n_nodes, passes):
     same kind as ``n_ranks``
         Seconds. Equation 23 is the LL protocol with two passes.
     """
-    in_node = protocol.per_rank * (n_ranks / n_nodes - 1)
-    return protocol.base + passes * (in_node + protocol.per_node * log2(n_nodes))
+    return _waiting(protocol, n_ranks / n_nodes - 1, log2(n_nodes), passes)
+
+
+def _waiting(protocol, neighbours, doublings, passes):
+    """Latency over so many further GPUs of a node and so many doublings of the nodes."""
+    return protocol.base + passes * (protocol.per_rank * neighbours + protocol.per_node * doublings)
 
 
 @equation(unit="s/B", n_ranks="1", n_nodes="1")
@@ -231,32 +235,32 @@ def time_between(chip: GPU, n_ranks, n_nodes):
     return (n_nodes - 1) / (n_ranks * chip.scale_out_bandwidth)
 
 
-def collective(chip, n_ranks, n_nodes, bytes_per_token, passes, assumptions):
-    """A collective of given ranks and nodes, as an affine time of the tokens for every protocol.
+def collectives(chip, n_ranks, n_nodes, sizes, passes, assumptions):
+    """Collectives of given ranks and nodes, as affine times of the tokens for every protocol.
 
     Parameters
     ----------
     chip : GPU
     n_ranks, n_nodes : float or array
-    bytes_per_token : float or array
-        Size of the tensor for one token.
+    sizes : list of float or array
+        Bytes of each tensor for one token.
     passes : int
         2 for an all-reduce, 1 for an all-to-all or a transfer.
     assumptions : Assumptions
 
     Returns
     -------
-    Collective
+    list of Collective
         Free for a single rank.
     """
     inside, between = time_inside(chip, n_ranks, n_nodes), time_between(chip, n_ranks, n_nodes)
     per_byte = maximum(inside, between) if assumptions.networks_overlap else inside + between
-    per_token = where(n_ranks <= _ONE, 0 * per_byte, per_byte) * (passes * bytes_per_token)
-    latencies = (collective_latency(p, n_ranks, n_nodes, passes) for p in assumptions.protocols)
-    return Collective(
-        tuple(where(n_ranks <= _ONE, 0 * t, t) for t in latencies),
-        tuple(per_token / p.share for p in assumptions.protocols),
-    )
+    per_byte = where(n_ranks <= _ONE, 0 * per_byte, passes * per_byte)
+    neighbours, doublings = n_ranks / n_nodes - 1, log2(n_nodes)
+    latencies = (_waiting(p, neighbours, doublings, passes) for p in assumptions.protocols)
+    fixed = tuple(where(n_ranks <= _ONE, 0 * t, t) for t in latencies)
+    per_byte = [per_byte / p.share for p in assumptions.protocols]
+    return [Collective(fixed, tuple(each * size for each in per_byte)) for size in sizes]
 
 
 def ranks_and_nodes(chip, n_gpu, kind):
@@ -287,7 +291,7 @@ def attention_network(shape, chip, ranks, kind, assumptions):
     a, (n, q) = shape.activation_bytes, ranks_and_nodes(chip, ranks, kind)
     reduced = [shape.d_model] if kind == "1D" else [shape.d_model, qkv_width(shape)]
     split = 1 if kind == "1D" else n
-    return [collective(chip, n, q, a * width / split, 2, assumptions) for width in reduced]
+    return collectives(chip, n, q, [a * width / split for width in reduced], 2, assumptions)
 
 
 def feed_forward_network(shape, chip, group, experts, kind, assumptions):
@@ -298,7 +302,7 @@ def feed_forward_network(shape, chip, group, experts, kind, assumptions):
     if kind == "2D":
         reduced.append(shape.ff_up * shape.d_ff)
     share = shape.n_active * n / group
-    return [collective(chip, n, q, a * share * width, 2, assumptions) for width in reduced]
+    return collectives(chip, n, q, [a * share * width for width in reduced], 2, assumptions)
 
 
 def dispatch_network(shape, chip, group, experts, assumptions):
@@ -306,7 +310,7 @@ def dispatch_network(shape, chip, group, experts, assumptions):
     ranks = minimum(shape.n_active, experts)
     copies = shape.n_active if assumptions.dispatch_to_active else ranks
     size = shape.activation_bytes * shape.d_model * copies / group
-    return collective(chip, ranks, ceil(ranks / chip.scale_up_size), size, 1, assumptions)
+    return collectives(chip, ranks, ceil(ranks / chip.scale_up_size), [size], 1, assumptions)[0]
 
 
 def stage_network(shape, chip, group, assumptions):
@@ -314,7 +318,7 @@ def stage_network(shape, chip, group, assumptions):
     size = shape.activation_bytes * shape.d_model / group
     ranks = 2
     # Cut in two, a tensor of which each rank needs the other's half moves half its bytes; a transfer does not.
-    return collective(chip, ranks, 2, size if assumptions.hop_halved else ranks * size, 1, assumptions)
+    return collectives(chip, ranks, 2, [size if assumptions.hop_halved else ranks * size], 1, assumptions)[0]
 
 
 def replication(rows, columns, ranks, assumptions):

@@ -88,9 +88,17 @@ def pipeline_degrees(n_layers, batch, pipeline, assumptions):
 
 
 def scale_downs(group, assumptions):
-    """The attention scale-downs searched: a geometric grid from one to the GPUs of a stage."""
+    """The attention scale-downs searched: a geometric grid from one to the GPUs of a stage.
+
+    Returns
+    -------
+    list of pairs
+        The factor, and the GPUs that then share attention.
+    """
     steps = assumptions.scale_downs
-    return [1.0] + [group ** (i / steps) for i in range(1, steps + 1)]
+    between = [group ** (i / steps) for i in range(1, steps)]
+    last = [(group, 1.0)] if steps else []
+    return [(1.0, group), *((z, group / z) for z in between), *last]
 
 
 def cuts(shape, n_gpu, batch, pipeline, assumptions):
@@ -99,7 +107,7 @@ def cuts(shape, n_gpu, batch, pipeline, assumptions):
         Cut(stages=float(stages), scale_down=float(z), kind=kind)
         for kind in assumptions.kinds
         for stages in pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)
-        for z in scale_downs(n_gpu / stages, assumptions)
+        for z, _ in scale_downs(n_gpu / stages, assumptions)
     ]
 
 
@@ -146,13 +154,17 @@ def _pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumption
     best = {new: np.full(size, np.inf) for new in tokens}
     for stages in pipeline_degrees(shape.n_layers, batch, pipeline, assumptions):
         possible = _possible(shape, chip, n_gpu, stages, batch, context, assumptions, beside)
-        if possible.any():
-            for new, seconds in _of_stages(
-                shape, chip, n_gpu, batch, stages, context, tokens, assumptions
-            ).items():
-                if not possible.all():
-                    seconds = np.where(possible, seconds, np.inf)
-                np.minimum(best[new], seconds, out=best[new])
+        rows = ...
+        if possible.ndim == 2 and n_gpu.shape == (size[0], 1):
+            # Instances rise: those too small for so many stages stand first, and are left out.
+            rows = slice(int(np.argmax(possible.any(axis=1))), None)
+        if not possible.any():
+            continue
+        found = _of_stages(shape, chip, n_gpu[rows], batch, stages, context, tokens, assumptions)
+        for new, seconds in found.items():
+            if not possible[rows].all():
+                seconds = np.where(possible[rows], seconds, np.inf)
+            best[new][rows] = np.minimum(best[new][rows], seconds)
     return best
 
 
@@ -170,8 +182,7 @@ def _of_stages(shape, chip, n_gpu, batch, stages, context, tokens, assumptions):
     dense = m._is_one(shape.n_experts)
     sparse = None if dense else m.dispatch_network(shape, chip, group, experts, assumptions)
     attention = []
-    for z in scale_downs(group, assumptions):
-        ranks = group / z
+    for z, ranks in scale_downs(group, assumptions):
         networks = {
             kind: m.attention_network(shape, chip, ranks, kind, assumptions) for kind in assumptions.kinds
         }
@@ -536,7 +547,7 @@ def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumpt
     kinds, chosen = np.full(n_gpu.shape, "", dtype="U2"), np.ones((2, *n_gpu.shape))
     for stages in pipeline_degrees(shape.n_layers, batch, pipeline, assumptions):
         possible = _possible(shape, chip, n_gpu, stages, batch, context, assumptions, None)
-        for z in scale_downs(n_gpu / stages, assumptions):
+        for z, _ in scale_downs(n_gpu / stages, assumptions):
             for kind in assumptions.kinds:
                 cut = Cut(stages, z, kind)
                 seconds = layout_latency(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions)
