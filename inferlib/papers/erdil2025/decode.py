@@ -105,7 +105,9 @@ def _roofline(shape, chip, cut, n_gpu, batch, context, new_tokens, experts, assu
 
     def reading(cache, activations):
         moved = (block, attention) if activations else ((block[0], 0), (attention[0], 0))
-        return m.memory_time(shape, chip, group, cut.scale_down, cache, tokens, *moved, assumptions)
+        fixed, per_token = m.attention_reading_time(shape, chip, group, cut.scale_down, moved[1])
+        common = m.common_reading_time(shape, chip, group, cache, tokens, moved[0], assumptions)
+        return common + fixed + per_token * tokens
 
     def multiplying(context):
         computed = batch * new_tokens

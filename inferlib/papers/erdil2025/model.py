@@ -7,7 +7,8 @@ best layout is :mod:`inferlib.papers.erdil2025.search`.
 """
 
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import add
 
 from inferlib import checks
 from inferlib.equation import Record, equation, quantity
@@ -393,17 +394,28 @@ def cache_bytes(shape, context, micro, batch, assumptions):
     return shape.n_layers * cache_values(shape) * shape.activation_bytes * context * sequences
 
 
-def memory_time(shape, chip, group, scale_down, cache, tokens, feed_forward, attention, assumptions):
-    """Seconds to read everything once from the memories of one stage's GPUs, for one micro-batch.
+def common_reading_time(shape, chip, group, cache, tokens, feed_forward, assumptions):
+    """Seconds to read all but attention's matrices from the memories of one stage's GPUs, for one micro-batch.
 
-    ``cache`` is in bytes; ``feed_forward`` and ``attention`` are pairs of bytes: fixed, and for every token.
+    ``cache`` is in bytes; ``feed_forward`` is a pair of bytes: fixed, and for every token.
     """
     used = experts_used(shape, tokens, assumptions)
-    layer = used * (feed_forward[0] + feed_forward[1] * tokens)
-    layer = layer + scale_down * (attention[0] + attention[1] * tokens)
+    layers = shape.n_layers * used * (feed_forward[0] + feed_forward[1] * tokens)
     unembedding = shape.weight_bytes * embedding_params(shape)
-    rate = group * (chip.memory_bandwidth * chip.bandwidth_fraction)
-    return (cache + shape.n_layers * layer + unembedding) / rate
+    return (cache + layers + unembedding) / _memory_rate(chip, group)
+
+
+def attention_reading_time(shape, chip, group, scale_down, attention):
+    """Seconds to read attention's matrices (as often as it is scaled down): fixed, and for every token.
+
+    ``attention`` is a pair of bytes of one layer: fixed, and for every token.
+    """
+    repeated = shape.n_layers * scale_down / _memory_rate(chip, group)
+    return attention[0] * repeated, attention[1] * repeated
+
+
+def _memory_rate(chip, group):
+    return group * (chip.memory_bandwidth * chip.bandwidth_fraction)
 
 
 def flop_per_token(shape, context, assumptions):
@@ -452,21 +464,28 @@ def layout_latency(
     tokens, spread = micro * new_tokens, group / cut.scale_down
     network = attention_network(shape, chip, spread, cut.kind, assumptions)
     network += feed_forward_network(shape, chip, group, experts, cut.kind, assumptions)
-    layer = sum(c.time(tokens) for c in network)
+    layer = added(c.time(tokens) for c in network)
     if not _is_one(shape.n_experts):
         sparse = dispatch_network(shape, chip, group, experts, assumptions)
         layer = layer + assumptions.dispatches * sparse.time(tokens)
     hops = (cut.stages - 1) * stage_network(shape, chip, group, assumptions).time(tokens)
     cache = cache_bytes(shape, context, micro, batch, assumptions)
-    moved = (
+    block, attention = (
         feed_forward_bytes(shape, group, experts, assumptions),
         attention_bytes(shape, spread, assumptions),
     )
-    reading = memory_time(shape, chip, group, cut.scale_down, cache, tokens, *moved, assumptions)
+    reading = common_reading_time(shape, chip, group, cache, tokens, block, assumptions)
+    fixed, per_token = attention_reading_time(shape, chip, group, cut.scale_down, attention)
+    reading = reading + (fixed + per_token * tokens)
     multiplying = arithmetic_time_of(
         shape, chip, n_gpu, cut.scale_down, batch * new_tokens, context, assumptions
     )
     return launches(shape, assumptions) + shape.n_layers * layer + hops + maximum(reading, multiplying)
+
+
+def added(times):
+    """The sum of some times, of which there is at least one."""
+    return reduce(add, times)
 
 
 def launches(shape, assumptions):
@@ -477,7 +496,7 @@ def launches(shape, assumptions):
 def arithmetic_time_of(shape, chip, n_gpu, scale_down, tokens, context, assumptions):
     """Seconds to multiply everything for so many tokens, on all GPUs of the instance."""
     spread, repeated = flop_per_token(shape, context, assumptions)
-    return tokens * (spread + scale_down * repeated) / (n_gpu * (chip.flops * chip.flops_fraction))
+    return tokens * ((spread + scale_down * repeated) / (n_gpu * (chip.flops * chip.flops_fraction)))
 
 
 def capacity_needed(shape, context, micro, batch, assumptions):

@@ -7,7 +7,7 @@ that a search over all layouts, batches and draft lengths is a few multiplicatio
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 
@@ -186,25 +186,25 @@ def _of_stages(shape, chip, n_gpu, batch, stages, context, tokens, assumptions):
         networks = {
             kind: m.attention_network(shape, chip, ranks, kind, assumptions) for kind in assumptions.kinds
         }
-        attention.append((z, networks, m.attention_bytes(shape, ranks, assumptions)))
+        read = m.attention_reading_time(shape, chip, group, z, m.attention_bytes(shape, ranks, assumptions))
+        attention.append((z, networks, read))
     best = {}
     for new in tokens:
         count = micro * new
         shared = m.launches(shape, assumptions) + (stages - 1) * hop.time(count)
         if not dense:
             shared = shared + shape.n_layers * assumptions.dispatches * sparse.time(count)
-        fixed = {kind: sum(c.time(count) for c in network) for kind, network in feed_forward.items()}
-        seconds = None
-        for z, networks, read in attention:
-            reading = m.memory_time(shape, chip, group, z, cache, count, moved, read, assumptions)
+        reduced = {kind: m.added(c.time(count) for c in network) for kind, network in feed_forward.items()}
+        common = m.common_reading_time(shape, chip, group, cache, count, moved, assumptions)
+        choices = []
+        for z, networks, (fixed, per_token) in attention:
+            reading = common + (fixed + per_token * count)
             multiplying = m.arithmetic_time_of(shape, chip, n_gpu, z, batch * new, context, assumptions)
-            network = None
-            for kind, of_kind in networks.items():
-                layer = fixed[kind] + sum(c.time(count) for c in of_kind)
-                network = layer if network is None else np.minimum(network, layer)
-            total = shape.n_layers * network + np.maximum(reading, multiplying)
-            seconds = total if seconds is None else np.minimum(seconds, total)
-        best[new] = shared + seconds
+            layer = reduce(
+                np.minimum, (reduced[k] + m.added(c.time(count) for c in n) for k, n in networks.items())
+            )
+            choices.append(shape.n_layers * layer + np.maximum(reading, multiplying))
+        best[new] = shared + reduce(np.minimum, choices)
     return best
 
 
