@@ -14,11 +14,6 @@ _MODELS = dict(
 _GENERATIONS = {"H100": style.GREEN, "A100": style.SKY, "V100": style.PURPLE}
 
 
-def _drawn(**curves):
-    """Settings of the curves of a figure, by label."""
-    return curves
-
-
 def figure_settings(number):
     """What each curve of a figure is: label to arguments of :func:`economics.curve`.
 
@@ -91,34 +86,44 @@ def marks(number, alpha=3):
     for name, points in figure_data(number).groupby("curve", sort=False):
         ends = {"fastest": points.iloc[0], "preferred": preferred(points, alpha), "cheapest": points.iloc[-1]}
         for which, point in ends.items():
-            rows.append((name, which, point.tokens_per_second, point.usd_per_million, point.n_gpu, point.batch))
+            rows.append(
+                (name, which, point.tokens_per_second, point.usd_per_million, point.n_gpu, point.batch)
+            )
     columns = ["curve", "point", "tokens/s", "USD per million", "GPUs", "batch"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def draw(number, colours, lines=None, labels=None, ax=None):
-    """Frontiers of one figure, each with GPUs and batch at its ends (dots) and its preferred point (diamond)."""
+def draw(number, colours, lines=None, ax=None):
+    """Frontiers of one figure, their ends (dots) and preferred points (diamonds).
+
+    The legend says how many GPUs and sequences stand at each: fastest, preferred, cheapest.
+    """
     import matplotlib.pyplot as plt
 
-    ax = ax or plt.subplots(figsize=(6.6, 4.4))[1]
-    lines, labels = lines or {}, labels or {}
+    ax = ax or plt.subplots(figsize=(6.6, 5.2))[1]
+    lines, where = lines or {}, marks(number).groupby("curve", sort=False)
     for name, points in figure_data(number).groupby("curve", sort=False):
+        at = where.get_group(name)
+        sizes = ", ".join(f"{_count(n)} × {_count(b)}" for n, b in zip(at.GPUs, at.batch, strict=True))
+        line, colour = lines.get(name, "-"), colours[name]
         ax.plot(
-            points.tokens_per_second, points.usd_per_million, lines.get(name, "-"), color=colours[name],
-            linewidth=1.8, label=labels.get(name, name),
+            points.tokens_per_second, points.usd_per_million, line, color=colour, linewidth=1.8,
+            label=f"{name}: {sizes}",
         )  # fmt: skip
-    for row in marks(number).itertuples(index=False):
-        at, colour = (row[2], row[3]), colours[row.curve]
-        ax.plot(*at, "D" if row.point == "preferred" else "o", color=colour, markersize=5)
-        if lines.get(row.curve, "-") == "-":
-            ax.annotate(
-                f"{row.GPUs:.3g} × {row.batch:.3g}", at, xytext=(4, 4), textcoords="offset points",
-                fontsize=7, color=colour,
-            )  # fmt: skip
+        for mark, which in (("o", at.point != "preferred"), ("D", at.point == "preferred")):
+            chosen = at[which]
+            ax.plot(chosen["tokens/s"], chosen["USD per million"], mark, color=colour, markersize=5)
     ax.set(xscale="log", yscale="log")
     ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
-    ax.legend(fontsize=8, loc="upper left")
+    ax.legend(
+        fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncol=2 if len(colours) > 5 else 1,
+        title="GPUs × batch at the fastest, the preferred and the cheapest point", title_fontsize=8,
+    )  # fmt: skip
     return ax
+
+
+def _count(value):
+    return f"{value:.3g}" if value < 999.5 else f"{value / 1000:.3g}K"
 
 
 def figure_3(ax=None):
@@ -142,8 +147,7 @@ def figure_7(ax=None):
     tones = (style.SKY, style.BLUE, style.ORANGE, style.RED)
     colours = {name: tones[i % 4] for i, name in enumerate(names)}
     lines = {name: "--" for name in names if name.endswith("newer")}
-    labels = {name: f"_{name}" for name in lines}
-    return draw(7, colours, lines, labels, ax=ax)
+    return draw(7, colours, lines, ax=ax)
 
 
 def figure_8(ax=None):

@@ -28,6 +28,7 @@ from inferlib.papers.erdil2025.records import (
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 KINDS = ("2D", "1D")
 TRAFFIC = ("tiled", "over-read", "once")
+ALL_REDUCE, ONE_WAY = 2, 1  # passes: there and back, or there
 _ONE = 1 + 1e-9  # a group of one GPU, also where a power or a quotient rounded up
 
 
@@ -272,7 +273,7 @@ def ranks_and_nodes(chip, n_gpu, kind):
 
 def sparsity(shape, assumptions):
     """Experts for every active one: s of equation 21."""
-    exact = shape.n_experts / shape.n_active
+    exact = maximum(shape.n_experts / shape.n_active, 1)
     return floor(exact) if assumptions.whole_sparsity else exact
 
 
@@ -292,7 +293,7 @@ def attention_network(shape, chip, ranks, kind, assumptions):
     a, (n, q) = shape.activation_bytes, ranks_and_nodes(chip, ranks, kind)
     reduced = [shape.d_model] if kind == "1D" else [shape.d_model, qkv_width(shape)]
     split = 1 if kind == "1D" else n
-    return collectives(chip, n, q, [a * width / split for width in reduced], 2, assumptions)
+    return collectives(chip, n, q, [a * width / split for width in reduced], ALL_REDUCE, assumptions)
 
 
 def feed_forward_network(shape, chip, group, experts, kind, assumptions):
@@ -303,7 +304,7 @@ def feed_forward_network(shape, chip, group, experts, kind, assumptions):
     if kind == "2D":
         reduced.append(shape.ff_up * shape.d_ff)
     share = shape.n_active * n / group
-    return collectives(chip, n, q, [a * share * width for width in reduced], 2, assumptions)
+    return collectives(chip, n, q, [a * share * width for width in reduced], ALL_REDUCE, assumptions)
 
 
 def dispatch_network(shape, chip, group, experts, assumptions):
@@ -311,7 +312,7 @@ def dispatch_network(shape, chip, group, experts, assumptions):
     ranks = minimum(shape.n_active, experts)
     copies = shape.n_active if assumptions.dispatch_to_active else ranks
     size = shape.activation_bytes * shape.d_model * copies / group
-    return collectives(chip, ranks, ceil(ranks / chip.scale_up_size), [size], 1, assumptions)[0]
+    return collectives(chip, ranks, ceil(ranks / chip.scale_up_size), [size], ONE_WAY, assumptions)[0]
 
 
 def stage_network(shape, chip, group, assumptions):
@@ -319,7 +320,9 @@ def stage_network(shape, chip, group, assumptions):
     size = shape.activation_bytes * shape.d_model / group
     ranks = 2
     # Cut in two, a tensor of which each rank needs the other's half moves half its bytes; a transfer does not.
-    return collectives(chip, ranks, 2, [size if assumptions.hop_halved else ranks * size], 1, assumptions)[0]
+    return collectives(
+        chip, ranks, 2, [size if assumptions.hop_halved else ranks * size], ONE_WAY, assumptions
+    )[0]
 
 
 def replication(rows, columns, ranks, assumptions):
