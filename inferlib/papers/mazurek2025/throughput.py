@@ -178,11 +178,12 @@ def overhead_time(model: Model, assumptions: Assumptions = PRINTED):
     return model.n_layers * assumptions.overhead
 
 
-@equation(unit="s", batch="1", context="1")
 def step_time(
     model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = PRINTED
 ):
     """Time of one pass: from one token of every sequence to the next.
+
+    It puts equations 46 to 49 together.
 
     Parameters
     ----------
@@ -221,7 +222,6 @@ def step_time(
     return serial_time(attention, experts, on_network) + overhead
 
 
-@equation(unit="1/s", batch="1", context="1")
 def gpu_throughput(
     model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = PRINTED
 ):
