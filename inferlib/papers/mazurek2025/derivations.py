@@ -4,9 +4,9 @@ from functools import lru_cache, partial
 
 import sympy as sp
 
-from inferlib.equation import Step, derivation, symbolic, symbols_of
+from inferlib.equation import Step, derivation, quantities, symbolic, symbols_of
 from inferlib.papers.mazurek2025 import experts, flops, memory, network, throughput
-from inferlib.papers.mazurek2025.records import GPU, PRINTED, Assumptions, Deployment, Model
+from inferlib.papers.mazurek2025.records import GPU, PRINTED, Assumptions, Deployment, Model, as_model
 
 derivation = partial(derivation, "mazurek2025")
 
@@ -19,6 +19,12 @@ RIGHT = EXACT.replace(value_flop=sp.Integer(2))
 
 def _left(name):
     return sp.Symbol(_NAMES[name], positive=True)
+
+
+def _sizes():
+    """DeepSeek V3's dimensions for the symbols of a model."""
+    shape = as_model("DeepSeek V3")
+    return {getattr(MODEL, f.name): getattr(shape, f.name) for f in quantities(Model)}
 
 
 def _matrix(name, rows, columns):
@@ -69,7 +75,7 @@ def absorption_saving():
     one = sp.Symbol("d_h", positive=True)
     same = {MODEL.nope_dim: one, MODEL.value_dim: one}
     ratio = sp.factor(sp.simplify(vanilla.subs(same) / absorbed))
-    sizes = {one: 128, MODEL.kv_rank: 512, MODEL.rope_dim: 64}
+    sizes = _sizes() | {one: as_model("DeepSeek V3").value_dim}
     return [
         Step(
             "Vanilla decode works this much for each token of context and layer: keys and values computed back "
@@ -192,11 +198,7 @@ def attention_outweighs():
     expert = memory.experts_on_gpu(MODEL, held, EXACT)
     enough = sp.solve(sp.Eq(attention, expert), held)[0]
     total = MODEL.n_shared + MODEL.n_routed
-    sizes = {
-        MODEL.d_model: 7168, MODEL.n_heads: 128, MODEL.nope_dim: 128, MODEL.value_dim: 128, MODEL.rope_dim: 64,
-        MODEL.kv_rank: 512, MODEL.q_rank: 1536, MODEL.n_routed: 256, MODEL.d_expert: 2048,
-        MODEL.n_expert_layers: 58, MODEL.n_dense_layers: 3, MODEL.n_shared: 1,
-    }  # fmt: skip
+    sizes = _sizes()
     number = enough.subs(sizes)
     all_attention, one, router = (
         _left(name) for name in ("attention_weights", "expert_weights", "router_weights")
