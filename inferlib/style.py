@@ -31,6 +31,15 @@ TERMS = {
     "network": RED,
     "activations": SKY,
     "cache": GREEN,
+    "attention weights": SKY,
+    "attention activations": YELLOW,
+    "attention arithmetic": ORANGE,
+    "expert weights": BLUE,
+    "dense layers and embeddings": PURPLE,
+    "expert activations": YELLOW,
+    "expert arithmetic": ORANGE,
+    "network not hidden": RED,
+    "overhead": FAINT,
 }
 
 

@@ -19,7 +19,7 @@ SIDE_BY_SIDE = {  # chip: GPUs and nodes of one deployment
 }
 
 
-def routing(name="9x8 H100", limits=(1, 2, 3, 4, 6, 9), assumptions=PRINTED):
+def routing(name="9x8 H100", limits=(2, 3, 4, 6, 9), assumptions=PRINTED):
     """Section 2.3: copies of a token's vector that leave its node, if it may go to a few nodes only.
 
     Parameters
@@ -52,7 +52,7 @@ def routing(name="9x8 H100", limits=(1, 2, 3, 4, 6, 9), assumptions=PRINTED):
             local,
             today,
             today * source / once,
-            today * source / local if local else None,
+            today * source / local,
         )
     columns = [
         "copies, source", "one for each node", "own node preferred",

@@ -184,13 +184,10 @@ def figure_13(ax=None, context=CONTEXT):
         ax.plot(curve.request, curve.total, color=colour)
         seen = points[points.setup == name]
         ax.plot(seen.gpu / seen.own, seen.gpu * seen.n_gpus, "o", color=colour)
-        start = curve.isel(own=0)
-        ax.annotate(
-            name, (float(start.request), float(start.total)), (0, -6), textcoords="offset points",
-            color=colour, ha="right", va="top",
-        )  # fmt: skip
-    ax.set(xscale="log", yscale="log", xlabel="tokens per second of one request")
+        ax.plot([], [], color=colour, label=name)
+    ax.set(yscale="log", xlim=(0, 65), xlabel="tokens per second of one request")
     ax.set(ylabel="tokens per second of all requests")
+    ax.legend(loc="lower left", fontsize=9)
     return ax
 
 
@@ -198,22 +195,17 @@ def figure_14(ax=None, context=CONTEXT):
     """Figure 14: tokens per second and GPU over sequences a GPU; faint where memory would not suffice."""
     ax = ax or _axes()
     data, points = curves(context), measured_points()
-    places = {
-        "4x8 H100": ((-4, -14), "right"),
-        "9x8 H100": ((-12, 6), "right"),
-        "12x4 B200": ((-8, 8), "right"),
-    }
     for name, colour in COLOURS.items():
         curve = data.sel(setup=name)
         ax.plot(curve.own, curve.gpu, color=colour, alpha=0.35)
         ax.plot(curve.own, curve.gpu.where(curve.fits), color=colour)
         seen = points[points.setup == name]
         ax.plot(seen.own, seen.gpu, "o", color=colour)
-        shift, ha = places[name]
-        _write(ax, curve.gpu, 24, name, colour, shift, ha)
+        ax.plot([], [], color=colour, label=name)
     ax.set(xscale="log", yscale="log", xlabel="sequences on a GPU", ylabel="tokens per second and GPU")
     ax.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"])
     ax.minorticks_off()
+    ax.legend(loc="upper left", fontsize=9)
     return ax
 
 
@@ -302,47 +294,46 @@ def figure_16(ax=None):
 
 
 def figure_17_data(contexts=(2000, CONTEXT, LONG)):
-    """Figure 17: the largest batch of a GPU at 20 tokens per second of a request, with and without memory.
+    """Figure 17: the largest batch of a GPU at 20 tokens per second of a request, and what memory holds.
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by context and setup: ``by speed`` and ``by speed and memory``, in sequences a GPU.
+        Indexed by context and setup: ``by speed`` and ``by memory``, in sequences a GPU.
     """
     import pandas as pd
 
     from inferlib.ledger import Reader
 
     speed = Reader("mazurek2025", "Figure 17")("tokens per second of a request")
-    rows = {
-        (context, name): [
-            claims.largest_batch(name, speed, context, memory_limit=limited) for limited in (False, True)
-        ]
-        for context in contexts
-        for name in setups()
-    }
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=["by speed", "by speed and memory"])
+    rows = {}
+    for context in contexts:
+        for name in setups():
+            at = setup(name)
+            held = experts.held_experts(MODEL, at.deployment)
+            room = int(memory.largest_own_batch(MODEL, at.gpu, context, held))
+            rows[context, name] = (claims.largest_batch(name, speed, context), room)
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["by speed", "by memory"])
     table.index = pd.MultiIndex.from_tuples(table.index, names=["context", "setup"])
     return table
 
 
 def figure_17(ax=None):
-    """Figure 17 at three contexts: the full bar is what memory leaves of the outlined one."""
+    """Figure 17 at three contexts; the dash above a bar is the batch for which there is memory."""
     ax = ax or _axes()
     data = figure_17_data()
     contexts = list(data.index.get_level_values("context").unique())
     for i, (name, colour) in enumerate(COLOURS.items()):
         rows = data.xs(name, level="setup")
         x = np.arange(len(contexts)) + 0.27 * (i - 1)
-        ax.bar(x, rows["by speed"], 0.24, color="none", edgecolor=colour, linewidth=1.4)
-        ax.bar(x, rows["by speed and memory"], 0.24, color=colour, label=name)
+        ax.bar(x, rows["by speed"], 0.24, color=colour, label=name)
+        ax.hlines(rows["by memory"], x - 0.12, x + 0.12, color=style.INK, linewidth=2)
         for at, value in zip(x, rows["by speed"], strict=True):
-            ax.annotate(
-                f"{value}", (at, value), (0, 3), textcoords="offset points", ha="center", fontsize=8.5
-            )
-    ax.set(yscale="log", ylim=(1, 3000), ylabel="largest batch of a GPU")
+            ax.text(at, 1.15, f"{value}", ha="center", fontsize=8.5, color="white")
+    ax.hlines([], 0, 0, color=style.INK, linewidth=2, label="room in memory")
+    ax.set(yscale="log", ylim=(1, 9000), ylabel="largest batch of a GPU")
     ax.set_xticks(range(len(contexts)), [f"{c:,} tokens" for c in contexts])
-    ax.legend(loc="upper right", fontsize=9)
+    ax.legend(loc="upper right", fontsize=9, ncol=2)
     ax.grid(axis="x", visible=False)
     return ax
 
@@ -354,18 +345,15 @@ def scan(ax=None):
     """Error over the seven points for every context: where the measurements were taken, and where it is least."""
     ax = ax or _axes()
     shown = {"as printed": style.PURPLE, "memory factor 1.5": style.GREEN, "corrected": style.BLUE}
-    names = dict(zip(shown, ("as printed", "memory factor 1.5", "corrected"), strict=True))
     readings = validation.readings()
     for name, colour in shown.items():
         data = validation.scan(readings[name], high=11000).rms * 100
         ax.plot(data.index, data, color=colour)
-        least = data.idxmin()
-        ax.annotate(
-            names[name], (least, data.min()), (0, -12), textcoords="offset points", ha="center", color=colour
-        )
+        ax.plot(data.idxmin(), data.min(), "o", color=colour, label=name)
+    ax.legend(loc="upper right", fontsize=9)
     for context, text, side in ((2050, "measured\nat 2050", "right"), (CONTEXT, "quoted\naverage", "right")):
         ax.axvline(context, color=style.INK, linewidth=1, linestyle=":")
-        ax.text(context - 90, 104, text, ha=side, va="top", fontsize=9)
+        ax.text(context - 90, 3, text, ha=side, va="bottom", fontsize=9)
     ax.set(xlabel="tokens of context that the model is given", ylabel="rms error of the seven points, %")
     ax.set(ylim=(0, 108), xlim=(500, 11000))
     return ax
@@ -415,7 +403,7 @@ def overhead(axes=None):
         ax.set_xticks([2, 8, 32, 128], ["2", "8", "32", "128"])
         ax.minorticks_off()
     axes[0].set_ylabel("tokens per second and GPU")
-    axes[0].text(3, 330, "printed", color=style.PURPLE, ha="right")
+    axes[0].text(2, 320, "printed", color=style.PURPLE)
     axes[0].text(12, 200, "with overhead", color=style.PURPLE)
     return axes
 
@@ -442,7 +430,7 @@ def components(axes=None):
     axes.set_yticks(range(len(columns)), [f"{overlap}: {who}" for overlap, who in columns])
     axes.set(ylim=(len(columns) - 0.5, -0.5), xlabel="milliseconds for a layer, both micro-batches")
     axes.grid(axis="y", visible=False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncol=4, fontsize=9)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncol=4, fontsize=8.5)
     return axes
 
 
@@ -458,11 +446,11 @@ def predictions(ax=None):
         ax.plot(100 * data[reading], range(len(data)), marker, color=colour, markersize=5, label=reading)
     ax.axvline(0, color=style.INK, linewidth=1)
     labels = [
-        f"{row.system}, {row.GPUs} GPUs, {row['batch per GPU']:.0f}"
+        f"{row.system}, {row.GPUs} GPUs, {row['batch per GPU']:.0f} at {row.context:.0f}"
         + ("" if row.overlap != "no" else ", no overlap")
         for _, row in data.iterrows()
     ]
     ax.set_yticks(range(len(data)), labels, fontsize=8)
     ax.set(xlabel="predicted over measured, %", ylim=(-0.7, len(data) - 0.3))
-    ax.legend(loc="lower right", fontsize=9)
+    ax.legend(loc="upper right", fontsize=9)
     return ax
