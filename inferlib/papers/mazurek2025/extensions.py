@@ -127,7 +127,8 @@ def side_by_side(context=4989, speed=20.0, assumptions=PRINTED):
         "tokens/s of a GPU",
         "$ per million tokens",
     ]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    return table.astype(object).fillna("")
 
 
 def limited_curves(context=4989):
