@@ -38,10 +38,9 @@ def absorption():
     c_q = sp.Matrix(sp.symbols("a_1 a_2", real=True))
     c_kv = sp.Matrix(sp.symbols("c_1 c_2", real=True))
     query, key = up_q * c_q, up_k * c_kv
-    score = sp.expand((query.T * key)[0])
     absorbed = up_k.T * query
-    again = sp.expand((absorbed.T * c_kv)[0])
-    dot = sp.Symbol(r"q^{\top} k")
+    score, again = (query.T * key)[0], (absorbed.T * c_kv)[0]
+    dot, moved = sp.Symbol(r"q^{\top} k"), sp.Symbol(r"(K^{\top} q)^{\top} c")
     return [
         Step(
             "One head of width 2. Its query comes from the latent of queries a, its key from the latent of keys "
@@ -51,12 +50,12 @@ def absorption():
         Step(
             "Absorbed attention applies the key's matrix to the query. This is done once for a new token, and not "
             "for every token of its context. The first number of the result:",
-            sp.Eq(sp.Symbol(r"(K^{\top} q)_1"), sp.expand(absorbed[0])),
+            sp.Eq(sp.Symbol(r"(K^{\top} q)_1"), absorbed[0]),
         ),
-        Step("Multiplied with the latents themselves it gives the same score.", sp.Eq(dot, again)),
+        Step("It is multiplied with the latent itself.", sp.Eq(moved, again)),
         Step(
-            "The difference of the two vanishes identically.",
-            sp.Eq(sp.Symbol(r"q^{\top} k - (K^{\top} q)^{\top} c"), sp.expand(score - again)),
+            "The difference of the two scores vanishes identically.",
+            sp.Eq(dot - moved, sp.expand(score - again)),
         ),
     ]
 
@@ -137,22 +136,37 @@ def _attention_slopes():
     return sp.diff(sp.expand(reading), B), sp.diff(sp.expand(working), B)
 
 
+PROJECTIONS = sp.Symbol("f_0", positive=True)  # FLOP of one token in all projections of a layer
+
+
 @derivation()
 def attention_compute_bound():
     """When attention's arithmetic outlasts its reading."""
     reading, working = _attention_slopes()
-    context = sp.solve(sp.Eq(reading, working), S)[0]
-    simple = sp.factor(sp.simplify(sp.limit(working / reading, S, sp.oo)))
+    fixed = flops.absorbed_decode_flops(MODEL, 1, 0, RIGHT)
+    matrices = sp.expand(fixed / (2 * memory.layer_attention_weights(MODEL, EXACT)))
+    factor = EXACT.attention_inefficiency * EXACT.arithmetic_penalty * MODEL.n_layers / CHIP.bf16_flops
+    per_token = sp.factor(sp.expand(sp.diff(working, S)) / factor)
+    short = sp.factor(factor * (PROJECTIONS + per_token * S))
+    context = sp.solve(sp.Eq(reading, short), S)[0]
+    simple = sp.factor(sp.limit(working / reading, S, sp.oo))
     return [
         Step(
             "One more sequence on a GPU costs memory this long: its cache and its activations.",
             sp.Eq(sp.Symbol("m"), sp.factor(reading)),
         ),
-        Step("It costs arithmetic this long.", sp.Eq(sp.Symbol("c"), sp.factor(working))),
+        Step(
+            "All projections of a token take two FLOP for each weight of the eight matrices.",
+            sp.Eq(PROJECTIONS, sp.simplify(matrices) * 2 * sp.Symbol(r"W_{\text{layer}}")),
+        ),
+        Step(
+            "With them, and scores and values for each token of context, one more sequence costs arithmetic this long.",
+            sp.Eq(sp.Symbol("c"), short),
+        ),
         Step(
             "Weights are read whatever the batch. If one more sequence costs memory more than arithmetic, memory "
             "binds at every batch. The two are equal at one context.",
-            sp.Eq(S, sp.simplify(context)),
+            sp.Eq(S, sp.factor(context)),
         ),
         Step(
             "In long contexts all that matters is FLOP for each byte of the latent, which only the number of heads "
