@@ -84,6 +84,21 @@ def cbrt(x):
     return np.cbrt(x)
 
 
+def log(x):
+    """The natural logarithm, elementwise.
+
+    Examples
+    --------
+    >>> round(log(math.e), 12)
+    1.0
+    """
+    if _plain(x):
+        return math.log(x)
+    if symbolic(x):
+        return modules["sympy"].log(x)
+    return np.log(x)
+
+
 def log2(x):
     """The logarithm to base 2, elementwise.
 

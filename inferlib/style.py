@@ -31,6 +31,15 @@ TERMS = {
     "network": RED,
     "activations": SKY,
     "cache": GREEN,
+    "attention weights": SKY,
+    "attention activations": YELLOW,
+    "attention arithmetic": ORANGE,
+    "expert weights": BLUE,
+    "dense layers and embeddings": PURPLE,
+    "expert activations": YELLOW,
+    "expert arithmetic": ORANGE,
+    "network not hidden": RED,
+    "overhead": FAINT,
 }
 
 
@@ -196,7 +205,10 @@ def breakdown_bars(steps, *, ax=None):
         for name, seconds in step.hidden.items():
             colour = TERMS.get(name, FAINT)
             ax.barh(y + 0.25, 1e3 * seconds, height=0.16, color="none", edgecolor=colour, linewidth=1.2)
-            ax.text(1e3 * seconds, y + 0.25, f" {name}, hidden", va="center", fontsize=8, color=INK)
+        if step.hidden:
+            # one label for all: outlines start at zero, so labels of their own would overlap
+            longest, names = max(step.hidden.values()), ", ".join(step.hidden)
+            ax.text(1e3 * longest, y + 0.25, f" {names}, hidden", va="center", fontsize=8, color=INK)
     ax.set_yticks(range(len(steps)), steps)
     ax.set_ylim(len(steps) - 0.4, -0.6)
     ax.set_xlabel("milliseconds per token")

@@ -92,6 +92,7 @@ def test_every_operation_prints():
         "minimum": lambda a, b: ops.minimum(a, b),
         "sqrt": lambda a, b: ops.sqrt(a + b),
         "cbrt": lambda a, b: ops.cbrt(a) ** 2,
+        "log": lambda a, b: ops.log(a + 1),
         "log2": lambda a, b: ops.log2(a + 1),
         "ceil": lambda a, b: ops.ceil(a / b),
         "where": lambda a, b: ops.where(a > b, a, 2 * b),

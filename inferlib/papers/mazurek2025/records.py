@@ -1,0 +1,420 @@
+"""The records of the model: a mixture of experts with latent attention, a GPU, a deployment, assumptions."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+
+from inferlib import checks
+from inferlib.catalog import load_chip, load_model
+from inferlib.equation import Record, quantity
+from inferlib.system import Accelerator
+from inferlib.transformer import Experts, FeedForward, LatentAttention, Transformer
+from inferlib.units import parse
+
+
+@lru_cache(maxsize=1)
+def stated():
+    """The source's ``assumptions.toml`` as it is written: units as text."""
+    return tomllib.loads((files("inferlib.papers.mazurek2025") / "assumptions.toml").read_text("utf-8"))
+
+
+@dataclass(frozen=True, eq=False)
+class Model(Record):
+    """A mixture of experts with multi-head latent attention, as Table 1 names its dimensions.
+
+    The source writes one width of a head, d_h, for queries and keys and for values alike. In equations 5, 7,
+    12 and 14 it tells them apart, and so does this record everywhere.
+    """
+
+    d_model: float = quantity("1", "width of the residual stream")
+    n_heads: float = quantity("1", "attention heads")
+    nope_dim: float = quantity("1", "width of a head's query and key without position")
+    value_dim: float = quantity("1", "width of a head's value")
+    rope_dim: float = quantity("1", "width of the rotary part of queries, and of the shared rotary key")
+    kv_rank: float = quantity("1", "width of the latent of keys and values")
+    q_rank: float = quantity("1", "width of the latent of queries")
+    n_routed: float = quantity("1", "routed experts")
+    n_active: float = quantity("1", "routed experts a token goes to")
+    d_expert: float = quantity("1", "width of one expert")
+    n_expert_layers: float = quantity("1", "layers with experts")
+    n_dense_layers: float = quantity("1", "dense layers", zero=True)
+    d_dense: float = quantity("1", "width of the dense feed-forward block", zero=True)
+    vocab_size: float = quantity("1", "entries of the vocabulary")
+    n_shared: float = quantity("1", "shared experts", default=1, zero=True)
+    n_shared_active: float = quantity("1", "shared experts a token goes to", default=1, zero=True)
+    name: str = ""
+    sources: Mapping = field(default_factory=dict)
+
+    @property
+    def n_layers(self):
+        """All layers; the source writes L."""
+        return self.n_dense_layers + self.n_expert_layers
+
+    @property
+    def used(self):
+        """Experts a token goes to, shared ones included."""
+        return self.n_shared_active + self.n_active
+
+
+def as_model(model):
+    """A model of this source made from an :class:`inferlib.Transformer`; its own pass through.
+
+    Parameters
+    ----------
+    model : Transformer, Model or str
+        A name is looked up in the catalogue.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    ValueError
+        If it is not a mixture of gated experts with latent attention whose queries have a latent too.
+
+    Examples
+    --------
+    >>> model = as_model("DeepSeek V3")
+    >>> model.n_layers, model.used
+    (61, 9)
+    """
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str):
+        model = load_model(model)
+    if not isinstance(model, Transformer):
+        raise TypeError(
+            f"model is a {type(model).__name__}, but must be a Transformer or a mazurek2025 Model"
+        )
+    reason = not_described(model)
+    if reason:
+        raise ValueError(f"model {model.name!r}: {reason}")
+    attention = model.layers[0].attention
+    sparse = [group for group in model.layers if isinstance(group.feed_forward, Experts)]
+    dense = [group for group in model.layers if isinstance(group.feed_forward, FeedForward)]
+    experts, shape = sparse[0].feed_forward, model.sources.get("shape", "the model's shape")
+    shared = experts.d_shared / experts.d_expert
+    return Model(
+        d_model=model.d_model,
+        n_heads=attention.n_heads,
+        nope_dim=attention.nope_dim,
+        value_dim=attention.value_dim,
+        rope_dim=attention.rope_dim,
+        kv_rank=attention.kv_rank,
+        q_rank=attention.q_rank,
+        n_routed=experts.n_experts,
+        n_active=experts.n_active,
+        d_expert=experts.d_expert,
+        n_expert_layers=sum(group.count for group in sparse),
+        n_dense_layers=sum(group.count for group in dense),
+        d_dense=dense[0].feed_forward.d_ff if dense else 0,
+        vocab_size=model.vocab_size,
+        n_shared=int(shared) if shared == int(shared) else shared,
+        n_shared_active=int(shared) if shared == int(shared) else shared,
+        name=model.name,
+        sources={f: shape for f in ("d_model", "n_heads", "n_routed", "n_active", "d_expert", "vocab_size")},
+    )
+
+
+def not_described(model):
+    """Why the source does not describe a Transformer; an empty text if it does."""
+    kinds = {type(group.attention) for group in model.layers}
+    if kinds != {LatentAttention}:
+        return "the source describes multi-head latent attention only"
+    first = model.layers[0].attention
+    if first.q_rank is None:
+        return "the source describes queries with a latent of their own only"
+    for part in ("n_heads", "kv_rank", "q_rank", "nope_dim", "rope_dim", "value_dim"):
+        if any(getattr(group.attention, part) != getattr(first, part) for group in model.layers):
+            return f"its layers have no common {part}"
+    blocks = [group.feed_forward for group in model.layers]
+    sparse = [block for block in blocks if isinstance(block, Experts)]
+    if not sparse:
+        return "the source describes mixtures of experts only"
+    if any(block.matrices != 3 for block in blocks):
+        return "the source describes gated feed-forward blocks of three matrices only"
+    if len(sparse) > 1 or len(blocks) - len(sparse) > 1:
+        return "the source describes one kind of expert layers and one of dense layers"
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class GPU(Record):
+    """What the source needs to know of a GPU and its links."""
+
+    bf16_flops: float = quantity("FLOP/s", "arithmetic peak for attention, BF16")
+    fp8_flops: float = quantity("FLOP/s", "arithmetic peak for experts, FP8")
+    memory_bandwidth: float = quantity("B/s", "memory bandwidth of one GPU")
+    intra_bandwidth: float = quantity("B/s", "one-way bandwidth of one GPU inside a node")
+    inter_bandwidth: float = quantity("B/s", "one-way bandwidth of one GPU to other nodes")
+    memory_capacity: float = quantity("B", "memory of one GPU", default=None)
+    price: float = quantity("usd/h", "price of one GPU for an hour", default=None, zero=True)
+    name: str = ""
+    sources: Mapping = field(default_factory=dict)
+
+
+def gpu_of(chip):
+    """The source's view of a chip of the catalogue.
+
+    Parameters
+    ----------
+    chip : Accelerator, GPU or str
+        A name is looked up in the catalogue. The chip needs BF16 and FP8 peaks and a scale-up bandwidth; one
+        without a network of its own can only be used inside one node.
+
+    Returns
+    -------
+    GPU
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    ValueError
+        If the chip lacks what the source needs.
+
+    Examples
+    --------
+    >>> gpu_of("H100 SXM").fp8_flops / 1e12
+    1979.0
+    """
+    if isinstance(chip, GPU):
+        return chip
+    if isinstance(chip, str):
+        chip = load_chip(chip)
+    if not isinstance(chip, Accelerator):
+        raise TypeError(f"chip is a {type(chip).__name__}, but must be an Accelerator or a mazurek2025 GPU")
+    for format in ("bf16", "fp8"):
+        if format not in chip.peaks:
+            raise ValueError(f"chip {chip.name!r} states no {format} peak, which the source needs")
+    if chip.scale_up_bandwidth is None:
+        raise ValueError(f"chip {chip.name!r} states no scale_up_bandwidth, which the source needs")
+    stated_at = chip.sources
+    return GPU(
+        bf16_flops=chip.peaks["bf16"],
+        fp8_flops=chip.peaks["fp8"],
+        memory_bandwidth=chip.memory_bandwidth,
+        intra_bandwidth=chip.scale_up_bandwidth,
+        # a GPU without a network is used inside one node, where nothing goes to another
+        inter_bandwidth=chip.scale_out_bandwidth or chip.scale_up_bandwidth,
+        memory_capacity=chip.memory_capacity,
+        price=chip.price,
+        name=chip.name,
+        sources={
+            "bf16_flops": stated_at.get("bf16", ""),
+            "fp8_flops": stated_at.get("fp8", ""),
+            "memory_bandwidth": stated_at.get("memory_bandwidth", ""),
+            "intra_bandwidth": stated_at.get("scale_up_bandwidth", ""),
+            "inter_bandwidth": stated_at.get("scale_out_bandwidth", ""),
+            "memory_capacity": stated_at.get("memory_capacity", ""),
+            "price": stated_at.get("price", ""),
+        },
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Deployment(Record):
+    """Where the model runs: every GPU has all of the attention, and its share of the experts.
+
+    ``balancedness`` is the mean over the largest load of a GPU (section 3.4), ``extra_experts`` the copies
+    that balance it. With ``two_batch`` two halves of the batch take turns on computation and network.
+    """
+
+    n_gpus: float = quantity("1", "GPUs of the deployment")
+    n_nodes: float = quantity("1", "nodes: sets of GPUs on one fast network", default=1)
+    balancedness: float = quantity("1", "mean over largest expert load of a GPU", default=1, maximum=1)
+    extra_experts: float = quantity("1", "copies of routed experts", default=0, zero=True)
+    two_batch: bool = True
+    name: str = ""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if isinstance(self.two_batch, bool):
+            return
+        raise TypeError(f"Deployment.two_batch is {self.two_batch!r}, but must be True or False")
+
+
+def deployment(n_gpus, n_nodes=1, *, extra_experts=0, balanced=True, two_batch=True, name=""):
+    """A deployment with the balancedness that Figure 12 shows for so many GPUs.
+
+    Parameters
+    ----------
+    n_gpus, n_nodes : int
+        GPUs, and nodes they stand in (at most one each).
+    extra_experts : int
+        Copies of routed experts.
+    balanced : bool
+        Whether the experts are balanced (the two kinds of bars in Figure 12).
+    two_batch : bool
+
+    Returns
+    -------
+    Deployment
+
+    Raises
+    ------
+    ValueError
+        If a count is not a whole number, or there are more nodes than GPUs.
+
+    Examples
+    --------
+    >>> deployment(72, 9, extra_experts=32).balancedness
+    0.809
+    """
+    for what, value in (("n_gpus", n_gpus), ("n_nodes", n_nodes)):
+        checks.number(what, value, minimum=1)
+        if value != int(value):
+            raise ValueError(f"{what} is {value}, but must be a whole number")
+    checks.number("n_nodes", n_nodes, minimum=1, maximum=n_gpus)
+    beta = balancedness(n_gpus, balanced)
+    return Deployment(n_gpus, n_nodes, beta, extra_experts, two_batch, name)
+
+
+def balancedness(n_gpus, balanced=True):
+    """Figure 12 between its bars: linear in the number of GPUs, constant beyond the first and last bar.
+
+    Examples
+    --------
+    >>> balancedness(32), balancedness(32, balanced=False), balancedness(1)
+    (0.8, 0.549, 1.0)
+    """
+    import numpy as np
+
+    if n_gpus == 1:
+        return 1.0
+    read = stated()["balancedness"]
+    if balanced:
+        return float(np.interp(n_gpus, read["gpus"], read["with_balancing"]))
+    return float(np.interp(n_gpus, read["gpus_without"], read["without_balancing"]))
+
+
+def _assumed(name, unit):
+    return parse(stated()["assumptions"][name], unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Assumptions(Record):
+    """What the source assumes beyond shapes and links; the default reproduces what it prints.
+
+    Five fields stand for errors of print: ``value_flop`` (a missing factor 2), ``dense_layers_send`` and
+    ``shared_sent`` (61 layers and 9 messages where 58 and 8 would be right), ``without_replacement`` (experts
+    are placed evenly, not thrown like balls into bins), ``all_flops`` (dense layers and head are multiplied
+    too). ``capped`` joins the two formulas that section 3.1.2 prints for the experts of a GPU: the second,
+    for small batches, counts only up to the first. ``overhead`` is not in the source: seconds of each layer
+    and micro-batch that nothing hides, or that computation and network hide if ``overhead_hidden``.
+
+    Examples
+    --------
+    >>> Assumptions().value_flop, Assumptions.corrected().value_flop
+    (1.0, 2.0)
+    """
+
+    weight_bytes: float = quantity("B", "bytes of one weight", default=_assumed("weight_bytes", "B"))
+    cache_value_bytes: float = quantity(
+        "B", "bytes of one value in the cache", default=_assumed("cache_value_bytes", "B")
+    )
+    attention_activation_bytes: float = quantity(
+        "B",
+        "bytes read and written for one value between blocks",
+        default=_assumed("attention_activation_bytes", "B"),
+    )
+    dispatch_bytes: float = quantity(
+        "B", "bytes of one value on its way to an expert", default=_assumed("dispatch_bytes", "B")
+    )
+    combine_bytes: float = quantity(
+        "B", "bytes of one value on its way back", default=_assumed("combine_bytes", "B")
+    )
+    flop_per_weight: float = quantity(
+        "FLOP", "a multiplication and an addition", default=_assumed("flop_per_weight", "FLOP")
+    )
+    value_flop: float = quantity(
+        "FLOP", "FLOP counted for one product with a value", default=_assumed("value_flop", "FLOP")
+    )
+    memory_inefficiency: float = quantity(
+        "1", "time on memory over that at the peak", default=_assumed("memory_inefficiency", "1")
+    )
+    attention_inefficiency: float = quantity(
+        "1",
+        "time on attention's arithmetic over that at the peak",
+        default=_assumed("attention_inefficiency", "1"),
+    )
+    expert_inefficiency: float = quantity(
+        "1", "time on experts' arithmetic over that at the peak", default=_assumed("expert_inefficiency", "1")
+    )
+    arithmetic_penalty: float = quantity(
+        "1", "factor on both arithmetic times", default=_assumed("arithmetic_penalty", "1")
+    )
+    network_inefficiency: float = quantity(
+        "1", "time on the network over that at the peak", default=_assumed("network_inefficiency", "1")
+    )
+    overhead: float = quantity(
+        "s", "time of one layer and micro-batch that is no work (not in the source)", default=0.0, zero=True
+    )
+    dense_layers_send: bool = True
+    shared_sent: bool = True
+    capped: bool = True
+    without_replacement: bool = False
+    all_flops: bool = False
+    overhead_hidden: bool = False
+
+    @classmethod
+    def corrected(cls):
+        """The reading without the source's errors of print."""
+        return cls(
+            value_flop=2.0,
+            dense_layers_send=False,
+            shared_sent=False,
+            without_replacement=True,
+            all_flops=True,
+        )
+
+    @classmethod
+    def uncapped(cls):
+        """The second formula of section 3.1.2 alone: more experts on a GPU than it holds."""
+        return cls(capped=False)
+
+
+PRINTED = Assumptions()
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """A deployment and the GPUs it is made of."""
+
+    name: str
+    gpu: GPU
+    deployment: Deployment
+
+
+def setups():
+    """The names of the three systems of section 3.6."""
+    return list(stated()["setups"])
+
+
+@lru_cache
+def setup(name):
+    """One of the three systems of section 3.6, balanced as in Figure 12.
+
+    Parameters
+    ----------
+    name : str
+        ``"4x8 H100"``, ``"9x8 H100"`` or ``"12x4 B200"``.
+
+    Returns
+    -------
+    Setup
+        Its ``gpu`` and ``deployment``.
+
+    Examples
+    --------
+    >>> setup("9x8 H100").deployment.extra_experts
+    32
+    """
+    entry = stated()["setups"][checks.one_of("setup", name, setups())]
+    where = deployment(entry["n_gpus"], entry["n_nodes"], extra_experts=entry["extra_experts"], name=name)
+    return Setup(name, gpu_of(entry["chip"]), where)

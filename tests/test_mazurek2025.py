@@ -1,0 +1,850 @@
+"""Mazurek & Schreiber 2025: printed equations typed once more, printed statements, simulations, measurements."""
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given
+from hypothesis import strategies as some
+
+import inferlib
+from inferlib.equation import EQUATIONS
+from inferlib.papers import mazurek2025 as mz
+from inferlib.papers.mazurek2025 import (
+    claims,
+    derivations,
+    drawings,
+    experts,
+    extensions,
+    figures,
+    flops,
+    memory,
+    network,
+    tables,
+    throughput,
+    validation,
+)
+from inferlib.papers.mazurek2025.decode import fits, stages
+
+V3, K2 = mz.as_model("DeepSeek V3"), mz.as_model("Kimi K2")
+FIXED = mz.Assumptions.corrected()
+FOUR, NINE, RACK = map(mz.setup, mz.setups())
+
+# --- The printed equations, typed here once as the source prints them, with Table 1's numbers ------------
+
+B, S = 3, 5000
+D, H, DH, DC, DQ, DR, DM, NR = 7168, 128, 128, 512, 1536, 64, 2048, 256
+PRINTED = {
+    "1": 2 * B * S * D * DQ,
+    "2": 2 * B * S * DQ * H * DH,
+    "3": 2 * B * S * DQ * H * DR,
+    "4": 2 * B * S * D * DC,
+    "5": 2 * B * S * H * DC * DH,
+    "6": 2 * B * S * D * DR,
+    "7": 2 * B * S * H * DC * DH,
+    "8": 2 * B * D * DQ,
+    "9": 2 * B * DQ * H * DH,
+    "10": 2 * B * DQ * H * DR,
+    "11": 2 * B * D * DC,
+    "12": 2 * B * S * H * DC * DH,
+    "13": 2 * B * D * DR,
+    "14": 2 * B * S * H * DC * DH,
+    "15": 2 * B * S**2 * H * (DH + DR),
+    "16": B * S**2 * H * DH,
+    "17": B * H * S * (2 * (DH + DR) + DH),
+    "18": 2 * B * S * H * DH * D,
+    "19": 2 * B * H * DH * D,
+    "20": 2 * B * S * D * DQ,
+    "21": 2 * B * S * DQ * H * DR,
+    "22": 2 * B * S * D * DC,
+    "23": 2 * B * S * D * DR,
+    "25": 2 * B * D * DQ,
+    "26": 2 * B * DQ * H * DR,
+    "27": 2 * B * D * DC,
+    "28": 2 * B * D * DR,
+    "29": 2 * B * S * H * DH * DQ,
+    "30": 2 * B * S * H * DH * DC,
+    "31": 2 * B * S**2 * H * (DC + DR),
+    "32": B * S**2 * H * DC,
+    "33": 2 * B * H * DH * DQ,
+    "34": 2 * B * H * DH * DC,
+    "35": 2 * B * S * H * (DC + DR),
+    "36": B * S * H * DC,
+    "37": 2 * B * S * (H * DH * D + H * DH * DC),
+    "38": 2 * B * (H * DH * D + H * DH * DC),
+    "39": B * 2 * D * DM,
+    "40": B * 2 * D * DM,
+    "41": B * 2 * D * DM,
+    "43": 3 * 2 * B * D * DM,
+    "44": 2 * B * D * NR,
+    "45": 3 * 2 * B * D * DM * 9 + 2 * B * D * NR,
+}
+
+
+def by_number():
+    """Number to registered equation of this source."""
+    found = {}
+    for (source, _), entry in EQUATIONS.items():
+        if source == "mazurek2025":
+            for number in filter(None, (entry.number, *entry.also)):
+                assert number not in found, f"{number} is registered twice"
+                found[number] = entry
+    return found
+
+
+@pytest.mark.parametrize("number", PRINTED)
+def test_equations_1_to_45_are_as_printed(number):
+    entry = by_number()[number]
+    known = {"batch": B, "context": S}
+    value = entry.function(V3, *(known[name] for name in entry.arguments))
+    assert value == PRINTED[number]
+
+
+def test_equations_46_to_51_are_as_printed():
+    call = {number: entry.function for number, entry in by_number().items()}
+    assert call["46"](2.0, 3.0) == call["47"](3.0, 2.0) == 3.0
+    assert call["48"](1.0, 2.0, 4.0) == 7.0
+    assert call["49"](1.0, 2.0, 4.0) == 8.0 and call["49"](1.0, 2.0, 2.0) == 6.0
+    assert mz.section_3_time(1.0, 2.0, 4.0) == 4.0
+    assert call["50"](0.05) == 20.0 and call["51"](0.05, 640) == 12800.0
+
+
+def test_all_51_numbers_are_listed_once():
+    table = inferlib.equations("mazurek2025")
+    numbers = [int(n) for n in table.number if n]
+    assert sorted(numbers) == list(range(1, 52))
+    assert set(table[table.form == "empty"].number) == {"24", "42"}
+
+
+def test_the_factor_2_is_all_that_corrected_flops_change():
+    for name, twice in (
+        ("score_flops", 1),
+        ("value_flops", 2),
+        ("absorbed_score_flops", 1),
+        ("absorbed_value_flops", 2),
+        ("decode_absorbed_score_flops", 1),
+        ("decode_absorbed_value_flops", 2),
+        ("key_up_flops", 1),
+    ):
+        function = getattr(flops, name)
+        assert function(V3, B, S, FIXED) == twice * function(V3, B, S), name
+    # 2 (128 + 64) + 2 x 128 for each head in place of 2 (128 + 64) + 128
+    assert flops.decode_attention_flops(V3, 1, 1, FIXED) == 128 * 640
+
+
+def test_decode_is_prefill_of_one_token():
+    """Every projection meets a token once, in both variants: two FLOP for each byte of the eight matrices."""
+    linear = 2 * memory.layer_attention_weights(V3)
+    for form, cores in (
+        (flops.vanilla_decode_flops, (lambda *a: flops.decode_attention_flops(*a),)),
+        (flops.vanilla_prefill_flops, (flops.score_flops, flops.value_flops)),
+        (flops.absorbed_decode_flops, (flops.decode_absorbed_score_flops, flops.decode_absorbed_value_flops)),
+        (flops.absorbed_prefill_flops, (flops.absorbed_score_flops, flops.absorbed_value_flops)),
+    ):
+        assert form(V3, 1, 1) - sum(core(V3, 1, 1) for core in cores) == linear
+
+
+@pytest.mark.parametrize("name", ["DeepSeek V3", "Kimi K2", "DeepSeek V2"])
+def test_sizes_agree_with_the_shared_library(name):
+    """An independent count: shapes and FLOP of the Transformer, which knows nothing of this source."""
+    model, shared = mz.as_model(name), inferlib.load_model(name)
+    counts = shared.parameters()
+    assert memory.attention_weights(model) == pytest.approx(counts["attention"])
+    assert memory.cache_per_token(model) == shared.cache_bytes(1, "bf16")
+    parts = shared.flops(4989)
+    whole = 61 if name != "DeepSeek V2" else 60
+    core = sum(parts[part] for part in ("projections", "scores", "values"))
+    assert whole * flops.absorbed_decode_flops(model, 1, 4989, FIXED) == pytest.approx(core)
+    experts_and_router = parts["experts"] + parts["shared experts"] + parts["router"]
+    assert model.n_expert_layers * flops.moe_flops(model, 1) == pytest.approx(experts_and_router)
+    rest = parts["feed-forward"] + parts["head"]
+    assert flops.dense_flops(model, 1) == pytest.approx(rest)
+    held = memory.experts_on_gpu(model, model.n_routed + model.n_shared)
+    assert held == pytest.approx(counts["experts"] + counts["shared experts"] + counts["router"])
+    assert memory.dense_weights(model) == pytest.approx(counts["feed-forward"])
+    assert memory.embedding_weights(model) == pytest.approx(counts["embeddings"] + counts["head"])
+
+
+def test_public_counts_of_others():
+    """What the public simulator InferSim prints for DeepSeek V3 at 4989 tokens, to its digits."""
+    core = flops.decode_absorbed_score_flops(V3, 1, 4989, FIXED) + flops.decode_absorbed_value_flops(
+        V3, 1, 4989, FIXED
+    )
+    assert core / 1e9 == pytest.approx(1.39, abs=0.005)
+    assert 2 * memory.layer_attention_weights(V3) / 1e9 == pytest.approx(0.37, abs=0.005)
+    assert memory.cache_per_token(V3) / 1024 == pytest.approx(68.62, abs=0.01)
+    assert memory.expert_weights(V3) / 2**20 == 42.0
+    assert 9 * flops.expert_flops(V3, 1) / 1e9 == pytest.approx(0.79, abs=0.005)
+
+
+def test_absorption_is_an_identity_in_numbers():
+    random = np.random.default_rng(0)
+    heads, d_h, d_c, tokens = 4, 8, 16, 10
+    up_k, up_v = random.normal(size=(2, heads, d_h, d_c))
+    out, query = random.normal(size=(heads, 12, d_h)), random.normal(size=(heads, d_h))
+    latent = random.normal(size=(tokens, d_c))
+    scores = np.einsum("hd,hdc,tc->ht", query, up_k, latent)
+    weight = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    vanilla = np.einsum("hod,hdc,tc,ht->o", out, up_v, latent, weight)
+    absorbed_scores = np.einsum("hc,tc->ht", np.einsum("hd,hdc->hc", query, up_k), latent)
+    mixed = np.einsum("ht,tc->hc", weight, latent)
+    absorbed = np.einsum("hod,hd->o", out, np.einsum("hdc,hc->hd", up_v, mixed))
+    np.testing.assert_allclose(absorbed_scores, scores, rtol=1e-12)
+    np.testing.assert_allclose(absorbed, vanilla, rtol=1e-12)
+    steps = derivations.absorption()
+    assert steps.result == 0 and steps[0].equation.rhs != steps[2].equation.rhs
+    assert sp.expand(steps[0].equation.rhs - steps[2].equation.rhs) == 0
+
+
+def test_absorption_saves_what_the_derivation_says():
+    ratio = float(derivations.absorption_saving().result)
+    far = 1e12
+    assert flops.vanilla_decode_flops(V3, 1, far, FIXED) / flops.absorbed_decode_flops(
+        V3, 1, far, FIXED
+    ) == pytest.approx(ratio, rel=1e-3)
+    # (2 x 512 x 128 x 2 + 2 (192 + 128)) / (2 (576 + 512)), by hand
+    assert ratio == pytest.approx((4 * 512 * 128 + 640) / 2176)
+
+
+# --- Sizes ------------------------------------------------------------------------------------------------
+
+
+def test_memory_by_hand():
+    assert memory.layer_attention_weights(V3) == 187_105_280
+    assert memory.cache_traffic(V3, 2, 99) == 2 * 100 * 2 * 576 * 61
+    assert memory.attention_activations(V3, 2) == 2 * 2 * 7168 * 61
+    assert memory.all_expert_activations(V3, 2) == 3 * 2 * 7168 * 61
+    half = mz.Deployment(4, balancedness=0.5)
+    assert memory.expert_activations(V3, half, 8) == pytest.approx(3 * 8 * 7168 * 61 * 9 / 4 / 0.5)
+    assert memory.expert_activations(V3, half, 8, FIXED) == pytest.approx(3 * 8 * 7168 * 58 * 9 / 4 / 0.5)
+    assert memory.router_weights(V3) == 7168 * 256
+    assert memory.experts_on_gpu(V3, 5) == 58 * (5 * 44_040_192 + 7168 * 256)
+    assert memory.dense_weights(V3) == 3 * 3 * 18432 * 7168
+    assert memory.embedding_weights(V3) == 2 * 129280 * 7168
+    total = memory.attention_weights(V3) + 8 * 70272 * 101 / 4 + 2 * 2 * 7168 * 61
+    assert memory.attention_traffic(V3, mz.Deployment(4), 8, 100) == pytest.approx(total)
+
+
+def test_room_in_memory():
+    own = memory.largest_own_batch(V3, FOUR.gpu, 4989, 9)
+    weights = memory.weights_on_gpu(V3, 9)
+    assert weights + own * 4989 * 70272 == pytest.approx(80e9)
+    assert fits(V3, FOUR.gpu, FOUR.deployment, 32 * math.floor(own), 4989) == ""
+    assert "cache of" in fits(V3, FOUR.gpu, FOUR.deployment, 32 * math.ceil(own), 4989)
+    assert fits(V3, mz.gpu_of("H100 SXM"), mz.Deployment(8), 8, 1).startswith("weights of 99 GB exceed")
+
+
+# --- Experts ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("batch", "reached"),
+    [
+        (1, 8),
+        (2, 15.75),
+        (4, 30.531006),
+        (8, 57.420831),
+        (16, 101.962162),
+        (32, 163.313846),
+        (128, 251.601146),
+    ],
+)
+def test_experts_reached(batch, reached):
+    assert mz.active_experts(V3, batch) == pytest.approx(reached, rel=1e-6)
+
+
+def test_experts_reached_by_simulation():
+    random = np.random.default_rng(1)
+    for batch in (2, 16, 64):
+        found = [
+            len({e for _ in range(batch) for e in random.choice(256, 8, replace=False)}) for _ in range(100)
+        ]
+        assert np.mean(found) == pytest.approx(mz.active_experts(V3, batch), rel=0.03)
+
+
+def test_experts_reached_stay_in_range():
+    assert mz.active_experts(V3.replace(n_active=256), 1) == 256
+    assert mz.active_experts(V3, 1e6) == pytest.approx(256)
+    assert mz.selection_probability(V3) == 1 / 32 and mz.never_selected(V3, 2) == (31 / 32) ** 2
+
+
+def test_the_fullest_gpu():
+    table = validation.fullest_by_formula(draws=300)
+    assert (table.printed >= table["without replacement"]).all()
+    assert (table["without replacement"] >= table.simulated - 0.15).all()
+    assert table.simulated.max() <= 8 < table.printed.max()
+    # a/n + sqrt(2 a ln n / n) by hand, at full activation on 32 GPUs
+    assert mz.fullest_gpu_experts(mz.Deployment(32), 256) == pytest.approx(8 + math.sqrt(16 * math.log(32)))
+    all_awake = mz.fullest_gpu_experts_placed(V3, mz.Deployment(32), 256)
+    assert all_awake == 8  # nothing is left to draw: every GPU has its eight
+    few = mz.fullest_gpu_experts_placed(V3, mz.Deployment(32), 64)
+    assert few == pytest.approx(2 + math.sqrt(2 * 2 * 0.75 * math.log(32)))
+    assert mz.fullest_gpu_experts_placed(V3, mz.Deployment(32), 64) < mz.fullest_gpu_experts(
+        mz.Deployment(32), 64
+    )
+
+
+def test_experts_held_and_loaded():
+    held = [mz.held_experts(V3, s.deployment) for s in (FOUR, NINE, RACK)]
+    assert held == [9, 5, 7]
+    assert mz.held_experts(V3, mz.Deployment(32, extra_experts=31)) == 9
+    for at in (FOUR, NINE, RACK):
+        full = mz.loaded_experts(V3, at.deployment, 1e6)
+        assert full == mz.held_experts(V3, at.deployment)
+        uncapped = mz.loaded_experts(V3, at.deployment, 1e6, mz.Assumptions.uncapped())
+        assert uncapped > full
+        assert mz.loaded_experts(V3, at.deployment, 2) < full
+    one = mz.loaded_experts(V3, FOUR.deployment, 1)
+    assert one == pytest.approx(1 + 8 / 32 + math.sqrt(2 * 8 / 32 * math.log(32)))
+
+
+def test_balancedness():
+    assert mz.expert_balancedness(1.0, 4.0) == 0.25
+    assert mz.imbalanced_load(mz.Deployment(8, balancedness=0.5), 3.0) == 6.0
+    assert mz.shared_expert_load(V3, 16) == pytest.approx((1 + 9 / 16) / (9 / 16))
+    assert mz.shared_expert_load_corrected(V3, 16) == pytest.approx(1.5 / 0.5625)
+    assert mz.balancedness(72) == 0.809 and mz.balancedness(200) == 0.809
+    assert 0.8 < mz.balancedness(48) < 0.809
+    assert mz.balancedness(64, balanced=False) == 0.476
+    with pytest.raises(ValueError, match="n_gpus is 2.5"):
+        mz.deployment(2.5)
+    with pytest.raises(ValueError, match="n_nodes is 9"):
+        mz.deployment(8, 9)
+    with pytest.raises(ValueError, match="balancedness is 1.2"):
+        mz.Deployment(8, balancedness=1.2)
+    with pytest.raises(TypeError, match="two_batch"):
+        mz.Deployment(8, two_batch="yes")
+
+
+# --- Network ----------------------------------------------------------------------------------------------
+
+
+def test_traffic_by_hand():
+    token = 3 * 9 * 7168 * 61
+    assert network.tokens_traffic(V3, 1) == token
+    assert network.tokens_traffic(V3, 1, FIXED) == 3 * 8 * 7168 * 58
+    assert mz.link_traffic(V3, mz.Deployment(16), 32) == 2 * token
+    assert mz.fullest_link_traffic(V3, mz.Deployment(16, balancedness=0.5), 32) == 4 * token
+    assert network.two_experts_traffic(V3, 8) == pytest.approx(2 * 8 * token / 9)
+    assert mz.effective_bandwidth(50.0, 100.0, 4) == 25.0 and mz.effective_bandwidth(10.0, 100.0, 4) == 10.0
+    assert mz.uniform_network_time(10.0, 5.0) == 2.0
+
+
+def test_links_within_and_between_nodes():
+    gpu = FOUR.gpu
+    assert mz.slowest_link(gpu, mz.Deployment(32, 4)) == pytest.approx(0.75 / 50e9)
+    assert mz.slowest_link(gpu, mz.Deployment(8, 1)) == pytest.approx(1 / 450e9)
+    # a node so much slower inside that it binds
+    slow = gpu.replace(intra_bandwidth=10e9)
+    assert mz.slowest_link(slow, mz.Deployment(32, 4)) == pytest.approx(0.25 / 10e9)
+
+
+@given(some.floats(1, 1e5))
+def test_no_batch_lifts_the_ceiling(own):
+    for at in (FOUR, NINE, RACK):
+        speed = mz.gpu_throughput(V3, at.gpu, at.deployment, own * at.deployment.n_gpus, 500)
+        assert speed <= mz.network_ceiling(V3, at.gpu, at.deployment) * (1 + 1e-12)
+
+
+def test_ceilings():
+    """40 GB/s over the share that leaves a node of 11.8 MB a token, times the balancedness."""
+    four = 40e9 / (0.75 * 11.805696e6) * 0.8
+    assert mz.network_ceiling(V3, FOUR.gpu, FOUR.deployment) == pytest.approx(four)
+    nine = 40e9 / (8 / 9 * 11.805696e6) * 0.809
+    assert mz.network_ceiling(V3, NINE.gpu, NINE.deployment) == pytest.approx(nine)
+    printed, right = claims.corrected_ceiling("9x8 H100")
+    assert right / printed == pytest.approx(61 * 9 / (58 * 8))
+
+
+def test_routing_that_knows_the_nodes():
+    where = mz.Deployment(64, 8)
+    assert mz.expert_messages(V3, where) == 9 * 7 / 8
+    assert mz.nodes_reached(V3, where, 4) == 4
+    free = mz.nodes_reached(V3, where, 8)
+    random = np.random.default_rng(2)
+    seen = np.mean([len(set(random.integers(0, 8, 8))) for _ in range(4000)])
+    assert free == pytest.approx(seen, rel=0.02)
+    assert mz.node_messages(V3, where, 4) == 4 * 7 / 8
+    assert mz.local_messages(V3, 1) == 0 and mz.local_messages(V3, 3) == 6
+    table = extensions.routing()
+    assert (table["ceiling, one for each node"] > table["ceiling, source"]).all()
+    assert table["copies, source"].iloc[0] == 8 and list(table.index) == [2, 3, 4, 6, 9]
+    assert table["ceiling, own node preferred"].is_monotonic_decreasing
+    last = table.iloc[-1]  # nine nodes allowed: as the source has it
+    assert last["own node preferred"] == last["copies, source"]
+
+
+# --- The whole --------------------------------------------------------------------------------------------
+
+
+def by_hand(own, n, nodes, beta, extra, bw, bf16, fp8, context, two_batch=True):
+    """The whole model once more with plain numbers, printed reading: tokens/s of a GPU."""
+    turns = 2 if two_batch else 1
+    total = own * n
+    batch = total / turns
+    b = batch / n
+    active = 256 * (1 - (31 / 32) ** batch)
+    fullest = active / n + math.sqrt(2 * active * math.log(n) / n) + 1
+    loaded = min(math.ceil((257 + extra) / n), fullest)
+    attention_bytes = 61 * 187_105_280 + b * (context + 1) * 70272 + 2 * b * 7168 * 61
+    attention_flop = b * 61 * (374_210_560 + 212_992 * context)
+    expert_bytes = 58 * (44_040_192 * loaded + 1_835_008) + 3 * batch * 7168 * 61 * 9 / (beta * n)
+    expert_bytes += 9 * 18432 * 7168 + 2 * 129280 * 7168
+    expert_flop = 58 * (6 * batch * 7168 * 2048 * 9 / (beta * n) + 2 * batch * 7168 * 256 / n)
+    t = max(2 * attention_bytes / bw, 1.65 * attention_flop / bf16)
+    t += max(2 * expert_bytes / bw, 1.43 * expert_flop / fp8)
+    link = 1 / 450e9 if nodes == 1 else max((nodes - 1) / nodes / 50e9, 1 / nodes / 450e9)
+    sent = 1.25 * 3 * batch * 7168 * 61 * 9 / (beta * n) * link
+    return own / (2 * max(t, sent) if two_batch else t + sent)
+
+
+@pytest.mark.parametrize("two_batch", [True, False])
+@pytest.mark.parametrize("context", [500, 4989, 32768])
+@pytest.mark.parametrize("own", [1, 16, 128, 1024])
+def test_the_whole_model_by_hand(own, context, two_batch):
+    h100 = 3.35e12, 989.5e12, 1979e12
+    cases = [(FOUR, 32, 4, 0.8, 0), (NINE, 72, 9, 0.809, 32)]
+    for at, n, nodes, beta, extra in cases:
+        where = at.deployment.replace(two_batch=two_batch)
+        speed = mz.gpu_throughput(V3, at.gpu, where, own * n, context)
+        assert speed == pytest.approx(
+            by_hand(own, n, nodes, beta, extra, *h100, context, two_batch), rel=1e-9
+        )
+
+
+def test_numbers_of_an_independent_implementation():
+    """Tokens per second and GPU of a first re-implementation of the source, rounded to whole numbers."""
+    table = {
+        (1, 4989): (22, 30, 61), (32, 4989): (617, 807, 1671), (128, 4989): (1758, 2112, 4581),
+        (256, 4989): (2539, 2890, 6455), (64, 2000): (1260, 1658, 3419), (256, 2000): (3614, 3087, 9765),
+    }  # fmt: skip
+    for (own, context), row in table.items():
+        for at, expected in zip((FOUR, NINE, RACK), row, strict=True):
+            speed = mz.gpu_throughput(V3, at.gpu, at.deployment, own * at.deployment.n_gpus, context)
+            assert speed == pytest.approx(expected, rel=2e-3, abs=0.5)
+
+
+def test_memory_bound_is_a_property_of_chip_and_factor():
+    for chip, printed, right in (("H100 SXM", 1850, 2757), ("B200", 2053, 3231), ("H200", 4957, 40338)):
+        gpu = mz.gpu_of(chip)
+        assert derivations.compute_bound_context(V3, gpu) == pytest.approx(printed, rel=3e-3)
+        factor = mz.Assumptions(value_flop=2.0)
+        assert derivations.compute_bound_context(V3, gpu, factor) == pytest.approx(right, rel=2e-2)
+    assert derivations.compute_bound_context(V3, mz.gpu_of("H20")) == math.inf
+    # the derivation's own expression, at the H100's numbers
+    step = derivations.attention_compute_bound()[3].equation.rhs
+    values = {
+        getattr(derivations.MODEL, f): getattr(V3, f)
+        for f in ("d_model", "n_heads", "nope_dim", "value_dim", "rope_dim", "kv_rank", "q_rank")
+    }
+    chip = {derivations.CHIP.bf16_flops: 989.5e12, derivations.CHIP.memory_bandwidth: 3.35e12}
+    fixed = {derivations.PROJECTIONS: 2 * 187_105_280}
+    found = float(step.subs(values | chip | fixed))
+    assert found == pytest.approx(
+        derivations.compute_bound_context(V3, FOUR.gpu, mz.Assumptions(value_flop=2.0)), rel=1e-6
+    )
+    for context, more in ((0.9 * found, True), (1.1 * found, False)):
+        far = 1e9
+        args = V3, FOUR.gpu, mz.Deployment(1), far, context, mz.Assumptions(value_flop=2.0)
+        arithmetic, memory_time = (
+            f(*args) for f in (throughput.attention_arithmetic_time, throughput.attention_memory_time)
+        )
+        assert (arithmetic > memory_time) == more
+
+
+def test_attention_outweighs_the_experts():
+    assert tables.outweighing() == 64
+    assert derivations.attention_outweighs().result == 64
+    kimi = tables.outweighing(K2)
+    experts_64 = memory.experts_on_gpu(K2, mz.held_experts(K2, mz.Deployment(kimi + 1)))
+    assert experts_64 < memory.attention_weights(K2) and kimi > 64
+
+
+def test_overlap_reads_weights_twice():
+    for at in (FOUR, NINE):
+        one = at.deployment.replace(two_batch=False)
+        tiny = at.deployment.n_gpus * 1e-3
+        ratio = mz.step_time(V3, at.gpu, at.deployment, tiny, 10) / mz.step_time(V3, at.gpu, one, tiny, 10)
+        assert 1.95 < ratio < 2  # but for experts, of which half a batch wakes fewer
+    gain, where = claims.best_overlap_gain()
+    assert 1.8 < gain < 2
+
+
+def test_overhead_enters_where_it_is_told_to():
+    at, base = NINE, mz.Assumptions()
+    batch = 72 * 256  # bound by the network at 2000 tokens
+    plain = mz.step_time(V3, at.gpu, at.deployment, batch, 2000, base)
+    on_top = mz.step_time(V3, at.gpu, at.deployment, batch, 2000, base.replace(overhead=1e-4))
+    assert on_top - plain == pytest.approx(2 * 61 * 1e-4)
+    inside = mz.step_time(
+        V3, at.gpu, at.deployment, batch, 2000, base.replace(overhead=1e-4, overhead_hidden=True)
+    )
+    assert inside == pytest.approx(plain)
+    one = at.deployment.replace(two_batch=False)
+    for hidden in (False, True):
+        a = base.replace(overhead=1e-4, overhead_hidden=hidden)
+        assert mz.step_time(V3, at.gpu, one, batch, 2000, a) - mz.step_time(
+            V3, at.gpu, one, batch, 2000, base
+        ) == pytest.approx(61 * 1e-4)
+
+
+def test_corrections_change_what_they_say():
+    batch = 9216
+    work = throughput.expert_arithmetic_time(V3, NINE.gpu, NINE.deployment, batch, FIXED)
+    less = throughput.expert_arithmetic_time(V3, NINE.gpu, NINE.deployment, batch)
+    dense = 2 * (batch / 72) * 7168 * (9 * 18432 + 129280)
+    assert work - less == pytest.approx(1.43 * dense / 1979e12)
+    assert claims.section_3_ratio() > 1.9
+    assert 0 < claims.value_flop_effect() < 0.01
+    assert claims.head_batch() == pytest.approx(2 * 2 * 1979e12 / (2 * 1.43 * 3.35e12), rel=1e-6)
+
+
+# --- decode_step ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("two_batch", [True, False])
+@pytest.mark.parametrize("batch", [72, 72 * 256, 72 * 1024])
+def test_stages_add_up_to_the_step(batch, two_batch):
+    where = NINE.deployment.replace(two_batch=two_batch)
+    for assumptions in (
+        mz.Assumptions(),
+        mz.Assumptions.corrected(),
+        mz.Assumptions(overhead=1e-4),
+        mz.Assumptions(overhead=1e-4, overhead_hidden=True),
+    ):
+        args = V3, NINE.gpu, where, batch, 2000, assumptions
+        if assumptions.overhead_hidden and two_batch:
+            whole = inferlib.Breakdown(stages(*args)).total
+            assert whole == pytest.approx(mz.step_time(*args), rel=1e-12)
+            continue
+        assert inferlib.Breakdown(stages(*args)).total == pytest.approx(mz.step_time(*args), rel=1e-12)
+
+
+def box(chip="H200", count=8):
+    return inferlib.System(inferlib.load_chip(chip), count)
+
+
+def work(batch=32, context=4096, **formats):
+    return inferlib.Workload(batch, context, **({"weights": "fp8"} | formats))
+
+
+def test_decode_step_answers():
+    model = inferlib.load_model("DeepSeek V3")
+    step = mz.decode_step(model, box(), work())
+    assert step.feasible and step.binding == "expert weights"
+    assert mz.decode_step(model, box(), work(), two_batch=False).total < step.total
+    assert mz.decode_step(model, box("H100 SXM"), work()).status == "infeasible"
+    assert mz.decode_step(model, box(count=16), work()).total < step.total
+    short = mz.decode_step(model, box(), work(cache="fp8"))
+    assert short.terms["cache"] == pytest.approx(step.terms["cache"] / 2)
+    assert inferlib.explain(step).parts
+    # nine boxes: as few copies as make every GPU hold equally many, which is what SGLang did
+    wide = mz.decode_step(model, box("H100 SXM", 72), work(72 * 128, 4989))
+    assert wide.total == pytest.approx(mz.step_time(V3, NINE.gpu, NINE.deployment, 72 * 128, 4989))
+    layout = inferlib.Layout(ep=8, dp=8)
+    assert mz.decode_step(model, box(), work(), layout).total == step.total
+
+
+@pytest.mark.parametrize(
+    ("model", "system", "layout", "reason"),
+    [
+        ("Llama 3 70B", box("H100 SXM"), None, "latent attention only"),
+        ("Mixtral 8x7B", box("H100 SXM"), None, "latent attention only"),
+        ("DeepSeek V3", box(), inferlib.Layout(tp=8), "spreads experts over all 8"),
+        ("DeepSeek V3", box("A100 80GB"), None, "no fp8 peak"),
+        ("DeepSeek V3", box("H200", 12), None, "not a multiple of 8"),
+    ],
+)
+def test_decode_step_says_when_the_source_is_silent(model, system, layout, reason):
+    step = mz.decode_step(inferlib.load_model(model), system, work(), layout)
+    assert step.status == "n/a" and reason in step.reason
+
+
+def test_decode_step_refuses_what_is_no_system():
+    with pytest.raises(TypeError, match="system is a str"):
+        mz.decode_step(inferlib.load_model("DeepSeek V3"), "H200", work())
+    with pytest.raises(TypeError, match="two_batch"):
+        mz.decode_step(inferlib.load_model("DeepSeek V3"), box(), work(), two_batch=1)
+    with pytest.raises(ValueError, match="latent attention"):
+        mz.as_model("Llama 3 70B")
+    with pytest.raises(TypeError, match="model is a int"):
+        mz.as_model(3)
+    with pytest.raises(ValueError, match="no fp8 peak"):
+        mz.gpu_of("A100 80GB")
+    with pytest.raises(TypeError, match="chip is a float"):
+        mz.gpu_of(1.0)
+    with pytest.raises(LookupError, match="did you mean '9x8 H100'"):
+        mz.setup("9x8 H200")
+
+
+def test_any_relative_from_a_config():
+    config = {
+        "model_type": "deepseek_v3", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 4,
+        "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 1000, "tie_word_embeddings": False,
+        "q_lora_rank": 256, "kv_lora_rank": 128, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "v_head_dim": 48,
+        "first_k_dense_replace": 1, "moe_layer_freq": 1, "n_routed_experts": 16, "n_shared_experts": 2,
+        "num_experts_per_tok": 4, "moe_intermediate_size": 512, "attention_bias": False, "topk_method": "noaux_tc",
+        "num_nextn_predict_layers": 0,
+    }  # fmt: skip
+    model = mz.as_model(inferlib.load_model(config))
+    assert (model.nope_dim, model.value_dim, model.used, model.n_dense_layers) == (64, 48, 6, 1)
+    assert memory.output_weights(model) == 1024 * 8 * 48
+    assert memory.key_up_weights(model) == 8 * 64 * 128 and memory.value_up_weights(model) == 8 * 48 * 128
+    assert flops.value_up_flops(model, 1, 1) == 2 * 8 * 128 * 48
+    assert flops.decode_attention_flops(model, 1, 1) == 8 * (2 * 96 + 48)
+    assert mz.decode_step(inferlib.load_model(config), box(), work()).feasible
+
+
+# --- What was printed -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def card():
+    return inferlib.scorecard("mazurek2025")
+
+
+def test_exactly_these_numbers_miss(card):
+    missed = card[card.kind.isin(["model", "derived"]) & ~card.grade.isin(["exact"])]
+    assert {(r.artefact, r.row, r.column) for r in missed.itertuples()} == {
+        ("Text 1", "cache of one token", "Qwen3 32B"),
+        ("Text 1", "cache of other models over DeepSeek's", ""),
+        ("Figure 5", "shared experts", ""),
+        ("Text 2.1", "parameters of expert layers", ""),
+        ("Text 2.1", "share of expert layers", ""),
+        ("Text 2.4", "attention weights", ""),
+        ("Text 3", "share of expert weights", ""),
+        ("Text 3.1.1", "attention weights of one layer", ""),
+        ("Text 3.1.2", "activations of one sequence", ""),
+        ("Text 3.1.2", "one expert", ""),
+        ("Table 2", "CX7, single port", "bandwidth"),
+        ("Text 3.4", "2x8 H100, shared expert on one GPU", "activations over the others'"),
+        ("Text 3.4", "2x8 H100, shared expert on one GPU", "traffic over the others'"),
+    }
+
+
+def test_exactly_these_claims_fail(card):
+    failed = card[(card.kind == "claim") & (card.grade != "exact")]
+    assert set(failed.row) == {
+        "active parameters grow nearly linearly with the batch",
+        "a token's traffic in a layer is d times all experts",
+        "extra experts must be a multiple of the GPUs",
+        "the fullest GPU needs no more experts than it holds",
+        "the head is always memory-bound",
+        "the vocabulary is much larger than 100,000",
+        "Kimi K2 is DeepSeek V3 with more experts",
+        "20 GB is what weights leave of 80",
+    }
+
+
+def test_origins_of_the_slips(card):
+    notes = card.set_index(["artefact", "row", "column"]).note
+    for place, words in {
+        ("Text 3.1.1", "attention weights of one layer", ""): "add up to 187.2",
+        ("Text 3.1.2", "activations of one sequence", ""): "is 1.35",
+        ("Text 3.1.2", "one expert", ""): "rounds to is 45",
+        ("Text 2.1", "parameters of expert layers", ""): "671 - 10, all but attention, is 661",
+        ("Text 2.1", "share of expert layers", ""): "661 / 671 is 98.5%",
+        ("Text 1", "cache of one token", "Qwen3 32B"): "163.84 KB would be 40 layers",
+        ("Text 3.4", "2x8 H100, shared expert on one GPU", "traffic over the others'"): "it is 2.67",
+        ("Figure 14", "there 4x8 H100 is faster per GPU than 9x8 H100", ""): "true up to 5400",
+        ("Figure 14", "there 9x8 H100 is bound by the network", ""): "from 4300 tokens on",
+    }.items():
+        assert words in notes[place], place
+
+
+def test_every_number_of_the_text_has_a_row(card):
+    """The numerals of the source, in its order, all stand in the ledger."""
+    printed = {str(value).replace(",", "") for value in card.printed}
+    numbers = (
+        "671000000000.0 37000000000.0 8 61 3 58 256 257 1 70 163 516 2-7 7168 2048 3.5 28672 8192 18432 512 163840 "
+        "128 1536 64 129280 661000000000.0 98.5 72 9 32 10 2 11.0 25.2 12.6 3.7 8.4 0.5 117.4 187.2 11.4 0.9 1.4 "
+        "14.7 45 132 396 1.2 31 1.9 0.0118 450 50 400 25 900 2.7 16 40 1.25 66 1.5 1550 1980 1.3 2.0 48 4 12 1024 20 "
+        "32768 279 4989 56.3"
+    )
+    assert set(numbers.split()) <= printed
+
+
+def test_table_1_is_the_catalogues_model(card):
+    table = card[card.artefact == "Table 1"].set_index("row").printed
+    fields = {
+        "d": "d_model", "n_h": "n_heads", "d_h": "value_dim", "d_c": "kv_rank", "d'_c": "q_rank",
+        "d_h^R": "rope_dim", "n_r^E": "n_routed", "n_r,u^E": "n_active", "n_s^E": "n_shared",
+        "n_s,u^E": "n_shared_active", "L_E": "n_expert_layers", "d_moe": "d_expert", "d_dense": "d_dense",
+        "L_D": "n_dense_layers", "L_total": "n_layers",
+    }  # fmt: skip
+    assert set(table.index) == set(fields)
+    for row, name in fields.items():
+        assert table[row] == getattr(V3, name), row
+
+
+def test_errata(card):
+    table = inferlib.errata("mazurek2025")
+    text = " ".join(table.to_numpy().ravel())
+    assert len(table) >= 28 and "{" not in text and "nan" not in text
+    for number in (
+        "15.4",
+        "187.1 MB",
+        "44.0 MB",
+        "656.6B",
+        "97.8%",
+        "262 KB",
+        "2.67",
+        "11.41 GB",
+        "-23.5%",
+        "18%",
+    ):
+        assert number in text, number
+
+
+# --- Against measurements ---------------------------------------------------------------------------------
+
+
+def test_the_compensating_error():
+    at_quoted, at_true = (validation.rms(validation.compared(s).values()) for s in (4989, 2050))
+    assert at_quoted == pytest.approx(0.074, abs=0.001) and at_true == pytest.approx(0.46, abs=0.01)
+    scan = validation.scan().rms
+    assert 5000 < scan.idxmin() < 6000 and scan.min() == pytest.approx(0.053, abs=0.001)
+    one = validation.compared(4989)["9x8 H100", 64]
+    # by hand: 1373 tokens/s against SGLang's 1285
+    assert one == pytest.approx(1373 / 1285 - 1, abs=0.002)
+
+
+def test_the_overhead():
+    found = validation.fitted()
+    assert 80e-6 < found.overhead < 105e-6
+    before, after = (
+        validation.rms(validation.errors(validation.H100, a).values()) for a in (mz.Assumptions(), found)
+    )
+    assert before == pytest.approx(0.247, abs=0.002) and after < 0.06
+    assert max(map(abs, validation.errors(validation.H100, found).values())) < 0.12
+    table = validation.places().set_index(["overhead", "model"]).rms
+    assert table["on top of both", "printed"] < table["may hide the network", "printed"]
+    assert table["on top of both", "corrected"] < table["may hide the network", "corrected"]
+    split = validation.cross_validation().iloc[1:]
+    assert (split["rms on the others"] < 0.1).all() and (split["without overhead"] > 0.15).all()
+    profile = validation.components().loc["other kernels, launches"]
+    assert profile["two batches", "measured"] / 2 == pytest.approx(found.overhead * 1e3, rel=0.1)
+
+
+def test_measured_rows_are_taken_once_and_with_reason():
+    table = validation.measured()
+    used = [*validation.H100, *(i for ids in validation.OTHERS.values() for i in ids)]
+    assert len(set(used)) == len(used) == 25
+    assert (table.loc[used].why_not == "").all()
+    left = table[(table.why_not == "")].index.difference(used)
+    assert list(left) == []  # whatever can be compared is compared
+    assert len(validation.not_comparable()) == 4
+    assert validation.placed(table.loc["ep-16"]).balancedness == 0.476
+    assert validation.placed(table.loc["ds-01"]).balancedness == 1.0
+    assert validation.placed(table.loc["ep-45"]).extra_experts == 96
+    assert (
+        validation.placed(table.loc["ep-23"]).n_nodes == 1
+        and validation.placed(table.loc["ds-02"]).n_nodes == 9
+    )
+    assert not validation.placed(table.loc["ep-08"]).two_batch
+    contexts = table.mean_context.loc[["ds-02", "ep-14", "ep-15", "ep-38", "ds-04"]]
+    assert list(contexts) == [2050, 1500, 1250, 3000, 4989]
+
+
+def test_predictions():
+    table = validation.predictions().set_index("system")
+    first = table.loc["DeepSeek production"]
+    assert first.printed == pytest.approx(0.04, abs=0.01) and first["with overhead"] < -0.1
+    assert table.loc["Kimi K2"].printed == pytest.approx(0, abs=0.01)
+    assert table.loc["DeepSeek profile"].printed == pytest.approx(0.11, abs=0.01)
+    assert (table.loc["GB200"].printed > 0.6).all() and (table.loc["vLLM H200"].printed > 0.4).all()
+    assert table.loc["without balancing"].printed > 0.6
+    bound = validation.predictions().query("bound == 'network'").index
+    assert {"ds-02", "ep-38", "ep-45"} <= set(bound) and "ep-08" not in bound
+
+
+def test_trends():
+    table = validation.trends()
+    ratio = table.loc["vLLM, 96 over 32 GPUs"]
+    assert ratio.printed < ratio.measured < 1
+    assert (
+        table.loc["experts balanced over not"].measured > table.loc["experts balanced over not"].printed > 1
+    )
+    gain = validation.overlap_gain()
+    assert (gain.loc[[128, 256]].measured > 1).all() and (gain.loc[[2, 8, 32, 64]].measured < 1).all()
+    assert gain.printed[64] > 1 > gain["with overhead"][64] and gain["with overhead"][128] > 1
+
+
+# --- Figures and extensions -------------------------------------------------------------------------------
+
+
+def test_figure_17_by_search():
+    speed = 20.0
+    for name, expected in zip(mz.setups(), (23, 79, 368), strict=True):
+        own = claims.largest_batch(name, speed)
+        at = mz.setup(name)
+        n = at.deployment.n_gpus
+        assert own == expected
+        assert 1 / mz.step_time(V3, at.gpu, at.deployment, own * n, 4989) >= speed
+        assert 1 / mz.step_time(V3, at.gpu, at.deployment, (own + 1) * n, 4989) < speed
+    assert claims.largest_batch("4x8 H100", 1000.0) == 0
+    assert (figures.figure_17_data()["by memory"] > figures.figure_17_data()["by speed"]).all()
+
+
+def test_figure_data():
+    data = figures.curves()
+    assert float(data.gpu.sel(setup="9x8 H100")[-1]) == pytest.approx(3083.7, abs=0.1)
+    np.testing.assert_allclose(data.request * data.own, data.gpu, rtol=1e-12)
+    ratio = figures.figure_15_data().sel(reading="its configuration", setup="4x8 H100")
+    assert float(ratio.sel(own=64, method="nearest")) == pytest.approx(0.89, abs=0.01)
+    growth = figures.figure_16_data()
+    assert float(growth.prefill[-1]) > float(growth.decode.max()) and growth.attrs["fitting"] > 1
+    assert float(growth.decode.sel(own=8)[-1]) == pytest.approx(1.24, abs=0.01)
+    assert len(figures.measured_points()) == 7
+    reached = figures.figure_10_data()
+    assert float(reached.sel(batch=1)) == 8
+
+
+def test_timeline_is_the_step():
+    for own in (32, 128, 512):
+        bars = drawings.timeline_data(own=own, layers=2)
+        n = NINE.deployment.n_gpus
+        for plan, two_batch in (("one batch", False), ("overlap", True)):
+            where = NINE.deployment.replace(two_batch=two_batch)
+            step = mz.step_time(V3, NINE.gpu, where, own * n, 4989)
+            ends = bars[bars.plan == plan].end.max()
+            longest = 2 * step / 61 * 1e6
+            assert ends <= longest * (1 + 1e-9)
+            if plan == "one batch":
+                assert ends == pytest.approx(longest)
+    layer = drawings.layer_data()
+    assert layer["out"] == 128 * 9 * 7168 and layer["back"] == 2 * layer["out"] and layer["held"] == 5
+
+
+def test_side_by_side():
+    table = extensions.side_by_side()
+    assert list(table.index) == list(extensions.SIDE_BY_SIDE)
+    for _, row in table.iterrows():
+        own, request = row["batch of a GPU"], row["tokens/s of a request"]
+        assert row["tokens/s of a GPU"] == pytest.approx(own * request) and request >= 20
+    h100 = table.loc["H100 SXM"]
+    dollars = inferlib.load_chip("H100 SXM").price / 3600 / h100["tokens/s of a GPU"] * 1e6
+    assert h100["$ per million tokens"] == pytest.approx(dollars)
+    assert table.loc["H20", "$ per million tokens"] == ""
+    roomy = extensions.room()
+    own = roomy.loc["H100 SXM", "at 4,989 tokens"]
+    gpu, where = mz.gpu_of("H100 SXM"), mz.deployment(64, 8)
+    assert fits(V3, gpu, where, 64 * own, 4989) == "" != fits(V3, gpu, where, 64 * (own + 1), 4989)
+    assert (extensions.limited_curves().ratio < 1).all()
+
+
+def test_what_is_harmless_and_what_is_not():
+    table = tables.choices()
+    for name in ("the factor 2 of equation 36", "FLOP of dense layers and head", "no 10 % penalty"):
+        assert table.loc[name].sub(1).abs().max() < 0.01, name
+    for name in ("a context of 2000 tokens", "cache in FP8", "memory factor 1", "58 layers and 8 messages"):
+        assert table.loc[name].sub(1).abs().max() > 0.1, name
+
+
+def test_symbols_solve():
+    """Equation 49 on symbols has its kink where computation and network take equally long."""
+    a, e, n = sp.symbols("a e n", positive=True)
+    expression = mz.overlapped_time(a, e, n)
+    assert expression.subs(n, a + e) == 2 * (a + e)
+    assert experts.active_experts(V3, sp.Symbol("N")).subs("N", 2) == 15.75
