@@ -76,7 +76,7 @@ def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions):
     network = m.attention_network(shape, chip, spread, cut.kind, assumptions)
     network += m.feed_forward_network(shape, chip, group, experts, cut.kind, assumptions)
     repeats = [1] * len(network)
-    if shape.n_experts > 1:
+    if not m._is_one(shape.n_experts):
         network.append(m.dispatch_network(shape, chip, group, experts, assumptions))
         repeats.append(assumptions.dispatches)
     waiting = moving = 0.0

@@ -2,8 +2,9 @@
 
 from inferlib import load_chip
 from inferlib.explorer import Choice, Slider, breakdown, curves
-from inferlib.papers.erdil2025 import toy
-from inferlib.papers.erdil2025.records import chips, models
+from inferlib.papers.erdil2025 import decode, search, toy
+from inferlib.papers.erdil2025.model import Assumptions, Cut
+from inferlib.papers.erdil2025.records import PROTOCOLS, as_gpu, chips, models
 from inferlib.system import Breakdown
 
 _CHIPS = {"H100, the paper's": chips["H100"]} | {
@@ -68,3 +69,49 @@ def one_token():
         return Breakdown(toy.stages(model, chip, n_gpu, batch, _t_reduce(n_gpu, hop, base)))
 
     return breakdown("One token", [N_GPU, BATCH, HOP, BASE, MODEL, CHIP], step)
+
+
+_DENSE = {
+    name: models[name].shape for name in ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Mistral Large 2")
+}
+_GPUS = {"H100, the paper's": chips["H100"], "A100, the paper's": chips["A100"]} | {
+    name: as_gpu(load_chip(name)) for name in ("H100 SXM", "H200", "B200")
+}
+CONTEXT = Slider("context", "Context", 0, 128_000, 4096, "tokens")
+TIGHT = Slider("gpus", "GPUs in the instance", 2, 256, 8, log=True)
+SERVED = Slider("batch", "Batch", 1, 1024, 32, log=True)
+DENSE, GPUS = Choice("model", "Model", _DENSE), Choice("chip", "GPU", _GPUS)
+LL_ONLY = Assumptions(protocols=tuple(p for p in PROTOCOLS if p.name == "LL"))
+
+
+def one_layout():
+    """Where the time of one token goes in a one-dimensional layout with the low-latency protocol."""
+
+    def step(gpus, batch, context, model, chip):
+        dense = model.replace(n_experts=1, n_active=1)
+        terms = decode.terms(dense, chip, Cut(kind="1D"), gpus, batch, context, 1, LL_ONLY)
+        return Breakdown(terms)
+
+    return breakdown("One layout", [TIGHT, SERVED, CONTEXT, DENSE, GPUS], step)
+
+
+def drafting():
+    """Tokens of a round, and the gain in speed, over the acceptance of drafted tokens."""
+    accepted = Slider("accepted", "Acceptance", 5, 95, 80, "%")
+    drafts = Slider("drafts", "Tokens drafted", 1, 8, 4, whole=True)
+    ratio = Slider("ratio", "Draft pass over target pass", 1, 50, 15, "%")
+
+    def printed(accepted, drafts, ratio):
+        return 1 / search.speculative_time(0.01 * accepted, drafts, drafts, 1, 0.01 * ratio)
+
+    def free(accepted, drafts, ratio):
+        return 1 / search.speculative_time(0.01 * accepted, drafts, drafts + 1, 1, 0.01 * ratio)
+
+    return curves(
+        "What drafting is worth",
+        [accepted, drafts, ratio],
+        {"equation 46": printed, "with the free token": free},
+        x="accepted",
+        y_label="times as many tokens per second",
+        unit="1",
+    )

@@ -265,3 +265,38 @@ def terms_over_size(ax=None, **case):
     ax.grid(axis="x", visible=False)
     ax.legend(fontsize=8)
     return ax
+
+
+def tornado(ax=None, **case):
+    """The value of the preferred point when one assumption is a fifth lower or higher, all else re-optimised."""
+    import matplotlib.pyplot as plt
+
+    from inferlib.papers.erdil2025.beyond import sensitivity
+
+    table = sensitivity(**case)[::-1]
+    ax = ax or plt.subplots(figsize=(6.4, 3.8))[1]
+    for column, colour in (("value, lower", style.ORANGE), ("value, higher", style.BLUE)):
+        ax.barh(table.index, 100 * table[column], color=colour, label=column.split(", ")[1], height=0.6)
+    ax.axvline(0, color=style.INK, linewidth=0.8)
+    ax.set(xlabel="change of speed³ over price at the preferred point, %")
+    ax.grid(axis="y", visible=False)
+    ax.legend()
+    return ax
+
+
+def box_of_eight(ax=None):
+    """Utilisation over speed of one box of eight H100s, and the paper's example beside it."""
+    import matplotlib.pyplot as plt
+
+    from inferlib.ledger import Reader
+    from inferlib.papers.erdil2025.beyond import eight_gpus
+
+    read = Reader("erdil2025", "Text 1")
+    speed, used = (read("DGX H100 question", c) for c in ("tokens per second", "utilisation"))
+    ax = ax or plt.subplots(figsize=(6.4, 3.4))[1]
+    data = eight_gpus()
+    ax.plot(data.tokens_per_second, 100 * data.mfu, color=style.ORANGE)
+    ax.plot(speed, 100 * used, "o", color=style.INK)
+    ax.annotate("the example", (speed, 100 * used), xytext=(6, 4), textcoords="offset points")
+    ax.set(xlabel="tokens per second for one user", ylabel="utilisation, % of the peak", ylim=(0, None))
+    return ax
