@@ -77,7 +77,7 @@ def _text_1(read):
     turn, offline = "a turn of a chatbot", "offline, many examples"
     user, cached, answer = (read(turn, f"tokens {of}") for of in ("of the user", "cached", "of the answer"))
     prefill = configuration("PaLM 540B", SLICE, 1, "WS 2D", "Head", "int8", user)
-    reading = pass_time(prefill | {"keys": user + cached}, fitted())
+    reading = pass_time(prefill | {"seen": user + cached}, fitted())
     step = read("int8, batch 64", artefact="Text 4.4")
     return {
         ("latency of one token at a small batch", ""): _from("Text 4.4", "int8, batch 64"),

@@ -67,14 +67,14 @@ def matmul_flops(model: Model, tokens, assumptions: Assumptions = PRINTED):
     return assumptions.flop_per_weight * parameters(model) * tokens
 
 
-@equation(unit="FLOP", tokens="1", keys="1")
-def attention_flops(model: Model, tokens, keys, assumptions: Assumptions = PRINTED):
+@equation(unit="FLOP", tokens="1", seen="1")
+def attention_flops(model: Model, tokens, seen, assumptions: Assumptions = PRINTED):
     """Operations of attention proper: scores and weighted sums of every head.
 
     Parameters
     ----------
     model : Model
-    tokens, keys : float or array
+    tokens, seen : float or array
         Query tokens of the whole batch, and the keys that each of them sees.
     assumptions : Assumptions
 
@@ -83,7 +83,7 @@ def attention_flops(model: Model, tokens, keys, assumptions: Assumptions = PRINT
     float or array
         FLOP. Section 2 leaves it out as "a much smaller number".
     """
-    scores = assumptions.flop_per_weight * tokens * keys * model.heads * model.head_dim
+    scores = assumptions.flop_per_weight * tokens * seen * model.heads * model.head_dim
     return 2 * model.layers * scores
 
 

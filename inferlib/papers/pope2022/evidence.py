@@ -33,7 +33,7 @@ def cells(tables=TABLES, attention="Head"):
     Returns
     -------
     pandas.DataFrame
-        ``table``, ``phase``, ``batch``, ``tokens`` of the batch in one pass, ``keys`` that each sees, bytes
+        ``table``, ``phase``, ``batch``, ``tokens`` of the batch in one pass, ``seen`` that each sees, bytes
         of cache that one chip reads (``held``), ``passes``, and seconds ``measured``.
     """
     import pandas as pd
@@ -51,7 +51,7 @@ def cells(tables=TABLES, attention="Head"):
             context = given + made / 2  # halfway through the answer
             held = CACHES[attention](model, SLICE, batch, context)
             rows.append((table, "generate", batch, batch, context, held, made, generate))
-    columns = ["table", "phase", "batch", "tokens", "keys", "held", "passes", "measured"]
+    columns = ["table", "phase", "batch", "tokens", "seen", "held", "passes", "measured"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -62,7 +62,7 @@ def palm():
 
 def predicted(rows, constants, model=None):
     """Seconds of each of :func:`cells` by the two-constant model."""
-    at = (rows[name].to_numpy(float) for name in ("tokens", "keys", "held"))
+    at = (rows[name].to_numpy(float) for name in ("tokens", "seen", "held"))
     step = ws2d_step(model or palm(), TPU, load_mesh(SLICE), constants, *at)
     return rows.passes.to_numpy(float) * step
 
@@ -113,7 +113,7 @@ def fitted(tables=TABLES, attention="Head"):
     --------
     >>> constants = fitted()
     >>> f"{constants.efficiency:.2f}, {1e6 * constants.overhead:.0f} us"
-    '0.80, 137 us'
+    '0.81, 135 us'
     """
     return fit(cells(tables, attention))
 
@@ -174,7 +174,7 @@ def configurations(read=None):
     -------
     dict
         (table, row) to a dict: ``model`` as it was run, ``mesh``, ``batch``, ``layout``, ``attention``,
-        ``tokens`` of a pass, ``keys``, ``held`` (bytes of cache on a chip) and ``passes``.
+        ``tokens`` of a pass, ``seen``, ``held`` (bytes of cache on a chip) and ``passes``.
     """
     found = {}
     for entry in stated()["configurations"]:
@@ -210,7 +210,7 @@ def configuration(name, chips, batch, layout, attention, weights, context, answe
     dict
     """
     model = load_model(name, padded=name == "PaLM 540B" and chips >= SLICE).at(weights)
-    keys = context if answer is None else context + answer / 2
+    seen = context if answer is None else context + answer / 2
     return {
         "model": model,
         "mesh": load_mesh(chips),
@@ -218,8 +218,8 @@ def configuration(name, chips, batch, layout, attention, weights, context, answe
         "layout": layout,
         "attention": attention,
         "tokens": batch * context if answer is None else batch,
-        "keys": keys,
-        "held": CACHES[attention](model, chips, batch, keys),
+        "seen": seen,
+        "held": CACHES[attention](model, chips, batch, seen),
         "passes": 1 if answer is None else answer,
     }
 
@@ -227,14 +227,14 @@ def configuration(name, chips, batch, layout, attention, weights, context, answe
 def pass_time(at, constants):
     """Seconds of one forward pass of a configuration by the two-constant model."""
     if at["layout"] == "WG XYZ":
-        return wgxyz_step(at["model"], TPU, at["mesh"], constants, at["tokens"], at["keys"])
-    return ws2d_step(at["model"], TPU, at["mesh"], constants, at["tokens"], at["keys"], at["held"])
+        return wgxyz_step(at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"])
+    return ws2d_step(at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"], at["held"])
 
 
 def pass_bound(at, assumptions=REAL):
     """What each resource needs for one forward pass of a configuration."""
     return bound(
-        at["model"], TPU, at["mesh"], at["layout"], at["tokens"], at["keys"], at["held"], assumptions
+        at["model"], TPU, at["mesh"], at["layout"], at["tokens"], at["seen"], at["held"], assumptions
     )
 
 

@@ -20,7 +20,7 @@ from inferlib.papers.pope2022.costs import (
     weights_on_chip,
 )
 from inferlib.papers.pope2022.layouts import TIMES, inner_width, outer_width
-from inferlib.papers.pope2022.records import PRINTED, REAL, Chip, Mesh, Model
+from inferlib.papers.pope2022.records import PRINTED, REAL, Assumptions, Chip, Mesh, Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,9 @@ IDEAL = Constants()
 
 
 @equation(unit="s", tokens="1")
-def multiply_time(model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens):
+def multiply_time(
+    model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, assumptions: Assumptions = PRINTED
+):
     """Seconds of all multiplies with weights: arithmetic, or reading the weights where that takes longer.
 
     Parameters
@@ -54,12 +56,23 @@ def multiply_time(model: Model, chip: Chip, mesh: Mesh, constants: Constants, to
     -------
     float or array
     """
-    arithmetic = compute_time(chip, mesh.chips, matmul_flops(model, tokens)) / constants.efficiency
+    arithmetic = (
+        compute_time(chip, mesh.chips, matmul_flops(model, tokens, assumptions)) / constants.efficiency
+    )
     return maximum(arithmetic, memory_time(chip, weights_on_chip(model, mesh.chips)))
 
 
-@equation(unit="s", tokens="1", keys="1", held="B")
-def attention_time(model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, keys, held):
+@equation(unit="s", tokens="1", seen="1", held="B")
+def attention_time(
+    model: Model,
+    chip: Chip,
+    mesh: Mesh,
+    constants: Constants,
+    tokens,
+    seen,
+    held,
+    assumptions: Assumptions = PRINTED,
+):
     """Seconds of attention proper: arithmetic, or reading the cache where that takes longer.
 
     Parameters
@@ -68,7 +81,7 @@ def attention_time(model: Model, chip: Chip, mesh: Mesh, constants: Constants, t
     chip : Chip
     mesh : Mesh
     constants : Constants
-    tokens, keys : float or array
+    tokens, seen : float or array
         Query tokens of the whole batch, and the keys that each sees.
     held : float or array
         Bytes of cache that one chip reads.
@@ -77,7 +90,10 @@ def attention_time(model: Model, chip: Chip, mesh: Mesh, constants: Constants, t
     -------
     float or array
     """
-    arithmetic = compute_time(chip, mesh.chips, attention_flops(model, tokens, keys)) / constants.efficiency
+    arithmetic = (
+        compute_time(chip, mesh.chips, attention_flops(model, tokens, seen, assumptions))
+        / constants.efficiency
+    )
     return maximum(arithmetic, memory_time(chip, held))
 
 
@@ -142,8 +158,17 @@ def ws1d_axis_time(model: Model, chip: Chip, mesh: Mesh, tokens):
 # --- The two-constant model ------------------------------------------------------------------------------
 
 
-@equation(unit="s", tokens="1", keys="1", held="B")
-def ws2d_step(model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, keys, held):
+@equation(unit="s", tokens="1", seen="1", held="B")
+def ws2d_step(
+    model: Model,
+    chip: Chip,
+    mesh: Mesh,
+    constants: Constants,
+    tokens,
+    seen,
+    held,
+    assumptions: Assumptions = PRINTED,
+):
     """Seconds of one forward pass, 2D weight-stationary, by the two-constant model.
 
     Parameters
@@ -154,7 +179,7 @@ def ws2d_step(model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens
     constants : Constants
     tokens : float or array
         Tokens of the whole batch in this pass.
-    keys : float or array
+    seen : float or array
         Keys that each of them sees.
     held : float or array
         Bytes of cache that one chip reads.
@@ -165,22 +190,31 @@ def ws2d_step(model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens
         Not in the paper.
     """
     each_layer = ws2d_axis_time(model, chip, mesh, tokens) + constants.overhead
-    multiply = multiply_time(model, chip, mesh, constants, tokens)
+    multiply = multiply_time(model, chip, mesh, constants, tokens, assumptions)
     return (
         multiply
-        + attention_time(model, chip, mesh, constants, tokens, keys, held)
+        + attention_time(model, chip, mesh, constants, tokens, seen, held, assumptions)
         + model.layers * each_layer
     )
 
 
-@equation(unit="s", tokens="1", keys="1", held="B")
-def ws1d_step(model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, keys, held):
+@equation(unit="s", tokens="1", seen="1", held="B")
+def ws1d_step(
+    model: Model,
+    chip: Chip,
+    mesh: Mesh,
+    constants: Constants,
+    tokens,
+    seen,
+    held,
+    assumptions: Assumptions = PRINTED,
+):
     """The same for 1D weight-stationary; parameters as in :func:`ws2d_step`."""
     each_layer = ws1d_axis_time(model, chip, mesh, tokens) + constants.overhead
-    multiply = multiply_time(model, chip, mesh, constants, tokens)
+    multiply = multiply_time(model, chip, mesh, constants, tokens, assumptions)
     return (
         multiply
-        + attention_time(model, chip, mesh, constants, tokens, keys, held)
+        + attention_time(model, chip, mesh, constants, tokens, seen, held, assumptions)
         + model.layers * each_layer
     )
 
@@ -191,8 +225,16 @@ def gather_all_time(model: Model, chip: Chip):
     return parameters(model) * model.weight_bytes / chip.network_bandwidth
 
 
-@equation(unit="s", tokens="1", keys="1")
-def wgxyz_step(model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, keys):
+@equation(unit="s", tokens="1", seen="1")
+def wgxyz_step(
+    model: Model,
+    chip: Chip,
+    mesh: Mesh,
+    constants: Constants,
+    tokens,
+    seen,
+    assumptions: Assumptions = PRINTED,
+):
     """Seconds of one forward pass with all weights gathered on every chip, by the two-constant model.
 
     Weights are known long before they are needed, so their gathering hides behind arithmetic or arithmetic
@@ -204,7 +246,7 @@ def wgxyz_step(model: Model, chip: Chip, mesh: Mesh, constants: Constants, token
     chip : Chip
     mesh : Mesh
     constants : Constants
-    tokens, keys : float or array
+    tokens, seen : float or array
         Tokens of the whole batch in this pass, and the keys that each of them sees.
 
     Returns
@@ -212,7 +254,7 @@ def wgxyz_step(model: Model, chip: Chip, mesh: Mesh, constants: Constants, token
     float or array
         Not in the paper.
     """
-    flop = matmul_flops(model, tokens) + attention_flops(model, tokens, keys)
+    flop = matmul_flops(model, tokens, assumptions) + attention_flops(model, tokens, seen, assumptions)
     arithmetic = compute_time(chip, mesh.chips, flop) / constants.efficiency
     return maximum(arithmetic, gather_all_time(model, chip)) + model.layers * constants.overhead
 
@@ -220,7 +262,7 @@ def wgxyz_step(model: Model, chip: Chip, mesh: Mesh, constants: Constants, token
 # --- The bound -------------------------------------------------------------------------------------------
 
 
-def bound(model, chip, mesh, layout, tokens, keys, held, assumptions=REAL):
+def bound(model, chip, mesh, layout, tokens, seen, held, assumptions=REAL):
     """What each resource needs at its peak for one forward pass.
 
     Parameters
@@ -230,7 +272,7 @@ def bound(model, chip, mesh, layout, tokens, keys, held, assumptions=REAL):
     mesh : Mesh
     layout : str
         One of :data:`inferlib.papers.pope2022.layouts.TIMES`.
-    tokens, keys : float
+    tokens, seen : float
         Tokens of the whole batch in this pass, and the keys that each of them sees.
     held : float
         Bytes of cache that one chip reads.
@@ -243,7 +285,7 @@ def bound(model, chip, mesh, layout, tokens, keys, held, assumptions=REAL):
         Seconds by resource: ``"arithmetic"``, ``"weights"``, ``"cache"`` (the last two share the memory) and
         ``"network"``.
     """
-    flop = matmul_flops(model, tokens, PRINTED) + attention_flops(model, tokens, keys, PRINTED)
+    flop = matmul_flops(model, tokens, PRINTED) + attention_flops(model, tokens, seen, PRINTED)
     return {
         "arithmetic": compute_time(chip, mesh.chips, flop),
         "weights": memory_time(chip, weights_on_chip(model, mesh.chips)),

@@ -229,7 +229,7 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
         ``"weights"``, ``"cache"``, ``"arithmetic"`` and ``"network"``. Each new token sees the cached ones
         and all new ones of its sequence.
     """
-    keys = context + (tokens if tokens > 1 else 0)
+    seen = context + (tokens if tokens > 1 else 0)
     moved = model.layers * TIMES[layout](model, chip, mesh, batch * tokens, assumptions)
     parts = gathered_over(mesh, layout)
     if attention == "Batch" and parts != mesh.chips:
@@ -237,10 +237,10 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
         sharing = Mesh(mesh.chips / parts)
         volume = batch_attention_volume(model, sharing, batch * tokens / parts, assumptions)
         moved = moved + model.layers * volume * model.activation_bytes / chip.network_bandwidth
-    flop = matmul_flops(model, batch * tokens) + attention_flops(model, batch * tokens, keys)
+    flop = matmul_flops(model, batch * tokens) + attention_flops(model, batch * tokens, seen)
     return {
         "weights": memory_time(chip, weights_on_chip(model, mesh.chips)),
-        "cache": memory_time(chip, cache_on_chip(model, mesh, layout, attention, batch, keys)),
+        "cache": memory_time(chip, cache_on_chip(model, mesh, layout, attention, batch, seen)),
         "arithmetic": compute_time(chip, mesh.chips, flop),
         "network": moved if mesh.chips > 1 else 0.0,
     }
@@ -263,7 +263,7 @@ def advice(model, chip, count, batch, tokens=1, context=0, assumptions=REAL):
     >>> from inferlib import load_chip, load_model
     >>> model, chip = model_of(load_model("Llama 3 70B")), chip_of(load_chip("H100 SXM"))
     >>> advice(model, chip, 8, batch=32, context=4096).layout
-    'WS 1D'
+    'WS 2D'
     """
     best = options(model, chip, count, batch, tokens, context, assumptions).iloc[0]
     if best["why not"]:

@@ -310,9 +310,9 @@ def gpu_bounds():
                 held = batch * cache_of_token(model) / chips
                 context = given + made / 2
 
-                def forward(tokens, keys, chip=chip, chips=chips, held=held):
-                    flop = matmul_flops(model, tokens) + attention_flops(model, tokens, keys)
-                    memory = memory_time(chip, weights_on_chip(model, chips) + held * keys)
+                def forward(tokens, seen, chip=chip, chips=chips, held=held):
+                    flop = matmul_flops(model, tokens) + attention_flops(model, tokens, seen)
+                    memory = memory_time(chip, weights_on_chip(model, chips) + held * seen)
                     return max(compute_time(chip, chips, flop), memory)
 
                 least = forward(batch * given, given) + made * forward(batch, context)
