@@ -14,8 +14,9 @@ def switch():
     models = {
         "PaLM 540B, 64 heads": evidence.palm(),
         "PaLM 62B": paper_model("PaLM 62B"),
-        "MT-NLG 530B": paper_model("MT-NLG 530B"),
-        "Llama 3 70B": model_of(load_model("Llama 3 70B")),
+        # one pair of collectives, the feed-forward layer's, as the paper's formulas have it
+        "MT-NLG 530B": paper_model("MT-NLG 530B").replace(parallel=True),
+        "Llama 3 70B": model_of(load_model("Llama 3 70B"), parallel=True),
     }
 
     def moved(layout):

@@ -253,6 +253,30 @@ def grades_of_utilisation():
     return pd.DataFrame(shown).reindex(list(COLUMNS))
 
 
+def utilisations(table):
+    """The cells of utilisation of one of Tables D.2 to D.4, from the printed times beside them.
+
+    Parameters
+    ----------
+    table : str
+
+    Returns
+    -------
+    pandas.DataFrame
+        Per cent, indexed by batch; NaN where the paper prints no time.
+    """
+    import pandas as pd
+
+    read, found = benchmarks.open_reader(table), {}
+    for column in COLUMNS:
+        found[column] = {
+            batch: 100
+            * utilisation(read, table, column, batch, benchmarks.printed_time(table, column, batch))
+            for batch in batches(table, column)
+        }
+    return pd.DataFrame(found).sort_index().rename_axis("batch")
+
+
 def sensitivity():
     """How many cells of utilisation agree with print, over the parameter count they are reckoned with.
 
