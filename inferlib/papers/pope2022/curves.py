@@ -268,7 +268,7 @@ def figure_b1(data=None):
     for (name, length), rows in data.groupby(["model", "length"], sort=False):
         colour = _colours()[name]
         ax.plot(1e3 * rows.time, 1e3 * rows.cost, ".-", color=colour, linewidth=0.9, markersize=5)
-        if length in (32, 1024):
+        if length == 1024 or (length == 32 and name == "PaLM 540B"):
             last = rows.iloc[0]
             ax.annotate(f"S = {length}", (1e3 * last.time, 1e3 * last.cost), (5, 2), textcoords="offset points",
                         fontsize=8, color=colour)  # fmt: skip

@@ -29,7 +29,7 @@ class Tensor:
         first = _cut(self.rows, self.row_axes)
         middle = "L" if self.rows == "B" and self.columns in ("E", "F", "H") else ""
         text = first + middle + (r"\," if self.columns == "1" else "") + _cut(self.columns, self.column_axes)
-        return f"${text}$" + (f"\npartial sum-{self.partial}" if self.partial else "")
+        return f"${text}$" + (f"\npartial\nsum-{self.partial}" if self.partial else "")
 
 
 def _cut(dimension, axes):
@@ -45,8 +45,9 @@ class Move:
 
     @property
     def label(self):
-        """Such as all-gather(yz)."""
-        return f"{self.kind}\n({self.axes})"
+        """Such as all-gather(yz), a line for each part."""
+        first, _, last = self.kind.rpartition("-")
+        return f"{first}-\n{last}\n({self.axes})"
 
 
 def schedule(layout):
@@ -93,7 +94,7 @@ def schedule(layout):
             Move("reduce-scatter", "x"),
             Tensor("summed", "B", "F", "", "yzx"),
             Move("all-gather", "x"),
-            Tensor("hidden again", "B", "F", "", "yz"),
+            Tensor("hidden", "B", "F", "", "yz"),
             Tensor("product", "B", "E", "", "x", "yz"),
             Move("reduce-scatter", "yz"),
             Tensor("output", "B", "E", "", "xyz"),
@@ -220,11 +221,13 @@ def pieces(layout, mesh=None, chip=(0, 0, 0)):
         before = ""
         for step in part:
             if isinstance(step, Move):
-                before = step.label.replace("\n", " ")
+                before = step.label.replace("\n", "")
                 continue
             r, c = piece(step, mesh, chip)
             share = (r[1] - r[0]) * (c[1] - c[0])
-            rows.append((step.name, step.notation.replace("\n", ", "), r, c, share, before))
+            rows.append(
+                (step.name, step.notation.replace("\npartial\nsum", ", partial sum"), r, c, share, before)
+            )
             before = ""
     return pd.DataFrame(rows, columns=["tensor", "notation", "rows", "columns", "share", "before"])
 
@@ -243,15 +246,15 @@ def draw_layout(layout="WS 2D", mesh=None, chip=(0, 0, 0)):
     plan = attention_schedule(layout) if layout in ATTENTIONS else schedule(layout)
     top, bottom = plan["activations"], plan["weights"]
     longest = max(_length(top), _length(bottom))
-    _, ax = plt.subplots(figsize=(7.4, 3.7), layout="constrained")
-    _draw_row(ax, top, 2.1, longest, mesh, chip)
+    _, ax = plt.subplots(figsize=(6.6, 4.4), layout="constrained")
+    _draw_row(ax, top, 2.12, longest, mesh, chip)
     _draw_row(ax, bottom, 0.0, longest, mesh, chip)
     name = "attention" if layout in ATTENTIONS else "activations"
-    ax.text(0.0, 3.52, name, fontsize=9, style="italic", va="bottom")
+    ax.text(0.0, 3.58, name, fontsize=9.5, style="italic", va="bottom")
     ax.text(
-        0.0, 1.42, "cache" if layout in ATTENTIONS else "weights", fontsize=9, style="italic", va="bottom"
+        0.0, 1.48, "cache" if layout in ATTENTIONS else "weights", fontsize=9, style="italic", va="bottom"
     )
-    ax.set(xlim=(-0.2, longest + 0.1), ylim=(-0.75, 3.85), aspect="auto")
+    ax.set(xlim=(-0.2, longest + 0.1), ylim=(-0.65, 3.85), aspect="auto")
     ax.axis("off")
     place = ", ".join(f"{axis} = {at}" for axis, at in zip(AXES, chip, strict=True))
     ax.set_title(f"{layout} on {mesh}: what the chip {place} holds", fontsize=10)
@@ -276,7 +279,7 @@ def _draw_row(ax, row, y, longest, mesh, chip):
                 arrowprops={"arrowstyle": "->", "color": style.RED, "linewidth": 1.4},
             )  # fmt: skip
             middle = x + (_MOVE - 0.42) / 2
-            ax.text(middle, y + 0.66, step.label, ha="center", va="bottom", fontsize=7, color=style.RED)
+            ax.text(middle, y + 0.66, step.label, ha="center", va="bottom", fontsize=8.5, color=style.RED)
             x += _MOVE
             continue
         _draw_tensor(ax, step, x, y, mesh, chip)
@@ -309,8 +312,8 @@ def _draw_tensor(ax, tensor, x, y, mesh, chip, height=1.2):
             other = [y, y + height] if vertical else [y + i / parts * height] * 2
             ax.plot(line, other, color=style.FAINT, linewidth=0.5)
     ax.add_patch(Rectangle((x, y), _TENSOR, height, fill=False, edgecolor=style.INK, linewidth=1))
-    ax.text(x + _TENSOR / 2, y - 0.07, tensor.notation, ha="center", va="top", fontsize=8)
-    ax.text(x + _TENSOR / 2, y + height + 0.02, tensor.name, ha="center", va="bottom", fontsize=7.5)
+    ax.text(x + _TENSOR / 2, y - 0.07, tensor.notation, ha="center", va="top", fontsize=9.5)
+    ax.text(x + _TENSOR / 2, y + height + 0.02, tensor.name, ha="center", va="bottom", fontsize=8.5)
 
 
 def collectives(k=3):

@@ -278,10 +278,10 @@ def gpu_bound_figure(data=None):
     for table, marker in markers.items():
         ax.plot([], [], marker, color=style.FAINT, label=table)
     ax.axhline(1, color=style.INK, linewidth=1)
-    ax.set(xscale="log", xlabel="batch", ylabel="measured over bound", ylim=(0, 5.5))
+    ax.set(xscale="log", xlabel="batch", ylabel="measured over bound", ylim=(0, 7))
     ax.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
     ax.minorticks_off()
-    ax.legend(ncol=2, fontsize=9)
+    ax.legend(ncol=2, fontsize=9, loc="upper right")
     return ax
 
 

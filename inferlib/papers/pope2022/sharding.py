@@ -329,8 +329,9 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED):
 
     shape, chip = model_of(model, workload.weights, workload.cache), chip_of(system.chip)
     batch, context = workload.batch, workload.context
-    by_heads = minimum(system.count, shape.kv_heads) >= minimum(system.count, batch)
-    attention = "Head" if _concrete(by_heads) and by_heads else "Batch"
+    # on symbols the batch is taken to fill the chips
+    few = isinstance(batch, Real) and batch <= minimum(system.count, shape.kv_heads)
+    attention = "Head" if few or shape.kv_heads >= system.count else "Batch"
     ways = [("WS 1D", boxes(system.count)[-1])]
     ways += [("WS 2D", mesh) for mesh in boxes(system.count) if mesh.x > 1 and mesh.y == 1]
     kind, mesh = min(ways, key=lambda way: TIMES[way[0]](shape, chip, way[1], 1, assumptions))
@@ -345,10 +346,6 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED):
     stages = (busy, {"network": network}) if assumptions.exposed else (busy | {"network": network},)
     origin = (decode_step, model, system, workload, layout, assumptions)
     return Breakdown(stages, source="pope2022", origin=origin)
-
-
-def _concrete(value):
-    return isinstance(value, (bool, Real)) or type(value).__name__ == "bool_"
 
 
 def _instance(name, value, kind):

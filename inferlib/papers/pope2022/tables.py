@@ -263,7 +263,7 @@ def utilisations(table):
     Returns
     -------
     pandas.DataFrame
-        Per cent, indexed by batch; NaN where the paper prints no time.
+        Per cent to a tenth, indexed by batch; empty text where the paper prints no time.
     """
     import pandas as pd
 
@@ -274,7 +274,8 @@ def utilisations(table):
             * utilisation(read, table, column, batch, benchmarks.printed_time(table, column, batch))
             for batch in batches(table, column)
         }
-    return pd.DataFrame(found).sort_index().rename_axis("batch")
+    made = pd.DataFrame(found).sort_index().rename_axis("batch").round(1)
+    return made.astype(object).where(made.notna(), "")
 
 
 def sensitivity():
