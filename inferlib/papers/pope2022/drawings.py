@@ -119,8 +119,8 @@ def _gathered(over):
         "weights": [
             Tensor("W in", "E", "F", "x", "yz"),
             Move("all-gather", over),
-            Tensor("W in, gathered", "E", "F", "", columns),
-            Tensor("W out, gathered", "F", "E", columns, ""),
+            Tensor("W in", "E", "F", "", columns),
+            Tensor("W out", "F", "E", columns, ""),
         ],
     }
 
@@ -313,7 +313,7 @@ def _draw_tensor(ax, tensor, x, y, mesh, chip, height=1.2):
             ax.plot(line, other, color=style.FAINT, linewidth=0.5)
     ax.add_patch(Rectangle((x, y), _TENSOR, height, fill=False, edgecolor=style.INK, linewidth=1))
     ax.text(x + _TENSOR / 2, y - 0.07, tensor.notation, ha="center", va="top", fontsize=9.5)
-    ax.text(x + _TENSOR / 2, y + height + 0.02, tensor.name, ha="center", va="bottom", fontsize=8.5)
+    ax.text(x + _TENSOR / 2, y + height + 0.02, tensor.name, ha="center", va="bottom", fontsize=8)
 
 
 def collectives(k=3):
