@@ -206,9 +206,10 @@ def breakdown_bars(steps, *, ax=None):
             colour = TERMS.get(name, FAINT)
             ax.barh(y + 0.25, 1e3 * seconds, height=0.16, color="none", edgecolor=colour, linewidth=1.2)
         if step.hidden:
-            # one label for all: outlines start at zero, so labels of their own would overlap
-            longest, names = max(step.hidden.values()), ", ".join(step.hidden)
-            ax.text(1e3 * longest, y + 0.25, f" {names}, hidden", va="center", fontsize=8, color=INK)
+            # one label beside the longest, so that labels of bars of like length do not run into each other
+            names = ", ".join(sorted(step.hidden, key=step.hidden.get, reverse=True))
+            longest = 1e3 * max(step.hidden.values())
+            ax.text(longest, y + 0.25, f" {names}, hidden", va="center", fontsize=8, color=INK)
     ax.set_yticks(range(len(steps)), steps)
     ax.set_ylim(len(steps) - 0.4, -0.6)
     ax.set_xlabel("milliseconds per token")

@@ -1,0 +1,283 @@
+"""Pope et al. 2022: the records its equations take, and what the paper assumes in them."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+
+from inferlib import checks
+from inferlib.catalog import record
+from inferlib.equation import Record, quantity
+from inferlib.system import format_bytes
+from inferlib.units import parse
+
+
+@lru_cache(maxsize=1)
+def stated():
+    """The room's ``assumptions.toml`` as it is written: units as text."""
+    return tomllib.loads((files("inferlib.papers.pope2022") / "assumptions.toml").read_text("utf-8"))
+
+
+@dataclass(frozen=True, eq=False)
+class Model(Record):
+    """A decoder of equal layers as the paper counts it: matrices and one embedding table, nothing else.
+
+    ``parallel`` says that attention and feed-forward work side by side on the same input.
+
+    Examples
+    --------
+    >>> load_model("PaLM 540B").d_ff
+    73728.0
+    >>> load_model("PaLM 540B").at("int8").weight_bytes
+    1.0
+    """
+
+    layers: float = quantity("1", "layers")
+    d_model: float = quantity("1", "width of the residual stream")
+    d_ff: float = quantity("1", "width of the feed-forward block")
+    heads: float = quantity("1", "query heads")
+    kv_heads: float = quantity("1", "key (and value) heads")
+    head_dim: float = quantity("1", "width of one head")
+    vocabulary: float = quantity("1", "entries of the vocabulary")
+    matrices: float = quantity("1", "matrices of the feed-forward block", default=3)
+    tables: float = quantity("1", "embedding tables", default=1)
+    weight_bytes: float = quantity("B", "bytes of one weight", default=2)
+    activation_bytes: float = quantity("B", "bytes of one activation", default=2)
+    cache_bytes: float = quantity("B", "bytes of one cached value", default=2)
+    parallel: bool = True
+    name: str = ""
+    sources: Mapping = field(default_factory=dict)
+
+    def at(self, format):
+        """The same model with its weights in another number format; activations and cache stay."""
+        return self.replace(weight_bytes=format_bytes(format))
+
+
+@dataclass(frozen=True, eq=False)
+class Chip(Record):
+    """One chip: three rates and its memory.
+
+    The network's bandwidth is that of all links of the chip together, one way.
+
+    Examples
+    --------
+    >>> load_chip("TPU v4").network_bandwidth
+    270000000000.0
+    """
+
+    flops: float = quantity("FLOP/s", "arithmetic peak of one chip")
+    memory_bandwidth: float = quantity("B/s", "memory bandwidth of one chip")
+    memory_capacity: float = quantity("B", "memory of one chip")
+    network_bandwidth: float = quantity("B/s", "bandwidth of one chip to the others, one way")
+    name: str = ""
+    sources: Mapping = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh(Record):
+    """Chips in a box of X × Y × Z; a share says how much of a chip's bandwidth one axis can use.
+
+    In a torus an axis has two of a chip's six links; in a box whose ends are not joined, one. Behind a
+    switch every axis has them all.
+
+    Examples
+    --------
+    >>> load_mesh(64).chips, load_mesh(64).x_share == 1 / 3, load_mesh(16).x_share == 1 / 6
+    (64.0, True, True)
+    """
+
+    x: float = quantity("1", "chips along the first axis")
+    y: float = quantity("1", "chips along the second axis", default=1)
+    z: float = quantity("1", "chips along the third axis", default=1)
+    x_share: float = quantity("1", "share of a chip's bandwidth along the first axis", default=1, maximum=1)
+    y_share: float = quantity("1", "share of a chip's bandwidth along the second axis", default=1, maximum=1)
+    z_share: float = quantity("1", "share of a chip's bandwidth along the third axis", default=1, maximum=1)
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("x", "y", "z"):
+            checks.number(f"Mesh.{name}", getattr(self, name), minimum=1)
+
+    @property
+    def chips(self):
+        """Chips in the box."""
+        return self.x * self.y * self.z
+
+    def __str__(self):
+        return f"{self.x:g} x {self.y:g} x {self.z:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Assumptions(Record):
+    """How the paper's sentences are read; the default reproduces what it prints.
+
+    Parameters
+    ----------
+    exact_collectives : bool
+        Keep the factor (K - 1)/K of Appendix A.1, which the paper's formulas take as 1.
+    whole_layer : bool
+        Count all that a layer moves: every matrix of the feed-forward block and the attention projections
+        that are fused with them. The paper's formulas count two matrices of a feed-forward block.
+    exposed : bool
+        Communication adds to the other times. Else it is hidden behind the longest of them.
+    swapped_totals : bool
+        Exchange the two "total" columns of times in Table D.4.
+
+    Examples
+    --------
+    >>> Assumptions().exact_collectives, Assumptions.corrected().swapped_totals
+    (False, True)
+    """
+
+    flop_per_weight: float = quantity(
+        "FLOP",
+        "one multiplication and one addition",
+        default=parse(stated()["assumptions"]["flop_per_weight"], "FLOP"),
+    )
+    exact_collectives: bool = False
+    whole_layer: bool = False
+    exposed: bool = False
+    swapped_totals: bool = False
+
+    @classmethod
+    def corrected(cls):
+        """The paper's formulas without their approximations, and the columns of Table D.4 exchanged."""
+        return cls(exact_collectives=True, whole_layer=True, swapped_totals=True)
+
+    @classmethod
+    def one_axis_at_a_time(cls):
+        """As the measurements suggest: all that a layer moves, axis after axis, hidden behind nothing."""
+        return cls.corrected().replace(exposed=True)
+
+
+PRINTED = Assumptions()
+EXACT = Assumptions(exact_collectives=True)
+REAL = Assumptions.corrected()
+
+
+def models():
+    """The names of the models that the paper runs.
+
+    Examples
+    --------
+    >>> models()
+    ['PaLM 540B', 'PaLM 62B', 'PaLM 8B', 'MT-NLG 530B']
+    """
+    return list(stated()["models"])
+
+
+def load_model(name="PaLM 540B", padded=False):
+    """A model of the paper.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`models`.
+    padded : bool
+        PaLM 540B with 64 heads in place of 48, as it was run on 64 and more chips.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    LookupError
+        If the paper has no such model; near names are suggested.
+    ValueError
+        If another model than PaLM 540B is to be padded.
+
+    Examples
+    --------
+    >>> load_model("PaLM 540B", padded=True).heads
+    64.0
+    """
+    entry = stated()["models"][checks.one_of("model", name, models())]
+    parallel = name not in stated()["variants"]["serial"]
+    made = record(Model, entry, name=name, parallel=parallel)
+    if not padded:
+        return made
+    if name != "PaLM 540B":
+        raise ValueError(f"padded is True for {name}, but only PaLM 540B was run with more heads")
+    return made.replace(heads=float(stated()["variants"]["padded_heads"]))
+
+
+def multihead(model):
+    """The variant of Table 1 and Figure 8: a key/value head for each query head, of half the width.
+
+    Examples
+    --------
+    >>> multihead(load_model("PaLM 540B", padded=True)).kv_heads
+    64.0
+    """
+    width = float(stated()["variants"]["multihead_head_dim"])
+    return model.replace(kv_heads=model.heads, head_dim=width, name=f"{model.name}, multihead")
+
+
+def serial(model):
+    """The same model with attention before feed-forward in each block, not beside it."""
+    return model.replace(parallel=False, name=f"{model.name}, serial")
+
+
+def load_chip(name="TPU v4"):
+    """A chip of the paper: ``"TPU v4"``, or the ``"A100"`` of the FasterTransformer benchmarks.
+
+    Raises
+    ------
+    LookupError
+        If the paper has no such chip; near names are suggested.
+    """
+    return record(Chip, stated()["chips"][checks.one_of("chip", name, stated()["chips"])], name=name)
+
+
+def meshes():
+    """The slices of TPU v4 that the paper's code uses, by chips.
+
+    Examples
+    --------
+    >>> meshes()
+    [8, 16, 32, 64, 128, 256]
+    """
+    return [int(chips) for chips in stated()["meshes"]]
+
+
+def load_mesh(chips=64):
+    """The slice of so many TPU v4, with its bandwidth along each axis.
+
+    Parameters
+    ----------
+    chips : int
+        One of :func:`meshes`.
+
+    Returns
+    -------
+    Mesh
+
+    Raises
+    ------
+    LookupError
+        If the paper's code has no such slice.
+
+    Examples
+    --------
+    >>> str(load_mesh(128))
+    '8 x 4 x 4'
+    """
+    if chips not in meshes():
+        raise LookupError(f"no slice of {chips} chips. Known: {', '.join(map(str, meshes()))}")
+    return torus(*stated()["meshes"][str(chips)])
+
+
+def torus(x, y, z):
+    """A slice of TPU v4 of any size; its axes are joined to rings if each is a multiple of four chips.
+
+    Examples
+    --------
+    >>> torus(4, 4, 8).z_share == 1 / 3, torus(2, 2, 1).y_share == 1 / 6
+    (True, True)
+    """
+    rule = stated()["torus"]
+    joined = all(axis % rule["closed"] == 0 for axis in (x, y, z))
+    share = (2 if joined else 1) / rule["links"]
+    return Mesh(float(x), float(y), float(z), share, share, share)

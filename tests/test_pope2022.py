@@ -1,0 +1,597 @@
+"""Pope et al. 2022: printed cells, limits, second derivations and measurements, stated from outside."""
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import inferlib
+from inferlib import ledger
+from inferlib.papers import pope2022 as p
+from inferlib.papers.pope2022 import (
+    alternatives,
+    benchmarks,
+    curves,
+    derivations,
+    drawings,
+    evidence,
+    figures,
+    layouts,
+    prediction,
+    sharding,
+    tables,
+)
+from inferlib.papers.pope2022.records import REAL, stated
+
+PALM = p.load_model("PaLM 540B", padded=True)
+TPU, MESH = p.load_chip(), p.load_mesh(64)
+BOX = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+LLAMA = inferlib.load_model("Llama 3 70B")
+
+
+def card(**where):
+    rows = inferlib.scorecard("pope2022")
+    for column, value in where.items():
+        rows = rows[rows[column] == value]
+    return rows
+
+
+# --- Costs -----------------------------------------------------------------------------------------------
+
+
+def test_parameters_of_another_count():
+    """PaLM 540B multiplied out by hand, and the catalogue's own count of a real model."""
+    by_hand = 118 * 18432 * (2 * 48 * 256 + 2 * 256 + 3 * 73728) + 256128 * 18432
+    assert p.parameters(p.load_model("PaLM 540B")) == by_hand
+    norms = LLAMA.parameters()["norms"]  # the paper leaves them out
+    assert p.parameters(p.model_of(LLAMA)) == LLAMA.n_params - norms
+    assert p.cache_of_token(p.model_of(LLAMA)) == LLAMA.cache_bytes()
+
+
+def test_shapes_are_those_of_table_d1():
+    for row, name in (("PaLM 540B", "PaLM 540B"), ("Megatron 530B", "MT-NLG 530B")):
+        model = p.load_model(name)
+        printed = {
+            column: value
+            for (artefact, r, column), value in ledger.published("pope2022").items()
+            if (artefact, r) == ("Table D.1", row)
+        }
+        shape = {"layers": model.layers, "d_model": model.d_model, "d_ff": model.d_ff, "heads": model.heads}
+        assert {name: printed[name].value for name in shape} == shape
+        assert printed["d_head"].value == model.head_dim
+
+
+def test_chip_is_that_of_section_4():
+    printed = {
+        row: entry.value for (a, r, row), entry in ledger.published("pope2022").items() if r == "TPU v4"
+    }
+    assert printed == {
+        "arithmetic": TPU.flops,
+        "memory": TPU.memory_capacity,
+        "memory bandwidth": TPU.memory_bandwidth,
+        "interconnect": TPU.network_bandwidth,
+    }
+
+
+def test_catalogue_agrees_on_flops_and_cache_reads():
+    """The FLOP of one token against a count that knows nothing of this paper."""
+    model = p.model_of(LLAMA)
+    ours = p.matmul_flops(model, 1) + p.attention_flops(model, 1, 4096)
+    theirs = sum(LLAMA.flops(4096).values())
+    table = 2 * 128256 * 8192  # the paper's 2N counts the input table, a look-up
+    assert ours - table == pytest.approx(theirs, rel=1e-3)
+
+
+def test_cost_times_utilisation_is_the_arithmetic_of_a_token():
+    for chips, tokens, time in ((64, 1000, 2.0), (8, 7, 0.3)):
+        product = p.cost(chips, tokens, time) * p.mfu(TPU, chips, 5e11, tokens, time) * TPU.flops
+        assert product == pytest.approx(1e12)
+    used = p.mfu(TPU, 64, 5e11, 1000, 2.0)
+    assert p.latency(TPU, 64, 5e11, 1000, used) == pytest.approx(2.0)
+
+
+def test_cache_is_cut_as_far_as_there_are_heads_or_sequences():
+    token = p.cache_of_token(PALM)
+    assert p.cache_over_heads(PALM, 64, 10, 100) == 1000 * token  # one shared head: copies
+    assert p.cache_over_heads(p.multihead(PALM), 256, 1, 1) == p.cache_of_token(p.multihead(PALM)) / 64
+    assert p.cache_over_heads(p.multihead(PALM), 8, 1, 1) == p.cache_of_token(p.multihead(PALM)) / 8
+    assert p.cache_over_batch(PALM, 64, 128, 100) == 200 * token
+    assert p.cache_over_batch(PALM, 64, 16, 100) == 100 * token  # fewer sequences than chips
+
+
+# --- What layouts move -----------------------------------------------------------------------------------
+
+
+def simulated(layout, mesh, tokens, width, inner):
+    """Count what each collective of the drawn schedule brings to a chip: larger buffer, one part less."""
+    sizes = {"B": tokens, "E": width, "F": inner}
+    moved = {"activations": 0.0, "weights": 0.0}
+    for part, steps in drawings.schedule(layout).items():
+        for i, step in enumerate(steps):
+            if not isinstance(step, drawings.Move):
+                continue
+            k = math.prod(getattr(mesh, axis) for axis in step.axes)
+            larger = steps[i + 1] if step.kind == "all-gather" else steps[i - 1]
+            (r0, r1), (c0, c1) = drawings.piece(larger, mesh, (0, 0, 0))
+            held = (r1 - r0) * (c1 - c0) * sizes[larger.rows] * sizes[larger.columns]
+            # the second matrix is gathered like the first
+            moved[part] += held * (k - 1) / k * (2 if part == "weights" else 1)
+    return moved
+
+
+@pytest.mark.parametrize("mesh", [MESH, p.load_mesh(32), p.Mesh(2, 3, 5)], ids=str)
+@pytest.mark.parametrize("layout", list(layouts.TIMES))
+def test_volumes_are_those_of_the_drawn_schedule(layout, mesh):
+    """Two independent accounts: the formula, and the pieces on each side of every collective."""
+    tokens, chip = 640.0, p.Chip(1.0, 1.0, 1.0, 1.0)
+    model = PALM.replace(weight_bytes=3.0, activation_bytes=5.0)
+    moved = simulated(layout, mesh, tokens, model.d_model, model.d_ff)
+    expected = 5 * moved["activations"] + 3 * moved["weights"]
+    assert layouts.TIMES[layout](model, chip, mesh, tokens, p.EXACT) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("layout", [*layouts.TIMES, *drawings.ATTENTIONS])
+def test_pieces_of_all_chips_cover_every_tensor_evenly(layout):
+    mesh = p.Mesh(2, 3, 2)
+    chips = [(x, y, z) for x in range(2) for y in range(3) for z in range(2)]
+    plan = (drawings.attention_schedule if layout in drawings.ATTENTIONS else drawings.schedule)(layout)
+    for tensor in (t for part in plan.values() for t in part if isinstance(t, drawings.Tensor)):
+        grid = np.zeros((12, 12))
+        for chip in chips:
+            (r0, r1), (c0, c1) = drawings.piece(tensor, mesh, chip)
+            at = [round(12 * v) for v in (r0, r1, c0, c1)]
+            grid[at[0] : at[1], at[2] : at[3]] += 1
+        assert grid.min() == grid.max() >= 1
+
+
+def test_collectives_send_to_everybody():
+    states = drawings.collectives(5)
+    assert all({s for slot in row for s in slot} == set(range(5)) for row in states["all-gather"][1])
+    before, after = states["reduce-scatter"]
+    assert all(slots[chip] == set(range(5)) for chip, slots in enumerate(after))
+    assert all(set().union(*row) == {chip} for chip, row in enumerate(before))
+    with pytest.raises(ValueError, match="k is 1"):
+        drawings.collectives(1)
+    with pytest.raises(ValueError, match="its x must be from 0 to 3"):
+        drawings.pieces("WS 2D", MESH, (4, 0, 0))
+
+
+def test_family_closes_with_the_factor_kept():
+    """1D is 2D at X = 1 and gathering over one chip; over all chips no activation moves."""
+    line = p.Mesh(1, 8, 8)
+    one = p.ws1d_volume(PALM, line, 100, p.EXACT)
+    assert p.ws2d_volume(PALM, line, 100, p.EXACT) == pytest.approx(one)
+    assert p.gathered_activation_volume(PALM, line, 100, 1, p.EXACT) == pytest.approx(one)
+    assert p.gathered_weight_volume(PALM, line, 1, p.EXACT) == 0
+    assert p.gathered_activation_volume(PALM, line, 100, 64, p.EXACT) == 0
+
+
+@pytest.mark.parametrize("reading", [p.PRINTED, p.EXACT, REAL], ids=["printed", "exact", "all"])
+def test_best_x_beats_its_neighbours(reading):
+    def time(x):
+        return p.ws2d_time(PALM, TPU, p.Mesh(x, 256 / x), 100, reading)
+
+    best = p.best_x(PALM, 256, reading)
+    assert time(best) < min(time(0.98 * best), time(1.02 * best))
+    assert time(best) == pytest.approx(p.best_ws2d_time(PALM, TPU, 256, 100, reading))
+    assert best * p.best_yz(PALM, 256, reading) == pytest.approx(256)
+
+
+@pytest.mark.parametrize("reading", [p.PRINTED, p.EXACT, REAL], ids=["printed", "exact", "all"])
+def test_best_gather_beats_its_neighbours(reading):
+    model = PALM.at("int8")
+
+    def time(n):
+        return p.gathered_time(model, TPU, p.Mesh(256), 2**18, n, reading)
+
+    best = p.best_gather(model, 256, 2**18, reading)
+    assert time(best) < min(time(0.98 * best), time(1.02 * best))
+    assert time(best) == pytest.approx(p.best_gather_time(model, TPU, 256, 2**18, reading))
+
+
+@pytest.mark.parametrize("reading", [p.PRINTED, p.EXACT, REAL], ids=["printed", "exact", "all"])
+@pytest.mark.parametrize("format", ["int8", "bf16"])
+@pytest.mark.parametrize("chips", [32, 64, 128])
+def test_layouts_change_at_the_switch_points(reading, format, chips):
+    model, mesh = PALM.at(format), p.load_mesh(chips)
+    for name, tokens in p.switches(model, mesh, reading).items():
+        before, after = name.split(" to ")
+        for factor, expected in ((0.98, before), (1.02, after)):
+            assert str(p.choose(model, TPU, mesh, factor * tokens, reading)[1].values) == expected
+
+
+def test_switch_points_of_the_62b_model():
+    found = p.switches(p.load_model("PaLM 62B"), p.load_mesh(32))
+    assert list(found.values()) == [8192, 32768, 262144]
+
+
+def test_break_even_against_1d_by_trying():
+    """By the paper's own costs 2D wins above 4F/E; the printed root criterion is wrong for F other than 4E."""
+    for ratio in (2, 4, 8 / 3):
+        model = PALM.replace(d_ff=ratio * PALM.d_model)
+        even = p.break_even(model)
+        assert even == pytest.approx(4 * ratio)
+        for chips, wins in ((0.9 * even, False), (1.1 * even, True)):
+            two = p.best_ws2d_time(model, TPU, chips, 1)
+            assert (two < p.ws1d_time(model, TPU, p.Mesh(chips), 1)) == wins
+        assert math.isclose(p.printed_break_even(model), even) == (ratio == 4)
+
+
+def test_break_even_moves_with_the_factor():
+    for x in (2, 4):
+        even = p.break_even_of_x(PALM, x)
+        assert even == 4 * x
+        for chips, wins in ((0.9 * even, False), (1.1 * even, True)):
+            two = p.ws2d_volume(PALM, p.Mesh(x, chips / x), 1, p.EXACT)
+            assert (two < p.ws1d_volume(PALM, p.Mesh(chips), 1, p.EXACT)) == wins
+
+
+def test_factor_is_worth_what_the_chapter_says():
+    """On 64 chips it takes 1.6 % off 1D and 15.6 % off 2D."""
+    ratios = [f(PALM, MESH, 1, p.EXACT) / f(PALM, MESH, 1) for f in (p.ws1d_volume, p.ws2d_volume)]
+    assert ratios == pytest.approx([63 / 64, 1 - 0.15625])
+
+
+def test_whole_layer_counts_the_third_matrix_and_attention():
+    """2E/4 + (3F + 2 heads x width, and the shared key and value) over 16, multiplied out."""
+    moved = p.ws2d_volume(PALM, MESH, 1, p.PRINTED.replace(whole_layer=True))
+    assert moved == 2 * 18432 / 4 + (3 * 73728 + 2 * 64 * 256 + 2 * 256) / 16
+
+
+def test_derivations_end_as_the_paper_prints():
+    d = derivations
+    four = d.four_times()
+    assert four[1].equation.rhs == sp.sqrt(d.N) / 2 and four[2].equation.rhs == 2 * sp.sqrt(d.N)
+    assert d.same_bytes(four[3].equation.rhs) == 8 * d.T * d.E * d.ACT / (sp.sqrt(d.N) * d.W)
+    best = d.same_bytes(d.optimal_gather().result)
+    assert sp.simplify(best - 4 * d.E * sp.sqrt(d.T * d.F / d.N) * d.ACT / d.W) == 0
+    assert d.printed_criterion().result == 4 * d.E
+    changed = d.what_the_factor_changes()
+    assert d.X not in changed[0].equation.rhs.free_symbols and d.G not in changed[1].equation.rhs.free_symbols
+
+
+def test_infeasible_runs_give_their_reason():
+    assert "do not fill" in p.why_not(PALM, TPU, MESH, "WG X", "Head", 2, 10)
+    big = p.why_not(p.multihead(PALM), TPU, MESH, "WS 2D", "Head", 512, 2048)
+    assert "exceed its 34.4 GB" in big
+    assert p.why_not(PALM, TPU, MESH, "WG XYZ", "Batch", 512, 2048) == ""
+    with pytest.raises(LookupError, match="did you mean 'WS 2D'"):
+        p.why_not(PALM, TPU, MESH, "WS 2d", "Head", 1, 1)
+
+
+# --- The paper's tables ----------------------------------------------------------------------------------
+
+
+def test_table_1_has_two_exact_cells_and_four_a_hundredth_off():
+    rows = card(artefact="Table 1", kind="model")
+    cells = rows[rows.column.str.startswith("batch")].set_index(["row", "column"])
+    assert (cells.grade == "exact").sum() == 2
+    assert set(cells[cells.grade == "exact"].index.get_level_values("row")) == {"Optimized multiquery"}
+    off = cells[cells.grade == "1%"]
+    assert len(off) == 4
+    assert (off.printed / off.reproduced).astype(float).round(3).eq(0.990).all()
+
+
+def test_tables_2_and_3_agree_both_ways():
+    rows = inferlib.scorecard("pope2022").query("artefact in ['Table 2', 'Table 3'] and kind == 'derived'")
+    assert rows.grade.value_counts().to_dict() == {"exact": 9, "consistent": 7}
+
+
+def test_chooser_differs_from_the_paper_in_one_place():
+    found = tables.chosen()
+    other = found[found.printed != found.least]
+    assert list(other.index) == [("Table 2", "high-throughput prefill")]
+    assert other.least.item() == "WG XY" and 0.05 < other.excess.item() < 0.1
+
+
+def test_utilisation_cells_of_appendix_d():
+    rows = inferlib.scorecard("pope2022")
+    rows = rows[rows.artefact.isin(benchmarks.TABLES) & rows.column.str.endswith(", MFU")]
+    assert len(rows) == 186 and (rows.grade == "exact").sum() == 180
+    missed = rows[rows.grade != "exact"]
+    assert set(zip(missed.artefact, missed.column, strict=True)) == {("Table D.4", "MT-NLG total, MFU")}
+
+
+def test_totals_add_up_except_where_columns_are_exchanged():
+    check = benchmarks.column_check().set_index("table")
+    assert check["sum = PaLM total"].tolist() == [9, 9, 0]
+    assert check["sum = MT-NLG total"]["Table D.4"] == 9
+
+
+def test_repaired_table_agrees_with_itself():
+    """Exchanged, PaLM's total is prefill + generate, and MT-NLG's printed utilisation is right but for one."""
+    rows = benchmarks.totals("Table D.4", REAL)
+    palm = rows[rows.column == "PaLM total"].set_index("batch")
+    sums = {b: benchmarks._sum("Table D.4", b) for b in palm.index}
+    assert palm.time.to_dict() == pytest.approx(sums, abs=1.5e-3)
+    megatron = rows[rows.column == "MT-NLG total"].set_index("batch").exact
+    printed = {b: benchmarks.printed_mfu("Table D.4", "MT-NLG total", b) for b in megatron.index}
+    wrong = [b for b in printed if abs(megatron[b] - printed[b]) > 0.005]
+    assert wrong == [16]
+
+
+def test_parameter_counts_are_fixed_by_the_cells():
+    found = tables.sensitivity()
+    assert found.PaLM.max() == 81 and found.PaLM.idxmax() == 540.36
+    assert found.others.max() == 96 and found.others.idxmax() == 530
+
+
+@pytest.mark.parametrize("table", benchmarks.TABLES)
+@pytest.mark.parametrize("without", [False, True])
+def test_frontier_by_the_papers_definition(table, without):
+    """Every pair of results, by the words of appendix D."""
+    rows = benchmarks.totals(table)
+    rows = rows[rows.column != "PaLM total"] if without else rows
+    results = list(zip(rows.column, rows.batch, rows.time, rows.printed, strict=True))
+    expected = {(c, b) for c, b, t, m in results if all(t <= t2 or m >= m2 for _, _, t2, m2 in results)}
+    kept = benchmarks.frontier(table, without)
+    assert set(zip(kept.column, kept.batch, strict=True)) == expected
+
+
+def test_frontier_of_table_d2_by_hand():
+    kept = benchmarks.frontier("Table D.2")
+    assert kept[kept.column == "PaLM total"].batch.tolist() == [8, 16, 32, 64, 128, 256, 512]
+    assert kept[kept.column == "FT TP16"].batch.tolist() == [128, 256]
+    assert len(kept) == 9
+
+
+def test_claims_that_fail_are_the_known_ones():
+    failed = card(kind="claim", grade="off")
+    assert set(failed.artefact) == {"Text 3.2.2", "Text 3.3", "Table 2"}
+    numbers = inferlib.scorecard("pope2022").query("kind in ['model', 'derived'] and grade in ['20%', 'off']")
+    text = numbers[~numbers.artefact.str.startswith("Table D")]
+    assert set(text.artefact) == {"Text 4.2", "Text 4.4", "Text 5"}
+    assert set(text[text.grade == "off"].row) == {
+        "batch 128, context 32768",
+        "PaLM over Megatron, in MFU: up to",
+    }
+
+
+def test_both_rows_of_section_4_2_read_the_same_cache():
+    read = [p.cache_over_batch(PALM, 64, batch, context) for batch, context in ((512, 8192), (128, 32768))]
+    assert read[0] == read[1]
+
+
+# --- Prediction ------------------------------------------------------------------------------------------
+
+
+def test_bound_never_exceeds_the_measurement():
+    found = evidence.bounds()
+    assert (found["over bound"] > 1).all() and found["over bound"].max() < 4
+    assert found.binds.value_counts().to_dict() == {"arithmetic": 6, "memory": 2}
+    assert (tables.gpu_bounds().over > 1.9).all()
+
+
+def test_prediction_is_as_good_as_stated():
+    constants, cells = evidence.fitted(), evidence.cells()
+    assert len(cells) == 54
+    assert 0.78 < constants.efficiency < 0.82 and 125e-6 < constants.overhead < 145e-6
+    assert evidence.rms(evidence.errors(cells, constants)) < 0.05
+    found = evidence.held_out().error.abs()
+    assert len(found) == 9 and (found < 10).sum() == 8 and found.max() < 20
+    assert evidence.rms(evidence.megatron_table().error) < 10
+
+
+def test_fit_is_a_minimum():
+    """Against neighbours, and against a search that knows nothing of slopes."""
+    cells, constants = evidence.cells(), evidence.fitted()
+
+    def error(efficiency, overhead):
+        return evidence.rms(evidence.errors(cells, p.Constants(efficiency, overhead)))
+
+    best = error(constants.efficiency, constants.overhead)
+    for e in (0.99, 1, 1.01):
+        for o in (0.99, 1, 1.01):
+            assert error(e * constants.efficiency, o * constants.overhead) >= best
+    other = alternatives.fit("axis by axis", cells)
+    assert other.efficiency == pytest.approx(constants.efficiency, rel=1e-3)
+    assert other.overhead == pytest.approx(constants.overhead, rel=1e-2)
+
+
+def test_fit_recovers_constants_from_made_up_times():
+    cells = evidence.cells()
+    truth = p.Constants(0.6, 2e-4)
+    found = evidence.fit(cells.assign(measured=evidence.predicted(cells, truth)))
+    assert (found.efficiency, found.overhead) == pytest.approx((0.6, 2e-4))
+
+
+def test_leaving_a_table_out_hardly_changes_the_constants():
+    found = evidence.cross_validation()
+    assert found.outside.max() < 7 and (found.overhead.max() - found.overhead.min()) < 15
+    assert found.efficiency.max() - found.efficiency.min() < 0.02
+
+
+def test_predictions_of_a_table_do_not_read_that_table(monkeypatch):
+    """Spoil every measured time of Table D.2: what is predicted for it must stay, for D.3 it must not."""
+    rows = ledger.published("pope2022")
+    spoilt = {
+        place: ledger.Row(**{**vars(row), "text": str(round(1.3 * row.printed))})
+        if place[0] == "Table D.2" and row.kind == "measured"
+        else row
+        for place, row in rows.items()
+    }
+    caches = (ledger._computed, ledger._graded, evidence.fitted)
+    at = ("batch 16", "PaLM prefill, time")
+    before = {t: ledger._computed("pope2022", t)[at].value for t in ("Table D.2", "Table D.3")}
+    with monkeypatch.context() as patch:
+        for module in (ledger, benchmarks):
+            patch.setattr(module, "published", lambda key: spoilt)
+        for cache in caches:
+            cache.cache_clear()
+        after = {t: tables._benchmark(ledger.Reader("pope2022", t))[at].value for t in before}
+    for cache in caches:
+        cache.cache_clear()
+    assert after["Table D.2"] == before["Table D.2"] and after["Table D.3"] != before["Table D.3"]
+
+
+def test_axis_by_axis_is_the_volume_at_each_axis_bandwidth():
+    """With every axis at full bandwidth the axis-wise time is the volume over the bandwidth."""
+    wide = p.Mesh(4, 4, 4)
+    assert p.ws2d_axis_time(PALM, TPU, wide, 64) == pytest.approx(p.ws2d_time(PALM, TPU, wide, 64, REAL))
+    assert p.ws1d_axis_time(PALM, TPU, wide, 64) == pytest.approx(p.ws1d_time(PALM, TPU, wide, 64, REAL))
+    ratio = p.ws2d_axis_time(PALM, TPU, MESH, 64) / p.ws2d_time(PALM, TPU, MESH, 64, REAL)
+    assert ratio == pytest.approx(3)
+
+
+def test_serial_blocks_gather_and_scatter_once_more():
+    more = p.ws2d_volume(p.serial(PALM), MESH, 1, REAL) - p.ws2d_volume(PALM, MESH, 1, REAL)
+    assert more == pytest.approx(2 * 18432 / 4 * 15 / 16)
+
+
+def test_only_exposed_axes_agree_with_the_gathered_prefill():
+    found = alternatives.change_one_thing()["error, all weights gathered"].abs()
+    assert found["as chosen"] < 3
+    assert (found[[name for name in found.index if name.startswith("all links")]] > 40).all()
+
+
+def test_ideal_constants_give_the_sum_of_the_bound():
+    at = evidence.configurations()["Table 2", "low-latency decode"]
+    need = evidence.pass_bound(at)
+    step = p.ws2d_step(at["model"], TPU, p.Mesh(4, 4, 4), p.Constants(), at["tokens"], at["seen"], at["held"])
+    assert step == pytest.approx(need["weights"] + need["cache"] + need["network"])
+
+
+def test_gathering_everything_is_bound_by_the_links_at_few_tokens():
+    few = p.wgxyz_step(PALM, TPU, MESH, p.Constants(), 64, 1)
+    assert few == p.gather_all_time(PALM, TPU) == pytest.approx(2 * p.parameters(PALM) / 270e9)
+
+
+# --- Figures ---------------------------------------------------------------------------------------------
+
+
+def test_figure_8_limits_are_those_of_table_1():
+    data = figures.figure_8_data(batch=512).longest
+    found = tables.table_1()["batch 512"]
+    assert data.values.tolist() == pytest.approx(found.tolist())
+
+
+def test_figure_7_reaches_the_printed_utilisation():
+    data = figures.figure_3_data(), curves.figure_7_data()
+    assert float(data[1].sel(layout="WG XYZ", sequences=512)) == pytest.approx(0.76, abs=0.02)
+    assert 0.44 < float(data[1].sel(layout="WS 2D", sequences=512)) < 0.48
+    assert set(data[0].layout.values) == set(layouts.TIMES)
+
+
+def test_figure_6_puts_2d_below_1d_and_both_fall():
+    data = curves.figure_6_data()
+    assert (data["2D"] < data["1D"]).all() and (data.diff().dropna() < 0).all().all()
+
+
+def test_frontiers_hold_runs_that_fit_and_nothing_dominated():
+    runs = curves.sweep("decode")
+    front = curves.frontier_of(runs)["PaLM 62B"]
+    others = runs[runs.model == "PaLM 62B"]
+    for row in front.itertuples():
+        assert not ((others.time < row.time) & (others.cost < row.cost)).any()
+    assert 8 not in runs[runs.model == "PaLM 540B"].chips.unique()  # its weights alone are too large
+
+
+# --- Other machines --------------------------------------------------------------------------------------
+
+
+def test_decode_step_is_weights_and_cache_over_bandwidth():
+    step = p.decode_step(LLAMA, BOX, inferlib.Workload(batch=32, context=4096))
+    memory = 8 * BOX.chip.memory_bandwidth
+    assert step.terms["weights"] == pytest.approx(sum(LLAMA.weight_bytes().values()) / memory, rel=1e-4)
+    assert step.terms["cache"] == pytest.approx(32 * LLAMA.cache_bytes(4096) / memory)
+    assert step.binding == "weights" and set(step.hidden) == {"arithmetic", "network"}
+    # two blocks a layer, gather and scatter of 16-bit numbers 8192 wide in 1D; the best box moves no more
+    plain = 80 * 4 * 32 * 8192 * 2 / BOX.chip.scale_up_bandwidth
+    assert 0.5 * plain < step.terms["network"] <= plain
+
+
+def test_exposed_communication_adds():
+    work = inferlib.Workload(batch=32, context=4096)
+    hidden = p.decode_step(LLAMA, BOX, work, assumptions=REAL)
+    exposed = p.decode_step(LLAMA, BOX, work, assumptions=p.Assumptions.one_axis_at_a_time())
+    assert exposed.total == pytest.approx(hidden.total + hidden.terms["network"])
+
+
+def test_one_chip_moves_nothing():
+    alone = inferlib.System(inferlib.load_chip("H200"), 1)
+    step = p.decode_step(inferlib.load_model("Llama 3 8B"), alone, inferlib.Workload(batch=1, context=100))
+    assert step.terms["network"] == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "system", "layout", "word"),
+    [
+        ("DeepSeek V3", BOX, None, "dense"),
+        ("Llama 3 70B", inferlib.System(inferlib.load_chip("H100 SXM"), 16, domain=8), None, "domains of 8"),
+        ("Llama 3 70B", BOX, inferlib.Layout(tp=4, dp=2), "all 8 chips"),
+    ],
+)
+def test_what_the_paper_does_not_describe_is_not_answered(model, system, layout, word):
+    step = p.decode_step(inferlib.load_model(model), system, inferlib.Workload(batch=8), layout)
+    assert step.status == "n/a" and word in step.reason
+
+
+def test_what_does_not_fit_is_infeasible():
+    small = inferlib.System(inferlib.load_chip("H100 SXM"), 1)
+    step = p.decode_step(LLAMA, small, inferlib.Workload(batch=1))
+    assert step.status == "infeasible" and "141.1 GB of weights" in step.reason
+    long = inferlib.Workload(batch=256, context=32768)
+    assert p.decode_step(LLAMA, BOX, long).status == "infeasible"
+    with pytest.raises(TypeError, match="system is a int"):
+        p.decode_step(LLAMA, 8, long)
+
+
+def test_options_are_sorted_and_say_why_not():
+    model, chip = p.model_of(LLAMA), p.chip_of(BOX.chip)
+    found = p.options(model, chip, 8, batch=4, tokens=2048)
+    runs = found["why not"] == ""
+    assert runs.iloc[0] and not runs.iloc[-1] and runs.is_monotonic_decreasing
+    assert found[runs].bound.is_monotonic_increasing
+    assert found[~runs]["why not"].str.contains("4 sequences do not fill").all()
+    with pytest.raises(ValueError, match="no layout of 1 chips"):
+        p.advice(model, chip, 1, batch=1)
+    with pytest.raises(ValueError, match="count is 2.5"):
+        p.options(model, chip, 2.5, batch=1)
+
+
+def test_many_tokens_gather_weights_and_few_do_not():
+    model, chip = p.model_of(LLAMA), p.chip_of(inferlib.load_chip("B200"))
+    assert p.advice(model, chip, 8, batch=64, context=1024).layout.startswith("WS")
+    assert p.advice(model, chip, 8, batch=64, tokens=4096).layout == "WG XYZ"
+
+
+def test_boxes_hold_all_their_chips():
+    made = sharding.boxes(12)
+    assert len({str(mesh) for mesh in made}) == len(made) == 18
+    assert all(mesh.chips == 12 for mesh in made)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: p.load_model("PaLM 54B"), LookupError, "did you mean 'PaLM 540B'"),
+        (lambda: p.load_model("PaLM 8B", padded=True), ValueError, "only PaLM 540B"),
+        (lambda: p.load_mesh(48), LookupError, "no slice of 48 chips"),
+        (lambda: p.Mesh(0.5), ValueError, "Mesh.x is 0.5"),
+        (lambda: p.choose(PALM, TPU, MESH, -1), ValueError, "tokens is -1"),
+        (lambda: p.Constants(efficiency=1.5), ValueError, "efficiency is 1.5"),
+        (lambda: evidence.cells(("Table D.5",)), LookupError, "no table 'Table D.5'"),
+        (lambda: benchmarks.frontier("Table D.2", by="time"), LookupError, "no by 'time'"),
+        (lambda: p.model_of(inferlib.load_model("DeepSeek V3")), ValueError, "dense models only"),
+    ],
+)
+def test_doors(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_configurations_are_those_of_the_tables():
+    """The layouts of Tables 2 and 3 as the paper prints them, typed from the page."""
+    found = [(e["layout"], e["attention"], e["weights"]) for e in stated()["configurations"]]
+    printed = [
+        ("WS 2D", "Head", "int8"), ("WS 2D", "Batch", "int8"), ("WG XYZ", "Batch", "bf16"), ("WS 2D", "Batch", "bf16"),
+    ]  # fmt: skip
+    assert found == printed * 2
+
+
+def test_prediction_takes_every_assumption_it_states():
+    """Twice the work for a weight doubles what arithmetic needs, where arithmetic binds."""
+    double = p.PRINTED.replace(flop_per_weight=4.0)
+    at = PALM, TPU, MESH, p.Constants(), 2**17
+    assert prediction.multiply_time(*at, double) == pytest.approx(2 * prediction.multiply_time(*at))
