@@ -31,6 +31,8 @@ TERMS = {
     "network": RED,
     "activations": SKY,
     "cache": GREEN,
+    "overhead": PURPLE,
+    "pipeline": YELLOW,
 }
 
 

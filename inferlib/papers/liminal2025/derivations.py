@@ -164,7 +164,7 @@ def bandwidth_needed():
 def latency_allowed():
     """The latency of a collective that a speed allows."""
     found = sp.solve(sp.Eq(T_TP * sp.Symbol("S", positive=True), WAITING / SPEED), T_TP)[0]
-    total = model.collectives(APP, N, ASSUMED)
+    total = sp.Max(model.collectives(APP, N, ASSUMED), 1)
     return [
         Step(
             "The other part, x of the time, is all that collectives may take.",

@@ -541,9 +541,10 @@ def bandwidth_for(
 def latency_for(application: Application, n, speed, waiting, assumptions: Assumptions = PRINTED):
     """Latency a collective may have for a speed, if it may take a given part of the time.
 
-    Parameters are those of :func:`bandwidth_for`; the result is in seconds, for more than one chip.
+    Parameters are those of :func:`bandwidth_for`; the result is in seconds. A single chip, which has none, is
+    answered as if it had one.
     """
-    return waiting / (speed * collectives(application, n, assumptions))
+    return waiting / (speed * maximum(collectives(application, n, assumptions), 1))
 
 
 # --- The question that every chapter answers -------------------------------------------------------------
@@ -575,7 +576,8 @@ def xpu_of(chip, weights="fp8"):
     >>> xpu_of(load_chip("H100 SXM")).flops / 1e12
     1979.0
     """
-    computing = chip.at(weights)
+    # a chip made of symbols computes in the format it has
+    computing = chip if chip.format == weights else chip.at(weights)
     if chip.memory_capacity is None:
         raise ValueError(f"chip {chip.name!r} states no memory_capacity")
     return XPU(computing.flops, chip.memory_bandwidth, chip.memory_capacity, name=chip.name)
