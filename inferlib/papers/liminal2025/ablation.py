@@ -222,7 +222,7 @@ def intervals():
     Returns
     -------
     pandas.DataFrame
-        ``low`` and ``high`` of each number, in the unit named, beside the ``used`` one.
+        ``low`` and ``high`` of each number, in the unit named, beside the ``used`` one; six digits, as text.
     """
     import pandas as pd
 
@@ -245,6 +245,6 @@ def intervals():
     rows = []
     for name, (change, low, high, start, unit) in asked.items():
         used = getattr(PRINTED, change) if start is None else start
-        ends = feasible(change, low, high, start, steps=16)
-        rows.append((name, ends[0] / unit, used / unit, ends[1] / unit))
+        ends = feasible(change, low, high, start, steps=14)
+        rows.append((name, *(f"{value / unit:.6g}" for value in (ends[0], used, ends[1]))))
     return pd.DataFrame(rows, columns=["number", "low", "used", "high"])

@@ -46,10 +46,21 @@ def cells(assumptions=PRINTED):
     return dict(_cells(tuple(sorted(vars(assumptions).items(), key=lambda item: item[0]))))
 
 
+# The fields that decide how a model is counted; the others leave its sums as they are.
+_STRUCTURE = ("flop_per_weight", "fused_latent", "wide_values", "read_shared", "local_attention")
+_STRUCTURE += ("router", "vectors", "head", "embeddings")
+
+
+@lru_cache(maxsize=64)
+def _applications(fields):
+    assumptions = PRINTED.replace(**dict(fields))
+    return {name: application(transformer(name), assumptions) for name in models()}
+
+
 @lru_cache(maxsize=256)
 def _cells(fields):
     assumptions = type(PRINTED)(**dict(fields))
-    apps = {name: application(transformer(name), assumptions) for name in models()}
+    apps = _applications(tuple((name, value) for name, value in fields if name in _STRUCTURE))
     contexts = {label: k * assumptions.kilotoken for label, k in CONTEXTS.items()}
     found = {}
     for part in (_table_4, _table_5, _table_6, _table_7):

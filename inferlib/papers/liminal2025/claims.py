@@ -256,7 +256,13 @@ def _text_2_5(read):
         return sparse if one.moe_layers else dense
 
     most = {name: of_a_layer(name) for name in models()}
-    return {("collectives of a layer, at most", ""): Noted(max(most.values()), _listed(most, ".0f"))}
+    sparse = [n for n in most if app(n).moe_layers]
+    return {
+        ("collectives of a layer, at most", ""): Noted(
+            max(most.values()),
+            f"three of attention and two of experts, in {len(sparse)} of {len(most)} models",
+        )
+    }
 
 
 @reproduces("Text 3")

@@ -1,5 +1,6 @@
 """LIMINAL 2025: Tables 1 to 7, recomputed."""
 
+import re
 from functools import partial
 
 from inferlib.equation import notation_of, reproduces
@@ -17,6 +18,8 @@ from inferlib.transformer import Experts
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "liminal2025")
+# The head of a column of Tables 4 to 7: what is printed, at which context, at which batch, size or latency.
+_HEAD = re.compile(r"(.*?) ?(T=\d+K)? ?(B=\d+|TP\d+|UTPS|Speedup|[\d.]+us|\d+ns)?")
 # The families of Table 1 and the rows of Table 4 that belong to them.
 FAMILIES = {
     "Llama 3": ("Llama3-8B", "Llama3-70B", "Llama3-405B"),
@@ -121,7 +124,8 @@ def as_printed(artefact, assumptions=PRINTED):
     Returns
     -------
     pandas.DataFrame
-        Models by columns. Cells that the paper prints differently are followed by its text in brackets.
+        Models by columns, whose names have a level for each line of the paper's head. Cells that the paper
+        prints differently are followed by its text in brackets.
     """
     import pandas as pd
 
@@ -131,7 +135,11 @@ def as_printed(artefact, assumptions=PRINTED):
         if place[0] == artefact:
             same = text == printed[place]
             table.setdefault(place[1], {})[place[2]] = text if same else f"{text} [{printed[place]}]"
-    return pd.DataFrame(table).T
+    frame = pd.DataFrame(table).T
+    heads = [_HEAD.fullmatch(column).groups(default="") for column in frame]
+    levels = [level for level in zip(*heads, strict=True) if any(level)]
+    frame.columns = pd.MultiIndex.from_arrays(levels)
+    return frame
 
 
 # --- The scorecard ---------------------------------------------------------------------------------------
