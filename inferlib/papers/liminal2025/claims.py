@@ -563,8 +563,8 @@ def _order():
     wide = [efficiency.break_even_power(name, "HBM4", "HBM3") for name in others]
     return Noted(
         min(stacked) > 1 and min(wide) > 1,
-        f"for the models without latent attention, as long as a 3D chip draws less than {min(stacked):.2f} to "
-        f"{max(stacked):.2f} times the watts of an HBM4 chip, and that less than {min(wide):.1f} times HBM3's",
+        f"without latent attention, while a 3D chip draws below {min(stacked):.2f} to {max(stacked):.2f} times "
+        f"HBM4's watts, and HBM4 below {min(wide):.1f} times HBM3's",
     )
 
 
@@ -587,8 +587,8 @@ def _hbm3_wins(name):
     best = {m: efficiency.best_efficiency(name, m, LARGE_CONTEXT, end) for m in ("HBM3", "HBM4", "3D-DRAM")}
     return Noted(
         max(best, key=best.get) == "HBM3",
-        f"if an HBM4 chip draws {ratio:.2f} times an HBM3 chip or more: from {energy / 8e-12:.1f} pJ/bit, memory "
-        f"watts are not printed (asked: at {efficiency.PICOJOULE_PER_BIT[1]:.0f})",
+        f"where HBM4 draws {ratio:.2f} times HBM3's watts: from {energy / 8e-12:.1f} pJ/bit "
+        f"(asked: at {efficiency.PICOJOULE_PER_BIT[1]:.0f})",
     )
 
 

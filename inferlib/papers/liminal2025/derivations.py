@@ -141,12 +141,59 @@ def ceiling():
     ]
 
 
-@derivation(proves=model.bandwidth_for)
+def _in_symbols(expression, *names):
+    """An expression with what other equations give in it replaced by their symbols."""
+    parts = {
+        "collectives": model.collectives(APP, N, ASSUMED),
+        "compute_time": model.compute_time(*AT, ASSUMED),
+        "memory_time": model.memory_time(*AT, ASSUMED),
+    }
+    return expression.xreplace({parts[name]: symbol(name) for name in names})
+
+
+@derivation()
+def in_short():
+    """Equations 4, 1 and 5, each in the symbols of the ones before."""
+    step = AT[:-1] + (N, P, T_TP, ASSUMED)
+    time = model.batch_time(*step)
+    # the sum is flat, so what is exposed is taken out as a whole
+    overlapped = time - model.exposed_time(APP, N, P, T_TP, ASSUMED)
+    short = symbol("exposed_time") + _in_symbols(overlapped, "compute_time", "memory_time")
+    exposed = _in_symbols(model.exposed_time(APP, N, P, T_TP, ASSUMED), "collectives")
+    return [
+        Step(
+            "Collectives of all layers, and a hop from stage to stage.",
+            sp.Eq(symbol("exposed_time"), exposed),
+            "4",
+        ),
+        Step("What overlaps, and what does not.", sp.Eq(symbol("batch_time"), short), "1"),
+        Step(
+            "A token for each user in that time:", sp.Eq(symbol("user_speed"), 1 / symbol("batch_time")), "5"
+        ),
+        Step(
+            "A batch in each stage of the pipeline:",
+            sp.Eq(
+                symbol("system_speed"), sp.simplify(model.system_speed(*step) * time) / symbol("batch_time")
+            ),
+        ),
+    ]
+
+
+@derivation()
+def with_overhead():
+    """Equation 8, in symbols."""
+    layer = symbol("t_layer")
+    real = _in_symbols(model.real_time(*AT, layer, ASSUMED), "compute_time", "memory_time")
+    return [
+        Step("A measured constant stands for all that is exposed.", sp.Eq(symbol("real_time"), real), "8")
+    ]
+
+
+@derivation()
 def bandwidth_needed():
-    """The memory bandwidth that a speed needs."""
-    time = model.memory_time(*AT, ASSUMED)
-    found = sp.solve(sp.Eq(time, (1 - WAITING) / SPEED), CHIP.bandwidth)[0]
-    loaded = sp.Symbol(_NAMES["bytes_loaded"], positive=True)
+    """The memory bandwidth that a speed needs: :func:`model.bandwidth_for` in short."""
+    loaded, rest = symbol("bytes_loaded"), sp.Symbol("y", positive=True)
+    found = sp.solve(sp.Eq(loaded / (N * CHIP.bandwidth), rest / SPEED), CHIP.bandwidth)[0]
     return [
         Step(
             "A token may take 1/u, of which a part x is spent waiting.",
@@ -156,22 +203,23 @@ def bandwidth_needed():
             "Memory delivers its bytes in the rest.",
             sp.Eq(loaded / (N * CHIP.bandwidth), (1 - WAITING) / SPEED),
         ),
-        Step("Solved for the bandwidth of one chip:", sp.Eq(symbol("bandwidth_for"), found)),
+        Step(
+            "Solved for the bandwidth of one chip:",
+            sp.Eq(symbol("bandwidth_for"), found.subs(rest, 1 - WAITING)),
+        ),
     ]
 
 
-@derivation(proves=model.latency_for)
+@derivation()
 def latency_allowed():
-    """The latency of a collective that a speed allows."""
-    found = sp.solve(sp.Eq(T_TP * sp.Symbol("S", positive=True), WAITING / SPEED), T_TP)[0]
-    total = sp.Max(model.collectives(APP, N, ASSUMED), 1)
+    """The latency of a collective that a speed allows: :func:`model.latency_for` in short."""
+    waits = T_TP * symbol("collectives")
     return [
         Step(
-            "The other part, x of the time, is all that collectives may take.",
-            sp.Eq(T_TP * symbol("collectives"), WAITING / SPEED),
+            "The other part, x of the time, is all that collectives may take.", sp.Eq(waits, WAITING / SPEED)
         ),
         Step(
             "Solved for the latency of one:",
-            sp.Eq(symbol("latency_for"), found.subs(sp.Symbol("S", positive=True), total)),
+            sp.Eq(symbol("latency_for"), sp.solve(sp.Eq(waits, WAITING / SPEED), T_TP)[0]),
         ),
     ]

@@ -36,8 +36,8 @@ def limits():
             "memory for nothing": lambda **at: speed(**(at | {"bandwidth": 1e9})),
         },
         x="bandwidth",
-        y_label="tokens per second of one user",
-        unit="1/s",
+        y_label="tokens per millisecond, one user",
+        unit="1/ms",
         log_y=True,
     )
 

@@ -131,10 +131,10 @@ def as_printed(artefact, assumptions=PRINTED):
 
     printed, ours = cells.printed_cells(), cells.computed_cells(assumptions)
     table = {}
-    for place, text in ours.items():
+    for place, text in printed.items():
         if place[0] == artefact:
-            same = text == printed[place]
-            table.setdefault(place[1], {})[place[2]] = text if same else f"{text} [{printed[place]}]"
+            shown = ours[place] if ours[place] == text else f"{ours[place]} [{text}]"
+            table.setdefault(place[1], {})[place[2]] = shown
     frame = pd.DataFrame(table).T
     heads = [_HEAD.fullmatch(column).groups(default="") for column in frame]
     levels = [level for level in zip(*heads, strict=True) if any(level)]
@@ -203,8 +203,7 @@ def _table_4(read):
             one = experts.intensity_spread(app, experts.batch_of(column), context)
             found[name, column] = Noted(
                 value,
-                f"closed form of a Monte-Carlo: from one draw of the experts to the next this value "
-                f"spreads by {one:.1%}",
+                f"Monte-Carlo in print, closed form here: one draw of experts spreads it by {one:.1%}",
             )
     return found
 
