@@ -426,6 +426,9 @@ def test_chips_of_today():
     # eight H100 read 68 GB at 26.8 TB/s, wait 160 times 438 ns
     read = (68.451e9 + 4096 * 163840) / (8 * 3.35e12) + 160 * 438.147e-9
     assert table.UTPS["H100 SXM"] == pytest.approx(1 / read, rel=1e-3)
+    # three stages of 128 chips with 230 MB hold the weights once and a batch for each stage
+    room = (3 * 128 * 230e6 - 68.451e9) / (4096 * 163840)
+    assert table.stages["Groq LPU"] == 3 and table.batch["Groq LPU"] == int(room) // 3
 
 
 def test_corrected_speeds():
@@ -490,6 +493,8 @@ def test_decode_step_agrees_with_the_equations():
     ("system", "work", "layout", "status", "reason"),
     [
         (BOX, {"batch": 1000}, None, "infeasible", "exceed"),
+        # a batch of 300 fits once, but each of the two stages holds one
+        (BOX, {"batch": 300}, inferlib.Layout(tp=4, pp=2), "infeasible", "exceed"),
         (BOX, {"batch": 1, "weights": "int4"}, None, "n/a", "no arithmetic peak in int4"),
         (BOX, {"batch": 1}, inferlib.Layout(tp=4), "n/a", "tp \\* pp is 4"),
         (BOX, {"batch": 1}, inferlib.Layout(tp=8, ep=8), "n/a", "give tp and pp only"),
