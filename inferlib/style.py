@@ -14,7 +14,7 @@ from cycler import cycler
 BLUE, ORANGE, GREEN, RED, SKY, PURPLE, YELLOW = (
     "#0072B2", "#B86E00", "#009E73", "#D14A1F", "#2E8BC0", "#B8609A", "#8F8300",
 )  # fmt: skip
-INK, FAINT = "#222222", "#8a8a8a"
+BROWN, INK, FAINT = "#A0693A", "#222222", "#8a8a8a"
 
 SOURCES = {
     "steinhardt2022": BLUE,
@@ -40,6 +40,10 @@ TERMS = {
     "expert arithmetic": ORANGE,
     "network not hidden": RED,
     "overhead": FAINT,
+    "pipeline": YELLOW,
+    "kernel launch": PURPLE,
+    "collective latency": RED,
+    "collective bandwidth": BROWN,
 }
 
 

@@ -1,0 +1,692 @@
+"""LIMINAL 2025: the limit of decode, from bytes, FLOP and collectives (equations 1 to 8).
+
+A step reads what it needs from memory while it computes, then waits for the chips to agree: once or several
+times in each layer. The equations see a model as an :class:`Application`, sums over its layers, and a chip as
+an :class:`XPU`. All chips of a tensor-parallel domain share every operator evenly.
+"""
+
+from numbers import Real
+
+from inferlib.ops import ceil, maximum, minimum, where
+from inferlib.papers.liminal2025.records import (
+    PRINTED,
+    XPU,
+    Application,
+    Assumptions,
+    application,
+    equation,
+)
+from inferlib.system import Breakdown, Layout, System, Workload, format_bytes
+from inferlib.transformer import Transformer
+
+# --- What a step needs -----------------------------------------------------------------------------------
+
+
+@equation(unit="B", context="1")
+def cache_size(application: Application, context, assumptions: Assumptions = PRINTED):
+    """Bytes of the cache of one sequence.
+
+    Parameters
+    ----------
+    application : Application
+    context : float or array
+        Tokens behind the new one.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    same kind as ``context``
+        Bytes. Local layers keep no more than their window; by default the paper has none.
+
+    Examples
+    --------
+    >>> from inferlib.papers.liminal2025 import application, transformer
+    >>> cache_size(application(transformer("Llama3-70B")), 4096) / 2**20
+    640.0
+    """
+    local = application.local_cache * minimum(context, application.window)
+    return assumptions.cache_bytes * (application.cache * context + local)
+
+
+@equation(unit="B")
+def stored_weights(application: Application, assumptions: Assumptions = PRINTED):
+    """Bytes of all weights, every routed expert included."""
+    experts = application.n_experts * application.expert
+    return assumptions.weight_bytes * (application.resident + experts)
+
+
+@equation(unit="B", batch="1", context="1")
+def capacity_needed(application: Application, batch, context, assumptions: Assumptions = PRINTED):
+    """Bytes that weights and caches of a batch occupy: the capacity of Table 4.
+
+    Parameters
+    ----------
+    application : Application
+    batch, context : float or array
+        Sequences, and tokens of each. They broadcast.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    same kind as ``batch`` and ``context``
+        Bytes.
+    """
+    return stored_weights(application, assumptions) + batch * cache_size(application, context, assumptions)
+
+
+@equation(unit="1", batch="1")
+def active_experts(application: Application, batch, assumptions: Assumptions = PRINTED):
+    """Routed experts of a layer that a batch is expected to reach, if all are equally likely.
+
+    Parameters
+    ----------
+    application : Application
+        ``n_experts`` and ``routed_share`` are used; 1 and 1 for a dense model.
+    batch : float or array
+        Tokens, each routed by itself to k distinct experts.
+    assumptions : Assumptions
+        ``replacement`` lets a token draw the same expert twice.
+
+    Returns
+    -------
+    same kind as ``batch``
+        Section 2.4 estimates it by a Monte-Carlo simulation; this is what that converges to.
+
+    Examples
+    --------
+    >>> from inferlib.papers.liminal2025 import application, transformer
+    >>> deepseek = application(transformer("DeepSeekV3"))
+    >>> active_experts(deepseek, 1), round(active_experts(deepseek, 32), 1)
+    (8.0, 163.3)
+    """
+    if assumptions.replacement:
+        draws = application.n_experts * application.routed_share * batch
+        missed = (1 - 1 / application.n_experts) ** draws
+    else:
+        missed = (1 - application.routed_share) ** batch
+    return application.n_experts * (1 - missed)
+
+
+@equation(unit="1", batch="1")
+def expert_evaluations(application: Application, batch, assumptions: Assumptions = PRINTED):
+    """Evaluations of one routed expert in a layer: k for each token, as the tables need.
+
+    With ``distinct_flops`` one for each expert reached, as equation 6 is printed.
+    """
+    if assumptions.distinct_flops:
+        return active_experts(application, batch, assumptions)
+    return batch * application.n_experts * application.routed_share
+
+
+@equation(unit="FLOP", context="1")
+def attention_work(application: Application, context, assumptions: Assumptions = PRINTED):
+    """Tensor FLOP of one token's attention over its context; parameters as :func:`cache_size`."""
+    local = application.local_pair_flops * minimum(context, application.window)
+    return application.pair_flops * context + local
+
+
+@equation(unit="FLOP", batch="1", context="1")
+def tensor_work(application: Application, batch, context, assumptions: Assumptions = PRINTED):
+    """Tensor FLOP of one step: two for each weight that a token is multiplied with, and attention.
+
+    Parameters and shapes are those of :func:`capacity_needed`; the result is in FLOP.
+    """
+    matrices = assumptions.flop_per_weight * application.used
+    experts = assumptions.flop_per_weight * application.expert
+    tokens = batch * (matrices + attention_work(application, context, assumptions))
+    return tokens + experts * expert_evaluations(application, batch, assumptions)
+
+
+@equation(unit="FLOP", batch="1", context="1")
+def scalar_work(application: Application, batch, context, assumptions: Assumptions = PRINTED):
+    """Scalar FLOP of one step: ``scalar_ops`` for each attention score. The tables need none."""
+    local = application.local_scores * minimum(context, application.window)
+    return assumptions.scalar_ops * batch * (application.scores * context + local)
+
+
+@equation(unit="B", batch="1", context="1")
+def bytes_loaded(application: Application, batch, context, assumptions: Assumptions = PRINTED):
+    """Bytes that one step loads: weights, once for the batch, and every cache.
+
+    Parameters and shapes are those of :func:`capacity_needed`; the result is in bytes.
+    """
+    experts = application.expert * active_experts(application, batch, assumptions)
+    weights = assumptions.weight_bytes * (application.loaded + experts)
+    return weights + batch * cache_size(application, context, assumptions)
+
+
+@equation(unit="FLOP/B", batch="1", context="1")
+def arithmetic_intensity(application: Application, batch, context, assumptions: Assumptions = PRINTED):
+    """FLOP for each byte loaded: AMI of Table 4.
+
+    Parameters and shapes are those of :func:`capacity_needed`.
+
+    Examples
+    --------
+    >>> from inferlib.papers.liminal2025 import application, transformer
+    >>> f"{arithmetic_intensity(application(transformer('Llama3-70B')), 32, 4096):.2f}"
+    '52.54'
+    """
+    work = tensor_work(application, batch, context, assumptions) + scalar_work(
+        application, batch, context, assumptions
+    )
+    return work / bytes_loaded(application, batch, context, assumptions)
+
+
+# --- How long it takes -----------------------------------------------------------------------------------
+
+
+@equation("2", unit="s", batch="1", context="1", n="1")
+def compute_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
+    """Seconds of arithmetic in one step on n chips.
+
+    Parameters
+    ----------
+    application : Application
+    chip : XPU
+    batch, context, n : float or array
+        Sequences, tokens of each, chips in the tensor-parallel domain. They broadcast.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    same kind as ``batch``, ``context`` and ``n``
+        Seconds.
+    """
+    tensor = tensor_work(application, batch, context, assumptions) / (n * chip.flops)
+    return tensor + scalar_work(application, batch, context, assumptions) / (n * chip.scalar_flops)
+
+
+@equation("3", unit="s", batch="1", context="1", n="1")
+def memory_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
+    """Seconds in which n chips load what one step needs; parameters as :func:`compute_time`."""
+    return bytes_loaded(application, batch, context, assumptions) / (n * chip.bandwidth)
+
+
+@equation("6", unit="s", batch="1", n="1")
+def expert_compute_time(application: Application, chip: XPU, batch, n, assumptions: Assumptions = PRINTED):
+    """The part of :func:`compute_time` that belongs to routed experts.
+
+    Printed with the number of experts reached; the tables need an evaluation for each token and expert
+    (``Assumptions.distinct_flops``).
+    """
+    work = assumptions.flop_per_weight * application.expert
+    return work * expert_evaluations(application, batch, assumptions) / (n * chip.flops)
+
+
+@equation("7", unit="s", batch="1", n="1")
+def expert_memory_time(application: Application, chip: XPU, batch, n, assumptions: Assumptions = PRINTED):
+    """The part of :func:`memory_time` that belongs to routed experts."""
+    each = assumptions.weight_bytes * application.expert
+    return each * active_experts(application, batch, assumptions) / (n * chip.bandwidth)
+
+
+@equation(unit="s", n="1")
+def collective_latency(n, assumptions: Assumptions = PRINTED):
+    """Latency of one collective among n chips: on the chip, through the switch, and the transfer.
+
+    A switch of ``radix`` ports gives each of n chips ``radix / n`` links; the payload goes up one and comes down
+    another.
+
+    Parameters
+    ----------
+    n : float or array
+        Chips, at most ``radix``.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    same kind as ``n``
+        Seconds. Section 3 prints the ingredients and two results, not the sum.
+
+    Examples
+    --------
+    >>> [round(collective_latency(n) * 1e9, 2) for n in (8, 128)]
+    [438.15, 1010.35]
+    """
+    transfer = assumptions.crossings * assumptions.payload * n / (assumptions.radix * assumptions.link)
+    return assumptions.on_chip + assumptions.switch + transfer
+
+
+@equation(unit="1", n="1")
+def collectives(application: Application, n, assumptions: Assumptions = PRINTED):
+    """Collectives of one step on n chips: S_N of every layer, summed (section 2.4).
+
+    Parameters
+    ----------
+    application : Application
+    n : float or array
+        Chips; a single chip waits for nobody.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    same kind as ``n``
+
+    Examples
+    --------
+    >>> from inferlib.papers.liminal2025 import application, transformer
+    >>> [collectives(application(transformer("Llama3-70B")), n) for n in (1, 8, 128)]
+    [0.0, 160.0, 320.0]
+    """
+    split = where(n <= application.kv_heads, assumptions.within_heads, assumptions.beyond_heads)
+    attention = application.head_layers * split + application.latent_layers * assumptions.latent_collectives
+    dense = application.dense_layers * assumptions.dense_collectives
+    everything = attention + dense + application.moe_layers * assumptions.moe_collectives
+    return where(n > 1, everything, 0.0 * everything)
+
+
+@equation("4", unit="s", n="1", stages="1", t_tp="s")
+def exposed_time(application: Application, n, stages, t_tp, assumptions: Assumptions = PRINTED):
+    """Seconds in which neither memory nor arithmetic works: collectives, and hops between stages.
+
+    Parameters
+    ----------
+    application : Application
+    n, stages : float or array
+        Chips in the tensor-parallel domain, and stages of the pipeline.
+    t_tp : float or array
+        Seconds of one collective, such as :func:`collective_latency`.
+    assumptions : Assumptions
+        Printed with one hop for each stage; the tables need ``free_stages=1``.
+
+    Returns
+    -------
+    same kind as ``n``, ``stages`` and ``t_tp``
+        Seconds.
+    """
+    hops = maximum(stages - assumptions.free_stages, 0)
+    return t_tp * collectives(application, n, assumptions) + assumptions.t_stage * hops
+
+
+@equation("1", unit="s", batch="1", context="1", n="1", stages="1", t_tp="s")
+def batch_time(
+    application: Application,
+    chip: XPU,
+    batch,
+    context,
+    n,
+    stages,
+    t_tp,
+    assumptions: Assumptions = PRINTED,
+):
+    """Seconds of one step: the longer of arithmetic and memory, and the exposed time.
+
+    Parameters
+    ----------
+    application : Application
+    chip : XPU
+    batch, context, n, stages : float or array
+        Sequences in one stage, tokens of each, chips in a stage, stages.
+    t_tp : float or array
+        Seconds of one collective.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    same kind as the arguments
+        Seconds.
+    """
+    at = application, chip, batch, context, n, assumptions
+    overlapped = maximum(compute_time(*at), memory_time(*at))
+    return overlapped + exposed_time(application, n, stages, t_tp, assumptions)
+
+
+@equation("5", unit="1/s", batch="1", context="1", n="1", stages="1", t_tp="s")
+def user_speed(
+    application: Application,
+    chip: XPU,
+    batch,
+    context,
+    n,
+    stages,
+    t_tp,
+    assumptions: Assumptions = PRINTED,
+):
+    """UTPS, tokens per second that one user sees; parameters as :func:`batch_time`.
+
+    Examples
+    --------
+    >>> from inferlib.papers.liminal2025 import application, transformer, xpu
+    >>> llama = application(transformer("Llama3-70B"))
+    >>> round(user_speed(llama, xpu("HBM3"), 1, 4096, 8, 1, collective_latency(8)))
+    491
+    """
+    return 1 / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
+
+
+@equation("5", unit="1/s", batch="1", context="1", n="1", stages="1", t_tp="s")
+def system_speed(
+    application: Application,
+    chip: XPU,
+    batch,
+    context,
+    n,
+    stages,
+    t_tp,
+    assumptions: Assumptions = PRINTED,
+):
+    """STPS, tokens per second of the whole system: every stage has a batch of its own.
+
+    Parameters are those of :func:`batch_time`.
+    """
+    return stages * batch / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
+
+
+@equation(unit="s", t_layer="s")
+def measured_overhead(application: Application, t_layer):
+    """Seconds exposed in all layers, each with its measured ``t_layer``."""
+    return t_layer * application.layers
+
+
+@equation("8", unit="s", batch="1", context="1", n="1", t_layer="s")
+def real_time(
+    application: Application, chip: XPU, batch, context, n, t_layer, assumptions: Assumptions = PRINTED
+):
+    """Seconds of one step with the exposed time of a layer taken from measurements.
+
+    Parameters
+    ----------
+    application, chip, batch, context, n, assumptions
+        As for :func:`compute_time`.
+    t_layer : float or array
+        Seconds of exposed time in each layer; section 5 fits 95 to 138 us on 8 x H100.
+
+    Returns
+    -------
+    same kind as the arguments
+        Seconds.
+    """
+    at = application, chip, batch, context, n, assumptions
+    return maximum(compute_time(*at), memory_time(*at)) + measured_overhead(application, t_layer)
+
+
+# --- What fits ------------------------------------------------------------------------------------------
+
+
+@equation(unit="1", context="1", n="1")
+def batch_room(application: Application, chip: XPU, context, n, assumptions: Assumptions = PRINTED):
+    """Sequences for whose caches n chips have room beside all weights; negative where weights do not fit.
+
+    Parameters are those of :func:`compute_time`, without the batch.
+    """
+    left = n * chip.capacity - stored_weights(application, assumptions)
+    return left / cache_size(application, context, assumptions)
+
+
+@equation(unit="1", batch="1", context="1", n="1")
+def stages_room(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
+    """How many times the memory of n chips a batch needs: rounded up, the stages of a pipeline.
+
+    Parameters are those of :func:`compute_time`.
+    """
+    return capacity_needed(application, batch, context, assumptions) / (n * chip.capacity)
+
+
+def largest_batch(application, chip, context, n, assumptions=PRINTED):
+    """The largest whole batch that fits, or None where not even one sequence does.
+
+    Parameters
+    ----------
+    application : Application
+    chip : XPU
+    context, n : float
+    assumptions : Assumptions
+        A ``batch_limit`` caps the answer.
+
+    Returns
+    -------
+    int or None
+
+    Examples
+    --------
+    >>> from inferlib.papers.liminal2025 import application, transformer, xpu
+    >>> largest_batch(application(transformer("DeepSeekV3")), xpu("HBM3"), 4096, 128)
+    86855
+    """
+    fitting = -int(ceil(-float(batch_room(application, chip, context, n, assumptions))))
+    if fitting < 1:
+        return None
+    return fitting if assumptions.batch_limit is None else min(fitting, int(assumptions.batch_limit))
+
+
+def stages_of(application, chip, assumptions=PRINTED):
+    """Stages of the pipeline in the paper's systems: one, or one for each layer where memory is SRAM.
+
+    Parameters
+    ----------
+    application : Application
+    chip : XPU
+    assumptions : Assumptions
+
+    Returns
+    -------
+    float
+    """
+    return application.layers if chip.name == "SRAM" and assumptions.stage_per_layer else 1.0
+
+
+# --- Power ----------------------------------------------------------------------------------------------
+
+
+@equation(unit="W", memory_power="W")
+def chip_power(memory_power, assumptions: Assumptions = PRINTED):
+    """Watts of one chip with its memory and its share of a server (Appendix A).
+
+    Parameters
+    ----------
+    memory_power : float or array
+        Watts of one chip's memory, which the paper does not print.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    same kind as ``memory_power``
+
+    Examples
+    --------
+    >>> round(chip_power(0), 1)
+    917.5
+    """
+    die = assumptions.power_per_mm2 * assumptions.die_area
+    return die + memory_power + assumptions.server_power / assumptions.server_chips
+
+
+@equation(unit="1/s/W", speed="1/s", n="1", stages="1", memory_power="W")
+def power_efficiency(speed, n, stages, memory_power, assumptions: Assumptions = PRINTED):
+    """STPS/W: tokens per second and watt of a whole system.
+
+    Parameters
+    ----------
+    speed : float or array
+        STPS, as :func:`system_speed`.
+    n, stages : float or array
+        Chips in a stage, and stages.
+    memory_power : float or array
+        Watts of one chip's memory.
+    assumptions : Assumptions
+    """
+    return speed / (n * stages * chip_power(memory_power, assumptions))
+
+
+# --- The study turned round ------------------------------------------------------------------------------
+
+
+@equation(unit="B/s", batch="1", context="1", n="1", speed="1/s", waiting="1")
+def bandwidth_for(
+    application: Application, batch, context, n, speed, waiting, assumptions: Assumptions = PRINTED
+):
+    """Memory bandwidth a chip needs for a speed, if a given part of the time is spent waiting.
+
+    Parameters
+    ----------
+    application : Application
+    batch, context, n : float or array
+        As for :func:`compute_time`.
+    speed : float or array
+        Tokens per second that one user shall see.
+    waiting : float or array
+        Part of a token's time that collectives take, below 1.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    same kind as the arguments
+        B/s. Not in the paper; memory is taken to bind, not arithmetic.
+    """
+    return bytes_loaded(application, batch, context, assumptions) * speed / (n * (1 - waiting))
+
+
+@equation(unit="s", n="1", speed="1/s", waiting="1")
+def latency_for(application: Application, n, speed, waiting, assumptions: Assumptions = PRINTED):
+    """Latency a collective may have for a speed, if it may take a given part of the time.
+
+    Parameters are those of :func:`bandwidth_for`; the result is in seconds. A single chip, which has none, is
+    answered as if it had one.
+    """
+    return waiting / (speed * maximum(collectives(application, n, assumptions), 1))
+
+
+# --- The question that every chapter answers -------------------------------------------------------------
+
+
+def xpu_of(chip, weights="fp8"):
+    """A chip of the catalogue as the paper would describe it, in the arithmetic of the weights' format.
+
+    Parameters
+    ----------
+    chip : Accelerator
+    weights : str
+        Number format whose peak counts.
+
+    Returns
+    -------
+    XPU
+
+    Raises
+    ------
+    LookupError
+        If the chip has no such format.
+    ValueError
+        If the catalogue states no memory capacity.
+
+    Examples
+    --------
+    >>> from inferlib import load_chip
+    >>> xpu_of(load_chip("H100 SXM")).flops / 1e12
+    1979.0
+    """
+    # a chip made of symbols computes in the format it has
+    computing = chip if chip.format == weights else chip.at(weights)
+    if chip.memory_capacity is None:
+        raise ValueError(f"chip {chip.name!r} states no memory_capacity")
+    return XPU(computing.flops, chip.memory_bandwidth, chip.memory_capacity, name=chip.name)
+
+
+def decode_step(model, system, workload, layout=None, assumptions=PRINTED):
+    """One token for every sequence of a batch, as far as the paper describes it.
+
+    Every chip of the system is in one tensor-parallel domain (up to the switch's 128 ports), or in as many
+    pipeline stages as a ``layout`` says. A collective takes :func:`collective_latency`: the paper's switch, not
+    the chip's own links. Stages add a hop each; the batch is that of one stage.
+
+    Parameters
+    ----------
+    model : Transformer
+    system : System
+    workload : Workload
+        Formats of weights and cache replace the paper's single byte; arithmetic runs at the peak of the
+        weights' format.
+    layout : Layout, optional
+        ``tp`` and ``pp`` with ``tp * pp = system.count``; the paper's TP stands for every way of sharing a batch,
+        so ``ep`` and ``dp`` must be 1.
+    assumptions : Assumptions
+        ``Assumptions.fitted()`` answers with equation 8.
+
+    Returns
+    -------
+    Breakdown
+        A stage of memory (weights and cache, which add) beside arithmetic, then what is exposed:
+        collectives and hops, or the measured overhead of every layer.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not of the class named above.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    >>> step = decode_step(inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(batch=32, context=4096))
+    >>> f"{step.total * 1e3:.2f} ms, bound by {step.binding}"
+    '6.78 ms, bound by weights'
+    """
+    expected = (model, Transformer), (system, System), (workload, Workload), (assumptions, Assumptions)
+    for name, (value, kind) in zip(("model", "system", "workload", "assumptions"), expected, strict=True):
+        _instance(name, value, kind)
+    if layout is not None:
+        _instance("layout", layout, Layout)
+    tp, pp = (layout.tp, layout.pp) if layout is not None else (system.count, 1)
+    reason = _outside(system, workload, layout, tp, pp, assumptions)
+    if reason:
+        return Breakdown(status="n/a", reason=reason, source="liminal2025")
+
+    counted = assumptions.replace(
+        weight_bytes=format_bytes(workload.weights), cache_bytes=format_bytes(workload.cache)
+    )
+    app, chip = application(model, counted), xpu_of(system.chip, workload.weights)
+    batch, context = workload.batch, workload.context
+    needed = capacity_needed(app, pp * batch, context, counted)
+    if isinstance(needed, Real) and needed > system.memory:
+        reason = (
+            f"{needed / 1e9:.0f} GB of weights and cache exceed the {system.memory / 1e9:.0f} GB of {system}"
+        )
+        return Breakdown(status="infeasible", reason=reason, source="liminal2025")
+
+    cache = batch * cache_size(app, context, counted) / (tp * chip.bandwidth)
+    at = app, chip, batch, context, tp, counted
+    memory = {"weights": memory_time(*at) - cache}
+    if not _nothing(context):
+        memory["cache"] = cache
+    exposed = _exposed(app, tp, pp, counted)
+    origin = (decode_step, model, system, workload, layout, assumptions)
+    stages = ({"memory": memory, "arithmetic": compute_time(*at)}, *exposed)
+    return Breakdown(stages, source="liminal2025", origin=origin)
+
+
+def _exposed(app, tp, pp, assumptions):
+    """The stages in which chips wait: each term by itself, since they follow one another."""
+    if assumptions.t_real is not None:
+        # equation 8: what was measured stands for everything that is exposed
+        return ({"overhead": measured_overhead(app, assumptions.t_real)},)
+    t_tp = collective_latency(tp, assumptions)
+    collective = exposed_time(app, tp, assumptions.free_stages, t_tp, assumptions)
+    hops = exposed_time(app, tp, pp, t_tp, assumptions) - collective
+    stages = [("network", collective)] if tp > 1 else []
+    stages += [("pipeline", hops)] if pp > 1 else []
+    return tuple({name: seconds} for name, seconds in stages)
+
+
+def _outside(system, workload, layout, tp, pp, assumptions):
+    """Why the paper does not describe this, or nothing."""
+    if layout is not None and (layout.ep, layout.dp) != (1, 1):
+        return "the paper's TP stands for expert and data parallelism too: give tp and pp only"
+    if tp * pp != system.count:
+        return f"tp * pp is {tp * pp}, but the system has {system.count} chips"
+    if tp > assumptions.radix:
+        return f"the paper stops at {assumptions.radix:.0f} chips that share every operator: give a layout with pp"
+    if workload.weights not in system.chip.peaks:
+        return f"{system.chip.name} states no arithmetic peak in {workload.weights}"
+    if system.chip.memory_capacity is None:
+        return f"{system.chip.name} states no memory capacity"
+    return ""
+
+
+def _nothing(context):
+    return isinstance(context, Real) and context == 0
+
+
+def _instance(name, value, kind):
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind.__name__}")

@@ -1,0 +1,544 @@
+"""LIMINAL 2025: the printed cells, counts by hand, limits, a second way, and what the digits exclude."""
+
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as some
+
+import inferlib
+from inferlib import ledger
+from inferlib.papers import liminal2025 as lim
+from inferlib.papers.liminal2025 import (
+    ablation,
+    cells,
+    claims,
+    efficiency,
+    experts,
+    figures,
+    grid,
+    records,
+    study,
+    tables,
+)
+
+HBM3 = lim.xpu("HBM3")
+MODELS = {name: lim.transformer(name) for name in lim.models()}
+APPS = {name: lim.application(model) for name, model in MODELS.items()}
+FIXED = lim.Assumptions.corrected()
+
+
+# --- The printed cells -----------------------------------------------------------------------------------
+
+
+def test_there_are_320_cells_and_all_are_computed():
+    printed, ours = cells.printed_cells(), cells.computed_cells()
+    assert len(printed) == 320 and set(printed) == set(ours)
+    count = {table: sum(place[0] == table for place in printed) for table in cells.TABLES}
+    assert count == {"Table 4": 120, "Table 5": 96, "Table 6": 32, "Table 7": 72}
+
+
+def test_306_cells_print_as_printed_and_14_are_the_authors_draws():
+    printed, ours = cells.printed_cells(), cells.computed_cells()
+    wrong = {place for place in printed if printed[place] != ours[place]}
+    assert len(wrong) == 14
+    for artefact, name, column in wrong:
+        assert artefact == "Table 4" and column.startswith("AMI") and column.endswith("B=32")
+        assert APPS[name].moe_layers
+    card = inferlib.scorecard("liminal2025").query("artefact in @cells.TABLES")
+    assert (card.grade == "exact").sum() == 306
+    missed = card[card.grade != "exact"]
+    assert len(missed) == 14 and missed.relative_error.abs().max() < 0.004
+    assert missed.note.str.contains("Monte-Carlo").all()
+
+
+def test_the_14_cells_lie_within_the_spread_of_an_average():
+    noise = experts.noise()
+    assert len(noise) == 8 and (noise.deviation.abs() < 0.2).all()
+    assert (noise.deviation > 0).any() and (noise.deviation < 0).any()
+    assert (noise.low < noise.high).all()  # both contexts of a model tell of the same experts
+    assert 50 < experts.draws_behind(noise.deviation) < 500
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(490.6, "491"), (2236.0, "2.2K"), (9949.0, "9.9K"), (9951.0, "10K"), (114_300.0, "114K")]
+    + [(1_338_000.0, "1.3M"), (85.5, "86"), (86.5, "86"), (None, "-")],
+)
+def test_speeds_are_written_as_the_paper_writes_them(value, text):
+    assert cells.written(value, cells.SPEED) == text
+
+
+def test_halves_go_to_the_even_digit():
+    # two capacities of Llama3-8B are halves of a GiB exactly; the paper prints 14 and 262
+    at = {c: lim.capacity_needed(APPS["Llama3-8B"], b, t) for c, b, t in [(1, 32, 4096), (2, 32, 131072)]}
+    assert [at[1] / 2**30, at[2] / 2**30] == [14.5, 262.5]
+    assert [cells.written(at[i], cells.CAPACITY) for i in (1, 2)] == ["14", "262"]
+
+
+# --- Counted by hand -------------------------------------------------------------------------------------
+
+
+def test_llama_70b_by_hand():
+    llama = APPS["Llama3-70B"]
+    attention = 2 * 8192 * 64 * 128 + 2 * 8192 * 8 * 128
+    weights = 80 * (attention + 3 * 8192 * 28672)
+    assert llama.resident == llama.loaded == llama.used == weights
+    assert lim.stored_weights(llama) == weights
+    assert lim.cache_size(llama, 1000) == 80 * 2 * 8 * 128 * 1000
+    assert lim.bytes_loaded(llama, 3, 1000) == weights + 3 * 80 * 2048 * 1000
+    # scores and values: two products of 64 heads by 128, two FLOP each
+    assert lim.attention_work(llama, 1000) == 80 * 4 * 64 * 128 * 1000
+    assert lim.tensor_work(llama, 3, 1000) == 3 * (2 * weights + 80 * 4 * 64 * 128 * 1000)
+
+
+def test_deepseek_by_hand():
+    deepseek, d = APPS["DeepSeekV3"], 7168
+    fused = d * 1536 + d * 576 + 1536 * 128 * 64 + 1536 * 128 * 512 + 128 * 512 * d
+    assert lim.latent_weights(MODELS["DeepSeekV3"].layers[0].attention, d) == fused
+    expert = 3 * d * 2048
+    assert deepseek.expert == 58 * expert
+    assert deepseek.resident == 61 * fused + 3 * 3 * d * 18432 + 58 * expert
+    assert deepseek.resident - deepseek.loaded == 58 * expert  # the shared expert
+    assert deepseek.cache == 61 * 576 and deepseek.pair_flops == 61 * 4 * 128 * 576
+    fixed = lim.application(MODELS["DeepSeekV3"], FIXED)
+    assert fixed.pair_flops == 61 * 2 * 128 * (576 + 512)
+    assert fixed.resident == fixed.loaded == fixed.used
+
+
+def test_experts_reached_by_two_tokens():
+    # two tokens of 8 among 256: 16 less the expected overlap, 64 / 256
+    assert lim.active_experts(APPS["DeepSeekV3"], 2) == pytest.approx(16 - 0.25)
+    assert lim.active_experts(APPS["Llama3-70B"], 7) == 1
+    drawn = lim.active_experts(APPS["DeepSeekV3"], 1, lim.Assumptions(replacement=True))
+    assert drawn == pytest.approx(256 * (1 - (255 / 256) ** 8)) and drawn < 8
+
+
+def test_monte_carlo_agrees_with_the_closed_form_and_its_spread():
+    for n, k, batch in [(16, 1, 32), (128, 4, 32), (256, 8, 5)]:
+        app = APPS["DeepSeekV3"].replace(n_experts=float(n), routed_share=k / n)
+        reached = experts.simulate(n, k, batch, draws=4000, seed=7)
+        expected, one = lim.active_experts(app, batch), experts.spread(app, batch)
+        assert abs(reached.mean() - expected) < 4 * one / math.sqrt(len(reached))
+        assert reached.std() == pytest.approx(one, rel=0.05)
+    assert (experts.simulate(32, 4, 1, draws=50) == 4).all()
+    assert (experts.simulate(64, 6, 9, seed=3) == experts.simulate(64, 6, 9, seed=3)).all()
+
+
+def test_collectives_of_every_model():
+    expected = {"Llama3-70B": (160, 320), "Llama3-405B": (252, 504), "Llama4-Maverick": (120, 216)}
+    expected |= {"DeepSeekV3": (302, 302), "Qwen3-30B": (240, 240), "Qwen3-235B": (470, 470)}
+    expected |= {"Kimi-K2": (304, 304), "GPT-OSS-120B": (108, 180)}
+    for name, counts in expected.items():
+        assert tuple(lim.collectives(APPS[name], n) for n in (8, 128)) == counts
+        assert lim.collectives(APPS[name], 1) == 0
+
+
+def test_collectives_change_where_the_heads_run_out():
+    qwen = APPS["Qwen3-30B"]  # 4 key/value heads, 48 layers
+    assert [lim.collectives(qwen, n) for n in (2, 4, 5)] == [48 * 3, 48 * 3, 48 * 5]
+
+
+def test_the_collective_of_the_paper():
+    assert lim.collective_latency(128) == pytest.approx(400e-9 + 2 * 2**14 / (50 * 2**30))
+    assert lim.collective_latency(8) == pytest.approx(400e-9 + 2 * 2**14 / (16 * 50 * 2**30))
+
+
+def test_exposed_time_by_hand():
+    llama = APPS["Llama3-70B"]
+    assert lim.exposed_time(llama, 8, 1, 1e-6) == pytest.approx(160e-6)
+    assert lim.exposed_time(llama, 8, 5, 1e-6) == pytest.approx(160e-6 + 4 * 100e-9)
+    every = lim.Assumptions(free_stages=0.0)
+    assert lim.exposed_time(llama, 8, 1, 1e-6, every) == pytest.approx(160e-6 + 100e-9)
+
+
+def test_equations_one_to_eight_fit_together():
+    at = APPS["Kimi-K2"], lim.xpu("3D-DRAM"), 7, 5000, 64
+    longer = max(lim.compute_time(*at), lim.memory_time(*at))
+    step = lim.batch_time(*at, 3, 5e-7)
+    assert step == pytest.approx(longer + lim.exposed_time(at[0], 64, 3, 5e-7))
+    assert lim.user_speed(*at, 3, 5e-7) == pytest.approx(1 / step)
+    assert lim.system_speed(*at, 3, 5e-7) == pytest.approx(3 * 7 / step)
+    assert lim.real_time(*at, 1e-4) == pytest.approx(longer + 61e-4)
+    # equations 6 and 7 are the experts' part of 2 and 3
+    plain = at[0].replace(expert=0.0)
+    rest = plain, *at[1:]
+    assert lim.compute_time(*at) - lim.compute_time(*rest) == pytest.approx(
+        lim.expert_compute_time(at[0], at[1], 7, 64)
+    )
+    assert lim.memory_time(*at) - lim.memory_time(*rest) == pytest.approx(
+        lim.expert_memory_time(at[0], at[1], 7, 64)
+    )
+
+
+def test_equation_6_as_printed():
+    literal = lim.Assumptions(distinct_flops=True)
+    kimi = APPS["Kimi-K2"]
+    assert lim.expert_evaluations(kimi, 10) == pytest.approx(80)
+    assert lim.expert_evaluations(kimi, 10, literal) == lim.active_experts(kimi, 10)
+
+
+def test_scalar_engine():
+    busy, llama = lim.Assumptions(scalar_ops=5.0), APPS["Llama3-70B"]
+    assert lim.scalar_work(llama, 2, 1000, busy) == 5 * 2 * 80 * 64 * 1000
+    more = lim.compute_time(llama, HBM3, 2, 1000, 8, busy) - lim.compute_time(llama, HBM3, 2, 1000, 8)
+    assert more == pytest.approx(5 * 2 * 80 * 64 * 1000 / (8 * 0.2e15))
+
+
+def test_chips_of_table_3():
+    assert HBM3.bandwidth == 4 * 2**40 and HBM3.capacity == 96 * 2**30 and HBM3.flops == 2.25e15
+    assert lim.xpu("SRAM").capacity == 512 * 2**20
+    printed = {
+        (row.row, row.column): row.value
+        for row in ledger.published("liminal2025").values()
+        if row.artefact == "Table 3" and row.kind == "input"
+    }
+    for name in lim.xpus():
+        chip = lim.xpu(name)
+        assert chip.bandwidth == printed[f"xPU-{name}", "Mem BW"]
+        assert chip.capacity == printed[f"xPU-{name}", "Capacity"]
+        assert chip.flops == pytest.approx(printed[f"xPU-{name}", "Compute"], rel=0.005)
+
+
+def test_power_of_appendix_a():
+    assert lim.chip_power(100.0) == pytest.approx(1.1 * 800 + 100 + 300 / 8)
+    assert lim.power_efficiency(1000.0, 10, 2, 0.0) == pytest.approx(1000 / (20 * 917.5))
+
+
+# --- Limits and symmetries -------------------------------------------------------------------------------
+
+
+@given(some.integers(1, 500), some.integers(1, 200_000), some.integers(2, 128))
+def test_time_is_never_below_bytes_over_bandwidth(batch, context, n):
+    for name in ("Llama3-8B", "GPT-OSS-20B", "Kimi-K2"):
+        at = APPS[name], HBM3, batch, context, n
+        step = lim.batch_time(*at, 1, lim.collective_latency(n))
+        assert step > lim.bytes_loaded(APPS[name], batch, context) / (n * HBM3.bandwidth)
+        assert step > lim.tensor_work(APPS[name], batch, context) / (n * HBM3.flops)
+
+
+@given(some.integers(1, 1000))
+def test_experts_reached_lie_between_k_and_all(batch):
+    for name in ("DeepSeekV3", "GPT-OSS-120B", "Llama4-Scout"):
+        app = APPS[name]
+        k = app.n_experts * app.routed_share
+        reached = lim.active_experts(app, batch)
+        assert k * (1 - 1e-9) <= reached <= min(app.n_experts, k * batch) * (1 + 1e-9)
+
+
+def test_no_bandwidth_lifts_a_user_above_the_ceiling():
+    for name in claims.LARGE:
+        endless = HBM3.replace(bandwidth=1e25, flops=1e30)
+        assert lim.user_speed(APPS[name], endless, 1, 4096, 128, 1, 2e-7) == pytest.approx(
+            claims.ceiling(name), rel=1e-6
+        )
+
+
+def test_intensity_of_a_long_context_is_set_by_the_heads():
+    # twice the query heads that share a key: 16 for 64 heads on 8; 4 H for a latent shared by all
+    for name, limit in [("Llama3-70B", 16), ("Qwen3-235B", 32), ("DeepSeekV3", 512), ("Kimi-K2", 256)]:
+        assert lim.arithmetic_intensity(APPS[name], 1e6, 1e9) == pytest.approx(limit, rel=1e-3)
+
+
+def test_the_largest_batch_is_the_largest_that_fits():
+    for name, n in [("Llama3-70B", 8), ("DeepSeekV3", 128), ("Llama4-Maverick", 8)]:
+        batch = lim.largest_batch(APPS[name], HBM3, 131072, n)
+        assert lim.capacity_needed(APPS[name], batch, 131072) <= n * HBM3.capacity
+        assert lim.capacity_needed(APPS[name], batch + 1, 131072) > n * HBM3.capacity
+        assert lim.stages_room(APPS[name], HBM3, batch, 131072, n) <= 1
+    assert lim.largest_batch(APPS["Kimi-K2"], HBM3, 4096, 8) is None
+    assert lim.largest_batch(APPS["DeepSeekV3"], HBM3, 4096, 128, lim.Assumptions(batch_limit=128.0)) == 128
+
+
+def test_one_chip_waits_for_nobody():
+    assert lim.exposed_time(APPS["Qwen3-4B"], 1, 1, 1.0) == 0
+
+
+# --- Readings --------------------------------------------------------------------------------------------
+
+
+def test_low_rank_attention_has_the_released_weights():
+    low = lim.application(MODELS["DeepSeekV3"], lim.Assumptions(fused_latent=False, router=True))
+    counted = MODELS["DeepSeekV3"].parameters()
+    outside = counted["norms"] + counted["embeddings"] + counted["head"]
+    biases = 58 * 256  # of routers
+    assert lim.stored_weights(low) == MODELS["DeepSeekV3"].n_params - outside - biases
+
+
+@pytest.mark.parametrize("name", lim.models())
+def test_the_complete_reading_loads_what_the_library_counts(name):
+    """A second count: bytes of a step by Transformer, which knows nothing of this paper."""
+    complete = lim.Assumptions.complete()
+    app, model = lim.application(MODELS[name], complete), MODELS[name]
+    read = model.bytes_read(batch=32, context=50_000, weights="fp8", cache="fp8")
+    ours = lim.bytes_loaded(app, 32, 50_000, complete)
+    assert ours == pytest.approx(sum(read.values()), rel=2e-5)
+    assert lim.stored_weights(app, complete) == pytest.approx(model.n_params, rel=2e-5)
+    flops = model.flops(50_000)
+    assert lim.tensor_work(app, 1, 50_000, complete) == pytest.approx(sum(flops.values()), rel=1e-3)
+
+
+def test_windows_cap_cache_and_arithmetic():
+    local = lim.Assumptions(local_attention=True)
+    oss = lim.application(MODELS["GPT-OSS-120B"], local)
+    assert lim.cache_size(oss, 128, local) == lim.cache_size(APPS["GPT-OSS-120B"], 128)
+    grown = lim.cache_size(oss, 1128, local) - lim.cache_size(oss, 128, local)
+    assert grown == 18 * 2 * 8 * 64 * 1000  # only half of the layers keep more
+
+
+def test_units_are_fields():
+    decimal = lim.Assumptions(gb=1e9, tb_per_s=1e12)
+    assert lim.xpu("HBM4", decimal).capacity == 192e9 and lim.xpu("HBM4", decimal).bandwidth == 18e12
+
+
+def test_fitted_reading_is_equation_8():
+    assert lim.Assumptions.fitted().t_real == pytest.approx(114e-6)
+
+
+# --- The ablation ----------------------------------------------------------------------------------------
+
+
+def test_every_change_costs_cells():
+    table = ablation.table()
+    assert len(table) - 1 >= 25 and table.survive[0] == 306 and len(set(table.change)) == len(table)
+    assert (table.survive[1:] < 306).all()
+    assert (table[list(cells.TABLES)].sum(axis=1) == table.survive).all()
+
+
+def test_a_change_breaks_only_the_cells_it_can_reach():
+    found = ablation.survey()
+    lost = {
+        change: {
+            (str(c.artefact.values), str(c.row.values), str(c.column.values))
+            for c in found.cell[(found.sel(change="as printed") & ~found.sel(change=change)).values]
+        }
+        for change in found.change.values
+    }
+    assert not lost["as printed"]
+    assert all("SRAM" in column for _, _, column in lost["no latency between stages"])
+    latent = {"DeepSeekV3", "Kimi-K2"}
+    assert {row for _, row, _ in lost["low-rank matrices"]} == latent
+    assert {row for _, row, _ in lost["2 collectives"]} == latent
+    shared = {name for name in lim.models() if APPS[name].resident != APPS[name].loaded}
+    assert {row for _, row, _ in lost["shared experts read"]} == shared
+    windows = {"GPT-OSS-20B", "GPT-OSS-120B", "Llama4-Scout", "Llama4-Maverick"}
+    assert {row for _, row, _ in lost["windows and chunks"]} == windows
+    assert {table for table, _, _ in lost["1 us means 1000 ns at TP128"]} <= {"Table 5", "Table 7"}
+    assert {table for table, _, _ in lost["batches of 128 at most"]} == {"Table 5"}
+
+
+def test_latencies_can_be_set_one_by_one():
+    fields = ablation.with_latencies(4e-7, 9e-7)
+    assumed = lim.PRINTED.replace(**fields)
+    assert lim.collective_latency(8, assumed) == pytest.approx(4e-7)
+    assert lim.collective_latency(128, assumed) == pytest.approx(9e-7)
+
+
+def test_the_paper_pins_its_units():
+    low, high = ablation.feasible("tb_per_s", 1.0e12, 1.2e12, steps=12)
+    assert 1.099e12 < low <= 2**40 <= high < 1.1e12
+    with pytest.raises(ValueError, match="loses no cell"):
+        ablation.feasible("tb_per_s", 2.0**40, 1.2e12)
+
+
+def test_the_grid_of_the_page_holds_the_ablation():
+    data = grid.CellGrid().data()
+    table = ablation.table()
+    assert len(data["cells"]) == 320 and len(data["readings"]) == len(table)
+    assert [320 - len(wrong) for _, wrong in data["readings"]] == list(table.survive)
+    page = grid.CellGrid()._repr_html_()
+    assert page.count("<option>") == len(table) and page.count("</script>") == 1
+
+
+# --- Text, figures and tables ----------------------------------------------------------------------------
+
+
+def test_the_quoted_gains_belong_to_32k():
+    quoted = {"Qwen3-30B": 30, "DeepSeekV3": 7.3, "Kimi-K2": 7.2}
+    missed = efficiency.best_context(quoted.get, contexts=(4, 32, 128))
+    assert missed[32] < 0.01 < 0.4 < missed[128] and missed[4] > 1
+
+
+def test_a_marker_is_the_last_batch_within_the_loss():
+    swept = efficiency.sweep("Llama3-70B", "3D-DRAM", 32768)
+    batch, gain = efficiency.marker("Llama3-70B", "3D-DRAM", 32768)
+    one = float(swept.utps[0])
+    assert float(swept.utps.sel(batch=batch)) >= 0.9 * one > float(swept.utps.sel(batch=2 * batch))
+    assert gain == pytest.approx(batch * float(swept.utps.sel(batch=batch)) / one)
+
+
+def test_break_even_watts():
+    energy = efficiency.break_even_energy("Kimi-K2", "HBM4", "HBM3")
+    both = [efficiency.best_efficiency("Kimi-K2", m, 128 * 1024, energy) for m in ("HBM4", "HBM3")]
+    assert both[0] == pytest.approx(both[1])
+
+
+def test_pipelines_on_sram_share_the_memory_of_all_stages():
+    swept = efficiency.sweep("Llama3-70B", "SRAM", 131072)
+    stages, batch = swept.attrs["stages"], int(swept.batch[-1])
+    memory = 80 * 128 * 512 * 2**20
+    assert stages == 80 and batch == 3
+    assert lim.capacity_needed(APPS["Llama3-70B"], batch * 80, 131072) <= memory
+    assert lim.capacity_needed(APPS["Llama3-70B"], (batch + 1) * 80, 131072) > memory
+
+
+def test_figure_2_passes_through_table_6():
+    data = figures.bandwidth()
+    printed = cells.printed_cells()
+    at_30 = data.sel(bandwidth=30.0, method="nearest")
+    for name in claims.LARGE:
+        for label, context in (("T=4K", 4096), ("T=128K", 131072)):
+            speed_up = float(printed["Table 6", name, f"{label} Speedup"])
+            assert float(at_30.sel(model=name, context=context)) == pytest.approx(speed_up, rel=0.02)
+    assert np.allclose(data.isel(bandwidth=0), 1.0)
+
+
+def test_the_layer_adds_up():
+    layer, llama = figures.layer(), APPS["Llama3-70B"]
+    assert 80 * 8 * layer.MB.sum() * 1e6 == pytest.approx(lim.bytes_loaded(llama, 1, 4096))
+    assert 80 * 8 * layer.MFLOP.sum() * 1e6 == pytest.approx(lim.tensor_work(llama, 1, 4096))
+    assert 80 * layer.collectives.sum() == lim.collectives(llama, 8)
+
+
+def test_the_validation_has_320_points_that_fit():
+    data = figures.validation()
+    assert len(data) == 320 and all(good for *_, good in claims.validation_points())
+    llama = data.query("model == 'Llama3-70B'")
+    assert np.allclose(llama.predicted - llama.limit, 80 * 114e-6)
+
+
+def test_the_design_turns_the_study_round():
+    data = study.design("DeepSeekV3")
+    for speed in study.SPEEDS:
+        for i in (10, 100, 190):
+            point = data.sel(speed=speed).isel(waiting=i)
+            chip = HBM3.replace(bandwidth=float(point.bandwidth), flops=1e30)
+            reached = lim.user_speed(APPS["DeepSeekV3"], chip, 1, 4096, 128, 1, float(point.latency))
+            assert reached == pytest.approx(speed)
+
+
+def test_chips_of_today():
+    table = study.today("Llama 3 70B").set_index("system")
+    assert list(table.index) == list(study.SYSTEMS)
+    assert table.stages["Groq LPU"] > 1 and (table.stages.drop("Groq LPU") == 1).all()
+    # eight H100 read 68 GB at 26.8 TB/s, wait 160 times 438 ns
+    read = (68.451e9 + 4096 * 163840) / (8 * 3.35e12) + 160 * 438.147e-9
+    assert table.UTPS["H100 SXM"] == pytest.approx(1 / read, rel=1e-3)
+    # three stages of 128 chips with 230 MB hold the weights once and a batch for each stage
+    room = (3 * 128 * 230e6 - 68.451e9) / (4096 * 163840)
+    assert table.stages["Groq LPU"] == 3 and table.batch["Groq LPU"] == int(room) // 3
+
+
+def test_corrected_speeds():
+    table = study.corrected(4096).set_index("model")
+    assert table["TP8 corrected"]["DeepSeekV3"] > 1.5 * table["TP8 printed"]["DeepSeekV3"]
+    assert table["TP8 corrected"]["Llama4-Maverick"] < table["TP8 printed"]["Llama4-Maverick"]
+    assert table["TP8 corrected"]["Llama3-70B"] == table["TP8 printed"]["Llama3-70B"]
+    assert table["TP8 printed"]["Kimi-K2"] == "-"
+
+
+def test_tables_read_like_print():
+    frame = tables.as_printed("Table 5")
+    assert frame.loc["Kimi-K2", ("Max UTPS", "T=4K", "TP8")] == "-"
+    assert frame.loc["Llama3-70B", ("UTPS at max STPS", "T=128K", "TP128")] == "42"
+    assert tables.as_printed("Table 4").map(lambda text: "[" in text).to_numpy().sum() == 14
+
+
+def test_false_statements_are_found_false():
+    card = inferlib.scorecard("liminal2025")
+    false = set(card[(card.kind == "claim") & (card.grade == "off")].row)
+    assert {
+        "TP128 needs more collectives in all LLMs",
+        "nearly all models gain less than 2x",
+        "at the highest speed arithmetic hides behind memory",
+        "batches stay between 1 and 128",
+        "Kimi-K2: HBM3 has the highest STPS/W",
+    } <= false
+
+
+# --- decode_step -----------------------------------------------------------------------------------------
+
+BOX = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+LLAMA = inferlib.load_model("Llama 3 70B")
+
+
+def test_running_question_by_hand():
+    step = lim.decode_step(LLAMA, BOX, inferlib.Workload(batch=32, context=4096))
+    rate = 8 * 3.35e12
+    assert step.terms["weights"] == pytest.approx(2 * 68.451e9 / rate, rel=1e-4)
+    assert step.terms["cache"] == pytest.approx(32 * 4096 * 327680 / rate)
+    assert step.terms["network"] == pytest.approx(160 * 438.147e-9, rel=1e-5)
+    assert step.hidden == {"arithmetic": step.terms["arithmetic"]}
+    assert step.total == pytest.approx(step.terms["weights"] + step.terms["cache"] + step.terms["network"])
+    fitted = lim.decode_step(
+        LLAMA, BOX, inferlib.Workload(batch=32, context=4096), None, lim.Assumptions.fitted()
+    )
+    assert fitted.terms["overhead"] == pytest.approx(80 * 114e-6)
+    assert "network" not in fitted.terms
+
+
+def test_decode_step_agrees_with_the_equations():
+    work = inferlib.Workload(batch=4, context=2048, weights="fp8", cache="fp8")
+    pod = inferlib.System(inferlib.load_chip("H100 SXM"), 16, domain=8)
+    step = lim.decode_step(LLAMA, pod, work, inferlib.Layout(tp=8, pp=2))
+    app, chip = lim.application(LLAMA), lim.xpu_of(inferlib.load_chip("H100 SXM"))
+    at = app, chip, 4, 2048, 8, 2, lim.collective_latency(8)
+    assert step.total == pytest.approx(lim.batch_time(*at))
+    assert step.terms["pipeline"] == pytest.approx(100e-9)
+
+
+@pytest.mark.parametrize(
+    ("system", "work", "layout", "status", "reason"),
+    [
+        (BOX, {"batch": 1000}, None, "infeasible", "exceed"),
+        # a batch of 300 fits once, but each of the two stages holds one
+        (BOX, {"batch": 300}, inferlib.Layout(tp=4, pp=2), "infeasible", "exceed"),
+        (BOX, {"batch": 1, "weights": "int4"}, None, "n/a", "no arithmetic peak in int4"),
+        (BOX, {"batch": 1}, inferlib.Layout(tp=4), "n/a", "tp \\* pp is 4"),
+        (BOX, {"batch": 1}, inferlib.Layout(tp=8, ep=8), "n/a", "give tp and pp only"),
+        (inferlib.System(BOX.chip, 256), {"batch": 1}, None, "n/a", "stops at 128 chips"),
+    ],
+)
+def test_what_the_paper_does_not_describe(system, work, layout, status, reason):
+    step = lim.decode_step(LLAMA, system, inferlib.Workload(context=4096, **work), layout)
+    assert step.status == status
+    pytest.raises(ValueError, lambda: step.total).match(reason)
+
+
+def test_decode_step_sweeps():
+    batch = xr.DataArray([1, 8, 64], dims="batch")
+    swept = lim.decode_step(LLAMA, BOX, inferlib.Workload(batch=batch, context=1024))
+    for i, b in enumerate((1, 8, 64)):
+        alone = lim.decode_step(LLAMA, BOX, inferlib.Workload(batch=b, context=1024))
+        assert float(swept.total[i]) == pytest.approx(alone.total)
+
+
+# --- Doors -----------------------------------------------------------------------------------------------
+
+
+def test_doors():
+    with pytest.raises(LookupError, match="did you mean 'HBM3'"):
+        lim.xpu("HBM 3")
+    with pytest.raises(LookupError, match="DeepSeekV3"):
+        lim.transformer("DeepSeek V3")
+    with pytest.raises(TypeError, match="must be a Transformer"):
+        lim.application("Llama 3 70B")
+    with pytest.raises(TypeError, match="workload is a int"):
+        lim.decode_step(LLAMA, BOX, 32)
+    with pytest.raises(ValueError, match="must be positive and finite"):
+        lim.Assumptions(weight_bytes=0.0)
+    with pytest.raises(ValueError, match="n_active"):
+        experts.simulate(8, 9, 1)
+    with pytest.raises(ValueError, match="does not fit"):
+        efficiency.sweep("Kimi-K2", "HBM3", 131072, n=8)
+
+
+def test_latent_attention_without_a_query_latent_cannot_be_multiplied_out():
+    attention = inferlib.transformer.LatentAttention(16, 512, 128, 64, 128)
+    block = inferlib.transformer.FeedForward(1000)
+    small = inferlib.Transformer(2048, 100, (inferlib.transformer.Layers(2, attention, block),))
+    with pytest.raises(ValueError, match="no latent of queries"):
+        records.application(small)
+    assert records.application(small, FIXED).latent_layers == 2
