@@ -92,7 +92,12 @@ class Explorer:
         from urllib.parse import quote
 
         full = self.state(**values)
-        pairs = (f"{name}={quote(_plain(value), safe='')}" for name, value in full.items())
+        told = [
+            i.name
+            for i in self.inputs
+            if i.name in full and (_inputs.meets(i.when, full) or full[i.name] != i.start())
+        ]
+        pairs = (f"{name}={quote(_plain(full[name]), safe='')}" for name in told)
         return f"#{self.slug}?{'&'.join(pairs)}"
 
     @property
@@ -126,9 +131,10 @@ class Explorer:
         return [name for name in _inputs.columns_of(self.inputs) if name in used or name in sliders]
 
     def raw(self, **values):
-        """The numbers the JavaScript function returns, computed in Python (SI units, None for no number)."""
-        arguments = self._arguments(self.state(**values))
-        return [None if v is None else float(v) for v in self._raw(arguments)[0]]
+        """The numbers the JavaScript function returns, computed in Python: SI units; None where Python refuses."""
+        state = self.state(**values)
+        planned = self._variants[tuple(state[k.name] for k in self._kinds)][1]
+        return [None if v is None else float(v) for v in self._raw(self._arguments(state), planned)[0]]
 
     def javascript(self, **kinds):
         """The outputs as one JavaScript function of :meth:`arguments`, returning an array.
@@ -161,15 +167,16 @@ class Explorer:
             for labels in itertools.product(*(k.options for k in self._kinds))
         }
 
-    def _raw(self, arguments):
+    def _raw(self, arguments, planned=None):
         """All numbers of all views, one after the other, and the plan that says which is what."""
         values, plan = [], []
-        for view in self.views:
-            if isinstance(view, Bars):
-                found = [_outputs.raw(name, f, arguments, values) for name, f in view.steps.items()]
-            else:
-                found = [_outputs.raw(name, f, arguments, values) for name, f, _ in _numbers(view)]
-            plan.append(found)
+        for v, view in enumerate(self.views):
+            named = view.steps.items() if isinstance(view, Bars) else [(n, f) for n, f, _ in _numbers(view)]
+            entries = []
+            for k, (name, output) in enumerate(named):
+                known = planned["views"][v][k] if planned else None
+                entries.append(_outputs.raw(name, output, arguments, values, known))
+            plan.append(entries)
         at = len(values)
         for limit in self.limits.values():
             values += [limit.needed(**arguments), limit.available(**arguments)]
@@ -395,4 +402,4 @@ def _js(expression):
         name + "(" in code for name in ("Sum", "Product", "Integral", "Derivative")
     ):
         raise ValueError(f"cannot be printed as JavaScript: {expression}")
-    return code
+    return " ".join(code.split())

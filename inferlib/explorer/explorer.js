@@ -41,9 +41,9 @@ window.inferlibExplorer = function (C) {
     const variant = kinds.reduce((n, k) => n * k.size + state[k.key], 0);
     return { args: args, raw: C.functions[variant](...args), plan: C.plans[variant] };
   };
-  const short = (now) => C.limits
-    .map((l, k) => [l, now.raw[now.plan.limits + 2 * k] / l.factor, now.raw[now.plan.limits + 2 * k + 1] / l.factor])
-    .filter(([, needed, has]) => !(needed <= has));
+  const limits = (now) => C.limits
+    .map((l, k) => [l, now.raw[now.plan.limits + 2 * k] / l.factor, now.raw[now.plan.limits + 2 * k + 1] / l.factor]);
+  const short = (now) => limits(now).filter(([, needed, has]) => !(needed <= has));
 
   // Stages add; within a stage the longest group counts, and the others are hidden behind it.
   const staged = (option, raw) => {
@@ -220,8 +220,8 @@ window.inferlibExplorer = function (C) {
     const span = (k) => known.length ? [Math.min(...known.map((p) => p[k])) / 1.3, Math.max(...known.map((p) => p[k])) * 1.3] : [1, 10];
     const [x0, x1] = span(0), [y0, y1] = span(1);
     const [X, Y] = axes(picture, { low: x0, high: x1, log: true, label: view.xLabel }, { low: y0, high: y1, log: true, label: view.yLabel });
-    lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve c" + k }));
-    here.forEach((e, k) => { if (e.length) put(picture, "circle", { cx: X(e[view.speed]), cy: Y(e[view.cost]), r: 5, class: "dot c" + k }); });
+    lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve c" + view.colours[k] }));
+    here.forEach((e, k) => { if (e.length) put(picture, "circle", { cx: X(e[view.speed]), cy: Y(e[view.cost]), r: 5, class: "dot c" + view.colours[k] }); });
   }
 
   function showControls(besides) {
@@ -247,8 +247,8 @@ window.inferlibExplorer = function (C) {
     settle();
     showControls(besides);
     const now = evaluate(), found = answers(now), sweeps = {}, missing = short(now);
-    text("limits", missing.map(([l, needed, has]) => l.name + ": needs " + digits(needed) + " " + l.unit + ", has " + digits(has)).join("; ")
-      || C.limits.map((l, k) => l.name + ": " + digits(now.raw[now.plan.limits + 2 * k] / l.factor) + " of " + digits(now.raw[now.plan.limits + 2 * k + 1] / l.factor) + " " + l.unit).join("; "));
+    const told = (l, needed, has) => l.name + ": " + digits(needed) + " of " + digits(has) + " " + l.unit;
+    text("limits", (missing.length ? missing : limits(now).filter(([l]) => !l.quiet)).map((row) => told(...row)).join("; "));
     if (C.limits.length) find("limits").className = missing.length ? "limits missing" : "limits";
     C.views.forEach((view, v) => {
       if (view.type === "curves") drawCurves(v, found[v], sweeps);
@@ -267,7 +267,7 @@ window.inferlibExplorer = function (C) {
     }).join(", ");
 
   // A link: the title, and every input by name.
-  const link = () => "#" + C.slug + "?" + C.inputs.filter((i) => i.kind !== "preset").map((i) =>
+  const link = () => "#" + C.slug + "?" + C.inputs.filter((i) => i.kind !== "preset" && (meets(i.when) || state[i.key] !== (i.start || 0))).map((i) =>
     i.key + "=" + encodeURIComponent(i.kind === "slider" ? state[i.key] : find(i.key).options[state[i.key]].text)).join("&");
   const follow = (hash) => {
     const [slug, pairs] = (hash || "").replace(/^#/, "").split("?");
@@ -287,8 +287,8 @@ window.inferlibExplorer = function (C) {
     C.inputs.forEach((i) => {
       if (i.kind !== "preset") rows.push(["input", i.label, i.kind === "slider" ? state[i.key] : find(i.key).options[state[i.key]].text, i.unit || ""]);
     });
-    C.limits.forEach((l, k) => ["needed", "available"].forEach((what, m) =>
-      rows.push(["limit", l.name + ": " + what, now.raw[now.plan.limits + 2 * k + m] / l.factor, l.unit])));
+    limits(now).forEach(([l, needed, has]) => l.quiet || rows.push(
+      ["limit", l.name + ": needed", needed, l.unit], ["limit", l.name + ": available", has, l.unit]));
     C.views.forEach((view, v) => found[v].forEach((one, k) => {
       const name = view.names[k];
       if (view.type !== "bars") rows.push(["output", name, one.na ? "n/a" : one.value / (view.factor || view.factors[k]), view.units ? view.units[k] : view.unit]);

@@ -79,7 +79,8 @@ class Table:
 class Frontier:
     """What the bars trade: one of their ``also`` columns against another, over a grid of two sliders.
 
-    Of the grid the points are drawn that no other beats in both, and where the reader stands.
+    Of the grid the points are drawn that no other beats in both, and where the reader stands. ``colours``
+    may give a bar's line one of the colours of :mod:`inferlib.style`.
     """
 
     speed: str
@@ -87,19 +88,36 @@ class Frontier:
     over: tuple
     title: str = ""
     points: int = 33
+    colours: Mapping = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Limit:
-    """Something that must fit: ``needed`` and ``available`` are functions of all inputs, shown in ``unit``."""
+    """Something that must fit: ``needed`` and ``available`` are functions of all inputs, shown in ``unit``.
+
+    A ``quiet`` one is only mentioned where it does not hold.
+    """
 
     needed: Callable
     available: Callable
     unit: str
+    quiet: bool = False
 
 
-def raw(name, output, arguments, values):
+def raw(name, output, arguments, values, planned=None):
     """Call one output and append its numbers to ``values``.
+
+    Parameters
+    ----------
+    name : str
+    output : callable or Search
+    arguments : dict
+        Numbers or symbols.
+    values : list
+        Appended to.
+    planned : dict, optional
+        What this returned on symbols. With it a structure that numbers rule out is not called: None stands
+        for each of its numbers.
 
     Returns
     -------
@@ -109,13 +127,19 @@ def raw(name, output, arguments, values):
     """
     search = output if isinstance(output, Search) else None
     options = []
-    for label, option in search.options.items() if search else [("", None)]:
+    for k, (label, option) in enumerate(search.options.items() if search else [("", None)]):
         given = arguments | {search.name: option} if search else arguments
-        found = (search.function if search else output)(**given)
-        options.append({"label": label} | _append(name, found, values))
-        if search and search.spare and "na" not in options[-1]:
+        spare = search.spare(**given) if search and search.spare else None
+        if planned is not None and spare is not None and spare < 0:
+            known = planned["options"][k]
+            values += [None] * (0 if "na" in known else len(known.get("names", [1])))
+            options.append(known)
+        else:
+            found = (search.function if search else output)(**given)
+            options.append({"label": label} | _append(name, found, values))
+        if spare is not None and "na" not in options[-1]:
             options[-1]["spare"] = len(values)
-            values.append(search.spare(**given))
+            values.append(spare)
     return {"name": name, "options": options}
 
 
@@ -144,10 +168,10 @@ def answer(output, arguments):
     found, costs = {}, {}
     for label, option in output.options.items():
         given = arguments | {output.name: option}
-        found[label] = output.function(**given)
+        fits = output.spare is None or output.spare(**given) >= 0
+        found[label] = output.function(**given) if fits else None
         cost = _cost(found[label])
-        fits = cost is not None and (output.spare is None or output.spare(**given) >= 0)
-        costs[label] = float(cost) if fits else float("nan")
+        costs[label] = float("nan") if cost is None else float(cost)
     axis = xarray.DataArray(list(costs.values()), coords={output.name: list(costs)})
     if axis.isnull().all():
         return None, ""

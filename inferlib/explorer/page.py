@@ -27,7 +27,9 @@ def page(shown):
         "args": shown.arguments(),
         "inputs": [_input(shown, i) for i in shown.inputs],
         "plans": shown.plans(),
-        "limits": [_with_factor(name, limit.unit) for name, limit in shown.limits.items()],
+        "limits": [
+            _with_factor(name, limit.unit) | {"quiet": limit.quiet} for name, limit in shown.limits.items()
+        ],
         "columns": [
             _with_factor(name, unit)
             for view in shown.views if isinstance(view, Bars)
@@ -47,9 +49,8 @@ def page(shown):
     body = f'{controls}{limits}{views}<div class="acts">{acts}</div>{said}'
     data = _json(config | {"id": identity})
     code = f"{{functions:[{','.join(functions)}],also:{also}}}"
-    return _box(
-        identity, shown.title, body, "explorer.js", f"inferlibExplorer(Object.assign({data},{code}));"
-    )
+    call = f"inferlibExplorer(Object.assign({data},{code}));"
+    return _box(identity, shown.title, body, "explorer.js", call, shown.slug)
 
 
 def guess_page(guess, start):
@@ -67,10 +68,11 @@ def guess_page(guess, start):
     return _box(identity, guess.question, body, "guess.js", call)
 
 
-def _box(identity, title, body, runtime, call):
+def _box(identity, title, body, runtime, call, slug=""):
+    slug = f' data-slug="{slug}"' if slug else ""
     heading = f'<div class="title">{html.escape(title)}</div>'
     return (
-        f'<style>{_shared("explorer.css")}</style><div id="{identity}" class="inferlib-explorer" role="group" '
+        f'<style>{_shared("explorer.css")}</style><div id="{identity}"{slug} class="inferlib-explorer" role="group" '
         f'aria-label="{html.escape(title)}">{heading}{body}</div>'
         f"<script>{_shared(runtime)}</script><script>{call}</script>"
     )
@@ -148,6 +150,7 @@ def _view(shown, view):
             "type": "frontier", "names": [], "bars": bars, "over": list(view.over), "points": view.points,
             "speed": names.index(view.speed), "cost": names.index(view.cost),
             "xLabel": _labelled(view.speed, also), "yLabel": _labelled(view.cost, also),
+            "colours": _line_colours(shown.views[bars].steps, view.colours),
         }  # fmt: skip
     numbers = _numbers(view)
     return {
@@ -155,6 +158,17 @@ def _view(shown, view):
         "units": [_shown_unit(unit) for _, _, unit in numbers],
         "factors": [factor(unit) for _, _, unit in numbers],
     }  # fmt: skip
+
+
+def _palette():
+    from inferlib import style
+
+    return [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY]
+
+
+def _line_colours(names, given):
+    """The place in the palette of each line: as given, else in order."""
+    return [_palette().index(given[name]) if name in given else k % 7 for k, name in enumerate(names)]
 
 
 def _labelled(name, also):
@@ -166,7 +180,7 @@ def _colours(shown, view):
     """The colour of each term, as in the figures where they have one."""
     from inferlib import style
 
-    palette = [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY]
+    palette = _palette()
     at = next(i for i, v in enumerate(shown.views) if v is view)
     terms = dict.fromkeys(
         name
