@@ -190,7 +190,10 @@ def number(text):
 
 def told(page, bar="v0-s0"):
     """The terms under a bar as name to (number as shown, whether it is hidden)."""
-    entries = asked(page, f"made['{bar}-r'].children.map((c) => c.textContent)")
+    seen = "c.children.filter((part) => part.className !== 'absent').map((part) => part.textContent).join('')"
+    entries = asked(
+        page, f"made['{bar}-r'].children.filter((c) => c.className !== 'absent').map((c) => {seen})"
+    )
     parts = [re.match(r"(.*?) ([-\d.,e]+) ?(?:ms)?( \(hidden\))?$", entry).groups() for entry in entries]
     return {name: (number(shown), bool(hidden)) for name, shown, hidden in parts}
 

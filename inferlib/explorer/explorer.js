@@ -183,21 +183,31 @@ window.inferlibExplorer = function (C) {
       clear(picture);
       clear(list);
       let left = 0;
+      const listed = (content, name) => {
+        const entry = document.createElement("span");
+        if (name) entry.appendChild(document.createElement("i")).className = "c" + view.colours[name];
+        content.forEach((part) => entry.appendChild(part));
+        return list.appendChild(entry);
+      };
+      const words = (value) => document.createTextNode(value);
+      const there = (one.terms || []).map((t) => t[0]);
+      if (one.na) listed([words(one.na)]);
+      const term = (name, seconds, counts) => {
+        const number = document.createElement("b"), remark = document.createElement("em");
+        number.textContent = digits(seconds / view.factor);
+        remark.textContent = " (hidden)";
+        if (counts) remark.className = "absent";
+        return listed([words(name + " "), number, words(" " + view.unit), remark], name);
+      };
       (one.terms || []).forEach(([name, seconds, counts]) => {
-        const colour = view.colours[name];
         if (counts) {
-          put(picture, "rect", { x: X(left), y: 2, width: Math.max(X(left + seconds) - X(left), 0), height: 22, class: "bar c" + colour });
+          put(picture, "rect", { x: X(left), y: 2, width: Math.max(X(left + seconds) - X(left), 0), height: 22, class: "bar c" + view.colours[name] });
           left += seconds;
         }
-        const entry = document.createElement("span"), number = document.createElement("b");
-        entry.appendChild(document.createElement("i")).className = "c" + colour;
-        entry.appendChild(document.createTextNode(name + " "));
-        number.textContent = digits(seconds / view.factor);
-        entry.appendChild(number);
-        entry.appendChild(document.createTextNode(" " + view.unit + (counts ? "" : " (hidden)")));
-        list.appendChild(entry);
+        term(name, seconds, counts);
       });
-      if (one.na) list.appendChild(document.createElement("span")).textContent = one.na;
+      // Terms that only other states have keep their place, so that nothing below moves.
+      view.terms[k].filter((name) => !there.includes(name)).slice(one.na ? 1 : 0).forEach((name) => { term(name, 0, false).className = "absent"; });
       const bound = (one.terms || []).filter((t) => t[2]).sort((a, b) => b[1] - a[1])[0];
       text(part + "-t", one.na ? "n/a" : digits(one.value / view.factor));
       text(part + "-b", bound ? bound[0] : "");

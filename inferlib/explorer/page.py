@@ -40,7 +40,7 @@ def page(shown):
     identity = _identity(shown.title, config, functions, also)
     controls = "".join(_section(identity, entry) for entry in shown.sections)
     views = "".join(_drawn(identity, shown, v, view) for v, view in enumerate(shown.views))
-    limits = f'<div id="{identity}-limits" class="limits"></div>' if shown.limits else ""
+    limits = f'<div id="{identity}-limits" class="limits">&nbsp;</div>' if shown.limits else ""
     acts = "".join(
         f'<button type="button" data-act="{act}">{label}</button>'
         for act, label in (("link", "Link to this state"), ("csv", "Save as CSV"), ("reset", "Start again"))
@@ -136,6 +136,7 @@ def _view(shown, view):
         return {
             "type": "bars", "names": list(view.steps), "unit": _shown_unit(view.unit),
             "factor": factor(view.unit), "colours": _colours(shown, view),
+            "terms": [_terms(shown, view, k) for k in range(len(view.steps))],
         }  # fmt: skip
     if isinstance(view, Curves):
         return {
@@ -181,18 +182,19 @@ def _colours(shown, view):
     from inferlib import style
 
     palette = _palette()
-    at = next(i for i, v in enumerate(shown.views) if v is view)
-    terms = dict.fromkeys(
-        name
-        for plan in shown.plans()
-        for entry in plan["views"][at]
-        for option in entry["options"]
-        for name in option.get("names", ())
-    )
+    terms = dict.fromkeys(name for k in range(len(view.steps)) for name in _terms(shown, view, k))
     known = {name: palette.index(style.TERMS[name]) for name in terms if style.TERMS.get(name) in palette}
     free = [k for k in range(len(palette)) if k not in known.values()] or list(range(len(palette)))
     others = [name for name in terms if name not in known]
     return known | {name: free[k % len(free)] for k, name in enumerate(others)}
+
+
+def _terms(shown, view, k):
+    """All terms that a bar has in one state or another."""
+    at = next(i for i, v in enumerate(shown.views) if v is view)
+    entries = (plan["views"][at][k] for plan in shown.plans())
+    options = (option for entry in entries for option in entry["options"])
+    return list(dict.fromkeys(name for option in options for name in option.get("names", ())))
 
 
 # What the reader sees before the runtime draws.
@@ -284,7 +286,10 @@ def _bars(part, shown, view):
         + "</tr>"
         for k, name in enumerate(view.steps)
     )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    # Widths of their own, so that no number moves a column.
+    widths = "".join(f'<col style="width:{em}em">' for em in (10, 5, 12, *(6 for _ in view.also)))
+    wide = f'style="table-layout:fixed;width:{27 + 6 * len(view.also)}em"'
+    table = f"<table {wide}><colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f'{steps}{axis}<div class="scroll" tabindex="0" role="region" aria-label="Table">{table}</div>'
 
 
@@ -293,10 +298,16 @@ def _bar(part, shown, view, name, output, arguments):
 
     step = _step(output, arguments)
     terms = step.terms if isinstance(step, Breakdown) and step.feasible else {}
+    hides = ' class="absent"'
     told = "".join(
-        f"<span>{html.escape(t)} <b>{digits(s / factor(view.unit))}</b> {html.escape(view.unit)}</span>"
+        f"<span><i></i>{html.escape(t)} <b>{digits(s / factor(view.unit))}</b> {html.escape(view.unit)}"
+        f"<em{'' if t in step.hidden else hides}> (hidden)</em></span>"
         for t, s in terms.items()
     ) or f"<span>{html.escape(step.reason)}</span>"  # fmt: skip
+    known = _terms(shown, view, list(view.steps).index(name))
+    others = [t for t in known if t not in terms][0 if terms else 1 :]
+    rest = f"<b>0</b> {html.escape(view.unit)}<em> (hidden)</em>"
+    told += "".join(f'<span class="absent"><i></i>{html.escape(t)} {rest}</span>' for t in others)
     heading = f'<b>{html.escape(name)}</b><em id="{part}-c"></em>' if name else ""
     label = html.escape(f"{shown.title}: {name}" if name else shown.title)
     return (
