@@ -266,7 +266,7 @@ def explorer():
                 "tokens/s for a user", "$ per million tokens", over=("n_chips", "batch"),
                 title="The frontier: what no other number of chips and batch beats, and where you stand",
                 points=25,
-                colours={name: style.SOURCES.get(module.split(".")[-1], style.SKY)
+                colours={name: style.SOURCES.get(module.split(".")[-1], style.YELLOW)
                          for name, module in SOURCES.items()},
             ),
         ],
