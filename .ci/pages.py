@@ -89,7 +89,7 @@ WATCH = """(() => {
 # Moves every slider of every explorer through its range: nothing may shift, and a redraw must be quick.
 PLAY = """() => {
   const faults = [];
-  let slowest = 0;
+  const times = [];
   for (const { C, box, api, before, after } of window.explorers) {
     const name = C.slug, height = box.offsetHeight;
     if (Math.abs(after - before) > 2) faults.push(`explorer ${name} starts ${before} high and becomes ${after}`);
@@ -97,7 +97,7 @@ PLAY = """() => {
       for (const value of [i.low, i.high, i.start]) {
         const start = performance.now();
         api.set(i.key, value);
-        slowest = Math.max(slowest, performance.now() - start);
+        times.push(performance.now() - start);
         if (Math.abs(box.offsetHeight - height) > 2) {
           faults.push(`explorer ${name} changes from ${height} to ${box.offsetHeight} high: ${i.key} = ${value}`);
           api.set(i.key, i.start);
@@ -106,8 +106,10 @@ PLAY = """() => {
       }
     }
   }
-  if (slowest > 100) faults.push(`an explorer took ${Math.round(slowest)} ms to redraw`);
-  return [faults, slowest];
+  // The middle one: a busy machine makes any single redraw slow.
+  const usual = times.sort((a, b) => a - b)[times.length >> 1] || 0;
+  if (usual > 50) faults.push(`a redraw of an explorer takes ${Math.round(usual)} ms`);
+  return [faults, usual];
 }"""
 
 AUDIT = """async (root) => {
@@ -168,9 +170,9 @@ def visit(browser, base, page_name, theme, size, picture=None):
         faults += page.evaluate(INSPECT, theme)
         if once and sum(weights.values()) > HEAVIEST:
             faults.append(f"weighs {sum(weights.values()) / 1e6:.2f} MB without MathJax")
-        shifts, slowest = page.evaluate(PLAY)
+        shifts, usual = page.evaluate(PLAY)
         faults += shifts
-        REDRAWS.append(slowest)
+        REDRAWS.append(usual)
         if size == "desktop":
             page.evaluate(AXE)
             for rule, target, html in page.evaluate(AUDIT):
@@ -215,7 +217,7 @@ def main():
         browser.close()
     if failed:
         sys.exit(f"{failed} of {len(visits)} visits found a fault")
-    print(f"Pages: no fault found; the slowest redraw of an explorer took {max(REDRAWS):.0f} ms")
+    print(f"Pages: no fault found; a redraw of an explorer takes {max(REDRAWS):.0f} ms at most")
 
 
 if __name__ == "__main__":

@@ -207,7 +207,7 @@ window.inferlibExplorer = function (C) {
         term(name, seconds, counts);
       });
       // Terms that only other states have keep their place, so that nothing below moves.
-      view.terms[k].filter((name) => !there.includes(name)).slice(one.na ? 1 : 0).forEach((name) => { term(name, 0, false).className = "absent"; });
+      view.terms[k].filter((name) => !there.includes(name)).slice(0, one.na ? -1 : undefined).forEach((name) => { term(name, 0, false).className = "absent"; });
       const bound = (one.terms || []).filter((t) => t[2]).sort((a, b) => b[1] - a[1])[0];
       text(part + "-t", one.na ? "n/a" : digits(one.value / view.factor));
       text(part + "-b", bound ? bound[0] : "");

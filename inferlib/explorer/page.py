@@ -305,7 +305,7 @@ def _bar(part, shown, view, name, output, arguments):
         for t, s in terms.items()
     ) or f"<span>{html.escape(step.reason)}</span>"  # fmt: skip
     known = _terms(shown, view, list(view.steps).index(name))
-    others = [t for t in known if t not in terms][0 if terms else 1 :]
+    others = [t for t in known if t not in terms][: None if terms else -1]
     rest = f"<b>0</b> {html.escape(view.unit)}<em> (hidden)</em>"
     told += "".join(f'<span class="absent"><i></i>{html.escape(t)} {rest}</span>' for t in others)
     heading = f'<b>{html.escape(name)}</b><em id="{part}-c"></em>' if name else ""
