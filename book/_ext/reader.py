@@ -65,11 +65,24 @@ def stamp(source):
     return f"{what} in commit {stored}. Built from commit {built}."
 
 
+FIGURE = re.compile(
+    r'(?s)(<img[^>]*src="([^"]*_images/[^"]*\.svg)"[^>]*>.*?)(</figcaption>)'
+)
+
+
+def downloads(body):
+    """A link under each figure that saves it."""
+    link = '<a class="save" href="{}" download>SVG</a>'
+    return FIGURE.sub(lambda m: m[1] + link.format(m[2]) + m[3], body)
+
+
 def finish(app, pagename, templatename, context, doctree):
     """Change the page as it is about to be written."""
     if "body" not in context:
         return
     context["body"] = once(context["body"])
+    if app.builder.name == "html":
+        context["body"] = downloads(context["body"])
     source = app.env.doc2path(pagename) if doctree is not None else ""
     if source:
         text = html.escape(stamp(Path(source)))

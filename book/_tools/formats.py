@@ -1,4 +1,4 @@
-"""Make the whole book one PDF or one ePub: `formats.py pdf` or `formats.py epub`, after the builder has run."""
+"""Make the whole book one PDF or one ePub, or print one of its pages, after the builder has run."""
 
 from __future__ import annotations
 
@@ -37,11 +37,16 @@ def browser():
 
 def pdf(built, target):
     """Print the single page of the book."""
-    program = browser()
     (page,) = (built / "book").glob("*.html")
     # Its links to assets are those of a page at the top.
     top = built / "print.html"
     shutil.copyfile(page, top)
+    print_page(top, target)
+
+
+def print_page(page, target):
+    """Print one page."""
+    program = browser()
     with tempfile.TemporaryDirectory() as profile:
         command = [
             program,
@@ -49,7 +54,7 @@ def pdf(built, target):
             f"--user-data-dir={profile}",
             "--virtual-time-budget=120000",
             f"--print-to-pdf={target}",
-            top.resolve().as_uri(),
+            page.resolve().as_uri(),
         ]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=600
@@ -60,7 +65,7 @@ def pdf(built, target):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("format", choices=("pdf", "epub", "browser"))
+    parser.add_argument("format", choices=("pdf", "epub", "page", "browser"))
     parser.add_argument("built", type=Path, nargs="?")
     parser.add_argument("target", type=Path, nargs="?")
     args = parser.parse_args()
@@ -69,6 +74,8 @@ def main():
         return
     if args.format == "pdf":
         pdf(args.built, args.target)
+    elif args.format == "page":
+        print_page(args.built, args.target)
     else:
         (made,) = args.built.glob("*.epub")
         shutil.copyfile(made, args.target)

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 START = re.compile(r"```+\{solution-start\}.*?\n```+\s*", re.S)
 END = re.compile(r"```+\{solution-end\}\s*\n```+\s*", re.S)
 WHOLE = re.compile(r"(?s)(```+)\{solution\}.*?\n\1\s*(?=\n|$)")
-EXERCISE = re.compile(r"(?s)(```+)\{exercise\}\s*\n(?::.*\n)*\s*(.*?)\n\1")
+EXERCISE = re.compile(r"(?s)(```+)\{exercise\}\s*\n(?::[^\n]*\n)*\s*(.*?)\n\1")
 NOTE = "*A copy for a lecture: outputs and solutions are left out; both are in the book.*"
 
 
@@ -52,18 +52,15 @@ def lecture_copy(notebook, address=""):
     """A notebook to be run live."""
     nb = copy.deepcopy(notebook)
     nb.cells = without_solutions(nb.cells)
-    shown = []
     for cell in nb.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-            # a live notebook has the widget; the page's twin of it is in the cell before
         cell.metadata = nbformat.from_dict({})
-        shown.append(cell)
     first = [nbformat.v4.new_markdown_cell(NOTE, id="lecture-note")]
     if address:
         install = f'%pip install -q "inferlib[book] @ git+{address}"'
         first.append(nbformat.v4.new_code_cell(install, id="lecture-install"))
-    nb.cells = [*first, *shown]
+    nb.cells = [*first, *nb.cells]
     nbformat.validate(nb)
     return nb
 
