@@ -191,7 +191,7 @@ def _answer(module) -> Callable:
     def step(price, **at):
         return import_module(module).decode_step(*_asked(**at))
 
-    return Search(step, "inside", {"": True, "over several domains": False}, spare=_spare)
+    return Search(step, "inside", {"": True, "several domains": False}, spare=_spare)
 
 
 def _spare(n_chips, chip, inside, **at):

@@ -11,18 +11,23 @@ from inferlib import checks, load_chip, load_model
 
 
 def cheat_sheet():
-    """The formulas worth remembering, each with its range of validity, as a Markdown table.
+    """The formulas worth remembering, each with its range of validity, as a Markdown list.
 
     Returns
     -------
     str
         The equations are typeset from the register, in the notation of their sources.
     """
-    lines = ["| what it says | formula | holds |", "|---|---|---|"]
-    for entry in formulas():
-        latex = _equation(entry).latex().replace("|", r"\vert ")
-        lines.append(f"| {entry['says']} *({_source(entry)})* | ${latex}$ | {entry['holds']} |")
-    return "\n".join(lines)
+    return "\n".join(
+        f"- [{entry['says']}]{{.formula}} *({_source(entry)})* \n\n  ${_equation(entry).latex()}$ \n\n"
+        f"  Holds: {_low(entry['holds'])}\n"
+        for entry in formulas()
+    )
+
+
+def _low(sentence):
+    """A sentence that goes on after a colon."""
+    return sentence[0].lower() + sentence[1:]
 
 
 def formulas():
