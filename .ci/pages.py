@@ -108,7 +108,7 @@ PLAY = """() => {
   }
   // The middle one: a busy machine makes any single redraw slow.
   const usual = times.sort((a, b) => a - b)[times.length >> 1] || 0;
-  if (usual > 50) faults.push(`a redraw of an explorer takes ${Math.round(usual)} ms`);
+  if (usual > 150) faults.push(`a redraw of an explorer takes ${Math.round(usual)} ms`);
   return [faults, usual];
 }"""
 

@@ -287,8 +287,8 @@ def _bars(part, shown, view):
         for k, name in enumerate(view.steps)
     )
     # Widths of their own, so that no number moves a column.
-    widths = "".join(f'<col style="width:{em}em">' for em in (9, 4, 11, *(5 for _ in view.also)))
-    wide = f'style="table-layout:fixed;width:{24 + 5 * len(view.also)}em"'
+    widths = "".join(f'<col style="width:{em}em">' for em in (9.5, 4, 11, *(5.5 for _ in view.also)))
+    wide = f'style="table-layout:fixed;width:{24.5 + 5.5 * len(view.also)}em"'
     table = f"<table {wide}><colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f'{steps}{axis}<div class="scroll" tabindex="0" role="region" aria-label="Table">{table}</div>'
 
