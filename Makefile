@@ -18,7 +18,7 @@ export IPYTHONDIR := $(abspath $(VENV))/ipython
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test refresh lab bench lock clean
+.PHONY: help book test refresh lab bench lock clean pdf epub cheatsheet lecture
 # A build that failed half way must not look finished.
 .DELETE_ON_ERROR:
 
@@ -26,6 +26,10 @@ help:
 	@echo "make book     build the book and check its links (first call: also .venv, about 2 minutes)"
 	@echo "make test     style, unit tests, doctests, and every chapter run again and compared"
 	@echo "make refresh  run the chapters and store their outputs (CHAPTERS=book/x.ipynb for one)"
+	@echo "make pdf      the whole book as _build/the-price-of-a-token.pdf (needs Chromium or Chrome)"
+	@echo "make epub     the whole book as _build/the-price-of-a-token.epub"
+	@echo "make cheatsheet  the formulas worth remembering as _build/cheatsheet.pdf"
+	@echo "make lecture  copies of the chapters without solutions, for a course, in _build/lecture"
 	@echo "make lab      open the chapters in JupyterLab"
 	@echo "make bench    time the library"
 	@echo "make lock     write constraints.txt from pyproject.toml (UPGRADE=1 for newer versions)"
@@ -40,6 +44,23 @@ $(BUILT): $(STAMP) $(SOURCES)
 	$(BIN)/jupyter-book build . --all -W -n --keep-going
 	$(BIN)/python book/_tools/links.py $(HTML)
 	@touch $@
+
+pdf: $(STAMP)
+	@$(BIN)/python book/_tools/formats.py browser
+	@echo "Building one page of the whole book and printing it: about a minute"
+	$(BIN)/jupyter-book build . --all --builder singlehtml -W -n --keep-going
+	$(BIN)/python book/_tools/formats.py pdf _build/singlehtml _build/the-price-of-a-token.pdf
+
+epub: $(STAMP)
+	@echo "Building the ePub: some seconds"
+	$(BIN)/jupyter-book build . --all --builder custom --custom-builder epub -W -n --keep-going
+	$(BIN)/python book/_tools/formats.py epub _build/epub _build/the-price-of-a-token.epub
+
+cheatsheet: $(BUILT)
+	$(BIN)/python book/_tools/formats.py page $(HTML)/book/cheatsheet.html _build/cheatsheet.pdf
+
+lecture: $(STAMP)
+	$(BIN)/python book/_tools/lecture.py _build/lecture
 
 test: $(STAMP)
 	$(BIN)/ruff check .

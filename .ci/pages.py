@@ -2,7 +2,9 @@
 
 Each page is opened in both themes on a wide screen and on a phone: no console message of an error,
 no request to another host, none that fails, every equation rendered, nothing wider than the phone,
-every image loaded and described. One page is also opened as a file, as a reader does who has no server.
+every image loaded and described; no page heavier than allowed, no explorer that changes its height or takes
+longer than a reader notices, nothing that axe calls a serious fault of accessibility. One page is also opened
+as a file, as a reader does who has no server.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import sys
 import threading
 from pathlib import Path
 
+import axe_playwright_python
 from playwright.sync_api import Error, sync_playwright
 
 THEMES = ("light", "dark")
@@ -28,6 +31,13 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
+
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
+# What a page may weigh without MathJax, which all pages share.
+HEAVIEST = 1_500_000
+# What the theme, docutils and pandas write, and no chapter can change: rule of axe to where it is met.
+NOT_OURS = {"aria-required-children": ("citation-list",)}
+REDRAWS = []
 
 RENDER = "async () => { if (window.MathJax?.startup) await MathJax.startup.promise; }"
 
@@ -62,6 +72,53 @@ INSPECT = """theme => {
 }"""
 
 
+# Notes how high each explorer is before and after its script, and keeps what the script returns.
+WATCH = """(() => {
+  let runtime;
+  window.explorers = [];
+  Object.defineProperty(window, "inferlibExplorer", {
+    set: (f) => { runtime = f; },
+    get: () => runtime && ((C) => {
+      const box = document.getElementById(C.id), before = box.offsetHeight, api = runtime(C);
+      window.explorers.push({ C, box, api, before, after: box.offsetHeight });
+      return api;
+    }),
+  });
+})()"""
+
+# Moves every slider of every explorer through its range: nothing may shift, and a redraw must be quick.
+PLAY = """() => {
+  const faults = [];
+  const times = [];
+  for (const { C, box, api, before, after } of window.explorers) {
+    const name = C.slug, height = box.offsetHeight;
+    if (Math.abs(after - before) > 2) faults.push(`explorer ${name} starts ${before} high and becomes ${after}`);
+    for (const i of C.inputs.filter((i) => i.kind === "slider")) {
+      for (const value of [i.low, i.high, i.start]) {
+        const start = performance.now();
+        api.set(i.key, value);
+        times.push(performance.now() - start);
+        if (Math.abs(box.offsetHeight - height) > 2) {
+          faults.push(`explorer ${name} changes from ${height} to ${box.offsetHeight} high: ${i.key} = ${value}`);
+          api.set(i.key, i.start);
+          break;
+        }
+      }
+    }
+  }
+  // The middle one: a busy machine makes any single redraw slow.
+  const usual = times.sort((a, b) => a - b)[times.length >> 1] || 0;
+  if (usual > 150) faults.push(`a redraw of an explorer takes ${Math.round(usual)} ms`);
+  return [faults, usual];
+}"""
+
+AUDIT = """async (root) => {
+  const found = await axe.run(document, { resultTypes: ["violations"], preload: false });
+  return found.violations.filter((v) => ["serious", "critical"].includes(v.impact)).flatMap((v) =>
+    v.nodes.map((n) => [v.id, n.target.join(" "), n.html.replace(/\\s+/g, " ").slice(0, 160)]));
+}"""
+
+
 class Handler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args):
         """A line for each request would hide the faults."""
@@ -83,13 +140,17 @@ def serve(root):
 def visit(browser, base, page_name, theme, size, picture=None):
     """Open one page and return its faults."""
     width, height = SIZES[size]
-    faults = []
+    faults, weights = [], {}
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
     page = context.new_page()
     page.on("console", lambda m: faults.append(f"console: {m.text}") if m.type == "error" else None)
     page.on("pageerror", lambda e: faults.append(f"script error: {e}"))
     page.on("requestfailed", lambda r: faults.append(f"failed: {r.url}"))
     page.on("response", lambda r: faults.append(f"status {r.status}: {r.url}") if r.status >= 400 else None)
+
+    def weigh(response):
+        if "/mathjax/" not in response.url and response.ok:
+            weights[response.url] = len(response.body())
 
     def only_own(route):
         url = route.request.url
@@ -99,10 +160,24 @@ def visit(browser, base, page_name, theme, size, picture=None):
         return route.abort()
 
     context.route("**/*", only_own)
+    page.add_init_script(WATCH)
+    once = theme == "light" and size == "desktop" and base.startswith("http")
+    if once:
+        page.on("response", weigh)
     try:
         page.goto(base + page_name, wait_until="load")
         page.evaluate(RENDER)
         faults += page.evaluate(INSPECT, theme)
+        if once and sum(weights.values()) > HEAVIEST:
+            faults.append(f"weighs {sum(weights.values()) / 1e6:.2f} MB without MathJax")
+        shifts, usual = page.evaluate(PLAY)
+        faults += shifts
+        REDRAWS.append(usual)
+        if size == "desktop":
+            page.evaluate(AXE)
+            for rule, target, html in page.evaluate(AUDIT):
+                if not any(part in target + html for part in NOT_OURS.get(rule, ())):
+                    faults.append(f"axe: {rule}: {target}: {html}")
         if picture:
             picture.parent.mkdir(parents=True, exist_ok=True)
             page.screenshot(path=picture, full_page=True)
@@ -116,12 +191,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("root", type=lambda p: Path(p).resolve())
     parser.add_argument("--browser", required=True, help="the browser's program")
+    parser.add_argument("--only", default="", help="visit only pages whose name holds this text")
     parser.add_argument("--screenshots", type=Path, help="write a picture of every page here")
     args = parser.parse_args()
 
     pages = [p.relative_to(args.root) for p in sorted(args.root.rglob("*.html"))]
     # index.html only leads on to the first page; the theme keeps templates among its static files.
     pages = [p for p in pages if p.parts[0] != "_static" and str(p) != "index.html"]
+    pages = [p for p in pages if args.only in p.name]
     first = next(p for p in pages if p.parent.name == "book")
     base = serve(args.root)
     visits = [(base, p, theme, size) for p in pages for theme in THEMES for size in SIZES]
@@ -140,7 +217,7 @@ def main():
         browser.close()
     if failed:
         sys.exit(f"{failed} of {len(visits)} visits found a fault")
-    print("Pages: no fault found")
+    print(f"Pages: no fault found; a redraw of an explorer takes {max(REDRAWS):.0f} ms at most")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,18 @@
 """``explain``: unfold an answer into equations, inputs, where they are stated, and the branches that won."""
 
 import html
+import itertools
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from inspect import signature
 from numbers import Real
 
 from inferlib import equation, ops
 from inferlib.equation import Record, quantities
 from inferlib.system import Breakdown
+
+_MOST_CALLS = 50_000  # of equations in one trace: a search over a large grid is not for reading
 
 
 @dataclass
@@ -39,12 +43,31 @@ class Explanation:
     def _repr_html_(self):
         return f'<div class="inferlib-explanation">{self._html(self.opened)}</div>'
 
+    def folded(self, most=80):
+        """The tree as folded HTML without the first line, cut after so many lines; empty if there is none."""
+        lines = list(self._lines())
+        if len(lines) == 1 and not self.note:
+            return ""
+        short = self if len(lines) <= most else _cut(self, itertools.count(), most)
+        return f'<div class="inferlib-explanation">{short._html(True)}</div>'
+
     def _html(self, opened=False):
         line = re.sub(r"(https?://[^\s\],]+)", r'<a href="\1">\1</a>', html.escape(self._headline()))
         if not self.parts:
             return f"<div>{line}</div>"
         inner = "".join(part._html() for part in self.parts)
         return f"<details{' open' if opened else ''}><summary>{line}</summary>{inner}</details>"
+
+
+def _cut(tree, lines, most):
+    """A copy of a tree with so many lines at most."""
+    parts = []
+    for part in tree.parts:
+        if next(lines) >= most:
+            parts.append(Explanation("and more: inferlib.explain shows all"))
+            break
+        parts.append(_cut(part, lines, most))
+    return Explanation(tree.title, tree.value, tree.unit, tree.note, parts)
 
 
 def explain(x):
@@ -126,32 +149,33 @@ def _of_row(row):
     made_by = ledger.REPRODUCERS.get((printed.source, printed.artefact))
     if made_by is None:
         return Explanation(title, note="nothing computes it yet")
-    found = {}
+    value, note, read = ledger.compute(printed)
+    scale = ledger.factor(printed.unit)
+    value = ledger._in_unit(value, scale)
+    root = Explanation(title, value, printed.unit, note)
+    root.parts += [Explanation(_joined(e.place), e.printed, e.unit, f"{e.kind}, as printed") for e in read]
     # Where a cell is a function of its own, only that is traced; else all that its artefact calls.
-    alone = callable(ledger._computed(printed.source, printed.artefact).get(place[1:]))
-
-    def run():
-        if not alone:
-            ledger._computed.cache_clear()
-        found["value"], found["note"], found["read"] = ledger.compute(printed)
-
-    traced = _traced(run)
-    value = ledger._in_unit(found["value"], ledger.factor(printed.unit))
-    root = Explanation(title, value, printed.unit, found["note"])
-    root.parts += [
-        Explanation(_joined(e.place), e.printed, e.unit, f"{e.kind}, as printed") for e in found["read"]
-    ]
-    if alone:
-        root.parts += traced.parts
+    if callable(ledger._computed(printed.source, printed.artefact).get(place[1:])):
+        root.parts += _traced(lambda: ledger.compute(printed)).parts
     else:
-        scale = ledger.factor(printed.unit)
-        same = [node for node in _nodes(traced) if _same(node.value, value, scale)]
+        same = [
+            node for node in _calls_of(printed.source, printed.artefact) if _same(node.value, value, scale)
+        ]
         root.parts += same[:1]
     if not root.parts:
         root.note = "; ".join(
             filter(None, [root.note, f"computed by {made_by.__module__}.{made_by.__name__}"])
         )
     return root
+
+
+@lru_cache(maxsize=4)
+def _calls_of(source, artefact):
+    """Every equation called for an artefact, nearest to its numbers first; run once for all its rows."""
+    from inferlib import ledger
+
+    tree = _traced(lambda: ledger.REPRODUCERS[source, artefact](ledger.Reader(source, artefact)))
+    return tuple(_nodes(tree))
 
 
 def _joined(place):
@@ -179,9 +203,11 @@ def _same(value, target, scale):
 def _traced(run):
     """Run a function and return the tree of equations called."""
     root = Explanation("")
-    stack, branches = [root], [[]]
+    stack, branches, calls = [root], [[]], itertools.count()
 
     def trace(entry, args, kwargs):
+        if next(calls) > _MOST_CALLS:
+            return entry.function(*args, **kwargs)
         bound = signature(entry.function).bind(*args, **kwargs)
         bound.apply_defaults()
         number = f"eq. {entry.number}" if entry.number else "unnumbered"

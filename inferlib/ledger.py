@@ -75,8 +75,8 @@ def scorecard(source=None):
     return pd.DataFrame(rows, columns=COLUMNS).astype({"printed": object, "reproduced": object})
 
 
-def card(source, *artefacts, kinds=("model", "derived", "claim", "measured")):
-    """The scorecard of some artefacts, as a chapter shows it.
+def card(source, *artefacts, kinds=("model", "derived", "claim", "measured"), unfold=True):
+    """The scorecard of some artefacts, as a chapter shows it; a click on a number unfolds how it is made.
 
     Parameters
     ----------
@@ -85,6 +85,9 @@ def card(source, *artefacts, kinds=("model", "derived", "claim", "measured")):
         Such as ``"Table 1"``; all of the source when none is given.
     kinds : tuple of str
         Which kinds of rows to show; rows that nothing computes are left out.
+    unfold : bool
+        Whether numbers carry what :func:`inferlib.explain` says of them; leave it off where a table of
+        hundreds of rows would make the page heavy.
 
     Returns
     -------
@@ -101,11 +104,26 @@ def card(source, *artefacts, kinds=("model", "derived", "claim", "measured")):
     shown = shown.rename(columns={"row": "", "column": " ", "reproduced": "here"}).replace(
         {"unit": {"1": ""}}
     )
-    return table(shown[[name for name in shown if (shown[name] != "").any()]])
+    kept = shown[[name for name in shown if (shown[name] != "").any()]]
+    return table(kept, unfolded=_unfolded(rows) if unfold else None)
 
 
-def misses(source):
+def _unfolded(rows):
+    """What explain says of the number that each row has here, by place in the table."""
+    from inferlib.explanation import explain
+
+    trees = [explain(row).folded() for _, row in rows.iterrows()]
+    return {(i, "here"): tree for i, tree in enumerate(trees) if tree}
+
+
+def misses(source, unfold=True):
     """The rows of a source that do not come out as printed, with the reason, as a chapter shows them.
+
+    Parameters
+    ----------
+    source : str
+    unfold : bool
+        As for :func:`card`.
 
     Returns
     -------
@@ -117,7 +135,7 @@ def misses(source):
     places = zip(rows.artefact, rows.row, rows.column, strict=True)
     shown = rows[["printed", "here", "unit", "grade", "note"]].replace({"unit": {"1": ""}})
     shown.insert(0, "place", [", ".join(part for part in place if part) for place in places])
-    return table(shown)
+    return table(shown, unfolded=_unfolded(rows) if unfold else None)
 
 
 def summary(source=None):

@@ -4,6 +4,7 @@ Figures are SVG with dark lines on nothing. In the book's dark theme the style s
 file serves both.
 """
 
+import hashlib
 import html
 from numbers import Integral
 
@@ -91,35 +92,52 @@ def use():
 
 
 class Table:
-    """A frame shown with numbers on the right and text on the left."""
+    """A frame shown with numbers on the right and text on the left; cells may unfold when clicked."""
 
-    def __init__(self, frame):
-        self.frame = frame
+    def __init__(self, frame, unfolded=None):
+        self.frame, self.unfolded = frame, unfolded or {}
 
     def _repr_html_(self):
         head = "".join(f"<th>{html.escape(str(name))}</th>" for name in self.frame)
         rows = "".join(
-            "<tr>" + "".join(_cell(value) for value in row) + "</tr>"
-            for row in self.frame.itertuples(index=False, name=None)
+            "<tr>"
+            + "".join(self._cell(i, name, v) for name, v in zip(self.frame, row, strict=True))
+            + "</tr>"
+            for i, row in enumerate(self.frame.itertuples(index=False, name=None))
         )
         return f'<table class="readable"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+
+    def _cell(self, i, name, value):
+        """A cell; one that unfolds is a button, whose popover needs no script and moves nothing."""
+        cell, tree = _cell(value), self.unfolded.get((i, name))
+        if not tree:
+            return cell
+        start, text = cell.removesuffix("</td>").split(">", 1)
+        content = f"{i} {name} {self.frame.iloc[i].tolist()} {list(self.frame)} {tree}"
+        identity = f"why-{hashlib.sha256(content.encode()).hexdigest()[:10]}"
+        return (
+            f'{start}><button type="button" class="why" popovertarget="{identity}" '
+            f'title="how this is made">{text}</button><div popover id="{identity}">{tree}</div></td>'
+        )
 
     def __repr__(self):
         return self.frame.to_string(index=False)
 
 
-def table(frame):
+def table(frame, unfolded=None):
     """Show a frame for reading, without its index: four digits, numbers right, text left.
 
     Parameters
     ----------
     frame : pandas.DataFrame
+    unfolded : dict, optional
+        (row, column) to HTML that a click on that cell shows.
 
     Returns
     -------
     Table
     """
-    return Table(frame)
+    return Table(frame, unfolded)
 
 
 class Entries:

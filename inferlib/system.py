@@ -12,14 +12,16 @@ BITS = {"fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp
 
 
 def format_bytes(name):
-    """Bytes of one value in a number format.
+    """Bytes of one value in a number format; a number (or symbol) of bytes stands for itself.
 
     Examples
     --------
-    >>> format_bytes("bf16"), format_bytes("fp4")
-    (2.0, 0.5)
+    >>> format_bytes("bf16"), format_bytes("fp4"), format_bytes(4.25 / 8)
+    (2.0, 0.5, 0.53125)
     """
-    return BITS[checks.one_of("format", name, BITS)] / 8
+    if isinstance(name, str):
+        return BITS[checks.one_of("format", name, BITS)] / 8
+    return checks.number("format", name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +99,10 @@ class System(Record):
 
 @dataclass(frozen=True, eq=False)
 class Workload(Record):
-    """Sequences decoded together, each with ``context`` tokens behind it, in given number formats."""
+    """Sequences decoded together, each with ``context`` tokens behind it, in given number formats.
+
+    A format is a name, or bytes per value where scales add to it (MXFP4: ``4.25 / 8``).
+    """
 
     batch: float = quantity("1", "sequences decoded together")
     context: float = quantity("1", "tokens of context of each sequence", default=0, zero=True)

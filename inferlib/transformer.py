@@ -573,7 +573,7 @@ class Transformer(Record):
         >>> load_model("Llama 3 70B").cache_bytes() / 1024
         320.0
         """
-        return self.cache_values(context) * _bytes(format)
+        return self.cache_values(context) * format_bytes(format)
 
     def weight_bytes(self, format="bf16", keep=None):
         """Bytes of all parameters, by part.
@@ -670,10 +670,6 @@ def _present(counted):
     return {part: value for part, value in counted.items() if not (isinstance(value, int) and value == 0)}
 
 
-def _bytes(format):
-    return format_bytes(format) if isinstance(format, str) else checks.number("format", format)
-
-
 def _in_bytes(counted, format, keep):
     formats = {checks.one_of("part", part, PARTS): kept for part, kept in (keep or {}).items()}
-    return {part: n * _bytes(formats.get(part, format)) for part, n in counted.items()}
+    return {part: n * format_bytes(formats.get(part, format)) for part, n in counted.items()}

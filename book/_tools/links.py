@@ -38,7 +38,14 @@ def anchors(page):
     named = {
         tag["name"] for tag in parse(page).find_all("a", attrs={"name": True})
     }
-    return named | {tag["id"] for tag in parse(page).find_all(id=True)}
+    # the stored state of an explorer follows its name: #calculator?batch=8
+    explorers = {
+        tag["data-slug"]
+        for tag in parse(page).find_all(attrs={"data-slug": True})
+    }
+    return (
+        named | explorers | {tag["id"] for tag in parse(page).find_all(id=True)}
+    )
 
 
 def fault(page, root, tag, address):
@@ -58,7 +65,7 @@ def fault(page, root, tag, address):
     if (
         url.fragment
         and target.suffix == ".html"
-        and unquote(url.fragment) not in anchors(target)
+        and unquote(url.fragment).split("?")[0] not in anchors(target)
     ):
         return "no such anchor"
     return None

@@ -184,7 +184,8 @@ def machine_of(chip, count=None, links=False):
     if each is None:
         raise ValueError(f"chip {chip.name!r} states no {name}, so no bandwidth from one machine to another")
     count, stands = _size_of(chip, count)
-    stands["network_bandwidth"] = f"{count:g} times {name}: {stands.get(name, 'not stated')}"
+    so_many = f"{count:g}" if isinstance(count, Real) else count
+    stands["network_bandwidth"] = f"{so_many} times {name}: {stands.get(name, 'not stated')}"
     return Machine(chip.flops, chip.memory_bandwidth, count * each, count, name=chip.name, sources=stands)
 
 

@@ -1,0 +1,79 @@
+"""Sphinx extension: the whole book as one page to print, and as an ePub.
+
+Jupyter Book is made for HTML pages; what follows is what its other builders lack.
+"""
+
+from __future__ import annotations
+
+from bs4 import BeautifulSoup
+from docutils import nodes
+
+# What only works with scripts, or only on a screen.
+DEAD = "script, style, input, select, button[data-act], .said, [popover], svg:not(:has(*))"
+
+
+def share_handlers(app):
+    """Let the other builders show what extensions registered for HTML.
+
+    A node that one extension registers for 'singlehtml' hides every handler given for 'html' alone.
+    """
+    handlers = app.registry.translation_handlers
+    for name in ("singlehtml", "epub"):
+        if name in handlers:
+            handlers[name] = {**handlers.get("html", {}), **handlers[name]}
+    if app.builder.name == "epub":
+        app.config.html_math_renderer = "mathml"
+
+
+def still(text):
+    """A cell's HTML for a reader without scripts, closed as XML wants it."""
+    soup = BeautifulSoup(text, "html.parser")
+    for dead in soup.select(DEAD):
+        dead.decompose()
+    for empty in soup.select(".control, .acts, label"):
+        empty.decompose()
+    for button in soup.select("button"):
+        button.unwrap()
+    return soup.decode(formatter="minimal")
+
+
+def settle(app, doctree, docname):
+    """In an ePub nothing moves: explorers keep the numbers they start with."""
+    if app.builder.name != "epub":
+        return
+    for raw in list(doctree.findall(nodes.raw)):
+        if "html" in raw.get("format", ""):
+            raw[:] = [nodes.Text(still(raw.astext()))]
+
+
+def mathml(display):
+    """A visitor that writes an equation as MathML, which readers of ePubs show themselves."""
+
+    def visit(self, node):
+        from latex2mathml.converter import convert
+        from sphinx.util.math import get_node_equation_number
+
+        tag = "div" if display else "span"
+        self.body.append(self.starttag(node, tag, "", CLASS="math"))
+        kind = "block" if display else "inline"
+        self.body.append(convert(node.astext(), display=kind))
+        if display and node.get("number"):
+            number = get_node_equation_number(self, node)
+            self.body.append(f'<span class="eqno">({number})</span>')
+        self.body.append(f"</{tag}>")
+        raise nodes.SkipNode
+
+    return visit
+
+
+def setup(app):
+    app.add_html_math_renderer(
+        "mathml", (mathml(False), None), (mathml(True), None)
+    )
+    app.connect("builder-inited", share_handlers)
+    app.connect("doctree-resolved", settle)
+    return {
+        "version": "1",
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }

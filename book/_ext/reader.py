@@ -1,0 +1,122 @@
+"""Sphinx extension: what the pages need beyond what Jupyter Book makes of the notebooks.
+
+One copy of what all explorers share, icons without their 1.5 MB script, the commit a page comes from, and no
+launch buttons while nobody knows where the repository is.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+# Every explorer brings its style and its runtime, so that it works in a notebook; a page needs each once.
+SHARED = re.compile(
+    r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</script>", re.S
+)
+# The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
+ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
+
+
+def once(body):
+    """The page with only the first of each repeated style and runtime."""
+    seen = set()
+
+    def keep(match):
+        text = match.group()
+        if text in seen:
+            return ""
+        seen.add(text)
+        return text
+
+    return SHARED.sub(keep, body)
+
+
+@cache
+def git(*command):
+    """What git says of the folder of the book, or nothing where there is no git."""
+    try:
+        done = subprocess.run(
+            ["git", *command],
+            capture_output=True,
+            text=True,
+            cwd=Path(__file__).parent,
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def stamp(source):
+    """Which commit the outputs of a page were stored in, and which one the page was built from."""
+    built = git("log", "-1", "--format=%h of %cs")
+    if not built:
+        return "Built outside of a repository: no commit is known."
+    stored = git("log", "-1", "--format=%h of %cs", "--", str(source))
+    if not stored or git("status", "--porcelain", "--", str(source)):
+        return f"Outputs not committed yet. Built from commit {built}."
+    what = (
+        "Executed, compared and stored"
+        if source.suffix == ".ipynb"
+        else "Written"
+    )
+    return f"{what} in commit {stored}. Built from commit {built}."
+
+
+FIGURE = re.compile(
+    r'(?s)(<img[^>]*src="([^"]*_images/[^"]*\.svg)"[^>]*>.*?)(</figcaption>)'
+)
+
+
+def downloads(body):
+    """A link under each figure that saves it."""
+    link = '<a class="save" href="{}" download>SVG</a>'
+    return FIGURE.sub(lambda m: m[1] + link.format(m[2]) + m[3], body)
+
+
+def finish(app, pagename, templatename, context, doctree):
+    """Change the page as it is about to be written."""
+    if "body" not in context:
+        return
+    context["body"] = once(context["body"])
+    if app.builder.name == "html":
+        context["body"] = downloads(context["body"])
+    source = app.env.doc2path(pagename) if doctree is not None else ""
+    if source:
+        text = html.escape(stamp(Path(source)))
+        context["body"] += f'\n<p class="stamp">{text}</p>\n'
+
+
+def launch(app, config):
+    """Launch buttons only where they lead somewhere: once the repository's address is set."""
+    options = config.html_theme_options
+    if not options.get("repository_url"):
+        options.pop("launch_buttons", None)
+
+
+def tidy(app, exception):
+    """Take the icons' script out of the pages, and the maps of scripts out of the build."""
+    if exception or app.builder.name not in ("html", "singlehtml"):
+        return
+    root = Path(app.outdir)
+    for page in root.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        if ICONS.search(text):
+            page.write_text(ICONS.sub("", text), encoding="utf-8")
+    for file in (root / "_static" / "scripts").glob("fontawesome.js*"):
+        file.unlink()
+    for file in (root / "_static").rglob("*.map"):
+        file.unlink()
+
+
+def setup(app):
+    app.connect("config-inited", launch, priority=900)
+    app.connect("html-page-context", finish, priority=900)
+    app.connect("build-finished", tidy, priority=900)
+    return {
+        "version": "1",
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }

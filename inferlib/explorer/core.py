@@ -1,0 +1,405 @@
+"""An explorer: inputs and views of outputs, alive in a notebook and in the page without a kernel.
+
+The outputs are ordinary calls of equations. In the page they run as JavaScript printed from the SymPy
+expressions that those calls return on symbols; in a notebook :meth:`Explorer.widget` calls them on numbers.
+"""
+
+import itertools
+import math
+from functools import cached_property
+from inspect import signature
+
+from inferlib import checks
+from inferlib.explorer import inputs as _inputs
+from inferlib.explorer import outputs as _outputs
+from inferlib.explorer.inputs import Choice, Kind, Preset, Slider
+from inferlib.explorer.outputs import Bars, Curves, Table
+from inferlib.system import Breakdown
+from inferlib.units import factor
+
+
+class Explorer:
+    """Views of outputs over inputs. :func:`curves` and :func:`breakdown` make the simple ones.
+
+    Parameters
+    ----------
+    title : str
+        Also what the address of a stored state begins with.
+    inputs : list of Slider, Choice, Kind, Preset or Section
+    views : list of Curves, Bars, Table or Frontier
+        Drawn one under the other; they share the inputs.
+    limits : dict, optional
+        Name to :class:`Limit`; where one does not hold the page shows no answer, but what is missing.
+    """
+
+    def __init__(self, title, inputs, views, *, limits=None):
+        self.title, self.sections, self.views, self.limits = title, list(inputs), list(views), limits or {}
+        self.inputs = _inputs.flat(inputs)
+        _inputs.check(title, self.inputs)
+        _outputs.check(title, self.views, [i.name for i in self.inputs if isinstance(i, Slider)])
+        self._memo = {}
+
+    # In Python.
+
+    def state(self, **values):
+        """Values of all inputs but presets: those given, and the others as at the start.
+
+        A choice sets what it sets, unless that is given too.
+
+        Raises
+        ------
+        LookupError, ValueError
+            If there is no such input or option, or a value is out of range or not offered.
+        """
+        known = {i.name: i for i in self.inputs if not isinstance(i, Preset)}
+        for name in values:
+            checks.one_of(f"input of {self.title!r}", name, known)
+        full = {name: i.start() for name, i in known.items()}
+        for i in self.inputs:
+            if i.name in values:
+                _inputs.accept(i, values[i.name])
+                full |= getattr(i, "sets", {}).get(values[i.name], {})
+        full |= values
+        for i in known.values():
+            labels = _inputs.offered(i, full) if hasattr(i, "offered") else ()
+            if labels != () and full[i.name] not in labels:
+                raise ValueError(f"{i.name} is {full[i.name]!r}, but here must be {' or '.join(labels)}")
+        return full
+
+    def evaluate(self, **values):
+        """The outputs at given inputs (choices by label), computed in Python.
+
+        Returns
+        -------
+        dict
+            Output name to number, in its unit; None where there is no answer. Of several bars, ``"bar: term"``,
+            ``"bar: total"`` and ``"bar: column"``, and ``": chosen"`` after the name of what was searched.
+        """
+        arguments = self._arguments(self.state(**values))
+        return dict(self._answers(arguments))
+
+    def shortages(self, **values):
+        """The limits that do not hold: name to (needed, available), in the limit's unit."""
+        arguments = self._arguments(self.state(**values))
+        found = {
+            name: tuple(f(**arguments) / factor(limit.unit) for f in (limit.needed, limit.available))
+            for name, limit in self.limits.items()
+        }
+        return {name: (needed, has) for name, (needed, has) in found.items() if needed > has}
+
+    def link(self, **values):
+        """The end of an address that opens the page with these inputs: ``#title?batch=64&...``."""
+        from urllib.parse import quote
+
+        full = self.state(**values)
+        told = [
+            i.name
+            for i in self.inputs
+            if i.name in full and (_inputs.meets(i.when, full) or full[i.name] != i.start())
+        ]
+        pairs = (f"{name}={quote(_plain(full[name]), safe='')}" for name in told)
+        return f"#{self.slug}?{'&'.join(pairs)}"
+
+    @property
+    def slug(self):
+        """The title in the letters of an address."""
+        letters = "".join(c if c.isascii() and c.isalnum() else " " for c in self.title.lower())
+        return "-".join(letters.split())
+
+    def _arguments(self, values):
+        return {i.name: _inputs.accept(i, values[i.name]) for i in self.inputs if not isinstance(i, Preset)}
+
+    def _answers(self, arguments):
+        for view in self.views:
+            if isinstance(view, Bars):
+                for label, output in view.steps.items():
+                    yield from _of_bar(view, label, output, arguments)
+                continue
+            for name, output, unit in _numbers(view):
+                value, chosen = _outputs.answer(output, arguments)
+                yield name, None if value is None else value / factor(unit)
+                if isinstance(output, _outputs.Search):
+                    yield f"{name}: chosen", chosen
+
+    # In JavaScript.
+
+    def arguments(self):
+        """The names the JavaScript functions take, in order: sliders, then the columns of choices in use."""
+        used = {str(s) for values, _ in self._variants.values() for v in values for s in _free(v)}
+        used |= {str(s) for v in self._also[0] for s in _free(v)}
+        sliders = {i.name for i in self.inputs if isinstance(i, Slider)}
+        return [name for name in _inputs.columns_of(self.inputs) if name in used or name in sliders]
+
+    def raw(self, **values):
+        """The numbers the JavaScript function returns, computed in Python: SI units; None where Python refuses."""
+        state = self.state(**values)
+        planned = self._variants[tuple(state[k.name] for k in self._kinds)][1]
+        return [None if v is None else float(v) for v in self._raw(self._arguments(state), planned)[0]]
+
+    def javascript(self, **kinds):
+        """The outputs as one JavaScript function of :meth:`arguments`, returning an array.
+
+        Parameters
+        ----------
+        **kinds : str
+            The label of each :class:`Kind`; the first where none is given.
+
+        Raises
+        ------
+        ValueError
+            If an output cannot be printed as JavaScript or depends on something that is no input.
+        """
+        chosen = tuple(kinds.get(k.name, k.start()) for k in self._kinds)
+        return self._function(self.arguments(), self._variants[chosen][0])
+
+    @property
+    def _kinds(self):
+        return [i for i in self.inputs if isinstance(i, Kind)]
+
+    @cached_property
+    def _variants(self):
+        """Raw values and plan of every combination of kinds, on symbols."""
+        symbols = {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
+        return {
+            labels: self._raw(
+                symbols | {k.name: k.options[v] for k, v in zip(self._kinds, labels, strict=True)}
+            )
+            for labels in itertools.product(*(k.options for k in self._kinds))
+        }
+
+    def _raw(self, arguments, planned=None):
+        """All numbers of all views, one after the other, and the plan that says which is what."""
+        values, plan = [], []
+        for v, view in enumerate(self.views):
+            named = view.steps.items() if isinstance(view, Bars) else [(n, f) for n, f, _ in _numbers(view)]
+            entries = []
+            for k, (name, output) in enumerate(named):
+                known = planned["views"][v][k] if planned else None
+                entries.append(_outputs.raw(name, output, arguments, values, known))
+            plan.append(entries)
+        at = len(values)
+        for limit in self.limits.values():
+            values += [limit.needed(**arguments), limit.available(**arguments)]
+        return values, {"views": plan, "limits": at}
+
+    @cached_property
+    def _also(self):
+        """The further columns of the bars, of ``seconds`` and the inputs: expressions and their names."""
+        import sympy
+
+        symbols = {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
+        symbols["seconds"] = sympy.Symbol("seconds", positive=True)
+        columns = {name: f for v in self.views if isinstance(v, Bars) for name, f in v.also.items()}
+        return [_call(f, symbols) for f, _ in columns.values()], list(columns)
+
+    def _function(self, order, values):
+        """JavaScript of a list of expressions, what they share computed once."""
+        import sympy
+
+        expressions = [sympy.sympify(v) for v in values]
+        unknown = {str(s) for e in expressions for s in e.free_symbols} - set(order)
+        if unknown:
+            raise ValueError(f"explorer {self.title!r} has no input for {', '.join(sorted(unknown))}")
+        shared, results = sympy.cse(expressions, symbols=sympy.numbered_symbols("t"), order="canonical")
+        lines = [f"const {name}={_js(expression)};" for name, expression in shared]
+        return f"({','.join(order)})=>{{{''.join(lines)}return [{','.join(map(_js, results))}];}}"
+
+    def code(self):
+        """All generated JavaScript: for each combination of kinds its function, and that of further columns."""
+        order = self.arguments()
+        functions = [self._function(order, values) for values, _ in self._variants.values()]
+        also = self._function(["seconds", *order], self._also[0]) if self._also[0] else "null"
+        return functions, also
+
+    def plans(self):
+        """For each combination of kinds, which number of the array is what."""
+        return [plan for _, plan in self._variants.values()]
+
+    def _repr_html_(self):
+        from inferlib.explorer.page import page
+
+        if "page" not in self._memo:
+            self._memo["page"] = page(self)
+        return self._memo["page"]
+
+    def __repr__(self):
+        return f"Explorer({self.title!r}, inputs: {', '.join(i.name for i in self.inputs)})"
+
+    # In a notebook.
+
+    def widget(self):
+        """The same as ipywidgets, for a live notebook: computed by Python, drawn by Matplotlib."""
+        import ipywidgets
+
+        controls = {i.name: _ipywidget(ipywidgets, i) for i in self.inputs if not isinstance(i, Preset)}
+        return ipywidgets.interactive(self._draw, **controls)
+
+    def _draw(self, **values):
+        import matplotlib.pyplot as plt
+        from IPython.display import display
+
+        from inferlib.style import breakdown_bars
+
+        for name, (needed, has) in self.shortages(**values).items():
+            print(f"{name}: needs {needed:.4g} {self.limits[name].unit}, has {has:.4g}")
+        arguments = self._arguments(self.state(**values))
+        for view in self.views:
+            if isinstance(view, Bars):
+                breakdown_bars({name: _step(f, arguments) for name, f in view.steps.items()})
+            elif isinstance(view, Curves):
+                self._draw_curves(view, values, arguments)
+            elif isinstance(view, Table):
+                display(_frame(view, arguments))
+        plt.show()
+
+    def _draw_curves(self, view, values, arguments):
+        import matplotlib.pyplot as plt
+        import numpy as np
+
+        x = next(i for i in self.inputs if i.name == view.x)
+        grid = np.geomspace(x.low, x.high, 161) if x.log else np.linspace(x.low, x.high, 161)
+        _, ax = plt.subplots()
+        for name, output in view.outputs.items():
+            at = [_outputs.answer(output, arguments | {view.x: x.taken(float(v))})[0] for v in grid]
+            ax.plot(grid, [math.nan if v is None else v / factor(view.unit) for v in at], label=name)
+        ax.axvline(values[view.x], color="0.6", linestyle="--", linewidth=1)
+        ax.set(xlabel=with_unit(x), ylabel=view.y_label, xscale="log" if x.log else "linear")
+        ax.set_yscale("log" if view.log_y else "linear")
+        ax.legend()
+
+
+def curves(title, inputs, outputs, *, x, y_label, unit, log_y=False):
+    """An explorer that draws outputs as curves over one of its sliders.
+
+    Parameters
+    ----------
+    title : str
+    inputs : list of Slider or Choice
+    outputs : dict
+        Curve label to a function of all inputs by name, made of equations; SI result.
+    x : str
+        Name of the slider on the horizontal axis.
+    y_label : str
+    unit : str
+        Unit to show results in, such as ``"ms"``.
+    log_y : bool
+
+    Examples
+    --------
+    >>> double = curves("Twice", [Slider("a", "a", 1, 10, 2)], {"2a": lambda a: 2 * a}, x="a", y_label="2a", unit="1")
+    >>> double.javascript(), double.evaluate(a=3)
+    ('(a)=>{return [2*a];}', {'2a': 6.0})
+    """
+    return Explorer(title, list(inputs), [Curves(dict(outputs), x, y_label, unit, log_y)])
+
+
+def breakdown(title, inputs, function, *, unit="ms"):
+    """An explorer that draws the terms of one :class:`inferlib.Breakdown` as a bar.
+
+    Parameters
+    ----------
+    title : str
+    inputs : list of Slider or Choice
+    function : callable
+        Of all inputs by name; returns a feasible Breakdown, on numbers and on symbols.
+    unit : str
+        Unit to show the terms in.
+    """
+
+    def step(**arguments):
+        found = function(**arguments)
+        if not isinstance(found, Breakdown) or not found.feasible:
+            raise ValueError(f"explorer {title!r}: its function must return a feasible Breakdown")
+        return found
+
+    return Explorer(title, list(inputs), [Bars({"": step}, unit)])
+
+
+def with_unit(slider):
+    """The label of a slider with its unit."""
+    return f"{slider.label} ({slider.unit})" if slider.unit else slider.label
+
+
+def _of_bar(view, label, output, arguments):
+    """The named answers of one bar."""
+    step, chosen = _outputs.answer(output, arguments)
+    before = f"{label}: " if label else ""
+    answered = step is not None and step.feasible
+    for name, seconds in step.terms.items() if answered else ():
+        yield before + name, seconds / factor(view.unit)
+    if not label:
+        return
+    yield f"{before}total", step.total / factor(view.unit) if answered else None
+    if isinstance(output, _outputs.Search):
+        yield f"{before}chosen", chosen
+    for name, (function, unit) in view.also.items():
+        value = _call(function, arguments | {"seconds": step.total}) / factor(unit) if answered else None
+        yield before + name, value
+
+
+def _step(output, arguments):
+    step, _ = _outputs.answer(output, arguments)
+    return step if step is not None else Breakdown(status="infeasible", reason="nothing fits")
+
+
+def _numbers(view):
+    """The outputs of a view that are numbers: name, function, unit."""
+    if isinstance(view, Curves):
+        return [(name, f, view.unit) for name, f in view.outputs.items()]
+    if isinstance(view, Table):
+        return [
+            (f"{row}: {column}", f, view.units.get(column, "1"))
+            for row, columns in view.rows.items()
+            for column, f in columns.items()
+        ]
+    return []
+
+
+def _frame(view, arguments):
+    import pandas as pd
+
+    cells = {
+        row: {
+            column: _outputs.answer(f, arguments)[0] / factor(view.units.get(column, "1"))
+            for column, f in columns.items()
+        }
+        for row, columns in view.rows.items()
+    }
+    return pd.DataFrame(cells).T
+
+
+def _call(function, arguments):
+    """Call a function with those arguments that it names (all, if it takes any)."""
+    wanted = signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
+        return function(**arguments)
+    return function(**{name: arguments[name] for name in wanted})
+
+
+def _free(value):
+    return getattr(value, "free_symbols", ())
+
+
+def _plain(value):
+    return value if isinstance(value, str) else repr(float(value)).removesuffix(".0")
+
+
+def _ipywidget(ipywidgets, i):
+    wide = {"style": {"description_width": "13em"}, "layout": {"width": "32em"}, "description": i.label}
+    if not isinstance(i, Slider):
+        return ipywidgets.Dropdown(options=list(i.options), **wide)
+    if i.log:
+        return ipywidgets.FloatLogSlider(value=i.value, min=i.position(i.low), max=i.position(i.high), **wide)
+    kind = ipywidgets.IntSlider if i.whole else ipywidgets.FloatSlider
+    return kind(value=i.value, min=i.low, max=i.high, **wide)
+
+
+def _js(expression):
+    import sympy
+
+    code = sympy.jscode(expression)
+    if "Not supported" in code or any(
+        name + "(" in code for name in ("Sum", "Product", "Integral", "Derivative")
+    ):
+        raise ValueError(f"cannot be printed as JavaScript: {expression}")
+    return " ".join(code.split())

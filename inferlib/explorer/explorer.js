@@ -1,0 +1,383 @@
+// The runtime of all explorers of a page. What is computed comes with each explorer, generated from equations.
+window.inferlibExplorer = function (C) {
+  "use strict";
+  const root = document.getElementById(C.id);
+  const find = (part) => root.querySelector("#" + C.id + "-" + part);
+  const sliders = C.inputs.filter((i) => i.kind === "slider");
+  const kinds = C.inputs.filter((i) => i.kind === "kind");
+  const input = (key) => C.inputs.find((i) => i.key === key);
+  const W = 600, POINTS = 160;
+
+  // Numbers for people, as the library prints them.
+  const digits = (v) => {
+    if (!Number.isFinite(v)) return "n/a";
+    const size = Math.abs(v);
+    if (v === 0) return "0";
+    if (size >= 1e7 || size < 1e-3) return v.toExponential(2).replace("e+", "e");
+    return size >= 1000 ? Math.round(v).toLocaleString("en-US") : String(+v.toPrecision(3));
+  };
+  const typed = (v) => String(Number.isInteger(v) ? v : +v.toPrecision(4));
+
+  // The state: a number for each slider, the place of the option for each choice; presets have none.
+  let state = {};
+  const reset = () => C.inputs.forEach((i) => { if (i.kind !== "preset") state[i.key] = i.kind === "slider" ? i.start : 0; });
+  const meets = (wanted) => (wanted || []).every(([key, places]) => places.includes(state[key]));
+  const apply = (values) => Object.assign(state, values || {});
+  const settle = () => C.inputs.forEach((i) => {
+    if (!i.offered) return;
+    const open = i.offered.map(meets);
+    if (!open[state[i.key]]) state[i.key] = Math.max(0, open.indexOf(true));
+  });
+
+  // The generated functions, on the state or on a state with some sliders moved.
+  const evaluate = (moved) => {
+    const values = {};
+    C.inputs.forEach((i) => {
+      if (i.kind === "slider") values[i.key] = state[i.key];
+      for (const column in i.columns) values[column] = i.columns[column][state[i.key]];
+    });
+    for (const key in moved) values[key] = input(key).whole ? Math.round(moved[key]) : moved[key];
+    const args = C.args.map((name) => values[name]);
+    const variant = kinds.reduce((n, k) => n * k.size + state[k.key], 0);
+    return { args: args, raw: C.functions[variant](...args), plan: C.plans[variant] };
+  };
+  const limits = (now) => C.limits
+    .map((l, k) => [l, now.raw[now.plan.limits + 2 * k] / l.factor, now.raw[now.plan.limits + 2 * k + 1] / l.factor]);
+  const short = (now) => limits(now).filter(([, needed, has]) => !(needed <= has));
+
+  // Stages add; within a stage the longest group counts, and the others are hidden behind it.
+  const staged = (option, raw) => {
+    const terms = option.names.map((name, k) => [name, raw[option.at + k], false]);
+    let total = 0, k = 0;
+    option.stages.forEach((groups) => {
+      let longest = [], most = -1;
+      groups.forEach((n) => {
+        const members = terms.slice(k, (k += n));
+        const sum = members.reduce((s, t) => s + t[1], 0);
+        if (sum > most || sum !== sum) { longest = members; most = sum; }
+      });
+      longest.forEach((t) => { t[2] = true; });
+      total += most;
+    });
+    return { value: total, terms: terms };
+  };
+  // minimise: the smallest of the structures that fit; one structure is the usual case.
+  const answer = (entry, raw) => {
+    let best = null, reason = "nothing fits";
+    entry.options.forEach((o) => {
+      if ("na" in o) { reason = o.na; return; }
+      if ("spare" in o && !(raw[o.spare] >= 0)) return;
+      const found = o.stages ? staged(o, raw) : { value: raw[o.at] };
+      if (Number.isFinite(found.value) && (!best || found.value < best.value)) best = Object.assign(found, { chosen: o.label });
+    });
+    return best || { na: reason };
+  };
+  const columns = (found, now) => (found.na || !C.also ? [] : C.also(found.value, ...now.args).map((v, k) => v / C.columns[k].factor));
+
+  const put = (parent, name, attributes, text) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const key in attributes) element.setAttribute(key, attributes[key]);
+    if (text !== undefined) element.textContent = text;
+    parent.appendChild(element);
+    return element;
+  };
+  const clear = (node) => { while (node.lastChild) node.removeChild(node.lastChild); };
+  const ticks = (low, high, log) => {
+    const found = [];
+    if (log) {
+      for (let e = Math.ceil(Math.log10(low) - 1e-9); e <= Math.log10(high) + 1e-9; e++) found.push(Math.pow(10, e));
+      const decades = found.length ? [found[0] / 10, ...found] : [Math.pow(10, Math.floor(Math.log10(low)))];
+      if (found.length < 3) [2, 5].forEach((m) => decades.forEach((t) => {
+        if (t * m >= low && t * m <= high) found.push(t * m);
+      }));
+      return found.sort((a, b) => a - b);
+    }
+    const rough = Math.pow(10, Math.floor(Math.log10((high - low) / 4)));
+    const step = rough * [1, 2, 5, 10].find((m) => (high - low) / (rough * m) <= 6);
+    for (let t = Math.ceil(low / step) * step; t <= high + 1e-9 * step; t += step) found.push(t);
+    return found;
+  };
+  const scale = (low, high, from, to, log) => (v) =>
+    from + (to - from) * (log ? Math.log(v / low) / Math.log(high / low) : (v - low) / (high - low));
+  const LEFT = 66, RIGHT = 12, TOP = 10, BOTTOM = 46, H = 300;
+  const axes = (picture, x, y) => {
+    const X = scale(x.low, x.high, LEFT, W - RIGHT, x.log), Y = scale(y.low, y.high, H - BOTTOM, TOP, y.log);
+    ticks(x.low, x.high, x.log).forEach((t) => {
+      put(picture, "line", { x1: X(t), x2: X(t), y1: TOP, y2: H - BOTTOM, class: "grid" });
+      put(picture, "text", { x: X(t), y: H - BOTTOM + 16, "text-anchor": "middle" }, digits(t));
+    });
+    ticks(y.low, y.high, y.log).forEach((t) => {
+      put(picture, "line", { x1: LEFT, x2: W - RIGHT, y1: Y(t), y2: Y(t), class: "grid" });
+      put(picture, "text", { x: LEFT - 6, y: Y(t) + 4, "text-anchor": "end" }, digits(t));
+    });
+    put(picture, "text", { x: (LEFT + W - RIGHT) / 2, y: H - 8, "text-anchor": "middle" }, x.label);
+    put(picture, "text", { transform: "translate(14 " + (TOP + H - BOTTOM) / 2 + ") rotate(-90)", "text-anchor": "middle" }, y.label);
+    return [X, Y];
+  };
+  const path = (points, X, Y) => {
+    let pen = false, d = "";
+    points.forEach(([x, y]) => {
+      if (y !== null) d += (pen ? "L" : "M") + X(x).toFixed(1) + " " + Y(y).toFixed(1);
+      pen = y !== null;
+    });
+    return d;
+  };
+  const grid = (i, n) => Array.from({ length: n + 1 }, (_, k) =>
+    i.log ? i.low * Math.pow(i.high / i.low, k / n) : i.low + ((i.high - i.low) * k) / n);
+
+  // Every answer of the state: view by view, entry by entry. Nothing where a limit does not hold.
+  const answers = (now) => {
+    const missing = short(now).length > 0;
+    return now.plan.views.map((entries) => entries.map((e) => (missing ? { na: "does not fit" } : answer(e, now.raw))));
+  };
+  const curves = (v, sweep) => {
+    const view = C.views[v];
+    return view.names.map((_, k) => sweep.map(([x, found]) => {
+      const value = found[v][k].na ? NaN : found[v][k].value / view.factor;
+      return [x, Number.isFinite(value) && (!view.logY || value > 0) ? value : null];
+    }));
+  };
+  const sweep = (key) => grid(input(key), POINTS).map((x) => [x, answers(evaluate({ [key]: x }))]);
+  const pareto = (v) => {
+    const view = C.views[v], bars = view.bars, found = C.views[bars].names.map(() => []);
+    const [first, second] = view.over.map((key) => grid(input(key), view.points - 1));
+    first.forEach((a) => second.forEach((b) => {
+      const now = evaluate({ [view.over[0]]: a, [view.over[1]]: b });
+      answers(now)[bars].forEach((one, k) => {
+        const extra = columns(one, now);
+        if (!one.na) found[k].push([extra[view.speed], extra[view.cost]]);
+      });
+    }));
+    return found.map((points) => {
+      let lowest = Infinity;
+      return points.sort((p, q) => q[0] - p[0] || p[1] - q[1]).filter((p) => p[1] < lowest && ((lowest = p[1]), true));
+    });
+  };
+
+  const text = (part, value) => { const node = find(part); if (node && node.textContent !== value) node.textContent = value; };
+  function drawCurves(v, found, sweeps) {
+    const view = C.views[v], picture = find("v" + v), x = input(view.x);
+    clear(picture);
+    const lines = curves(v, (sweeps[view.x] = sweeps[view.x] || sweep(view.x)));
+    const good = lines.flat().map((p) => p[1]).filter((y) => y !== null);
+    let low = Math.min(...good), high = Math.max(...good);
+    if (!good.length) { low = 1; high = 10; }
+    else if (!view.logY) { low = Math.min(0, low); high = high > low ? high * 1.05 : low + 1; }
+    else { low /= 1.15; high *= 1.15; }
+    const [X, Y] = axes(picture, x, { low: low, high: high, log: view.logY, label: view.yLabel });
+    lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve c" + k }));
+    put(picture, "line", { x1: X(state[view.x]), x2: X(state[view.x]), y1: TOP, y2: H - BOTTOM, class: "now" });
+    found.forEach((one, k) => {
+      const value = one.na ? NaN : one.value / view.factor;
+      if (Number.isFinite(value) && (!view.logY || value > 0)) put(picture, "circle", { cx: X(state[view.x]), cy: Y(value), r: 4, class: "dot c" + k });
+      text("v" + v + "-" + k, digits(value));
+      text("v" + v + "-" + k + "-c", one.chosen ? " (" + one.chosen + ")" : "");
+    });
+  }
+  function drawBars(v, found, now) {
+    const view = C.views[v];
+    const longest = Math.max(0, ...found.map((one) => (one.na ? 0 : one.value)));
+    const X = scale(0, longest * 1.02 || 1, 8, W - RIGHT, false);
+    found.forEach((one, k) => {
+      const part = "v" + v + "-s" + k, picture = find(part), list = find(part + "-r");
+      clear(picture);
+      clear(list);
+      let left = 0;
+      const listed = (content, name) => {
+        const entry = document.createElement("span");
+        if (name) entry.appendChild(document.createElement("i")).className = "c" + view.colours[name];
+        content.forEach((part) => entry.appendChild(part));
+        return list.appendChild(entry);
+      };
+      const words = (value) => document.createTextNode(value);
+      const there = (one.terms || []).map((t) => t[0]);
+      if (one.na) listed([words(one.na)]);
+      const term = (name, seconds, counts) => {
+        const number = document.createElement("b"), remark = document.createElement("em");
+        number.textContent = digits(seconds / view.factor);
+        remark.textContent = " (hidden)";
+        if (counts) remark.className = "absent";
+        return listed([words(name + " "), number, words(" " + view.unit), remark], name);
+      };
+      (one.terms || []).forEach(([name, seconds, counts]) => {
+        if (counts) {
+          put(picture, "rect", { x: X(left), y: 2, width: Math.max(X(left + seconds) - X(left), 0), height: 22, class: "bar c" + view.colours[name] });
+          left += seconds;
+        }
+        term(name, seconds, counts);
+      });
+      // Terms that only other states have keep their place, so that nothing below moves.
+      view.terms[k].filter((name) => !there.includes(name)).slice(0, one.na ? -1 : undefined).forEach((name) => { term(name, 0, false).className = "absent"; });
+      const bound = (one.terms || []).filter((t) => t[2]).sort((a, b) => b[1] - a[1])[0];
+      text(part + "-t", one.na ? "n/a" : digits(one.value / view.factor));
+      text(part + "-b", bound ? bound[0] : "");
+      text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
+      const extra = columns(one, now);
+      C.columns.forEach((_, c) => text(part + "-x" + c, one.na ? "n/a" : digits(extra[c])));
+    });
+    const axis = find("v" + v + "-axis");
+    clear(axis);
+    if (longest) ticks(0, (longest * 1.02) / view.factor, false).forEach((t) => {
+      put(axis, "line", { x1: X(t * view.factor), x2: X(t * view.factor), y1: 0, y2: 5, class: "grid" });
+      put(axis, "text", { x: X(t * view.factor), y: 18, "text-anchor": t === 0 ? "start" : "middle" }, digits(t));
+    });
+  }
+  function drawFrontier(v, now) {
+    const view = C.views[v], picture = find("v" + v), lines = pareto(v), all = lines.flat();
+    const here = answers(now)[view.bars].map((one) => columns(one, now));
+    const known = all.concat(here.filter((e) => e.length).map((e) => [e[view.speed], e[view.cost]]));
+    clear(picture);
+    const span = (k) => known.length ? [Math.min(...known.map((p) => p[k])) / 1.3, Math.max(...known.map((p) => p[k])) * 1.3] : [1, 10];
+    const [x0, x1] = span(0), [y0, y1] = span(1);
+    const [X, Y] = axes(picture, { low: x0, high: x1, log: true, label: view.xLabel }, { low: y0, high: y1, log: true, label: view.yLabel });
+    lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve c" + view.colours[k] }));
+    here.forEach((e, k) => { if (e.length) put(picture, "circle", { cx: X(e[view.speed]), cy: Y(e[view.cost]), r: 5, class: "dot c" + view.colours[k] }); });
+  }
+
+  function showControls(besides) {
+    C.inputs.forEach((i) => {
+      const control = find(i.key);
+      if (i.when) find(i.key + "-c").hidden = !meets(i.when);
+      if (i.kind === "slider") {
+        const number = find(i.key + "-n");
+        if (control !== besides) control.value = i.log ? Math.log10(state[i.key]) : state[i.key];
+        if (number !== besides) { number.value = typed(state[i.key]); number.setAttribute("aria-invalid", "false"); }
+        control.setAttribute("aria-valuetext", digits(state[i.key]) + (i.unit ? " " + i.unit : ""));
+      } else if (i.kind === "preset") {
+        const same = (values) => Object.keys(values).every((key) => state[key] === values[key]);
+        control.selectedIndex = i.sets.findIndex(same) + 1;
+      } else {
+        control.selectedIndex = state[i.key];
+        if (i.offered) i.offered.forEach((wanted, k) => { control.options[k].disabled = !meets(wanted); });
+      }
+    });
+  }
+  let speaking = 0;
+  function draw(besides) {
+    settle();
+    showControls(besides);
+    const now = evaluate(), found = answers(now), sweeps = {}, missing = short(now);
+    const told = (l, needed, has) => l.name + ": " + digits(needed) + " of " + digits(has) + " " + l.unit;
+    text("limits", (missing.length ? missing : limits(now).filter(([l]) => !l.quiet)).map((row) => told(...row)).join("; "));
+    if (C.limits.length) find("limits").className = missing.length ? "limits missing" : "limits";
+    C.views.forEach((view, v) => {
+      if (view.type === "curves") drawCurves(v, found[v], sweeps);
+      else if (view.type === "bars") drawBars(v, found[v], now);
+      else if (view.type === "frontier") drawFrontier(v, now);
+      else found[v].forEach((one, k) => text("v" + v + "-" + k, one.na ? "n/a" : digits(one.value / view.factors[k])));
+    });
+    clearTimeout(speaking);
+    speaking = setTimeout(() => text("said", summary(found, missing)), 800);
+  }
+  // One sentence for screen readers, once the reader pauses.
+  const summary = (found, missing) => missing.length ? find("limits").textContent
+    : C.views[0].names.map((name, k) => {
+      const one = found[0][k], unit = C.views[0].unit || "";
+      return (name || "total") + " " + (one.na || digits(one.value / (C.views[0].factor || C.views[0].factors[k])) + " " + unit).trim();
+    }).join(", ");
+
+  // A link: the title, and every input by name.
+  const link = () => "#" + C.slug + "?" + C.inputs.filter((i) => i.kind !== "preset" && (meets(i.when) || state[i.key] !== (i.start || 0))).map((i) =>
+    i.key + "=" + encodeURIComponent(i.kind === "slider" ? state[i.key] : find(i.key).options[state[i.key]].text)).join("&");
+  const follow = (hash) => {
+    const [slug, pairs] = (hash || "").replace(/^#/, "").split("?");
+    if (slug !== C.slug || !pairs) return false;
+    reset();
+    pairs.split("&").forEach((pair) => {
+      const [key, value] = pair.split("=").map(decodeURIComponent), i = input(key);
+      if (!i || i.kind === "preset") return;
+      if (i.kind === "slider") { if (+value >= i.low && +value <= i.high) state[key] = i.whole ? Math.round(+value) : +value; }
+      else state[key] = Math.max(0, Array.from(find(key).options).findIndex((o) => o.text === value));
+    });
+    return true;
+  };
+  const csv = () => {
+    const cell = (v) => (/[",\n]/.test(v) ? '"' + String(v).replace(/"/g, '""') + '"' : String(v));
+    const now = evaluate(), found = answers(now), rows = [["kind", "name", "value", "unit"]];
+    C.inputs.forEach((i) => {
+      if (i.kind !== "preset") rows.push(["input", i.label, i.kind === "slider" ? state[i.key] : find(i.key).options[state[i.key]].text, i.unit || ""]);
+    });
+    limits(now).forEach(([l, needed, has]) => l.quiet || rows.push(
+      ["limit", l.name + ": needed", needed, l.unit], ["limit", l.name + ": available", has, l.unit]));
+    C.views.forEach((view, v) => found[v].forEach((one, k) => {
+      const name = view.names[k];
+      if (view.type !== "bars") rows.push(["output", name, one.na ? "n/a" : one.value / (view.factor || view.factors[k]), view.units ? view.units[k] : view.unit]);
+      else {
+        (one.terms || []).forEach(([term, seconds, counts]) => rows.push([counts ? "term" : "hidden term", (name ? name + ": " : "") + term, seconds / view.factor, view.unit]));
+        rows.push(["output", (name ? name + ": " : "") + "total", one.na ? "n/a" : one.value / view.factor, view.unit]);
+        columns(one, now).forEach((value, c) => rows.push(["output", name + ": " + C.columns[c].name, value, C.columns[c].unit]));
+      }
+    }));
+    C.views.forEach((view, v) => {
+      if (view.type !== "curves") return;
+      rows.push([], [input(view.x).label, ...view.names]);
+      const lines = curves(v, sweep(view.x));
+      lines[0].forEach(([x], k) => rows.push([x, ...lines.map((line) => (line[k][1] === null ? "" : line[k][1]))]));
+    });
+    return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
+  };
+
+  const set = (key, value) => {
+    const i = input(key);
+    if (i.kind === "slider") state[key] = i.whole ? Math.round(value) : value;
+    else if (i.kind === "preset") { if (value > 0) apply(i.sets[value - 1]); }
+    else { state[key] = value; if (i.sets) apply(i.sets[value]); }
+  };
+  let waiting = false, linked = false;
+  const later = (besides) => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => { waiting = false; draw(besides); });
+  };
+  const remember = () => { try { history.replaceState(null, "", link()); linked = true; } catch (e) { linked = false; } };
+  root.addEventListener("input", (event) => {
+    const control = event.target, key = control.getAttribute("data-key"), i = key && input(key);
+    if (!i) return;
+    if (i.kind !== "slider") set(key, control.selectedIndex);
+    else if (control === find(key)) set(key, Math.min(i.high, Math.max(i.low, i.log ? Math.pow(10, +control.value) : +control.value)));
+    else {
+      const good = control.value !== "" && +control.value >= i.low && +control.value <= i.high;
+      control.setAttribute("aria-invalid", String(!good));
+      if (!good) return;
+      set(key, +control.value);
+    }
+    later(control);
+  });
+  root.addEventListener("change", () => { later(null); if (linked) remember(); });
+  root.addEventListener("click", (event) => {
+    const at = event.target.closest ? event.target.closest("[data-act],svg[data-x]") : null;
+    if (!at) return;
+    const act = at.getAttribute("data-act"), x = input(at.getAttribute("data-x"));
+    if (x) {
+      const box = at.getBoundingClientRect(), part = (((event.clientX - box.left) / box.width) * W - LEFT) / (W - RIGHT - LEFT);
+      if (part < 0 || part > 1) return;
+      set(x.key, x.log ? x.low * Math.pow(x.high / x.low, part) : x.low + (x.high - x.low) * part);
+      later(null);
+    } else if (act === "reset") { reset(); later(null); }
+    else if (act === "link") {
+      remember();
+      const done = () => text("said", "The address now holds this state; it is copied, too.");
+      if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(done, () => text("said", "The address now holds this state."));
+      else text("said", "The address now holds this state.");
+      at.textContent = "Link is in the address bar";
+      setTimeout(() => { at.textContent = "Link to this state"; }, 2500);
+    } else if (act === "csv") {
+      const file = document.createElement("a");
+      file.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
+      file.download = C.slug + ".csv";
+      file.click();
+      setTimeout(() => URL.revokeObjectURL(file.href), 1000);
+    }
+  });
+  reset();
+  const arrive = () => {
+    if (!follow(location.hash)) return false;
+    linked = true;
+    return true;
+  };
+  const arrived = arrive();
+  draw();
+  window.addEventListener("hashchange", () => { if (arrive()) later(null); });
+  if (arrived) window.addEventListener("load", () => root.scrollIntoView());
+  return { evaluate: evaluate, answers: () => answers(evaluate()), pareto: pareto, link: link, csv: csv, set: (key, value) => { set(key, value); draw(); } };
+};

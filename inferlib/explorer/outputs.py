@@ -1,0 +1,198 @@
+"""What an explorer shows: curves, breakdown bars, tables and a frontier, each of ordinary calls of equations.
+
+An output is a function of all inputs by name that returns a number, a :class:`inferlib.Breakdown`, or None
+where it has no answer; or a :class:`Search` over such a function.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from inferlib import checks
+from inferlib.system import Breakdown
+
+
+@dataclass(frozen=True)
+class Search:
+    """The best of several structures, such as layouts: the one with the smallest number or total.
+
+    Python takes it with :func:`inferlib.minimise` over a labelled axis, the page with the same few lines over
+    the list of generated expressions.
+
+    Parameters
+    ----------
+    function : callable
+        Of all inputs and, under ``name``, one option.
+    name : str
+        Also the axis that is searched, such as ``"layout"``.
+    options : dict
+        Label to option.
+    spare : callable, optional
+        Of the same arguments; what is left of the scarcest resource. Below zero an option is infeasible.
+    """
+
+    function: Callable
+    name: str
+    options: Mapping
+    spare: Callable | None = None
+
+    def __post_init__(self):
+        if not self.options:
+            raise ValueError(f"the search over {self.name} has no options")
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Outputs as curves over one of the sliders, in ``unit``; a click or tap on the picture moves it."""
+
+    outputs: Mapping
+    x: str
+    y_label: str
+    unit: str = "1"
+    log_y: bool = False
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Breakdowns as bars, one under the other on one scale, in ``unit``.
+
+    ``also`` adds columns to the table below: name to a function of ``seconds``, the total of a bar, and of
+    those inputs that it names, with the unit to show it in.
+    """
+
+    steps: Mapping
+    unit: str = "ms"
+    also: Mapping = field(default_factory=dict)
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Outputs as a table: row to (column to function); ``units`` maps columns to units."""
+
+    rows: Mapping
+    units: Mapping
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """What the bars trade: one of their ``also`` columns against another, over a grid of two sliders.
+
+    Of the grid the points are drawn that no other beats in both, and where the reader stands. ``colours``
+    may give a bar's line one of the colours of :mod:`inferlib.style`.
+    """
+
+    speed: str
+    cost: str
+    over: tuple
+    title: str = ""
+    points: int = 33
+    colours: Mapping = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Something that must fit: ``needed`` and ``available`` are functions of all inputs, shown in ``unit``.
+
+    A ``quiet`` one is only mentioned where it does not hold.
+    """
+
+    needed: Callable
+    available: Callable
+    unit: str
+    quiet: bool = False
+
+
+def raw(name, output, arguments, values, planned=None):
+    """Call one output and append its numbers to ``values``.
+
+    Parameters
+    ----------
+    name : str
+    output : callable or Search
+    arguments : dict
+        Numbers or symbols.
+    values : list
+        Appended to.
+    planned : dict, optional
+        What this returned on symbols. With it a structure that numbers rule out is not called: None stands
+        for each of its numbers.
+
+    Returns
+    -------
+    dict
+        ``name``; ``options``: for each structure searched (one without a name where none is) where its
+        numbers begin (``at``), the names of its terms and how they are staged, or why there is none (``na``).
+    """
+    search = output if isinstance(output, Search) else None
+    options = []
+    for k, (label, option) in enumerate(search.options.items() if search else [("", None)]):
+        given = arguments | {search.name: option} if search else arguments
+        spare = search.spare(**given) if search and search.spare else None
+        if planned is not None and spare is not None and spare < 0:
+            known = planned["options"][k]
+            values += [None] * (0 if "na" in known else len(known.get("names", [1])))
+            options.append(known)
+        else:
+            found = (search.function if search else output)(**given)
+            options.append({"label": label} | _append(name, found, values))
+        if spare is not None and "na" not in options[-1]:
+            options[-1]["spare"] = len(values)
+            values.append(spare)
+    return {"name": name, "options": options}
+
+
+def _append(name, found, values):
+    if found is None:
+        return {"na": "no answer"}
+    at = len(values)
+    if not isinstance(found, Breakdown):
+        values.append(found)
+        return {"at": at}
+    if not found.feasible:
+        return {"na": found.reason}
+    values += found.terms.values()
+    stages = [[len(group) for group in stage] for stage in found.grouped]
+    return {"at": at, "names": list(found.terms), "stages": stages}
+
+
+def answer(output, arguments):
+    """The same output in Python: its value (a number, a Breakdown or None) and the structure chosen."""
+    if not isinstance(output, Search):
+        return output(**arguments), ""
+    import xarray
+
+    from inferlib.equation import minimise
+
+    found, costs = {}, {}
+    for label, option in output.options.items():
+        given = arguments | {output.name: option}
+        fits = output.spare is None or output.spare(**given) >= 0
+        found[label] = output.function(**given) if fits else None
+        cost = _cost(found[label])
+        costs[label] = float("nan") if cost is None else float(cost)
+    axis = xarray.DataArray(list(costs.values()), coords={output.name: list(costs)})
+    if axis.isnull().all():
+        return None, ""
+    chosen = str(minimise(axis, output.name)[1].values)
+    return found[chosen], chosen
+
+
+def _cost(found):
+    if isinstance(found, Breakdown):
+        return found.total if found.feasible else None
+    return found
+
+
+def check(title, views, sliders):
+    """Refuse views that refer to what is not there."""
+    for view in views:
+        for name in (view.x,) if isinstance(view, Curves) else getattr(view, "over", ()):
+            checks.one_of(f"{'x' if isinstance(view, Curves) else 'axis'} among the sliders", name, sliders)
+        if isinstance(view, Frontier):
+            bars = [v for v in views if isinstance(v, Bars)]
+            if not bars:
+                raise ValueError(f"explorer {title!r}: a frontier needs bars")
+            for column in (view.speed, view.cost):
+                checks.one_of("column of the bars", column, bars[0].also)

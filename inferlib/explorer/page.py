@@ -1,0 +1,362 @@
+"""The page of an explorer: HTML that shows the start, data and generated functions, and the shared runtime.
+
+Style and runtime are the same for every explorer; the book keeps the first of each on a page.
+"""
+
+import hashlib
+import html
+import json
+import re
+from functools import cache
+from importlib.resources import files
+
+from inferlib.explorer.core import _numbers, with_unit
+from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider
+from inferlib.explorer.outputs import Bars, Curves, Frontier
+from inferlib.system import Breakdown
+from inferlib.units import factor
+
+_KINDS = {Slider: "slider", Choice: "choice", Kind: "kind", Preset: "preset"}
+
+
+def page(shown):
+    """HTML of an explorer that needs no kernel."""
+    functions, also = shown.code()
+    config = {
+        "slug": shown.slug,
+        "args": shown.arguments(),
+        "inputs": [_input(shown, i) for i in shown.inputs],
+        "plans": shown.plans(),
+        "limits": [
+            _with_factor(name, limit.unit) | {"quiet": limit.quiet} for name, limit in shown.limits.items()
+        ],
+        "columns": [
+            _with_factor(name, unit)
+            for view in shown.views if isinstance(view, Bars)
+            for name, (_, unit) in view.also.items()
+        ],
+        "views": [_view(shown, view) for view in shown.views],
+    }  # fmt: skip
+    identity = _identity(shown.title, config, functions, also)
+    controls = "".join(_section(identity, entry) for entry in shown.sections)
+    views = "".join(_drawn(identity, shown, v, view) for v, view in enumerate(shown.views))
+    limits = f'<div id="{identity}-limits" class="limits">&nbsp;</div>' if shown.limits else ""
+    acts = "".join(
+        f'<button type="button" data-act="{act}">{label}</button>'
+        for act, label in (("link", "Link to this state"), ("csv", "Save as CSV"), ("reset", "Start again"))
+    )
+    said = f'<p id="{identity}-said" class="said" role="status" aria-live="polite"></p>'
+    body = f'{controls}{limits}{views}<div class="acts">{acts}</div>{said}'
+    data = _json(config | {"id": identity})
+    code = f"{{functions:[{','.join(functions)}],also:{also}}}"
+    call = f"inferlibExplorer(Object.assign({data},{code}));"
+    return _box(identity, shown.title, body, "explorer.js", call, shown.slug)
+
+
+def guess_page(guess, start):
+    """HTML of a guess."""
+    slider = Slider("guess", "Your guess", guess.low, guess.high, start, guess.unit, log=True)
+    config = {"answer": float(guess.answer), "unit": guess.unit}
+    identity = _identity(guess.question, config, "guess")
+    body = (
+        f'<div class="control"><label for="{identity}-guess">Your guess</label>{_range(identity, slider)}'
+        f'<output for="{identity}-guess"></output></div>'
+        '<button type="button">Show what the model says</button> '
+        '<p class="readout" role="status" aria-live="polite"></p>'
+    )
+    call = f"inferlibGuess({_json(config | {'id': identity})});"
+    return _box(identity, guess.question, body, "guess.js", call)
+
+
+def _box(identity, title, body, runtime, call, slug=""):
+    slug = f' data-slug="{slug}"' if slug else ""
+    heading = f'<div class="title">{html.escape(title)}</div>'
+    return (
+        f'<style>{_shared("explorer.css")}</style><div id="{identity}"{slug} class="inferlib-explorer" role="group" '
+        f'aria-label="{html.escape(title)}">{heading}{body}</div>'
+        f"<script>{_shared(runtime)}</script><script>{call}</script>"
+    )
+
+
+@cache
+def _shared(name):
+    """A file of the runtime, without comments and indentation."""
+    lines = (files("inferlib.explorer") / name).read_text("utf-8").splitlines()
+    stripped = (line.strip() for line in lines)
+    return "\n".join(line for line in stripped if line and not line.startswith("//"))
+
+
+# What the runtime is told.
+
+
+def _input(shown, i):
+    told = {"kind": _KINDS[type(i)], "key": i.name, "label": i.label}
+    if i.when:
+        told["when"] = _places(shown, i.when)
+    if isinstance(i, Slider):
+        return told | {
+            "unit": i.unit, "low": i.low, "high": i.high, "log": i.log, "whole": i.whole, "start": i.value
+        }  # fmt: skip
+    if isinstance(i, Preset):
+        return told | {"sets": [_settings(shown, values) for values in i.sets.values()]}
+    if i.sets:
+        told["sets"] = [_settings(shown, i.sets.get(label, {})) for label in i.options]
+    if i.offered:
+        told["offered"] = [_places(shown, i.offered.get(label, {})) for label in i.options]
+    if isinstance(i, Kind):
+        return told | {"size": len(i.options)}
+    used = shown.arguments()
+    return told | {"columns": {name: values for name, values in i.columns().items() if name in used}}
+
+
+def _settings(shown, values):
+    known = {i.name: i for i in shown.inputs}
+    return {
+        name: value if isinstance(known[name], Slider) else list(known[name].options).index(value)
+        for name, value in values.items()
+    }
+
+
+def _places(shown, wanted):
+    """Labels of other inputs as places in their lists."""
+    known = {i.name: list(i.options) for i in shown.inputs if isinstance(i, Choice | Kind)}
+    return [[name, [known[name].index(label) for label in labels]] for name, labels in wanted.items()]
+
+
+def _with_factor(name, unit):
+    return {"name": name, "unit": _shown_unit(unit), "factor": factor(unit)}
+
+
+def _shown_unit(unit):
+    return "" if unit == "1" else unit
+
+
+def _view(shown, view):
+    if isinstance(view, Bars):
+        return {
+            "type": "bars", "names": list(view.steps), "unit": _shown_unit(view.unit),
+            "factor": factor(view.unit), "colours": _colours(shown, view),
+            "terms": [_terms(shown, view, k) for k in range(len(view.steps))],
+        }  # fmt: skip
+    if isinstance(view, Curves):
+        return {
+            "type": "curves", "names": list(view.outputs), "x": view.x, "yLabel": view.y_label,
+            "unit": _shown_unit(view.unit), "factor": factor(view.unit), "logY": view.log_y,
+        }  # fmt: skip
+    if isinstance(view, Frontier):
+        bars = next(i for i, v in enumerate(shown.views) if isinstance(v, Bars))
+        also = shown.views[bars].also
+        names = list(also)
+        return {
+            "type": "frontier", "names": [], "bars": bars, "over": list(view.over), "points": view.points,
+            "speed": names.index(view.speed), "cost": names.index(view.cost),
+            "xLabel": _labelled(view.speed, also), "yLabel": _labelled(view.cost, also),
+            "colours": _line_colours(shown.views[bars].steps, view.colours),
+        }  # fmt: skip
+    numbers = _numbers(view)
+    return {
+        "type": "table", "names": [name for name, _, _ in numbers],
+        "units": [_shown_unit(unit) for _, _, unit in numbers],
+        "factors": [factor(unit) for _, _, unit in numbers],
+    }  # fmt: skip
+
+
+def _palette():
+    from inferlib import style
+
+    return [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY]
+
+
+def _line_colours(names, given):
+    """The place in the palette of each line: as given, else in order."""
+    return [_palette().index(given[name]) if name in given else k % 7 for k, name in enumerate(names)]
+
+
+def _labelled(name, also):
+    unit = also[name][1]
+    return name if unit == "1" else f"{name} ({unit})"
+
+
+def _colours(shown, view):
+    """The colour of each term, as in the figures where they have one."""
+    from inferlib import style
+
+    palette = _palette()
+    terms = dict.fromkeys(name for k in range(len(view.steps)) for name in _terms(shown, view, k))
+    known = {name: palette.index(style.TERMS[name]) for name in terms if style.TERMS.get(name) in palette}
+    free = [k for k in range(len(palette)) if k not in known.values()] or list(range(len(palette)))
+    others = [name for name in terms if name not in known]
+    return known | {name: free[k % len(free)] for k, name in enumerate(others)}
+
+
+def _terms(shown, view, k):
+    """All terms that a bar has in one state or another."""
+    at = next(i for i, v in enumerate(shown.views) if v is view)
+    entries = (plan["views"][at][k] for plan in shown.plans())
+    options = (option for entry in entries for option in entry["options"])
+    return list(dict.fromkeys(name for option in options for name in option.get("names", ())))
+
+
+# What the reader sees before the runtime draws.
+
+
+def _section(identity, entry):
+    if isinstance(entry, Section):
+        inside = "".join(_control(identity, i) for i in entry.inputs)
+        return f"<details><summary>{html.escape(entry.label)}</summary>{inside}</details>"
+    return _control(identity, entry)
+
+
+def _control(identity, i):
+    name = f"{identity}-{i.name}"
+    label = f'<div class="control" id="{name}-c"><label for="{name}">{html.escape(i.label)}</label>'
+    if isinstance(i, Slider):
+        number = (
+            f'<input type="number" autocomplete="off" id="{name}-n" data-key="{i.name}" step="any" min="{i.low:g}" '
+            f'max="{i.high:g}" value="{i.value:.6g}" aria-label="{html.escape(with_unit(i))}, typed">'
+        )
+        return f'{label}{_range(identity, i)}{number}<span class="unit">{html.escape(i.unit)}</span></div>'
+    labels = [i.own, *i.sets] if isinstance(i, Preset) else i.options
+    options = "".join(f"<option>{html.escape(option)}</option>" for option in labels)
+    return f'{label}<select id="{name}" data-key="{i.name}" autocomplete="off">{options}</select></div>'
+
+
+def _range(identity, i):
+    low, high, value = (f"{i.position(v):.6g}" for v in (i.low, i.high, i.value))
+    step = 1 if i.whole and not i.log else f"{(i.position(i.high) - i.position(i.low)) / 400:.6g}"
+    return (
+        f'<input type="range" autocomplete="off" id="{identity}-{i.name}" data-key="{i.name}" min="{low}" '
+        f'max="{high}" step="{step}" value="{value}">'
+    )
+
+
+def _drawn(identity, shown, v, view):
+    subtitle = f'<div class="subtitle">{html.escape(view.title)}</div>' if view.title else ""
+    part = f"{identity}-v{v}"
+    if isinstance(view, Bars):
+        inside = _bars(part, shown, view)
+    elif isinstance(view, Curves):
+        inside = _picture(part, view.title or shown.title, view.x) + _readout(part, shown, view)
+    elif isinstance(view, Frontier):
+        bars = next(b for b in shown.views if isinstance(b, Bars))
+        legend = "".join(
+            f'<span><i class="c{k}"></i>{html.escape(n)}</span>' for k, n in enumerate(bars.steps)
+        )
+        inside = f'{_picture(part, view.title or shown.title)}<div class="readout">{legend}</div>'
+    else:
+        inside = _cells(part, shown, view)
+    return f'<div class="view">{subtitle}{inside}</div>'
+
+
+def _picture(part, title, x=None):
+    moves = f' data-x="{x}"' if x else ""
+    return (
+        f'<svg id="{part}" viewBox="0 0 600 300" role="img" aria-label="{html.escape(title)}"{moves}></svg>'
+    )
+
+
+def _readout(part, shown, view):
+    start = shown.evaluate()
+    unit = f" {html.escape(view.unit)}" if view.unit != "1" else ""
+    entries = "".join(
+        f'<span><i class="c{k}"></i>{html.escape(name)} <b id="{part}-{k}">{digits(start[name])}</b>{unit}'
+        f'<em id="{part}-{k}-c"></em></span>'
+        for k, name in enumerate(view.outputs)
+    )
+    return f'<div class="readout">{entries}</div>'
+
+
+def _bars(part, shown, view):
+    arguments = shown._arguments(shown.state())
+    steps = "".join(
+        _bar(f"{part}-s{k}", shown, view, name, output, arguments)
+        for k, (name, output) in enumerate(view.steps.items())
+    )
+    axis = f'<svg id="{part}-axis" viewBox="0 0 600 22" aria-hidden="true"></svg>'
+    if not any(view.steps):  # one bar without a name
+        return (
+            steps + axis + f'<div>total <b id="{part}-s0-t"></b> {html.escape(_shown_unit(view.unit))}</div>'
+        )
+    heads = [f"time ({view.unit})", "bound by", *(_labelled(name, view.also) for name in view.also)]
+    head = "".join(f'<th scope="col">{html.escape(h)}</th>' for h in ["source", *heads])
+    rows = "".join(
+        f'<tr><th scope="row">{html.escape(name)}</th><td class="number" id="{part}-s{k}-t"></td>'
+        f'<td class="name" id="{part}-s{k}-b"></td>'
+        + "".join(f'<td class="number" id="{part}-s{k}-x{c}"></td>' for c in range(len(view.also)))
+        + "</tr>"
+        for k, name in enumerate(view.steps)
+    )
+    # Widths of their own, so that no number moves a column.
+    widths = "".join(f'<col style="width:{em}em">' for em in (9.5, 4, 11, *(5.5 for _ in view.also)))
+    wide = f'style="table-layout:fixed;width:{24.5 + 5.5 * len(view.also)}em"'
+    table = f"<table {wide}><colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'{steps}{axis}<div class="scroll" tabindex="0" role="region" aria-label="Table">{table}</div>'
+
+
+def _bar(part, shown, view, name, output, arguments):
+    from inferlib.explorer.core import _step
+
+    step = _step(output, arguments)
+    terms = step.terms if isinstance(step, Breakdown) and step.feasible else {}
+    hides = ' class="absent"'
+    told = "".join(
+        f"<span><i></i>{html.escape(t)} <b>{digits(s / factor(view.unit))}</b> {html.escape(view.unit)}"
+        f"<em{'' if t in step.hidden else hides}> (hidden)</em></span>"
+        for t, s in terms.items()
+    ) or f"<span>{html.escape(step.reason)}</span>"  # fmt: skip
+    known = _terms(shown, view, list(view.steps).index(name))
+    others = [t for t in known if t not in terms][: None if terms else -1]
+    rest = f"<b>0</b> {html.escape(view.unit)}<em> (hidden)</em>"
+    told += "".join(f'<span class="absent"><i></i>{html.escape(t)} {rest}</span>' for t in others)
+    heading = f'<b>{html.escape(name)}</b><em id="{part}-c"></em>' if name else ""
+    label = html.escape(f"{shown.title}: {name}" if name else shown.title)
+    return (
+        f'<div class="step">{heading}<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg>'
+        f'<div class="readout" id="{part}-r">{told}</div></div>'
+    )
+
+
+def _cells(part, shown, view):
+    start = shown.evaluate()
+    names = list(dict.fromkeys(column for row in view.rows.values() for column in row))
+    unit = {name: f" ({view.units[name]})" if view.units.get(name, "1") != "1" else "" for name in names}
+    head = "".join(f'<th scope="col">{html.escape(name + unit[name])}</th>' for name in names)
+    rows, k = [], 0
+    for row, columns in view.rows.items():
+        cells = ""
+        for name in names:
+            if name not in columns:
+                cells += "<td></td>"
+                continue
+            cells += f'<td class="number" id="{part}-{k}">{digits(start[f"{row}: {name}"])}</td>'
+            k += 1
+        rows.append(f'<tr><th scope="row">{html.escape(row)}</th>{cells}</tr>')
+    table = f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="Table">{table}</div>'
+
+
+def digits(value):
+    """A number for people: three digits, as the runtime prints it.
+
+    Examples
+    --------
+    >>> digits(6.4321), digits(12345.6), digits(1.5e-5), digits(None)
+    ('6.43', '12,346', '1.50e-5', 'n/a')
+    """
+    if value is None or value != value:
+        return "n/a"
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e7 or abs(value) < 1e-3:
+        return re.sub(r"e\+?(-?)0*", r"e\1", f"{value:.2e}")
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.3g}'):g}"
+
+
+def _json(data):
+    """Data inside a script: no text in it may end the script."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+
+
+def _identity(*content):
+    """An id made of the content, so that the same explorer is the same HTML in every run."""
+    return "ex-" + hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
