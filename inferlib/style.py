@@ -31,6 +31,11 @@ TERMS = {
     "network": RED,
     "activations": SKY,
     "cache": GREEN,
+    "collective latency": RED,
+    "collective bandwidth": PURPLE,
+    "kernel launch": YELLOW,
+    "pipeline": "#6A5ACD",
+    "other": FAINT,
 }
 
 
