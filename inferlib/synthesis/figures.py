@@ -37,7 +37,9 @@ def stacked(table, ax=None, measured=None):
     ax.set_xlim(0, 1.18 * max(table.loc["total"].max(), measured or 0))
     ax.set_xlabel("milliseconds per token")
     ax.grid(axis="y", visible=False)
-    ax.legend(loc="upper center", bbox_to_anchor=(0.42, -0.75 / (1 + 0.42 * len(table.columns))), ncol=3, fontsize=9)
+    ax.legend(
+        loc="upper center", bbox_to_anchor=(0.42, -0.75 / (1 + 0.42 * len(table.columns))), ncol=3, fontsize=9
+    )
     return ax
 
 
@@ -49,7 +51,9 @@ def latency_over_batch(model="Llama 3 70B", chip="H100 SXM", context=4096, ax=No
         values = 1e3 * data.latency.sel(who=key)
         if values.notnull().any():
             line = "--" if key in (rooms.BOUND, rooms.SIXTH) else "-"
-            ax.plot(data.batch, values, line, marker="o", markersize=4, color=WHO.get(key), label=rooms.label(key))
+            ax.plot(
+                data.batch, values, line, marker="o", markersize=4, color=WHO.get(key), label=rooms.label(key)
+            )
     ax.set(xscale="log", yscale="log", xlabel="sequences decoded together", ylabel="milliseconds per token")
     ax.set_xticks(data.batch.values, [str(b) for b in data.batch.values])
     ax.minorticks_off()
@@ -78,7 +82,15 @@ def scatter(who, ax=None):
     table = table[(table.who == who) & (table.use == "clean") & table.predicted.notna()]
     colours = [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.SKY, style.YELLOW]
     for colour, (publisher, own) in zip(colours, table.groupby("publisher"), strict=False):
-        ax.plot(1e3 * own.measured, 1e3 * own.predicted, "o", markersize=4, color=colour, alpha=0.8, label=publisher)
+        ax.plot(
+            1e3 * own.measured,
+            1e3 * own.predicted,
+            "o",
+            markersize=4,
+            color=colour,
+            alpha=0.8,
+            label=publisher,
+        )
     ends = [1.0, 300.0]
     ax.plot(ends, ends, color=style.INK, linewidth=1)
     ax.plot(ends, [1.25 * e for e in ends], color=style.FAINT, linewidth=0.8, linestyle="--")
@@ -128,7 +140,7 @@ def held_out(ax=None):
     errors = fit.held_out(fit.CHOSEN, fit.data())
     factor = sixth.stated()["error"]["factor"]
     ax.axvspan(100 * (1 / factor - 1), 100 * (factor - 1), color=style.FAINT, alpha=0.2, linewidth=0)
-    for y, (name, e) in enumerate(errors.items()):
+    for y, e in enumerate(errors.values()):
         spread = [y + 0.5 * (i / max(len(e) - 1, 1) - 0.5) for i in range(len(e))]
         ax.plot(100 * e, spread, "o", markersize=4, color=style.BLUE, alpha=0.7)
         ax.plot([100 * e.mean()] * 2, [y - 0.3, y + 0.3], color=style.ORANGE, linewidth=2.4)
@@ -147,12 +159,25 @@ def grades(ax=None):
     card = ledger.scorecard()
     card = card[card.kind.isin(["model", "derived"])]
     counts = card.groupby(["source", "grade"]).size().unstack(fill_value=0)
-    colours = dict(zip(ledger.GRADES, (style.GREEN, style.SKY, style.BLUE, style.YELLOW, style.ORANGE, style.RED), strict=False))
+    colours = dict(
+        zip(
+            ledger.GRADES,
+            (style.GREEN, style.SKY, style.BLUE, style.YELLOW, style.ORANGE, style.RED),
+            strict=False,
+        )
+    )
     colours["missing"] = style.INK
     shares = counts.div(counts.sum(axis=1), axis=0)
     left = 0 * shares.sum(axis=1)
     for grade in (g for g in ledger.GRADES if g in shares):
-        ax.barh(range(len(shares)), 100 * shares[grade], left=100 * left, height=0.6, color=colours[grade], label=grade)
+        ax.barh(
+            range(len(shares)),
+            100 * shares[grade],
+            left=100 * left,
+            height=0.6,
+            color=colours[grade],
+            label=grade,
+        )
         left = left + shares[grade]
     for y, total in enumerate(counts.sum(axis=1)):
         ax.text(101, y, f"{total}", va="center", fontsize=9)

@@ -50,7 +50,9 @@ def data():
 
     table = against.rows()
     found = []
-    for row in table[(table.use == "clean") & table.instance & (table.publisher != "DeepSeek at scale")].itertuples():
+    for row in table[
+        (table.use == "clean") & table.instance & (table.publisher != "DeepSeek at scale")
+    ].itertuples():
         terms = against.answer("principles", row).terms
         memory = terms["weights"] + terms["cache"]
         layers = against._model(row.model).n_layers
@@ -97,7 +99,10 @@ FORMS = {
         ("share", "layer", "hop"),
         lambda c, rows: _other(c, rows, lambda n: 1.0 * (n > 1)),
     ),
-    "share, layers, doublings of chips": (("share", "layer", "hop"), lambda c, rows: _other(c, rows, np.log2)),
+    "share, layers, doublings of chips": (
+        ("share", "layer", "hop"),
+        lambda c, rows: _other(c, rows, np.log2),
+    ),
     "share, layers, further chips": (("share", "layer", "hop"), _sixth),
     "the same, reading and arithmetic add": (("share", "layer", "hop"), _added),
     "the same, two shares": (("share", "layer", "hop", "second"), _two_shares),
@@ -296,7 +301,9 @@ def mean_interval(errors, confidence=0.95):
 
 def as_toml(values):
     """The report as the text of ``sixth.toml``."""
-    lines = ["# Written by `python -m inferlib.synthesis.fit` from inferlib/measurements; a test repeats the fit."]
+    lines = [
+        "# Written by `python -m inferlib.synthesis.fit` from inferlib/measurements; a test repeats the fit."
+    ]
     for name, table in values.items():
         lines += ["", f"[{name}]"]
         lines += [f"{_key(key)} = {_text(value)}" for key, value in table.items()]

@@ -8,7 +8,15 @@ from inferlib import checks
 from inferlib.catalog import load_chip, load_model
 from inferlib.principles import cost_per_million
 from inferlib.synthesis.rooms import (
-    ask, common_name, common_terms, default_assumptions, everybody, label, room, sources, vocabulary,
+    ask,
+    common_name,
+    common_terms,
+    default_assumptions,
+    everybody,
+    label,
+    room,
+    sources,
+    vocabulary,
 )  # fmt: skip
 from inferlib.system import System, Workload
 
@@ -227,7 +235,11 @@ _HALF = {"fp32": "bf16", "bf16": "fp8", "fp16": "fp8", "fp8": "fp4", "int8": "in
 
 
 def _chip(system, **factors):
-    rates = {name: factor * getattr(system.chip, name) for name, factor in factors.items() if getattr(system.chip, name)}
+    rates = {
+        name: factor * getattr(system.chip, name)
+        for name, factor in factors.items()
+        if getattr(system.chip, name)
+    }
     return system.replace(chip=system.chip.replace(**rates))
 
 
@@ -326,9 +338,16 @@ def what_doubling_buys(model, system, workload, keys=None, changes=None):
     keys = everybody() if keys is None else list(keys)
     keys = [key for key in keys if ask(key, model, system, workload, constants="same").feasible]
     table = pd.DataFrame(
-        {key: [speedup(key, change, model, system, workload) for change in changes or CHANGES] for key in keys},
+        {
+            key: [speedup(key, change, model, system, workload) for change in changes or CHANGES]
+            for key in keys
+        },
         index=pd.Index(changes or CHANGES, name="change"),
     )
     published = table[[key for key in keys if key in sources()]]
-    gains = {"lowest": published.min(axis=1), "highest": published.max(axis=1), "sources": published.count(axis=1)}
+    gains = {
+        "lowest": published.min(axis=1),
+        "highest": published.max(axis=1),
+        "sources": published.count(axis=1),
+    }
     return table.rename(columns=label).assign(**gains)

@@ -27,8 +27,14 @@ def sources():
     >>> sources()[0]
     'steinhardt2022'
     """
-    known = list(papers.scope().index)
-    return known + [key for key in ledger.sources() if key not in known]
+    return list(_labels())
+
+
+@cache
+def _labels():
+    """Key to label of every source: those of ``scope.toml``, then rooms that it does not list."""
+    stated = {key: row.label for key, row in papers.scope().iterrows()}
+    return stated | {key: key for key in ledger.sources() if key not in stated}
 
 
 def everybody():
@@ -45,8 +51,7 @@ def label(key):
     'Pope et al. 2022'
     """
     checks.one_of("source", key, everybody())
-    table = papers.scope()
-    return _OURS.get(key) or (table.label[key] if key in table.index else key)
+    return _OURS.get(key) or _labels()[key]
 
 
 def room(key):

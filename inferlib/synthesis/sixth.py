@@ -169,10 +169,19 @@ def decode_step(model, system, workload, layout=None, constants=None):
         (model, (Transformer,)), (system, (System,)), (workload, (Workload,)),
         (layout, (Layout, type(None))), (constants, (Constants, type(None))),
     )  # fmt: skip
-    for name, (value, kind) in zip(("model", "system", "workload", "layout", "constants"), kinds, strict=True):
+    for name, (value, kind) in zip(
+        ("model", "system", "workload", "layout", "constants"), kinds, strict=True
+    ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind[0].__name__}")
-    return _step(profile_of(model, workload.weights, workload.cache), model.n_layers, system, workload, layout, constants)
+    return _step(
+        profile_of(model, workload.weights, workload.cache),
+        model.n_layers,
+        system,
+        workload,
+        layout,
+        constants,
+    )
 
 
 def _step(profile: Profile, n_layers, system, workload, layout=None, constants=None):
@@ -181,7 +190,9 @@ def _step(profile: Profile, n_layers, system, workload, layout=None, constants=N
     answer = partial(Breakdown, source="sixth", origin=origin)
     layout = layout or Layout(tp=system.count)
     if layout.tp * layout.pp != system.count or layout.ep * layout.dp != 1:
-        return answer(status="n/a", reason="the sixth model describes one tensor-parallel instance, or a pipeline")
+        return answer(
+            status="n/a", reason="the sixth model describes one tensor-parallel instance, or a pipeline"
+        )
     at_peak = roofline.decode_step(profile, system.replace(chip=chip_peak(system.chip, workload)), workload)
     if not at_peak.feasible:
         return answer(status=at_peak.status, reason=at_peak.reason)
@@ -259,7 +270,9 @@ def cautions(model, system, workload, layout=None):
     if workload.weights not in seen["formats"]:
         found.append(f"no measurement here has weights in {workload.weights}")
     if model.sparse and workload.batch > seen["sparse_batch"]:
-        found.append(f"no measurement of a mixture of experts here has a batch beyond {seen['sparse_batch']:,.0f}")
+        found.append(
+            f"no measurement of a mixture of experts here has a batch beyond {seen['sparse_batch']:,.0f}"
+        )
     if model.sparse and model.name not in seen["sparse_models"]:
         found.append("mixtures of experts were measured on " + ", ".join(seen["sparse_models"]) + " only")
     return tuple(found)
