@@ -43,6 +43,17 @@ def stacked(table, ax=None, measured=None):
     return ax
 
 
+def error_bar(ax, estimate):
+    """The interval of an estimate, drawn on the last bar of :func:`stacked`."""
+    y = len(ax.get_yticks()) - 1
+    low, middle, high = (1e3 * t for t in (estimate.low, estimate.seconds, estimate.high))
+    ax.errorbar(
+        middle, y + 0.38, xerr=[[middle - low], [high - middle]], color=style.INK, capsize=3, linewidth=1.4
+    )
+    ax.set_xlim(0, max(ax.get_xlim()[1], 1.08 * high))
+    return ax
+
+
 def latency_over_batch(model="Llama 3 70B", chip="H100 SXM", context=4096, ax=None):
     """Everybody's time per token over the batch, for one model, chip and context of the grid."""
     ax = _axes(ax)

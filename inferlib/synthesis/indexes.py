@@ -183,3 +183,32 @@ def equations(source, folder="."):
     first = next((stem for stem in known if stem.startswith(source)), source)
     table["chapter"] = [chapter if chapter in known else first for chapter in table.chapter]
     return Equations(table.itertuples(index=False))
+
+
+def own_equations(room):
+    """The equations of a shared room (``"principles"`` or ``"synthesis"``), as the index shows them."""
+    from collections import namedtuple
+    from importlib import import_module
+
+    from inferlib.equation import EQUATIONS
+
+    import_module("inferlib.principles.derivations" if room == "principles" else "inferlib.synthesis.sixth")
+    Row = namedtuple("Row", "number function form chapter latex")
+    entries = [entry for (key, _), entry in EQUATIONS.items() if key == room]
+    return Equations(Row(e.number or "", e.name, e.form, e.chapter, e.latex()) for e in entries)
+
+
+def misses():
+    """All results and claims that do not come out, with the reason, for :func:`inferlib.style.table`."""
+    card = ledger.scorecard()
+    wrong = card[
+        card.kind.isin(["model", "derived", "claim"]) & ~card.grade.isin(["exact", "consistent", "-"])
+    ]
+    places = [
+        ", ".join(part for part in at if part)
+        for at in zip(wrong.artefact, wrong.row, wrong.column, strict=True)
+    ]
+    shown = wrong[["printed", "reproduced", "unit", "grade", "note"]].rename(columns={"reproduced": "here"})
+    shown.insert(0, "place", places)
+    shown.insert(0, "source", [rooms.label(key) for key in wrong.source])
+    return shown.replace({"unit": {"1": ""}})

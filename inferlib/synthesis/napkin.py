@@ -1,7 +1,7 @@
 """The napkin card: eight formulas, where they hold, and how far measurements are from them."""
 
 from inferlib.principles import roofline
-from inferlib.synthesis import against, rooms, sixth
+from inferlib.synthesis import against, fit, sixth
 
 
 def card():
@@ -92,22 +92,98 @@ def five_lines():
 
 
 def symbols():
-    """What the letters on the card mean, from the notations of its two chapters."""
-    import pandas as pd
-
+    """What the letters on the card mean, as a Markdown table, from the notations of its two chapters."""
     from inferlib.equation import notation_of
 
-    used = " ".join(card().formula)
+    used = {str(symbol) for _, function, *_ in _entries() for symbol in _free(function)}
     rows = {}
     for source in ("principles", "synthesis"):
         for entry in notation_of(source).values():
             if entry["symbol"] in used:
-                rows.setdefault(entry["symbol"], (f"${entry['symbol']}$", entry["meaning"]))
-    return pd.DataFrame(rows.values(), columns=["symbol", "meaning"])
+                rows.setdefault(entry["symbol"], entry["meaning"])
+    lines = [
+        "| symbol | meaning |",
+        "|---|---|",
+        *(f"| ${symbol}$ | {text} |" for symbol, text in rows.items()),
+    ]
+    return "\n".join(lines)
 
 
-def running():
-    """Answers to the running question, and the nearest measurement there is."""
+def _free(function):
+    import sympy
+
+    return sympy.sympify(function.equation.expression()).free_symbols
+
+
+def constants():
+    """The fitted constants with their unit and meaning."""
+    import pandas as pd
+
+    from inferlib.equation import quantities
+
+    fitted = sixth.fitted()
+    shown = {"s": (1e6, "us"), "1": (1, "")}
+    rows = []
+    for f in quantities(fitted):
+        factor, unit = shown[f.metadata["unit"]]
+        told = "fitted" if f.name in sixth.stated()["constants"] else "counted"
+        rows.append((f.name, factor * getattr(fitted, f.name), unit, f.metadata["meaning"], told))
+    return pd.DataFrame(rows, columns=["constant", "value", "unit", "meaning", "how"])
+
+
+def held_out():
+    """The error held out, publisher by publisher, and its mean with an interval (in per cent)."""
+    import pandas as pd
+
+    errors, rows = sixth.stated()["held_out"], fit.data()
+    found = [(name, int((rows.publisher == name).sum()), 100 * e) for name, e in errors.items()]
+    bar = sixth.stated()["error"]
+    span = f"mean of publishers, {100 * bar['held_out_low']:.1f} to {100 * bar['held_out_high']:.1f} at 95 %"
+    found.append((span, len(rows.ids), 100 * bar["held_out"]))
+    return pd.DataFrame(found, columns=["publisher left out", "rows", "mean |error|, %"])
+
+
+def covers():
+    """How many rows and publishers the fit has, by what they cover."""
+    import pandas as pd
+
+    table = against.rows().loc[list(fit.data().ids)]
+    sparse = pd.Series([against._model(name).sparse for name in table.model], index=table.index)
+    kinds = {
+        "all": table.tpot > 0,
+        "contexts over 4,096": table.context > 4096,
+        "contexts over 5,000": table.context > 5000,
+        "mixtures of experts": sparse,
+        "more than 8 chips": table.n_gpus > 8,
+        "batches over 64": table.batch > 64,
+        "one chip": table.n_gpus == 1,
+        "weights in 4 bits": table.weight_format.isin(["int4", "fp4"]),
+        "chips that are no NVIDIA GPU": ~table.hardware.str.contains(
+            "A100|H100|H200|B200|L40S|H800|H20|V100"
+        ),
+    }
+    rows = [(name, int(kept.sum()), table.publisher[kept].nunique()) for name, kept in kinds.items()]
+    return pd.DataFrame(rows, columns=["what", "rows", "publishers"])
+
+
+def breaks():
+    """What the formula would say of DeepSeek V3 in one tensor-parallel instance, beside what was measured."""
+    import pandas as pd
+
+    table = against.all_answers()
+    own = table[(table.who == "sixth") & (table.publisher == "DeepSeek at scale") & table.predicted.notna()]
+    rows = [(r.id, r.model, r.tp, r.batches, 1e3 * r.measured, 1e3 * r.predicted) for r in own.itertuples()]
+    columns = ["row", "model", "chips in parallel", "batch", "measured, ms", "sixth model, ms"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def nearest():
+    """Measurements of the running question's model on its chip, as near as there are."""
     from inferlib.synthesis import grid
 
-    return {rooms.label(key): rooms.ask(key, *grid.running()) for key in rooms.everybody()}
+    asked = grid.questions()["running"]
+    table = against.rows()
+    near = table[(table.model == asked["model"]) & (table.hardware == asked["chip"]) & (table.use == "clean")]
+    near = near[near.batch == asked["batch"]]
+    shown = near[["publisher", "tp", "batch", "context", "weight_format"]].assign(ms=1e3 * near.tpot)
+    return shown.reset_index()
