@@ -74,6 +74,12 @@ def _band(value, edges):
     return f"over {edges[-1]:,}"
 
 
+def _first(band):
+    """The first number that a band holds: "over 128" begins at 129."""
+    number = int(band.removeprefix("over ").split()[0].replace(",", ""))
+    return number + band.startswith("over")
+
+
 def question(row):
     """Model, system, workload and layout of a row of :func:`rows`.
 
@@ -204,6 +210,8 @@ def matrix(by, table=None, *, use="clean"):
     """Mean absolute error of everybody (columns) by a column's values (rows); NaN where nobody answers."""
     wide = errors(by, table, use=use)["mean |error|"].unstack("who")
     known = [key for key in everybody() if key in wide]
+    if by in ("batches", "contexts"):
+        wide = wide.sort_index(key=lambda bands: [_first(band) for band in bands])
     return wide[known].dropna(axis=1, how="all")
 
 

@@ -144,7 +144,7 @@ def fit(form, rows):
         tried = np.clip(x + step, np.log(1e-9), 1.0)
         better = np.sum(misses(tried) ** 2)
         if better < loss:
-            done = loss - better < 1e-13
+            done = loss - better < 1e-10 * loss
             x, loss, damping = tried, better, damping / 3
             if done:
                 break
@@ -264,6 +264,7 @@ def report():
     table = against.rows().loc[list(rows.ids)]
     sparse = table[[against._model(name).sparse for name in table.model]]
     low, high = mean_interval(errors)
+    halves = every_half().groupby("chosen")
     return {
         "constants": fit(CHOSEN, rows),
         "fit": {
@@ -278,6 +279,11 @@ def report():
             "held_out_high": high,
             "confidence": CONFIDENCE,
             "factor": interval(errors),
+        },
+        # form: halves that choose it, its error outside them, and the chosen form's
+        "halves": {
+            form: [len(own), float(own.outside.mean()), float(own["sixth model outside"].mean())]
+            for form, own in halves
         },
         "held_out": {name: float(np.mean(np.abs(e))) for name, e in errors.items()},
         "measured": {
