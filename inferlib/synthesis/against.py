@@ -6,7 +6,7 @@ from inferlib import catalog, checks, measurements
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.synthesis import sixth
-from inferlib.synthesis.rooms import BOUND, SIXTH, ask, chip_peak, everybody
+from inferlib.synthesis.rooms import BOUND, SIXTH, ask, chip_peak, everybody, label
 from inferlib.system import Layout, System, Workload
 
 # 4 bits, and a 16-bit scale and zero point for each group of 32 weights.
@@ -226,3 +226,61 @@ def over_bound(table=None):
     table = all_answers() if table is None else table
     bound = table[(table.who == BOUND) & table.predicted.notna()]
     return bound.assign(ratio=bound.measured / bound.predicted).set_index("id")
+
+
+def shown(frame, first):
+    """Errors as a chapter shows them: per cent, labels for who answers, blanks where nobody does.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        As :func:`errors` (without ``by``) or :func:`matrix` returns it.
+    first : str
+        Head of the first column.
+
+    Returns
+    -------
+    inferlib.style.Table
+    """
+    from inferlib.style import table
+
+    percent = frame.copy().astype(object)
+    for name in frame:
+        if name not in ("rows", "n/a"):
+            percent[name] = [
+                f"{100 * value:+.0f}" if name == "mean error" else f"{100 * value:.0f}"
+                for value in frame[name]
+            ]
+            percent[name] = percent[name].replace({"nan": "", "+nan": ""})
+    percent = percent.rename(index=_label, columns=_label)
+    return table(percent.rename_axis(first).rename_axis(None, axis=1).reset_index())
+
+
+def _label(name):
+    return label(name) if name in everybody() else name
+
+
+def find():
+    """All answers to all rows as a table to search in the page: milliseconds, and the error in per cent.
+
+    Returns
+    -------
+    inferlib.synthesis.finder.Finder
+    """
+    from inferlib.synthesis.finder import finder
+
+    table = all_answers()
+    table = table[table.status == "ok"]
+    shown = table.assign(
+        who=[label(key) for key in table.who],
+        **{"measured, ms": 1e3 * table.measured, "predicted, ms": 1e3 * table.predicted},
+        **{"error, %": (100 * table.error).round(1), "chips": table.hardware, "in parallel": table.tp},
+    )
+    names = ["who", "id", "model", "chips", "in parallel", "measured, ms", "predicted, ms", "error, %"]
+    names += ["publisher", "use"]
+    return finder(
+        shown[names],
+        filters=("who", "chips", "publisher", "use"),
+        title="Everybody's answer to every row",
+        page=20,
+    )

@@ -74,8 +74,11 @@ def scorecard(folder="."):
     card = ledger.scorecard()
     places = {(s, a): page_of(s, a, folder) for s, a in set(zip(card.source, card.artefact, strict=True))}
     links = [places[at] for at in zip(card.source, card.artefact, strict=True)]
-    frame = card[["artefact", "row", "column", "printed", "reproduced", "unit", "kind", "grade", "note"]]
-    frame = frame.rename(columns={"artefact": "place", "reproduced": "here"}).replace({"unit": {"1": ""}})
+    what = [", ".join(part for part in at if part) for at in zip(card.row, card.column, strict=True)]
+    frame = card[["kind", "printed", "reproduced", "unit", "grade", "note"]]
+    frame = frame.rename(columns={"reproduced": "here"}).replace({"unit": {"1": ""}})
+    frame.insert(0, "what", what)
+    frame.insert(0, "place", card.artefact)
     frame.insert(0, "source", [rooms.label(key) for key in card.source])
     return finder(
         frame,

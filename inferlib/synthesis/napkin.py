@@ -84,7 +84,7 @@ def five_lines():
     return "\n".join(
         [
             "def ms_per_token(gbytes, gflop, layers, chips, tb_per_s, tflop_per_s):",
-            '    """Bytes read and FLOP of one step, data sheet of one chip; N chips in tensor parallel."""',
+            '    """Amounts of one step; rates of one chip."""',
             f"    peak = max(gbytes / tb_per_s, gflop / tflop_per_s) / chips / {c.share:.2f}",
             f"    return peak + layers * ({1e3 * c.layer:.3f} + {1e3 * c.reductions * c.hop:.4f} * (chips - 1))",
         ]
