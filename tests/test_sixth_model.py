@@ -222,6 +222,12 @@ def test_reasons_why_a_row_is_not_clean():
     assert use["ft-01"] == "shape not published" and use["gf-01"] == "clean"
 
 
+def test_what_publishers_cover():
+    table = against.publishers().set_index("publisher")
+    assert table.rows.sum() == (TABLE.use == "clean").sum()
+    assert table.loc["gpt-fast", "batch"] == 1 and table.loc["FasterTransformer", "parallel"] == 32
+
+
 def test_errors_by_hand():
     table = against.errors(use=None)
     own = ANSWERS[(ANSWERS.who == "erdil2025") & ANSWERS.error.notna()]

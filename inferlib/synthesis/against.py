@@ -125,6 +125,28 @@ def answer(key, row):
     return roofline.decode_step(profile, endless, workload)
 
 
+def publishers(table=None):
+    """What every publisher's clean rows cover.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a publisher: ``rows``, how many ``models`` and ``chips``, and the most chips in ``parallel``, largest
+        ``batch`` and the longest ``context``.
+    """
+    table = rows() if table is None else table
+    clean = table[table.use == "clean"].groupby("publisher")
+    covers = {
+        "rows": ("tpot", "size"),
+        "models": ("model", "nunique"),
+        "chips": ("hardware", "nunique"),
+        "parallel": ("tp", "max"),
+        "batch": ("batch", "max"),
+        "context": ("context", "max"),
+    }
+    return clean.agg(**covers).reset_index()
+
+
 def answers(keys=None, table=None):
     """Everybody's answer to every row that can be asked about.
 
