@@ -26,6 +26,7 @@ _WHERE = {
     "misses": "inferlib.ledger",
     "explain": "inferlib.explanation",
     "minimise": "inferlib.equation",
+    "estimate": "inferlib.synthesis.sixth",
 }
 _ROOMS = (
     "catalog",
@@ -37,6 +38,7 @@ _ROOMS = (
     "ops",
     "papers",
     "style",
+    "synthesis",
     "system",
     "units",
 )

@@ -45,6 +45,7 @@ TERMS = {
     "kernel launch": PURPLE,
     "collective latency": RED,
     "collective bandwidth": BROWN,
+    "other": FAINT,
 }
 
 

@@ -1,0 +1,213 @@
+"""Everybody who answers: the sources that have a room, first principles, and the sixth model.
+
+Rooms are found by name when a question is asked. A source without a room, or whose room refuses a question,
+answers n/a with the reason, so that nothing here has to change when a room is built.
+"""
+
+import inspect
+import tomllib
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
+
+from inferlib import checks, ledger, papers
+from inferlib.system import Accelerator, Breakdown, Layout, System, Workload
+from inferlib.transformer import Transformer
+
+BOUND, SIXTH = "principles", "sixth"
+_OURS = {BOUND: "bound of the peaks", SIXTH: "sixth model"}
+
+
+def sources():
+    """The keys of all published sources, oldest first, whether they have a room yet or not.
+
+    Examples
+    --------
+    >>> sources()[0]
+    'steinhardt2022'
+    """
+    return list(_labels())
+
+
+@cache
+def _labels():
+    """Key to label of every source: those of ``scope.toml``, then rooms that it does not list."""
+    stated = {key: row.label for key, row in papers.scope().iterrows()}
+    return stated | {key: key for key in ledger.sources() if key not in stated}
+
+
+def everybody():
+    """All that answer: the bound, the sources, and the sixth model."""
+    return [BOUND, *sources(), SIXTH]
+
+
+def label(key):
+    """How pictures and tables call one who answers.
+
+    Examples
+    --------
+    >>> label("pope2022")
+    'Pope et al. 2022'
+    """
+    checks.one_of("source", key, everybody())
+    return _OURS.get(key) or _labels()[key]
+
+
+def room(key):
+    """The module of a source's room, or None where it has none (yet)."""
+    name = f"inferlib.papers.{checks.one_of('source', key, sources())}"
+    return import_module(name) if find_spec(name) else None
+
+
+def ask(key, model, system, workload, layout=None, *, constants="own"):
+    """One decode step, as one of those that answer sees it.
+
+    Parameters
+    ----------
+    key : str
+        A source, ``"principles"`` (the bound) or ``"sixth"``.
+    model : Transformer
+    system : System
+    workload : Workload
+    layout : Layout, optional
+        Each chooses its own when none is given.
+    constants : {"own", "same"}
+        A source's own chip and latencies where it states them, or for all the catalogue's chip and the latencies
+        of ``vocabulary.toml``.
+
+    Returns
+    -------
+    Breakdown
+        Its status is ``"n/a"``, with the reason, where there is no room or the room refuses the question.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not of the class named above.
+    LookupError
+        If nobody is called so.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    >>> step = ask("principles", inferlib.load_model("Llama 3 8B"), box, inferlib.Workload(1, 1024))
+    >>> f"{1e3 * step.total:.2f} ms"
+    '0.57 ms'
+    """
+    checks.one_of("source", key, everybody())
+    checks.one_of("constants", constants, ("own", "same"))
+    for name, value, kind in (
+        ("model", model, Transformer), ("system", system, System), ("workload", workload, Workload),
+        ("layout", layout, (Layout, type(None))),
+    ):  # fmt: skip
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is a {type(value).__name__}, which nobody can be asked about")
+    answer = _answerer(key)
+    if isinstance(answer, Breakdown):
+        return answer
+    more = {}
+    if key not in _OURS:
+        system, more = _with_constants(key, answer, system, constants)
+    try:
+        return answer(model, system, workload, layout, **more)
+    except (ValueError, LookupError) as refusal:
+        return Breakdown(status="n/a", reason=f"refused: {refusal}", source=key)
+
+
+def _answerer(key):
+    if key == BOUND:
+        return import_module("inferlib.principles").decode_step
+    if key == SIXTH:
+        return import_module("inferlib.synthesis.sixth").decode_step
+    place = room(key)
+    if not hasattr(place, "decode_step"):
+        return Breakdown(status="n/a", reason="no chapter of this book computes it yet", source=key)
+    return place.decode_step
+
+
+def _with_constants(key, answer, system, constants):
+    """The system with the constants asked for, and the assumptions to pass, if any."""
+    if constants == "own":
+        return _on_own_chip(key, system), {}
+    if "assumptions" not in inspect.signature(answer).parameters:
+        return system, {}
+    printed = default_assumptions(answer)
+    changes = {name: value for name, value in same().items() if hasattr(printed, name)}
+    return system, {"assumptions": printed.replace(**changes)} if changes else {}
+
+
+def default_assumptions(answer):
+    """The assumptions a room answers with when none are given, or None."""
+    parameter = inspect.signature(answer).parameters.get("assumptions")
+    if parameter is None or parameter.default is not None:
+        return parameter and parameter.default
+    # None stands for the room's own default: the only record of assumptions in the module of the function.
+    module = inspect.getmodule(inspect.unwrap(answer))
+    kinds = [kind for name, kind in vars(module).items() if name.endswith("Assumptions")]
+    return kinds[0]() if len(kinds) == 1 else None
+
+
+def _on_own_chip(key, system):
+    """The system with the source's own figures for its chip, where it states some."""
+    name = vocabulary().get("chips", {}).get(key, {}).get(system.chip.name)
+    own = getattr(room(key), "chips", {}).get(name) if name else None
+    if own is None:
+        return system
+    rates = ("flops", "memory_bandwidth", "memory_capacity")
+    stated = {rate: getattr(own, rate) for rate in rates if getattr(own, rate, None) is not None}
+    if system.chip.format != "bf16":
+        stated.pop("flops", None)  # the source's peak is that of 16 bits
+    return system.replace(chip=system.chip.replace(**stated))
+
+
+@cache
+def vocabulary():
+    """``vocabulary.toml``: common names of terms, and common constants."""
+    return tomllib.loads((files("inferlib.synthesis") / "vocabulary.toml").read_text("utf-8"))
+
+
+def same():
+    """The latencies and fractions that all sources are given when all use the same constants."""
+    return vocabulary()["same"]
+
+
+def common_name(source, term):
+    """The common name of a source's term.
+
+    Examples
+    --------
+    >>> common_name("erdil2025", "network"), common_name("mazurek2025", "attention arithmetic")
+    ('collective latency', 'arithmetic')
+    """
+    exact = vocabulary().get(source, {})
+    if term in exact:
+        return exact[term]
+    return next((name for word, name in vocabulary()["rules"] if word in term.lower()), "other")
+
+
+def common_terms(step):
+    """The counted terms of an answer under their common names, in seconds; they add up to its total.
+
+    Parameters
+    ----------
+    step : Breakdown
+        A feasible one.
+
+    Returns
+    -------
+    dict
+        Every common name, zero where the answer has no such term or hides it behind a longer one.
+    """
+    shares = dict.fromkeys(vocabulary()["common"], 0.0)
+    for term, seconds in step.counted.items():
+        shares[common_name(step.source, term)] += float(seconds)
+    return shares
+
+
+def chip_peak(chip, workload):
+    """The chip at the fastest format its arithmetic has for such weights: their own, or the chip's 16 bits."""
+    if not isinstance(chip, Accelerator):
+        raise TypeError(f"chip is a {type(chip).__name__}, but must be an Accelerator")
+    return chip.at(workload.weights) if workload.weights in chip.peaks else chip

@@ -1,0 +1,373 @@
+"""Everybody asked the same: common terms add up, gains have the limits they must have, nobody is guessed for."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import inferlib
+from inferlib import Layout, System, Workload, ledger, load_chip, load_model
+from inferlib.synthesis import finder, grid, indexes, rooms
+from inferlib.system import Breakdown
+
+BOOK = Path(__file__).parents[1] / "book"
+MODEL, BOX, WORK = grid.running()
+ANSWER = [key for key in rooms.everybody() if rooms.ask(key, MODEL, BOX, WORK).feasible]
+EVERYBODY = pytest.mark.parametrize("key", rooms.everybody())
+
+
+# --- Who answers -----------------------------------------------------------------------------------------
+
+
+def test_every_room_and_every_source_of_the_book_is_asked():
+    assert set(ledger.sources()) <= set(rooms.sources())
+    assert len(rooms.sources()) >= 5 and rooms.sources()[0] == "steinhardt2022"
+    assert {"principles", "sixth", "steinhardt2022", "erdil2025"} <= set(ANSWER)
+
+
+@EVERYBODY
+def test_every_answer_has_a_time_or_a_reason(key):
+    for model in ("Llama 3 8B", "DeepSeek V3", "GPT-OSS 120B", "PaLM 540B"):
+        for chip in ("A100 80GB", "TPU v4"):
+            step = rooms.ask(key, load_model(model), System(load_chip(chip), 64), Workload(8, 1024))
+            assert step.feasible or (step.reason and not step.reason.startswith("refused")), step.reason
+
+
+def test_a_source_without_a_room_is_not_guessed(monkeypatch):
+    monkeypatch.setattr(rooms, "find_spec", lambda name: None)
+    step = rooms.ask("erdil2025", MODEL, BOX, WORK)
+    assert step.status == "n/a" and "no chapter" in step.reason
+
+
+def test_a_refusal_of_a_room_is_an_answer(monkeypatch):
+    def refuses(*_):
+        raise ValueError("odd layers")
+
+    monkeypatch.setattr(rooms, "_answerer", lambda key: refuses)
+    assert rooms.ask("erdil2025", MODEL, BOX, WORK).reason == "refused: odd layers"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("nobody", MODEL, BOX, WORK), LookupError, "no source 'nobody'"),
+        (("sixth", "Llama", BOX, WORK), TypeError, "model is a str"),
+        (("sixth", MODEL, 8, WORK), TypeError, "system is a int"),
+        (("sixth", MODEL, BOX, 32), TypeError, "workload is a int"),
+        (("sixth", MODEL, BOX, WORK, 8), TypeError, "layout is a int"),
+    ],
+)
+def test_bad_questions_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        rooms.ask(*arguments)
+    with pytest.raises(LookupError, match="constants"):
+        rooms.ask("sixth", MODEL, BOX, WORK, constants="mine")
+
+
+# --- Common terms ----------------------------------------------------------------------------------------
+
+
+@EVERYBODY
+def test_every_term_of_every_room_has_a_common_name(key):
+    """On all questions of the grid: a new room whose terms nobody knows shows up here."""
+    asked = grid.questions()
+    for name, formats in asked["formats"].items():
+        model, chip = load_model(name), load_chip("H200")
+        for batch in (1, 512):
+            system = grid.system_for(model, chip, formats[0])
+            step = rooms.ask(key, model, system, Workload(batch, 4096, *formats))
+            names = {rooms.common_name(key, term) for term in step.terms}
+            assert names <= set(rooms.vocabulary()["common"]) - {"other"}, (key, step.terms)
+
+
+@pytest.mark.parametrize("key", ANSWER)
+def test_common_terms_add_up(key):
+    step = rooms.ask(key, MODEL, BOX, WORK)
+    assert sum(rooms.common_terms(step).values()) == pytest.approx(step.total, rel=1e-12)
+
+
+def test_a_difference_is_the_sum_of_the_differences_of_its_terms():
+    table = grid.decomposition(MODEL, BOX, WORK)
+    one, other = table["Erdil 2025"], table["bound of the peaks"]
+    differences = (one - other).drop("total")
+    assert differences.sum() == pytest.approx(one["total"] - other["total"], rel=1e-12)
+
+
+def test_hidden_terms_are_not_counted():
+    step = Breakdown(({"network": 2.0, "arithmetic": 1.0}, {"kernel": 0.5}), source="steinhardt2022")
+    terms = rooms.common_terms(step)
+    assert (terms["collective bandwidth"], terms["arithmetic"], terms["kernel launch"]) == (2.0, 0.0, 0.5)
+
+
+def test_common_names():
+    names = {
+        ("erdil2025", "network"): "collective latency",
+        ("steinhardt2022", "network"): "collective bandwidth",
+        ("mazurek2025", "expert weights"): "weights",
+        ("mazurek2025", "attention activations"): "activations",
+        ("mazurek2025", "network not hidden"): "collective bandwidth",
+        ("liminal2025", "overhead"): "kernel launch",
+        ("anybody", "pipeline"): "pipeline",
+        ("anybody", "dark matter"): "other",
+    }
+    assert {at: rooms.common_name(*at) for at in names} == names
+
+
+def test_nobody_answers_is_said():
+    with pytest.raises(ValueError, match="nobody answers: Steinhardt 2022: the post describes dense"):
+        grid.decomposition(load_model("Mixtral 8x7B"), BOX, WORK, keys=["steinhardt2022"])
+
+
+# --- The grid --------------------------------------------------------------------------------------------
+
+SMALL = grid.grid(
+    models=["Llama 3 70B", "DeepSeek V3"], chips=["H100 SXM", "H200"], batches=[1, 64], contexts=[1024, 65536]
+)
+
+
+def test_the_grid_is_what_everybody_answers():
+    at = dict(who="principles", model="Llama 3 70B", chip="H100 SXM", batch=64, context=1024)
+    step = rooms.ask(
+        "principles", load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(64, 1024)
+    )
+    point = SMALL.sel(at)
+    assert float(point.latency) == step.total and float(point.tokens_per_second) == 64 / step.total
+    # a chip costs 3.99 dollars an hour in the catalogue
+    assert float(point.usd_per_million) == pytest.approx(step.total / 64 * 8 * 3.99 / 3600 * 1e6, rel=1e-9)
+    assert str(point.binding.values) == "weights"
+
+
+def test_the_bound_is_below_everybody_who_counts_as_much():
+    """No answer that counts the cache is faster than the bound of the same peaks."""
+    for key in set(ANSWER) - {"steinhardt2022", "principles"}:
+        both = SMALL.latency.sel(who=["principles", key], context=1024).dropna("batch", how="any")
+        assert both.isnull().all() or bool((both.sel(who=key) >= 0.97 * both.sel(who="principles")).all())
+
+
+def test_infeasible_points_have_no_number_but_a_reason():
+    point = SMALL.sel(who="principles", model="Llama 3 70B", chip="H100 SXM", batch=64, context=65536)
+    assert str(point.status.values) == "infeasible" and np.isnan(point.latency)
+    assert "GB" in str(point.reason.values)
+
+
+def test_models_get_whole_boxes():
+    assert int(SMALL["count"].sel(model="DeepSeek V3", chip="H100 SXM")) == 16
+    assert int(SMALL["count"].sel(model="DeepSeek V3", chip="H200")) == 8
+    for model in ("PaLM 540B", "Llama 3.1 405B"):
+        for chip in grid.questions()["chips"]:
+            system = grid.system_for(load_model(model), load_chip(chip), "bf16")
+            needed = sum(load_model(model).weight_bytes("bf16").values())
+            assert system.memory * 0.75 >= needed and (system.count == 8 or system.memory * 0.375 < needed)
+
+
+def test_coverage_counts_every_question():
+    table = grid.coverage(SMALL)
+    assert (table[["answers", "infeasible", "n/a"]].sum(axis=1) == 16).all()
+    assert table.loc["Steinhardt 2022", "n/a"] == 8  # a mixture of experts
+
+
+def test_questions_are_those_of_the_issue():
+    asked = grid.questions()
+    assert min(asked["batches"]) == 1 and max(asked["batches"]) == 512
+    assert min(asked["contexts"]) == 1024 and max(asked["contexts"]) == 131072
+    assert len(asked["formats"]) == 7 and len(asked["chips"]) == 5
+    assert (MODEL.name, BOX.count, WORK.batch, WORK.context) == ("Llama 3 70B", 8, 32, 4096)
+
+
+def test_same_constants_leave_structure_only():
+    same = grid.grid(
+        keys=["erdil2025", "steinhardt2022"],
+        models=["Llama 3 70B"],
+        chips=["H100 SXM"],
+        contexts=[1024],
+        constants="same",
+    )
+    told = grid.constants_or_structure(same, same)
+    assert told["structure"] == pytest.approx(1) and told["own"] == told["same"] > 1
+    # two answers: the factor between them, by hand
+    logs = np.log(same.latency)
+    spread = float(((logs.sel(who="erdil2025") - logs.sel(who="steinhardt2022")) ** 2).mean())
+    assert told["same"] == pytest.approx(np.exp(np.sqrt(spread)), rel=1e-9)
+
+
+def test_own_constants_are_the_source_s():
+    """Erdil's H100 reads 3.3 TB/s, the catalogue's 3.35; his toy model reads weights only."""
+    own = rooms.common_terms(rooms.ask("erdil2025", MODEL, BOX, WORK))["weights"]
+    same = rooms.common_terms(rooms.ask("erdil2025", MODEL, BOX, WORK, constants="same"))["weights"]
+    assert own / same == pytest.approx(3.35 / 3.3, rel=1e-9)
+
+
+# --- What doubling buys ----------------------------------------------------------------------------------
+
+
+def test_gains_of_the_bound():
+    buys = grid.what_doubling_buys(MODEL, BOX, Workload(1, 128), keys=["principles"])["bound of the peaks"]
+    assert buys["twice the memory bandwidth"] == pytest.approx(2)
+    assert buys["twice the arithmetic"] == pytest.approx(1) == buys["twice the links"]
+    assert buys["half the bytes of weights and cache"] == pytest.approx(2)
+    assert buys["twice the chips"] == pytest.approx(2) and np.isnan(buys["half the waiting"])
+
+
+@pytest.mark.parametrize("key", ANSWER)
+@pytest.mark.parametrize("change", ["twice the memory bandwidth", "twice the arithmetic", "twice the links"])
+def test_nothing_buys_more_than_its_factor_or_costs_speed(key, change):
+    gain = grid.speedup(key, change, MODEL, BOX, WORK)
+    assert 1 - 1e-9 <= gain <= 2 + 1e-9
+
+
+def test_half_the_waiting_by_hand():
+    """Erdil's toy model at one microsecond a hop: 80 layers, 4 all-reduces, 2 (sqrt(8) - 1) hops."""
+    before = rooms.ask("erdil2025", MODEL, BOX, WORK, constants="same").total
+    hops = 80 * 4 * 2 * (8**0.5 - 1) * 1e-6
+    assert grid.speedup("erdil2025", "half the waiting", MODEL, BOX, WORK) == pytest.approx(
+        before / (before - hops / 2)
+    )
+    assert np.isnan(grid.speedup("steinhardt2022", "half the waiting", MODEL, BOX, WORK))
+
+
+def test_a_change_that_no_format_allows_is_blank():
+    assert np.isnan(
+        grid.speedup("principles", "half the bytes of weights and cache", MODEL, BOX, Workload(1, 64, "fp4"))
+    )
+    with pytest.raises(LookupError, match="no change 'twice the luck'"):
+        grid.speedup("principles", "twice the luck", MODEL, BOX, WORK)
+
+
+# --- What the chapter says -------------------------------------------------------------------------------
+
+
+def test_the_chapter_s_sentences():
+    table = grid.decomposition(MODEL, BOX, WORK)
+    assert (
+        0.005 < table.loc["weights", "bound of the peaks"] / 1e3 < 0.0055
+    )  # "a little over five milliseconds"
+    assert table.loc["cache", "Steinhardt 2022"] == 0
+    buys = grid.what_doubling_buys(MODEL, BOX, WORK)
+    assert buys.loc["twice the chips", "sixth model"] < buys.loc["twice the chips", "bound of the peaks"]
+    assert buys.loc["twice the memory bandwidth", "sixth model"] < 1.5
+
+
+# --- The back of the book --------------------------------------------------------------------------------
+
+
+def test_the_finder_holds_every_row_and_leads_to_chapters():
+    table = indexes.scorecard(BOOK)
+    card = inferlib.scorecard()
+    rows = table.rows()
+    assert len(rows) == len(card)
+    for row, place in zip(rows, card.artefact, strict=True):
+        text, address = row[list(table.frame).index("place")]
+        assert text == place
+        assert (BOOK / (address.split("#")[0].removesuffix(".html") + ".ipynb")).exists()
+    page = table._repr_html_()
+    data = json.loads(re.search(r'\((\{"id".*\})\);</script>', page, re.S)[1].replace("<\\/", "</"))
+    assert data["rows"] == rows
+
+
+def test_the_finder_s_script_finds(tmp_path):
+    """The page's own script on a small table, with as much of a page as it needs."""
+    import pandas as pd
+    from py_mini_racer import MiniRacer
+
+    frame = pd.DataFrame({"a": ["red apple", "green pear", "red </script> plum"], "n": [1, 2, 3]})
+    page = finder.finder(frame, filters=["n"], title="Fruit", page=2)._repr_html_()
+    assert page.count("</script>") == 1
+    script = re.search(r"<script>(.*)</script>", page, re.S)[1]
+    js = MiniRacer()
+    js.eval(
+        """
+        function element() { return { children: [], on: {}, value: "", dataset: {}, hidden: false,
+          set textContent(t) { this.text = t; if (t === "") this.children = []; },
+          get textContent() { return this.text; },
+          appendChild(c) { this.children.push(c); }, addEventListener(n, f) { this.on[n] = f; } }; }
+        const parts = { tbody: element(), ".readout": element(), "input[type=search]": element(), button: element() };
+        const menu = element(); menu.dataset.column = "1";
+        const document = { getElementById: () => ({ querySelector: (q) => parts[q], querySelectorAll: () => [menu] }),
+          createElement: element };
+        """
+    )
+    js.eval(script)
+    shown = "JSON.stringify(parts.tbody.children.map((tr) => tr.children[0].text))"
+    assert json.loads(js.eval(shown)) == ["red apple", "green pear"] and not js.eval("parts.button.hidden")
+    js.eval("parts['input[type=search]'].value = 'PLUM red'; parts['input[type=search]'].on.input()")
+    assert json.loads(js.eval(shown)) == ["red </script> plum"] and js.eval("parts.button.hidden")
+    js.eval("parts['input[type=search]'].value = ''; menu.value = '2'; menu.on.change()")
+    assert json.loads(js.eval(shown)) == ["green pear"]
+    js.eval("menu.value = ''; menu.on.change(); parts.button.on.click()")
+    assert len(json.loads(js.eval(shown))) == 3
+
+
+def test_the_finder_refuses_what_it_has_not():
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": [1, 2]})
+    with pytest.raises(LookupError, match="no column 'b'"):
+        finder.finder(frame, filters=["b"], title="x")
+    with pytest.raises(ValueError, match="1 addresses for the 2 rows"):
+        finder.finder(frame, links={"a": ["x.html"]}, title="x")
+    with pytest.raises(ValueError, match="not both"):
+        finder.finder(frame, filters=["a"], links={"a": ["x", "y"]}, title="x")
+
+
+def test_places_lead_to_their_sections():
+    assert indexes.page_of("erdil2025", "Table 1", BOOK) == "erdil2025_toy.html#table-1-five-models"
+    assert indexes.page_of("erdil2025", "Table 99", BOOK) == "erdil2025_toy.html"
+    assert indexes.page_of("erdil2025", "Table 1", BOOK.parent) == ""
+
+
+def test_totals_are_those_of_the_ledger():
+    totals = indexes.totals().set_index("source")
+    card = inferlib.scorecard()
+    assert totals.loc["all", "printed"] == len(card) == totals.printed.iloc[:-1].sum()
+    assert totals.loc["all", "results"] == card.kind.isin(["model", "derived"]).sum()
+    summary = inferlib.summary("erdil2025")
+    good = summary[[g for g in ("exact", "consistent") if g in summary]].to_numpy().sum()
+    assert totals.loc["Erdil 2025", "exact or consistent"] == good
+    assert indexes.by_kind().drop(columns="source").to_numpy().sum() == len(card)
+
+
+def test_every_erratum_is_in_the_chapter():
+    chapter = (BOOK / "errata.ipynb").read_text(encoding="utf-8")
+    assert indexes.errata_counts().errata.sum() == len(inferlib.errata()) == len(indexes.errata(BOOK))
+    for place in inferlib.errata().place:
+        assert json.dumps(place)[1:-1] in chapter or place in chapter, place
+
+
+def test_every_numbered_equation_of_every_chapter_is_there():
+    table = indexes.equation_coverage(BOOK)
+    assert "erdil2025_toy" in set(table.chapter)
+    assert (table.numbered == table.here).all(), table[table.missing != ""]
+
+
+def test_every_equation_is_in_the_index():
+    chapter = json.loads((BOOK / "equations.ipynb").read_text(encoding="utf-8"))
+    shown = "".join(json.dumps(cell.get("outputs", "")) for cell in chapter["cells"])
+    for name in inferlib.equations().function:
+        assert f"[`{name}`]" in shown, f"{name}: run make refresh"
+    for source in ledger.sources():
+        table = indexes.equations(source, BOOK)
+        assert len(table) == len(inferlib.equations(source))
+        assert all((BOOK / f"{row.chapter}.ipynb").exists() for row in table)
+
+
+def test_a_layout_is_passed_on():
+    """A fixed layout is passed on: whoever cannot describe it says so."""
+    for key in rooms.everybody():
+        step = rooms.ask(key, MODEL, BOX, WORK, Layout(tp=2, dp=4))
+        assert step.status in ("ok", "n/a", "infeasible")
+    assert rooms.ask("sixth", MODEL, BOX, WORK, Layout(tp=2, dp=4)).status == "n/a"
+
+
+def test_symbols_of_the_best_number_of_chips():
+    """The fastest instance of the sixth model: the square root of reading over one hop of every layer."""
+    from inferlib.equation import symbolic
+    from inferlib.synthesis import sixth
+
+    t, n_layers, n = sp.symbols("t L N", positive=True)
+    c = symbolic(sixth.Constants, "synthesis")
+    time = sixth.step_time(c, t / n, 0, n_layers, n)
+    best = sp.solve(sp.diff(time, n), n)[0]
+    assert sp.simplify(best**2 - t / (c.share * c.reductions * n_layers * c.hop)) == 0
