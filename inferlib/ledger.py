@@ -512,7 +512,9 @@ def _miss(text, resolution, got):
     low, high = _printed_ends(text)
     nearest = min(max(got, low), high)
     slack = resolution / 2 * (1 + 1e-9)
-    close = abs(got - nearest) <= slack and not (text[0] in "<>" and "=" not in text and got == nearest)
+    # A strict relation does not hold at its bound, nor beyond it.
+    strict = text[0] in "<>" and "=" not in text
+    close = abs(got - nearest) <= slack and not (strict and not low < got < high)
     if nearest:
         return (got - nearest) / abs(nearest), close
     return math.copysign(math.inf, got) if got else 0.0, close

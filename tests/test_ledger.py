@@ -98,6 +98,8 @@ def test_results_do_not_change_when_printed_results_do(source, monkeypatch):
         ("<= 20", 1, 20.4, "exact"),
         ("<= 20", 1, 20.6, "5%"),
         ("< 20", 1, 20.0, "1%"),
+        ("< 20", 1, 19.0, "exact"),
+        ("> 20", 1, 21.0, "exact"),
         ("0", 1, 0.0, "exact"),
         (">= 3", 1, 3.0, "exact"),
     ],

@@ -42,14 +42,14 @@ def long_context_intensity():
 @derivation(proves=limits.network_batch)
 def network_batch():
     """The batch at which moving activations takes as long as waiting for the collectives."""
-    latency = limits.all_reduce_latency(PROTOCOL, N_GPU)
-    moving = limits.all_reduce_bytes_time(SHAPE, CHIP, PROTOCOL, N_GPU, BATCH)
+    latency = limits.node_all_reduce_latency(PROTOCOL, N_GPU)
+    moving = limits.node_all_reduce_bytes_time(SHAPE, CHIP, PROTOCOL, N_GPU, BATCH)
     solution = sp.solve(sp.Eq(latency, moving), BATCH)[0]
     return [
         Step("An all-reduce inside a node waits, whatever it carries,",
-             sp.Eq(_symbol("all_reduce_latency"), latency)),
+             sp.Eq(_symbol("node_all_reduce_latency"), latency)),
         Step("and then moves the batch's activations.",
-             sp.Eq(_symbol("all_reduce_bytes_time"), moving)),
+             sp.Eq(_symbol("node_all_reduce_bytes_time"), moving)),
         Step("Up to one batch waiting is the longer of the two. It does not depend on the model's depth.",
              sp.Eq(_symbol("network_batch"), solution)),
     ]  # fmt: skip
@@ -59,7 +59,7 @@ def network_batch():
 def best_tensor_parallel():
     """The tensor-parallel degree inside a node beyond which another GPU makes a token slower."""
     reading = limits.weights_over_gpus(SHAPE, CHIP, PARAMS, N_GPU)
-    waiting = SHAPE.n_layers * limits.all_reduces() * limits.all_reduce_latency(PROTOCOL, N_GPU)
+    waiting = SHAPE.n_layers * limits.all_reduces() * limits.node_all_reduce_latency(PROTOCOL, N_GPU)
     slope = sp.diff(reading + waiting, N_GPU)
     optimum = sp.solve(sp.Eq(slope, 0), N_GPU)[0]
     return [

@@ -36,7 +36,7 @@ def long_context_intensity(shape: Shape, flop_per_pair):
 
 
 @equation(unit="s", n_gpu="1")
-def all_reduce_latency(protocol: Protocol, n_gpu):
+def node_all_reduce_latency(protocol: Protocol, n_gpu):
     """Latency of an all-reduce over the GPUs of one node (equation 23).
 
     Parameters
@@ -49,7 +49,7 @@ def all_reduce_latency(protocol: Protocol, n_gpu):
 
 
 @equation(unit="s", n_gpu="1", batch="1")
-def all_reduce_bytes_time(shape: Shape, chip: GPU, protocol: Protocol, n_gpu, batch):
+def node_all_reduce_bytes_time(shape: Shape, chip: GPU, protocol: Protocol, n_gpu, batch):
     """Time that an all-reduce of the residual stream moves bytes, inside one node (equation 24).
 
     Parameters
@@ -86,7 +86,9 @@ def network_batch(shape: Shape, chip: GPU, protocol: Protocol, n_gpu):
     same kind as ``n_gpu``
         Sequences.
     """
-    return all_reduce_latency(protocol, n_gpu) / all_reduce_bytes_time(shape, chip, protocol, n_gpu, 1)
+    return node_all_reduce_latency(protocol, n_gpu) / node_all_reduce_bytes_time(
+        shape, chip, protocol, n_gpu, 1
+    )
 
 
 def all_reduces():

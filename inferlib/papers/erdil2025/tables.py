@@ -53,11 +53,18 @@ def _text_1(read):
     gpus = partial(_power, row=cut, column="factor in each", power=3)
     faster = partial(_power, row=cut, column="factor in each", power=2)
     return {
+        ("the complete model answers the DGX H100 question", ""): _question_answered,
         (cut, "factor in GPUs"): gpus,
         (cut, "factor in speed"): faster,
         (cut, "factor in memory and network traffic"): lambda read: gpus(read) / faster(read),
         (cut, "factor in utilisation"): lambda read: faster(read) / gpus(read),
     }
+
+
+def _question_answered(read):
+    from inferlib.papers.erdil2025.text_takeaways import question_answered
+
+    return question_answered(read)
 
 
 def _power(read, row, column, power):
@@ -375,26 +382,6 @@ def _palm(read, within):
 @reproduces("Figure 2")
 def _figure_2(read):
     return {("the best PaLM latencies follow the square root approximately", ""): _palm(read, within=0.2)}
-
-
-@reproduces("Text 4.2")
-def _text_4_2(read):
-    return {("speed-up of doubling the bandwidth", ""): _speed_up(2)[0] - 1}
-
-
-@reproduces("Text 5.1")
-def _text_5_1(read):
-    doubled, doubled_70b = (1 - 1 / gain for gain in _speed_up(2))
-    groq, groq_70b = _speed_up(read("Groq LPU", "memory bandwidth") / read("H100 SXM", "memory bandwidth"))
-    return {
-        ("latency saved by doubling the bandwidth", ""): Noted(
-            doubled, f"for a large instance; {doubled_70b:.1%} for Llama 3 70B by equation 14"
-        ),
-        ("Groq over the fastest NVIDIA provider", "factor"): Noted(
-            groq, f"for a large instance; {groq_70b:.1f} for Llama 3 70B by equation 14"
-        ),
-        ("speed of a dense model", "exponent of parameters"): -list(_exponents().values())[-1],
-    }
 
 
 def _speed_up(times, model=models["Llama 3 70B"]):

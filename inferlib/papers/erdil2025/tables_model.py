@@ -7,6 +7,7 @@ from inferlib.equation import reproduces
 from inferlib.ledger import Noted
 from inferlib.papers.erdil2025 import economics
 from inferlib.papers.erdil2025.records import chips
+from inferlib.papers.erdil2025.text_economics import captions
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "erdil2025")
@@ -39,24 +40,24 @@ def _rounded_twice(value):
 
 @reproduces("Table 2")
 def _table_2(read):
-    return _cells("Table 2")
+    return _cells("Table 2") | captions("Table 2")
 
 
 @reproduces("Table 3")
 def _table_3(read):
-    return _cells("Table 3")
+    return _cells("Table 3") | captions("Table 3")
 
 
 @reproduces("Table 4")
 def _table_4(read):
-    return _cells("Table 4")
+    return _cells("Table 4") | captions("Table 4")
 
 
 @reproduces("Table 5")
 def _table_5(read):
-    return _cells("Table 5")
+    return _cells("Table 5") | captions("Table 5")
 
 
 @reproduces("Table 6")
 def _table_6(read):
-    return _cells("Table 6")
+    return _cells("Table 6") | captions("Table 6")
