@@ -214,6 +214,13 @@ def test_a_bound_by_hand():
     assert row.predicted == pytest.approx((weights + 105 * 327_680) / (8 * 2.039e12), rel=1e-6)
 
 
+def test_only_one_stage_of_a_pipeline_works_on_a_token():
+    row = next(TABLE.loc[["gf-11"]].itertuples())
+    halved = row._replace(tp=4, pp=2)
+    flat = against.answer("principles", row)
+    assert against.answer("principles", halved).total == pytest.approx(2 * flat.total, rel=1e-9)
+
+
 def test_reasons_why_a_row_is_not_clean():
     use = TABLE.use
     assert (use[TABLE.tier == "C"] != "clean").all() and (use[TABLE.duplicate_of != ""] != "clean").all()

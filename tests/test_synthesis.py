@@ -342,6 +342,12 @@ def test_every_numbered_equation_of_every_chapter_is_there():
     assert (table.numbered == table.here).all(), table[table.missing != ""]
 
 
+def test_a_missing_equation_is_missed(monkeypatch):
+    monkeypatch.setitem(indexes.PRINTED_EQUATIONS, "erdil2025_toy", ("erdil2025", [1, 999]))
+    line = indexes.equation_coverage(BOOK).set_index("chapter").loc["erdil2025_toy"]
+    assert (line.numbered, line.here, line.missing) == (2, 1, "999")
+
+
 def test_every_equation_is_in_the_index():
     chapter = json.loads((BOOK / "equations.ipynb").read_text(encoding="utf-8"))
     shown = "".join(json.dumps(cell.get("outputs", "")) for cell in chapter["cells"])
