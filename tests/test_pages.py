@@ -25,6 +25,13 @@ def test_a_figure_can_be_saved():
     assert page.count('<a class="save" href="../_images/a.svg" download>') == 1
 
 
+def test_a_drawing_keeps_its_scales_and_loses_digits():
+    drawn = '<g transform="scale(0.015625)"><path id="a" d="M 10.123456 -0.004\nL 3 4.5"/></g>'
+    assert READER["lighter"](drawn) == (
+        '<g transform="scale(0.015625)"><path id="a" d="M 10.12 -0.00 L 3 4.5"/></g>'
+    )
+
+
 def test_launch_buttons_wait_for_an_address():
     for address, there in (("", False), ("https://example.org/book", True)):
         options = {"repository_url": address, "launch_buttons": {"colab_url": "x"}}

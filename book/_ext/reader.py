@@ -96,8 +96,20 @@ def launch(app, config):
         options.pop("launch_buttons", None)
 
 
+def lighter(svg):
+    """A drawing without the digits that no screen shows, and without metadata."""
+    number = re.compile(r"-?\d+\.\d{3,}")
+
+    def rounded(match):
+        path = number.sub(lambda n: f"{float(n.group()):.2f}", match[1])
+        return f' d="{" ".join(path.split())}"'
+
+    svg = re.sub(r"(?s)\s*<metadata>.*?</metadata>", "", svg)
+    return re.sub(r'(?s) d="([^"]*)"', rounded, svg)
+
+
 def tidy(app, exception):
-    """Take the icons' script out of the pages, and the maps of scripts out of the build."""
+    """Take the icons' script out of the pages, maps of scripts out of the build, and weight off the figures."""
     if exception or app.builder.name not in ("html", "singlehtml"):
         return
     root = Path(app.outdir)
@@ -105,6 +117,9 @@ def tidy(app, exception):
         text = page.read_text(encoding="utf-8")
         if ICONS.search(text):
             page.write_text(ICONS.sub("", text), encoding="utf-8")
+    for drawing in (root / "_images").glob("*.svg"):
+        drawn = drawing.read_text(encoding="utf-8")
+        drawing.write_text(lighter(drawn), encoding="utf-8")
     for file in (root / "_static" / "scripts").glob("fontawesome.js*"):
         file.unlink()
     for file in (root / "_static").rglob("*.map"):
