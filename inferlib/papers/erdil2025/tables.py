@@ -412,7 +412,14 @@ def nominal_table_1():
 
 
 def errata_numbers():
-    """The computed numbers in ``errata.toml``."""
+    """The computed numbers in ``errata.toml``, of all sections."""
+    from inferlib.papers.erdil2025 import errata_model
+
+    return _errata_numbers() | errata_model.numbers()
+
+
+def _errata_numbers():
+    """Those of sections 1 and 2, and of what section 5 says of the toy model."""
     corrected, nominal = table_1(ToyAssumptions().corrected()), nominal_table_1()
     small, assumptions = models["Llama 3 8B"], ToyAssumptions()
     without = toy.toy_frontier(small, H100, assumptions=assumptions).tokens_per_second.max()
