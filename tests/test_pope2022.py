@@ -595,3 +595,55 @@ def test_prediction_takes_every_assumption_it_states():
     double = p.PRINTED.replace(flop_per_weight=4.0)
     at = PALM, TPU, MESH, p.Constants(), 2**17
     assert prediction.multiply_time(*at, double) == pytest.approx(2 * prediction.multiply_time(*at))
+
+
+def test_attention_over_the_batch_moves_what_its_drawing_says():
+    """Both exchanges of the schedule: a chip's piece of queries or results, less the part that stays."""
+    plan = drawings.attention_schedule("multiquery over batch")["activations"]
+    tokens, width = 640, PALM.heads * PALM.head_dim
+    moved = 0.0
+    for before, step in zip(plan, plan[1:], strict=False):
+        if isinstance(step, drawings.Move):
+            (r0, r1), (c0, c1) = drawings.piece(before, MESH, (0, 0, 0))
+            moved += (r1 - r0) * (c1 - c0) * tokens * width * 63 / 64
+    assert p.batch_attention_volume(PALM, MESH, tokens, p.EXACT) == pytest.approx(moved)
+
+
+def test_options_count_bytes_of_all_layers_and_every_new_token():
+    model, chip = p.model_of(LLAMA), p.chip_of(BOX.chip)
+    line = p.Mesh(8)
+    at = model, chip, line, "WS 1D"
+    heads, batch = (p.pass_needs(*at, cut, 32, 1, 4096, REAL)["network"] for cut in ("Head", "Batch"))
+    extra = 80 * 2 * (32 * 64 * 128 / 8) * (7 / 8) * 2 / chip.network_bandwidth
+    assert batch - heads == pytest.approx(extra)
+    assert heads == pytest.approx(80 * 4 * 32 * 8192 * (7 / 8) * 2 / chip.network_bandwidth)
+    prefill = p.pass_needs(*at, "Head", 4, 2048, 0, REAL)
+    assert prefill["cache"] == pytest.approx(4 * LLAMA.cache_bytes(2048) / 8 / chip.memory_bandwidth)
+    # gathering over four of eight chips cuts the batch in four and the heads of each part in two
+    mixed = p.pass_needs(model, chip, p.Mesh(4, 1, 2), "WG X", "Head", 4, 2048, 0, REAL)
+    assert mixed["cache"] == pytest.approx(prefill["cache"])
+    wide = p.pass_needs(model, chip, p.Mesh(4, 1, 16), "WG X", "Head", 4, 2048, 0, REAL)
+    assert wide["cache"] == pytest.approx(prefill["cache"] / 4)  # 4 parts of the batch times 8 heads: 32
+
+
+def test_megatron_multiplied_out():
+    """Four square projections and two matrices of four times the width in each layer, and 51,200 words."""
+    by_hand = 105 * (4 * 20480**2 + 2 * 4 * 20480**2) + 51200 * 20480
+    assert p.parameters(p.load_model("MT-NLG 530B")) == by_hand
+
+
+def test_generation_is_taken_halfway_through_the_answer():
+    cells = evidence.cells()
+    rows = cells[cells.phase == "generate"].groupby("table").seen.unique()
+    assert {table: list(seen) for table, seen in rows.items()} == {
+        "Table D.2": [20 + 4], "Table D.3": [60 + 10], "Table D.4": [128 + 4],
+    }  # fmt: skip
+    assert cells[cells.phase == "generate"].passes.unique().tolist() == [8, 20]
+
+
+def test_every_step_pays_the_fixed_time_once_a_layer():
+    none, some = p.Constants(), p.Constants(overhead=1e-3)
+    at = PALM, TPU, MESH
+    assert p.wgxyz_step(*at, some, 10, 1) - p.wgxyz_step(*at, none, 10, 1) == pytest.approx(0.118)
+    for step in (p.ws2d_step, p.ws1d_step):
+        assert step(*at, some, 10, 1, 1e6) - step(*at, none, 10, 1, 1e6) == pytest.approx(0.118)
