@@ -227,6 +227,27 @@ def equation(source, number=None, *, unit, chapter=None, form="function", also=N
     return register
 
 
+def untraced(function):
+    """The same function for ``explain``: a search whose thousands of trials are no part of an explanation.
+
+    Examples
+    --------
+    >>> untraced(max)(1, 2)
+    2
+    """
+
+    @wraps(function)
+    def call(*args, **kwargs):
+        global tracer
+        saved, tracer = tracer, None
+        try:
+            return function(*args, **kwargs)
+        finally:
+            tracer = saved
+
+    return call
+
+
 @dataclass(frozen=True, eq=False)
 class Step:
     """One step of a derivation: a sentence and an equation, numbered if the source numbers it."""

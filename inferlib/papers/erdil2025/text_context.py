@@ -12,7 +12,7 @@ from inferlib.papers.erdil2025.records import (
     models,
     printed_parameters,
 )
-from inferlib.papers.erdil2025.search import frontier, token_latency
+from inferlib.papers.erdil2025.search import frontier
 from inferlib.papers.erdil2025.text_model import (
     DEEPSEEK,
     DEFAULT,
@@ -20,6 +20,7 @@ from inferlib.papers.erdil2025.text_model import (
     UNLIMITED,
     attention_intensity,
     claim,
+    token_latency,
 )
 from inferlib.units import factor
 

@@ -4,14 +4,13 @@ from functools import cache, partial
 
 import numpy as np
 
-from inferlib.equation import reproduces
+from inferlib.equation import reproduces, untraced
 from inferlib.ledger import Noted, published
 from inferlib.papers.erdil2025 import economics, tables
 from inferlib.papers.erdil2025 import model as m
 from inferlib.papers.erdil2025.model import TABLE_5
 from inferlib.papers.erdil2025.records import cache_values, chips, computing_at, models
-from inferlib.papers.erdil2025.search import token_latency
-from inferlib.papers.erdil2025.text_model import DEFAULT, H100, LL, claim
+from inferlib.papers.erdil2025.text_model import DEFAULT, H100, LL, claim, token_latency
 from inferlib.papers.erdil2025.text_parallel import at_cost, common_costs, gains, table_2_batches
 from inferlib.units import factor
 
@@ -237,6 +236,7 @@ def _truncated(read):
     return claim(worst < 1e-12, f"equal within {worst:.0e} for 1 to 8 drafts at acceptance {a}")
 
 
+@untraced
 def _negligible(read):
     small = sum(m.flop_per_token(models[economics.DRAFT].shape, 0, DEFAULT))
     share = {n: small / sum(m.flop_per_token(models[n].shape, 0, DEFAULT)) for n in economics.SPECULATED}

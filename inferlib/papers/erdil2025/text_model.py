@@ -7,9 +7,9 @@ from functools import cache, partial
 
 import numpy as np
 
-from inferlib.equation import reproduces, symbolic
+from inferlib.equation import reproduces, symbolic, untraced
 from inferlib.ledger import Noted
-from inferlib.papers.erdil2025 import economics, printed, toy
+from inferlib.papers.erdil2025 import decode, economics, printed, search, toy
 from inferlib.papers.erdil2025 import model as m
 from inferlib.papers.erdil2025.model import PRINTED_EQUATIONS
 from inferlib.papers.erdil2025.records import (
@@ -20,10 +20,12 @@ from inferlib.papers.erdil2025.records import (
     models,
     printed_parameters,
 )
-from inferlib.papers.erdil2025.search import token_latency
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "erdil2025")
+# Searches try thousands of layouts, which are no explanation of a cell.
+token_latency, speculative_latency = untraced(search.token_latency), untraced(search.speculative_latency)
+best_layout, terms = untraced(decode.best_layout), untraced(decode.terms)
 H100, DEFAULT = chips["H100"], economics.DEFAULT
 LL = next(protocol for protocol in PROTOCOLS if protocol.name == "LL")
 UNLIMITED = H100.replace(memory_capacity=1e18)  # an H100 whose memory never fills

@@ -4,15 +4,25 @@ from functools import cache, partial
 
 import numpy as np
 
-from inferlib.equation import reproduces
+from inferlib.equation import reproduces, untraced
 from inferlib.papers.erdil2025 import economics
 from inferlib.papers.erdil2025 import model as m
 from inferlib.papers.erdil2025.model import Assumptions, Cut
 from inferlib.papers.erdil2025.records import (
     models,
 )
-from inferlib.papers.erdil2025.search import expected_tokens, frontier, speculative_latency, token_latency
-from inferlib.papers.erdil2025.text_model import DEEPSEEK, DEFAULT, H100, LL, UNLIMITED, claim
+from inferlib.papers.erdil2025.search import expected_tokens, frontier
+from inferlib.papers.erdil2025.text_model import (
+    DEEPSEEK,
+    DEFAULT,
+    H100,
+    LL,
+    UNLIMITED,
+    claim,
+    speculative_latency,
+    terms,
+    token_latency,
+)
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "erdil2025")
@@ -99,8 +109,6 @@ def _capacity_irrelevant(read):
 
 
 def _transfers(read):
-    from inferlib.papers.erdil2025.decode import terms
-
     shape, stages = models["Llama 3 70B"].shape, 5
     split = terms(shape, H100, Cut(float(stages), kind="1D"), 40, 50, 0, 1, DEFAULT)
     hops = next(stage["pipeline"] for stage in split if "pipeline" in stage)
@@ -134,6 +142,7 @@ def _experts_many(read):
     )
 
 
+@untraced
 def _experts_cheaper(read):
     ratios = {}
     for name, group in (("Mixtral 8x22B", 8), ("GPT-4", 16), ("DeepSeek-V3", 64)):

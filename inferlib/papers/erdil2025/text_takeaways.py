@@ -8,7 +8,6 @@ from inferlib.equation import reproduces
 from inferlib.ledger import Noted
 from inferlib.papers.erdil2025 import economics, tables, toy
 from inferlib.papers.erdil2025 import model as m
-from inferlib.papers.erdil2025.decode import best_layout, terms
 from inferlib.papers.erdil2025.model import TABLE_5, Cut
 from inferlib.papers.erdil2025.records import (
     as_model,
@@ -17,7 +16,6 @@ from inferlib.papers.erdil2025.records import (
     computing_at,
     models,
 )
-from inferlib.papers.erdil2025.search import token_latency
 from inferlib.papers.erdil2025.text_context import GROUPED, LONG, MISTRAL, utilisation
 from inferlib.papers.erdil2025.text_economics import SEVENTY, drafting_gains, fastest, halvings
 from inferlib.papers.erdil2025.text_model import (
@@ -26,8 +24,11 @@ from inferlib.papers.erdil2025.text_model import (
     H100,
     LL,
     UNLIMITED,
+    best_layout,
     bytes_and_flop_of_latents,
     claim,
+    terms,
+    token_latency,
 )
 from inferlib.units import factor
 
