@@ -107,7 +107,7 @@ def test_an_all_reduce_moves_what_eq_24_says():
     """2 bytes x 10,000 x 100 over 8 GPUs: 7/8 of it, once each way, at half of 450 GB/s."""
     from inferlib.papers.erdil2025.model import Assumptions, collectives
 
-    (one,) = collectives(H100, 8, 1, [2 * 10_000], 2, Assumptions(protocols=(LL,)))
+    (one,) = collectives(H100, (8, 1, 0), [2 * 10_000], 2, Assumptions(protocols=(LL,)))
     seconds = one.time(100) - one.time(0)
     assert seconds == pytest.approx(2 * (2 * 10_000 * 100) * 7 / 8 / (450e9 / 2))
 

@@ -73,8 +73,9 @@ def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions):
     group, micro = n_gpu / cut.stages, batch / cut.stages
     experts = m.expert_groups(shape, group, micro, assumptions)
     tokens, spread = micro * new_tokens, group / cut.scale_down
-    network = m.attention_network(shape, chip, spread, cut.kind, assumptions)
-    network += m.feed_forward_network(shape, chip, group, experts, cut.kind, assumptions)
+    network = m.attention_network(shape, chip, m.span(chip, spread), cut.kind, assumptions)
+    block = m.feed_forward_span(chip, group, experts)
+    network += m.feed_forward_network(shape, chip, group, block, cut.kind, assumptions)
     repeats = [1] * len(network)
     if not m._is_one(shape.n_experts):
         network.append(m.dispatch_network(shape, chip, group, experts, assumptions))

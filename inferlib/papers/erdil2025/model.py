@@ -237,13 +237,45 @@ def time_between(chip: GPU, n_ranks, n_nodes):
     return (n_nodes - 1) / (n_ranks * chip.scale_out_bandwidth)
 
 
-def collectives(chip, n_ranks, n_nodes, sizes, passes, assumptions):
+@dataclass(frozen=True)
+class Span:
+    """What a block of a layer is spread over: GPUs, nodes, and doublings of the nodes."""
+
+    gpus: object
+    nodes: object
+    doublings: object
+
+    def cut(self, kind):
+        """Ranks, nodes and doublings of one collective of the block (section 3.3)."""
+        if kind == "1D":
+            return self.gpus, self.nodes, self.doublings
+        return sqrt(self.gpus), sqrt(self.nodes), self.doublings / 2
+
+
+def span(chip, gpus):
+    """So many GPUs in nodes of the chip's size, every node begun counting as one.
+
+    Parameters
+    ----------
+    chip : GPU
+    gpus : float or array
+
+    Returns
+    -------
+    Span
+    """
+    nodes = ceil(gpus / chip.scale_up_size)
+    return Span(gpus, nodes, log2(nodes))
+
+
+def collectives(chip, cut, sizes, passes, assumptions):
     """Collectives of given ranks and nodes, as affine times of the tokens for every protocol.
 
     Parameters
     ----------
     chip : GPU
-    n_ranks, n_nodes : float or array
+    cut : tuple
+        Ranks, nodes, and doublings of the nodes.
     sizes : list of float or array
         Bytes of each tensor for one token.
     passes : int
@@ -255,20 +287,22 @@ def collectives(chip, n_ranks, n_nodes, sizes, passes, assumptions):
     list of Collective
         Free for a single rank.
     """
+    n_ranks, n_nodes, doublings = cut
     inside, between = time_inside(chip, n_ranks, n_nodes), time_between(chip, n_ranks, n_nodes)
     per_byte = maximum(inside, between) if assumptions.networks_overlap else inside + between
-    per_byte = where(n_ranks <= _ONE, 0 * per_byte, passes * per_byte)
-    neighbours, doublings = n_ranks / n_nodes - 1, log2(n_nodes)
-    latencies = (_waiting(p, neighbours, doublings, passes) for p in assumptions.protocols)
-    fixed = tuple(where(n_ranks <= _ONE, 0 * t, t) for t in latencies)
-    per_byte = [per_byte / p.share for p in assumptions.protocols]
-    return [Collective(fixed, tuple(each * size for each in per_byte)) for size in sizes]
+    alone = n_ranks <= _ONE
+    per_byte = _unless(alone, passes * per_byte)
+    neighbours = n_ranks / n_nodes - 1
+    fixed = tuple(_unless(alone, _waiting(p, neighbours, doublings, passes)) for p in assumptions.protocols)
+    moved = [per_byte * size for size in sizes]
+    return [Collective(fixed, tuple(one / p.share for p in assumptions.protocols)) for one in moved]
 
 
-def ranks_and_nodes(chip, n_gpu, kind):
-    """How many GPUs and nodes one collective spans when ``n_gpu`` GPUs share a block (section 3.3)."""
-    nodes = ceil(n_gpu / chip.scale_up_size)
-    return (n_gpu, nodes) if kind == "1D" else (sqrt(n_gpu), sqrt(nodes))
+def _unless(alone, time):
+    """A time, or nothing for those that are alone; in a large search mostly nobody is."""
+    if hasattr(alone, "any") and not hasattr(alone, "dims") and not alone.any():
+        return time
+    return where(alone, 0 * time, time)
 
 
 def sparsity(shape, assumptions):
@@ -288,23 +322,29 @@ def expert_groups(shape, group, micro, assumptions):
     return where(micro < enough, 1, minimum(group, shape.n_experts))
 
 
-def attention_network(shape, chip, ranks, kind, assumptions):
-    """The all-reduces of one layer's attention, over ``ranks`` GPUs."""
-    a, (n, q) = shape.activation_bytes, ranks_and_nodes(chip, ranks, kind)
-    reduced = [shape.d_model] if kind == "1D" else [shape.d_model, qkv_width(shape)]
-    split = 1 if kind == "1D" else n
-    return collectives(chip, n, q, [a * width / split for width in reduced], ALL_REDUCE, assumptions)
+def attention_network(shape, chip, spread, kind, assumptions):
+    """The all-reduces of one layer's attention, over the GPUs of a :class:`Span`."""
+    a, cut = shape.activation_bytes, spread.cut(kind)
+    if kind == "1D":
+        sizes = [a * shape.d_model]
+    else:
+        sizes = [a * width / cut[0] for width in (shape.d_model, qkv_width(shape))]
+    return collectives(chip, cut, sizes, ALL_REDUCE, assumptions)
 
 
-def feed_forward_network(shape, chip, group, experts, kind, assumptions):
-    """The all-reduces of one layer's feed-forward block, over ``group`` GPUs with ``experts`` groups."""
-    a = shape.activation_bytes
-    n, q = ranks_and_nodes(chip, maximum(1, group / maximum(1, experts)), kind)
+def feed_forward_span(chip, group, experts):
+    """What one expert (or the only feed-forward block) is spread over, of a stage's ``group`` of GPUs."""
+    return span(chip, maximum(1, group / maximum(1, experts)))
+
+
+def feed_forward_network(shape, chip, group, spread, kind, assumptions):
+    """The all-reduces of one layer's feed-forward block, each expert over the GPUs of a :class:`Span`."""
+    a, cut = shape.activation_bytes, spread.cut(kind)
     reduced = [shape.ff_down * shape.d_model]
     if kind == "2D":
         reduced.append(shape.ff_up * shape.d_ff)
-    share = shape.n_active * n / group
-    return collectives(chip, n, q, [a * share * width for width in reduced], ALL_REDUCE, assumptions)
+    share = shape.n_active * cut[0] / group
+    return collectives(chip, cut, [a * share * width for width in reduced], ALL_REDUCE, assumptions)
 
 
 def dispatch_network(shape, chip, group, experts, assumptions):
@@ -312,7 +352,7 @@ def dispatch_network(shape, chip, group, experts, assumptions):
     ranks = minimum(shape.n_active, experts)
     copies = shape.n_active if assumptions.dispatch_to_active else ranks
     size = shape.activation_bytes * shape.d_model * copies / group
-    return collectives(chip, ranks, ceil(ranks / chip.scale_up_size), [size], ONE_WAY, assumptions)[0]
+    return collectives(chip, span(chip, ranks).cut("1D"), [size], ONE_WAY, assumptions)[0]
 
 
 def stage_network(shape, chip, group, assumptions):
@@ -320,9 +360,8 @@ def stage_network(shape, chip, group, assumptions):
     size = shape.activation_bytes * shape.d_model / group
     ranks = 2
     # Cut in two, a tensor of which each rank needs the other's half moves half its bytes; a transfer does not.
-    return collectives(
-        chip, ranks, 2, [size if assumptions.hop_halved else ranks * size], ONE_WAY, assumptions
-    )[0]
+    whole = size if assumptions.hop_halved else ranks * size
+    return collectives(chip, (ranks, ranks, log2(ranks)), [whole], ONE_WAY, assumptions)[0]
 
 
 def replication(rows, columns, ranks, assumptions):
@@ -465,8 +504,9 @@ def layout_latency(
     group, micro = n_gpu / cut.stages, batch / cut.stages
     experts = expert_groups(shape, group, micro, assumptions)
     tokens, spread = micro * new_tokens, group / cut.scale_down
-    network = attention_network(shape, chip, spread, cut.kind, assumptions)
-    network += feed_forward_network(shape, chip, group, experts, cut.kind, assumptions)
+    network = attention_network(shape, chip, span(chip, spread), cut.kind, assumptions)
+    block = feed_forward_span(chip, group, experts)
+    network += feed_forward_network(shape, chip, group, block, cut.kind, assumptions)
     layer = added(c.time(tokens) for c in network)
     if not _is_one(shape.n_experts):
         sparse = dispatch_network(shape, chip, group, experts, assumptions)

@@ -174,8 +174,9 @@ def _of_stages(shape, chip, n_gpu, batch, stages, context, tokens, assumptions):
     experts = m.expert_groups(shape, group, micro, assumptions)
     moved = m.feed_forward_bytes(shape, group, experts, assumptions)
     cache = m.cache_bytes(shape, context, micro, batch, assumptions)
+    block = m.feed_forward_span(chip, group, experts)
     feed_forward = {
-        kind: m.feed_forward_network(shape, chip, group, experts, kind, assumptions)
+        kind: m.feed_forward_network(shape, chip, group, block, kind, assumptions)
         for kind in assumptions.kinds
     }
     hop = m.stage_network(shape, chip, group, assumptions)
@@ -183,8 +184,9 @@ def _of_stages(shape, chip, n_gpu, batch, stages, context, tokens, assumptions):
     sparse = None if dense else m.dispatch_network(shape, chip, group, experts, assumptions)
     attention = []
     for z, ranks in scale_downs(group, assumptions):
+        spread = m.span(chip, ranks)
         networks = {
-            kind: m.attention_network(shape, chip, ranks, kind, assumptions) for kind in assumptions.kinds
+            kind: m.attention_network(shape, chip, spread, kind, assumptions) for kind in assumptions.kinds
         }
         read = m.attention_reading_time(shape, chip, group, z, m.attention_bytes(shape, ranks, assumptions))
         attention.append((z, networks, read))
