@@ -116,7 +116,7 @@ def draw(number, colours, lines=None, ax=None):
     ax.set(xscale="log", yscale="log")
     ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
     ax.legend(
-        fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncol=2 if len(colours) > 5 else 1,
+        fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14),
         title="GPUs × batch at the fastest, the preferred and the cheapest point", title_fontsize=8,
     )  # fmt: skip
     return ax
