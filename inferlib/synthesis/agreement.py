@@ -5,7 +5,7 @@ from functools import cache
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model
 from inferlib.synthesis import grid
-from inferlib.synthesis.rooms import ask, common_terms, label, sources
+from inferlib.synthesis.rooms import SIXTH, ask, common_terms, label, sources
 from inferlib.system import System, Workload
 
 READING = ("weights", "cache", "activations")
@@ -68,6 +68,20 @@ def shown():
         for case in cases()
     }
     return pd.DataFrame(cells, index=table.index).rename_axis("change").reset_index()
+
+
+def beside_sixth(case="dense, short"):
+    """The range of the sources beside the sixth model, which is fitted to measurements.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by change: ``lowest``, ``highest`` and ``sixth model``.
+    """
+    table = gains(case)[["lowest", "highest"]]
+    return table.assign(
+        **{label(SIXTH): [grid.speedup(SIXTH, change, *cases()[case]) for change in table.index]}
+    )
 
 
 def answers(case, **changes):
