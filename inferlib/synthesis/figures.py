@@ -1,7 +1,7 @@
 """Pictures of the synthesis: data first, picture second."""
 
 from inferlib import style
-from inferlib.synthesis import against, fit, grid, rooms, sixth
+from inferlib.synthesis import against, agreement, fit, grid, rooms, sixth
 
 WHO = style.SOURCES | {rooms.BOUND: style.FAINT, rooms.SIXTH: style.INK}
 
@@ -84,6 +84,31 @@ def spread_data(data=None):
     published = data.latency.sel(who=[key for key in data.who.values if key in rooms.sources()], batch=32)
     factor = (published.max("who") / published.min("who")).where(published.notnull().sum("who") >= 2)
     return factor.median("chip")
+
+
+def gains_range(cases=("dense, short", "dense, long"), ax=None):
+    """From the lowest to the highest gain of the sources, for every change, in some cases.
+
+    Parameters
+    ----------
+    cases : tuple of str
+        Of :func:`inferlib.synthesis.agreement.cases`.
+    """
+    ax = _axes(ax, figsize=(6.8, 4.2))
+    table, height = agreement.ranges(), 0.3
+    for i, (case, colour) in enumerate(zip(cases, (style.BLUE, style.ORANGE), strict=True)):
+        y = [row + (i - 0.5) * height for row in range(len(table))]
+        low, high = table[case].lowest, table[case].highest
+        ax.barh(y, high - low, left=low, height=0.8 * height, color=colour, alpha=0.8)
+        ax.plot(low, y, "|", color=colour, markersize=9, markeredgewidth=2)
+        ax.plot(high, y, "|", color=colour, markersize=9, markeredgewidth=2, label=case)
+    ax.axvline(1, color=style.INK, linewidth=1)
+    ax.set_yticks(range(len(table)), table.index)
+    ax.invert_yaxis()
+    ax.set(xlabel="times as fast", xlim=(0.97, 2.05))
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="lower right", fontsize=9)
+    return ax
 
 
 def scatter(who, ax=None):

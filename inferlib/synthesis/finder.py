@@ -4,7 +4,7 @@ import html
 from importlib.resources import files
 from numbers import Number
 
-from inferlib.explorer import _identity, _json
+from inferlib.explorer.page import _identity, _json
 from inferlib.style import _digits
 
 

@@ -7,7 +7,9 @@ from importlib.resources import files
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model
 from inferlib.principles import cost_per_million
+from inferlib.synthesis import sixth
 from inferlib.synthesis.rooms import (
+    SIXTH,
     ask,
     common_name,
     common_terms,
@@ -17,6 +19,8 @@ from inferlib.synthesis.rooms import (
     room,
     sources,
     vocabulary,
+    with_constants,
+    with_values,
 )  # fmt: skip
 from inferlib.system import System, Workload
 
@@ -254,14 +258,21 @@ def _half_formats(workload):
     return workload.replace(weights=weights, cache=cache_format)
 
 
+def _half_batch(workload):
+    if workload.batch < 2:
+        raise ValueError(f"a batch of {workload.batch} has no half")
+    return workload.replace(batch=workload.batch / 2)
+
+
+LATENCY = "half the latency of collectives"
 CHANGES = {
     "twice the memory bandwidth": lambda m, s, w: (m, _chip(s, memory_bandwidth=2), w),
     "twice the arithmetic": lambda m, s, w: (m, _chip(s, flops=2), w),
     "twice the links": lambda m, s, w: (m, _chip(s, scale_up_bandwidth=2, scale_out_bandwidth=2), w),
     "half the bytes of weights and cache": lambda m, s, w: (m, s, _half_formats(w)),
     "twice the chips": lambda m, s, w: (m, _more_chips(s), w),
-    "half the batch": lambda m, s, w: (m, s, w.replace(batch=w.batch / 2)),
-    "half the waiting": None,  # a matter of each source's assumptions
+    "half the batch": lambda m, s, w: (m, s, _half_batch(w)),
+    LATENCY: None,  # a matter of each source's assumptions
 }
 
 
@@ -289,8 +300,8 @@ def speedup(key, change, model, system, workload):
     """
     checks.one_of("change", change, CHANGES)
     before = ask(key, model, system, workload, constants="same")
-    if change == "half the waiting":
-        after = _waiting_halved(key, model, system, workload)
+    if change == LATENCY:
+        after = _latency_halved(key, model, system, workload)
     else:
         try:
             after = ask(key, *CHANGES[change](model, system, workload), constants="same")
@@ -301,25 +312,18 @@ def speedup(key, change, model, system, workload):
     return float(before.total / after.total)
 
 
-def _waiting_halved(key, model, system, workload):
-    """The answer with every latency of the source's assumptions halved, or None where it has none."""
-    if key not in sources():
-        from inferlib.synthesis import sixth
-
-        if key != "sixth":
-            return None
-        constants = sixth.fitted()
-        return sixth.decode_step(model, system, workload, constants=constants.replace(hop=constants.hop / 2))
-    place = room(key)
-    printed = default_assumptions(place.decode_step) if hasattr(place, "decode_step") else None
-    names = [name for name in vocabulary()["waiting"]["fields"] if getattr(printed, name, None)]
-    if printed is None or not names:
+def _latency_halved(key, model, system, workload):
+    """The answer with every latency of a collective halved, or None where the source has none."""
+    halves = dict.fromkeys(vocabulary()["latency"]["fields"], lambda seconds: seconds / 2)
+    if key == SIXTH:
+        return sixth.decode_step(model, system, workload, constants=with_values(sixth.fitted(), halves))
+    answer = getattr(room(key), "decode_step", None) if key in sources() else None
+    printed = default_assumptions(answer) if answer else None
+    if printed is None or with_values(printed, halves) is printed:
         return None
-    common = {name: value for name, value in vocabulary()["same"].items() if hasattr(printed, name)}
-    start = printed.replace(**common)
-    halved = start.replace(**{name: getattr(start, name) / 2 for name in names})
+    system, more = with_constants(key, answer, system, "same")
     try:
-        return place.decode_step(model, system, workload, assumptions=halved)
+        return answer(model, system, workload, assumptions=with_values(more["assumptions"], halves))
     except (ValueError, LookupError):
         return None
 

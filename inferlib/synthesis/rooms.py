@@ -4,6 +4,7 @@ Rooms are found by name when a question is asked. A source without a room, or wh
 answers n/a with the reason, so that nothing here has to change when a room is built.
 """
 
+import dataclasses
 import inspect
 import tomllib
 from functools import cache
@@ -12,6 +13,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 
 from inferlib import checks, ledger, papers
+from inferlib.equation import Record
 from inferlib.system import Accelerator, Breakdown, Layout, System, Workload
 from inferlib.transformer import Transformer
 
@@ -109,7 +111,7 @@ def ask(key, model, system, workload, layout=None, *, constants="own"):
         return answer
     more = {}
     if key not in _OURS:
-        system, more = _with_constants(key, answer, system, constants)
+        system, more = with_constants(key, answer, system, constants)
     try:
         return answer(model, system, workload, layout, **more)
     except (ValueError, LookupError) as refusal:
@@ -127,15 +129,47 @@ def _answerer(key):
     return place.decode_step
 
 
-def _with_constants(key, answer, system, constants):
+def with_constants(key, answer, system, constants):
     """The system with the constants asked for, and the assumptions to pass, if any."""
     if constants == "own":
         return _on_own_chip(key, system), {}
-    if "assumptions" not in inspect.signature(answer).parameters:
-        return system, {}
+    made = getattr(room(key), "as_gpu", None)
+    if made is not None:
+        try:
+            system = system.replace(chip=with_values(made(system.chip), same()))
+        except ValueError:
+            return system, {}  # no chip of this source: the room will say so
     printed = default_assumptions(answer)
-    changes = {name: value for name, value in same().items() if hasattr(printed, name)}
-    return system, {"assumptions": printed.replace(**changes)} if changes else {}
+    if printed is None:
+        return system, {}
+    return system, {"assumptions": with_values(printed, same())}
+
+
+def with_values(record, values):
+    """A record with other values for its fields of these names, and for those of the records that it holds.
+
+    Parameters
+    ----------
+    record : inferlib.equation.Record
+    values : dict
+        Name to value, or to a function of the value that is there.
+
+    Returns
+    -------
+    inferlib.equation.Record
+        The same one where it has none of these fields.
+    """
+    changed = {}
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, tuple) and value and all(isinstance(part, Record) for part in value):
+            parts = tuple(with_values(part, values) for part in value)
+            if any(new is not old for new, old in zip(parts, value, strict=True)):
+                changed[field.name] = parts
+        elif field.name in values:
+            new = values[field.name]
+            changed[field.name] = new(value) if callable(new) else new
+    return record.replace(**changed) if changed else record
 
 
 def default_assumptions(answer):
@@ -178,7 +212,7 @@ def common_name(source, term):
 
     Examples
     --------
-    >>> common_name("erdil2025", "network"), common_name("mazurek2025", "attention arithmetic")
+    >>> common_name("liminal2025", "network"), common_name("mazurek2025", "attention arithmetic")
     ('collective latency', 'arithmetic')
     """
     exact = vocabulary().get(source, {})
