@@ -18,6 +18,7 @@ from inferlib.papers.erdil2025.text_model import (
     H100,
     bytes_and_flop_of_latents,
     equal_batch,
+    feed_forward,
     literal_and_coded,
 )
 
@@ -162,7 +163,7 @@ def _parallel():
     honest = {**setting, "assumptions": DEFAULT.replace(hop_halved=False)}
     slower = economics.seconds_at(honest, at) * at.tokens_per_second - 1
     weights, both = shape.replace(weight_bytes=1.0), shape
-    bytes_of = [m.feed_forward_network(s, H100, 8, 1, "1D", DEFAULT)[0].per_token[0] for s in (both, weights)]
+    bytes_of = [feed_forward(s, 8, 1, "1D")[0].per_token[0] for s in (both, weights)]
     mixtral = [economics.preferred(c["Mixtral 8x22B"]).tokens_per_second for c in (without, piped)]
     return {
         "pp_gpt_without": f"{without['GPT-4'].tokens_per_second.max():.0f}",

@@ -499,7 +499,7 @@ def layout_latency(
     >>> llama, h100 = models["Llama 3 70B"].shape, chips["H100"]
     >>> pass_time = layout_latency(llama, h100, Cut(kind="1D"), 8, 32, 4096, 1, Assumptions())
     >>> round(1e3 * pass_time, 1)
-    12.2
+    13.6
     """
     group, micro = n_gpu / cut.stages, batch / cut.stages
     experts = expert_groups(shape, group, micro, assumptions)

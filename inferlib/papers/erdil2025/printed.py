@@ -402,7 +402,7 @@ def printed_latency(shape, chip, n_gpu, batch, context, assumptions=m.PRINTED_EQ
         two-dimensional layout, from two GPUs on; a single GPU has no all-reduces to wait for there.
     """
     chip, (protocol,) = chip.capped(), assumptions.protocols
-    nodes, reductions = m.ranks_and_nodes(chip, n_gpu, "1D")[1], assumptions.kernels
+    nodes, reductions = m.span(chip, n_gpu).nodes, assumptions.kernels
     sparse = m.sparsity(shape, assumptions)
     reduced = bytes_reduced(shape, batch, shape.activation_bytes)
     moving = transfer_time(

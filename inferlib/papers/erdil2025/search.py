@@ -344,7 +344,7 @@ def speculative_latency(
     >>> from inferlib.papers.erdil2025 import chips, models
     >>> llama, small, h100 = models["Llama 3 70B 8-bit"], models["Llama 3 8B"], chips["H100"]
     >>> round(1 / speculative_latency(llama, small, h100, 23.9, 1, acceptance=0.8))
-    189
+    186
     """
     shape, gpu, assumptions = _opened(target, chip, assumptions)
     small, small_gpu, _ = _opened(draft, chip, assumptions)

@@ -10,7 +10,7 @@ from inferlib.papers.erdil2025 import economics, tables
 from inferlib.papers.erdil2025 import model as m
 from inferlib.papers.erdil2025.model import TABLE_5
 from inferlib.papers.erdil2025.records import cache_values, chips, computing_at, models
-from inferlib.papers.erdil2025.text_model import DEFAULT, H100, LL, claim, token_latency
+from inferlib.papers.erdil2025.text_model import DEFAULT, H100, LL, claim, feed_forward, token_latency
 from inferlib.papers.erdil2025.text_parallel import at_cost, common_costs, gains, table_2_batches
 from inferlib.units import factor
 
@@ -341,7 +341,7 @@ def _activations_help(read):
     cached, moved = [
         (
             cache_values(s) * s.activation_bytes,
-            m.feed_forward_network(s, H100, 8, 1, "1D", DEFAULT)[0].per_token[0],
+            feed_forward(s, 8, 1, "1D")[0].per_token[0],
         )
         for s in (shape, eight)
     ]

@@ -38,6 +38,12 @@ def claim(holds, text):
     return Noted(bool(holds), text)
 
 
+def feed_forward(shape, group, experts, kind, assumptions=DEFAULT):
+    """The all-reduces of a feed-forward block that so many H100s share."""
+    block = m.feed_forward_span(H100, group, experts)
+    return m.feed_forward_network(shape, H100, group, block, kind, assumptions)
+
+
 # Section 3.1: attention.
 
 
@@ -144,10 +150,10 @@ def _text_3_3(read):
         (row, "one more rank in a node"): lambda read: _latency_step(2, 1),
         (row, "one doubling of the nodes"): lambda read: _latency_step(2, 2),
         ("ranks of an all-reduce", "exponent of the instance size"): lambda read: (
-            np.log2(m.ranks_and_nodes(H100, 64, "2D")[0]) / np.log2(64)
+            np.log2(m.span(H100, 64).cut("2D")[0]) / np.log2(64)
         ),
         ("nodes of an all-reduce", "exponent of the instance's nodes"): lambda read: (
-            np.log2(m.ranks_and_nodes(H100, 64, "2D")[1]) / np.log2(m.ranks_and_nodes(H100, 64, "1D")[1])
+            np.log2(m.span(H100, 64).cut("2D")[1]) / np.log2(m.span(H100, 64).cut("1D")[1])
         ),
     }
 
@@ -195,7 +201,7 @@ def _critical_not_best(read):
 def _weight_precision(read):
     shape = models["Llama 3 70B"].shape
     moved = {
-        name: m.feed_forward_network(s, H100, 8, 1, "1D", DEFAULT)[0].per_token[0]
+        name: feed_forward(s, 8, 1, "1D")[0].per_token[0]
         for name, s in (
             ("both", shape),
             ("weights", shape.replace(weight_bytes=1.0)),
@@ -272,10 +278,7 @@ def _swiglu(read):
     shape = models["Llama 3 70B"].shape
     plain = printed.bytes_reduced(shape, 1, shape.activation_bytes)
     more = shape.n_layers * shape.d_ff * shape.activation_bytes / plain
-    gated, vanilla = (
-        m.feed_forward_network(shape.replace(ff_up=up), H100, 64, 1, "2D", DEFAULT)[1].per_token[0]
-        for up in (2, 1)
-    )
+    gated, vanilla = (feed_forward(shape.replace(ff_up=up), 64, 1, "2D")[1].per_token[0] for up in (2, 1))
     return claim(gated == 2 * vanilla, f"one more d_ff: {more:.0%} more bytes for Llama 3 70B")
 
 
@@ -306,8 +309,8 @@ def _text_3_6(read):
             models["GPT-3"].shape, 1.0
         ),
         ("all-reduces of a layer (eq. 44)", ""): lambda read: len(
-            m.attention_network(models["GPT-3"].shape, H100, 64, "2D", DEFAULT)
-            + m.feed_forward_network(models["GPT-3"].shape, H100, 64, 1, "2D", DEFAULT)
+            m.attention_network(models["GPT-3"].shape, H100, m.span(H100, 64), "2D", DEFAULT)
+            + feed_forward(models["GPT-3"].shape, 64, 1, "2D")
         ),
         ("what does not fit takes infinitely long", ""): _infinite,
         ("the equations are the notebook's 2D case without pipeline and experts", ""): _special_case,

@@ -19,6 +19,7 @@ from inferlib.papers.erdil2025.text_model import (
     LL,
     UNLIMITED,
     claim,
+    feed_forward,
     speculative_latency,
     terms,
     token_latency,
@@ -120,7 +121,7 @@ def _transferred(experts, group, shape):
     """Seconds of bytes for one token: the all-to-alls of so many groups of experts, and one 1D all-reduce."""
     alone = Assumptions(protocols=(LL,))
     sparse = m.dispatch_network(shape, H100, group, experts, alone).per_token[0] * alone.dispatches
-    reduce = m.feed_forward_network(shape, H100, group, 1, "1D", alone)[0].per_token[0]
+    reduce = feed_forward(shape, group, 1, "1D", alone)[0].per_token[0]
     return sparse, reduce
 
 
@@ -149,11 +150,10 @@ def _experts_cheaper(read):
         shape, tokens = models[name].shape, 128
         spread, whole = shape.n_experts if group > shape.n_experts else group, 1
         sparse = DEFAULT.dispatches * m.dispatch_network(shape, H100, group, spread, DEFAULT).time(tokens)
-        rest = m.feed_forward_network(shape, H100, group, spread, "1D", DEFAULT)
+        rest = feed_forward(shape, group, spread, "1D")
         sparse += sum(one.time(tokens) for one in rest)
         dense = min(
-            sum(one.time(tokens) for one in m.feed_forward_network(shape, H100, group, whole, kind, DEFAULT))
-            for kind in m.KINDS
+            sum(one.time(tokens) for one in feed_forward(shape, group, whole, kind)) for kind in m.KINDS
         )
         ratios[f"{name} on {group} GPUs"] = dense / sparse
     text = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items())
