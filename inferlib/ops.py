@@ -167,6 +167,29 @@ def where(condition, yes, no):
     return np.where(condition, yes, no)
 
 
+def interpolated(x, at, values):
+    """The straight lines between points, at ``x``; constant before the first and after the last.
+
+    Parameters
+    ----------
+    x : number, array or sympy.Expr
+    at, values : sequence of float
+        The points, ``at`` rising.
+
+    Examples
+    --------
+    >>> interpolated(3, [2, 4], [10, 20]), interpolated(9, [2, 4], [10, 20])
+    (15.0, 20.0)
+    """
+    if not symbolic(x):
+        found = np.interp(x, at, values)
+        return float(found) if np.ndim(found) == 0 else found
+    pieces = [(values[0], x <= at[0])]
+    for left, right, low, high in zip(at, at[1:], values, values[1:], strict=False):
+        pieces.append((low + (high - low) / (right - left) * (x - left), x <= right))
+    return modules["sympy"].Piecewise(*pieces, (values[-1], True))
+
+
 def symbolic(x):
     """Whether ``x`` is a SymPy object.
 
