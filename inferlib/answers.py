@@ -12,7 +12,7 @@ from numbers import Real
 from inferlib import style
 from inferlib.equation import quantity
 from inferlib.explorer import Search
-from inferlib.ops import maximum, minimum, where
+from inferlib.ops import as_written, maximum, minimum, where
 from inferlib.system import Accelerator, Breakdown, System, Workload
 
 DOMAINS = {"": True, "several domains": False}
@@ -72,14 +72,20 @@ class Answer:
         return Search(self._chosen, "option", self.options, spare=self._left)
 
     def _in_domains(self, option, **at):
-        return self.function(*_asked(inside=option, memory=False, **at))
+        with as_written():
+            return self.function(*_asked(inside=option, memory=False, **at))
 
     def _chosen(self, option, **at):
-        return (self.step or _as_it_is)(*_asked(inside=_inside(option), **at), option, self.function)
+        with as_written():
+            step = self.step or _as_it_is
+            return step(*_asked(inside=_inside(option), **at), option, self.function)
 
     def _left(self, option, **at):
         # the memory of all chips is the calculator's own limit, told once and not by every source
-        return self.spare(*_asked(inside=_inside(option), **at), option) if self.spare else None
+        if self.spare is None:
+            return None
+        with as_written():
+            return self.spare(*_asked(inside=_inside(option), **at), option)
 
 
 def _as_it_is(model, system, workload, option, function):
@@ -173,14 +179,14 @@ def _pope_left(model, system, workload, option):
 
 
 def erdil2025():
-    """Eight of the layouts that the complete model searches, those with whole numbers."""
+    """Six of the layouts that the complete model searches, those with whole numbers."""
     from inferlib.papers.erdil2025 import Cut
 
-    cuts = [Cut(s, z, kind) for s, z in ((1, 1), (1, 8), (2, 1), (4, 1)) for kind in ("1D", "2D")]
+    cuts = [Cut(s, z, kind) for s, z in ((1, 1), (1, 8), (2, 1)) for kind in ("1D", "2D")]
     options = {_named(cut): cut for cut in cuts}
     return Answer(
         "inferlib.papers.erdil2025", "decode_step", options, _erdil_step, _erdil_left,
-        "Here 1, 2 or 4 pipeline stages and attention on all GPUs or an eighth of them; the chapter searches real "
+        "Here one or two pipeline stages, or attention on an eighth of the GPUs; the chapter searches real "
         "numbers between.",
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ xarray are recognised, never imported, unless they are already in play.
 """
 
 import math
+from contextlib import contextmanager
 from sys import modules
 
 import numpy as np
@@ -13,6 +14,30 @@ import numpy as np
 _SNAP = 1e-9  # relative: 2**log2(8) must not be rounded up to 9
 
 on_branch = None  # while explain() runs: called with every maximum or minimum taken on plain numbers
+
+
+_written = {}  # within as_written: what keeps SymPy from looking for a simpler form
+
+
+@contextmanager
+def as_written():
+    """Within this context symbols are not searched for simpler forms: much faster for large expressions.
+
+    Examples
+    --------
+    >>> import sympy
+    >>> x = sympy.Symbol("x", positive=True)
+    >>> with as_written():
+    ...     maximum(x, x + 1)
+    Max(x, x + 1)
+    >>> maximum(x, x + 1)
+    x + 1
+    """
+    _written["evaluate"] = False
+    try:
+        yield
+    finally:
+        _written.clear()
 
 
 def maximum(a, b):
@@ -32,7 +57,7 @@ def maximum(a, b):
             on_branch("maximum", (a, b), larger)
         return larger
     if symbolic(a) or symbolic(b):
-        return modules["sympy"].Max(a, b)
+        return modules["sympy"].Max(a, b, **_written)
     return np.maximum(a, b)
 
 
@@ -50,7 +75,7 @@ def minimum(a, b):
             on_branch("minimum", (a, b), smaller)
         return smaller
     if symbolic(a) or symbolic(b):
-        return modules["sympy"].Min(a, b)
+        return modules["sympy"].Min(a, b, **_written)
     return np.minimum(a, b)
 
 
@@ -161,7 +186,7 @@ def where(condition, yes, no):
         return chosen
     if symbolic(condition):
         sympy = modules["sympy"]
-        return sympy.Piecewise((yes, condition), (no, True))
+        return sympy.Piecewise((yes, condition), (no, True), **_written)
     if _labelled(condition) or _labelled(yes) or _labelled(no):
         return modules["xarray"].where(condition, yes, no)
     return np.where(condition, yes, no)
