@@ -7,7 +7,6 @@ large for a page, a few whole-number layouts are offered here, and the page take
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from numbers import Real
 
 from inferlib import style
 from inferlib.equation import quantity
@@ -139,7 +138,7 @@ def _pope_records(model, system, workload, option):
     from inferlib.papers.pope2022.records import Mesh
 
     layout, x, attention = option
-    mesh = Mesh(system.count) if layout == "WS 1D" else Mesh(x, 1, system.count / x)
+    mesh = Mesh(system.count) if layout == "WS 1D" else Mesh(x, 1, maximum(system.count / x, 1))
     shape = sharding.model_of(model, workload.weights, workload.cache)
     return shape, sharding.chip_of(system.chip), mesh, layout, attention, workload.batch, workload.context
 
@@ -166,13 +165,10 @@ def _pope_left(model, system, workload, option):
     # the source cuts the cache over heads where they suffice, or where the batch does not fill the chips
     over_heads = maximum(heads - n, minimum(n, heads) - workload.batch)
     rule = over_heads if attention == "Head" else -over_heads - 1
-    large_enough = n - x
-    if isinstance(n, Real) and n < x:  # too small for such a box
-        return large_enough
     shape, chip, mesh, layout, _, batch, context = _pope_records(model, system, workload, option)
     cache = cache_on_chip(shape, mesh, layout, attention, batch, context)
     room = chip.memory_capacity - weights_on_chip(shape, n) - cache
-    return _least(large_enough, -(n % x), system.chip.scale_up_size - n, rule, room)
+    return _least(n - x, -(n % x), system.chip.scale_up_size - n, rule, room)
 
 
 # --- Erdil 2025, the complete model: one- and two-dimensional cuts, stages, attention on fewer GPUs ---------
@@ -212,9 +208,7 @@ def _erdil_left(model, system, workload, cut):
     # one kind of layer stands for all: that of most layers, which must be the last
     first, last = model.layers[0], model.layers[-1]
     most = last.count - first.count if len(model.layers) > 1 else 0
-    return _least(
-        described, most, system.count - parts, workload.batch - cut.stages, -(system.count % parts)
-    )
+    return _least(described, most, system.count - parts, workload.batch - cut.stages, -(system.count % parts))
 
 
 # --- LIMINAL 2025 and Mazurek & Schreiber 2025: their own layouts, where they describe them -------------------
@@ -245,10 +239,9 @@ def _mazurek_left(model, system, workload, inside):
 
     if not_described(model):
         return None
-    peak, n, size = system.chip.peaks.get("fp8"), system.count, system.chip.scale_up_size
-    if peak is None:
-        return -1
+    chip, n, size = system.chip, system.count, system.chip.scale_up_size
+    # a chip that does not multiply 8 bits is not described; what fits into its memory can be asked all the same
+    peak = chip.peaks.get("fp8") or 0
+    system = system.replace(chip=chip.replace(peaks={"bf16": chip.flops, "fp8": chip.flops}))
     nodes = size - n if inside else _least(n - size - 1, -(n % size))
-    if isinstance(n, Real) and nodes < 0:
-        return nodes
     return _least(peak - 1, nodes, memory_left(model, system, workload))

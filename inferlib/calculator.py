@@ -201,7 +201,9 @@ def _cost(seconds, batch, n_chips, price):
 
 def about():
     """What each answer is, as its ``decode_step`` says of itself, as a Markdown list."""
-    texts = {name: f"{_prose(answer.function.__doc__)} {answer.restricted}" for name, answer in SOURCES.items()}
+    texts = {
+        name: f"{_prose(answer.function.__doc__)} {answer.restricted}" for name, answer in SOURCES.items()
+    }
     return "\n".join(f"- **{name}.** {' '.join(text.split())}" for name, text in texts.items())
 
 

@@ -111,7 +111,10 @@ def test_a_source_says_nothing_where_its_room_says_nothing():
     rack = v3 | {"chip": "GB200 NVL72", "n_chips": 72, "batch": 7200, "precision": "8 bits, arithmetic too"}
     answers = SHOWN.evaluate(**rack)
     assert answers["Pope et al. 2022: total"] is answers["Steinhardt 2022: total"] is None
-    asked = inferlib.System(inferlib.load_chip("GB200 NVL72"), 72), inferlib.Workload(7200, 4096, "fp8", "fp8")
+    asked = (
+        inferlib.System(inferlib.load_chip("GB200 NVL72"), 72),
+        inferlib.Workload(7200, 4096, "fp8", "fp8"),
+    )
     step = mazurek2025.decode_step(inferlib.load_model("DeepSeek V3"), *asked)
     assert answers["Mazurek & Schreiber 2025: total"] == pytest.approx(1e3 * step.total, rel=1e-3)
     assert SHOWN.evaluate(**rack | {"n_chips": 80})["Mazurek & Schreiber 2025: total"] is None, "80 = 72 + 8"
