@@ -40,8 +40,8 @@ class Answer:
         Of model, system, workload and an option: the answer, and what is left of the scarcest resource (below
         zero the option is none; None where the source does not describe the model). The function of that
         name, and nothing, when not given.
-    restricted : str
-        What the page says of layouts that it does not try.
+    besides : str
+        What the page says beside the function's own words, such as which layouts it does not try.
     line : str, optional
         The colour of its frontier, where its source has none of its own.
     """
@@ -51,7 +51,7 @@ class Answer:
     options: Mapping | None = None
     step: Callable | None = None
     spare: Callable | None = None
-    restricted: str = ""
+    besides: str = ""
     line: str = ""
 
     @property
@@ -182,6 +182,7 @@ def erdil2025():
     options = {_named(cut): cut for cut in cuts}
     return Answer(
         "inferlib.papers.erdil2025", "decode_step", options, _erdil_step, _erdil_left,
+        "It counts launching kernels, latency and bandwidth of every collective, all reading and all arithmetic. "
         "Here one or two pipeline stages, or attention on an eighth of the GPUs; the chapter searches real "
         "numbers between.",
     )  # fmt: skip
@@ -230,7 +231,11 @@ def _liminal_left(model, system, workload, option):
 
 def mazurek2025():
     """Experts over all GPUs, on one node or on several full ones."""
-    return Answer("inferlib.papers.mazurek2025.decode", options=DOMAINS, spare=_mazurek_left)
+    return Answer(
+        "inferlib.papers.mazurek2025.decode", options=DOMAINS, spare=_mazurek_left,
+        besides="It describes mixtures of experts with latent attention only, and nodes that are full; two halves "
+        "of the batch overlap network and computation.",
+    )  # fmt: skip
 
 
 def _mazurek_left(model, system, workload, inside):

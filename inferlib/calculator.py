@@ -4,6 +4,7 @@ Everything it shows is an ordinary call of a source's ``decode_step`` on a :clas
 chip of the catalogue. In the page the dimensions of the model are symbols, so that a reader can type others.
 """
 
+import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -36,7 +37,12 @@ SOURCES = {
     "Erdil 2025": answers.erdil2025(),
     "LIMINAL 2025": answers.liminal2025(),
     "Mazurek & Schreiber 2025": answers.mazurek2025(),
-    "sixth model": answers.Answer("inferlib.synthesis.sixth", line=style.SKY),
+    "sixth model": answers.Answer(
+        "inferlib.synthesis.sixth",
+        line=style.SKY,
+        besides="The roofline at a share of the peaks, a time for every layer and a time for every further chip: "
+        "three constants, fitted to measurements of instances of at most eight chips.",
+    ),
 }
 
 
@@ -201,15 +207,13 @@ def _cost(seconds, batch, n_chips, price):
 
 def about():
     """What each answer is, as its ``decode_step`` says of itself, as a Markdown list."""
-    texts = {
-        name: f"{_prose(answer.function.__doc__)} {answer.restricted}" for name, answer in SOURCES.items()
-    }
+    texts = {name: f"{_prose(answer.function.__doc__)} {answer.besides}" for name, answer in SOURCES.items()}
     return "\n".join(f"- **{name}.** {' '.join(text.split())}" for name, text in texts.items())
 
 
 def _prose(text):
     """The paragraphs of a docstring before its parameters."""
-    return text.split("Parameters\n")[0].replace("``", "`")
+    return re.sub(r":\w+:`", "`", text.split("Parameters\n")[0]).replace("``", "`")
 
 
 def explorer():
