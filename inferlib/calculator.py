@@ -41,7 +41,7 @@ SOURCES = {
         "inferlib.synthesis.sixth",
         line=style.SKY,
         besides="The roofline at a share of the peaks, a time for every layer and a time for every further chip: "
-        "three constants, fitted to measurements of instances of at most eight chips.",
+        "three constants, fitted to public measurements.",
     ),
 }
 
