@@ -4,12 +4,11 @@ Everything it shows is an ordinary call of a source's ``decode_step`` on a :clas
 chip of the catalogue. In the page the dimensions of the model are symbols, so that a reader can type others.
 """
 
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 
-from inferlib import style
+from inferlib import answers, style
 from inferlib.catalog import chips, load_chip, load_model, models
 from inferlib.equation import Record, quantity
 from inferlib.explorer import (
@@ -20,20 +19,30 @@ from inferlib.explorer import (
     Kind,
     Limit,
     Preset,
-    Search,
     Section,
     Slider,
 )
-from inferlib.ops import minimum, where
+from inferlib.papers.erdil2025.records import NO_GPUS
 from inferlib.principles import cost_per_million
-from inferlib.system import System, Workload, format_bytes
+from inferlib.system import format_bytes
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, Transformer
 
-# One line for each answer: what the page calls it, and where its decode_step lives.
+# One line for each answer: what the page calls it, and how it is asked.
 SOURCES = {
-    "first principles": "inferlib.principles",
-    "Steinhardt 2022": "inferlib.papers.steinhardt2022",
-    "Erdil 2025, toy": "inferlib.papers.erdil2025",
+    "first principles": answers.Answer("inferlib.principles", line=style.YELLOW),
+    "Steinhardt 2022": answers.Answer("inferlib.papers.steinhardt2022"),
+    "Pope et al. 2022": answers.pope2022(),
+    # dense models only, and the one that shares its colour answers on sparse models only
+    "Erdil 2025, toy": answers.Answer("inferlib.papers.erdil2025", "toy_decode_step", line=style.PURPLE),
+    "Erdil 2025": answers.erdil2025(),
+    "LIMINAL 2025": answers.liminal2025(),
+    "Mazurek & Schreiber 2025": answers.mazurek2025(),
+    "sixth model": answers.Answer(
+        "inferlib.synthesis.sixth",
+        line=style.SKY,
+        besides="The roofline at a share of the peaks, a time for every layer and a time for every further chip: "
+        "three constants, fitted to public measurements.",
+    ),
 }
 
 
@@ -169,33 +178,14 @@ def catalogue():
 
 @cache
 def offered_chips():
-    """The chips of the catalogue whose memory and links are all stated."""
+    """The chips of the catalogue whose memory and links are all stated, and whether each is a GPU."""
     wanted = ("memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size")
     found = {name: load_chip(name) for name in chips()}
-    return {n: chip for n, chip in found.items() if all(getattr(chip, f) is not None for f in wanted)}
-
-
-def _asked(kind, chip, precision, n_chips, batch, context, inside, **shape):
-    """What is asked of a source: model, system and workload, on numbers or on symbols."""
-    flops = where(precision.eight_bit > 0.5, chip.peaks.get("fp8"), chip.flops)
-    # Whether it fits is asked once, of the model's own numbers, and not of every source.
-    chip = chip.replace(flops=flops, memory_capacity=None)
-    domain = n_chips if inside else minimum(n_chips, chip.scale_up_size)
-    system = System(chip, n_chips, domain=domain)
-    return kind(shape), system, Workload(batch, context, precision.weights, precision.cache)
-
-
-def _answer(module) -> Callable:
-    """A source's decode step as a search over the one domain that the number of chips leaves."""
-
-    def step(price, **at):
-        return import_module(module).decode_step(*_asked(**at))
-
-    return Search(step, "inside", {"": True, "several domains": False}, spare=_spare)
-
-
-def _spare(n_chips, chip, inside, **at):
-    return chip.scale_up_size - n_chips if inside else n_chips - chip.scale_up_size - 1
+    return {
+        name: answers.Offered(**vars(chip), gpu=float(not name.startswith(NO_GPUS)))
+        for name, chip in found.items()
+        if all(getattr(chip, field) is not None for field in wanted)
+    }
 
 
 def _memory(kind, precision, batch, context, **at):
@@ -217,13 +207,13 @@ def _cost(seconds, batch, n_chips, price):
 
 def about():
     """What each answer is, as its ``decode_step`` says of itself, as a Markdown list."""
-    texts = ((name, import_module(module).decode_step.__doc__) for name, module in SOURCES.items())
-    return "\n".join(f"- **{name}.** {' '.join(_prose(text).split())}" for name, text in texts)
+    texts = {name: f"{_prose(answer.function.__doc__)} {answer.besides}" for name, answer in SOURCES.items()}
+    return "\n".join(f"- **{name}.** {' '.join(text.split())}" for name, text in texts.items())
 
 
 def _prose(text):
     """The paragraphs of a docstring before its parameters."""
-    return text.split("Parameters\n")[0].replace("``", "`")
+    return re.sub(r":\w+:`", "`", text.split("Parameters\n")[0]).replace("``", "`")
 
 
 def explorer():
@@ -261,13 +251,12 @@ def explorer():
         "Calculator",
         inputs,
         [
-            Bars({name: _answer(module) for name, module in SOURCES.items()}, also=columns),
+            Bars({name: answer.search() for name, answer in SOURCES.items()}, also=columns),
             Frontier(
                 "tokens/s for a user", "$ per million tokens", over=("n_chips", "batch"),
                 title="The frontier: what no other number of chips and batch beats, and where you stand",
                 points=25,
-                colours={name: style.SOURCES.get(module.split(".")[-1], style.YELLOW)
-                         for name, module in SOURCES.items()},
+                colours={name: answer.colour for name, answer in SOURCES.items()},
             ),
         ],
         limits={

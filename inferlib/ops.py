@@ -6,6 +6,7 @@ xarray are recognised, never imported, unless they are already in play.
 """
 
 import math
+from contextlib import contextmanager
 from sys import modules
 
 import numpy as np
@@ -13,6 +14,30 @@ import numpy as np
 _SNAP = 1e-9  # relative: 2**log2(8) must not be rounded up to 9
 
 on_branch = None  # while explain() runs: called with every maximum or minimum taken on plain numbers
+
+
+_written = {}  # within as_written: what keeps SymPy from looking for a simpler form
+
+
+@contextmanager
+def as_written():
+    """Within this context symbols are not searched for simpler forms: much faster for large expressions.
+
+    Examples
+    --------
+    >>> import sympy
+    >>> x = sympy.Symbol("x", positive=True)
+    >>> with as_written():
+    ...     maximum(x, x + 1)
+    Max(x, x + 1)
+    >>> maximum(x, x + 1)
+    x + 1
+    """
+    _written["evaluate"] = False
+    try:
+        yield
+    finally:
+        _written.clear()
 
 
 def maximum(a, b):
@@ -32,7 +57,7 @@ def maximum(a, b):
             on_branch("maximum", (a, b), larger)
         return larger
     if symbolic(a) or symbolic(b):
-        return modules["sympy"].Max(a, b)
+        return modules["sympy"].Max(a, b, **_written)
     return np.maximum(a, b)
 
 
@@ -50,7 +75,7 @@ def minimum(a, b):
             on_branch("minimum", (a, b), smaller)
         return smaller
     if symbolic(a) or symbolic(b):
-        return modules["sympy"].Min(a, b)
+        return modules["sympy"].Min(a, b, **_written)
     return np.minimum(a, b)
 
 
@@ -163,10 +188,33 @@ def where(condition, yes, no):
         return chosen
     if symbolic(condition):
         sympy = modules["sympy"]
-        return sympy.Piecewise((yes, condition), (no, True))
+        return sympy.Piecewise((yes, condition), (no, True), **_written)
     if _labelled(condition) or _labelled(yes) or _labelled(no):
         return modules["xarray"].where(condition, yes, no)
     return np.where(condition, yes, no)
+
+
+def interpolated(x, at, values):
+    """The straight lines between points, at ``x``; constant before the first and after the last.
+
+    Parameters
+    ----------
+    x : number, array or sympy.Expr
+    at, values : sequence of float
+        The points, ``at`` rising.
+
+    Examples
+    --------
+    >>> interpolated(3, [2, 4], [10, 20]), interpolated(9, [2, 4], [10, 20])
+    (15.0, 20.0)
+    """
+    if not symbolic(x):
+        found = np.interp(x, at, values)
+        return float(found) if np.ndim(found) == 0 else found
+    pieces = [(values[0], x <= at[0])]
+    for left, right, low, high in zip(at, at[1:], values, values[1:], strict=False):
+        pieces.append((low + (high - low) / (right - left) * (x - left), x <= right))
+    return modules["sympy"].Piecewise(*pieces, (values[-1], True))
 
 
 def symbolic(x):

@@ -38,8 +38,8 @@ def formulas():
 def _equation(entry):
     from inferlib.equation import EQUATIONS
 
-    room = "inferlib.principles" if entry["source"] == "principles" else f"inferlib.papers.{entry['source']}"
-    import_module(room)
+    ours = {"principles": "inferlib.principles", "synthesis": "inferlib.synthesis.sixth"}
+    import_module(ours.get(entry["source"], f"inferlib.papers.{entry['source']}"))
     return EQUATIONS[entry["source"], entry["name"]]
 
 
@@ -184,6 +184,72 @@ def _cost_bound():
     return f"${dollars:.0f} for the weights alone at the catalogue's price: a batch of one pays for all of the reading."
 
 
+def _switch():
+    from inferlib.papers import pope2022
+
+    tokens = pope2022.switch_to_x(pope2022.load_model(), pope2022.load_mesh(64))
+    return f"From {tokens:,.0f} tokens on, in the paper's count: its width E, where both have two bytes."
+
+
+def _copies():
+    from inferlib.papers.pope2022 import cache_over_batch, cache_over_heads
+    from inferlib.papers.pope2022.sharding import model_of
+
+    model = model_of(_llama())
+    times = cache_over_heads(model, 64, 64, 4096) / cache_over_batch(model, 64, 64, 4096)
+    return f"{times:.0f} times: {model.kv_heads} heads can be told apart, and all other chips hold copies."
+
+
+def _drafts():
+    from inferlib.papers.erdil2025 import expected_tokens
+
+    return (
+        f"{expected_tokens(0.8, 5):.2f}, a geometric series; it could never exceed {1 / (1 - 0.8):.0f}, however long "
+        "the draft."
+    )
+
+
+def _launches():
+    from inferlib.papers import erdil2025
+
+    seconds = erdil2025.launches(erdil2025.models["Llama 3 70B"].shape, erdil2025.Assumptions())
+    return f"{1e3 * seconds:.2f} ms in Erdil's complete model, on any number of GPUs: it counts layers, not bytes."
+
+
+def _ceiling():
+    from inferlib.papers import liminal2025 as room
+
+    app = room.application(room.transformer("Llama3-70B"))
+    waiting = room.collectives(app, 128) * room.collective_latency(128)
+    return f"About {1 / waiting:,.0f}: the collectives alone take {1e6 * waiting:.0f} µs, which no bandwidth shortens."
+
+
+def _balance():
+    from inferlib.papers.mazurek2025.records import balancedness
+
+    return f"To {1 / balancedness(72):.2f} times its mean: everybody waits for the fullest GPU."
+
+
+def _idle():
+    from inferlib.papers import mazurek2025 as room
+
+    model = room.as_model("DeepSeek V3")
+    idle = next(b for b in range(1, 10_000) if model.n_routed - room.active_experts(model, b) < 1)
+    return f"{idle}: a token misses one with probability {1 - model.n_active / model.n_routed:.3f}."
+
+
+def _sixth():
+    import inferlib
+
+    box = inferlib.System(_h100(), 8)
+    found = inferlib.estimate(_llama(), box, inferlib.Workload(batch=32, context=4096))
+    bound = inferlib.principles.decode_step(_llama(), box, inferlib.Workload(batch=32, context=4096)).total
+    return (
+        f"{1e3 * found.seconds:.0f} ms against {1e3 * bound:.1f} ms: unreached peaks, launches and waiting take the "
+        "rest."
+    )
+
+
 QUESTIONS = (
     Question("memory", "Why does decoding for one user leave an H100's arithmetic almost idle?",
              lambda: "Every step reads all weights and uses each for one multiplication and one addition."),
@@ -205,11 +271,26 @@ QUESTIONS = (
              _hop),
     Question("network", "Why do two models of the same size, one deep and one wide, differ in their fastest token?",
              lambda: "Every layer waits for its own all-reduces: waiting counts layers, reading counts weights."),
+    Question("network", "From how many tokens on should PaLM 540B gather weights rather than activations?", _switch),
+    Question("network", "By how much does a cache cut over heads exceed one cut over the batch, for Llama 3 70B on 64 "
+             "chips?", _copies),
+    Question("network", "If memory and arithmetic cost nothing, how fast is Llama 3 70B on LIMINAL's 128 chips?",
+             _ceiling),
+    Question("network", "How long are the kernel launches of one token of Llama 3 70B?", _launches),
+    Question("experts", "From which batch on is less than one expert of a layer of DeepSeek V3 idle?", _idle),
+    Question("experts", "Experts are spread over 72 GPUs. To how much of its mean does the fullest GPU's load rise?",
+             _balance),
+    Question("experts", "Why may two half batches that overlap be slower than one whole batch?",
+             lambda: "Each half wakes nearly all experts and reads them again; the network must be worth hiding."),
+    Question("method", "Five drafted tokens, each accepted with probability 0.8: how many are expected?", _drafts),
     Question("cost", "What do a million tokens of Llama 3 70B cost on eight H100s, one user, at least?", _cost_bound),
     Question("cost", "Why is the cheapest token not the slowest one?",
              lambda: "Beyond the critical batch arithmetic is full: waiting longer makes no token cheaper."),
     Question("method", "A model of inference predicts a time below bytes over bandwidth. What is wrong?",
              lambda: "It leaves bytes out (a cache, a head, experts), or its bandwidth is of both directions."),
+    Question("method", "What does the sixth model say of the running question, against the bound?", _sixth),
+    Question("method", "Why is a fit judged on publishers that it has not seen, and not on rows?",
+             lambda: "Rows of one publisher share hardware, software and habits: a row left out is hardly unseen."),
     Question("method", "A prediction is checked against a number that the same formula made. What has been shown?",
              lambda: "Nothing: only a measurement, or print that was computed by somebody else, can contradict it."),
 )  # fmt: skip

@@ -4,8 +4,9 @@ import pytest
 
 import inferlib
 from inferlib import calculator
-from inferlib.papers import erdil2025, steinhardt2022
+from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, steinhardt2022
 from inferlib.principles import decode_step as floor
+from inferlib.synthesis import sixth
 
 SHOWN = calculator.explorer()
 
@@ -18,9 +19,14 @@ def test_a_preset_is_the_model_of_the_catalogue(name):
     system = inferlib.System(chip.replace(memory_capacity=None), 8)
     work = inferlib.Workload(batch=16, context=2048)
     decoders = {"first principles": floor, "Steinhardt 2022": steinhardt2022.decode_step}
-    decoders["Erdil 2025, toy"] = erdil2025.decode_step
-    for source, decode in decoders.items():
-        step = decode(model, system, work)
+    decoders |= {"Erdil 2025, toy": erdil2025.toy_decode_step, "sixth model": sixth.decode_step}
+    # these ask about memory themselves, and of room for a copy on every chip
+    whole = inferlib.System(chip, 8)
+    rooms = {"Pope et al. 2022": pope2022, "LIMINAL 2025": liminal2025}
+    rooms |= {"Mazurek & Schreiber 2025": mazurek2025}
+    asked = [(source, decode(model, system, work)) for source, decode in decoders.items()]
+    asked += [(source, room.decode_step(model, whole, work)) for source, room in rooms.items()]
+    for source, step in asked:
         total = 1e3 * step.total if step.feasible else None
         assert answers[f"{source}: total"] == (total if total is None else pytest.approx(total, rel=1e-3))
 
@@ -43,7 +49,9 @@ def test_the_running_question():
     answers = SHOWN.evaluate()
     assert answers["Steinhardt 2022: total"] == pytest.approx(141.1e9 / (8 * 3.35e12) * 1e3, rel=0.01)
     assert answers["first principles: total"] > answers["first principles: weights"] > 5.1
-    for source in calculator.SOURCES:
+    silent = [name for name in calculator.SOURCES if answers[f"{name}: total"] is None]
+    assert silent == ["Mazurek & Schreiber 2025"]
+    for source in set(calculator.SOURCES) - set(silent):
         seconds = 1e-3 * answers[f"{source}: total"]
         assert answers[f"{source}: tokens/s per chip"] == pytest.approx(32 / 8 / seconds)
         price = 8 * inferlib.load_chip("H100 SXM").price / 3600
@@ -82,3 +90,53 @@ def test_impossible_dimensions_are_refused_in_python_and_are_a_shortage_in_the_p
 def test_models_that_no_kind_describes_are_left_out():
     assert "GPT-OSS 120B" not in calculator.catalogue(), "it has windows"
     assert calculator.catalogue()["DeepSeek V3"]["n_dense"] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "n_chips", "batch", "context"),
+    [("Llama 3 70B", "H100 SXM", 8, 32, 4096), ("Llama 3 70B", "H100 SXM", 64, 256, 4096),
+     ("Llama 3 8B", "H200", 1, 64, 2048), ("Mixtral 8x7B", "H100 SXM", 16, 128, 1024)],
+)  # fmt: skip
+def test_few_layouts_come_close_to_the_search_over_all(name, chip, n_chips, batch, context):
+    """The page's few layouts are some of those that Erdil's own search tries, so they are never faster."""
+    system = inferlib.System(inferlib.load_chip(chip), n_chips)
+    best = erdil2025.decode_step(inferlib.load_model(name), system, inferlib.Workload(batch, context)).total
+    at = calculator.catalogue()[name] | {"chip": chip, "n_chips": n_chips, "batch": batch, "context": context}
+    shown = 1e-3 * SHOWN.evaluate(**at)["Erdil 2025: total"]
+    assert best * (1 - 1e-3) < shown < 1.15 * best
+
+
+def test_a_source_says_nothing_where_its_room_says_nothing():
+    v3 = calculator.catalogue()["DeepSeek V3"]
+    rack = v3 | {"chip": "GB200 NVL72", "n_chips": 72, "batch": 7200, "precision": "8 bits, arithmetic too"}
+    answers = SHOWN.evaluate(**rack)
+    assert answers["Pope et al. 2022: total"] is answers["Steinhardt 2022: total"] is None
+    asked = (
+        inferlib.System(inferlib.load_chip("GB200 NVL72"), 72),
+        inferlib.Workload(7200, 4096, "fp8", "fp8"),
+    )
+    step = mazurek2025.decode_step(inferlib.load_model("DeepSeek V3"), *asked)
+    assert answers["Mazurek & Schreiber 2025: total"] == pytest.approx(1e3 * step.total, rel=1e-3)
+    assert SHOWN.evaluate(**rack | {"n_chips": 80})["Mazurek & Schreiber 2025: total"] is None, "80 = 72 + 8"
+    # one network of chips, a switch of 128 ports, NCCL on GPUs
+    assert SHOWN.evaluate(n_chips=16)["Pope et al. 2022: total"] is None
+    assert SHOWN.evaluate(n_chips=128)["LIMINAL 2025: total"] > 0
+    assert SHOWN.evaluate(n_chips=129)["LIMINAL 2025: total"] is None
+    tpus = [name for name in calculator.offered_chips() if name.startswith("TPU")]
+    assert tpus and all(SHOWN.evaluate(chip=name)["Erdil 2025: total"] is None for name in tpus)
+
+
+def test_the_sixth_model_is_slower_than_the_bound():
+    for n_chips in (2, 8, 64):
+        answers = SHOWN.evaluate(n_chips=n_chips)
+        assert answers["sixth model: total"] > 1.3 * answers["first principles: total"]
+
+
+def test_the_balance_of_experts_is_that_of_the_figure_on_numbers_and_symbols():
+    import sympy
+
+    n = sympy.Symbol("n", positive=True)
+    read = mazurek2025.records.balancedness
+    for gpus in (1, 4, 8, 11, 16, 30, 32, 70, 72, 100):
+        assert float(read(n).subs(n, gpus)) == pytest.approx(read(gpus), rel=1e-12)
+    assert read(32) == 0.8 and read(24) == pytest.approx((0.902 + 0.8) / 2)

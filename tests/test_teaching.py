@@ -40,6 +40,17 @@ def test_a_lecture_copy_keeps_the_exercises_and_loses_the_solutions(path):
         assert len(code) < sum(cell.cell_type == "code" for cell in nb.cells)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["steinhardt2022", "pope2022", "erdil2025_toy", "erdil2025_model", "liminal2025", "mazurek2025"],
+)
+def test_a_chapter_of_a_source_has_six_exercises_from_a_line_to_a_study(name):
+    (path,) = (path for path in CHAPTERS if path.stem == name)
+    texts = exercises(path)
+    assert len(texts) >= 6
+    assert all(any(text.startswith(level) for text in texts) for level in LEVELS)
+
+
 def test_what_follows_a_solution_stays():
     cells = [
         nbformat.v4.new_markdown_cell("A\n\n```{solution-start} x\n:class: dropdown\n```\n\nsecret"),
@@ -61,6 +72,10 @@ def test_a_copy_installs_the_library_where_its_address_is_known():
 
 def test_the_cheat_sheet_typesets_equations_of_the_register():
     sheet = teaching.cheat_sheet()
+    assert r"\frac{4\, BL\, \sqrt{E}\, \sqrt{F}" in sheet, "8 BLE over the root of the chips for F = 4E"
+    assert {"pope2022", "liminal2025", "mazurek2025", "synthesis"} <= {
+        e["source"] for e in teaching.formulas()
+    }
     assert sheet.count("- [") == sheet.count("Holds: ") == len(teaching.formulas())
     assert r"$I^{*} = \frac{C}{M}$" in sheet and r"\frac{54\, C^{2}}{M^{3}}" in sheet
     for entry in teaching.formulas():
@@ -76,6 +91,13 @@ def test_the_cheat_sheet_typesets_equations_of_the_register():
         ("from 16 to 8 bits", "factor of 1.00"),
         ("make a token of Llama 3 70B fastest", "26"),  # Table 1 of the paper
         ("a batch of 32 touch", "163 of 256"),  # 256 (1 - (31/32)^32)
+        ("gather weights rather", "18,432"),  # the width of PaLM 540B, Table D.1
+        ("cut over the batch", "8 times"),  # 64 chips, 8 heads
+        ("Five drafted tokens", "3.36"),  # 1 + 0.8 + 0.64 + 0.512 + 0.4096
+        ("kernel launches", "1.28 ms"),  # 80 layers, four launches of 4 us
+        ("LIMINAL's 128 chips", "3,093"),  # 320 collectives of 1.01 us, section 3
+        ("less than one expert", "175"),  # 256 (31/32)^175 = 0.99
+        ("over 72 GPUs", "1.24"),  # 1 / 0.809 of Figure 12
         ("DeepSeek V3 keep", "35,136 values against 163,840"),
     ],
 )

@@ -27,7 +27,8 @@ class Search:
     options : dict
         Label to option.
     spare : callable, optional
-        Of the same arguments; what is left of the scarcest resource. Below zero an option is infeasible.
+        Of the same arguments; what is left of the scarcest resource, or None where there is none to ask
+        about. Below zero an option is infeasible.
     """
 
     function: Callable
@@ -136,14 +137,16 @@ def raw(name, output, arguments, values, planned=None):
             options.append(known)
         else:
             found = (search.function if search else output)(**given)
-            options.append({"label": label} | _append(name, found, values))
+            known = planned["options"][k] if planned else {}
+            options.append({"label": label} | _append(name, found, values, known.get("names")))
         if spare is not None and "na" not in options[-1]:
             options[-1]["spare"] = len(values)
             values.append(spare)
     return {"name": name, "options": options}
 
 
-def _append(name, found, values):
+def _append(name, found, values, expected=None):
+    """``expected``: the terms on symbols; one that these numbers do not have, such as waiting alone, is zero."""
     if found is None:
         return {"na": "no answer"}
     at = len(values)
@@ -152,7 +155,10 @@ def _append(name, found, values):
         return {"at": at}
     if not found.feasible:
         return {"na": found.reason}
-    values += found.terms.values()
+    if expected and set(found.terms) < set(expected):
+        values += [found.terms.get(term, 0.0) for term in expected]
+    else:
+        values += found.terms.values()
     stages = [[len(group) for group in stage] for stage in found.grouped]
     return {"at": at, "names": list(found.terms), "stages": stages}
 
@@ -168,8 +174,8 @@ def answer(output, arguments):
     found, costs = {}, {}
     for label, option in output.options.items():
         given = arguments | {output.name: option}
-        fits = output.spare is None or output.spare(**given) >= 0
-        found[label] = output.function(**given) if fits else None
+        spare = output.spare(**given) if output.spare else None
+        found[label] = output.function(**given) if spare is None or spare >= 0 else None
         cost = _cost(found[label])
         costs[label] = float("nan") if cost is None else float(cost)
     axis = xarray.DataArray(list(costs.values()), coords={output.name: list(costs)})

@@ -11,6 +11,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
+from numbers import Real
 
 from inferlib.equation import Record, equation, quantity
 from inferlib.ops import maximum
@@ -188,8 +189,8 @@ def _step(profile: Profile, n_layers, system, workload, layout=None, constants=N
     """The same for a profile, whose bytes may be those of no format (4 bits and their scales)."""
     origin = (_step, profile, n_layers, system, workload, layout, constants)
     answer = partial(Breakdown, source="sixth", origin=origin)
-    layout = layout or Layout(tp=system.count)
-    if layout.tp * layout.pp != system.count or layout.ep * layout.dp != 1:
+    tp, pp = (layout.tp, layout.pp) if layout else (system.count, 1)
+    if layout and (tp * pp != system.count or layout.ep * layout.dp != 1):
         return answer(
             status="n/a", reason="the sixth model describes one tensor-parallel instance, or a pipeline"
         )
@@ -198,12 +199,12 @@ def _step(profile: Profile, n_layers, system, workload, layout=None, constants=N
         return answer(status=at_peak.status, reason=at_peak.reason)
     constants = constants or fitted()
     # The stages of a pipeline follow one another, so a token is read and multiplied by one of them at a time.
-    times = {name: attained_time(constants, layout.pp * seconds) for name, seconds in at_peak.terms.items()}
+    times = {name: attained_time(constants, pp * seconds) for name, seconds in at_peak.terms.items()}
     arithmetic = times.pop("arithmetic")
     stages = [{"memory": times, "arithmetic": arithmetic}]
     stages.append({"kernel launch": launch_time(constants, n_layers)})
-    if layout.tp > 1:
-        stages.append({"collective latency": waiting_time(constants, n_layers, layout.tp)})
+    if not isinstance(tp, Real) or tp > 1:
+        stages.append({"collective latency": waiting_time(constants, n_layers, tp)})
     return answer(tuple(stages))
 
 

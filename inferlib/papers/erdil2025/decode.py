@@ -64,11 +64,12 @@ def _fastest(shape, chip, n_gpu, batch, context, new_tokens, assumptions, candid
     return best, answer(terms(shape, chip, best, *at), origin=origin)
 
 
-def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions):
+def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions, together=False):
     """The terms of :func:`layout_latency` as the stages of a breakdown.
 
     Launches, latency and bandwidth of the collectives and hops between pipeline stages follow one another;
-    then reading (weights, cache and activations share the memory) overlaps with multiplying.
+    then reading (weights, cache and activations share the memory) overlaps with multiplying. With ``together``
+    latency and bandwidth of the collectives are one term, which is what works on symbols too.
     """
     group, micro = n_gpu / cut.stages, batch / cut.stages
     experts = m.expert_groups(shape, group, micro, assumptions)
@@ -80,6 +81,22 @@ def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions):
     if not m._is_one(shape.n_experts):
         network.append(m.dispatch_network(shape, chip, group, experts, assumptions))
         repeats.append(assumptions.dispatches)
+    stages = [{"kernel launch": m.launches(shape, assumptions)}]
+    if together:
+        times = [shape.n_layers * k * one.time(tokens) for one, k in zip(network, repeats, strict=True)]
+        stages += [{"collectives": m.added(times)}]
+    else:
+        waiting, moving = _waiting_and_moving(shape, network, repeats, tokens)
+        stages += [{"collective latency": waiting}, {"collective bandwidth": moving}]
+    if cut.stages > 1:
+        hop = m.stage_network(shape, chip, group, assumptions).time(tokens)
+        stages.append({"pipeline": (cut.stages - 1) * hop})
+    stages.append(_roofline(shape, chip, cut, n_gpu, batch, context, new_tokens, experts, assumptions))
+    return tuple(stages)
+
+
+def _waiting_and_moving(shape, network, repeats, tokens):
+    """Latency and bandwidth of all collectives, each in its fastest protocol."""
     waiting = moving = 0.0
     for one, times in zip(network, repeats, strict=True):
         fixed, per_token = min(
@@ -87,13 +104,7 @@ def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions):
         )
         waiting += shape.n_layers * times * fixed
         moving += shape.n_layers * times * per_token * tokens
-    stages = [{"kernel launch": m.launches(shape, assumptions)}]
-    stages += [{"collective latency": waiting}, {"collective bandwidth": moving}]
-    if cut.stages > 1:
-        hop = m.stage_network(shape, chip, group, assumptions).time(tokens)
-        stages.append({"pipeline": (cut.stages - 1) * hop})
-    stages.append(_roofline(shape, chip, cut, n_gpu, batch, context, new_tokens, experts, assumptions))
-    return tuple(stages)
+    return waiting, moving
 
 
 def _roofline(shape, chip, cut, n_gpu, batch, context, new_tokens, experts, assumptions):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files
+from numbers import Real
 
 from inferlib.catalog import record
 from inferlib.checks import Names
@@ -259,7 +260,9 @@ def as_model(model, weights="bf16", cache="bf16"):
         return model
     if not isinstance(model, Transformer):
         raise TypeError(f"model is a {type(model).__name__}, but must be a Transformer or an erdil2025 Model")
-    most = max(model.layers, key=lambda layers: layers.count)
+    # symbols cannot be compared; there the last kind stands for all, as it does in every published model
+    known = all(isinstance(layers.count, Real) for layers in model.layers)
+    most = max(model.layers, key=lambda layers: layers.count) if known else model.layers[-1]
     attention, block = most.attention, most.feed_forward
     shapes = {repr(layers.attention) for layers in model.layers}
     if len(shapes) > 1 or attention.window is not None:
@@ -308,7 +311,7 @@ def as_gpu(chip):
         return chip
     if not isinstance(chip, Accelerator):
         raise TypeError(f"chip is a {type(chip).__name__}, but must be an Accelerator")
-    if chip.name.startswith(_NO_GPUS):
+    if chip.name.startswith(NO_GPUS):
         raise ValueError(
             f"chip {chip.name} has a network that erdil2025 does not describe; it describes GPUs"
         )
@@ -324,7 +327,7 @@ def as_gpu(chip):
     return GPU(**values | caps | {"flops": peaks["bf16"]}, name=chip.name, peaks=peaks, sources=chip.sources)
 
 
-_NO_GPUS = ("TPU", "Groq")
+NO_GPUS = ("TPU", "Groq")
 _FORMATS = {"bf16": ("fp16",), "fp8": ("int8",), "fp4": ("int4",)}
 _BITS = {16: "bf16", 8: "fp8", 4: "fp4"}
 

@@ -556,8 +556,8 @@ def xpu_of(chip, weights="fp8"):
     Parameters
     ----------
     chip : Accelerator
-    weights : str
-        Number format whose peak counts.
+    weights : str or float
+        Number format whose peak counts; a number of bytes names none, and the chip's own peak stands.
 
     Returns
     -------
@@ -576,8 +576,9 @@ def xpu_of(chip, weights="fp8"):
     >>> xpu_of(load_chip("H100 SXM")).flops / 1e12
     1979.0
     """
-    # a chip made of symbols computes in the format it has
-    computing = chip if chip.format == weights else chip.at(weights)
+    # a chip made of symbols, or asked for bytes instead of a format, computes in the format it has
+    own = chip.format == weights or not isinstance(weights, str)
+    computing = chip if own else chip.at(weights)
     if chip.memory_capacity is None:
         raise ValueError(f"chip {chip.name!r} states no memory_capacity")
     return XPU(computing.flops, chip.memory_bandwidth, chip.memory_capacity, name=chip.name)
@@ -663,8 +664,8 @@ def _exposed(app, tp, pp, assumptions):
     t_tp = collective_latency(tp, assumptions)
     collective = exposed_time(app, tp, assumptions.free_stages, t_tp, assumptions)
     hops = exposed_time(app, tp, pp, t_tp, assumptions) - collective
-    stages = [("network", collective)] if tp > 1 else []
-    stages += [("pipeline", hops)] if pp > 1 else []
+    stages = [] if _plainly_one(tp) else [("network", collective)]
+    stages += [] if _plainly_one(pp) else [("pipeline", hops)]
     return tuple({name: seconds} for name, seconds in stages)
 
 
@@ -672,15 +673,19 @@ def _outside(system, workload, layout, tp, pp, assumptions):
     """Why the paper does not describe this, or nothing."""
     if layout is not None and (layout.ep, layout.dp) != (1, 1):
         return "the paper's TP stands for expert and data parallelism too: give tp and pp only"
-    if tp * pp != system.count:
+    if isinstance(system.count, Real) and tp * pp != system.count:
         return f"tp * pp is {tp * pp}, but the system has {system.count} chips"
-    if tp > assumptions.radix:
+    if isinstance(tp, Real) and tp > assumptions.radix:
         return f"the paper stops at {assumptions.radix:.0f} chips that share every operator: give a layout with pp"
-    if workload.weights not in system.chip.peaks:
+    if isinstance(workload.weights, str) and workload.weights not in system.chip.peaks:
         return f"{system.chip.name} states no arithmetic peak in {workload.weights}"
     if system.chip.memory_capacity is None:
         return f"{system.chip.name} states no memory capacity"
     return ""
+
+
+def _plainly_one(degree):
+    return isinstance(degree, Real) and degree == 1
 
 
 def _nothing(context):

@@ -4,6 +4,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from importlib.resources import files
+from numbers import Real
 
 import inferlib.equation
 from inferlib import checks
@@ -395,33 +396,38 @@ def application(model, assumptions=PRINTED):
     (experts, active), everywhere = shapes.pop(), [op for op in found if op.window is None]
 
     def total(ops, field):
-        return float(sum(op.layers * getattr(op, field) for op in ops))
+        return _plain(sum(op.layers * getattr(op, field) for op in ops))
 
     def waiting(kind):
-        return float(sum(op.layers for op in found if op.collective == kind))
+        return _plain(sum(op.layers for op in found if op.collective == kind))
 
     return Application(
-        layers=float(model.n_layers),
+        layers=_plain(model.n_layers),
         resident=total(fixed, "weights"),
         loaded=total([op for op in fixed if op.read], "weights"),
         used=total([op for op in fixed if op.active], "weights"),
         expert=total(routed, "weights"),
-        n_experts=float(experts),
+        n_experts=_plain(experts),
         routed_share=active / experts,
         cache=total(everywhere, "cache"),
         pair_flops=total(everywhere, "pair_flops"),
         scores=total(everywhere, "scores"),
-        window=float(windows.pop()),
+        window=_plain(windows.pop()),
         local_cache=total(local, "cache"),
         local_pair_flops=total(local, "pair_flops"),
         local_scores=total(local, "scores"),
         head_layers=waiting("heads"),
-        kv_heads=float(heads.pop()),
+        kv_heads=_plain(heads.pop()),
         latent_layers=waiting("latent"),
         dense_layers=waiting("dense"),
         moe_layers=waiting("moe"),
         name=model.name,
     )
+
+
+def _plain(count):
+    """A float, or the symbol that stands for one."""
+    return float(count) if isinstance(count, Real) else count
 
 
 def models():

@@ -97,8 +97,7 @@ def fits(model, gpu, deployment, batch, context, assumptions=PRINTED):
     """
     if gpu.memory_capacity is None:
         return ""
-    weights = memory.weights_on_gpu(model, experts.held_experts(model, deployment), assumptions)
-    cache = batch / deployment.n_gpus * context * memory.cache_per_token(model, assumptions)
+    weights, cache = _held(model, gpu, deployment, batch, context, assumptions)
     if not isinstance(weights + cache, Real) or weights + cache <= gpu.memory_capacity:
         return ""
     size, what = gpu.memory_capacity / 1e9, f"weights of {weights / 1e9:.0f} GB"
@@ -164,11 +163,13 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED, *, tw
     reason = not_described(model) if isinstance(model, Transformer) else ""
     if not reason and layout is not None and not _described(layout, system.count):
         reason = f"the source spreads experts over all {system.count} GPUs and repeats attention on each"
-    if not reason and system.count % system.domain:
+    counted = isinstance(system.count, Real)  # symbols are taken to be whole nodes
+    if not reason and counted and system.count % system.domain:
         reason = (
             f"the source's nodes are equal, and {system.count} GPUs are not a multiple of {system.domain}"
         )
-    if not reason and system.count > system.domain and system.chip.scale_out_bandwidth is None:
+    across = not counted or system.count > system.domain
+    if not reason and across and system.chip.scale_out_bandwidth is None:
         reason = f"{system.chip.name} states no bandwidth from one node to another"
     try:
         gpu = gpu_of(system.chip)
@@ -176,18 +177,39 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED, *, tw
         reason = reason or str(error)
     if reason:
         return answer(status="n/a", reason=reason)
+    at = _at(model, gpu, system, workload, assumptions, two_batch)
+    reason = fits(*at)
+    if reason:
+        return answer(status="infeasible", reason=reason)
+    return answer(stages(*at))
+
+
+def _at(model, gpu, system, workload, assumptions, two_batch):
+    """A question in the source's records: the arguments of :func:`stages` and :func:`fits`."""
     model = as_model(model)
     extra = (-model.n_routed) % system.count
-    where = Deployment(
-        system.count, system.count // system.domain, balancedness(system.count), extra, two_batch
-    )
+    nodes = system.count // system.domain
+    where = Deployment(system.count, nodes, balancedness(system.count), extra, two_batch)
     assumptions = assumptions.replace(
         weight_bytes=format_bytes(workload.weights), cache_value_bytes=format_bytes(workload.cache)
     )
-    reason = fits(model, gpu, where, workload.batch, workload.context, assumptions)
-    if reason:
-        return answer(status="infeasible", reason=reason)
-    return answer(stages(model, gpu, where, workload.batch, workload.context, assumptions))
+    return model, gpu, where, workload.batch, workload.context, assumptions
+
+
+def memory_left(model, system, workload, assumptions=PRINTED):
+    """Bytes left on each GPU beside its weights and its part of the cache; negative where it does not fit.
+
+    Parameters are those of :func:`decode_step`; numbers or symbols.
+    """
+    gpu = gpu_of(system.chip)
+    weights, cache = _held(*_at(model, gpu, system, workload, assumptions, True))
+    return gpu.memory_capacity - weights - cache
+
+
+def _held(model, gpu, deployment, batch, context, assumptions):
+    """Bytes of weights and of cache on one GPU."""
+    weights = memory.weights_on_gpu(model, experts.held_experts(model, deployment), assumptions)
+    return weights, batch / deployment.n_gpus * context * memory.cache_per_token(model, assumptions)
 
 
 def _described(layout, count):

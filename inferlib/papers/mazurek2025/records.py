@@ -9,6 +9,7 @@ from importlib.resources import files
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model
 from inferlib.equation import Record, quantity
+from inferlib.ops import interpolated, symbolic, where
 from inferlib.system import Accelerator
 from inferlib.transformer import Experts, FeedForward, LatentAttention, Transformer
 from inferlib.units import parse
@@ -99,6 +100,8 @@ def as_model(model):
     dense = [group for group in model.layers if isinstance(group.feed_forward, FeedForward)]
     experts, shape = sparse[0].feed_forward, model.sources.get("shape", "the model's shape")
     shared = experts.d_shared / experts.d_expert
+    if not symbolic(shared) and shared == int(shared):
+        shared = int(shared)
     return Model(
         d_model=model.d_model,
         n_heads=attention.n_heads,
@@ -114,8 +117,8 @@ def as_model(model):
         n_dense_layers=sum(group.count for group in dense),
         d_dense=dense[0].feed_forward.d_ff if dense else 0,
         vocab_size=model.vocab_size,
-        n_shared=int(shared) if shared == int(shared) else shared,
-        n_shared_active=int(shared) if shared == int(shared) else shared,
+        n_shared=shared,
+        n_shared_active=shared,
         name=model.name,
         sources={f: shape for f in ("d_model", "n_heads", "n_routed", "n_active", "d_expert", "vocab_size")},
     )
@@ -283,14 +286,10 @@ def balancedness(n_gpus, balanced=True):
     >>> balancedness(32), balancedness(32, balanced=False), balancedness(1)
     (0.8, 0.549, 1.0)
     """
-    import numpy as np
-
-    if n_gpus == 1:
-        return 1.0
     read = stated()["balancedness"]
-    if balanced:
-        return float(np.interp(n_gpus, read["gpus"], read["with_balancing"]))
-    return float(np.interp(n_gpus, read["gpus_without"], read["without_balancing"]))
+    bars = ("gpus", "with_balancing") if balanced else ("gpus_without", "without_balancing")
+    between = interpolated(n_gpus, *(read[name] for name in bars))
+    return where(n_gpus <= 1, 1.0, between)
 
 
 def _assumed(name, unit):

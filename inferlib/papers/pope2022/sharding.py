@@ -7,7 +7,7 @@ catalogue's models and chips: how to shard at a given batch, and the one questio
 from numbers import Real
 
 from inferlib import checks
-from inferlib.ops import minimum
+from inferlib.ops import minimum, where
 from inferlib.papers.pope2022.costs import (
     attention_flops,
     compute_time,
@@ -242,7 +242,7 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
         "weights": memory_time(chip, weights_on_chip(model, mesh.chips)),
         "cache": memory_time(chip, cache_on_chip(model, mesh, layout, attention, batch, seen)),
         "arithmetic": compute_time(chip, mesh.chips, flop),
-        "network": moved if mesh.chips > 1 else 0.0,
+        "network": where(mesh.chips > 1, moved, 0.0 * moved),
     }
 
 
@@ -339,13 +339,21 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED):
         reason = why_not(shape, chip, mesh, kind, attention, batch, context)
         if reason:
             return Breakdown(status="infeasible", reason=reason, source="pope2022")
-    needs = pass_needs(shape, chip, mesh, kind, attention, batch, 1, context, assumptions)
+    origin = (decode_step, model, system, workload, layout, assumptions)
+    stages = stages_in(shape, chip, mesh, kind, attention, batch, context, assumptions)
+    return Breakdown(stages, source="pope2022", origin=origin)
+
+
+def stages_in(model, chip, mesh, layout, attention, batch, context, assumptions=PRINTED):
+    """One decode step in a given layout, as the stages of a breakdown; parameters as :func:`pass_needs`.
+
+    Works on numbers and on symbols; whether it fits is :func:`layouts.why_not`.
+    """
+    needs = pass_needs(model, chip, mesh, layout, attention, batch, 1, context, assumptions)
     network = needs.pop("network")
     memory = {name: needs[name] for name in ("weights", "cache")}
     busy = {"memory": memory, "arithmetic": needs["arithmetic"]}
-    stages = (busy, {"network": network}) if assumptions.exposed else (busy | {"network": network},)
-    origin = (decode_step, model, system, workload, layout, assumptions)
-    return Breakdown(stages, source="pope2022", origin=origin)
+    return (busy, {"network": network}) if assumptions.exposed else (busy | {"network": network},)
 
 
 def _instance(name, value, kind):
