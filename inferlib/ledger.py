@@ -116,12 +116,14 @@ def _unfolded(rows):
     return {(i, "here"): tree for i, tree in enumerate(trees) if tree}
 
 
-def misses(source, unfold=True):
+def misses(source, *artefacts, unfold=True):
     """The rows of a source that do not come out as printed, with the reason, as a chapter shows them.
 
     Parameters
     ----------
     source : str
+    *artefacts : str
+        Such as ``"Table 1"``; all of the source when none is given.
     unfold : bool
         As for :func:`card`.
 
@@ -131,7 +133,11 @@ def misses(source, unfold=True):
     """
     from inferlib.style import table
 
-    rows = scorecard(source).query("grade not in ['exact', '-']").rename(columns={"reproduced": "here"})
+    rows = scorecard(source)
+    for artefact in artefacts:
+        checks.one_of("artefact", artefact, list(rows.artefact.unique()))
+    rows = rows[rows.artefact.isin(artefacts or rows.artefact) & ~rows.grade.isin(["exact", "-"])]
+    rows = rows.rename(columns={"reproduced": "here"})
     places = zip(rows.artefact, rows.row, rows.column, strict=True)
     shown = rows[["printed", "here", "unit", "grade", "note"]].replace({"unit": {"1": ""}})
     shown.insert(0, "place", [", ".join(part for part in place if part) for place in places])

@@ -137,6 +137,16 @@ def test_cards_show_graded_rows_only():
         assert not set(inferlib.misses(source).frame.grade) & {"exact", "-"}
 
 
+def test_misses_of_some_artefacts():
+    every, some = (
+        inferlib.misses("erdil2025").frame,
+        inferlib.misses("erdil2025", "Text 2.2.3", "Table 1").frame,
+    )
+    assert 0 < len(some) < len(every) and some.place.str.startswith("Text 2.2.3").all()
+    with pytest.raises(LookupError, match="did you mean"):
+        inferlib.misses("erdil2025", "Table 11")
+
+
 def test_equations_lists_every_number_once():
     table = inferlib.equations("erdil2025")
     numbers = [int(n) for n in table.number if n]

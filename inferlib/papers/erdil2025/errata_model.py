@@ -197,6 +197,7 @@ def _context():
         "mfu": f"{at.mfu:.1%}",
         "mfu_capped": f"{at.mfu / H100.flops_fraction:.1%}",
         "cheaper": f"{0.5 / at.mfu:.1f}",
+        "doubled_complete": f"{max(text_takeaways.doubled_bandwidth().values()):.1%}",
         "group_h100": f"{text_takeaways.needed_group(H100):.0f}",
         "latent_needs": f"{needs:.0f}",
         "latent_has": f"{eight:.0f}",
