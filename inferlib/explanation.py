@@ -149,14 +149,15 @@ def _of_row(row):
     made_by = ledger.REPRODUCERS.get((printed.source, printed.artefact))
     if made_by is None:
         return Explanation(title, note="nothing computes it yet")
-    value, note, read = ledger.compute(printed)
-    scale = ledger.factor(printed.unit)
+    computed = []
+    tree = _traced(lambda: computed.append(ledger.compute(printed)))
+    (value, note, read), scale = computed[0], ledger.factor(printed.unit)
     value = ledger._in_unit(value, scale)
     root = Explanation(title, value, printed.unit, note)
     root.parts += [Explanation(_joined(e.place), e.printed, e.unit, f"{e.kind}, as printed") for e in read]
     # Where a cell is a function of its own, only that is traced; else all that its artefact calls.
     if callable(ledger._computed(printed.source, printed.artefact).get(place[1:])):
-        root.parts += _traced(lambda: ledger.compute(printed)).parts
+        root.parts += tree.parts
     else:
         same = [
             node for node in _calls_of(printed.source, printed.artefact) if _same(node.value, value, scale)

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -291,3 +292,22 @@ def test_the_papers_405b_has_twice_the_key_value_heads():
     published = as_model(inferlib.load_model("Llama 3.1 405B"))
     assert published.shape.group_size == 16 and e.models["Llama 3.1 405B"].shape.group_size == 8
     assert e.models["Llama 3.1 405B"].cache_bytes == 2 * published.cache_bytes
+
+
+def test_many_frontiers_are_those_computed_one_by_one():
+    asked = [
+        {"model": e.models["Llama 3 8B"], "chip": e.chips[name], "pipeline": False}
+        for name in ("H100", "A100")
+    ]
+    for many, one in zip(e.frontiers(asked), (e.frontier(**each) for each in asked), strict=True):
+        pd.testing.assert_frame_equal(many, one)
+
+
+def test_a_curve_asked_for_in_two_ways_is_computed_once():
+    printed = e.PRINTED_EQUATIONS.replace(t_kernel=e.PRINTED_EQUATIONS.t_kernel)
+    first = economics.curve("Llama 3 8B", "H100", assumptions=e.PRINTED_EQUATIONS)
+    assert economics.curve(model="Llama 3 8B", assumptions=printed) is first
+    assert (
+        economics.curve("Llama 3 8B", "H100", assumptions=e.PRINTED_EQUATIONS.replace(t_kernel=1e-6))
+        is not first
+    )

@@ -26,6 +26,7 @@ from inferlib.papers.erdil2025.records import (
 from inferlib.papers.erdil2025.search import (
     expected_tokens,
     frontier,
+    frontiers,
     speculative_latency,
     speculative_time,
     token_latency,
@@ -80,6 +81,7 @@ __all__ = [
     "expected_tokens",
     "experts_used",
     "frontier",
+    "frontiers",
     "grid_all_reduce_time",
     "launches",
     "layout_latency",

@@ -1,11 +1,9 @@
 """Erdil 2025, sections 4 and 5: the settings of its tables and figures, and what they give."""
 
-from functools import cache
-
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025.model import TABLE_5, Assumptions, Cut, layout_latency
 from inferlib.papers.erdil2025.records import chips, computing_at, models
-from inferlib.papers.erdil2025.search import frontier, speculative_time
+from inferlib.papers.erdil2025.search import frontier, frontiers, speculative_time
 
 DRAFT, ACCEPTANCE = "Llama 3 8B", 0.8
 SERVED = ("Mixtral 8x22B", "Llama 3 70B 8-bit", "Llama 3.1 405B 8-bit", "GPT-4", "DeepSeek-V3")
@@ -17,10 +15,10 @@ PRECISIONS = {
 }
 SPECULATED = ("Llama 3 70B", "Llama 3.1 405B")
 DEFAULT = Assumptions()
+_CURVES = {}  # those already computed
 NEWER_NOTEBOOK = DEFAULT  # what Table 5 would be, had it been made with the notebook of the other tables
 
 
-@cache
 def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=DEFAULT):
     """A frontier of the paper's own models and GPUs by name, computed once.
 
@@ -35,10 +33,38 @@ def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assu
     pandas.DataFrame
         As :func:`frontier` returns it, with pipeline parallelism.
     """
-    return frontier(
-        models[model], chips[chip], draft=draft and models[draft], acceptance=acceptance, context=context,
-        assumptions=assumptions,
-    )  # fmt: skip
+    setting = {"model": model, "chip": chip, "draft": draft, "acceptance": acceptance}
+    return curves([setting | {"context": context, "assumptions": assumptions}])[0]
+
+
+def curves(settings, progress=None):
+    """Many frontiers of the paper's own models, those not known yet several at a time.
+
+    Parameters
+    ----------
+    settings : list of dict
+        Arguments of :func:`curve`, by name.
+    progress : bool, optional
+        As for :func:`frontiers`.
+
+    Returns
+    -------
+    list of pandas.DataFrame
+    """
+    asked = [_question(**setting) for setting in settings]
+    # Equal questions are told by what they say: assumptions may have been made here or there.
+    missing = {repr(one): one for one in asked if repr(one) not in _CURVES}
+    quick = {key: one for key, one in missing.items() if not one["assumptions"].pipelines}
+    slow = {key: one for key, one in missing.items() if key not in quick}
+    _CURVES.update({key: frontier(**one) for key, one in quick.items()})
+    _CURVES.update(zip(slow, frontiers(list(slow.values()), progress=progress), strict=True))
+    return [_CURVES[repr(one)] for one in asked]
+
+
+def _question(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=DEFAULT):
+    """The arguments of :func:`frontier` for those of :func:`curve`."""
+    plain = {"model": models[model], "chip": chips[chip], "context": context, "assumptions": assumptions}
+    return plain | ({"draft": models[draft], "acceptance": acceptance} if draft else {})
 
 
 def fastest(curve):
@@ -99,12 +125,10 @@ def table(number, assumptions=None):
     import pandas as pd
 
     chosen = settings(assumptions)
-    rows = {
-        row: point(curve(**setting))
-        for (name, row), (setting, point) in chosen.items()
-        if name == f"Table {number}"
-    }
-    return pd.DataFrame(rows).T.infer_objects()
+    rows = {row: asked for (name, row), asked in chosen.items() if name == f"Table {number}"}
+    found = curves([setting for setting, _ in rows.values()])
+    points = {row: point(one) for (row, (_, point)), one in zip(rows.items(), found, strict=True)}
+    return pd.DataFrame(points).T.infer_objects()
 
 
 def seconds_at(setting, point):

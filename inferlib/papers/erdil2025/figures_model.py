@@ -3,7 +3,7 @@
 from inferlib import style
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025 import economics
-from inferlib.papers.erdil2025.economics import DEFAULT, DRAFT, curve
+from inferlib.papers.erdil2025.economics import DEFAULT, DRAFT, curves
 from inferlib.papers.erdil2025.model import PRINTED_EQUATIONS, TABLE_5
 
 LONG = 100_000  # tokens: the long context of Figures 9 and 10
@@ -68,8 +68,9 @@ def figure_data(number):
     """
     import pandas as pd
 
-    parts = [curve(**setting).assign(curve=name) for name, setting in figure_settings(number).items()]
-    return pd.concat(parts, ignore_index=True)
+    settings = figure_settings(number)
+    found = zip(settings, curves(list(settings.values())), strict=True)
+    return pd.concat([one.assign(curve=name) for name, one in found], ignore_index=True)
 
 
 def marks(number, alpha=3):
@@ -218,8 +219,9 @@ def corrected_tables():
 
     rows = []
     both = (economics.settings(), economics.settings(DEFAULT.corrected()))
-    for (table, name), (setting, point) in both[0].items():
-        ours, fixed = (point(curve(**s)) for s in (setting, both[1][table, name][0]))
+    before, after = (curves([setting for setting, _ in chosen.values()]) for chosen in both)
+    for ((table, name), (_, point)), *pair in zip(both[0].items(), before, after, strict=True):
+        ours, fixed = (point(curve) for curve in pair)
         rows.append(
             {"table": table, "row": name}
             | {f"{column}": f"{ours[key]:.{n}f} → {fixed[key]:.{n}f}" for column, key, n in (

@@ -5,6 +5,7 @@ the GPUs of a stage alone (collectives, traffic, experts) is computed once and i
 that a search over all layouts, batches and draft lengths is a few multiplications and additions for each.
 """
 
+import multiprocessing
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
@@ -232,7 +233,8 @@ def _grid_pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assum
         for height in [max(1, _BLOCK // (columns.stop - columns.start))]
         for row in range(0, n_gpu.size, height)
     ]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    helper = multiprocessing.current_process().name != "MainProcess"  # then every core has one of its own
+    with ThreadPoolExecutor(1 if helper else os.cpu_count()) as pool:
         try:
             for _ in pool.map(search, blocks):
                 pass
@@ -491,6 +493,43 @@ def frontier(
         drafts = layouts_at(small, small_gpu, n, b, context, 1, pipeline, assumptions)
         table = table.assign(**{f"draft_{name}": values for name, values in drafts.items()})
     return table.assign(**layouts_at(shape, gpu, n, b, context, verified, pipeline, assumptions))
+
+
+def frontiers(questions, *, progress=None):
+    """Many frontiers, several at a time on the machine's cores.
+
+    Parameters
+    ----------
+    questions : list of dict
+        The arguments of each :func:`frontier`, by name.
+    progress : bool, optional
+        Whether to show a bar; by default only on a terminal. An interrupt stops the sweep.
+
+    Returns
+    -------
+    list of pandas.DataFrame
+        In the order of the questions.
+
+    Examples
+    --------
+    >>> from inferlib.papers.erdil2025 import chips, models
+    >>> served = {"model": models["Llama 3 8B"], "pipeline": False}
+    >>> curves = frontiers([served | {"chip": chips[name]} for name in ("H100", "A100")])
+    >>> [round(curve.tokens_per_second.max()) for curve in curves]
+    [1]
+    """
+    from joblib import Parallel, delayed
+    from tqdm import tqdm
+
+    if len(questions) < 2:
+        results = (frontier(**asked) for asked in questions)
+    else:
+        run = Parallel(n_jobs=min(os.cpu_count(), len(questions)), return_as="generator")
+        results = run(delayed(frontier)(**asked) for asked in questions)
+    bar = tqdm(
+        results, total=len(questions), unit="frontier", disable=None if progress is None else not progress
+    )
+    return list(bar)
 
 
 def cheapest_below(latency, cost, allowed):

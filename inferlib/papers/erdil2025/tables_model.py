@@ -16,10 +16,10 @@ reproduces = partial(reproduces, "erdil2025")
 def _cells(table):
     """The cells of one of Tables 2 to 6: each point found on its frontier, its time computed by the equations."""
     cells = {}
-    for (name, row), (setting, point) in economics.settings().items():
-        if name != table:
-            continue
-        at = point(economics.curve(**setting))
+    rows = {row: asked for (name, row), asked in economics.settings().items() if name == table}
+    found = economics.curves([setting for setting, _ in rows.values()])
+    for (row, (setting, point)), curve in zip(rows.items(), found, strict=True):
+        at = point(curve)
         seconds = economics.seconds_at(setting, at)
         price = chips[setting.get("chip", "H100")].price * factor("usd/h")
         cells[row, "tokens per second"] = 1 / seconds
