@@ -516,7 +516,7 @@ def frontiers(questions, *, progress=None):
     >>> served = {"model": models["Llama 3 8B"], "pipeline": False}
     >>> curves = frontiers([served | {"chip": chips[name]} for name in ("H100", "A100")])
     >>> [round(curve.tokens_per_second.max()) for curve in curves]
-    [1]
+    [451, 391]
     """
     from joblib import Parallel, delayed
     from tqdm import tqdm
