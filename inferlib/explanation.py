@@ -93,7 +93,7 @@ def explain(x):
     Examples
     --------
     >>> from inferlib import scorecard
-    >>> print(explain(scorecard("erdil2025").query("artefact == 'Table 1'").iloc[0]))  # doctest: +ELLIPSIS
+    >>> print(explain(scorecard("erdil2025", "Table 1").iloc[0]))  # doctest: +ELLIPSIS
     Table 1, Llama 3 8B, tokens per second: printed 966 tok/s = 965.965 tok/s...
       minimum_latency = 0.00103523 s  [erdil2025, eq. 14]...
     """

@@ -42,13 +42,15 @@ def sources():
     return sorted(module.name for module in pkgutil.iter_modules(inferlib.papers.__path__) if module.ispkg)
 
 
-def scorecard(source=None):
+def scorecard(source=None, *artefacts):
     """Every printed number beside the recomputed one.
 
     Parameters
     ----------
     source : str, optional
         Key of one source; all sources when not given.
+    *artefacts : str
+        Such as ``"Table 1"``, and only these are computed; all of the source when none is given.
 
     Returns
     -------
@@ -61,17 +63,19 @@ def scorecard(source=None):
     Raises
     ------
     LookupError
-        If there is no such source.
+        If there is no such source or artefact.
 
     Examples
     --------
-    >>> card = scorecard("erdil2025")
-    >>> str(card.query("artefact == 'Table 1'").grade.unique()[0])
+    >>> str(scorecard("erdil2025", "Table 1").grade.unique()[0])
     'exact'
     """
     import pandas as pd
 
-    rows = [row for key in _chosen(source) for artefact in _artefacts(key) for row in _graded(key, artefact)]
+    places = [(key, artefact) for key in _chosen(source) for artefact in _artefacts(key)]
+    for artefact in artefacts:
+        checks.one_of("artefact", artefact, [name for _, name in places])
+    rows = [row for key, name in places if not artefacts or name in artefacts for row in _graded(key, name)]
     return pd.DataFrame(rows, columns=COLUMNS).astype({"printed": object, "reproduced": object})
 
 
@@ -96,10 +100,8 @@ def card(source, *artefacts, kinds=("model", "derived", "claim", "measured"), un
     """
     from inferlib.style import table
 
-    rows = scorecard(source)
-    for artefact in artefacts:
-        checks.one_of("artefact", artefact, list(rows.artefact.unique()))
-    rows = rows[rows.artefact.isin(artefacts or rows.artefact) & rows.kind.isin(kinds) & (rows.grade != "-")]
+    rows = scorecard(source, *artefacts)
+    rows = rows[rows.kind.isin(kinds) & (rows.grade != "-")]
     shown = rows[["row", "column", "printed", "reproduced", "unit", "grade", "note"]]
     shown = shown.rename(columns={"row": "", "column": " ", "reproduced": "here"}).replace(
         {"unit": {"1": ""}}
@@ -133,10 +135,8 @@ def misses(source, *artefacts, unfold=True):
     """
     from inferlib.style import table
 
-    rows = scorecard(source)
-    for artefact in artefacts:
-        checks.one_of("artefact", artefact, list(rows.artefact.unique()))
-    rows = rows[rows.artefact.isin(artefacts or rows.artefact) & ~rows.grade.isin(["exact", "-"])]
+    rows = scorecard(source, *artefacts)
+    rows = rows[~rows.grade.isin(["exact", "-"])]
     rows = rows.rename(columns={"reproduced": "here"})
     places = zip(rows.artefact, rows.row, rows.column, strict=True)
     shown = rows[["printed", "here", "unit", "grade", "note"]].replace({"unit": {"1": ""}})
