@@ -90,12 +90,16 @@ def operations(options):
     """Triton kernels where there are any, else PyTorch's operations; and why."""
     from decoding.plain import Plain
 
-    if options.plain or options.device == "cpu":
+    if options.plain:
         return Plain(options.fp8_rows), "PyTorch operations, as asked"
+    if options.device == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+        return Plain(options.fp8_rows), "PyTorch operations, since Triton has no CPU but its interpreter"
     try:
         from decoding.fused import Fused
     except ImportError as error:
         return Plain(options.fp8_rows), f"PyTorch operations, since Triton is missing: {error}"
+    if options.device == "cpu":
+        return Fused(options.fp8_rows), "Triton kernels, interpreted"
     import torch
 
     processors = torch.cuda.get_device_properties(0).multi_processor_count
