@@ -18,6 +18,7 @@ os.environ.setdefault("DISABLE_CUPTI_LAZY_REINIT", "1")
 
 from decoding import plan, record  # noqa: E402
 
+LOST = 3  # exit code when only a new process can go on
 STAGES = ("check", "ceilings", "dense", "sparse", "breakdown")
 SECONDS = {"check": 120, "ceilings": 240, "dense": 540, "sparse": 360, "breakdown": 180}  # of `all`
 
@@ -86,6 +87,11 @@ def show_plan(memory, models):
         )
 
 
+def anonymous(given, out):
+    """The command's words, the folder of results by its name alone."""
+    return [word.replace(str(out), out.name) if out.name else word for word in given]
+
+
 def operations(options):
     """Triton kernels where there are any, else PyTorch's operations; and why."""
     from decoding.plain import Plain
@@ -116,7 +122,7 @@ def run(options, given):
     torch.set_grad_enabled(False)
     device = devices.open_device(options.device)
     ops, why = operations(options)
-    facts = record.machine(options.device, given) | {"operations": why}
+    facts = record.machine(options.device, anonymous(given, options.out)) | {"operations": why}
     record.add_machine(options.out / "machine.json", facts)
     common = {"gpu": facts["gpu"], "run": facts["run"]}
     record.say(json.dumps(facts))
@@ -139,7 +145,9 @@ def run(options, given):
         if options.stage == "breakdown":
             shapes = [bench.shape(name) for name in names("breakdown", options.models)]
             rows = table("breakdown", record.BREAKDOWN, record.KEY)
-            counts = steps.breakdown(steps.breakdown_points(shapes, available), bench, rows, budget, common)
+            profiled = ((1, 32), (4, 32)) if options.tiny else plan.PROFILED
+            found = steps.breakdown_points(shapes, available, profiled)
+            counts = steps.breakdown(found, bench, rows, budget, common)
         else:
             rows = table("steps", record.STEPS, record.KEY)
             found = points(options.stage, available, options.models, options.tiny)
@@ -154,7 +162,10 @@ def run_all(given):
     for stage in STAGES:
         budget = [] if "--budget" in rest else ["--budget", str(SECONDS[stage])]
         start = time.monotonic()
-        code = subprocess.run([sys.executable, __file__, stage, *rest, *budget]).returncode
+        code, again = LOST, 3  # a point that breaks the device is marked as failed, and not tried again
+        while code == LOST and again:
+            code = subprocess.run([sys.executable, __file__, stage, *rest, *budget]).returncode
+            again -= 1
         record.say(f"{stage}: ended with {code} after {time.monotonic() - start:.0f} s")
         if code and stage == "check":
             return code  # times of a wrong step mean nothing
@@ -170,7 +181,15 @@ def main(given=None):
         return show_plan(options.memory, options.models)
     if options.stage == "all":
         return run_all(given)
-    return run(options, given)
+    from decoding.device import DeviceLost
+
+    try:
+        return run(options, given)
+    except DeviceLost as error:
+        record.say(
+            f"the device answers no more ({error}); the same command again goes on with the next point"
+        )
+        return LOST
 
 
 if __name__ == "__main__":

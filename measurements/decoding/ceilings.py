@@ -57,8 +57,6 @@ class Ceilings:
             rate = amount / times["seconds"] if amount else None
             self.table.append(**where, status=status, rate=rate, unit=unit, **times)
             record.say(f"{names}: {times['seconds'] * 1e6:.2f} us" + (f", {rate:.4g} {unit}" if rate else ""))
-        except devices.DeviceLost:
-            raise
         except Exception as error:  # one ceiling that cannot be measured must not cost the others
             status = "failed"
             why = devices.reason(error)

@@ -14,7 +14,7 @@ from decoding import plan, record
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of one repetition: median, quartiles, how many; wall clock of the mean one."""
+    """Seconds of one repetition: median, quartiles, how many; seconds the host needs to queue one."""
 
     seconds: float
     lower: float
@@ -45,6 +45,9 @@ class Cpu:
     name = "cpu"
     graphs = False
 
+    def __init__(self):
+        torch.set_num_threads(1)  # tiny shapes only
+
     def synchronize(self):
         pass
 
@@ -71,6 +74,16 @@ class Cpu:
 
     def kernels(self, step, repeats):
         raise NotImplementedError("a CPU has no kernels to list")
+
+
+class Replay:
+    """A captured graph. It holds on to ``step`` too, whose tensors the graph reads at fixed addresses."""
+
+    def __init__(self, graph, step):
+        self.graph, self.step = graph, step
+
+    def __call__(self):
+        self.graph.replay()
 
 
 class Cuda(Cpu):
@@ -106,7 +119,7 @@ class Cuda(Cpu):
         with torch.cuda.graph(graph, stream=self.stream):
             step()
         torch.cuda.synchronize()
-        return graph.replay  # a bound method, so it keeps the graph alive
+        return Replay(graph, step)
 
     def times(self, step, target=0.4, warm=3, most=200):
         """Median and quartiles of ``step`` by events between repetitions that are queued back to back.
@@ -128,9 +141,9 @@ class Cuda(Cpu):
         for event in events[1:]:
             step()
             event.record()
+        host = time.perf_counter() - start
         state = record.sample()
         torch.cuda.synchronize()
-        host = time.perf_counter() - start
         values = [a.elapsed_time(b) / 1e3 for a, b in zip(events, events[1:], strict=False)]
         return Times.of(values, host / repeats, state)
 
@@ -192,8 +205,8 @@ def fastest(device, candidates, run, best=None):
             if best is None or seconds < best[1]:
                 best = (candidate, seconds)
         except Exception as error:  # Triton's errors have no common base with PyTorch's
-            lost(device)
             tried.append((candidate, reason(error)))
+            lost(device)
     if best is None:
         raise RuntimeError("; ".join(f"{candidate}: {why}" for candidate, why in tried))
     return best[0], tried

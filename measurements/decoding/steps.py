@@ -144,6 +144,19 @@ class Bench:
             "experts": f"{label(settings.up)} {label(settings.down)}" if shape.sparse else None,
         }
 
+    def profile(self, point, repeats):
+        """Seconds of a step and its kernels. What it holds is freed on return, before the next model."""
+        shape = self.shape(point.model).cut(point.layers)
+        self.hold(point, point.context, cache_values(shape, point.batch, point.context))
+        step, *_ = self.prepare(point)
+        call = self.device.capture(step) if point.mode == "graph" else step
+        seconds = self.device.times(call).seconds
+        rows = [
+            dict(kind=kind_of(name), kernel=name[:120], calls=calls, seconds=each)
+            for name, (calls, each) in self.device.kernels(call, repeats).items()
+        ]
+        return seconds, rows
+
 
 def label(setting):
     return "-".join(str(part) for part in setting)
@@ -233,14 +246,12 @@ def run(stage, points, bench, table, budget, common, measure=None):
         try:
             bench.hold(point, max(p.context for p in group), values)
             write(point, "ok", **measure(point))
-        except devices.DeviceLost:
-            raise
         except Exception as error:  # Triton's errors have no common base with PyTorch's
             why = devices.reason(error)
             del error  # it holds the frames, and they hold memory
             write(point, "failed", note=why)
-            bench.drop()
             devices.lost(bench.device)
+            bench.drop()
         budget.spent_on_point(time.monotonic() - start)
     bench.drop()
     return counts
@@ -252,7 +263,7 @@ def _group(point):
 
 def breakdown(points, bench, table, budget, common, repeats=5):
     """Kernels of a step as the profiler sees them: one row for each, with calls and seconds per step."""
-    finished = {}
+    counts = {}
     for point in points:
         where = {**describe(point, 0), **common}
         where.pop("layers_total")
@@ -260,39 +271,30 @@ def breakdown(points, bench, table, budget, common, repeats=5):
             continue
         if not budget.allows():
             table.append(**where, status="left out", note="no time left in this run")
+            counts["left out"] = counts.get("left out", 0) + 1
             continue
         start = time.monotonic()
         try:
-            shape = bench.shape(point.model).cut(point.layers)
-            bench.hold(point, point.context, cache_values(shape, point.batch, point.context))
-            step, *_ = bench.prepare(point)
-            call = bench.device.capture(step) if point.mode == "graph" else step
-            seconds = bench.device.times(call).seconds
-            rows = [
-                dict(kind=kind_of(name), kernel=name[:120], calls=calls, seconds=each)
-                for name, (calls, each) in bench.device.kernels(call, repeats).items()
-            ]
-        except devices.DeviceLost:
-            raise
+            seconds, rows = bench.profile(point, repeats)
         except Exception as error:  # Triton's errors have no common base with PyTorch's
             rows, seconds = [], None
             table.append(**where, status="failed", note=devices.reason(error))
+            counts["failed"] = counts.get("failed", 0) + 1
             del error
-            bench.drop()
             devices.lost(bench.device)
+            bench.drop()
         for row in sorted(rows, key=lambda row: -row["seconds"]):
             table.append(**where, status="ok", step_seconds=seconds, **row)
-        finished[point] = len(rows)
+        counts["kernels"] = counts.get("kernels", 0) + len(rows)
         budget.spent_on_point(time.monotonic() - start)
     bench.drop()
-    return finished
+    return counts
 
 
-def breakdown_points(shapes, available):
-    """A few points of every model, as graphs, and the smallest eager too."""
+def breakdown_points(shapes, available, profiled=plan.PROFILED):
+    """A few points of every model, as graphs, and the first of them eager too."""
     points = []
     for shape in shapes:
-        for batch, context in plan.PROFILED:
-            points.append(plan.point(shape, "bf16", batch, context, available))
-        points.append(replace(points[-len(plan.PROFILED)], mode="eager"))
+        mine = [plan.point(shape, "bf16", batch, context, available) for batch, context in profiled]
+        points += [*mine, replace(mine[0], mode="eager")]
     return points
