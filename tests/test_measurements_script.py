@@ -160,7 +160,7 @@ def test_half_a_row_of_a_killed_run_is_dropped(tmp_path):
     file.write_text(file.read_text() + "a,2,o")
     rows = table(tmp_path)
     rows.append(model="a", batch=2, status="ok", seconds=2.0)
-    assert [row["batch"] for row in rows.rows()] == ["1", "2"]
+    assert [(row["batch"], row["status"]) for row in rows.rows()] == [("1", "ok"), ("2", "ok")]
 
 
 def test_another_header_or_column_is_refused(tmp_path):
@@ -267,6 +267,15 @@ def test_steps_agree_with_full_causal_attention(torch, name, precision):
     error, same = check.compare(name, precision, Plain(pad=16), "cpu", ("bmm",), ("gather",))
     assert error < {"fp32": 1e-5, "bf16": 2e-2, "fp8": 8e-2}[precision]
     assert same is None or same > 0.9
+
+
+@pytest.mark.parametrize("fp8", [False, True])
+def test_a_product_keeps_the_size_of_activations(torch, fp8):
+    from decoding.model import Linear
+
+    torch.manual_seed(0)
+    matrix = Linear(256, 4096, torch.bfloat16, "cpu", fp8=fp8)
+    assert (torch.randn(64, 4096) @ matrix.real().t()).std() == pytest.approx(1, rel=0.05)
 
 
 def test_weights_in_memory_are_what_the_planner_counts(torch):
