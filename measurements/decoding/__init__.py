@@ -1,0 +1,1 @@
+"""What measurements/decode.py is made of: only Python and PyTorch are needed, nothing of inferlib."""
