@@ -87,9 +87,25 @@ def use():
     np.set_printoptions(precision=4)
     shell = get_ipython()
     if shell is not None:
+        _show_data(shell.display_formatter)
         plain = shell.display_formatter.formatters["text/plain"]
         for number in (float, np.float64):
             plain.for_type(number, lambda value, printer, cycle: printer.text(f"{value:.4g}"))
+
+
+def _show_data(display):
+    """Let every figure bring its data along; the page offers them below the picture."""
+    from IPython.core.formatters import BaseFormatter
+    from matplotlib.figure import Figure
+    from traitlets import ObjectName, Unicode
+
+    from inferlib.plotted import as_csv
+
+    class Csv(BaseFormatter):
+        format_type, print_method = Unicode("text/csv"), ObjectName("_repr_csv_")
+
+    display.formatters["text/csv"] = Csv(parent=display)
+    display.formatters["text/csv"].for_type(Figure, as_csv)
 
 
 class Table:
@@ -221,13 +237,18 @@ def breakdown_bars(steps, *, ax=None):
             continue
         left = 0.0
         for name, seconds in step.counted.items():
-            bar = ax.barh(y - 0.12, 1e3 * seconds, left=1e3 * left, height=0.42, color=TERMS.get(name, FAINT))
+            bar = ax.barh(
+                y - 0.12, 1e3 * seconds, left=1e3 * left, height=0.42, color=TERMS.get(name, FAINT), label=name
+            )  # fmt: skip
             seen.setdefault(name, bar)
             left += seconds
         ax.text(1e3 * step.total, y - 0.12, f" {1e3 * step.total:.2f} ms", va="center")
         for name, seconds in step.hidden.items():
             colour = TERMS.get(name, FAINT)
-            ax.barh(y + 0.25, 1e3 * seconds, height=0.16, color="none", edgecolor=colour, linewidth=1.2)
+            ax.barh(
+                y + 0.25, 1e3 * seconds, height=0.16, color="none", edgecolor=colour, linewidth=1.2,
+                label=f"{name}, hidden",
+            )  # fmt: skip
         if step.hidden:
             # one label beside the longest, so that labels of bars of like length do not run into each other
             names = ", ".join(sorted(step.hidden, key=step.hidden.get, reverse=True))

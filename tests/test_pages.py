@@ -19,10 +19,37 @@ def test_explorers_share_one_runtime():
     assert page.index("window.inferlibExplorer = ") < page.index("inferlibExplorer(Object")
 
 
-def test_a_figure_can_be_saved():
-    figure = '<figure><img alt="x" src="../_images/a.svg"/><figcaption>One.</figcaption></figure>'
-    page = READER["downloads"](figure + "<figure><figcaption>No picture.</figcaption></figure>")
-    assert page.count('<a class="save" href="../_images/a.svg" download>') == 1
+def test_a_figure_can_be_saved_with_its_data(tmp_path):
+    figure = (
+        '<figure id="fig-{0}"><img alt="x" src="../_images/{0}.svg"/><figcaption>One.</figcaption></figure>'
+    )
+    others = figure.format("b") + '<figure id="fig-c"><figcaption>No picture.</figcaption></figure>'
+    page = READER["downloads"](figure.format("a") + others, {"fig-b": "x,y\n1,2\n"}, tmp_path / "_data")
+    assert page.count('<a class="save" href="../_images/a.svg" download>SVG</a>') == 1
+    assert page.count('<a class="save" href="../_data/fig-b.csv" download>CSV</a>') == 1
+    assert page.count("<a ") == 3 and [file.name for file in (tmp_path / "_data").iterdir()] == ["fig-b.csv"]
+
+
+def test_figures_bring_data():
+    """All figures but drawings; what is drawn is what is told."""
+    import matplotlib.pyplot as plt
+
+    from inferlib.plotted import as_csv
+
+    figure, (left, right) = plt.subplots(1, 2)
+    left.plot([1, 2], [3, 0.123456789], label="law")
+    left.axvline(5)
+    left.set(title="first", xlabel="batch", ylabel="ms")
+    right.barh([-0.2, 0.8], [7, 8], label="there")
+    right.set_yticks([0, 1], ["A", "B"])
+    text = as_csv(figure)
+    assert text.splitlines() == [
+        "panel,series,batch,ms", "first,law,1,3", "first,law,2,0.123457",
+        "panel 2,there,7,A", "panel 2,there,8,B",
+    ]  # fmt: skip
+    right.axis("off"), left.axis("off")
+    assert as_csv(figure) is None
+    plt.close(figure)
 
 
 def test_a_drawing_keeps_its_scales_and_loses_digits():

@@ -7,6 +7,7 @@ launch buttons while nobody knows where the repository is.
 from __future__ import annotations
 
 import html
+import json
 import re
 import subprocess
 from functools import cache
@@ -66,14 +67,38 @@ def stamp(source):
 
 
 FIGURE = re.compile(
-    r'(?s)(<img[^>]*src="([^"]*_images/[^"]*\.svg)"[^>]*>.*?)(</figcaption>)'
+    r'(?s)(<figure[^>]*id="([^"]*)"[^>]*>(?:(?!</figure>).)*?'
+    r'<img[^>]*src="([^"]*)(_images/[^"]*\.svg)"[^>]*>.*?)(</figcaption>)'
 )
 
 
-def downloads(body):
-    """A link under each figure that saves it."""
-    link = '<a class="save" href="{}" download>SVG</a>'
-    return FIGURE.sub(lambda m: m[1] + link.format(m[2]) + m[3], body)
+def figure_data(source):
+    """The data of each figure of a notebook: name to text with commas."""
+    if source.suffix != ".ipynb":
+        return {}
+    found = {}
+    for cell in json.loads(source.read_text(encoding="utf-8"))["cells"]:
+        figure = cell["metadata"].get("mystnb", {}).get("figure", {})
+        for output in cell.get("outputs", ()):
+            if "text/csv" in output.get("data", {}):
+                found[figure.get("name")] = "".join(output["data"]["text/csv"])
+    return found
+
+
+def downloads(body, data, folder):
+    """Links under each figure that save it, and its data where it shows any."""
+    link = '<a class="save" href="{}" download>{}</a>'
+
+    def linked(match):
+        start, name, root, image, end = match.groups()
+        links = link.format(root + image, "SVG")
+        if name in data:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{name}.csv").write_text(data[name], encoding="utf-8")
+            links += link.format(f"{root}_data/{name}.csv", "CSV")
+        return start + links + end
+
+    return FIGURE.sub(linked, body)
 
 
 def finish(app, pagename, templatename, context, doctree):
@@ -81,9 +106,10 @@ def finish(app, pagename, templatename, context, doctree):
     if "body" not in context:
         return
     context["body"] = once(context["body"])
-    if app.builder.name == "html":
-        context["body"] = downloads(context["body"])
     source = app.env.doc2path(pagename) if doctree is not None else ""
+    if app.builder.name == "html" and source:
+        data, folder = figure_data(Path(source)), Path(app.outdir) / "_data"
+        context["body"] = downloads(context["body"], data, folder)
     if source:
         text = html.escape(stamp(Path(source)))
         context["body"] += f'\n<p class="stamp">{text}</p>\n'
