@@ -126,6 +126,13 @@ def test_a_source_says_nothing_where_its_room_says_nothing():
     assert tpus and all(SHOWN.evaluate(chip=name)["Erdil 2025: total"] is None for name in tpus)
 
 
+def test_the_still_page_gives_the_reason_of_a_source_that_does_not_answer():
+    """Without JavaScript, and on paper, the reader sees the first state only."""
+    page = SHOWN._repr_html_()
+    assert "<span>the source describes multi-head latent attention only</span>" in page
+    assert "<span>nothing fits</span>" not in page
+
+
 def test_the_sixth_model_is_slower_than_the_bound():
     for n_chips in (2, 8, 64):
         answers = SHOWN.evaluate(n_chips=n_chips)

@@ -339,7 +339,7 @@ def _of_bar(view, label, output, arguments):
 
 def _step(output, arguments):
     step, _ = _outputs.answer(output, arguments)
-    return step if step is not None else Breakdown(status="infeasible", reason="nothing fits")
+    return step if step is not None else _outputs.refusal(output, arguments)
 
 
 def _numbers(view):

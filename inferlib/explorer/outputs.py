@@ -185,6 +185,16 @@ def answer(output, arguments):
     return found[chosen], chosen
 
 
+def refusal(output, arguments):
+    """The Breakdown that says why no structure of a search answers, the last one to say so, as on the page."""
+    found = None
+    for option in output.options.values() if isinstance(output, Search) else ():
+        step = output.function(**arguments | {output.name: option})
+        if isinstance(step, Breakdown) and step.status == "n/a":
+            found = step
+    return found or Breakdown(status="infeasible", reason="nothing fits")
+
+
 def _cost(found):
     if isinstance(found, Breakdown):
         return found.total if found.feasible else None

@@ -8,20 +8,22 @@ all-reduce. The paper's complete model, which searches for the best layout, is a
 import numpy as np
 
 from inferlib.synthesis import against
-from inferlib.synthesis.rooms import BOUND, vocabulary
+from inferlib.synthesis.rooms import BOUND
 
 NODE = 8  # chips of one box
+CHIP = "H100"  # the paper's text prints the attainable fractions of this one
 
 
 def times(rows):
     """Seconds per token by the printed formula, for rows as :func:`inferlib.synthesis.fit.data` gives them."""
-    c = vocabulary()["printed"]["erdil2025"]
-    nodes = np.ceil(rows.n_chips / NODE)
-    ring = np.sqrt(rows.n_chips / nodes) - 1
-    reduce = c["base"] + c["hop"] * ring + c["node"] * np.log2(np.sqrt(nodes))
-    each = c["kernel_time"] + np.where(rows.n_chips > 1, reduce, 0.0)
-    step = np.maximum(rows.memory / c["bandwidth_fraction"], rows.arithmetic / c["flops_fraction"])
-    return rows.n_layers * c["reductions"] * each + step
+    from inferlib.papers.erdil2025 import PRINTED_EQUATIONS, chips, printed
+
+    assumptions, chip = PRINTED_EQUATIONS, chips[CHIP]
+    (protocol,) = assumptions.protocols
+    reduce = printed.all_reduce_latency(protocol, rows.n_chips, np.ceil(rows.n_chips / NODE))
+    each = assumptions.t_kernel + np.where(rows.n_chips > 1, reduce, 0.0)
+    step = np.maximum(rows.memory / chip.bandwidth_fraction, rows.arithmetic / chip.flops_fraction)
+    return rows.n_layers * assumptions.kernels * each + step
 
 
 def check():
