@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 USE = """
 import inferlib
-print(inferlib.scorecard("erdil2025").query("artefact == 'Table 1'").iloc[0])
+print(inferlib.scorecard("erdil2025", "Table 1").iloc[0])
 """
 
 
