@@ -98,6 +98,7 @@ def _latent(shape):
         shape["n_heads"], shape["kv_rank"], shape["nope_dim"], shape["rope_dim"], shape["value_dim"],
         shape["q_rank"],
     )  # fmt: skip
+    shape = shape | {"matrices": 3}  # all published ones are gated
     block = FeedForward(shape["d_ff"], shape["matrices"])
     layers = (
         Layers(shape["n_dense"], attention, block),
@@ -127,7 +128,7 @@ def _dimensions():
         _whole("n_kv_heads", "Key and value heads", 1, 512, 8, *heads),
         _whole("head_dim", "Width of a head", 16, 512, 128, *heads),
         _whole("d_ff", "Width of the feed-forward block", 64, 262144, 28672, _DENSE, _TIED, _LATENT),
-        _whole("matrices", "Matrices of a block (3: gated)", 2, 3, 3),
+        _whole("matrices", "Matrices of a block (3: gated)", 2, 3, 3, *heads),
         _whole("vocab_size", "Entries of the vocabulary", 256, 1048576, 128256),
         _whole("n_experts", "Routed experts", 2, 1024, 256, *experts),
         _whole("n_active", "Experts of one token", 1, 64, 8, *experts),
@@ -151,13 +152,14 @@ def shape_of(model):
     attention, block = last.attention, last.feed_forward
     sparse, latent = isinstance(block, Experts), isinstance(attention, LatentAttention)
     shape = {"n_layers": model.n_layers, "d_model": model.d_model, "vocab_size": model.vocab_size}
-    shape |= {"n_heads": attention.n_heads, "matrices": block.matrices}
+    shape |= {"n_heads": attention.n_heads}
     if latent:
         names = ("kv_rank", "q_rank", "nope_dim", "rope_dim", "value_dim")
         first = model.layers[0]
         shape |= {"n_dense": first.count, "d_ff": getattr(first.feed_forward, "d_ff", None)}
     else:
         names = ("n_kv_heads", "head_dim")
+        shape["matrices"] = block.matrices
     shape |= {name: getattr(attention, name) for name in names}
     names = ("n_experts", "n_active", "d_expert", "d_shared") if sparse else ("d_ff",)
     shape |= {name: getattr(block, name) for name in names}

@@ -129,8 +129,8 @@ def test_a_source_says_nothing_where_its_room_says_nothing():
 def test_the_still_page_gives_the_reason_of_a_source_that_does_not_answer():
     """Without JavaScript, and on paper, the reader sees the first state only."""
     page = SHOWN._repr_html_()
-    assert "<span>the source describes multi-head latent attention only</span>" in page
-    assert "<span>nothing fits</span>" not in page
+    assert '<span class="reason">the source describes multi-head latent attention only</span>' in page
+    assert '<span class="reason">nothing fits</span>' not in page
 
 
 def test_the_sixth_model_is_slower_than_the_bound():

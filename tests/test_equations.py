@@ -15,7 +15,7 @@ import xarray as xr
 import inferlib.principles.derivations  # noqa: F401, registers its equations and derivations
 import inferlib.synthesis.sixth  # noqa: F401, registers its equations
 from inferlib import ledger, units
-from inferlib.equation import DERIVATIONS, EQUATIONS, Record, quantities, symbolic
+from inferlib.equation import DERIVATIONS, EQUATIONS, Record, notation_of, quantities, symbolic
 
 for source in ledger.sources():
     ledger._open(source)
@@ -164,3 +164,11 @@ def test_symbolic_keeps_what_the_notation_does_not_name():
     chip = Accelerator(flops=1e15, memory_bandwidth=3e12, price=2.0, name="X")
     made = symbolic(chip, {"flops": "C"})
     assert made.flops == sp.Symbol("C", positive=True) and made.price == 2.0 and made.name == "X"
+
+
+@pytest.mark.parametrize("source", [*ledger.sources(), "principles"])
+def test_symbols_are_whole_latex(source):
+    """A dollar or an open brace inside a symbol breaks the page's equations."""
+    for name, entry in notation_of(source).items():
+        symbol = entry["symbol"]
+        assert "$" not in symbol and symbol.count("{") == symbol.count("}"), f"{name}: {symbol}"

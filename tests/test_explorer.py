@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -588,3 +589,26 @@ def test_every_explorer_computes_in_javascript_what_python_computes(make):
     for _ in range(10):
         values = random_inputs(shown, random)
         assert_equal(run(shown, values), shown.raw(**values))
+
+
+@cache
+def the_calculator():
+    from inferlib import calculator
+
+    return calculator.explorer()
+
+
+SYSTEMS = (
+    {"chip": "H100 SXM", "n_chips": 64, "batch": 256, "precision": "8 bits, arithmetic too"},
+    {"chip": "GB200 NVL72", "n_chips": 72, "batch": 7200, "precision": "8 bits, arithmetic too"},
+)
+
+
+@pytest.mark.parametrize("at", SYSTEMS, ids=lambda at: at["chip"])
+@pytest.mark.parametrize("name", ["Llama 3 70B", "Qwen3 4B", "Mixtral 8x7B", "DeepSeek V3", "Kimi K2"])
+def test_the_calculator_answers_for_known_models_as_python_does(name, at):
+    """Random dimensions seldom fit and seldom are of the shape a source describes; these are."""
+    from inferlib import calculator
+
+    shown, values = the_calculator(), calculator.catalogue()[name] | at
+    assert_equal(run(shown, values), shown.raw(**values))

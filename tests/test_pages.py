@@ -59,6 +59,15 @@ def test_a_drawing_keeps_its_scales_and_loses_digits():
     )
 
 
+def test_figures_wait_for_the_reader_in_a_place_kept_for_them():
+    page = '<img alt="x" src="../_images/a.svg" /><img src="b.png"/>'
+    finished = READER["patient"](page, {"a.svg": (640, 380)})
+    assert finished == (
+        '<img loading="lazy" width="640" height="380" alt="x" src="../_images/a.svg" /><img src="b.png"/>'
+    )
+    assert READER["patient"](finished, {"a.svg": (640, 380)}) == finished
+
+
 def test_launch_buttons_wait_for_an_address():
     for address, there in (("", False), ("https://example.org/book", True)):
         options = {"repository_url": address, "launch_buttons": {"colab_url": "x"}}

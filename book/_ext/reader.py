@@ -1,7 +1,8 @@
 """Sphinx extension: what the pages need beyond what Jupyter Book makes of the notebooks.
 
-One copy of what all explorers share, icons without their 1.5 MB script, the commit a page comes from, and no
-launch buttons while nobody knows where the repository is.
+One copy of what all explorers share, icons without their 1.5 MB script, figures that wait for their reader and
+can be saved with their data, the commit a page comes from, and no launch buttons while nobody knows where the
+repository is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ SHARED = re.compile(
 )
 # The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
 ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
+
+# Loaded at the head of every page for a search as one types, which is off; the page of search has its own.
+SEARCH = re.compile(
+    r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>'
+)
 
 
 def once(body):
@@ -134,18 +140,44 @@ def lighter(svg):
     return re.sub(r'(?s) d="([^"]*)"', rounded, svg)
 
 
+def patient(page, sizes):
+    """The page with its figures loaded as the reader comes near, each in a place kept for it."""
+
+    def placed(match):
+        width, height = sizes[match[1]]
+        return f'<img loading="lazy" width="{width}" height="{height}"{match[0][4:]}'
+
+    names = "|".join(map(re.escape, sizes))
+    return re.sub(
+        rf'<img(?! loading)[^>]*? src="[^"]*_images/({names})"', placed, page
+    )
+
+
 def tidy(app, exception):
     """Take the icons' script out of the pages, maps of scripts out of the build, and weight off the figures."""
     if exception or app.builder.name not in ("html", "singlehtml"):
         return
-    root = Path(app.outdir)
+    root, sizes = Path(app.outdir), {}
+    for drawing in (root / "_images").glob("*.svg"):
+        drawn = lighter(drawing.read_text(encoding="utf-8"))
+        drawing.write_text(drawn, encoding="utf-8")
+        size = re.search(
+            r'<svg[^>]* width="([\d.]+)pt" height="([\d.]+)pt"', drawn
+        )
+        if size:
+            # 96 pixels of a page are 72 points
+            sizes[drawing.name] = [
+                round(float(points) * 4 / 3) for points in size.groups()
+            ]
     for page in root.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        if ICONS.search(text):
-            page.write_text(ICONS.sub("", text), encoding="utf-8")
-    for drawing in (root / "_images").glob("*.svg"):
-        drawn = drawing.read_text(encoding="utf-8")
-        drawing.write_text(lighter(drawn), encoding="utf-8")
+        finished = ICONS.sub("", text)
+        if page.name != "search.html":
+            finished = SEARCH.sub("", finished)
+        if sizes:
+            finished = patient(finished, sizes)
+        if finished != text:
+            page.write_text(finished, encoding="utf-8")
     for file in (root / "_static" / "scripts").glob("fontawesome.js*"):
         file.unlink()
     for file in (root / "_static").rglob("*.map"):

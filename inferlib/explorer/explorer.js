@@ -183,31 +183,24 @@ window.inferlibExplorer = function (C) {
       clear(picture);
       clear(list);
       let left = 0;
-      const listed = (content, name) => {
-        const entry = document.createElement("span");
-        if (name) entry.appendChild(document.createElement("i")).className = "c" + view.colours[name];
-        content.forEach((part) => entry.appendChild(part));
-        return list.appendChild(entry);
-      };
-      const words = (value) => document.createTextNode(value);
-      const there = (one.terms || []).map((t) => t[0]);
-      if (one.na) listed([words(one.na)]);
-      const term = (name, seconds, counts) => {
-        const number = document.createElement("b"), remark = document.createElement("em");
-        number.textContent = digits(seconds / view.factor);
-        remark.textContent = " (hidden)";
-        if (counts) remark.className = "absent";
-        return listed([words(name + " "), number, words(" " + view.unit), remark], name);
-      };
       (one.terms || []).forEach(([name, seconds, counts]) => {
-        if (counts) {
-          put(picture, "rect", { x: X(left), y: 2, width: Math.max(X(left + seconds) - X(left), 0), height: 22, class: "bar c" + view.colours[name] });
-          left += seconds;
-        }
-        term(name, seconds, counts);
+        if (!counts) return;
+        put(picture, "rect", { x: X(left), y: 2, width: Math.max(X(left + seconds) - X(left), 0), height: 22, class: "bar c" + view.colours[name] });
+        left += seconds;
       });
-      // Terms that only other states have keep their place, so that nothing below moves.
-      view.terms[k].filter((name) => !there.includes(name)).slice(0, one.na ? -1 : undefined).forEach((name) => { term(name, 0, false).className = "absent"; });
+      const listed = (kind) => Object.assign(list.appendChild(document.createElement("span")), { className: kind });
+      if (one.na) listed("reason").textContent = one.na;
+      // Every term keeps its place, in every state, so that nothing below moves.
+      view.terms[k].forEach((name) => {
+        const [, seconds, counts] = (one.terms || []).find((t) => t[0] === name) || [name, NaN, true];
+        const entry = listed(Number.isNaN(seconds) ? "absent" : "");
+        const number = document.createElement("b"), remark = document.createElement("em");
+        number.textContent = digits(seconds / view.factor || 0);
+        remark.textContent = " (hidden)";
+        remark.className = counts ? "absent" : "";
+        entry.appendChild(document.createElement("i")).className = "c" + view.colours[name];
+        [document.createTextNode(name + " "), number, document.createTextNode(" " + view.unit), remark].forEach((part) => entry.appendChild(part));
+      });
       const bound = (one.terms || []).filter((t) => t[2]).sort((a, b) => b[1] - a[1])[0];
       text(part + "-t", one.na ? "n/a" : digits(one.value / view.factor));
       text(part + "-b", bound ? bound[0] : "");

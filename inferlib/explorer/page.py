@@ -299,16 +299,14 @@ def _bar(part, shown, view, name, output, arguments):
     step = _step(output, arguments)
     terms = step.terms if isinstance(step, Breakdown) and step.feasible else {}
     hides = ' class="absent"'
-    told = "".join(
-        f"<span><i></i>{html.escape(t)} <b>{digits(s / factor(view.unit))}</b> {html.escape(view.unit)}"
+    told = "" if terms else f'<span class="reason">{html.escape(step.reason)}</span>'
+    told += "".join(
+        f"<span{'' if t in terms else hides}><i></i>{html.escape(t)} "
+        f"<b>{digits(terms.get(t, 0) / factor(view.unit))}</b> {html.escape(view.unit)}"
         f"<em{'' if t in step.hidden else hides}> (hidden)</em></span>"
-        for t, s in terms.items()
-    ) or f"<span>{html.escape(step.reason)}</span>"  # fmt: skip
-    known = _terms(shown, view, list(view.steps).index(name))
-    others = [t for t in known if t not in terms][: None if terms else -1]
-    rest = f"<b>0</b> {html.escape(view.unit)}<em> (hidden)</em>"
-    told += "".join(f'<span class="absent"><i></i>{html.escape(t)} {rest}</span>' for t in others)
-    heading = f'<b>{html.escape(name)}</b><em id="{part}-c"></em>' if name else ""
+        for t in _terms(shown, view, list(view.steps).index(name))
+    )
+    heading = f'<div class="heading"><b>{html.escape(name)}</b><em id="{part}-c"></em></div>' if name else ""
     label = html.escape(f"{shown.title}: {name}" if name else shown.title)
     return (
         f'<div class="step">{heading}<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg>'
