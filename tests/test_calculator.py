@@ -1,5 +1,8 @@
 """The calculator: what its page computes from typed dimensions is what the library computes from real models."""
 
+import html
+import re
+
 import pytest
 
 import inferlib
@@ -147,3 +150,11 @@ def test_the_balance_of_experts_is_that_of_the_figure_on_numbers_and_symbols():
     for gpus in (1, 4, 8, 11, 16, 30, 32, 70, 72, 100):
         assert float(read(n).subs(n, gpus)) == pytest.approx(read(gpus), rel=1e-12)
     assert read(32) == 0.8 and read(24) == pytest.approx((0.902 + 0.8) / 2)
+
+
+def test_the_legend_of_the_frontier_has_the_colours_of_its_curves():
+    page = SHOWN._repr_html_()
+    legend = re.findall(r'<span><i class="c(\d+)"></i>([^<]*)</span>', page)
+    drawn = [line for line in re.findall(r'"colours":\[([\d,]+)\]', page) if line]
+    assert [html.unescape(name) for _, name in legend] == list(calculator.SOURCES)
+    assert drawn == [",".join(colour for colour, _ in legend)]

@@ -528,8 +528,12 @@ def test_doors(make, message):
         make()
 
 
-def test_guess_says_how_far_off():
-    html = Guess("How long?", 6.4, "ms", 1, 100)._repr_html_()
+@pytest.mark.parametrize(
+    ("answer", "guessed", "said"), [(6.4, "3.2 ms", "2 times too low."), (6, "3 ms", "2 times too low.")]
+)
+def test_guess_says_how_far_off(answer, guessed, said):
+    """Of a whole answer the reader guesses whole numbers."""
+    html = Guess("How long?", answer, "ms", 1, 100)._repr_html_()
     script = "\n".join(re.findall(r"<script>(.*?)</script>", html, re.S))
     dom = """const window = globalThis;
     const said = {}; let click;
@@ -537,10 +541,10 @@ def test_guess_says_how_far_off():
       : s === "button" ? {addEventListener: (_, f) => { click = f; }} : (said[s] = said[s] || {});
     const document = { getElementById: () => ({ querySelector: part }) };
     """
-    assert (
-        MiniRacer().eval(dom + script + ";click();said['.readout'].textContent").endswith("2 times too low.")
-    )
-    assert math.isclose(Guess("q", 6.4, "ms", 1, 100).answer, 6.4)
+    page = MiniRacer()
+    page.eval(dom + script + ";click();")
+    assert page.eval("said.output.textContent") == guessed
+    assert page.eval("said['.readout'].textContent").endswith(said)
 
 
 def test_widget_offers_the_same_inputs():

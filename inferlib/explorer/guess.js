@@ -2,7 +2,7 @@ window.inferlibGuess = function (C) {
   "use strict";
   const root = document.getElementById(C.id), slider = root.querySelector("input");
   const shown = (v) => (v >= 1000 ? Math.round(v).toLocaleString("en-US") : String(+v.toPrecision(3))) + " " + C.unit;
-  const guess = () => Math.pow(10, +slider.value);
+  const guess = () => { const v = Math.pow(10, +slider.value); return C.whole ? Math.round(v) : v; };
   const show = () => {
     root.querySelector("output").textContent = shown(guess());
     slider.setAttribute("aria-valuetext", shown(guess()));

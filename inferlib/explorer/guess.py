@@ -14,7 +14,7 @@ class Guess:
     ----------
     question : str
     answer : float
-        The computed answer, in ``unit``.
+        The computed answer, in ``unit``. Of an integer the slider offers whole numbers only.
     unit : str
     low, high : float
         Ends of the (logarithmic) slider; it starts in the middle.

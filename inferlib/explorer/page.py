@@ -9,6 +9,7 @@ import json
 import re
 from functools import cache
 from importlib.resources import files
+from numbers import Integral
 
 from inferlib.explorer.core import _numbers, with_unit
 from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider
@@ -56,7 +57,7 @@ def page(shown):
 def guess_page(guess, start):
     """HTML of a guess."""
     slider = Slider("guess", "Your guess", guess.low, guess.high, start, guess.unit, log=True)
-    config = {"answer": float(guess.answer), "unit": guess.unit}
+    config = {"answer": float(guess.answer), "unit": guess.unit, "whole": isinstance(guess.answer, Integral)}
     identity = _identity(guess.question, config, "guess")
     body = (
         f'<div class="control"><label for="{identity}-guess">Your guess</label>{_range(identity, slider)}'
@@ -239,8 +240,10 @@ def _drawn(identity, shown, v, view):
         inside = _picture(part, view.title or shown.title, view.x) + _readout(part, shown, view)
     elif isinstance(view, Frontier):
         bars = next(b for b in shown.views if isinstance(b, Bars))
+        colours = _line_colours(bars.steps, view.colours)
         legend = "".join(
-            f'<span><i class="c{k}"></i>{html.escape(n)}</span>' for k, n in enumerate(bars.steps)
+            f'<span><i class="c{k}"></i>{html.escape(n)}</span>'
+            for n, k in zip(bars.steps, colours, strict=True)
         )
         inside = f'{_picture(part, view.title or shown.title)}<div class="readout">{legend}</div>'
     else:

@@ -67,6 +67,9 @@ def latency_over_batch(model="Llama 3 70B", chip="H100 SXM", context=4096, ax=No
             )
     ax.set(xscale="log", yscale="log", xlabel="sequences decoded together", ylabel="milliseconds per token")
     ax.set_xticks(data.batch.values, [str(b) for b in data.batch.values])
+    low, high = ax.get_ylim()
+    milliseconds = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500) if low < t < high]
+    ax.set_yticks(milliseconds, [str(t) for t in milliseconds])
     ax.minorticks_off()
     ax.legend(fontsize=9)
     return ax
