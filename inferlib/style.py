@@ -43,6 +43,7 @@ TERMS = {
     "overhead": FAINT,
     "pipeline": YELLOW,
     "kernel launch": PURPLE,
+    "collectives": RED,
     "collective latency": RED,
     "collective bandwidth": BROWN,
     "other": FAINT,
