@@ -53,6 +53,7 @@ TERMS = {
 def use():
     """Show all figures and frames of a notebook in the book's style; figures as deterministic SVG."""
     import matplotlib as mpl
+    import matplotlib.pyplot as plt
     import numpy as np
     import pandas as pd
     from IPython import get_ipython
@@ -89,6 +90,8 @@ def use():
     shell = get_ipython()
     if shell is not None:
         _show_data(shell.display_formatter)
+        plt.switch_backend(plt.get_backend())
+        plt.uninstall_repl_displayhook()  # it would draw every figure once more, for a window nobody opened
         plain = shell.display_formatter.formatters["text/plain"]
         for number in (float, np.float64):
             plain.for_type(number, lambda value, printer, cycle: printer.text(f"{value:.4g}"))
