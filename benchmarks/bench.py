@@ -38,8 +38,8 @@ def main():
         ("one toy latency, in us", 1e6 * best(lambda: latency(8.0, 32.0), 10_000), 10),
         ("a million of them, in us each", best(lambda: latency(n_gpu, batch), 3), 0.1),
         ("a frontier, in s", best(lambda: frontier(pipeline=False), 1), 0.15),
-        ("a frontier with pipelines, in s", best(frontier, 1), 0.8),
-        ("a frontier with pipelines and drafts, in s", best(lambda: frontier(draft=DRAFT), 1), 3),
+        ("a frontier with pipelines, in s", best(frontier, 1), 0.4),
+        ("a frontier with pipelines and drafts, in s", best(lambda: frontier(draft=DRAFT), 1), 1.5),
         ("import inferlib, in s above a bare interpreter", start("import inferlib") - start("pass"), 0.3),
     ]
     broken = False

@@ -9,7 +9,7 @@ import xarray as xr
 
 import inferlib
 from inferlib.papers import erdil2025 as e
-from inferlib.papers.erdil2025 import economics, search
+from inferlib.papers.erdil2025 import economics, pareto, search
 from inferlib.papers.erdil2025.model import collective_latency
 from inferlib.papers.erdil2025.records import PROTOCOLS, as_gpu, as_model, computing_at
 
@@ -76,16 +76,22 @@ def test_the_search_is_the_minimum_over_layouts():
                 assert found == pytest.approx(min(times, default=math.inf), rel=1e-12)
 
 
-def test_grid_and_points_agree():
-    """Blocks, threads and the split at the layers change nothing."""
-    shape = GPT_4.shape
+@pytest.mark.parametrize("name", ["Llama 3 70B", "GPT-4", "DeepSeek-V3"])
+@pytest.mark.parametrize("assumptions", [e.Assumptions(), e.TABLE_5, e.Assumptions().corrected()])
+@pytest.mark.parametrize("pipeline", [True, False])
+def test_grid_and_points_agree(name, assumptions, pipeline):
+    """Machine code, threads and the split at the layers change nothing."""
+    shape, context, tokens = e.models[name].shape, 1000.0, (1, 3)
     chip = computing_at(H100, shape)
-    n_gpu, batch = search.grid(shape, chip, e.Assumptions())
-    times = search._grid_pass_times(shape, chip, n_gpu, batch, 1000.0, (1, 3), True, e.Assumptions())
-    for i, j in np.random.default_rng(1).integers(0, 400, (60, 2)):
-        for new in (1, 3):
-            point = e.token_latency(GPT_4, H100, n_gpu[i], batch[j], context=1000.0, new_tokens=new)
-            assert times[new][i, j] == pytest.approx(point, rel=1e-12)
+    n_gpu, batch = pareto.grid(shape, chip, assumptions)
+    times = pareto._pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumptions)
+    i, j = np.random.default_rng(1).integers(0, 400, (2, 300))
+    for new in tokens:
+        points = e.token_latency(
+            e.models[name], H100, n_gpu[i], batch[j], context=context, new_tokens=new, pipeline=pipeline,
+            assumptions=assumptions,
+        )  # fmt: skip
+        np.testing.assert_allclose(times[new][i, j], points, rtol=1e-13)
 
 
 def test_one_gpu_has_no_network():

@@ -12,6 +12,7 @@ from inferlib.papers.erdil2025.model import (
     launches,
     layout_latency,
 )
+from inferlib.papers.erdil2025.pareto import frontier, frontiers
 from inferlib.papers.erdil2025.records import (
     GPU,
     Model,
@@ -25,8 +26,6 @@ from inferlib.papers.erdil2025.records import (
 )
 from inferlib.papers.erdil2025.search import (
     expected_tokens,
-    frontier,
-    frontiers,
     speculative_latency,
     speculative_time,
     token_latency,

@@ -6,8 +6,9 @@ from inferlib.catalog import load_chip
 from inferlib.frontier import pareto, preferred
 from inferlib.papers.erdil2025 import model as m
 from inferlib.papers.erdil2025.model import Assumptions, Cut, layout_latency
+from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.erdil2025.records import as_gpu, as_model, chips, computing_at, models
-from inferlib.papers.erdil2025.search import frontier, infeasible, token_latency
+from inferlib.papers.erdil2025.search import infeasible, token_latency
 from inferlib.units import factor
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -2,8 +2,9 @@
 
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025.model import TABLE_5, Assumptions, Cut, layout_latency
+from inferlib.papers.erdil2025.pareto import frontiers
 from inferlib.papers.erdil2025.records import chips, computing_at, models
-from inferlib.papers.erdil2025.search import frontier, frontiers, speculative_time
+from inferlib.papers.erdil2025.search import speculative_time
 
 DRAFT, ACCEPTANCE = "Llama 3 8B", 0.8
 SERVED = ("Mixtral 8x22B", "Llama 3 70B 8-bit", "Llama 3.1 405B 8-bit", "GPT-4", "DeepSeek-V3")
@@ -38,7 +39,7 @@ def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assu
 
 
 def curves(settings, progress=None):
-    """Many frontiers of the paper's own models, those not known yet several at a time.
+    """Many frontiers of the paper's own models, each computed once.
 
     Parameters
     ----------
@@ -54,10 +55,7 @@ def curves(settings, progress=None):
     asked = [_question(**setting) for setting in settings]
     # Equal questions are told by what they say: assumptions may have been made here or there.
     missing = {repr(one): one for one in asked if repr(one) not in _CURVES}
-    quick = {key: one for key, one in missing.items() if not one["assumptions"].pipelines}
-    slow = {key: one for key, one in missing.items() if key not in quick}
-    _CURVES.update({key: frontier(**one) for key, one in quick.items()})
-    _CURVES.update(zip(slow, frontiers(list(slow.values()), progress=progress), strict=True))
+    _CURVES.update(zip(missing, frontiers(list(missing.values()), progress=progress), strict=True))
     return [_CURVES[repr(one)] for one in asked]
 
 

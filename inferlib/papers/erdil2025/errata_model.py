@@ -8,8 +8,9 @@ from inferlib.ledger import grade_of, published
 from inferlib.papers.erdil2025 import economics, text_context, text_economics, text_parallel, text_takeaways
 from inferlib.papers.erdil2025 import model as m
 from inferlib.papers.erdil2025.model import PRINTED_EQUATIONS, TABLE_5
+from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.erdil2025.records import as_model, chips, models
-from inferlib.papers.erdil2025.search import frontier, speculative_latency, token_latency
+from inferlib.papers.erdil2025.search import speculative_latency, token_latency
 from inferlib.papers.erdil2025.text_context import LONG
 from inferlib.papers.erdil2025.text_economics import SEVENTY
 from inferlib.papers.erdil2025.text_model import (

@@ -357,11 +357,11 @@ def dispatch_network(shape, chip, group, experts, assumptions):
 
 def stage_network(shape, chip, group, assumptions):
     """The transfer from one pipeline stage to the next: two ranks in two nodes."""
-    size = shape.activation_bytes * shape.d_model / group
     ranks = 2
     # Cut in two, a tensor of which each rank needs the other's half moves half its bytes; a transfer does not.
-    whole = size if assumptions.hop_halved else ranks * size
-    return collectives(chip, (ranks, ranks, log2(ranks)), [whole], ONE_WAY, assumptions)[0]
+    tensors = 1 if assumptions.hop_halved else ranks
+    size = tensors * shape.activation_bytes * shape.d_model / group
+    return collectives(chip, (ranks, ranks, log2(ranks)), [size], ONE_WAY, assumptions)[0]
 
 
 def replication(rows, columns, ranks, assumptions):
@@ -491,7 +491,7 @@ def layout_latency(
     -------
     same kind as the numbers
         Seconds: launches, the network, and then the longer of reading and multiplying, which overlap.
-        Whether the model fits is not asked here (:func:`fits`).
+        Whether the model fits is not asked here (:func:`search.infeasible`).
 
     Examples
     --------

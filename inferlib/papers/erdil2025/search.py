@@ -1,14 +1,14 @@
-"""Erdil 2025: the best layout, speculative decoding, and the frontier of speed against cost.
+"""Erdil 2025: the best layout of an instance, and speculative decoding.
 
 Every time here is put together from the functions of :mod:`inferlib.papers.erdil2025.model`. What depends on
 the GPUs of a stage alone (collectives, traffic, experts) is computed once and is affine in the tokens, so
 that a search over all layouts, batches and draft lengths is a few multiplications and additions for each.
+The frontier of speed against cost is :mod:`inferlib.papers.erdil2025.pareto`.
 """
 
-import multiprocessing
-import os
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
+from itertools import accumulate
+from operator import mul
 
 import numpy as np
 
@@ -16,12 +16,9 @@ from inferlib import checks
 from inferlib.equation import equation
 from inferlib.papers.erdil2025 import model as m
 from inferlib.papers.erdil2025.model import Assumptions, Cut, layout_latency
-from inferlib.papers.erdil2025.records import as_gpu, as_model, computing_at, parameter_count
-from inferlib.units import factor
+from inferlib.papers.erdil2025.records import as_gpu, as_model, computing_at
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
-GRID, THRESHOLDS, LARGEST = 400, 1000, 18  # points, points, and the logarithm of the largest instance
-_BLOCK = 32_768  # points that are searched at a time: enough for NumPy, few enough for a cache
 _LESS = 1 - 1e-9
 
 
@@ -97,9 +94,11 @@ def scale_downs(group, assumptions):
         The factor, and the GPUs that then share attention.
     """
     steps = assumptions.scale_downs
-    between = [group ** (i / steps) for i in range(1, steps)]
-    last = [(group, 1.0)] if steps else []
-    return [(1.0, group), *((z, group / z) for z in between), *last]
+    if not steps:
+        return [(1.0, group)]
+    step = group ** (1 / steps)
+    between = list(accumulate([step] * (steps - 1), mul))
+    return [(1.0, group), *((z, group / z) for z in between), (group, 1.0)]
 
 
 def cuts(shape, n_gpu, batch, pipeline, assumptions):
@@ -140,37 +139,34 @@ def _needed(shape, stages, batch, context, assumptions, beside):
     return sum(m.capacity_needed(one, context, batch / stages, batch, assumptions) for one in models)
 
 
-def _possible(shape, chip, n_gpu, stages, batch, context, assumptions, beside):
+def fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside):
     """The same as :func:`infeasible` for arrays: where a number of stages can be run."""
     needed = _needed(shape, stages, batch, context, assumptions, beside)
     return (stages * _LESS <= np.minimum(n_gpu, batch)) & (needed <= n_gpu * chip.memory_capacity)
 
 
-def _pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumptions, beside=None):
+def pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumptions, beside=None):
     """The fastest layout's time at every point, for each number of new tokens; infinite where none fits.
 
-    ``n_gpu`` is a column and ``batch`` a row (or any two arrays that broadcast).
+    ``n_gpu`` and ``batch`` are any arrays that broadcast.
     """
     size = np.broadcast_shapes(n_gpu.shape, batch.shape, np.shape(context))
     best = {new: np.full(size, np.inf) for new in tokens}
     for stages in pipeline_degrees(shape.n_layers, batch, pipeline, assumptions):
-        possible = _possible(shape, chip, n_gpu, stages, batch, context, assumptions, beside)
-        rows = ...
-        if possible.ndim == 2 and n_gpu.shape == (size[0], 1):
-            # Instances rise: those too small for so many stages stand first, and are left out.
-            rows = slice(int(np.argmax(possible.any(axis=1))), None)
+        possible = fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside)
         if not possible.any():
             continue
-        found = _of_stages(shape, chip, n_gpu[rows], batch, stages, context, tokens, assumptions)
-        for new, seconds in found.items():
-            if not possible[rows].all():
-                seconds = np.where(possible[rows], seconds, np.inf)
-            best[new][rows] = np.minimum(best[new][rows], seconds)
+        time = time_of_stages(shape, chip, n_gpu, batch, stages, context, assumptions)
+        for new in tokens:
+            best[new] = np.where(possible, np.minimum(best[new], time(new)), best[new])
     return best
 
 
-def _of_stages(shape, chip, n_gpu, batch, stages, context, tokens, assumptions):
-    """The fastest time for one number of stages, over attention scale-downs and kinds of layout."""
+def time_of_stages(shape, chip, n_gpu, batch, stages, context, assumptions):
+    """The fastest time for one number of stages, over attention scale-downs and kinds of layout.
+
+    A function of the new tokens: what does not depend on them is computed once.
+    """
     group, micro = n_gpu / stages, batch / stages
     experts = m.expert_groups(shape, group, micro, assumptions)
     moved = m.feed_forward_bytes(shape, group, experts, assumptions)
@@ -191,8 +187,8 @@ def _of_stages(shape, chip, n_gpu, batch, stages, context, tokens, assumptions):
         }
         read = m.attention_reading_time(shape, chip, group, z, m.attention_bytes(shape, ranks, assumptions))
         attention.append((z, networks, read))
-    best = {}
-    for new in tokens:
+
+    def time(new):
         count = micro * new
         shared = m.launches(shape, assumptions) + (stages - 1) * hop.time(count)
         if not dense:
@@ -207,44 +203,12 @@ def _of_stages(shape, chip, n_gpu, batch, stages, context, tokens, assumptions):
                 np.minimum, (reduced[k] + m.added(c.time(count) for c in n) for k, n in networks.items())
             )
             choices.append(shape.n_layers * layer + np.maximum(reading, multiplying))
-        best[new] = shared + reduce(np.minimum, choices)
-    return best
+        return shared + reduce(np.minimum, choices)
+
+    return time
 
 
-def _grid_pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumptions, beside=None):
-    """The same over a whole grid, block by block on every core; ``n_gpu`` and ``batch`` rise."""
-    best = {new: np.full((n_gpu.size, batch.size), np.inf) for new in tokens}
-    # Below as many sequences as layers the degrees depend on the batch, above they do not.
-    middle = int(np.searchsorted(batch, shape.n_layers))
-
-    def search(block):
-        rows, columns = block
-        found = _pass_times(
-            shape, chip, n_gpu[rows, None], batch[columns], context, tokens, pipeline, assumptions, beside
-        )
-        for new, seconds in found.items():
-            best[new][rows, columns] = seconds
-
-    parts = [slice(0, middle), slice(middle, batch.size)]
-    blocks = [
-        (slice(row, row + height), columns)
-        for columns in parts
-        if columns.start < columns.stop
-        for height in [max(1, _BLOCK // (columns.stop - columns.start))]
-        for row in range(0, n_gpu.size, height)
-    ]
-    helper = multiprocessing.current_process().name != "MainProcess"  # then every core has one of its own
-    with ThreadPoolExecutor(1 if helper else os.cpu_count()) as pool:
-        try:
-            for _ in pool.map(search, blocks):
-                pass
-        except BaseException:  # a reader who interrupts does not want to wait for the rest
-            pool.shutdown(cancel_futures=True)
-            raise
-    return best
-
-
-def _opened(model, chip, assumptions):
+def opened(model, chip, assumptions):
     """The shape of a model, its GPU at the peak of its format, and the assumptions, each checked."""
     assumptions = Assumptions() if assumptions is None else assumptions
     if not isinstance(assumptions, Assumptions):
@@ -308,12 +272,12 @@ def token_latency(
     >>> round(1 / token_latency(models["Llama 3 70B 8-bit"], chips["H100"], 23.9, 1))
     152
     """
-    shape, chip, assumptions = _opened(model, chip, assumptions)
+    shape, chip, assumptions = opened(model, chip, assumptions)
     checks.number("new_tokens", new_tokens)
 
     def search(n_gpu, batch, context):
         values = _checked(n_gpu, batch, context)
-        return _pass_times(shape, chip, *values, (new_tokens,), pipeline, assumptions)[new_tokens]
+        return pass_times(shape, chip, *values, (new_tokens,), pipeline, assumptions)[new_tokens]
 
     return _labelled(search, n_gpu, batch, context)
 
@@ -348,20 +312,21 @@ def speculative_latency(
     >>> round(1 / speculative_latency(llama, small, h100, 23.9, 1, acceptance=0.8))
     186
     """
-    shape, gpu, assumptions = _opened(target, chip, assumptions)
-    small, small_gpu, _ = _opened(draft, chip, assumptions)
-    _check_rounds(acceptance, gamma_max)
+    shape, gpu, assumptions = opened(target, chip, assumptions)
+    small, small_gpu, _ = opened(draft, chip, assumptions)
+    check_rounds(acceptance, gamma_max)
 
     def search(n_gpu, batch, context):
         values = _checked(n_gpu, batch, context)
-        return _speculated(
-            _pass_times, shape, gpu, small, small_gpu, values, acceptance, gamma_max, pipeline, assumptions
+        return speculated(
+            pass_times, shape, gpu, small, small_gpu, values, acceptance, gamma_max, pipeline, assumptions
         )[0]
 
     return _labelled(search, n_gpu, batch, context)
 
 
-def _check_rounds(acceptance, gamma_max):
+def check_rounds(acceptance, gamma_max):
+    """Refuse what is no probability below one, or no whole number of tokens in a round."""
     checks.number("acceptance", acceptance, zero=True)
     if not acceptance < 1:
         raise ValueError(f"acceptance is {acceptance}, but must be at least 0 and below 1")
@@ -370,7 +335,7 @@ def _check_rounds(acceptance, gamma_max):
         raise ValueError(f"gamma_max is {gamma_max}, but must be a whole number")
 
 
-def _speculated(
+def speculated(
     search, shape, gpu, small, small_gpu, values, acceptance, gamma_max, pipeline, assumptions
 ):  # fmt: skip
     """Best mean time and the gamma it takes; ``search`` gives pass times over points or over a grid."""
@@ -387,184 +352,6 @@ def _speculated(
     if assumptions.free_token:
         gamma = np.where(best < passes[1], gamma, 0)
     return best, gamma
-
-
-def grid(shape, chip, assumptions):
-    """The paper's grid of instances and batches: evenly spaced logarithms.
-
-    Returns
-    -------
-    n_gpu, batch : numpy.ndarray
-        From where the weights fill the memory, and from one sequence.
-    """
-    least = np.log2(shape.weight_bytes * parameter_count(shape) / chip.memory_capacity)
-    if least > LARGEST:
-        raise ValueError(
-            f"the weights need {2**least:.3g} GPUs, but the largest instance tried has {2**LARGEST}"
-        )
-    steps = np.arange(GRID) / (GRID - 1)
-    most = LARGEST + np.log2(float(m.sparsity(shape, assumptions)))
-    return 2 ** (least + (LARGEST - least) * steps), 2 ** (most * steps)
-
-
-def frontier(
-    model, chip, *, draft=None, acceptance=0.8, gamma_max=5, context=0, pipeline=True, throughput_cap=np.inf,
-    price=None, assumptions=None,
-):  # fmt: skip
-    """The Pareto frontier of speed for one user against cost, over the paper's grid of 400 x 400 points.
-
-    Parameters
-    ----------
-    model : Model or inferlib.Transformer
-    chip : GPU or inferlib.Accelerator
-        With a ``price`` unless one is given.
-    draft : Model or inferlib.Transformer, optional
-        The model that drafts tokens; without one there is no speculative decoding.
-    acceptance : float
-        Probability that a drafted token is accepted.
-    gamma_max : int
-        Most tokens of one round.
-    context : float
-        Tokens of context of each sequence.
-    pipeline : bool
-        Whether pipeline parallelism is searched too.
-    throughput_cap : float
-        Tokens per second that all users together ask for; an instance cannot make more.
-    price : float, optional
-        Dollars per GPU and hour.
-    assumptions : Assumptions, optional
-
-    Returns
-    -------
-    pandas.DataFrame
-        From fastest to slowest: ``tokens_per_second`` of one user, ``usd_per_million``, ``n_gpu``, ``batch``,
-        ``mfu`` (of the arithmetic peak), and the layout: ``kind``, ``stages``, ``scale_down``. With a draft
-        also ``gamma`` (drafts of a round; the paper's 1 stands for none) and the draft's own layout, such as
-        ``draft_kind``. The points are the cheapest below a thousand latencies that reach to a hundred times
-        the smallest.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not allowed, the chip has no price, or nothing fits.
-
-    Examples
-    --------
-    >>> from inferlib.papers.erdil2025 import chips, models
-    >>> fastest = frontier(models["Llama 3 70B 8-bit"], chips["H100"]).iloc[0]
-    >>> round(fastest.tokens_per_second), round(fastest.n_gpu)
-    (152, 24)
-    """
-    import pandas as pd
-
-    shape, gpu, assumptions = _opened(model, chip, assumptions)
-    price = checks.number("price", as_gpu(chip).price if price is None else price)
-    checks.number("context", context, zero=True)
-    if throughput_cap != np.inf:
-        checks.number("throughput_cap", throughput_cap)
-    n_gpu, batch = grid(shape, gpu, assumptions)
-    if draft is None:
-        passes = _grid_pass_times(shape, gpu, n_gpu, batch, context, (1,), pipeline, assumptions)
-        latency, gamma = passes[1], None
-    else:
-        _check_rounds(acceptance, gamma_max)
-        small, small_gpu, _ = _opened(draft, chip, assumptions)
-        latency, gamma = _speculated(
-            _grid_pass_times, shape, gpu, small, small_gpu, (n_gpu, batch, context), acceptance, gamma_max,
-            pipeline, assumptions,
-        )  # fmt: skip
-    points = cheapest_below(latency, n_gpu[:, None] / batch * latency, batch / latency <= throughput_cap)
-    rows, columns = np.unravel_index(points, latency.shape)
-    n, b, seconds = n_gpu[rows], batch[columns], latency[rows, columns]
-    flop = sum(m.flop_per_token(shape, context, assumptions))
-    table = pd.DataFrame(
-        {
-            "tokens_per_second": 1 / seconds,
-            "usd_per_million": n * seconds / b * (price * factor("usd/h") * 1e6),
-            "n_gpu": n,
-            "batch": b,
-            "mfu": flop * b / (n * gpu.flops * seconds),
-        }
-    )
-    verified = np.ones(n.shape, dtype=int)
-    if gamma is not None:
-        table["gamma"] = gamma[rows, columns]
-        verified = table.gamma.to_numpy() + (1 if assumptions.free_token else 0)
-        drafts = layouts_at(small, small_gpu, n, b, context, 1, pipeline, assumptions)
-        table = table.assign(**{f"draft_{name}": values for name, values in drafts.items()})
-    return table.assign(**layouts_at(shape, gpu, n, b, context, verified, pipeline, assumptions))
-
-
-def frontiers(questions, *, progress=None):
-    """Many frontiers, several at a time on the machine's cores.
-
-    Parameters
-    ----------
-    questions : list of dict
-        The arguments of each :func:`frontier`, by name.
-    progress : bool, optional
-        Whether to show a bar; by default only on a terminal. An interrupt stops the sweep.
-
-    Returns
-    -------
-    list of pandas.DataFrame
-        In the order of the questions.
-
-    Examples
-    --------
-    >>> from inferlib.papers.erdil2025 import chips, models
-    >>> served = {"model": models["Llama 3 8B"], "pipeline": False}
-    >>> curves = frontiers([served | {"chip": chips[name]} for name in ("H100", "A100")])
-    >>> [round(curve.tokens_per_second.max()) for curve in curves]
-    [451, 391]
-    """
-    from joblib import Parallel, delayed
-    from tqdm import tqdm
-
-    if len(questions) < 2:
-        results = (frontier(**asked) for asked in questions)
-    else:
-        run = Parallel(n_jobs=min(os.cpu_count(), len(questions)), return_as="generator")
-        results = run(delayed(frontier)(**asked) for asked in questions)
-    bar = tqdm(
-        results, total=len(questions), unit="frontier", disable=None if progress is None else not progress
-    )
-    return list(bar)
-
-
-def cheapest_below(latency, cost, allowed):
-    """The cheapest allowed point below each of a thousand latencies, the paper's way of reading a frontier.
-
-    Parameters
-    ----------
-    latency, cost : numpy.ndarray
-        Of the same shape; infinite where infeasible.
-    allowed : numpy.ndarray of bool
-
-    Returns
-    -------
-    numpy.ndarray
-        Flat indices, fastest first, each once.
-
-    Raises
-    ------
-    ValueError
-        If no point is allowed and feasible.
-    """
-    latency, cost = latency.ravel(), cost.ravel()
-    smallest = latency.min()
-    if not np.isfinite(smallest):
-        raise ValueError("no feasible point: the model fits on no instance of the grid")
-    thresholds = smallest * 10 ** (2 * np.arange(THRESHOLDS) / (THRESHOLDS - 1))
-    candidates = np.flatnonzero((latency <= thresholds[-1]) & allowed.ravel())
-    if not candidates.size:
-        raise ValueError("no feasible point: no instance stays below the throughput that is asked for")
-    order = candidates[np.argsort(latency[candidates], kind="stable")]
-    falling = np.minimum.accumulate(cost[order])
-    first = np.searchsorted(-falling, -falling, side="left")  # where the running minimum was first reached
-    last = np.searchsorted(latency[order], thresholds, side="right") - 1
-    kept = first[last[last >= 0]]
-    return order[kept[np.diff(kept, prepend=-1) != 0]]
 
 
 def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions):
@@ -584,16 +371,27 @@ def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumpt
     dict
         ``kind``, ``stages`` and ``scale_down``, each an array; ties go to the first in the search.
     """
-    best = np.full(n_gpu.shape, np.inf)
-    kinds, chosen = np.full(n_gpu.shape, "", dtype="U2"), np.ones((2, *n_gpu.shape))
-    for stages in pipeline_degrees(shape.n_layers, batch, pipeline, assumptions):
-        possible = _possible(shape, chip, n_gpu, stages, batch, context, assumptions, None)
-        for z, _ in scale_downs(n_gpu / stages, assumptions):
-            for kind in assumptions.kinds:
-                cut = Cut(stages, z, kind)
-                seconds = layout_latency(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions)
-                better = possible & (seconds < best * _LESS)
-                best = np.where(better, seconds, best)
-                kinds = np.where(better, kind, kinds)
-                chosen = np.where(better, np.stack(np.broadcast_arrays(stages, z, n_gpu)[:2]), chosen)
-    return {"kind": kinds, "stages": chosen[0], "scale_down": chosen[1]}
+    degrees = pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)
+    stages = np.stack([np.broadcast_to(one, n_gpu.shape) for one in degrees])
+    possible = fits(shape, chip, n_gpu, stages, batch, context, assumptions, None)
+    downs = [np.broadcast_to(z, stages.shape) for z, _ in scale_downs(n_gpu / stages, assumptions)]
+    stages, downs = np.broadcast_arrays(stages[:, None], np.stack(downs, axis=1))
+    seconds = np.stack(
+        [
+            layout_latency(
+                shape, chip, Cut(stages, downs, kind), n_gpu, batch, context, new_tokens, assumptions
+            )
+            for kind in assumptions.kinds
+        ],
+        axis=2,
+    )
+    seconds = np.where(possible[:, None, None], seconds, np.inf)
+    layouts = seconds.reshape(-1, n_gpu.size)
+    first = np.argmax(layouts * _LESS <= layouts.min(axis=0), axis=0)
+    stage, down, kind = np.unravel_index(first, seconds.shape[:3])
+    point = np.arange(n_gpu.size)
+    return {
+        "kind": np.array(assumptions.kinds)[kind],
+        "stages": stages[stage, down, point],
+        "scale_down": downs[stage, down, point],
+    }

@@ -6,13 +6,13 @@ from inferlib.equation import reproduces
 from inferlib.ledger import Noted
 from inferlib.papers.erdil2025 import economics, printed
 from inferlib.papers.erdil2025 import model as m
+from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.erdil2025.records import (
     chips,
     computing_at,
     models,
     printed_parameters,
 )
-from inferlib.papers.erdil2025.search import frontier
 from inferlib.papers.erdil2025.text_model import (
     DEEPSEEK,
     DEFAULT,

@@ -8,10 +8,11 @@ from inferlib.equation import reproduces, untraced
 from inferlib.papers.erdil2025 import economics
 from inferlib.papers.erdil2025 import model as m
 from inferlib.papers.erdil2025.model import Assumptions, Cut
+from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.erdil2025.records import (
     models,
 )
-from inferlib.papers.erdil2025.search import expected_tokens, frontier
+from inferlib.papers.erdil2025.search import expected_tokens
 from inferlib.papers.erdil2025.text_model import (
     DEEPSEEK,
     DEFAULT,
