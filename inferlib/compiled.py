@@ -9,6 +9,7 @@ with other numbers share it.
 """
 
 import ctypes
+import math
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
@@ -24,16 +25,26 @@ _OF_INPUT = {"row": _ROW, "layer": _LAYER, "column": _COLUMN, "number": 0, "cons
 _KEPT = (_COLUMN, _COLUMN | _LAYER, _COLUMN | _ROW)  # from one loop over columns to the next
 _LANES = 4  # columns that are computed at a time
 _NUMBERS, _TRUTHS = f"<{_LANES} x double>", f"<{_LANES} x i1>"
+
+# NumPy's names of operations, and LLVM's.
 _ARITHMETIC = {
     "add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv", "negative": "fneg"
 }  # fmt: skip
 _COMPARISONS = {"less": "olt", "less_equal": "ole", "greater": "ogt", "greater_equal": "oge"}
 _FUNCTIONS = {
-    "sqrt": "sqrt", "exp": "exp", "log": "log", "log2": "log2", "power": "pow", "absolute": "fabs",
-    "ceil": "ceil", "floor": "floor", "rint": "rint", "round": "rint",
+    "sqrt": "sqrt", "exp": "exp", "log": "log", "log2": "log2", "absolute": "fabs", "ceil": "ceil",
+    "floor": "floor", "rint": "rint", "round": "rint", "power": "pow",
 }  # fmt: skip
-_OTHERS = {"minimum", "maximum", "where", "bitwise_and"}
-_OPERATIONS = {*_ARITHMETIC, *_COMPARISONS, *_FUNCTIONS, *_OTHERS}
+_TRUTH = {*_COMPARISONS, "bitwise_and"}  # what gives a truth, and not a number
+_TAKES = (
+    dict.fromkeys([*_ARITHMETIC, *_COMPARISONS, "minimum", "maximum"], ("number", "number"))
+    | dict.fromkeys([*_FUNCTIONS, "negative"], ("number",))
+    | {
+        "power": ("number", "number"),
+        "bitwise_and": ("truth", "truth"),
+        "where": ("truth", "number", "number"),
+    }
+)
 
 
 class Recorder(NDArrayOperatorsMixin):
@@ -61,11 +72,15 @@ class _Tape:
         self.operations, self.constants = [], []
 
     def note(self, name, values):
-        if name not in _OPERATIONS:
-            checks.one_of("operation to compile", name, sorted(_OPERATIONS))
-        if name == "divide" and not isinstance(values[1], Recorder):
-            name, values = "multiply", (values[0], 1 / values[1])  # takes a fifth of the time
-        return self.add(name, *(self.place(value) for value in values))
+        if name not in _TAKES:
+            checks.one_of("operation to compile", name, sorted(_TAKES))
+        if name == "divide" and _turns_round(values[1]):
+            name, values = "multiply", (values[0], 1 / values[1])  # the same in a fifth of the time
+        places = [self.place(value) for value in values]
+        kinds = tuple("truth" if self.operations[place][0] in _TRUTH else "number" for place in places)
+        if kinds != _TAKES[name]:
+            raise TypeError(f"{name} is compiled of {_listed(_TAKES[name])}, not of {_listed(kinds)}")
+        return self.add(name, *places)
 
     def add(self, *operation):
         self.operations.append(operation)
@@ -73,12 +88,28 @@ class _Tape:
 
     def place(self, value):
         if isinstance(value, Recorder):
+            if value._tape is not self:
+                raise TypeError("a recorded number of one function was used in another")
             return value._place
+        constant = np.asarray(value)
+        if constant.ndim or constant.dtype.kind not in "iuf":
+            raise TypeError(f"the function uses {value!r}, but only single numbers can be compiled")
         self.constants.append(float(value))
         return self.add("constant", len(self.constants) - 1)._place
 
 
-def over_grid(function, **axes):
+def _turns_round(value):
+    """Whether to multiply by the reciprocal of a constant is exactly to divide by it."""
+    if isinstance(value, Recorder) or not math.isfinite(value):
+        return False
+    return abs(math.frexp(value)[0]) == 0.5 and abs(value) > 1e-300
+
+
+def _listed(kinds):
+    return " and ".join(kinds)
+
+
+def over_grid(function, /, **axes):
     """A function of numbers, compiled to run over all rows and columns of a grid, and over layers of it.
 
     Parameters
@@ -94,17 +125,19 @@ def over_grid(function, **axes):
     -------
     callable
         Takes the same arguments by name, as one-dimensional arrays or numbers, and returns an array of
-        layers (where an argument has them), rows and columns. Other threads of Python run beside it. Unlike
-        NumPy it neither warns of what is not a number nor passes it on through a minimum or maximum.
+        layers (where an argument has them), rows and columns. Other threads of Python run beside it. It
+        does not warn as NumPy does, and where one of two values is not a number, their minimum or maximum
+        is the second.
 
     Raises
     ------
     LookupError
         If an axis is not known, or the function does something that is not known here.
     TypeError
-        If the function branches on an argument.
+        If the function branches on an argument or mixes truths with numbers; when called, if the arguments
+        are not those of the function.
     ValueError
-        When called, if the arguments of one axis are not one-dimensional and of one length.
+        When called, if an argument has more dimensions than its axis, or another length than its like.
 
     Examples
     --------
@@ -120,24 +153,32 @@ def over_grid(function, **axes):
     machine = _machine(tuple(tape.operations), result, len(tape.constants))
 
     def compute(**values):
-        rows, layers, columns, numbers = (
-            [values[name] for name, one in axes.items() if one == axis] for axis in AXES
-        )
-        lines = [_lines(axis, given) for axis, given in zip(AXES, (rows, layers, columns), strict=False)]
-        cells = machine(*lines, np.array(tape.constants + numbers, dtype=float))
-        return cells if layers else cells[0]
+        if values.keys() != axes.keys():
+            raise TypeError(f"arguments are {', '.join(values)}, but must be {', '.join(axes)}")
+        given = {axis: [] for axis in AXES}
+        for name, axis in axes.items():
+            given[axis].append(_line(name, axis, values[name], given[axis]))
+        numbers = np.concatenate([tape.constants, *given.pop("number")])
+        # An axis that nothing depends on is one long.
+        lines = {axis: np.stack(found) if found else np.zeros((1, 1)) for axis, found in given.items()}
+        cells = machine(lines["row"], lines["layer"], lines["column"], numbers)
+        return cells if given["layer"] else cells[0]
 
     return compute
 
 
-def _lines(axis, values):
-    """The arguments of one axis, each a line of an array."""
-    if not values:
-        return np.zeros((1, 1))
-    lines = np.stack([np.atleast_1d(np.asarray(value, dtype=float)) for value in values])
-    if lines.ndim != 2:
-        raise ValueError(f"an argument for each {axis} has {lines.ndim - 1} dimensions, but must have one")
-    return lines
+def _line(name, axis, value, others):
+    """An argument as a line of an array, as long as the others of its axis."""
+    value = np.asarray(value, dtype=float)
+    if value.ndim > (axis != "number"):
+        raise ValueError(f"{name} has shape {value.shape}, but must be one number{_EACH[axis]}")
+    line = np.atleast_1d(value)
+    if axis != "number" and others and line.size != others[0].size:
+        raise ValueError(f"{name} has {line.size} values, but must have {others[0].size}{_EACH[axis]}")
+    return line
+
+
+_EACH = {"row": " for each row", "layer": " for each layer", "column": " for each column", "number": ""}
 
 
 def _machine(operations, result, n_constants):
@@ -146,7 +187,7 @@ def _machine(operations, result, n_constants):
         return _compiled(operations, result, n_constants)
 
 
-_COMPILING = Lock()  # so that a thread that wants the same waits for it
+_COMPILING = Lock()  # LLVM compiles one at a time; who wants the same then finds it compiled
 
 
 @lru_cache(maxsize=64)
@@ -157,11 +198,13 @@ def _compiled(operations, result, n_constants):
     n_kept = [len(places) for places in printer.kept.values()]
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    # What LLVM could still improve takes longer to find than it saves.
+    # No passes that rewrite the loops: what they find takes longer to find than it saves.
     target = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1
     )
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(printer.printed()), target)
+    module = llvm.parse_assembly(printer.printed())
+    module.verify()
+    engine = llvm.create_mcjit_compiler(module, target)
     engine.finalize_object()
     address = engine.get_function_address("over_grid")
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 8)(address)
@@ -191,31 +234,29 @@ class _Printer:
 
     def __init__(self, operations, result, n_constants):
         self.operations, self.result, self.n_constants = operations, result, n_constants
-        self.depends, self.truths = self._kinds()
+        self.depends = self._dependences()
+        self.truths = {place for place, (name, *_) in enumerate(operations) if name in _TRUTH}
         self.needed = self._needed()
         self.kept = {depends: self._passed_on(depends) for depends in _KEPT}
         self.lines, self.declared, self.block = [], set(), "entry"
         self.values = {}  # place to the name of its value
 
-    def _kinds(self):
-        """What every operation depends on, and which give a truth in place of a number."""
-        depends, truths = [], set()
-        for place, (name, *places) in enumerate(self.operations):
+    def _dependences(self):
+        depends = []
+        for name, *places in self.operations:
             found = _OF_INPUT.get(name, 0)
-            if name in _OPERATIONS:
-                for one in places:
-                    found |= depends[one]
-            if name in _COMPARISONS or name == "bitwise_and":
-                truths.add(place)
+            if name in _TAKES:
+                for place in places:
+                    found |= depends[place]
             depends.append(found)
-        return depends, truths
+        return depends
 
     def _needed(self):
         """Places whose value the result needs, in the order of the operations."""
         needed = {self.result}
         for place in range(self.result, -1, -1):
             name, *places = self.operations[place]
-            if place in needed and name in _OPERATIONS:
+            if place in needed and name in _TAKES:
                 needed.update(places)
         return sorted(needed)
 
@@ -224,10 +265,10 @@ class _Printer:
         used = {self.result}
         for place in self.needed:
             name, *places = self.operations[place]
-            if name in _OPERATIONS and self.depends[place] != depends:
+            if name in _TAKES and self.depends[place] != depends:
                 used.update(places)
         own = [place for place in self.needed if self.depends[place] == depends and place in used]
-        return [place for place in own if self.operations[place][0] in _OPERATIONS]
+        return [place for place in own if self.operations[place][0] in _TAKES]
 
     def printed(self):
         """The text of a module with the function ``over_grid``."""
@@ -332,7 +373,7 @@ class _Printer:
         columns = bool(depends & _COLUMN)
         for place in self.needed:
             name, *places = self.operations[place]
-            if name in _OPERATIONS and self.depends[place] == depends:
+            if name in _TAKES and self.depends[place] == depends:
                 values = [self._value(one, columns) for one in places]
                 self.values[place] = self._operation(name, columns, *values)
 

@@ -1,5 +1,6 @@
 """Machine code made from functions, against NumPy on the same functions."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from operator import ge, gt, le, lt
 
@@ -88,9 +89,38 @@ def test_random_functions():
         )
 
 
-def test_no_columns_give_no_cells():
-    product = over_grid(lambda x, y: x * y, x="row", y="column")
-    assert product(x=[1.0, 2.0], y=[]).shape == (2, 0)
+@pytest.mark.parametrize("divisor", [49.0, 8.0, 0.25, 1e-310, 5e-324, 2.0**-1022, 2.0**1023, np.inf, 3])
+def test_division_by_a_constant_is_numpys_to_the_last_bit(divisor):
+    x = np.concatenate([np.arange(1.0, 200) * 49, [1e-300, 1e300, 5e-324]])
+    with np.errstate(over="ignore"):
+        expected = x / divisor
+    np.testing.assert_array_equal(over_grid(lambda x: x / divisor, x="column")(x=x)[0], expected)
+
+
+def test_division_by_zero_is_infinite():
+    assert over_grid(lambda x: x / 0, x="column")(x=[1.0, -1.0]).tolist() == [[np.inf, -np.inf]]
+
+
+def test_any_array_will_do():
+    """Views, whole numbers and plain lists, and an axis that one number or none stands for."""
+    line = np.arange(12.0)
+    product = over_grid(lambda x, y, z: x * y + z, x="row", y="column", z="layer")
+    assert product(x=line[::5], y=np.broadcast_to(3, 2), z=[1, 2]).tolist() == [
+        [[1, 1], [16, 16], [31, 31]],
+        [[2, 2], [17, 17], [32, 32]],
+    ]
+    assert product(x=2, y=3, z=4).tolist() == [[[10.0]]]
+    assert product(x=[1.0, 2.0], y=[], z=[1.0]).shape == (1, 2, 0)
+    assert over_grid(lambda y: 2 * y, y="column")(y=[1, 2]).tolist() == [[2.0, 4.0]]
+
+
+def test_threads_do_not_disturb_each_other():
+    function = over_grid(lambda a, b, c, d, e, f: ops.log2(a * b) ** c - ops.sqrt(d * e * f), **AXES)
+    given = [values(rows, 50, 3) for rows in range(1, 60)]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda one: function(**one), given))
+    for one, found in zip(given, together, strict=True):
+        np.testing.assert_array_equal(found, function(**one))
 
 
 def test_other_constants_share_the_machine_code():
@@ -105,16 +135,46 @@ def test_other_constants_share_the_machine_code():
 
 
 @pytest.mark.parametrize(
-    ("function", "axes", "given", "error", "message"),
+    ("function", "error", "message"),
     [
-        (lambda x: 1 if x > 2 else 0, {"x": "row"}, {}, TypeError, "ops.where"),
-        (lambda x: np.sin(x), {"x": "row"}, {}, LookupError, "'sin'"),
-        (lambda x: np.cumsum(x), {"x": "row"}, {}, LookupError, "'cumsum'"),
-        (lambda x: x, {"x": "depth"}, {}, LookupError, "layer"),
-        (lambda x: x, {"x": "row"}, {"x": [[1.0, 2.0]]}, ValueError, "each row has 2 dimensions"),
-        (lambda x, y: x + y, {"x": "row", "y": "row"}, {"x": [1.0, 2.0], "y": 1.0}, ValueError, "shape"),
+        (lambda x: 1 if x > 2 else 0, TypeError, "ops.where"),
+        (lambda x: np.sin(x), LookupError, "'sin'"),
+        (lambda x: np.cumsum(x), LookupError, "'cumsum'"),
+        (lambda x: np.round(x, 2), TypeError, "round is compiled of number, not of number and number"),
+        (lambda x: (x > 0) * x, TypeError, "multiply is compiled of number and number, not of truth"),
+        (lambda x: np.where(x, x, 0), TypeError, "where is compiled of truth and number and number, not"),
+        (lambda x: np.where(x > 0), TypeError, "not of truth"),
+        (lambda x: (x > 0) & True, TypeError, "uses True"),
+        (lambda x: x + "3", TypeError, "uses '3'"),
+        (lambda x: x + np.ones(2), TypeError, "only single numbers"),
+        (lambda x: over_grid(lambda y: y * x, y="column")(y=[1.0]), TypeError, "used in another"),
     ],
 )
-def test_doors(function, axes, given, error, message):
+def test_what_cannot_be_compiled_says_so(function, error, message):
     with pytest.raises(error, match=message):
-        over_grid(function, **axes)(**given)
+        over_grid(function, x="column")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"x": 1, "y": 1}, TypeError, "arguments are x, y, but must be x, y, z"),
+        ({"x": 1, "y": 1, "z": 1, "t": 1}, TypeError, "arguments are x, y, z, t, but"),
+        (
+            {"x": [[1.0, 2.0]], "y": 1, "z": 1},
+            ValueError,
+            r"x has shape \(1, 2\), .* one number for each row",
+        ),
+        ({"x": [1.0, 2.0], "y": [1.0], "z": 1}, ValueError, "y has 1 values, but must have 2 for each row"),
+        ({"x": 1, "y": 1, "z": [1.0]}, ValueError, r"z has shape \(1,\), but must be one number"),
+    ],
+)
+def test_doors(given, error, message):
+    product = over_grid(lambda x, y, z: x * y * z, x="row", y="row", z="number")
+    with pytest.raises(error, match=message):
+        product(**given)
+
+
+def test_an_unknown_axis():
+    with pytest.raises(LookupError, match="Known: row, layer, column, number"):
+        over_grid(lambda x: x, x="depth")

@@ -268,6 +268,7 @@ def test_decode_step():
         ),
         (lambda: e.token_latency(e.models["Llama 3 70B 4-bit"], e.chips["A100"], 8, 1), LookupError, "fp4"),
         (lambda: e.frontier(LLAMA, H100, draft=LLAMA, acceptance=1.0), ValueError, "acceptance is 1.0"),
+        (lambda: e.frontier(LLAMA, H100, context=[1000.0, 2000.0]), ValueError, "context is"),
         (lambda: e.frontier(LLAMA, H100.replace(price=None)), TypeError, "price"),
         (lambda: e.frontier(LLAMA, H100, assumptions=e.FIGURE_1), TypeError, "assumptions"),
         (lambda: e.models["llama 3 70b"], LookupError, "Llama 3 70B"),

@@ -18,7 +18,7 @@ from inferlib.papers.erdil2025.records import as_gpu, parameter_count
 from inferlib.units import factor
 
 GRID, THRESHOLDS, LARGEST = 400, 1000, 18  # points, points, and the logarithm of the largest instance
-_ROWS = 67  # instances that one thread searches at a time
+_PARTS = 6  # of the grid, searched side by side
 
 
 def grid(shape, chip, assumptions):
@@ -92,6 +92,8 @@ def frontier(
     shape, gpu, assumptions = search.opened(model, chip, assumptions)
     price = checks.number("price", as_gpu(chip).price if price is None else price)
     checks.number("context", context, zero=True)
+    if np.ndim(context):
+        raise ValueError(f"context is {context}, but must be one number; a frontier has one context")
     if throughput_cap != np.inf:
         checks.number("throughput_cap", throughput_cap)
     n_gpu, batch = grid(shape, gpu, assumptions)
@@ -201,7 +203,7 @@ def _pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumption
     settings = (context, tokens, pipeline, assumptions, beside)
     if len(search.pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)) > 1:
         lower = _compiled_search(shape, chip, batch, *settings)
-    else:  # done before a compiler has begun
+    else:  # one number of stages: NumPy is done before LLVM has begun
 
         def lower(best, n_gpu):
             found = search.pass_times(shape, chip, n_gpu[:, None], batch, *settings)
@@ -211,8 +213,9 @@ def _pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumption
     def some(rows):
         lower({new: times[rows] for new, times in best.items()}, n_gpu[rows])
 
+    ends = np.linspace(0, n_gpu.size, max(_PARTS, os.cpu_count()) + 1).astype(int)
     with _threads() as pool:
-        for _ in pool.map(some, [slice(i, i + _ROWS) for i in range(0, n_gpu.size, _ROWS)]):
+        for _ in pool.map(some, map(slice, ends, ends[1:])):
             pass
     return best
 
