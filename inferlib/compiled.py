@@ -9,7 +9,6 @@ with other numbers share it.
 """
 
 import ctypes
-import math
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
@@ -74,8 +73,6 @@ class _Tape:
     def note(self, name, values):
         if name not in _TAKES:
             checks.one_of("operation to compile", name, sorted(_TAKES))
-        if name == "divide" and _turns_round(values[1]):
-            name, values = "multiply", (values[0], 1 / values[1])  # the same in a fifth of the time
         places = [self.place(value) for value in values]
         kinds = tuple("truth" if self.operations[place][0] in _TRUTH else "number" for place in places)
         if kinds != _TAKES[name]:
@@ -96,13 +93,6 @@ class _Tape:
             raise TypeError(f"the function uses {value!r}, but only single numbers can be compiled")
         self.constants.append(float(value))
         return self.add("constant", len(self.constants) - 1)._place
-
-
-def _turns_round(value):
-    """Whether to multiply by the reciprocal of a constant is exactly to divide by it."""
-    if isinstance(value, Recorder) or not math.isfinite(value):
-        return False
-    return abs(math.frexp(value)[0]) == 0.5 and abs(value) > 1e-300
 
 
 def _listed(kinds):
