@@ -183,9 +183,8 @@ def visit(browser, base, page_name, theme, size, picture=None):
     if once:
         page.on("response", weigh)
     try:
-        page.goto(
-            base + page_name, wait_until="load", timeout=120_000
-        )  # a busy machine is no fault of the page
+        # A busy machine is no fault of the page.
+        page.goto(base + page_name, wait_until="load", timeout=120_000)
         page.evaluate(RENDER)
         if once and sum(weights.values()) > HEAVIEST:
             faults.append(f"weighs {sum(weights.values()) / 1e6:.2f} MB without MathJax")

@@ -1,6 +1,8 @@
 """Erdil 2025, sections 3 to 5: the complete model against print, limits, symmetries and brute force."""
 
 import math
+import os
+import time
 
 import numpy as np
 import pandas as pd
@@ -308,6 +310,20 @@ def test_many_frontiers_are_those_computed_one_by_one():
     ]
     for many, one in zip(e.frontiers(asked), (e.frontier(**each) for each in asked), strict=True):
         pd.testing.assert_frame_equal(many, one)
+
+
+def test_an_interrupted_sweep_does_not_begin_the_rest(monkeypatch):
+    begun = []
+
+    def interrupted(number):
+        begun.append(number)
+        time.sleep(0.05)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pareto, "frontier", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        e.frontiers([{"number": number} for number in range(40 * os.cpu_count())])
+    assert len(begun) <= 4 * os.cpu_count()
 
 
 def test_a_curve_asked_for_in_two_ways_is_computed_once():

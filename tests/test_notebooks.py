@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "book").glob("*.ipynb"))
@@ -93,3 +94,19 @@ def test_contents_list_every_chapter_and_nothing_else():
     listed = [toc["root"]] + [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
     present = [p for p in (ROOT / "book").iterdir() if p.suffix in (".ipynb", ".md")]
     assert sorted(listed) == sorted(f"book/{p.stem}" for p in present)
+
+
+def test_a_figure_is_drawn_for_the_page_only():
+    """Interactive matplotlib also draws every figure as pixels for a window; nothing of it is shown."""
+    cells = [
+        "from matplotlib.backends.backend_agg import FigureCanvasAgg\n"
+        "drawn, draw = [], FigureCanvasAgg.draw\n"
+        "FigureCanvasAgg.draw = lambda canvas: (drawn.append(canvas), draw(canvas))",
+        "from inferlib import style\nstyle.use()",
+        "import matplotlib.pyplot as plt\nline = plt.subplots()[1].plot([1, 2])",
+        "len(drawn)",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+    NotebookClient(notebook, kernel_name="python3").execute()
+    (figure,), (count,) = (cell.outputs for cell in notebook.cells[2:])
+    assert "image/svg+xml" in figure.data and count.data["text/plain"] == "0"

@@ -6,7 +6,6 @@ every single layout.
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -158,7 +157,7 @@ def frontiers(questions, *, progress=None):
         return frontier(**asked)
 
     hidden = None if progress is None else not progress
-    with _threads() as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(tqdm(pool.map(answer, questions), total=len(questions), unit="frontier", disable=hidden))
 
 
@@ -214,7 +213,7 @@ def _pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumption
         lower({new: times[rows] for new, times in best.items()}, n_gpu[rows])
 
     ends = np.linspace(0, n_gpu.size, max(_PARTS, os.cpu_count()) + 1).astype(int)
-    with _threads() as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         for _ in pool.map(some, map(slice, ends, ends[1:])):
             pass
     return best
@@ -257,14 +256,3 @@ def _compiled_search(shape, chip, batch, context, tokens, pipeline, assumptions,
                     np.minimum(fastest, times, out=fastest, where=possible)
 
     return lower
-
-
-@contextmanager
-def _threads():
-    """A thread for every core; a reader who interrupts does not wait for what has not begun."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        try:
-            yield pool
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
