@@ -1,4 +1,4 @@
-"""Equations written once: fields with units, the register of equations and derivations, symbolic records.
+"""Equations written once: fields with units, the registers of equations and derivations, symbolic records.
 
 An ``@equation`` stays a plain Python function. The decorator notes where it was printed and the units of
 its arguments and result; everything else (sweeps, symbols, LaTeX, JavaScript, dimension checks, the tree
@@ -7,6 +7,7 @@ that ``explain`` shows) follows from calling that one function on other kinds of
 
 import dataclasses
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, lru_cache, wraps
 from importlib.resources import files
@@ -16,9 +17,9 @@ from inferlib import checks
 
 EQUATIONS = {}  # (source, function name) -> Equation
 DERIVATIONS = {}  # (source, function name) -> Derivation
-REPRODUCERS = {}  # (source, artefact) -> function
 
-tracer = None  # while explain() runs: called instead of an equation's function
+# While explain() runs: called instead of an equation's function. Every thread has its own.
+tracer = ContextVar("tracer", default=None)
 
 
 def quantity(unit, meaning, *, default=MISSING, zero=False, maximum=None):
@@ -215,9 +216,8 @@ def equation(source, number=None, *, unit, chapter=None, form="function", also=N
     def register(function):
         @wraps(function)
         def call(*args, **kwargs):
-            if tracer is None:
-                return function(*args, **kwargs)
-            return tracer(entry, args, kwargs)
+            trace = tracer.get()
+            return function(*args, **kwargs) if trace is None else trace(entry, args, kwargs)
 
         entry = Equation(source, number, function, unit, arguments, chapter or source, form, also or {})
         EQUATIONS[source, function.__name__] = entry
@@ -238,12 +238,11 @@ def untraced(function):
 
     @wraps(function)
     def call(*args, **kwargs):
-        global tracer
-        saved, tracer = tracer, None
+        saved = tracer.set(None)
         try:
             return function(*args, **kwargs)
         finally:
-            tracer = saved
+            tracer.reset(saved)
 
     return call
 
@@ -300,21 +299,6 @@ def derivation(source, *, proves=None, chapter=None):
 
         DERIVATIONS[source, function.__name__] = Derivation(source, call, proves, chapter or source)
         return call
-
-    return register
-
-
-def reproduces(source, artefact):
-    """Register a function that recomputes the printed rows of one artefact.
-
-    The function takes a reader of printed values (see :mod:`inferlib.ledger`) and returns
-    ``{(row, column): value}`` in SI units. A value that depends on other printed numbers is a function of a
-    reader, so that the ledger knows what each row was computed from.
-    """
-
-    def register(function):
-        REPRODUCERS[source, artefact] = function
-        return function
 
     return register
 

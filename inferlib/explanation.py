@@ -8,7 +8,7 @@ from functools import lru_cache
 from inspect import signature
 from numbers import Real
 
-from inferlib import equation, ops
+from inferlib import equation, ledger, ops
 from inferlib.equation import Record, quantities
 from inferlib.system import Breakdown
 
@@ -137,17 +137,12 @@ def _of_breakdown(step):
 
 
 def _of_row(row):
-    from inferlib import ledger
-
     place = (row["artefact"], row["row"], row["column"])
-    if place not in ledger.published(row["source"]):
-        raise LookupError(f"{row['source']} prints nothing at {place}")
-    printed = ledger.published(row["source"])[place]
+    printed = ledger.row_at(row["source"], *place)
     title = f"{_joined(place)}: printed {printed.text} {printed.unit}".removesuffix(" 1")
     if row["grade"] == "-":
         return Explanation(title, note=f"{printed.kind}: stated by the source")
-    made_by = ledger.REPRODUCERS.get((printed.source, printed.artefact))
-    if made_by is None:
+    if row["grade"] == "missing":
         return Explanation(title, note="nothing computes it yet")
     computed = []
     tree = _traced(lambda: computed.append(ledger.compute(printed)))
@@ -158,23 +153,27 @@ def _of_row(row):
     # Where a cell is a function of its own, only that is traced; else all that its artefact calls.
     if callable(ledger._computed(printed.source, printed.artefact).get(place[1:])):
         root.parts += tree.parts
-    else:
-        same = [
-            node for node in _calls_of(printed.source, printed.artefact) if _same(node.value, value, scale)
-        ]
-        root.parts += same[:1]
-    if not root.parts:
-        root.note = "; ".join(
-            filter(None, [root.note, f"computed by {made_by.__module__}.{made_by.__name__}"])
-        )
+    elif _telling(value):
+        calls = _calls_of(printed.source, printed.artefact)
+        root.parts += [node for node in calls if _same(node.value, value, scale)][:1]
+    made_by = ledger.REPRODUCERS.get((printed.source, printed.artefact))
+    if not root.parts and made_by is not None:
+        said = f"computed by {made_by.__module__}.{made_by.__name__}"
+        root.note = "; ".join(filter(None, [root.note, said]))
     return root
+
+
+def _telling(value):
+    """Whether a number has so many digits that an equation with the same value must be the one that made it.
+
+    A truth, a count or a round number occurs by chance; nothing is shown rather than another number's tree.
+    """
+    return isinstance(value, Real) and not isinstance(value, (bool, int)) and float(f"{value:.7g}") != value
 
 
 @lru_cache(maxsize=4)
 def _calls_of(source, artefact):
     """Every equation called for an artefact, nearest to its numbers first; run once for all its rows."""
-    from inferlib import ledger
-
     tree = _traced(lambda: ledger.REPRODUCERS[source, artefact](ledger.Reader(source, artefact)))
     return tuple(_nodes(tree))
 
@@ -233,12 +232,12 @@ def _traced(run):
     def branch(kind, values, won):
         branches[-1].append((kind, values, won))
 
-    saved = equation.tracer, ops.on_branch
-    equation.tracer, ops.on_branch = trace, branch
+    saved = equation.tracer.set(trace), ops.on_branch.set(branch)
     try:
         run()
     finally:
-        equation.tracer, ops.on_branch = saved
+        equation.tracer.reset(saved[0])
+        ops.on_branch.reset(saved[1])
     return root
 
 

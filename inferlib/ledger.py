@@ -1,45 +1,91 @@
 """The ledger: what each source printed, what this library computes for it, and how well they agree.
 
-``published.csv`` of a source holds every number it prints. A reproducer (see
-:func:`inferlib.equation.reproduces`) computes the rows of one artefact. It sees printed numbers only
-through a :class:`Reader`, which refuses the rows that it has to compute.
+Equations and derivations are registered by the library's rooms. What the sources print, the functions that recompute
+it, claims and errata stand on the floor above (see :mod:`inferlib.printed`); without it :func:`equations` works alone.
+A reproducer sees printed numbers only through a :class:`Reader`, which refuses the rows that it has to compute.
 """
 
 import math
 import pkgutil
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from importlib.util import find_spec
 
 from inferlib import checks
-from inferlib.equation import DERIVATIONS, EQUATIONS, REPRODUCERS, latex
+from inferlib.equation import DERIVATIONS, EQUATIONS, latex
+from inferlib.papers import sources
+from inferlib.printed import (
+    FLOOR,
+    Reader,
+    Row,
+    _printed_ends,
+    as_number,
+    as_range,
+    floor,
+    grade_of,
+    last_digit,
+    published,
+)
 from inferlib.units import factor
 
-# Thousands are grouped by three, or not at all.
-_GROUPED = re.compile(r"[^,]*|[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
-KINDS = ("model", "derived", "claim", "input", "measured", "quoted")
-GRADES = ("exact", "consistent", "1%", "5%", "20%", "off", "missing", "-")
+__all__ = [
+    "Noted", "Reader", "Row", "as_number", "as_range", "claims", "compute", "equations", "errata", "errata_numbers",
+    "factor", "grade_of", "last_digit", "notes", "published", "reproduces", "scorecard", "sources", "summary",
+]  # fmt: skip
+
+VERDICTS = ("holds", "loosely worded", "does not hold")  # grades of a claim
+GRADES = ("exact", "consistent", "1%", "5%", "20%", "off", "missing", *VERDICTS, "-")
+MATERIALITY = ("changes a conclusion", "changes a number", "wording")
 COLUMNS = (
     "source", "artefact", "row", "column", "printed", "unit", "kind",
-    "reproduced", "relative_error", "grade", "note",
+    "reproduced", "relative_error", "grade", "right", "note",
 )  # fmt: skip
 
+REPRODUCERS = {}  # (source, artefact) -> function
+CLAIMS = {}  # (source, artefact) -> function
+_NUMBERS = {}  # source -> functions that fill the braces of its errata
 
-def sources():
-    """The keys of all sources that have a room, in alphabetical order.
 
-    Examples
-    --------
-    >>> "erdil2025" in sources()
-    True
+def reproduces(source, artefact):
+    """Register a function that recomputes the printed rows of one artefact.
+
+    The function takes a :class:`Reader` and returns ``{(row, column): value}`` in SI units. A value that depends on
+    other printed numbers is a function of a reader, so that the ledger knows what each row was computed from.
     """
-    import inferlib.papers
 
-    return sorted(module.name for module in pkgutil.iter_modules(inferlib.papers.__path__) if module.ispkg)
+    def register(function):
+        REPRODUCERS[source, artefact] = function
+        return function
+
+    return register
+
+
+def claims(source, artefact):
+    """Register a function that checks the statements of one artefact.
+
+    The function takes a :class:`Reader` and ``holds(label, truth, note="", fair="")``, which it calls once for each
+    statement. ``label`` is the statement in our words, the only place where it stands; ``truth`` a bool, or a
+    function of a reader that returns one; ``note`` the number behind it and any threshold that is ours; ``fair`` the
+    charitable reading, where the statement is true only under one.
+    """
+
+    def register(function):
+        CLAIMS[source, artefact] = function
+        return function
+
+    return register
+
+
+def errata_numbers(source):
+    """Register a function that returns numbers for the braces of a source's ``errata.toml``: name to value."""
+
+    def register(function):
+        _NUMBERS.setdefault(source, []).append(function)
+        return function
+
+    return register
 
 
 def scorecard(source=None, *artefacts):
@@ -55,15 +101,17 @@ def scorecard(source=None, *artefacts):
     Returns
     -------
     pandas.DataFrame
-        Columns ``source, artefact, row, column, printed, unit, kind, reproduced, relative_error, grade,
-        note``. ``reproduced`` is in the printed unit. Grades: ``exact`` (within half the printed
-        resolution), ``consistent`` (within what the rounding of its printed inputs allows), ``1%``, ``5%``,
-        ``20%``, ``off``, ``missing``; ``-`` for rows that nothing here has to compute.
+        Columns ``source, artefact, row, column, printed, unit, kind, reproduced, relative_error, grade, right,
+        note``. ``reproduced`` is in the printed unit. ``grade`` says whether a number recomputes: ``exact``
+        (within half the printed resolution), ``consistent`` (within what the rounding of its printed inputs
+        allows), ``1%``, ``5%``, ``20%``, ``off``, ``missing``; for a claim ``holds``, ``loosely worded`` (true
+        in the charitable reading that the note names) or ``does not hold``; ``-`` for rows that nothing here
+        has to compute. ``right`` is ``no`` where an erratum names the row or a claim does not hold.
 
     Raises
     ------
     LookupError
-        If there is no such source or artefact.
+        If there is no such source or artefact, or print is not installed.
 
     Examples
     --------
@@ -77,71 +125,6 @@ def scorecard(source=None, *artefacts):
         checks.one_of("artefact", artefact, [name for _, name in places])
     rows = [row for key, name in places if not artefacts or name in artefacts for row in _graded(key, name)]
     return pd.DataFrame(rows, columns=COLUMNS).astype({"printed": object, "reproduced": object})
-
-
-def card(source, *artefacts, kinds=("model", "derived", "claim", "measured"), unfold=True):
-    """The scorecard of some artefacts, as a chapter shows it; a click on a number unfolds how it is made.
-
-    Parameters
-    ----------
-    source : str
-    *artefacts : str
-        Such as ``"Table 1"``; all of the source when none is given.
-    kinds : tuple of str
-        Which kinds of rows to show; rows that nothing computes are left out.
-    unfold : bool
-        Whether numbers carry what :func:`inferlib.explain` says of them; leave it off where a table of
-        hundreds of rows would make the page heavy.
-
-    Returns
-    -------
-    inferlib.style.Table
-        Its ``frame`` is the pandas DataFrame shown.
-    """
-    from inferlib.style import table
-
-    rows = scorecard(source, *artefacts)
-    rows = rows[rows.kind.isin(kinds) & (rows.grade != "-")]
-    shown = rows[["row", "column", "printed", "reproduced", "unit", "grade", "note"]]
-    shown = shown.rename(columns={"row": "", "column": " ", "reproduced": "here"}).replace(
-        {"unit": {"1": ""}}
-    )
-    kept = shown[[name for name in shown if (shown[name] != "").any()]]
-    return table(kept, unfolded=_unfolded(rows) if unfold else None)
-
-
-def _unfolded(rows):
-    """What explain says of the number that each row has here, by place in the table."""
-    from inferlib.explanation import explain
-
-    trees = [explain(row).folded() for _, row in rows.iterrows()]
-    return {(i, "here"): tree for i, tree in enumerate(trees) if tree}
-
-
-def misses(source, *artefacts, unfold=True):
-    """The rows of a source that do not come out as printed, with the reason, as a chapter shows them.
-
-    Parameters
-    ----------
-    source : str
-    *artefacts : str
-        Such as ``"Table 1"``; all of the source when none is given.
-    unfold : bool
-        As for :func:`card`.
-
-    Returns
-    -------
-    inferlib.style.Table
-    """
-    from inferlib.style import table
-
-    rows = scorecard(source, *artefacts)
-    rows = rows[~rows.grade.isin(["exact", "-"])]
-    rows = rows.rename(columns={"reproduced": "here"})
-    places = zip(rows.artefact, rows.row, rows.column, strict=True)
-    shown = rows[["printed", "here", "unit", "grade", "note"]].replace({"unit": {"1": ""}})
-    shown.insert(0, "place", [", ".join(part for part in place if part) for place in places])
-    return table(shown, unfolded=_unfolded(rows) if unfold else None)
 
 
 def summary(source=None):
@@ -192,219 +175,76 @@ def _steps(key, printed):
 
 
 def errata(source=None):
-    """What is wrong in print: place, printed, corrected, evidence and effect.
+    """What is wrong in print, and what that changes.
 
-    Numbers in the texts are computed: ``errata.toml`` holds names in braces, which the source's
-    ``errata_numbers`` fills.
+    Numbers in the texts are computed: ``errata.toml`` holds names in braces, which functions registered by
+    :func:`errata_numbers` fill.
 
     Returns
     -------
     pandas.DataFrame
-        Columns ``source, place, printed, corrected, evidence, effect``.
-    """
-    import tomllib
-
-    import pandas as pd
-
-    columns = ["place", "printed", "corrected", "evidence", "effect"]
-    rows = []
-    for key in _chosen(source):
-        path = files("inferlib.papers") / key / "errata.toml"
-        if not path.is_file():
-            continue
-        numbers = _open(key)["tables"].errata_numbers()
-        for entry in tomllib.loads(path.read_text("utf-8"))["erratum"]:
-            rows.append((key, *(" ".join(entry[c].split()).format_map(numbers) for c in columns)))
-    return pd.DataFrame(rows, columns=["source", *columns])
-
-
-@dataclass(frozen=True)
-class Row:
-    """One printed number, as ``published.csv`` holds it."""
-
-    source: str
-    artefact: str
-    row: str
-    column: str
-    text: str
-    resolution: float
-    unit: str
-    kind: str
-
-    @property
-    def place(self):
-        """Where it stands: artefact, row, column."""
-        return (self.artefact, self.row, self.column)
-
-    @property
-    def printed(self):
-        """The printed value: a number where it is one, else the text as printed."""
-        value = as_number(self.text)
-        return self.text if value is None else value
-
-    @property
-    def value(self):
-        """The printed number in SI units; a pair for a range."""
-        low_high = as_range(self.text)
-        if low_high:
-            return tuple(v * factor(self.unit) for v in low_high)
-        number = as_number(self.text)
-        if number is None:
-            raise LookupError(f"{self.place} of {self.source} is {self.text!r}, which is not a number")
-        return number * factor(self.unit)
-
-
-def as_number(text):
-    """The number a printed text is, or None: ``"43,000"`` is 43000, ``"-"`` and ``"6-12"`` are none.
-
-    Examples
-    --------
-    >>> as_number("43,000"), as_number("1e-6"), as_number("-"), as_number("true")
-    (43000, 1e-06, None, None)
-    """
-    plain = text.replace(",", "")
-    if "_" in plain or not _GROUPED.fullmatch(text):
-        return None
-    try:
-        return int(plain)
-    except ValueError:
-        pass
-    try:
-        value = float(plain)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def as_range(text):
-    """Both ends of a printed range, or None.
-
-    Examples
-    --------
-    >>> as_range("6-12"), as_range("-12")
-    ((6, 12), None)
-    """
-    low, dash, high = text.partition("-")
-    ends = (as_number(low), as_number(high)) if dash and low.strip() and not low.endswith("e") else (None,)
-    return None if None in ends else ends
-
-
-def last_digit(text):
-    """The value of one unit in the last printed digit.
-
-    Examples
-    --------
-    >>> last_digit("0.70"), last_digit("234"), last_digit("6-12"), last_digit("1.2e-6")
-    (0.01, 1.0, 1.0, 1e-07)
-    """
-    ends = as_range(text)
-    try:
-        number = Decimal((text.split("-")[0] if ends else text).replace(",", "").strip("<=> "))
-    except ArithmeticError:
-        return 0.0
-    return float(Decimal(1).scaleb(number.as_tuple().exponent))
-
-
-@cache
-def published(source):
-    """All printed rows of a source, in the order of its ``published.csv``.
+        Columns ``source, place, printed, corrected, evidence, effect, materiality``. ``materiality`` is ``changes a
+        conclusion``, ``changes a number`` or ``wording``.
 
     Raises
     ------
     LookupError
-        If there is no such source.
-    ValueError
-        If the file is malformed: a missing column, an unknown kind, a bad resolution or a repeated place.
+        If there is no such source, or print is not installed.
     """
-    import csv
-    import io
-
-    checks.one_of("source", source, sources())
-    text = (files("inferlib.papers") / source / "published.csv").read_text("utf-8")
-    rows = {}
-    for line, cells in enumerate(csv.DictReader(io.StringIO(text)), 2):
-        where = f"{source}/published.csv line {line}"
-        if None in cells or None in cells.values():
-            raise ValueError(f"{where}: wrong number of cells")
-        if cells["kind"] not in KINDS:
-            raise ValueError(f"{where}: kind is {cells['kind']!r}, but must be one of {', '.join(KINDS)}")
-        resolution = float(cells["resolution"]) if cells["resolution"] else last_digit(cells["printed"])
-        place = (cells["artefact"], cells["row"], cells["column"])
-        if place in rows:
-            raise ValueError(f"{where}: {place} stands there twice")
-        if not _readable(cells["printed"]):
-            raise ValueError(
-                f"{where}: cannot grade {cells['printed']!r} as number, range, relation, true, false or -"
-            )
-        rows[place] = Row(source, *place, cells["printed"], resolution, cells["unit"], cells["kind"])
-    return rows
+    return _texts("erratum", source)
 
 
-def _readable(text):
-    relation = text[:1] in "<>" and as_number(text.strip("<>= ")) is not None
-    return bool(text) and (text in ("true", "false", "-") or None not in _ends_or_none(text) or relation)
+def notes(source=None):
+    """What is worth knowing of print and changes nothing: as :func:`errata`, without ``materiality``."""
+    return _texts("note", source).drop(columns="materiality")
 
 
-def _ends_or_none(text):
-    return as_range(text) or (as_number(text),)
+def _texts(kind, source):
+    import pandas as pd
+
+    columns = ["place", "printed", "corrected", "evidence", "effect", "materiality"]
+    rows = []
+    for key in _chosen(source):
+        _open(key)
+        numbers = {name: value for function in _NUMBERS.get(key, ()) for name, value in function().items()}
+        for entry in _errata(key).get(kind, ()):
+            rows.append((key, *(" ".join(entry.get(c, "").split()).format_map(numbers) for c in columns)))
+    return pd.DataFrame(rows, columns=["source", *columns])
 
 
-class Reader:
-    """Printed numbers of a source, as far as a reproducer may read them.
+@cache
+def _errata(source):
+    """``errata.toml`` of a source, as it stands."""
+    import tomllib
 
-    Inputs, measurements and quotations may always be read; derived rows only by a function that computes
-    another derived row; the row itself never; rows of kind ``model`` and ``claim`` never.
+    path = files(floor(source)) / "errata.toml"
+    return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
 
-    Parameters
-    ----------
-    source, artefact : str
-        What is being reproduced.
-    own : Row, optional
-        The row being computed, if it is one.
-    shifts : mapping, optional
-        Place to a shift in units of half the printed resolution: how ``consistent`` is found out.
-    """
 
-    def __init__(self, source, artefact, own=None, shifts=None):
-        self.source, self.artefact, self.own = source, artefact, own
-        self.shifts = shifts or {}
-        self.read = []
-
-    def __call__(self, row, column="", artefact=None):
-        """The printed number at a place in SI units; the artefact is the reproducer's own by default."""
-        place = (artefact or self.artefact, row, column)
-        rows = published(self.source)
-        if place not in rows:
-            raise LookupError(f"{self.source} prints nothing at {place}")
-        entry = rows[place]
-        if self.own is not None and place == self.own.place:
-            raise LookupError(f"{place} may not be read to reproduce itself")
-        derived = ["derived"] if self.own is not None and self.own.kind == "derived" else []
-        if entry.kind not in ("input", "measured", "quoted", *derived):
-            raise LookupError(f"{place} is of kind {entry.kind!r} and may not be read by a reproducer")
-        self.read.append(entry)
-        shift = self.shifts.get(place, 0) * entry.resolution / 2 * factor(entry.unit)
-        value = entry.value
-        return tuple(v + shift for v in value) if isinstance(value, tuple) else value + shift
+@cache
+def _objected(source):
+    """The places (artefact, row, column) of printed numbers that an erratum calls wrong."""
+    entries = _errata(source).get("erratum", ())
+    return {tuple(place) for entry in entries for place in entry.get("rows", ())}
 
 
 @dataclass(frozen=True)
 class Noted:
-    """A reproduced value with a remark for the scorecard."""
+    """A reproduced value with a remark for the scorecard, and for a claim the charitable reading it needs."""
 
     value: object
     note: str
+    fair: str = ""
 
 
 @cache
 def _computed(source, artefact):
-    """What the reproducer of an artefact returns: place to value or function."""
+    """What the functions of an artefact return: place to value or function."""
     _open(source)
+    reader, values = Reader(source, artefact), {}
     reproducer = REPRODUCERS.get((source, artefact))
-    if reproducer is None:
-        return {}
-    reader = Reader(source, artefact)
-    values = reproducer(reader)
+    if reproducer is not None:
+        values |= reproducer(reader)
     seen = {entry.place for entry in reader.read}
     for (row, column), value in values.items():
         place = (artefact, row, column)
@@ -412,7 +252,53 @@ def _computed(source, artefact):
             raise LookupError(f"{source} reproduces {place}, which is not in published.csv")
         if place in seen and not callable(value):
             raise LookupError(f"{place} was read to reproduce itself")
+    for label, value in _claimed(source, artefact).items():
+        if (artefact, label, "") in published(source):
+            raise LookupError(f"{source} claims {label!r} of {artefact}, which stands in published.csv too")
+        values[label, ""] = value
     return values
+
+
+@cache
+def _claimed(source, artefact):
+    """The claims of an artefact: label to truth with remark, or to a function of a reader that returns it."""
+    found = {}
+
+    def holds(label, truth, note="", fair=""):
+        if label in found:
+            raise LookupError(f"{source} claims {label!r} of {artefact} twice")
+        found[label] = (
+            (lambda read: Noted(truth(read), note, fair)) if callable(truth) else Noted(truth, note, fair)
+        )
+
+    _open(source)
+    check = CLAIMS.get((source, artefact))
+    if check is not None:
+        check(Reader(source, artefact), holds)
+    return found
+
+
+def _rows(source, artefact):
+    """What a source prints in one artefact: the rows of ``published.csv``, then its claims."""
+    printed = [row for row in published(source).values() if row.artefact == artefact]
+    stated = [
+        Row(source, artefact, label, "", "true", 0.0, "1", "claim") for label in _claimed(source, artefact)
+    ]
+    return [*printed, *stated]
+
+
+def row_at(source, artefact, row, column=""):
+    """The printed row, or the claim, at one place.
+
+    Raises
+    ------
+    LookupError
+        If the source prints nothing there.
+    """
+    for one in _rows(source, artefact):
+        if one.place == (artefact, row, column):
+            return one
+    raise LookupError(f"{source} prints nothing at {(artefact, row, column)}")
 
 
 def compute(row, shifts=None):
@@ -426,41 +312,50 @@ def compute(row, shifts=None):
     read : list of Row
         The printed rows that the value was computed from.
     """
+    found, read = _found(row, shifts)
+    return found.value, found.note, read
+
+
+def _found(row, shifts=None):
+    """The value of a row with its remark, and what was read for it."""
     value = _computed(row.source, row.artefact).get((row.row, row.column))
     reader = Reader(row.source, row.artefact, row, shifts)
     if callable(value):
         value = value(reader)
-    note = ""
-    if isinstance(value, Noted):
-        value, note = value.value, value.note
-    if str(getattr(value, "dtype", "")) == "bool":
-        value = bool(value)
-    return value, note, reader.read
+    found = value if isinstance(value, Noted) else Noted(value, "")
+    if str(getattr(found.value, "dtype", "")) == "bool":
+        found = Noted(bool(found.value), found.note, found.fair)
+    return found, reader.read
 
 
 @cache
 def _graded(source, artefact):
     """The scorecard rows of one artefact."""
-    return tuple(_grade_row(row) for row in published(source).values() if row.artefact == artefact)
+    return tuple(_grade_row(row) for row in _rows(source, artefact))
 
 
 def _grade_row(row):
-    value, note, read = compute(row)
+    found, read = _found(row)
+    note = ": ".join(filter(None, [found.fair, found.note]))
     absent = (row.row, row.column) not in _computed(row.source, row.artefact)
     reproduced, error, grade = "", math.nan, "-"
-    if absent and row.kind in ("model", "derived", "claim"):
+    if absent and row.kind not in ("input", "measured", "quoted"):
         grade = "missing"
     elif not absent:
         scale = factor(row.unit)
-        reproduced = _in_unit(value, scale)
+        reproduced = _in_unit(found.value, scale)
         error, grade = grade_of(row.text, row.resolution, reproduced)
-        if grade not in ("exact", "missing") and read:
+        if row.kind == "claim":
+            grade = "does not hold" if grade != "exact" else "loosely worded" if found.fair else "holds"
+        elif grade not in ("exact", "missing") and read:
             ends = _reach(row, read)
             if ends and _within_reach(row, *(end / scale for end in ends)):
                 grade = "consistent"
+    objected = grade == "does not hold" or row.place in _objected(row.source)
+    right = "no" if objected else "-" if grade in ("-", "missing") else "yes"
     return (
         row.source, row.artefact, row.row, row.column, row.printed, row.unit, row.kind,
-        reproduced, error, grade, note,
+        reproduced, error, grade, "loosely worded" if grade == "loosely worded" else right, note,
     )  # fmt: skip
 
 
@@ -470,68 +365,6 @@ def _in_unit(value, scale):
     if value is None or isinstance(value, (bool, str)):
         return value
     return float(value) / scale
-
-
-def grade_of(text, resolution, reproduced):
-    """Relative error and grade of one reproduced value against a printed text, both in the printed unit.
-
-    Parameters
-    ----------
-    text : str
-        A number, a range (``"6-12"``), a relation (``"<= 20"``), ``"true"``, or ``"-"`` for infeasible.
-    resolution : float
-        One unit of the last significant printed digit.
-    reproduced : float, pair of float, bool or None
-        None where the library finds the point infeasible.
-
-    Returns
-    -------
-    relative_error : float
-        NaN where there is no number to compare with.
-    grade : str
-
-    Examples
-    --------
-    >>> grade_of("0.7", 0.1, 0.657)[1], grade_of("350", 10, 373.0)[1], grade_of("6-12", 1, (6.0, 12.0))[1]
-    ('exact', '20%', 'exact')
-    """
-    if text == "-" or reproduced is None:
-        return math.nan, "exact" if text == "-" and reproduced is None else "off"
-    if isinstance(reproduced, (bool, str)) or text in ("true", "false"):
-        return math.nan, "exact" if str(reproduced).lower() == text.lower() else "off"
-    misses = [_miss(text, resolution, reproduced)]
-    ends = as_range(text)
-    if ends and isinstance(reproduced, tuple):
-        misses = [_miss(repr(end), resolution, got) for end, got in zip(ends, reproduced, strict=True)]
-    error = max((error for error, _ in misses), key=abs)
-    if all(close for _, close in misses):
-        return error, "exact"
-    return error, next((f"{p}%" for p in (1, 5, 20) if abs(error) <= p / 100), "off")
-
-
-def _miss(text, resolution, got):
-    """Signed relative error of one number, and whether it is within half the resolution."""
-    if isinstance(got, tuple):
-        return (math.nan, False)
-    if not math.isfinite(got):
-        raise ValueError(f"a reproducer returned {got} for the printed {text!r}")
-    low, high = _printed_ends(text)
-    nearest = min(max(got, low), high)
-    slack = resolution / 2 * (1 + 1e-9)
-    # A strict relation does not hold at its bound, nor beyond it.
-    strict = text[0] in "<>" and "=" not in text
-    close = abs(got - nearest) <= slack and not (strict and not low < got < high)
-    if nearest:
-        return (got - nearest) / abs(nearest), close
-    return math.copysign(math.inf, got) if got else 0.0, close
-
-
-def _printed_ends(text):
-    """The interval a printed text stands for."""
-    if text[0] in "<>":
-        bound = as_number(text.strip("<>= "))
-        return (-math.inf, bound) if text[0] == "<" else (bound, math.inf)
-    return as_range(text) or (as_number(text),) * 2
 
 
 def _reach(row, read):
@@ -561,12 +394,18 @@ def _chosen(source):
 
 
 def _artefacts(source):
-    return list(dict.fromkeys(row.artefact for row in published(source).values()))
+    """The artefacts of a source in the order of print, those that hold nothing but claims last."""
+    _open(source)
+    printed = (row.artefact for row in published(source).values())
+    return list(dict.fromkeys([*printed, *(artefact for key, artefact in CLAIMS if key == source)]))
 
 
 @cache
-def _open(source) -> Mapping:
-    """Import every module of a source's room, so that its equations and reproducers are registered."""
-    room = import_module(f"inferlib.papers.{source}")
-    names = [module.name for module in pkgutil.iter_modules(room.__path__)]
-    return {name: import_module(f"inferlib.papers.{source}.{name}") for name in names}
+def _open(source):
+    """Import every module of a source's room, on both floors where print is installed, so that all is registered."""
+    names = [f"inferlib.papers.{source}"]
+    if find_spec(FLOOR) is not None and find_spec(f"{FLOOR}.{source}") is not None:
+        names.append(f"{FLOOR}.{source}")
+    for name in names:
+        for module in pkgutil.walk_packages(import_module(name).__path__, f"{name}."):
+            import_module(module.name)

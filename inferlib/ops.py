@@ -7,16 +7,18 @@ xarray are recognised, never imported, unless they are already in play.
 
 import math
 from contextlib import contextmanager
+from contextvars import ContextVar
 from sys import modules
 
 import numpy as np
 
 _SNAP = 1e-9  # relative: 2**log2(8) must not be rounded up to 9
 
-on_branch = None  # while explain() runs: called with every maximum or minimum taken on plain numbers
-
-
-_written = {}  # within as_written: what keeps SymPy from looking for a simpler form
+# Every thread has its own of both.
+# While explain() runs: called with every maximum or minimum taken on plain numbers.
+on_branch = ContextVar("on_branch", default=None)
+# Within as_written: what keeps SymPy from looking for a simpler form.
+_written = ContextVar("written", default={})  # noqa: B039, never changed in place
 
 
 @contextmanager
@@ -33,11 +35,11 @@ def as_written():
     >>> maximum(x, x + 1)
     x + 1
     """
-    _written["evaluate"] = False
+    saved = _written.set({"evaluate": False})
     try:
         yield
     finally:
-        _written.clear()
+        _written.reset(saved)
 
 
 def maximum(a, b):
@@ -53,11 +55,12 @@ def maximum(a, b):
     """
     if _plain(a) and _plain(b):
         larger = a if a >= b or a != a else b
-        if on_branch is not None:
-            on_branch("maximum", (a, b), larger)
+        branch = on_branch.get()
+        if branch is not None:
+            branch("maximum", (a, b), larger)
         return larger
     if symbolic(a) or symbolic(b):
-        return modules["sympy"].Max(a, b, **_written)
+        return modules["sympy"].Max(a, b, **_written.get())
     return np.maximum(a, b)
 
 
@@ -71,11 +74,12 @@ def minimum(a, b):
     """
     if _plain(a) and _plain(b):
         smaller = a if a <= b or a != a else b
-        if on_branch is not None:
-            on_branch("minimum", (a, b), smaller)
+        branch = on_branch.get()
+        if branch is not None:
+            branch("minimum", (a, b), smaller)
         return smaller
     if symbolic(a) or symbolic(b):
-        return modules["sympy"].Min(a, b, **_written)
+        return modules["sympy"].Min(a, b, **_written.get())
     return np.minimum(a, b)
 
 
@@ -183,12 +187,13 @@ def where(condition, yes, no):
     """
     if isinstance(condition, (bool, np.bool_)):
         chosen = yes if condition else no
-        if on_branch is not None:
-            on_branch("choice", (yes, no), chosen)
+        branch = on_branch.get()
+        if branch is not None:
+            branch("choice", (yes, no), chosen)
         return chosen
     if symbolic(condition):
         sympy = modules["sympy"]
-        return sympy.Piecewise((yes, condition), (no, True), **_written)
+        return sympy.Piecewise((yes, condition), (no, True), **_written.get())
     if _labelled(condition) or _labelled(yes) or _labelled(no):
         return modules["xarray"].where(condition, yes, no)
     return np.where(condition, yes, no)

@@ -17,13 +17,6 @@ BLUE, ORANGE, GREEN, RED, SKY, PURPLE, YELLOW = (
 )  # fmt: skip
 BROWN, INK, FAINT = "#A0693A", "#222222", "#8a8a8a"
 
-SOURCES = {
-    "steinhardt2022": BLUE,
-    "pope2022": GREEN,
-    "erdil2025": ORANGE,
-    "liminal2025": RED,
-    "mazurek2025": PURPLE,
-}
 CHIPS = {"A100 80GB": SKY, "H100 SXM": GREEN, "H200": BLUE, "B200": ORANGE, "TPU v4": RED}
 TERMS = {
     "weights": BLUE,

@@ -241,3 +241,10 @@ class Breakdown:
         ]
         rows.append(("total", 1e3 * self.total, ""))
         return pd.DataFrame(rows, columns=["term", "ms", "in the total"]).set_index("term")
+
+
+def chip_peak(chip, workload):
+    """The chip at the fastest format its arithmetic has for such weights: their own, or the chip's 16 bits."""
+    if not isinstance(chip, Accelerator):
+        raise TypeError(f"chip is a {type(chip).__name__}, but must be an Accelerator")
+    return chip.at(workload.weights) if workload.weights in chip.peaks else chip

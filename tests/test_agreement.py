@@ -7,11 +7,13 @@ import nbformat
 import numpy as np
 import pytest
 
+from book.liminal2025 import efficiency
+from book.mazurek2025 import validation
+from book.pope2022 import benchmarks
+from book.synthesis import against, agreement, cases, grid
 from inferlib import Layout, System, Workload, load_chip, load_model
-from inferlib.papers.liminal2025 import efficiency
-from inferlib.papers.mazurek2025 import validation
-from inferlib.papers.pope2022 import Assumptions, benchmarks
-from inferlib.synthesis import against, agreement, cases, grid, rooms
+from inferlib.papers import rooms
+from inferlib.papers.pope2022 import Assumptions
 
 BOOK = Path(__file__).parents[1] / "book"
 CASES = list(agreement.cases())

@@ -6,10 +6,10 @@ import re
 import pytest
 
 import inferlib
-from inferlib import calculator
+from book import calculator
 from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, steinhardt2022
 from inferlib.principles import decode_step as floor
-from inferlib.synthesis import sixth
+from inferlib.serving import sixth
 
 SHOWN = calculator.explorer()
 

@@ -13,7 +13,7 @@ import sympy as sp
 import xarray as xr
 
 import inferlib.principles.derivations  # noqa: F401, registers its equations and derivations
-import inferlib.synthesis.sixth  # noqa: F401, registers its equations
+import inferlib.serving.sixth  # noqa: F401, registers its equations
 from inferlib import ledger, units
 from inferlib.equation import DERIVATIONS, EQUATIONS, Record, notation_of, quantities, symbolic
 

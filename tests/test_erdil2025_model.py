@@ -10,9 +10,10 @@ import pytest
 import xarray as xr
 
 import inferlib
+from book.erdil2025 import economics
 from inferlib.papers import erdil2025 as e
-from inferlib.papers.erdil2025 import economics, pareto, search
-from inferlib.papers.erdil2025.model import collective_latency
+from inferlib.papers.erdil2025 import pareto, search
+from inferlib.papers.erdil2025.equations.model import collective_latency
 from inferlib.papers.erdil2025.records import PROTOCOLS, as_gpu, as_model, computing_at
 
 H100 = e.chips["H100"]
@@ -114,7 +115,7 @@ def test_latency_of_an_all_reduce_as_printed():
 
 def test_an_all_reduce_moves_what_eq_24_says():
     """2 bytes x 10,000 x 100 over 8 GPUs: 7/8 of it, once each way, at half of 450 GB/s."""
-    from inferlib.papers.erdil2025.model import Assumptions, collectives
+    from inferlib.papers.erdil2025.equations.model import Assumptions, collectives
 
     (one,) = collectives(H100, (8, 1, 0), [2 * 10_000], 2, Assumptions(protocols=(LL,)))
     seconds = one.time(100) - one.time(0)

@@ -6,18 +6,25 @@ import random
 import pytest
 
 import inferlib
+from book.erdil2025 import economics, errata_model
+from book.erdil2025.claims import (
+    context as text_context,
+)
+from book.erdil2025.claims import (
+    economics as text_economics,
+)
+from book.erdil2025.claims import (
+    model as text_model,
+)
+from book.erdil2025.claims import (
+    parallel as text_parallel,
+)
+from book.erdil2025.claims import (
+    takeaways as text_takeaways,
+)
 from inferlib import ledger
 from inferlib.papers import erdil2025 as e
-from inferlib.papers.erdil2025 import (
-    economics,
-    errata_model,
-    printed,
-    text_context,
-    text_economics,
-    text_model,
-    text_parallel,
-    text_takeaways,
-)
+from inferlib.papers.erdil2025.equations import printed
 from inferlib.papers.erdil2025.records import computing_at
 from inferlib.units import factor
 

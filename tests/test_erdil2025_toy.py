@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import inferlib
+from book.erdil2025 import figures, tables
 from inferlib.papers import erdil2025 as e
-from inferlib.papers.erdil2025 import figures, tables
 from inferlib.papers.erdil2025.records import Shape
 
 H100, LLAMA = e.chips["H100"], e.models["Llama 3 70B"]

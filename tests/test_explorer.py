@@ -571,8 +571,9 @@ def test_explorers_of_the_book_are_sound_javascript(html):
 
 def every_explorer():
     """Each public function of each source's ``explorers`` module makes one."""
-    from inferlib import calculator, ledger
-    from inferlib.principles import explorers as principles
+    from book import calculator
+    from book.principles import explorers as principles
+    from inferlib import ledger
 
     yield pytest.param(calculator.explorer, id="calculator")
     modules = {source: ledger._open(source).get("explorers") for source in ledger.sources()}
@@ -597,7 +598,7 @@ def test_every_explorer_computes_in_javascript_what_python_computes(make):
 
 @cache
 def the_calculator():
-    from inferlib import calculator
+    from book import calculator
 
     return calculator.explorer()
 
@@ -612,7 +613,7 @@ SYSTEMS = (
 @pytest.mark.parametrize("name", ["Llama 3 70B", "Qwen3 4B", "Mixtral 8x7B", "DeepSeek V3", "Kimi K2"])
 def test_the_calculator_answers_for_known_models_as_python_does(name, at):
     """Random dimensions seldom fit and seldom are of the shape a source describes; these are."""
-    from inferlib import calculator
+    from book import calculator
 
     shown, values = the_calculator(), calculator.catalogue()[name] | at
     assert_equal(run(shown, values), shown.raw(**values))

@@ -4,7 +4,7 @@ import pytest
 
 import inferlib
 from inferlib import ledger
-from inferlib.equation import REPRODUCERS
+from inferlib.ledger import REPRODUCERS
 
 SOURCES = pytest.mark.parametrize("source", ledger.sources())
 

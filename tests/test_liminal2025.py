@@ -9,20 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import inferlib
+from book.liminal2025 import ablation, cells, claims, efficiency, experts, figures, grid, study, tables
 from inferlib import ledger
 from inferlib.papers import liminal2025 as lim
-from inferlib.papers.liminal2025 import (
-    ablation,
-    cells,
-    claims,
-    efficiency,
-    experts,
-    figures,
-    grid,
-    records,
-    study,
-    tables,
-)
+from inferlib.papers.liminal2025 import records
 
 HBM3 = lim.xpu("HBM3")
 MODELS = {name: lim.transformer(name) for name in lim.models()}

@@ -9,23 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import inferlib
+from book.mazurek2025 import claims, drawings, extensions, figures, tables, validation
 from inferlib.equation import EQUATIONS
 from inferlib.papers import mazurek2025 as mz
-from inferlib.papers.mazurek2025 import (
-    claims,
-    derivations,
-    drawings,
-    experts,
-    extensions,
-    figures,
-    flops,
-    memory,
-    network,
-    tables,
-    throughput,
-    validation,
-)
+from inferlib.papers.mazurek2025 import derivations
 from inferlib.papers.mazurek2025.decode import fits, stages
+from inferlib.papers.mazurek2025.equations import experts, flops, memory, network, throughput
 
 V3, K2 = mz.as_model("DeepSeek V3"), mz.as_model("Kimi K2")
 FIXED = mz.Assumptions.corrected()

@@ -10,7 +10,7 @@ PAPER = runpy.run_path(str(ROOT / "book" / "_ext" / "paper.py"))
 
 
 def test_explorers_share_one_runtime():
-    from inferlib.papers.erdil2025 import explorers
+    from book.erdil2025 import explorers
 
     shown = [explorers.one_token()._repr_html_(), explorers.fastest_token()._repr_html_()]
     page = READER["once"]("".join(shown))
@@ -84,7 +84,8 @@ def test_the_stamp_names_a_commit_or_says_that_there_is_none():
 def test_an_epub_gets_xml_without_dead_controls():
     from xml.etree import ElementTree
 
-    from inferlib import calculator, ledger
+    from book import calculator
+    from inferlib import ledger
 
     for made in (calculator.explorer(), ledger.card("erdil2025", "Table 1")):
         text = PAPER["still"](made._repr_html_())

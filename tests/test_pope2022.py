@@ -7,21 +7,12 @@ import pytest
 import sympy as sp
 
 import inferlib
+from book.pope2022 import alternatives, benchmarks, curves, drawings, evidence, figures, tables
 from inferlib import ledger
 from inferlib.papers import pope2022 as p
-from inferlib.papers.pope2022 import (
-    alternatives,
-    benchmarks,
-    curves,
-    derivations,
-    drawings,
-    evidence,
-    figures,
-    layouts,
-    prediction,
-    sharding,
-    tables,
-)
+from inferlib.papers.pope2022 import decode as sharding
+from inferlib.papers.pope2022 import derivations
+from inferlib.papers.pope2022.equations import layouts, prediction
 from inferlib.papers.pope2022.records import REAL, stated
 
 PALM = p.load_model("PaLM 540B", padded=True)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import inferlib
+from book.principles import figures
 from inferlib import catalog, principles
-from inferlib.principles import figures
 
 H100 = inferlib.load_chip("H100 SXM")
 LLAMA = inferlib.load_model("Llama 3 70B")

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 import inferlib
-from inferlib import Layout, System, Workload, load_chip, load_model, measurements
-from inferlib.measurements.__main__ import main
-from inferlib.synthesis import against, elsewhere, fit, grid, napkin, printed, rooms, sixth
+from book.synthesis import against, elsewhere, fit, grid, napkin, printed
+from book.synthesis.check import main
+from inferlib import Layout, System, Workload, load_chip, load_model
+from inferlib import measured as measurements
+from inferlib.papers import rooms
+from inferlib.serving import sixth
 
 ROWS = fit.data()
 TABLE = against.rows()
@@ -23,7 +26,7 @@ MODEL, BOX, WORK = grid.running()
 
 def test_the_file_is_what_a_fit_gives():
     """Constants, errors and coverage of ``sixth.toml`` are computed again."""
-    assert fit.as_toml(fit.report()) == (fit.files("inferlib.synthesis") / "sixth.toml").read_text("utf-8")
+    assert fit.as_toml(fit.report()) == (fit.files("inferlib.serving") / "sixth.toml").read_text("utf-8")
 
 
 def test_a_fit_finds_the_constants_that_made_the_data():
@@ -327,7 +330,7 @@ def test_a_row_is_answered_by_everybody():
 
 
 def test_new_and_changed_rows_are_found(tmp_path):
-    source = measurements.files("inferlib.measurements") / "measurements.csv"
+    source = measurements.files("inferlib.measured") / "measurements.csv"
     lines = source.read_text("utf-8").splitlines(keepends=True)
     old = tmp_path / "old.csv"
     changed = [
@@ -340,7 +343,7 @@ def test_new_and_changed_rows_are_found(tmp_path):
 
 def test_a_bad_file_or_row_is_refused(tmp_path):
     bad = tmp_path / "bad.csv"
-    source = measurements.files("inferlib.measurements") / "measurements.csv"
+    source = measurements.files("inferlib.measured") / "measurements.csv"
     bad.write_text(source.read_text("utf-8").replace("gf-01,,A", "gf-01,,D"), encoding="utf-8")
     assert run("--file", str(bad))[0] == 1 and "tier 'D'" in run("--file", str(bad))[2]
     assert run("gf-99")[0] == 1 and "no row 'gf-99'" in run("gf-99")[2]

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import inferlib
+from book.steinhardt2022 import explorers, figures, tables
 from inferlib import equation, ledger
 from inferlib.papers import steinhardt2022 as st
-from inferlib.papers.steinhardt2022 import derivations, explorers, figures, model, tables
-from inferlib.papers.steinhardt2022.model import Machine
+from inferlib.papers.steinhardt2022 import derivations
+from inferlib.papers.steinhardt2022 import equations as model
+from inferlib.papers.steinhardt2022.equations import Machine
 
 A100 = st.load_machine("A100")
 MACHINES = [

@@ -9,8 +9,9 @@ import pytest
 import sympy as sp
 
 import inferlib
+from book.synthesis import finder, grid, indexes
 from inferlib import Layout, System, Workload, ledger, load_chip, load_model
-from inferlib.synthesis import finder, grid, indexes, rooms
+from inferlib.papers import rooms
 from inferlib.system import Breakdown
 
 BOOK = Path(__file__).parents[1] / "book"
@@ -410,7 +411,7 @@ def test_a_layout_is_passed_on():
 def test_symbols_of_the_best_number_of_chips():
     """The fastest instance of the sixth model: the square root of reading over one hop of every layer."""
     from inferlib.equation import symbolic
-    from inferlib.synthesis import sixth
+    from inferlib.serving import sixth
 
     t, n_layers, n = sp.symbols("t L N", positive=True)
     c = symbolic(sixth.Constants, "synthesis")

@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from inferlib import teaching
+from book import teaching
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "book").glob("*.ipynb"))

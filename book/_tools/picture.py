@@ -14,8 +14,8 @@ def drawn():
     """The picture as SVG text, the same in every run."""
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
+    from book.erdil2025 import figures
     from inferlib import style
-    from inferlib.papers.erdil2025 import figures
 
     style.use()
     _, ax = plt.subplots(figsize=(6.4, 3.4), facecolor="white")

@@ -1,48 +1,8 @@
-"""One room per source: its equations, what it printed, and what of that reproduces."""
+"""One room per source: its equations, derivations and answer to a decode step.
 
-import tomllib
-from importlib.resources import files
+What each room prints, and what of that reproduces, stands on the floor above, in ``book/``.
+"""
 
-from inferlib import style
+from inferlib.papers.rooms import about, ask, common_terms, everybody, label, sources
 
-
-def scope():
-    """What each of the five sources describes (`scope.toml`).
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by the sources' keys: ``label``, ``question``, and one column an ingredient, each ``"yes"``,
-        ``"partly"`` or ``"no"``.
-    """
-    import pandas as pd
-
-    return pd.DataFrame(tomllib.loads((files("inferlib.papers") / "scope.toml").read_text("utf-8"))).T
-
-
-def draw_scope(ax=None):
-    """The five sources in one picture: full circles for what a source models, half for partly, empty for no."""
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import Circle, Wedge
-
-    table = scope()
-    ingredients = [name for name in table if name not in ("label", "question")]
-    if ax is None:
-        _, ax = plt.subplots(figsize=(7, 4.4))
-    for column, (key, row) in enumerate(table.iterrows()):
-        x, colour = 2.4 * column, style.SOURCES[key]
-        for y, ingredient in enumerate(ingredients):
-            ax.add_patch(Circle((x, y), 0.3, fill=row[ingredient] == "yes", color=colour, linewidth=1.3))
-            if row[ingredient] == "partly":
-                ax.add_patch(Wedge((x, y), 0.3, 90, 270, color=colour))
-        name, year = row.label.replace("& ", "&\n").rsplit(" ", 1)
-        ax.text(x, -0.7, f"{name}\n{year}", ha="center", va="bottom", fontsize=9)
-    names = [name.replace("_", " ").replace("kv", "KV") for name in ingredients]
-    ax.set(
-        xticks=[], xlim=(-0.9, 2.4 * len(table) - 1.4), ylim=(len(ingredients) - 0.5, -0.6), aspect="equal"
-    )
-    ax.set_yticks(range(len(names)), names)
-    ax.tick_params(length=0)
-    ax.grid(False)
-    ax.spines[:].set_visible(False)
-    return ax
+__all__ = ["about", "ask", "common_terms", "everybody", "label", "sources"]

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from inferlib.papers.erdil2025 import model as m
-from inferlib.papers.erdil2025.model import Assumptions, Cut, layout_latency
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.equations.model import Assumptions, Cut, layout_latency
 from inferlib.papers.erdil2025.records import as_gpu, as_model, computing_at
 from inferlib.papers.erdil2025.search import cuts, infeasible
 from inferlib.system import Breakdown, System, Workload

@@ -11,8 +11,8 @@ import numpy as np
 
 from inferlib import checks
 from inferlib.compiled import over_grid
-from inferlib.papers.erdil2025 import model as m
 from inferlib.papers.erdil2025 import search
+from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import as_gpu, parameter_count
 from inferlib.units import factor
 

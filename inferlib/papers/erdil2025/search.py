@@ -1,6 +1,6 @@
 """Erdil 2025: the best layout of an instance, and speculative decoding.
 
-Every time here is put together from the functions of :mod:`inferlib.papers.erdil2025.model`. What depends on
+Every time here is put together from the functions of :mod:`inferlib.papers.erdil2025.equations.model`. What depends on
 the GPUs of a stage alone (collectives, traffic, experts) is computed once and is affine in the tokens, so
 that a search over all layouts, batches and draft lengths is a few multiplications and additions for each.
 The frontier of speed against cost is :mod:`inferlib.papers.erdil2025.pareto`.
@@ -14,8 +14,8 @@ import numpy as np
 
 from inferlib import checks
 from inferlib.equation import equation
-from inferlib.papers.erdil2025 import model as m
-from inferlib.papers.erdil2025.model import Assumptions, Cut, layout_latency
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.equations.model import Assumptions, Cut, layout_latency
 from inferlib.papers.erdil2025.records import as_gpu, as_model, computing_at
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")

@@ -4,7 +4,7 @@ from functools import partial
 from numbers import Real
 
 from inferlib.ops import maximum
-from inferlib.papers.mazurek2025 import experts, memory, network, throughput
+from inferlib.papers.mazurek2025.equations import experts, memory, network, throughput
 from inferlib.papers.mazurek2025.records import (
     PRINTED,
     Assumptions,

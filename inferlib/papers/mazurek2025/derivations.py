@@ -5,7 +5,7 @@ from functools import lru_cache, partial
 import sympy as sp
 
 from inferlib.equation import Step, derivation, quantities, symbolic, symbols_of
-from inferlib.papers.mazurek2025 import experts, flops, memory, network, throughput
+from inferlib.papers.mazurek2025.equations import experts, flops, memory, network, throughput
 from inferlib.papers.mazurek2025.records import GPU, PRINTED, Assumptions, Deployment, Model, as_model
 
 derivation = partial(derivation, "mazurek2025")

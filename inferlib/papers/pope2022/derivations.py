@@ -5,7 +5,7 @@ from functools import partial
 import sympy as sp
 
 from inferlib.equation import Step, derivation, symbolic, symbols_of
-from inferlib.papers.pope2022 import costs, layouts
+from inferlib.papers.pope2022.equations import costs, layouts
 from inferlib.papers.pope2022.records import EXACT, PRINTED, Assumptions, Chip, Mesh, Model
 
 derivation = partial(derivation, "pope2022")

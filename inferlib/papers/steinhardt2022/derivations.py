@@ -8,8 +8,8 @@ from functools import lru_cache, partial
 import sympy as sp
 
 from inferlib.equation import Step, derivation, symbolic, symbols_of
-from inferlib.papers.steinhardt2022 import model
-from inferlib.papers.steinhardt2022.model import Machine
+from inferlib.papers.steinhardt2022 import equations as model
+from inferlib.papers.steinhardt2022.equations import Machine
 
 derivation = partial(derivation, "steinhardt2022")
 

@@ -1,0 +1,9 @@
+"""The floor above the library: what the sources print, claims and errata, tables, figures and explorers.
+
+It is importable wherever the repository is installed as it stands (``pip install -e .``, which `make` does); the wheel
+holds the library alone.
+"""
+
+from book.cards import card, misses
+
+__all__ = ["card", "misses"]

@@ -1,0 +1,302 @@
+"""Beyond Erdil 2025: real machines, other GPUs, and how far the preferred point hangs on each assumption."""
+
+import numpy as np
+from inferlib.catalog import load_chip
+from inferlib.frontier import pareto, preferred
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.equations.model import (
+    Assumptions,
+    Cut,
+    layout_latency,
+)
+from inferlib.papers.erdil2025.pareto import frontier
+from inferlib.papers.erdil2025.records import (
+    as_gpu,
+    as_model,
+    chips,
+    computing_at,
+    models,
+)
+from inferlib.papers.erdil2025.search import infeasible, token_latency
+from inferlib.units import factor
+
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+SHIFT = 0.2
+
+
+def _divisors(value, limit):
+    return [d for d in range(1, int(limit) + 1) if value % d == 0]
+
+
+def machine_cuts(shape, n_gpu, assumptions):
+    """The layouts that a machine can run: stages that divide the layers, groups that divide the heads.
+
+    Parameters
+    ----------
+    shape : Shape
+    n_gpu : int
+    assumptions : Assumptions
+
+    Yields
+    ------
+    Cut
+        Square groups only where tensor parallelism is two-dimensional; attention on 1/2, 1/4, ... of a group.
+    """
+    for stages in _divisors(shape.n_layers, n_gpu):
+        group = n_gpu // stages
+        if group * stages != n_gpu or shape.d_ff % group:
+            continue
+        for kind in assumptions.kinds:
+            if kind == "2D" and round(group**0.5) ** 2 != group:
+                continue
+            for scale_down in (2**i for i in range(group.bit_length())):
+                if (
+                    group % scale_down == 0
+                    and shape.n_heads % (group // scale_down) == 0
+                ):
+                    yield Cut(float(stages), float(scale_down), kind)
+
+
+def machine_frontier(model, chip, *, context=0, price=None, assumptions=None):
+    """The frontier of machines that exist: 1 to 256 GPUs in powers of two, whole batches, layouts that divide.
+
+    Parameters
+    ----------
+    model : Model or inferlib.Transformer
+    chip : GPU or inferlib.Accelerator
+    context : float
+    price : float, optional
+        Dollars per GPU and hour.
+    assumptions : Assumptions, optional
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns as :func:`frontier` has them.
+    """
+    import pandas as pd
+
+    assumptions = assumptions or Assumptions()
+    shape, chip = as_model(model).shape, as_gpu(chip)
+    price = (chip.price if price is None else price) * factor("usd/h")
+    chip = computing_at(chip, shape)
+    batches = np.unique(np.round(2 ** np.arange(0, 14, 0.25)))
+    rows = []
+    for n_gpu in SIZES:
+        for cut in machine_cuts(shape, n_gpu, assumptions):
+            batch = batches[(batches % cut.stages == 0)]
+            fits = [
+                not infeasible(
+                    shape, chip, n_gpu, cut.stages, b, context, assumptions
+                )
+                for b in batch
+            ]
+            batch = batch[fits]
+            if not batch.size:
+                continue
+            seconds = layout_latency(
+                shape, chip, cut, n_gpu, batch, context, 1, assumptions
+            )
+            cost = n_gpu * seconds / batch * price * 1e6
+            flop = sum(m.flop_per_token(shape, context, assumptions))
+            rows.append(
+                pd.DataFrame(
+                    {
+                        "tokens_per_second": 1 / seconds, "usd_per_million": cost, "n_gpu": n_gpu,
+                        "batch": batch, "mfu": flop * batch / (n_gpu * chip.flops * seconds),
+                        "kind": cut.kind, "stages": cut.stages, "scale_down": cut.scale_down,
+                    }
+                )
+            )  # fmt: skip
+    if not rows:
+        raise ValueError(
+            "no feasible point: the model fits on no machine of up to 256 GPUs"
+        )
+    return pareto(pd.concat(rows, ignore_index=True))
+
+
+def cost_of_rounding(name="Llama 3 70B 8-bit", chip="H100"):
+    """The preferred point of real-valued instances and of machines that exist.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row each.
+    """
+    import pandas as pd
+
+    rows = {
+        "real numbers": preferred(frontier(models[name], chips[chip])),
+        "machines that exist": preferred(
+            machine_frontier(models[name], chips[chip])
+        ),
+    }
+    return (
+        pd.DataFrame(rows)
+        .T[["tokens_per_second", "usd_per_million", "n_gpu", "batch", "mfu"]]
+        .astype(float)
+    )
+
+
+def catalogue_chips(
+    model=models["Llama 3 70B 8-bit"],
+    names=("A100 80GB", "H100 SXM", "H200", "B200", "MI300X"),
+):
+    """The preferred point of a model on GPUs of the catalogue, at their list prices.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by GPU: price, and the fastest and the preferred point.
+    """
+    import pandas as pd
+
+    rows = {}
+    for name in names:
+        chip = load_chip(name)
+        curve = frontier(model, chip, pipeline=False)
+        best = preferred(curve)
+        rows[name] = {
+            "USD per hour": chip.price, "fastest tokens/s": curve.tokens_per_second[0],
+            "preferred tokens/s": best.tokens_per_second, "USD per million": best.usd_per_million,
+            "GPUs": best.n_gpu, "batch": best.batch, "MFU": best.mfu,
+        }  # fmt: skip
+    return pd.DataFrame(rows).T
+
+
+def _changes(chip, assumptions, factor_):
+    """One assumption at a time, larger or smaller: label to (chip, assumptions)."""
+    fields = {
+        "memory bandwidth": "memory_bandwidth", "arithmetic peak": "flops_fraction",
+        "bandwidth inside a node": "scale_up_bandwidth", "bandwidth between nodes": "scale_out_bandwidth",
+        "memory": "memory_capacity", "price": "price",
+    }  # fmt: skip
+    for label, name in fields.items():
+        yield (
+            label,
+            chip.replace(**{name: getattr(chip, name) * factor_}),
+            assumptions,
+        )
+    yield (
+        "kernel launch",
+        chip,
+        assumptions.replace(t_kernel=assumptions.t_kernel * factor_),
+    )
+    for label, name in (
+        ("base", "base"),
+        ("next GPU", "per_rank"),
+        ("next node", "per_node"),
+    ):
+        protocols = tuple(
+            p.replace(**{name: getattr(p, name) * factor_})
+            for p in assumptions.protocols
+        )
+        yield (
+            f"collective latency: {label}",
+            chip,
+            assumptions.replace(protocols=protocols),
+        )
+
+
+def sensitivity(name="Llama 3 70B 8-bit", chip="H100", shift=SHIFT):
+    """How the preferred point moves when one assumption changes and everything is optimised again.
+
+    Parameters
+    ----------
+    name, chip : str
+        Of the paper's records.
+    shift : float
+        Each assumption is divided and multiplied by 1 + shift.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by assumption: the relative change of speed and of the value (speed^3 / price) when it is
+        lower and higher, largest swing of the value first.
+    """
+    import pandas as pd
+
+    def point(chip, assumptions):
+        best = preferred(
+            frontier(
+                models[name], chip, pipeline=False, assumptions=assumptions
+            )
+        )
+        return (
+            best.tokens_per_second,
+            best.tokens_per_second** 3 / best.usd_per_million,
+        )
+
+    speed, value = point(chips[chip], Assumptions())
+    rows = {}
+    for column, by in (("lower", 1 / (1 + shift)), ("higher", 1 + shift)):
+        for label, changed, assumptions in _changes(
+            chips[chip], Assumptions(), by
+        ):
+            ours = point(changed, assumptions)
+            row = rows.setdefault(label, {})
+            row[f"speed, {column}"], row[f"value, {column}"] = (
+                ours[0] / speed - 1,
+                ours[1] / value - 1,
+            )
+    table = pd.DataFrame(rows).T
+    swing = (table["value, higher"] - table["value, lower"]).abs()
+    return table.loc[swing.sort_values(ascending=False).index]
+
+
+def eight_gpus(model=models["Llama 3 70B"], chip=chips["H100"]):
+    """Speed and utilisation of one box of eight GPUs over the batch: the paper's opening question.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by batch: tokens per second of one user, MFU, dollars per million tokens.
+    """
+    import pandas as pd
+
+    shape = model.shape
+    batch = 2 ** np.arange(0, 11, 0.05)
+    seconds = token_latency(model, chip, 8.0, batch)
+    flop = sum(m.flop_per_token(shape, 0, Assumptions()))
+    table = pd.DataFrame(
+        {
+            "batch": batch,
+            "tokens_per_second": 1 / seconds,
+            "mfu": flop
+            * batch
+            / (8 * computing_at(chip, shape).flops * seconds),
+            "usd_per_million": 8
+            * seconds
+            / batch
+            * chip.price
+            * factor("usd/h")
+            * 1e6,
+        }
+    )
+    return table.set_index("batch")
+
+
+def answer(speed, utilisation):
+    """What eight H100s could do at a given speed, and at a given utilisation, with Llama 3 70B.
+
+    Parameters
+    ----------
+    speed : float
+        Tokens per second of one user.
+    utilisation : float
+        Share of the arithmetic peak.
+
+    Returns
+    -------
+    dict
+        The best utilisation at the speed, and the best speed at the utilisation.
+    """
+    table = eight_gpus()
+    return {
+        "utilisation at that speed": table.mfu[
+            table.tokens_per_second >= speed
+        ].max(),
+        "speed at that utilisation": table.tokens_per_second[
+            table.mfu >= utilisation
+        ].max(),
+    }

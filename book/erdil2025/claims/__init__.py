@@ -1,0 +1,1 @@
+"""Erdil 2025: every number and statement of its text, checked, section by section."""

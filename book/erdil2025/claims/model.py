@@ -1,0 +1,413 @@
+"""Erdil 2025, section 3 and its footnotes: everything their text prints, recomputed.
+
+Every cell is a function of a reader, so that ``explain`` follows one cell at a time.
+"""
+
+from functools import cache, partial
+
+import numpy as np
+from inferlib.equation import symbolic, untraced
+from inferlib.ledger import Noted, reproduces
+from inferlib.papers.erdil2025 import decode, search
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.equations import printed, toy
+from inferlib.papers.erdil2025.equations.model import PRINTED_EQUATIONS
+from inferlib.papers.erdil2025.records import (
+    PROTOCOLS,
+    Shape,
+    cache_values,
+    chips,
+    models,
+    printed_parameters,
+)
+from inferlib.units import factor
+
+from book.erdil2025 import economics
+
+reproduces = partial(reproduces, "erdil2025")
+# Searches try thousands of layouts, which are no explanation of a cell.
+token_latency, speculative_latency = (
+    untraced(search.token_latency),
+    untraced(search.speculative_latency),
+)
+best_layout, terms = untraced(decode.best_layout), untraced(decode.terms)
+H100, DEFAULT = chips["H100"], economics.DEFAULT
+LL = next(protocol for protocol in PROTOCOLS if protocol.name == "LL")
+UNLIMITED = H100.replace(
+    memory_capacity=1e18
+)  # an H100 whose memory never fills
+DEEPSEEK = models["DeepSeek-V3"].shape
+_MUCH = 3  # how many times larger "much larger" has to be here
+
+
+def claim(holds, text):
+    """A checkable sentence: whether it holds, and the numbers behind that."""
+    return Noted(bool(holds), text)
+
+
+def feed_forward(shape, group, experts, kind, assumptions=DEFAULT):
+    """The all-reduces of a feed-forward block that so many H100s share."""
+    block = m.feed_forward_span(H100, group, experts)
+    return m.feed_forward_network(shape, H100, group, block, kind, assumptions)
+
+
+# Section 3.1: attention.
+
+
+def _latent_narrow(read):
+    heads = read("width of one head")
+    wider = read("width of the latent") / heads
+    narrower = (
+        DEEPSEEK.n_heads * DEEPSEEK.head_dim / read("width of the latent")
+    )
+    return claim(
+        wider > _MUCH and narrower > _MUCH,
+        f"DeepSeek-V3: {wider:.0f} and {narrower:.0f} times (asked: {_MUCH})",
+    )
+
+
+def _latent_cache(read):
+    vanilla = DEEPSEEK.replace(latent=False)
+    smaller = cache_values(vanilla) / cache_values(DEEPSEEK)
+    return claim(
+        smaller > 10, f"DeepSeek-V3: {smaller:.0f} times smaller (asked: 10)"
+    )
+
+
+def bytes_and_flop_of_latents(format="fp8"):
+    """FLOP that latent attention needs for a byte of cache, and that an H100 has for one, attainable rates."""
+    flop = DEFAULT.flop_per_pair * DEEPSEEK.n_heads * DEEPSEEK.kv_rank
+    chip = H100.at(format).capped()
+    moved = cache_values(DEEPSEEK) * DEEPSEEK.activation_bytes
+    return flop / moved, chip.flops / chip.memory_bandwidth
+
+
+def _latent_arithmetic(read):
+    needs, eight = bytes_and_flop_of_latents("fp8")
+    sixteen = bytes_and_flop_of_latents("bf16")[1]
+    return claim(
+        needs > eight,
+        f"{needs:.0f} FLOP for a byte of cache, an H100 has {eight:.0f} at 8 bits and {sixteen:.0f} at 16: "
+        f"only with {eight / needs:.1f} or {sixteen / needs:.1f} tokens a pass does arithmetic take longer",
+    )
+
+
+@reproduces("Text 3.1")
+def _text_3_1(read):
+    weights = "FLOP for one parameter and token"
+    return {
+        # One product with the key and one with the value.
+        (
+            "attention",
+            "FLOP for a head, its width and a token of context",
+        ): lambda read: 2 * read(weights, artefact="Text 2.1"),
+        ("arithmetic of latent attention", "factor"): lambda read: (
+            read("width of the latent") / read("width of one head")
+        ),
+        ("width of one head", ""): lambda read: DEEPSEEK.head_dim,
+        ("width of the latent", ""): lambda read: DEEPSEEK.kv_rank,
+        (
+            "the latent is much wider than a head and much narrower than all heads",
+            "",
+        ): _latent_narrow,
+        ("latents are a huge reduction of the cache", ""): _latent_cache,
+        (
+            "latent attention waits for arithmetic at long context",
+            "",
+        ): _latent_arithmetic,
+    }
+
+
+# Section 3.2: mixtures of experts.
+
+
+def _all_read(read):
+    unread = {}
+    for name in ("Mixtral 8x22B", "GPT-4", "DeepSeek-V3"):
+        shape = models[name].shape
+        s = m.sparsity(shape, DEFAULT)
+        unread[name] = 1 - printed.parameters_read(
+            shape, s, 10 * s
+        ) / printed_parameters(shape)
+    worst = max(unread.values())
+    return claim(
+        worst < 1e-3,
+        f"ten times s: at most {worst:.2g} of the parameters are not read",
+    )
+
+
+def _shared_experts(read):
+    batch, experts, active = 32, DEEPSEEK.n_experts, DEEPSEEK.n_active
+    uniform = experts * (1 - (1 - active / experts) ** batch)
+    shared = 1 + (experts - 1) * (
+        1 - (1 - (active - 1) / (experts - 1)) ** batch
+    )
+    return claim(
+        abs(uniform - shared) > 1,
+        f"DeepSeek-V3 at batch {batch}: {uniform:.1f} experts used if all are alike, {shared:.1f} with one shared",
+    )
+
+
+@reproduces("Text 3.2")
+def _text_3_2(read):
+    return {("batches much larger than s read all parameters", ""): _all_read}
+
+
+@reproduces("Footnote 4")
+def _footnote_4(read):
+    return {
+        (
+            "shared experts violate independent uniform routing",
+            "",
+        ): _shared_experts
+    }
+
+
+# Sections 3.3 and 3.4: latency and bytes of collectives.
+
+
+def _latency_step(ranks, nodes):
+    """What one more GPU in a node, or one doubling of nodes, adds to an all-reduce (equation 23)."""
+    start = m.collective_latency(LL, 1, 1, 2)
+    return m.collective_latency(LL, ranks, nodes, 2) - start
+
+
+@reproduces("Text 3.3")
+def _text_3_3(read):
+    row = "all-reduce over a tree (eq. 23)"
+    return {
+        (row, "base"): lambda read: m.collective_latency(LL, 1, 1, 2),
+        (row, "one more rank in a node"): lambda read: _latency_step(2, 1),
+        (row, "one doubling of the nodes"): lambda read: _latency_step(2, 2),
+        (
+            "ranks of an all-reduce",
+            "exponent of the instance size",
+        ): lambda read: np.log2(m.span(H100, 64).cut("2D")[0]) / np.log2(64),
+        (
+            "nodes of an all-reduce",
+            "exponent of the instance's nodes",
+        ): lambda read: (
+            np.log2(m.span(H100, 64).cut("2D")[1])
+            / np.log2(m.span(H100, 64).cut("1D")[1])
+        ),
+    }
+
+
+EXAMPLE = "extra time of an all-reduce (eq. 24)"
+
+
+def _extra(read):
+    size = (
+        read(EXAMPLE, "bytes of a value")
+        * read(EXAMPLE, "width of the model")
+        * read(EXAMPLE, "batch")
+    )
+    ranks = read(EXAMPLE, "ranks")
+    return size * (ranks - 1) / (ranks * read(EXAMPLE, "bandwidth"))
+
+
+def equal_batch():
+    """The batch at which equation 24's bandwidth takes as long as the all-reduce's latency, and b*."""
+    shape = models["Llama 3 70B"].shape.replace(d_model=10_000)
+    extra = printed.extra_all_reduce_time(shape, H100, LL, 8, 1)
+    latency = m.collective_latency(LL, 8, 1, 2)
+    return latency / extra, toy.critical_batch(models["Llama 3 70B"], H100)
+
+
+def _bandwidth_after_critical(read):
+    equal, critical = equal_batch()
+    latency = m.collective_latency(LL, 8, 1, 2)
+    return claim(
+        equal > critical,
+        f"equation 23 gives {latency / factor('us'):.1f} us for 8 GPUs, which equation 24 reaches at a batch "
+        f"of {equal:.0f}; the critical batch is {critical:.0f} at 16 bits",
+    )
+
+
+def _critical_not_best(read):
+    curve = economics.curve("Llama 3 70B")
+    best, critical = (
+        economics.preferred(curve).batch,
+        toy.critical_batch(models["Llama 3 70B"], H100.capped()),
+    )
+    fast = economics.fastest(curve).batch
+    return claim(
+        best < critical and fast < best,
+        f"Llama 3 70B: {fast:.0f} where fastest, {best:.0f} where preferred, {critical:.0f} critical",
+    )
+
+
+def _weight_precision(read):
+    shape = models["Llama 3 70B"].shape
+    moved = {
+        name: feed_forward(s, 8, 1, "1D")[0].per_token[0]
+        for name, s in (
+            ("both", shape),
+            ("weights", shape.replace(weight_bytes=1.0)),
+            ("activations", shape.replace(activation_bytes=1.0)),
+        )
+    }
+    return claim(
+        moved["weights"] < moved["both"],
+        f"8-bit weights leave {moved['weights'] / moved['both']:.0%} of the traffic, 8-bit activations "
+        f"{moved['activations'] / moved['both']:.0%}; equation 43 has the activations",
+    )
+
+
+def _reads_of_a_ring(read):
+    """Every rank reads 1/R of the tensor from its neighbour in each of 2 (R - 1) steps."""
+    ranks, hop = 10, toy.ToyAssumptions().t_hop
+    steps = toy.ring_all_reduce_time(ranks, hop) / hop
+    return ranks * steps / ranks / (ranks - 1)
+
+
+@reproduces("Text 3.4")
+def _text_3_4(read):
+    h100 = "H100"
+    return {
+        (EXAMPLE, ""): _extra,
+        (EXAMPLE, "bandwidth"): lambda read: (
+            read(h100, "intra-node bandwidth") * LL.share / 2
+        ),
+        (h100, "intra-node bandwidth"): lambda read: (
+            read(h100, "reported NVLink bandwidth") / 2
+        ),
+        (h100, "inter-node bandwidth"): lambda read: (
+            read("DGX H100", "network cards")
+            * read("network card", "bandwidth")
+            / read("DGX H100", "GPUs")
+        ),
+        (
+            "bytes read in an all-reduce",
+            "factor before X (R - 1)",
+        ): _reads_of_a_ring,
+        (
+            "bandwidth takes longer than latency only beyond the critical batch",
+            "",
+        ): _bandwidth_after_critical,
+        (
+            "the critical batch is no longer the best in general",
+            "",
+        ): _critical_not_best,
+        (
+            "bytes reduced have the precision of the parameters (eq. 25)",
+            "",
+        ): _weight_precision,
+        (
+            "nodes in intra-node network reads",
+            "exponent (eq. 27)",
+        ): lambda read: _node_exponent(printed.intra_node_reads),
+    }
+
+
+def _node_exponent(reads):
+    """Power of the nodes in the bytes read inside nodes, at as many GPUs per node."""
+    few, many = (reads(64 * nodes, nodes, 1.0) for nodes in (1, 16))
+    power = np.log2(many / few) / np.log2(16)
+    return Noted(
+        power,
+        "equation 42 and the notebook: each all-reduce spans the square root of the nodes",
+    )
+
+
+# Section 3.6: the final equations.
+
+
+@cache
+def literal_and_coded():
+    """Fastest Llama 3 70B at 8 bits: equations as printed; the notebook without 1D layouts and pipelines."""
+    model = models["Llama 3 70B 8-bit"]
+    n_gpu, batch = np.geomspace(1, 1024, 400)[:, None], np.geomspace(1, 64, 20)
+    coded = DEFAULT.replace(kinds=("2D",), pipelines=0)
+    return tuple(
+        float(1 / token_latency(model, H100, n_gpu, batch, assumptions=a).min())
+        for a in (PRINTED_EQUATIONS, coded)
+    )
+
+
+def _special_case(read):
+    literal, coded = literal_and_coded()
+    return claim(
+        abs(literal / coded - 1) < 0.01,
+        f"fastest Llama 3 70B at 8 bits: {literal:.0f} tokens/s by equations 29 to 44, {coded:.0f} by the notebook "
+        "with 2D layouts and no pipeline: it also picks among three protocols, halves LL's bandwidth, spreads "
+        "attention less widely and tiles activations",
+    )
+
+
+def _swiglu(read):
+    shape = models["Llama 3 70B"].shape
+    plain = printed.bytes_reduced(shape, 1, shape.activation_bytes)
+    more = shape.n_layers * shape.d_ff * shape.activation_bytes / plain
+    gated, vanilla = (
+        feed_forward(shape.replace(ff_up=up), 64, 1, "2D")[1].per_token[0]
+        for up in (2, 1)
+    )
+    return claim(
+        gated == 2 * vanilla,
+        f"one more d_ff: {more:.0%} more bytes for Llama 3 70B",
+    )
+
+
+def _infinite(read):
+    alone = token_latency(models["Llama 3 70B"], H100, 1, 1)
+    return claim(np.isinf(alone), "Llama 3 70B at 16 bits on one H100")
+
+
+@reproduces("Text 3.6")
+def _text_3_6(read):
+    row, nodes = "latency of an all-reduce (eq. 40)", 4
+    return {
+        (row, "base"): lambda read: printed.all_reduce_latency(LL, 1, 1),
+        # Four GPUs of a node make two ranks; four nodes make two, with a GPU of each.
+        (row, "one more rank in a node"): lambda read: (
+            printed.all_reduce_latency(LL, 4, 1)
+            - printed.all_reduce_latency(LL, 1, 1)
+        ),
+        (row, "one doubling of the nodes"): lambda read: (
+            printed.all_reduce_latency(LL, nodes, nodes)
+            - printed.all_reduce_latency(LL, 1, 1)
+        ),
+        ("nodes in intra-node reads", "exponent (eq. 42)"): lambda read: (
+            _node_exponent(printed.intra_node_reads).value
+        ),
+        (
+            "attention",
+            "FLOP for a head, its width and a token of context (eq. 37)",
+        ): lambda read: DEFAULT.flop_per_pair,
+        ("weights", "FLOP of a parameter (eq. 38)"): lambda read: (
+            printed.pointwise_flop(models["GPT-3"].shape, 1.0)
+        ),
+        ("all-reduces of a layer (eq. 44)", ""): lambda read: len(
+            m.attention_network(
+                models["GPT-3"].shape, H100, m.span(H100, 64), "2D", DEFAULT
+            )
+            + feed_forward(models["GPT-3"].shape, 64, 1, "2D")
+        ),
+        ("what does not fit takes infinitely long", ""): _infinite,
+        (
+            "the equations are the notebook's 2D case without pipeline and experts",
+            "",
+        ): _special_case,
+    }
+
+
+@reproduces("Footnote 7")
+def _footnote_7(read):
+    return {("SwiGLU adds another d_ff to the bytes reduced", ""): _swiglu}
+
+
+def attention_intensity():
+    """FLOP over bytes of long-context attention as a SymPy expression in the paper's symbols (section 4.3)."""
+    shape = symbolic(Shape, "erdil2025")
+    import sympy as sp
+
+    context, flop = sp.symbols("l f", positive=True)
+    bytes_ = shape.activation_bytes * printed.cache_elements_read(
+        shape, context, 1
+    )
+    return (
+        sp.simplify(printed.attention_flop(shape, context, flop) / bytes_),
+        shape,
+        flop,
+    )

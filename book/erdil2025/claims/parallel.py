@@ -1,0 +1,335 @@
+"""Erdil 2025, section 3.5 (pipeline and expert parallelism) and its footnotes, recomputed."""
+
+from functools import cache, partial
+
+import numpy as np
+from inferlib.equation import untraced
+from inferlib.ledger import reproduces
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.equations.model import Assumptions, Cut
+from inferlib.papers.erdil2025.pareto import frontier
+from inferlib.papers.erdil2025.records import (
+    models,
+)
+from inferlib.papers.erdil2025.search import expected_tokens
+from inferlib.units import factor
+
+from book.erdil2025 import economics
+from book.erdil2025.claims.model import (
+    DEEPSEEK,
+    DEFAULT,
+    H100,
+    LL,
+    UNLIMITED,
+    claim,
+    feed_forward,
+    speculative_latency,
+    terms,
+    token_latency,
+)
+
+reproduces = partial(reproduces, "erdil2025")
+
+
+# Section 3.5: pipeline and expert parallelism.
+
+
+def at_cost(curve, costs):
+    """Tokens per second on a frontier at given costs: the fastest point that is not dearer."""
+    order = np.searchsorted(
+        -curve.usd_per_million.to_numpy(), -np.asarray(costs), side="left"
+    )
+    return curve.tokens_per_second.to_numpy()[order]
+
+
+def common_costs(first, second, points=40):
+    """Evenly spaced costs that two frontiers both reach, without their vertical and flat ends."""
+    low = max(curve.usd_per_million.min() for curve in (first, second))
+    high = min(curve.usd_per_million.max() for curve in (first, second))
+    return np.geomspace(low, high, points)[2:]
+
+
+@cache
+def without_pipeline(name, draft=economics.DRAFT):
+    """A frontier of Tables 2 and 3 with pipeline parallelism left out."""
+    return frontier(
+        models[name],
+        H100,
+        draft=draft and models[draft],
+        acceptance=economics.ACCEPTANCE,
+        pipeline=False,
+    )
+
+
+PIPED = ("Mixtral 8x22B", "GPT-4")
+
+
+def gains(without, with_it):
+    """How much faster a second frontier is: at its fastest, and at most and at least at one cost."""
+    costs = common_costs(without, with_it)
+    at_one_cost = at_cost(with_it, costs) / at_cost(without, costs) - 1
+    fastest = (
+        with_it.tokens_per_second.max() / without.tokens_per_second.max() - 1
+    )
+    return float(fastest), float(at_one_cost.max()), float(at_one_cost.min())
+
+
+@cache
+def pipeline_gains():
+    """Gains of pipeline parallelism over data parallelism, with drafts for two sparse models, without for Llama."""
+    found = {
+        name: gains(
+            without_pipeline(name), economics.curve(name, draft=economics.DRAFT)
+        )
+        for name in PIPED
+    }
+    llama = "Llama 3 70B 8-bit"
+    return found | {
+        llama: gains(without_pipeline(llama, None), economics.curve(llama))
+    }
+
+
+def _pipeline_useless(read):
+    found = pipeline_gains()
+    text = ", ".join(
+        f"{name} {fast:.1%} at the fastest point and up to {most:.1%} at one cost"
+        for name, (fast, most, _) in found.items()
+    )
+    return claim(
+        max(most for _, most, _ in found.values()) < 0.01,
+        f"gain in speed: {text} (asked: below 1%; the first two with drafts, whose small model gains most)",
+    )
+
+
+@cache
+def capacity_matters(name):
+    """How much cheaper unlimited memory makes any speed above the bound, and which share of points it adds."""
+    n_gpu, batch = (
+        np.geomspace(0.5, 256, 60)[:, None],
+        np.geomspace(1, 4096, 60),
+    )
+    limited, free = (
+        token_latency(models[name], chip, n_gpu, batch)
+        for chip in (H100, UNLIMITED)
+    )
+    bound = H100.memory_bandwidth / H100.memory_capacity
+    most = 0.0
+    for speed in np.geomspace(bound, (1 / free).max(), 40):
+        real, ideal = (
+            np.where(1 / t >= speed, n_gpu * t / batch, np.inf).min()
+            for t in (limited, free)
+        )
+        most = max(most, real / ideal - 1)
+    fast = 1 / free > bound
+    return most, float((fast & ~np.isfinite(limited)).sum() / fast.sum())
+
+
+def _capacity_irrelevant(read):
+    found = {
+        name: capacity_matters(name)
+        for name in ("Llama 3 70B", "Mixtral 8x22B", "DeepSeek-V3")
+    }
+    text = ", ".join(
+        f"{name} {most:.2%} ({added:.0%})"
+        for name, (most, added) in found.items()
+    )
+    return claim(
+        max(most for most, _ in found.values()) < 0.01
+        and found["Llama 3 70B"] == (0, 0),
+        f"cost that unlimited memory saves at most, and share of the fast points that do not fit: {text}",
+    )
+
+
+def _transfers(read):
+    shape, stages = models["Llama 3 70B"].shape, 5
+    split = terms(
+        shape, H100, Cut(float(stages), kind="1D"), 40, 50, 0, 1, DEFAULT
+    )
+    hops = next(stage["pipeline"] for stage in split if "pipeline" in stage)
+    one = m.stage_network(shape, H100, 40 / stages, DEFAULT).time(50 / stages)
+    return stages - hops / one
+
+
+def _transferred(experts, group, shape):
+    """Seconds of bytes for one token: the all-to-alls of so many groups of experts, and one 1D all-reduce."""
+    alone = Assumptions(protocols=(LL,))
+    sparse = (
+        m.dispatch_network(shape, H100, group, experts, alone).per_token[0]
+        * alone.dispatches
+    )
+    reduce = feed_forward(shape, group, 1, "1D", alone)[0].per_token[0]
+    return sparse, reduce
+
+
+def _experts_few(read):
+    pairs = [_transferred(groups, groups, DEEPSEEK) for groups in (2, 4, 8)]
+    ratios = [sparse / reduce for sparse, reduce in pairs]
+    return claim(
+        max(ratios) <= 1,
+        f"DeepSeek-V3, {DEEPSEEK.n_active:.0f} experts a token: {min(ratios):.2f} to {max(ratios):.2f} times "
+        "the bytes on 2 to 8 GPUs",
+    )
+
+
+def _experts_many(read):
+    volumes = [
+        _transferred(groups, 256, DEEPSEEK)[0] for groups in (16, 64, 256)
+    ]
+    return claim(
+        max(volumes) / min(volumes) - 1 < 1e-12,
+        f"DeepSeek-V3 on 256 GPUs: {volumes[0] / factor('us'):.3g} us a token with 16 as with 256 groups",
+    )
+
+
+@untraced
+def _experts_cheaper(read):
+    ratios = {}
+    for name, group in (
+        ("Mixtral 8x22B", 8),
+        ("GPT-4", 16),
+        ("DeepSeek-V3", 64),
+    ):
+        shape, tokens = models[name].shape, 128
+        spread, whole = shape.n_experts if group > shape.n_experts else group, 1
+        sparse = DEFAULT.dispatches * m.dispatch_network(
+            shape, H100, group, spread, DEFAULT
+        ).time(tokens)
+        rest = feed_forward(shape, group, spread, "1D")
+        sparse += sum(one.time(tokens) for one in rest)
+        dense = min(
+            sum(
+                one.time(tokens)
+                for one in feed_forward(shape, group, whole, kind)
+            )
+            for kind in m.KINDS
+        )
+        ratios[f"{name} on {group} GPUs"] = dense / sparse
+    text = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items())
+    return claim(
+        min(ratios.values()) > 1,
+        f"tensor over expert parallelism, 128 sequences: {text} times the time",
+    )
+
+
+def table_2_batches():
+    """The batches of Table 2's points, by model."""
+    rows = economics.settings()
+    return {
+        name: point(economics.curve(**setting)).batch
+        for (t, name), (setting, point) in rows.items()
+        if t == "Table 2"
+    }
+
+
+def _experts_always(read):
+    batches = table_2_batches()
+    spread = {
+        name: batches[name]
+        / (DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT))
+        for name in ("Mixtral 8x22B", "GPT-4")
+    }
+    text = ", ".join(f"{name} {ratio:.3f}" for name, ratio in spread.items())
+    always, rule = (
+        token_latency(
+            models["DeepSeek-V3"], H100, 14, 1, assumptions=a, pipeline=False
+        )
+        for a in (DEFAULT.replace(expert_threshold=0), DEFAULT)
+    )
+    return claim(
+        always == rule,
+        f"the notebook waits for micro-batches of twice s; Table 2's batches over that: {text}; DeepSeek-V3 on "
+        f"14 GPUs at batch 1 makes {1 / rule:.0f} tokens/s so and {1 / always:.0f} as the text has it",
+    )
+
+
+@reproduces("Text 3.5")
+def _text_3_5(read):
+    full = "reading a full H100 once"
+    return {
+        (full, ""): lambda read: (
+            read("H100", "memory") / read("H100", "memory bandwidth")
+        ),
+        ("speed beyond which memory capacity cannot matter", ""): lambda read: (
+            read("H100", "memory bandwidth") / read("H100", "memory")
+        ),
+        (
+            "frontiers beyond that speed do not depend on memory capacity",
+            "",
+        ): _capacity_irrelevant,
+        (
+            "there is no reason for pipeline parallelism beside data parallelism",
+            "",
+        ): _pipeline_useless,
+        ("pipeline", "transfers, fewer than stages by"): _transfers,
+        ("all-to-alls of expert parallelism", ""): lambda read: (
+            DEFAULT.dispatches
+        ),
+        (
+            "few groups of experts move at most what 1D tensor parallelism moves",
+            "",
+        ): _experts_few,
+        ("bytes of many groups do not grow with the groups", ""): _experts_many,
+        (
+            "expert parallelism is cheaper than tensor parallelism",
+            "",
+        ): _experts_cheaper,
+        (
+            "experts are spread whenever GPUs are fewer than experts",
+            "",
+        ): _experts_always,
+    }
+
+
+def _one_read_a_token(read):
+    served, draft = models["Llama 3 70B 8-bit"], models[economics.DRAFT]
+    bound = H100.memory_bandwidth / H100.memory_capacity
+    tokens = expected_tokens(economics.ACCEPTANCE, 5)
+    # A full H100: the weights of Llama 3 70B at 8 bits and the rest cache.
+    context = (
+        H100.memory_capacity - served.n_params - draft.n_params * 2
+    ) / served.cache_bytes
+    plain = 1 / token_latency(
+        served, H100, 1, 1, context=max(context, 0), pipeline=False
+    )
+    drafted = 1 / speculative_latency(
+        served,
+        draft,
+        H100,
+        1,
+        1,
+        acceptance=economics.ACCEPTANCE,
+        context=max(context, 0),
+        pipeline=False,
+    )
+    return claim(
+        drafted > plain,
+        f"five drafts yield {tokens:.2f} tokens a read, a bound of {tokens * bound:.0f} tokens/s; Llama 3 70B "
+        f"on a single full H100: {plain:.0f} tokens/s without drafts, {drafted:.0f} with",
+    )
+
+
+@reproduces("Footnote 5")
+def _footnote_5(read):
+    return {
+        (
+            "the bound is for one read of the parameters a token",
+            "",
+        ): _one_read_a_token
+    }
+
+
+def _dispatch_latency(read):
+    times = {
+        g: m.dispatch_network(DEEPSEEK, H100, 64, g, DEFAULT).time(0)
+        / factor("us")
+        for g in (8, 64)
+    }
+    return claim(
+        times[64] > times[8],
+        f"DeepSeek-V3: {times[8]:.1f} us for 8 groups in a node, {times[64]:.1f} us for 64 (nine ranks, two nodes)",
+    )
+
+
+@reproduces("Footnote 6")
+def _footnote_6(read):
+    return {("many groups of experts may cost latency", ""): _dispatch_latency}

@@ -1,0 +1,405 @@
+"""Erdil 2025, sections 4 and 5: Figures 3 to 10 and the chapter's own, data first and pictures second."""
+
+from inferlib import style
+from inferlib.frontier import preferred
+from inferlib.papers.erdil2025.equations.model import PRINTED_EQUATIONS, TABLE_5
+
+from book.erdil2025 import economics
+from book.erdil2025.economics import DEFAULT, DRAFT, curves
+
+LONG = 100_000  # tokens: the long context of Figures 9 and 10
+SOUND = DEFAULT.replace(
+    cache_of_micro_batch=False
+)  # the cache of the whole batch must fit
+_MODELS = dict(
+    zip(
+        economics.SERVED,
+        (style.GREEN, style.BLUE, style.ORANGE, style.RED, style.PURPLE),
+        strict=True,
+    )
+)
+_GENERATIONS = {"H100": style.GREEN, "A100": style.SKY, "V100": style.PURPLE}
+
+
+def figure_settings(number):
+    """What each curve of a figure is: label to arguments of :func:`economics.curve`.
+
+    Parameters
+    ----------
+    number : int
+        3, 4, 6, 7, 8, 9 or 10.
+
+    Returns
+    -------
+    dict
+        Label to setting. Figure 7 is drawn in the notebook of its table and in that of the others.
+    """
+    if number in (3, 4):
+        draft = DRAFT if number == 4 else None
+        return {
+            name: {"model": name, "draft": draft} for name in economics.SERVED
+        }
+    if number == 6:
+        return {
+            chip: {"model": "Llama 3 70B 8-bit", "chip": chip}
+            for chip in economics.GENERATIONS
+        }
+    if number == 7:
+        return {
+            f"{name}{', drafted' if draft else ''}{notebook}": {
+                "model": name, "draft": draft, "assumptions": assumptions
+            }
+            for notebook, assumptions in (("", TABLE_5), (", newer", DEFAULT))
+            for name in economics.SPECULATED
+            for draft in (None, DRAFT)
+        }  # fmt: skip
+    if number == 8:
+        return {
+            row: {"model": name} for row, name in economics.PRECISIONS.items()
+        }
+    name = {9: "Mistral Large 2", 10: "DeepSeek-V3"}[number]
+    settings = {
+        f"{length}{', drafted' if draft else ''}": {
+            "model": name,
+            "draft": draft,
+            "context": context,
+        }
+        for length, context in (("short", 0), ("long", LONG))
+        for draft in (None, f"{DRAFT} MQA")
+    }
+    whole = {
+        "model": name,
+        "draft": None,
+        "context": LONG,
+        "assumptions": SOUND,
+    }
+    return settings | {"long, whole cache fits": whole}
+
+
+def figure_data(number):
+    """A figure as data: the frontiers of all its curves.
+
+    Parameters
+    ----------
+    number : int
+        3, 4, 6, 7, 8, 9 or 10.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`frontier` returns it, with a column ``curve``.
+    """
+    import pandas as pd
+
+    settings = figure_settings(number)
+    found = zip(settings, curves(list(settings.values())), strict=True)
+    return pd.concat(
+        [one.assign(curve=name) for name, one in found], ignore_index=True
+    )
+
+
+def marks(number, alpha=3):
+    """The ends of every curve of a figure and the preferred point on it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a mark: curve, which point, speed, cost, GPUs and batch.
+    """
+    import pandas as pd
+
+    rows = []
+    for name, points in figure_data(number).groupby("curve", sort=False):
+        ends = {
+            "fastest": points.iloc[0],
+            "preferred": preferred(points, alpha),
+            "cheapest": points.iloc[-1],
+        }
+        for which, point in ends.items():
+            rows.append(
+                (
+                    name,
+                    which,
+                    point.tokens_per_second,
+                    point.usd_per_million,
+                    point.n_gpu,
+                    point.batch,
+                )
+            )
+    columns = ["curve", "point", "tokens/s", "USD per million", "GPUs", "batch"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def draw(number, colours, lines=None, ax=None):
+    """Frontiers of one figure, their ends (dots) and preferred points (diamonds).
+
+    The legend says how many GPUs and sequences stand at each: fastest, preferred, cheapest.
+    """
+    import matplotlib.pyplot as plt
+
+    ax = ax or plt.subplots(figsize=(6.6, 5.2))[1]
+    lines, where = lines or {}, marks(number).groupby("curve", sort=False)
+    for name, points in figure_data(number).groupby("curve", sort=False):
+        at = where.get_group(name)
+        sizes = ", ".join(
+            f"{_count(n)} × {_count(b)}"
+            for n, b in zip(at.GPUs, at.batch, strict=True)
+        )
+        line, colour = lines.get(name, "-"), colours[name]
+        ax.plot(
+            points.tokens_per_second, points.usd_per_million, line, color=colour, linewidth=1.8,
+            label=f"{name}: {sizes}",
+        )  # fmt: skip
+        for mark, which in (
+            ("o", at.point != "preferred"),
+            ("D", at.point == "preferred"),
+        ):
+            chosen = at[which]
+            ax.plot(
+                chosen["tokens/s"],
+                chosen["USD per million"],
+                mark,
+                color=colour,
+                markersize=5,
+            )
+    ax.set(xscale="log", yscale="log")
+    ax.set(
+        xlabel="tokens per second for one user",
+        ylabel="dollars per million tokens",
+    )
+    ax.legend(
+        fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14),
+        title="GPUs × batch at the fastest, the preferred and the cheapest point", title_fontsize=8,
+    )  # fmt: skip
+    return ax
+
+
+def _count(value):
+    return f"{value:.3g}" if value < 999.5 else f"{value / 1000:.3g}K"
+
+
+def figure_3(ax=None):
+    """Figure 3: five models on H100s, without speculative decoding."""
+    return draw(3, _MODELS, ax=ax)
+
+
+def figure_4(ax=None):
+    """Figure 4: the same with Llama 3 8B drafting."""
+    return draw(4, _MODELS, ax=ax)
+
+
+def figure_6(ax=None):
+    """Figure 6: three generations of GPUs, Llama 3 70B at 8 bits."""
+    return draw(6, _GENERATIONS, ax=ax)
+
+
+def figure_7(ax=None):
+    """Figure 7 in the notebook of Table 5 (lines) and in that of the other tables (dashes)."""
+    names = figure_settings(7)
+    tones = (style.SKY, style.BLUE, style.ORANGE, style.RED)
+    colours = {name: tones[i % 4] for i, name in enumerate(names)}
+    lines = {name: "--" for name in names if name.endswith("newer")}
+    return draw(7, colours, lines, ax=ax)
+
+
+def figure_8(ax=None):
+    """Figure 8: three precisions of the weights of Llama 3 70B."""
+    colours = dict(
+        zip(
+            economics.PRECISIONS,
+            (style.GREEN, style.BLUE, style.ORANGE),
+            strict=True,
+        )
+    )
+    return draw(8, colours, ax=ax)
+
+
+def _contexts(number, ax):
+    names = list(figure_settings(number))
+    tones = (style.SKY, style.BLUE, style.ORANGE, style.RED, style.FAINT)
+    return draw(
+        number, dict(zip(names, tones, strict=True)), {names[-1]: ":"}, ax=ax
+    )
+
+
+def figure_9(ax=None):
+    """Figure 9: Mistral Large 2 at no and at long context; dotted, with the whole batch's cache in memory."""
+    return _contexts(9, ax)
+
+
+def figure_10(ax=None):
+    """Figure 10: DeepSeek-V3 likewise."""
+    return _contexts(10, ax)
+
+
+# From the equations as printed to the notebook, one change after another. Each has to stand on the last.
+STEPS = {
+    "equations 29 to 44 as printed": {},
+    "LL halves the bandwidth": {
+        "protocols": tuple(p for p in DEFAULT.protocols if p.name == "LL")
+    },
+    "inside and between nodes at once": {"networks_overlap": True},
+    "tiles move inputs and outputs again": {"traffic": "tiled"},
+    "the input embedding is multiplied too": {
+        "embedding_multiplied": True,
+        "whole_sparsity": True,
+    },
+    "the fastest of three protocols": {"protocols": DEFAULT.protocols},
+    "one-dimensional layouts too": {"kinds": DEFAULT.kinds},
+    "attention on fewer GPUs": {"scale_downs": DEFAULT.scale_downs},
+    "pipelines": {
+        "pipelines": DEFAULT.pipelines,
+        "cache_of_micro_batch": True,
+        "expert_threshold": 2,
+    },
+}
+
+
+def from_print_to_notebook():
+    """Table 4 on the way from the printed equations to the notebook's model, one term at a time.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a step: tokens per second and GPUs of each generation.
+    """
+    import pandas as pd
+
+    rows, assumptions = [], PRINTED_EQUATIONS
+    for name, changes in STEPS.items():
+        assumptions = assumptions.replace(**changes)
+        cells = economics.table(4, assumptions)
+        row = {f"{chip} {what}": cells[column][chip] for chip in cells.index
+               for what, column in (("tokens/s", "tokens_per_second"), ("GPUs", "n_gpu"))}  # fmt: skip
+        rows.append({"step": name} | row)
+    return pd.DataFrame(rows)
+
+
+def corrected_tables():
+    """Every row of Tables 2 to 6, as the paper's notebooks have it and with the errata fixed.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a printed row; speed, cost, GPUs and batch twice.
+    """
+    import pandas as pd
+
+    rows = []
+    both = (economics.settings(), economics.settings(DEFAULT.corrected()))
+    before, after = (
+        curves([setting for setting, _ in chosen.values()]) for chosen in both
+    )
+    for ((table, name), (_, point)), *pair in zip(
+        both[0].items(), before, after, strict=True
+    ):
+        ours, fixed = (point(curve) for curve in pair)
+        rows.append(
+            {"table": table, "row": name}
+            | {f"{column}": f"{ours[key]:.{n}f} → {fixed[key]:.{n}f}" for column, key, n in (
+                ("tokens/s", "tokens_per_second", 0), ("USD per million", "usd_per_million", 2),
+                ("GPUs", "n_gpu", 0), ("batch", "batch", 0))}
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def waterfall_data(
+    batch=32, context=4096, n_gpu=8, model="Llama 3 70B", chip="H100"
+):
+    """Terms of the best layout over the size of the instance.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by GPUs: milliseconds of each term that counts.
+    """
+    import pandas as pd
+    from inferlib.papers.erdil2025.decode import best_layout
+    from inferlib.papers.erdil2025.records import chips, models
+
+    sizes = [2**i for i in range(1, 9)]
+    steps = {
+        n: best_layout(models[model], chips[chip], n, batch, context=context)[1]
+        for n in sizes
+    }
+    rows = {
+        n: {k: 1e3 * v for k, v in step.counted.items()}
+        for n, step in steps.items()
+        if step.feasible
+    }
+    return pd.DataFrame(rows).T.fillna(0.0)
+
+
+def terms_over_size(ax=None, **case):
+    """Where the time of a token goes as the instance grows: stacked terms of the best layout."""
+    import matplotlib.pyplot as plt
+
+    ax = ax or plt.subplots()[1]
+    data = waterfall_data(**case)
+    bottom = 0 * data.iloc[:, 0]
+    for name in data:
+        ax.bar(
+            [f"{n:.0f}" for n in data.index], data[name], bottom=bottom, label=name, width=0.7,
+            color=style.TERMS.get(name, style.FAINT),
+        )  # fmt: skip
+        bottom = bottom + data[name]
+    ax.set(xlabel="GPUs in the instance", ylabel="milliseconds per token")
+    ax.grid(axis="x", visible=False)
+    ax.legend(fontsize=8)
+    return ax
+
+
+def tornado(ax=None, **case):
+    """The value of the preferred point when one assumption is a fifth lower or higher, all else re-optimised."""
+    import matplotlib.pyplot as plt
+
+    from book.erdil2025.beyond import sensitivity
+
+    table = sensitivity(**case)[::-1]
+    ax = ax or plt.subplots(figsize=(6.4, 3.8))[1]
+    for column, colour in (
+        ("value, lower", style.ORANGE),
+        ("value, higher", style.BLUE),
+    ):
+        ax.barh(
+            table.index,
+            100 * table[column],
+            color=colour,
+            label=column.split(", ")[1],
+            height=0.6,
+        )
+    ax.axvline(0, color=style.INK, linewidth=0.8)
+    ax.set(xlabel="change of speed³ over price at the preferred point, %")
+    ax.grid(axis="y", visible=False)
+    ax.legend()
+    return ax
+
+
+def box_of_eight(ax=None):
+    """Utilisation over speed of one box of eight H100s, and the paper's example beside it."""
+    import matplotlib.pyplot as plt
+    from inferlib.ledger import Reader
+
+    from book.erdil2025.beyond import eight_gpus
+
+    read = Reader("erdil2025", "Text 1")
+    speed, used = (
+        read("DGX H100 question", c)
+        for c in ("tokens per second", "utilisation")
+    )
+    ax = ax or plt.subplots(figsize=(6.4, 3.4))[1]
+    data = eight_gpus()
+    ax.plot(data.tokens_per_second, 100 * data.mfu, color=style.ORANGE)
+    ax.plot(speed, 100 * used, "o", color=style.INK)
+    ax.annotate(
+        "the example",
+        (speed, 100 * used),
+        xytext=(6, 4),
+        textcoords="offset points",
+    )
+    ax.set(
+        xlabel="tokens per second for one user",
+        ylabel="utilisation, % of the peak",
+        ylim=(0, None),
+    )
+    return ax

@@ -1,0 +1,214 @@
+"""LIMINAL 2025: how many experts a batch reaches, by the formula and by drawing (section 2.4)."""
+
+import math
+import re
+
+from inferlib import checks
+from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers.liminal2025.records import (
+    PRINTED,
+    application,
+    models,
+    transformer,
+)
+from inferlib.system import count
+
+
+def simulate(n_experts, n_active, batch, draws=1000, seed=0):
+    """Experts reached, by drawing: each token picks ``n_active`` distinct experts, all equally likely.
+
+    Parameters
+    ----------
+    n_experts, n_active, batch : int
+    draws : int
+        How often the whole batch is drawn.
+    seed : int
+
+    Returns
+    -------
+    numpy.ndarray
+        Distinct experts reached in each draw.
+
+    Raises
+    ------
+    ValueError
+        If a number is not whole and positive, or ``n_active`` exceeds ``n_experts``.
+
+    Examples
+    --------
+    >>> simulate(256, 8, 1, draws=3).tolist()
+    [8, 8, 8]
+    """
+    import numpy as np
+
+    for name, value in (
+        ("n_experts", n_experts),
+        ("batch", batch),
+        ("draws", draws),
+    ):
+        count(name, value)
+    checks.number("n_active", n_active, minimum=1, maximum=n_experts)
+    random = np.random.default_rng(seed)
+    reached = np.zeros((draws, int(n_experts)), dtype=bool)
+    for _ in range(int(batch)):
+        # the first k of a random order are k distinct experts
+        order = random.random((draws, int(n_experts))).argpartition(
+            int(n_active) - 1, axis=1
+        )
+        np.put_along_axis(reached, order[:, : int(n_active)], True, axis=1)
+    return reached.sum(axis=1)
+
+
+def spread(app, batch):
+    """Standard deviation of the experts that one draw of a batch reaches.
+
+    Parameters
+    ----------
+    app : Application
+    batch : int
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    An expert is missed with chance q = (1 - k/E)^B, two given ones with q2 = (C(E-2, k) / C(E, k))^B; the number
+    missed is a sum of E such events.
+
+    Examples
+    --------
+    >>> round(spread(application(transformer("DeepSeekV3")), 32), 2)
+    4.96
+    """
+    n, k = app.n_experts, app.n_experts * app.routed_share
+    if n < 2:
+        return 0.0
+    missed = (1 - app.routed_share) ** batch
+    both = max((n - k) * (n - k - 1) / (n * (n - 1)), 0.0) ** batch
+    return math.sqrt(
+        max(n * missed * (1 - missed) + n * (n - 1) * (both - missed**2), 0.0)
+    )
+
+
+def intensity_spread(app, batch, context, assumptions=PRINTED):
+    """Relative standard deviation of the arithmetic intensity over single draws of the experts.
+
+    Parameters
+    ----------
+    app : Application
+    batch, context : float
+    assumptions : Assumptions
+
+    Returns
+    -------
+    float
+    """
+    loaded = assumptions.weight_bytes * app.expert * spread(app, batch)
+    return loaded / model.bytes_loaded(app, batch, context, assumptions)
+
+
+def implied(app, batch, context, intensity, assumptions=PRINTED):
+    """Experts reached that a printed intensity implies, everything else as computed.
+
+    Parameters
+    ----------
+    app : Application
+    batch, context : float
+    intensity : float
+        FLOP per byte.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    float
+    """
+    work = model.tensor_work(app, batch, context, assumptions)
+    expected = model.active_experts(app, batch, assumptions)
+    surplus = work / intensity - model.bytes_loaded(
+        app, batch, context, assumptions
+    )
+    return expected + surplus / (assumptions.weight_bytes * app.expert)
+
+
+def noise():
+    """The paper's Monte-Carlo against the closed form, model by model.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``low`` and ``high``: experts reached that the printed intensities at batch 32 allow (both contexts and
+        their rounding); ``closed form``; ``deviation`` of the middle, in standard deviations of one draw.
+    """
+    import pandas as pd
+    from inferlib.ledger import published
+
+    printed, rows = published("liminal2025"), []
+    for name in models():
+        app = application(transformer(name))
+        if not app.expert:
+            continue
+        ends = []
+        for label, k in (("T=4K", 4), ("T=128K", 128)):
+            row = printed["Table 4", name, f"AMI {label} B=32"]
+            at = app, 32, k * PRINTED.kilotoken
+            ends.append(
+                [
+                    implied(*at, row.printed + s * row.resolution / 2)
+                    for s in (1, -1)
+                ]
+            )
+        low, high = max(e[0] for e in ends), min(e[1] for e in ends)
+        expected, one = model.active_experts(app, 32), spread(app, 32)
+        rows.append(
+            (
+                name,
+                low,
+                high,
+                expected,
+                one,
+                ((low + high) / 2 - expected) / one,
+            )
+        )
+    columns = [
+        "model",
+        "low",
+        "high",
+        "closed form",
+        "of one draw",
+        "deviation",
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def draws_behind(deviations):
+    """How many draws an average needs to show deviations of this size: one over their mean square.
+
+    Parameters
+    ----------
+    deviations : sequence of float
+        In standard deviations of one draw.
+
+    Returns
+    -------
+    float
+        The maximum of the likelihood, if the averages are normal.
+
+    Examples
+    --------
+    >>> draws_behind([0.1, -0.1])
+    100.0
+    """
+    values = [float(d) for d in deviations]
+    return round(len(values) / sum(d * d for d in values), 9)
+
+
+def batch_of(column):
+    """The batch that a column of Table 4 names.
+
+    Examples
+    --------
+    >>> batch_of("AMI T=4K B=32")
+    32
+    """
+    return int(re.search(r"B=(\d+)", column)[1])

@@ -1,0 +1,190 @@
+"""LIMINAL 2025: the same study for chips that exist, for any model, and turned round."""
+
+import math
+
+from inferlib.catalog import load_chip, load_model
+from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers.liminal2025.records import (
+    Assumptions,
+    application,
+    transformer,
+)
+
+# Systems of today: a chip of the catalogue, chips that share every operator, and the format they compute in.
+SYSTEMS = {
+    "H100 SXM": (8, "fp8"),
+    "H200": (8, "fp8"),
+    "B200": (8, "fp8"),
+    "GB200 NVL72": (72, "fp8"),
+    "MI300X": (8, "fp8"),
+    "TPU v5p": (128, "fp8"),
+    "Groq LPU": (128, "int8"),
+}
+SPEEDS = (1_000, 10_000, 100_000)
+
+
+def today(shape, context=4096, assumptions=None):
+    """One model on systems of today: speed of one user and of the system, by the paper's equations.
+
+    Parameters
+    ----------
+    shape : Transformer, str or path
+        As :func:`inferlib.load_model` takes it: a name of the catalogue, or a ``config.json``.
+    context : float
+        Tokens.
+    assumptions : Assumptions, optional
+        ``Assumptions.corrected()`` when not given: one byte a value, the architecture as released.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a system: chips that share every operator, ``stages`` of a pipeline (as few as hold one
+        sequence), ``UTPS`` at batch 1, part of the time spent ``waiting``, what it ``reads`` (the rest), largest
+        ``batch`` of a stage, and ``STPS`` at it.
+
+    Notes
+    -----
+    A collective takes what the paper's switch takes for as many chips: the links of these systems are others.
+    """
+    import pandas as pd
+
+    shape = shape if hasattr(shape, "layers") else load_model(shape)
+    assumptions = (
+        Assumptions.corrected() if assumptions is None else assumptions
+    )
+    app, rows = application(shape, assumptions), []
+    for name, (n, format) in SYSTEMS.items():
+        chip = model.xpu_of(load_chip(name), format)
+        stages = max(
+            1,
+            math.ceil(model.stages_room(app, chip, 1, context, n, assumptions)),
+        )
+        t_tp = model.collective_latency(n, assumptions)
+        # stages hold the model together: the room for caches is that of all of them
+        whole = chip.replace(capacity=chip.capacity * stages)
+        batch = (
+            model.largest_batch(app, whole, context, n, assumptions) or 0
+        ) // stages
+        one = model.user_speed(
+            app, chip, 1, context, n, stages, t_tp, assumptions
+        )
+        waiting = model.exposed_time(app, n, stages, t_tp, assumptions) * one
+        full = model.system_speed(
+            app, chip, max(batch, 1), context, n, stages, t_tp, assumptions
+        )
+        row = {
+            "system": name,
+            "chips": n,
+            "stages": stages,
+            "UTPS": one,
+            "waiting": waiting,
+        }
+        rows.append(
+            row | {"batch": max(batch, 1), "STPS": full if batch else one}
+        )
+    return pd.DataFrame(rows)
+
+
+def design(name, n=128, context=4096, speeds=SPEEDS, assumptions=None):
+    """What a chip needs for given speeds of one user, over the part of the time spent waiting.
+
+    Parameters
+    ----------
+    name : str
+        Model of the paper.
+    n : int
+        Chips.
+    context : float
+        Tokens.
+    speeds : tuple of float
+        Tokens per second.
+    assumptions : Assumptions, optional
+        The paper's when not given.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``bandwidth`` (B/s) and ``latency`` (s) over ``speed`` and ``waiting``.
+    """
+    import numpy as np
+    import xarray as xr
+
+    assumptions = Assumptions() if assumptions is None else assumptions
+    app = application(transformer(name), assumptions)
+    parts = np.linspace(0.005, 0.995, 199)
+    waiting = xr.DataArray(parts, coords={"waiting": parts})
+    speed = xr.DataArray(list(speeds), coords={"speed": list(speeds)})
+    at = n, speed, waiting, assumptions
+    return xr.Dataset(
+        {
+            "bandwidth": model.bandwidth_for(app, 1, context, *at),
+            "latency": model.latency_for(app, *at),
+        }
+    )
+
+
+def corrected(context=4096):
+    """What changes under ``Assumptions.corrected()``: UTPS on HBM3 at batch 1.
+
+    Parameters
+    ----------
+    context : float
+        Tokens.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Models, and for 8 and 128 chips the speed as the paper has it and corrected; None where it does not fit.
+    """
+    import pandas as pd
+    from inferlib.papers.liminal2025.records import PRINTED, xpu
+
+    from book.liminal2025.cells import large
+
+    rows = []
+    for name in large():
+        row = {"model": name}
+        for n in (8, 128):
+            for label, assumed in (
+                ("printed", PRINTED),
+                ("corrected", Assumptions.corrected()),
+            ):
+                app, chip = (
+                    application(transformer(name), assumed),
+                    xpu("HBM3", assumed),
+                )
+                fits = (
+                    model.largest_batch(app, chip, context, n, assumed)
+                    is not None
+                )
+                t_tp = model.collective_latency(n, assumed)
+                speed = model.user_speed(
+                    app, chip, 1, context, n, 1, t_tp, assumed
+                )
+                row[f"TP{n} {label}"] = round(speed) if fits else "-"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def needs(name, speeds=SPEEDS, n=128, context=4096):
+    """The design chart in figures: bandwidth and latency if half of the time is spent waiting, and the limits.
+
+    Returns
+    -------
+    pandas.DataFrame
+        For each speed: ``TB/s`` and ``ns`` at half and half; ``TB/s at least`` with collectives for nothing;
+        ``ns at most`` with memory for nothing.
+    """
+    import pandas as pd
+
+    app, rows = application(transformer(name)), []
+    for u in speeds:
+        least, half = (
+            model.bandwidth_for(app, 1, context, n, u, x) / 1e12
+            for x in (0.0, 0.5)
+        )
+        most = 1e9 * model.latency_for(app, n, u, 1.0)
+        rows.append((u, half, most / 2, least, most))
+    return pd.DataFrame(
+        rows, columns=["tokens/s", "TB/s", "ns", "TB/s at least", "ns at most"]
+    )

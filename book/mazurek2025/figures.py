@@ -1,0 +1,633 @@
+"""Mazurek & Schreiber 2025: its figures, data first and picture second.
+
+Of its Figures 13 to 17 no numbers have come down, so the curves are drawn with stated choices (see
+:mod:`book.mazurek2025.claims`). Figures 2, 3 and 6 are other people's pictures without data.
+"""
+
+import numpy as np
+from inferlib import style
+from inferlib.papers.mazurek2025.equations import experts, memory, throughput
+from inferlib.papers.mazurek2025.records import (
+    PRINTED,
+    as_model,
+    balancedness,
+    setup,
+    setups,
+    stated,
+)
+
+from book.mazurek2025 import claims, validation
+from book.mazurek2025.claims import CONTEXT, MODEL
+
+COLOURS = {
+    "4x8 H100": style.GREEN,
+    "9x8 H100": style.BLUE,
+    "12x4 B200": style.ORANGE,
+}
+SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
+
+
+def _axes(size=(6.4, 3.8)):
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def _over(values, name):
+    import xarray as xr
+
+    values = np.asarray(values, dtype=float)
+    return xr.DataArray(values, coords={name: values})
+
+
+def _write(ax, curve, x, text, colour, shift=(6, 0), ha="left", va="center"):
+    """Write a curve's name beside its point at x."""
+    y = float(curve.sel({curve.dims[0]: x}, method="nearest"))
+    ax.annotate(
+        text,
+        (x, y),
+        shift,
+        textcoords="offset points",
+        color=colour,
+        ha=ha,
+        va=va,
+    )
+
+
+# --- Experts ---------------------------------------------------------------------------------------------
+
+
+def figure_10_data():
+    """Figure 10: distinct experts that a batch reaches in a layer, over the batch."""
+    batch = _over(np.unique(np.geomspace(1, 512, 120).round()), "batch")
+    return experts.active_experts(MODEL, batch)
+
+
+def figure_10(ax=None):
+    """Figure 10, with what a linear growth would be."""
+    ax = ax or _axes()
+    data = figure_10_data()
+    line = np.minimum(data.batch * MODEL.n_active, MODEL.n_routed)
+    ax.plot(data.batch, line, "--", color=style.FAINT)
+    ax.plot(data.batch, data, color=style.PURPLE)
+    at = experts.active_experts(MODEL, 128)
+    ax.plot(128, at, "o", color=style.PURPLE)
+    ax.annotate(
+        "batch 128",
+        (128, at),
+        (0, -18),
+        textcoords="offset points",
+        ha="center",
+    )
+    ax.text(
+        7,
+        90,
+        "if no two tokens\nshared an expert",
+        color=style.FAINT,
+        ha="right",
+    )
+    ax.text(40, 150, "expected", color=style.PURPLE)
+    ax.set(
+        xscale="log",
+        xlabel="tokens in the batch",
+        ylabel="experts reached in a layer",
+    )
+    ax.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
+    ax.minorticks_off()
+    return ax
+
+
+def fullest_data():
+    """The fullest GPU's active experts on 4x8 H100: printed, drawn without replacement, simulated."""
+    return validation.fullest_by_formula()
+
+
+def fullest(ax=None):
+    """Balls into bins against experts that are placed evenly, without the shared expert."""
+    ax = ax or _axes()
+    data = fullest_data()
+    ax.axhline(data.held.iloc[0], color=style.INK, linewidth=1.2)
+    ax.text(1, data.held.iloc[0] + 0.25, "experts that a GPU holds")
+    ax.plot(data.index, data["printed"], color=style.PURPLE)
+    ax.plot(data.index, data["without replacement"], color=style.BLUE)
+    ax.plot(data.index, data.simulated, "o", color=style.INK)
+    ax.annotate(
+        "balls into bins,\nas printed",
+        (32, data.printed[32]),
+        (-8, 0),
+        textcoords="offset points",
+        ha="right",
+        color=style.PURPLE,
+    )
+    ax.annotate(
+        "without\nreplacement",
+        (64, data["without replacement"][64]),
+        (0, 8),
+        textcoords="offset points",
+        ha="right",
+        color=style.BLUE,
+    )
+    ax.annotate(
+        "simulated",
+        (16, data.simulated[16]),
+        (8, -10),
+        textcoords="offset points",
+    )
+    ax.set(
+        xscale="log",
+        xlabel="tokens in the batch",
+        ylabel="active experts on the fullest of 32 GPUs",
+    )
+    ax.set_xticks(list(data.index), [str(n) for n in data.index])
+    ax.minorticks_off()
+    return ax
+
+
+def figure_12_data():
+    """Figure 12, read off the plot: balancedness over GPUs, with and without balancing.
+
+    Returns
+    -------
+    pandas.DataFrame
+    """
+    import pandas as pd
+
+    read = stated()["balancedness"]
+    with_it = pd.Series(read["with_balancing"], index=read["gpus"])
+    without = pd.Series(read["without_balancing"], index=read["gpus_without"])
+    return pd.DataFrame(
+        {"with balancing": with_it, "without": without}
+    ).rename_axis("GPUs")
+
+
+def figure_12(ax=None):
+    """Figure 12's bars and the lines between them that the model uses."""
+    ax = ax or _axes((6.4, 3.2))
+    data, gpus = figure_12_data(), np.arange(8, 97)
+    for name, colour, balanced in (
+        ("with balancing", style.GREEN, True),
+        ("without", style.RED, False),
+    ):
+        ax.plot(
+            gpus,
+            [balancedness(n, balanced) for n in gpus],
+            color=colour,
+            linewidth=1.2,
+        )
+        ax.plot(data.index, data[name], "o", color=colour)
+    ax.text(74, 0.84, "with balancing", color=style.GREEN)
+    ax.text(74, 0.50, "without", color=style.RED)
+    ax.set(
+        xlabel="GPUs that share the experts",
+        ylabel="mean over largest load",
+        ylim=(0, 1),
+        xlim=(0, 97),
+    )
+    return ax
+
+
+# --- Figures 13, 14 and 17 -------------------------------------------------------------------------------
+
+
+def curves(context=CONTEXT, assumptions=PRINTED, model=MODEL):
+    """The three setups over sequences a GPU.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``setup`` and ``own`` (sequences a GPU): tokens per second of a ``request``, of a ``gpu`` and
+        ``total``; ``fits`` where weights and cache fit into the memory.
+    """
+    import xarray as xr
+
+    own, parts = _over(np.geomspace(1, 1024, 101), "own"), []
+    for name in setups():
+        at = setup(name)
+        n = at.deployment.n_gpus
+        step = throughput.step_time(
+            model, at.gpu, at.deployment, own * n, context, assumptions
+        )
+        held = experts.held_experts(model, at.deployment)
+        data = {
+            "request": throughput.request_speed(step),
+            "total": throughput.global_throughput(step, own * n),
+            "gpu": throughput.global_throughput(step, own * n) / n,
+            "fits": own
+            <= memory.largest_own_batch(
+                model, at.gpu, context, held, assumptions
+            ),
+        }
+        parts.append(xr.Dataset(data).assign_coords(setup=name))
+    return xr.concat(parts, "setup")
+
+
+def measured_points():
+    """The seven points of SGLang that the source compares with.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``setup``, ``own`` (sequences a GPU), ``gpu`` (tokens per second and GPU) and ``n_gpus``.
+    """
+    import pandas as pd
+
+    table = validation.measured()
+    rows = [
+        (name, table.loc[i].own, table.loc[i].per_gpu, table.loc[i].n_gpus)
+        for name, ids in validation.COMPARED.items()
+        for i in ids
+    ]
+    return pd.DataFrame(rows, columns=["setup", "own", "gpu", "n_gpus"])
+
+
+def figure_13(ax=None, context=CONTEXT):
+    """Figure 13: total throughput against the speed of one request, with SGLang's points."""
+    ax = ax or _axes()
+    data, points = curves(context), measured_points()
+    for name, colour in COLOURS.items():
+        curve = data.sel(setup=name)
+        ax.plot(curve.request, curve.total, color=colour)
+        seen = points[points.setup == name]
+        ax.plot(seen.gpu / seen.own, seen.gpu * seen.n_gpus, "o", color=colour)
+        ax.plot([], [], color=colour, label=name)
+    ax.set(
+        yscale="log", xlim=(0, 65), xlabel="tokens per second of one request"
+    )
+    ax.set(ylabel="tokens per second of all requests")
+    ax.legend(loc="lower left", fontsize=9)
+    return ax
+
+
+def figure_14(ax=None, context=CONTEXT):
+    """Figure 14: tokens per second and GPU over sequences a GPU; faint where memory would not suffice."""
+    ax = ax or _axes()
+    data, points = curves(context), measured_points()
+    for name, colour in COLOURS.items():
+        curve = data.sel(setup=name)
+        ax.plot(curve.own, curve.gpu, color=colour, alpha=0.35)
+        ax.plot(curve.own, curve.gpu.where(curve.fits), color=colour)
+        seen = points[points.setup == name]
+        ax.plot(seen.own, seen.gpu, "o", color=colour)
+        ax.plot([], [], color=colour, label=name)
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="sequences on a GPU",
+        ylabel="tokens per second and GPU",
+    )
+    ax.set_xticks(
+        [1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"]
+    )
+    ax.minorticks_off()
+    ax.legend(loc="upper left", fontsize=9)
+    return ax
+
+
+def figure_15_data():
+    """Figure 15: Kimi K2 over DeepSeek V3.
+
+    Returns
+    -------
+    xarray.DataArray
+        Ratio of speeds over ``reading`` (Kimi's configuration, or only its number of experts), ``setup`` and
+        ``own``.
+    """
+    import xarray as xr
+
+    own = _over(np.geomspace(1, 1024, 61), "own")
+    models = {
+        "its configuration": as_model("Kimi K2"),
+        "more experts only": claims.more_experts(),
+    }
+    parts = [
+        xr.concat(
+            [
+                claims.kimi_over_deepseek(own, name, model).assign_coords(
+                    setup=name
+                )
+                for name in setups()
+            ],
+            "setup",
+        ).assign_coords(reading=reading)
+        for reading, model in models.items()
+    ]
+    return xr.concat(parts, "reading")
+
+
+def figure_15(ax=None):
+    """Kimi K2's speed over DeepSeek V3's: full lines its configuration, dashed ones more experts only."""
+    ax = ax or _axes()
+    data = figure_15_data()
+    for name, colour in COLOURS.items():
+        for reading, line in (
+            ("its configuration", "-"),
+            ("more experts only", "--"),
+        ):
+            ax.plot(
+                data.own,
+                100 * (data.sel(setup=name, reading=reading) - 1),
+                line,
+                color=colour,
+            )
+        ax.plot([], [], color=colour, label=name)
+    ax.plot([], [], "--", color=style.INK, label="more experts only")
+    ax.set(
+        xscale="log",
+        xlabel="sequences on a GPU",
+        ylabel="speed of Kimi K2 over DeepSeek V3, %",
+    )
+    ax.set_xticks(
+        [1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"]
+    )
+    ax.minorticks_off()
+    ax.legend(loc="lower right", fontsize=9)
+    return ax
+
+
+def figure_16_data(name="4x8 H100"):
+    """Figure 16: how much longer a decode step, and the attention of a prompt, take with more context.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``context``, relative to 1024 tokens: ``prefill``, and ``decode`` for 1, 8, 32 and 128 sequences a
+        GPU (``own``), and at the batch that fits at 32,768 tokens (own 0).
+    """
+    import xarray as xr
+
+    at, context = setup(name), _over(np.geomspace(SHORT, LONG, 61), "context")
+    n = at.deployment.n_gpus
+    held = experts.held_experts(MODEL, at.deployment)
+    fitting = float(memory.largest_own_batch(MODEL, at.gpu, LONG, held))
+
+    def step(own, context):
+        return throughput.step_time(
+            MODEL, at.gpu, at.deployment, own * n, context
+        )
+
+    rows = [
+        (step(b, context) / step(b, SHORT)).assign_coords(own=b)
+        for b in (1, 8, 32, 128)
+    ]
+    rows.append(
+        (step(fitting, context) / step(fitting, SHORT)).assign_coords(own=0)
+    )
+    prompt = throughput.prefill_time(
+        MODEL, at.gpu, context
+    ) / throughput.prefill_time(MODEL, at.gpu, SHORT)
+    return xr.Dataset(
+        {"prefill": prompt, "decode": xr.concat(rows, "own")}
+    ).assign_attrs(fitting=fitting)
+
+
+def figure_16(ax=None):
+    """Figure 16: prefill against decode over the context; the dashed line is the batch that fits at the end."""
+    ax = ax or _axes()
+    data = figure_16_data()
+    ax.plot(data.context, data.prefill, color=style.RED)
+    _write(ax, data.prefill, 9000, "prefill", style.RED, (-8, 4), "right")
+    for own in (1, 8, 32, 128):
+        line = data.decode.sel(own=own)
+        ax.plot(line.context, line, color=style.BLUE, linewidth=1.6)
+        up = -1 if own == 1 else 1
+        _write(
+            ax,
+            line,
+            LONG,
+            f"{own} a GPU",
+            style.BLUE,
+            (5, up * (own < 128)),
+            "left",
+        )
+    fitting = data.decode.sel(own=0)
+    ax.plot(fitting.context, fitting, "--", color=style.INK, linewidth=1.6)
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="tokens of context",
+        ylabel="times as long as at 1024",
+    )
+    ax.set_xlim(SHORT, 1.9 * LONG)
+    ax.set_xticks(
+        [1024, 4096, 16384, 32768], ["1024", "4096", "16,384", "32,768"]
+    )
+    ax.minorticks_off()
+    return ax
+
+
+def figure_17_data(contexts=(2000, CONTEXT, LONG)):
+    """Figure 17: the largest batch of a GPU at 20 tokens per second of a request, and what memory holds.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by context and setup: ``by speed`` and ``by memory``, in sequences a GPU.
+    """
+    import pandas as pd
+    from inferlib.ledger import Reader
+
+    speed = Reader("mazurek2025", "Figure 17")("tokens per second of a request")
+    rows = {}
+    for context in contexts:
+        for name in setups():
+            at = setup(name)
+            held = experts.held_experts(MODEL, at.deployment)
+            room = int(memory.largest_own_batch(MODEL, at.gpu, context, held))
+            rows[context, name] = (
+                claims.largest_batch(name, speed, context),
+                room,
+            )
+    table = pd.DataFrame.from_dict(
+        rows, orient="index", columns=["by speed", "by memory"]
+    )
+    table.index = pd.MultiIndex.from_tuples(
+        table.index, names=["context", "setup"]
+    )
+    return table
+
+
+def figure_17(ax=None):
+    """Figure 17 at three contexts; the dash above a bar is the batch for which there is memory."""
+    ax = ax or _axes()
+    data = figure_17_data()
+    contexts = list(data.index.get_level_values("context").unique())
+    for i, (name, colour) in enumerate(COLOURS.items()):
+        rows = data.xs(name, level="setup")
+        x = np.arange(len(contexts)) + 0.27 * (i - 1)
+        ax.bar(x, rows["by speed"], 0.24, color=colour, label=name)
+        ax.hlines(
+            rows["by memory"], x - 0.12, x + 0.12, color=style.INK, linewidth=2
+        )
+        for at, value in zip(x, rows["by speed"], strict=True):
+            ax.text(
+                at, 1.15, f"{value}", ha="center", fontsize=8.5, color="white"
+            )
+    ax.hlines([], 0, 0, color=style.INK, linewidth=2, label="room in memory")
+    ax.set(yscale="log", ylim=(1, 9000), ylabel="largest batch of a GPU")
+    ax.set_xticks(range(len(contexts)), [f"{c:,} tokens" for c in contexts])
+    ax.legend(loc="upper right", fontsize=9, ncol=2)
+    ax.grid(axis="x", visible=False)
+    return ax
+
+
+# --- The compensating error ------------------------------------------------------------------------------
+
+
+def scan(ax=None):
+    """Error over the seven points for every context: where the measurements were taken, and where it is least."""
+    ax = ax or _axes()
+    shown = {
+        "as printed": style.PURPLE,
+        "memory factor 1.5": style.GREEN,
+        "corrected": style.BLUE,
+    }
+    readings = validation.readings()
+    for name, colour in shown.items():
+        data = validation.scan(readings[name], high=11000).rms * 100
+        ax.plot(data.index, data, color=colour)
+        ax.plot(data.idxmin(), data.min(), "o", color=colour, label=name)
+    ax.legend(loc="upper right", fontsize=9)
+    for context, text, side in (
+        (2050, "measured\nat 2050", "right"),
+        (CONTEXT, "quoted\naverage", "right"),
+    ):
+        ax.axvline(context, color=style.INK, linewidth=1, linestyle=":")
+        ax.text(context - 90, 3, text, ha=side, va="bottom", fontsize=9)
+    ax.set(
+        xlabel="tokens of context that the model is given",
+        ylabel="rms error of the seven points, %",
+    )
+    ax.set(ylim=(0, 108), xlim=(500, 11000))
+    return ax
+
+
+def overhead_data():
+    """SGLang on 72 H100s at about 2050 tokens: speeds measured and modelled over the batch.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by (overlap, sequences a GPU): ``measured``, ``printed``, ``with overhead``.
+    """
+    import pandas as pd
+
+    table = validation.measured().loc[list(validation.H100)]
+    table = table[table.output_tokens == 100]
+    found = validation.fitted()
+    rows = {
+        (row.overlap == "two-batch", row.own): (
+            row.per_gpu,
+            validation.predicted(row),
+            validation.predicted(row, found),
+        )
+        for _, row in table.iterrows()
+    }
+    data = pd.DataFrame.from_dict(
+        rows, orient="index", columns=["measured", "printed", "with overhead"]
+    )
+    data.index = pd.MultiIndex.from_tuples(data.index, names=["overlap", "own"])
+    return data.sort_index()
+
+
+def overhead(axes=None):
+    """Measured points against the model as printed (dashed) and with the overhead, both overlapped and not."""
+    import matplotlib.pyplot as plt
+
+    if axes is None:
+        axes = plt.subplots(
+            1, 2, figsize=(7.2, 3.5), sharey=True, layout="constrained"
+        )[1]
+    data = overhead_data()
+    for ax, (overlap, title) in zip(
+        axes,
+        ((False, "without overlap"), (True, "two-batch overlap")),
+        strict=True,
+    ):
+        rows = data.loc[overlap]
+        ax.plot(rows.index, rows.printed, "--", color=style.PURPLE)
+        ax.plot(rows.index, rows["with overhead"], color=style.PURPLE)
+        ax.plot(rows.index, rows.measured, "o", color=style.INK)
+        ax.set(
+            xscale="log", yscale="log", title=title, xlabel="sequences on a GPU"
+        )
+        ax.set_xticks([2, 8, 32, 128], ["2", "8", "32", "128"])
+        ax.minorticks_off()
+    axes[0].set_ylabel("tokens per second and GPU")
+    axes[0].text(2, 320, "printed", color=style.PURPLE)
+    axes[0].text(12, 200, "with overhead", color=style.PURPLE)
+    return axes
+
+
+def components(axes=None):
+    """Where the time of a layer goes, at the true length: the model beside SGLang's profile."""
+    import matplotlib.pyplot as plt
+
+    if axes is None:
+        axes = plt.subplots(figsize=(7.0, 3.2), layout="constrained")[1]
+    data = validation.components()
+    colours = (style.GREEN, style.BLUE, style.RED, style.FAINT)
+    columns = list(data.columns)
+    for y, column in enumerate(columns):
+        left = 0.0
+        for part, colour in zip(data.index, colours, strict=True):
+            value = data.loc[part, column]
+            axes.barh(
+                y,
+                value,
+                left=left,
+                color=colour,
+                height=0.6,
+                label=part if y == 0 else None,
+            )
+            if value > 0.08:
+                axes.text(
+                    left + value / 2,
+                    y,
+                    f"{value:.2f}",
+                    ha="center",
+                    va="center",
+                    color="white",
+                    fontsize=9,
+                )
+            left += value
+    axes.set_yticks(
+        range(len(columns)), [f"{overlap}: {who}" for overlap, who in columns]
+    )
+    axes.set(
+        ylim=(len(columns) - 0.5, -0.5),
+        xlabel="milliseconds for a layer, both micro-batches",
+    )
+    axes.grid(axis="y", visible=False)
+    axes.legend(
+        loc="upper center", bbox_to_anchor=(0.4, -0.2), ncol=4, fontsize=8.5
+    )
+    return axes
+
+
+def predictions(ax=None):
+    """Error of every comparable point: as printed, corrected, and with the overhead fitted on SGLang's H100s."""
+    ax = ax or _axes((6.6, 6.4))
+    data = validation.predictions().iloc[::-1]
+    for reading, marker, colour in (
+        ("printed", "o", style.PURPLE),
+        ("corrected", "s", style.BLUE),
+        ("with overhead", "D", style.ORANGE),
+    ):
+        ax.plot(
+            100 * data[reading],
+            range(len(data)),
+            marker,
+            color=colour,
+            markersize=5,
+            label=reading,
+        )
+    ax.axvline(0, color=style.INK, linewidth=1)
+    labels = [
+        f"{row.system}, {row.GPUs} GPUs, {row['batch per GPU']:.0f} at {row.context:.0f}"
+        + ("" if row.overlap != "no" else ", no overlap")
+        for _, row in data.iterrows()
+    ]
+    ax.set_yticks(range(len(data)), labels, fontsize=8)
+    ax.set(xlabel="predicted over measured, %", ylim=(-0.7, len(data) - 0.3))
+    ax.legend(loc="upper right", fontsize=9)
+    return ax

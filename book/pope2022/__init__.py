@@ -1,0 +1,1 @@
+"""Pope et al. 2022 as the book shows it: what it prints, its claims and errata, tables and figures."""

@@ -1,0 +1,243 @@
+"""Pope et al. 2022, appendix D: the three tables of measurements, as data, and their Pareto frontiers."""
+
+from functools import cache
+
+from inferlib import checks
+from inferlib.ledger import Reader, published
+from inferlib.papers.pope2022.equations.costs import mfu, parameters
+from inferlib.papers.pope2022.records import PRINTED, load_chip, load_model
+
+TABLES = ("Table D.2", "Table D.3", "Table D.4")
+# Chips behind each column; the first three are FasterTransformer's, on A100s.
+COLUMNS = {
+    "FT TP16": 16, "FT TP32": 32, "FT PP3/TP8": 24,
+    "PaLM prefill": 64, "PaLM generate": 64, "PaLM total": 64, "MT-NLG total": 64,
+}  # fmt: skip
+TOTALS = ("FT TP16", "FT TP32", "FT PP3/TP8", "PaLM total", "MT-NLG total")
+
+
+@cache
+def batches(table, column):
+    """The batches for which a column prints a time.
+
+    Examples
+    --------
+    >>> batches("Table D.2", "PaLM prefill")
+    (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+    """
+    checks.one_of("table", table, TABLES)
+    checks.one_of("column", column, COLUMNS)
+    rows = published("pope2022").values()
+    return tuple(
+        int(row.row.split()[1])
+        for row in rows
+        if row.artefact == table
+        and row.column == f"{column}, time"
+        and row.text != "-"
+    )
+
+
+def lengths(read, table):
+    """Tokens of input and of output of a table."""
+    return read("tokens", "input", table), read("tokens", "output", table)
+
+
+def chip_of(column):
+    """The chip a column was measured on."""
+    return load_chip("A100" if column.startswith("FT") else "TPU v4")
+
+
+def named_parameters(read, column):
+    """The count the paper's utilisation is reckoned with: PaLM's own, and the name 530B for the other."""
+    if column.startswith("PaLM"):
+        return parameters(load_model("PaLM 540B"))
+    return read("Megatron 530B", "parameters", "Table D.1")
+
+
+def tokens_of(read, table, column, batch):
+    """Tokens that a column's time covers."""
+    given, made = lengths(read, table)
+    part = {"PaLM prefill": given, "PaLM generate": made}.get(
+        column, given + made
+    )
+    return batch * part
+
+
+def utilisation(read, table, column, batch, time):
+    """The utilisation that a time of a table means, by the rule that the paper's cells follow.
+
+    Parameters
+    ----------
+    read : inferlib.ledger.Reader
+        One that may read ``derived`` rows.
+    table, column : str
+    batch, time : float
+        Sequences, and seconds.
+
+    Returns
+    -------
+    float
+    """
+    tokens = tokens_of(read, table, column, batch)
+    return mfu(
+        chip_of(column),
+        COLUMNS[column],
+        named_parameters(read, column),
+        tokens,
+        time,
+    )
+
+
+def printed_time(table, column, batch):
+    """A printed time in seconds."""
+    return published("pope2022")[
+        table, f"batch {batch}", f"{column}, time"
+    ].value
+
+
+def printed_mfu(table, column, batch):
+    """A printed utilisation, a fraction of 1."""
+    return published("pope2022")[
+        table, f"batch {batch}", f"{column}, MFU"
+    ].value
+
+
+def open_reader(table):
+    """A reader of everything but models and claims, for the chapter's own tables."""
+    return _Open("pope2022", table)
+
+
+class _Open(Reader):
+    """A reader that computes no row, and so may read derived ones."""
+
+    def __call__(self, row, column="", artefact=None):
+        return published(self.source)[
+            artefact or self.artefact, row, column
+        ].value
+
+
+def totals(table, assumptions=PRINTED):
+    """The end-to-end results of a table.
+
+    Parameters
+    ----------
+    table : str
+        One of :data:`TABLES`.
+    assumptions : Assumptions
+        With ``swapped_totals`` the two columns of total times of Table D.4 are exchanged, and each
+        utilisation follows from its own time.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``column``, ``batch``, ``time`` (s), ``printed`` (the printed utilisation, or the repaired one
+        rounded as print would) and ``exact`` (the utilisation from the time).
+    """
+    import pandas as pd
+
+    read = open_reader(table)
+    swapped = {"PaLM total": "MT-NLG total", "MT-NLG total": "PaLM total"}
+    repair = assumptions.swapped_totals and table == "Table D.4"
+    rows = []
+    for column in TOTALS:
+        for batch in batches(table, column):
+            time = printed_time(
+                table, swapped.get(column, column) if repair else column, batch
+            )
+            exact = utilisation(read, table, column, batch, time)
+            ours = repair and column in swapped
+            printed = (
+                round(exact, 2) if ours else printed_mfu(table, column, batch)
+            )
+            rows.append((column, batch, time, printed, exact))
+    return pd.DataFrame(
+        rows, columns=["column", "batch", "time", "printed", "exact"]
+    )
+
+
+def frontier(table, without_palm=False, assumptions=PRINTED, by="printed"):
+    """The Pareto frontier of latency and utilisation by the paper's definition: ties stay.
+
+    Parameters
+    ----------
+    table : str
+    without_palm : bool
+        Underlined in print, among the Megatron results only; else bold, among all.
+    assumptions : Assumptions
+        As for :func:`totals`.
+    by : {"printed", "exact"}
+        Which utilisation to compare.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The rows of :func:`totals` on the frontier, fastest first.
+    """
+    checks.one_of("by", by, ("printed", "exact"))
+    rows = totals(table, assumptions)
+    if without_palm:
+        rows = rows[rows.column != "PaLM total"]
+    kept = [
+        not ((rows.time < row.time) & (rows[by] > row[by])).any()
+        for _, row in rows.iterrows()
+    ]
+    return rows[kept].sort_values("time", ignore_index=True)
+
+
+def frontier_table(assumptions=PRINTED, by="printed"):
+    """Who stands on the frontiers of the three tables.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each table and frontier, one column for each of :data:`TOTALS`: the batches.
+    """
+    import pandas as pd
+
+    rows = []
+    for table in TABLES:
+        for name, without in (
+            ("all (bold)", False),
+            ("Megatron (underlined)", True),
+        ):
+            kept = frontier(table, without, assumptions, by)
+            cells = [
+                ", ".join(map(str, kept[kept.column == column].batch))
+                for column in TOTALS
+            ]
+            rows.append((table, name, *cells))
+    return pd.DataFrame(rows, columns=["table", "frontier", *TOTALS])
+
+
+def column_check():
+    """Prefill + generate beside both columns of total times, in every row of the three tables.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``table``, ``rows``, and in how many of them the sum is the printed total of PaLM, or of MT-NLG, to
+        within the rounding of three printed milliseconds.
+    """
+    import pandas as pd
+
+    rows = []
+    for table in TABLES:
+        sums = {b: _sum(table, b) for b in batches(table, "PaLM prefill")}
+        same = [
+            sum(
+                abs(sums[b] - printed_time(table, column, b)) < 1.5e-3
+                for b in sums
+            )
+            for column in ("PaLM total", "MT-NLG total")
+        ]
+        rows.append((table, len(sums), *same))
+    return pd.DataFrame(
+        rows,
+        columns=["table", "rows", "sum = PaLM total", "sum = MT-NLG total"],
+    )
+
+
+def _sum(table, batch):
+    return printed_time(table, "PaLM prefill", batch) + printed_time(
+        table, "PaLM generate", batch
+    )

@@ -1,0 +1,618 @@
+"""Pope et al. 2022: Figures 1, 6, 7, B.1 and C.1 from the two-constant model; data first, picture second.
+
+The paper prints no plotted numbers, so these are predictions to be compared with the few points that its
+tables and text do print.
+"""
+
+from inferlib.papers.pope2022.equations.costs import (
+    cache_over_batch,
+    cost,
+    mfu,
+    parameters,
+)
+from inferlib.papers.pope2022.equations.layouts import gathered_over, why_not
+from inferlib.papers.pope2022.equations.prediction import ws1d_step, ws2d_step
+from inferlib.papers.pope2022.records import load_mesh, load_model, meshes
+
+from book.pope2022 import evidence
+from book.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
+from book.pope2022.figures import _axes, layout_colours
+
+PALM = ("PaLM 540B", "PaLM 62B", "PaLM 8B")
+BATCHES = tuple(2**i for i in range(11))
+
+
+def _colours():
+    from inferlib import style
+
+    return dict(zip(PALM, (style.RED, style.BLUE, style.GREEN), strict=True))
+
+
+def sweep(phase):
+    """All runs of the three PaLM models at a context of 2048, by the two-constant model.
+
+    Parameters
+    ----------
+    phase : {"prefill", "decode"}
+        Processing 2048 tokens, or generating 64 after them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``model``, ``format``, ``chips``, ``batch``, ``layout``; ``time`` (s: of the prefill, or of one token),
+        ``cost`` (chip-s a token) and ``mfu``. Runs that do not fit in memory are left out.
+    """
+    import pandas as pd
+
+    rows = []
+    constants, answer = fitted(), 64 if phase == "decode" else None
+    layouts_of = ("WS 2D",) if phase == "decode" else ("WS 2D", "WG XYZ")
+    for name in PALM:
+        n_params = parameters(load_model(name))
+        for chips in meshes():
+            for format in ("int8", "bf16"):
+                for layout in layouts_of:
+                    for batch in BATCHES:
+                        attention = "Batch" if batch > 1 else "Head"
+                        at = configuration(
+                            name,
+                            chips,
+                            batch,
+                            layout,
+                            attention,
+                            format,
+                            2048,
+                            answer,
+                        )
+                        if why_not(
+                            at["model"],
+                            TPU,
+                            at["mesh"],
+                            layout,
+                            attention,
+                            batch,
+                            at["seen"],
+                        ):
+                            continue
+                        time = pass_time(at, constants)
+                        used = mfu(TPU, chips, n_params, at["tokens"], time)
+                        rows.append(
+                            (
+                                name,
+                                format,
+                                chips,
+                                batch,
+                                layout,
+                                time,
+                                cost(chips, at["tokens"], time),
+                                used,
+                            )
+                        )
+    columns = [
+        "model",
+        "format",
+        "chips",
+        "batch",
+        "layout",
+        "time",
+        "cost",
+        "mfu",
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def frontier_of(runs):
+    """The runs of each model that no other beats in both time and cost, fastest first.
+
+    Parameters
+    ----------
+    runs : pandas.DataFrame
+        As :func:`sweep` returns them.
+
+    Returns
+    -------
+    dict
+        Model to the rows on its frontier.
+    """
+    from inferlib.frontier import pareto
+
+    found = {}
+    for name, rows in runs.groupby("model", sort=False):
+        kept = pareto(
+            rows.assign(speed=1 / rows.time), speed="speed", cost="cost"
+        )
+        found[name] = kept.drop(columns="speed")
+    return found
+
+
+def published_points(phase):
+    """The configurations of Tables 2 and 3, and the 36.9 ms of section 4.4.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``model``, ``time``, ``cost``, ``mfu`` and ``batch``.
+    """
+    import pandas as pd
+
+    rows = []
+    for (table, row), at in evidence.configurations().items():
+        if row.endswith(phase):
+            name = "PaLM 540B" if table == "Table 2" else "PaLM 62B"
+            rows.append(
+                (name, at, evidence.measured_pass(table, row, at["passes"]))
+            )
+    if phase == "decode":
+        at = evidence.bf16_decode()
+        rows.append(
+            (
+                "PaLM 540B",
+                at,
+                evidence.benchmarks.published("pope2022")[
+                    "Text 4.4", "bfloat16, batch 64", ""
+                ].value,
+            )
+        )
+    made = []
+    for name, at, time in rows:
+        chips, n_params = at["mesh"].chips, parameters(load_model(name))
+        used = mfu(TPU, chips, n_params, at["tokens"], time)
+        made.append(
+            (name, time, cost(chips, at["tokens"], time), used, at["batch"])
+        )
+    return pd.DataFrame(made, columns=["model", "time", "cost", "mfu", "batch"])
+
+
+def figure_1(quantity="cost"):
+    """Figure 1 (cost over latency) or C.1 (utilisation over latency). Returns both Axes.
+
+    Lines are frontiers of the two-constant model, rings what the paper prints.
+
+    Parameters
+    ----------
+    quantity : {"cost", "mfu"}
+    """
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(1, 2, figsize=(7.2, 3.8), layout="constrained")
+    scale, label = {
+        "cost": (1e3, "chip-milliseconds a token"),
+        "mfu": (100, "MFU, %"),
+    }[quantity]
+    for ax, phase in zip(axes, ("decode", "prefill"), strict=True):
+        points = published_points(phase)
+        for name, rows in frontier_of(sweep(phase)).items():
+            colour = _colours()[name]
+            ax.plot(
+                1e3 * rows.time,
+                scale * rows[quantity],
+                ".-",
+                color=colour,
+                label=name,
+                linewidth=1.4,
+            )
+            own = points[points.model == name]
+            ax.plot(
+                1e3 * own.time, scale * own[quantity], "o", color=colour, fillstyle="none", markersize=9,
+                markeredgewidth=1.6,
+            )  # fmt: skip
+        ax.set(
+            xscale="log",
+            xlabel="ms per token"
+            if phase == "decode"
+            else "ms for 2048 tokens",
+        )
+        ax.set(title=f"{phase}, by the two-constant model")
+        ax.title.set_fontsize(10)
+        ax.set_yscale("log" if quantity == "cost" else "linear")
+    axes[0].set_ylabel(label)
+    axes[1 if quantity == "cost" else 0].legend(fontsize=9)
+    return axes
+
+
+def figure_6_data(batch=512, context=2048):
+    """Time of a generation step of PaLM 540B over the chips, in 1D and in 2D.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by chips, milliseconds: ``1D`` and ``2D`` by the two-constant model.
+    """
+    import pandas as pd
+
+    model, rows = evidence.palm(), {}
+    for chips in (64, 128, 256):
+        held = cache_over_batch(model, chips, batch, context)
+        at = model, TPU, load_mesh(chips), fitted(), batch, context, held
+        rows[chips] = {"1D": 1e3 * ws1d_step(*at), "2D": 1e3 * ws2d_step(*at)}
+    return pd.DataFrame(rows).T.rename_axis("chips")
+
+
+def figure_6(data=None):
+    """Draw :func:`figure_6_data`. Returns the Axes."""
+    from inferlib import style
+
+    data = figure_6_data() if data is None else data
+    _, ax = _axes((5.2, 3.4))
+    for name, colour in (("1D", style.FAINT), ("2D", style.BLUE)):
+        ax.plot(data.index, data[name], "o-", color=colour)
+        ax.annotate(
+            name,
+            (data.index[-1], data[name].iloc[-1]),
+            (8, -3),
+            textcoords="offset points",
+            color=colour,
+        )
+    half = data["2D"].iloc[0] * data.index[0] / data.index.to_numpy()
+    ax.plot(data.index, half, ":", color=style.INK, linewidth=1)
+    ax.annotate(
+        "half the time for twice the chips",
+        (128, half[1]),
+        (-4, -13),
+        textcoords="offset points",
+        fontsize=9,
+        ha="right",
+    )  # noqa: E501
+    ax.set(
+        xscale="log",
+        xlabel="chips",
+        ylabel="ms per token, batch 512",
+        ylim=(0, 120),
+        xlim=(58, 300),
+    )
+    ax.set_xticks([64, 128, 256], ["64", "128", "256"])
+    ax.minorticks_off()
+    return ax
+
+
+def figure_7_data():
+    """Utilisation of prefill on 64 chips over the tokens of the batch, in 2D and with all weights gathered.
+
+    Returns
+    -------
+    xarray.DataArray
+        Fractions over ``layout`` and ``sequences`` of 2048 tokens.
+    """
+    import xarray as xr
+
+    n_params, layouts_of = (
+        parameters(load_model("PaLM 540B")),
+        ("WS 2D", "WG XYZ"),
+    )
+    sequences = [2**i for i in range(10)]
+    rows = []
+    for layout in layouts_of:
+        runs = [
+            configuration("PaLM 540B", SLICE, b, layout, "Batch", "bf16", 2048)
+            for b in sequences
+        ]
+        rows.append(
+            [
+                mfu(TPU, SLICE, n_params, at["tokens"], pass_time(at, fitted()))
+                for at in runs
+            ]
+        )
+    return xr.DataArray(
+        rows, coords={"layout": list(layouts_of), "sequences": sequences}
+    )
+
+
+def figure_7(data=None):
+    """Draw :func:`figure_7_data`; dotted where sequences are too few for the chips. Returns the Axes."""
+    from inferlib import style
+
+    data = figure_7_data() if data is None else data
+    _, ax = _axes()
+    tokens = 2048 * data.sequences
+    for name in data.layout.values:
+        colour = layout_colours()[name]
+        few = data.sequences < gathered_over(load_mesh(SLICE), str(name))
+        curve = 100 * data.sel(layout=name)
+        ax.plot(tokens, curve, ":", color=colour)
+        ax.plot(
+            tokens[~few],
+            curve[~few],
+            "o-",
+            color=colour,
+            markersize=4,
+            label=f"{name}, two-constant model",
+        )
+    for (table, row), at in evidence.configurations().items():
+        if (table, row.split()[-1]) == ("Table 2", "prefill"):
+            n_params = parameters(load_model("PaLM 540B"))
+            used = mfu(
+                TPU,
+                SLICE,
+                n_params,
+                at["tokens"],
+                evidence.measured_pass(table, row, 1),
+            )
+            ax.plot(
+                at["tokens"],
+                100 * used,
+                "o",
+                color=style.INK,
+                fillstyle="none",
+                markersize=10,
+            )
+    ax.plot(
+        [],
+        [],
+        "o",
+        color=style.INK,
+        fillstyle="none",
+        markersize=10,
+        label="printed in Table 2",
+    )
+    ax.set(
+        xscale="log",
+        xlabel="tokens in the batch",
+        ylabel="MFU, %",
+        ylim=(0, 85),
+    )
+    ax.set_xticks(
+        [2**11, 2**14, 2**17, 2**20],
+        ["2,048", "16,384", "131,072", "1,048,576"],
+    )
+    ax.minorticks_off()
+    ax.legend(loc="lower right", fontsize=9)
+    return ax
+
+
+def figure_b1_data():
+    """Prefill of one sequence over its length, int8 weights.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``model``, ``chips``, ``length``, ``time`` (s) and ``cost`` (chip-s a token), on the frontier of each
+        model and length.
+    """
+    import pandas as pd
+
+    rows = []
+    for name in PALM:
+        for chips in meshes():
+            for length in (32, 64, 128, 256, 512, 1024):
+                at = configuration(
+                    name, chips, 1, "WS 2D", "Head", "int8", length
+                )
+                if why_not(
+                    at["model"], TPU, at["mesh"], "WS 2D", "Head", 1, length
+                ):
+                    continue
+                time = pass_time(at, fitted())
+                rows.append(
+                    (name, chips, length, time, cost(chips, length, time))
+                )
+    return pd.DataFrame(
+        rows, columns=["model", "chips", "length", "time", "cost"]
+    )
+
+
+def figure_b1(data=None):
+    """Draw :func:`figure_b1_data`: for each model one line a length, over the chips. Returns the Axes."""
+    data = figure_b1_data() if data is None else data
+    _, ax = _axes()
+    for (name, length), rows in data.groupby(["model", "length"], sort=False):
+        colour = _colours()[name]
+        ax.plot(
+            1e3 * rows.time,
+            1e3 * rows.cost,
+            ".-",
+            color=colour,
+            linewidth=0.9,
+            markersize=5,
+        )
+        if length == 1024 or (length == 32 and name == "PaLM 540B"):
+            last = rows.iloc[0]
+            ax.annotate(f"S = {length}", (1e3 * last.time, 1e3 * last.cost), (5, 2), textcoords="offset points",
+                        fontsize=8, color=colour)  # fmt: skip
+    for name, colour in _colours().items():
+        ax.plot([], [], ".-", color=colour, label=name)
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="ms for one prompt",
+        ylabel="chip-milliseconds a token",
+    )
+    ax.legend(fontsize=9)
+    return ax
+
+
+# --- Prediction against measurement ----------------------------------------------------------------------
+
+
+def draw_fit():
+    """Measured over predicted in every cell of appendix D, and in those held out. Returns the Axes."""
+    from inferlib import style
+
+    constants = fitted()
+    cells = evidence.cells()
+    cells = cells.assign(
+        ratio=cells.measured / evidence.predicted(cells, constants)
+    )
+    _, ax = _axes((6.4, 4))
+    for (phase, rows), colour, marker in zip(
+        cells.groupby("phase"), (style.ORANGE, style.BLUE), "os", strict=True
+    ):
+        ax.plot(
+            rows.measured,
+            rows.ratio,
+            marker,
+            color=colour,
+            markersize=5,
+            label=f"PaLM {phase}, fitted",
+        )
+    other = evidence.megatron_table()
+    ax.plot(
+        other.measured / 1e3, other.measured / other.predicted, "D", color=style.PURPLE, markersize=5,
+        fillstyle="none", label="MT-NLG totals, held out",
+    )  # fmt: skip
+    held = evidence.held_out()
+    ax.plot(
+        held.measured / 1e3, held.measured / held.predicted, "*", color=style.RED, markersize=10,
+        label="Tables 2 and 3, held out",
+    )  # fmt: skip
+    ax.axhline(1, color=style.INK, linewidth=1)
+    ax.axhspan(0.9, 1.1, color=style.FAINT, alpha=0.15, linewidth=0)
+    ax.set(
+        xscale="log",
+        xlabel="measured seconds",
+        ylabel="measured over predicted",
+        ylim=(0.6, 1.5),
+    )
+    ax.legend(ncol=2, fontsize=9, loc="upper center")
+    return ax
+
+
+def draw_bounds():
+    """Every resource of the eight configurations over what was measured. Returns the Axes."""
+    from inferlib import style
+
+    data = evidence.bounds()
+    _, ax = _axes((7, 4.2))
+    parts = {
+        "arithmetic": style.ORANGE,
+        "weights": style.BLUE,
+        "cache": style.GREEN,
+        "network": style.RED,
+    }
+    heights = {"arithmetic": 0.24, "weights": 0, "cache": 0, "network": -0.24}
+    for i, (_, row) in enumerate(data.iterrows()):
+        y, left = len(data) - i, 0.0
+        for name, colour in parts.items():
+            share = 100 * row[name] / row.measured
+            start = left if name == "cache" else 0.0
+            ax.barh(
+                y + heights[name],
+                share,
+                left=start,
+                height=0.22,
+                color=colour,
+                label=name if i == 0 else None,
+            )
+            left = share if name == "weights" else left
+    ax.axvline(100, color=style.INK, linewidth=1)
+    ax.set_yticks(range(len(data), 0, -1), data.index, fontsize=8)
+    ax.set(
+        xlabel="per cent of the measured time, every peak as reached",
+        xlim=(0, 105),
+    )
+    ax.grid(axis="y", visible=False)
+    ax.legend(
+        ncol=4, fontsize=9, loc="upper center", bbox_to_anchor=(0.4, 1.12)
+    )
+    return ax
+
+
+# --- Other machines --------------------------------------------------------------------------------------
+
+
+def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
+    """The layout with the least bound over the prompt tokens in a batch, on machines of the catalogue.
+
+    Parameters
+    ----------
+    transformer : str
+        A dense model of the catalogue.
+    machines : dict, optional
+        Chip to count; boxes of eight and a slice of 64 TPU v5p when not given.
+    context : float
+        Tokens of each sequence of a prefill.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``machine``, ``tokens`` in the batch, the ``layout`` that moves least, its ``network`` time and the
+        ``arithmetic`` time (s), and the time of the network in ``WS 1D``.
+    """
+    import pandas as pd
+    from inferlib import load_chip
+    from inferlib import load_model as load
+    from inferlib.papers.pope2022 import decode as sharding
+
+    machines = machines or {"H100 SXM": 8, "H200": 8, "B200": 8, "TPU v5p": 64}
+    model, rows = sharding.model_of(load(transformer)), []
+    for name, count in machines.items():
+        chip = sharding.chip_of(load_chip(name))
+        for batch in (1, 2, 4, 8, 16, 32, 64, 128):
+            found = sharding.options(model, chip, count, batch, context)
+            found = found[found["why not"] == ""]
+            if found.empty:
+                continue
+            best = found.sort_values("network").iloc[0]
+            plain = found[found.layout == "WS 1D"].network.min()
+            rows.append(
+                (
+                    f"{count} × {name}",
+                    batch * context,
+                    best.layout,
+                    best.network,
+                    best.arithmetic,
+                    plain,
+                )
+            )
+    return pd.DataFrame(
+        rows,
+        columns=["machine", "tokens", "layout", "network", "arithmetic", "1D"],
+    )
+
+
+def draw_advice(data=None):
+    """Draw :func:`advice_data`: communication over arithmetic, with the best layout and in 1D. Returns Axes."""
+    from inferlib import style
+
+    data = advice_data() if data is None else data
+    _, ax = _axes()
+    colours = (style.GREEN, style.BLUE, style.ORANGE, style.RED)
+    for colour, (name, rows) in zip(
+        colours, data.groupby("machine", sort=False), strict=True
+    ):
+        ax.plot(
+            rows.tokens,
+            rows.network / rows.arithmetic,
+            "o-",
+            color=colour,
+            markersize=4,
+            label=name,
+        )
+        ax.plot(
+            rows.tokens,
+            rows["1D"] / rows.arithmetic,
+            "--",
+            color=colour,
+            linewidth=1.2,
+        )
+    ax.axhline(1, color=style.INK, linewidth=1)
+    ax.plot([], [], "--", color=style.FAINT, label="1D, for comparison")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="tokens in the batch",
+        ylabel="network over arithmetic time",
+    )
+    ax.legend(fontsize=9, ncol=2)
+    return ax
+
+
+def times_over_chips(name, batch=1, format="int8"):
+    """Time of one generation step over the chips of a slice, by the two-constant model.
+
+    Returns
+    -------
+    pandas.Series
+        Milliseconds over chips; slices on which the model does not fit are left out.
+    """
+    import pandas as pd
+
+    found = {}
+    for chips in meshes():
+        at = configuration(
+            name, chips, batch, "WS 2D", "Batch", format, 2048, 64
+        )
+        if not why_not(
+            at["model"], TPU, at["mesh"], "WS 2D", "Batch", batch, at["seen"]
+        ):
+            found[chips] = 1e3 * pass_time(at, fitted())
+    return pd.Series(found, name="ms", dtype=float)

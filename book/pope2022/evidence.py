@@ -1,0 +1,441 @@
+"""Pope et al. 2022: the bound and the two-constant model held against the paper's own measurements."""
+
+from functools import cache
+
+import numpy as np
+from inferlib import checks
+from inferlib.ledger import Reader
+from inferlib.papers.pope2022.equations.costs import CACHES
+from inferlib.papers.pope2022.equations.prediction import (
+    Constants,
+    bound,
+    wgxyz_step,
+    ws2d_step,
+)
+from inferlib.papers.pope2022.records import (
+    REAL,
+    load_chip,
+    load_mesh,
+    load_model,
+    stated,
+)
+
+from book.pope2022 import benchmarks
+from book.pope2022.benchmarks import TABLES, batches, lengths
+
+TPU = load_chip("TPU v4")
+SLICE = 64  # chips of the measurements of appendix D
+
+
+# --- The cells of appendix D -----------------------------------------------------------------------------
+
+
+def cells(tables=TABLES, attention="Head"):
+    """The PaLM prefill and generate measurements of appendix D, with what the model needs of each.
+
+    Parameters
+    ----------
+    tables : tuple of str
+        Some of :data:`book.pope2022.benchmarks.TABLES`.
+    attention : {"Head", "Batch"}
+        What the cache is cut over in generation. The authors' public code leaves it on every chip
+        ("Head"); the text of appendix D cuts it over the batch.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``table``, ``phase``, ``batch``, ``tokens`` of the batch in one pass, ``seen`` that each sees, bytes
+        of cache that one chip reads (``held``), ``passes``, and seconds ``measured``.
+    """
+    import pandas as pd
+
+    model, rows = palm(), []
+    for table in tables:
+        read = Reader("pope2022", checks.one_of("table", table, TABLES))
+        given, made = lengths(read, table)
+        for batch in batches(table, "PaLM prefill"):
+            prefill, generate = (
+                read(f"batch {batch}", f"PaLM {phase}, time", table)
+                for phase in ("prefill", "generate")
+            )
+            held = CACHES["Head"](model, SLICE, batch, given)
+            rows.append(
+                (
+                    table,
+                    "prefill",
+                    batch,
+                    batch * given,
+                    given,
+                    held,
+                    1,
+                    prefill,
+                )
+            )
+            context = given + made / 2  # halfway through the answer
+            held = CACHES[attention](model, SLICE, batch, context)
+            rows.append(
+                (table, "generate", batch, batch, context, held, made, generate)
+            )
+    columns = [
+        "table",
+        "phase",
+        "batch",
+        "tokens",
+        "seen",
+        "held",
+        "passes",
+        "measured",
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def palm():
+    """PaLM 540B as it was run on 64 chips: with 64 heads."""
+    return load_model("PaLM 540B", padded=True)
+
+
+def predicted(rows, constants, model=None):
+    """Seconds of each of :func:`cells` by the two-constant model."""
+    at = (rows[name].to_numpy(float) for name in ("tokens", "seen", "held"))
+    step = ws2d_step(model or palm(), TPU, load_mesh(SLICE), constants, *at)
+    return rows.passes.to_numpy(float) * step
+
+
+def fit(rows):
+    """The two constants that make the relative errors of some cells least, in squares.
+
+    The model is linear in 1/efficiency and overhead wherever the same resources bind, so each round solves
+    a linear problem, and the rounds end when nothing changes.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        As :func:`cells` returns them.
+
+    Returns
+    -------
+    Constants
+    """
+    measured = rows.measured.to_numpy()
+    slowness, overhead = 1.2, 1e-4
+    for _ in range(50):
+        here = _relative(rows, slowness, overhead, measured)
+        slopes = np.stack(
+            [
+                (_relative(rows, slowness * 1.0001, overhead, measured) - here)
+                / (slowness * 1e-4),
+                (_relative(rows, slowness, overhead + 1e-6, measured) - here)
+                / 1e-6,
+            ],
+            axis=1,
+        )
+        scale = np.abs(slopes).max(axis=0)
+        step = np.linalg.lstsq(slopes / scale, 1 - here, rcond=None)[0] / scale
+        slowness, overhead = slowness + step[0], overhead + step[1]
+        if abs(step[0]) < 1e-10 and abs(step[1]) < 1e-14:
+            break
+    return Constants(efficiency=float(1 / slowness), overhead=float(overhead))
+
+
+def _relative(rows, slowness, overhead, measured):
+    return predicted(rows, Constants(1 / slowness, overhead)) / measured
+
+
+@cache
+def fitted(tables=TABLES, attention="Head"):
+    """The constants fitted on the cells of some tables.
+
+    Examples
+    --------
+    >>> constants = fitted()
+    >>> f"{constants.efficiency:.2f}, {1e6 * constants.overhead:.0f} us"
+    '0.81, 135 us'
+    """
+    return fit(cells(tables, attention))
+
+
+def others(table):
+    """All tables of appendix D but one."""
+    return tuple(t for t in TABLES if t != table)
+
+
+def rms(errors):
+    """Root of the mean square of relative errors."""
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
+def errors(rows, constants, model=None):
+    """Relative errors of the model on some cells."""
+    return predicted(rows, constants, model) / rows.measured.to_numpy() - 1
+
+
+def cross_validation(attention="Head"):
+    """Leave one table out: the constants from the other two, and the errors on the one left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by the table left out, ``"none"`` last: ``efficiency``, ``overhead`` (us), ``inside`` (rms on
+        the cells fitted), ``outside`` (rms on those left out), ``prefill``, ``generate`` (rms of those parts
+        outside), and the ``worst`` error outside, all in per cent. Without a table left out, outside is the
+        same as inside.
+    """
+    import pandas as pd
+
+    rows = {}
+    for left in (*TABLES, "none"):
+        used = others(left) if left in TABLES else TABLES
+        constants = fitted(used, attention)
+        tested = cells((left,) if left in TABLES else TABLES, attention)
+        error = errors(tested, constants)
+        rows[left] = {
+            "efficiency": constants.efficiency,
+            "overhead": 1e6 * constants.overhead,
+            "inside": 100 * rms(errors(cells(used, attention), constants)),
+            "outside": 100 * rms(error),
+            "prefill": 100 * rms(error[tested.phase == "prefill"]),
+            "generate": 100 * rms(error[tested.phase == "generate"]),
+            "worst": 100 * error[np.abs(error).argmax()],
+        }
+    return pd.DataFrame(rows).T
+
+
+# --- The eight configurations of Tables 2 and 3 ----------------------------------------------------------
+
+
+def configurations(read=None):
+    """The eight configurations of Tables 2 and 3.
+
+    Returns
+    -------
+    dict
+        (table, row) to a dict: ``model`` as it was run, ``mesh``, ``batch``, ``layout``, ``attention``,
+        ``tokens`` of a pass, ``seen``, ``held`` (bytes of cache on a chip) and ``passes``.
+    """
+    found = {}
+    for entry in stated()["configurations"]:
+        table, row = entry["table"], entry["row"]
+        read = Reader("pope2022", table)
+        chips, batch = int(read(row, "chips")), read(row, "batch")
+        prompt, answer = read("tokens of prefill"), read("tokens of decode")
+        found[table, row] = configuration(
+            entry["model"], chips, batch, entry["layout"], entry["attention"], entry["weights"],
+            prompt, answer if row.endswith("decode") else None,
+        )  # fmt: skip
+    return found
+
+
+def configuration(
+    name, chips, batch, layout, attention, weights, context, answer=None
+):
+    """What the model needs to know of one configuration.
+
+    Parameters
+    ----------
+    name : str
+        A model of the paper; PaLM 540B gets its 64 heads on 64 and more chips.
+    chips : int
+    batch : float
+    layout, attention, weights : str
+        Such as ``"WS 2D"``, ``"Batch"`` and ``"int8"``.
+    context : float
+        Tokens of the prompt, or of context before the first token generated.
+    answer : float, optional
+        Tokens generated; a prefill when not given.
+
+    Returns
+    -------
+    dict
+    """
+    model = load_model(name, padded=name == "PaLM 540B" and chips >= SLICE).at(
+        weights
+    )
+    seen = context if answer is None else context + answer / 2
+    return {
+        "model": model,
+        "mesh": load_mesh(chips),
+        "batch": batch,
+        "layout": layout,
+        "attention": attention,
+        "tokens": batch * context if answer is None else batch,
+        "seen": seen,
+        "held": CACHES[attention](model, chips, batch, seen),
+        "passes": 1 if answer is None else answer,
+    }
+
+
+def pass_time(at, constants):
+    """Seconds of one forward pass of a configuration by the two-constant model."""
+    if at["layout"] == "WG XYZ":
+        return wgxyz_step(
+            at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"]
+        )
+    return ws2d_step(
+        at["model"],
+        TPU,
+        at["mesh"],
+        constants,
+        at["tokens"],
+        at["seen"],
+        at["held"],
+    )
+
+
+def pass_bound(at, assumptions=REAL):
+    """What each resource needs for one forward pass of a configuration."""
+    return bound(
+        at["model"],
+        TPU,
+        at["mesh"],
+        at["layout"],
+        at["tokens"],
+        at["seen"],
+        at["held"],
+        assumptions,
+    )
+
+
+def measured_pass(table, row, passes):
+    """Seconds of one forward pass as a table prints it."""
+    return (
+        benchmarks.published("pope2022")[table, row, "latency"].value / passes
+    )
+
+
+def bounds():
+    """The roofline bound of the eight configurations, and what was measured.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by table and row, times in milliseconds of a forward pass: ``arithmetic``, ``weights``,
+        ``cache``, ``network``, the ``bound``, which resource ``binds``, ``measured``, and measured over bound.
+    """
+    import pandas as pd
+
+    rows = {}
+    for place, at in configurations().items():
+        need = pass_bound(at)
+        groups = {
+            "arithmetic": need["arithmetic"],
+            "memory": need["weights"] + need["cache"],
+            "network": need["network"],
+        }
+        binds = max(groups, key=groups.get)
+        measured = measured_pass(*place, at["passes"])
+        rows[", ".join(place)] = {name: 1e3 * t for name, t in need.items()} | {
+            "bound": 1e3 * groups[binds],
+            "binds": binds,
+            "measured": 1e3 * measured,
+            "over bound": measured / groups[binds],
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def held_out():
+    """The two-constant model on latencies that it was not fitted to.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by configuration: ``measured`` and ``predicted`` milliseconds of a forward pass, and the
+        ``error`` in per cent. Eight configurations of Tables 2 and 3, and the 36.9 ms of section 4.4.
+    """
+    import pandas as pd
+
+    constants, rows = fitted(), {}
+    for place, at in configurations().items():
+        rows[", ".join(place)] = (
+            measured_pass(*place, at["passes"]),
+            pass_time(at, constants),
+        )
+    rows["Text 4.4, bfloat16 at batch 64"] = (
+        Reader("pope2022", "Text 4.4")("bfloat16, batch 64"),
+        pass_time(bf16_decode(), constants),
+    )
+    table = 1e3 * pd.DataFrame.from_dict(
+        rows, orient="index", columns=["measured", "predicted"]
+    )
+    return table.assign(error=100 * (table.predicted / table.measured - 1))
+
+
+def bf16_decode():
+    """The low-latency decode of Table 2 with 16-bit weights (section 4.4)."""
+    return configuration(
+        "PaLM 540B", SLICE, 64, "WS 2D", "Batch", "bf16", 2048, 64
+    )
+
+
+def megatron(table, batch, constants):
+    """Seconds of a total of MT-NLG 530B by the two-constant model: prefill and all steps.
+
+    Parameters
+    ----------
+    table : str
+    batch : float
+    constants : Constants
+
+    Returns
+    -------
+    float
+    """
+    read, model = Reader("pope2022", table), load_model("MT-NLG 530B")
+    given, made = lengths(read, table)
+    at = model, TPU, load_mesh(SLICE), constants
+    held = CACHES["Head"]
+    prefill = ws2d_step(
+        *at, batch * given, given, held(model, SLICE, batch, given)
+    )
+    context = given + made / 2
+    return prefill + made * ws2d_step(
+        *at, batch, context, held(model, SLICE, batch, context)
+    )
+
+
+def megatron_table(swapped=True):
+    """The 27 totals of MT-NLG 530B, held out of the fit.
+
+    Parameters
+    ----------
+    swapped : bool
+        Take the total times of Table D.4 from the other column, where they belong.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``table``, ``batch``, ``measured``, ``predicted`` (ms) and the ``error`` in per cent.
+    """
+    import pandas as pd
+
+    rows = []
+    for table in TABLES:
+        column = (
+            "PaLM total" if swapped and table == "Table D.4" else "MT-NLG total"
+        )
+        for batch in batches(table, column):
+            measured = benchmarks.printed_time(table, column, batch)
+            rows.append(
+                (
+                    table,
+                    batch,
+                    1e3 * measured,
+                    1e3 * megatron(table, batch, fitted()),
+                )
+            )
+    frame = pd.DataFrame(
+        rows, columns=["table", "batch", "measured", "predicted"]
+    )
+    return frame.assign(error=100 * (frame.predicted / frame.measured - 1))
+
+
+def apart():
+    """How far apart two steps of section 4.2 would be, if its two shares of attention were right.
+
+    Both rows read equally many bytes of cache, so the shares are to each other as the steps, inversely.
+    """
+    printed = benchmarks.published("pope2022")
+    rows = "batch 128, context 32768", "batch 512, context 8192"
+    shares = [
+        printed["Text 4.2", row, "share of attention"].value for row in rows
+    ]
+    return shares[0] / shares[1]

@@ -1,0 +1,388 @@
+"""Pope et al. 2022: Figures 3, 8 and 9 from formulas and tables alone; data first, picture second."""
+
+import numpy as np
+from inferlib.papers.pope2022.equations import layouts
+from inferlib.papers.pope2022.equations.costs import (
+    CACHES,
+    attention_flops,
+    compute_time,
+    context_over_batch,
+    context_over_heads,
+    matmul_flops,
+    memory_time,
+    weights_on_chip,
+)
+from inferlib.papers.pope2022.records import (
+    EXACT,
+    PRINTED,
+    load_mesh,
+    multihead,
+    stated,
+)
+
+from book.pope2022 import benchmarks, evidence
+from book.pope2022.evidence import SLICE, TPU
+
+MS = 1e-3
+
+
+def layout_colours():
+    """The colour of each layout, everywhere in the chapter."""
+    from inferlib import style
+
+    return {
+        "WS 1D": style.FAINT, "WS 2D": style.BLUE, "WG X": style.ORANGE, "WG XY": style.GREEN,
+        "WG XYZ": style.PURPLE,
+    }  # fmt: skip
+
+
+# --- Figure 3: what each layout moves --------------------------------------------------------------------
+
+
+def figure_3_data(model=None, mesh=None, assumptions=PRINTED):
+    """What one chip moves for one layer over the tokens of the batch, in every layout.
+
+    Parameters
+    ----------
+    model : Model, optional
+        PaLM 540B as it was run when not given. The figure's own model is not named in its text.
+    mesh : Mesh, optional
+        64 chips when not given.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    xarray.DataArray
+        Bytes over ``layout`` and ``tokens``.
+    """
+    import xarray as xr
+
+    model, mesh = model or evidence.palm(), mesh or load_mesh(SLICE)
+    tokens = np.geomspace(2**9, 2**23, 141)
+    axis = xr.DataArray(tokens, coords={"tokens": tokens})
+    seconds = layouts.communication(model, TPU, mesh, axis, assumptions)
+    return seconds * TPU.network_bandwidth
+
+
+def figure_3(data=None, model=None, mesh=None):
+    """Draw :func:`figure_3_data`, dots at the switch points. Returns the Axes."""
+    from inferlib import style
+
+    model, mesh = model or evidence.palm(), mesh or load_mesh(SLICE)
+    data = figure_3_data(model, mesh) if data is None else data
+    _, ax = _axes((6.4, 4))
+    shared = data.sel(layout=list(layouts.SHARED))
+    ax.plot(
+        data.tokens,
+        shared.min("layout") / 1e6,
+        color=style.FAINT,
+        linewidth=8,
+        alpha=0.35,
+    )
+    for name, colour in layout_colours().items():
+        line = "--" if name == "WS 1D" else "-"
+        ax.plot(
+            data.tokens,
+            data.sel(layout=name) / 1e6,
+            line,
+            color=colour,
+            label=name,
+        )
+    for tokens in layouts.switches(model, mesh).values():
+        at = (
+            float(layouts.choose(model, TPU, mesh, tokens)[0])
+            * TPU.network_bandwidth
+            / 1e6
+        )
+        ax.plot(tokens, at, "o", color=style.INK, zorder=5)
+        ax.annotate(
+            f"{tokens:,.0f}",
+            (tokens, at),
+            (6, -13),
+            textcoords="offset points",
+            fontsize=9,
+        )
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="tokens in the batch",
+        ylabel="megabytes through a chip, one layer",
+    )
+    ax.set(ylim=(10, 3e5))
+    ax.legend(ncol=2)
+    return ax
+
+
+def break_even_data():
+    """Communication of 2D over that of 1D, over the number of chips, with and without (K - 1)/K.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``printed`` at the best X, ``exact`` at the best X (at least 1), and ``exact X = 2``, ``4``, over
+        ``chips``: ratios, for a block four times as wide as the model.
+    """
+    import xarray as xr
+    from inferlib.papers.pope2022.records import Mesh
+
+    values = np.geomspace(2, 512, 161)
+    chips = xr.DataArray(values, coords={"chips": values})
+    model = evidence.palm()
+
+    def ratio(x, assumptions):
+        flat, line = Mesh(x, (chips / x).clip(min=1)), Mesh(1, chips)
+        return layouts.ws2d_volume(
+            model, flat, 1, assumptions
+        ) / layouts.ws1d_volume(model, line, 1, assumptions)
+
+    best = layouts.best_x(model, chips).clip(min=1)
+    curves = {
+        "printed costs, best X": ratio(best, PRINTED),
+        "exact, best X": ratio(best, EXACT),
+    }
+    for x in (2, 4):
+        curves[f"exact, X = {x}"] = ratio(x, EXACT).where(chips >= x)
+    return xr.Dataset(curves)
+
+
+def draw_break_even(data=None):
+    """Draw :func:`break_even_data`: below the line at 1, 2D moves less. Returns the Axes."""
+    from inferlib import style
+
+    data = break_even_data() if data is None else data
+    _, ax = _axes()
+    colours = (style.RED, style.BLUE, style.GREEN, style.ORANGE)
+    for name, colour in zip(data, colours, strict=True):
+        line = "--" if name.startswith("printed") else "-"
+        ax.plot(data.chips, data[name], line, color=colour, label=name)
+    ax.axhline(1, color=style.INK, linewidth=1)
+    ax.set(
+        xscale="log",
+        xlabel="chips",
+        ylabel="2D over 1D, communication",
+        ylim=(0, 2.2),
+    )
+    ax.set_xticks(
+        [2, 4, 8, 16, 32, 64, 128, 256, 512],
+        ["2", "4", "8", "16", "32", "64", "128", "256", "512"],
+    )
+    ax.minorticks_off()
+    ax.legend()
+    return ax
+
+
+# --- Figure 8: what the cache costs ----------------------------------------------------------------------
+
+
+def figure_8_data(layers=8, batch=256):
+    """Least time of a generation step over the context, for the three variants of attention.
+
+    Everything but the cache is the roofline bound of the rest: arithmetic or reading the weights, whichever
+    takes longer; no constant is fitted.
+
+    Parameters
+    ----------
+    layers : int
+        Of PaLM 540B; the figure has 8.
+    batch : int
+
+    Returns
+    -------
+    xarray.Dataset
+        ``cache``: seconds to read the cache, and ``rest``, over ``variant`` and ``context``; ``longest``: the
+        context that fits into 30 % of the memory with all 118 layers, over ``variant``.
+    """
+    import xarray as xr
+
+    contexts = 2 ** np.arange(7, 18)
+    context = xr.DataArray(contexts.astype(float), coords={"context": contexts})
+    whole = evidence.palm()
+    short = whole.replace(layers=float(layers))
+    share = _cache_share()
+    cases = {
+        "multihead": (
+            multihead(short),
+            "Head",
+            context_over_heads(multihead(whole), TPU, SLICE, batch, share),
+        ),
+        "multiquery, over heads": (
+            short,
+            "Head",
+            context_over_heads(whole, TPU, SLICE, batch, share),
+        ),
+        "multiquery, over batch": (
+            short,
+            "Batch",
+            context_over_batch(whole, TPU, SLICE, batch, share),
+        ),
+    }
+    cache, rest, longest = [], [], []
+    for model, attention, fits in cases.values():
+        cache.append(
+            memory_time(TPU, CACHES[attention](model, SLICE, batch, context))
+        )
+        flop = matmul_flops(model, batch) + attention_flops(
+            model, batch, context
+        )
+        weights = memory_time(TPU, weights_on_chip(model, SLICE))
+        rest.append(np.maximum(compute_time(TPU, SLICE, flop), weights))
+        longest.append(float(fits))
+    names = xr.DataArray(list(cases), dims="variant")
+    return xr.Dataset(
+        {
+            "cache": xr.concat(cache, names),
+            "rest": xr.concat(rest, names),
+            "longest": ("variant", longest),
+        }
+    ).assign_coords(variant=list(cases))
+
+
+def _cache_share():
+    from inferlib.units import parse
+
+    return parse(stated()["variants"]["cache_share"], "1")
+
+
+def figure_8(data=None):
+    """Draw :func:`figure_8_data`; dotted where the whole model's cache would not fit. Returns the Axes."""
+    from inferlib import style
+
+    data = figure_8_data() if data is None else data
+    _, ax = _axes()
+    for (name, curve), colour in zip(
+        data.groupby("variant"),
+        (style.RED, style.BLUE, style.ORANGE),
+        strict=True,
+    ):
+        curve = curve.squeeze("variant")
+        total = (curve.cache + curve.rest) / MS
+        fits = curve.context <= float(curve.longest)
+        ax.plot(curve.context, total, ":", color=colour)
+        ax.plot(
+            curve.context[fits],
+            total[fits],
+            "o-",
+            color=colour,
+            markersize=4,
+            label=name,
+        )
+    ax.set(
+        xscale="log", yscale="log", xlabel="tokens of context", ylabel="milliseconds per token, 8 layers",
+    )  # fmt: skip
+    ax.set_xticks(
+        [128, 512, 2048, 8192, 32768, 131072],
+        ["128", "512", "2,048", "8,192", "32,768", "131,072"],
+    )
+    ax.minorticks_off()
+    ax.legend()
+    return ax
+
+
+# --- Figure 9: the measurements --------------------------------------------------------------------------
+
+
+def frontier_data(table="Table D.3", assumptions=PRINTED):
+    """Latency and utilisation of all end-to-end results of a table, and who is on the frontiers.
+
+    Parameters
+    ----------
+    table : str
+    assumptions : Assumptions
+        With ``swapped_totals`` Table D.4 is repaired.
+
+    Returns
+    -------
+    pandas.DataFrame
+        :func:`book.pope2022.benchmarks.totals` with ``bold`` and ``underlined``.
+    """
+    rows = benchmarks.totals(table, assumptions)
+    marks = {}
+    for name, without in (("bold", False), ("underlined", True)):
+        kept = benchmarks.frontier(table, without, assumptions)
+        marks[name] = set(zip(kept.column, kept.batch, strict=True))
+    places = list(zip(rows.column, rows.batch, strict=True))
+    return rows.assign(
+        **{
+            name: [place in kept for place in places]
+            for name, kept in marks.items()
+        }
+    )
+
+
+def figure_9(table="Table D.3", assumptions=PRINTED):
+    """Draw :func:`frontier_data`; filled points are on the frontier of all. Returns the Axes."""
+    from inferlib import style
+
+    data = frontier_data(table, assumptions)
+    colours = dict(
+        zip(
+            benchmarks.TOTALS,
+            (style.SKY, style.PURPLE, style.YELLOW, style.ORANGE, style.BLUE),
+            strict=True,
+        )
+    )
+    _, ax = _axes()
+    for name, rows in data.groupby("column", sort=False):
+        ax.plot(
+            rows.time, 100 * rows.exact, "-", color=colours[name], linewidth=1.2
+        )
+        ax.plot(
+            rows.time,
+            100 * rows.exact,
+            "o",
+            color=colours[name],
+            fillstyle="none",
+            markersize=6,
+        )
+        on = rows[rows.bold]
+        ax.plot(on.time, 100 * on.exact, "o", color=colours[name], markersize=6)
+        ax.plot([], [], "o-", color=colours[name], label=name)
+    ax.set(
+        xscale="log",
+        xlabel="seconds, all tokens of input and output",
+        ylabel="MFU, %",
+        ylim=(0, 55),
+    )
+    ax.legend(fontsize=9)
+    return ax
+
+
+def gpu_bound_figure(data=None):
+    """FasterTransformer's times over the roofline of their A100s. Returns the Axes."""
+    from inferlib import style
+
+    from book.pope2022.tables import gpu_bounds
+
+    data = gpu_bounds() if data is None else data
+    _, ax = _axes()
+    colours = (style.SKY, style.PURPLE, style.YELLOW)
+    markers = dict(zip(benchmarks.TABLES, "osD", strict=True))
+    for colour, (name, rows) in zip(
+        colours, data.groupby("column", sort=False), strict=True
+    ):
+        for table, cells in rows.groupby("table"):
+            ax.plot(
+                cells.batch,
+                cells.over,
+                marker=markers[table],
+                color=colour,
+                linewidth=1,
+                markersize=5,
+            )
+        ax.plot([], [], "-", color=colour, label=name)
+    for table, marker in markers.items():
+        ax.plot([], [], marker, color=style.FAINT, label=table)
+    ax.axhline(1, color=style.INK, linewidth=1)
+    ax.set(
+        xscale="log", xlabel="batch", ylabel="measured over bound", ylim=(0, 7)
+    )
+    ax.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
+    ax.minorticks_off()
+    ax.legend(ncol=2, fontsize=9, loc="upper right")
+    return ax
+
+
+def _axes(size=(6.4, 3.8)):
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=size, layout="constrained")

@@ -1,0 +1,1 @@
+"""Figures and explorers of the chapter on first principles."""

@@ -1,0 +1,358 @@
+"""First principles, as data first and pictures second."""
+
+from inferlib import catalog, style
+from inferlib.principles import roofline
+from inferlib.principles.profile import profile_of
+from inferlib.system import System, Workload, format_bytes
+
+KINDS = {
+    "MHA": style.RED,
+    "GQA": style.BLUE,
+    "MQA": style.GREEN,
+    "MLA": style.PURPLE,
+}
+
+
+def layer_operators(
+    model, batch, context, weights="bf16", cache="bf16", group=-1
+):
+    """The operators of one layer in a decode step: what each calculates and reads.
+
+    Parameters
+    ----------
+    model : Transformer
+    batch, context : float
+    weights, cache : str
+        Number formats.
+    group : int
+        Which group of equal layers; the last by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by operator: ``flop``, ``weight_bytes`` and ``cache_bytes``. Of routed experts the expected
+        number that the batch touches is read.
+    """
+    import pandas as pd
+    from inferlib.transformer import attended
+
+    layers = model.layers[group]
+    attention, block, d = layers.attention, layers.feed_forward, model.d_model
+    p, a = format_bytes(weights), format_bytes(cache)
+    rows = {
+        name: (2 * n * batch, n * p, 0.0)
+        for name, n in attention.matrices(d).items()
+    }
+    seen = attended(attention, context)
+    pairs = {
+        name: f * seen * batch for name, f in attention.pair_flops(True).items()
+    }
+    kept = attention.cache_values() * seen * batch * a
+    output = rows.pop("output")
+    # Keys are read for the scores, values for the sum; the latent of MLA serves both and is read once.
+    share = (
+        {"scores": 1.0, "values": 0.0}
+        if attention.kind == "MLA"
+        else {"scores": 0.5, "values": 0.5}
+    )
+    rows |= {name: (f, 0.0, kept * share[name]) for name, f in pairs.items()}
+    rows["output"] = output
+    touched = block.touched_weights(d, batch)
+    rows |= {
+        name: (2 * n * batch, touched[name] * p, 0.0)
+        for name, n in block.active_weights(d).items()
+    }
+    table = pd.DataFrame.from_dict(
+        rows, orient="index", columns=["flop", "weight_bytes", "cache_bytes"]
+    )
+    return table.rename(
+        index=lambda name: (
+            f"{name} projection" if name in attention.matrices(d) else name
+        )
+    )
+
+
+def draw_layer(
+    model, batch, context, chip, weights="bf16", cache="bf16", ax=None
+):
+    """One layer as a column of operators: how long each reads and calculates on one chip."""
+    import matplotlib.pyplot as plt
+
+    table = layer_operators(model, batch, context, weights, cache)
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 0.62 * len(table) + 1.1))
+    reading = 1e6 * roofline.memory_time(chip, table.weight_bytes, 1)
+    cached = 1e6 * roofline.memory_time(chip, table.cache_bytes, 1)
+    calculating = 1e6 * roofline.arithmetic_time(chip, table.flop, 1)
+    y = range(len(table))
+    ax.barh(y, reading, height=0.34, color=style.BLUE, label="reading weights")
+    ax.barh(y, cached, height=0.34, color=style.GREEN, label="reading cache")
+    ax.barh(
+        [i + 0.32 for i in y],
+        calculating,
+        height=0.2,
+        color=style.ORANGE,
+        label="calculating",
+    )
+    end = max(reading.max(), cached.max(), calculating.max())
+    for i, row in enumerate(table.itertuples()):
+        size = _si(row.weight_bytes + row.cache_bytes, "B")
+        longest = max(reading.iloc[i], cached.iloc[i])
+        ax.text(
+            longest + 0.01 * end,
+            i,
+            f"{size}, {_si(row.flop, 'FLOP')}",
+            va="center",
+            fontsize=8,
+        )
+    ax.set_yticks(y, table.index)
+    ax.set(
+        ylim=(len(table) - 0.3, -0.5),
+        xlim=(0, 1.3 * end),
+        xlabel=f"microseconds on one {chip.name}",
+    )
+    ax.grid(axis="y", visible=False)
+    ax.legend(
+        loc="lower center", bbox_to_anchor=(0.45, 1.0), ncol=3, fontsize=9
+    )
+    return ax
+
+
+def _si(value, unit):
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+def roofline_points(model, batches=(1, 8, 64, 512), contexts=(1, 4096, 32768)):
+    """Where decode steps stand on the roofline.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``batch`` and ``context``: ``intensity`` (FLOP/B) and ``work`` (FLOP).
+    """
+    import xarray as xr
+
+    profile = profile_of(model)
+    batch = xr.DataArray(list(map(float, batches)), dims="batch")
+    context = xr.DataArray(list(map(float, contexts)), dims="context")
+    batch, context = (
+        batch.assign_coords(batch=batch),
+        context.assign_coords(context=context),
+    )
+    return xr.Dataset(
+        {
+            "intensity": roofline.decode_intensity(profile, batch, context),
+            "work": roofline.decode_work(profile, batch, context),
+        }
+    )
+
+
+def draw_roofline(model, chip, prompt=2048, ax=None):
+    """The roofline of a chip with decode steps of a model on it, and one prompt."""
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    ax = ax or plt.subplots()[1]
+    intensity = np.geomspace(0.5, 5000, 200)
+    ax.plot(
+        intensity,
+        roofline.attainable_flops(chip, intensity) / 1e12,
+        color=style.INK,
+    )
+    points = roofline_points(model)
+    for context, colour, label in zip(
+        points.context.values,
+        (style.BLUE, style.GREEN, style.RED),
+        ("short", "4K", "32K"),
+        strict=True,
+    ):
+        at = points.intensity.sel(context=context).to_numpy()
+        reached = roofline.attainable_flops(chip, at) / 1e12
+        ax.plot(
+            at,
+            reached,
+            "o",
+            color=colour,
+            markersize=6,
+            label=f"decode, {label} context",
+            linestyle=":",
+            linewidth=0.8,
+        )
+        if label == "short":
+            for x, y, b in zip(at, reached, points.batch.values, strict=True):
+                ax.annotate(
+                    f"batch {b:.0f}",
+                    (x, y),
+                    xytext=(7, -9),
+                    textcoords="offset points",
+                    fontsize=8,
+                )
+    at = roofline.prefill_intensity(profile_of(model), prompt)
+    reached = roofline.attainable_flops(chip, at) / 1e12
+    ax.plot(
+        at,
+        reached,
+        "s",
+        color=style.ORANGE,
+        markersize=7,
+        label=f"a prompt of {prompt:,} tokens",
+    )
+    ridge = roofline.ridge_point(chip)
+    ax.axvline(ridge, color=style.FAINT, linewidth=1, linestyle=":")
+    ax.text(
+        ridge * 1.06, 2, f"{ridge:.0f} FLOP/B", fontsize=8, color=style.FAINT
+    )
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="FLOP for every byte read",
+        ylabel=f"TFLOP/s of one {chip.name}",
+    )
+    ax.legend(loc="upper left", fontsize=9)
+    return ax
+
+
+def cache_table(names=None):
+    """The cache of one token, by model and kind of attention.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by model: ``attention`` (kinds, joined), ``kib`` at 16 bits without windows, ``kib_at_32k``
+        averaged over 32,768 tokens of context with windows.
+    """
+    import pandas as pd
+
+    rows = {}
+    for name in names or catalog.models():
+        model = catalog.load_model(name)
+        kinds = sorted({group.attention.kind for group in model.layers})
+        windows = any(
+            group.attention.window is not None for group in model.layers
+        )
+        rows[name] = (
+            ", ".join(kinds) + (", windows" if windows else ""),
+            model.cache_bytes(1) / 1024,
+            model.cache_bytes(32768) / 32768 / 1024,
+        )
+    return pd.DataFrame.from_dict(
+        rows, orient="index", columns=["attention", "kib", "kib_at_32k"]
+    )
+
+
+def draw_cache(names=None, ax=None):
+    """Bytes of cache for one token of context, by model, coloured by kind of attention."""
+    import matplotlib.pyplot as plt
+
+    table = cache_table(names).sort_values("kib")
+    if ax is None:
+        _, ax = plt.subplots(figsize=(6.6, 0.24 * len(table) + 0.9))
+    for y, row in enumerate(table.itertuples()):
+        kind = row.attention.split(",")[0]
+        ax.plot(
+            [row.kib_at_32k, row.kib], [y, y], color=KINDS[kind], linewidth=1.2
+        )
+        ax.plot(row.kib, y, "o", color=KINDS[kind], markersize=6)
+        if row.kib_at_32k < row.kib:
+            ax.plot(row.kib_at_32k, y, "|", color=KINDS[kind], markersize=9)
+    for kind, colour in KINDS.items():
+        ax.plot([], [], "o", color=colour, label=kind)
+    ax.set_yticks(range(len(table)), table.index, fontsize=8)
+    ax.set(xscale="log", xlabel="KiB of cache for a token at 16 bits")
+    ax.legend(loc="lower right", fontsize=9)
+    return ax
+
+
+def fits_data(
+    model,
+    chips=("H100 SXM", "H200", "B200"),
+    count=8,
+    weights="bf16",
+    cache="bf16",
+):
+    """The largest batch by context on machines of several chips.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by context, one column a chip.
+    """
+    import pandas as pd
+
+    contexts = [1024 * 2**i for i in range(8)]
+    systems = {name: System(catalog.load_chip(name), count) for name in chips}
+    return pd.DataFrame(
+        {
+            name: [
+                roofline.largest_batch(
+                    model,
+                    system,
+                    Workload(batch=1, context=c, weights=weights, cache=cache),
+                )
+                for c in contexts
+            ]
+            for name, system in systems.items()
+        },
+        index=pd.Index(contexts, name="context"),
+    )
+
+
+def intensity_over_batch(model, contexts=(0, 1024, 4096, 32768)):
+    """Arithmetic intensity of decode over the batch, at several contexts.
+
+    Returns
+    -------
+    xarray.DataArray
+        Over ``batch`` and ``context``; FLOP/B.
+    """
+    import numpy as np
+    import xarray as xr
+
+    batch = xr.DataArray(np.geomspace(1, 4096, 121), dims="batch")
+    context = xr.DataArray(list(map(float, contexts)), dims="context")
+    batch, context = (
+        batch.assign_coords(batch=batch),
+        context.assign_coords(context=context),
+    )
+    return roofline.decode_intensity(profile_of(model), batch, context)
+
+
+def draw_intensity(model, chip, ax=None):
+    """Intensity grows with the batch until the cache caps it; the dotted line is where the chip is balanced."""
+    import matplotlib.pyplot as plt
+
+    ax = ax or plt.subplots()[1]
+    data = intensity_over_batch(model)
+    for context, colour in zip(
+        data.context.values,
+        (style.INK, style.BLUE, style.GREEN, style.RED),
+        strict=True,
+    ):
+        curve = data.sel(context=context)
+        ax.plot(data.batch, curve, color=colour)
+        label = "no context" if context == 0 else f"{context / 1024:.0f}K"
+        ax.annotate(
+            label,
+            (4096, float(curve[-1])),
+            xytext=(5, -3),
+            textcoords="offset points",
+            color=colour,
+        )
+    ax.axhline(roofline.ridge_point(chip), color=style.FAINT, linestyle=":")
+    ax.text(
+        1.1,
+        roofline.ridge_point(chip) * 1.1,
+        f"balance of one {chip.name}",
+        fontsize=9,
+    )
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="batch",
+        ylabel="FLOP for every byte read",
+        xlim=(1, 14000),
+    )
+    return ax

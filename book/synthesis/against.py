@@ -1,0 +1,366 @@
+"""Everybody's answers against the public measurements, row by row."""
+
+from functools import cache
+
+from inferlib import catalog, checks
+from inferlib import measured as measurements
+from inferlib.papers.rooms import BOUND, SIXTH, ask, everybody, label
+from inferlib.principles import roofline
+from inferlib.principles.profile import profile_of
+from inferlib.serving import sixth
+from inferlib.system import Layout, System, Workload, chip_peak
+
+# 4 bits, and a 16-bit scale and zero point for each group of 32 weights.
+PACKED = {"int4": 5 / 8}
+MOST_PREFILL = (
+    0.05  # rows with a larger share of the prompt say little about decode
+)
+PUBLISHERS = {
+    "gf": "gpt-fast",
+    "lmd": "LMDeploy",
+    "ft": "FasterTransformer",
+    "trt": "TensorRT-LLM",
+    "vllm": "vLLM",
+    "aic": "aiconfigurator",
+    "ds": "DeepSeek at scale",
+    "ep": "DeepSeek at scale",
+    "mlperf": "MLPerf",
+    "tek": "Tensor Economics",
+}
+BANDS = {"batch": (1, 8, 32, 128), "context": (128, 1024, 4096)}
+
+
+def rows(path=None):
+    """All measurements with what is needed to ask about them, and to group the answers.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of :func:`inferlib.measured.load` and ``publisher`` (one observation of an independent
+        kind), ``use`` (``"clean"``, or why a row tells little about one decode step), ``instance`` (whether
+        it is one tensor-parallel instance), ``batches`` and ``contexts`` (in bands).
+    """
+    table = measurements.load(path)
+    prefix = table.index.str.split("-").str[0]
+    table["publisher"] = [PUBLISHERS.get(name, name) for name in prefix]
+    table["use"] = [use(row) for row in table.itertuples()]
+    table["instance"] = (table.dp == 1) & (table.ep == 1)
+    table["batches"] = [
+        _band(value, BANDS["batch"]) for value in table.sequences
+    ]
+    table["contexts"] = [
+        _band(value, BANDS["context"]) for value in table.context
+    ]
+    return table
+
+
+def use(row):
+    """``"clean"``, or the first reason why a row does not time one plain decode step of a known model."""
+    reasons = {
+        "no time": row.tpot != row.tpot,
+        "counted already": row.duplicate_of != "",
+        "tier C": row.tier == "C",
+        "tokens are drafted": row.speculation != "none",
+        "format not stated": row.weight_format in ("", "mixed")
+        or row.kv_format == "",
+        "shape not published": not row.model_in_catalogue,
+        "prompt inside": row.prefill_share > MOST_PREFILL,
+        # Kernels of late 2023 appear to read a grouped cache once for every query head; see the chapter.
+        "old grouped-cache kernels": "kernels of this age" in row.notes,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "clean")
+
+
+def _band(value, edges):
+    if value != value:
+        return ""
+    below = 0
+    for edge in edges:
+        if value <= edge:
+            return (
+                f"{below + 1:,} to {edge:,}"
+                if below + 1 < edge
+                else f"{edge:,}"
+            )
+        below = edge
+    return f"over {edges[-1]:,}"
+
+
+def _first(band):
+    """The first number that a band holds: "over 128" begins at 129."""
+    number = int(band.removeprefix("over ").split()[0].replace(",", ""))
+    return number + band.startswith("over")
+
+
+def question(row):
+    """Model, system, workload and layout of a row of :func:`rows`.
+
+    Raises
+    ------
+    ValueError
+        If the row states no format.
+    """
+    if row.weight_format in ("", "mixed") or row.kv_format == "":
+        raise ValueError(
+            f"row {row.Index} does not state one format of weights and cache"
+        )
+    system = System(_chip(row.hardware), row.n_gpus)
+    workload = Workload(
+        row.sequences, row.context, row.weight_format, row.kv_format
+    )
+    return (
+        _model(row.model),
+        system,
+        workload,
+        Layout(row.tp, row.pp, row.ep, row.dp),
+    )
+
+
+@cache
+def _model(name):
+    return catalog.load_model(name)
+
+
+@cache
+def _chip(name):
+    return catalog.load_chip(name)
+
+
+def answer(key, row):
+    """What one of those who answer says about a row, as a Breakdown.
+
+    The bound and the sixth model are given the bytes of 4-bit weights with their scales; a source knows 4 bits.
+    The bound takes the arithmetic at the peak of the weights' format, where the chip computes in it.
+    """
+    model, system, workload, layout = question(row)
+    if key not in (BOUND, SIXTH):
+        return ask(key, model, system, workload, layout)
+    profile = profile_of(model, workload.weights, workload.cache)
+    if workload.weights in PACKED:
+        profile = profile.replace(weight_bytes=PACKED[workload.weights])
+    if key == SIXTH:
+        return sixth._step(profile, model.n_layers, system, workload, layout)
+    # One token at a time goes through a pipeline: only the chips of one stage work on it.
+    working = System(
+        chip_peak(system.chip, workload), system.count // layout.pp
+    )
+    endless = working.replace(chip=working.chip.replace(memory_capacity=None))
+    return roofline.decode_step(profile, endless, workload)
+
+
+def publishers(table=None):
+    """What every publisher's clean rows cover.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a publisher: ``rows``, how many ``models`` and ``chips``, and the most chips in ``parallel``, largest
+        ``batch`` and the longest ``context``.
+    """
+    table = rows() if table is None else table
+    clean = table[table.use == "clean"].groupby("publisher")
+    covers = {
+        "rows": ("tpot", "size"),
+        "models": ("model", "nunique"),
+        "chips": ("hardware", "nunique"),
+        "parallel": ("tp", "max"),
+        "batch": ("batch", "max"),
+        "context": ("context", "max"),
+    }
+    return clean.agg(**covers).reset_index()
+
+
+def answers(keys=None, table=None):
+    """Everybody's answer to every row that can be asked about.
+
+    Parameters
+    ----------
+    keys : list of str, optional
+        Who; everybody when not given.
+    table : pandas.DataFrame, optional
+        As :func:`rows` returns it; its rows with a time, a known model and stated formats are asked.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row an answer: ``id``, ``who``, ``status``, ``reason``, ``predicted`` and ``measured`` in seconds,
+        ``error`` (predicted over measured, less one; NaN without an answer), and what rows are grouped by.
+    """
+    import pandas as pd
+
+    keys = (
+        everybody()
+        if keys is None
+        else [checks.one_of("source", key, everybody()) for key in keys]
+    )
+    table = rows() if table is None else table
+    asked = table[
+        table.tpot.notna() & table.model_in_catalogue & (table.kv_format != "")
+    ]
+    asked = asked[~asked.weight_format.isin(["", "mixed"])]
+    found = []
+    for row in asked.itertuples():
+        about = {name: getattr(row, name) for name in ABOUT}
+        for key in keys:
+            step = answer(key, row)
+            predicted = float(step.total) if step.feasible else float("nan")
+            error = predicted / row.tpot - 1
+            found.append(
+                {
+                    "id": row.Index,
+                    "who": key,
+                    "status": step.status,
+                    "reason": step.reason,
+                }
+                | {"predicted": predicted, "measured": row.tpot, "error": error}
+                | about
+            )
+    return pd.DataFrame(found)
+
+
+ABOUT = (
+    "publisher", "use", "instance", "model", "hardware", "tp", "weight_format", "batches", "contexts", "core",
+)  # fmt: skip
+
+
+@cache
+def all_answers():
+    """:func:`answers` of everybody to all rows, computed once."""
+    return answers()
+
+
+def errors(by=None, table=None, *, use="clean"):
+    """Mean absolute and mean signed error of everybody, in all or by a column.
+
+    Parameters
+    ----------
+    by : str, optional
+        ``"publisher"``, ``"hardware"``, ``"tp"``, ``"weight_format"``, ``"batches"`` or ``"contexts"``.
+    table : pandas.DataFrame, optional
+        As :func:`answers` returns it.
+    use : str, optional
+        Only rows of this use; None for all.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by who (and by group): ``rows`` answered, ``n/a``, ``mean |error|``, ``mean error``, ``worst``.
+    """
+    table = all_answers() if table is None else table
+    if by is not None:
+        checks.one_of("by", by, ABOUT)
+    table = table if use is None else table[table.use == use]
+    groups = table.assign(size=table.error.abs()).groupby(
+        ["who", *([by] if by else [])], sort=False
+    )
+    return groups.agg(
+        **{
+            "rows": ("error", "count"),
+            "n/a": ("error", lambda e: int(e.isna().sum())),
+            "mean |error|": ("size", "mean"),
+            "mean error": ("error", "mean"),
+            "worst": ("size", "max"),
+        }
+    )
+
+
+def matrix(by, table=None, *, use="clean"):
+    """Mean absolute error of everybody (columns) by a column's values (rows); NaN where nobody answers."""
+    wide = errors(by, table, use=use)["mean |error|"].unstack("who")
+    known = [key for key in everybody() if key in wide]
+    if by in ("batches", "contexts"):
+        wide = wide.sort_index(
+            key=lambda bands: [_first(band) for band in bands]
+        )
+    return wide[known].dropna(axis=1, how="all")
+
+
+def over_bound(table=None):
+    """Measured time over the bound of the peaks, one row a measurement of one instance.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``ratio`` and what rows are grouped by.
+    """
+    table = all_answers() if table is None else table
+    bound = table[(table.who == BOUND) & table.predicted.notna()]
+    return bound.assign(ratio=bound.measured / bound.predicted).set_index("id")
+
+
+def shown(frame, first):
+    """Errors as a chapter shows them: per cent, labels for who answers, blanks where nobody does.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        As :func:`errors` (without ``by``) or :func:`matrix` returns it.
+    first : str
+        Head of the first column.
+
+    Returns
+    -------
+    inferlib.style.Table
+    """
+    from inferlib.style import table
+
+    percent = frame.copy().astype(object)
+    for name in frame:
+        if name not in ("rows", "n/a"):
+            percent[name] = [
+                f"{100 * value:+.0f}"
+                if name == "mean error"
+                else f"{100 * value:.0f}"
+                for value in frame[name]
+            ]
+            percent[name] = percent[name].replace({"nan": "", "+nan": ""})
+    percent = percent.rename(index=_label, columns=_label)
+    return table(
+        percent.rename_axis(first).rename_axis(None, axis=1).reset_index()
+    )
+
+
+def _label(name):
+    return label(name) if name in everybody() else name
+
+
+def find():
+    """All answers to all rows as a table to search in the page: milliseconds, and the error in per cent.
+
+    Returns
+    -------
+    book.synthesis.finder.Finder
+    """
+    from book.synthesis.finder import finder
+
+    table = all_answers()
+    table = table[table.status == "ok"]
+    shown = table.assign(
+        who=[label(key) for key in table.who],
+        **{
+            "measured, ms": 1e3 * table.measured,
+            "predicted, ms": 1e3 * table.predicted,
+        },
+        **{
+            "error, %": (100 * table.error).round(1),
+            "chips": table.hardware,
+            "in parallel": table.tp,
+        },
+    )
+    names = [
+        "who",
+        "id",
+        "model",
+        "chips",
+        "in parallel",
+        "measured, ms",
+        "predicted, ms",
+        "error, %",
+    ]
+    names += ["publisher", "use"]
+    return finder(
+        shown[names],
+        filters=("who", "chips", "publisher", "use"),
+        title="Everybody's answer to every row",
+        page=20,
+    )

@@ -1,0 +1,267 @@
+"""What all sources agree on: gains and shares, with the range over those that describe a question."""
+
+from functools import cache
+
+from inferlib import checks
+from inferlib.catalog import load_chip, load_model
+from inferlib.papers.rooms import SIXTH, ask, common_terms, label, sources
+from inferlib.system import System, Workload
+
+from book.synthesis import grid
+
+READING = ("weights", "cache", "activations")
+SHORT, LONG = (
+    ("dense, short", "experts, short"),
+    ("dense, long", "experts, long"),
+)
+
+
+def cases():
+    """The questions of the chapter by name: model, system, workload (from ``questions.toml``)."""
+    return {
+        name: (
+            load_model(q["model"]),
+            System(load_chip(q["chip"]), q["count"]),
+            Workload(q["batch"], q["context"]),
+        )
+        for name, q in grid.questions()["agreement"].items()
+    }
+
+
+@cache
+def gains(case):
+    """What every change buys in one case, by each published source that describes it.
+
+    Parameters
+    ----------
+    case : str
+        One of :func:`cases`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`book.synthesis.grid.what_doubling_buys` returns it.
+    """
+    checks.one_of("case", case, cases())
+    return grid.what_doubling_buys(*cases()[case], keys=sources())
+
+
+def ranges():
+    """Lowest and highest gain over the sources, and how many they are, of every change in every case.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by change; columns (case, ``lowest`` / ``highest`` / ``sources``).
+    """
+    import pandas as pd
+
+    return pd.concat(
+        {
+            case: gains(case)[["lowest", "highest", "sources"]]
+            for case in cases()
+        },
+        axis=1,
+    )
+
+
+def shown():
+    """:func:`ranges` as the chapter shows it: a cell is ``lowest to highest (sources)``."""
+    import pandas as pd
+
+    table = ranges()
+    cells = {
+        case: [
+            f"{low:.2f} to {high:.2f} ({n:.0f})" if n else ""
+            for low, high, n in table[case][
+                ["lowest", "highest", "sources"]
+            ].itertuples(index=False)
+        ]
+        for case in cases()
+    }
+    return (
+        pd.DataFrame(cells, index=table.index)
+        .rename_axis("change")
+        .reset_index()
+    )
+
+
+def beside_sixth(case="dense, short"):
+    """The range of the sources beside the sixth model, which is fitted to measurements.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by change: ``lowest``, ``highest`` and ``sixth model``.
+    """
+    table = gains(case)[["lowest", "highest"]]
+    return table.assign(
+        **{
+            label(SIXTH): [
+                grid.speedup(SIXTH, change, *cases()[case])
+                for change in table.index
+            ]
+        }
+    )
+
+
+def answers(case, **changes):
+    """Every source's answer to a case, by label; those that do not describe it are left out.
+
+    Parameters
+    ----------
+    case : str
+    **changes
+        Fields of the workload in place of the case's.
+    """
+    checks.one_of("case", case, cases())
+    model, system, workload = cases()[case]
+    workload = workload.replace(**changes)
+    steps = {key: ask(key, model, system, workload) for key in sources()}
+    return {label(key): step for key, step in steps.items() if step.feasible}
+
+
+def reading_shares():
+    """Share of its step that each source spends reading, by its own constants.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Labels by case; NaN where a source does not describe it.
+    """
+    import pandas as pd
+
+    def share(step):
+        terms = common_terms(step)
+        return sum(terms[name] for name in READING) / sum(terms.values())
+
+    table = {
+        case: {who: share(step) for who, step in answers(case).items()}
+        for case in cases()
+    }
+    return pd.DataFrame(table).rename_axis("who")
+
+
+def ratios(case, before, after):
+    """How many times as long a step takes after a change of the workload, by source.
+
+    Parameters
+    ----------
+    case : str
+    before, after : dict
+        Fields of the workload.
+
+    Returns
+    -------
+    pandas.Series
+        Over the labels of those that answer both.
+
+    Examples
+    --------
+    >>> bool(ratios("dense, short", {"batch": 1}, {"batch": 16}).max() < 16)
+    True
+    """
+    import pandas as pd
+
+    first, then = answers(case, **before), answers(case, **after)
+    return pd.Series(
+        {
+            who: then[who].total / first[who].total
+            for who in first
+            if who in then
+        },
+        dtype=float,
+    )
+
+
+def claims():
+    """Each statement of the chapter with the numbers it rests on.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by a short name: ``statement``, ``lowest`` and ``highest`` over all cases and sources, ``points``
+        (how many numbers), and whether it ``holds`` for every one of them.
+    """
+    import pandas as pd
+
+    both = pd.concat({case: gains(case) for case in cases()})
+    by = {change: both.xs(change, level="change") for change in grid.CHANGES}
+    names = [label(key) for key in sources()]
+
+    def values(change, *, of=None):
+        table = by[change].reindex(columns=names)
+        return (
+            (table if of is None else table / by[of].reindex(columns=names))
+            .stack()
+            .dropna()
+        )
+
+    reading = reading_shares().stack().dropna()
+    more = pd.concat(
+        {
+            case: ratios(case, {"batch": 1}, {"batch": 16}) / 16
+            for case in SHORT
+        },
+        names=["case", "who"],
+    )
+    found = {
+        "reading": (
+            "Reading is the larger part of a step",
+            reading,
+            reading > 0.5,
+        ),
+        "bandwidth": (
+            "Twice the memory bandwidth buys more than a third, and never more than twice, the speed",
+            values("twice the memory bandwidth"),
+            values("twice the memory bandwidth").between(4 / 3, 2 + 1e-9),
+        ),
+        "arithmetic": (
+            "Twice the arithmetic buys next to nothing",
+            values("twice the arithmetic"),
+            values("twice the arithmetic") < 1.02,
+        ),
+        "bytes": (
+            "Half the bytes buy at least as much as twice the bandwidth, within two per cent",
+            values(
+                "half the bytes of weights and cache",
+                of="twice the memory bandwidth",
+            ),
+            values(
+                "half the bytes of weights and cache",
+                of="twice the memory bandwidth",
+            )
+            > 0.98,
+        ),
+        "chips": (
+            "Twice the chips never buy more than twice the bandwidth of each, within two per cent",
+            values("twice the chips", of="twice the memory bandwidth"),
+            values("twice the chips", of="twice the memory bandwidth") < 1.02,
+        ),
+        "links": (
+            "Twice the bytes a second on the links buy less than a tenth",
+            values("twice the links"),
+            values("twice the links") < 1.1,
+        ),
+        "latency": (
+            "Half the latency of collectives buys less than a tenth",
+            values(grid.LATENCY),
+            values(grid.LATENCY) < 1.1,
+        ),
+        "batching": (
+            "Sixteen short sequences together take less than half the time of sixteen one by one",
+            more,
+            more < 0.5,
+        ),
+    }
+    rows = {
+        name: {
+            "statement": text,
+            "lowest": numbers.min(),
+            "highest": numbers.max(),
+            "points": len(numbers),
+            "holds": bool(holds.all()),
+        }
+        for name, (text, numbers, holds) in found.items()
+    }
+    return pd.DataFrame(rows).T.infer_objects().rename_axis("claim")

@@ -1,0 +1,197 @@
+"""The four case files: the evidence of each as a small table. Every number is computed or printed by a room."""
+
+import pandas as pd
+from inferlib import ledger
+
+from book.erdil2025 import economics
+from book.liminal2025 import efficiency
+from book.mazurek2025 import validation
+from book.pope2022 import benchmarks
+
+# One question that two tables of Erdil answer: Llama 3 70B at 16 bits on H100s, no drafts, the preferred point.
+TWICE = {"Table 5": "Llama 3 70B", "Table 6": "16-bit weights"}
+_COLUMNS = {
+    "tokens per second": "tokens_per_second",
+    "GPUs": "n_gpu",
+    "batch": "batch",
+    "price of a million tokens": "usd_per_million",
+}
+
+
+def printed_twice():
+    """What two tables of Erdil print for one and the same question.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by table; in the units printed.
+    """
+    rows = ledger.published("erdil2025")
+    return pd.DataFrame(
+        {
+            table: {name: rows[table, row, name].printed for name in _COLUMNS}
+            for table, row in TWICE.items()
+        }
+    ).T
+
+
+def computed_twice(**changes):
+    """The same question by the assumptions of both tables.
+
+    Parameters
+    ----------
+    **changes
+        Fields of the assumptions of Table 6 to change; with any of them the answer to those is the only row.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by whose assumptions; columns as :func:`printed_twice`.
+    """
+    (older, point), (newer, _) = (
+        economics.settings()[table, row] for table, row in TWICE.items()
+    )
+    asked = {
+        "assumptions of Table 5": older["assumptions"],
+        "assumptions of Table 6": newer["assumptions"],
+    }
+    if changes:
+        asked = {"changed": newer["assumptions"].replace(**changes)}
+    found = {
+        name: point(economics.curve(**newer | {"assumptions": a}))
+        for name, a in asked.items()
+    }
+    return pd.DataFrame(
+        {
+            name: {shown: row[column] for shown, column in _COLUMNS.items()}
+            for name, row in found.items()
+        }
+    ).T
+
+
+def notebooks():
+    """Where the assumptions of the two tables differ.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by field; one column a table.
+    """
+    import dataclasses
+
+    records = {
+        table: economics.settings()[table, row][0]["assumptions"]
+        for table, row in TWICE.items()
+    }
+    fields = {
+        table: {
+            field.name: getattr(record, field.name)
+            for field in dataclasses.fields(record)
+        }
+        for table, record in records.items()
+    }
+    frame = pd.DataFrame(fields, dtype=object)
+    return frame[
+        frame["Table 5"].astype(str) != frame["Table 6"].astype(str)
+    ].rename_axis("assumption")
+
+
+def sums(table="Table D.4"):
+    """Prefill, generate, their sum, and both columns of totals of one of Pope's tables.
+
+    Parameters
+    ----------
+    table : str
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by batch; milliseconds.
+    """
+    columns = ("PaLM prefill", "PaLM generate", "PaLM total", "MT-NLG total")
+    rows = {
+        batch: {
+            name: 1e3 * benchmarks.printed_time(table, name, batch)
+            for name in columns
+        }
+        for batch in benchmarks.batches(table, "PaLM prefill")
+    }
+    frame = pd.DataFrame(rows).T.rename_axis("batch")
+    frame.insert(2, "sum", frame["PaLM prefill"] + frame["PaLM generate"])
+    return frame.round().astype(int)
+
+
+def quoted_gains(contexts=(32, 128)):
+    """The gains that section 4.6 of LIMINAL quotes, and the same rule at several contexts.
+
+    Parameters
+    ----------
+    contexts : tuple of int
+        In the paper's K.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by model: ``quoted``, then batch and gain at each context.
+    """
+    said = quoted()
+    ours = efficiency.markers(contexts).set_index("model").loc[list(said)]
+    ours.insert(0, "quoted", pd.Series(said))
+    return ours
+
+
+def quoted():
+    """Model to the gain in tokens per second and watt that section 4.6 of LIMINAL quotes for 3D-DRAM."""
+    rows = ledger.published("liminal2025").values()
+    at = ("Text 4.6", "gain in STPS/W on 3D-DRAM")
+    return {
+        row.column: row.value for row in rows if (row.artefact, row.row) == at
+    }
+
+
+def misses():
+    """By how much the three quoted gains are missed at each context, at worst.
+
+    Returns
+    -------
+    pandas.Series
+        Indexed by thousands of tokens.
+    """
+    found = efficiency.best_context(quoted().get)
+    return pd.Series(found, name="worst miss").rename_axis("context, K")
+
+
+def lengths():
+    """The lengths that the measurements of Mazurek and Schreiber's seven points state.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by system: tokens of prompt and of output, and the mean context of a sequence.
+    """
+    table = validation.measured()
+    columns = ["prompt_tokens", "output_tokens", "mean_context"]
+    rows = {
+        name: table.loc[list(ids), columns].drop_duplicates()
+        for name, ids in validation.COMPARED.items()
+    }
+    return pd.concat(rows, names=["system"]).droplevel(1).astype(int)
+
+
+def agreement_at(*contexts):
+    """Error of Mazurek and Schreiber's seven points at several contexts.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by system and sequences a GPU, one column a context; the last row is the root of the mean square.
+    """
+    errors = pd.DataFrame(
+        {
+            f"{context:,} tokens": validation.compared(context)
+            for context in contexts
+        }
+    )
+    errors.index = [f"{name}, {own} a GPU" for name, own in errors.index]
+    errors.loc["rms"] = [validation.rms(errors[name]) for name in errors]
+    return errors.rename_axis("point")

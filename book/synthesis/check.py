@@ -1,0 +1,108 @@
+"""``python -m inferlib.measured check``: what every model says about a measurement.
+
+Checks a file of measurements against the schema and prints, for each row asked for, the time that every model
+predicts and how far it is off. ``--since`` names an older copy of the file: then the new and changed rows are shown.
+"""
+
+import argparse
+import sys
+
+from inferlib import measured as measurements
+
+
+def main(arguments=None):
+    """The command; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m inferlib.measured", description=__doc__.splitlines()[0]
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    check = commands.add_parser(
+        "check", help="check a file and show every model's error on its rows"
+    )
+    check.add_argument(
+        "ids",
+        nargs="*",
+        help="rows to show; all that are new with --since, else the last one",
+    )
+    check.add_argument(
+        "--file",
+        help="a CSV file like measurements.csv; the package's own when not given",
+    )
+    check.add_argument(
+        "--since",
+        help="an older copy of the file: show rows that are new or changed",
+    )
+    given = parser.parse_args(arguments)
+    try:
+        ids = given.ids or _chosen(given)
+        print(residuals(ids, given.file))
+    except (ValueError, LookupError, OSError) as refusal:
+        print(refusal, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _chosen(given):
+    table = measurements.load(given.file)
+    if not given.since:
+        return [table.index[-1]]
+    old = measurements.load(given.since)
+    same = {
+        i
+        for i in table.index
+        if i in old.index
+        and table.loc[i].astype(str).equals(old.loc[i].astype(str))
+    }
+    return [i for i in table.index if i not in same]
+
+
+def residuals(ids, path=None):
+    """Markdown: every model's prediction and error for the rows named.
+
+    Parameters
+    ----------
+    ids : list of str
+    path : str, optional
+        A CSV file; the package's own when not given.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    LookupError
+        If there is no such row.
+    """
+    from inferlib import checks
+    from inferlib.papers import rooms
+
+    from book.synthesis import against
+
+    table = against.rows(path)
+    lines = [f"{len(table)} rows, all as the schema wants them."]
+    for i in ids:
+        checks.one_of("row", i, list(table.index))
+        row = table.loc[i]
+        lines += ["", f"**{i}**: {row.model}, {row.n_gpus} x {row.hardware}, {row.sequences:.0f} sequences, "
+                  f"{row.context:,.0f} tokens, measured {1e3 * row.tpot:.2f} ms ({row.use})", ""]  # fmt: skip
+        answers = against.answers(table=table.loc[[i]])
+        if answers.empty:
+            lines.append(
+                "Nobody can be asked: no time, no formats, or a model without a published shape."
+            )
+            continue
+        lines += ["| who | predicted | error |", "|---|---|---|"]
+        for answer in answers.itertuples():
+            told = (
+                f"{1e3 * answer.predicted:.2f} ms | {100 * answer.error:+.0f} %"
+            )
+            refused = f"{answer.status} | {answer.reason}"
+            lines.append(
+                f"| {rooms.label(answer.who)} | {told if answer.status == 'ok' else refused} |"
+            )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

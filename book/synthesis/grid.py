@@ -1,0 +1,449 @@
+"""One workload, everybody's answer: on a grid, term by term, and what doubling something buys."""
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+from inferlib import checks
+from inferlib.catalog import load_chip, load_model
+from inferlib.papers.rooms import (
+    SIXTH,
+    ask,
+    common_name,
+    common_terms,
+    default_assumptions,
+    everybody,
+    label,
+    room,
+    sources,
+    vocabulary,
+    with_constants,
+    with_values,
+)  # fmt: skip
+from inferlib.principles import cost_per_million
+from inferlib.serving import sixth
+from inferlib.system import System, Workload
+
+
+@cache
+def questions():
+    """``questions.toml``: models and formats, chips, batches and contexts, and the running question."""
+    return tomllib.loads(
+        (files("book.synthesis") / "questions.toml").read_text("utf-8")
+    )
+
+
+def running():
+    """The question that every chapter ends with: model, system, workload."""
+    q = questions()["running"]
+    model, chip = load_model(q["model"]), load_chip(q["chip"])
+    return model, System(chip, q["count"]), Workload(q["batch"], q["context"])
+
+
+def system_for(model, chip, weights):
+    """The smallest number of boxes whose memory the weights fill to no more than a stated share.
+
+    Examples
+    --------
+    >>> system_for(load_model("Llama 3.1 405B"), load_chip("H100 SXM"), "bf16").count
+    16
+    """
+    asked = questions()
+    needed = sum(model.weight_bytes(weights).values())
+    count = asked["smallest"]
+    while count * chip.memory_capacity * asked["filled"] < needed:
+        count *= 2
+    return System(chip, count)
+
+
+def grid(
+    keys=None,
+    models=None,
+    chips=None,
+    batches=None,
+    contexts=None,
+    *,
+    constants="own",
+):
+    """Everybody's answer on a grid of models, chips, batches and contexts.
+
+    Parameters
+    ----------
+    keys, models, chips, batches, contexts : list, optional
+        Those of ``questions.toml`` when not given, and everybody.
+    constants : {"own", "same"}
+        As for :func:`inferlib.papers.rooms.ask`.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``who``, ``model``, ``chip``, ``batch`` and ``context``: ``latency`` (s), ``tokens_per_second`` of all
+        sequences, ``usd_per_million``, ``utilisation`` (share of the arithmetic peak), ``binding`` (common name
+        of the largest term), ``status`` and ``reason``. Numbers are NaN where there is no answer. Over model and
+        chip: ``count``, the chips used.
+
+    Raises
+    ------
+    LookupError
+        If a name is unknown.
+    """
+    import numpy as np
+    import xarray as xr
+
+    asked = questions()
+    axes = {
+        "who": list(everybody() if keys is None else keys),
+        "model": list(asked["formats"] if models is None else models),
+        "chip": list(asked["chips"] if chips is None else chips),
+        "batch": list(asked["batches"] if batches is None else batches),
+        "context": list(asked["contexts"] if contexts is None else contexts),
+    }
+    shape = tuple(len(values) for values in axes.values())
+    numbers = {
+        name: np.full(shape, np.nan)
+        for name in (
+            "latency",
+            "tokens_per_second",
+            "usd_per_million",
+            "utilisation",
+        )
+    }
+    texts = {
+        name: np.full(shape, "", dtype=object)
+        for name in ("status", "reason", "binding")
+    }
+    count = np.zeros(shape[1:3], dtype=int)
+    for m, name in enumerate(axes["model"]):
+        model = load_model(name)
+        formats = asked["formats"].get(name, ["bf16", "bf16"])
+        for c, chip_name in enumerate(axes["chip"]):
+            system = system_for(model, load_chip(chip_name), formats[0])
+            count[m, c] = system.count
+            for b, batch in enumerate(axes["batch"]):
+                for s, context in enumerate(axes["context"]):
+                    workload = Workload(batch, context, *formats)
+                    for k, key in enumerate(axes["who"]):
+                        at = k, m, c, b, s
+                        step = ask(
+                            key, model, system, workload, constants=constants
+                        )
+                        for column, value in _figures(
+                            step, model, system, workload
+                        ).items():
+                            (numbers if column in numbers else texts)[column][
+                                at
+                            ] = value
+    variables = {
+        name: (tuple(axes), values)
+        for name, values in (numbers | texts).items()
+    }
+    return xr.Dataset(
+        variables | {"count": (("model", "chip"), count)}, coords=axes
+    )
+
+
+def _figures(step, model, system, workload):
+    """What the grid shows of one answer."""
+    if not step.feasible:
+        return {"status": step.status, "reason": step.reason}
+    seconds, chip = float(step.total), system.chip
+    work = workload.batch * sum(model.flops(workload.context).values())
+    figures = {
+        "status": "ok",
+        "latency": seconds,
+        "tokens_per_second": workload.batch / seconds,
+        "utilisation": work / (seconds * system.count * chip.flops),
+        "binding": common_name(step.source, step.binding),
+    }
+    if chip.price is not None:
+        figures["usd_per_million"] = cost_per_million(
+            seconds, workload.batch, system.count, chip.price
+        )
+    return figures
+
+
+@cache
+def whole_grid(constants="own"):
+    """:func:`grid` with all that ``questions.toml`` asks, computed once."""
+    return grid(constants=constants)
+
+
+def coverage(data=None):
+    """How many questions of a grid everybody answers, finds infeasible, and says nothing about.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by who: ``answers``, ``infeasible``, ``n/a``, and the commonest ``reason`` for n/a.
+    """
+    import pandas as pd
+
+    data = whole_grid() if data is None else data
+    found = {}
+    for key in data.who.values:
+        status = data.status.sel(who=key).to_numpy().ravel()
+        reasons = pd.Series(data.reason.sel(who=key).to_numpy().ravel())[
+            status == "n/a"
+        ]
+        found[label(key)] = {
+            "answers": int((status == "ok").sum()),
+            "infeasible": int((status == "infeasible").sum()),
+            "n/a": int((status == "n/a").sum()),
+            "commonest reason": reasons.mode().iloc[0] if len(reasons) else "",
+        }
+    return pd.DataFrame(found).T
+
+
+def decomposition(model, system, workload, keys=None, *, constants="own"):
+    """Everybody's counted terms under common names.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Milliseconds, terms by label of who answers; the last row is ``total``. Each column adds up to its total,
+        so a difference between two columns is the sum of the differences of their terms. Only those that
+        answer are there.
+    """
+    import pandas as pd
+
+    steps = {
+        key: ask(key, model, system, workload, constants=constants)
+        for key in keys or everybody()
+    }
+    columns = {
+        label(key): common_terms(step)
+        for key, step in steps.items()
+        if step.feasible
+    }
+    if not columns:
+        reasons = "; ".join(
+            f"{label(key)}: {step.reason}" for key, step in steps.items()
+        )
+        raise ValueError(f"nobody answers: {reasons}")
+    table = 1e3 * pd.DataFrame(columns).reindex(vocabulary()["common"])
+    table = table[(table != 0).any(axis=1)]
+    return pd.concat([table, table.sum().to_frame("total").T]).rename_axis("ms")
+
+
+def disagreement(table):
+    """Where answers differ: per term the lowest, the highest and the range, in milliseconds.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        As :func:`decomposition` returns it.
+    """
+    import pandas as pd
+
+    low, high = table.min(axis=1), table.max(axis=1)
+    who = [f"{table.columns[i]}" for i in table.to_numpy().argmax(axis=1)]
+    return pd.DataFrame(
+        {"lowest": low, "highest": high, "range": high - low, "highest is": who}
+    )
+
+
+def constants_or_structure(own=None, same=None):
+    """How much of the disagreement goes away when all sources use the same constants.
+
+    Parameters
+    ----------
+    own, same : xarray.Dataset, optional
+        Two grids; those of all questions when not given. Only sources count (not the bound, not the sixth model),
+        and only questions that at least two of them answer in both grids.
+
+    Returns
+    -------
+    dict
+        ``questions`` compared; ``own`` and ``same``: the typical factor between two sources (the root of the mean
+        square of the logarithm of their ratio, as a factor); ``structure``: the part of the mean square that
+        remains with the same constants.
+    """
+    import numpy as np
+
+    own = whole_grid() if own is None else own
+    same = whole_grid("same") if same is None else same
+    ours = [key for key in own.who.values if key in sources()]
+    logs = [np.log(data.latency.sel(who=ours)) for data in (own, same)]
+    both = logs[0].notnull() & logs[1].notnull()
+    enough = both.sum("who") >= 2
+    spread = []
+    for values in logs:
+        variance = values.where(both).var("who", ddof=1).where(enough)
+        # Two independent draws differ by twice the variance.
+        spread.append(
+            float(2 * variance.mean()) if int(enough.sum()) else float("nan")
+        )
+    return {
+        "questions": int(enough.sum()),
+        "own": float(np.exp(np.sqrt(spread[0]))),
+        "same": float(np.exp(np.sqrt(spread[1]))),
+        "structure": spread[1] / spread[0] if spread[0] else float("nan"),
+    }
+
+
+_HALF = {
+    "fp32": "bf16",
+    "bf16": "fp8",
+    "fp16": "fp8",
+    "fp8": "fp4",
+    "int8": "int4",
+}
+
+
+def _chip(system, **factors):
+    rates = {
+        name: factor * getattr(system.chip, name)
+        for name, factor in factors.items()
+        if getattr(system.chip, name)
+    }
+    return system.replace(chip=system.chip.replace(**rates))
+
+
+def _more_chips(system):
+    return System(system.chip, 2 * system.count)
+
+
+def _half_formats(workload):
+    weights, cache_format = (
+        _HALF.get(workload.weights),
+        _HALF.get(workload.cache),
+    )
+    if weights is None or cache_format is None:
+        raise ValueError(
+            f"no format has half the bits of {workload.weights} and {workload.cache}"
+        )
+    return workload.replace(weights=weights, cache=cache_format)
+
+
+def _half_batch(workload):
+    if workload.batch < 2:
+        raise ValueError(f"a batch of {workload.batch} has no half")
+    return workload.replace(batch=workload.batch / 2)
+
+
+LATENCY = "half the latency of collectives"
+CHANGES = {
+    "twice the memory bandwidth": lambda m, s, w: (
+        m,
+        _chip(s, memory_bandwidth=2),
+        w,
+    ),
+    "twice the arithmetic": lambda m, s, w: (m, _chip(s, flops=2), w),
+    "twice the links": lambda m, s, w: (
+        m,
+        _chip(s, scale_up_bandwidth=2, scale_out_bandwidth=2),
+        w,
+    ),
+    "half the bytes of weights and cache": lambda m, s, w: (
+        m,
+        s,
+        _half_formats(w),
+    ),
+    "twice the chips": lambda m, s, w: (m, _more_chips(s), w),
+    "half the batch": lambda m, s, w: (m, s, _half_batch(w)),
+    LATENCY: None,  # a matter of each source's assumptions
+}
+
+
+def speedup(key, change, model, system, workload):
+    """How many times faster a token gets by one change, as one of those that answer sees it.
+
+    Parameters
+    ----------
+    key : str
+        Who.
+    change : str
+        One of ``CHANGES``.
+    model, system, workload
+        The question before the change. It is asked with the catalogue's chip.
+
+    Returns
+    -------
+    float
+        Time before over time after; NaN where either is n/a or infeasible, or the source has no such quantity.
+
+    Examples
+    --------
+    >>> speedup("principles", "twice the memory bandwidth", *running())
+    2.0
+    """
+    checks.one_of("change", change, CHANGES)
+    before = ask(key, model, system, workload, constants="same")
+    if change == LATENCY:
+        after = _latency_halved(key, model, system, workload)
+    else:
+        try:
+            after = ask(
+                key, *CHANGES[change](model, system, workload), constants="same"
+            )
+        except ValueError:
+            return float("nan")
+    if after is None or not (before.feasible and after.feasible):
+        return float("nan")
+    return float(before.total / after.total)
+
+
+def _latency_halved(key, model, system, workload):
+    """The answer with every latency of a collective halved, or None where the source has none."""
+    halves = dict.fromkeys(
+        vocabulary()["latency"]["fields"], lambda seconds: seconds / 2
+    )
+    if key == SIXTH:
+        return sixth.decode_step(
+            model,
+            system,
+            workload,
+            constants=with_values(sixth.fitted(), halves),
+        )
+    answer = (
+        getattr(room(key), "decode_step", None) if key in sources() else None
+    )
+    printed = default_assumptions(answer) if answer else None
+    if printed is None or with_values(printed, halves) is printed:
+        return None
+    system, more = with_constants(key, answer, system, "same")
+    try:
+        return answer(
+            model,
+            system,
+            workload,
+            assumptions=with_values(more["assumptions"], halves),
+        )
+    except (ValueError, LookupError):
+        return None
+
+
+def what_doubling_buys(model, system, workload, keys=None, changes=None):
+    """Every change's gain as everybody sees it, with the range over the sources.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by change; one column for each that answers the question, then ``lowest`` and ``highest`` over the
+        published sources (NaN where none has such a quantity) and ``sources``, how many that are.
+    """
+    import pandas as pd
+
+    keys = everybody() if keys is None else list(keys)
+    keys = [
+        key
+        for key in keys
+        if ask(key, model, system, workload, constants="same").feasible
+    ]
+    table = pd.DataFrame(
+        {
+            key: [
+                speedup(key, change, model, system, workload)
+                for change in changes or CHANGES
+            ]
+            for key in keys
+        },
+        index=pd.Index(changes or CHANGES, name="change"),
+    )
+    published = table[[key for key in keys if key in sources()]]
+    gains = {
+        "lowest": published.min(axis=1),
+        "highest": published.max(axis=1),
+        "sources": published.count(axis=1),
+    }
+    return table.rename(columns=label).assign(**gains)

@@ -1,0 +1,132 @@
+"""Public measurements of decode speed, one schema, each row with its address.
+
+``measurements.csv`` holds the rows, ``schema.toml`` the meaning of every column, ``names.toml`` the
+catalogue's names for what the sources call chips and models. Nothing here is a prediction: a time is printed,
+read off a plot, or follows by arithmetic from a printed number (column ``derivation``).
+"""
+
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+from inferlib import catalog, checks, units
+
+
+def load(path=None):
+    """All measurements, checked, in SI units.
+
+    Parameters
+    ----------
+    path : str or path, optional
+        A CSV file with the columns of :func:`schema`; the measurements of this package when not given.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by ``id``. Columns as in :func:`schema`, with ``tpot`` in seconds, ``tokens_per_second`` of all
+        sequences together, ``context`` in tokens; blanks are NaN in columns of numbers and ``""`` in text. Added:
+        ``sequences`` decoded together by the whole system (batch x dp); ``model_in_catalogue``;
+        ``model_printed`` and ``hardware_printed``, the source's own names.
+
+    Raises
+    ------
+    ValueError
+        If a cell is not what its column allows, naming row, column, value and what is allowed; if columns
+        are missing or unknown, ids repeat, or the numbers of a row contradict each other.
+    LookupError
+        If a chip, model or duplicate is unknown; near names are suggested.
+
+    Examples
+    --------
+    >>> m = load()
+    >>> decode = m[(m.tier == "A") & (m.duplicate_of == "")]
+    >>> float(decode.loc["gf-11"].tpot), decode.loc["gf-11"].hardware
+    (0.016, 'A100 80GB')
+    """
+    import pandas as pd
+
+    file = path if path is not None else files("inferlib.measured") / "measurements.csv"
+    with open(file, encoding="utf-8") as text:
+        raw = pd.read_csv(text, dtype=str, keep_default_na=False)
+    if list(raw.columns) != list(schema()):
+        odd = sorted(set(raw.columns) ^ set(schema())) or "their order"
+        raise ValueError(f"the columns are not those of the schema: {odd}")
+    rows = [_row(dict(zip(raw.columns, cells, strict=True))) for cells in raw.itertuples(index=False)]
+    table = pd.DataFrame(rows).set_index("id")
+    if not table.index.is_unique:
+        raise ValueError(f"id {table.index[table.index.duplicated()][0]!r} stands twice")
+    for row, first in table.duplicate_of[table.duplicate_of != ""].items():
+        checks.one_of(f"row {row}: duplicate_of", first, table.index[table.duplicate_of == ""])
+    return table
+
+
+@cache
+def schema():
+    """The columns: name to kind, meaning and limits (``schema.toml``)."""
+    return _read("schema.toml")
+
+
+@cache
+def names():
+    """What the sources call chips and models: ``{"hardware": {...}, "model": {...}}`` to catalogue names."""
+    return _read("names.toml")
+
+
+def _read(file):
+    return tomllib.loads((files("inferlib.measured") / file).read_text("utf-8"))
+
+
+def _row(cells):
+    """One row of text as numbers and names; refuses what the schema does not allow."""
+    row = {}
+    for column, limits in schema().items():
+        where = f"row {cells['id'] or '?'}: {column}"
+        row[limits.get("into", column)] = _cell(where, cells[column], **limits)
+    for column in ("model", "hardware"):
+        row[f"{column}_printed"] = printed = row[column]
+        own = checks.one_of(f"row {row['id']}: {column}", printed, names()[column])
+        row[column] = names()[column][own] or printed
+    checks.one_of(f"row {row['id']}: hardware", row["hardware"], catalog.chips())
+    row["model_in_catalogue"] = row["model"] in catalog.models()
+    row["sequences"] = row["batch"] * row["dp"]
+    return _consistent(row)
+
+
+def _cell(where, text, *, kind, blank=False, allowed=None, pattern=None, unit="1", **_):
+    if text == "" and blank:
+        return "" if kind == "text" else float("nan")
+    if kind == "text":
+        if not text.strip() or (pattern and not re.fullmatch(pattern, text)):
+            raise ValueError(f"{where} is {text!r}, but must be {f'like {pattern}' if pattern else 'given'}")
+        return checks.one_of(where, text, allowed) if allowed else text
+    if kind == "flag":
+        return checks.one_of(where, text, ("0", "1")) == "1"
+    try:
+        number = float(text)
+    except ValueError as error:
+        raise ValueError(f"{where} is {text!r}, but must be a number") from error
+    checks.number(where, number, zero=kind == "share", maximum=1 if kind == "share" else None)
+    if kind == "whole":
+        if not number.is_integer():
+            raise ValueError(f"{where} is {text}, but must be a whole number")
+        return int(number)
+    return number * units.factor(unit)
+
+
+def _consistent(row):
+    """Refuse a row whose own numbers contradict each other."""
+    if row["n_gpus"] != row["tp"] * row["pp"] * row["dp"]:
+        raise ValueError(f"row {row['id']}: n_gpus is {row['n_gpus']}, but must be tp x pp x dp")
+    if row["ep"] > row["n_gpus"]:
+        raise ValueError(f"row {row['id']}: ep is {row['ep']}, but must be at most n_gpus, {row['n_gpus']}")
+    timed, counted = row["tpot"] == row["tpot"], row["batch"] == row["batch"]
+    if timed != counted:
+        raise ValueError(f"row {row['id']}: tpot_ms and batch must be given together")
+    if not timed and row["tier"] != "C":
+        raise ValueError(
+            f"row {row['id']}: tier is {row['tier']!r}, but must be 'C' without a time per token"
+        )
+    if timed and abs(row["sequences"] / row["tpot"] / row["tokens_per_second"] - 1) > 0.005:
+        raise ValueError(f"row {row['id']}: tok_s_total is not batch x dp / tpot_ms")
+    return row

@@ -1,0 +1,1 @@
+"""Derivations of the toy model and of the complete model."""

@@ -1,0 +1,1 @@
+"""The equations of the source, each once, by subject."""

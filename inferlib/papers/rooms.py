@@ -1,0 +1,251 @@
+"""Everybody who answers: the sources that have a room, first principles, and the sixth model.
+
+Rooms are found by name when a question is asked, so that nothing here has to change when a room is built. One
+that cannot answer, or refuses the question, says n/a with the reason.
+"""
+
+import dataclasses
+import inspect
+import pkgutil
+import tomllib
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+
+from inferlib import checks
+from inferlib.equation import Record
+from inferlib.system import Breakdown, Layout, System, Workload
+from inferlib.transformer import Transformer
+
+BOUND, SIXTH = "principles", "sixth"
+_OURS = {BOUND: "bound of the peaks", SIXTH: "sixth model"}
+
+
+def sources():
+    """The keys of all sources, oldest first: every folder beside this file is one.
+
+    Examples
+    --------
+    >>> sources()[0]
+    'steinhardt2022'
+    """
+    return list(_sources())
+
+
+@cache
+def _sources():
+    found = [module.name for module in pkgutil.iter_modules([str(files("inferlib.papers"))]) if module.ispkg]
+    return tuple(sorted(found, key=lambda key: (about(key)["date"], key)))
+
+
+@cache
+def about(key):
+    """What a room says of its source (``about.toml``): label, question, date, colour, scope.
+
+    Returns
+    -------
+    dict
+        ``scope`` maps each ingredient to ``"yes"``, ``"partly"`` or ``"no"``; ``terms`` (terms of its answer
+        to common names) and ``chips`` (chips of the catalogue to its own) where it has some.
+    """
+    return tomllib.loads((files("inferlib.papers") / key / "about.toml").read_text("utf-8"))
+
+
+def everybody():
+    """All that answer: the bound, the sources, and the sixth model."""
+    return [BOUND, *sources(), SIXTH]
+
+
+def label(key):
+    """How pictures and tables call one who answers.
+
+    Examples
+    --------
+    >>> label("pope2022")
+    'Pope et al. 2022'
+    """
+    checks.one_of("source", key, everybody())
+    return _OURS.get(key) or about(key)["label"]
+
+
+def room(key):
+    """The module of a source's room."""
+    return import_module(f"inferlib.papers.{checks.one_of('source', key, sources())}")
+
+
+def ask(key, model, system, workload, layout=None, *, constants="own"):
+    """One decode step, as one of those that answer sees it.
+
+    Parameters
+    ----------
+    key : str
+        A source, ``"principles"`` (the bound) or ``"sixth"``.
+    model : Transformer
+    system : System
+    workload : Workload
+    layout : Layout, optional
+        Each chooses its own when none is given.
+    constants : {"own", "same"}
+        A source's own chip and latencies where it states them, or for all the catalogue's chip and the latencies
+        of ``vocabulary.toml``.
+
+    Returns
+    -------
+    Breakdown
+        Its status is ``"n/a"``, with the reason, where there is no answer or the room refuses the question.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not of the class named above.
+    LookupError
+        If nobody is called so.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    >>> step = ask("principles", inferlib.load_model("Llama 3 8B"), box, inferlib.Workload(1, 1024))
+    >>> f"{1e3 * step.total:.2f} ms"
+    '0.57 ms'
+    """
+    checks.one_of("source", key, everybody())
+    checks.one_of("constants", constants, ("own", "same"))
+    for name, value, kind in (
+        ("model", model, Transformer), ("system", system, System), ("workload", workload, Workload),
+        ("layout", layout, (Layout, type(None))),
+    ):  # fmt: skip
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is a {type(value).__name__}, which nobody can be asked about")
+    answer = _answerer(key)
+    if isinstance(answer, Breakdown):
+        return answer
+    more = {}
+    if key not in _OURS:
+        system, more = with_constants(key, answer, system, constants)
+    try:
+        return answer(model, system, workload, layout, **more)
+    except (ValueError, LookupError) as refusal:
+        return Breakdown(status="n/a", reason=f"refused: {refusal}", source=key)
+
+
+def _answerer(key):
+    if key == BOUND:
+        return import_module("inferlib.principles").decode_step
+    if key == SIXTH:
+        return import_module("inferlib.serving.sixth").decode_step
+    place = room(key)
+    if not hasattr(place, "decode_step"):
+        return Breakdown(status="n/a", reason="no chapter of this book computes it", source=key)
+    return place.decode_step
+
+
+def with_constants(key, answer, system, constants):
+    """The system with the constants asked for, and the assumptions to pass, if any."""
+    if constants == "own":
+        return _on_own_chip(key, system), {}
+    made = getattr(room(key), "as_gpu", None)
+    if made is not None:
+        try:
+            system = system.replace(chip=with_values(made(system.chip), same()))
+        except ValueError:
+            return system, {}  # no chip of this source: the room will say so
+    printed = default_assumptions(answer)
+    if printed is None:
+        return system, {}
+    return system, {"assumptions": with_values(printed, same())}
+
+
+def with_values(record, values):
+    """A record with other values for its fields of these names, and for those of the records that it holds.
+
+    Parameters
+    ----------
+    record : inferlib.equation.Record
+    values : dict
+        Name to value, or to a function of the value that is there.
+
+    Returns
+    -------
+    inferlib.equation.Record
+        The same one where it has none of these fields.
+    """
+    changed = {}
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, tuple) and value and all(isinstance(part, Record) for part in value):
+            parts = tuple(with_values(part, values) for part in value)
+            if any(new is not old for new, old in zip(parts, value, strict=True)):
+                changed[field.name] = parts
+        elif field.name in values:
+            new = values[field.name]
+            changed[field.name] = new(value) if callable(new) else new
+    return record.replace(**changed) if changed else record
+
+
+def default_assumptions(answer):
+    """The assumptions a room answers with when none are given, or None."""
+    parameter = inspect.signature(answer).parameters.get("assumptions")
+    if parameter is None or parameter.default is not None:
+        return parameter and parameter.default
+    # None stands for the room's own default: the only record of assumptions in the module of the function.
+    module = inspect.getmodule(inspect.unwrap(answer))
+    kinds = [kind for name, kind in vars(module).items() if name.endswith("Assumptions")]
+    return kinds[0]() if len(kinds) == 1 else None
+
+
+def _on_own_chip(key, system):
+    """The system with the source's own figures for its chip, where it states some."""
+    name = about(key).get("chips", {}).get(system.chip.name)
+    own = getattr(room(key), "chips", {}).get(name) if name else None
+    if own is None:
+        return system
+    rates = ("flops", "memory_bandwidth", "memory_capacity")
+    stated = {rate: getattr(own, rate) for rate in rates if getattr(own, rate, None) is not None}
+    if system.chip.format != "bf16":
+        stated.pop("flops", None)  # the source's peak is that of 16 bits
+    return system.replace(chip=system.chip.replace(**stated))
+
+
+@cache
+def vocabulary():
+    """``vocabulary.toml``: common names of terms, and common constants."""
+    return tomllib.loads((files("inferlib.papers") / "vocabulary.toml").read_text("utf-8"))
+
+
+def same():
+    """The latencies and fractions that all sources are given when all use the same constants."""
+    return vocabulary()["same"]
+
+
+def common_name(source, term):
+    """The common name of a source's term.
+
+    Examples
+    --------
+    >>> common_name("liminal2025", "network"), common_name("mazurek2025", "attention arithmetic")
+    ('collective latency', 'arithmetic')
+    """
+    exact = about(source).get("terms", {}) if source in sources() else {}
+    if term in exact:
+        return exact[term]
+    return next((name for word, name in vocabulary()["rules"] if word in term.lower()), "other")
+
+
+def common_terms(step):
+    """The counted terms of an answer under their common names, in seconds; they add up to its total.
+
+    Parameters
+    ----------
+    step : Breakdown
+        A feasible one.
+
+    Returns
+    -------
+    dict
+        Every common name, zero where the answer has no such term or hides it behind a longer one.
+    """
+    shares = dict.fromkeys(vocabulary()["common"], 0.0)
+    for term, seconds in step.counted.items():
+        shares[common_name(step.source, term)] += float(seconds)
+    return shares
