@@ -65,6 +65,7 @@ lecture: $(STAMP)
 test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/ruff format --check --config book/cells.toml book/*.ipynb
 	@echo "Testing, every chapter included: eight minutes on two cores"
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(TESTS)
 

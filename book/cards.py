@@ -5,12 +5,7 @@ from inferlib.explanation import explain
 from inferlib.style import table
 
 
-def card(
-    source,
-    *artefacts,
-    kinds=("model", "derived", "claim", "measured"),
-    unfold=True,
-):
+def card(source, *artefacts, kinds=("model", "derived", "claim", "measured"), unfold=True):
     """The scorecard of some artefacts, as a chapter shows it; a click on a number unfolds how it is made.
 
     Parameters
@@ -31,12 +26,10 @@ def card(
     """
     rows = ledger.scorecard(source, *artefacts)
     rows = rows[rows.kind.isin(kinds) & (rows.grade != "-")]
-    shown = rows[
-        ["row", "column", "printed", "reproduced", "unit", "grade", "note"]
-    ]
-    shown = shown.rename(
-        columns={"row": "", "column": " ", "reproduced": "here"}
-    ).replace({"unit": {"1": ""}})
+    shown = rows[["row", "column", "printed", "reproduced", "unit", "grade", "note"]]
+    shown = shown.rename(columns={"row": "", "column": " ", "reproduced": "here"}).replace(
+        {"unit": {"1": ""}}
+    )
     kept = shown[[name for name in shown if (shown[name] != "").any()]]
     return table(kept, unfolded=_unfolded(rows) if unfold else None)
 
@@ -66,12 +59,6 @@ def misses(source, *artefacts, unfold=True):
     rows = rows[~rows.grade.isin(["exact", "holds", "-"])]
     rows = rows.rename(columns={"reproduced": "here"})
     places = zip(rows.artefact, rows.row, rows.column, strict=True)
-    shown = rows[["printed", "here", "unit", "grade", "note"]].replace(
-        {"unit": {"1": ""}}
-    )
-    shown.insert(
-        0,
-        "place",
-        [", ".join(part for part in place if part) for place in places],
-    )
+    shown = rows[["printed", "here", "unit", "grade", "note"]].replace({"unit": {"1": ""}})
+    shown.insert(0, "place", [", ".join(part for part in place if part) for place in places])
     return table(shown, unfolded=_unfolded(rows) if unfold else None)

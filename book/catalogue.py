@@ -21,21 +21,12 @@ def models():
     for name in catalog.models():
         model = catalog.load_model(name)
         first = model.layers[0].attention
-        kinds = " and ".join(
-            sorted({group.attention.kind for group in model.layers})
-        )
-        windows = sorted(
-            {
-                int(g.attention.window)
-                for g in model.layers
-                if g.attention.window is not None
-            }
-        )
+        kinds = " and ".join(sorted({group.attention.kind for group in model.layers}))
+        windows = sorted({int(g.attention.window) for g in model.layers if g.attention.window is not None})
         rows.append(
             {
                 "model": name,
-                "attention": kinds
-                + "".join(f", window {w:,}" for w in windows),
+                "attention": kinds + "".join(f", window {w:,}" for w in windows),
                 "layers": int(model.n_layers),
                 "parameters": model.n_params / 1e9,
                 "active": model.n_active / 1e9,
@@ -68,9 +59,7 @@ def published():
 
     import pandas as pd
 
-    text = (files("inferlib.catalog") / "published_counts.csv").read_text(
-        "utf-8"
-    )
+    text = (files("inferlib.catalog") / "published_counts.csv").read_text("utf-8")
     rows = []
     for row in csv.DictReader(text.splitlines()):
         if row["quantity"] not in COUNTED:
@@ -84,25 +73,9 @@ def published():
             else (row["quantity"], 1)
         )
         rows.append(
-            (
-                row["model"],
-                what,
-                theirs / scale,
-                ours / scale,
-                difference,
-                row["note"],
-                row["source"],
-            )
+            (row["model"], what, theirs / scale, ours / scale, difference, row["note"], row["source"])
         )
-    columns = [
-        "model",
-        "quantity",
-        "published",
-        "counted",
-        "difference",
-        "note",
-        "source",
-    ]
+    columns = ["model", "quantity", "published", "counted", "difference", "note", "source"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -129,9 +102,7 @@ def chips():
                 "memory": _in(chip.memory_capacity, "GB"),
                 "bandwidth": _in(chip.memory_bandwidth, "TB/s"),
                 "FLOP/B": chip.flops / chip.memory_bandwidth,
-                "domain": ""
-                if chip.scale_up_size is None
-                else int(chip.scale_up_size),
+                "domain": "" if chip.scale_up_size is None else int(chip.scale_up_size),
                 "links": _in(chip.scale_up_bandwidth, "GB/s"),
                 "network": _in(chip.scale_out_bandwidth, "GB/s"),
                 "watts": _in(chip.power, "W"),

@@ -15,10 +15,7 @@ def scope():
     import pandas as pd
 
     rooms = {key: papers.about(key) for key in papers.sources()}
-    rows = {
-        key: {"label": a["label"], "question": a["question"], **a["scope"]}
-        for key, a in rooms.items()
-    }
+    rows = {key: {"label": a["label"], "question": a["question"], **a["scope"]} for key, a in rooms.items()}
     return pd.DataFrame(rows).T
 
 
@@ -34,27 +31,14 @@ def draw_scope(ax=None):
     for column, (key, row) in enumerate(table.iterrows()):
         x, colour = 2.4 * column, papers.about(key)["colour"]
         for y, ingredient in enumerate(ingredients):
-            ax.add_patch(
-                Circle(
-                    (x, y),
-                    0.3,
-                    fill=row[ingredient] == "yes",
-                    color=colour,
-                    linewidth=1.3,
-                )
-            )
+            ax.add_patch(Circle((x, y), 0.3, fill=row[ingredient] == "yes", color=colour, linewidth=1.3))
             if row[ingredient] == "partly":
                 ax.add_patch(Wedge((x, y), 0.3, 90, 270, color=colour))
         name, year = row.label.replace("& ", "&\n").rsplit(" ", 1)
-        ax.text(
-            x, -0.7, f"{name}\n{year}", ha="center", va="bottom", fontsize=9
-        )
+        ax.text(x, -0.7, f"{name}\n{year}", ha="center", va="bottom", fontsize=9)
     names = [name.replace("_", " ").replace("kv", "KV") for name in ingredients]
     ax.set(
-        xticks=[],
-        xlim=(-0.9, 2.4 * len(table) - 1.4),
-        ylim=(len(ingredients) - 0.5, -0.6),
-        aspect="equal",
+        xticks=[], xlim=(-0.9, 2.4 * len(table) - 1.4), ylim=(len(ingredients) - 0.5, -0.6), aspect="equal"
     )
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(length=0)

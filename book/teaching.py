@@ -32,29 +32,20 @@ def _low(sentence):
 
 def formulas():
     """The entries of the cheat sheet: source, name, says, holds."""
-    return tomllib.loads(
-        (files("book") / "cheatsheet.toml").read_text("utf-8")
-    )["formula"]
+    return tomllib.loads((files("book") / "cheatsheet.toml").read_text("utf-8"))["formula"]
 
 
 def _equation(entry):
     from inferlib.equation import EQUATIONS
 
-    ours = {
-        "principles": "inferlib.principles",
-        "synthesis": "inferlib.serving.sixth",
-    }
-    import_module(
-        ours.get(entry["source"], f"inferlib.papers.{entry['source']}")
-    )
+    ours = {"principles": "inferlib.principles", "serving": "inferlib.serving.sixth"}
+    import_module(ours.get(entry["source"], f"inferlib.papers.{entry['source']}"))
     return EQUATIONS[entry["source"], entry["name"]]
 
 
 def _source(entry):
     number = _equation(entry).number
-    return entry["source"] + (
-        f", eq. {number}" if number and number.isdigit() else ""
-    )
+    return entry["source"] + (f", eq. {number}" if number and number.isdigit() else "")
 
 
 @dataclass(frozen=True)
@@ -77,9 +68,7 @@ class Quiz(list):
         return f'<ol class="quiz">{items}</ol>'
 
     def __repr__(self):
-        return "\n".join(
-            f"{i}. {q.text}\n   {q.answer()}" for i, q in enumerate(self, 1)
-        )
+        return "\n".join(f"{i}. {q.text}\n   {q.answer()}" for i, q in enumerate(self, 1))
 
 
 def quiz(topic=None):
@@ -109,9 +98,7 @@ def _h100():
 
 
 def _read_weights():
-    seconds = (
-        sum(_llama().weight_bytes("bf16").values()) / _h100().memory_bandwidth
-    )
+    seconds = sum(_llama().weight_bytes("bf16").values()) / _h100().memory_bandwidth
     return f"{1e3 * seconds:.0f} ms: all weights, once, over the bandwidth of one chip (they would not fit, either)."
 
 
@@ -173,9 +160,7 @@ def _k():
 def _optimum():
     from inferlib.papers import erdil2025
 
-    n = erdil2025.optimal_n_gpu(
-        erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"], 1e-6
-    )
+    n = erdil2025.optimal_n_gpu(erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"], 1e-6)
     return f"{n:.0f}: reading falls as 1/N, waiting grows as the root of N, so there is a best size."
 
 
@@ -183,13 +168,9 @@ def _hop():
     from inferlib.papers import erdil2025
 
     model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
-    gain = erdil2025.minimum_latency(
-        model, chip, 1e-6
-    ) / erdil2025.minimum_latency(model, chip, 5e-7)
+    gain = erdil2025.minimum_latency(model, chip, 1e-6) / erdil2025.minimum_latency(model, chip, 5e-7)
     twice = chip.replace(memory_bandwidth=2 * chip.memory_bandwidth)
-    other = erdil2025.minimum_latency(
-        model, chip, 1e-6
-    ) / erdil2025.minimum_latency(model, twice, 1e-6)
+    other = erdil2025.minimum_latency(model, chip, 1e-6) / erdil2025.minimum_latency(model, twice, 1e-6)
     return f"The hops: {gain:.2f} times faster, against {other:.2f} times for the bandwidth."
 
 
@@ -215,9 +196,7 @@ def _copies():
     from inferlib.papers.pope2022.decode import model_of
 
     model = model_of(_llama())
-    times = cache_over_heads(model, 64, 64, 4096) / cache_over_batch(
-        model, 64, 64, 4096
-    )
+    times = cache_over_heads(model, 64, 64, 4096) / cache_over_batch(model, 64, 64, 4096)
     return f"{times:.0f} times: {model.kv_heads} heads can be told apart, and all other chips hold copies."
 
 
@@ -233,9 +212,7 @@ def _drafts():
 def _launches():
     from inferlib.papers import erdil2025
 
-    seconds = erdil2025.launches(
-        erdil2025.models["Llama 3 70B"].shape, erdil2025.Assumptions()
-    )
+    seconds = erdil2025.launches(erdil2025.models["Llama 3 70B"].shape, erdil2025.Assumptions())
     return f"{1e3 * seconds:.2f} ms in Erdil's complete model, on any number of GPUs: it counts layers, not bytes."
 
 
@@ -257,11 +234,7 @@ def _idle():
     from inferlib.papers import mazurek2025 as room
 
     model = room.as_model("DeepSeek V3")
-    idle = next(
-        b
-        for b in range(1, 10_000)
-        if model.n_routed - room.active_experts(model, b) < 1
-    )
+    idle = next(b for b in range(1, 10_000) if model.n_routed - room.active_experts(model, b) < 1)
     return f"{idle}: a token misses one with probability {1 - model.n_active / model.n_routed:.3f}."
 
 
@@ -269,12 +242,8 @@ def _sixth():
     import inferlib
 
     box = inferlib.System(_h100(), 8)
-    found = inferlib.estimate(
-        _llama(), box, inferlib.Workload(batch=32, context=4096)
-    )
-    bound = inferlib.principles.decode_step(
-        _llama(), box, inferlib.Workload(batch=32, context=4096)
-    ).total
+    found = inferlib.estimate(_llama(), box, inferlib.Workload(batch=32, context=4096))
+    bound = inferlib.principles.decode_step(_llama(), box, inferlib.Workload(batch=32, context=4096)).total
     return (
         f"{1e3 * found.seconds:.0f} ms against {1e3 * bound:.1f} ms: unreached peaks, launches and waiting take the "
         "rest."

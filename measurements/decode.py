@@ -115,8 +115,7 @@ def operations(options):
 def run(options, given):
     """One stage; 0 if it came to its end."""
     import torch
-    from decoding import check, steps
-    from decoding import device as devices
+    from decoding import check, device as devices, steps
     from decoding.ceilings import Ceilings
 
     torch.set_grad_enabled(False)

@@ -133,14 +133,14 @@ def leaves(tree):
     return [leaf for branch in tree for leaf in leaves(branch)]
 
 
-def allowed_numbers(library):
+def allowed_numbers(root):
     """Numbers that prose may quote: what the sources print and what the input files state."""
     allowed = set()
-    for path in library.glob("papers/*/published.csv"):
+    for path in root.glob("book/*/published.csv"):
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 allowed |= values(row["printed"])
-    for path in library.rglob("*.toml"):
+    for path in [*root.glob("inferlib/**/*.toml"), *root.glob("book/**/*.toml")]:
         # errata.toml holds our own results beside the printed ones, which published.csv has too.
         if path.name != "errata.toml":
             for leaf in leaves(tomllib.loads(path.read_text(encoding="utf-8"))):

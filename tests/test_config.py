@@ -8,8 +8,7 @@ import tracemalloc
 from importlib.resources import files
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import inferlib
 from inferlib import catalog, config, load_model

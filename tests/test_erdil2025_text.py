@@ -9,17 +9,9 @@ import inferlib
 from book.erdil2025 import economics, errata_model
 from book.erdil2025.claims import (
     context as text_context,
-)
-from book.erdil2025.claims import (
     economics as text_economics,
-)
-from book.erdil2025.claims import (
     model as text_model,
-)
-from book.erdil2025.claims import (
     parallel as text_parallel,
-)
-from book.erdil2025.claims import (
     takeaways as text_takeaways,
 )
 from inferlib import ledger
@@ -74,7 +66,7 @@ def computed(artefact, name, column=""):
 
 def test_what_misses_is_what_the_errata_name():
     card = inferlib.scorecard("erdil2025")
-    missed = card[~card.grade.isin(["exact", "-"]) & ~card.artefact.isin(EARLIER)]
+    missed = card[~card.grade.isin(["exact", "holds", "-"]) & ~card.artefact.isin(EARLIER)]
     assert set(zip(missed.artefact, missed.row, missed.column, strict=True)) == set(NAMED)
     places = inferlib.errata("erdil2025").place
     for name in filter(None, NAMED.values()):

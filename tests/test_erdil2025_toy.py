@@ -8,6 +8,7 @@ import pytest
 import inferlib
 from book.erdil2025 import figures, tables
 from inferlib.papers import erdil2025 as e
+from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.records import Shape
 
 H100, LLAMA = e.chips["H100"], e.models["Llama 3 70B"]
@@ -25,13 +26,15 @@ def test_table_1_is_exact():
 
 def test_what_misses_is_what_the_errata_name():
     card = inferlib.scorecard("erdil2025")
-    missed = card[~card.grade.isin(["exact", "-"]) & card.artefact.str.match(r"(Text|Figure|Table) [12]\b")]
+    missed = card[
+        ~card.grade.isin(["exact", "holds", "-"]) & card.artefact.str.match(r"(Text|Figure|Table) [12]\b")
+    ]
     missed = missed[~missed.artefact.isin(["Table 2"])]
     assert sorted(zip(missed.artefact, missed.grade, strict=True)) == [
         ("Text 2.2.3", "consistent"),
         ("Text 2.2.3", "consistent"),
-        ("Text 2.2.3", "off"),
-        ("Text 2.2.3", "off"),
+        ("Text 2.2.3", "does not hold"),
+        ("Text 2.2.3", "does not hold"),
     ]
 
 
@@ -93,8 +96,8 @@ def test_capacity_counts_weights_and_the_cache_of_the_whole_batch():
     """Two GPUs hold 160 GB: 141.1 GB of weights leave room for 57,663 tokens of 320 KiB."""
     free = 160e9 - 2 * 70_552_387_584
     tokens = free / (320 * 1024)
-    assert e.toy.fits(LLAMA, H100, 2, 1, tokens * 0.999) and e.toy.fits(LLAMA, H100, 2, tokens * 0.999, 1)
-    assert not e.toy.fits(LLAMA, H100, 2, 1, tokens * 1.001) and not e.toy.fits(LLAMA, H100, 1.7, 1, 0)
+    assert toy.fits(LLAMA, H100, 2, 1, tokens * 0.999) and toy.fits(LLAMA, H100, 2, tokens * 0.999, 1)
+    assert not toy.fits(LLAMA, H100, 2, 1, tokens * 1.001) and not toy.fits(LLAMA, H100, 1.7, 1, 0)
 
 
 def test_long_contexts_take_more_gpus():
@@ -227,5 +230,5 @@ def test_stages_add_up_to_the_latency():
     """The breakdown of the running question and equation 3 are the same sum."""
     for batch in (1, 1000):
         t_reduce = e.grid_all_reduce_time(16, HOP)
-        step = inferlib.Breakdown(e.toy.stages(LLAMA, H100, 16, batch, t_reduce))
+        step = inferlib.Breakdown(toy.stages(LLAMA, H100, 16, batch, t_reduce))
         assert step.total == pytest.approx(e.toy_latency(LLAMA, H100, 16, batch, t_reduce), rel=1e-15)

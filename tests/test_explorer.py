@@ -4,6 +4,7 @@ import json
 import math
 import re
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import nbformat
@@ -576,7 +577,7 @@ def every_explorer():
     from inferlib import ledger
 
     yield pytest.param(calculator.explorer, id="calculator")
-    modules = {source: ledger._open(source).get("explorers") for source in ledger.sources()}
+    modules = {source: import_module(f"book.{source}.explorers") for source in ledger.sources()}
     for source, module in (modules | {"principles": principles}).items():
         for name, make in vars(module).items() if module else ():
             if (

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import given, strategies as some
 
 import inferlib
 from book.liminal2025 import ablation, cells, claims, efficiency, experts, figures, grid, study, tables
@@ -438,7 +437,7 @@ def test_tables_read_like_print():
 
 def test_false_statements_are_found_false():
     card = inferlib.scorecard("liminal2025")
-    false = set(card[(card.kind == "claim") & (card.grade == "off")].row)
+    false = set(card[(card.kind == "claim") & (card.grade == "does not hold")].row)
     assert {
         "TP128 needs more collectives in all LLMs",
         "nearly all models gain less than 2x",

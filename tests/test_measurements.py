@@ -6,8 +6,7 @@ import io
 import pytest
 
 import inferlib
-from inferlib import catalog
-from inferlib import measured as measurements
+from inferlib import catalog, measured as measurements
 from inferlib.measured import names, schema
 
 ALL = measurements.load()

@@ -13,7 +13,7 @@ CHAPTERS = sorted((ROOT / "book").glob("*.ipynb"))
 
 @pytest.fixture(scope="module")
 def allowed():
-    return allowed_numbers(ROOT / "inferlib")
+    return allowed_numbers(ROOT)
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
@@ -81,10 +81,12 @@ def test_the_sentence_is_named():
 
 
 def test_quotes_and_inputs_are_allowed(tmp_path):
-    paper = tmp_path / "papers" / "p2000"
+    paper = tmp_path / "book" / "p2000"
     paper.mkdir(parents=True)
+    room = tmp_path / "inferlib" / "papers" / "p2000"
+    room.mkdir(parents=True)
     (paper / "published.csv").write_text('artefact,printed\nTable 1,"48K (43.1)"\nText,"43,120"\n')
-    (paper / "assumptions.toml").write_text("# not 9.87\n[chip]\nbandwidth = 3.35e12\nmodel = 'Llama 3.1'\n")
+    (room / "assumptions.toml").write_text("# not 9.87\n[chip]\nbandwidth = 3.35e12\nmodel = 'Llama 3.1'\n")
     (paper / "errata.toml").write_text("corrected = 7.77\n")
     allowed = allowed_numbers(tmp_path)
     text = "It reads 43.1 and 43,120 at 3.35 TB/s with 3.1, not 9.87 or 7.77."

@@ -10,8 +10,7 @@ import pytest
 import inferlib
 from book.synthesis import against, elsewhere, fit, grid, napkin, printed
 from book.synthesis.check import main
-from inferlib import Layout, System, Workload, load_chip, load_model
-from inferlib import measured as measurements
+from inferlib import Layout, System, Workload, load_chip, load_model, measured as measurements
 from inferlib.papers import rooms
 from inferlib.serving import sixth
 

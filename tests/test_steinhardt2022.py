@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 import sympy as sp
 import xarray as xr
-from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import given, strategies as some
 
 import inferlib
 from book.steinhardt2022 import explorers, figures, tables
 from inferlib import equation, ledger
 from inferlib.papers import steinhardt2022 as st
-from inferlib.papers.steinhardt2022 import derivations
-from inferlib.papers.steinhardt2022 import equations as model
+from inferlib.papers.steinhardt2022 import derivations, equations as model
 from inferlib.papers.steinhardt2022.equations import Machine
 
 A100 = st.load_machine("A100")
@@ -204,14 +202,14 @@ def test_every_model_row_is_exact(card):
 
 
 def test_exactly_these_rows_miss(card):
-    missed = card[~card.grade.isin(["exact", "-"])]
+    missed = card[~card.grade.isin(["exact", "holds", "-"])]
     assert {(r.artefact, r.row): r.grade for r in missed.itertuples()} == {
         ("Batching", "memory"): "20%",
         ("Tiling", "memory"): "consistent",
-        ("Technical answer", "the formula is the larger of its two terms"): "off",
-        ("Justification", "N chips: memory reads per machine are C^2 N / B^2"): "off",
-        ("Justification", "N chips: operations per machine are C^3 N / (B^2 M)"): "off",
-        ("More memory", "doing without the batch of 3C / M is effectively the same"): "off",
+        ("Technical answer", "the formula is the larger of its two terms"): "does not hold",
+        ("Justification", "N chips: memory reads per machine are C^2 N / B^2"): "does not hold",
+        ("Justification", "N chips: operations per machine are C^3 N / (B^2 M)"): "does not hold",
+        ("More memory", "doing without the batch of 3C / M is effectively the same"): "does not hold",
     }
 
 

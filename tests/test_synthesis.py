@@ -37,8 +37,8 @@ def test_every_answer_has_a_time_or_a_reason(key):
             assert step.feasible or (step.reason and not step.reason.startswith("refused")), step.reason
 
 
-def test_a_source_without_a_room_is_not_guessed(monkeypatch):
-    monkeypatch.setattr(rooms, "find_spec", lambda name: None)
+def test_a_room_without_an_answer_is_not_guessed(monkeypatch):
+    monkeypatch.setattr(rooms, "room", lambda key: rooms)
     step = rooms.ask("erdil2025", MODEL, BOX, WORK)
     assert step.status == "n/a" and "no chapter" in step.reason
 
@@ -414,7 +414,7 @@ def test_symbols_of_the_best_number_of_chips():
     from inferlib.serving import sixth
 
     t, n_layers, n = sp.symbols("t L N", positive=True)
-    c = symbolic(sixth.Constants, "synthesis")
+    c = symbolic(sixth.Constants, "serving")
     time = sixth.step_time(c, t / n, 0, n_layers, n)
     best = sp.solve(sp.diff(time, n), n)[0]
     assert sp.simplify(best**2 - t / (c.share * c.reductions * n_layers * c.hop)) == 0

@@ -73,9 +73,7 @@ def test_a_copy_installs_the_library_where_its_address_is_known():
 def test_the_cheat_sheet_typesets_equations_of_the_register():
     sheet = teaching.cheat_sheet()
     assert r"\frac{4\, BL\, \sqrt{E}\, \sqrt{F}" in sheet, "8 BLE over the root of the chips for F = 4E"
-    assert {"pope2022", "liminal2025", "mazurek2025", "synthesis"} <= {
-        e["source"] for e in teaching.formulas()
-    }
+    assert {"pope2022", "liminal2025", "mazurek2025", "serving"} <= {e["source"] for e in teaching.formulas()}
     assert sheet.count("- [") == sheet.count("Holds: ") == len(teaching.formulas())
     assert r"$I^{*} = \frac{C}{M}$" in sheet and r"\frac{54\, C^{2}}{M^{3}}" in sheet
     for entry in teaching.formulas():

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import sympy as sp
 import xarray as xr
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 import inferlib
 from inferlib import Transformer, catalog

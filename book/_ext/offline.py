@@ -7,11 +7,7 @@ from importlib.metadata import files
 from pathlib import Path
 
 # The package holds all of MathJax, 24 MB; these pages load this much of it, 2 MB.
-MATHJAX_PARTS = (
-    "tex-mml-chtml.js",
-    "output/chtml/fonts/woff-v2/",
-    "input/tex/extensions/",
-)
+MATHJAX_PARTS = ("tex-mml-chtml.js", "output/chtml/fonts/woff-v2/", "input/tex/extensions/")
 
 
 def copy_mathjax(app, exception):
@@ -35,21 +31,13 @@ def drop_thebe(app, pagename, templatename, context, doctree):
 
     def is_thebe(script):
         body = getattr(script, "attributes", {}).get("body") or ""
-        return "THEBE_JS_URL" in body or "sphinx-thebe" in str(
-            getattr(script, "filename", script)
-        )
+        return "THEBE_JS_URL" in body or "sphinx-thebe" in str(getattr(script, "filename", script))
 
-    context["script_files"] = [
-        s for s in context.get("script_files", ()) if not is_thebe(s)
-    ]
+    context["script_files"] = [s for s in context.get("script_files", ()) if not is_thebe(s)]
 
 
 def setup(app):
     # After every extension has added its scripts.
     app.connect("html-page-context", drop_thebe, priority=900)
     app.connect("build-finished", copy_mathjax)
-    return {
-        "version": "1",
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

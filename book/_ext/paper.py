@@ -67,13 +67,7 @@ def mathml(display):
 
 
 def setup(app):
-    app.add_html_math_renderer(
-        "mathml", (mathml(False), None), (mathml(True), None)
-    )
+    app.add_html_math_renderer("mathml", (mathml(False), None), (mathml(True), None))
     app.connect("builder-inited", share_handlers)
     app.connect("doctree-resolved", settle)
-    return {
-        "version": "1",
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,16 +15,12 @@ from functools import cache
 from pathlib import Path
 
 # Every explorer brings its style and its runtime, so that it works in a notebook; a page needs each once.
-SHARED = re.compile(
-    r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</script>", re.S
-)
+SHARED = re.compile(r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</script>", re.S)
 # The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
 ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
 
 # Loaded at the head of every page for a search as one types, which is off; the page of search has its own.
-SEARCH = re.compile(
-    r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>'
-)
+SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
 
 
 def once(body):
@@ -45,12 +41,7 @@ def once(body):
 def git(*command):
     """What git says of the folder of the book, or nothing where there is no git."""
     try:
-        done = subprocess.run(
-            ["git", *command],
-            capture_output=True,
-            text=True,
-            cwd=Path(__file__).parent,
-        )
+        done = subprocess.run(["git", *command], capture_output=True, text=True, cwd=Path(__file__).parent)
     except OSError:
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -64,11 +55,7 @@ def stamp(source):
     stored = git("log", "-1", "--format=%h of %cs", "--", str(source))
     if not stored or git("status", "--porcelain", "--", str(source)):
         return f"Outputs not committed yet. Built from commit {built}."
-    what = (
-        "Executed, compared and stored"
-        if source.suffix == ".ipynb"
-        else "Written"
-    )
+    what = "Executed, compared and stored" if source.suffix == ".ipynb" else "Written"
     return f"{what} in commit {stored}. Built from commit {built}."
 
 
@@ -148,9 +135,7 @@ def patient(page, sizes):
         return f'<img loading="lazy" width="{width}" height="{height}"{match[0][4:]}'
 
     names = "|".join(map(re.escape, sizes))
-    return re.sub(
-        rf'<img(?! loading)[^>]*? src="[^"]*_images/({names})"', placed, page
-    )
+    return re.sub(rf'<img(?! loading)[^>]*? src="[^"]*_images/({names})"', placed, page)
 
 
 def tidy(app, exception):
@@ -161,14 +146,10 @@ def tidy(app, exception):
     for drawing in (root / "_images").glob("*.svg"):
         drawn = lighter(drawing.read_text(encoding="utf-8"))
         drawing.write_text(drawn, encoding="utf-8")
-        size = re.search(
-            r'<svg[^>]* width="([\d.]+)pt" height="([\d.]+)pt"', drawn
-        )
+        size = re.search(r'<svg[^>]* width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
         if size:
             # 96 pixels of a page are 72 points
-            sizes[drawing.name] = [
-                round(float(points) * 4 / 3) for points in size.groups()
-            ]
+            sizes[drawing.name] = [round(float(points) * 4 / 3) for points in size.groups()]
     for page in root.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         finished = ICONS.sub("", text)
@@ -188,8 +169,4 @@ def setup(app):
     app.connect("config-inited", launch, priority=900)
     app.connect("html-page-context", finish, priority=900)
     app.connect("build-finished", tidy, priority=900)
-    return {
-        "version": "1",
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -35,17 +35,10 @@ def parse(page):
 
 @cache
 def anchors(page):
-    named = {
-        tag["name"] for tag in parse(page).find_all("a", attrs={"name": True})
-    }
+    named = {tag["name"] for tag in parse(page).find_all("a", attrs={"name": True})}
     # the stored state of an explorer follows its name: #calculator?batch=8
-    explorers = {
-        tag["data-slug"]
-        for tag in parse(page).find_all(attrs={"data-slug": True})
-    }
-    return (
-        named | explorers | {tag["id"] for tag in parse(page).find_all(id=True)}
-    )
+    explorers = {tag["data-slug"] for tag in parse(page).find_all(attrs={"data-slug": True})}
+    return named | explorers | {tag["id"] for tag in parse(page).find_all(id=True)}
 
 
 def fault(page, root, tag, address):
@@ -79,9 +72,7 @@ def check(root):
             continue  # templates of the theme, not pages
         for element in parse(page).find_all(list(REFERENCES)):
             address = element.get(REFERENCES[element.name])
-            wrong = (
-                fault(page, root, element.name, address) if address else None
-            )
+            wrong = fault(page, root, element.name, address) if address else None
             if wrong:
                 faults.append((str(page.relative_to(root)), address, wrong))
     return faults

@@ -14,6 +14,7 @@ def drawn():
     """The picture as SVG text, the same in every run."""
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
+
     from book.erdil2025 import figures
     from inferlib import style
 
@@ -21,11 +22,7 @@ def drawn():
     _, ax = plt.subplots(figsize=(6.4, 3.4), facecolor="white")
     figures.latency_over_size(ax=ax)
     text = io.StringIO()
-    options = {
-        "bbox_inches": "tight",
-        "facecolor": "white",
-        "metadata": {"Date": None, "Creator": None},
-    }
+    options = {"bbox_inches": "tight", "facecolor": "white", "metadata": {"Date": None, "Creator": None}}
     ax.figure.savefig(text, format="svg", **options)
     return text.getvalue()
 

@@ -18,11 +18,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 ROOT = Path(__file__).resolve().parents[2]
-KERNEL = {
-    "display_name": "Python 3 (ipykernel)",
-    "language": "python",
-    "name": "python3",
-}
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 # The model id of a widget is random; the page shows an explorer of its own instead.
 UNSTABLE = ("application/vnd.jupyter.widget-view+json",)
 
@@ -31,10 +27,7 @@ def replacements():
     """Pairs of pattern and replacement that the tests apply too, before they compare."""
     rules = configparser.RawConfigParser()
     rules.read(ROOT / "tests" / "nbval_sanitize.cfg")
-    return [
-        (re.compile(rules[s]["regex"]), rules[s]["replace"])
-        for s in rules.sections()
-    ]
+    return [(re.compile(rules[s]["regex"]), rules[s]["replace"]) for s in rules.sections()]
 
 
 def stable(text, rules):
@@ -48,15 +41,9 @@ def stable(text, rules):
 
 def clean(nb, rules):
     """Remove from an executed notebook all that depends on the run or on the editor."""
-    nb.metadata = nbformat.from_dict(
-        {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-    )
+    nb.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
     for cell in nb.cells:
-        kept = {
-            key: cell.metadata[key]
-            for key in ("mystnb", "tags")
-            if cell.metadata.get(key)
-        }
+        kept = {key: cell.metadata[key] for key in ("mystnb", "tags") if cell.metadata.get(key)}
         cell.metadata = nbformat.from_dict(kept)
         for output in cell.get("outputs", ()):
             if "text" in output:
@@ -74,13 +61,7 @@ def refresh(path):
     old = path.read_text(encoding="utf-8")
     nb = nbformat.reads(old, as_version=4)
     where = {"metadata": {"path": str(path.parent)}}
-    client = NotebookClient(
-        nb,
-        timeout=300,
-        kernel_name="python3",
-        record_timing=False,
-        resources=where,
-    )
+    client = NotebookClient(nb, timeout=300, kernel_name="python3", record_timing=False, resources=where)
     try:
         client.execute()
     except CellExecutionError as error:
@@ -100,10 +81,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     chapters = args.chapters or sorted((ROOT / "book").glob("*.ipynb"))
-    print(
-        f"Running {len(chapters)} chapters, {args.jobs} at a time: some seconds each",
-        flush=True,
-    )
+    print(f"Running {len(chapters)} chapters, {args.jobs} at a time: some seconds each", flush=True)
     with ThreadPoolExecutor(args.jobs) as pool:
         for line in pool.map(refresh, chapters):
             print(line, flush=True)

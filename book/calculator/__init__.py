@@ -8,45 +8,23 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from book.calculator import answers
 from inferlib import style
 from inferlib.catalog import chips, load_chip, load_model, models
 from inferlib.equation import Record, quantity
-from inferlib.explorer import (
-    Bars,
-    Choice,
-    Explorer,
-    Frontier,
-    Kind,
-    Limit,
-    Preset,
-    Section,
-    Slider,
-)
+from inferlib.explorer import Bars, Choice, Explorer, Frontier, Kind, Limit, Preset, Section, Slider
 from inferlib.papers.erdil2025.records import NO_GPUS
 from inferlib.principles import cost_per_million
 from inferlib.system import format_bytes
-from inferlib.transformer import (
-    Attention,
-    Experts,
-    FeedForward,
-    LatentAttention,
-    Layers,
-    Transformer,
-)
-
-from book.calculator import answers
+from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, Transformer
 
 # One line for each answer: what the page calls it, and how it is asked.
 SOURCES = {
-    "first principles": answers.Answer(
-        "inferlib.principles", line=style.YELLOW
-    ),
+    "first principles": answers.Answer("inferlib.principles", line=style.YELLOW),
     "Steinhardt 2022": answers.Answer("inferlib.papers.steinhardt2022"),
     "Pope et al. 2022": answers.pope2022(),
     # dense models only, and the one that shares its colour answers on sparse models only
-    "Erdil 2025, toy": answers.Answer(
-        "inferlib.papers.erdil2025", "toy_decode_step", line=style.PURPLE
-    ),
+    "Erdil 2025, toy": answers.Answer("inferlib.papers.erdil2025", "toy_decode_step", line=style.PURPLE),
     "Erdil 2025": answers.erdil2025(),
     "LIMINAL 2025": answers.liminal2025(),
     "Mazurek & Schreiber 2025": answers.mazurek2025(),
@@ -65,15 +43,11 @@ class Precision(Record):
 
     weights: float = quantity("B", "bytes of one weight")
     cache: float = quantity("B", "bytes of one value in the cache")
-    eight_bit: float = quantity(
-        "1", "1 where arithmetic runs at 8 bits, else 0", zero=True
-    )
+    eight_bit: float = quantity("1", "1 where arithmetic runs at 8 bits, else 0", zero=True)
 
 
 PRECISIONS = {
-    label: Precision(
-        format_bytes(weights), format_bytes(cache), float(eight_bit)
-    )
+    label: Precision(format_bytes(weights), format_bytes(cache), float(eight_bit))
     for label, weights, cache, eight_bit in (
         ("16 bits", "bf16", "bf16", False),
         ("8 bits, arithmetic too", "fp8", "fp8", True),
@@ -100,22 +74,14 @@ def _tied(shape):
 
 def _experts(shape):
     return Experts(
-        shape["n_experts"],
-        shape["n_active"],
-        shape["d_expert"],
-        shape["d_shared"],
-        shape["matrices"],
+        shape["n_experts"], shape["n_active"], shape["d_expert"], shape["d_shared"], shape["matrices"]
     )
 
 
 def _sparse(shape):
-    attention = Attention(
-        shape["n_heads"], shape["n_kv_heads"], shape["head_dim"]
-    )
+    attention = Attention(shape["n_heads"], shape["n_kv_heads"], shape["head_dim"])
     layers = (Layers(shape["n_layers"], attention, _experts(shape)),)
-    return Transformer(
-        shape["d_model"], shape["vocab_size"], layers, name="this model"
-    )
+    return Transformer(shape["d_model"], shape["vocab_size"], layers, name="this model")
 
 
 def _latent(shape):
@@ -127,13 +93,9 @@ def _latent(shape):
     block = FeedForward(shape["d_ff"], shape["matrices"])
     layers = (
         Layers(shape["n_dense"], attention, block),
-        Layers(
-            shape["n_layers"] - shape["n_dense"], attention, _experts(shape)
-        ),
+        Layers(shape["n_layers"] - shape["n_dense"], attention, _experts(shape)),
     )
-    return Transformer(
-        shape["d_model"], shape["vocab_size"], layers, name="this model"
-    )
+    return Transformer(shape["d_model"], shape["vocab_size"], layers, name="this model")
 
 
 _DENSE, _TIED, _SPARSE, _LATENT = (
@@ -144,9 +106,7 @@ KINDS = {_DENSE: _dense, _TIED: _tied, _SPARSE: _sparse, _LATENT: _latent}
 
 def _whole(name, label, low, high, value, *kinds):
     when = {"kind": list(kinds)} if kinds else {}
-    return Slider(
-        name, label, low, high, value, log=low > 0, whole=True, when=when
-    )
+    return Slider(name, label, low, high, value, log=low > 0, whole=True, when=when)
 
 
 def _dimensions():
@@ -158,32 +118,17 @@ def _dimensions():
         _whole("n_heads", "Query heads", 1, 512, 64),
         _whole("n_kv_heads", "Key and value heads", 1, 512, 8, *heads),
         _whole("head_dim", "Width of a head", 16, 512, 128, *heads),
-        _whole(
-            "d_ff",
-            "Width of the feed-forward block",
-            64,
-            262144,
-            28672,
-            _DENSE,
-            _TIED,
-            _LATENT,
-        ),
+        _whole("d_ff", "Width of the feed-forward block", 64, 262144, 28672, _DENSE, _TIED, _LATENT),
         _whole("matrices", "Matrices of a block (3: gated)", 2, 3, 3, *heads),
         _whole("vocab_size", "Entries of the vocabulary", 256, 1048576, 128256),
         _whole("n_experts", "Routed experts", 2, 1024, 256, *experts),
         _whole("n_active", "Experts of one token", 1, 64, 8, *experts),
         _whole("d_expert", "Width of an expert", 64, 65536, 2048, *experts),
-        _whole(
-            "d_shared", "Width of all shared experts", 0, 65536, 2048, *experts
-        ),
+        _whole("d_shared", "Width of all shared experts", 0, 65536, 2048, *experts),
         _whole("n_dense", "Dense layers before the experts", 1, 64, 3, _LATENT),
         _whole("kv_rank", "Width of the latent", 16, 4096, 512, _LATENT),
-        _whole(
-            "q_rank", "Width of the query's latent", 16, 8192, 1536, _LATENT
-        ),
-        _whole(
-            "nope_dim", "Head width without position", 16, 512, 128, _LATENT
-        ),
+        _whole("q_rank", "Width of the query's latent", 16, 8192, 1536, _LATENT),
+        _whole("nope_dim", "Head width without position", 16, 512, 128, _LATENT),
         _whole("rope_dim", "Head width with position", 8, 512, 64, _LATENT),
         _whole("value_dim", "Head width of values", 16, 512, 128, _LATENT),
     )
@@ -196,54 +141,25 @@ def shape_of(model):
     """
     last = model.layers[-1]
     attention, block = last.attention, last.feed_forward
-    sparse, latent = (
-        isinstance(block, Experts),
-        isinstance(attention, LatentAttention),
-    )
-    shape = {
-        "n_layers": model.n_layers,
-        "d_model": model.d_model,
-        "vocab_size": model.vocab_size,
-    }
+    sparse, latent = (isinstance(block, Experts), isinstance(attention, LatentAttention))
+    shape = {"n_layers": model.n_layers, "d_model": model.d_model, "vocab_size": model.vocab_size}
     shape |= {"n_heads": attention.n_heads}
     if latent:
         names = ("kv_rank", "q_rank", "nope_dim", "rope_dim", "value_dim")
         first = model.layers[0]
-        shape |= {
-            "n_dense": first.count,
-            "d_ff": getattr(first.feed_forward, "d_ff", None),
-        }
+        shape |= {"n_dense": first.count, "d_ff": getattr(first.feed_forward, "d_ff", None)}
     else:
         names = ("n_kv_heads", "head_dim")
         shape["matrices"] = block.matrices
     shape |= {name: getattr(attention, name) for name in names}
-    names = (
-        ("n_experts", "n_active", "d_expert", "d_shared")
-        if sparse
-        else ("d_ff",)
-    )
+    names = ("n_experts", "n_active", "d_expert", "d_shared") if sparse else ("d_ff",)
     shape |= {name: getattr(block, name) for name in names}
-    kind = (
-        _LATENT
-        if latent
-        else _SPARSE
-        if sparse
-        else _TIED
-        if model.tied
-        else _DENSE
-    )
+    kind = _LATENT if latent else _SPARSE if sparse else _TIED if model.tied else _DENSE
     if None in shape.values() or (latent and not sparse):
         return None
     made = KINDS[kind](shape)
-    same = (
-        made.n_params / model.n_params,
-        made.cache_values(10**6) / model.cache_values(10**6),
-    )
-    return (
-        {"kind": kind} | shape
-        if all(abs(ratio - 1) < 1e-3 for ratio in same)
-        else None
-    )
+    same = (made.n_params / model.n_params, made.cache_values(10**6) / model.cache_values(10**6))
+    return {"kind": kind} | shape if all(abs(ratio - 1) < 1e-3 for ratio in same) else None
 
 
 @cache
@@ -256,30 +172,17 @@ def catalogue():
 @cache
 def offered_chips():
     """The chips of the catalogue whose memory and links are all stated, and whether each is a GPU."""
-    wanted = (
-        "memory_capacity",
-        "scale_up_bandwidth",
-        "scale_out_bandwidth",
-        "scale_up_size",
-    )
+    wanted = ("memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size")
     found = {name: load_chip(name) for name in chips()}
     return {
-        name: answers.Offered(
-            **vars(chip), gpu=float(not name.startswith(NO_GPUS))
-        )
+        name: answers.Offered(**vars(chip), gpu=float(not name.startswith(NO_GPUS)))
         for name, chip in found.items()
         if all(getattr(chip, field) is not None for field in wanted)
     }
 
 
 def _memory(kind, precision, batch, context, **at):
-    model = kind(
-        {
-            name: at[name]
-            for name in at
-            if name in {d.name for d in _dimensions()}
-        }
-    )
+    model = kind({name: at[name] for name in at if name in {d.name for d in _dimensions()}})
     weights = sum(model.weight_bytes(precision.weights).values())
     return weights + batch * model.cache_bytes(context, precision.cache)
 
@@ -287,10 +190,7 @@ def _memory(kind, precision, batch, context, **at):
 def _at_most(kinds, smaller, larger):
     """A limit on dimensions that only some kinds have."""
     return Limit(
-        lambda kind, **at: at[smaller] if kind in kinds else 1,
-        lambda **at: at[larger],
-        "1",
-        quiet=True,
+        lambda kind, **at: at[smaller] if kind in kinds else 1, lambda **at: at[larger], "1", quiet=True
     )
 
 
@@ -300,21 +200,13 @@ def _cost(seconds, batch, n_chips, price):
 
 def about():
     """What each answer is, as its ``decode_step`` says of itself, as a Markdown list."""
-    texts = {
-        name: f"{_prose(answer.function.__doc__)} {answer.besides}"
-        for name, answer in SOURCES.items()
-    }
-    return "\n".join(
-        f"- **{name}.** {' '.join(text.split())}"
-        for name, text in texts.items()
-    )
+    texts = {name: f"{_prose(answer.function.__doc__)} {answer.besides}" for name, answer in SOURCES.items()}
+    return "\n".join(f"- **{name}.** {' '.join(text.split())}" for name, text in texts.items())
 
 
 def _prose(text):
     """The paragraphs of a docstring before its parameters."""
-    return re.sub(r":\w+:`", "`", text.split("Parameters\n")[0]).replace(
-        "``", "`"
-    )
+    return re.sub(r":\w+:`", "`", text.split("Parameters\n")[0]).replace("``", "`")
 
 
 def explorer():
@@ -328,11 +220,7 @@ def explorer():
     first = {"Llama 3 70B": known["Llama 3 70B"]}
     box = {"H100 SXM": found["H100 SXM"]} | found
     eight = [name for name, chip in box.items() if "fp8" in chip.peaks]
-    prices = {
-        name: {"price": chip.price}
-        for name, chip in box.items()
-        if chip.price is not None
-    }
+    prices = {name: {"price": chip.price} for name, chip in box.items() if chip.price is not None}
     inputs = [
         Preset("model", "Model", first | known, own="my own, below"),
         Section("Dimensions of the model", (Kind("kind", "Kind", KINDS), *_dimensions())),
@@ -348,17 +236,10 @@ def explorer():
     ]  # fmt: skip
     columns = {
         "tokens/s for a user": (lambda seconds: 1 / seconds, "1"),
-        "tokens/s per chip": (
-            lambda seconds, batch, n_chips: batch / (seconds * n_chips),
-            "1",
-        ),
+        "tokens/s per chip": (lambda seconds, batch, n_chips: batch / (seconds * n_chips), "1"),
         "$ per million tokens": (_cost, "1"),
     }
-    memory = Limit(
-        _memory,
-        lambda chip, n_chips, **at: n_chips * chip.memory_capacity,
-        "GB",
-    )
+    memory = Limit(_memory, lambda chip, n_chips, **at: n_chips * chip.memory_capacity, "GB")
     return Explorer(
         "Calculator",
         inputs,

@@ -21,9 +21,7 @@ DOMAINS = {"": True, "several domains": False}
 class Offered(Accelerator):
     """A chip that the page offers, and whether it is one of those that Erdil's network describes."""
 
-    gpu: float = quantity(
-        "1", "1 for a GPU, 0 for another accelerator", default=1, zero=True
-    )
+    gpu: float = quantity("1", "1 for a GPU, 0 for another accelerator", default=1, zero=True)
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,7 @@ class Answer:
     def search(self):
         """What the page draws as this source's bar."""
         if self.options is None:
-            return Search(
-                self._in_domains, "option", DOMAINS, spare=_domain_left
-            )
+            return Search(self._in_domains, "option", DOMAINS, spare=_domain_left)
         return Search(self._chosen, "option", self.options, spare=self._left)
 
     def _in_domains(self, option, **at):
@@ -81,9 +77,7 @@ class Answer:
     def _chosen(self, option, **at):
         with as_written():
             step = self.step or _as_it_is
-            return step(
-                *_asked(inside=_inside(option), **at), option, self.function
-            )
+            return step(*_asked(inside=_inside(option), **at), option, self.function)
 
     def _left(self, option, **at):
         # the memory of all chips is the calculator's own limit, told once and not by every source
@@ -102,39 +96,18 @@ def _inside(option):
     return option if isinstance(option, bool) else None
 
 
-def _asked(
-    kind,
-    chip,
-    precision,
-    n_chips,
-    batch,
-    context,
-    inside,
-    price=None,
-    memory=True,
-    **shape,
-):
+def _asked(kind, chip, precision, n_chips, batch, context, inside, price=None, memory=True, **shape):
     """What is asked of a source: model, system and workload, on numbers or on symbols."""
     flops = where(precision.eight_bit > 0.5, chip.peaks.get("fp8"), chip.flops)
     # Whether it fits is asked once, of the model's own numbers, and not of every source.
-    chip = chip.replace(
-        flops=flops, **({} if memory else {"memory_capacity": None})
-    )
+    chip = chip.replace(flops=flops, **({} if memory else {"memory_capacity": None}))
     domain = n_chips if inside else minimum(n_chips, chip.scale_up_size)
     system = System(chip, n_chips, domain=domain)
-    return (
-        kind(shape),
-        system,
-        Workload(batch, context, precision.weights, precision.cache),
-    )
+    return (kind(shape), system, Workload(batch, context, precision.weights, precision.cache))
 
 
 def _domain_left(option, n_chips, chip, **at):
-    return (
-        chip.scale_up_size - n_chips
-        if option
-        else n_chips - chip.scale_up_size - 1
-    )
+    return chip.scale_up_size - n_chips if option else n_chips - chip.scale_up_size - 1
 
 
 def _least(*values):
@@ -152,10 +125,7 @@ def pope2022():
     options = {}
     for attention, cache in (("Head", "heads"), ("Batch", "batch")):
         options[f"1D, cache over {cache}"] = ("WS 1D", 1, attention)
-        options |= {
-            f"2D with X = {x}, cache over {cache}": ("WS 2D", x, attention)
-            for x in (2, 4, 8)
-        }
+        options |= {f"2D with X = {x}, cache over {cache}": ("WS 2D", x, attention) for x in (2, 4, 8)}
     return Answer(
         "inferlib.papers.pope2022.decode", "decode_step", options, _pope_step, _pope_left,
         "Here X is 2, 4 or 8, and the fastest cut is taken; the chapter tries every X and takes the one that "
@@ -168,21 +138,9 @@ def _pope_records(model, system, workload, option):
     from inferlib.papers.pope2022.records import Mesh
 
     layout, x, attention = option
-    mesh = (
-        Mesh(system.count)
-        if layout == "WS 1D"
-        else Mesh(x, 1, maximum(system.count / x, 1))
-    )
+    mesh = Mesh(system.count) if layout == "WS 1D" else Mesh(x, 1, maximum(system.count / x, 1))
     shape = sharding.model_of(model, workload.weights, workload.cache)
-    return (
-        shape,
-        sharding.chip_of(system.chip),
-        mesh,
-        layout,
-        attention,
-        workload.batch,
-        workload.context,
-    )
+    return (shape, sharding.chip_of(system.chip), mesh, layout, attention, workload.batch, workload.context)
 
 
 def _pope_step(model, system, workload, option, function):
@@ -207,9 +165,7 @@ def _pope_left(model, system, workload, option):
     # the source cuts the cache over heads where they suffice, or where the batch does not fill the chips
     over_heads = maximum(heads - n, minimum(n, heads) - workload.batch)
     rule = over_heads if attention == "Head" else -over_heads - 1
-    shape, chip, mesh, layout, _, batch, context = _pope_records(
-        model, system, workload, option
-    )
+    shape, chip, mesh, layout, _, batch, context = _pope_records(model, system, workload, option)
     cache = cache_on_chip(shape, mesh, layout, attention, batch, context)
     room = chip.memory_capacity - weights_on_chip(shape, n) - cache
     return _least(n - x, -(n % x), system.chip.scale_up_size - n, rule, room)
@@ -222,11 +178,7 @@ def erdil2025():
     """Six of the layouts that the complete model searches, those with whole numbers."""
     from inferlib.papers.erdil2025 import Cut
 
-    cuts = [
-        Cut(s, z, kind)
-        for s, z in ((1, 1), (1, 8), (2, 1))
-        for kind in ("1D", "2D")
-    ]
+    cuts = [Cut(s, z, kind) for s, z in ((1, 1), (1, 8), (2, 1)) for kind in ("1D", "2D")]
     options = {_named(cut): cut for cut in cuts}
     return Answer(
         "inferlib.papers.erdil2025", "decode_step", options, _erdil_step, _erdil_left,
@@ -238,11 +190,7 @@ def erdil2025():
 
 def _named(cut):
     stages = f", {cut.stages} stages" if cut.stages > 1 else ""
-    return (
-        cut.kind
-        + stages
-        + (f", attention on 1/{cut.scale_down}" if cut.scale_down > 1 else "")
-    )
+    return cut.kind + stages + (f", attention on 1/{cut.scale_down}" if cut.scale_down > 1 else "")
 
 
 def _erdil_step(model, system, workload, cut, function):
@@ -251,16 +199,7 @@ def _erdil_step(model, system, workload, cut, function):
 
     shape = as_model(model, workload.weights, workload.cache).shape
     gpu = as_gpu(system.chip).replace(flops=system.chip.flops)
-    at = (
-        shape,
-        gpu,
-        cut,
-        system.count,
-        workload.batch,
-        workload.context,
-        1,
-        Assumptions(),
-    )
+    at = (shape, gpu, cut, system.count, workload.batch, workload.context, 1, Assumptions())
     return Breakdown(terms(*at, together=True), source="erdil2025")
 
 
@@ -270,13 +209,7 @@ def _erdil_left(model, system, workload, cut):
     # one kind of layer stands for all: that of most layers, which must be the last
     first, last = model.layers[0], model.layers[-1]
     most = last.count - first.count if len(model.layers) > 1 else 0
-    return _least(
-        described,
-        most,
-        system.count - parts,
-        workload.batch - cut.stages,
-        -(system.count % parts),
-    )
+    return _least(described, most, system.count - parts, workload.batch - cut.stages, -(system.count % parts))
 
 
 # --- LIMINAL 2025 and Mazurek & Schreiber 2025: their own layouts, where they describe them -------------------
@@ -284,23 +217,15 @@ def _erdil_left(model, system, workload, cut):
 
 def liminal2025():
     """One tensor-parallel domain, up to the ports of the source's switch."""
-    return Answer(
-        "inferlib.papers.liminal2025.equations",
-        options={"": None},
-        spare=_liminal_left,
-    )
+    return Answer("inferlib.papers.liminal2025.equations", options={"": None}, spare=_liminal_left)
 
 
 def _liminal_left(model, system, workload, option):
     from inferlib.papers.liminal2025.equations import capacity_needed
     from inferlib.papers.liminal2025.records import PRINTED, application
 
-    counted = PRINTED.replace(
-        weight_bytes=workload.weights, cache_bytes=workload.cache
-    )
-    needed = capacity_needed(
-        application(model, counted), workload.batch, workload.context, counted
-    )
+    counted = PRINTED.replace(weight_bytes=workload.weights, cache_bytes=workload.cache)
+    needed = capacity_needed(application(model, counted), workload.batch, workload.context, counted)
     return _least(counted.radix - system.count, system.memory - needed)
 
 
@@ -322,8 +247,6 @@ def _mazurek_left(model, system, workload, inside):
     chip, n, size = system.chip, system.count, system.chip.scale_up_size
     # a chip that does not multiply 8 bits is not described; what fits into its memory can be asked all the same
     peak = chip.peaks.get("fp8") or 0
-    system = system.replace(
-        chip=chip.replace(peaks={"bf16": chip.flops, "fp8": chip.flops})
-    )
+    system = system.replace(chip=chip.replace(peaks={"bf16": chip.flops, "fp8": chip.flops}))
     nodes = size - n if inside else _least(n - size - 1, -(n % size))
     return _least(peak - 1, nodes, memory_left(model, system, workload))

@@ -1,22 +1,13 @@
 """Beyond Erdil 2025: real machines, other GPUs, and how far the preferred point hangs on each assumption."""
 
 import numpy as np
+
 from inferlib.catalog import load_chip
 from inferlib.frontier import pareto, preferred
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.equations.model import (
-    Assumptions,
-    Cut,
-    layout_latency,
-)
+from inferlib.papers.erdil2025.equations.model import Assumptions, Cut, layout_latency
 from inferlib.papers.erdil2025.pareto import frontier
-from inferlib.papers.erdil2025.records import (
-    as_gpu,
-    as_model,
-    chips,
-    computing_at,
-    models,
-)
+from inferlib.papers.erdil2025.records import as_gpu, as_model, chips, computing_at, models
 from inferlib.papers.erdil2025.search import infeasible, token_latency
 from inferlib.units import factor
 
@@ -50,10 +41,7 @@ def machine_cuts(shape, n_gpu, assumptions):
             if kind == "2D" and round(group**0.5) ** 2 != group:
                 continue
             for scale_down in (2**i for i in range(group.bit_length())):
-                if (
-                    group % scale_down == 0
-                    and shape.n_heads % (group // scale_down) == 0
-                ):
+                if group % scale_down == 0 and shape.n_heads % (group // scale_down) == 0:
                     yield Cut(float(stages), float(scale_down), kind)
 
 
@@ -85,18 +73,11 @@ def machine_frontier(model, chip, *, context=0, price=None, assumptions=None):
     for n_gpu in SIZES:
         for cut in machine_cuts(shape, n_gpu, assumptions):
             batch = batches[(batches % cut.stages == 0)]
-            fits = [
-                not infeasible(
-                    shape, chip, n_gpu, cut.stages, b, context, assumptions
-                )
-                for b in batch
-            ]
+            fits = [not infeasible(shape, chip, n_gpu, cut.stages, b, context, assumptions) for b in batch]
             batch = batch[fits]
             if not batch.size:
                 continue
-            seconds = layout_latency(
-                shape, chip, cut, n_gpu, batch, context, 1, assumptions
-            )
+            seconds = layout_latency(shape, chip, cut, n_gpu, batch, context, 1, assumptions)
             cost = n_gpu * seconds / batch * price * 1e6
             flop = sum(m.flop_per_token(shape, context, assumptions))
             rows.append(
@@ -109,9 +90,7 @@ def machine_frontier(model, chip, *, context=0, price=None, assumptions=None):
                 )
             )  # fmt: skip
     if not rows:
-        raise ValueError(
-            "no feasible point: the model fits on no machine of up to 256 GPUs"
-        )
+        raise ValueError("no feasible point: the model fits on no machine of up to 256 GPUs")
     return pareto(pd.concat(rows, ignore_index=True))
 
 
@@ -127,20 +106,15 @@ def cost_of_rounding(name="Llama 3 70B 8-bit", chip="H100"):
 
     rows = {
         "real numbers": preferred(frontier(models[name], chips[chip])),
-        "machines that exist": preferred(
-            machine_frontier(models[name], chips[chip])
-        ),
+        "machines that exist": preferred(machine_frontier(models[name], chips[chip])),
     }
     return (
-        pd.DataFrame(rows)
-        .T[["tokens_per_second", "usd_per_million", "n_gpu", "batch", "mfu"]]
-        .astype(float)
+        pd.DataFrame(rows).T[["tokens_per_second", "usd_per_million", "n_gpu", "batch", "mfu"]].astype(float)
     )
 
 
 def catalogue_chips(
-    model=models["Llama 3 70B 8-bit"],
-    names=("A100 80GB", "H100 SXM", "H200", "B200", "MI300X"),
+    model=models["Llama 3 70B 8-bit"], names=("A100 80GB", "H100 SXM", "H200", "B200", "MI300X")
 ):
     """The preferred point of a model on GPUs of the catalogue, at their list prices.
 
@@ -172,30 +146,11 @@ def _changes(chip, assumptions, factor_):
         "memory": "memory_capacity", "price": "price",
     }  # fmt: skip
     for label, name in fields.items():
-        yield (
-            label,
-            chip.replace(**{name: getattr(chip, name) * factor_}),
-            assumptions,
-        )
-    yield (
-        "kernel launch",
-        chip,
-        assumptions.replace(t_kernel=assumptions.t_kernel * factor_),
-    )
-    for label, name in (
-        ("base", "base"),
-        ("next GPU", "per_rank"),
-        ("next node", "per_node"),
-    ):
-        protocols = tuple(
-            p.replace(**{name: getattr(p, name) * factor_})
-            for p in assumptions.protocols
-        )
-        yield (
-            f"collective latency: {label}",
-            chip,
-            assumptions.replace(protocols=protocols),
-        )
+        yield (label, chip.replace(**{name: getattr(chip, name) * factor_}), assumptions)
+    yield ("kernel launch", chip, assumptions.replace(t_kernel=assumptions.t_kernel * factor_))
+    for label, name in (("base", "base"), ("next GPU", "per_rank"), ("next node", "per_node")):
+        protocols = tuple(p.replace(**{name: getattr(p, name) * factor_}) for p in assumptions.protocols)
+        yield (f"collective latency: {label}", chip, assumptions.replace(protocols=protocols))
 
 
 def sensitivity(name="Llama 3 70B 8-bit", chip="H100", shift=SHIFT):
@@ -217,28 +172,16 @@ def sensitivity(name="Llama 3 70B 8-bit", chip="H100", shift=SHIFT):
     import pandas as pd
 
     def point(chip, assumptions):
-        best = preferred(
-            frontier(
-                models[name], chip, pipeline=False, assumptions=assumptions
-            )
-        )
-        return (
-            best.tokens_per_second,
-            best.tokens_per_second** 3 / best.usd_per_million,
-        )
+        best = preferred(frontier(models[name], chip, pipeline=False, assumptions=assumptions))
+        return (best.tokens_per_second, best.tokens_per_second**3 / best.usd_per_million)
 
     speed, value = point(chips[chip], Assumptions())
     rows = {}
     for column, by in (("lower", 1 / (1 + shift)), ("higher", 1 + shift)):
-        for label, changed, assumptions in _changes(
-            chips[chip], Assumptions(), by
-        ):
+        for label, changed, assumptions in _changes(chips[chip], Assumptions(), by):
             ours = point(changed, assumptions)
             row = rows.setdefault(label, {})
-            row[f"speed, {column}"], row[f"value, {column}"] = (
-                ours[0] / speed - 1,
-                ours[1] / value - 1,
-            )
+            row[f"speed, {column}"], row[f"value, {column}"] = (ours[0] / speed - 1, ours[1] / value - 1)
     table = pd.DataFrame(rows).T
     swing = (table["value, higher"] - table["value, lower"]).abs()
     return table.loc[swing.sort_values(ascending=False).index]
@@ -262,15 +205,8 @@ def eight_gpus(model=models["Llama 3 70B"], chip=chips["H100"]):
         {
             "batch": batch,
             "tokens_per_second": 1 / seconds,
-            "mfu": flop
-            * batch
-            / (8 * computing_at(chip, shape).flops * seconds),
-            "usd_per_million": 8
-            * seconds
-            / batch
-            * chip.price
-            * factor("usd/h")
-            * 1e6,
+            "mfu": flop * batch / (8 * computing_at(chip, shape).flops * seconds),
+            "usd_per_million": 8 * seconds / batch * chip.price * factor("usd/h") * 1e6,
         }
     )
     return table.set_index("batch")
@@ -293,10 +229,6 @@ def answer(speed, utilisation):
     """
     table = eight_gpus()
     return {
-        "utilisation at that speed": table.mfu[
-            table.tokens_per_second >= speed
-        ].max(),
-        "speed at that utilisation": table.tokens_per_second[
-            table.mfu >= utilisation
-        ].max(),
+        "utilisation at that speed": table.mfu[table.tokens_per_second >= speed].max(),
+        "speed at that utilisation": table.tokens_per_second[table.mfu >= utilisation].max(),
     }

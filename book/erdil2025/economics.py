@@ -1,24 +1,13 @@
 """Erdil 2025, sections 4 and 5: the settings of its tables and figures, and what they give."""
 
 from inferlib.frontier import preferred
-from inferlib.papers.erdil2025.equations.model import (
-    TABLE_5,
-    Assumptions,
-    Cut,
-    layout_latency,
-)
+from inferlib.papers.erdil2025.equations.model import TABLE_5, Assumptions, Cut, layout_latency
 from inferlib.papers.erdil2025.pareto import frontiers
 from inferlib.papers.erdil2025.records import chips, computing_at, models
 from inferlib.papers.erdil2025.search import speculative_time
 
 DRAFT, ACCEPTANCE = "Llama 3 8B", 0.8
-SERVED = (
-    "Mixtral 8x22B",
-    "Llama 3 70B 8-bit",
-    "Llama 3.1 405B 8-bit",
-    "GPT-4",
-    "DeepSeek-V3",
-)
+SERVED = ("Mixtral 8x22B", "Llama 3 70B 8-bit", "Llama 3.1 405B 8-bit", "GPT-4", "DeepSeek-V3")
 GENERATIONS = ("H100", "A100", "V100")
 PRECISIONS = {
     "4-bit weights": "Llama 3 70B 4-bit",
@@ -31,14 +20,7 @@ _CURVES = {}  # those already computed
 NEWER_NOTEBOOK = DEFAULT  # what Table 5 would be, had it been made with the notebook of the other tables
 
 
-def curve(
-    model,
-    chip="H100",
-    draft=None,
-    acceptance=ACCEPTANCE,
-    context=0,
-    assumptions=DEFAULT,
-):
+def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=DEFAULT):
     """A frontier of the paper's own models and GPUs by name, computed once.
 
     Parameters
@@ -52,15 +34,8 @@ def curve(
     pandas.DataFrame
         As :func:`frontier` returns it, with pipeline parallelism.
     """
-    setting = {
-        "model": model,
-        "chip": chip,
-        "draft": draft,
-        "acceptance": acceptance,
-    }
-    return curves([setting | {"context": context, "assumptions": assumptions}])[
-        0
-    ]
+    setting = {"model": model, "chip": chip, "draft": draft, "acceptance": acceptance}
+    return curves([setting | {"context": context, "assumptions": assumptions}])[0]
 
 
 def curves(settings, progress=None):
@@ -80,34 +55,14 @@ def curves(settings, progress=None):
     asked = [_question(**setting) for setting in settings]
     # Equal questions are told by what they say: assumptions may have been made here or there.
     missing = {repr(one): one for one in asked if repr(one) not in _CURVES}
-    _CURVES.update(
-        zip(
-            missing,
-            frontiers(list(missing.values()), progress=progress),
-            strict=True,
-        )
-    )
+    _CURVES.update(zip(missing, frontiers(list(missing.values()), progress=progress), strict=True))
     return [_CURVES[repr(one)] for one in asked]
 
 
-def _question(
-    model,
-    chip="H100",
-    draft=None,
-    acceptance=ACCEPTANCE,
-    context=0,
-    assumptions=DEFAULT,
-):
+def _question(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=DEFAULT):
     """The arguments of :func:`frontier` for those of :func:`curve`."""
-    plain = {
-        "model": models[model],
-        "chip": chips[chip],
-        "context": context,
-        "assumptions": assumptions,
-    }
-    return plain | (
-        {"draft": models[draft], "acceptance": acceptance} if draft else {}
-    )
+    plain = {"model": models[model], "chip": chips[chip], "context": context, "assumptions": assumptions}
+    return plain | ({"draft": models[draft], "acceptance": acceptance} if draft else {})
 
 
 def fastest(curve):
@@ -132,29 +87,14 @@ def settings(assumptions=None):
     rows = {}
     for name in SERVED:
         served = {"model": name, "draft": DRAFT, "assumptions": usual}
-        rows["Table 2", name], rows["Table 3", name] = (
-            (served, fastest),
-            (served, preferred),
-        )
+        rows["Table 2", name], rows["Table 3", name] = ((served, fastest), (served, preferred))
     for chip in GENERATIONS:
-        rows["Table 4", chip] = (
-            {"model": "Llama 3 70B 8-bit", "chip": chip, "assumptions": usual},
-            fastest,
-        )
+        rows["Table 4", chip] = ({"model": "Llama 3 70B 8-bit", "chip": chip, "assumptions": usual}, fastest)
     for name in SPECULATED:
-        rows["Table 5", name] = (
-            {"model": name, "assumptions": older},
-            preferred,
-        )
-        rows["Table 5", f"{name} (S)"] = (
-            {"model": name, "draft": DRAFT, "assumptions": older},
-            preferred,
-        )
+        rows["Table 5", name] = ({"model": name, "assumptions": older}, preferred)
+        rows["Table 5", f"{name} (S)"] = ({"model": name, "draft": DRAFT, "assumptions": older}, preferred)
     for row, name in PRECISIONS.items():
-        rows["Table 6", row] = (
-            {"model": name, "assumptions": usual},
-            preferred,
-        )
+        rows["Table 6", row] = ({"model": name, "assumptions": usual}, preferred)
     return rows
 
 
@@ -180,16 +120,9 @@ def table(number, assumptions=None):
     import pandas as pd
 
     chosen = settings(assumptions)
-    rows = {
-        row: asked
-        for (name, row), asked in chosen.items()
-        if name == f"Table {number}"
-    }
+    rows = {row: asked for (name, row), asked in chosen.items() if name == f"Table {number}"}
     found = curves([setting for setting, _ in rows.values()])
-    points = {
-        row: point(one)
-        for (row, (_, point)), one in zip(rows.items(), found, strict=True)
-    }
+    points = {row: point(one) for (row, (_, point)), one in zip(rows.items(), found, strict=True)}
     return pd.DataFrame(points).T.infer_objects()
 
 
@@ -209,16 +142,7 @@ def seconds_at(setting, point):
     def pass_time(name, cut, new_tokens):
         shape = models[name].shape
         chip = computing_at(chips[setting.get("chip", "H100")], shape)
-        return layout_latency(
-            shape,
-            chip,
-            cut,
-            point.n_gpu,
-            point.batch,
-            context,
-            new_tokens,
-            assumptions,
-        )
+        return layout_latency(shape, chip, cut, point.n_gpu, point.batch, context, new_tokens, assumptions)
 
     target = Cut(point.stages, point.scale_down, point.kind)
     if point.get("gamma", 1) <= 1:

@@ -3,24 +3,12 @@
 from functools import cache
 
 import numpy as np
-from inferlib.ledger import grade_of, published
-from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.equations.model import PRINTED_EQUATIONS, TABLE_5
-from inferlib.papers.erdil2025.pareto import frontier
-from inferlib.papers.erdil2025.records import as_model, chips, models
-from inferlib.papers.erdil2025.search import speculative_latency, token_latency
 
 from book.erdil2025 import economics
 from book.erdil2025.claims import (
     context as text_context,
-)
-from book.erdil2025.claims import (
     economics as text_economics,
-)
-from book.erdil2025.claims import (
     parallel as text_parallel,
-)
-from book.erdil2025.claims import (
     takeaways as text_takeaways,
 )
 from book.erdil2025.claims.context import LONG
@@ -34,10 +22,14 @@ from book.erdil2025.claims.model import (
     feed_forward,
     literal_and_coded,
 )
+from inferlib.ledger import grade_of, published
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.equations.model import PRINTED_EQUATIONS, TABLE_5
+from inferlib.papers.erdil2025.pareto import frontier
+from inferlib.papers.erdil2025.records import as_model, chips, models
+from inferlib.papers.erdil2025.search import speculative_latency, token_latency
 
-SOUND = DEFAULT.replace(
-    cache_of_micro_batch=False
-)  # the cache of the whole batch has to fit
+SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch has to fit
 COLUMNS = {
     "tokens per second": "tokens_per_second",
     "price of a million tokens": "usd_per_million",
@@ -54,10 +46,7 @@ def cells_as_printed(table, alpha, dollars=None):
             continue
         at = economics.preferred(economics.curve(**setting), alpha)
         for column, field in COLUMNS.items():
-            cell, value = (
-                published("erdil2025")[table, row, column],
-                float(at[field]),
-            )
+            cell, value = (published("erdil2025")[table, row, column], float(at[field]))
             if field == "usd_per_million" and dollars:
                 value *= dollars / H100.price
             exact += grade_of(cell.text, cell.resolution, value)[1] == "exact"
@@ -68,15 +57,7 @@ def cells_as_printed(table, alpha, dollars=None):
 @cache
 def numbers():
     """Name in ``errata.toml`` to text."""
-    return (
-        _captions()
-        | _generations()
-        | _drafting()
-        | _parallel()
-        | _context()
-        | _records()
-        | _arithmetic()
-    )
+    return _captions() | _generations() | _drafting() | _parallel() | _context() | _records() | _arithmetic()
 
 
 def _captions():
@@ -84,14 +65,9 @@ def _captions():
     for table, short in (("Table 3", "t3"), ("Table 6", "t6")):
         for alpha in (3, 4):
             exact, rows = cells_as_printed(table, alpha)
-            found |= {
-                f"{short}_alpha_{alpha}": f"{exact}",
-                f"{short}_cells": f"{rows}",
-            }
+            found |= {f"{short}_alpha_{alpha}": f"{exact}", f"{short}_cells": f"{rows}"}
     newer = economics.preferred(economics.curve("Llama 3 70B"))
-    older = economics.preferred(
-        economics.curve("Llama 3 70B", assumptions=TABLE_5)
-    )
+    older = economics.preferred(economics.curve("Llama 3 70B", assumptions=TABLE_5))
     for name, at in (("newer", newer), ("older", older)):
         found[name] = (
             f"{at.tokens_per_second:.0f} tokens/s, {at.usd_per_million:.2f} dollars, {at.n_gpu:.0f} GPUs and "
@@ -122,34 +98,21 @@ def _threshold(name):
 
 def _generations():
     found = text_economics.generation_gains()
-    tops = {
-        chip: economics.fastest(economics.curve(SEVENTY, chip))
-        for chip in economics.GENERATIONS
-    }
+    tops = {chip: economics.fastest(economics.curve(SEVENTY, chip)) for chip in economics.GENERATIONS}
     points, _ = text_economics.halvings()
     literal, coded = literal_and_coded()
     printed = economics.table(4, PRINTED_EQUATIONS)
     shrinks = [ratio for *_, ratio in found.values()]
-    v100 = chips["V100"].replace(
-        peaks={"bf16": 125e12, "fp8": 125e12}, flops=125e12
-    )
+    v100 = chips["V100"].replace(peaks={"bf16": 125e12, "fp8": 125e12}, flops=125e12)
     n_gpu = np.geomspace(8, 512, 400)
-    cheap = [
-        token_latency(models[SEVENTY], chip, 16, 2048, pipeline=False)
-        for chip in (chips["V100"], v100)
-    ]
-    fast = [
-        token_latency(models[SEVENTY], chip, n_gpu, 1).min()
-        for chip in (chips["V100"], v100)
-    ]
+    cheap = [token_latency(models[SEVENTY], chip, 16, 2048, pipeline=False) for chip in (chips["V100"], v100)]
+    fast = [token_latency(models[SEVENTY], chip, n_gpu, 1).min() for chip in (chips["V100"], v100)]
     return {
         "shrink_a100": f"{shrinks[0]:.1f}",
         "shrink_h100": f"{shrinks[1]:.1f}",
         "sizes": ", ".join(f"{at.n_gpu:.0f}" for at in tops.values()),
         "halvings": " and ".join(f"{gain:+.0%}" for gain in points),
-        "literal": ", ".join(
-            f"{speed:.0f}" for speed in printed.tokens_per_second
-        ),
+        "literal": ", ".join(f"{speed:.0f}" for speed in printed.tokens_per_second),
         "literal_gpus": ", ".join(f"{n:.0f}" for n in printed.n_gpu),
         "literal_h100": f"{literal:.0f}",
         "coded_2d": f"{coded:.0f}",
@@ -162,10 +125,7 @@ def _drafting():
     found = {}
     for name, short in (("Llama 3 70B", "70b"), ("Llama 3.1 405B", "405b")):
         same, points = text_economics.gain_at_table_5(name)
-        found |= {
-            f"drafts_{short}": f"{same:.0%}",
-            f"drafts_points_{short}": f"{points:.0%}",
-        }
+        found |= {f"drafts_{short}": f"{same:.0%}", f"drafts_points_{short}": f"{points:.0%}"}
     top, most, _ = text_economics.drafting_gains()
     draft, more = models[economics.DRAFT], {}
     for name in ("Llama 3.1 405B 8-bit", "GPT-4"):
@@ -186,13 +146,7 @@ def _drafting():
     at = economics.fastest(economics.curve(SEVENTY, draft=economics.DRAFT))
     printed, free = (
         speculative_latency(
-            models[SEVENTY],
-            draft,
-            H100,
-            at.n_gpu,
-            at.batch,
-            acceptance=economics.ACCEPTANCE,
-            assumptions=a,
+            models[SEVENTY], draft, H100, at.n_gpu, at.batch, acceptance=economics.ACCEPTANCE, assumptions=a
         )
         for a in (DEFAULT, DEFAULT.replace(free_token=True))
     )
@@ -207,14 +161,8 @@ def _drafting():
 
 def _parallel():
     gains = text_parallel.pipeline_gains()
-    without = {
-        name: text_parallel.without_pipeline(name)
-        for name in text_parallel.PIPED
-    }
-    piped = {
-        name: economics.curve(name, draft=economics.DRAFT)
-        for name in text_parallel.PIPED
-    }
+    without = {name: text_parallel.without_pipeline(name) for name in text_parallel.PIPED}
+    piped = {name: economics.curve(name, draft=economics.DRAFT) for name in text_parallel.PIPED}
     equal, critical = equal_batch()
     shape, names = models[SEVENTY].shape, ("Table 3", SEVENTY)
     setting, point = economics.settings()[names]
@@ -222,13 +170,8 @@ def _parallel():
     honest = {**setting, "assumptions": DEFAULT.replace(hop_halved=False)}
     slower = economics.seconds_at(honest, at) * at.tokens_per_second - 1
     weights, both = shape.replace(weight_bytes=1.0), shape
-    bytes_of = [
-        feed_forward(s, 8, 1, "1D")[0].per_token[0] for s in (both, weights)
-    ]
-    mixtral = [
-        economics.preferred(c["Mixtral 8x22B"]).tokens_per_second
-        for c in (without, piped)
-    ]
+    bytes_of = [feed_forward(s, 8, 1, "1D")[0].per_token[0] for s in (both, weights)]
+    mixtral = [economics.preferred(c["Mixtral 8x22B"]).tokens_per_second for c in (without, piped)]
     return {
         "pp_gpt_without": f"{without['GPT-4'].tokens_per_second.max():.0f}",
         "pp_gpt": f"{piped['GPT-4'].tokens_per_second.max():.0f}",
@@ -245,10 +188,7 @@ def _parallel():
 
 def _context():
     found = {}
-    for name, short in (
-        ("Mistral Large 2", "mistral"),
-        ("DeepSeek-V3", "deepseek"),
-    ):
+    for name, short in (("Mistral Large 2", "mistral"), ("DeepSeek-V3", "deepseek")):
         at = economics.curve(name, context=LONG).iloc[-1]
         found |= {
             f"{short}_printed": f"{at.usd_per_million:.2f}",
@@ -277,13 +217,8 @@ def _context():
 def _records():
     from inferlib import load_model
 
-    ours, theirs = (
-        models["Llama 3.1 405B"],
-        as_model(load_model("Llama 3.1 405B")),
-    )
-    active = (
-        sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT)) / DEEPSEEK.flop_per_weight
-    )
+    ours, theirs = (models["Llama 3.1 405B"], as_model(load_model("Llama 3.1 405B")))
+    active = sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT)) / DEEPSEEK.flop_per_weight
     return {
         "kv_heads": f"{ours.shape.n_heads / ours.shape.group_size:.0f}",
         "kv_heads_meta": f"{theirs.shape.n_heads / theirs.shape.group_size:.0f}",
@@ -299,12 +234,10 @@ def _arithmetic():
     """Llama 3 70B with 8-bit weights where 16-bit activations are multiplied at the 16-bit rate."""
     slow = H100.replace(peaks=H100.peaks | {"fp8": H100.peaks["bf16"]})
     at, before = (
-        economics.preferred(curve)
-        for curve in (frontier(models[SEVENTY], slow), economics.curve(SEVENTY))
+        economics.preferred(curve) for curve in (frontier(models[SEVENTY], slow), economics.curve(SEVENTY))
     )
     cheap = (
-        frontier(models[SEVENTY], slow).usd_per_million.min()
-        / economics.curve(SEVENTY).usd_per_million.min()
+        frontier(models[SEVENTY], slow).usd_per_million.min() / economics.curve(SEVENTY).usd_per_million.min()
     )
     return {
         "wide_speed": f"{at.tokens_per_second:.0f}",

@@ -11,10 +11,7 @@ from inferlib.system import Breakdown
 _CHIPS = {"H100, the paper's": chips["H100"]} | {
     n: load_chip(n) for n in ("A100 80GB", "H100 SXM", "H200", "B200")
 }
-_MODELS = {
-    name: models[name]
-    for name in ("Llama 3 70B", "Llama 3 8B", "GPT-3", "PaLM-540B", "GPT-4")
-}
+_MODELS = {name: models[name] for name in ("Llama 3 70B", "Llama 3 8B", "GPT-3", "PaLM-540B", "GPT-4")}
 N_GPU = Slider("n_gpu", "GPUs in the instance", 1, 512, 26, log=True)
 BATCH = Slider("batch", "Batch", 1, 4096, 32, log=True)
 HOP = Slider("hop", "Time of one hop", 0.1, 10, 1, "µs", log=True)
@@ -37,18 +34,12 @@ def waiting_against_reading():
 
     def both(n_gpu, hop, base, model, chip):
         batch = toy.critical_batch(model, chip)
-        return toy.toy_latency(
-            model, chip, n_gpu, batch, _t_reduce(n_gpu, hop, base)
-        )
+        return toy.toy_latency(model, chip, n_gpu, batch, _t_reduce(n_gpu, hop, base))
 
     return curves(
         "Waiting against reading",
         [N_GPU, HOP, BASE, MODEL, CHIP],
-        {
-            "reading weights": reading,
-            "waiting for the network": network,
-            "token latency": both,
-        },
+        {"reading weights": reading, "waiting for the network": network, "token latency": both},
         x="n_gpu",
         y_label="milliseconds per token",
         unit="ms",
@@ -62,12 +53,8 @@ def fastest_token():
         "The fastest token of any instance",
         [HOP, MODEL, CHIP],
         {
-            "tokens per second": lambda hop, model, chip: (
-                1 / toy.minimum_latency(model, chip, 1e-6 * hop)
-            ),
-            "GPUs it takes": lambda hop, model, chip: toy.optimal_n_gpu(
-                model, chip, 1e-6 * hop
-            ),
+            "tokens per second": lambda hop, model, chip: 1 / toy.minimum_latency(model, chip, 1e-6 * hop),
+            "GPUs it takes": lambda hop, model, chip: toy.optimal_n_gpu(model, chip, 1e-6 * hop),
         },
         x="hop",
         y_label="tokens per second, GPUs",
@@ -80,26 +67,17 @@ def one_token():
     """Where the time of one token goes, for any instance and batch."""
 
     def step(n_gpu, batch, hop, base, model, chip):
-        return Breakdown(
-            toy.stages(model, chip, n_gpu, batch, _t_reduce(n_gpu, hop, base))
-        )
+        return Breakdown(toy.stages(model, chip, n_gpu, batch, _t_reduce(n_gpu, hop, base)))
 
     return breakdown("One token", [N_GPU, BATCH, HOP, BASE, MODEL, CHIP], step)
 
 
 _DENSE = {
-    name: models[name].shape
-    for name in (
-        "Llama 3 70B",
-        "Llama 3 8B",
-        "Llama 3.1 405B",
-        "Mistral Large 2",
-    )
+    name: models[name].shape for name in ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Mistral Large 2")
 }
-_GPUS = {
-    "H100, the paper's": chips["H100"],
-    "A100, the paper's": chips["A100"],
-} | {name: as_gpu(load_chip(name)) for name in ("H100 SXM", "H200", "B200")}
+_GPUS = {"H100, the paper's": chips["H100"], "A100, the paper's": chips["A100"]} | {
+    name: as_gpu(load_chip(name)) for name in ("H100 SXM", "H200", "B200")
+}
 CONTEXT = Slider("context", "Context", 0, 128_000, 4096, "tokens")
 TIGHT = Slider("gpus", "GPUs in the instance", 2, 256, 8, log=True)
 SERVED = Slider("batch", "Batch", 1, 1024, 32, log=True)
@@ -112,9 +90,7 @@ def one_layout():
 
     def step(gpus, batch, context, model, chip):
         dense = model.replace(n_experts=1, n_active=1)
-        terms = decode.terms(
-            dense, chip, Cut(kind="1D"), gpus, batch, context, 1, LL_ONLY
-        )
+        terms = decode.terms(dense, chip, Cut(kind="1D"), gpus, batch, context, 1, LL_ONLY)
         return Breakdown(terms)
 
     return breakdown("One layout", [TIGHT, SERVED, CONTEXT, DENSE, GPUS], step)
@@ -127,14 +103,10 @@ def drafting():
     ratio = Slider("ratio", "Draft pass over target pass", 1, 50, 15, "%")
 
     def printed(accepted, drafts, ratio):
-        return 1 / search.speculative_time(
-            0.01 * accepted, drafts, drafts, 1, 0.01 * ratio
-        )
+        return 1 / search.speculative_time(0.01 * accepted, drafts, drafts, 1, 0.01 * ratio)
 
     def free(accepted, drafts, ratio):
-        return 1 / search.speculative_time(
-            0.01 * accepted, drafts, drafts + 1, 1, 0.01 * ratio
-        )
+        return 1 / search.speculative_time(0.01 * accepted, drafts, drafts + 1, 1, 0.01 * ratio)
 
     return curves(
         "What drafting is worth",

@@ -23,18 +23,11 @@ def figure_1_data(assumptions=FIGURE_1):
     read = Reader("erdil2025", "Figure 1")
     price = H100.price  # what the notebook charges; the text says 2
     parts = [
-        toy.toy_frontier(
-            models[name],
-            H100,
-            demand=demand,
-            price=price,
-            assumptions=assumptions,
-        ).assign(model=name, demand=demand)
-        for name in ("Llama 3 8B", "Llama 3 70B")
-        for demand in (
-            read("total demand", "large"),
-            read("total demand", "small"),
+        toy.toy_frontier(models[name], H100, demand=demand, price=price, assumptions=assumptions).assign(
+            model=name, demand=demand
         )
+        for name in ("Llama 3 8B", "Llama 3 70B")
+        for demand in (read("total demand", "large"), read("total demand", "small"))
     ]
     return pd.concat(parts, ignore_index=True)
 
@@ -47,45 +40,24 @@ def figure_1(ax=None):
     ax = ax or plt.subplots()[1]
     colours = {"Llama 3 8B": style.BLUE, "Llama 3 70B": style.ORANGE}
     for assumptions, line in zip(READINGS.values(), ("-", "--"), strict=True):
-        for (model, demand), curve in figure_1_data(assumptions).groupby(
-            ["model", "demand"], sort=False
-        ):
+        for (model, demand), curve in figure_1_data(assumptions).groupby(["model", "demand"], sort=False):
             width = 2.4 if demand > 1e5 else 1.1
             ax.plot(
-                curve.tokens_per_second,
-                curve.usd_per_million,
-                line,
-                color=colours[model],
-                linewidth=width,
+                curve.tokens_per_second, curve.usd_per_million, line, color=colours[model], linewidth=width
             )
     for name, served, price in served_points():
         ax.plot(served, price, "o", color=colours[name], markersize=7)
-        ax.annotate(
-            "sold",
-            (served, price),
-            xytext=(7, 3),
-            textcoords="offset points",
-            fontsize=9,
-        )
+        ax.annotate("sold", (served, price), xytext=(7, 3), textcoords="offset points", fontsize=9)
     ax.text(4.6, 0.15, "Llama 3 70B", color=style.ORANGE)
     ax.text(4.6, 0.017, "Llama 3 8B", color=style.BLUE)
-    thick, thin = (
-        Line2D([], [], color=style.INK, linewidth=w) for w in (2.4, 1.1)
+    thick, thin = (Line2D([], [], color=style.INK, linewidth=w) for w in (2.4, 1.1))
+    solid, dashed = (Line2D([], [], color=style.INK, linewidth=1.6, linestyle=s) for s in ("-", "--"))
+    handles = {"1,000,000 tokens/s in all": thick, "10,000 tokens/s in all": thin} | dict(
+        zip(READINGS, (solid, dashed), strict=True)
     )
-    solid, dashed = (
-        Line2D([], [], color=style.INK, linewidth=1.6, linestyle=s)
-        for s in ("-", "--")
-    )
-    handles = {
-        "1,000,000 tokens/s in all": thick,
-        "10,000 tokens/s in all": thin,
-    } | dict(zip(READINGS, (solid, dashed), strict=True))
     ax.legend(handles.values(), handles, loc="upper left", ncol=2, fontsize=9)
     ax.set(xscale="log", yscale="log", xlim=(4, 900), ylim=(0.006, 15))
-    ax.set(
-        xlabel="tokens per second for one user",
-        ylabel="dollars per million tokens",
-    )
+    ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
     return ax
 
 
@@ -117,13 +89,8 @@ def figure_2_data():
     params = [read(name, "parameters") for name in names]
     measured = [read(name, "latency") for name in names]
     law = [toy.square_root_law(p, params[0], measured[0]) for p in params]
-    table = pd.DataFrame(
-        {"parameters": params, "measured_ms": measured, "law_ms": law},
-        index=names,
-    )
-    return table.assign(
-        measured_ms=1e3 * table.measured_ms, law_ms=1e3 * table.law_ms
-    )
+    table = pd.DataFrame({"parameters": params, "measured_ms": measured, "law_ms": law}, index=names)
+    return table.assign(measured_ms=1e3 * table.measured_ms, law_ms=1e3 * table.law_ms)
 
 
 def figure_2(ax=None):
@@ -135,11 +102,7 @@ def figure_2(ax=None):
     data = figure_2_data()
     start = data.iloc[0]
     sizes = np.geomspace(5e9, 8e11, 50)
-    ax.plot(
-        sizes,
-        toy.square_root_law(sizes, start.parameters, start.measured_ms),
-        color=style.ORANGE,
-    )
+    ax.plot(sizes, toy.square_root_law(sizes, start.parameters, start.measured_ms), color=style.ORANGE)
     ax.annotate("square-root law", (1.5e11, 15), color=style.ORANGE, va="top")
     ax.plot(data.parameters, data.measured_ms, "o", color=style.BLUE)
     for name, row in data.iterrows():
@@ -148,12 +111,7 @@ def figure_2(ax=None):
             f"{name}: {row.measured_ms:.0f} ms", (row.parameters, row.measured_ms),
             xytext=(8, -6) if first else (-6, 8), textcoords="offset points", ha="left" if first else "right",
         )  # fmt: skip
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="parameters",
-        ylabel="milliseconds per token",
-    )
+    ax.set(xscale="log", yscale="log", xlabel="parameters", ylabel="milliseconds per token")
     return ax
 
 
@@ -173,9 +131,7 @@ def latency_data(model, chip=H100, assumptions=None):
     n_gpu = n_gpu.assign_coords(n_gpu=n_gpu)
     return xr.Dataset(
         {
-            "network": toy.network_time(
-                model, toy.grid_all_reduce_time(n_gpu, t_hop)
-            ),
+            "network": toy.network_time(model, toy.grid_all_reduce_time(n_gpu, t_hop)),
             "reading": toy.weight_time(model, chip, n_gpu),
             "latency": toy.critical_latency(model, chip, n_gpu, t_hop),
         }
@@ -190,32 +146,13 @@ def latency_over_size(model=models["Llama 3 70B"], chip=H100, ax=None):
     data = 1e3 * latency_data(model, chip)
     size = toy.optimal_n_gpu(model, chip, ToyAssumptions().t_hop)
     best = 1e3 * toy.minimum_latency(model, chip, ToyAssumptions().t_hop)
-    for name, colour in (
-        ("reading", style.BLUE),
-        ("network", style.RED),
-        ("latency", style.INK),
-    ):
-        ax.plot(
-            data.n_gpu,
-            data[name],
-            color=colour,
-            linewidth=2.6 if name == "latency" else 1.6,
-        )
+    for name, colour in (("reading", style.BLUE), ("network", style.RED), ("latency", style.INK)):
+        ax.plot(data.n_gpu, data[name], color=colour, linewidth=2.6 if name == "latency" else 1.6)
     ax.text(90, 0.3, "reading weights", color=style.BLUE, ha="right")
     ax.text(3, 0.3, "waiting for the network", color=style.RED)
     ax.text(2, 30, "token latency", color=style.INK)
     ax.plot(size, best, "o", color=style.INK)
-    ax.annotate(
-        f"{size:.0f} GPUs, {best:.2f} ms",
-        (size, best),
-        xytext=(-30, 12),
-        textcoords="offset points",
-    )
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="GPUs in the instance",
-        ylabel="milliseconds per token",
-    )
+    ax.annotate(f"{size:.0f} GPUs, {best:.2f} ms", (size, best), xytext=(-30, 12), textcoords="offset points")
+    ax.set(xscale="log", yscale="log", xlabel="GPUs in the instance", ylabel="milliseconds per token")
     ax.set_ylim(0.08, 60)
     return ax

@@ -1,22 +1,15 @@
 """Erdil 2025, sections 4 and 5: Figures 3 to 10 and the chapter's own, data first and pictures second."""
 
+from book.erdil2025 import economics
+from book.erdil2025.economics import DEFAULT, DRAFT, curves
 from inferlib import style
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025.equations.model import PRINTED_EQUATIONS, TABLE_5
 
-from book.erdil2025 import economics
-from book.erdil2025.economics import DEFAULT, DRAFT, curves
-
 LONG = 100_000  # tokens: the long context of Figures 9 and 10
-SOUND = DEFAULT.replace(
-    cache_of_micro_batch=False
-)  # the cache of the whole batch must fit
+SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
 _MODELS = dict(
-    zip(
-        economics.SERVED,
-        (style.GREEN, style.BLUE, style.ORANGE, style.RED, style.PURPLE),
-        strict=True,
-    )
+    zip(economics.SERVED, (style.GREEN, style.BLUE, style.ORANGE, style.RED, style.PURPLE), strict=True)
 )
 _GENERATIONS = {"H100": style.GREEN, "A100": style.SKY, "V100": style.PURPLE}
 
@@ -36,14 +29,9 @@ def figure_settings(number):
     """
     if number in (3, 4):
         draft = DRAFT if number == 4 else None
-        return {
-            name: {"model": name, "draft": draft} for name in economics.SERVED
-        }
+        return {name: {"model": name, "draft": draft} for name in economics.SERVED}
     if number == 6:
-        return {
-            chip: {"model": "Llama 3 70B 8-bit", "chip": chip}
-            for chip in economics.GENERATIONS
-        }
+        return {chip: {"model": "Llama 3 70B 8-bit", "chip": chip} for chip in economics.GENERATIONS}
     if number == 7:
         return {
             f"{name}{', drafted' if draft else ''}{notebook}": {
@@ -54,25 +42,14 @@ def figure_settings(number):
             for draft in (None, DRAFT)
         }  # fmt: skip
     if number == 8:
-        return {
-            row: {"model": name} for row, name in economics.PRECISIONS.items()
-        }
+        return {row: {"model": name} for row, name in economics.PRECISIONS.items()}
     name = {9: "Mistral Large 2", 10: "DeepSeek-V3"}[number]
     settings = {
-        f"{length}{', drafted' if draft else ''}": {
-            "model": name,
-            "draft": draft,
-            "context": context,
-        }
+        f"{length}{', drafted' if draft else ''}": {"model": name, "draft": draft, "context": context}
         for length, context in (("short", 0), ("long", LONG))
         for draft in (None, f"{DRAFT} MQA")
     }
-    whole = {
-        "model": name,
-        "draft": None,
-        "context": LONG,
-        "assumptions": SOUND,
-    }
+    whole = {"model": name, "draft": None, "context": LONG, "assumptions": SOUND}
     return settings | {"long, whole cache fits": whole}
 
 
@@ -93,9 +70,7 @@ def figure_data(number):
 
     settings = figure_settings(number)
     found = zip(settings, curves(list(settings.values())), strict=True)
-    return pd.concat(
-        [one.assign(curve=name) for name, one in found], ignore_index=True
-    )
+    return pd.concat([one.assign(curve=name) for name, one in found], ignore_index=True)
 
 
 def marks(number, alpha=3):
@@ -110,21 +85,10 @@ def marks(number, alpha=3):
 
     rows = []
     for name, points in figure_data(number).groupby("curve", sort=False):
-        ends = {
-            "fastest": points.iloc[0],
-            "preferred": preferred(points, alpha),
-            "cheapest": points.iloc[-1],
-        }
+        ends = {"fastest": points.iloc[0], "preferred": preferred(points, alpha), "cheapest": points.iloc[-1]}
         for which, point in ends.items():
             rows.append(
-                (
-                    name,
-                    which,
-                    point.tokens_per_second,
-                    point.usd_per_million,
-                    point.n_gpu,
-                    point.batch,
-                )
+                (name, which, point.tokens_per_second, point.usd_per_million, point.n_gpu, point.batch)
             )
     columns = ["curve", "point", "tokens/s", "USD per million", "GPUs", "batch"]
     return pd.DataFrame(rows, columns=columns)
@@ -141,32 +105,17 @@ def draw(number, colours, lines=None, ax=None):
     lines, where = lines or {}, marks(number).groupby("curve", sort=False)
     for name, points in figure_data(number).groupby("curve", sort=False):
         at = where.get_group(name)
-        sizes = ", ".join(
-            f"{_count(n)} × {_count(b)}"
-            for n, b in zip(at.GPUs, at.batch, strict=True)
-        )
+        sizes = ", ".join(f"{_count(n)} × {_count(b)}" for n, b in zip(at.GPUs, at.batch, strict=True))
         line, colour = lines.get(name, "-"), colours[name]
         ax.plot(
             points.tokens_per_second, points.usd_per_million, line, color=colour, linewidth=1.8,
             label=f"{name}: {sizes}",
         )  # fmt: skip
-        for mark, which in (
-            ("o", at.point != "preferred"),
-            ("D", at.point == "preferred"),
-        ):
+        for mark, which in (("o", at.point != "preferred"), ("D", at.point == "preferred")):
             chosen = at[which]
-            ax.plot(
-                chosen["tokens/s"],
-                chosen["USD per million"],
-                mark,
-                color=colour,
-                markersize=5,
-            )
+            ax.plot(chosen["tokens/s"], chosen["USD per million"], mark, color=colour, markersize=5)
     ax.set(xscale="log", yscale="log")
-    ax.set(
-        xlabel="tokens per second for one user",
-        ylabel="dollars per million tokens",
-    )
+    ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
     ax.legend(
         fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14),
         title="GPUs × batch at the fastest, the preferred and the cheapest point", title_fontsize=8,
@@ -204,22 +153,14 @@ def figure_7(ax=None):
 
 def figure_8(ax=None):
     """Figure 8: three precisions of the weights of Llama 3 70B."""
-    colours = dict(
-        zip(
-            economics.PRECISIONS,
-            (style.GREEN, style.BLUE, style.ORANGE),
-            strict=True,
-        )
-    )
+    colours = dict(zip(economics.PRECISIONS, (style.GREEN, style.BLUE, style.ORANGE), strict=True))
     return draw(8, colours, ax=ax)
 
 
 def _contexts(number, ax):
     names = list(figure_settings(number))
     tones = (style.SKY, style.BLUE, style.ORANGE, style.RED, style.FAINT)
-    return draw(
-        number, dict(zip(names, tones, strict=True)), {names[-1]: ":"}, ax=ax
-    )
+    return draw(number, dict(zip(names, tones, strict=True)), {names[-1]: ":"}, ax=ax)
 
 
 def figure_9(ax=None):
@@ -235,23 +176,14 @@ def figure_10(ax=None):
 # From the equations as printed to the notebook, one change after another. Each has to stand on the last.
 STEPS = {
     "equations 29 to 44 as printed": {},
-    "LL halves the bandwidth": {
-        "protocols": tuple(p for p in DEFAULT.protocols if p.name == "LL")
-    },
+    "LL halves the bandwidth": {"protocols": tuple(p for p in DEFAULT.protocols if p.name == "LL")},
     "inside and between nodes at once": {"networks_overlap": True},
     "tiles move inputs and outputs again": {"traffic": "tiled"},
-    "the input embedding is multiplied too": {
-        "embedding_multiplied": True,
-        "whole_sparsity": True,
-    },
+    "the input embedding is multiplied too": {"embedding_multiplied": True, "whole_sparsity": True},
     "the fastest of three protocols": {"protocols": DEFAULT.protocols},
     "one-dimensional layouts too": {"kinds": DEFAULT.kinds},
     "attention on fewer GPUs": {"scale_downs": DEFAULT.scale_downs},
-    "pipelines": {
-        "pipelines": DEFAULT.pipelines,
-        "cache_of_micro_batch": True,
-        "expert_threshold": 2,
-    },
+    "pipelines": {"pipelines": DEFAULT.pipelines, "cache_of_micro_batch": True, "expert_threshold": 2},
 }
 
 
@@ -287,12 +219,8 @@ def corrected_tables():
 
     rows = []
     both = (economics.settings(), economics.settings(DEFAULT.corrected()))
-    before, after = (
-        curves([setting for setting, _ in chosen.values()]) for chosen in both
-    )
-    for ((table, name), (_, point)), *pair in zip(
-        both[0].items(), before, after, strict=True
-    ):
+    before, after = (curves([setting for setting, _ in chosen.values()]) for chosen in both)
+    for ((table, name), (_, point)), *pair in zip(both[0].items(), before, after, strict=True):
         ours, fixed = (point(curve) for curve in pair)
         rows.append(
             {"table": table, "row": name}
@@ -303,9 +231,7 @@ def corrected_tables():
     return pd.DataFrame(rows)
 
 
-def waterfall_data(
-    batch=32, context=4096, n_gpu=8, model="Llama 3 70B", chip="H100"
-):
+def waterfall_data(batch=32, context=4096, n_gpu=8, model="Llama 3 70B", chip="H100"):
     """Terms of the best layout over the size of the instance.
 
     Returns
@@ -314,19 +240,13 @@ def waterfall_data(
         Indexed by GPUs: milliseconds of each term that counts.
     """
     import pandas as pd
+
     from inferlib.papers.erdil2025.decode import best_layout
     from inferlib.papers.erdil2025.records import chips, models
 
     sizes = [2**i for i in range(1, 9)]
-    steps = {
-        n: best_layout(models[model], chips[chip], n, batch, context=context)[1]
-        for n in sizes
-    }
-    rows = {
-        n: {k: 1e3 * v for k, v in step.counted.items()}
-        for n, step in steps.items()
-        if step.feasible
-    }
+    steps = {n: best_layout(models[model], chips[chip], n, batch, context=context)[1] for n in sizes}
+    rows = {n: {k: 1e3 * v for k, v in step.counted.items()} for n, step in steps.items() if step.feasible}
     return pd.DataFrame(rows).T.fillna(0.0)
 
 
@@ -357,17 +277,8 @@ def tornado(ax=None, **case):
 
     table = sensitivity(**case)[::-1]
     ax = ax or plt.subplots(figsize=(6.4, 3.8))[1]
-    for column, colour in (
-        ("value, lower", style.ORANGE),
-        ("value, higher", style.BLUE),
-    ):
-        ax.barh(
-            table.index,
-            100 * table[column],
-            color=colour,
-            label=column.split(", ")[1],
-            height=0.6,
-        )
+    for column, colour in (("value, lower", style.ORANGE), ("value, higher", style.BLUE)):
+        ax.barh(table.index, 100 * table[column], color=colour, label=column.split(", ")[1], height=0.6)
     ax.axvline(0, color=style.INK, linewidth=0.8)
     ax.set(xlabel="change of speed³ over price at the preferred point, %")
     ax.grid(axis="y", visible=False)
@@ -378,28 +289,16 @@ def tornado(ax=None, **case):
 def box_of_eight(ax=None):
     """Utilisation over speed of one box of eight H100s, and the paper's example beside it."""
     import matplotlib.pyplot as plt
-    from inferlib.ledger import Reader
 
     from book.erdil2025.beyond import eight_gpus
+    from inferlib.ledger import Reader
 
     read = Reader("erdil2025", "Text 1")
-    speed, used = (
-        read("DGX H100 question", c)
-        for c in ("tokens per second", "utilisation")
-    )
+    speed, used = (read("DGX H100 question", c) for c in ("tokens per second", "utilisation"))
     ax = ax or plt.subplots(figsize=(6.4, 3.4))[1]
     data = eight_gpus()
     ax.plot(data.tokens_per_second, 100 * data.mfu, color=style.ORANGE)
     ax.plot(speed, 100 * used, "o", color=style.INK)
-    ax.annotate(
-        "the example",
-        (speed, 100 * used),
-        xytext=(6, 4),
-        textcoords="offset points",
-    )
-    ax.set(
-        xlabel="tokens per second for one user",
-        ylabel="utilisation, % of the peak",
-        ylim=(0, None),
-    )
+    ax.annotate("the example", (speed, 100 * used), xytext=(6, 4), textcoords="offset points")
+    ax.set(xlabel="tokens per second for one user", ylabel="utilisation, % of the peak", ylim=(0, None))
     return ax

@@ -3,12 +3,11 @@
 import math
 from functools import partial
 
+from book.erdil2025 import economics
+from book.erdil2025.claims.economics import captions
 from inferlib.ledger import Noted, reproduces
 from inferlib.papers.erdil2025.records import chips
 from inferlib.units import factor
-
-from book.erdil2025 import economics
-from book.erdil2025.claims.economics import captions
 
 reproduces = partial(reproduces, "erdil2025")
 
@@ -16,11 +15,7 @@ reproduces = partial(reproduces, "erdil2025")
 def _cells(table):
     """The cells of one of Tables 2 to 6: each point found on its frontier, its time computed by the equations."""
     cells = {}
-    rows = {
-        row: asked
-        for (name, row), asked in economics.settings().items()
-        if name == table
-    }
+    rows = {row: asked for (name, row), asked in economics.settings().items() if name == table}
     found = economics.curves([setting for setting, _ in rows.values()])
     for (row, (setting, point)), curve in zip(rows.items(), found, strict=True):
         at = point(curve)
@@ -30,9 +25,7 @@ def _cells(table):
         cells[row, "GPUs"] = at.n_gpu
         if point is not economics.fastest:
             cells[row, "batch"] = _rounded_twice(at.batch)
-            cells[row, "price of a million tokens"] = (
-                at.n_gpu * seconds / at.batch * price
-            )
+            cells[row, "price of a million tokens"] = at.n_gpu * seconds / at.batch * price
     return cells
 
 
@@ -41,10 +34,7 @@ def _rounded_twice(value):
     first = round(value, 2)
     if round(value) == math.floor(first + 0.5):
         return value
-    return Noted(
-        value,
-        f"rounded twice: {value:.3f} is {first:.2f} with two digits, and that rounds up",
-    )
+    return Noted(value, f"rounded twice: {value:.3f} is {first:.2f} with two digits, and that rounds up")
 
 
 @reproduces("Table 2")

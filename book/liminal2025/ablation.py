@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
+from book.liminal2025 import cells
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.records import PRINTED, Assumptions
 from inferlib.units import factor
-
-from book.liminal2025 import cells
 
 
 @dataclass(frozen=True)
@@ -42,17 +41,11 @@ def with_latencies(at_8, at_128):
     """
     slope = (at_128 - at_8) / (128 - 8)
     crossings = slope * PRINTED.radix * PRINTED.link / PRINTED.payload
-    return {
-        "on_chip": at_8 - 8 * slope - PRINTED.switch,
-        "crossings": crossings,
-    }
+    return {"on_chip": at_8 - 8 * slope - PRINTED.switch, "crossings": crossings}
 
 
 def _exactly(**seconds):
-    known = {
-        "at_8": model.collective_latency(8),
-        "at_128": model.collective_latency(128),
-    }
+    known = {"at_8": model.collective_latency(8), "at_128": model.collective_latency(128)}
     return with_latencies(**(known | seconds))
 
 
@@ -68,20 +61,13 @@ def variants():
     return (
         _variant("numbers", "16-bit weights", weight_bytes=2.0),
         _variant("numbers", "16-bit cache", cache_bytes=2.0),
-        _variant(
-            "numbers",
-            "16-bit weights and cache",
-            weight_bytes=2.0,
-            cache_bytes=2.0,
-        ),
+        _variant("numbers", "16-bit weights and cache", weight_bytes=2.0, cache_bytes=2.0),
         _variant("numbers", "4-bit weights", weight_bytes=0.5),
         _variant("units", "decimal GB", gb=gb),
         _variant("units", "decimal TB/s", tb_per_s=tb),
         _variant("units", "decimal K in contexts", kilotoken=1000.0),
         _variant("units", "binary PFLOPS", pflops=2.0**50),
-        _variant(
-            "units", "everything decimal", gb=gb, tb_per_s=tb, kilotoken=1000.0
-        ),
+        _variant("units", "everything decimal", gb=gb, tb_per_s=tb, kilotoken=1000.0),
         _variant("weights", "input embedding stored", embeddings=True),
         _variant("weights", "output head read", head=True),
         _variant("weights", "head and embedding", head=True, embeddings=True),
@@ -91,64 +77,32 @@ def variants():
         _variant("experts", "equation 6 as printed", distinct_flops=True),
         _variant("experts", "experts drawn with replacement", replacement=True),
         _variant("latent attention", "low-rank matrices", fused_latent=False),
-        _variant(
-            "latent attention",
-            "values over the latent alone",
-            wide_values=False,
-        ),
+        _variant("latent attention", "values over the latent alone", wide_values=False),
         _variant("latent attention", "2 collectives", latent_collectives=2.0),
         _variant("local attention", "windows and chunks", local_attention=True),
         _variant("arithmetic", "1 scalar operation a score", scalar_ops=1.0),
         _variant("arithmetic", "5 scalar operations a score", scalar_ops=5.0),
-        _variant(
-            "latency",
-            "1 us means 1000 ns at TP128",
-            **_exactly(at_128=factor("us")),
-        ),
-        _variant(
-            "latency", "438 ns means 438.0 at TP8", **_exactly(at_8=438 * ns)
-        ),
+        _variant("latency", "1 us means 1000 ns at TP128", **_exactly(at_128=factor("us"))),
+        _variant("latency", "438 ns means 438.0 at TP8", **_exactly(at_8=438 * ns)),
         _variant("latency", "decimal links", link=50 * factor("GB/s")),
         _variant("latency", "payload crosses one link", crossings=1.0),
         _variant("latency", "nothing on the chip", on_chip=0.0),
-        _variant(
-            "collectives",
-            "1 in attention on any number of chips",
-            beyond_heads=1.0,
-        ),
-        _variant(
-            "collectives", "2 in attention beyond the heads", beyond_heads=2.0
-        ),
+        _variant("collectives", "1 in attention on any number of chips", beyond_heads=1.0),
+        _variant("collectives", "2 in attention beyond the heads", beyond_heads=2.0),
         _variant("collectives", "2 in a dense block", dense_collectives=2.0),
-        _variant(
-            "collectives", "1 in a mixture of experts", moe_collectives=1.0
-        ),
+        _variant("collectives", "1 in a mixture of experts", moe_collectives=1.0),
         _variant("pipeline", "no latency between stages", t_stage=0.0),
         _variant("pipeline", "200 ns between stages", t_stage=200 * ns),
-        _variant(
-            "pipeline", "a hop for every stage (equation 4)", free_stages=0.0
-        ),
+        _variant("pipeline", "a hop for every stage (equation 4)", free_stages=0.0),
         _variant("pipeline", "SRAM in one stage", stage_per_layer=False),
         _variant("batch", "batches of 128 at most", batch_limit=128.0),
-        Variant(
-            "all at once",
-            "released architectures (corrected)",
-            _changed(Assumptions.corrected()),
-        ),
-        Variant(
-            "all at once",
-            "and head, norms, embedding (complete)",
-            _changed(Assumptions.complete()),
-        ),
+        Variant("all at once", "released architectures (corrected)", _changed(Assumptions.corrected())),
+        Variant("all at once", "and head, norms, embedding (complete)", _changed(Assumptions.complete())),
     )
 
 
 def _changed(other):
-    return tuple(
-        (name, value)
-        for name, value in vars(other).items()
-        if value != getattr(PRINTED, name)
-    )
+    return tuple((name, value) for name, value in vars(other).items() if value != getattr(PRINTED, name))
 
 
 @lru_cache(maxsize=1)
@@ -172,10 +126,7 @@ def survey():
         same.append([ours[place] == text for place, text in printed.items()])
     places = list(zip(*printed, strict=True))
     names = ("artefact", "row", "column")
-    coordinates = {
-        name: ("cell", list(values))
-        for name, values in zip(names, places, strict=True)
-    }
+    coordinates = {name: ("cell", list(values)) for name, values in zip(names, places, strict=True)}
     return xr.DataArray(
         same,
         dims=("change", "cell"),
@@ -205,9 +156,7 @@ def survivors(assumptions):
     306
     """
     ours = cells.computed_cells(assumptions)
-    return sum(
-        ours[place] == text for place, text in cells.printed_cells().items()
-    )
+    return sum(ours[place] == text for place, text in cells.printed_cells().items())
 
 
 def table():
@@ -222,14 +171,9 @@ def table():
 
     found = survey()
     by_table = {
-        artefact: found.sel(cell=found.artefact == artefact).sum("cell").values
-        for artefact in cells.TABLES
+        artefact: found.sel(cell=found.artefact == artefact).sum("cell").values for artefact in cells.TABLES
     }
-    frame = {
-        "about": found.about.values,
-        "change": found.change.values,
-        "survive": found.sum("cell").values,
-    }
+    frame = {"about": found.about.values, "change": found.change.values, "survive": found.sum("cell").values}
     return pd.DataFrame(frame | by_table)
 
 
@@ -257,11 +201,7 @@ def feasible(change, low, high, start=None, steps=30):
         If an end loses nothing.
     """
     fields = change if callable(change) else (lambda value: {change: value})
-    at, most, ends = (
-        getattr(PRINTED, change) if start is None else start,
-        survivors(PRINTED),
-        [],
-    )
+    at, most, ends = (getattr(PRINTED, change) if start is None else start, survivors(PRINTED), [])
 
     def kept(value):
         return survivors(PRINTED.replace(**fields(value))) >= most
@@ -300,29 +240,12 @@ def intervals():
             at_128,
             ns,
         ),
-        "a collective at TP8 (ns)": (
-            lambda t: _exactly(at_8=t),
-            0.95 * at_8,
-            1.05 * at_8,
-            at_8,
-            ns,
-        ),
-        "from layer to layer on SRAM (ns)": (
-            "t_stage",
-            90 * ns,
-            110 * ns,
-            None,
-            ns,
-        ),
+        "a collective at TP8 (ns)": (lambda t: _exactly(at_8=t), 0.95 * at_8, 1.05 * at_8, at_8, ns),
+        "from layer to layer on SRAM (ns)": ("t_stage", 90 * ns, 110 * ns, None, ns),
     }
     rows = []
     for name, (change, low, high, start, unit) in asked.items():
         used = getattr(PRINTED, change) if start is None else start
         ends = feasible(change, low, high, start, steps=14)
-        rows.append(
-            (
-                name,
-                *(f"{value / unit:.6g}" for value in (ends[0], used, ends[1])),
-            )
-        )
+        rows.append((name, *(f"{value / unit:.6g}" for value in (ends[0], used, ends[1]))))
     return pd.DataFrame(rows, columns=["number", "low", "used", "high"])

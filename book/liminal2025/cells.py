@@ -3,32 +3,14 @@
 from functools import lru_cache
 
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import (
-    IDEAL,
-    PRINTED,
-    application,
-    models,
-    transformer,
-    xpu,
-)
+from inferlib.papers.liminal2025.records import IDEAL, PRINTED, application, models, transformer, xpu
 
 TABLES = ("Table 4", "Table 5", "Table 6", "Table 7")
 CONTEXTS = {"T=4K": 4, "T=128K": 128}  # the paper's K
-SMALL = (
-    "Llama3-8B",
-    "Llama4-Scout",
-    "Qwen3-4B",
-    "GPT-OSS-20B",
-)  # only in Table 4
+SMALL = ("Llama3-8B", "Llama4-Scout", "Qwen3-4B", "GPT-OSS-20B")  # only in Table 4
 MEMORIES = ("HBM3", "3D-DRAM", "SRAM")  # Table 7
 # What a cell is written in: billions of parameters, the paper's GB, two decimals, or tokens per second.
-PARAMETERS, CAPACITY, INTENSITY, SPEED, GAIN = (
-    "parameters",
-    "capacity",
-    "intensity",
-    "speed",
-    "gain",
-)
+PARAMETERS, CAPACITY, INTENSITY, SPEED, GAIN = ("parameters", "capacity", "intensity", "speed", "gain")
 
 
 def large():
@@ -61,41 +43,25 @@ def cells(assumptions=PRINTED):
         (artefact, row, column) to (value in SI units, kind of number); None where nothing fits.
     """
     # Records compare by identity, so equal assumptions are told by their fields.
-    return dict(
-        _cells(
-            tuple(sorted(vars(assumptions).items(), key=lambda item: item[0]))
-        )
-    )
+    return dict(_cells(tuple(sorted(vars(assumptions).items(), key=lambda item: item[0]))))
 
 
 # The fields that decide how a model is counted; the others leave its sums as they are.
-_STRUCTURE = (
-    "flop_per_weight",
-    "fused_latent",
-    "wide_values",
-    "read_shared",
-    "local_attention",
-)
+_STRUCTURE = ("flop_per_weight", "fused_latent", "wide_values", "read_shared", "local_attention")
 _STRUCTURE += ("router", "vectors", "head", "embeddings")
 
 
 @lru_cache(maxsize=64)
 def _applications(fields):
     assumptions = PRINTED.replace(**dict(fields))
-    return {
-        name: application(transformer(name), assumptions) for name in models()
-    }
+    return {name: application(transformer(name), assumptions) for name in models()}
 
 
 @lru_cache(maxsize=256)
 def _cells(fields):
     assumptions = type(PRINTED)(**dict(fields))
-    apps = _applications(
-        tuple((name, value) for name, value in fields if name in _STRUCTURE)
-    )
-    contexts = {
-        label: k * assumptions.kilotoken for label, k in CONTEXTS.items()
-    }
+    apps = _applications(tuple((name, value) for name, value in fields if name in _STRUCTURE))
+    contexts = {label: k * assumptions.kilotoken for label, k in CONTEXTS.items()}
     found = {}
     for part in (_table_4, _table_5, _table_6, _table_7):
         found |= part(apps, contexts, assumptions)
@@ -105,9 +71,7 @@ def _cells(fields):
 def _table_4(apps, contexts, assumptions):
     found = {}
     for name, app in apps.items():
-        weights = (
-            model.stored_weights(app, assumptions) / assumptions.weight_bytes
-        )
+        weights = model.stored_weights(app, assumptions) / assumptions.weight_bytes
         # a token's share: every weight it is multiplied with, but routed experts it does not go to
         active = app.resident + app.expert * app.n_experts * app.routed_share
         found["Table 4", name, "Active"] = active, PARAMETERS
@@ -116,14 +80,8 @@ def _table_4(apps, contexts, assumptions):
             for batch in (1, 32):
                 at = app, batch, context, assumptions
                 column = f"{label} B={batch}"
-                found["Table 4", name, f"Capacity {column}"] = (
-                    model.capacity_needed(*at),
-                    CAPACITY,
-                )
-                found["Table 4", name, f"AMI {column}"] = (
-                    model.arithmetic_intensity(*at),
-                    INTENSITY,
-                )
+                found["Table 4", name, f"Capacity {column}"] = (model.capacity_needed(*at), CAPACITY)
+                found["Table 4", name, f"AMI {column}"] = (model.arithmetic_intensity(*at), INTENSITY)
     return found
 
 
@@ -132,37 +90,16 @@ def _table_5(apps, contexts, assumptions):
     for name in large():
         for label, context in contexts.items():
             for n in (8, 128):
-                t_tp, column = (
-                    model.collective_latency(n, assumptions),
-                    f"{label} TP{n}",
-                )
-                batch = model.largest_batch(
-                    apps[name], chip, context, n, assumptions
-                )
+                t_tp, column = (model.collective_latency(n, assumptions), f"{label} TP{n}")
+                batch = model.largest_batch(apps[name], chip, context, n, assumptions)
 
-                def speed(
-                    kind,
-                    batch,
-                    at=(context, n, 1, t_tp, assumptions),
-                    app=apps[name],
-                ):
-                    return (
-                        None if batch is None else kind(app, chip, batch, *at)
-                    )
+                def speed(kind, batch, at=(context, n, 1, t_tp, assumptions), app=apps[name]):
+                    return None if batch is None else kind(app, chip, batch, *at)
 
                 one = None if batch is None else 1
-                found["Table 5", name, f"Max UTPS {column}"] = (
-                    speed(model.user_speed, one),
-                    SPEED,
-                )
-                found["Table 5", name, f"Max STPS {column}"] = (
-                    speed(model.system_speed, batch),
-                    SPEED,
-                )
-                found["Table 5", name, f"UTPS at max STPS {column}"] = (
-                    speed(model.user_speed, batch),
-                    SPEED,
-                )
+                found["Table 5", name, f"Max UTPS {column}"] = (speed(model.user_speed, one), SPEED)
+                found["Table 5", name, f"Max STPS {column}"] = (speed(model.system_speed, batch), SPEED)
+                found["Table 5", name, f"UTPS at max STPS {column}"] = (speed(model.user_speed, batch), SPEED)
     return found
 
 
@@ -171,16 +108,7 @@ def _table_6(apps, contexts, assumptions):
     for name in large():
         for label, context in contexts.items():
             new, old = (
-                model.user_speed(
-                    apps[name],
-                    xpu(memory, assumptions),
-                    1,
-                    context,
-                    128,
-                    1,
-                    IDEAL,
-                    assumptions,
-                )
+                model.user_speed(apps[name], xpu(memory, assumptions), 1, context, 128, 1, IDEAL, assumptions)
                 for memory in ("3D-DRAM", "HBM3")
             )
             found["Table 6", name, f"{label} UTPS"] = new, SPEED
@@ -196,14 +124,7 @@ def _table_7(apps, contexts, assumptions):
             stages = model.stages_of(apps[name], chip, assumptions)
             for label, t_tp in latencies(assumptions).items():
                 speed = model.user_speed(
-                    apps[name],
-                    chip,
-                    1,
-                    contexts["T=128K"],
-                    128,
-                    stages,
-                    t_tp,
-                    assumptions,
+                    apps[name], chip, 1, contexts["T=128K"], 128, stages, t_tp, assumptions
                 )
                 found["Table 7", name, f"{memory} {label}"] = speed, SPEED
     return found
@@ -246,11 +167,7 @@ def written(value, kind, assumptions=PRINTED):
     for size, letter in ((1e6, "M"), (1e3, "K")):
         if value >= size:
             scaled = value / size
-            return (
-                f"{scaled:.1f}{letter}"
-                if scaled < 9.95
-                else f"{round(scaled)}{letter}"
-            )
+            return f"{scaled:.1f}{letter}" if scaled < 9.95 else f"{round(scaled)}{letter}"
     return f"{round(value)}"
 
 
@@ -295,7 +212,4 @@ def printed_cells():
 
 def computed_cells(assumptions=PRINTED):
     """The cells as the paper would write what these assumptions give; keys as :func:`printed_cells`."""
-    return {
-        place: written(*cell, assumptions)
-        for place, cell in cells(assumptions).items()
-    }
+    return {place: written(*cell, assumptions) for place, cell in cells(assumptions).items()}

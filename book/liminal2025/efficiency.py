@@ -5,6 +5,7 @@ watt. Between chips they need the watts of the memories, which the paper does no
 """
 
 import numpy as np
+
 from inferlib import checks
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.records import (
@@ -75,46 +76,28 @@ def sweep(name, memory, context, n=128, t_tp=None, assumptions=PRINTED):
     """
     import xarray as xr
 
-    app, chip = (
-        application(transformer(name), assumptions),
-        xpu(memory, assumptions),
-    )
+    app, chip = (application(transformer(name), assumptions), xpu(memory, assumptions))
     stages = model.stages_of(app, chip, assumptions)
     largest = _largest(app, chip, context, n, stages, assumptions)
     if largest is None:
-        raise ValueError(
-            f"{name} with {context:g} tokens does not fit into {n} {memory} chips"
-        )
+        raise ValueError(f"{name} with {context:g} tokens does not fit into {n} {memory} chips")
     batches = [2**k for k in range(int(np.log2(largest)) + 1)]
     axis = xr.DataArray(sorted({*batches, largest}), dims="batch")
     t_tp = model.collective_latency(n, assumptions) if t_tp is None else t_tp
-    at = (
-        app,
-        chip,
-        axis.assign_coords(batch=axis),
-        context,
-        n,
-        stages,
-        t_tp,
-        assumptions,
+    at = (app, chip, axis.assign_coords(batch=axis), context, n, stages, t_tp, assumptions)
+    return xr.Dataset({"utps": model.user_speed(*at), "stps": model.system_speed(*at)}).assign_attrs(
+        stages=stages
     )
-    return xr.Dataset(
-        {"utps": model.user_speed(*at), "stps": model.system_speed(*at)}
-    ).assign_attrs(stages=stages)
 
 
 def _largest(app, chip, context, n, stages, assumptions):
     # A pipeline of P stages holds P batches, and each stage its share of weights and caches.
     whole = chip.replace(capacity=chip.capacity * stages)
     fitting = model.largest_batch(app, whole, context, n, assumptions)
-    return (
-        None if fitting is None or fitting < stages else int(fitting // stages)
-    )
+    return None if fitting is None or fitting < stages else int(fitting // stages)
 
 
-def marker(
-    name, memory, context, n=128, t_tp=None, loss=LOSS, assumptions=PRINTED
-):
+def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, assumptions=PRINTED):
     """The marker of Figure 3: the largest power of two of a batch that costs no more than ``loss`` of UTPS.
 
     Parameters
@@ -138,9 +121,7 @@ def marker(
     """
     checks.number("loss", loss, maximum=1)
     swept = sweep(name, memory, context, n, t_tp, assumptions)
-    powers = swept.sel(
-        batch=[b for b in swept.batch.values if b & (b - 1) == 0]
-    )
+    powers = swept.sel(batch=[b for b in swept.batch.values if b & (b - 1) == 0])
     kept = powers.where(powers.utps >= (1 - loss) * powers.utps[0], drop=True)
     return int(kept.batch[-1]), float(kept.stps[-1] / powers.stps[0])
 
@@ -167,17 +148,13 @@ def markers(contexts=(4, 32, 128), memory="3D-DRAM"):
     for name in large():
         row = {"model": name}
         for k in contexts:
-            row[f"batch at {k}K"], row[f"gain at {k}K"] = marker(
-                name, memory, k * PRINTED.kilotoken
-            )
+            row[f"batch at {k}K"], row[f"gain at {k}K"] = marker(name, memory, k * PRINTED.kilotoken)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def best_context(
-    read,
-    names=("Qwen3-30B", "DeepSeekV3", "Kimi-K2"),
-    contexts=(4, 8, 16, 24, 32, 48, 64, 128),
+    read, names=("Qwen3-30B", "DeepSeekV3", "Kimi-K2"), contexts=(4, 8, 16, 24, 32, 48, 64, 128)
 ):
     """How far the three quoted gains are missed at each context: the largest relative miss of the three.
 
@@ -196,10 +173,7 @@ def best_context(
     """
     missed = {}
     for k in contexts:
-        gains = {
-            name: marker(name, "3D-DRAM", k * PRINTED.kilotoken)[1]
-            for name in names
-        }
+        gains = {name: marker(name, "3D-DRAM", k * PRINTED.kilotoken)[1] for name in names}
         missed[k] = max(abs(gains[name] / read(name) - 1) for name in names)
     return missed
 
@@ -221,11 +195,7 @@ def best_efficiency(name, memory, context, energy):
     """
     swept, chip = sweep(name, memory, context), xpu(memory)
     watts = memory_power(chip, energy)
-    return float(
-        model.power_efficiency(
-            swept.stps, 128, swept.attrs["stages"], watts
-        ).max()
-    )
+    return float(model.power_efficiency(swept.stps, 128, swept.attrs["stages"], watts).max())
 
 
 def break_even_power(name, better, worse, context=128 * 1024):
@@ -235,10 +205,7 @@ def break_even_power(name, better, worse, context=128 * 1024):
     -------
     float
     """
-    speeds = [
-        float(sweep(name, memory, context).stps.max())
-        for memory in (better, worse)
-    ]
+    speeds = [float(sweep(name, memory, context).stps.max()) for memory in (better, worse)]
     return speeds[0] / speeds[1]
 
 
@@ -247,10 +214,7 @@ def break_even_energy(name, better, worse, context=128 * 1024):
 
     Above it the chip with the slower memory wins.
     """
-    ratio, chips = (
-        break_even_power(name, better, worse, context),
-        [xpu(better), xpu(worse)],
-    )
+    ratio, chips = (break_even_power(name, better, worse, context), [xpu(better), xpu(worse)])
     # P0 + a e = ratio (P0 + b e)
     slope = chips[0].bandwidth - ratio * chips[1].bandwidth
     energy = (ratio - 1) * model.chip_power(0) / slope
@@ -271,10 +235,7 @@ def absolute(context=128 * 1024, memories=("HBM3", "HBM4", "3D-DRAM", "SRAM")):
 
     ends = energies()
     rows = {
-        name: {
-            m: tuple(sorted(best_efficiency(name, m, context, e) for e in ends))
-            for m in memories
-        }
+        name: {m: tuple(sorted(best_efficiency(name, m, context, e) for e in ends)) for m in memories}
         for name in large()
     }
     return pd.DataFrame(rows).T

@@ -5,12 +5,7 @@ import re
 
 from inferlib import checks
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import (
-    PRINTED,
-    application,
-    models,
-    transformer,
-)
+from inferlib.papers.liminal2025.records import PRINTED, application, models, transformer
 from inferlib.system import count
 
 
@@ -41,20 +36,14 @@ def simulate(n_experts, n_active, batch, draws=1000, seed=0):
     """
     import numpy as np
 
-    for name, value in (
-        ("n_experts", n_experts),
-        ("batch", batch),
-        ("draws", draws),
-    ):
+    for name, value in (("n_experts", n_experts), ("batch", batch), ("draws", draws)):
         count(name, value)
     checks.number("n_active", n_active, minimum=1, maximum=n_experts)
     random = np.random.default_rng(seed)
     reached = np.zeros((draws, int(n_experts)), dtype=bool)
     for _ in range(int(batch)):
         # the first k of a random order are k distinct experts
-        order = random.random((draws, int(n_experts))).argpartition(
-            int(n_active) - 1, axis=1
-        )
+        order = random.random((draws, int(n_experts))).argpartition(int(n_active) - 1, axis=1)
         np.put_along_axis(reached, order[:, : int(n_active)], True, axis=1)
     return reached.sum(axis=1)
 
@@ -86,9 +75,7 @@ def spread(app, batch):
         return 0.0
     missed = (1 - app.routed_share) ** batch
     both = max((n - k) * (n - k - 1) / (n * (n - 1)), 0.0) ** batch
-    return math.sqrt(
-        max(n * missed * (1 - missed) + n * (n - 1) * (both - missed**2), 0.0)
-    )
+    return math.sqrt(max(n * missed * (1 - missed) + n * (n - 1) * (both - missed**2), 0.0))
 
 
 def intensity_spread(app, batch, context, assumptions=PRINTED):
@@ -125,9 +112,7 @@ def implied(app, batch, context, intensity, assumptions=PRINTED):
     """
     work = model.tensor_work(app, batch, context, assumptions)
     expected = model.active_experts(app, batch, assumptions)
-    surplus = work / intensity - model.bytes_loaded(
-        app, batch, context, assumptions
-    )
+    surplus = work / intensity - model.bytes_loaded(app, batch, context, assumptions)
     return expected + surplus / (assumptions.weight_bytes * app.expert)
 
 
@@ -141,6 +126,7 @@ def noise():
         their rounding); ``closed form``; ``deviation`` of the middle, in standard deviations of one draw.
     """
     import pandas as pd
+
     from inferlib.ledger import published
 
     printed, rows = published("liminal2025"), []
@@ -152,32 +138,11 @@ def noise():
         for label, k in (("T=4K", 4), ("T=128K", 128)):
             row = printed["Table 4", name, f"AMI {label} B=32"]
             at = app, 32, k * PRINTED.kilotoken
-            ends.append(
-                [
-                    implied(*at, row.printed + s * row.resolution / 2)
-                    for s in (1, -1)
-                ]
-            )
+            ends.append([implied(*at, row.printed + s * row.resolution / 2) for s in (1, -1)])
         low, high = max(e[0] for e in ends), min(e[1] for e in ends)
         expected, one = model.active_experts(app, 32), spread(app, 32)
-        rows.append(
-            (
-                name,
-                low,
-                high,
-                expected,
-                one,
-                ((low + high) / 2 - expected) / one,
-            )
-        )
-    columns = [
-        "model",
-        "low",
-        "high",
-        "closed form",
-        "of one draw",
-        "deviation",
-    ]
+        rows.append((name, low, high, expected, one, ((low + high) / 2 - expected) / one))
+    columns = ["model", "low", "high", "closed form", "of one draw", "deviation"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -1,27 +1,16 @@
 """LIMINAL 2025: what a reader can move in the page."""
 
+from book.liminal2025 import cells
 from inferlib import load_chip, load_model
 from inferlib.explorer import Choice, Slider, breakdown, curves
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import (
-    PRINTED,
-    XPU,
-    application,
-    transformer,
-    xpu,
-)
+from inferlib.papers.liminal2025.records import PRINTED, XPU, application, transformer, xpu
 from inferlib.system import System, Workload
 from inferlib.units import factor
 
-from book.liminal2025 import cells
-
 
 def _applications():
-    return Choice(
-        "app",
-        "Model",
-        {name: application(transformer(name)) for name in cells.large()},
-    )
+    return Choice("app", "Model", {name: application(transformer(name)) for name in cells.large()})
 
 
 def limits():
@@ -30,39 +19,22 @@ def limits():
 
     def speed(app, bandwidth, latency, batch, context, chips, arithmetic=1.0):
         chip = XPU(flops * arithmetic, bandwidth * factor("TB/s"), 1.0)
-        return model.user_speed(
-            app, chip, batch, context, chips, 1.0, latency * factor("ns")
-        )
+        return model.user_speed(app, chip, batch, context, chips, 1.0, latency * factor("ns"))
 
     return curves(
         "What limits one user?",
         [
-            Slider(
-                "bandwidth", "Memory of a chip", 1, 200, 4.4, "TB/s", log=True
-            ),
+            Slider("bandwidth", "Memory of a chip", 1, 200, 4.4, "TB/s", log=True),
             Slider("latency", "One collective", 10, 2000, 200, "ns", log=True),
             Slider("batch", "Batch", 1, 1024, 1, log=True, whole=True),
-            Slider(
-                "context",
-                "Context",
-                1024,
-                131072,
-                4096,
-                "tokens",
-                log=True,
-                whole=True,
-            ),
+            Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True),
             Slider("chips", "Chips", 2, 128, 128, log=True, whole=True),
             _applications(),
         ],
         {
             "as it is": speed,
-            "collectives for nothing": lambda **at: speed(
-                **(at | {"latency": 0.0})
-            ),
-            "memory for nothing": lambda **at: speed(
-                **(at | {"bandwidth": 1e9})
-            ),
+            "collectives for nothing": lambda **at: speed(**(at | {"latency": 0.0})),
+            "memory for nothing": lambda **at: speed(**(at | {"bandwidth": 1e9})),
         },
         x="bandwidth",
         y_label="tokens per millisecond, one user",
@@ -76,39 +48,17 @@ def design():
 
     def bandwidth(app, waiting, speed, context, chips):
         part = waiting * factor("%")
-        return model.bandwidth_for(
-            app, 1, context, chips, speed, part
-        ) / factor("TB/s")
+        return model.bandwidth_for(app, 1, context, chips, speed, part) / factor("TB/s")
 
     def latency(app, waiting, speed, context, chips):
-        return model.latency_for(
-            app, chips, speed, waiting * factor("%")
-        ) / factor("ns")
+        return model.latency_for(app, chips, speed, waiting * factor("%")) / factor("ns")
 
     return curves(
         "Which chip makes a token that fast?",
         [
-            Slider(
-                "waiting", "Part of the time that is waiting", 1, 99, 50, "%"
-            ),
-            Slider(
-                "speed",
-                "Tokens per second of one user",
-                100,
-                100_000,
-                10_000,
-                log=True,
-            ),
-            Slider(
-                "context",
-                "Context",
-                1024,
-                131072,
-                4096,
-                "tokens",
-                log=True,
-                whole=True,
-            ),
+            Slider("waiting", "Part of the time that is waiting", 1, 99, 50, "%"),
+            Slider("speed", "Tokens per second of one user", 100, 100_000, 10_000, log=True),
+            Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True),
             Slider("chips", "Chips", 2, 128, 128, log=True, whole=True),
             _applications(),
         ],
@@ -126,11 +76,7 @@ def decode():
 
     def step(batch, context, chip):
         return model.decode_step(
-            llama,
-            System(chip, 8, domain=8),
-            Workload(batch=batch, context=context),
-            None,
-            PRINTED,
+            llama, System(chip, 8, domain=8), Workload(batch=batch, context=context), None, PRINTED
         )
 
     chips = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200")}
@@ -138,16 +84,7 @@ def decode():
         "Llama 3 70B on eight chips, as LIMINAL sees it",
         [
             Slider("batch", "Batch", 1, 128, 32, log=True, whole=True),
-            Slider(
-                "context",
-                "Context",
-                1024,
-                8192,
-                4096,
-                "tokens",
-                log=True,
-                whole=True,
-            ),
+            Slider("context", "Context", 1024, 8192, 4096, "tokens", log=True, whole=True),
             Choice("chip", "Chip", chips),
         ],
         step,

@@ -1,6 +1,8 @@
 """LIMINAL 2025: the chapter's figures, data first and picture second."""
 
 import numpy as np
+
+from book.liminal2025 import ablation, cells, claims, efficiency, experts, study
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.records import (
     IDEAL,
@@ -13,8 +15,6 @@ from inferlib.papers.liminal2025.records import (
     xpus,
 )
 from inferlib.units import factor
-
-from book.liminal2025 import ablation, cells, claims, efficiency, experts, study
 
 TB, NS, MS = factor("TB/s"), factor("ns"), factor("ms")
 
@@ -41,19 +41,11 @@ def layer(name="Llama3-70B", batch=1, context=4096, n=8):
         "dense": model.collectives(app.replace(head_layers=0.0), n),
     }
     for op in operators(transformer(name)):
-        flops = batch * (
-            PRINTED.flop_per_weight * op.weights * op.active
-            + op.pair_flops * context
-        )
-        loaded = (
-            PRINTED.weight_bytes * op.weights
-            + batch * PRINTED.cache_bytes * op.cache * context
-        )
+        flops = batch * (PRINTED.flop_per_weight * op.weights * op.active + op.pair_flops * context)
+        loaded = PRINTED.weight_bytes * op.weights + batch * PRINTED.cache_bytes * op.cache * context
         waits = every[op.collective] / app.layers if op.collective else 0.0
         rows[op.name] = (flops / n / 1e6, loaded / n / 1e6, waits)
-    return pd.DataFrame.from_dict(
-        rows, orient="index", columns=["MFLOP", "MB", "collectives"]
-    )
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["MFLOP", "MB", "collectives"])
 
 
 def draw_layer(data=None):
@@ -63,51 +55,22 @@ def draw_layer(data=None):
     data = layer() if data is None else data
     _, ax = _axes((7.6, 2.5))
     # the collective of attention comes after its output projection
-    waits = data.collectives.rename(
-        {"attention": "output", "output": "attention"}
-    )
+    waits = data.collectives.rename({"attention": "output", "output": "attention"})
     x = 0.0
     for name, row in data.iterrows():
         ax.add_patch(_box((x, 0.0), 1.55, 1.0, style.BLUE))
+        ax.text(x + 0.775, 0.5, name.replace(", value", ",\nvalue"), ha="center", va="center", fontsize=9)
         ax.text(
-            x + 0.775,
-            0.5,
-            name.replace(", value", ",\nvalue"),
-            ha="center",
-            va="center",
-            fontsize=9,
-        )
-        ax.text(
-            x + 0.775,
-            -0.12,
-            f"{row.MFLOP:,.1f} MFLOP\n{row.MB:,.1f} MB",
-            ha="center",
-            va="top",
-            fontsize=9,
+            x + 0.775, -0.12, f"{row.MFLOP:,.1f} MFLOP\n{row.MB:,.1f} MB", ha="center", va="top", fontsize=9
         )
         end = x + 1.55
         if waits[name]:
-            ax.plot(
-                [end + 0.22] * 2,
-                [-0.05, 1.05],
-                color=style.RED,
-                linewidth=4,
-                solid_capstyle="round",
-            )
+            ax.plot([end + 0.22] * 2, [-0.05, 1.05], color=style.RED, linewidth=4, solid_capstyle="round")
             ax.text(
-                end + 0.22,
-                1.12,
-                f"{waits[name]:.0f} collective",
-                ha="center",
-                va="bottom",
-                color=style.RED,
+                end + 0.22, 1.12, f"{waits[name]:.0f} collective", ha="center", va="bottom", color=style.RED
             )
         ax.annotate(
-            "",
-            (end + 0.44, 0.5),
-            (end, 0.5),
-            arrowprops={"arrowstyle": "->", "color": style.INK},
-            zorder=0,
+            "", (end + 0.44, 0.5), (end, 0.5), arrowprops={"arrowstyle": "->", "color": style.INK}, zorder=0
         )
         x = end + 0.44
     ax.set(xlim=(-0.1, x + 0.25), ylim=(-0.75, 1.45), xticks=[], yticks=[])
@@ -135,66 +98,36 @@ def bandwidth(n=128, t_tp=IDEAL):
 
     per_chip = np.geomspace(4, 120, 120)
     axis = xr.DataArray(per_chip, coords={"bandwidth": per_chip})
-    context = xr.DataArray(
-        [4 * 1024, 128 * 1024], coords={"context": [4 * 1024, 128 * 1024]}
-    )
+    context = xr.DataArray([4 * 1024, 128 * 1024], coords={"context": [4 * 1024, 128 * 1024]})
     base, gains = xpu("HBM3"), []
     for name in cells.large():
         at = 1, context, n, 1, t_tp
-        app, swept = (
-            application(transformer(name)),
-            base.replace(bandwidth=axis * PRINTED.tb_per_s),
-        )
-        gains.append(
-            model.user_speed(app, swept, *at) / model.user_speed(app, base, *at)
-        )
-    return xr.concat(
-        gains, xr.DataArray(cells.large(), dims="model", name="model")
-    )
+        app, swept = (application(transformer(name)), base.replace(bandwidth=axis * PRINTED.tb_per_s))
+        gains.append(model.user_speed(app, swept, *at) / model.user_speed(app, base, *at))
+    return xr.concat(gains, xr.DataArray(cells.large(), dims="model", name="model"))
 
 
 def draw_bandwidth(data=None):
     """Draw :func:`bandwidth` for both contexts; the vertical line is 3D-DRAM. Returns the Axes."""
     import matplotlib.pyplot as plt
+
     from inferlib import style
 
     data = bandwidth() if data is None else data
-    _, axes = plt.subplots(
-        1, 2, figsize=(8.6, 4.2), sharey=True, layout="constrained"
-    )
+    _, axes = plt.subplots(1, 2, figsize=(8.6, 4.2), sharey=True, layout="constrained")
     for ax, context in zip(axes, data.context.values, strict=True):
         ends = {}
         for i, name in enumerate(data.model.values):
             curve = data.sel(model=name, context=context)
-            line = ax.plot(
-                data.bandwidth,
-                curve,
-                color=_colours()[i % 7],
-                linestyle="-" if i < 7 else "--",
-            )
+            line = ax.plot(data.bandwidth, curve, color=_colours()[i % 7], linestyle="-" if i < 7 else "--")
             ends[name] = (float(curve[-1]), line[0].get_color())
         ax.axvline(30, color=style.BLUE, linewidth=1)
-        ax.set(
-            xscale="log",
-            yscale="log",
-            xlim=(4, 120),
-            xlabel="memory bandwidth of a chip (TB/s)",
-        )
+        ax.set(xscale="log", yscale="log", xlim=(4, 120), xlabel="memory bandwidth of a chip (TB/s)")
         ax.set_title(f"context {context // 1024}K", fontsize=10)
         _ticks(ax.xaxis, (4, 8, 18, 30, 60, 120))
         _ticks(ax.yaxis, (1, 1.5, 2, 3, 4, 6, 8))
-        for (name, (_, colour)), y in zip(
-            ends.items(), _apart([v for v, _ in ends.values()]), strict=True
-        ):
-            ax.text(
-                126,
-                y,
-                name,
-                color=colour,
-                va="center",
-                fontsize=8,
-                clip_on=False,
-            )
+        for (name, (_, colour)), y in zip(ends.items(), _apart([v for v, _ in ends.values()]), strict=True):
+            ax.text(126, y, name, color=colour, va="center", fontsize=8, clip_on=False)
     axes[0].set_ylabel("tokens per second of one user, over HBM3")
     axes[0].text(29, 7.4, "3D-DRAM", ha="right", color=style.BLUE, fontsize=9)
     return axes
@@ -225,57 +158,32 @@ def efficiency_sweep(names=("Qwen3-30B", "DeepSeekV3"), context=128 * 1024):
                 low, high = sorted(
                     float(
                         model.power_efficiency(
-                            at.stps,
-                            128,
-                            swept.attrs["stages"],
-                            efficiency.memory_power(xpu(memory), e),
+                            at.stps, 128, swept.attrs["stages"], efficiency.memory_power(xpu(memory), e)
                         )
                     )
                     for e in efficiency.energies()
                 )
-                rows.append(
-                    (name, memory, int(batch), float(at.utps), low, high)
-                )
-    return pd.DataFrame(
-        rows, columns=["model", "chip", "batch", "utps", "low", "high"]
-    )
+                rows.append((name, memory, int(batch), float(at.utps), low, high))
+    return pd.DataFrame(rows, columns=["model", "chip", "batch", "utps", "low", "high"])
 
 
 def draw_efficiency(data=None):
     """Draw :func:`efficiency_sweep`: a band for each chip, batch 1 at its lower right. Returns the Axes."""
     import matplotlib.pyplot as plt
+
     from inferlib import style
 
     data = efficiency_sweep() if data is None else data
     names = list(data.model.unique())
-    _, axes = plt.subplots(
-        1, len(names), figsize=(8.6, 4), sharey=True, layout="constrained"
-    )
-    colours = dict(
-        zip(
-            xpus(),
-            (style.BLUE, style.GREEN, style.ORANGE, style.RED),
-            strict=True,
-        )
-    )
+    _, axes = plt.subplots(1, len(names), figsize=(8.6, 4), sharey=True, layout="constrained")
+    colours = dict(zip(xpus(), (style.BLUE, style.GREEN, style.ORANGE, style.RED), strict=True))
     for ax, name in zip(np.atleast_1d(axes), names, strict=True):
         for memory, colour in colours.items():
             part = data[(data.model == name) & (data.chip == memory)]
-            ax.fill_between(
-                part.utps,
-                part.low,
-                part.high,
-                color=colour,
-                alpha=0.25,
-                linewidth=0,
-            )
-            ax.plot(
-                part.utps, part.high, color=colour, linewidth=1.5, label=memory
-            )
+            ax.fill_between(part.utps, part.low, part.high, color=colour, alpha=0.25, linewidth=0)
+            ax.plot(part.utps, part.high, color=colour, linewidth=1.5, label=memory)
             ax.plot(part.utps, part.low, color=colour, linewidth=1)
-        ax.set(
-            yscale="log", xlabel="tokens per second of one user", xlim=(0, None)
-        )
+        ax.set(yscale="log", xlabel="tokens per second of one user", xlim=(0, None))
         ax.set_title(name, fontsize=10)
     np.atleast_1d(axes)[0].set_ylabel("tokens per second and watt")
     np.atleast_1d(axes)[0].legend(fontsize=9, loc="lower left")
@@ -292,59 +200,33 @@ def validation():
         H100 with 16-bit numbers) and ``predicted`` (s, equation 8 with the mean of the fitted latencies).
     """
     import pandas as pd
+
     from inferlib.catalog import load_chip
 
-    wide, rows = (
-        Assumptions.fitted().replace(weight_bytes=2.0, cache_bytes=2.0),
-        [],
-    )
+    wide, rows = (Assumptions.fitted().replace(weight_bytes=2.0, cache_bytes=2.0), [])
     chip = model.xpu_of(load_chip("H100 SXM"), "bf16")
     for name, batch, context, _ in claims.validation_points():
         at = application(transformer(name), wide), chip, batch, context, 8
         predicted = model.real_time(*at, wide.t_real, wide)
         limit = predicted - model.measured_overhead(at[0], wide.t_real)
         rows.append((name, batch, context, limit, predicted))
-    return pd.DataFrame(
-        rows, columns=["model", "batch", "context", "limit", "predicted"]
-    )
+    return pd.DataFrame(rows, columns=["model", "batch", "context", "limit", "predicted"])
 
 
 def draw_validation(data=None):
     """Draw :func:`validation`: the limit and what is fitted on top of it, over the batch. Returns the Axes."""
     import matplotlib.pyplot as plt
+
     from inferlib import style
 
     data = validation() if data is None else data
     names = list(data.model.unique())
-    _, axes = plt.subplots(
-        1, len(names), figsize=(8.8, 3.2), sharey=True, layout="constrained"
-    )
+    _, axes = plt.subplots(1, len(names), figsize=(8.8, 3.2), sharey=True, layout="constrained")
     for ax, name in zip(axes, names, strict=True):
-        for column, colour in (
-            ("limit", style.BLUE),
-            ("predicted", style.PURPLE),
-        ):
-            ends = (
-                data[data.model == name]
-                .groupby("batch")[column]
-                .agg(["min", "max"])
-                / MS
-            )
-            ax.fill_between(
-                ends.index,
-                ends["min"],
-                ends["max"],
-                color=colour,
-                alpha=0.3,
-                linewidth=0,
-            )
-            ax.plot(
-                ends.index,
-                ends["max"],
-                color=colour,
-                linewidth=1.2,
-                label=column,
-            )
+        for column, colour in (("limit", style.BLUE), ("predicted", style.PURPLE)):
+            ends = data[data.model == name].groupby("batch")[column].agg(["min", "max"]) / MS
+            ax.fill_between(ends.index, ends["min"], ends["max"], color=colour, alpha=0.3, linewidth=0)
+            ax.plot(ends.index, ends["max"], color=colour, linewidth=1.2, label=column)
         ax.set(xscale="log", yscale="log")
         ax.set_title(name, fontsize=9)
         _ticks(ax.xaxis, (1, 8, 64))
@@ -361,31 +243,15 @@ def draw_survivors(data=None):
 
     data = ablation.table() if data is None else data
     _, ax = _axes((7, 8.6))
-    colours = {
-        about: _colours()[i % 7] for i, about in enumerate(data.about.unique())
-    }
+    colours = {about: _colours()[i % 7] for i, about in enumerate(data.about.unique())}
     y = np.arange(len(data))
-    ax.barh(
-        y,
-        data.survive,
-        color=[colours[about] for about in data.about],
-        height=0.7,
-    )
+    ax.barh(y, data.survive, color=[colours[about] for about in data.about], height=0.7)
     for place, value in zip(y, data.survive, strict=True):
-        ax.text(
-            326, place, f"{value}", va="center", fontsize=8, color=style.INK
-        )
-    labels = [
-        f"{a}: {c}" if a else "the paper's set"
-        for a, c in zip(data.about, data.change, strict=True)
-    ]
+        ax.text(326, place, f"{value}", va="center", fontsize=8, color=style.INK)
+    labels = [f"{a}: {c}" if a else "the paper's set" for a, c in zip(data.about, data.change, strict=True)]
     ax.set_yticks(y, labels, fontsize=8)
     ax.axvline(320, color=style.INK, linewidth=1)
-    ax.set(
-        ylim=(len(data) - 0.4, -0.6),
-        xlim=(0, 350),
-        xlabel="cells of 320 that print as printed",
-    )
+    ax.set(ylim=(len(data) - 0.4, -0.6), xlim=(0, 350), xlabel="cells of 320 that print as printed")
     ax.grid(axis="y", visible=False)
     return ax
 
@@ -403,10 +269,7 @@ def draws(name="DeepSeekV3", batch=32, times=2000, seed=1):
     dict
         ``reached`` (array), ``closed``, ``implied``.
     """
-    app, found = (
-        application(transformer(name)),
-        experts.noise().set_index("model").loc[name],
-    )
+    app, found = (application(transformer(name)), experts.noise().set_index("model").loc[name])
     k = round(app.n_experts * app.routed_share)
     return {
         "reached": experts.simulate(int(app.n_experts), k, batch, times, seed),
@@ -422,30 +285,12 @@ def draw_draws(data=None):
     data = draws() if data is None else data
     _, ax = _axes((6.4, 3))
     low, high = data["reached"].min(), data["reached"].max()
-    ax.hist(
-        data["reached"],
-        bins=np.arange(low - 0.5, high + 1.5),
-        color=style.FAINT,
-        alpha=0.6,
-    )
+    ax.hist(data["reached"], bins=np.arange(low - 0.5, high + 1.5), color=style.FAINT, alpha=0.6)
     ax.axvline(data["closed"], color=style.BLUE)
     ax.axvline(data["implied"], color=style.RED, linestyle="--")
     top = ax.get_ylim()[1]
-    ax.text(
-        data["closed"] + 0.5,
-        0.98 * top,
-        "closed form",
-        color=style.BLUE,
-        va="top",
-    )
-    ax.text(
-        data["implied"] - 0.5,
-        0.98 * top,
-        "the paper's average",
-        color=style.RED,
-        va="top",
-        ha="right",
-    )
+    ax.text(data["closed"] + 0.5, 0.98 * top, "closed form", color=style.BLUE, va="top")
+    ax.text(data["implied"] - 0.5, 0.98 * top, "the paper's average", color=style.RED, va="top", ha="right")
     ax.set(xlabel="experts reached by 32 tokens", ylabel="draws")
     return ax
 
@@ -471,17 +316,8 @@ def draw_design(name="DeepSeekV3", data=None):
     for i, memory in enumerate(xpus()):
         x = [t / NS for t in cells.latencies().values()]
         y = [xpu(memory).bandwidth / TB] * 3
-        ax.plot(
-            x, y, "so^D"[i], color=style.INK, linestyle="none", markersize=5
-        )
-        ax.annotate(
-            memory,
-            (x[0], y[0]),
-            (9, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-        )
+        ax.plot(x, y, "so^D"[i], color=style.INK, linestyle="none", markersize=5)
+        ax.annotate(memory, (x[0], y[0]), (9, 0), textcoords="offset points", va="center", fontsize=9)
     ax.set(
         xscale="log", yscale="log", xlim=(1, 4000), ylim=(0.2, 2000),
         xlabel="latency of one collective (ns)", ylabel="memory bandwidth of a chip (TB/s)",
@@ -507,8 +343,7 @@ def shares(context=128 * 1024):
     return pd.DataFrame(
         {
             f"{memory} {label}": {
-                name: claims.waiting_share(name, memory, context, t)
-                for name in cells.large()
+                name: claims.waiting_share(name, memory, context, t) for name in cells.large()
             }
             for memory in ("HBM3", "3D-DRAM")
             for label, t in cells.latencies().items()
@@ -520,28 +355,14 @@ def _box(corner, width, height, colour):
     from matplotlib.patches import FancyBboxPatch
 
     return FancyBboxPatch(
-        corner,
-        width,
-        height,
-        boxstyle="round,pad=0.02",
-        facecolor="none",
-        edgecolor=colour,
-        linewidth=1.4,
+        corner, width, height, boxstyle="round,pad=0.02", facecolor="none", edgecolor=colour, linewidth=1.4
     )
 
 
 def _colours():
     from inferlib import style
 
-    return (
-        style.BLUE,
-        style.ORANGE,
-        style.GREEN,
-        style.RED,
-        style.PURPLE,
-        style.SKY,
-        style.YELLOW,
-    )
+    return (style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.SKY, style.YELLOW)
 
 
 def _apart(values, least=1.07):

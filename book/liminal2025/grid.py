@@ -27,33 +27,19 @@ class CellGrid:
         """
         printed = cells.printed_cells()
         labels, readings = list(printed), [("", "as printed", cells.PRINTED)]
-        readings += [
-            (v.about, v.change, v.assumptions()) for v in ablation.variants()
-        ]
+        readings += [(v.about, v.change, v.assumptions()) for v in ablation.variants()]
         found = []
         for about, change, assumptions in readings:
             ours = cells.computed_cells(assumptions)
-            wrong = {
-                i: ours[place]
-                for i, place in enumerate(labels)
-                if ours[place] != printed[place]
-            }
-            found.append(
-                [f"{about}: {change}" if about else "the paper's set", wrong]
-            )
-        return {
-            "cells": [[*place, printed[place]] for place in labels],
-            "readings": found,
-        }
+            wrong = {i: ours[place] for i, place in enumerate(labels) if ours[place] != printed[place]}
+            found.append([f"{about}: {change}" if about else "the paper's set", wrong])
+        return {"cells": [[*place, printed[place]] for place in labels], "readings": found}
 
     def _repr_html_(self):
         data = self.data()
         text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
         identity = "grid-" + hashlib.sha256(text.encode()).hexdigest()[:10]
-        options = "".join(
-            f"<option>{html.escape(label)}</option>"
-            for label, _ in data["readings"]
-        )
+        options = "".join(f"<option>{html.escape(label)}</option>" for label, _ in data["readings"])
         room = files("book.liminal2025")
         style = (room / "grid.css").read_text("utf-8").strip()
         script = (room / "grid.js").read_text("utf-8").strip()

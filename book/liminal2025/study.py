@@ -4,11 +4,7 @@ import math
 
 from inferlib.catalog import load_chip, load_model
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import (
-    Assumptions,
-    application,
-    transformer,
-)
+from inferlib.papers.liminal2025.records import Assumptions, application, transformer
 
 # Systems of today: a chip of the catalogue, chips that share every operator, and the format they compute in.
 SYSTEMS = {
@@ -49,39 +45,20 @@ def today(shape, context=4096, assumptions=None):
     import pandas as pd
 
     shape = shape if hasattr(shape, "layers") else load_model(shape)
-    assumptions = (
-        Assumptions.corrected() if assumptions is None else assumptions
-    )
+    assumptions = Assumptions.corrected() if assumptions is None else assumptions
     app, rows = application(shape, assumptions), []
     for name, (n, format) in SYSTEMS.items():
         chip = model.xpu_of(load_chip(name), format)
-        stages = max(
-            1,
-            math.ceil(model.stages_room(app, chip, 1, context, n, assumptions)),
-        )
+        stages = max(1, math.ceil(model.stages_room(app, chip, 1, context, n, assumptions)))
         t_tp = model.collective_latency(n, assumptions)
         # stages hold the model together: the room for caches is that of all of them
         whole = chip.replace(capacity=chip.capacity * stages)
-        batch = (
-            model.largest_batch(app, whole, context, n, assumptions) or 0
-        ) // stages
-        one = model.user_speed(
-            app, chip, 1, context, n, stages, t_tp, assumptions
-        )
+        batch = (model.largest_batch(app, whole, context, n, assumptions) or 0) // stages
+        one = model.user_speed(app, chip, 1, context, n, stages, t_tp, assumptions)
         waiting = model.exposed_time(app, n, stages, t_tp, assumptions) * one
-        full = model.system_speed(
-            app, chip, max(batch, 1), context, n, stages, t_tp, assumptions
-        )
-        row = {
-            "system": name,
-            "chips": n,
-            "stages": stages,
-            "UTPS": one,
-            "waiting": waiting,
-        }
-        rows.append(
-            row | {"batch": max(batch, 1), "STPS": full if batch else one}
-        )
+        full = model.system_speed(app, chip, max(batch, 1), context, n, stages, t_tp, assumptions)
+        row = {"system": name, "chips": n, "stages": stages, "UTPS": one, "waiting": waiting}
+        rows.append(row | {"batch": max(batch, 1), "STPS": full if batch else one})
     return pd.DataFrame(rows)
 
 
@@ -116,10 +93,7 @@ def design(name, n=128, context=4096, speeds=SPEEDS, assumptions=None):
     speed = xr.DataArray(list(speeds), coords={"speed": list(speeds)})
     at = n, speed, waiting, assumptions
     return xr.Dataset(
-        {
-            "bandwidth": model.bandwidth_for(app, 1, context, *at),
-            "latency": model.latency_for(app, *at),
-        }
+        {"bandwidth": model.bandwidth_for(app, 1, context, *at), "latency": model.latency_for(app, *at)}
     )
 
 
@@ -137,30 +111,19 @@ def corrected(context=4096):
         Models, and for 8 and 128 chips the speed as the paper has it and corrected; None where it does not fit.
     """
     import pandas as pd
-    from inferlib.papers.liminal2025.records import PRINTED, xpu
 
     from book.liminal2025.cells import large
+    from inferlib.papers.liminal2025.records import PRINTED, xpu
 
     rows = []
     for name in large():
         row = {"model": name}
         for n in (8, 128):
-            for label, assumed in (
-                ("printed", PRINTED),
-                ("corrected", Assumptions.corrected()),
-            ):
-                app, chip = (
-                    application(transformer(name), assumed),
-                    xpu("HBM3", assumed),
-                )
-                fits = (
-                    model.largest_batch(app, chip, context, n, assumed)
-                    is not None
-                )
+            for label, assumed in (("printed", PRINTED), ("corrected", Assumptions.corrected())):
+                app, chip = (application(transformer(name), assumed), xpu("HBM3", assumed))
+                fits = model.largest_batch(app, chip, context, n, assumed) is not None
                 t_tp = model.collective_latency(n, assumed)
-                speed = model.user_speed(
-                    app, chip, 1, context, n, 1, t_tp, assumed
-                )
+                speed = model.user_speed(app, chip, 1, context, n, 1, t_tp, assumed)
                 row[f"TP{n} {label}"] = round(speed) if fits else "-"
         rows.append(row)
     return pd.DataFrame(rows)
@@ -179,12 +142,7 @@ def needs(name, speeds=SPEEDS, n=128, context=4096):
 
     app, rows = application(transformer(name)), []
     for u in speeds:
-        least, half = (
-            model.bandwidth_for(app, 1, context, n, u, x) / 1e12
-            for x in (0.0, 0.5)
-        )
+        least, half = (model.bandwidth_for(app, 1, context, n, u, x) / 1e12 for x in (0.0, 0.5))
         most = 1e9 * model.latency_for(app, n, u, 1.0)
         rows.append((u, half, most / 2, least, most))
-    return pd.DataFrame(
-        rows, columns=["tokens/s", "TB/s", "ns", "TB/s at least", "ns at most"]
-    )
+    return pd.DataFrame(rows, columns=["tokens/s", "TB/s", "ns", "TB/s at least", "ns at most"])

@@ -3,28 +3,18 @@
 import re
 from functools import partial
 
+from book.liminal2025 import cells, experts
 from inferlib import ledger
 from inferlib.equation import notation_of
 from inferlib.ledger import Noted, reproduces
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import (
-    PRINTED,
-    application,
-    models,
-    transformer,
-    xpu,
-    xpus,
-)
+from inferlib.papers.liminal2025.records import PRINTED, application, models, transformer, xpu, xpus
 from inferlib.transformer import Experts
 from inferlib.units import factor
 
-from book.liminal2025 import cells, experts
-
 reproduces = partial(reproduces, "liminal2025")
 # The head of a column of Tables 4 to 7: what is printed, at which context, at which batch, size or latency.
-_HEAD = re.compile(
-    r"(.*?) ?(T=\d+K)? ?(B=\d+|TP\d+|UTPS|Speedup|[\d.]+us|\d+ns)?"
-)
+_HEAD = re.compile(r"(.*?) ?(T=\d+K)? ?(B=\d+|TP\d+|UTPS|Speedup|[\d.]+us|\d+ns)?")
 # The families of Table 1 and the rows of Table 4 that belong to them.
 FAMILIES = {
     "Llama 3": ("Llama3-8B", "Llama3-70B", "Llama3-405B"),
@@ -64,10 +54,7 @@ def table_1():
                 "architecture": architecture(name),
                 "released (B)": shape.n_params / 1e9,
                 "counted (B)": model.stored_weights(app) / 1e9,
-                "active (B)": (
-                    app.resident + app.expert * app.n_experts * app.routed_share
-                )
-                / 1e9,
+                "active (B)": (app.resident + app.expert * app.n_experts * app.routed_share) / 1e9,
                 "layers": int(app.layers),
                 "cache of a token (KiB)": model.cache_size(app, 1) / 1024,
                 "S at TP8": int(model.collectives(app, 8)),
@@ -85,15 +72,13 @@ def table_2():
     inferlib.notation.Symbols
     """
     import pandas as pd
+
     from inferlib.notation import Symbols
 
     names = ("n", "stages", "flops", "bandwidth", "t_tp", "t_stage", "layers")
     names += ("tensor_work", "bytes_loaded", "collectives")
     entries = notation_of("liminal2025")
-    rows = [
-        (f"${entries[n]['symbol']}$", f"`{n}`", entries[n]["meaning"])
-        for n in names
-    ]
+    rows = [(f"${entries[n]['symbol']}$", f"`{n}`", entries[n]["meaning"]) for n in names]
     return Symbols(pd.DataFrame(rows, columns=["symbol", "name", "meaning"]))
 
 
@@ -116,9 +101,7 @@ def table_3(assumptions=PRINTED):
                 "arithmetic (PFLOP/s)": chip.flops / 1e15,
                 "capacity (10^9 B)": chip.capacity / 1e9,
                 "balance (FLOP/B)": chip.flops / chip.bandwidth,
-                "one read of all memory (ms)": 1e3
-                * chip.capacity
-                / chip.bandwidth,
+                "one read of all memory (ms)": 1e3 * chip.capacity / chip.bandwidth,
             }
         )
     return pd.DataFrame(rows)
@@ -145,11 +128,7 @@ def as_printed(artefact, assumptions=PRINTED):
     table = {}
     for place, text in printed.items():
         if place[0] == artefact:
-            shown = (
-                ours[place]
-                if ours[place] == text
-                else f"{ours[place]} [{text}]"
-            )
+            shown = ours[place] if ours[place] == text else f"{ours[place]} [{text}]"
             table.setdefault(place[1], {})[place[2]] = shown
     frame = pd.DataFrame(table).T
     heads = [_HEAD.fullmatch(column).groups(default="") for column in frame]
@@ -162,33 +141,18 @@ def as_printed(artefact, assumptions=PRINTED):
 
 
 def _cells_of(artefact):
-    return {
-        place[1:]: value
-        for place, (value, _) in cells.cells().items()
-        if place[0] == artefact
-    }
+    return {place[1:]: value for place, (value, _) in cells.cells().items() if place[0] == artefact}
 
 
 @reproduces("Table 1")
 def _table_1(read):
     found = {}
-    stated = {
-        "Llama 3": "GQA+MLP",
-        "Llama 4": "GQA+MoE*",
-        "DeepSeek V3": "MLA+MoE*",
-    }
-    stated |= {
-        "Qwen 3": "GQA+MoE*",
-        "Kimi K2": "MLA+MoE*",
-        "GPT-OSS": "GQA+MoE",
-    }
+    stated = {"Llama 3": "GQA+MLP", "Llama 4": "GQA+MoE*", "DeepSeek V3": "MLA+MoE*"}
+    stated |= {"Qwen 3": "GQA+MoE*", "Kimi K2": "MLA+MoE*", "GPT-OSS": "GQA+MoE"}
     for family, names in FAMILIES.items():
         kinds = {name: architecture(name) for name in names}
         # the star marks a mixture of dense and sparse layers, "the primary architecture" is denoted
-        right = all(
-            kind.strip("*") == stated[family].strip("*")
-            for kind in kinds.values()
-        )
+        right = all(kind.strip("*") == stated[family].strip("*") for kind in kinds.values())
         listed = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
         found[family, f"every size is {stated[family]}"] = Noted(right, listed)
         sizes = [column for column in _sizes(family)]
@@ -200,21 +164,14 @@ def _table_1(read):
 def _released(name):
     shape = transformer(name)
     counted = model.stored_weights(application(shape)) / 1e9
-    return Noted(
-        shape.n_params,
-        f"{shape.n_params / 1e9:.2f}B released; Table 4 counts {counted:.2f}B",
-    )
+    return Noted(shape.n_params, f"{shape.n_params / 1e9:.2f}B released; Table 4 counts {counted:.2f}B")
 
 
 def _sizes(family):
     from inferlib.ledger import published
 
     rows = published("liminal2025").values()
-    return [
-        r.column
-        for r in rows
-        if (r.artefact, r.row, r.kind) == ("Table 1", family, "quoted")
-    ]
+    return [r.column for r in rows if (r.artefact, r.row, r.kind) == ("Table 1", family, "quoted")]
 
 
 @reproduces("Table 3")
@@ -223,10 +180,7 @@ def _table_3(read):
     binary = read("xPU-SRAM", "Mem BW") / lanes / 1e9
     decimal = binary * factor("TB/s") / factor("TiB/s")
     return {
-        (
-            "xPU-SRAM",
-            "tiles and cycles make the bandwidth at the clock of a GPU",
-        ): Noted(
+        ("xPU-SRAM", "tiles and cycles make the bandwidth at the clock of a GPU"): Noted(
             1.0 < binary < 2.5,
             f"{binary:.3f} GHz if its TB are binary, {decimal:.3f} GHz if decimal; no clock is printed",
         )
@@ -236,19 +190,14 @@ def _table_3(read):
 @reproduces("Table 4")
 def _table_4(read):
     found = _cells_of("Table 4")
-    contexts = {
-        label: k * PRINTED.kilotoken for label, k in cells.CONTEXTS.items()
-    }
+    contexts = {label: k * PRINTED.kilotoken for label, k in cells.CONTEXTS.items()}
     for (name, column), value in found.items():
         app = application(transformer(name))
         if column.startswith("AMI") and column.endswith("B=32") and app.expert:
             context = contexts[column.split()[1]]
-            one = experts.intensity_spread(
-                app, experts.batch_of(column), context
-            )
+            one = experts.intensity_spread(app, experts.batch_of(column), context)
             found[name, column] = Noted(
-                value,
-                f"Monte-Carlo in print, closed form here: one draw of experts spreads it by {one:.1%}",
+                value, f"Monte-Carlo in print, closed form here: one draw of experts spreads it by {one:.1%}"
             )
     return found
 

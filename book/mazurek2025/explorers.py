@@ -3,21 +3,14 @@
 from inferlib.explorer import Choice, Slider, breakdown, curves
 from inferlib.papers.mazurek2025.decode import stages
 from inferlib.papers.mazurek2025.equations import network, throughput
-from inferlib.papers.mazurek2025.records import (
-    PRINTED,
-    Deployment,
-    as_model,
-    gpu_of,
-)
+from inferlib.papers.mazurek2025.records import PRINTED, Deployment, as_model, gpu_of
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
 _CHIPS = {name: gpu_of(name) for name in ("H100 SXM", "H200", "B200", "H20")}
 _MODELS = {name: as_model(name) for name in ("DeepSeek V3", "Kimi K2")}
 OWN = Slider("own", "Sequences on a GPU", 1, 1024, 128, log=True, whole=True)
-CONTEXT = Slider(
-    "context", "Tokens of context", 500, 32768, 4989, log=True, whole=True
-)
+CONTEXT = Slider("context", "Tokens of context", 500, 32768, 4989, log=True, whole=True)
 BALANCE = Slider("balance", "Balancedness", 10, 100, 81, "%")
 EXTRA = Slider("extra", "Extra experts", 0, 128, 32, whole=True)
 OVERHEAD = Slider("overhead", "Overhead of a layer", 0, 200, 0, "µs")
@@ -29,9 +22,7 @@ def _place(gpus, size, balance, extra, two_batch=True):
     """So many GPUs in nodes of a size, which divides them or exceeds them."""
     from inferlib.ops import maximum
 
-    return Deployment(
-        gpus, maximum(gpus / size, 1), balance * factor("%"), extra, two_batch
-    )
+    return Deployment(gpus, maximum(gpus / size, 1), balance * factor("%"), extra, two_batch)
 
 
 def overlap():
@@ -41,9 +32,7 @@ def overlap():
         def output(own, context, balance, overhead, chip, model):
             at = _place(72, 8, balance, 32, two_batch)
             assumed = PRINTED.replace(overhead=overhead * factor("us"))
-            return throughput.gpu_throughput(
-                model, chip, at, own * 72, context, assumed
-            )
+            return throughput.gpu_throughput(model, chip, at, own * 72, context, assumed)
 
         return output
 
@@ -53,11 +42,7 @@ def overlap():
     return curves(
         "Does overlap pay?",
         [OWN, CONTEXT, BALANCE, OVERHEAD, CHIP, MODEL],
-        {
-            "two-batch overlap": speed(True),
-            "one batch": speed(False),
-            "ceiling of the network": ceiling,
-        },
+        {"two-batch overlap": speed(True), "one batch": speed(False), "ceiling of the network": ceiling},
         x="own",
         y_label="tokens per second and GPU, 72 GPUs",
         unit="1/s",

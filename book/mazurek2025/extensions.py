@@ -1,20 +1,9 @@
 """Beyond Mazurek & Schreiber 2025: routing that knows nodes, memory that runs out, and other chips."""
 
-from inferlib.papers.mazurek2025.equations import (
-    experts,
-    memory,
-    network,
-    throughput,
-)
-from inferlib.papers.mazurek2025.records import (
-    PRINTED,
-    deployment,
-    gpu_of,
-    setup,
-)
-from inferlib.units import factor
-
 from book.mazurek2025.claims import MODEL
+from inferlib.papers.mazurek2025.equations import experts, memory, network, throughput
+from inferlib.papers.mazurek2025.records import PRINTED, deployment, gpu_of, setup
+from inferlib.units import factor
 
 SIDE_BY_SIDE = {  # chip: GPUs and nodes of one deployment
     "H100 SXM": (64, 8),
@@ -52,21 +41,12 @@ def routing(name="9x8 H100", limits=(2, 3, 4, 6, 9), assumptions=PRINTED):
     for limit in limits:
         once = float(network.node_messages(MODEL, at.deployment, limit))
         local = float(network.local_messages(MODEL, limit, assumptions))
-        rows[limit] = (
-            source,
-            once,
-            local,
-            today,
-            today * source / once,
-            today * source / local,
-        )
+        rows[limit] = (source, once, local, today, today * source / once, today * source / local)
     columns = [
         "copies, source", "one for each node", "own node preferred",
         "ceiling, source", "ceiling, one for each node", "ceiling, own node preferred",
     ]  # fmt: skip
-    return pd.DataFrame.from_dict(
-        rows, orient="index", columns=columns
-    ).rename_axis("nodes of a token")
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("nodes of a token")
 
 
 def room(contexts=(2000, 4989, 8000, 32768)):
@@ -85,19 +65,9 @@ def room(contexts=(2000, 4989, 8000, 32768)):
         gpu, where = gpu_of(name), deployment(gpus, nodes)
         held = experts.held_experts(MODEL, where)
         weights = memory.weights_on_gpu(MODEL, held)
-        fitting = [
-            int(memory.largest_own_batch(MODEL, gpu, s, held)) for s in contexts
-        ]
-        rows[name] = (
-            weights / 1e9,
-            (gpu.memory_capacity - weights) / 1e9,
-            *fitting,
-        )
-    columns = [
-        "weights, GB",
-        "left, GB",
-        *(f"at {s:,} tokens" for s in contexts),
-    ]
+        fitting = [int(memory.largest_own_batch(MODEL, gpu, s, held)) for s in contexts]
+        rows[name] = (weights / 1e9, (gpu.memory_capacity - weights) / 1e9, *fitting)
+    columns = ["weights, GB", "left, GB", *(f"at {s:,} tokens" for s in contexts)]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
@@ -125,37 +95,19 @@ def side_by_side(context=4989, speed=20.0, assumptions=PRINTED):
     rows, own = {}, np.arange(1, 4097)
     for name, (gpus, nodes) in SIDE_BY_SIDE.items():
         gpu, where = gpu_of(name), deployment(gpus, nodes)
-        step = throughput.step_time(
-            MODEL, gpu, where, own * float(gpus), context, assumptions
-        )
+        step = throughput.step_time(MODEL, gpu, where, own * float(gpus), context, assumptions)
         held = experts.held_experts(MODEL, where)
-        fits = own <= memory.largest_own_batch(
-            MODEL, gpu, context, held, assumptions
-        )
+        fits = own <= memory.largest_own_batch(MODEL, gpu, context, held, assumptions)
         fast = throughput.request_speed(step) >= speed
         both = np.flatnonzero(fits & fast)
         if not both.size:
-            rows[name] = (
-                0,
-                "memory" if not fits[0] else "speed",
-                *[float("nan")] * 3,
-            )
+            rows[name] = (0, "memory" if not fits[0] else "speed", *[float("nan")] * 3)
             continue
         i = both[-1]
         request = float(throughput.request_speed(step)[i])
         per_gpu = own[i] * request
-        price = (
-            gpu.price * factor("usd/h", "usd/s") / per_gpu * 1e6
-            if gpu.price
-            else float("nan")
-        )
-        rows[name] = (
-            int(own[i]),
-            "memory" if fast[i + 1] else "speed",
-            request,
-            per_gpu,
-            price,
-        )
+        price = gpu.price * factor("usd/h", "usd/s") / per_gpu * 1e6 if gpu.price else float("nan")
+        rows[name] = (int(own[i]), "memory" if fast[i + 1] else "speed", request, per_gpu, price)
     columns = [
         "batch of a GPU",
         "ended by",
@@ -177,6 +129,7 @@ def limited_curves(context=4989):
         the source's figures end.
     """
     import pandas as pd
+
     from inferlib.papers.mazurek2025.records import setups
 
     rows = {}
@@ -185,9 +138,7 @@ def limited_curves(context=4989):
         held = experts.held_experts(MODEL, at.deployment)
         fitting = float(memory.largest_own_batch(MODEL, at.gpu, context, held))
         speeds = [
-            throughput.gpu_throughput(
-                MODEL, at.gpu, at.deployment, b * at.deployment.n_gpus, context
-            )
+            throughput.gpu_throughput(MODEL, at.gpu, at.deployment, b * at.deployment.n_gpus, context)
             for b in (fitting, 1024)
         ]
         rows[name] = (fitting, *speeds, speeds[0] / speeds[1])

@@ -5,25 +5,14 @@ Of its Figures 13 to 17 no numbers have come down, so the curves are drawn with 
 """
 
 import numpy as np
-from inferlib import style
-from inferlib.papers.mazurek2025.equations import experts, memory, throughput
-from inferlib.papers.mazurek2025.records import (
-    PRINTED,
-    as_model,
-    balancedness,
-    setup,
-    setups,
-    stated,
-)
 
 from book.mazurek2025 import claims, validation
 from book.mazurek2025.claims import CONTEXT, MODEL
+from inferlib import style
+from inferlib.papers.mazurek2025.equations import experts, memory, throughput
+from inferlib.papers.mazurek2025.records import PRINTED, as_model, balancedness, setup, setups, stated
 
-COLOURS = {
-    "4x8 H100": style.GREEN,
-    "9x8 H100": style.BLUE,
-    "12x4 B200": style.ORANGE,
-}
+COLOURS = {"4x8 H100": style.GREEN, "9x8 H100": style.BLUE, "12x4 B200": style.ORANGE}
 SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
 
 
@@ -43,15 +32,7 @@ def _over(values, name):
 def _write(ax, curve, x, text, colour, shift=(6, 0), ha="left", va="center"):
     """Write a curve's name beside its point at x."""
     y = float(curve.sel({curve.dims[0]: x}, method="nearest"))
-    ax.annotate(
-        text,
-        (x, y),
-        shift,
-        textcoords="offset points",
-        color=colour,
-        ha=ha,
-        va=va,
-    )
+    ax.annotate(text, (x, y), shift, textcoords="offset points", color=colour, ha=ha, va=va)
 
 
 # --- Experts ---------------------------------------------------------------------------------------------
@@ -72,26 +53,10 @@ def figure_10(ax=None):
     ax.plot(data.batch, data, color=style.PURPLE)
     at = experts.active_experts(MODEL, 128)
     ax.plot(128, at, "o", color=style.PURPLE)
-    ax.annotate(
-        "batch 128",
-        (128, at),
-        (0, -18),
-        textcoords="offset points",
-        ha="center",
-    )
-    ax.text(
-        7,
-        90,
-        "if no two tokens\nshared an expert",
-        color=style.FAINT,
-        ha="right",
-    )
+    ax.annotate("batch 128", (128, at), (0, -18), textcoords="offset points", ha="center")
+    ax.text(7, 90, "if no two tokens\nshared an expert", color=style.FAINT, ha="right")
     ax.text(40, 150, "expected", color=style.PURPLE)
-    ax.set(
-        xscale="log",
-        xlabel="tokens in the batch",
-        ylabel="experts reached in a layer",
-    )
+    ax.set(xscale="log", xlabel="tokens in the batch", ylabel="experts reached in a layer")
     ax.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
     ax.minorticks_off()
     return ax
@@ -127,17 +92,8 @@ def fullest(ax=None):
         ha="right",
         color=style.BLUE,
     )
-    ax.annotate(
-        "simulated",
-        (16, data.simulated[16]),
-        (8, -10),
-        textcoords="offset points",
-    )
-    ax.set(
-        xscale="log",
-        xlabel="tokens in the batch",
-        ylabel="active experts on the fullest of 32 GPUs",
-    )
+    ax.annotate("simulated", (16, data.simulated[16]), (8, -10), textcoords="offset points")
+    ax.set(xscale="log", xlabel="tokens in the batch", ylabel="active experts on the fullest of 32 GPUs")
     ax.set_xticks(list(data.index), [str(n) for n in data.index])
     ax.minorticks_off()
     return ax
@@ -155,34 +111,19 @@ def figure_12_data():
     read = stated()["balancedness"]
     with_it = pd.Series(read["with_balancing"], index=read["gpus"])
     without = pd.Series(read["without_balancing"], index=read["gpus_without"])
-    return pd.DataFrame(
-        {"with balancing": with_it, "without": without}
-    ).rename_axis("GPUs")
+    return pd.DataFrame({"with balancing": with_it, "without": without}).rename_axis("GPUs")
 
 
 def figure_12(ax=None):
     """Figure 12's bars and the lines between them that the model uses."""
     ax = ax or _axes((6.4, 3.2))
     data, gpus = figure_12_data(), np.arange(8, 97)
-    for name, colour, balanced in (
-        ("with balancing", style.GREEN, True),
-        ("without", style.RED, False),
-    ):
-        ax.plot(
-            gpus,
-            [balancedness(n, balanced) for n in gpus],
-            color=colour,
-            linewidth=1.2,
-        )
+    for name, colour, balanced in (("with balancing", style.GREEN, True), ("without", style.RED, False)):
+        ax.plot(gpus, [balancedness(n, balanced) for n in gpus], color=colour, linewidth=1.2)
         ax.plot(data.index, data[name], "o", color=colour)
     ax.text(74, 0.84, "with balancing", color=style.GREEN)
     ax.text(74, 0.50, "without", color=style.RED)
-    ax.set(
-        xlabel="GPUs that share the experts",
-        ylabel="mean over largest load",
-        ylim=(0, 1),
-        xlim=(0, 97),
-    )
+    ax.set(xlabel="GPUs that share the experts", ylabel="mean over largest load", ylim=(0, 1), xlim=(0, 97))
     return ax
 
 
@@ -204,18 +145,13 @@ def curves(context=CONTEXT, assumptions=PRINTED, model=MODEL):
     for name in setups():
         at = setup(name)
         n = at.deployment.n_gpus
-        step = throughput.step_time(
-            model, at.gpu, at.deployment, own * n, context, assumptions
-        )
+        step = throughput.step_time(model, at.gpu, at.deployment, own * n, context, assumptions)
         held = experts.held_experts(model, at.deployment)
         data = {
             "request": throughput.request_speed(step),
             "total": throughput.global_throughput(step, own * n),
             "gpu": throughput.global_throughput(step, own * n) / n,
-            "fits": own
-            <= memory.largest_own_batch(
-                model, at.gpu, context, held, assumptions
-            ),
+            "fits": own <= memory.largest_own_batch(model, at.gpu, context, held, assumptions),
         }
         parts.append(xr.Dataset(data).assign_coords(setup=name))
     return xr.concat(parts, "setup")
@@ -250,9 +186,7 @@ def figure_13(ax=None, context=CONTEXT):
         seen = points[points.setup == name]
         ax.plot(seen.gpu / seen.own, seen.gpu * seen.n_gpus, "o", color=colour)
         ax.plot([], [], color=colour, label=name)
-    ax.set(
-        yscale="log", xlim=(0, 65), xlabel="tokens per second of one request"
-    )
+    ax.set(yscale="log", xlim=(0, 65), xlabel="tokens per second of one request")
     ax.set(ylabel="tokens per second of all requests")
     ax.legend(loc="lower left", fontsize=9)
     return ax
@@ -269,15 +203,8 @@ def figure_14(ax=None, context=CONTEXT):
         seen = points[points.setup == name]
         ax.plot(seen.own, seen.gpu, "o", color=colour)
         ax.plot([], [], color=colour, label=name)
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="sequences on a GPU",
-        ylabel="tokens per second and GPU",
-    )
-    ax.set_xticks(
-        [1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"]
-    )
+    ax.set(xscale="log", yscale="log", xlabel="sequences on a GPU", ylabel="tokens per second and GPU")
+    ax.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"])
     ax.minorticks_off()
     ax.legend(loc="upper left", fontsize=9)
     return ax
@@ -295,18 +222,10 @@ def figure_15_data():
     import xarray as xr
 
     own = _over(np.geomspace(1, 1024, 61), "own")
-    models = {
-        "its configuration": as_model("Kimi K2"),
-        "more experts only": claims.more_experts(),
-    }
+    models = {"its configuration": as_model("Kimi K2"), "more experts only": claims.more_experts()}
     parts = [
         xr.concat(
-            [
-                claims.kimi_over_deepseek(own, name, model).assign_coords(
-                    setup=name
-                )
-                for name in setups()
-            ],
+            [claims.kimi_over_deepseek(own, name, model).assign_coords(setup=name) for name in setups()],
             "setup",
         ).assign_coords(reading=reading)
         for reading, model in models.items()
@@ -319,26 +238,12 @@ def figure_15(ax=None):
     ax = ax or _axes()
     data = figure_15_data()
     for name, colour in COLOURS.items():
-        for reading, line in (
-            ("its configuration", "-"),
-            ("more experts only", "--"),
-        ):
-            ax.plot(
-                data.own,
-                100 * (data.sel(setup=name, reading=reading) - 1),
-                line,
-                color=colour,
-            )
+        for reading, line in (("its configuration", "-"), ("more experts only", "--")):
+            ax.plot(data.own, 100 * (data.sel(setup=name, reading=reading) - 1), line, color=colour)
         ax.plot([], [], color=colour, label=name)
     ax.plot([], [], "--", color=style.INK, label="more experts only")
-    ax.set(
-        xscale="log",
-        xlabel="sequences on a GPU",
-        ylabel="speed of Kimi K2 over DeepSeek V3, %",
-    )
-    ax.set_xticks(
-        [1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"]
-    )
+    ax.set(xscale="log", xlabel="sequences on a GPU", ylabel="speed of Kimi K2 over DeepSeek V3, %")
+    ax.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"])
     ax.minorticks_off()
     ax.legend(loc="lower right", fontsize=9)
     return ax
@@ -361,23 +266,12 @@ def figure_16_data(name="4x8 H100"):
     fitting = float(memory.largest_own_batch(MODEL, at.gpu, LONG, held))
 
     def step(own, context):
-        return throughput.step_time(
-            MODEL, at.gpu, at.deployment, own * n, context
-        )
+        return throughput.step_time(MODEL, at.gpu, at.deployment, own * n, context)
 
-    rows = [
-        (step(b, context) / step(b, SHORT)).assign_coords(own=b)
-        for b in (1, 8, 32, 128)
-    ]
-    rows.append(
-        (step(fitting, context) / step(fitting, SHORT)).assign_coords(own=0)
-    )
-    prompt = throughput.prefill_time(
-        MODEL, at.gpu, context
-    ) / throughput.prefill_time(MODEL, at.gpu, SHORT)
-    return xr.Dataset(
-        {"prefill": prompt, "decode": xr.concat(rows, "own")}
-    ).assign_attrs(fitting=fitting)
+    rows = [(step(b, context) / step(b, SHORT)).assign_coords(own=b) for b in (1, 8, 32, 128)]
+    rows.append((step(fitting, context) / step(fitting, SHORT)).assign_coords(own=0))
+    prompt = throughput.prefill_time(MODEL, at.gpu, context) / throughput.prefill_time(MODEL, at.gpu, SHORT)
+    return xr.Dataset({"prefill": prompt, "decode": xr.concat(rows, "own")}).assign_attrs(fitting=fitting)
 
 
 def figure_16(ax=None):
@@ -390,27 +284,12 @@ def figure_16(ax=None):
         line = data.decode.sel(own=own)
         ax.plot(line.context, line, color=style.BLUE, linewidth=1.6)
         up = -1 if own == 1 else 1
-        _write(
-            ax,
-            line,
-            LONG,
-            f"{own} a GPU",
-            style.BLUE,
-            (5, up * (own < 128)),
-            "left",
-        )
+        _write(ax, line, LONG, f"{own} a GPU", style.BLUE, (5, up * (own < 128)), "left")
     fitting = data.decode.sel(own=0)
     ax.plot(fitting.context, fitting, "--", color=style.INK, linewidth=1.6)
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="tokens of context",
-        ylabel="times as long as at 1024",
-    )
+    ax.set(xscale="log", yscale="log", xlabel="tokens of context", ylabel="times as long as at 1024")
     ax.set_xlim(SHORT, 1.9 * LONG)
-    ax.set_xticks(
-        [1024, 4096, 16384, 32768], ["1024", "4096", "16,384", "32,768"]
-    )
+    ax.set_xticks([1024, 4096, 16384, 32768], ["1024", "4096", "16,384", "32,768"])
     ax.minorticks_off()
     return ax
 
@@ -424,6 +303,7 @@ def figure_17_data(contexts=(2000, CONTEXT, LONG)):
         Indexed by context and setup: ``by speed`` and ``by memory``, in sequences a GPU.
     """
     import pandas as pd
+
     from inferlib.ledger import Reader
 
     speed = Reader("mazurek2025", "Figure 17")("tokens per second of a request")
@@ -433,16 +313,9 @@ def figure_17_data(contexts=(2000, CONTEXT, LONG)):
             at = setup(name)
             held = experts.held_experts(MODEL, at.deployment)
             room = int(memory.largest_own_batch(MODEL, at.gpu, context, held))
-            rows[context, name] = (
-                claims.largest_batch(name, speed, context),
-                room,
-            )
-    table = pd.DataFrame.from_dict(
-        rows, orient="index", columns=["by speed", "by memory"]
-    )
-    table.index = pd.MultiIndex.from_tuples(
-        table.index, names=["context", "setup"]
-    )
+            rows[context, name] = (claims.largest_batch(name, speed, context), room)
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["by speed", "by memory"])
+    table.index = pd.MultiIndex.from_tuples(table.index, names=["context", "setup"])
     return table
 
 
@@ -455,13 +328,9 @@ def figure_17(ax=None):
         rows = data.xs(name, level="setup")
         x = np.arange(len(contexts)) + 0.27 * (i - 1)
         ax.bar(x, rows["by speed"], 0.24, color=colour, label=name)
-        ax.hlines(
-            rows["by memory"], x - 0.12, x + 0.12, color=style.INK, linewidth=2
-        )
+        ax.hlines(rows["by memory"], x - 0.12, x + 0.12, color=style.INK, linewidth=2)
         for at, value in zip(x, rows["by speed"], strict=True):
-            ax.text(
-                at, 1.15, f"{value}", ha="center", fontsize=8.5, color="white"
-            )
+            ax.text(at, 1.15, f"{value}", ha="center", fontsize=8.5, color="white")
     ax.hlines([], 0, 0, color=style.INK, linewidth=2, label="room in memory")
     ax.set(yscale="log", ylim=(1, 9000), ylabel="largest batch of a GPU")
     ax.set_xticks(range(len(contexts)), [f"{c:,} tokens" for c in contexts])
@@ -476,27 +345,17 @@ def figure_17(ax=None):
 def scan(ax=None):
     """Error over the seven points for every context: where the measurements were taken, and where it is least."""
     ax = ax or _axes()
-    shown = {
-        "as printed": style.PURPLE,
-        "memory factor 1.5": style.GREEN,
-        "corrected": style.BLUE,
-    }
+    shown = {"as printed": style.PURPLE, "memory factor 1.5": style.GREEN, "corrected": style.BLUE}
     readings = validation.readings()
     for name, colour in shown.items():
         data = validation.scan(readings[name], high=11000).rms * 100
         ax.plot(data.index, data, color=colour)
         ax.plot(data.idxmin(), data.min(), "o", color=colour, label=name)
     ax.legend(loc="upper right", fontsize=9)
-    for context, text, side in (
-        (2050, "measured\nat 2050", "right"),
-        (CONTEXT, "quoted\naverage", "right"),
-    ):
+    for context, text, side in ((2050, "measured\nat 2050", "right"), (CONTEXT, "quoted\naverage", "right")):
         ax.axvline(context, color=style.INK, linewidth=1, linestyle=":")
         ax.text(context - 90, 3, text, ha=side, va="bottom", fontsize=9)
-    ax.set(
-        xlabel="tokens of context that the model is given",
-        ylabel="rms error of the seven points, %",
-    )
+    ax.set(xlabel="tokens of context that the model is given", ylabel="rms error of the seven points, %")
     ax.set(ylim=(0, 108), xlim=(500, 11000))
     return ax
 
@@ -522,9 +381,7 @@ def overhead_data():
         )
         for _, row in table.iterrows()
     }
-    data = pd.DataFrame.from_dict(
-        rows, orient="index", columns=["measured", "printed", "with overhead"]
-    )
+    data = pd.DataFrame.from_dict(rows, orient="index", columns=["measured", "printed", "with overhead"])
     data.index = pd.MultiIndex.from_tuples(data.index, names=["overlap", "own"])
     return data.sort_index()
 
@@ -534,22 +391,16 @@ def overhead(axes=None):
     import matplotlib.pyplot as plt
 
     if axes is None:
-        axes = plt.subplots(
-            1, 2, figsize=(7.2, 3.5), sharey=True, layout="constrained"
-        )[1]
+        axes = plt.subplots(1, 2, figsize=(7.2, 3.5), sharey=True, layout="constrained")[1]
     data = overhead_data()
     for ax, (overlap, title) in zip(
-        axes,
-        ((False, "without overlap"), (True, "two-batch overlap")),
-        strict=True,
+        axes, ((False, "without overlap"), (True, "two-batch overlap")), strict=True
     ):
         rows = data.loc[overlap]
         ax.plot(rows.index, rows.printed, "--", color=style.PURPLE)
         ax.plot(rows.index, rows["with overhead"], color=style.PURPLE)
         ax.plot(rows.index, rows.measured, "o", color=style.INK)
-        ax.set(
-            xscale="log", yscale="log", title=title, xlabel="sequences on a GPU"
-        )
+        ax.set(xscale="log", yscale="log", title=title, xlabel="sequences on a GPU")
         ax.set_xticks([2, 8, 32, 128], ["2", "8", "32", "128"])
         ax.minorticks_off()
     axes[0].set_ylabel("tokens per second and GPU")
@@ -571,36 +422,16 @@ def components(axes=None):
         left = 0.0
         for part, colour in zip(data.index, colours, strict=True):
             value = data.loc[part, column]
-            axes.barh(
-                y,
-                value,
-                left=left,
-                color=colour,
-                height=0.6,
-                label=part if y == 0 else None,
-            )
+            axes.barh(y, value, left=left, color=colour, height=0.6, label=part if y == 0 else None)
             if value > 0.08:
                 axes.text(
-                    left + value / 2,
-                    y,
-                    f"{value:.2f}",
-                    ha="center",
-                    va="center",
-                    color="white",
-                    fontsize=9,
+                    left + value / 2, y, f"{value:.2f}", ha="center", va="center", color="white", fontsize=9
                 )
             left += value
-    axes.set_yticks(
-        range(len(columns)), [f"{overlap}: {who}" for overlap, who in columns]
-    )
-    axes.set(
-        ylim=(len(columns) - 0.5, -0.5),
-        xlabel="milliseconds for a layer, both micro-batches",
-    )
+    axes.set_yticks(range(len(columns)), [f"{overlap}: {who}" for overlap, who in columns])
+    axes.set(ylim=(len(columns) - 0.5, -0.5), xlabel="milliseconds for a layer, both micro-batches")
     axes.grid(axis="y", visible=False)
-    axes.legend(
-        loc="upper center", bbox_to_anchor=(0.4, -0.2), ncol=4, fontsize=8.5
-    )
+    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncol=4, fontsize=8.5)
     return axes
 
 
@@ -613,14 +444,7 @@ def predictions(ax=None):
         ("corrected", "s", style.BLUE),
         ("with overhead", "D", style.ORANGE),
     ):
-        ax.plot(
-            100 * data[reading],
-            range(len(data)),
-            marker,
-            color=colour,
-            markersize=5,
-            label=reading,
-        )
+        ax.plot(100 * data[reading], range(len(data)), marker, color=colour, markersize=5, label=reading)
     ax.axvline(0, color=style.INK, linewidth=1)
     labels = [
         f"{row.system}, {row.GPUs} GPUs, {row['batch per GPU']:.0f} at {row.context:.0f}"

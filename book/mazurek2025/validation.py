@@ -5,21 +5,11 @@ from functools import cache, lru_cache
 from importlib.resources import files
 
 from inferlib.papers.mazurek2025.equations import experts, network, throughput
-from inferlib.papers.mazurek2025.records import (
-    PRINTED,
-    Assumptions,
-    as_model,
-    deployment,
-    gpu_of,
-    setup,
-)
+from inferlib.papers.mazurek2025.records import PRINTED, Assumptions, as_model, deployment, gpu_of, setup
 from inferlib.units import parse
 
 # The seven points of SGLang that Figures 13 and 14 compare with: both systems as its second post draws them.
-COMPARED = {
-    "9x8 H100": ("ep-31", "ep-32", "ep-33"),
-    "12x4 B200": ("ep-23", "ep-24", "ep-25", "ep-26"),
-}
+COMPARED = {"9x8 H100": ("ep-31", "ep-32", "ep-33"), "12x4 B200": ("ep-23", "ep-24", "ep-25", "ep-26")}
 # SGLang on 72 H100s with balanced experts and no drafts: 14 points, the first of them printed in its text.
 H100 = ("ds-02", *(f"ep-{i:02d}" for i in range(3, 16)))
 # What else can be compared, each measured once.
@@ -103,18 +93,8 @@ def placed(row, balanced=None):
     if balanced is None:
         balanced = "without expert load balancing" not in row.notes
     extra = EXTRA.get(row.name, (-as_model(row.model).n_routed) % n)
-    at = deployment(
-        n,
-        nodes,
-        extra_experts=extra,
-        balanced=balanced,
-        two_batch=row.overlap != "none",
-    )
-    return (
-        at.replace(balancedness=1.0)
-        if "balanced routing" in _notes(row)
-        else at
-    )
+    at = deployment(n, nodes, extra_experts=extra, balanced=balanced, two_batch=row.overlap != "none")
+    return at.replace(balancedness=1.0) if "balanced routing" in _notes(row) else at
 
 
 def _notes(row):
@@ -140,9 +120,7 @@ def predicted(row, assumptions=PRINTED, context=None):
     """
     context = row.mean_context if context is None else context
     model, gpu, where = _model(row.model), _gpu(row.hardware), _placed(row.name)
-    return throughput.gpu_throughput(
-        model, gpu, where, row.sequences, context, assumptions
-    )
+    return throughput.gpu_throughput(model, gpu, where, row.sequences, context, assumptions)
 
 
 def on_network(row, assumptions=PRINTED):
@@ -154,9 +132,7 @@ def on_network(row, assumptions=PRINTED):
     computing = throughput.attention_time(
         model, gpu, where, half, row.mean_context, assumptions
     ) + throughput.expert_time(model, gpu, where, half, assumptions)
-    return bool(
-        network.network_time(model, gpu, where, half, assumptions) > computing
-    )
+    return bool(network.network_time(model, gpu, where, half, assumptions) > computing)
 
 
 def rms(errors):
@@ -188,12 +164,7 @@ def compared(context, assumptions=PRINTED):
         at = setup(name)
         for row in (table.loc[i] for i in rows):
             speed = throughput.gpu_throughput(
-                model,
-                at.gpu,
-                at.deployment,
-                row.own * at.deployment.n_gpus,
-                context,
-                assumptions,
+                model, at.gpu, at.deployment, row.own * at.deployment.n_gpus, context, assumptions
             )
             errors[name, int(row.own)] = speed / row.per_gpu - 1
     return errors
@@ -212,10 +183,7 @@ def scan(assumptions=PRINTED, low=500, high=12000, step=50):
 
     contexts = np.arange(low, high + step, step)
     errors = compared(contexts.astype(float), assumptions)
-    table = pd.DataFrame(
-        {f"{name}, {own}": values for (name, own), values in errors.items()},
-        index=contexts,
-    )
+    table = pd.DataFrame({f"{name}, {own}": values for (name, own), values in errors.items()}, index=contexts)
     table.insert(0, "rms", (table**2).mean(axis=1) ** 0.5)
     return table.rename_axis("context")
 
@@ -247,10 +215,7 @@ def best_contexts():
     rows = {}
     for name, assumptions in readings().items():
         errors = scan(assumptions, high=25000).rms
-        at = [
-            rms(compared(context, assumptions).values())
-            for context in (4989, 2050)
-        ]
+        at = [rms(compared(context, assumptions).values()) for context in (4989, 2050)]
         rows[name] = (int(errors.idxmin()), errors.min(), *at)
     columns = ["best context", "rms there", "rms at 4989", "rms at 2050"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
@@ -268,20 +233,12 @@ def cache_share(name="9x8 H100", own=256, context=4989):
     at, model = setup(name), as_model("DeepSeek V3")
     batch = own * at.deployment.n_gpus
     long, short = (
-        2
-        * throughput.attention_time(model, at.gpu, at.deployment, batch / 2, s)
-        for s in (context, 2050)
+        2 * throughput.attention_time(model, at.gpu, at.deployment, batch / 2, s) for s in (context, 2050)
     )
     total = throughput.step_time(model, at.gpu, at.deployment, batch, context)
-    none = 2 * throughput.attention_time(
-        model, at.gpu, at.deployment, batch / 2, 0
-    )
+    none = 2 * throughput.attention_time(model, at.gpu, at.deployment, batch / 2, 0)
     excess = long - short
-    return {
-        "share": (long - none) / total,
-        "excess": excess,
-        "layer": excess / (2 * model.n_layers),
-    }
+    return {"share": (long - none) / total, "excess": excess, "layer": excess / (2 * model.n_layers)}
 
 
 # --- The overhead that repairs it ------------------------------------------------------------------------
@@ -290,10 +247,7 @@ def cache_share(name="9x8 H100", own=256, context=4989):
 def errors(rows, assumptions=PRINTED):
     """Relative errors of the predictions of measured rows: id to error."""
     table = measured()
-    return {
-        i: predicted(table.loc[i], assumptions) / table.loc[i].per_gpu - 1
-        for i in rows
-    }
+    return {i: predicted(table.loc[i], assumptions) / table.loc[i].per_gpu - 1 for i in rows}
 
 
 @cache
@@ -315,9 +269,7 @@ def fitted(rows=H100, hidden=False, corrected=False):
     """
     import numpy as np
 
-    base = (Assumptions.corrected() if corrected else PRINTED).replace(
-        overhead_hidden=hidden
-    )
+    base = (Assumptions.corrected() if corrected else PRINTED).replace(overhead_hidden=hidden)
     steps = STEP * np.arange(301)
     found = rms(errors(rows, base.replace(overhead=steps)).values())
     return base.replace(overhead=float(steps[found.argmin()]))
@@ -327,16 +279,8 @@ def halves():
     """Ways to fit on some of the 14 points and test on the others: name to (rows fitted, rows tested)."""
     table = measured().loc[list(H100)]
     overlap, large = table.overlap == "two-batch", table.own >= 64
-    ways = {
-        "overlapped": overlap,
-        "not overlapped": ~overlap,
-        "at 64 and more": large,
-        "below 64": ~large,
-    }
-    return {
-        name: (tuple(table.index[on]), tuple(table.index[~on]))
-        for name, on in ways.items()
-    }
+    ways = {"overlapped": overlap, "not overlapped": ~overlap, "at 64 and more": large, "below 64": ~large}
+    return {name: (tuple(table.index[on]), tuple(table.index[~on])) for name, on in ways.items()}
 
 
 def cross_validation():
@@ -353,10 +297,7 @@ def cross_validation():
     rows = []
     for name, (fit, test) in ({"all": (H100, ())} | halves()).items():
         found = fitted(fit)
-        tested = [
-            rms(errors(test, a).values()) if test else float("nan")
-            for a in (found, PRINTED)
-        ]
+        tested = [rms(errors(test, a).values()) if test else float("nan") for a in (found, PRINTED)]
         inside = rms(errors(fit, found).values())
         rows.append((name, len(fit), found.overhead / 1e-6, inside, *tested))
     columns = [
@@ -381,27 +322,13 @@ def places():
     import pandas as pd
 
     rows = [("none", "printed", 0.0, rms(errors(H100).values()))]
-    rows.append(
-        (
-            "none",
-            "corrected",
-            0.0,
-            rms(errors(H100, Assumptions.corrected()).values()),
-        )
-    )
+    rows.append(("none", "corrected", 0.0, rms(errors(H100, Assumptions.corrected()).values())))
     for corrected in (False, True):
         for hidden in (False, True):
             found = fitted(H100, hidden, corrected)
             where = "may hide the network" if hidden else "on top of both"
             model = "corrected" if corrected else "printed"
-            rows.append(
-                (
-                    where,
-                    model,
-                    found.overhead / 1e-6,
-                    rms(errors(H100, found).values()),
-                )
-            )
+            rows.append((where, model, found.overhead / 1e-6, rms(errors(H100, found).values())))
     return pd.DataFrame(rows, columns=["overhead", "model", "us", "rms"])
 
 
@@ -417,37 +344,22 @@ def components(context=2050, own=256):
     import pandas as pd
 
     text = (files("book.mazurek2025") / "breakdown.toml").read_text("utf-8")
-    shown, model, at = (
-        tomllib.loads(text),
-        as_model("DeepSeek V3"),
-        setup("9x8 H100"),
-    )
+    shown, model, at = (tomllib.loads(text), as_model("DeepSeek V3"), setup("9x8 H100"))
     columns = {}
     for name, turns in (("two_batch", 2), ("one_batch", 1)):
         part = own * at.deployment.n_gpus / turns
         where = model, at.gpu, at.deployment, part
         attention = throughput.attention_time(*where, context)
-        expert, sent = (
-            throughput.expert_time(*where),
-            network.network_time(*where),
-        )
+        expert, sent = (throughput.expert_time(*where), network.network_time(*where))
         waiting = max(sent - attention - expert, 0) if turns == 2 else sent
-        times = [
-            turns * t / model.n_layers * 1e3
-            for t in (attention, expert, waiting, 0.0)
-        ]
+        times = [turns * t / model.n_layers * 1e3 for t in (attention, expert, waiting, 0.0)]
         title = "two batches" if turns == 2 else "one batch"
         columns[title, "model"] = times
         columns[title, "measured"] = [
             parse(shown[name][part], "s") * 1e3
             for part in ("attention", "experts", "network_not_hidden", "other")
         ]
-    parts = [
-        "attention",
-        "experts",
-        "network not hidden",
-        "other kernels, launches",
-    ]
+    parts = ["attention", "experts", "network not hidden", "other kernels, launches"]
     return pd.DataFrame(columns, index=parts)
 
 
@@ -472,13 +384,10 @@ def predictions():
         for i in ids:
             row = table.loc[i]
             told = [
-                predicted(row, a) / row.per_gpu - 1
-                for a in (PRINTED, Assumptions.corrected(), with_overhead)
+                predicted(row, a) / row.per_gpu - 1 for a in (PRINTED, Assumptions.corrected(), with_overhead)
             ]
             bound = "network" if on_network(row) else ""
-            overlap = {"two-batch": "yes", "none": "no"}.get(
-                row.overlap, "not stated"
-            )
+            overlap = {"two-batch": "yes", "none": "no"}.get(row.overlap, "not stated")
             rows[i] = (
                 group, int(row.n_gpus), row.own, row.mean_context, overlap, row.per_gpu, *told, bound,
             )  # fmt: skip
@@ -553,22 +462,13 @@ def trends():
         "H100, 500 in and 1500 out over 2000 and 100": ("ep-15", "ds-02"),
         "GB200, batch 512 over 64": ("ep-26", "ep-23"),
     }
-    readings = {
-        "printed": PRINTED,
-        "corrected": Assumptions.corrected(),
-        "with overhead": fitted(),
-    }
+    readings = {"printed": PRINTED, "corrected": Assumptions.corrected(), "with overhead": fitted()}
     rows = {}
     for name, (a, b) in pairs.items():
         ratios = [table.loc[a].per_gpu / table.loc[b].per_gpu]
-        ratios += [
-            predicted(table.loc[a], r) / predicted(table.loc[b], r)
-            for r in readings.values()
-        ]
+        ratios += [predicted(table.loc[a], r) / predicted(table.loc[b], r) for r in readings.values()]
         rows[name] = ratios
-    return pd.DataFrame.from_dict(
-        rows, orient="index", columns=["measured", *readings]
-    )
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["measured", *readings])
 
 
 def simulated_fullest(n_active_tokens, n_gpus, draws=2000, seed=0, model=None):
@@ -597,14 +497,8 @@ def simulated_fullest(n_active_tokens, n_gpus, draws=2000, seed=0, model=None):
     most = []
     for _ in range(draws):
         scores = random.random((n_active_tokens, model.n_routed))
-        chosen = np.unique(
-            np.argpartition(scores, model.n_active)[:, : model.n_active]
-        )
-        most.append(
-            np.bincount(
-                chosen // (model.n_routed // n_gpus), minlength=n_gpus
-            ).max()
-        )
+        chosen = np.unique(np.argpartition(scores, model.n_active)[:, : model.n_active])
+        most.append(np.bincount(chosen // (model.n_routed // n_gpus), minlength=n_gpus).max())
     return float(np.mean(most))
 
 
@@ -629,6 +523,4 @@ def fullest_by_formula(batches=(1, 2, 4, 8, 16, 32, 64), n_gpus=32, draws=400):
             model.n_routed / n_gpus,
         )
     columns = ["printed", "without replacement", "simulated", "held"]
-    return pd.DataFrame.from_dict(
-        rows, orient="index", columns=columns
-    ).rename_axis("tokens")
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("tokens")

@@ -1,6 +1,9 @@
 """Pope et al. 2022: what the two-constant model hinges on. One change at a time, each fitted anew."""
 
 import numpy as np
+
+from book.pope2022 import evidence
+from book.pope2022.evidence import SLICE, TPU, palm
 from inferlib import checks
 from inferlib.ops import maximum
 from inferlib.papers.pope2022.equations.layouts import ws2d_time
@@ -13,15 +16,7 @@ from inferlib.papers.pope2022.equations.prediction import (
 )
 from inferlib.papers.pope2022.records import EXACT, REAL, load_mesh
 
-from book.pope2022 import evidence
-from book.pope2022.evidence import SLICE, TPU, palm
-
-FORMS = (
-    "axis by axis",
-    "all links at once",
-    "the paper's two matrices",
-    "hidden behind the rest",
-)
+FORMS = ("axis by axis", "all links at once", "the paper's two matrices", "hidden behind the rest")
 
 
 def step(form, constants, tokens, seen, held):
@@ -50,13 +45,7 @@ def step(form, constants, tokens, seen, held):
     if form == "axis by axis":
         each = ws2d_axis_time(model, TPU, mesh, tokens)
     else:
-        each = ws2d_time(
-            model,
-            TPU,
-            mesh,
-            tokens,
-            EXACT if form == "the paper's two matrices" else REAL,
-        )
+        each = ws2d_time(model, TPU, mesh, tokens, EXACT if form == "the paper's two matrices" else REAL)
     moved = model.layers * each
     if form == "hidden behind the rest":
         return maximum(multiply, moved) + attention + fixed
@@ -80,10 +69,7 @@ def fit(form, rows):
     best, width = (0.65, 2e-4), (0.33, 2e-4)
     for _ in range(30):
         tried = [
-            (
-                min(max(best[0] + i * width[0], 0.05), 1.0),
-                max(best[1] + j * width[1], 0.0),
-            )
+            (min(max(best[0] + i * width[0], 0.05), 1.0), max(best[1] + j * width[1], 0.0))
             for i in (-1, -0.5, 0, 0.5, 1)
             for j in (-1, -0.5, 0, 0.5, 1)
         ]
@@ -112,20 +98,14 @@ def change_one_thing():
         ("as chosen", "axis by axis", "Head"),
         ("cache cut over the batch", "axis by axis", "Batch"),
         ("all links at once", "all links at once", "Head"),
-        (
-            "all links, the paper's two matrices",
-            "the paper's two matrices",
-            "Head",
-        ),
+        ("all links, the paper's two matrices", "the paper's two matrices", "Head"),
         ("all links, hidden behind the rest", "hidden behind the rest", "Head"),
     ):
         cells = evidence.cells(attention=attention)
         constants = fit(form, cells)
         columns = [cells[c].to_numpy(float) for c in ("tokens", "seen", "held")]
         times = cells.passes.to_numpy(float) * step(form, constants, *columns)
-        gathered = wgxyz_step(
-            at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"]
-        )
+        gathered = wgxyz_step(at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"])
         rows[name] = {
             "efficiency": constants.efficiency,
             "overhead": 1e6 * constants.overhead,

@@ -31,9 +31,7 @@ def batches(table, column):
     return tuple(
         int(row.row.split()[1])
         for row in rows
-        if row.artefact == table
-        and row.column == f"{column}, time"
-        and row.text != "-"
+        if row.artefact == table and row.column == f"{column}, time" and row.text != "-"
     )
 
 
@@ -57,9 +55,7 @@ def named_parameters(read, column):
 def tokens_of(read, table, column, batch):
     """Tokens that a column's time covers."""
     given, made = lengths(read, table)
-    part = {"PaLM prefill": given, "PaLM generate": made}.get(
-        column, given + made
-    )
+    part = {"PaLM prefill": given, "PaLM generate": made}.get(column, given + made)
     return batch * part
 
 
@@ -79,27 +75,17 @@ def utilisation(read, table, column, batch, time):
     float
     """
     tokens = tokens_of(read, table, column, batch)
-    return mfu(
-        chip_of(column),
-        COLUMNS[column],
-        named_parameters(read, column),
-        tokens,
-        time,
-    )
+    return mfu(chip_of(column), COLUMNS[column], named_parameters(read, column), tokens, time)
 
 
 def printed_time(table, column, batch):
     """A printed time in seconds."""
-    return published("pope2022")[
-        table, f"batch {batch}", f"{column}, time"
-    ].value
+    return published("pope2022")[table, f"batch {batch}", f"{column}, time"].value
 
 
 def printed_mfu(table, column, batch):
     """A printed utilisation, a fraction of 1."""
-    return published("pope2022")[
-        table, f"batch {batch}", f"{column}, MFU"
-    ].value
+    return published("pope2022")[table, f"batch {batch}", f"{column}, MFU"].value
 
 
 def open_reader(table):
@@ -111,9 +97,7 @@ class _Open(Reader):
     """A reader that computes no row, and so may read derived ones."""
 
     def __call__(self, row, column="", artefact=None):
-        return published(self.source)[
-            artefact or self.artefact, row, column
-        ].value
+        return published(self.source)[artefact or self.artefact, row, column].value
 
 
 def totals(table, assumptions=PRINTED):
@@ -141,18 +125,12 @@ def totals(table, assumptions=PRINTED):
     rows = []
     for column in TOTALS:
         for batch in batches(table, column):
-            time = printed_time(
-                table, swapped.get(column, column) if repair else column, batch
-            )
+            time = printed_time(table, swapped.get(column, column) if repair else column, batch)
             exact = utilisation(read, table, column, batch, time)
             ours = repair and column in swapped
-            printed = (
-                round(exact, 2) if ours else printed_mfu(table, column, batch)
-            )
+            printed = round(exact, 2) if ours else printed_mfu(table, column, batch)
             rows.append((column, batch, time, printed, exact))
-    return pd.DataFrame(
-        rows, columns=["column", "batch", "time", "printed", "exact"]
-    )
+    return pd.DataFrame(rows, columns=["column", "batch", "time", "printed", "exact"])
 
 
 def frontier(table, without_palm=False, assumptions=PRINTED, by="printed"):
@@ -177,10 +155,7 @@ def frontier(table, without_palm=False, assumptions=PRINTED, by="printed"):
     rows = totals(table, assumptions)
     if without_palm:
         rows = rows[rows.column != "PaLM total"]
-    kept = [
-        not ((rows.time < row.time) & (rows[by] > row[by])).any()
-        for _, row in rows.iterrows()
-    ]
+    kept = [not ((rows.time < row.time) & (rows[by] > row[by])).any() for _, row in rows.iterrows()]
     return rows[kept].sort_values("time", ignore_index=True)
 
 
@@ -196,15 +171,9 @@ def frontier_table(assumptions=PRINTED, by="printed"):
 
     rows = []
     for table in TABLES:
-        for name, without in (
-            ("all (bold)", False),
-            ("Megatron (underlined)", True),
-        ):
+        for name, without in (("all (bold)", False), ("Megatron (underlined)", True)):
             kept = frontier(table, without, assumptions, by)
-            cells = [
-                ", ".join(map(str, kept[kept.column == column].batch))
-                for column in TOTALS
-            ]
+            cells = [", ".join(map(str, kept[kept.column == column].batch)) for column in TOTALS]
             rows.append((table, name, *cells))
     return pd.DataFrame(rows, columns=["table", "frontier", *TOTALS])
 
@@ -224,20 +193,12 @@ def column_check():
     for table in TABLES:
         sums = {b: _sum(table, b) for b in batches(table, "PaLM prefill")}
         same = [
-            sum(
-                abs(sums[b] - printed_time(table, column, b)) < 1.5e-3
-                for b in sums
-            )
+            sum(abs(sums[b] - printed_time(table, column, b)) < 1.5e-3 for b in sums)
             for column in ("PaLM total", "MT-NLG total")
         ]
         rows.append((table, len(sums), *same))
-    return pd.DataFrame(
-        rows,
-        columns=["table", "rows", "sum = PaLM total", "sum = MT-NLG total"],
-    )
+    return pd.DataFrame(rows, columns=["table", "rows", "sum = PaLM total", "sum = MT-NLG total"])
 
 
 def _sum(table, batch):
-    return printed_time(table, "PaLM prefill", batch) + printed_time(
-        table, "PaLM generate", batch
-    )
+    return printed_time(table, "PaLM prefill", batch) + printed_time(table, "PaLM generate", batch)

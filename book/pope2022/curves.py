@@ -4,19 +4,13 @@ The paper prints no plotted numbers, so these are predictions to be compared wit
 tables and text do print.
 """
 
-from inferlib.papers.pope2022.equations.costs import (
-    cache_over_batch,
-    cost,
-    mfu,
-    parameters,
-)
-from inferlib.papers.pope2022.equations.layouts import gathered_over, why_not
-from inferlib.papers.pope2022.equations.prediction import ws1d_step, ws2d_step
-from inferlib.papers.pope2022.records import load_mesh, load_model, meshes
-
 from book.pope2022 import evidence
 from book.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
 from book.pope2022.figures import _axes, layout_colours
+from inferlib.papers.pope2022.equations.costs import cache_over_batch, cost, mfu, parameters
+from inferlib.papers.pope2022.equations.layouts import gathered_over, why_not
+from inferlib.papers.pope2022.equations.prediction import ws1d_step, ws2d_step
+from inferlib.papers.pope2022.records import load_mesh, load_model, meshes
 
 PALM = ("PaLM 540B", "PaLM 62B", "PaLM 8B")
 BATCHES = tuple(2**i for i in range(11))
@@ -54,50 +48,15 @@ def sweep(phase):
                 for layout in layouts_of:
                     for batch in BATCHES:
                         attention = "Batch" if batch > 1 else "Head"
-                        at = configuration(
-                            name,
-                            chips,
-                            batch,
-                            layout,
-                            attention,
-                            format,
-                            2048,
-                            answer,
-                        )
-                        if why_not(
-                            at["model"],
-                            TPU,
-                            at["mesh"],
-                            layout,
-                            attention,
-                            batch,
-                            at["seen"],
-                        ):
+                        at = configuration(name, chips, batch, layout, attention, format, 2048, answer)
+                        if why_not(at["model"], TPU, at["mesh"], layout, attention, batch, at["seen"]):
                             continue
                         time = pass_time(at, constants)
                         used = mfu(TPU, chips, n_params, at["tokens"], time)
                         rows.append(
-                            (
-                                name,
-                                format,
-                                chips,
-                                batch,
-                                layout,
-                                time,
-                                cost(chips, at["tokens"], time),
-                                used,
-                            )
+                            (name, format, chips, batch, layout, time, cost(chips, at["tokens"], time), used)
                         )
-    columns = [
-        "model",
-        "format",
-        "chips",
-        "batch",
-        "layout",
-        "time",
-        "cost",
-        "mfu",
-    ]
+    columns = ["model", "format", "chips", "batch", "layout", "time", "cost", "mfu"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -118,9 +77,7 @@ def frontier_of(runs):
 
     found = {}
     for name, rows in runs.groupby("model", sort=False):
-        kept = pareto(
-            rows.assign(speed=1 / rows.time), speed="speed", cost="cost"
-        )
+        kept = pareto(rows.assign(speed=1 / rows.time), speed="speed", cost="cost")
         found[name] = kept.drop(columns="speed")
     return found
 
@@ -139,27 +96,21 @@ def published_points(phase):
     for (table, row), at in evidence.configurations().items():
         if row.endswith(phase):
             name = "PaLM 540B" if table == "Table 2" else "PaLM 62B"
-            rows.append(
-                (name, at, evidence.measured_pass(table, row, at["passes"]))
-            )
+            rows.append((name, at, evidence.measured_pass(table, row, at["passes"])))
     if phase == "decode":
         at = evidence.bf16_decode()
         rows.append(
             (
                 "PaLM 540B",
                 at,
-                evidence.benchmarks.published("pope2022")[
-                    "Text 4.4", "bfloat16, batch 64", ""
-                ].value,
+                evidence.benchmarks.published("pope2022")["Text 4.4", "bfloat16, batch 64", ""].value,
             )
         )
     made = []
     for name, at, time in rows:
         chips, n_params = at["mesh"].chips, parameters(load_model(name))
         used = mfu(TPU, chips, n_params, at["tokens"], time)
-        made.append(
-            (name, time, cost(chips, at["tokens"], time), used, at["batch"])
-        )
+        made.append((name, time, cost(chips, at["tokens"], time), used, at["batch"]))
     return pd.DataFrame(made, columns=["model", "time", "cost", "mfu", "batch"])
 
 
@@ -175,33 +126,18 @@ def figure_1(quantity="cost"):
     import matplotlib.pyplot as plt
 
     _, axes = plt.subplots(1, 2, figsize=(7.2, 3.8), layout="constrained")
-    scale, label = {
-        "cost": (1e3, "chip-milliseconds a token"),
-        "mfu": (100, "MFU, %"),
-    }[quantity]
+    scale, label = {"cost": (1e3, "chip-milliseconds a token"), "mfu": (100, "MFU, %")}[quantity]
     for ax, phase in zip(axes, ("decode", "prefill"), strict=True):
         points = published_points(phase)
         for name, rows in frontier_of(sweep(phase)).items():
             colour = _colours()[name]
-            ax.plot(
-                1e3 * rows.time,
-                scale * rows[quantity],
-                ".-",
-                color=colour,
-                label=name,
-                linewidth=1.4,
-            )
+            ax.plot(1e3 * rows.time, scale * rows[quantity], ".-", color=colour, label=name, linewidth=1.4)
             own = points[points.model == name]
             ax.plot(
                 1e3 * own.time, scale * own[quantity], "o", color=colour, fillstyle="none", markersize=9,
                 markeredgewidth=1.6,
             )  # fmt: skip
-        ax.set(
-            xscale="log",
-            xlabel="ms per token"
-            if phase == "decode"
-            else "ms for 2048 tokens",
-        )
+        ax.set(xscale="log", xlabel="ms per token" if phase == "decode" else "ms for 2048 tokens")
         ax.set(title=f"{phase}, by the two-constant model")
         ax.title.set_fontsize(10)
         ax.set_yscale("log" if quantity == "cost" else "linear")
@@ -237,11 +173,7 @@ def figure_6(data=None):
     for name, colour in (("1D", style.FAINT), ("2D", style.BLUE)):
         ax.plot(data.index, data[name], "o-", color=colour)
         ax.annotate(
-            name,
-            (data.index[-1], data[name].iloc[-1]),
-            (8, -3),
-            textcoords="offset points",
-            color=colour,
+            name, (data.index[-1], data[name].iloc[-1]), (8, -3), textcoords="offset points", color=colour
         )
     half = data["2D"].iloc[0] * data.index[0] / data.index.to_numpy()
     ax.plot(data.index, half, ":", color=style.INK, linewidth=1)
@@ -253,13 +185,7 @@ def figure_6(data=None):
         fontsize=9,
         ha="right",
     )  # noqa: E501
-    ax.set(
-        xscale="log",
-        xlabel="chips",
-        ylabel="ms per token, batch 512",
-        ylim=(0, 120),
-        xlim=(58, 300),
-    )
+    ax.set(xscale="log", xlabel="chips", ylabel="ms per token, batch 512", ylim=(0, 120), xlim=(58, 300))
     ax.set_xticks([64, 128, 256], ["64", "128", "256"])
     ax.minorticks_off()
     return ax
@@ -275,26 +201,13 @@ def figure_7_data():
     """
     import xarray as xr
 
-    n_params, layouts_of = (
-        parameters(load_model("PaLM 540B")),
-        ("WS 2D", "WG XYZ"),
-    )
+    n_params, layouts_of = (parameters(load_model("PaLM 540B")), ("WS 2D", "WG XYZ"))
     sequences = [2**i for i in range(10)]
     rows = []
     for layout in layouts_of:
-        runs = [
-            configuration("PaLM 540B", SLICE, b, layout, "Batch", "bf16", 2048)
-            for b in sequences
-        ]
-        rows.append(
-            [
-                mfu(TPU, SLICE, n_params, at["tokens"], pass_time(at, fitted()))
-                for at in runs
-            ]
-        )
-    return xr.DataArray(
-        rows, coords={"layout": list(layouts_of), "sequences": sequences}
-    )
+        runs = [configuration("PaLM 540B", SLICE, b, layout, "Batch", "bf16", 2048) for b in sequences]
+        rows.append([mfu(TPU, SLICE, n_params, at["tokens"], pass_time(at, fitted())) for at in runs])
+    return xr.DataArray(rows, coords={"layout": list(layouts_of), "sequences": sequences})
 
 
 def figure_7(data=None):
@@ -310,50 +223,16 @@ def figure_7(data=None):
         curve = 100 * data.sel(layout=name)
         ax.plot(tokens, curve, ":", color=colour)
         ax.plot(
-            tokens[~few],
-            curve[~few],
-            "o-",
-            color=colour,
-            markersize=4,
-            label=f"{name}, two-constant model",
+            tokens[~few], curve[~few], "o-", color=colour, markersize=4, label=f"{name}, two-constant model"
         )
     for (table, row), at in evidence.configurations().items():
         if (table, row.split()[-1]) == ("Table 2", "prefill"):
             n_params = parameters(load_model("PaLM 540B"))
-            used = mfu(
-                TPU,
-                SLICE,
-                n_params,
-                at["tokens"],
-                evidence.measured_pass(table, row, 1),
-            )
-            ax.plot(
-                at["tokens"],
-                100 * used,
-                "o",
-                color=style.INK,
-                fillstyle="none",
-                markersize=10,
-            )
-    ax.plot(
-        [],
-        [],
-        "o",
-        color=style.INK,
-        fillstyle="none",
-        markersize=10,
-        label="printed in Table 2",
-    )
-    ax.set(
-        xscale="log",
-        xlabel="tokens in the batch",
-        ylabel="MFU, %",
-        ylim=(0, 85),
-    )
-    ax.set_xticks(
-        [2**11, 2**14, 2**17, 2**20],
-        ["2,048", "16,384", "131,072", "1,048,576"],
-    )
+            used = mfu(TPU, SLICE, n_params, at["tokens"], evidence.measured_pass(table, row, 1))
+            ax.plot(at["tokens"], 100 * used, "o", color=style.INK, fillstyle="none", markersize=10)
+    ax.plot([], [], "o", color=style.INK, fillstyle="none", markersize=10, label="printed in Table 2")
+    ax.set(xscale="log", xlabel="tokens in the batch", ylabel="MFU, %", ylim=(0, 85))
+    ax.set_xticks([2**11, 2**14, 2**17, 2**20], ["2,048", "16,384", "131,072", "1,048,576"])
     ax.minorticks_off()
     ax.legend(loc="lower right", fontsize=9)
     return ax
@@ -374,20 +253,12 @@ def figure_b1_data():
     for name in PALM:
         for chips in meshes():
             for length in (32, 64, 128, 256, 512, 1024):
-                at = configuration(
-                    name, chips, 1, "WS 2D", "Head", "int8", length
-                )
-                if why_not(
-                    at["model"], TPU, at["mesh"], "WS 2D", "Head", 1, length
-                ):
+                at = configuration(name, chips, 1, "WS 2D", "Head", "int8", length)
+                if why_not(at["model"], TPU, at["mesh"], "WS 2D", "Head", 1, length):
                     continue
                 time = pass_time(at, fitted())
-                rows.append(
-                    (name, chips, length, time, cost(chips, length, time))
-                )
-    return pd.DataFrame(
-        rows, columns=["model", "chips", "length", "time", "cost"]
-    )
+                rows.append((name, chips, length, time, cost(chips, length, time)))
+    return pd.DataFrame(rows, columns=["model", "chips", "length", "time", "cost"])
 
 
 def figure_b1(data=None):
@@ -396,26 +267,14 @@ def figure_b1(data=None):
     _, ax = _axes()
     for (name, length), rows in data.groupby(["model", "length"], sort=False):
         colour = _colours()[name]
-        ax.plot(
-            1e3 * rows.time,
-            1e3 * rows.cost,
-            ".-",
-            color=colour,
-            linewidth=0.9,
-            markersize=5,
-        )
+        ax.plot(1e3 * rows.time, 1e3 * rows.cost, ".-", color=colour, linewidth=0.9, markersize=5)
         if length == 1024 or (length == 32 and name == "PaLM 540B"):
             last = rows.iloc[0]
             ax.annotate(f"S = {length}", (1e3 * last.time, 1e3 * last.cost), (5, 2), textcoords="offset points",
                         fontsize=8, color=colour)  # fmt: skip
     for name, colour in _colours().items():
         ax.plot([], [], ".-", color=colour, label=name)
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="ms for one prompt",
-        ylabel="chip-milliseconds a token",
-    )
+    ax.set(xscale="log", yscale="log", xlabel="ms for one prompt", ylabel="chip-milliseconds a token")
     ax.legend(fontsize=9)
     return ax
 
@@ -429,21 +288,12 @@ def draw_fit():
 
     constants = fitted()
     cells = evidence.cells()
-    cells = cells.assign(
-        ratio=cells.measured / evidence.predicted(cells, constants)
-    )
+    cells = cells.assign(ratio=cells.measured / evidence.predicted(cells, constants))
     _, ax = _axes((6.4, 4))
     for (phase, rows), colour, marker in zip(
         cells.groupby("phase"), (style.ORANGE, style.BLUE), "os", strict=True
     ):
-        ax.plot(
-            rows.measured,
-            rows.ratio,
-            marker,
-            color=colour,
-            markersize=5,
-            label=f"PaLM {phase}, fitted",
-        )
+        ax.plot(rows.measured, rows.ratio, marker, color=colour, markersize=5, label=f"PaLM {phase}, fitted")
     other = evidence.megatron_table()
     ax.plot(
         other.measured / 1e3, other.measured / other.predicted, "D", color=style.PURPLE, markersize=5,
@@ -456,12 +306,7 @@ def draw_fit():
     )  # fmt: skip
     ax.axhline(1, color=style.INK, linewidth=1)
     ax.axhspan(0.9, 1.1, color=style.FAINT, alpha=0.15, linewidth=0)
-    ax.set(
-        xscale="log",
-        xlabel="measured seconds",
-        ylabel="measured over predicted",
-        ylim=(0.6, 1.5),
-    )
+    ax.set(xscale="log", xlabel="measured seconds", ylabel="measured over predicted", ylim=(0.6, 1.5))
     ax.legend(ncol=2, fontsize=9, loc="upper center")
     return ax
 
@@ -472,12 +317,7 @@ def draw_bounds():
 
     data = evidence.bounds()
     _, ax = _axes((7, 4.2))
-    parts = {
-        "arithmetic": style.ORANGE,
-        "weights": style.BLUE,
-        "cache": style.GREEN,
-        "network": style.RED,
-    }
+    parts = {"arithmetic": style.ORANGE, "weights": style.BLUE, "cache": style.GREEN, "network": style.RED}
     heights = {"arithmetic": 0.24, "weights": 0, "cache": 0, "network": -0.24}
     for i, (_, row) in enumerate(data.iterrows()):
         y, left = len(data) - i, 0.0
@@ -495,14 +335,9 @@ def draw_bounds():
             left = share if name == "weights" else left
     ax.axvline(100, color=style.INK, linewidth=1)
     ax.set_yticks(range(len(data), 0, -1), data.index, fontsize=8)
-    ax.set(
-        xlabel="per cent of the measured time, every peak as reached",
-        xlim=(0, 105),
-    )
+    ax.set(xlabel="per cent of the measured time, every peak as reached", xlim=(0, 105))
     ax.grid(axis="y", visible=False)
-    ax.legend(
-        ncol=4, fontsize=9, loc="upper center", bbox_to_anchor=(0.4, 1.12)
-    )
+    ax.legend(ncol=4, fontsize=9, loc="upper center", bbox_to_anchor=(0.4, 1.12))
     return ax
 
 
@@ -528,8 +363,8 @@ def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
         ``arithmetic`` time (s), and the time of the network in ``WS 1D``.
     """
     import pandas as pd
-    from inferlib import load_chip
-    from inferlib import load_model as load
+
+    from inferlib import load_chip, load_model as load
     from inferlib.papers.pope2022 import decode as sharding
 
     machines = machines or {"H100 SXM": 8, "H200": 8, "B200": 8, "TPU v5p": 64}
@@ -544,19 +379,9 @@ def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
             best = found.sort_values("network").iloc[0]
             plain = found[found.layout == "WS 1D"].network.min()
             rows.append(
-                (
-                    f"{count} × {name}",
-                    batch * context,
-                    best.layout,
-                    best.network,
-                    best.arithmetic,
-                    plain,
-                )
+                (f"{count} × {name}", batch * context, best.layout, best.network, best.arithmetic, plain)
             )
-    return pd.DataFrame(
-        rows,
-        columns=["machine", "tokens", "layout", "network", "arithmetic", "1D"],
-    )
+    return pd.DataFrame(rows, columns=["machine", "tokens", "layout", "network", "arithmetic", "1D"])
 
 
 def draw_advice(data=None):
@@ -566,32 +391,12 @@ def draw_advice(data=None):
     data = advice_data() if data is None else data
     _, ax = _axes()
     colours = (style.GREEN, style.BLUE, style.ORANGE, style.RED)
-    for colour, (name, rows) in zip(
-        colours, data.groupby("machine", sort=False), strict=True
-    ):
-        ax.plot(
-            rows.tokens,
-            rows.network / rows.arithmetic,
-            "o-",
-            color=colour,
-            markersize=4,
-            label=name,
-        )
-        ax.plot(
-            rows.tokens,
-            rows["1D"] / rows.arithmetic,
-            "--",
-            color=colour,
-            linewidth=1.2,
-        )
+    for colour, (name, rows) in zip(colours, data.groupby("machine", sort=False), strict=True):
+        ax.plot(rows.tokens, rows.network / rows.arithmetic, "o-", color=colour, markersize=4, label=name)
+        ax.plot(rows.tokens, rows["1D"] / rows.arithmetic, "--", color=colour, linewidth=1.2)
     ax.axhline(1, color=style.INK, linewidth=1)
     ax.plot([], [], "--", color=style.FAINT, label="1D, for comparison")
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="tokens in the batch",
-        ylabel="network over arithmetic time",
-    )
+    ax.set(xscale="log", yscale="log", xlabel="tokens in the batch", ylabel="network over arithmetic time")
     ax.legend(fontsize=9, ncol=2)
     return ax
 
@@ -608,11 +413,7 @@ def times_over_chips(name, batch=1, format="int8"):
 
     found = {}
     for chips in meshes():
-        at = configuration(
-            name, chips, batch, "WS 2D", "Batch", format, 2048, 64
-        )
-        if not why_not(
-            at["model"], TPU, at["mesh"], "WS 2D", "Batch", batch, at["seen"]
-        ):
+        at = configuration(name, chips, batch, "WS 2D", "Batch", format, 2048, 64)
+        if not why_not(at["model"], TPU, at["mesh"], "WS 2D", "Batch", batch, at["seen"]):
             found[chips] = 1e3 * pass_time(at, fitted())
     return pd.Series(found, name="ms", dtype=float)

@@ -27,18 +27,9 @@ class Tensor:
     def notation(self):
         """As the paper writes it, such as B_x L E_yz, in TeX."""
         first = _cut(self.rows, self.row_axes)
-        middle = (
-            "L" if self.rows == "B" and self.columns in ("E", "F", "H") else ""
-        )
-        text = (
-            first
-            + middle
-            + (r"\," if self.columns == "1" else "")
-            + _cut(self.columns, self.column_axes)
-        )
-        return f"${text}$" + (
-            f"\npartial\nsum-{self.partial}" if self.partial else ""
-        )
+        middle = "L" if self.rows == "B" and self.columns in ("E", "F", "H") else ""
+        text = first + middle + (r"\," if self.columns == "1" else "") + _cut(self.columns, self.column_axes)
+        return f"${text}$" + (f"\npartial\nsum-{self.partial}" if self.partial else "")
 
 
 def _cut(dimension, axes):
@@ -92,10 +83,7 @@ def schedule(layout):
                 Move("reduce-scatter", "xyz"),
                 Tensor("output", "B", "E", "", "xyz"),
             ],
-            "weights": [
-                Tensor("W in", "E", "F", "", "xyz"),
-                Tensor("W out", "F", "E", "xyz", ""),
-            ],
+            "weights": [Tensor("W in", "E", "F", "", "xyz"), Tensor("W out", "F", "E", "xyz", "")],
         }
     return {
         "activations": [
@@ -111,10 +99,7 @@ def schedule(layout):
             Move("reduce-scatter", "yz"),
             Tensor("output", "B", "E", "", "xyz"),
         ],
-        "weights": [
-            Tensor("W in", "E", "F", "x", "yz"),
-            Tensor("W out", "F", "E", "yz", "x"),
-        ],
+        "weights": [Tensor("W in", "E", "F", "x", "yz"), Tensor("W out", "F", "E", "yz", "x")],
     }
 
 
@@ -125,15 +110,9 @@ def _gathered(over):
     activations = [Tensor("input", "B", "E", over, rest)]
     if rest:
         activations += [Move("all-gather", rest), wide]
-    activations += [
-        Tensor("hidden", "B", "F", over, rest),
-        Tensor("product", "B", "E", over, "", rest),
-    ]
+    activations += [Tensor("hidden", "B", "F", over, rest), Tensor("product", "B", "E", over, "", rest)]
     if rest:
-        activations += [
-            Move("reduce-scatter", rest),
-            Tensor("output", "B", "E", over, rest),
-        ]
+        activations += [Move("reduce-scatter", rest), Tensor("output", "B", "E", over, rest)]
     columns = "yz".translate({ord(axis): None for axis in over})
     return {
         "activations": activations,
@@ -146,11 +125,7 @@ def _gathered(over):
     }
 
 
-ATTENTIONS = (
-    "multihead over heads",
-    "multiquery over heads",
-    "multiquery over batch",
-)
+ATTENTIONS = ("multihead over heads", "multiquery over heads", "multiquery over batch")
 
 
 def attention_schedule(kind):
@@ -208,12 +183,8 @@ def piece(tensor, mesh, chip):
     for name, at in zip(AXES, chip, strict=True):
         size = getattr(mesh, name)
         if not 0 <= at < size:
-            raise ValueError(
-                f"chip is {chip}, but its {name} must be from 0 to {size - 1:g}"
-            )
-    return _interval(tensor.row_axes, mesh, chip), _interval(
-        tensor.column_axes, mesh, chip
-    )
+            raise ValueError(f"chip is {chip}, but its {name} must be from 0 to {size - 1:g}")
+    return _interval(tensor.row_axes, mesh, chip), _interval(tensor.column_axes, mesh, chip)
 
 
 def _interval(axes, mesh, chip):
@@ -244,9 +215,7 @@ def pieces(layout, mesh=None, chip=(0, 0, 0)):
     import pandas as pd
 
     mesh = mesh or load_mesh(8)
-    plan = (
-        attention_schedule(layout) if layout in ATTENTIONS else schedule(layout)
-    )
+    plan = attention_schedule(layout) if layout in ATTENTIONS else schedule(layout)
     rows = []
     for part in plan.values():
         before = ""
@@ -257,20 +226,10 @@ def pieces(layout, mesh=None, chip=(0, 0, 0)):
             r, c = piece(step, mesh, chip)
             share = (r[1] - r[0]) * (c[1] - c[0])
             rows.append(
-                (
-                    step.name,
-                    step.notation.replace("\npartial\nsum", ", partial sum"),
-                    r,
-                    c,
-                    share,
-                    before,
-                )
+                (step.name, step.notation.replace("\npartial\nsum", ", partial sum"), r, c, share, before)
             )
             before = ""
-    return pd.DataFrame(
-        rows,
-        columns=["tensor", "notation", "rows", "columns", "share", "before"],
-    )
+    return pd.DataFrame(rows, columns=["tensor", "notation", "rows", "columns", "share", "before"])
 
 
 # --- Pictures --------------------------------------------------------------------------------------------
@@ -284,9 +243,7 @@ def draw_layout(layout="WS 2D", mesh=None, chip=(0, 0, 0)):
     import matplotlib.pyplot as plt
 
     mesh = mesh or load_mesh(8)
-    plan = (
-        attention_schedule(layout) if layout in ATTENTIONS else schedule(layout)
-    )
+    plan = attention_schedule(layout) if layout in ATTENTIONS else schedule(layout)
     top, bottom = plan["activations"], plan["weights"]
     longest = max(_length(top), _length(bottom))
     _, ax = plt.subplots(figsize=(6.6, 4.4), layout="constrained")
@@ -295,21 +252,12 @@ def draw_layout(layout="WS 2D", mesh=None, chip=(0, 0, 0)):
     name = "attention" if layout in ATTENTIONS else "activations"
     ax.text(0.0, 3.58, name, fontsize=9.5, style="italic", va="bottom")
     ax.text(
-        0.0,
-        1.48,
-        "cache" if layout in ATTENTIONS else "weights",
-        fontsize=9,
-        style="italic",
-        va="bottom",
+        0.0, 1.48, "cache" if layout in ATTENTIONS else "weights", fontsize=9, style="italic", va="bottom"
     )
     ax.set(xlim=(-0.2, longest + 0.1), ylim=(-0.65, 3.85), aspect="auto")
     ax.axis("off")
-    place = ", ".join(
-        f"{axis} = {at}" for axis, at in zip(AXES, chip, strict=True)
-    )
-    ax.set_title(
-        f"{layout} on {mesh}: what the chip {place} holds", fontsize=10
-    )
+    place = ", ".join(f"{axis} = {at}" for axis, at in zip(AXES, chip, strict=True))
+    ax.set_title(f"{layout} on {mesh}: what the chip {place} holds", fontsize=10)
     return ax
 
 
@@ -317,9 +265,7 @@ _TENSOR, _MOVE, _GAP = 1.0, 1.3, 0.2
 
 
 def _length(row):
-    return sum(
-        _MOVE if isinstance(step, Move) else _TENSOR + _GAP for step in row
-    )
+    return sum(_MOVE if isinstance(step, Move) else _TENSOR + _GAP for step in row)
 
 
 def _draw_row(ax, row, y, longest, mesh, chip):
@@ -333,15 +279,7 @@ def _draw_row(ax, row, y, longest, mesh, chip):
                 arrowprops={"arrowstyle": "->", "color": style.RED, "linewidth": 1.4},
             )  # fmt: skip
             middle = x + (_MOVE - 0.42) / 2
-            ax.text(
-                middle,
-                y + 0.66,
-                step.label,
-                ha="center",
-                va="bottom",
-                fontsize=8.5,
-                color=style.RED,
-            )
+            ax.text(middle, y + 0.66, step.label, ha="center", va="bottom", fontsize=8.5, color=style.RED)
             x += _MOVE
             continue
         _draw_tensor(ax, step, x, y, mesh, chip)
@@ -349,8 +287,9 @@ def _draw_row(ax, row, y, longest, mesh, chip):
 
 
 def _draw_tensor(ax, tensor, x, y, mesh, chip, height=1.2):
-    from inferlib import style
     from matplotlib.patches import Rectangle
+
+    from inferlib import style
 
     (r0, r1), (c0, c1) = piece(tensor, mesh, chip)
     weights = tensor.rows in ("E", "F") or tensor.name == "K and V"
@@ -364,47 +303,17 @@ def _draw_tensor(ax, tensor, x, y, mesh, chip, height=1.2):
             facecolor=colour if hatch is None else "none", edgecolor=colour, hatch=hatch, alpha=0.75, linewidth=0.8,
         )
     )  # fmt: skip
-    for axes, vertical in (
-        (tensor.column_axes, True),
-        (tensor.row_axes, False),
-    ):
+    for axes, vertical in ((tensor.column_axes, True), (tensor.row_axes, False)):
         parts = 1
         for axis in axes:
             parts *= int(getattr(mesh, axis))
         for i in range(1, parts if parts <= 64 else 1):
-            line = (
-                [x + i / parts * _TENSOR] * 2 if vertical else [x, x + _TENSOR]
-            )
-            other = (
-                [y, y + height] if vertical else [y + i / parts * height] * 2
-            )
+            line = [x + i / parts * _TENSOR] * 2 if vertical else [x, x + _TENSOR]
+            other = [y, y + height] if vertical else [y + i / parts * height] * 2
             ax.plot(line, other, color=style.FAINT, linewidth=0.5)
-    ax.add_patch(
-        Rectangle(
-            (x, y),
-            _TENSOR,
-            height,
-            fill=False,
-            edgecolor=style.INK,
-            linewidth=1,
-        )
-    )
-    ax.text(
-        x + _TENSOR / 2,
-        y - 0.07,
-        tensor.notation,
-        ha="center",
-        va="top",
-        fontsize=9.5,
-    )
-    ax.text(
-        x + _TENSOR / 2,
-        y + height + 0.02,
-        tensor.name,
-        ha="center",
-        va="bottom",
-        fontsize=8,
-    )
+    ax.add_patch(Rectangle((x, y), _TENSOR, height, fill=False, edgecolor=style.INK, linewidth=1))
+    ax.text(x + _TENSOR / 2, y - 0.07, tensor.notation, ha="center", va="top", fontsize=9.5)
+    ax.text(x + _TENSOR / 2, y + height + 0.02, tensor.name, ha="center", va="bottom", fontsize=8)
 
 
 def collectives(k=3):
@@ -428,19 +337,12 @@ def collectives(k=3):
     ([None, {1}, None], [{0}, {1}, {2}])
     """
     if not isinstance(k, int) or isinstance(k, bool) or k < 2:
-        raise ValueError(
-            f"k is {k!r}, but must be a whole number of at least 2"
-        )
+        raise ValueError(f"k is {k!r}, but must be a whole number of at least 2")
     chips = range(k)
-    alone = [
-        [{chip} if slot == chip else None for slot in chips] for chip in chips
-    ]
+    alone = [[{chip} if slot == chip else None for slot in chips] for chip in chips]
     whole = [[{slot} for slot in chips] for _ in chips]
     own = [[{chip} for _ in chips] for chip in chips]
-    summed = [
-        [set(chips) if slot == chip else None for slot in chips]
-        for chip in chips
-    ]
+    summed = [[set(chips) if slot == chip else None for slot in chips] for chip in chips]
     return {
         "all-gather": (alone, whole),
         "reduce-scatter": (own, summed),
@@ -452,21 +354,12 @@ def collectives(k=3):
 def draw_collectives(k=3):
     """Draw :func:`collectives`: a colour for the chip a part came from, all colours for a sum. Returns Axes."""
     import matplotlib.pyplot as plt
-    from inferlib import style
     from matplotlib.patches import Rectangle
 
-    colours = [
-        style.BLUE,
-        style.ORANGE,
-        style.GREEN,
-        style.PURPLE,
-        style.SKY,
-        style.YELLOW,
-        style.RED,
-    ]
-    _, axes = plt.subplots(
-        1, 3, figsize=(7.2, 0.9 + 0.42 * k), layout="constrained"
-    )
+    from inferlib import style
+
+    colours = [style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.SKY, style.YELLOW, style.RED]
+    _, axes = plt.subplots(1, 3, figsize=(7.2, 0.9 + 0.42 * k), layout="constrained")
     for ax, (name, states) in zip(axes, collectives(k).items(), strict=True):
         for side, state in enumerate(states):
             for chip, slots in enumerate(state):
@@ -476,42 +369,16 @@ def draw_collectives(k=3):
                         part = 1 / len(origin)
                         colour = colours[source % len(colours)]
                         ax.add_patch(
-                            Rectangle(
-                                (x + i * part, y),
-                                part,
-                                0.8,
-                                color=colour,
-                                alpha=0.8,
-                                linewidth=0,
-                            )
+                            Rectangle((x + i * part, y), part, 0.8, color=colour, alpha=0.8, linewidth=0)
                         )
-                    ax.add_patch(
-                        Rectangle(
-                            (x, y),
-                            1,
-                            0.8,
-                            fill=False,
-                            edgecolor=style.INK,
-                            linewidth=0.8,
-                        )
-                    )
+                    ax.add_patch(Rectangle((x, y), 1, 0.8, fill=False, edgecolor=style.INK, linewidth=0.8))
         middle = (k - 0.2) / 2
         ax.annotate(
-            "",
-            (k + 1.4, middle),
-            (k + 0.2, middle),
-            arrowprops={"arrowstyle": "->", "color": style.RED},
+            "", (k + 1.4, middle), (k + 0.2, middle), arrowprops={"arrowstyle": "->", "color": style.RED}
         )
         ax.set(xlim=(-1.3, 2 * k + 1.8), ylim=(-0.3, k + 0.1), aspect="equal")
         ax.axis("off")
         ax.set_title(name, fontsize=10)
         for chip in range(k):
-            ax.text(
-                -0.25,
-                k - 1 - chip + 0.4,
-                str(chip),
-                ha="right",
-                va="center",
-                fontsize=8,
-            )
+            ax.text(-0.25, k - 1 - chip + 0.4, str(chip), ha="right", va="center", fontsize=8)
     return axes

@@ -3,25 +3,14 @@
 from functools import cache
 
 import numpy as np
-from inferlib import checks
-from inferlib.ledger import Reader
-from inferlib.papers.pope2022.equations.costs import CACHES
-from inferlib.papers.pope2022.equations.prediction import (
-    Constants,
-    bound,
-    wgxyz_step,
-    ws2d_step,
-)
-from inferlib.papers.pope2022.records import (
-    REAL,
-    load_chip,
-    load_mesh,
-    load_model,
-    stated,
-)
 
 from book.pope2022 import benchmarks
 from book.pope2022.benchmarks import TABLES, batches, lengths
+from inferlib import checks
+from inferlib.ledger import Reader
+from inferlib.papers.pope2022.equations.costs import CACHES
+from inferlib.papers.pope2022.equations.prediction import Constants, bound, wgxyz_step, ws2d_step
+from inferlib.papers.pope2022.records import REAL, load_chip, load_mesh, load_model, stated
 
 TPU = load_chip("TPU v4")
 SLICE = 64  # chips of the measurements of appendix D
@@ -55,37 +44,14 @@ def cells(tables=TABLES, attention="Head"):
         given, made = lengths(read, table)
         for batch in batches(table, "PaLM prefill"):
             prefill, generate = (
-                read(f"batch {batch}", f"PaLM {phase}, time", table)
-                for phase in ("prefill", "generate")
+                read(f"batch {batch}", f"PaLM {phase}, time", table) for phase in ("prefill", "generate")
             )
             held = CACHES["Head"](model, SLICE, batch, given)
-            rows.append(
-                (
-                    table,
-                    "prefill",
-                    batch,
-                    batch * given,
-                    given,
-                    held,
-                    1,
-                    prefill,
-                )
-            )
+            rows.append((table, "prefill", batch, batch * given, given, held, 1, prefill))
             context = given + made / 2  # halfway through the answer
             held = CACHES[attention](model, SLICE, batch, context)
-            rows.append(
-                (table, "generate", batch, batch, context, held, made, generate)
-            )
-    columns = [
-        "table",
-        "phase",
-        "batch",
-        "tokens",
-        "seen",
-        "held",
-        "passes",
-        "measured",
-    ]
+            rows.append((table, "generate", batch, batch, context, held, made, generate))
+    columns = ["table", "phase", "batch", "tokens", "seen", "held", "passes", "measured"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -122,10 +88,8 @@ def fit(rows):
         here = _relative(rows, slowness, overhead, measured)
         slopes = np.stack(
             [
-                (_relative(rows, slowness * 1.0001, overhead, measured) - here)
-                / (slowness * 1e-4),
-                (_relative(rows, slowness, overhead + 1e-6, measured) - here)
-                / 1e-6,
+                (_relative(rows, slowness * 1.0001, overhead, measured) - here) / (slowness * 1e-4),
+                (_relative(rows, slowness, overhead + 1e-6, measured) - here) / 1e-6,
             ],
             axis=1,
         )
@@ -225,9 +189,7 @@ def configurations(read=None):
     return found
 
 
-def configuration(
-    name, chips, batch, layout, attention, weights, context, answer=None
-):
+def configuration(name, chips, batch, layout, attention, weights, context, answer=None):
     """What the model needs to know of one configuration.
 
     Parameters
@@ -247,9 +209,7 @@ def configuration(
     -------
     dict
     """
-    model = load_model(name, padded=name == "PaLM 540B" and chips >= SLICE).at(
-        weights
-    )
+    model = load_model(name, padded=name == "PaLM 540B" and chips >= SLICE).at(weights)
     seen = context if answer is None else context + answer / 2
     return {
         "model": model,
@@ -267,39 +227,20 @@ def configuration(
 def pass_time(at, constants):
     """Seconds of one forward pass of a configuration by the two-constant model."""
     if at["layout"] == "WG XYZ":
-        return wgxyz_step(
-            at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"]
-        )
-    return ws2d_step(
-        at["model"],
-        TPU,
-        at["mesh"],
-        constants,
-        at["tokens"],
-        at["seen"],
-        at["held"],
-    )
+        return wgxyz_step(at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"])
+    return ws2d_step(at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"], at["held"])
 
 
 def pass_bound(at, assumptions=REAL):
     """What each resource needs for one forward pass of a configuration."""
     return bound(
-        at["model"],
-        TPU,
-        at["mesh"],
-        at["layout"],
-        at["tokens"],
-        at["seen"],
-        at["held"],
-        assumptions,
+        at["model"], TPU, at["mesh"], at["layout"], at["tokens"], at["seen"], at["held"], assumptions
     )
 
 
 def measured_pass(table, row, passes):
     """Seconds of one forward pass as a table prints it."""
-    return (
-        benchmarks.published("pope2022")[table, row, "latency"].value / passes
-    )
+    return benchmarks.published("pope2022")[table, row, "latency"].value / passes
 
 
 def bounds():
@@ -345,25 +286,18 @@ def held_out():
 
     constants, rows = fitted(), {}
     for place, at in configurations().items():
-        rows[", ".join(place)] = (
-            measured_pass(*place, at["passes"]),
-            pass_time(at, constants),
-        )
+        rows[", ".join(place)] = (measured_pass(*place, at["passes"]), pass_time(at, constants))
     rows["Text 4.4, bfloat16 at batch 64"] = (
         Reader("pope2022", "Text 4.4")("bfloat16, batch 64"),
         pass_time(bf16_decode(), constants),
     )
-    table = 1e3 * pd.DataFrame.from_dict(
-        rows, orient="index", columns=["measured", "predicted"]
-    )
+    table = 1e3 * pd.DataFrame.from_dict(rows, orient="index", columns=["measured", "predicted"])
     return table.assign(error=100 * (table.predicted / table.measured - 1))
 
 
 def bf16_decode():
     """The low-latency decode of Table 2 with 16-bit weights (section 4.4)."""
-    return configuration(
-        "PaLM 540B", SLICE, 64, "WS 2D", "Batch", "bf16", 2048, 64
-    )
+    return configuration("PaLM 540B", SLICE, 64, "WS 2D", "Batch", "bf16", 2048, 64)
 
 
 def megatron(table, batch, constants):
@@ -383,13 +317,9 @@ def megatron(table, batch, constants):
     given, made = lengths(read, table)
     at = model, TPU, load_mesh(SLICE), constants
     held = CACHES["Head"]
-    prefill = ws2d_step(
-        *at, batch * given, given, held(model, SLICE, batch, given)
-    )
+    prefill = ws2d_step(*at, batch * given, given, held(model, SLICE, batch, given))
     context = given + made / 2
-    return prefill + made * ws2d_step(
-        *at, batch, context, held(model, SLICE, batch, context)
-    )
+    return prefill + made * ws2d_step(*at, batch, context, held(model, SLICE, batch, context))
 
 
 def megatron_table(swapped=True):
@@ -409,22 +339,11 @@ def megatron_table(swapped=True):
 
     rows = []
     for table in TABLES:
-        column = (
-            "PaLM total" if swapped and table == "Table D.4" else "MT-NLG total"
-        )
+        column = "PaLM total" if swapped and table == "Table D.4" else "MT-NLG total"
         for batch in batches(table, column):
             measured = benchmarks.printed_time(table, column, batch)
-            rows.append(
-                (
-                    table,
-                    batch,
-                    1e3 * measured,
-                    1e3 * megatron(table, batch, fitted()),
-                )
-            )
-    frame = pd.DataFrame(
-        rows, columns=["table", "batch", "measured", "predicted"]
-    )
+            rows.append((table, batch, 1e3 * measured, 1e3 * megatron(table, batch, fitted())))
+    frame = pd.DataFrame(rows, columns=["table", "batch", "measured", "predicted"])
     return frame.assign(error=100 * (frame.predicted / frame.measured - 1))
 
 
@@ -435,7 +354,5 @@ def apart():
     """
     printed = benchmarks.published("pope2022")
     rows = "batch 128, context 32768", "batch 512, context 8192"
-    shares = [
-        printed["Text 4.2", row, "share of attention"].value for row in rows
-    ]
+    shares = [printed["Text 4.2", row, "share of attention"].value for row in rows]
     return shares[0] / shares[1]

@@ -1,15 +1,13 @@
 """Pope et al. 2022: what a reader can move in the page."""
 
+from book.pope2022 import evidence
 from inferlib import load_chip, load_model
 from inferlib.explorer import Choice, Slider, breakdown, curves
 from inferlib.papers.pope2022 import decode as sharding
 from inferlib.papers.pope2022.decode import model_of
 from inferlib.papers.pope2022.equations import layouts
-from inferlib.papers.pope2022.records import Mesh
-from inferlib.papers.pope2022.records import load_model as paper_model
+from inferlib.papers.pope2022.records import Mesh, load_model as paper_model
 from inferlib.system import System, Workload
-
-from book.pope2022 import evidence
 
 
 def switch():
@@ -27,19 +25,14 @@ def switch():
         def megabytes(tokens, x, y, z, weight, model):
             shape = model.replace(weight_bytes=weight)
             mesh = Mesh(x, y, z)
-            return (
-                layouts.TIMES[layout](shape, evidence.TPU, mesh, tokens)
-                * evidence.TPU.network_bandwidth
-            )
+            return layouts.TIMES[layout](shape, evidence.TPU, mesh, tokens) * evidence.TPU.network_bandwidth
 
         return megabytes
 
     return curves(
         "Which layout moves least?",
         [
-            Slider(
-                "tokens", "Tokens in the batch", 256, 8388608, 18432, log=True
-            ),
+            Slider("tokens", "Tokens in the batch", 256, 8388608, 18432, log=True),
             Slider("x", "Chips along X", 1, 16, 4, whole=True),
             Slider("y", "Chips along Y", 1, 16, 4, whole=True),
             Slider("z", "Chips along Z", 1, 16, 4, whole=True),
@@ -59,20 +52,14 @@ def decode():
     llama = load_model("Llama 3 70B")
 
     def step(batch, context, chip):
-        return sharding.decode_step(
-            llama,
-            System(chip, 8, domain=8),
-            Workload(batch=batch, context=context),
-        )
+        return sharding.decode_step(llama, System(chip, 8, domain=8), Workload(batch=batch, context=context))
 
     chips = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200")}
     return breakdown(
         "Llama 3 70B on eight chips",
         [
             Slider("batch", "Batch", 8, 256, 32, log=True, whole=True),
-            Slider(
-                "context", "Context", 128, 32768, 4096, log=True, whole=True
-            ),
+            Slider("context", "Context", 128, 32768, 4096, log=True, whole=True),
             Choice("chip", "Chip", chips),
         ],
         step,

@@ -1,6 +1,9 @@
 """Pope et al. 2022: Figures 3, 8 and 9 from formulas and tables alone; data first, picture second."""
 
 import numpy as np
+
+from book.pope2022 import benchmarks, evidence
+from book.pope2022.evidence import SLICE, TPU
 from inferlib.papers.pope2022.equations import layouts
 from inferlib.papers.pope2022.equations.costs import (
     CACHES,
@@ -12,16 +15,7 @@ from inferlib.papers.pope2022.equations.costs import (
     memory_time,
     weights_on_chip,
 )
-from inferlib.papers.pope2022.records import (
-    EXACT,
-    PRINTED,
-    load_mesh,
-    multihead,
-    stated,
-)
-
-from book.pope2022 import benchmarks, evidence
-from book.pope2022.evidence import SLICE, TPU
+from inferlib.papers.pope2022.records import EXACT, PRINTED, load_mesh, multihead, stated
 
 MS = 1e-3
 
@@ -72,41 +66,16 @@ def figure_3(data=None, model=None, mesh=None):
     data = figure_3_data(model, mesh) if data is None else data
     _, ax = _axes((6.4, 4))
     shared = data.sel(layout=list(layouts.SHARED))
-    ax.plot(
-        data.tokens,
-        shared.min("layout") / 1e6,
-        color=style.FAINT,
-        linewidth=8,
-        alpha=0.35,
-    )
+    ax.plot(data.tokens, shared.min("layout") / 1e6, color=style.FAINT, linewidth=8, alpha=0.35)
     for name, colour in layout_colours().items():
         line = "--" if name == "WS 1D" else "-"
-        ax.plot(
-            data.tokens,
-            data.sel(layout=name) / 1e6,
-            line,
-            color=colour,
-            label=name,
-        )
+        ax.plot(data.tokens, data.sel(layout=name) / 1e6, line, color=colour, label=name)
     for tokens in layouts.switches(model, mesh).values():
-        at = (
-            float(layouts.choose(model, TPU, mesh, tokens)[0])
-            * TPU.network_bandwidth
-            / 1e6
-        )
+        at = float(layouts.choose(model, TPU, mesh, tokens)[0]) * TPU.network_bandwidth / 1e6
         ax.plot(tokens, at, "o", color=style.INK, zorder=5)
-        ax.annotate(
-            f"{tokens:,.0f}",
-            (tokens, at),
-            (6, -13),
-            textcoords="offset points",
-            fontsize=9,
-        )
+        ax.annotate(f"{tokens:,.0f}", (tokens, at), (6, -13), textcoords="offset points", fontsize=9)
     ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="tokens in the batch",
-        ylabel="megabytes through a chip, one layer",
+        xscale="log", yscale="log", xlabel="tokens in the batch", ylabel="megabytes through a chip, one layer"
     )
     ax.set(ylim=(10, 3e5))
     ax.legend(ncol=2)
@@ -123,6 +92,7 @@ def break_even_data():
         ``chips``: ratios, for a block four times as wide as the model.
     """
     import xarray as xr
+
     from inferlib.papers.pope2022.records import Mesh
 
     values = np.geomspace(2, 512, 161)
@@ -131,15 +101,12 @@ def break_even_data():
 
     def ratio(x, assumptions):
         flat, line = Mesh(x, (chips / x).clip(min=1)), Mesh(1, chips)
-        return layouts.ws2d_volume(
-            model, flat, 1, assumptions
-        ) / layouts.ws1d_volume(model, line, 1, assumptions)
+        return layouts.ws2d_volume(model, flat, 1, assumptions) / layouts.ws1d_volume(
+            model, line, 1, assumptions
+        )
 
     best = layouts.best_x(model, chips).clip(min=1)
-    curves = {
-        "printed costs, best X": ratio(best, PRINTED),
-        "exact, best X": ratio(best, EXACT),
-    }
+    curves = {"printed costs, best X": ratio(best, PRINTED), "exact, best X": ratio(best, EXACT)}
     for x in (2, 4):
         curves[f"exact, X = {x}"] = ratio(x, EXACT).where(chips >= x)
     return xr.Dataset(curves)
@@ -156,15 +123,9 @@ def draw_break_even(data=None):
         line = "--" if name.startswith("printed") else "-"
         ax.plot(data.chips, data[name], line, color=colour, label=name)
     ax.axhline(1, color=style.INK, linewidth=1)
-    ax.set(
-        xscale="log",
-        xlabel="chips",
-        ylabel="2D over 1D, communication",
-        ylim=(0, 2.2),
-    )
+    ax.set(xscale="log", xlabel="chips", ylabel="2D over 1D, communication", ylim=(0, 2.2))
     ax.set_xticks(
-        [2, 4, 8, 16, 32, 64, 128, 256, 512],
-        ["2", "4", "8", "16", "32", "64", "128", "256", "512"],
+        [2, 4, 8, 16, 32, 64, 128, 256, 512], ["2", "4", "8", "16", "32", "64", "128", "256", "512"]
     )
     ax.minorticks_off()
     ax.legend()
@@ -205,35 +166,19 @@ def figure_8_data(layers=8, batch=256):
             "Head",
             context_over_heads(multihead(whole), TPU, SLICE, batch, share),
         ),
-        "multiquery, over heads": (
-            short,
-            "Head",
-            context_over_heads(whole, TPU, SLICE, batch, share),
-        ),
-        "multiquery, over batch": (
-            short,
-            "Batch",
-            context_over_batch(whole, TPU, SLICE, batch, share),
-        ),
+        "multiquery, over heads": (short, "Head", context_over_heads(whole, TPU, SLICE, batch, share)),
+        "multiquery, over batch": (short, "Batch", context_over_batch(whole, TPU, SLICE, batch, share)),
     }
     cache, rest, longest = [], [], []
     for model, attention, fits in cases.values():
-        cache.append(
-            memory_time(TPU, CACHES[attention](model, SLICE, batch, context))
-        )
-        flop = matmul_flops(model, batch) + attention_flops(
-            model, batch, context
-        )
+        cache.append(memory_time(TPU, CACHES[attention](model, SLICE, batch, context)))
+        flop = matmul_flops(model, batch) + attention_flops(model, batch, context)
         weights = memory_time(TPU, weights_on_chip(model, SLICE))
         rest.append(np.maximum(compute_time(TPU, SLICE, flop), weights))
         longest.append(float(fits))
     names = xr.DataArray(list(cases), dims="variant")
     return xr.Dataset(
-        {
-            "cache": xr.concat(cache, names),
-            "rest": xr.concat(rest, names),
-            "longest": ("variant", longest),
-        }
+        {"cache": xr.concat(cache, names), "rest": xr.concat(rest, names), "longest": ("variant", longest)}
     ).assign_coords(variant=list(cases))
 
 
@@ -250,28 +195,18 @@ def figure_8(data=None):
     data = figure_8_data() if data is None else data
     _, ax = _axes()
     for (name, curve), colour in zip(
-        data.groupby("variant"),
-        (style.RED, style.BLUE, style.ORANGE),
-        strict=True,
+        data.groupby("variant"), (style.RED, style.BLUE, style.ORANGE), strict=True
     ):
         curve = curve.squeeze("variant")
         total = (curve.cache + curve.rest) / MS
         fits = curve.context <= float(curve.longest)
         ax.plot(curve.context, total, ":", color=colour)
-        ax.plot(
-            curve.context[fits],
-            total[fits],
-            "o-",
-            color=colour,
-            markersize=4,
-            label=name,
-        )
+        ax.plot(curve.context[fits], total[fits], "o-", color=colour, markersize=4, label=name)
     ax.set(
         xscale="log", yscale="log", xlabel="tokens of context", ylabel="milliseconds per token, 8 layers",
     )  # fmt: skip
     ax.set_xticks(
-        [128, 512, 2048, 8192, 32768, 131072],
-        ["128", "512", "2,048", "8,192", "32,768", "131,072"],
+        [128, 512, 2048, 8192, 32768, 131072], ["128", "512", "2,048", "8,192", "32,768", "131,072"]
     )
     ax.minorticks_off()
     ax.legend()
@@ -301,12 +236,7 @@ def frontier_data(table="Table D.3", assumptions=PRINTED):
         kept = benchmarks.frontier(table, without, assumptions)
         marks[name] = set(zip(kept.column, kept.batch, strict=True))
     places = list(zip(rows.column, rows.batch, strict=True))
-    return rows.assign(
-        **{
-            name: [place in kept for place in places]
-            for name, kept in marks.items()
-        }
-    )
+    return rows.assign(**{name: [place in kept for place in places] for name, kept in marks.items()})
 
 
 def figure_9(table="Table D.3", assumptions=PRINTED):
@@ -315,67 +245,37 @@ def figure_9(table="Table D.3", assumptions=PRINTED):
 
     data = frontier_data(table, assumptions)
     colours = dict(
-        zip(
-            benchmarks.TOTALS,
-            (style.SKY, style.PURPLE, style.YELLOW, style.ORANGE, style.BLUE),
-            strict=True,
-        )
+        zip(benchmarks.TOTALS, (style.SKY, style.PURPLE, style.YELLOW, style.ORANGE, style.BLUE), strict=True)
     )
     _, ax = _axes()
     for name, rows in data.groupby("column", sort=False):
-        ax.plot(
-            rows.time, 100 * rows.exact, "-", color=colours[name], linewidth=1.2
-        )
-        ax.plot(
-            rows.time,
-            100 * rows.exact,
-            "o",
-            color=colours[name],
-            fillstyle="none",
-            markersize=6,
-        )
+        ax.plot(rows.time, 100 * rows.exact, "-", color=colours[name], linewidth=1.2)
+        ax.plot(rows.time, 100 * rows.exact, "o", color=colours[name], fillstyle="none", markersize=6)
         on = rows[rows.bold]
         ax.plot(on.time, 100 * on.exact, "o", color=colours[name], markersize=6)
         ax.plot([], [], "o-", color=colours[name], label=name)
-    ax.set(
-        xscale="log",
-        xlabel="seconds, all tokens of input and output",
-        ylabel="MFU, %",
-        ylim=(0, 55),
-    )
+    ax.set(xscale="log", xlabel="seconds, all tokens of input and output", ylabel="MFU, %", ylim=(0, 55))
     ax.legend(fontsize=9)
     return ax
 
 
 def gpu_bound_figure(data=None):
     """FasterTransformer's times over the roofline of their A100s. Returns the Axes."""
-    from inferlib import style
-
     from book.pope2022.tables import gpu_bounds
+    from inferlib import style
 
     data = gpu_bounds() if data is None else data
     _, ax = _axes()
     colours = (style.SKY, style.PURPLE, style.YELLOW)
     markers = dict(zip(benchmarks.TABLES, "osD", strict=True))
-    for colour, (name, rows) in zip(
-        colours, data.groupby("column", sort=False), strict=True
-    ):
+    for colour, (name, rows) in zip(colours, data.groupby("column", sort=False), strict=True):
         for table, cells in rows.groupby("table"):
-            ax.plot(
-                cells.batch,
-                cells.over,
-                marker=markers[table],
-                color=colour,
-                linewidth=1,
-                markersize=5,
-            )
+            ax.plot(cells.batch, cells.over, marker=markers[table], color=colour, linewidth=1, markersize=5)
         ax.plot([], [], "-", color=colour, label=name)
     for table, marker in markers.items():
         ax.plot([], [], marker, color=style.FAINT, label=table)
     ax.axhline(1, color=style.INK, linewidth=1)
-    ax.set(
-        xscale="log", xlabel="batch", ylabel="measured over bound", ylim=(0, 7)
-    )
+    ax.set(xscale="log", xlabel="batch", ylabel="measured over bound", ylim=(0, 7))
     ax.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
     ax.minorticks_off()
     ax.legend(ncol=2, fontsize=9, loc="upper right")

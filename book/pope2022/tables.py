@@ -2,6 +2,9 @@
 
 from functools import partial
 
+from book.pope2022 import benchmarks, evidence
+from book.pope2022.benchmarks import COLUMNS, TABLES, batches, utilisation
+from book.pope2022.evidence import TPU, configurations, fitted, others
 from inferlib import ledger
 from inferlib.ledger import Noted, Reader, compute, published, reproduces
 from inferlib.papers.pope2022.equations import layouts
@@ -16,19 +19,8 @@ from inferlib.papers.pope2022.equations.costs import (
     weights_on_chip,
 )
 from inferlib.papers.pope2022.equations.layouts import choose
-from inferlib.papers.pope2022.records import (
-    EXACT,
-    PRINTED,
-    load_mesh,
-    load_model,
-    multihead,
-    stated,
-)
+from inferlib.papers.pope2022.records import EXACT, PRINTED, load_mesh, load_model, multihead, stated
 from inferlib.units import factor
-
-from book.pope2022 import benchmarks, evidence
-from book.pope2022.benchmarks import COLUMNS, TABLES, batches, utilisation
-from book.pope2022.evidence import TPU, configurations, fitted, others
 
 reproduces = partial(reproduces, "pope2022")
 SLICE = evidence.SLICE
@@ -61,39 +53,24 @@ def table_1():
     read = Reader("pope2022", "Table 1")
     sizes = [read("batch", "128"), read("batch", "512")]
     rows = {
-        name: [
-            function(model, TPU, SLICE, b, read("memory kept for the cache"))
-            for b in sizes
-        ]
+        name: [function(model, TPU, SLICE, b, read("memory kept for the cache")) for b in sizes]
         for name, (model, function) in variants().items()
     }
-    return pd.DataFrame.from_dict(
-        rows, orient="index", columns=[f"batch {b:g}" for b in sizes]
-    )
+    return pd.DataFrame.from_dict(rows, orient="index", columns=[f"batch {b:g}" for b in sizes])
 
 
 @reproduces("Table 1")
 def _table_1(read):
     found = table_1()
     # the other cells follow from 330 by doubling, were it first rounded to two digits
-    raw, first = (
-        found.loc["Multihead", "batch 512"],
-        10 * round(found.loc["Multihead", "batch 512"] / 10),
-    )
+    raw, first = (found.loc["Multihead", "batch 512"], 10 * round(found.loc["Multihead", "batch 512"] / 10))
     note = f"1% below the rule: {raw:.1f} rounded to {first:g} first, then doubled or halved, gives all four cells"
-    cells = {
-        (name, batch): found.loc[name, batch]
-        for name in found.index
-        for batch in found
-    }
+    cells = {(name, batch): found.loc[name, batch] for name in found.index for batch in found}
     noted = {
-        place: value if place[0].startswith("Opt") else Noted(value, note)
-        for place, value in cells.items()
+        place: value if place[0].startswith("Opt") else Noted(value, note) for place, value in cells.items()
     }
     ratio = (found.loc["Optimized multiquery"] / found.loc["Multihead"]).iloc[0]
-    return noted | {
-        ("context of the optimised layout over the others", ""): ratio
-    }
+    return noted | {("context of the optimised layout over the others", ""): ratio}
 
 
 # --- Tables 2 and 3 --------------------------------------------------------------------------------------
@@ -106,34 +83,18 @@ def reckoned_parameters(name):
 
 def _both_ways(read, row):
     """Utilisation from the printed latency, and latency from the printed utilisation."""
-    entry = next(
-        e
-        for e in stated()["configurations"]
-        if (e["table"], e["row"]) == (read.artefact, row)
-    )
+    entry = next(e for e in stated()["configurations"] if (e["table"], e["row"]) == (read.artefact, row))
     n_params = reckoned_parameters(entry["model"])
 
     def tokens(read):
-        each = (
-            "tokens of decode"
-            if row.endswith("decode")
-            else "tokens of prefill"
-        )
+        each = "tokens of decode" if row.endswith("decode") else "tokens of prefill"
         return read(row, "batch") * read(each)
 
     def percent(read):
-        return mfu(
-            TPU,
-            read(row, "chips"),
-            n_params,
-            tokens(read),
-            read(row, "latency"),
-        )
+        return mfu(TPU, read(row, "chips"), n_params, tokens(read), read(row, "latency"))
 
     def seconds(read):
-        return latency(
-            TPU, read(row, "chips"), n_params, tokens(read), read(row, "MFU")
-        )
+        return latency(TPU, read(row, "chips"), n_params, tokens(read), read(row, "MFU"))
 
     return {(row, "MFU"): percent, (row, "latency"): seconds}
 
@@ -152,13 +113,9 @@ def chosen():
     rows = {}
     for place, at in configurations().items():
         best, name = choose(at["model"], TPU, at["mesh"], at["tokens"])
-        own = layouts.TIMES[at["layout"]](
-            at["model"], TPU, at["mesh"], at["tokens"]
-        )
+        own = layouts.TIMES[at["layout"]](at["model"], TPU, at["mesh"], at["tokens"])
         rows[place] = (at["layout"], str(name.values), float(own / best) - 1)
-    return pd.DataFrame.from_dict(
-        rows, orient="index", columns=["printed", "least", "excess"]
-    )
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["printed", "least", "excess"])
 
 
 def _configurations(read):
@@ -167,14 +124,10 @@ def _configurations(read):
         if table != read.artefact:
             continue
         note = f"{picked.least} moves least" + (
-            f"; {picked.printed} moves {picked.excess:.0%} more"
-            if picked.excess
-            else ""
+            f"; {picked.printed} moves {picked.excess:.0%} more" if picked.excess else ""
         )
         found |= _both_ways(read, row)
-        found[row, "its layout moves least"] = Noted(
-            bool(picked.printed == picked.least), note
-        )
+        found[row, "its layout moves least"] = Noted(bool(picked.printed == picked.least), note)
     return found
 
 
@@ -220,30 +173,15 @@ def cost_table():
 def _table_d1(read):
     def count(read, row, name):
         # shapes as printed; vocabulary and matrices of the block from the assumptions
-        shape = {
-            "layers": "layers",
-            "d_model": "d_model",
-            "d_ff": "d_ff",
-            "d_head": "head_dim",
-        }
+        shape = {"layers": "layers", "d_model": "d_model", "d_ff": "d_ff", "d_head": "head_dim"}
         model = load_model(name)
         kv_heads = model.kv_heads if model.kv_heads == 1 else read(row, "heads")
-        changes = {
-            field: read(row, printed) for printed, field in shape.items()
-        }
-        return parameters(
-            model.replace(
-                heads=read(row, "heads"), kv_heads=kv_heads, **changes
-            )
-        )
+        changes = {field: read(row, printed) for printed, field in shape.items()}
+        return parameters(model.replace(heads=read(row, "heads"), kv_heads=kv_heads, **changes))
 
     return {
-        ("PaLM 540B", "parameters"): partial(
-            count, row="PaLM 540B", name="PaLM 540B"
-        ),
-        ("Megatron 530B", "parameters"): partial(
-            count, row="Megatron 530B", name="MT-NLG 530B"
-        ),
+        ("PaLM 540B", "parameters"): partial(count, row="PaLM 540B", name="PaLM 540B"),
+        ("Megatron 530B", "parameters"): partial(count, row="Megatron 530B", name="MT-NLG 530B"),
     }
 
 
@@ -253,48 +191,29 @@ def _benchmark(read):
     constants = fitted(others(table))
     model = evidence.cells((table,))
     times = dict(
-        zip(
-            zip(model.phase, model.batch, strict=True),
-            evidence.predicted(model, constants),
-            strict=True,
-        )
+        zip(zip(model.phase, model.batch, strict=True), evidence.predicted(model, constants), strict=True)
     )
-    note = (
-        f"two-constant model, fitted on PaLM in {' and '.join(others(table))}"
-    )
+    note = f"two-constant model, fitted on PaLM in {' and '.join(others(table))}"
     for column in COLUMNS:
         for batch in batches(table, column):
             row = f"batch {batch}"
-            found[row, f"{column}, MFU"] = partial(
-                _printed_rule, row=row, column=column, batch=batch
-            )
+            found[row, f"{column}, MFU"] = partial(_printed_rule, row=row, column=column, batch=batch)
             if column in ("PaLM prefill", "PaLM generate"):
-                found[row, f"{column}, time"] = Noted(
-                    times[column.split()[1], batch], note
-                )
+                found[row, f"{column}, time"] = Noted(times[column.split()[1], batch], note)
             elif column == "PaLM total":
                 found[row, f"{column}, time"] = partial(_sum, row=row)
             elif column == "MT-NLG total":
                 predicted = evidence.megatron(table, batch, constants)
-                found[row, f"{column}, time"] = Noted(
-                    predicted, note + ", other model"
-                )
+                found[row, f"{column}, time"] = Noted(predicted, note + ", other model")
     return found
 
 
 def _printed_rule(read, row, column, batch):
-    value = utilisation(
-        read, read.artefact, column, batch, read(row, f"{column}, time")
-    )
+    value = utilisation(read, read.artefact, column, batch, read(row, f"{column}, time"))
     if (read.artefact, column) != ("Table D.4", "MT-NLG total"):
         return value
-    other = utilisation(
-        read, read.artefact, column, batch, read(row, "PaLM total, time")
-    )
-    return Noted(
-        value,
-        f"from its own time; from the time printed as PaLM's total: {other:.1%}",
-    )
+    other = utilisation(read, read.artefact, column, batch, read(row, "PaLM total, time"))
+    return Noted(value, f"from its own time; from the time printed as PaLM's total: {other:.1%}")
 
 
 def _sum(read, row):
@@ -317,17 +236,14 @@ def grades_of_utilisation():
         Indexed by column: exact cells over all cells in each table.
     """
     import pandas as pd
+
     from inferlib.ledger import scorecard
 
     rows = scorecard("pope2022")
     rows = rows[rows.artefact.isin(TABLES) & rows.column.str.endswith(", MFU")]
-    rows = rows.assign(
-        column=rows.column.str.removesuffix(", MFU"), hit=rows.grade == "exact"
-    )
+    rows = rows.assign(column=rows.column.str.removesuffix(", MFU"), hit=rows.grade == "exact")
     counts = rows.groupby(["column", "artefact"]).hit.agg(["sum", "size"])
-    shown = counts.apply(
-        lambda row: f"{row['sum']} of {row['size']}", axis=1
-    ).unstack()
+    shown = counts.apply(lambda row: f"{row['sum']} of {row['size']}", axis=1).unstack()
     return pd.DataFrame(shown).reindex(list(COLUMNS))
 
 
@@ -349,13 +265,7 @@ def utilisations(table):
     for column in COLUMNS:
         found[column] = {
             batch: 100
-            * utilisation(
-                read,
-                table,
-                column,
-                batch,
-                benchmarks.printed_time(table, column, batch),
-            )
+            * utilisation(read, table, column, batch, benchmarks.printed_time(table, column, batch))
             for batch in batches(table, column)
         }
     made = pd.DataFrame(found).sort_index().rename_axis("batch").round(1)
@@ -375,19 +285,7 @@ def sensitivity():
 
     own = parameters(load_model("PaLM 540B"))
     rows = {}
-    for n in sorted(
-        [
-            525e9,
-            529.5e9,
-            530e9,
-            535e9,
-            535.6e9,
-            540e9,
-            own,
-            542e9,
-            parameters(evidence.palm()),
-        ]
-    ):
+    for n in sorted([525e9, 529.5e9, 530e9, 535e9, 535.6e9, 540e9, own, 542e9, parameters(evidence.palm())]):
         hits = {"PaLM": 0, "others": 0}
         for table in TABLES:
             read = benchmarks.open_reader(table)
@@ -398,17 +296,9 @@ def sensitivity():
                 for batch in batches(table, column):
                     time = benchmarks.printed_time(table, column, batch)
                     tokens = benchmarks.tokens_of(read, table, column, batch)
-                    value = mfu(
-                        benchmarks.chip_of(column),
-                        COLUMNS[column],
-                        n,
-                        tokens,
-                        time,
-                    )
+                    value = mfu(benchmarks.chip_of(column), COLUMNS[column], n, tokens, time)
                     printed = benchmarks.printed_mfu(table, column, batch)
-                    hits["PaLM" if palm else "others"] += abs(
-                        value - printed
-                    ) <= 0.005 * (1 + 1e-9)
+                    hits["PaLM" if palm else "others"] += abs(value - printed) <= 0.005 * (1 + 1e-9)
         rows[round(n / 1e9, 2)] = hits
     return pd.DataFrame(rows).T
 
@@ -426,6 +316,7 @@ def gpu_bounds():
         ``table``, ``column``, ``batch``, ``bound`` and ``measured`` (ms) and their ratio ``over``.
     """
     import pandas as pd
+
     from inferlib.papers.pope2022.equations.costs import (
         attention_flops,
         compute_time,
@@ -444,31 +335,14 @@ def gpu_bounds():
                 context = given + made / 2
 
                 def forward(tokens, seen, chip=chip, chips=chips, held=held):
-                    flop = matmul_flops(model, tokens) + attention_flops(
-                        model, tokens, seen
-                    )
-                    memory = memory_time(
-                        chip, weights_on_chip(model, chips) + held * seen
-                    )
+                    flop = matmul_flops(model, tokens) + attention_flops(model, tokens, seen)
+                    memory = memory_time(chip, weights_on_chip(model, chips) + held * seen)
                     return max(compute_time(chip, chips, flop), memory)
 
-                least = forward(batch * given, given) + made * forward(
-                    batch, context
-                )
+                least = forward(batch * given, given) + made * forward(batch, context)
                 measured = benchmarks.printed_time(table, column, batch)
-                rows.append(
-                    (
-                        table,
-                        column,
-                        batch,
-                        1e3 * least,
-                        1e3 * measured,
-                        measured / least,
-                    )
-                )
-    return pd.DataFrame(
-        rows, columns=["table", "column", "batch", "bound", "measured", "over"]
-    )
+                rows.append((table, column, batch, 1e3 * least, 1e3 * measured, measured / least))
+    return pd.DataFrame(rows, columns=["table", "column", "batch", "bound", "measured", "over"])
 
 
 # --- What is wrong in print ------------------------------------------------------------------------------
@@ -489,24 +363,13 @@ def errata_numbers():
         Name to number or text.
     """
     check = benchmarks.column_check().set_index("table")
-    repaired = benchmarks.totals(
-        "Table D.4", PRINTED.replace(swapped_totals=True)
-    )
+    repaired = benchmarks.totals("Table D.4", PRINTED.replace(swapped_totals=True))
     palm = repaired[repaired.column == "PaLM total"].set_index("batch").exact
-    doubtful = (
-        benchmarks.totals("Table D.4")
-        .query("column == 'MT-NLG total'")
-        .set_index("batch")
-    )
-    wide = load_model("PaLM 540B").replace(
-        d_ff=2 * load_model("PaLM 540B").d_model
-    )
+    doubtful = benchmarks.totals("Table D.4").query("column == 'MT-NLG total'").set_index("batch")
+    wide = load_model("PaLM 540B").replace(d_ff=2 * load_model("PaLM 540B").d_model)
     found, model, mesh = table_1(), evidence.palm(), load_mesh(SLICE)
     tokens = configurations()["Table 2", "high-throughput prefill"]["tokens"]
-    xy, xyz = (
-        layouts.wgxy_time(model, TPU, mesh, tokens),
-        layouts.wgxyz_time(model, TPU, mesh, tokens),
-    )
+    xy, xyz = (layouts.wgxy_time(model, TPU, mesh, tokens), layouts.wgxyz_time(model, TPU, mesh, tokens))
     cache = {
         "variant": multihead(load_model("PaLM 540B")),
         "padded": multihead(model),
@@ -517,10 +380,7 @@ def errata_numbers():
     size = read(place, "batch") * read(place, "context")
     shares = [_recomputed("Text 4.2", row, "share of attention") for row in (
         "batch 512, context 8192", "batch 128, context 32768")]  # fmt: skip
-    best = {
-        t: benchmarks.totals(t).query("column == 'PaLM total'").exact.max()
-        for t in TABLES[:2]
-    }
+    best = {t: benchmarks.totals(t).query("column == 'PaLM total'").exact.max() for t in TABLES[:2]}
     return {
         "sum_rows": check.loc["Table D.4", "rows"],
         "sum_other": check.loc["Table D.4", "sum = MT-NLG total"],
@@ -568,10 +428,7 @@ def errata_numbers():
 def _relative_lead(table):
     """The largest lead of PaLM's printed utilisation over MT-NLG's, relative to the latter."""
     pairs = [
-        [
-            benchmarks.printed_mfu(table, column, b)
-            for column in ("PaLM total", "MT-NLG total")
-        ]
+        [benchmarks.printed_mfu(table, column, b) for column in ("PaLM total", "MT-NLG total")]
         for b in batches(table, "PaLM total")
     ]
     return max(palm / other for palm, other in pairs) - 1
@@ -579,16 +436,10 @@ def _relative_lead(table):
 
 def _steps_apart():
     """How much longer a step at batch 512 takes than one at batch 128, as Table D.4 measured it."""
-    times = [
-        benchmarks.printed_time("Table D.4", "PaLM generate", b)
-        for b in (512, 128)
-    ]
+    times = [benchmarks.printed_time("Table D.4", "PaLM generate", b) for b in (512, 128)]
     return times[0] / times[1]
 
 
 def _prefill_by_heads():
     """How many configurations of prefill are listed with attention over the batch."""
-    return sum(
-        e["attention"] == "Batch" and "prefill" in e["row"]
-        for e in stated()["configurations"]
-    )
+    return sum(e["attention"] == "Batch" and "prefill" in e["row"] for e in stated()["configurations"])

@@ -5,17 +5,10 @@ from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import System, Workload, format_bytes
 
-KINDS = {
-    "MHA": style.RED,
-    "GQA": style.BLUE,
-    "MQA": style.GREEN,
-    "MLA": style.PURPLE,
-}
+KINDS = {"MHA": style.RED, "GQA": style.BLUE, "MQA": style.GREEN, "MLA": style.PURPLE}
 
 
-def layer_operators(
-    model, batch, context, weights="bf16", cache="bf16", group=-1
-):
+def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-1):
     """The operators of one layer in a decode step: what each calculates and reads.
 
     Parameters
@@ -34,47 +27,28 @@ def layer_operators(
         number that the batch touches is read.
     """
     import pandas as pd
+
     from inferlib.transformer import attended
 
     layers = model.layers[group]
     attention, block, d = layers.attention, layers.feed_forward, model.d_model
     p, a = format_bytes(weights), format_bytes(cache)
-    rows = {
-        name: (2 * n * batch, n * p, 0.0)
-        for name, n in attention.matrices(d).items()
-    }
+    rows = {name: (2 * n * batch, n * p, 0.0) for name, n in attention.matrices(d).items()}
     seen = attended(attention, context)
-    pairs = {
-        name: f * seen * batch for name, f in attention.pair_flops(True).items()
-    }
+    pairs = {name: f * seen * batch for name, f in attention.pair_flops(True).items()}
     kept = attention.cache_values() * seen * batch * a
     output = rows.pop("output")
     # Keys are read for the scores, values for the sum; the latent of MLA serves both and is read once.
-    share = (
-        {"scores": 1.0, "values": 0.0}
-        if attention.kind == "MLA"
-        else {"scores": 0.5, "values": 0.5}
-    )
+    share = {"scores": 1.0, "values": 0.0} if attention.kind == "MLA" else {"scores": 0.5, "values": 0.5}
     rows |= {name: (f, 0.0, kept * share[name]) for name, f in pairs.items()}
     rows["output"] = output
     touched = block.touched_weights(d, batch)
-    rows |= {
-        name: (2 * n * batch, touched[name] * p, 0.0)
-        for name, n in block.active_weights(d).items()
-    }
-    table = pd.DataFrame.from_dict(
-        rows, orient="index", columns=["flop", "weight_bytes", "cache_bytes"]
-    )
-    return table.rename(
-        index=lambda name: (
-            f"{name} projection" if name in attention.matrices(d) else name
-        )
-    )
+    rows |= {name: (2 * n * batch, touched[name] * p, 0.0) for name, n in block.active_weights(d).items()}
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["flop", "weight_bytes", "cache_bytes"])
+    return table.rename(index=lambda name: f"{name} projection" if name in attention.matrices(d) else name)
 
 
-def draw_layer(
-    model, batch, context, chip, weights="bf16", cache="bf16", ax=None
-):
+def draw_layer(model, batch, context, chip, weights="bf16", cache="bf16", ax=None):
     """One layer as a column of operators: how long each reads and calculates on one chip."""
     import matplotlib.pyplot as plt
 
@@ -87,34 +61,16 @@ def draw_layer(
     y = range(len(table))
     ax.barh(y, reading, height=0.34, color=style.BLUE, label="reading weights")
     ax.barh(y, cached, height=0.34, color=style.GREEN, label="reading cache")
-    ax.barh(
-        [i + 0.32 for i in y],
-        calculating,
-        height=0.2,
-        color=style.ORANGE,
-        label="calculating",
-    )
+    ax.barh([i + 0.32 for i in y], calculating, height=0.2, color=style.ORANGE, label="calculating")
     end = max(reading.max(), cached.max(), calculating.max())
     for i, row in enumerate(table.itertuples()):
         size = _si(row.weight_bytes + row.cache_bytes, "B")
         longest = max(reading.iloc[i], cached.iloc[i])
-        ax.text(
-            longest + 0.01 * end,
-            i,
-            f"{size}, {_si(row.flop, 'FLOP')}",
-            va="center",
-            fontsize=8,
-        )
+        ax.text(longest + 0.01 * end, i, f"{size}, {_si(row.flop, 'FLOP')}", va="center", fontsize=8)
     ax.set_yticks(y, table.index)
-    ax.set(
-        ylim=(len(table) - 0.3, -0.5),
-        xlim=(0, 1.3 * end),
-        xlabel=f"microseconds on one {chip.name}",
-    )
+    ax.set(ylim=(len(table) - 0.3, -0.5), xlim=(0, 1.3 * end), xlabel=f"microseconds on one {chip.name}")
     ax.grid(axis="y", visible=False)
-    ax.legend(
-        loc="lower center", bbox_to_anchor=(0.45, 1.0), ncol=3, fontsize=9
-    )
+    ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncol=3, fontsize=9)
     return ax
 
 
@@ -138,10 +94,7 @@ def roofline_points(model, batches=(1, 8, 64, 512), contexts=(1, 4096, 32768)):
     profile = profile_of(model)
     batch = xr.DataArray(list(map(float, batches)), dims="batch")
     context = xr.DataArray(list(map(float, contexts)), dims="context")
-    batch, context = (
-        batch.assign_coords(batch=batch),
-        context.assign_coords(context=context),
-    )
+    batch, context = (batch.assign_coords(batch=batch), context.assign_coords(context=context))
     return xr.Dataset(
         {
             "intensity": roofline.decode_intensity(profile, batch, context),
@@ -157,17 +110,10 @@ def draw_roofline(model, chip, prompt=2048, ax=None):
 
     ax = ax or plt.subplots()[1]
     intensity = np.geomspace(0.5, 5000, 200)
-    ax.plot(
-        intensity,
-        roofline.attainable_flops(chip, intensity) / 1e12,
-        color=style.INK,
-    )
+    ax.plot(intensity, roofline.attainable_flops(chip, intensity) / 1e12, color=style.INK)
     points = roofline_points(model)
     for context, colour, label in zip(
-        points.context.values,
-        (style.BLUE, style.GREEN, style.RED),
-        ("short", "4K", "32K"),
-        strict=True,
+        points.context.values, (style.BLUE, style.GREEN, style.RED), ("short", "4K", "32K"), strict=True
     ):
         at = points.intensity.sel(context=context).to_numpy()
         reached = roofline.attainable_flops(chip, at) / 1e12
@@ -183,33 +129,15 @@ def draw_roofline(model, chip, prompt=2048, ax=None):
         )
         if label == "short":
             for x, y, b in zip(at, reached, points.batch.values, strict=True):
-                ax.annotate(
-                    f"batch {b:.0f}",
-                    (x, y),
-                    xytext=(7, -9),
-                    textcoords="offset points",
-                    fontsize=8,
-                )
+                ax.annotate(f"batch {b:.0f}", (x, y), xytext=(7, -9), textcoords="offset points", fontsize=8)
     at = roofline.prefill_intensity(profile_of(model), prompt)
     reached = roofline.attainable_flops(chip, at) / 1e12
-    ax.plot(
-        at,
-        reached,
-        "s",
-        color=style.ORANGE,
-        markersize=7,
-        label=f"a prompt of {prompt:,} tokens",
-    )
+    ax.plot(at, reached, "s", color=style.ORANGE, markersize=7, label=f"a prompt of {prompt:,} tokens")
     ridge = roofline.ridge_point(chip)
     ax.axvline(ridge, color=style.FAINT, linewidth=1, linestyle=":")
-    ax.text(
-        ridge * 1.06, 2, f"{ridge:.0f} FLOP/B", fontsize=8, color=style.FAINT
-    )
+    ax.text(ridge * 1.06, 2, f"{ridge:.0f} FLOP/B", fontsize=8, color=style.FAINT)
     ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="FLOP for every byte read",
-        ylabel=f"TFLOP/s of one {chip.name}",
+        xscale="log", yscale="log", xlabel="FLOP for every byte read", ylabel=f"TFLOP/s of one {chip.name}"
     )
     ax.legend(loc="upper left", fontsize=9)
     return ax
@@ -230,17 +158,13 @@ def cache_table(names=None):
     for name in names or catalog.models():
         model = catalog.load_model(name)
         kinds = sorted({group.attention.kind for group in model.layers})
-        windows = any(
-            group.attention.window is not None for group in model.layers
-        )
+        windows = any(group.attention.window is not None for group in model.layers)
         rows[name] = (
             ", ".join(kinds) + (", windows" if windows else ""),
             model.cache_bytes(1) / 1024,
             model.cache_bytes(32768) / 32768 / 1024,
         )
-    return pd.DataFrame.from_dict(
-        rows, orient="index", columns=["attention", "kib", "kib_at_32k"]
-    )
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["attention", "kib", "kib_at_32k"])
 
 
 def draw_cache(names=None, ax=None):
@@ -252,9 +176,7 @@ def draw_cache(names=None, ax=None):
         _, ax = plt.subplots(figsize=(6.6, 0.24 * len(table) + 0.9))
     for y, row in enumerate(table.itertuples()):
         kind = row.attention.split(",")[0]
-        ax.plot(
-            [row.kib_at_32k, row.kib], [y, y], color=KINDS[kind], linewidth=1.2
-        )
+        ax.plot([row.kib_at_32k, row.kib], [y, y], color=KINDS[kind], linewidth=1.2)
         ax.plot(row.kib, y, "o", color=KINDS[kind], markersize=6)
         if row.kib_at_32k < row.kib:
             ax.plot(row.kib_at_32k, y, "|", color=KINDS[kind], markersize=9)
@@ -266,13 +188,7 @@ def draw_cache(names=None, ax=None):
     return ax
 
 
-def fits_data(
-    model,
-    chips=("H100 SXM", "H200", "B200"),
-    count=8,
-    weights="bf16",
-    cache="bf16",
-):
+def fits_data(model, chips=("H100 SXM", "H200", "B200"), count=8, weights="bf16", cache="bf16"):
     """The largest batch by context on machines of several chips.
 
     Returns
@@ -288,9 +204,7 @@ def fits_data(
         {
             name: [
                 roofline.largest_batch(
-                    model,
-                    system,
-                    Workload(batch=1, context=c, weights=weights, cache=cache),
+                    model, system, Workload(batch=1, context=c, weights=weights, cache=cache)
                 )
                 for c in contexts
             ]
@@ -313,10 +227,7 @@ def intensity_over_batch(model, contexts=(0, 1024, 4096, 32768)):
 
     batch = xr.DataArray(np.geomspace(1, 4096, 121), dims="batch")
     context = xr.DataArray(list(map(float, contexts)), dims="context")
-    batch, context = (
-        batch.assign_coords(batch=batch),
-        context.assign_coords(context=context),
-    )
+    batch, context = (batch.assign_coords(batch=batch), context.assign_coords(context=context))
     return roofline.decode_intensity(profile_of(model), batch, context)
 
 
@@ -327,32 +238,13 @@ def draw_intensity(model, chip, ax=None):
     ax = ax or plt.subplots()[1]
     data = intensity_over_batch(model)
     for context, colour in zip(
-        data.context.values,
-        (style.INK, style.BLUE, style.GREEN, style.RED),
-        strict=True,
+        data.context.values, (style.INK, style.BLUE, style.GREEN, style.RED), strict=True
     ):
         curve = data.sel(context=context)
         ax.plot(data.batch, curve, color=colour)
         label = "no context" if context == 0 else f"{context / 1024:.0f}K"
-        ax.annotate(
-            label,
-            (4096, float(curve[-1])),
-            xytext=(5, -3),
-            textcoords="offset points",
-            color=colour,
-        )
+        ax.annotate(label, (4096, float(curve[-1])), xytext=(5, -3), textcoords="offset points", color=colour)
     ax.axhline(roofline.ridge_point(chip), color=style.FAINT, linestyle=":")
-    ax.text(
-        1.1,
-        roofline.ridge_point(chip) * 1.1,
-        f"balance of one {chip.name}",
-        fontsize=9,
-    )
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="batch",
-        ylabel="FLOP for every byte read",
-        xlim=(1, 14000),
-    )
+    ax.text(1.1, roofline.ridge_point(chip) * 1.1, f"balance of one {chip.name}", fontsize=9)
+    ax.set(xscale="log", yscale="log", xlabel="batch", ylabel="FLOP for every byte read", xlim=(1, 14000))
     return ax

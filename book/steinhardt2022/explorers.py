@@ -1,53 +1,31 @@
 """Steinhardt 2022: what a reader can move in the page."""
 
+from book.steinhardt2022.tables import LINKS, POD, modern_machines
 from inferlib import load_chip, load_model
 from inferlib.explorer import Choice, Slider, breakdown, curves
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.equations import (
-    Assumptions,
-    Machine,
-    load_machine,
-)
+from inferlib.papers.steinhardt2022.equations import Assumptions, Machine, load_machine
 from inferlib.system import System, Workload
 from inferlib.units import factor
-
-from book.steinhardt2022.tables import LINKS, POD, modern_machines
 
 
 def network():
     """Time of one multiply over the network's bandwidth, for a chip and a machine of the reader's own."""
 
     def machine(flops, memory, network, chips):
-        return Machine(
-            flops * factor("TFLOP/s"),
-            memory * factor("TB/s"),
-            network * factor("TB/s"),
-            chips,
-        )
+        return Machine(flops * factor("TFLOP/s"), memory * factor("TB/s"), network * factor("TB/s"), chips)
 
     return curves(
         "How much network is enough?",
         [
-            Slider(
-                "network", "Network of a machine", 0.2, 20, 2, "TB/s", log=True
-            ),
+            Slider("network", "Network of a machine", 0.2, 20, 2, "TB/s", log=True),
             Slider("memory", "Memory of a chip", 0.2, 20, 2, "TB/s", log=True),
-            Slider(
-                "flops",
-                "Arithmetic of a chip",
-                31.2,
-                3120,
-                312,
-                "TFLOP/s",
-                log=True,
-            ),
+            Slider("flops", "Arithmetic of a chip", 31.2, 3120, 312, "TFLOP/s", log=True),
             Slider("chips", "Chips in a machine", 1, 72, 8, whole=True),
         ],
         {
             "least time": lambda **at: model.elapsed_time(machine(**at)),
-            "with a network without limit": lambda **at: (
-                model.memory_limited_time(machine(**at))
-            ),
+            "with a network without limit": lambda **at: model.memory_limited_time(machine(**at)),
         },
         x="network",
         y_label="microseconds per multiply",
@@ -63,16 +41,10 @@ def waste():
         "the post's A100": load_machine(),
         "the same, 400 GB/s": load_machine().replace(network_bandwidth=slow),
     }
-    options |= {
-        name: modern_machines()[name]
-        for name in ("H100 SXM", "B200", POD, LINKS)
-    }
+    options |= {name: modern_machines()[name] for name in ("H100 SXM", "B200", POD, LINKS)}
 
     def time(machine, k, utilisation, latency):
-        assumed = Assumptions(
-            utilisation=utilisation * factor("%"),
-            latency=latency * factor("us"),
-        )
+        assumed = Assumptions(utilisation=utilisation * factor("%"), latency=latency * factor("us"))
         return model.practical_time(machine, k, assumed)
 
     return curves(
@@ -83,10 +55,7 @@ def waste():
             Slider("utilisation", "Utilisation at k = 1", 20, 100, 40, "%"),
             Choice("machine", "Machine", options),
         ],
-        {
-            "with latency": time,
-            "without": lambda **at: time(**(at | {"latency": 0.0})),
-        },
+        {"with latency": time, "without": lambda **at: time(**(at | {"latency": 0.0}))},
         x="k",
         y_label="microseconds per multiply",
         unit="us",
@@ -99,14 +68,8 @@ def decode():
     llama = load_model("Llama 3 70B")
 
     def step(batch, chip):
-        return model.decode_step(
-            llama, System(chip, 8, domain=8), Workload(batch=batch)
-        )
+        return model.decode_step(llama, System(chip, 8, domain=8), Workload(batch=batch))
 
     chips = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200")}
     batch = Slider("batch", "Batch", 1, 1024, 32, log=True, whole=True)
-    return breakdown(
-        "Llama 3 70B on eight chips",
-        [batch, Choice("chip", "Chip", chips)],
-        step,
-    )
+    return breakdown("Llama 3 70B on eight chips", [batch, Choice("chip", "Chip", chips)], step)

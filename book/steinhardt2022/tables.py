@@ -47,26 +47,11 @@ def warm_up(batch=1, grid=1):
 
     machine, given = load_machine("A100, warm-up"), stated()["warm_up"]
     edge, layers = given["width"] / grid, given["layers"] if grid == 1 else 1
-    network = (
-        model.network_traffic(machine, edge, batch),
-        model.network_time(machine, edge, batch),
-    )
-    memory = (
-        model.memory_traffic(machine, edge, batch),
-        model.memory_time(machine, edge, batch),
-    )
-    arithmetic = (
-        model.arithmetic_work(machine, edge, batch),
-        model.arithmetic_time(machine, edge, batch),
-    )
-    rows = {
-        "network": network,
-        "memory": _times(layers, memory),
-        "arithmetic": _times(layers, arithmetic),
-    }
-    table = pd.DataFrame.from_dict(
-        rows, orient="index", columns=["amount", "microseconds"]
-    )
+    network = (model.network_traffic(machine, edge, batch), model.network_time(machine, edge, batch))
+    memory = (model.memory_traffic(machine, edge, batch), model.memory_time(machine, edge, batch))
+    arithmetic = (model.arithmetic_work(machine, edge, batch), model.arithmetic_time(machine, edge, batch))
+    rows = {"network": network, "memory": _times(layers, memory), "arithmetic": _times(layers, arithmetic)}
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["amount", "microseconds"])
     return table.assign(microseconds=table.microseconds / US)
 
 
@@ -97,13 +82,8 @@ def modern():
     """
     import pandas as pd
 
-    rows = {
-        "post's A100": load_machine("A100"),
-        "at 400 GB/s": _slow_network(),
-    } | modern_machines()
-    return pd.DataFrame(
-        {name: _at_best(machine) for name, machine in rows.items()}
-    ).T
+    rows = {"post's A100": load_machine("A100"), "at 400 GB/s": _slow_network()} | modern_machines()
+    return pd.DataFrame({name: _at_best(machine) for name, machine in rows.items()}).T
 
 
 def _at_best(machine):
@@ -133,58 +113,31 @@ def one_change_at_a_time():
     import pandas as pd
 
     a100, given = load_machine("A100"), stated()["machines"]["A100, warm-up"]
-    slow_memory = a100.replace(
-        memory_bandwidth=load_machine("A100, warm-up").memory_bandwidth
-    )
-    uneven = a100.replace(
-        network_bandwidth=a100.network_bandwidth * _uneven_loss(a100)
-    )
+    slow_memory = a100.replace(memory_bandwidth=load_machine("A100, warm-up").memory_bandwidth)
+    uneven = a100.replace(network_bandwidth=a100.network_bandwidth * _uneven_loss(a100))
     cases = {
         "as printed": (a100, PRINTED),
         "no latency": (a100, PRINTED.replace(latency=0.0)),
         "utilisation 50 %": (a100, PRINTED.replace(utilisation=0.5)),
         "utilisation 30 %": (a100, PRINTED.replace(utilisation=0.3)),
-        f"memory {given['memory_bandwidth']}, as in the warm-up": (
-            slow_memory,
-            PRINTED,
-        ),
+        f"memory {given['memory_bandwidth']}, as in the warm-up": (slow_memory, PRINTED),
         "8 chips as a 2 x 4 grid": (uneven, PRINTED),
         "one chip in a machine": (a100.replace(chips=1), PRINTED),
-        "a network without limit": (
-            a100.replace(network_bandwidth=WITHOUT_LIMIT),
-            PRINTED,
-        ),
-        f"network {given['network_bandwidth']}, as in the warm-up": (
-            _slow_network(),
-            PRINTED,
-        ),
-        "the catalogue's A100 machine": (
-            machine_of(load_chip("A100 80GB")),
-            PRINTED,
-        ),
+        "a network without limit": (a100.replace(network_bandwidth=WITHOUT_LIMIT), PRINTED),
+        f"network {given['network_bandwidth']}, as in the warm-up": (_slow_network(), PRINTED),
+        "the catalogue's A100 machine": (machine_of(load_chip("A100 80GB")), PRINTED),
     }
     rows = {name: _headline(*case) for name, case in cases.items()}
-    table = pd.DataFrame.from_dict(
-        rows, orient="index", columns=["multiply (us)", "forward pass (ms)"]
-    )
-    return table.assign(
-        **{
-            "times as long": table["forward pass (ms)"]
-            / table["forward pass (ms)"].iloc[0]
-        }
-    )
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["multiply (us)", "forward pass (ms)"])
+    return table.assign(**{"times as long": table["forward pass (ms)"] / table["forward pass (ms)"].iloc[0]})
 
 
 def _headline(machine, assumptions):
-    return model.elapsed_time(machine) / US, model.forward_pass_time(
-        machine, 1, assumptions
-    ) / MS
+    return model.elapsed_time(machine) / US, model.forward_pass_time(machine, 1, assumptions) / MS
 
 
 def _slow_network():
-    return load_machine("A100").replace(
-        network_bandwidth=load_machine("A100, warm-up").network_bandwidth
-    )
+    return load_machine("A100").replace(network_bandwidth=load_machine("A100, warm-up").network_bandwidth)
 
 
 def _uneven_loss(machine):
@@ -209,24 +162,15 @@ def _short(value):
 
 @reproduces("Introduction")
 def _introduction(read):
-    machines, widths = (
-        modern_machines(),
-        read("width of many models", artefact="Justification"),
-    )
+    machines, widths = (modern_machines(), read("width of many models", artefact="Justification"))
     pod, links, a100 = machines[POD], machines[LINKS], machines["A100 80GB"]
-    needed = max(
-        model.blocks_needed(d, model.memory_block(pod)) for d in widths
-    )
+    needed = max(model.blocks_needed(d, model.memory_block(pod)) for d in widths)
     m, b = model.best_block(load_machine()), model.best_batch(load_machine())
-    faster = model.block_time(load_machine(), m / 2, b / 2) / model.block_time(
-        load_machine(), m, b
-    )
+    faster = model.block_time(load_machine(), m / 2, b / 2) / model.block_time(load_machine(), m, b)
     return {
         # passes run side by side: the time of all is the time of one
         ("the answer", ""): lambda read: read("time of one pass"),
-        ("what is not the answer", ""): lambda read: (
-            read("time of one pass") / read("passes in parallel")
-        ),
+        ("what is not the answer", ""): lambda read: read("time of one pass") / read("passes in parallel"),
         ("memory is usually the limit of TPU pods", ""): Noted(
             not any(_network_binds(pod, d) for d in widths),
             f"the widest matrix takes {needed:.0f} of the {pod.chips:.0f} chips of a pod, so nothing leaves it; "
@@ -246,45 +190,27 @@ def _very_short_answer(read):
     a100, s = load_machine().replace(network_bandwidth=WITHOUT_LIMIT), _s()
     constants = [_constant_of_r(k) for k in (1, 2)]
     ratio = model.multiply_adds_per_number(s.ONE_CHIP)
-    least, best = (
-        _smallest_block() / ratio,
-        model.memory_block(s.ONE_CHIP) / ratio,
-    )
+    least, best = (_smallest_block() / ratio, model.memory_block(s.ONE_CHIP) / ratio)
     work = _expression(s.ONE_CHIP, "arithmetic_work").subs(
-        {
-            s.m: model.memory_block(s.ONE_CHIP),
-            s.b: model.memory_batch(s.ONE_CHIP),
-        }
+        {s.m: model.memory_block(s.ONE_CHIP), s.b: model.memory_batch(s.ONE_CHIP)}
     )
     edge = (_number(best) or 1) * model.multiply_adds_per_number(a100)
-    used = [
-        k * model.block_utilisation(a100, edge / k, edge / k)
-        for k in (1, 2, 10)
-    ]
+    used = [k * model.block_utilisation(a100, edge / k, edge / k) for k in (1, 2, 10)]
     return {
         ("the time is L R^3 / C times a constant", ""): Noted(
-            constants[0] is not None,
-            f"the constant is {constants[0]} if memory binds",
+            constants[0] is not None, f"the constant is {constants[0]} if memory binds"
         ),
         ("a block takes R^3 operations, times the same constant", ""): bool(
-            _constant_in(work / ratio**3)
-            and math.isclose(_number(work / ratio**3), constants[0] or 0)
+            _constant_in(work / ratio**3) and math.isclose(_number(work / ratio**3), constants[0] or 0)
         ),
-        (
-            "at utilisation 1/k it is L R^3 / (C k^2) times the same constant",
-            "",
-        ): constants[0] == constants[1],
-        (
-            "R is the smallest block at full utilisation, up to a constant",
-            "",
-        ): Noted(
-            _constant_in(least),
-            f"{least} R with a batch of any size; {best} R where the time is least",
+        ("at utilisation 1/k it is L R^3 / (C k^2) times the same constant", ""): constants[0]
+        == constants[1],
+        ("R is the smallest block at full utilisation, up to a constant", ""): Noted(
+            _constant_in(least), f"{least} R with a batch of any size; {best} R where the time is least"
         ),
-        (
-            "at utilisation 1/k the block is R / k, times the same constant",
-            "",
-        ): all(math.isclose(share, 1) for share in used),
+        ("at utilisation 1/k the block is R / k, times the same constant", ""): all(
+            math.isclose(share, 1) for share in used
+        ),
     }
 
 
@@ -292,45 +218,24 @@ def _very_short_answer(read):
 def _technical_answer(read):
     a100, slow = load_machine("A100"), _slow_network()
     ideal = model.elapsed_time(a100)
-    practical = [
-        model.practical_time(a100, 1, PRINTED.replace(utilisation=u)) / US
-        for u in (0.5, 0.3)
-    ]
-    passes = [
-        model.forward_pass_time(a100, 1, PRINTED.replace(utilisation=u)) / MS
-        for u in (0.5, 0.3)
-    ]
-    machines, widths = (
-        modern_machines(),
-        read("width of many models", artefact="Justification"),
-    )
+    practical = [model.practical_time(a100, 1, PRINTED.replace(utilisation=u)) / US for u in (0.5, 0.3)]
+    passes = [model.forward_pass_time(a100, 1, PRINTED.replace(utilisation=u)) / MS for u in (0.5, 0.3)]
+    machines, widths = (modern_machines(), read("width of many models", artefact="Justification"))
     links = machines.pop(LINKS)
-    bound = {
-        name: all(_network_binds(machine, d) for d in widths)
-        for name, machine in machines.items()
-    }
+    bound = {name: all(_network_binds(machine, d) for d in widths) for name, machine in machines.items()}
     whole = model.machine_block(a100)
-    between = a100.replace(
-        chips=1, network_bandwidth=0.9 * a100.memory_bandwidth
-    )
+    between = a100.replace(chips=1, network_bandwidth=0.9 * a100.memory_bandwidth)
     excess = model.network_limited_time(between) / model.elapsed_time(between)
     return _formula() | {
         ("the width does not matter", ""): Noted(
-            "d" not in _symbols(model.elapsed_time)
-            and all(whole < d for d in widths),
+            "d" not in _symbols(model.elapsed_time) and all(whole < d for d in widths),
             f"for matrices wider than a machine's block, {whole:.0f} here",
         ),
-        (
-            "without a network bottleneck the time grows as C^2 / M^3",
-            "",
-        ): _grows("memory_limited_time", "C**2/M**3"),
-        ("with one, as C^2 N / (B^2 M)", ""): _grows(
-            "network_limited_time", "C**2*N/(B**2*M)"
+        ("without a network bottleneck the time grows as C^2 / M^3", ""): _grows(
+            "memory_limited_time", "C**2/M**3"
         ),
-        (
-            "utilisation 1/k makes it k^2 times faster",
-            "",
-        ): _faster_by_k_squared(),
+        ("with one, as C^2 N / (B^2 M)", ""): _grows("network_limited_time", "C**2*N/(B**2*M)"),
+        ("utilisation 1/k makes it k^2 times faster", ""): _faster_by_k_squared(),
         ("A100", "first branch"): model.memory_limited_time(a100),
         ("A100", "second branch"): Noted(
             model.network_limited_time(a100),
@@ -342,22 +247,18 @@ def _technical_answer(read):
             f"{_share_of_switch(links, 'which counted chip by chip with its links is the second too')}",
         ),
         ("the formula is the larger of its two terms", ""): Noted(
-            excess <= 1,
-            f"at B = 0.9 M, N = 1 the second term is {excess:.2f} times the formula",
+            excess <= 1, f"at B = 0.9 M, N = 1 the second term is {excess:.2f} times the formula"
         ),
         ("on the A100 the second branch applies", ""): Noted(
-            math.isclose(ideal, model.network_limited_time(a100))
-            and _switch_ratio(a100) < 1,
+            math.isclose(ideal, model.network_limited_time(a100)) and _switch_ratio(a100) < 1,
             f"{ideal / US:.3f} us; {_share_of_switch(a100)}",
         ),
         ("a multiply in practice", ""): Noted(
-            model.practical_time(a100, 1),
-            f"{practical[0]:.1f} us at 50 %, {practical[1]:.1f} us at 30 %",
+            model.practical_time(a100, 1), f"{practical[0]:.1f} us at 50 %, {practical[1]:.1f} us at 30 %"
         ),
         ("multiplies of Chinchilla", ""): model.multiplies(),
         ("a forward pass", ""): Noted(
-            model.forward_pass_time(a100, 1),
-            f"{passes[0]:.2f} ms at 50 %, {passes[1]:.2f} ms at 30 %",
+            model.forward_pass_time(a100, 1), f"{passes[0]:.2f} ms at 50 %, {passes[1]:.2f} ms at 30 %"
         ),
     }
 
@@ -368,10 +269,7 @@ def _justification(read):
     exact = model.best_block(a100)
     block = _power_of_two(exact)
     fixed = Assumptions.corrected()
-    counted = [
-        tuple(model.machines_needed(a100, d, block, a) for d in widths)
-        for a in (PRINTED, fixed)
-    ]
+    counted = [tuple(model.machines_needed(a100, d, block, a) for d in widths) for a in (PRINTED, fixed)]
     chips = [tuple(a100.chips * n for n in machines) for machines in counted]
     pod = load_chip("TPU v4").scale_up_size
     one, many = "one chip per machine: ", "N chips: "
@@ -379,64 +277,40 @@ def _justification(read):
     least = _smallest_block() * s.M / s.C
     whole = f"that is one chip's share; a machine has N = {a100.chips:.0f} times as much"
     return {
-        (one + "blocks have edge C / B", ""): _constant(
-            _expression(s.ONE_CHIP, "network_block"), "C/B"
-        ),
+        (one + "blocks have edge C / B", ""): _constant(_expression(s.ONE_CHIP, "network_block"), "C/B"),
         (one + "batches have size C / M", ""): Noted(
             _constant(_expression(s.ONE_CHIP, "network_batch"), "C/M"),
             f"exact: {model.network_batch(s.ONE_CHIP)}",
         ),
-        (one + "network traffic is C^2 / (B M)", ""): _moves(
-            "network_traffic", "C**2/(B*M)"
-        ),
-        (one + "memory reads are C^2 / B^2", ""): _moves(
-            "memory_traffic", "C**2/B**2"
-        ),
-        (one + "operations are C^3 / (B^2 M)", ""): _moves(
-            "arithmetic_work", "C**3/(B**2*M)"
-        ),
-        (one + "each takes C^2 / (B^2 M)", ""): all(
-            _moves(name, "C**2/(B**2*M)") for name in _TIMES
-        ),
-        (many + "a machine's block has edge C N / B", ""): _grows(
-            "network_block", "C*N/B", times="sqrt(N)"
-        ),
+        (one + "network traffic is C^2 / (B M)", ""): _moves("network_traffic", "C**2/(B*M)"),
+        (one + "memory reads are C^2 / B^2", ""): _moves("memory_traffic", "C**2/B**2"),
+        (one + "operations are C^3 / (B^2 M)", ""): _moves("arithmetic_work", "C**3/(B**2*M)"),
+        (one + "each takes C^2 / (B^2 M)", ""): all(_moves(name, "C**2/(B**2*M)") for name in _TIMES),
+        (many + "a machine's block has edge C N / B", ""): _grows("network_block", "C*N/B", times="sqrt(N)"),
         (many + "batches have size C / M", ""): Noted(
-            _grows("network_batch", "C/M"),
-            f"exact: {model.network_batch(s.MACHINE)}",
+            _grows("network_batch", "C/M"), f"exact: {model.network_batch(s.MACHINE)}"
         ),
-        (many + "a chip's block has edge C sqrt(N) / B", ""): _grows(
-            "network_block", "C*sqrt(N)/B"
-        ),
+        (many + "a chip's block has edge C sqrt(N) / B", ""): _grows("network_block", "C*sqrt(N)/B"),
         (many + "network traffic per machine is C^2 N / (B M)", ""): _moves(
             "network_traffic", "C**2*N/(B*M)", chips=True, times="sqrt(N)"
         ),
         (many + "memory reads per machine are C^2 N / B^2", ""): Noted(
-            _moves("memory_traffic", "C**2*N/B**2", chips=True, times="N"),
-            whole,
+            _moves("memory_traffic", "C**2*N/B**2", chips=True, times="N"), whole
         ),
         (many + "operations per machine are C^3 N / (B^2 M)", ""): Noted(
-            _moves("arithmetic_work", "C**3*N/(B**2*M)", chips=True, times="N"),
-            whole,
+            _moves("arithmetic_work", "C**3*N/(B**2*M)", chips=True, times="N"), whole
         ),
         (many + "each takes C^2 N / (B^2 M)", ""): all(
             _moves(name, "C**2*N/(B**2*M)", chips=True) for name in _TIMES
         ),
         ("a chip's block is at least C / M", ""): Noted(
-            bool(_constant_in(least) and least >= 1),
-            f"at least {least} C / M, with a batch of any size",
+            bool(_constant_in(least) and least >= 1), f"at least {least} C / M, with a batch of any size"
         ),
         ("8 x A100", "block"): Noted(block, f"before rounding: {exact:.0f}"),
-        ("8 x A100", "machines"): Noted(
-            counted[0], f"one block for each chip: {_short(counted[1])}"
-        ),
-        ("8 x A100", "chips"): Noted(
-            chips[0], f"one block for each chip: {_short(chips[1])}"
-        ),
+        ("8 x A100", "machines"): Noted(counted[0], f"one block for each chip: {_short(counted[1])}"),
+        ("8 x A100", "chips"): Noted(chips[0], f"one block for each chip: {_short(chips[1])}"),
         ("chips of a TPU v4 pod", ""): pod,
-        ("so many chips exist in one place", ""): Noted(
-            chips[0][1] <= pod, f"{pod:.0f} in one pod"
-        ),
+        ("so many chips exist in one place", ""): Noted(chips[0][1] <= pod, f"{pod:.0f} in one pod"),
     }
 
 
@@ -445,16 +319,12 @@ def _speed_and_cost(read):
     a100, k = load_machine(), 10.0
     m, b = model.best_block(a100), model.best_batch(a100)
     utilisation = model.block_utilisation(a100, m / k, b / k)
-    work = model.arithmetic_work(a100, m, b) / model.arithmetic_work(
-        a100, m / k, b / k
-    )
+    work = model.arithmetic_work(a100, m, b) / model.arithmetic_work(a100, m / k, b / k)
     return {
         ("utilisation when block and batch shrink by k is 1/k", ""): Noted(
             math.isclose(utilisation, 1 / k), f"k = {k:.0f}: {utilisation:.3f}"
         ),
-        ("the work falls by k^3", ""): Noted(
-            math.isclose(work, k**3), f"k = {k:.0f}: by {work:.0f}"
-        ),
+        ("the work falls by k^3", ""): Noted(math.isclose(work, k**3), f"k = {k:.0f}: by {work:.0f}"),
         ("the multiply is k^2 times faster", ""): _faster_by_k_squared(),
     }
 
@@ -462,32 +332,22 @@ def _speed_and_cost(read):
 @reproduces("Matrix multiplies")
 def _matrix_multiplies(read):
     def ratio(read):
-        both = tuple(
-            model.attention_ratio(d, read("context")) for d in read("width")
-        )
+        both = tuple(model.attention_ratio(d, read("context")) for d in read("width"))
         single = tuple(2 * value for value in both)
-        return Noted(
-            both,
-            f"over both sums of the attention; over one of them {_short(single)}",
-        )
+        return Noted(both, f"over both sums of the attention; over one of them {_short(single)}")
 
     s = _s()
-    d, length = (
-        model.attention_ratio.equation.symbols()[name]
-        for name in ("d", "context")
-    )
+    d, length = (model.attention_ratio.equation.symbols()[name] for name in ("d", "context"))
     three = model.attention_ratio(d, length) * 2 * length * d
     weight = _expression(s.ONE_CHIP, "arithmetic_work") / s.m**2
     return {
         ("three multiplies: coefficient of d^2", ""): _coefficient(three, d**2),
         ("the operations are proportional to the parameters", ""): Noted(
-            s.m not in weight.free_symbols,
-            f"for each parameter and vector {weight / s.b}",
+            s.m not in weight.free_symbols, f"for each parameter and vector {weight / s.b}"
         ),
         ("multiplies over the next most expensive term", ""): ratio,
         ("operations per parameter", ""): lambda read: (
-            read("multiplications per parameter")
-            + read("additions per parameter")
+            read("multiplications per parameter") + read("additions per parameter")
         ),
     }
 
@@ -496,54 +356,33 @@ def _matrix_multiplies(read):
 def _warm_up(read):
     exact = warm_up()
     return {
-        ("rows of a matrix", "power of 2"): lambda read: math.log2(
-            read("width")
-        ),
-        ("columns of a matrix", "power of 2"): lambda read: math.log2(
-            read("width")
-        ),
+        ("rows of a matrix", "power of 2"): lambda read: math.log2(read("width")),
+        ("columns of a matrix", "power of 2"): lambda read: math.log2(read("width")),
         ("layers", "power of 2"): lambda read: math.log2(read("layers")),
-        ("bytes of a matrix entry", "power of 2"): lambda read: math.log2(
-            read("bytes of a matrix entry")
-        ),
-        ("bytes of all matrices", "power of 2"): lambda read: math.log2(
-            _matrices(read)
-        ),
+        ("bytes of a matrix entry", "power of 2"): lambda read: math.log2(read("bytes of a matrix entry")),
+        ("bytes of all matrices", "power of 2"): lambda read: math.log2(_matrices(read)),
         ("bytes of all matrices", ""): lambda read: _size(_matrices(read), 3),
         ("the matrices fit", ""): Noted(
-            _matrices(read) < read("memory of most GPUs"),
-            f"{_matrices(read) / factor('GB'):.3f} GB",
+            _matrices(read) < read("memory of most GPUs"), f"{_matrices(read) / factor('GB'):.3f} GB"
         ),
-        ("communication", "bytes"): lambda read: (
-            read("bytes of a matrix entry") * read("width")
-        ),
-        ("communication", "amount"): lambda read: _size(
-            read("communication", "bytes"), 1
-        ),
+        ("communication", "bytes"): lambda read: read("bytes of a matrix entry") * read("width"),
+        ("communication", "amount"): lambda read: _size(read("communication", "bytes"), 1),
         ("computation", "amount"): lambda read: _size(
-            read("operations per matrix entry")
-            * read("layers")
-            * read("width") ** 2,
-            3,
+            read("operations per matrix entry") * read("layers") * read("width") ** 2, 3
         ),
-        ("memory", "amount"): lambda read: Noted(
-            read("bytes of all matrices"), f"exact: {_gb(exact)}"
-        ),
+        ("memory", "amount"): lambda read: Noted(read("bytes of all matrices"), f"exact: {_gb(exact)}"),
         ("communication", "time"): lambda read: Noted(
             read("communication", "amount") / read("A100", "B"),
             f"exact, into and out of the chip: {exact.microseconds['network']:.3f} us",
         ),
         ("memory", "time"): lambda read: Noted(
-            read("memory", "amount") / read("A100", "M"),
-            f"exact: {exact.microseconds['memory']:.0f} us",
+            read("memory", "amount") / read("A100", "M"), f"exact: {exact.microseconds['memory']:.0f} us"
         ),
         ("computation", "time"): lambda read: Noted(
             read("computation", "amount") / read("A100", "C"),
             f"exact: {exact.microseconds['arithmetic']:.2f} us",
         ),
-        ("utilisation", ""): lambda read: (
-            read("computation", "time") / read("memory", "time")
-        ),
+        ("utilisation", ""): lambda read: read("computation", "time") / read("memory", "time"),
         ("overpaid by a factor", ""): lambda read: 1 / read("utilisation"),
         ("memory is the bottleneck", ""): Noted(
             exact.microseconds.idxmax() == "memory",
@@ -560,19 +399,12 @@ def _batching(read):
     growth = us.max() / single.microseconds.max()
     before = partial(_from, "Warm-up")
     return {
-        ("communication", "amount"): lambda read: (
-            read("vectors") * before(read, "communication", "amount")
-        ),
+        ("communication", "amount"): lambda read: read("vectors") * before(read, "communication", "amount"),
         ("vectors into and out of memory", "amount"): lambda read: _size(
-            2
-            * before(read, "layers")
-            * read("vectors")
-            * before(read, "communication", "bytes"),
-            3,
+            2 * before(read, "layers") * read("vectors") * before(read, "communication", "bytes"), 3
         ),
         ("memory", "amount"): lambda read: Noted(
-            before(read, "memory", "amount")
-            + read("vectors into and out of memory", "amount"),
+            before(read, "memory", "amount") + read("vectors into and out of memory", "amount"),
             f"exact: {_gb(exact)}",
         ),
         ("computation", "amount"): lambda read: Noted(
@@ -584,36 +416,24 @@ def _batching(read):
             f"exact, into and out of the chip: {us['network']:.1f} us",
         ),
         ("memory", "time"): lambda read: Noted(
-            read("memory", "amount") / before(read, "A100", "M"),
-            f"exact: {us['memory']:.0f} us",
+            read("memory", "amount") / before(read, "A100", "M"), f"exact: {us['memory']:.0f} us"
         ),
         ("computation", "time"): lambda read: Noted(
-            read("computation", "amount") / before(read, "A100", "C"),
-            f"exact: {us['arithmetic']:.0f} us",
+            read("computation", "amount") / before(read, "A100", "C"), f"exact: {us['arithmetic']:.0f} us"
         ),
-        ("serial time", "all layers"): lambda read: max(
-            read("memory", "time"), read("computation", "time")
-        ),
+        ("serial time", "all layers"): lambda read: max(read("memory", "time"), read("computation", "time")),
         ("serial time", "per layer"): lambda read: Noted(
-            read("serial time", "all layers") / before(read, "layers"),
-            f"exact: {us.max() / layers:.1f} us",
+            read("serial time", "all layers") / before(read, "layers"), f"exact: {us.max() / layers:.1f} us"
         ),
         ("full utilisation is possible", ""): Noted(
             us.idxmax() == "arithmetic",
             f"exact: arithmetic {us['arithmetic']:.0f} us, memory {us['memory']:.0f} us",
         ),
-        ("communication", "amount before"): lambda read: before(
-            read, "communication", "amount"
-        ),
-        ("memory", "amount before"): lambda read: before(
-            read, "memory", "amount"
-        ),
-        ("computation", "amount before"): lambda read: before(
-            read, "computation", "amount"
-        ),
+        ("communication", "amount before"): lambda read: before(read, "communication", "amount"),
+        ("memory", "amount before"): lambda read: before(read, "memory", "amount"),
+        ("computation", "amount before"): lambda read: before(read, "computation", "amount"),
         ("utilisation", ""): lambda read: (
-            read("computation", "time")
-            / max(read("memory", "time"), read("computation", "time"))
+            read("computation", "time") / max(read("memory", "time"), read("computation", "time"))
         ),
         ("serial time", "before"): lambda read: Noted(
             before(read, "memory", "time"),
@@ -625,10 +445,7 @@ def _batching(read):
 @reproduces("Tiling")
 def _tiling(read):
     given = stated()["warm_up"]
-    exact, whole = (
-        warm_up(given["batch"], given["grid"]),
-        warm_up(given["batch"]),
-    )
+    exact, whole = (warm_up(given["batch"], given["grid"]), warm_up(given["batch"]))
     us, layer = exact.microseconds, whole.microseconds.max() / given["layers"]
     before = partial(_from, "Warm-up")
 
@@ -640,28 +457,17 @@ def _tiling(read):
         )
 
     def weights(read):
-        return (
-            before(read, "bytes of a matrix entry")
-            * read("edge of a tile") ** 2
-        )
+        return before(read, "bytes of a matrix entry") * read("edge of a tile") ** 2
 
     def work(read):
-        once = (
-            before(read, "operations per matrix entry")
-            * read("edge of a tile") ** 2
-        )
+        once = before(read, "operations per matrix entry") * read("edge of a tile") ** 2
         return once * _from("Batching", read, "vectors")
 
     def slowest(read):
-        return max(
-            read(name, "time")
-            for name in ("communication", "memory", "computation")
-        )
+        return max(read(name, "time") for name in ("communication", "memory", "computation"))
 
     return {
-        ("edge of a tile", ""): lambda read: (
-            before(read, "width") / read("grid")
-        ),
+        ("edge of a tile", ""): lambda read: before(read, "width") / read("grid"),
         ("communication", "amount"): lambda read: _size(2 * vectors(read), 2),
         ("memory", "amount"): lambda read: Noted(
             _size(2 * vectors(read) + weights(read), 2),
@@ -669,21 +475,16 @@ def _tiling(read):
         ),
         ("computation", "amount"): lambda read: _size(work(read), 3),
         ("communication", "time"): lambda read: Noted(
-            read("communication", "amount") / before(read, "A100", "B"),
-            f"exact: {us['network']:.2f} us",
+            read("communication", "amount") / before(read, "A100", "B"), f"exact: {us['network']:.2f} us"
         ),
         ("memory", "time"): lambda read: Noted(
-            read("memory", "amount") / before(read, "A100", "M"),
-            f"exact: {us['memory']:.2f} us",
+            read("memory", "amount") / before(read, "A100", "M"), f"exact: {us['memory']:.2f} us"
         ),
         ("computation", "time"): lambda read: Noted(
-            read("computation", "amount") / before(read, "A100", "C"),
-            f"exact: {us['arithmetic']:.2f} us",
+            read("computation", "amount") / before(read, "A100", "C"), f"exact: {us['arithmetic']:.2f} us"
         ),
         ("vectors of one tile", "width"): lambda read: read("edge of a tile"),
-        ("serial time before", "per layer"): lambda read: _from(
-            "Batching", read, "serial time", "per layer"
-        ),
+        ("serial time before", "per layer"): lambda read: _from("Batching", read, "serial time", "per layer"),
         ("speed-up", ""): lambda read: Noted(
             _from("Batching", read, "serial time", "per layer") / slowest(read),
             f"exact: {layer / us.max():.2f}",
@@ -699,59 +500,29 @@ def _detailed_count(read):
     one = s.ONE_CHIP
     need = s._memory_per_work()
     time = model.network_limited_time(one)
-    switch = sp.solve(
-        sp.Eq(model.network_block(one), model.memory_block(one)), s.B
-    )[0]
+    switch = sp.solve(sp.Eq(model.network_block(one), model.memory_block(one)), s.B)[0]
     best = partial(_expression, one)
-    fits = (
-        sp.simplify(
-            s._tight_batch().subs(s.m, model.network_block(one))
-            - s.C / (s.M - s.B)
-        )
-        == 0
-    )
+    fits = sp.simplify(s._tight_batch().subs(s.m, model.network_block(one)) - s.C / (s.M - s.B)) == 0
     # at the switch m = b, and below it a larger network block goes with a smaller batch
-    wide = sp.simplify(
-        model.network_block(one) - model.network_batch(one)
-    ).subs(s.B, 2 * s.M / 3)
-    below = sp.simplify(
-        (model.network_block(one) / model.network_batch(one)).subs(s.B, s.M / 3)
-    )
+    wide = sp.simplify(model.network_block(one) - model.network_batch(one)).subs(s.B, 2 * s.M / 3)
+    below = sp.simplify((model.network_block(one) / model.network_batch(one)).subs(s.B, s.M / 3))
     elapsed = model.elapsed_time(load_machine().replace(chips=1))
     return {
         ("bytes of a number", ""): lambda read: read("bits of a number") / 8,
         ("the blocks of (d / m)^2 chips make up the matrix", ""): (
-            sp.simplify(model.blocks_needed(_d(), s.m) * s.m**2 - _d() ** 2)
-            == 0
+            sp.simplify(model.blocks_needed(_d(), s.m) * s.m**2 - _d() ** 2) == 0
         ),
         ("splitting and combining are of lower order", ""): Noted(
-            sp.limit(
-                best("combining_work") / best("arithmetic_work"), s.m, sp.oo
-            )
-            == 0,
+            sp.limit(best("combining_work") / best("arithmetic_work"), s.m, sp.oo) == 0,
             f"additions over operations: {best('combining_work') / best('arithmetic_work')}",
         ),
-        ("network bytes: coefficient of m b", ""): _coefficient(
-            best("network_traffic"), s.m * s.b
-        ),
-        ("memory bytes: coefficient of m b", ""): _coefficient(
-            best("memory_traffic"), s.m * s.b
-        ),
-        ("memory bytes: coefficient of m^2", ""): _coefficient(
-            best("memory_traffic"), s.m**2
-        ),
-        ("operations: coefficient of m^2 b", ""): _coefficient(
-            best("arithmetic_work"), s.m**2 * s.b
-        ),
-        ("smallest block: coefficient of C / B", ""): _coefficient(
-            best("network_block"), s.C / s.B
-        ),
-        ("memory condition: coefficient of 1 / m", ""): _coefficient(
-            need, 1 / s.m
-        ),
-        ("memory condition: coefficient of 1 / b", ""): _coefficient(
-            need, 1 / s.b
-        ),
+        ("network bytes: coefficient of m b", ""): _coefficient(best("network_traffic"), s.m * s.b),
+        ("memory bytes: coefficient of m b", ""): _coefficient(best("memory_traffic"), s.m * s.b),
+        ("memory bytes: coefficient of m^2", ""): _coefficient(best("memory_traffic"), s.m**2),
+        ("operations: coefficient of m^2 b", ""): _coefficient(best("arithmetic_work"), s.m**2 * s.b),
+        ("smallest block: coefficient of C / B", ""): _coefficient(best("network_block"), s.C / s.B),
+        ("memory condition: coefficient of 1 / m", ""): _coefficient(need, 1 / s.m),
+        ("memory condition: coefficient of 1 / b", ""): _coefficient(need, 1 / s.b),
         ("smallest batch is C / (M - B)", ""): fits,
         ("elapsed time: coefficient of C^2 / (B^2 (M - B))", ""): _number(
             time / (s.C**2 / (s.B**2 * (s.M - s.B)))
@@ -764,12 +535,8 @@ def _detailed_count(read):
             bool(wide == 0 and below > 1),
             f"equal while memory binds; at B = M / 3, N = 1 it is {below} times as large",
         ),
-        ("best block: coefficient of C / M", ""): _coefficient(
-            best("memory_block"), s.C / s.M
-        ),
-        ("best batch: coefficient of C / M", ""): _coefficient(
-            best("memory_batch"), s.C / s.M
-        ),
+        ("best block: coefficient of C / M", ""): _coefficient(best("memory_block"), s.C / s.M),
+        ("best batch: coefficient of C / M", ""): _coefficient(best("memory_batch"), s.C / s.M),
         ("elapsed time: coefficient of C^2 / M^3", ""): _coefficient(
             best("memory_limited_time"), s.C**2 / s.M**3
         ),
@@ -785,22 +552,14 @@ def _one_machine(read):
     apart, together = (step.equation.rhs for step in s.grid_of_chips()[1::2])
     seen = model.effective_bandwidth(s.MACHINE)
     # what passes through the machine's network, over the bytes in and out of one number of each vector
-    length = (
-        model.network_time(s.MACHINE, s.m, s.b)
-        * s.B
-        / model.network_traffic(s.MACHINE, 1, s.b)
-    )
+    length = model.network_time(s.MACHINE, s.m, s.b) * s.B / model.network_traffic(s.MACHINE, 1, s.b)
     return _formula() | {
-        ("N blocks apart leave each chip B / N", ""): sp.simplify(
-            apart - s.B / s.N
-        )
-        == 0,
+        ("N blocks apart leave each chip B / N", ""): sp.simplify(apart - s.B / s.N) == 0,
         ("a machine's vectors have length m sqrt(N)", ""): Noted(
             sp.simplify(length - s.m * sp.sqrt(s.N)) == 0, "instead of m N"
         ),
         ("a square grid leaves each chip B / sqrt(N)", ""): bool(
-            sp.simplify(together - seen) == 0
-            and sp.simplify(seen - s.B / sp.sqrt(s.N)) == 0
+            sp.simplify(together - seen) == 0 and sp.simplify(seen - s.B / sp.sqrt(s.N)) == 0
         ),
     }
 
@@ -815,13 +574,10 @@ def _more_memory(read):
         read("context", artefact="Matrix multiplies"),
     )
     few, many, short = (
-        _attention_share(a100, d, *at)
-        for at in ((context, 1), (context, b), (context / 1000, b))
+        _attention_share(a100, d, *at) for at in ((context, 1), (context, b), (context / 1000, b))
     )
     return {
-        ("utilisation at a large batch", ""): model.block_utilisation(
-            a100, m, b
-        ),
+        ("utilisation at a large batch", ""): model.block_utilisation(a100, m, b),
         ("attention is a lower-order term at a small batch", ""): Noted(
             few < 1,
             f"{few:.2f} of the time of the multiplies for one vector (d = {d:.0f}, {context:.0f} tokens)",
@@ -836,10 +592,7 @@ def _more_memory(read):
         ),
         ("k", ""): lambda read: 1 / read("utilisation"),
         ("times faster", ""): lambda read: read("k") ** 2,
-        (
-            "doing without the batch of 3C / M is effectively the same",
-            "",
-        ): Noted(
+        ("doing without the batch of 3C / M is effectively the same", ""): Noted(
             math.isclose(gain, k**2),
             f"a batch 10 times smaller with the same blocks is {gain:.1f} times faster",
         ),
@@ -851,13 +604,9 @@ def _summary(read):
     memory, network = _slopes(load_machine())
     return {
         ("the time grows quadratically with the FLOPS", ""): all(
-            _scales(name, {"C": 2}, 2**2)
-            for name in ("memory_limited_time", "network_limited_time")
+            _scales(name, {"C": 2}, 2**2) for name in ("memory_limited_time", "network_limited_time")
         ),
-        (
-            "the time falls cubically with the network and memory bandwidth",
-            "",
-        ): Noted(
+        ("the time falls cubically with the network and memory bandwidth", ""): Noted(
             all(
                 _scales(name, {"M": 2, "B": 2}, 2**-3)
                 for name in ("memory_limited_time", "network_limited_time")
@@ -871,43 +620,29 @@ def _summary(read):
 def _footnote_4(read):
     s, context = _s(), 2.0
     network, arithmetic = (
-        _expression(s.ONE_CHIP, name).subs(s.b, context * s.b)
-        / _expression(s.ONE_CHIP, name)
+        _expression(s.ONE_CHIP, name).subs(s.b, context * s.b) / _expression(s.ONE_CHIP, name)
         for name in ("network_traffic", "arithmetic_work")
     )
     tokens = read("context", artefact="Matrix multiplies")
     a100 = load_machine()
     m = model.best_block(a100)
-    reads = model.memory_traffic(a100, m, tokens) / model.memory_traffic(
-        a100, m, 1
-    )
+    reads = model.memory_traffic(a100, m, tokens) / model.memory_traffic(a100, m, 1)
     return {
-        (
-            "without a cache, C tokens of context cost C times as much",
-            "",
-        ): Noted(
+        ("without a cache, C tokens of context cost C times as much", ""): Noted(
             bool(network == arithmetic == context),
             f"network and arithmetic; memory reads {reads:.1f} times as much for {tokens:.0f} tokens together",
-        ),
+        )
     }
 
 
 @reproduces("Footnote 6")
 def _footnote_6(read):
-    return {
-        ("bits of bfloat16", ""): lambda read: (
-            8 * _from("Warm-up", read, "bytes of a matrix entry")
-        ),
-    }
+    return {("bits of bfloat16", ""): lambda read: 8 * _from("Warm-up", read, "bytes of a matrix entry")}
 
 
 @reproduces("Footnote 7")
 def _footnote_7(read):
-    return {
-        ("nearest power of 2", ""): lambda read: _power_of_two(
-            read("underutilised by")
-        )
-    }
+    return {("nearest power of 2", ""): lambda read: _power_of_two(read("underutilised by"))}
 
 
 # --- How claims are checked: on the symbols of the derivations -------------------------------------------
@@ -928,9 +663,7 @@ def _read_formula(text):
     import sympy as sp
 
     s = _s()
-    return sp.sympify(
-        text, locals={"C": s.C, "M": s.M, "B": s.B, "N": s.N, "sqrt": sp.sqrt}
-    )
+    return sp.sympify(text, locals={"C": s.C, "M": s.M, "B": s.B, "N": s.N, "sqrt": sp.sqrt})
 
 
 def _expression(machine, name):
@@ -963,9 +696,7 @@ def _smallest_block():
     import sympy as sp
 
     s = _s()
-    return sp.solve(
-        sp.Eq(sp.limit(s._memory_per_work(), s.b, sp.oo), s.M / s.C), s.m
-    )[0]
+    return sp.solve(sp.Eq(sp.limit(s._memory_per_work(), s.b, sp.oo), s.M / s.C), s.m)[0]
 
 
 def _constant_in(ratio):
@@ -977,9 +708,7 @@ def _constant_in(ratio):
 
 
 def _symbols(function):
-    return {
-        str(symbol) for symbol in function.equation.expression().free_symbols
-    }
+    return {str(symbol) for symbol in function.equation.expression().free_symbols}
 
 
 def _formula():
@@ -991,27 +720,16 @@ def _formula():
     shape = s.C**2 * s.N / (s.B**2 * (s.M - s.B / sp.sqrt(s.N)))
     switch = sp.simplify(s.meeting().result / (s.M * sp.sqrt(s.N)))
     return {
-        ("first branch: coefficient of C^2 / M^3", ""): _number(
-            first / (s.C**2 / s.M**3)
-        ),
-        (
-            "second branch: coefficient of C^2 N / (B^2 (M - B / sqrt(N)))",
-            "",
-        ): _number(second / shape),
-        ("switch at (2/3) M sqrt(N): numerator", ""): _number(
-            sp.fraction(switch)[0]
-        ),
-        ("switch at (2/3) M sqrt(N): denominator", ""): _number(
-            sp.fraction(switch)[1]
-        ),
+        ("first branch: coefficient of C^2 / M^3", ""): _number(first / (s.C**2 / s.M**3)),
+        ("second branch: coefficient of C^2 N / (B^2 (M - B / sqrt(N)))", ""): _number(second / shape),
+        ("switch at (2/3) M sqrt(N): numerator", ""): _number(sp.fraction(switch)[0]),
+        ("switch at (2/3) M sqrt(N): denominator", ""): _number(sp.fraction(switch)[1]),
     }
 
 
 def _grows(name, shape, times="1"):
     """Whether an equation is a formula times a constant, in the limit of a slow network."""
-    return _constant(
-        _expression(_s().MACHINE, name) * _read_formula(times), shape
-    )
+    return _constant(_expression(_s().MACHINE, name) * _read_formula(times), shape)
 
 
 def _moves(name, shape, chips=False, times="1"):
@@ -1021,9 +739,7 @@ def _moves(name, shape, chips=False, times="1"):
     s = _s()
     machine = s.MACHINE if chips else s.ONE_CHIP
     block = s.C * sp.sqrt(machine.chips) / s.B
-    moved = _expression(machine, name).subs(
-        {s.m: block, s.b: s.C / s.M}, simultaneous=True
-    )
+    moved = _expression(machine, name).subs({s.m: block, s.b: s.C / s.M}, simultaneous=True)
     return _constant(moved * _read_formula(times), shape)
 
 
@@ -1031,9 +747,7 @@ def _constant(expression, shape):
     """Whether two expressions differ by a constant factor when the network is slow beside the memory."""
     import sympy as sp
 
-    return _constant_in(
-        sp.limit(sp.simplify(expression / _read_formula(shape)), _s().B, 0)
-    )
+    return _constant_in(sp.limit(sp.simplify(expression / _read_formula(shape)), _s().B, 0))
 
 
 def _constant_of_r(k):
@@ -1041,33 +755,18 @@ def _constant_of_r(k):
     import sympy as sp
 
     s = _s()
-    fast = s.ONE_CHIP.replace(
-        network_bandwidth=model.sufficient_bandwidth(s.ONE_CHIP)
-    )
-    ratio = sp.simplify(
-        model.multiplies()
-        * model.wasteful_time(fast, k)
-        / model.very_short_time(fast, k)
-    )
+    fast = s.ONE_CHIP.replace(network_bandwidth=model.sufficient_bandwidth(s.ONE_CHIP))
+    ratio = sp.simplify(model.multiplies() * model.wasteful_time(fast, k) / model.very_short_time(fast, k))
     return round(float(ratio), 9) if ratio.is_number else None
 
 
 def _faster_by_k_squared():
     """The starred equation itself at k times smaller blocks and batches, on both branches."""
     k, found = 10.0, []
-    for machine in (
-        load_machine(),
-        load_machine().replace(network_bandwidth=WITHOUT_LIMIT),
-    ):
+    for machine in (load_machine(), load_machine().replace(network_bandwidth=WITHOUT_LIMIT)):
         m, b = model.best_block(machine), model.best_batch(machine)
-        found.append(
-            model.block_time(machine, m, b)
-            / model.block_time(machine, m / k, b / k)
-        )
-    return Noted(
-        all(math.isclose(gain, k**2) for gain in found),
-        f"k = {k:.0f}: {found[0]:.0f} times",
-    )
+        found.append(model.block_time(machine, m, b) / model.block_time(machine, m / k, b / k))
+    return Noted(all(math.isclose(gain, k**2) for gain in found), f"k = {k:.0f}: {found[0]:.0f} times")
 
 
 def _scales(name, factors, expected):
@@ -1075,10 +774,7 @@ def _scales(name, factors, expected):
     import sympy as sp
 
     s, expression = _s(), _expression(_s().MACHINE, name)
-    bigger = {
-        getattr(s, symbol): times * getattr(s, symbol)
-        for symbol, times in factors.items()
-    }
+    bigger = {getattr(s, symbol): times * getattr(s, symbol) for symbol, times in factors.items()}
     ratio = sp.simplify(expression.subs(bigger, simultaneous=True) / expression)
     return bool(ratio == sp.nsimplify(expected))
 
@@ -1111,24 +807,19 @@ def _network_binds(machine, d):
 
 
 def _share_of_switch(machine, name=None):
-    return f"{name or machine.name}: network at {_switch_ratio(machine):.0%} of the bandwidth that would suffice"
+    return (
+        f"{name or machine.name}: network at {_switch_ratio(machine):.0%} of the bandwidth that would suffice"
+    )
 
 
 def _listed(answers, wanted):
-    return ", ".join(
-        name for name, answer in answers.items() if answer == wanted
-    )
+    return ", ".join(name for name, answer in answers.items() if answer == wanted)
 
 
 def _attention_share(machine, d, context, b):
     """Time to read the keys and values of one layer over the time of its three multiplies, on one memory."""
-    attention = (
-        model.attention_traffic(machine, d, context, b)
-        / machine.memory_bandwidth
-    )
-    multiplies = max(
-        model.memory_time(machine, d, b), model.arithmetic_time(machine, d, b)
-    )
+    attention = model.attention_traffic(machine, d, context, b) / machine.memory_bandwidth
+    multiplies = max(model.memory_time(machine, d, b), model.arithmetic_time(machine, d, b))
     return attention / (3 * multiplies)
 
 
@@ -1172,30 +863,19 @@ def errata_numbers():
     """
     a100, slow = load_machine("A100"), _slow_network()
     given = stated()["warm_up"]
-    one, batched, tile = (
-        warm_up(),
-        warm_up(given["batch"]),
-        warm_up(given["batch"], given["grid"]),
-    )
+    one, batched, tile = (warm_up(), warm_up(given["batch"]), warm_up(given["batch"], given["grid"]))
     block = _power_of_two(model.best_block(a100))
     read = Reader("steinhardt2022", "Matrix multiplies")
     widths, context = read("width"), read("context")
     readings = PRINTED, Assumptions.corrected()
-    counts = [
-        [model.machines_needed(a100, d, block, reading) for d in widths]
-        for reading in readings
-    ]
-    between = a100.replace(
-        chips=1, network_bandwidth=0.9 * a100.memory_bandwidth
-    )
+    counts = [[model.machines_needed(a100, d, block, reading) for d in widths] for reading in readings]
+    between = a100.replace(chips=1, network_bandwidth=0.9 * a100.memory_bandwidth)
     fast, m, b = (
         a100.replace(network_bandwidth=WITHOUT_LIMIT),
         model.memory_block(a100),
         model.memory_batch(a100),
     )
-    uneven = a100.replace(
-        network_bandwidth=a100.network_bandwidth * _uneven_loss(a100)
-    )
+    uneven = a100.replace(network_bandwidth=a100.network_bandwidth * _uneven_loss(a100))
     memory, network = _slopes(a100)
     return {
         "block": model.best_block(a100),
@@ -1222,12 +902,9 @@ def errata_numbers():
         "work_gi": batched.amount["arithmetic"] / 1024**3,
         "tile_stated_us": _recomputed("Tiling", "memory", "time") / US,
         "tile_us": tile.microseconds["memory"],
-        "tile_speed_up": batched.microseconds.max()
-        / given["layers"]
-        / tile.microseconds.max(),
+        "tile_speed_up": batched.microseconds.max() / given["layers"] / tile.microseconds.max(),
         "both_ways": one.amount["network"],
-        "excess": model.network_limited_time(between)
-        / model.elapsed_time(between),
+        "excess": model.network_limited_time(between) / model.elapsed_time(between),
         "single_low": 2 * model.attention_ratio(widths[0], context),
         "single_high": 2 * model.attention_ratio(widths[1], context),
         "loss": 1 - _uneven_loss(a100),

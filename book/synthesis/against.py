@@ -2,8 +2,7 @@
 
 from functools import cache
 
-from inferlib import catalog, checks
-from inferlib import measured as measurements
+from inferlib import catalog, checks, measured as measurements
 from inferlib.papers.rooms import BOUND, SIXTH, ask, everybody, label
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
@@ -12,9 +11,7 @@ from inferlib.system import Layout, System, Workload, chip_peak
 
 # 4 bits, and a 16-bit scale and zero point for each group of 32 weights.
 PACKED = {"int4": 5 / 8}
-MOST_PREFILL = (
-    0.05  # rows with a larger share of the prompt say little about decode
-)
+MOST_PREFILL = 0.05  # rows with a larger share of the prompt say little about decode
 PUBLISHERS = {
     "gf": "gpt-fast",
     "lmd": "LMDeploy",
@@ -45,12 +42,8 @@ def rows(path=None):
     table["publisher"] = [PUBLISHERS.get(name, name) for name in prefix]
     table["use"] = [use(row) for row in table.itertuples()]
     table["instance"] = (table.dp == 1) & (table.ep == 1)
-    table["batches"] = [
-        _band(value, BANDS["batch"]) for value in table.sequences
-    ]
-    table["contexts"] = [
-        _band(value, BANDS["context"]) for value in table.context
-    ]
+    table["batches"] = [_band(value, BANDS["batch"]) for value in table.sequences]
+    table["contexts"] = [_band(value, BANDS["context"]) for value in table.context]
     return table
 
 
@@ -61,8 +54,7 @@ def use(row):
         "counted already": row.duplicate_of != "",
         "tier C": row.tier == "C",
         "tokens are drafted": row.speculation != "none",
-        "format not stated": row.weight_format in ("", "mixed")
-        or row.kv_format == "",
+        "format not stated": row.weight_format in ("", "mixed") or row.kv_format == "",
         "shape not published": not row.model_in_catalogue,
         "prompt inside": row.prefill_share > MOST_PREFILL,
         # Kernels of late 2023 appear to read a grouped cache once for every query head; see the chapter.
@@ -77,11 +69,7 @@ def _band(value, edges):
     below = 0
     for edge in edges:
         if value <= edge:
-            return (
-                f"{below + 1:,} to {edge:,}"
-                if below + 1 < edge
-                else f"{edge:,}"
-            )
+            return f"{below + 1:,} to {edge:,}" if below + 1 < edge else f"{edge:,}"
         below = edge
     return f"over {edges[-1]:,}"
 
@@ -101,19 +89,10 @@ def question(row):
         If the row states no format.
     """
     if row.weight_format in ("", "mixed") or row.kv_format == "":
-        raise ValueError(
-            f"row {row.Index} does not state one format of weights and cache"
-        )
+        raise ValueError(f"row {row.Index} does not state one format of weights and cache")
     system = System(_chip(row.hardware), row.n_gpus)
-    workload = Workload(
-        row.sequences, row.context, row.weight_format, row.kv_format
-    )
-    return (
-        _model(row.model),
-        system,
-        workload,
-        Layout(row.tp, row.pp, row.ep, row.dp),
-    )
+    workload = Workload(row.sequences, row.context, row.weight_format, row.kv_format)
+    return (_model(row.model), system, workload, Layout(row.tp, row.pp, row.ep, row.dp))
 
 
 @cache
@@ -141,9 +120,7 @@ def answer(key, row):
     if key == SIXTH:
         return sixth._step(profile, model.n_layers, system, workload, layout)
     # One token at a time goes through a pipeline: only the chips of one stage work on it.
-    working = System(
-        chip_peak(system.chip, workload), system.count // layout.pp
-    )
+    working = System(chip_peak(system.chip, workload), system.count // layout.pp)
     endless = working.replace(chip=working.chip.replace(memory_capacity=None))
     return roofline.decode_step(profile, endless, workload)
 
@@ -188,15 +165,9 @@ def answers(keys=None, table=None):
     """
     import pandas as pd
 
-    keys = (
-        everybody()
-        if keys is None
-        else [checks.one_of("source", key, everybody()) for key in keys]
-    )
+    keys = everybody() if keys is None else [checks.one_of("source", key, everybody()) for key in keys]
     table = rows() if table is None else table
-    asked = table[
-        table.tpot.notna() & table.model_in_catalogue & (table.kv_format != "")
-    ]
+    asked = table[table.tpot.notna() & table.model_in_catalogue & (table.kv_format != "")]
     asked = asked[~asked.weight_format.isin(["", "mixed"])]
     found = []
     for row in asked.itertuples():
@@ -206,12 +177,7 @@ def answers(keys=None, table=None):
             predicted = float(step.total) if step.feasible else float("nan")
             error = predicted / row.tpot - 1
             found.append(
-                {
-                    "id": row.Index,
-                    "who": key,
-                    "status": step.status,
-                    "reason": step.reason,
-                }
+                {"id": row.Index, "who": key, "status": step.status, "reason": step.reason}
                 | {"predicted": predicted, "measured": row.tpot, "error": error}
                 | about
             )
@@ -250,9 +216,7 @@ def errors(by=None, table=None, *, use="clean"):
     if by is not None:
         checks.one_of("by", by, ABOUT)
     table = table if use is None else table[table.use == use]
-    groups = table.assign(size=table.error.abs()).groupby(
-        ["who", *([by] if by else [])], sort=False
-    )
+    groups = table.assign(size=table.error.abs()).groupby(["who", *([by] if by else [])], sort=False)
     return groups.agg(
         **{
             "rows": ("error", "count"),
@@ -269,9 +233,7 @@ def matrix(by, table=None, *, use="clean"):
     wide = errors(by, table, use=use)["mean |error|"].unstack("who")
     known = [key for key in everybody() if key in wide]
     if by in ("batches", "contexts"):
-        wide = wide.sort_index(
-            key=lambda bands: [_first(band) for band in bands]
-        )
+        wide = wide.sort_index(key=lambda bands: [_first(band) for band in bands])
     return wide[known].dropna(axis=1, how="all")
 
 
@@ -308,16 +270,12 @@ def shown(frame, first):
     for name in frame:
         if name not in ("rows", "n/a"):
             percent[name] = [
-                f"{100 * value:+.0f}"
-                if name == "mean error"
-                else f"{100 * value:.0f}"
+                f"{100 * value:+.0f}" if name == "mean error" else f"{100 * value:.0f}"
                 for value in frame[name]
             ]
             percent[name] = percent[name].replace({"nan": "", "+nan": ""})
     percent = percent.rename(index=_label, columns=_label)
-    return table(
-        percent.rename_axis(first).rename_axis(None, axis=1).reset_index()
-    )
+    return table(percent.rename_axis(first).rename_axis(None, axis=1).reset_index())
 
 
 def _label(name):
@@ -337,26 +295,10 @@ def find():
     table = table[table.status == "ok"]
     shown = table.assign(
         who=[label(key) for key in table.who],
-        **{
-            "measured, ms": 1e3 * table.measured,
-            "predicted, ms": 1e3 * table.predicted,
-        },
-        **{
-            "error, %": (100 * table.error).round(1),
-            "chips": table.hardware,
-            "in parallel": table.tp,
-        },
+        **{"measured, ms": 1e3 * table.measured, "predicted, ms": 1e3 * table.predicted},
+        **{"error, %": (100 * table.error).round(1), "chips": table.hardware, "in parallel": table.tp},
     )
-    names = [
-        "who",
-        "id",
-        "model",
-        "chips",
-        "in parallel",
-        "measured, ms",
-        "predicted, ms",
-        "error, %",
-    ]
+    names = ["who", "id", "model", "chips", "in parallel", "measured, ms", "predicted, ms", "error, %"]
     names += ["publisher", "use"]
     return finder(
         shown[names],

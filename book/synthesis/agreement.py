@@ -2,18 +2,14 @@
 
 from functools import cache
 
+from book.synthesis import grid
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model
 from inferlib.papers.rooms import SIXTH, ask, common_terms, label, sources
 from inferlib.system import System, Workload
 
-from book.synthesis import grid
-
 READING = ("weights", "cache", "activations")
-SHORT, LONG = (
-    ("dense, short", "experts, short"),
-    ("dense, long", "experts, long"),
-)
+SHORT, LONG = (("dense, short", "experts, short"), ("dense, long", "experts, long"))
 
 
 def cases():
@@ -56,13 +52,7 @@ def ranges():
     """
     import pandas as pd
 
-    return pd.concat(
-        {
-            case: gains(case)[["lowest", "highest", "sources"]]
-            for case in cases()
-        },
-        axis=1,
-    )
+    return pd.concat({case: gains(case)[["lowest", "highest", "sources"]] for case in cases()}, axis=1)
 
 
 def shown():
@@ -73,17 +63,11 @@ def shown():
     cells = {
         case: [
             f"{low:.2f} to {high:.2f} ({n:.0f})" if n else ""
-            for low, high, n in table[case][
-                ["lowest", "highest", "sources"]
-            ].itertuples(index=False)
+            for low, high, n in table[case][["lowest", "highest", "sources"]].itertuples(index=False)
         ]
         for case in cases()
     }
-    return (
-        pd.DataFrame(cells, index=table.index)
-        .rename_axis("change")
-        .reset_index()
-    )
+    return pd.DataFrame(cells, index=table.index).rename_axis("change").reset_index()
 
 
 def beside_sixth(case="dense, short"):
@@ -96,12 +80,7 @@ def beside_sixth(case="dense, short"):
     """
     table = gains(case)[["lowest", "highest"]]
     return table.assign(
-        **{
-            label(SIXTH): [
-                grid.speedup(SIXTH, change, *cases()[case])
-                for change in table.index
-            ]
-        }
+        **{label(SIXTH): [grid.speedup(SIXTH, change, *cases()[case]) for change in table.index]}
     )
 
 
@@ -135,10 +114,7 @@ def reading_shares():
         terms = common_terms(step)
         return sum(terms[name] for name in READING) / sum(terms.values())
 
-    table = {
-        case: {who: share(step) for who, step in answers(case).items()}
-        for case in cases()
-    }
+    table = {case: {who: share(step) for who, step in answers(case).items()} for case in cases()}
     return pd.DataFrame(table).rename_axis("who")
 
 
@@ -164,14 +140,7 @@ def ratios(case, before, after):
     import pandas as pd
 
     first, then = answers(case, **before), answers(case, **after)
-    return pd.Series(
-        {
-            who: then[who].total / first[who].total
-            for who in first
-            if who in then
-        },
-        dtype=float,
-    )
+    return pd.Series({who: then[who].total / first[who].total for who in first if who in then}, dtype=float)
 
 
 def claims():
@@ -191,26 +160,14 @@ def claims():
 
     def values(change, *, of=None):
         table = by[change].reindex(columns=names)
-        return (
-            (table if of is None else table / by[of].reindex(columns=names))
-            .stack()
-            .dropna()
-        )
+        return (table if of is None else table / by[of].reindex(columns=names)).stack().dropna()
 
     reading = reading_shares().stack().dropna()
     more = pd.concat(
-        {
-            case: ratios(case, {"batch": 1}, {"batch": 16}) / 16
-            for case in SHORT
-        },
-        names=["case", "who"],
+        {case: ratios(case, {"batch": 1}, {"batch": 16}) / 16 for case in SHORT}, names=["case", "who"]
     )
     found = {
-        "reading": (
-            "Reading is the larger part of a step",
-            reading,
-            reading > 0.5,
-        ),
+        "reading": ("Reading is the larger part of a step", reading, reading > 0.5),
         "bandwidth": (
             "Twice the memory bandwidth buys more than a third, and never more than twice, the speed",
             values("twice the memory bandwidth"),
@@ -223,15 +180,8 @@ def claims():
         ),
         "bytes": (
             "Half the bytes buy at least as much as twice the bandwidth, within two per cent",
-            values(
-                "half the bytes of weights and cache",
-                of="twice the memory bandwidth",
-            ),
-            values(
-                "half the bytes of weights and cache",
-                of="twice the memory bandwidth",
-            )
-            > 0.98,
+            values("half the bytes of weights and cache", of="twice the memory bandwidth"),
+            values("half the bytes of weights and cache", of="twice the memory bandwidth") > 0.98,
         ),
         "chips": (
             "Twice the chips never buy more than twice the bandwidth of each, within two per cent",

@@ -1,12 +1,12 @@
 """The four case files: the evidence of each as a small table. Every number is computed or printed by a room."""
 
 import pandas as pd
-from inferlib import ledger
 
 from book.erdil2025 import economics
 from book.liminal2025 import efficiency
 from book.mazurek2025 import validation
 from book.pope2022 import benchmarks
+from inferlib import ledger
 
 # One question that two tables of Erdil answer: Llama 3 70B at 16 bits on H100s, no drafts, the preferred point.
 TWICE = {"Table 5": "Llama 3 70B", "Table 6": "16-bit weights"}
@@ -28,10 +28,7 @@ def printed_twice():
     """
     rows = ledger.published("erdil2025")
     return pd.DataFrame(
-        {
-            table: {name: rows[table, row, name].printed for name in _COLUMNS}
-            for table, row in TWICE.items()
-        }
+        {table: {name: rows[table, row, name].printed for name in _COLUMNS} for table, row in TWICE.items()}
     ).T
 
 
@@ -48,24 +45,13 @@ def computed_twice(**changes):
     pandas.DataFrame
         Indexed by whose assumptions; columns as :func:`printed_twice`.
     """
-    (older, point), (newer, _) = (
-        economics.settings()[table, row] for table, row in TWICE.items()
-    )
-    asked = {
-        "assumptions of Table 5": older["assumptions"],
-        "assumptions of Table 6": newer["assumptions"],
-    }
+    (older, point), (newer, _) = (economics.settings()[table, row] for table, row in TWICE.items())
+    asked = {"assumptions of Table 5": older["assumptions"], "assumptions of Table 6": newer["assumptions"]}
     if changes:
         asked = {"changed": newer["assumptions"].replace(**changes)}
-    found = {
-        name: point(economics.curve(**newer | {"assumptions": a}))
-        for name, a in asked.items()
-    }
+    found = {name: point(economics.curve(**newer | {"assumptions": a})) for name, a in asked.items()}
     return pd.DataFrame(
-        {
-            name: {shown: row[column] for shown, column in _COLUMNS.items()}
-            for name, row in found.items()
-        }
+        {name: {shown: row[column] for shown, column in _COLUMNS.items()} for name, row in found.items()}
     ).T
 
 
@@ -79,21 +65,13 @@ def notebooks():
     """
     import dataclasses
 
-    records = {
-        table: economics.settings()[table, row][0]["assumptions"]
-        for table, row in TWICE.items()
-    }
+    records = {table: economics.settings()[table, row][0]["assumptions"] for table, row in TWICE.items()}
     fields = {
-        table: {
-            field.name: getattr(record, field.name)
-            for field in dataclasses.fields(record)
-        }
+        table: {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
         for table, record in records.items()
     }
     frame = pd.DataFrame(fields, dtype=object)
-    return frame[
-        frame["Table 5"].astype(str) != frame["Table 6"].astype(str)
-    ].rename_axis("assumption")
+    return frame[frame["Table 5"].astype(str) != frame["Table 6"].astype(str)].rename_axis("assumption")
 
 
 def sums(table="Table D.4"):
@@ -110,10 +88,7 @@ def sums(table="Table D.4"):
     """
     columns = ("PaLM prefill", "PaLM generate", "PaLM total", "MT-NLG total")
     rows = {
-        batch: {
-            name: 1e3 * benchmarks.printed_time(table, name, batch)
-            for name in columns
-        }
+        batch: {name: 1e3 * benchmarks.printed_time(table, name, batch) for name in columns}
         for batch in benchmarks.batches(table, "PaLM prefill")
     }
     frame = pd.DataFrame(rows).T.rename_axis("batch")
@@ -144,9 +119,7 @@ def quoted():
     """Model to the gain in tokens per second and watt that section 4.6 of LIMINAL quotes for 3D-DRAM."""
     rows = ledger.published("liminal2025").values()
     at = ("Text 4.6", "gain in STPS/W on 3D-DRAM")
-    return {
-        row.column: row.value for row in rows if (row.artefact, row.row) == at
-    }
+    return {row.column: row.value for row in rows if (row.artefact, row.row) == at}
 
 
 def misses():
@@ -172,8 +145,7 @@ def lengths():
     table = validation.measured()
     columns = ["prompt_tokens", "output_tokens", "mean_context"]
     rows = {
-        name: table.loc[list(ids), columns].drop_duplicates()
-        for name, ids in validation.COMPARED.items()
+        name: table.loc[list(ids), columns].drop_duplicates() for name, ids in validation.COMPARED.items()
     }
     return pd.concat(rows, names=["system"]).droplevel(1).astype(int)
 
@@ -186,12 +158,7 @@ def agreement_at(*contexts):
     pandas.DataFrame
         Indexed by system and sequences a GPU, one column a context; the last row is the root of the mean square.
     """
-    errors = pd.DataFrame(
-        {
-            f"{context:,} tokens": validation.compared(context)
-            for context in contexts
-        }
-    )
+    errors = pd.DataFrame({f"{context:,} tokens": validation.compared(context) for context in contexts})
     errors.index = [f"{name}, {own} a GPU" for name, own in errors.index]
     errors.loc["rms"] = [validation.rms(errors[name]) for name in errors]
     return errors.rename_axis("point")

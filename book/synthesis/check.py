@@ -12,26 +12,14 @@ from inferlib import measured as measurements
 
 def main(arguments=None):
     """The command; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m inferlib.measured", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m inferlib.measured", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    check = commands.add_parser(
-        "check", help="check a file and show every model's error on its rows"
-    )
+    check = commands.add_parser("check", help="check a file and show every model's error on its rows")
     check.add_argument(
-        "ids",
-        nargs="*",
-        help="rows to show; all that are new with --since, else the last one",
+        "ids", nargs="*", help="rows to show; all that are new with --since, else the last one"
     )
-    check.add_argument(
-        "--file",
-        help="a CSV file like measurements.csv; the package's own when not given",
-    )
-    check.add_argument(
-        "--since",
-        help="an older copy of the file: show rows that are new or changed",
-    )
+    check.add_argument("--file", help="a CSV file like measurements.csv; the package's own when not given")
+    check.add_argument("--since", help="an older copy of the file: show rows that are new or changed")
     given = parser.parse_args(arguments)
     try:
         ids = given.ids or _chosen(given)
@@ -48,10 +36,7 @@ def _chosen(given):
         return [table.index[-1]]
     old = measurements.load(given.since)
     same = {
-        i
-        for i in table.index
-        if i in old.index
-        and table.loc[i].astype(str).equals(old.loc[i].astype(str))
+        i for i in table.index if i in old.index and table.loc[i].astype(str).equals(old.loc[i].astype(str))
     }
     return [i for i in table.index if i not in same]
 
@@ -74,10 +59,9 @@ def residuals(ids, path=None):
     LookupError
         If there is no such row.
     """
+    from book.synthesis import against
     from inferlib import checks
     from inferlib.papers import rooms
-
-    from book.synthesis import against
 
     table = against.rows(path)
     lines = [f"{len(table)} rows, all as the schema wants them."]
@@ -88,19 +72,13 @@ def residuals(ids, path=None):
                   f"{row.context:,.0f} tokens, measured {1e3 * row.tpot:.2f} ms ({row.use})", ""]  # fmt: skip
         answers = against.answers(table=table.loc[[i]])
         if answers.empty:
-            lines.append(
-                "Nobody can be asked: no time, no formats, or a model without a published shape."
-            )
+            lines.append("Nobody can be asked: no time, no formats, or a model without a published shape.")
             continue
         lines += ["| who | predicted | error |", "|---|---|---|"]
         for answer in answers.itertuples():
-            told = (
-                f"{1e3 * answer.predicted:.2f} ms | {100 * answer.error:+.0f} %"
-            )
+            told = f"{1e3 * answer.predicted:.2f} ms | {100 * answer.error:+.0f} %"
             refused = f"{answer.status} | {answer.reason}"
-            lines.append(
-                f"| {rooms.label(answer.who)} | {told if answer.status == 'ok' else refused} |"
-            )
+            lines.append(f"| {rooms.label(answer.who)} | {told if answer.status == 'ok' else refused} |")
     return "\n".join(lines)
 
 

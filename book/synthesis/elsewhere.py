@@ -11,9 +11,7 @@ from inferlib.system import System, Workload
 
 @cache
 def _stated():
-    return tomllib.loads(
-        (files("book.synthesis") / "peers.toml").read_text("utf-8")
-    )
+    return tomllib.loads((files("book.synthesis") / "peers.toml").read_text("utf-8"))
 
 
 def peers():
@@ -25,12 +23,8 @@ def peers():
     """
     import pandas as pd
 
-    rows = {
-        name: entry for name, entry in _stated().items() if name != "common"
-    }
-    table = pd.DataFrame(rows).T.rename(
-        columns={"use": "use it when", "url": "where"}
-    )
+    rows = {name: entry for name, entry in _stated().items() if name != "common"}
+    table = pd.DataFrame(rows).T.rename(columns={"use": "use it when", "url": "where"})
     return table.rename_axis("name").reset_index()
 
 
@@ -50,18 +44,11 @@ def common():
     rows = []
     for case in asked["cases"]:
         # That book's int4 and int8 runs keep arithmetic at 16 bits, as the bound here does.
-        work = Workload(
-            case["batch"], asked["context"], case["format"], case["format"]
-        )
+        work = Workload(case["batch"], asked["context"], case["format"], case["format"])
         endless = System(chip.replace(memory_capacity=None), case["chips"])
         steps = {key: ask(key, model, endless, work) for key in (BOUND, SIXTH)}
         fits = ask(BOUND, model, System(chip, case["chips"]), work)
         row = case | {"there": float(asked["answer_ms"])}
-        row |= {
-            "bound here": 1e3 * steps[BOUND].total,
-            "sixth model": 1e3 * steps[SIXTH].total,
-        }
-        rows.append(
-            row | {"fits by our count": "yes" if fits.feasible else fits.reason}
-        )
+        row |= {"bound here": 1e3 * steps[BOUND].total, "sixth model": 1e3 * steps[SIXTH].total}
+        rows.append(row | {"fits by our count": "yes" if fits.feasible else fits.reason})
     return pd.DataFrame(rows)

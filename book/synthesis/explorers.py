@@ -16,30 +16,17 @@ def more_chips():
 
     def step(batch, context, n_chips, n_layers, share, hop, model, chip):
         constants = sixth.Constants(share, fitted.layer, hop * 1e-6)
-        weights = roofline.memory_time(
-            chip, roofline.weight_data(model, batch), n_chips
-        )
-        cache = roofline.memory_time(
-            chip, roofline.cache_data(model, batch, context), n_chips
-        )
-        work = roofline.arithmetic_time(
-            chip, roofline.decode_work(model, batch, context), n_chips
-        )
+        weights = roofline.memory_time(chip, roofline.weight_data(model, batch), n_chips)
+        cache = roofline.memory_time(chip, roofline.cache_data(model, batch, context), n_chips)
+        work = roofline.arithmetic_time(chip, roofline.decode_work(model, batch, context), n_chips)
         reading = {
             "weights": sixth.attained_time(constants, weights),
             "cache": sixth.attained_time(constants, cache),
         }
         stages = (
-            {
-                "memory": reading,
-                "arithmetic": sixth.attained_time(constants, work),
-            },
+            {"memory": reading, "arithmetic": sixth.attained_time(constants, work)},
             {"kernel launch": sixth.launch_time(constants, n_layers)},
-            {
-                "collective latency": sixth.waiting_time(
-                    constants, n_layers, n_chips
-                )
-            },
+            {"collective latency": sixth.waiting_time(constants, n_layers, n_chips)},
         )
         return Breakdown(stages, source="sixth")
 
@@ -50,29 +37,11 @@ def more_chips():
             Slider("context", "Context", 1, 131072, 4096, "tokens", log=True),
             Slider("n_chips", "Chips in parallel", 1, 32, 8, whole=True),
             Slider("n_layers", "Layers", 8, 160, 80, whole=True),
-            Slider(
-                "share", "Share of the peaks", 0.3, 1.0, round(fitted.share, 2)
-            ),
-            Slider(
-                "hop",
-                "Time of one further chip",
-                0.1,
-                10,
-                round(1e6 * fitted.hop, 1),
-                "us",
-            ),
+            Slider("share", "Share of the peaks", 0.3, 1.0, round(fitted.share, 2)),
+            Slider("hop", "Time of one further chip", 0.1, 10, round(1e6 * fitted.hop, 1), "us"),
+            Choice("model", "Model", {name: profile_of(load_model(name)) for name in _LAYERS}),
             Choice(
-                "model",
-                "Model",
-                {name: profile_of(load_model(name)) for name in _LAYERS},
-            ),
-            Choice(
-                "chip",
-                "Chip",
-                {
-                    name: load_chip(name)
-                    for name in ("H100 SXM", "A100 80GB", "H200", "B200")
-                },
+                "chip", "Chip", {name: load_chip(name) for name in ("H100 SXM", "A100 80GB", "H200", "B200")}
             ),
         ],
         step,

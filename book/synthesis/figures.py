@@ -1,10 +1,9 @@
 """Pictures of the synthesis: data first, picture second."""
 
+from book.synthesis import against, agreement, fit, grid
 from inferlib import style
 from inferlib.papers import about, rooms
 from inferlib.serving import sixth
-
-from book.synthesis import against, agreement, fit, grid
 
 WHO = {key: about(key)["colour"] for key in rooms.sources()} | {
     rooms.BOUND: style.FAINT,
@@ -31,14 +30,7 @@ def stacked(table, ax=None, measured=None):
     ax = _axes(ax, figsize=(6.8, 1.5 + 0.42 * len(table.columns)))
     terms, left = table.drop(index="total"), 0 * table.loc["total"]
     for name, row in terms.iterrows():
-        ax.barh(
-            range(len(row)),
-            row,
-            left=left,
-            height=0.6,
-            color=style.TERMS[name],
-            label=name,
-        )
+        ax.barh(range(len(row)), row, left=left, height=0.6, color=style.TERMS[name], label=name)
         left = left + row
     for y, total in enumerate(table.loc["total"]):
         ax.text(total, y, f" {total:.3g} ms", va="center", fontsize=9)
@@ -51,10 +43,7 @@ def stacked(table, ax=None, measured=None):
     ax.set_xlabel("milliseconds per token")
     ax.grid(axis="y", visible=False)
     ax.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.42, -0.75 / (1 + 0.42 * len(table.columns))),
-        ncol=3,
-        fontsize=9,
+        loc="upper center", bbox_to_anchor=(0.42, -0.75 / (1 + 0.42 * len(table.columns))), ncol=3, fontsize=9
     )
     return ax
 
@@ -62,24 +51,15 @@ def stacked(table, ax=None, measured=None):
 def error_bar(ax, estimate):
     """The interval of an estimate, drawn on the last bar of :func:`stacked`."""
     y = len(ax.get_yticks()) - 1
-    low, middle, high = (
-        1e3 * t for t in (estimate.low, estimate.seconds, estimate.high)
-    )
+    low, middle, high = (1e3 * t for t in (estimate.low, estimate.seconds, estimate.high))
     ax.errorbar(
-        middle,
-        y + 0.38,
-        xerr=[[middle - low], [high - middle]],
-        color=style.INK,
-        capsize=3,
-        linewidth=1.4,
+        middle, y + 0.38, xerr=[[middle - low], [high - middle]], color=style.INK, capsize=3, linewidth=1.4
     )
     ax.set_xlim(0, max(ax.get_xlim()[1], 1.08 * high))
     return ax
 
 
-def latency_over_batch(
-    model="Llama 3 70B", chip="H100 SXM", context=4096, ax=None
-):
+def latency_over_batch(model="Llama 3 70B", chip="H100 SXM", context=4096, ax=None):
     """Everybody's time per token over the batch, for one model, chip and context of the grid."""
     ax = _axes(ax)
     data = grid.whole_grid().sel(model=model, chip=chip, context=context)
@@ -88,25 +68,12 @@ def latency_over_batch(
         if values.notnull().any():
             line = "--" if key in (rooms.BOUND, rooms.SIXTH) else "-"
             ax.plot(
-                data.batch,
-                values,
-                line,
-                marker="o",
-                markersize=4,
-                color=WHO.get(key),
-                label=rooms.label(key),
+                data.batch, values, line, marker="o", markersize=4, color=WHO.get(key), label=rooms.label(key)
             )
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="sequences decoded together",
-        ylabel="milliseconds per token",
-    )
+    ax.set(xscale="log", yscale="log", xlabel="sequences decoded together", ylabel="milliseconds per token")
     ax.set_xticks(data.batch.values, [str(b) for b in data.batch.values])
     low, high = ax.get_ylim()
-    milliseconds = [
-        t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500) if low < t < high
-    ]
+    milliseconds = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500) if low < t < high]
     ax.set_yticks(milliseconds, [str(t) for t in milliseconds])
     ax.minorticks_off()
     ax.legend(fontsize=9)
@@ -122,12 +89,8 @@ def spread_data(data=None):
         Factor over ``model`` and ``context``, the middle one of the chips; NaN where fewer than two answer.
     """
     data = grid.whole_grid() if data is None else data
-    published = data.latency.sel(
-        who=[key for key in data.who.values if key in rooms.sources()], batch=32
-    )
-    factor = (published.max("who") / published.min("who")).where(
-        published.notnull().sum("who") >= 2
-    )
+    published = data.latency.sel(who=[key for key in data.who.values if key in rooms.sources()], batch=32)
+    factor = (published.max("who") / published.min("who")).where(published.notnull().sum("who") >= 2)
     return factor.median("chip")
 
 
@@ -141,29 +104,12 @@ def gains_range(cases=("dense, short", "dense, long"), ax=None):
     """
     ax = _axes(ax, figsize=(6.8, 4.2))
     table, height = agreement.ranges(), 0.3
-    for i, (case, colour) in enumerate(
-        zip(cases, (style.BLUE, style.ORANGE), strict=True)
-    ):
+    for i, (case, colour) in enumerate(zip(cases, (style.BLUE, style.ORANGE), strict=True)):
         y = [row + (i - 0.5) * height for row in range(len(table))]
         low, high = table[case].lowest, table[case].highest
-        ax.barh(
-            y,
-            high - low,
-            left=low,
-            height=0.8 * height,
-            color=colour,
-            alpha=0.8,
-        )
+        ax.barh(y, high - low, left=low, height=0.8 * height, color=colour, alpha=0.8)
         ax.plot(low, y, "|", color=colour, markersize=9, markeredgewidth=2)
-        ax.plot(
-            high,
-            y,
-            "|",
-            color=colour,
-            markersize=9,
-            markeredgewidth=2,
-            label=case,
-        )
+        ax.plot(high, y, "|", color=colour, markersize=9, markeredgewidth=2, label=case)
     ax.axvline(1, color=style.INK, linewidth=1)
     ax.set_yticks(range(len(table)), table.index)
     ax.invert_yaxis()
@@ -177,21 +123,9 @@ def scatter(who, ax=None):
     """Predicted against measured time of every clean row that one answers, coloured by who measured."""
     ax = _axes(ax, figsize=(5.2, 4.6))
     table = against.all_answers()
-    table = table[
-        (table.who == who) & (table.use == "clean") & table.predicted.notna()
-    ]
-    colours = [
-        style.BLUE,
-        style.ORANGE,
-        style.GREEN,
-        style.RED,
-        style.PURPLE,
-        style.SKY,
-        style.YELLOW,
-    ]
-    for colour, (publisher, own) in zip(
-        colours, table.groupby("publisher"), strict=False
-    ):
+    table = table[(table.who == who) & (table.use == "clean") & table.predicted.notna()]
+    colours = [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.SKY, style.YELLOW]
+    for colour, (publisher, own) in zip(colours, table.groupby("publisher"), strict=False):
         ax.plot(
             1e3 * own.measured,
             1e3 * own.predicted,
@@ -203,25 +137,10 @@ def scatter(who, ax=None):
         )
     ends = [1.0, 300.0]
     ax.plot(ends, ends, color=style.INK, linewidth=1)
-    ax.plot(
-        ends,
-        [1.25 * e for e in ends],
-        color=style.FAINT,
-        linewidth=0.8,
-        linestyle="--",
-    )
-    ax.plot(
-        ends,
-        [e / 1.25 for e in ends],
-        color=style.FAINT,
-        linewidth=0.8,
-        linestyle="--",
-    )
+    ax.plot(ends, [1.25 * e for e in ends], color=style.FAINT, linewidth=0.8, linestyle="--")
+    ax.plot(ends, [e / 1.25 for e in ends], color=style.FAINT, linewidth=0.8, linestyle="--")
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    ax.set(
-        xlabel="measured, milliseconds per token",
-        ylabel=f"{rooms.label(who)}, milliseconds per token",
-    )
+    ax.set(xlabel="measured, milliseconds per token", ylabel=f"{rooms.label(who)}, milliseconds per token")
     ax.legend(fontsize=8, loc="lower right")
     return ax
 
@@ -234,18 +153,9 @@ def over_bound(ax=None):
     degrees = sorted(set(table.tp))
     for x, degree in enumerate(degrees):
         own = table[table.tp == degree].sort_values("ratio")
-        spread = [
-            x + 0.5 * (i / max(len(own) - 1, 1) - 0.5) for i in range(len(own))
-        ]
-        ax.plot(
-            spread, own.ratio, "o", markersize=4, color=style.BLUE, alpha=0.7
-        )
-        ax.plot(
-            [x - 0.35, x + 0.35],
-            [own.ratio.median()] * 2,
-            color=style.ORANGE,
-            linewidth=2.4,
-        )
+        spread = [x + 0.5 * (i / max(len(own) - 1, 1) - 0.5) for i in range(len(own))]
+        ax.plot(spread, own.ratio, "o", markersize=4, color=style.BLUE, alpha=0.7)
+        ax.plot([x - 0.35, x + 0.35], [own.ratio.median()] * 2, color=style.ORANGE, linewidth=2.4)
     ax.axhline(1, color=style.INK, linewidth=1)
     ax.set_yscale("log", base=2)
     ax.set_yticks([1, 2, 4, 8], ["1", "2", "4", "8"])
@@ -259,23 +169,9 @@ def halves(ax=None):
     ax = _axes(ax, figsize=(6.8, 3.8))
     table = fit.trial()
     y = range(len(table))
-    ax.plot(
-        100 * table.inside,
-        y,
-        "o",
-        color=style.BLUE,
-        label="held out inside the half chosen on",
-    )
-    ax.plot(
-        100 * table.outside, y, "D", color=style.ORANGE, label="the other half"
-    )
-    ax.set_yticks(
-        y,
-        [
-            f"{form} ({n})"
-            for form, n in zip(table.index, table.constants, strict=True)
-        ],
-    )
+    ax.plot(100 * table.inside, y, "o", color=style.BLUE, label="held out inside the half chosen on")
+    ax.plot(100 * table.outside, y, "D", color=style.ORANGE, label="the other half")
+    ax.set_yticks(y, [f"{form} ({n})" for form, n in zip(table.index, table.constants, strict=True)])
     ax.invert_yaxis()
     ax.set(xlabel="mean absolute error, %", xlim=(0, None))
     ax.legend(fontsize=9)
@@ -287,24 +183,11 @@ def held_out(ax=None):
     ax = _axes(ax, figsize=(6.4, 3.4))
     errors = fit.held_out(fit.CHOSEN, fit.data())
     factor = sixth.stated()["error"]["factor"]
-    ax.axvspan(
-        100 * (1 / factor - 1),
-        100 * (factor - 1),
-        color=style.FAINT,
-        alpha=0.2,
-        linewidth=0,
-    )
+    ax.axvspan(100 * (1 / factor - 1), 100 * (factor - 1), color=style.FAINT, alpha=0.2, linewidth=0)
     for y, e in enumerate(errors.values()):
-        spread = [
-            y + 0.5 * (i / max(len(e) - 1, 1) - 0.5) for i in range(len(e))
-        ]
+        spread = [y + 0.5 * (i / max(len(e) - 1, 1) - 0.5) for i in range(len(e))]
         ax.plot(100 * e, spread, "o", markersize=4, color=style.BLUE, alpha=0.7)
-        ax.plot(
-            [100 * e.mean()] * 2,
-            [y - 0.3, y + 0.3],
-            color=style.ORANGE,
-            linewidth=2.4,
-        )
+        ax.plot([100 * e.mean()] * 2, [y - 0.3, y + 0.3], color=style.ORANGE, linewidth=2.4)
     ax.axvline(0, color=style.INK, linewidth=1)
     ax.set_yticks(range(len(errors)), errors)
     ax.invert_yaxis()
@@ -323,14 +206,7 @@ def grades(ax=None):
     colours = dict(
         zip(
             ledger.GRADES,
-            (
-                style.GREEN,
-                style.SKY,
-                style.BLUE,
-                style.YELLOW,
-                style.ORANGE,
-                style.RED,
-            ),
+            (style.GREEN, style.SKY, style.BLUE, style.YELLOW, style.ORANGE, style.RED),
             strict=False,
         )
     )
@@ -349,16 +225,9 @@ def grades(ax=None):
         left = left + shares[grade]
     for y, total in enumerate(counts.sum(axis=1)):
         ax.text(101, y, f"{total}", va="center", fontsize=9)
-    ax.set_yticks(
-        range(len(shares)), [rooms.label(key) for key in shares.index]
-    )
+    ax.set_yticks(range(len(shares)), [rooms.label(key) for key in shares.index])
     ax.invert_yaxis()
     ax.set(xlabel="share of printed results, %", xlim=(0, 108))
     ax.grid(axis="y", visible=False)
-    ax.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.45, -0.75 / (1 + 0.45 * len(shares))),
-        ncol=6,
-        fontsize=9,
-    )
+    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.75 / (1 + 0.45 * len(shares))), ncol=6, fontsize=9)
     return ax

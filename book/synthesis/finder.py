@@ -12,13 +12,7 @@ class Finder:
     """A searchable table. Make one with :func:`finder`."""
 
     def __init__(self, frame, filters, links, title, page):
-        self.frame, self.filters, self.links, self.title, self.page = (
-            frame,
-            filters,
-            links,
-            title,
-            page,
-        )
+        self.frame, self.filters, self.links, self.title, self.page = (frame, filters, links, title, page)
 
     def rows(self):
         """The cells as the page holds them: text, or a pair of text and address."""
@@ -28,28 +22,18 @@ class Finder:
             cells = [_shown(value) for value in values]
             for name, addresses in self.links.items():
                 at = columns.index(name)
-                cells[at] = (
-                    [cells[at], addresses[len(found)]]
-                    if addresses[len(found)]
-                    else cells[at]
-                )
+                cells[at] = [cells[at], addresses[len(found)]] if addresses[len(found)] else cells[at]
             found.append(cells)
         return found
 
     def _repr_html_(self):
         columns = list(self.frame)
-        numbers = [
-            i for i, name in enumerate(columns) if _numeric(self.frame[name])
-        ]
+        numbers = [i for i, name in enumerate(columns) if _numeric(self.frame[name])]
         config = {"rows": self.rows(), "numbers": numbers, "page": self.page}
         identity = _identity(self.title, config, "finder")
-        selects = "".join(
-            self._select(identity, columns, name) for name in self.filters
-        )
+        selects = "".join(self._select(identity, columns, name) for name in self.filters)
         head = "".join(f"<th>{html.escape(str(name))}</th>" for name in columns)
-        runtime = (
-            (files("book.synthesis") / "finder.js").read_text("utf-8").strip()
-        )
+        runtime = (files("book.synthesis") / "finder.js").read_text("utf-8").strip()
         data = _json(config | {"id": identity})
         return (
             f'<div class="finder" id="{identity}" role="group" aria-label="{html.escape(self.title)}">'
@@ -62,12 +46,9 @@ class Finder:
         )
 
     def _select(self, identity, columns, name):
-        values = sorted(
-            {_shown(value) for value in self.frame[name]}, key=_natural
-        )
+        values = sorted({_shown(value) for value in self.frame[name]}, key=_natural)
         options = "".join(
-            f'<option value="{html.escape(v, quote=True)}">{html.escape(v)}</option>'
-            for v in values
+            f'<option value="{html.escape(v, quote=True)}">{html.escape(v)}</option>' for v in values
         )
         at = columns.index(name)
         return (
@@ -101,18 +82,12 @@ def finder(frame, *, filters=(), links=None, title, page=40):
     links = links or {}
     for name in (*filters, *links):
         if name not in frame:
-            raise LookupError(
-                f"no column {name!r} to filter or link; there are {', '.join(map(str, frame))}"
-            )
+            raise LookupError(f"no column {name!r} to filter or link; there are {', '.join(map(str, frame))}")
     if set(filters) & set(links):
-        raise ValueError(
-            f"a column is filtered or linked, not both: {sorted(set(filters) & set(links))}"
-        )
+        raise ValueError(f"a column is filtered or linked, not both: {sorted(set(filters) & set(links))}")
     for name, addresses in links.items():
         if len(addresses) != len(frame):
-            raise ValueError(
-                f"{len(addresses)} addresses for the {len(frame)} rows of column {name!r}"
-            )
+            raise ValueError(f"{len(addresses)} addresses for the {len(frame)} rows of column {name!r}")
     return Finder(frame, tuple(filters), links, title, page)
 
 
@@ -128,10 +103,7 @@ def _shown(value):
 
 def _numeric(column):
     values = [value for value in column if value not in ("", None)]
-    plain = [
-        isinstance(value, Number) and not isinstance(value, bool)
-        for value in values
-    ]
+    plain = [isinstance(value, Number) and not isinstance(value, bool) for value in values]
     return bool(plain) and sum(plain) > len(plain) / 2
 
 

@@ -11,24 +11,13 @@ from importlib.resources import files
 from itertools import combinations
 
 import numpy as np
-from inferlib.serving.sixth import (
-    Constants,
-    attained_time,
-    launch_time,
-    step_time,
-    waiting_time,
-)
+
+from inferlib.serving.sixth import Constants, attained_time, launch_time, step_time, waiting_time
 
 # The publishers whose rows are all on the older chips: the form is chosen on these, and held against newer ones.
 CHOSEN_ON = ("FasterTransformer", "LMDeploy", "gpt-fast")
 CONFIDENCE = 0.8
-_START = {
-    "share": 0.7,
-    "layer": 3e-5,
-    "hop": 3e-6,
-    "reduce": 1e-5,
-    "second": 0.5,
-}
+_START = {"share": 0.7, "layer": 3e-5, "hop": 3e-6, "reduce": 1e-5, "second": 0.5}
 
 
 @dataclass(frozen=True)
@@ -45,16 +34,8 @@ class Rows:
 
     def only(self, keep):
         """The rows of a mask."""
-        ids = tuple(
-            name for name, kept in zip(self.ids, keep, strict=True) if kept
-        )
-        return Rows(
-            *(
-                getattr(self, name)[keep]
-                for name in list(self.__dataclass_fields__)[:-1]
-            ),
-            ids,
-        )
+        ids = tuple(name for name, kept in zip(self.ids, keep, strict=True) if kept)
+        return Rows(*(getattr(self, name)[keep] for name in list(self.__dataclass_fields__)[:-1]), ids)
 
     @property
     def publishers(self):
@@ -70,84 +51,48 @@ def data():
     table = against.rows()
     found = []
     for row in table[
-        (table.use == "clean")
-        & table.instance
-        & (table.publisher != "DeepSeek at scale")
+        (table.use == "clean") & table.instance & (table.publisher != "DeepSeek at scale")
     ].itertuples():
         terms = against.answer("principles", row).terms
         memory = terms["weights"] + terms["cache"]
         layers = against._model(row.model).n_layers
-        found.append(
-            (
-                memory,
-                terms["arithmetic"],
-                layers,
-                row.tp,
-                row.tpot,
-                row.publisher,
-                row.Index,
-            )
-        )
+        found.append((memory, terms["arithmetic"], layers, row.tp, row.tpot, row.publisher, row.Index))
     columns = [np.array(column) for column in zip(*found, strict=True)]
     return Rows(*columns[:-1], tuple(str(name) for name in columns[-1]))
 
 
 def _sixth(c, rows):
     constants = Constants(c["share"], c.get("layer", 0.0), c.get("hop", 0.0))
-    return step_time(
-        constants, rows.memory, rows.arithmetic, rows.n_layers, rows.n_chips
-    )
+    return step_time(constants, rows.memory, rows.arithmetic, rows.n_layers, rows.n_chips)
 
 
 def _other(c, rows, steps):
     """A variant of the sixth model with another count of steps for an all-reduce, or another overlap."""
     constants = Constants(c["share"], c.get("layer", 0.0), c.get("hop", 0.0))
-    memory, arithmetic = (
-        attained_time(constants, rows.memory),
-        attained_time(constants, rows.arithmetic),
-    )
+    memory, arithmetic = (attained_time(constants, rows.memory), attained_time(constants, rows.arithmetic))
     waiting = waiting_time(constants, rows.n_layers, 1 + steps(rows.n_chips))
-    return (
-        np.maximum(memory, arithmetic)
-        + launch_time(constants, rows.n_layers)
-        + waiting
-    )
+    return np.maximum(memory, arithmetic) + launch_time(constants, rows.n_layers) + waiting
 
 
 def _added(c, rows):
     constants = Constants(c["share"], c["layer"], c["hop"])
-    return step_time(
-        constants,
-        rows.memory + rows.arithmetic,
-        0 * rows.memory,
-        rows.n_layers,
-        rows.n_chips,
-    )
+    return step_time(constants, rows.memory + rows.arithmetic, 0 * rows.memory, rows.n_layers, rows.n_chips)
 
 
 def _two_shares(c, rows):
     constants = Constants(c["share"], c["layer"], c["hop"])
     slower = rows.arithmetic * c["share"] / c["second"]
-    return step_time(
-        constants, rows.memory, slower, rows.n_layers, rows.n_chips
-    )
+    return step_time(constants, rows.memory, slower, rows.n_layers, rows.n_chips)
 
 
 def _with_base(c, rows):
-    base = waiting_time(
-        Constants(c["share"], 0.0, c["reduce"]),
-        rows.n_layers,
-        1 + (rows.n_chips > 1),
-    )
+    base = waiting_time(Constants(c["share"], 0.0, c["reduce"]), rows.n_layers, 1 + (rows.n_chips > 1))
     return _sixth(c, rows) + base
 
 
 # name: the names of its constants, and the time it gives; the simplest first.
 FORMS = {
-    "bound of the peaks": (
-        (),
-        lambda c, rows: np.maximum(rows.memory, rows.arithmetic),
-    ),
+    "bound of the peaks": ((), lambda c, rows: np.maximum(rows.memory, rows.arithmetic)),
     "share of the peaks": (("share",), _sixth),
     "share, layers": (("share", "layer"), _sixth),
     "share, layers, one time an all-reduce": (
@@ -161,10 +106,7 @@ FORMS = {
     "share, layers, further chips": (("share", "layer", "hop"), _sixth),
     "the same, reading and arithmetic add": (("share", "layer", "hop"), _added),
     "the same, two shares": (("share", "layer", "hop", "second"), _two_shares),
-    "the same, and a time an all-reduce": (
-        ("share", "layer", "hop", "reduce"),
-        _with_base,
-    ),
+    "the same, and a time an all-reduce": (("share", "layer", "hop", "reduce"), _with_base),
 }
 CHOSEN = "share, layers, further chips"
 
@@ -187,28 +129,18 @@ def fit(form, rows):
     if not names:
         return {}
     counts = {name: np.sum(rows.publisher == name) for name in rows.publishers}
-    weight = np.array(
-        [1 / np.sqrt(counts[name] * len(counts)) for name in rows.publisher]
-    )
+    weight = np.array([1 / np.sqrt(counts[name] * len(counts)) for name in rows.publisher])
 
     def misses(x):
-        return weight * np.log(
-            time(dict(zip(names, np.exp(x), strict=True)), rows) / rows.measured
-        )
+        return weight * np.log(time(dict(zip(names, np.exp(x), strict=True)), rows) / rows.measured)
 
     x, damping = np.log([_START[name] for name in names]), 1e-3
     loss = np.sum(misses(x) ** 2)
-    for _ in range(
-        200
-    ):  # Levenberg and Marquardt, on logarithms so that constants stay positive
+    for _ in range(200):  # Levenberg and Marquardt, on logarithms so that constants stay positive
         r = misses(x)
         steps = 1e-6 * np.eye(len(x))
-        slope = np.array(
-            [(misses(x + e) - misses(x - e)) / 2e-6 for e in steps]
-        ).T
-        step = np.linalg.solve(
-            slope.T @ slope + damping * np.eye(len(x)), -slope.T @ r
-        )
+        slope = np.array([(misses(x + e) - misses(x - e)) / 2e-6 for e in steps]).T
+        step = np.linalg.solve(slope.T @ slope + damping * np.eye(len(x)), -slope.T @ r)
         tried = np.clip(x + step, np.log(1e-9), 1.0)
         better = np.sum(misses(tried) ** 2)
         if better < loss:
@@ -269,15 +201,9 @@ def trial(publishers=None):
         constants = fit(form, rows.only(half))
         rest = rows.only(~half)
         miss = time(constants, rest) / rest.measured - 1
-        outside = {
-            name: miss[rest.publisher == name] for name in rest.publishers
-        }
+        outside = {name: miss[rest.publisher == name] for name in rest.publishers}
         inside = mean_error(held_out(form, rows.only(half)))
-        found[form] = {
-            "constants": len(names),
-            "inside": inside,
-            "outside": mean_error(outside),
-        }
+        found[form] = {"constants": len(names), "inside": inside, "outside": mean_error(outside)}
     return pd.DataFrame(found).T.astype({"constants": int})
 
 
@@ -295,19 +221,10 @@ def every_half():
     found = []
     for half in combinations(names, len(names) // 2):
         table = trial(half)
-        best = table.inside.round(
-            3
-        ).idxmin()  # of equals the first: the simplest
-        row = (
-            ", ".join(half),
-            best,
-            table.outside[best],
-            table.outside[CHOSEN],
-        )
+        best = table.inside.round(3).idxmin()  # of equals the first: the simplest
+        row = (", ".join(half), best, table.outside[best], table.outside[CHOSEN])
         found.append(row)
-    return pd.DataFrame(
-        found, columns=["half", "chosen", "outside", "sixth model outside"]
-    )
+    return pd.DataFrame(found, columns=["half", "chosen", "outside", "sixth model outside"])
 
 
 def student(probability, freedom):
@@ -365,16 +282,10 @@ def report():
         },
         # form: halves that choose it, its error outside them, and the chosen form's
         "halves": {
-            form: [
-                len(own),
-                float(own.outside.mean()),
-                float(own["sixth model outside"].mean()),
-            ]
+            form: [len(own), float(own.outside.mean()), float(own["sixth model outside"].mean())]
             for form, own in halves
         },
-        "held_out": {
-            name: float(np.mean(np.abs(e))) for name, e in errors.items()
-        },
+        "held_out": {name: float(np.mean(np.abs(e))) for name, e in errors.items()},
         "measured": {
             "context": float(table.context.max()),
             "batch": float(table.batch.max()),
@@ -390,11 +301,7 @@ def report():
 def mean_interval(errors, confidence=0.95):
     """The interval of the mean absolute error, each publisher one observation (Student)."""
     means = np.array([np.mean(np.abs(e)) for e in errors.values()])
-    half = (
-        student(confidence, len(means) - 1)
-        * np.std(means, ddof=1)
-        / np.sqrt(len(means))
-    )
+    half = student(confidence, len(means) - 1) * np.std(means, ddof=1) / np.sqrt(len(means))
     return float(max(0.0, np.mean(means) - half)), float(np.mean(means) + half)
 
 
@@ -405,9 +312,7 @@ def as_toml(values):
     ]
     for name, table in values.items():
         lines += ["", f"[{name}]"]
-        lines += [
-            f"{_key(key)} = {_text(value)}" for key, value in table.items()
-        ]
+        lines += [f"{_key(key)} = {_text(value)}" for key, value in table.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -420,19 +325,13 @@ def _text(value):
         return "[" + ", ".join(_text(v) for v in value) + "]"
     if isinstance(value, str):
         return f'"{value}"'
-    return (
-        f"{value:.5g}"
-        if isinstance(value, float) and not value.is_integer()
-        else f"{value:g}"
-    )
+    return f"{value:.5g}" if isinstance(value, float) and not value.is_integer() else f"{value:g}"
 
 
 def main():
     """Fit, and write ``sixth.toml``."""
     text = as_toml(report())
-    (files("inferlib.serving") / "sixth.toml").write_text(
-        text, encoding="utf-8", newline="\n"
-    )
+    (files("inferlib.serving") / "sixth.toml").write_text(text, encoding="utf-8", newline="\n")
     print(text)
 
 

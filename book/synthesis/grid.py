@@ -28,9 +28,7 @@ from inferlib.system import System, Workload
 @cache
 def questions():
     """``questions.toml``: models and formats, chips, batches and contexts, and the running question."""
-    return tomllib.loads(
-        (files("book.synthesis") / "questions.toml").read_text("utf-8")
-    )
+    return tomllib.loads((files("book.synthesis") / "questions.toml").read_text("utf-8"))
 
 
 def running():
@@ -56,15 +54,7 @@ def system_for(model, chip, weights):
     return System(chip, count)
 
 
-def grid(
-    keys=None,
-    models=None,
-    chips=None,
-    batches=None,
-    contexts=None,
-    *,
-    constants="own",
-):
+def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, constants="own"):
     """Everybody's answer on a grid of models, chips, batches and contexts.
 
     Parameters
@@ -101,17 +91,9 @@ def grid(
     shape = tuple(len(values) for values in axes.values())
     numbers = {
         name: np.full(shape, np.nan)
-        for name in (
-            "latency",
-            "tokens_per_second",
-            "usd_per_million",
-            "utilisation",
-        )
+        for name in ("latency", "tokens_per_second", "usd_per_million", "utilisation")
     }
-    texts = {
-        name: np.full(shape, "", dtype=object)
-        for name in ("status", "reason", "binding")
-    }
+    texts = {name: np.full(shape, "", dtype=object) for name in ("status", "reason", "binding")}
     count = np.zeros(shape[1:3], dtype=int)
     for m, name in enumerate(axes["model"]):
         model = load_model(name)
@@ -124,22 +106,11 @@ def grid(
                     workload = Workload(batch, context, *formats)
                     for k, key in enumerate(axes["who"]):
                         at = k, m, c, b, s
-                        step = ask(
-                            key, model, system, workload, constants=constants
-                        )
-                        for column, value in _figures(
-                            step, model, system, workload
-                        ).items():
-                            (numbers if column in numbers else texts)[column][
-                                at
-                            ] = value
-    variables = {
-        name: (tuple(axes), values)
-        for name, values in (numbers | texts).items()
-    }
-    return xr.Dataset(
-        variables | {"count": (("model", "chip"), count)}, coords=axes
-    )
+                        step = ask(key, model, system, workload, constants=constants)
+                        for column, value in _figures(step, model, system, workload).items():
+                            (numbers if column in numbers else texts)[column][at] = value
+    variables = {name: (tuple(axes), values) for name, values in (numbers | texts).items()}
+    return xr.Dataset(variables | {"count": (("model", "chip"), count)}, coords=axes)
 
 
 def _figures(step, model, system, workload):
@@ -156,9 +127,7 @@ def _figures(step, model, system, workload):
         "binding": common_name(step.source, step.binding),
     }
     if chip.price is not None:
-        figures["usd_per_million"] = cost_per_million(
-            seconds, workload.batch, system.count, chip.price
-        )
+        figures["usd_per_million"] = cost_per_million(seconds, workload.batch, system.count, chip.price)
     return figures
 
 
@@ -182,9 +151,7 @@ def coverage(data=None):
     found = {}
     for key in data.who.values:
         status = data.status.sel(who=key).to_numpy().ravel()
-        reasons = pd.Series(data.reason.sel(who=key).to_numpy().ravel())[
-            status == "n/a"
-        ]
+        reasons = pd.Series(data.reason.sel(who=key).to_numpy().ravel())[status == "n/a"]
         found[label(key)] = {
             "answers": int((status == "ok").sum()),
             "infeasible": int((status == "infeasible").sum()),
@@ -206,19 +173,10 @@ def decomposition(model, system, workload, keys=None, *, constants="own"):
     """
     import pandas as pd
 
-    steps = {
-        key: ask(key, model, system, workload, constants=constants)
-        for key in keys or everybody()
-    }
-    columns = {
-        label(key): common_terms(step)
-        for key, step in steps.items()
-        if step.feasible
-    }
+    steps = {key: ask(key, model, system, workload, constants=constants) for key in keys or everybody()}
+    columns = {label(key): common_terms(step) for key, step in steps.items() if step.feasible}
     if not columns:
-        reasons = "; ".join(
-            f"{label(key)}: {step.reason}" for key, step in steps.items()
-        )
+        reasons = "; ".join(f"{label(key)}: {step.reason}" for key, step in steps.items())
         raise ValueError(f"nobody answers: {reasons}")
     table = 1e3 * pd.DataFrame(columns).reindex(vocabulary()["common"])
     table = table[(table != 0).any(axis=1)]
@@ -237,9 +195,7 @@ def disagreement(table):
 
     low, high = table.min(axis=1), table.max(axis=1)
     who = [f"{table.columns[i]}" for i in table.to_numpy().argmax(axis=1)]
-    return pd.DataFrame(
-        {"lowest": low, "highest": high, "range": high - low, "highest is": who}
-    )
+    return pd.DataFrame({"lowest": low, "highest": high, "range": high - low, "highest is": who})
 
 
 def constants_or_structure(own=None, same=None):
@@ -270,9 +226,7 @@ def constants_or_structure(own=None, same=None):
     for values in logs:
         variance = values.where(both).var("who", ddof=1).where(enough)
         # Two independent draws differ by twice the variance.
-        spread.append(
-            float(2 * variance.mean()) if int(enough.sum()) else float("nan")
-        )
+        spread.append(float(2 * variance.mean()) if int(enough.sum()) else float("nan"))
     return {
         "questions": int(enough.sum()),
         "own": float(np.exp(np.sqrt(spread[0]))),
@@ -281,13 +235,7 @@ def constants_or_structure(own=None, same=None):
     }
 
 
-_HALF = {
-    "fp32": "bf16",
-    "bf16": "fp8",
-    "fp16": "fp8",
-    "fp8": "fp4",
-    "int8": "int4",
-}
+_HALF = {"fp32": "bf16", "bf16": "fp8", "fp16": "fp8", "fp8": "fp4", "int8": "int4"}
 
 
 def _chip(system, **factors):
@@ -304,14 +252,9 @@ def _more_chips(system):
 
 
 def _half_formats(workload):
-    weights, cache_format = (
-        _HALF.get(workload.weights),
-        _HALF.get(workload.cache),
-    )
+    weights, cache_format = (_HALF.get(workload.weights), _HALF.get(workload.cache))
     if weights is None or cache_format is None:
-        raise ValueError(
-            f"no format has half the bits of {workload.weights} and {workload.cache}"
-        )
+        raise ValueError(f"no format has half the bits of {workload.weights} and {workload.cache}")
     return workload.replace(weights=weights, cache=cache_format)
 
 
@@ -323,22 +266,10 @@ def _half_batch(workload):
 
 LATENCY = "half the latency of collectives"
 CHANGES = {
-    "twice the memory bandwidth": lambda m, s, w: (
-        m,
-        _chip(s, memory_bandwidth=2),
-        w,
-    ),
+    "twice the memory bandwidth": lambda m, s, w: (m, _chip(s, memory_bandwidth=2), w),
     "twice the arithmetic": lambda m, s, w: (m, _chip(s, flops=2), w),
-    "twice the links": lambda m, s, w: (
-        m,
-        _chip(s, scale_up_bandwidth=2, scale_out_bandwidth=2),
-        w,
-    ),
-    "half the bytes of weights and cache": lambda m, s, w: (
-        m,
-        s,
-        _half_formats(w),
-    ),
+    "twice the links": lambda m, s, w: (m, _chip(s, scale_up_bandwidth=2, scale_out_bandwidth=2), w),
+    "half the bytes of weights and cache": lambda m, s, w: (m, s, _half_formats(w)),
     "twice the chips": lambda m, s, w: (m, _more_chips(s), w),
     "half the batch": lambda m, s, w: (m, s, _half_batch(w)),
     LATENCY: None,  # a matter of each source's assumptions
@@ -373,9 +304,7 @@ def speedup(key, change, model, system, workload):
         after = _latency_halved(key, model, system, workload)
     else:
         try:
-            after = ask(
-                key, *CHANGES[change](model, system, workload), constants="same"
-            )
+            after = ask(key, *CHANGES[change](model, system, workload), constants="same")
         except ValueError:
             return float("nan")
     if after is None or not (before.feasible and after.feasible):
@@ -385,30 +314,16 @@ def speedup(key, change, model, system, workload):
 
 def _latency_halved(key, model, system, workload):
     """The answer with every latency of a collective halved, or None where the source has none."""
-    halves = dict.fromkeys(
-        vocabulary()["latency"]["fields"], lambda seconds: seconds / 2
-    )
+    halves = dict.fromkeys(vocabulary()["latency"]["fields"], lambda seconds: seconds / 2)
     if key == SIXTH:
-        return sixth.decode_step(
-            model,
-            system,
-            workload,
-            constants=with_values(sixth.fitted(), halves),
-        )
-    answer = (
-        getattr(room(key), "decode_step", None) if key in sources() else None
-    )
+        return sixth.decode_step(model, system, workload, constants=with_values(sixth.fitted(), halves))
+    answer = getattr(room(key), "decode_step", None) if key in sources() else None
     printed = default_assumptions(answer) if answer else None
     if printed is None or with_values(printed, halves) is printed:
         return None
     system, more = with_constants(key, answer, system, "same")
     try:
-        return answer(
-            model,
-            system,
-            workload,
-            assumptions=with_values(more["assumptions"], halves),
-        )
+        return answer(model, system, workload, assumptions=with_values(more["assumptions"], halves))
     except (ValueError, LookupError):
         return None
 
@@ -425,17 +340,10 @@ def what_doubling_buys(model, system, workload, keys=None, changes=None):
     import pandas as pd
 
     keys = everybody() if keys is None else list(keys)
-    keys = [
-        key
-        for key in keys
-        if ask(key, model, system, workload, constants="same").feasible
-    ]
+    keys = [key for key in keys if ask(key, model, system, workload, constants="same").feasible]
     table = pd.DataFrame(
         {
-            key: [
-                speedup(key, change, model, system, workload)
-                for change in changes or CHANGES
-            ]
+            key: [speedup(key, change, model, system, workload) for change in changes or CHANGES]
             for key in keys
         },
         index=pd.Index(changes or CHANGES, name="change"),

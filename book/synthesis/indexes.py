@@ -5,10 +5,9 @@ import re
 from functools import cache
 from pathlib import Path
 
+from book.synthesis.finder import finder
 from inferlib import ledger
 from inferlib.papers import rooms
-
-from book.synthesis.finder import finder
 
 # Every number that a source prints beside an equation, by the chapter that shows them.
 PRINTED_EQUATIONS = {
@@ -29,9 +28,7 @@ def _chapters(folder):
     found = {}
     for path in sorted(Path(folder).glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        found[path.stem] = [
-            (cell["cell_type"], "".join(cell["source"])) for cell in cells
-        ]
+        found[path.stem] = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
     return found
 
 
@@ -56,11 +53,7 @@ def page_of(source, artefact, folder="."):
                 titles = re.findall(r"^#{2,4} +(.+?)\s*$", text, re.M)
                 heading = titles[-1] if titles else heading
             elif f'"{artefact}"' in text and source in text:
-                return (
-                    f"{stem}.html#{anchor(heading)}"
-                    if heading
-                    else f"{stem}.html"
-                )
+                return f"{stem}.html#{anchor(heading)}" if heading else f"{stem}.html"
     return first
 
 
@@ -79,19 +72,11 @@ def anchor(heading):
 def scorecard(folder="."):
     """The whole scorecard as a table to search in the page, each row linked to where it is recomputed."""
     card = ledger.scorecard()
-    places = {
-        (s, a): page_of(s, a, folder)
-        for s, a in set(zip(card.source, card.artefact, strict=True))
-    }
+    places = {(s, a): page_of(s, a, folder) for s, a in set(zip(card.source, card.artefact, strict=True))}
     links = [places[at] for at in zip(card.source, card.artefact, strict=True)]
-    what = [
-        ", ".join(part for part in at if part)
-        for at in zip(card.row, card.column, strict=True)
-    ]
+    what = [", ".join(part for part in at if part) for at in zip(card.row, card.column, strict=True)]
     frame = card[["kind", "printed", "reproduced", "unit", "grade", "note"]]
-    frame = frame.rename(columns={"reproduced": "here"}).replace(
-        {"unit": {"1": ""}}
-    )
+    frame = frame.rename(columns={"reproduced": "here"}).replace({"unit": {"1": ""}})
     frame.insert(0, "what", what)
     frame.insert(0, "place", card.artefact)
     frame.insert(0, "source", [rooms.label(key) for key in card.source])
@@ -115,10 +100,7 @@ def totals():
     import pandas as pd
 
     card = ledger.scorecard()
-    found = [
-        _total(rooms.label(key), own)
-        for key, own in card.groupby("source", sort=False)
-    ]
+    found = [_total(rooms.label(key), own) for key, own in card.groupby("source", sort=False)]
     return pd.DataFrame([*found, _total("all", card)])
 
 
@@ -133,18 +115,13 @@ def _total(name, card):
         "exact or consistent": good,
         "%": 100 * good / len(results) if len(results) else float("nan"),
         "claims": len(claims),
-        "hold": int((claims.grade == "exact").sum()),
+        "hold": int((claims.grade == "holds").sum()),
     }
 
 
 def by_kind():
     """Rows of every source by kind."""
-    counts = (
-        ledger.scorecard()
-        .groupby(["source", "kind"], sort=False)
-        .size()
-        .unstack(fill_value=0)
-    )
+    counts = ledger.scorecard().groupby(["source", "kind"], sort=False).size().unstack(fill_value=0)
     counts.index = [rooms.label(key) for key in counts.index]
     return counts.rename_axis("source").reset_index()
 
@@ -152,10 +129,7 @@ def by_kind():
 def errata(folder="."):
     """All errata of all sources, for :func:`inferlib.style.entries`: headed by source and place."""
     table = ledger.errata()
-    heads = [
-        f"{rooms.label(key)}: {place}"
-        for key, place in zip(table.source, table.place, strict=True)
-    ]
+    heads = [f"{rooms.label(key)}: {place}" for key, place in zip(table.source, table.place, strict=True)]
     table.insert(0, "erratum", heads)
     return table.drop(columns=["source", "place"])
 
@@ -163,12 +137,7 @@ def errata(folder="."):
 def errata_counts():
     """How many errata each source has."""
     counts = ledger.errata().groupby("source", sort=False).size()
-    return (
-        counts.rename(rooms.label)
-        .rename_axis("source")
-        .rename("errata")
-        .reset_index()
-    )
+    return counts.rename(rooms.label).rename_axis("source").rename("errata").reset_index()
 
 
 def equation_coverage(folder="."):
@@ -186,22 +155,10 @@ def equation_coverage(folder="."):
     for stem, (source, numbers) in PRINTED_EQUATIONS.items():
         if stem not in chapters(folder):
             continue
-        have = {
-            re.sub(r"\D", "", number)
-            for number in table.number[table.source == source]
-        }
+        have = {re.sub(r"\D", "", number) for number in table.number[table.source == source]}
         missing = [str(n) for n in numbers if str(n) not in have]
-        found.append(
-            (
-                stem,
-                len(numbers),
-                len(numbers) - len(missing),
-                ", ".join(missing),
-            )
-        )
-    return pd.DataFrame(
-        found, columns=["chapter", "numbered", "here", "missing"]
-    )
+        found.append((stem, len(numbers), len(numbers) - len(missing), ", ".join(missing)))
+    return pd.DataFrame(found, columns=["chapter", "numbered", "here", "missing"])
 
 
 class Equations(list):
@@ -216,9 +173,7 @@ class Equations(list):
         return "\n".join(lines) + "\n"
 
     def __repr__(self):
-        return "\n".join(
-            f"({row.number}) {row.function}: {row.latex}" for row in self
-        )
+        return "\n".join(f"({row.number}) {row.function}: {row.latex}" for row in self)
 
 
 def equations(source, folder="."):
@@ -229,30 +184,21 @@ def equations(source, folder="."):
     table = ledger.equations(source)
     known = chapters(folder)
     first = next((stem for stem in known if stem.startswith(source)), source)
-    table["chapter"] = [
-        chapter if chapter in known else first for chapter in table.chapter
-    ]
+    table["chapter"] = [chapter if chapter in known else first for chapter in table.chapter]
     return Equations(table.itertuples(index=False))
 
 
 def own_equations(room):
-    """The equations of a shared room (``"principles"`` or ``"synthesis"``), as the index shows them."""
+    """The equations of a shared room (``"principles"`` or ``"serving"``), as the index shows them."""
     from collections import namedtuple
     from importlib import import_module
 
     from inferlib.equation import EQUATIONS
 
-    import_module(
-        "inferlib.principles.derivations"
-        if room == "principles"
-        else "inferlib.serving.sixth"
-    )
+    import_module("inferlib.principles.derivations" if room == "principles" else "inferlib.serving.sixth")
     Row = namedtuple("Row", "number function form chapter latex")
     entries = [entry for (key, _), entry in EQUATIONS.items() if key == room]
-    return Equations(
-        Row(e.number or "", e.name, e.form, e.chapter, e.latex())
-        for e in entries
-    )
+    return Equations(Row(e.number or "", e.name, e.form, e.chapter, e.latex()) for e in entries)
 
 
 def misses():
@@ -260,15 +206,13 @@ def misses():
     card = ledger.scorecard()
     wrong = card[
         card.kind.isin(["model", "derived", "claim"])
-        & ~card.grade.isin(["exact", "consistent", "-"])
+        & ~card.grade.isin(["exact", "consistent", "holds", "-"])
     ]
     places = [
         ", ".join(part for part in at if part)
         for at in zip(wrong.artefact, wrong.row, wrong.column, strict=True)
     ]
-    shown = wrong[["printed", "reproduced", "unit", "grade", "note"]].rename(
-        columns={"reproduced": "here"}
-    )
+    shown = wrong[["printed", "reproduced", "unit", "grade", "note"]].rename(columns={"reproduced": "here"})
     shown.insert(0, "place", places)
     shown.insert(0, "source", [rooms.label(key) for key in wrong.source])
     return shown.replace({"unit": {"1": ""}})

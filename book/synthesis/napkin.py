@@ -1,9 +1,8 @@
 """The napkin card: eight formulas, where they hold, and how far measurements are from them."""
 
+from book.synthesis import against, fit
 from inferlib.principles import roofline
 from inferlib.serving import sixth
-
-from book.synthesis import against, fit
 
 
 def card():
@@ -18,84 +17,34 @@ def card():
     import pandas as pd
 
     rows = [
-        (
-            what,
-            function.equation.latex(),
-            f"{function.equation.source}.{function.__name__}",
-            holds,
-            measured,
-        )
+        (what, function.equation.latex(), f"{function.equation.source}.{function.__name__}", holds, measured)
         for what, function, holds, measured in _entries()
     ]
-    return pd.DataFrame(
-        rows, columns=["what", "formula", "function", "holds", "measured"]
-    )
+    return pd.DataFrame(rows, columns=["what", "formula", "function", "holds", "measured"])
 
 
 def _entries():
-    alone = _share(
-        "one chip, batch 1", lambda t: (t.tp == 1) & (t.batches == "1")
-    )
+    alone = _share("one chip, batch 1", lambda t: (t.tp == 1) & (t.batches == "1"))
     alone_many = _share(
-        "one chip, batch over 8",
-        lambda t: (
-            (t.tp == 1) & t.batches.isin(["9 to 32", "33 to 128", "over 128"])
-        ),
+        "one chip, batch over 8", lambda t: (t.tp == 1) & t.batches.isin(["9 to 32", "33 to 128", "over 128"])
     )
     many = _share("8 chips", lambda t: t.tp == 8)
-    whole = (
-        f"{100 * sixth.stated()['error']['held_out']:.0f} % mean error held out"
-    )
+    whole = f"{100 * sixth.stated()['error']['held_out']:.0f} % mean error held out"
     counts = "published counts, within 1 %"
     return [
-        (
-            "weights that a step reads",
-            roofline.weights_read,
-            "always; routing taken as even",
-            counts,
-        ),
-        (
-            "cache that a step reads",
-            roofline.cache_data,
-            "always; kernels of late 2023 read more",
-            counts,
-        ),
-        (
-            "arithmetic of a step",
-            roofline.decode_work,
-            "always; norms and softmax left out",
-            counts,
-        ),
-        (
-            "time to read",
-            roofline.memory_time,
-            "one chip; nothing is faster",
-            alone,
-        ),
-        (
-            "least time of a step",
-            roofline.roofline_time,
-            "one chip, any batch",
-            alone_many,
-        ),
+        ("weights that a step reads", roofline.weights_read, "always; routing taken as even", counts),
+        ("cache that a step reads", roofline.cache_data, "always; kernels of late 2023 read more", counts),
+        ("arithmetic of a step", roofline.decode_work, "always; norms and softmax left out", counts),
+        ("time to read", roofline.memory_time, "one chip; nothing is faster", alone),
+        ("least time of a step", roofline.roofline_time, "one chip, any batch", alone_many),
         (
             "batch where arithmetic counts",
             roofline.critical_batch,
             "short context, dense",
             "no row reaches it",
         ),
-        (
-            "waiting for one another",
-            sixth.waiting_time,
-            "one box; linear in the chips",
-            many,
-        ),
-        (
-            "time of a token",
-            sixth.step_time,
-            "one instance, no experts on chips of their own",
-            whole,
-        ),
+        ("waiting for one another", sixth.waiting_time, "one box; linear in the chips", many),
+        ("time of a token", sixth.step_time, "one instance, no experts on chips of their own", whole),
     ]
 
 
@@ -147,13 +96,9 @@ def symbols():
     """What the letters on the card mean, as a Markdown table, from the notations of its two chapters."""
     from inferlib.equation import notation_of
 
-    used = {
-        str(symbol)
-        for _, function, *_ in _entries()
-        for symbol in _free(function)
-    }
+    used = {str(symbol) for _, function, *_ in _entries() for symbol in _free(function)}
     rows = {}
-    for source in ("principles", "synthesis"):
+    for source in ("principles", "serving"):
         for entry in notation_of(source).values():
             if entry["symbol"] in used:
                 rows.setdefault(entry["symbol"], entry["meaning"])
@@ -174,6 +119,7 @@ def _free(function):
 def constants():
     """The fitted constants with their unit and meaning."""
     import pandas as pd
+
     from inferlib.equation import quantities
 
     fitted = sixth.fitted()
@@ -182,18 +128,8 @@ def constants():
     for f in quantities(fitted):
         factor, unit = shown[f.metadata["unit"]]
         told = "fitted" if f.name in sixth.stated()["constants"] else "counted"
-        rows.append(
-            (
-                f.name,
-                factor * getattr(fitted, f.name),
-                unit,
-                f.metadata["meaning"],
-                told,
-            )
-        )
-    return pd.DataFrame(
-        rows, columns=["constant", "value", "unit", "meaning", "how"]
-    )
+        rows.append((f.name, factor * getattr(fitted, f.name), unit, f.metadata["meaning"], told))
+    return pd.DataFrame(rows, columns=["constant", "value", "unit", "meaning", "how"])
 
 
 def held_out():
@@ -201,35 +137,20 @@ def held_out():
     import pandas as pd
 
     errors, rows = sixth.stated()["held_out"], fit.data()
-    found = [
-        (name, int((rows.publisher == name).sum()), 100 * e)
-        for name, e in errors.items()
-    ]
+    found = [(name, int((rows.publisher == name).sum()), 100 * e) for name, e in errors.items()]
     bar = sixth.stated()["error"]
     span = f"mean of publishers, {100 * bar['held_out_low']:.1f} to {100 * bar['held_out_high']:.1f} at 95 %"
     found.append((span, len(rows.ids), 100 * bar["held_out"]))
-    return pd.DataFrame(
-        found, columns=["publisher left out", "rows", "mean |error|, %"]
-    )
+    return pd.DataFrame(found, columns=["publisher left out", "rows", "mean |error|, %"])
 
 
 def halves():
     """Which form every half of the publishers would have chosen, and what it would have led to (in per cent)."""
     import pandas as pd
 
-    rows = [
-        (form, n, 100 * own, 100 * ours)
-        for form, (n, own, ours) in sixth.stated()["halves"].items()
-    ]
-    columns = [
-        "form chosen",
-        "halves",
-        "its error outside, %",
-        "sixth model's, %",
-    ]
-    return pd.DataFrame(rows, columns=columns).sort_values(
-        "halves", ascending=False
-    )
+    rows = [(form, n, 100 * own, 100 * ours) for form, (n, own, ours) in sixth.stated()["halves"].items()]
+    columns = ["form chosen", "halves", "its error outside, %", "sixth model's, %"]
+    return pd.DataFrame(rows, columns=columns).sort_values("halves", ascending=False)
 
 
 def covers():
@@ -237,9 +158,7 @@ def covers():
     import pandas as pd
 
     table = against.rows().loc[list(fit.data().ids)]
-    sparse = pd.Series(
-        [against._model(name).sparse for name in table.model], index=table.index
-    )
+    sparse = pd.Series([against._model(name).sparse for name in table.model], index=table.index)
     kinds = {
         "all": table.tpot > 0,
         "contexts over 4,096": table.context > 4096,
@@ -253,10 +172,7 @@ def covers():
             "A100|H100|H200|B200|L40S|H800|H20|V100"
         ),
     }
-    rows = [
-        (name, int(kept.sum()), table.publisher[kept].nunique())
-        for name, kept in kinds.items()
-    ]
+    rows = [(name, int(kept.sum()), table.publisher[kept].nunique()) for name, kept in kinds.items()]
     return pd.DataFrame(rows, columns=["what", "rows", "publishers"])
 
 
@@ -265,23 +181,9 @@ def breaks():
     import pandas as pd
 
     table = against.all_answers()
-    own = table[
-        (table.who == "sixth")
-        & (table.publisher == "DeepSeek at scale")
-        & table.predicted.notna()
-    ]
-    rows = [
-        (r.id, r.model, r.tp, r.batches, 1e3 * r.measured, 1e3 * r.predicted)
-        for r in own.itertuples()
-    ]
-    columns = [
-        "row",
-        "model",
-        "chips in parallel",
-        "batch",
-        "measured, ms",
-        "sixth model, ms",
-    ]
+    own = table[(table.who == "sixth") & (table.publisher == "DeepSeek at scale") & table.predicted.notna()]
+    rows = [(r.id, r.model, r.tp, r.batches, 1e3 * r.measured, 1e3 * r.predicted) for r in own.itertuples()]
+    columns = ["row", "model", "chips in parallel", "batch", "measured, ms", "sixth model, ms"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -291,13 +193,7 @@ def nearest():
 
     asked = grid.questions()["running"]
     table = against.rows()
-    near = table[
-        (table.model == asked["model"])
-        & (table.hardware == asked["chip"])
-        & (table.use == "clean")
-    ]
+    near = table[(table.model == asked["model"]) & (table.hardware == asked["chip"]) & (table.use == "clean")]
     near = near[near.batch == asked["batch"]]
-    shown = near[
-        ["publisher", "tp", "batch", "context", "weight_format"]
-    ].assign(ms=1e3 * near.tpot)
+    shown = near[["publisher", "tp", "batch", "context", "weight_format"]].assign(ms=1e3 * near.tpot)
     return shown.reset_index()

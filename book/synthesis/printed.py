@@ -6,9 +6,9 @@ all-reduce. The paper's complete model, which searches for the best layout, is a
 """
 
 import numpy as np
-from inferlib.papers.rooms import BOUND
 
 from book.synthesis import against
+from inferlib.papers.rooms import BOUND
 
 NODE = 8  # chips of one box
 CHIP = "H100"  # the paper's text prints the attainable fractions of this one
@@ -21,14 +21,9 @@ def times(rows):
 
     assumptions, chip = PRINTED_EQUATIONS, chips[CHIP]
     (protocol,) = assumptions.protocols
-    reduce = printed.all_reduce_latency(
-        protocol, rows.n_chips, np.ceil(rows.n_chips / NODE)
-    )
+    reduce = printed.all_reduce_latency(protocol, rows.n_chips, np.ceil(rows.n_chips / NODE))
     each = assumptions.t_kernel + np.where(rows.n_chips > 1, reduce, 0.0)
-    step = np.maximum(
-        rows.memory / chip.bandwidth_fraction,
-        rows.arithmetic / chip.flops_fraction,
-    )
+    step = np.maximum(rows.memory / chip.bandwidth_fraction, rows.arithmetic / chip.flops_fraction)
     return rows.n_layers * assumptions.kernels * each + step
 
 
@@ -47,26 +42,15 @@ def check():
 
     rows = fit.data()
     table = against.all_answers()
-    bound = (
-        table[table.who == BOUND]
-        .set_index("id")
-        .predicted.loc[list(rows.ids)]
-        .to_numpy()
-    )
+    bound = table[table.who == BOUND].set_index("id").predicted.loc[list(rows.ids)].to_numpy()
     models = against.rows().model.loc[list(rows.ids)]
     dense = np.array([not against._model(name).sparse for name in models])
     made = pd.DataFrame(
-        {
-            "tp": rows.n_chips,
-            "formula": times(rows) / rows.measured - 1,
-            "bound": bound / rows.measured - 1,
-        }
+        {"tp": rows.n_chips, "formula": times(rows) / rows.measured - 1, "bound": bound / rows.measured - 1}
     )[dense]
     found = {str(tp): _errors(own) for tp, own in made.groupby("tp")}
     return (
-        pd.DataFrame(found | {"all": _errors(made)})
-        .T.rename_axis("chips in parallel")
-        .astype({"rows": int})
+        pd.DataFrame(found | {"all": _errors(made)}).T.rename_axis("chips in parallel").astype({"rows": int})
     )
 
 

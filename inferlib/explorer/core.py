@@ -10,8 +10,7 @@ from functools import cached_property
 from inspect import signature
 
 from inferlib import checks
-from inferlib.explorer import inputs as _inputs
-from inferlib.explorer import outputs as _outputs
+from inferlib.explorer import inputs as _inputs, outputs as _outputs
 from inferlib.explorer.inputs import Choice, Kind, Preset, Slider
 from inferlib.explorer.outputs import Bars, Curves, Table
 from inferlib.system import Breakdown

@@ -8,8 +8,7 @@ import time
 
 import torch
 
-from decoding import device as devices
-from decoding import plan, record
+from decoding import device as devices, plan, record
 from decoding.model import Linear
 from decoding.plain import quantise
 from decoding.steps import label, supported

@@ -2,8 +2,7 @@
 
 import torch
 
-from decoding import device as devices
-from decoding import plan
+from decoding import device as devices, plan
 from decoding.model import EPS, THETA, Cache, Decoder, buffer, cache_values, settings_for
 from decoding.plain import FP8_SCALE, Plain, quantise
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from decoding import device as devices
-from decoding import plan, record
+from decoding import device as devices, plan, record
 from decoding.model import (
     Cache,
     Decoder,

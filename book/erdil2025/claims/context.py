@@ -2,18 +2,6 @@
 
 from functools import cache, partial
 
-from inferlib.ledger import Noted, reproduces
-from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.equations import printed
-from inferlib.papers.erdil2025.pareto import frontier
-from inferlib.papers.erdil2025.records import (
-    chips,
-    computing_at,
-    models,
-    printed_parameters,
-)
-from inferlib.units import factor
-
 from book.erdil2025 import economics
 from book.erdil2025.claims.model import (
     DEEPSEEK,
@@ -24,31 +12,23 @@ from book.erdil2025.claims.model import (
     claim,
     token_latency,
 )
+from inferlib.ledger import Noted, reproduces
+from inferlib.papers.erdil2025.equations import model as m, printed
+from inferlib.papers.erdil2025.pareto import frontier
+from inferlib.papers.erdil2025.records import chips, computing_at, models, printed_parameters
+from inferlib.units import factor
 
 reproduces = partial(reproduces, "erdil2025")
 MISTRAL = models["Mistral Large 2"]
 LONG = 100_000  # tokens of context in Figures 9 and 10
-GROUPED = (
-    "Mixtral 8x7B",
-    "Mixtral 8x22B",
-    "Llama 3 8B",
-    "Llama 3 70B",
-    "Llama 3.1 405B",
-    "Mistral Large 2",
-)
+GROUPED = ("Mixtral 8x7B", "Mixtral 8x22B", "Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2")
 
 
 def utilisation(model, chip, n_gpu, batch, context=0, new_tokens=1):
     """Share of the arithmetic peak that a pass uses, in the best layout without pipeline."""
     shape = models[model].shape
     seconds = token_latency(
-        models[model],
-        chip,
-        n_gpu,
-        batch,
-        context=context,
-        new_tokens=new_tokens,
-        pipeline=False,
+        models[model], chip, n_gpu, batch, context=context, new_tokens=new_tokens, pipeline=False
     )
     flop = sum(m.flop_per_token(shape, context, DEFAULT)) * batch * new_tokens
     return flop / (n_gpu * computing_at(chip, shape).flops * seconds)
@@ -60,15 +40,8 @@ def utilisation(model, chip, n_gpu, batch, context=0, new_tokens=1):
 def full_cost(part=1.0, price=None):
     """Dollars for a million tokens of Llama 3 70B at 16 bits when a part of an H100's peak is used."""
     shape = models["Llama 3 70B"].shape
-    seconds = printed.pointwise_flop(
-        shape, printed.active_parameters(shape, 1)
-    ) / (part * H100.flops)
-    return (
-        1e6
-        * seconds
-        * (H100.price if price is None else price)
-        * factor("usd/h")
-    )
+    seconds = printed.pointwise_flop(shape, printed.active_parameters(shape, 1)) / (part * H100.flops)
+    return 1e6 * seconds * (H100.price if price is None else price) * factor("usd/h")
 
 
 def _full_cost(read):
@@ -84,8 +57,7 @@ def _table_6_utilisation(read):
     curve = economics.curve("Llama 3 70B")
     at = economics.preferred(curve)
     return Noted(
-        at.mfu,
-        f"of the peak; {at.mfu / H100.flops_fraction:.1%} of the attainable {H100.flops_fraction:.0%}",
+        at.mfu, f"of the peak; {at.mfu / H100.flops_fraction:.1%} of the attainable {H100.flops_fraction:.0%}"
     )
 
 
@@ -100,41 +72,28 @@ def _cheaper_inputs(read):
 
 
 def _prefill(read):
-    shares = {
-        n: utilisation("Llama 3 70B", H100, n, 1, new_tokens=8192)
-        for n in (2, 4, 8)
-    }
+    shares = {n: utilisation("Llama 3 70B", H100, n, 1, new_tokens=8192) for n in (2, 4, 8)}
     text = ", ".join(f"{share:.0%} on {n}" for n, share in shares.items())
     return claim(
-        max(shares.values()) > 0.5,
-        f"Llama 3 70B at 16 bits, 8192 tokens at once, of the peak: {text} GPUs",
+        max(shares.values()) > 0.5, f"Llama 3 70B at 16 bits, 8192 tokens at once, of the peak: {text} GPUs"
     )
 
 
 def _intensity_factor(read):
     intensity, shape, flop = attention_intensity()
     return (
-        float(
-            (
-                intensity * shape.activation_bytes / shape.group_size / flop
-            ).evalf()
-        )
-        * DEFAULT.flop_per_pair
+        float((intensity * shape.activation_bytes / shape.group_size / flop).evalf()) * DEFAULT.flop_per_pair
     )
 
 
 def _price_by_group(read):
     shares = {
-        name: utilisation(name, UNLIMITED, 8, 1, context=1e8)
-        / models[name].shape.group_size
+        name: utilisation(name, UNLIMITED, 8, 1, context=1e8) / models[name].shape.group_size
         for name in ("Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2")
     }
     spread = max(shares.values()) / min(shares.values()) - 1
     text = ", ".join(f"{name} {share:.2%}" for name, share in shares.items())
-    return claim(
-        spread < 0.02,
-        f"utilisation for each unit of g: {text} (asked: within 2%)",
-    )
+    return claim(spread < 0.02, f"utilisation for each unit of g: {text} (asked: within 2%)")
 
 
 def best_utilisation(chip, group_size=1):
@@ -145,10 +104,7 @@ def best_utilisation(chip, group_size=1):
 def _ungrouped(read):
     found = {name: best_utilisation(chip) for name, chip in chips.items()}
     text = ", ".join(f"{name} {share:.2%}" for name, share in found.items())
-    return Noted(
-        max(found[name] for name in economics.GENERATIONS),
-        f"of the 16-bit peak: {text}",
-    )
+    return Noted(max(found[name] for name in economics.GENERATIONS), f"of the 16-bit peak: {text}")
 
 
 def cheap_ends(name, context):
@@ -173,30 +129,18 @@ def _lower_bound(read):
 
 def full_read_cost():
     """Dollars for reading Mistral Large 2's cache at a long context a million times, at the peak bandwidth."""
-    return (
-        1e6
-        * MISTRAL.cache_bytes
-        * LONG
-        / H100.memory_bandwidth
-        * H100.price
-        * factor("usd/h")
-    )
+    return 1e6 * MISTRAL.cache_bytes * LONG / H100.memory_bandwidth * H100.price * factor("usd/h")
 
 
 def _far_apart(read):
-    short, long = (
-        cheap_ends("Mistral Large 2", context) for context in (0, LONG)
-    )
+    short, long = (cheap_ends("Mistral Large 2", context) for context in (0, LONG))
     return claim(
-        long / short > 5,
-        f"cheap ends {short:.2f} and {long:.2f} dollars a million (asked: 5 times)",
+        long / short > 5, f"cheap ends {short:.2f} and {long:.2f} dollars a million (asked: 5 times)"
     )
 
 
 def _six_times(read):
-    mistral, deepseek = (
-        cheap_ends(name, LONG) for name in ("Mistral Large 2", "DeepSeek-V3")
-    )
+    mistral, deepseek = (cheap_ends(name, LONG) for name in ("Mistral Large 2", "DeepSeek-V3"))
     return claim(
         5 < mistral / deepseek < 7,
         f"cheap ends {mistral:.2f} and {deepseek:.2f} dollars a million: {mistral / deepseek:.1f} times (asked: "
@@ -221,37 +165,23 @@ def _text_4_3(read):
         ("utilisation at Table 6's 16-bit point", ""): _table_6_utilisation,
         ("input tokens are cheaper", "factor"): _cheaper_inputs,
         ("prefill can be half utilised", ""): _prefill,
-        (
-            "arithmetic intensity of attention",
-            "factor before g / precision",
-        ): _intensity_factor,
+        ("arithmetic intensity of attention", "factor before g / precision"): _intensity_factor,
         ("long-context price depends on g alone", ""): _price_by_group,
         ("utilisation without grouped-query attention", ""): _ungrouped,
         (mistral, "parameters"): lambda read: MISTRAL.n_params,
         (mistral, "group size"): lambda read: MISTRAL.shape.group_size,
         (mistral, "cache of a token"): lambda read: MISTRAL.cache_bytes,
-        (mistral, per_token): lambda read: (
-            MISTRAL.cache_bytes * read("long context")
-        ),
+        (mistral, per_token): lambda read: MISTRAL.cache_bytes * read("long context"),
         (mistral, "size"): _weights_read,
         (mistral, "batch beyond which the cache dominates"): lambda read: (
-            MISTRAL.weight_bytes
-            * printed_parameters(MISTRAL.shape)
-            / read(mistral, per_token)
+            MISTRAL.weight_bytes * printed_parameters(MISTRAL.shape) / read(mistral, per_token)
         ),
         (mistral, "price of reading the cache"): lambda read: (
-            read(mistral, per_token)
-            / read("H100", "memory bandwidth")
-            * read("rent of one GPU")
+            read(mistral, per_token) / read("H100", "memory bandwidth") * read("rent of one GPU")
         ),
         ("reading the cache is a lower bound on the price", ""): _lower_bound,
-        (
-            "the frontiers at short and long context differ greatly",
-            "",
-        ): _far_apart,
-        (deepseek, "cache of a token"): lambda read: (
-            models[deepseek].cache_bytes
-        ),
+        ("the frontiers at short and long context differ greatly", ""): _far_apart,
+        (deepseek, "cache of a token"): lambda read: models[deepseek].cache_bytes,
         (deepseek, "times cheaper at long context"): lambda read: (
             MISTRAL.cache_bytes / models[deepseek].cache_bytes
         ),
@@ -261,14 +191,9 @@ def _text_4_3(read):
 
 @reproduces("Figure 9")
 def _figure_9(read):
-    return {
-        ("acceptance", ""): lambda read: economics.ACCEPTANCE,
-        ("long context", ""): lambda read: LONG,
-    }
+    return {("acceptance", ""): lambda read: economics.ACCEPTANCE, ("long context", ""): lambda read: LONG}
 
 
 @reproduces("Figure 10")
 def _figure_10(read):
-    return _figure_9(read) | {
-        ("DeepSeek-V3", "bits of a weight"): lambda read: DEEPSEEK.bits
-    }
+    return _figure_9(read) | {("DeepSeek-V3", "bits of a weight"): lambda read: DEEPSEEK.bits}

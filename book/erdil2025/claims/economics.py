@@ -3,33 +3,16 @@
 from functools import cache, partial
 
 import numpy as np
+
+from book.erdil2025 import economics, tables
+from book.erdil2025.claims.model import DEFAULT, H100, LL, claim, feed_forward, token_latency
+from book.erdil2025.claims.parallel import at_cost, common_costs, gains, table_2_batches
 from inferlib.equation import untraced
 from inferlib.ledger import Noted, published, reproduces
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.equations.model import TABLE_5
-from inferlib.papers.erdil2025.records import (
-    cache_values,
-    chips,
-    computing_at,
-    models,
-)
+from inferlib.papers.erdil2025.records import cache_values, chips, computing_at, models
 from inferlib.units import factor
-
-from book.erdil2025 import economics, tables
-from book.erdil2025.claims.model import (
-    DEFAULT,
-    H100,
-    LL,
-    claim,
-    feed_forward,
-    token_latency,
-)
-from book.erdil2025.claims.parallel import (
-    at_cost,
-    common_costs,
-    gains,
-    table_2_batches,
-)
 
 reproduces = partial(reproduces, "erdil2025")
 SEVENTY = "Llama 3 70B 8-bit"
@@ -45,9 +28,7 @@ def fastest(name, chip="H100", bandwidth=1.0):
     bandwidth : float
         Multiple of the chip's memory bandwidth.
     """
-    gpu = chips[chip].replace(
-        memory_bandwidth=bandwidth * chips[chip].memory_bandwidth
-    )
+    gpu = chips[chip].replace(memory_bandwidth=bandwidth * chips[chip].memory_bandwidth)
     n_gpu = np.geomspace(1, 1024, 500)
     seconds = token_latency(models[name], gpu, n_gpu, 1)
     return float(1 / seconds.min()), float(n_gpu[seconds.argmin()])
@@ -66,13 +47,9 @@ def generation_gains():
     for older, newer in (("V100", "A100"), ("A100", "H100")):
         old, new = (economics.curve(SEVENTY, chip) for chip in (older, newer))
         costs = common_costs(old, new)
-        costs = costs[
-            (costs >= 0.5) & (costs <= 10)
-        ]  # dollars a million; practical prices
+        costs = costs[(costs >= 0.5) & (costs <= 10)]  # dollars a million; practical prices
         faster = at_cost(new, costs) / at_cost(old, costs)
-        sizes = [
-            np.log(_size_at(old, cost) / _size_at(new, cost)) for cost in costs
-        ]
+        sizes = [np.log(_size_at(old, cost) / _size_at(new, cost)) for cost in costs]
         found[older, newer] = (
             np.exp(np.log(faster).mean()),
             faster.min(),
@@ -93,19 +70,15 @@ def _per_generation(read):
         for (a, b), (mean, low, high, _) in found.items()
     )
     return Noted(
-        np.prod([mean for mean, *_ in found.values()]) ** 0.5 - 1,
-        f"0.5 to 10 dollars a million: {text}",
+        np.prod([mean for mean, *_ in found.values()]) ** 0.5 - 1, f"0.5 to 10 dollars a million: {text}"
     )
 
 
 def _smaller(read):
     found = generation_gains()
-    text = ", ".join(
-        f"{a} to {b} {ratio:.2f}" for (a, b), (*_, ratio) in found.items()
-    )
+    text = ", ".join(f"{a} to {b} {ratio:.2f}" for (a, b), (*_, ratio) in found.items())
     tops = ", ".join(
-        f"{economics.fastest(economics.curve(SEVENTY, chip)).n_gpu:.0f}"
-        for chip in economics.GENERATIONS
+        f"{economics.fastest(economics.curve(SEVENTY, chip)).n_gpu:.0f}" for chip in economics.GENERATIONS
     )
     return Noted(
         np.prod([ratio for *_, ratio in found.values()]) ** 0.5,
@@ -116,9 +89,7 @@ def _smaller(read):
 def served(read):
     """The quoted offer for Llama 3 70B: tokens per second and dollars a million."""
     place = "Llama 3 70B at Fireworks"
-    price = read(place, "price of a million tokens", "Text 2.2.2") / factor(
-        "usd/Mtok"
-    )
+    price = read(place, "price of a million tokens", "Text 2.2.2") / factor("usd/Mtok")
     return read(place, "tokens per second", "Text 2.2.2"), price
 
 
@@ -134,9 +105,7 @@ def _out_of_reach(read):
 
 def _in_reach(read):
     speed, price = served(read)
-    reached = at_cost(economics.curve(SEVENTY, draft=economics.DRAFT), [price])[
-        0
-    ]
+    reached = at_cost(economics.curve(SEVENTY, draft=economics.DRAFT), [price])[0]
     return claim(
         reached > 0.95 * speed,
         f"8-bit weights with drafts make {reached:.0f} tokens/s for {price:.2f} dollars a million (served: about "
@@ -147,8 +116,7 @@ def _in_reach(read):
 def drafting_gains(name=SEVENTY, assumptions=DEFAULT):
     """How much faster drafts make a model: at the fastest point, and at most and least at one cost."""
     plain, drafted = (
-        economics.curve(name, draft=draft, assumptions=assumptions)
-        for draft in (None, economics.DRAFT)
+        economics.curve(name, draft=draft, assumptions=assumptions) for draft in (None, economics.DRAFT)
     )
     return gains(plain, drafted)
 
@@ -166,9 +134,7 @@ def _halved(read):
 def alpha_for(speed, curve):
     """The smallest alpha, in steps of a tenth, that prefers a point at least as fast."""
     return next(
-        a / 10
-        for a in range(1, 1000)
-        if economics.preferred(curve, a / 10).tokens_per_second >= speed
+        a / 10 for a in range(1, 1000) if economics.preferred(curve, a / 10).tokens_per_second >= speed
     )
 
 
@@ -200,26 +166,17 @@ def _text_4(read):
     return {
         (h100, "16-bit arithmetic"): lambda read: H100.peaks["bf16"],
         (h100, "8-bit arithmetic"): lambda read: H100.peaks["fp8"],
-        (h100, "attainable part of arithmetic"): lambda read: (
-            H100.flops_fraction
-        ),
+        (h100, "attainable part of arithmetic"): lambda read: H100.flops_fraction,
         (h100, "memory"): lambda read: H100.memory_capacity,
         (h100, "memory bandwidth"): lambda read: H100.memory_bandwidth,
-        (h100, "attainable part of memory bandwidth"): lambda read: (
-            H100.bandwidth_fraction
-        ),
+        (h100, "attainable part of memory bandwidth"): lambda read: H100.bandwidth_fraction,
         (h100, "NVLink reads"): lambda read: H100.scale_up_bandwidth,
-        (h100, "NVLink reads and writes"): lambda read: (
-            2 * read(h100, "NVLink reads")
-        ),
+        (h100, "NVLink reads and writes"): lambda read: 2 * read(h100, "NVLink reads"),
         (h100, "GPUs of a node"): lambda read: H100.scale_up_size,
         (h100, "time of a kernel launch"): lambda read: DEFAULT.t_kernel,
         ("LL protocol", "divisor of the bandwidth"): lambda read: 1 / LL.share,
         ("LL protocol", "base latency of a collective"): lambda read: LL.base,
-        (
-            "the served Llama 3 70B is beyond the frontier without drafts",
-            "",
-        ): _out_of_reach,
+        ("the served Llama 3 70B is beyond the frontier without drafts", ""): _out_of_reach,
         ("drafts make the served Llama 3 70B possible", ""): _in_reach,
         ("drafts cut the latency of Llama 3 70B", "factor"): _halved,
         ("alpha makes the served speeds the preferred ones", ""): _alpha,
@@ -228,10 +185,7 @@ def _text_4(read):
         ("rents", "V100"): lambda read: chips["V100"].price * factor("usd/h"),
         ("the tables assume 2 dollars for a GPU and hour", ""): _two_dollars,
         ("a new generation of GPUs", "speed-up at one cost"): _per_generation,
-        (
-            "a new generation of GPUs",
-            "factor by which instances shrink",
-        ): _smaller,
+        ("a new generation of GPUs", "factor by which instances shrink"): _smaller,
     }
 
 
@@ -240,9 +194,7 @@ def _footnote_8(read):
     shape = models[SEVENTY].shape
     return {
         (SEVENTY, "bits of a weight"): lambda read: shape.bits,
-        (SEVENTY, "bits of an activation"): lambda read: (
-            8 * shape.activation_bytes
-        ),
+        (SEVENTY, "bits of an activation"): lambda read: 8 * shape.activation_bytes,
     }
 
 
@@ -252,10 +204,7 @@ def _wide(read):
     for name in ("A100", "H100", "V100"):
         chip = chips[name]
         slow = chip.replace(peaks=chip.peaks | {"fp8": chip.peaks["bf16"]})
-        times = [
-            token_latency(model, c, 8, 4096, pipeline=False)
-            for c in (slow, chip)
-        ]
+        times = [token_latency(model, c, 8, 4096, pipeline=False) for c in (slow, chip)]
         faster[name] = times[0] / times[1]
     text = ", ".join(f"{name} {ratio:.2f}" for name, ratio in faster.items())
     return claim(
@@ -267,9 +216,7 @@ def _wide(read):
 @reproduces("Figure 6")
 def _figure_6(read):
     return {
-        ("Llama 3 70B", "bits of a weight"): lambda read: (
-            models[SEVENTY].shape.bits
-        ),
+        ("Llama 3 70B", "bits of a weight"): lambda read: models[SEVENTY].shape.bits,
         ("8-bit arithmetic helps A100 and H100 at large batches", ""): _wide,
     }
 
@@ -286,29 +233,19 @@ def _truncated(read):
         rejected = sum(j * a ** (j - 1) * (1 - a) for j in range(1, drafts + 1))
         mean = rejected + drafts * a**drafts
         worst = max(worst, abs(mean / expected_tokens(a, drafts) - 1))
-    return claim(
-        worst < 1e-12,
-        f"equal within {worst:.0e} for 1 to 8 drafts at acceptance {a}",
-    )
+    return claim(worst < 1e-12, f"equal within {worst:.0e} for 1 to 8 drafts at acceptance {a}")
 
 
 @untraced
 def _negligible(read):
     small = sum(m.flop_per_token(models[economics.DRAFT].shape, 0, DEFAULT))
-    share = {
-        n: small / sum(m.flop_per_token(models[n].shape, 0, DEFAULT))
-        for n in economics.SPECULATED
-    }
+    share = {n: small / sum(m.flop_per_token(models[n].shape, 0, DEFAULT)) for n in economics.SPECULATED}
     text = ", ".join(f"{name} {part:.0%}" for name, part in share.items())
     setting, point = economics.settings()["Table 3", SEVENTY]
     at = point(economics.curve(**setting))
-    drafting = at.gamma * token_latency(
-        models[economics.DRAFT], H100, at.n_gpu, at.batch
-    )
+    drafting = at.gamma * token_latency(models[economics.DRAFT], H100, at.n_gpu, at.batch)
     total = (
-        economics.seconds_at(setting, at)
-        * (1 - economics.ACCEPTANCE**at.gamma)
-        / (1 - economics.ACCEPTANCE)
+        economics.seconds_at(setting, at) * (1 - economics.ACCEPTANCE**at.gamma) / (1 - economics.ACCEPTANCE)
     )
     return claim(
         max(share.values()) < 0.15,
@@ -319,16 +256,10 @@ def _negligible(read):
 
 def gain_at_table_5(name):
     """Gain of drafts at the cost of Table 5's point without them, and between its two points."""
-    plain, drafted = (
-        economics.curve(name, draft=d, assumptions=TABLE_5)
-        for d in (None, economics.DRAFT)
-    )
+    plain, drafted = (economics.curve(name, draft=d, assumptions=TABLE_5) for d in (None, economics.DRAFT))
     at = economics.preferred(plain)
     same = at_cost(drafted, [at.usd_per_million])[0] / at.tokens_per_second - 1
-    return float(same), float(
-        economics.preferred(drafted).tokens_per_second / at.tokens_per_second
-        - 1
-    )
+    return float(same), float(economics.preferred(drafted).tokens_per_second / at.tokens_per_second - 1)
 
 
 def _drafted(read, name):
@@ -342,37 +273,20 @@ def _drafted(read, name):
 
 
 def _competing(read):
-    least = {
-        name: drafting_gains(name, TABLE_5)[2] for name in economics.SPECULATED
-    }
-    most = {
-        name: drafting_gains(name, TABLE_5)[1] for name in economics.SPECULATED
-    }
+    least = {name: drafting_gains(name, TABLE_5)[2] for name in economics.SPECULATED}
+    most = {name: drafting_gains(name, TABLE_5)[1] for name in economics.SPECULATED}
     text = ", ".join(f"{n} {least[n]:+.0%} to {most[n]:+.0%}" for n in least)
-    return claim(
-        min(least.values()) > -0.01 and min(most.values()) > 0.2,
-        f"at one cost: {text}",
-    )
+    return claim(min(least.values()) > -0.01 and min(most.values()) > 0.2, f"at one cost: {text}")
 
 
 @reproduces("Text 4.1")
 def _text_4_1(read):
     return {
         ("acceptance", "used"): lambda read: economics.ACCEPTANCE,
-        (
-            "the expected tokens are those of a truncated geometric distribution",
-            "",
-        ): _truncated,
-        (
-            "the arithmetic of a much smaller draft is negligible",
-            "",
-        ): _negligible,
-        ("gain of drafts at one cost", "Llama 3 70B"): partial(
-            _drafted, name="Llama 3 70B"
-        ),
-        ("gain of drafts at one cost", "Llama 3.1 405B"): partial(
-            _drafted, name="Llama 3.1 405B"
-        ),
+        ("the expected tokens are those of a truncated geometric distribution", ""): _truncated,
+        ("the arithmetic of a much smaller draft is negligible", ""): _negligible,
+        ("gain of drafts at one cost", "Llama 3 70B"): partial(_drafted, name="Llama 3 70B"),
+        ("gain of drafts at one cost", "Llama 3.1 405B"): partial(_drafted, name="Llama 3.1 405B"),
         ("providers without drafts cannot compete", ""): _competing,
     }
 
@@ -380,9 +294,7 @@ def _text_4_1(read):
 @reproduces("Figure 7")
 def _figure_7(read):
     return {
-        (name, "bits of a weight"): partial(
-            lambda read, name: models[name].shape.bits, name=name
-        )
+        (name, "bits of a weight"): partial(lambda read, name: models[name].shape.bits, name=name)
         for name in (*economics.SPECULATED, economics.DRAFT)
     }
 
@@ -393,19 +305,10 @@ def _figure_7(read):
 def halvings():
     """Gain of each halving of the weights of Llama 3 70B: at Table 6's points, and at the fastest."""
     names = [economics.PRECISIONS[f"{bits}-bit weights"] for bits in (16, 8, 4)]
-    points = [
-        economics.preferred(economics.curve(name)).tokens_per_second
-        for name in names
-    ]
-    tops = [
-        economics.fastest(economics.curve(name)).tokens_per_second
-        for name in names
-    ]
+    points = [economics.preferred(economics.curve(name)).tokens_per_second for name in names]
+    tops = [economics.fastest(economics.curve(name)).tokens_per_second for name in names]
     return [
-        [
-            after / before - 1
-            for before, after in zip(speeds, speeds[1:], strict=False)
-        ]
+        [after / before - 1 for before, after in zip(speeds, speeds[1:], strict=False)]
         for speeds in (points, tops)
     ]
 
@@ -429,41 +332,27 @@ def _weights_help(read):
     eight = shape.replace(weight_bytes=1.0)
     read_less = eight.weight_bytes / shape.weight_bytes
     faster = computing_at(H100, eight).flops / computing_at(H100, shape).flops
-    return claim(
-        read_less < 1 < faster,
-        f"{read_less:.0%} of the bytes, {faster:.0f} times the FLOP/s",
-    )
+    return claim(read_less < 1 < faster, f"{read_less:.0%} of the bytes, {faster:.0f} times the FLOP/s")
 
 
 def _activations_help(read):
     shape = models["Llama 3 70B"].shape
     eight = shape.replace(activation_bytes=1.0)
     cached, moved = [
-        (
-            cache_values(s) * s.activation_bytes,
-            feed_forward(s, 8, 1, "1D")[0].per_token[0],
-        )
+        (cache_values(s) * s.activation_bytes, feed_forward(s, 8, 1, "1D")[0].per_token[0])
         for s in (shape, eight)
     ]
     ratios = [new / old for old, new in zip(cached, moved, strict=True)]
-    return claim(
-        max(ratios) < 1,
-        f"{ratios[0]:.0%} of the cache and {ratios[1]:.0%} of the network's bytes",
-    )
+    return claim(max(ratios) < 1, f"{ratios[0]:.0%} of the cache and {ratios[1]:.0%} of the network's bytes")
 
 
 @reproduces("Text 4.2")
 def _text_4_2(read):
     return {
-        ("speed-up of doubling the bandwidth", ""): lambda read: (
-            tables._speed_up(2)[0] - 1
-        ),
+        ("speed-up of doubling the bandwidth", ""): lambda read: tables._speed_up(2)[0] - 1,
         ("the rule works quite well in the complete model", ""): _rule_of_thumb,
         ("8-bit weights read less and multiply faster", ""): _weights_help,
-        (
-            "8-bit activations shrink the cache and the network's bytes",
-            "",
-        ): _activations_help,
+        ("8-bit activations shrink the cache and the network's bytes", ""): _activations_help,
     }
 
 
@@ -481,9 +370,7 @@ def _figure_8(read):
 
 @reproduces("Figure 5")
 def _figure_5(read):
-    return {
-        ("the curves assume 2 dollars for a GPU and hour", ""): _two_dollars
-    }
+    return {("the curves assume 2 dollars for a GPU and hour", ""): _two_dollars}
 
 
 def _alpha_of(read, table):
@@ -492,14 +379,8 @@ def _alpha_of(read, table):
     for (name, row), (setting, point) in economics.settings().items():
         if name == table:
             curve = economics.curve(**setting)
-            texts[row] = [
-                at.tokens_per_second
-                for at in (economics.preferred(curve, 4), point(curve))
-            ]
-    text = ", ".join(
-        f"{row} {four:.0f} and {three:.0f}"
-        for row, (four, three) in texts.items()
-    )
+            texts[row] = [at.tokens_per_second for at in (economics.preferred(curve, 4), point(curve))]
+    text = ", ".join(f"{row} {four:.0f} and {three:.0f}" for row, (four, three) in texts.items())
     return claim(
         all(four == three for four, three in texts.values()),
         f"tokens/s with alpha 4 and with the text's 3, which print has: {text}",
@@ -509,40 +390,22 @@ def _alpha_of(read, table):
 def _one_sequence(read):
     batches = table_2_batches()
     text = ", ".join(f"{name} {batch:.2f}" for name, batch in batches.items())
-    return claim(
-        all(round(batch) == 1 for batch in batches.values()),
-        f"batches behind the table: {text}",
-    )
+    return claim(all(round(batch) == 1 for batch in batches.values()), f"batches behind the table: {text}")
 
 
 def _all_drafted(read):
     gammas = {
-        name: economics.fastest(
-            economics.curve(name, draft=economics.DRAFT)
-        ).gamma
+        name: economics.fastest(economics.curve(name, draft=economics.DRAFT)).gamma
         for name in economics.SERVED
     }
     text = ", ".join(f"{name} {gamma:.0f}" for name, gamma in gammas.items())
-    return claim(
-        min(gammas.values()) > 1, f"gamma of the points (1: no drafts): {text}"
-    )
+    return claim(min(gammas.values()) > 1, f"gamma of the points (1: no drafts): {text}")
 
 
 _CLAIMED = {
-    "Table 2": {
-        ("all batches are 1", ""): _one_sequence,
-        ("drafts are used throughout", ""): _all_drafted,
-    },
-    "Table 3": {
-        ("the points maximise equation 45 with alpha 4", ""): partial(
-            _alpha_of, table="Table 3"
-        ),
-    },
-    "Table 6": {
-        ("the points maximise equation 45 with alpha 4", ""): partial(
-            _alpha_of, table="Table 6"
-        ),
-    },
+    "Table 2": {("all batches are 1", ""): _one_sequence, ("drafts are used throughout", ""): _all_drafted},
+    "Table 3": {("the points maximise equation 45 with alpha 4", ""): partial(_alpha_of, table="Table 3")},
+    "Table 6": {("the points maximise equation 45 with alpha 4", ""): partial(_alpha_of, table="Table 6")},
 }
 
 
@@ -565,8 +428,5 @@ def captions(table):
     for (name, row), (setting, _) in economics.settings().items():
         place = (row, "bits of a weight")
         if name == table and (table, *place) in published("erdil2025"):
-            cells[place] = partial(
-                lambda read, model: models[model].shape.bits,
-                model=setting["model"],
-            )
+            cells[place] = partial(lambda read, model: models[model].shape.bits, model=setting["model"])
     return cells

@@ -6,11 +6,12 @@ Every cell is a function of a reader, so that ``explain`` follows one cell at a 
 from functools import cache, partial
 
 import numpy as np
+
+from book.erdil2025 import economics
 from inferlib.equation import symbolic, untraced
 from inferlib.ledger import Noted, reproduces
 from inferlib.papers.erdil2025 import decode, search
-from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.equations import printed, toy
+from inferlib.papers.erdil2025.equations import model as m, printed, toy
 from inferlib.papers.erdil2025.equations.model import PRINTED_EQUATIONS
 from inferlib.papers.erdil2025.records import (
     PROTOCOLS,
@@ -22,20 +23,13 @@ from inferlib.papers.erdil2025.records import (
 )
 from inferlib.units import factor
 
-from book.erdil2025 import economics
-
 reproduces = partial(reproduces, "erdil2025")
 # Searches try thousands of layouts, which are no explanation of a cell.
-token_latency, speculative_latency = (
-    untraced(search.token_latency),
-    untraced(search.speculative_latency),
-)
+token_latency, speculative_latency = (untraced(search.token_latency), untraced(search.speculative_latency))
 best_layout, terms = untraced(decode.best_layout), untraced(decode.terms)
 H100, DEFAULT = chips["H100"], economics.DEFAULT
 LL = next(protocol for protocol in PROTOCOLS if protocol.name == "LL")
-UNLIMITED = H100.replace(
-    memory_capacity=1e18
-)  # an H100 whose memory never fills
+UNLIMITED = H100.replace(memory_capacity=1e18)  # an H100 whose memory never fills
 DEEPSEEK = models["DeepSeek-V3"].shape
 _MUCH = 3  # how many times larger "much larger" has to be here
 
@@ -57,9 +51,7 @@ def feed_forward(shape, group, experts, kind, assumptions=DEFAULT):
 def _latent_narrow(read):
     heads = read("width of one head")
     wider = read("width of the latent") / heads
-    narrower = (
-        DEEPSEEK.n_heads * DEEPSEEK.head_dim / read("width of the latent")
-    )
+    narrower = DEEPSEEK.n_heads * DEEPSEEK.head_dim / read("width of the latent")
     return claim(
         wider > _MUCH and narrower > _MUCH,
         f"DeepSeek-V3: {wider:.0f} and {narrower:.0f} times (asked: {_MUCH})",
@@ -69,9 +61,7 @@ def _latent_narrow(read):
 def _latent_cache(read):
     vanilla = DEEPSEEK.replace(latent=False)
     smaller = cache_values(vanilla) / cache_values(DEEPSEEK)
-    return claim(
-        smaller > 10, f"DeepSeek-V3: {smaller:.0f} times smaller (asked: 10)"
-    )
+    return claim(smaller > 10, f"DeepSeek-V3: {smaller:.0f} times smaller (asked: 10)")
 
 
 def bytes_and_flop_of_latents(format="fp8"):
@@ -97,24 +87,17 @@ def _text_3_1(read):
     weights = "FLOP for one parameter and token"
     return {
         # One product with the key and one with the value.
-        (
-            "attention",
-            "FLOP for a head, its width and a token of context",
-        ): lambda read: 2 * read(weights, artefact="Text 2.1"),
+        ("attention", "FLOP for a head, its width and a token of context"): lambda read: (
+            2 * read(weights, artefact="Text 2.1")
+        ),
         ("arithmetic of latent attention", "factor"): lambda read: (
             read("width of the latent") / read("width of one head")
         ),
         ("width of one head", ""): lambda read: DEEPSEEK.head_dim,
         ("width of the latent", ""): lambda read: DEEPSEEK.kv_rank,
-        (
-            "the latent is much wider than a head and much narrower than all heads",
-            "",
-        ): _latent_narrow,
+        ("the latent is much wider than a head and much narrower than all heads", ""): _latent_narrow,
         ("latents are a huge reduction of the cache", ""): _latent_cache,
-        (
-            "latent attention waits for arithmetic at long context",
-            "",
-        ): _latent_arithmetic,
+        ("latent attention waits for arithmetic at long context", ""): _latent_arithmetic,
     }
 
 
@@ -126,22 +109,15 @@ def _all_read(read):
     for name in ("Mixtral 8x22B", "GPT-4", "DeepSeek-V3"):
         shape = models[name].shape
         s = m.sparsity(shape, DEFAULT)
-        unread[name] = 1 - printed.parameters_read(
-            shape, s, 10 * s
-        ) / printed_parameters(shape)
+        unread[name] = 1 - printed.parameters_read(shape, s, 10 * s) / printed_parameters(shape)
     worst = max(unread.values())
-    return claim(
-        worst < 1e-3,
-        f"ten times s: at most {worst:.2g} of the parameters are not read",
-    )
+    return claim(worst < 1e-3, f"ten times s: at most {worst:.2g} of the parameters are not read")
 
 
 def _shared_experts(read):
     batch, experts, active = 32, DEEPSEEK.n_experts, DEEPSEEK.n_active
     uniform = experts * (1 - (1 - active / experts) ** batch)
-    shared = 1 + (experts - 1) * (
-        1 - (1 - (active - 1) / (experts - 1)) ** batch
-    )
+    shared = 1 + (experts - 1) * (1 - (1 - (active - 1) / (experts - 1)) ** batch)
     return claim(
         abs(uniform - shared) > 1,
         f"DeepSeek-V3 at batch {batch}: {uniform:.1f} experts used if all are alike, {shared:.1f} with one shared",
@@ -155,12 +131,7 @@ def _text_3_2(read):
 
 @reproduces("Footnote 4")
 def _footnote_4(read):
-    return {
-        (
-            "shared experts violate independent uniform routing",
-            "",
-        ): _shared_experts
-    }
+    return {("shared experts violate independent uniform routing", ""): _shared_experts}
 
 
 # Sections 3.3 and 3.4: latency and bytes of collectives.
@@ -179,16 +150,11 @@ def _text_3_3(read):
         (row, "base"): lambda read: m.collective_latency(LL, 1, 1, 2),
         (row, "one more rank in a node"): lambda read: _latency_step(2, 1),
         (row, "one doubling of the nodes"): lambda read: _latency_step(2, 2),
-        (
-            "ranks of an all-reduce",
-            "exponent of the instance size",
-        ): lambda read: np.log2(m.span(H100, 64).cut("2D")[0]) / np.log2(64),
-        (
-            "nodes of an all-reduce",
-            "exponent of the instance's nodes",
-        ): lambda read: (
-            np.log2(m.span(H100, 64).cut("2D")[1])
-            / np.log2(m.span(H100, 64).cut("1D")[1])
+        ("ranks of an all-reduce", "exponent of the instance size"): lambda read: (
+            np.log2(m.span(H100, 64).cut("2D")[0]) / np.log2(64)
+        ),
+        ("nodes of an all-reduce", "exponent of the instance's nodes"): lambda read: (
+            np.log2(m.span(H100, 64).cut("2D")[1]) / np.log2(m.span(H100, 64).cut("1D")[1])
         ),
     }
 
@@ -197,11 +163,7 @@ EXAMPLE = "extra time of an all-reduce (eq. 24)"
 
 
 def _extra(read):
-    size = (
-        read(EXAMPLE, "bytes of a value")
-        * read(EXAMPLE, "width of the model")
-        * read(EXAMPLE, "batch")
-    )
+    size = read(EXAMPLE, "bytes of a value") * read(EXAMPLE, "width of the model") * read(EXAMPLE, "batch")
     ranks = read(EXAMPLE, "ranks")
     return size * (ranks - 1) / (ranks * read(EXAMPLE, "bandwidth"))
 
@@ -266,37 +228,18 @@ def _text_3_4(read):
     h100 = "H100"
     return {
         (EXAMPLE, ""): _extra,
-        (EXAMPLE, "bandwidth"): lambda read: (
-            read(h100, "intra-node bandwidth") * LL.share / 2
-        ),
-        (h100, "intra-node bandwidth"): lambda read: (
-            read(h100, "reported NVLink bandwidth") / 2
-        ),
+        (EXAMPLE, "bandwidth"): lambda read: read(h100, "intra-node bandwidth") * LL.share / 2,
+        (h100, "intra-node bandwidth"): lambda read: read(h100, "reported NVLink bandwidth") / 2,
         (h100, "inter-node bandwidth"): lambda read: (
-            read("DGX H100", "network cards")
-            * read("network card", "bandwidth")
-            / read("DGX H100", "GPUs")
+            read("DGX H100", "network cards") * read("network card", "bandwidth") / read("DGX H100", "GPUs")
         ),
-        (
-            "bytes read in an all-reduce",
-            "factor before X (R - 1)",
-        ): _reads_of_a_ring,
-        (
-            "bandwidth takes longer than latency only beyond the critical batch",
-            "",
-        ): _bandwidth_after_critical,
-        (
-            "the critical batch is no longer the best in general",
-            "",
-        ): _critical_not_best,
-        (
-            "bytes reduced have the precision of the parameters (eq. 25)",
-            "",
-        ): _weight_precision,
-        (
-            "nodes in intra-node network reads",
-            "exponent (eq. 27)",
-        ): lambda read: _node_exponent(printed.intra_node_reads),
+        ("bytes read in an all-reduce", "factor before X (R - 1)"): _reads_of_a_ring,
+        ("bandwidth takes longer than latency only beyond the critical batch", ""): _bandwidth_after_critical,
+        ("the critical batch is no longer the best in general", ""): _critical_not_best,
+        ("bytes reduced have the precision of the parameters (eq. 25)", ""): _weight_precision,
+        ("nodes in intra-node network reads", "exponent (eq. 27)"): lambda read: _node_exponent(
+            printed.intra_node_reads
+        ),
     }
 
 
@@ -304,10 +247,7 @@ def _node_exponent(reads):
     """Power of the nodes in the bytes read inside nodes, at as many GPUs per node."""
     few, many = (reads(64 * nodes, nodes, 1.0) for nodes in (1, 16))
     power = np.log2(many / few) / np.log2(16)
-    return Noted(
-        power,
-        "equation 42 and the notebook: each all-reduce spans the square root of the nodes",
-    )
+    return Noted(power, "equation 42 and the notebook: each all-reduce spans the square root of the nodes")
 
 
 # Section 3.6: the final equations.
@@ -339,14 +279,8 @@ def _swiglu(read):
     shape = models["Llama 3 70B"].shape
     plain = printed.bytes_reduced(shape, 1, shape.activation_bytes)
     more = shape.n_layers * shape.d_ff * shape.activation_bytes / plain
-    gated, vanilla = (
-        feed_forward(shape.replace(ff_up=up), 64, 1, "2D")[1].per_token[0]
-        for up in (2, 1)
-    )
-    return claim(
-        gated == 2 * vanilla,
-        f"one more d_ff: {more:.0%} more bytes for Llama 3 70B",
-    )
+    gated, vanilla = (feed_forward(shape.replace(ff_up=up), 64, 1, "2D")[1].per_token[0] for up in (2, 1))
+    return claim(gated == 2 * vanilla, f"one more d_ff: {more:.0%} more bytes for Llama 3 70B")
 
 
 def _infinite(read):
@@ -361,34 +295,26 @@ def _text_3_6(read):
         (row, "base"): lambda read: printed.all_reduce_latency(LL, 1, 1),
         # Four GPUs of a node make two ranks; four nodes make two, with a GPU of each.
         (row, "one more rank in a node"): lambda read: (
-            printed.all_reduce_latency(LL, 4, 1)
-            - printed.all_reduce_latency(LL, 1, 1)
+            printed.all_reduce_latency(LL, 4, 1) - printed.all_reduce_latency(LL, 1, 1)
         ),
         (row, "one doubling of the nodes"): lambda read: (
-            printed.all_reduce_latency(LL, nodes, nodes)
-            - printed.all_reduce_latency(LL, 1, 1)
+            printed.all_reduce_latency(LL, nodes, nodes) - printed.all_reduce_latency(LL, 1, 1)
         ),
         ("nodes in intra-node reads", "exponent (eq. 42)"): lambda read: (
             _node_exponent(printed.intra_node_reads).value
         ),
-        (
-            "attention",
-            "FLOP for a head, its width and a token of context (eq. 37)",
-        ): lambda read: DEFAULT.flop_per_pair,
-        ("weights", "FLOP of a parameter (eq. 38)"): lambda read: (
-            printed.pointwise_flop(models["GPT-3"].shape, 1.0)
+        ("attention", "FLOP for a head, its width and a token of context (eq. 37)"): lambda read: (
+            DEFAULT.flop_per_pair
+        ),
+        ("weights", "FLOP of a parameter (eq. 38)"): lambda read: printed.pointwise_flop(
+            models["GPT-3"].shape, 1.0
         ),
         ("all-reduces of a layer (eq. 44)", ""): lambda read: len(
-            m.attention_network(
-                models["GPT-3"].shape, H100, m.span(H100, 64), "2D", DEFAULT
-            )
+            m.attention_network(models["GPT-3"].shape, H100, m.span(H100, 64), "2D", DEFAULT)
             + feed_forward(models["GPT-3"].shape, 64, 1, "2D")
         ),
         ("what does not fit takes infinitely long", ""): _infinite,
-        (
-            "the equations are the notebook's 2D case without pipeline and experts",
-            "",
-        ): _special_case,
+        ("the equations are the notebook's 2D case without pipeline and experts", ""): _special_case,
     }
 
 
@@ -403,11 +329,5 @@ def attention_intensity():
     import sympy as sp
 
     context, flop = sp.symbols("l f", positive=True)
-    bytes_ = shape.activation_bytes * printed.cache_elements_read(
-        shape, context, 1
-    )
-    return (
-        sp.simplify(printed.attention_flop(shape, context, flop) / bytes_),
-        shape,
-        flop,
-    )
+    bytes_ = shape.activation_bytes * printed.cache_elements_read(shape, context, 1)
+    return (sp.simplify(printed.attention_flop(shape, context, flop) / bytes_), shape, flop)

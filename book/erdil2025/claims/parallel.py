@@ -3,16 +3,6 @@
 from functools import cache, partial
 
 import numpy as np
-from inferlib.equation import untraced
-from inferlib.ledger import reproduces
-from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.equations.model import Assumptions, Cut
-from inferlib.papers.erdil2025.pareto import frontier
-from inferlib.papers.erdil2025.records import (
-    models,
-)
-from inferlib.papers.erdil2025.search import expected_tokens
-from inferlib.units import factor
 
 from book.erdil2025 import economics
 from book.erdil2025.claims.model import (
@@ -27,6 +17,14 @@ from book.erdil2025.claims.model import (
     terms,
     token_latency,
 )
+from inferlib.equation import untraced
+from inferlib.ledger import reproduces
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.equations.model import Assumptions, Cut
+from inferlib.papers.erdil2025.pareto import frontier
+from inferlib.papers.erdil2025.records import models
+from inferlib.papers.erdil2025.search import expected_tokens
+from inferlib.units import factor
 
 reproduces = partial(reproduces, "erdil2025")
 
@@ -36,9 +34,7 @@ reproduces = partial(reproduces, "erdil2025")
 
 def at_cost(curve, costs):
     """Tokens per second on a frontier at given costs: the fastest point that is not dearer."""
-    order = np.searchsorted(
-        -curve.usd_per_million.to_numpy(), -np.asarray(costs), side="left"
-    )
+    order = np.searchsorted(-curve.usd_per_million.to_numpy(), -np.asarray(costs), side="left")
     return curve.tokens_per_second.to_numpy()[order]
 
 
@@ -53,11 +49,7 @@ def common_costs(first, second, points=40):
 def without_pipeline(name, draft=economics.DRAFT):
     """A frontier of Tables 2 and 3 with pipeline parallelism left out."""
     return frontier(
-        models[name],
-        H100,
-        draft=draft and models[draft],
-        acceptance=economics.ACCEPTANCE,
-        pipeline=False,
+        models[name], H100, draft=draft and models[draft], acceptance=economics.ACCEPTANCE, pipeline=False
     )
 
 
@@ -68,9 +60,7 @@ def gains(without, with_it):
     """How much faster a second frontier is: at its fastest, and at most and at least at one cost."""
     costs = common_costs(without, with_it)
     at_one_cost = at_cost(with_it, costs) / at_cost(without, costs) - 1
-    fastest = (
-        with_it.tokens_per_second.max() / without.tokens_per_second.max() - 1
-    )
+    fastest = with_it.tokens_per_second.max() / without.tokens_per_second.max() - 1
     return float(fastest), float(at_one_cost.max()), float(at_one_cost.min())
 
 
@@ -78,15 +68,10 @@ def gains(without, with_it):
 def pipeline_gains():
     """Gains of pipeline parallelism over data parallelism, with drafts for two sparse models, without for Llama."""
     found = {
-        name: gains(
-            without_pipeline(name), economics.curve(name, draft=economics.DRAFT)
-        )
-        for name in PIPED
+        name: gains(without_pipeline(name), economics.curve(name, draft=economics.DRAFT)) for name in PIPED
     }
     llama = "Llama 3 70B 8-bit"
-    return found | {
-        llama: gains(without_pipeline(llama, None), economics.curve(llama))
-    }
+    return found | {llama: gains(without_pipeline(llama, None), economics.curve(llama))}
 
 
 def _pipeline_useless(read):
@@ -104,47 +89,29 @@ def _pipeline_useless(read):
 @cache
 def capacity_matters(name):
     """How much cheaper unlimited memory makes any speed above the bound, and which share of points it adds."""
-    n_gpu, batch = (
-        np.geomspace(0.5, 256, 60)[:, None],
-        np.geomspace(1, 4096, 60),
-    )
-    limited, free = (
-        token_latency(models[name], chip, n_gpu, batch)
-        for chip in (H100, UNLIMITED)
-    )
+    n_gpu, batch = (np.geomspace(0.5, 256, 60)[:, None], np.geomspace(1, 4096, 60))
+    limited, free = (token_latency(models[name], chip, n_gpu, batch) for chip in (H100, UNLIMITED))
     bound = H100.memory_bandwidth / H100.memory_capacity
     most = 0.0
     for speed in np.geomspace(bound, (1 / free).max(), 40):
-        real, ideal = (
-            np.where(1 / t >= speed, n_gpu * t / batch, np.inf).min()
-            for t in (limited, free)
-        )
+        real, ideal = (np.where(1 / t >= speed, n_gpu * t / batch, np.inf).min() for t in (limited, free))
         most = max(most, real / ideal - 1)
     fast = 1 / free > bound
     return most, float((fast & ~np.isfinite(limited)).sum() / fast.sum())
 
 
 def _capacity_irrelevant(read):
-    found = {
-        name: capacity_matters(name)
-        for name in ("Llama 3 70B", "Mixtral 8x22B", "DeepSeek-V3")
-    }
-    text = ", ".join(
-        f"{name} {most:.2%} ({added:.0%})"
-        for name, (most, added) in found.items()
-    )
+    found = {name: capacity_matters(name) for name in ("Llama 3 70B", "Mixtral 8x22B", "DeepSeek-V3")}
+    text = ", ".join(f"{name} {most:.2%} ({added:.0%})" for name, (most, added) in found.items())
     return claim(
-        max(most for most, _ in found.values()) < 0.01
-        and found["Llama 3 70B"] == (0, 0),
+        max(most for most, _ in found.values()) < 0.01 and found["Llama 3 70B"] == (0, 0),
         f"cost that unlimited memory saves at most, and share of the fast points that do not fit: {text}",
     )
 
 
 def _transfers(read):
     shape, stages = models["Llama 3 70B"].shape, 5
-    split = terms(
-        shape, H100, Cut(float(stages), kind="1D"), 40, 50, 0, 1, DEFAULT
-    )
+    split = terms(shape, H100, Cut(float(stages), kind="1D"), 40, 50, 0, 1, DEFAULT)
     hops = next(stage["pipeline"] for stage in split if "pipeline" in stage)
     one = m.stage_network(shape, H100, 40 / stages, DEFAULT).time(50 / stages)
     return stages - hops / one
@@ -153,10 +120,7 @@ def _transfers(read):
 def _transferred(experts, group, shape):
     """Seconds of bytes for one token: the all-to-alls of so many groups of experts, and one 1D all-reduce."""
     alone = Assumptions(protocols=(LL,))
-    sparse = (
-        m.dispatch_network(shape, H100, group, experts, alone).per_token[0]
-        * alone.dispatches
-    )
+    sparse = m.dispatch_network(shape, H100, group, experts, alone).per_token[0] * alone.dispatches
     reduce = feed_forward(shape, group, 1, "1D", alone)[0].per_token[0]
     return sparse, reduce
 
@@ -172,9 +136,7 @@ def _experts_few(read):
 
 
 def _experts_many(read):
-    volumes = [
-        _transferred(groups, 256, DEEPSEEK)[0] for groups in (16, 64, 256)
-    ]
+    volumes = [_transferred(groups, 256, DEEPSEEK)[0] for groups in (16, 64, 256)]
     return claim(
         max(volumes) / min(volumes) - 1 < 1e-12,
         f"DeepSeek-V3 on 256 GPUs: {volumes[0] / factor('us'):.3g} us a token with 16 as with 256 groups",
@@ -184,30 +146,19 @@ def _experts_many(read):
 @untraced
 def _experts_cheaper(read):
     ratios = {}
-    for name, group in (
-        ("Mixtral 8x22B", 8),
-        ("GPT-4", 16),
-        ("DeepSeek-V3", 64),
-    ):
+    for name, group in (("Mixtral 8x22B", 8), ("GPT-4", 16), ("DeepSeek-V3", 64)):
         shape, tokens = models[name].shape, 128
         spread, whole = shape.n_experts if group > shape.n_experts else group, 1
-        sparse = DEFAULT.dispatches * m.dispatch_network(
-            shape, H100, group, spread, DEFAULT
-        ).time(tokens)
+        sparse = DEFAULT.dispatches * m.dispatch_network(shape, H100, group, spread, DEFAULT).time(tokens)
         rest = feed_forward(shape, group, spread, "1D")
         sparse += sum(one.time(tokens) for one in rest)
         dense = min(
-            sum(
-                one.time(tokens)
-                for one in feed_forward(shape, group, whole, kind)
-            )
-            for kind in m.KINDS
+            sum(one.time(tokens) for one in feed_forward(shape, group, whole, kind)) for kind in m.KINDS
         )
         ratios[f"{name} on {group} GPUs"] = dense / sparse
     text = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items())
     return claim(
-        min(ratios.values()) > 1,
-        f"tensor over expert parallelism, 128 sequences: {text} times the time",
+        min(ratios.values()) > 1, f"tensor over expert parallelism, 128 sequences: {text} times the time"
     )
 
 
@@ -224,15 +175,12 @@ def table_2_batches():
 def _experts_always(read):
     batches = table_2_batches()
     spread = {
-        name: batches[name]
-        / (DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT))
+        name: batches[name] / (DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT))
         for name in ("Mixtral 8x22B", "GPT-4")
     }
     text = ", ".join(f"{name} {ratio:.3f}" for name, ratio in spread.items())
     always, rule = (
-        token_latency(
-            models["DeepSeek-V3"], H100, 14, 1, assumptions=a, pipeline=False
-        )
+        token_latency(models["DeepSeek-V3"], H100, 14, 1, assumptions=a, pipeline=False)
         for a in (DEFAULT.replace(expert_threshold=0), DEFAULT)
     )
     return claim(
@@ -246,37 +194,18 @@ def _experts_always(read):
 def _text_3_5(read):
     full = "reading a full H100 once"
     return {
-        (full, ""): lambda read: (
-            read("H100", "memory") / read("H100", "memory bandwidth")
-        ),
+        (full, ""): lambda read: read("H100", "memory") / read("H100", "memory bandwidth"),
         ("speed beyond which memory capacity cannot matter", ""): lambda read: (
             read("H100", "memory bandwidth") / read("H100", "memory")
         ),
-        (
-            "frontiers beyond that speed do not depend on memory capacity",
-            "",
-        ): _capacity_irrelevant,
-        (
-            "there is no reason for pipeline parallelism beside data parallelism",
-            "",
-        ): _pipeline_useless,
+        ("frontiers beyond that speed do not depend on memory capacity", ""): _capacity_irrelevant,
+        ("there is no reason for pipeline parallelism beside data parallelism", ""): _pipeline_useless,
         ("pipeline", "transfers, fewer than stages by"): _transfers,
-        ("all-to-alls of expert parallelism", ""): lambda read: (
-            DEFAULT.dispatches
-        ),
-        (
-            "few groups of experts move at most what 1D tensor parallelism moves",
-            "",
-        ): _experts_few,
+        ("all-to-alls of expert parallelism", ""): lambda read: DEFAULT.dispatches,
+        ("few groups of experts move at most what 1D tensor parallelism moves", ""): _experts_few,
         ("bytes of many groups do not grow with the groups", ""): _experts_many,
-        (
-            "expert parallelism is cheaper than tensor parallelism",
-            "",
-        ): _experts_cheaper,
-        (
-            "experts are spread whenever GPUs are fewer than experts",
-            "",
-        ): _experts_always,
+        ("expert parallelism is cheaper than tensor parallelism", ""): _experts_cheaper,
+        ("experts are spread whenever GPUs are fewer than experts", ""): _experts_always,
     }
 
 
@@ -285,21 +214,10 @@ def _one_read_a_token(read):
     bound = H100.memory_bandwidth / H100.memory_capacity
     tokens = expected_tokens(economics.ACCEPTANCE, 5)
     # A full H100: the weights of Llama 3 70B at 8 bits and the rest cache.
-    context = (
-        H100.memory_capacity - served.n_params - draft.n_params * 2
-    ) / served.cache_bytes
-    plain = 1 / token_latency(
-        served, H100, 1, 1, context=max(context, 0), pipeline=False
-    )
+    context = (H100.memory_capacity - served.n_params - draft.n_params * 2) / served.cache_bytes
+    plain = 1 / token_latency(served, H100, 1, 1, context=max(context, 0), pipeline=False)
     drafted = 1 / speculative_latency(
-        served,
-        draft,
-        H100,
-        1,
-        1,
-        acceptance=economics.ACCEPTANCE,
-        context=max(context, 0),
-        pipeline=False,
+        served, draft, H100, 1, 1, acceptance=economics.ACCEPTANCE, context=max(context, 0), pipeline=False
     )
     return claim(
         drafted > plain,
@@ -310,20 +228,11 @@ def _one_read_a_token(read):
 
 @reproduces("Footnote 5")
 def _footnote_5(read):
-    return {
-        (
-            "the bound is for one read of the parameters a token",
-            "",
-        ): _one_read_a_token
-    }
+    return {("the bound is for one read of the parameters a token", ""): _one_read_a_token}
 
 
 def _dispatch_latency(read):
-    times = {
-        g: m.dispatch_network(DEEPSEEK, H100, 64, g, DEFAULT).time(0)
-        / factor("us")
-        for g in (8, 64)
-    }
+    times = {g: m.dispatch_network(DEEPSEEK, H100, 64, g, DEFAULT).time(0) / factor("us") for g in (8, 64)}
     return claim(
         times[64] > times[8],
         f"DeepSeek-V3: {times[8]:.1f} us for 8 groups in a node, {times[64]:.1f} us for 64 (nine ranks, two nodes)",

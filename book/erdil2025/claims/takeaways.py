@@ -3,27 +3,10 @@
 from functools import cache, partial
 
 import numpy as np
-from inferlib.ledger import Noted, reproduces
-from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.equations.model import TABLE_5, Cut
-from inferlib.papers.erdil2025.records import (
-    as_model,
-    cache_values,
-    chips,
-    computing_at,
-    models,
-)
-from inferlib.units import factor
 
 from book.erdil2025 import economics, tables
 from book.erdil2025.claims.context import GROUPED, LONG, MISTRAL, utilisation
-from book.erdil2025.claims.economics import (
-    SEVENTY,
-    drafting_gains,
-    fastest,
-    halvings,
-)
+from book.erdil2025.claims.economics import SEVENTY, drafting_gains, fastest, halvings
 from book.erdil2025.claims.model import (
     DEEPSEEK,
     DEFAULT,
@@ -36,6 +19,11 @@ from book.erdil2025.claims.model import (
     terms,
     token_latency,
 )
+from inferlib.ledger import Noted, reproduces
+from inferlib.papers.erdil2025.equations import model as m, toy
+from inferlib.papers.erdil2025.equations.model import TABLE_5, Cut
+from inferlib.papers.erdil2025.records import as_model, cache_values, chips, computing_at, models
+from inferlib.units import factor
 
 reproduces = partial(reproduces, "erdil2025")
 
@@ -58,10 +46,7 @@ def dgx_question(speed=70.0, part=0.15):
     # The faster, the smaller the batch.
     largest = np.flatnonzero(speeds >= speed)[-1]
     smallest = np.flatnonzero(shares >= part)[0]
-    return (float(shares[largest]), float(batch[largest])), (
-        float(speeds[smallest]),
-        float(batch[smallest]),
-    )
+    return (float(shares[largest]), float(batch[largest])), (float(speeds[smallest]), float(batch[smallest]))
 
 
 def question_answered(read):
@@ -78,17 +63,10 @@ def question_answered(read):
 
 def _everything_matters(read):
     gains = {}
-    for name in (
-        "flops",
-        "memory_bandwidth",
-        "scale_up_bandwidth",
-        "scale_out_bandwidth",
-    ):
+    for name in ("flops", "memory_bandwidth", "scale_up_bandwidth", "scale_out_bandwidth"):
         better = H100.replace(**{name: 2 * getattr(H100, name)})
         if name == "flops":
-            better = better.replace(
-                peaks={format: 2 * peak for format, peak in H100.peaks.items()}
-            )
+            better = better.replace(peaks={format: 2 * peak for format, peak in H100.peaks.items()})
         gains[name.replace("_", " ")] = better
     at = {
         "flops": (8, 2048),
@@ -98,29 +76,18 @@ def _everything_matters(read):
     }
     model, saved = models["Llama 3 70B"], {}
     for name, chip in gains.items():
-        before, after = (
-            token_latency(model, one, *at[name], pipeline=False)
-            for one in (H100, chip)
-        )
+        before, after = (token_latency(model, one, *at[name], pipeline=False) for one in (H100, chip))
         saved[name] = 1 - after / before
     quick = DEFAULT.replace(t_kernel=2e-6)
-    before, after = (
-        token_latency(model, H100, 24, 1, assumptions=a)
-        for a in (DEFAULT, quick)
-    )
+    before, after = (token_latency(model, H100, 24, 1, assumptions=a) for a in (DEFAULT, quick))
     saved["launches"] = 1 - after / before
     text = ", ".join(f"{name} {part:.0%}" for name, part in saved.items())
-    return claim(
-        min(saved.values()) > 0,
-        f"Llama 3 70B, time saved by twice as much of each: {text}",
-    )
+    return claim(min(saved.values()) > 0, f"Llama 3 70B, time saved by twice as much of each: {text}")
 
 
 @reproduces("Abstract")
 def _abstract(read):
-    sentence = (
-        "arithmetic, memory bandwidth, network bandwidth and latency all matter"
-    )
+    sentence = "arithmetic, memory bandwidth, network bandwidth and latency all matter"
     return {(sentence, ""): _everything_matters}
 
 
@@ -132,40 +99,18 @@ def latency_share(chip):
     curve = economics.curve(SEVENTY, chip)
     at, shape = economics.fastest(curve), models[SEVENTY].shape
     cut = Cut(at.stages, at.scale_down, at.kind)
-    split = terms(
-        shape,
-        computing_at(chips[chip], shape),
-        cut,
-        at.n_gpu,
-        at.batch,
-        0,
-        1,
-        DEFAULT,
-    )
+    split = terms(shape, computing_at(chips[chip], shape), cut, at.n_gpu, at.batch, 0, 1, DEFAULT)
     named = {
-        name: seconds
-        for stage in split
-        for name, seconds in stage.items()
-        if not isinstance(seconds, dict)
+        name: seconds for stage in split for name, seconds in stage.items() if not isinstance(seconds, dict)
     }
-    rest = [
-        sum(parts.values())
-        for stage in split
-        for parts in stage.values()
-        if isinstance(parts, dict)
-    ]
+    rest = [sum(parts.values()) for stage in split for parts in stage.values() if isinstance(parts, dict)]
     waiting = named.pop("kernel launch") + named.pop("collective latency")
-    return waiting * at.tokens_per_second, max(
-        *named.values(), *rest
-    ) * at.tokens_per_second
+    return waiting * at.tokens_per_second, max(*named.values(), *rest) * at.tokens_per_second
 
 
 def _latency_first(read):
     shares = {chip: latency_share(chip) for chip in economics.GENERATIONS}
-    text = ", ".join(
-        f"{chip} {ours:.0%} ({other:.0%})"
-        for chip, (ours, other) in shares.items()
-    )
+    text = ", ".join(f"{chip} {ours:.0%} ({other:.0%})" for chip, (ours, other) in shares.items())
     return claim(
         all(ours > other for ours, other in shares.values()),
         f"share of launches and latency of collectives in Table 4's points, and of the largest other term: {text}",
@@ -173,10 +118,7 @@ def _latency_first(read):
 
 
 def _tens_of_microseconds(read):
-    times = {
-        n: m.collective_latency(LL, n, n / 8, 2) / factor("us")
-        for n in (8, 16, 64)
-    }
+    times = {n: m.collective_latency(LL, n, n / 8, 2) / factor("us") for n in (8, 16, 64)}
     text = ", ".join(f"{t:.0f} us on {n} GPUs" for n, t in times.items())
     return claim(min(times.values()) > 10, f"without a byte: {text}")
 
@@ -190,18 +132,13 @@ def size_exponent():
 
 def _faster_than_root(read):
     power = size_exponent()
-    return claim(
-        power > 0.5,
-        f"power {power:.2f} from Llama 3 8B to 405B at 16 bits, 0.5 by equation 19",
-    )
+    return claim(power > 0.5, f"power {power:.2f} from Llama 3 8B to 405B at 16 bits, 0.5 by equation 19")
 
 
 def _needs_pipeline(read):
     model = models["Llama 3 70B"]
     memory = read("Groq LPU", "memory", "Text 5.1")
-    chip = H100.replace(
-        memory_bandwidth=read("Groq LPU", "memory bandwidth", "Text 5.1")
-    )
+    chip = H100.replace(memory_bandwidth=read("Groq LPU", "memory bandwidth", "Text 5.1"))
     best = toy.optimal_n_gpu(model, chip, toy.ToyAssumptions().t_hop)
     needed = model.weight_bytes * model.n_params / memory
     return claim(
@@ -214,21 +151,13 @@ def doubled_bandwidth():
     """Latency that twice the memory bandwidth saves at the smallest latency of the complete model, by model."""
     return {
         name: 1 - fastest(name)[0] / fastest(name, bandwidth=2.0)[0]
-        for name in (
-            "Llama 3 8B",
-            "Llama 3 70B",
-            SEVENTY,
-            "Llama 3.1 405B",
-            "GPT-3",
-        )
+        for name in ("Llama 3 8B", "Llama 3 70B", SEVENTY, "Llama 3.1 405B", "GPT-3")
     }
 
 
 def _doubled(read):
     limit, equation_14 = (1 - 1 / gain for gain in tables._speed_up(2))
-    complete = ", ".join(
-        f"{name} {saved:.1%}" for name, saved in doubled_bandwidth().items()
-    )
+    complete = ", ".join(f"{name} {saved:.1%}" for name, saved in doubled_bandwidth().items())
     return Noted(
         limit,
         f"for a large instance; {equation_14:.1%} for Llama 3 70B by equation 14; in the complete model {complete}",
@@ -236,14 +165,9 @@ def _doubled(read):
 
 
 def _groq(read):
-    times = read("Groq LPU", "memory bandwidth") / read(
-        "H100 SXM", "memory bandwidth"
-    )
+    times = read("Groq LPU", "memory bandwidth") / read("H100 SXM", "memory bandwidth")
     groq, groq_70b = tables._speed_up(times)
-    return Noted(
-        groq,
-        f"for a large instance; {groq_70b:.1f} for Llama 3 70B by equation 14",
-    )
+    return Noted(groq, f"for a large instance; {groq_70b:.1f} for Llama 3 70B by equation 14")
 
 
 def _drafts(read):
@@ -252,19 +176,12 @@ def _drafts(read):
         "Llama 3.1 405B": drafting_gains("Llama 3.1 405B", TABLE_5)[1],
     }
     text = ", ".join(f"{name} {1 + gain:.2f}" for name, gain in found.items())
-    return Noted(
-        1 + max(found.values()),
-        f"largest at one cost with Table 5's notebook: {text}",
-    )
+    return Noted(1 + max(found.values()), f"largest at one cost with Table 5's notebook: {text}")
 
 
 def _halved_precision(read):
-    points, tops = (
-        [1 - 1 / (1 + gain) for gain in found] for found in halvings()
-    )
-    text = [
-        ", ".join(f"{saved:.1%}" for saved in found) for found in (points, tops)
-    ]
+    points, tops = ([1 - 1 / (1 + gain) for gain in found] for found in halvings())
+    text = [", ".join(f"{saved:.1%}" for saved in found) for found in (points, tops)]
     return Noted(
         float(np.mean([*points, *tops])),
         f"Llama 3 70B, 16 to 8 and 8 to 4 bits: {text[0]} between Table 6's points, {text[1]} between the fastest",
@@ -273,8 +190,7 @@ def _halved_precision(read):
 
 def _boundary(read):
     wide, narrow = (
-        best_layout(models[name], H100, 8, 8)
-        for name in ("Llama 3.1 405B", "Llama 3.1 405B 8-bit")
+        best_layout(models[name], H100, 8, 8) for name in ("Llama 3.1 405B", "Llama 3.1 405B 8-bit")
     )
     return claim(
         not wide[1].feasible and narrow[1].feasible,
@@ -286,24 +202,17 @@ def _boundary(read):
 def _over_decoding(read):
     half = read("prefill", "utilisation", "Text 4.3")
     shares = {
-        row: economics.preferred(economics.curve(name)).mfu
-        for row, name in economics.PRECISIONS.items()
+        row: economics.preferred(economics.curve(name)).mfu for row, name in economics.PRECISIONS.items()
     }
     ratios = [half / share for share in shares.values()]
     text = ", ".join(f"{row} {share:.1%}" for row, share in shares.items())
-    return Noted(
-        (min(ratios), max(ratios)),
-        f"{half:.0%} over the utilisation at Table 6's points: {text}",
-    )
+    return Noted((min(ratios), max(ratios)), f"{half:.0%} over the utilisation at Table 6's points: {text}")
 
 
 @reproduces("Text 5.1")
 def _text_5_1(read):
     cut = "more GPUs for one multiplication"
-    tensor, others = (
-        "factor in 2D tensor parallelism",
-        "factor in pipeline or data parallelism",
-    )
+    tensor, others = ("factor in 2D tensor parallelism", "factor in pipeline or data parallelism")
     gpus = lambda read: read(cut, tensor) * read(cut, others)  # noqa: E731
     return {
         ("latency saved by doubling the bandwidth", ""): _doubled,
@@ -311,22 +220,12 @@ def _text_5_1(read):
         ("speed of a dense model", "exponent of parameters"): lambda read: (
             -list(tables._exponents().values())[-1]
         ),
-        (
-            "the greatest bottleneck at short context is latency",
-            "",
-        ): _latency_first,
-        (
-            "a small all-reduce costs tens of microseconds",
-            "",
-        ): _tens_of_microseconds,
+        ("the greatest bottleneck at short context is latency", ""): _latency_first,
+        ("a small all-reduce costs tens of microseconds", ""): _tens_of_microseconds,
         (cut, "factor in GPUs"): gpus,
-        (cut, "factor in cost"): lambda read: (
-            gpus(read) / read(cut, "factor in speed")
-        ),
+        (cut, "factor in cost"): lambda read: gpus(read) / read(cut, "factor in speed"),
         # Cut in four by tensor parallelism along two dimensions, each GPU reads half as much twice as often.
-        (cut, "factor in memory and network traffic"): lambda read: (
-            gpus(read) / read(cut, tensor)
-        ),
+        (cut, "factor in memory and network traffic"): lambda read: gpus(read) / read(cut, tensor),
         ("drafts cut the latency at one cost", "factor"): _drafts,
         ("latency saved by halving the precision", ""): _halved_precision,
         ("more is saved where a machine's boundary is crossed", ""): _boundary,
@@ -336,20 +235,13 @@ def _text_5_1(read):
 
 @reproduces("Footnote 11")
 def _footnote_11(read):
-    sentence = (
-        "latency grows faster with size than the root in the complete model"
-    )
+    sentence = "latency grows faster with size than the root in the complete model"
     return {(sentence, ""): _faster_than_root}
 
 
 @reproduces("Footnote 12")
 def _footnote_12(read):
-    return {
-        (
-            "with so little memory a chip pipelining is needed",
-            "",
-        ): _needs_pipeline
-    }
+    return {("with so little memory a chip pipelining is needed", ""): _needs_pipeline}
 
 
 # Section 5.2: long contexts.
@@ -375,13 +267,7 @@ def _always_cache():
         for tokens in (1, 5):
             for batch in (1, 64, 4096):
                 step = best_layout(
-                    models[name],
-                    UNLIMITED,
-                    64,
-                    batch,
-                    context=1e7,
-                    new_tokens=tokens,
-                    pipeline=False,
+                    models[name], UNLIMITED, 64, batch, context=1e7, new_tokens=tokens, pipeline=False
                 )[1]
                 found[name, tokens, batch] = step.binding
     return found
@@ -399,22 +285,13 @@ def _cache_binds(read):
 
 
 def _batch_independent(read):
-    found = {
-        step
-        for (name, tokens, _), step in _always_cache().items()
-        if tokens == 1
-    }
-    return claim(
-        found == {"cache"},
-        "batches of 1, 64 and 4096 alike: the cache grows with the batch",
-    )
+    found = {step for (name, tokens, _), step in _always_cache().items() if tokens == 1}
+    return claim(found == {"cache"}, "batches of 1, 64 and 4096 alike: the cache grows with the batch")
 
 
 def needed_group(chip):
     """Group size at which reading the cache takes no longer than attention's arithmetic, at 16 bits."""
-    return (
-        chip.flops / chip.memory_bandwidth
-    )  # 2 g / precision FLOP a byte, and precision is 2
+    return chip.flops / chip.memory_bandwidth  # 2 g / precision FLOP a byte, and precision is 2
 
 
 def _large_groups(read):
@@ -428,16 +305,13 @@ def _large_groups(read):
 
 def _latent_costs(read):
     times = DEEPSEEK.kv_rank / DEEPSEEK.head_dim
-    return claim(
-        times > 3, f"{times:.0f} times in attention itself (DeepSeek-V3)"
-    )
+    return claim(times > 3, f"{times:.0f} times in attention itself (DeepSeek-V3)")
 
 
 def _latent_saves(read):
     group = 2 * DEEPSEEK.n_heads * DEEPSEEK.head_dim / cache_values(DEEPSEEK)
     return claim(
-        group > max(models[name].shape.group_size for name in GROUPED),
-        f"as much as g = {group:.0f}",
+        group > max(models[name].shape.group_size for name in GROUPED), f"as much as g = {group:.0f}"
     )
 
 
@@ -448,13 +322,7 @@ def arithmetic_bound_from(new_tokens, format="fp8", n_gpu=54, batch=247):
 
     def bound(context):
         step = best_layout(
-            models["DeepSeek-V3"],
-            chip,
-            n_gpu,
-            batch,
-            context=context,
-            new_tokens=new_tokens,
-            pipeline=False,
+            models["DeepSeek-V3"], chip, n_gpu, batch, context=context, new_tokens=new_tokens, pipeline=False
         )[1]
         return step.binding == "attention arithmetic"
 
@@ -491,8 +359,7 @@ def bandwidth_saves(context):
     """Latency that twice the memory bandwidth saves Mistral Large 2 on 32 GPUs with 16 sequences."""
     better = UNLIMITED.replace(memory_bandwidth=2 * H100.memory_bandwidth)
     before, after = (
-        token_latency(MISTRAL, chip, 32, 16, context=context, pipeline=False)
-        for chip in (UNLIMITED, better)
+        token_latency(MISTRAL, chip, 32, 16, context=context, pipeline=False) for chip in (UNLIMITED, better)
     )
     return 1 - after / before
 
@@ -507,10 +374,7 @@ def _bandwidth_matters(read):
 
 
 def _no_help(read):
-    shares = [
-        utilisation("Mistral Large 2", UNLIMITED, 32, batch, context=1e6)
-        for batch in (64, 4096)
-    ]
+    shares = [utilisation("Mistral Large 2", UNLIMITED, 32, batch, context=1e6) for batch in (64, 4096)]
     return claim(
         shares[1] / shares[0] < 1.05,
         f"Mistral Large 2 at a million tokens: {shares[0]:.2%} at 64 sequences, {shares[1]:.2%} at 4096",
@@ -539,24 +403,12 @@ def _text_5_2(read):
     return {
         ("group sizes of leading models", ""): _group_sizes,
         ("long-context decoding always waits for the cache", ""): _cache_binds,
-        (
-            "the cache's bottleneck does not depend on the batch",
-            "",
-        ): _batch_independent,
+        ("the cache's bottleneck does not depend on the batch", ""): _batch_independent,
         ("group size that overcomes it", ""): _large_groups,
         ("latent attention raises arithmetic by many times", ""): _latent_costs,
-        (
-            "latent attention saves as much cache as large groups",
-            "",
-        ): _latent_saves,
-        (
-            "latent attention waits for its arithmetic from ten thousand tokens",
-            "",
-        ): _latent_bound,
+        ("latent attention saves as much cache as large groups", ""): _latent_saves,
+        ("latent attention waits for its arithmetic from ten thousand tokens", ""): _latent_bound,
         ("bandwidth matters more at long context", ""): _bandwidth_matters,
-        (
-            "a larger batch does not help utilisation at long context",
-            "",
-        ): _no_help,
+        ("a larger batch does not help utilisation at long context", ""): _no_help,
         ("no factor is adjusted by hand", ""): _by_hand,
     }

@@ -1,5 +1,6 @@
 """Erdil 2025, "Inference economics of language models": cost per token against speed per user."""
 
+from inferlib.frontier import preferred
 from inferlib.papers.erdil2025.decode import *
 from inferlib.papers.erdil2025.equations.model import *
 from inferlib.papers.erdil2025.equations.toy import *

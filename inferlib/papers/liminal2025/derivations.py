@@ -5,8 +5,7 @@ from functools import partial
 import sympy as sp
 
 from inferlib.equation import Step, derivation, symbolic, symbols_of
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025 import records
+from inferlib.papers.liminal2025 import equations as model, records
 from inferlib.papers.liminal2025.records import XPU, Application, Assumptions
 from inferlib.transformer import LatentAttention
 

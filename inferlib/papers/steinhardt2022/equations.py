@@ -17,8 +17,7 @@ from inferlib import checks
 from inferlib.catalog import record
 from inferlib.equation import Record, quantity
 from inferlib.ops import maximum, minimum, sqrt
-from inferlib.system import Accelerator, Breakdown, Layout, System, Workload, format_bytes
-from inferlib.system import count as whole
+from inferlib.system import Accelerator, Breakdown, Layout, System, Workload, count as whole, format_bytes
 from inferlib.transformer import Transformer
 from inferlib.units import parse
 
