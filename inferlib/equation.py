@@ -6,6 +6,7 @@ that ``explain`` shows) follows from calling that one function on other kinds of
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, field, fields
@@ -222,9 +223,31 @@ def equation(source, number=None, *, unit, chapter=None, form="function", also=N
         entry = Equation(source, number, function, unit, arguments, chapter or source, form, also or {})
         EQUATIONS[source, function.__name__] = entry
         call.equation = entry
+        call.__doc__ = _documented(entry)
         return call
 
     return register
+
+
+def _documented(entry):
+    """The docstring of an equation with the parameters and the result that its declaration states."""
+    about, symbols = inspect.getdoc(entry.function) or "", notation_of(entry.source)
+    lines = ["Parameters", "----------"]
+    for name, argument in inspect.signature(entry.function).parameters.items():
+        if name in entry.arguments:
+            unit = entry.arguments[name]
+            kind = "number or array" + (f", in {unit}" if unit != "1" else "")
+            meaning = symbols.get(name, {}).get("meaning", "")
+        else:
+            kind, meaning = getattr(argument.annotation, "__name__", str(argument.annotation)), ""
+        lines += [f"{name} : {kind}"] + ([f"    {meaning}"] if meaning else [])
+    returned = "of the kind of the numbers" + (f", in {entry.unit}" if entry.unit != "1" else "")
+    number = f", equation {entry.number}" if entry.number else ""
+    lines += ["", "Returns", "-------", f"{returned} ({entry.source}{number})"]
+    head, examples, rest = about.partition("\nExamples\n")
+    return "\n\n".join([head.rstrip(), "\n".join(lines)]) + (
+        f"\n\n{examples.strip()}\n{rest}" if examples else "\n"
+    )
 
 
 def untraced(function):

@@ -29,19 +29,6 @@ def arithmetic_time(chip: Accelerator, work, n_chips):
 def roofline_time(chip: Accelerator, work, data, n_chips):
     """Least time for both, reading and calculating at once.
 
-    Parameters
-    ----------
-    chip : Accelerator
-    work, data : float or array
-        FLOP to do and bytes to read.
-    n_chips : float or array
-        Chips that share both evenly.
-
-    Returns
-    -------
-    same kind as the arguments
-        Seconds.
-
     Examples
     --------
     >>> from inferlib import load_chip
@@ -101,17 +88,6 @@ def weights_read(model: Profile, batch):
 
     Every token goes to a share of the experts, drawn evenly: the part that nobody needs shrinks with every
     sequence of the batch.
-
-    Parameters
-    ----------
-    model : Profile
-    batch : float or array
-        Sequences decoded together.
-
-    Returns
-    -------
-    same kind as ``batch``
-        Number of weights.
     """
     return model.always_read + model.expert_weights * (1 - (1 - model.expert_share) ** batch)
 

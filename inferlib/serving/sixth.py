@@ -55,19 +55,6 @@ def waiting_time(constants: Constants, n_layers, n_chips):
 def step_time(constants: Constants, memory, arithmetic, n_layers, n_chips):
     """Time from one token to the next on one tensor-parallel instance.
 
-    Parameters
-    ----------
-    constants : Constants
-    memory, arithmetic : float or array
-        Seconds to read and to calculate at the peaks of all chips together.
-    n_layers, n_chips : float or array
-        Layers of the model, and chips of the instance.
-
-    Returns
-    -------
-    same kind as the arguments
-        Seconds.
-
     Examples
     --------
     >>> three = Constants(share=0.7, layer=40e-6, hop=3e-6)

@@ -56,15 +56,8 @@ class Shape(Record):
 def cache_values(shape: Shape):
     """Values that one token leaves in the cache of one layer (equation 34's first factors).
 
-    Parameters
-    ----------
-    shape : Shape
-
-    Returns
-    -------
-    float
-        Keys and values of every key/value head; for latent attention the latent alone, since the paper
-        leaves the rotary part out.
+    Keys and values of every key/value head; for latent attention the latent alone, since the paper leaves the
+    rotary part out.
     """
     if shape.latent:
         return shape.kv_rank
@@ -73,12 +66,7 @@ def cache_values(shape: Shape):
 
 @equation(unit="1")
 def qkv_width(shape: Shape):
-    """Width of queries, keys and values together: (1 + 2/g) n_head d_head of equation 25.
-
-    Parameters
-    ----------
-    shape : Shape
-    """
+    """Width of queries, keys and values together: (1 + 2/g) n_head d_head of equation 25."""
     return (shape.n_heads + 2 * shape.n_heads / shape.group_size) * shape.head_dim
 
 
@@ -86,15 +74,7 @@ def qkv_width(shape: Shape):
 def attention_params(shape: Shape):
     """Attention parameters of all layers (in equation 20), as the paper's notebook counts them.
 
-    Parameters
-    ----------
-    shape : Shape
-
-    Returns
-    -------
-    float
-        Number of parameters. For latent attention the down-projection of keys and values is counted twice,
-        as the notebook does.
+    For latent attention the down-projection of keys and values is counted twice, as the notebook does.
     """
     width = shape.n_heads * shape.head_dim
     if not shape.latent:
@@ -108,24 +88,14 @@ def attention_params(shape: Shape):
 
 @equation(unit="1")
 def feed_forward_params(shape: Shape):
-    """Feed-forward parameters of all layers and experts (in equation 20).
-
-    Parameters
-    ----------
-    shape : Shape
-    """
+    """Feed-forward parameters of all layers and experts (in equation 20)."""
     matrices = shape.ff_up + shape.ff_down
     return shape.n_layers * shape.n_experts * matrices * shape.d_model * shape.d_ff
 
 
 @equation(unit="1")
 def embedding_params(shape: Shape):
-    """Parameters of one of the two embedding tables: the unembedding of equation 20.
-
-    Parameters
-    ----------
-    shape : Shape
-    """
+    """Parameters of one of the two embedding tables: the unembedding of equation 20."""
     return shape.vocab_size * shape.d_model
 
 
@@ -133,14 +103,7 @@ def embedding_params(shape: Shape):
 def printed_parameters(shape: Shape):
     """Parameters of a model: attention, feed-forward and unembedding.
 
-    Parameters
-    ----------
-    shape : Shape
-
-    Returns
-    -------
-    float
-        Number of parameters; the input embedding is left out, since it is looked up, not multiplied.
+    Number of parameters; the input embedding is left out, since it is looked up, not multiplied.
     """
     return attention_params(shape) + feed_forward_params(shape) + embedding_params(shape)
 
@@ -148,15 +111,6 @@ def printed_parameters(shape: Shape):
 @equation(unit="1")
 def parameter_count(shape: Shape):
     """Parameters as the paper counts them: every expert, and the input and output embedding both.
-
-    Parameters
-    ----------
-    shape : Shape
-
-    Returns
-    -------
-    float
-        Number of parameters.
 
     Notes
     -----

@@ -26,17 +26,7 @@ from inferlib.transformer import Transformer
 def cache_size(application: Application, context, assumptions: Assumptions = PRINTED):
     """Bytes of the cache of one sequence.
 
-    Parameters
-    ----------
-    application : Application
-    context : float or array
-        Tokens behind the new one.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``context``
-        Bytes. Local layers keep no more than their window; by default the paper has none.
+    Local layers keep no more than their window; by default the paper has none.
 
     Examples
     --------
@@ -57,20 +47,7 @@ def stored_weights(application: Application, assumptions: Assumptions = PRINTED)
 
 @equation(unit="B", batch="1", context="1")
 def capacity_needed(application: Application, batch, context, assumptions: Assumptions = PRINTED):
-    """Bytes that weights and caches of a batch occupy: the capacity of Table 4.
-
-    Parameters
-    ----------
-    application : Application
-    batch, context : float or array
-        Sequences, and tokens of each. They broadcast.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``batch`` and ``context``
-        Bytes.
-    """
+    """Bytes that weights and caches of a batch occupy: the capacity of Table 4."""
     return stored_weights(application, assumptions) + batch * cache_size(application, context, assumptions)
 
 
@@ -78,19 +55,7 @@ def capacity_needed(application: Application, batch, context, assumptions: Assum
 def active_experts(application: Application, batch, assumptions: Assumptions = PRINTED):
     """Routed experts of a layer that a batch is expected to reach, if all are equally likely.
 
-    Parameters
-    ----------
-    application : Application
-        ``n_experts`` and ``routed_share`` are used; 1 and 1 for a dense model.
-    batch : float or array
-        Tokens, each routed by itself to k distinct experts.
-    assumptions : Assumptions
-        ``replacement`` lets a token draw the same expert twice.
-
-    Returns
-    -------
-    same kind as ``batch``
-        Section 2.4 estimates it by a Monte-Carlo simulation; this is what that converges to.
+    Section 2.4 estimates it by a Monte-Carlo simulation; this is what that converges to.
 
     Examples
     --------
@@ -178,21 +143,7 @@ def arithmetic_intensity(application: Application, batch, context, assumptions: 
 
 @equation("2", unit="s", batch="1", context="1", n="1")
 def compute_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
-    """Seconds of arithmetic in one step on n chips.
-
-    Parameters
-    ----------
-    application : Application
-    chip : XPU
-    batch, context, n : float or array
-        Sequences, tokens of each, chips in the tensor-parallel domain. They broadcast.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``batch``, ``context`` and ``n``
-        Seconds.
-    """
+    """Seconds of arithmetic in one step on n chips."""
     tensor = tensor_work(application, batch, context, assumptions) / (n * chip.flops)
     return tensor + scalar_work(application, batch, context, assumptions) / (n * chip.scalar_flops)
 
@@ -228,16 +179,8 @@ def collective_latency(n, assumptions: Assumptions = PRINTED):
     A switch of ``radix`` ports gives each of n chips ``radix / n`` links; the payload goes up one and comes down
     another.
 
-    Parameters
-    ----------
-    n : float or array
-        Chips, at most ``radix``.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``n``
-        Seconds. Section 3 prints the ingredients and two results, not the sum.
+    ``n``: chips, at most ``radix``.
+    Section 3 prints the ingredients and two results, not the sum.
 
     Examples
     --------
@@ -251,17 +194,6 @@ def collective_latency(n, assumptions: Assumptions = PRINTED):
 @equation(unit="1", n="1")
 def collectives(application: Application, n, assumptions: Assumptions = PRINTED):
     """Collectives of one step on n chips: S_N of every layer, summed (section 2.4).
-
-    Parameters
-    ----------
-    application : Application
-    n : float or array
-        Chips; a single chip waits for nobody.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``n``
 
     Examples
     --------
@@ -278,23 +210,7 @@ def collectives(application: Application, n, assumptions: Assumptions = PRINTED)
 
 @equation("4", unit="s", n="1", stages="1", t_tp="s")
 def exposed_time(application: Application, n, stages, t_tp, assumptions: Assumptions = PRINTED):
-    """Seconds in which neither memory nor arithmetic works: collectives, and hops between stages.
-
-    Parameters
-    ----------
-    application : Application
-    n, stages : float or array
-        Chips in the tensor-parallel domain, and stages of the pipeline.
-    t_tp : float or array
-        Seconds of one collective, such as :func:`collective_latency`.
-    assumptions : Assumptions
-        Printed with one hop for each stage; the tables need ``free_stages=1``.
-
-    Returns
-    -------
-    same kind as ``n``, ``stages`` and ``t_tp``
-        Seconds.
-    """
+    """Seconds in which neither memory nor arithmetic works: collectives, and hops between stages."""
     hops = maximum(stages - assumptions.free_stages, 0)
     return t_tp * collectives(application, n, assumptions) + assumptions.t_stage * hops
 
@@ -310,23 +226,7 @@ def batch_time(
     t_tp,
     assumptions: Assumptions = PRINTED,
 ):
-    """Seconds of one step: the longer of arithmetic and memory, and the exposed time.
-
-    Parameters
-    ----------
-    application : Application
-    chip : XPU
-    batch, context, n, stages : float or array
-        Sequences in one stage, tokens of each, chips in a stage, stages.
-    t_tp : float or array
-        Seconds of one collective.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as the arguments
-        Seconds.
-    """
+    """Seconds of one step: the longer of arithmetic and memory, and the exposed time."""
     at = application, chip, batch, context, n, assumptions
     overlapped = maximum(compute_time(*at), memory_time(*at))
     return overlapped + exposed_time(application, n, stages, t_tp, assumptions)
@@ -383,20 +283,7 @@ def measured_overhead(application: Application, t_layer):
 def real_time(
     application: Application, chip: XPU, batch, context, n, t_layer, assumptions: Assumptions = PRINTED
 ):
-    """Seconds of one step with the exposed time of a layer taken from measurements.
-
-    Parameters
-    ----------
-    application, chip, batch, context, n, assumptions
-        As for :func:`compute_time`.
-    t_layer : float or array
-        Seconds of exposed time in each layer; section 5 fits 95 to 138 us on 8 x H100.
-
-    Returns
-    -------
-    same kind as the arguments
-        Seconds.
-    """
+    """Seconds of one step with the exposed time of a layer taken from measurements."""
     at = application, chip, batch, context, n, assumptions
     return maximum(compute_time(*at), memory_time(*at)) + measured_overhead(application, t_layer)
 
@@ -473,16 +360,6 @@ def stages_of(application, chip, assumptions=PRINTED):
 def chip_power(memory_power, assumptions: Assumptions = PRINTED):
     """Watts of one chip with its memory and its share of a server (Appendix A).
 
-    Parameters
-    ----------
-    memory_power : float or array
-        Watts of one chip's memory, which the paper does not print.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``memory_power``
-
     Examples
     --------
     >>> round(chip_power(0), 1)
@@ -494,18 +371,7 @@ def chip_power(memory_power, assumptions: Assumptions = PRINTED):
 
 @equation(unit="1/s/W", speed="1/s", n="1", stages="1", memory_power="W")
 def power_efficiency(speed, n, stages, memory_power, assumptions: Assumptions = PRINTED):
-    """STPS/W: tokens per second and watt of a whole system.
-
-    Parameters
-    ----------
-    speed : float or array
-        STPS, as :func:`system_speed`.
-    n, stages : float or array
-        Chips in a stage, and stages.
-    memory_power : float or array
-        Watts of one chip's memory.
-    assumptions : Assumptions
-    """
+    """STPS/W: tokens per second and watt of a whole system."""
     return speed / (n * stages * chip_power(memory_power, assumptions))
 
 
@@ -518,21 +384,8 @@ def bandwidth_for(
 ):
     """Memory bandwidth a chip needs for a speed, if a given part of the time is spent waiting.
 
-    Parameters
-    ----------
-    application : Application
-    batch, context, n : float or array
-        As for :func:`compute_time`.
-    speed : float or array
-        Tokens per second that one user shall see.
-    waiting : float or array
-        Part of a token's time that collectives take, below 1.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as the arguments
-        B/s. Not in the paper; memory is taken to bind, not arithmetic.
+    ``waiting``: part of a token's time that collectives take, below 1.
+    Not in the paper; memory is taken to bind, not arithmetic.
     """
     return bytes_loaded(application, batch, context, assumptions) * speed / (n * (1 - waiting))
 

@@ -224,17 +224,7 @@ def latent_weights(attention: LatentAttention, d_model):
     Queries are taken straight into the space of the latent, and results straight out of it, so that each
     head has a matrix of its own from the query's latent to the cache's, and one to the output.
 
-    Parameters
-    ----------
-    attention : LatentAttention
-        With a ``q_rank``.
-    d_model : float or array
-        Width of the residual stream.
-
-    Returns
-    -------
-    same kind as ``d_model``
-        Weights. Not in the paper; the size that its Table 4 needs.
+    Weights. Not in the paper; the size that its Table 4 needs.
 
     Examples
     --------

@@ -237,19 +237,7 @@ def _size_of(chip, count):
 def network_traffic(machine: Machine, m, b):
     """Bytes into and out of one chip: m numbers of each of b vectors, both ways.
 
-    Parameters
-    ----------
-    machine : Machine
-        Its ``word`` is used.
-    m : float or array
-        Edge of the block that the chip holds.
-    b : float or array
-        Vectors multiplied together. It broadcasts against ``m``.
-
-    Returns
-    -------
-    same kind as ``m`` and ``b``
-        Bytes. Detailed count of operation costs: 4mb.
+    Detailed count of operation costs: 4mb.
 
     Examples
     --------
@@ -309,15 +297,7 @@ def combining_work(machine: Machine, m, b):
 def effective_bandwidth(machine: Machine):
     """Network bandwidth that one chip sees when its machine holds a square grid of blocks.
 
-    Parameters
-    ----------
-    machine : Machine
-        ``network_bandwidth`` (B/s) and ``chips`` are used.
-
-    Returns
-    -------
-    float or array
-        B/s. One machine, multiple GPUs: B / sqrt(N).
+    One machine, multiple GPUs: B / sqrt(N).
 
     Examples
     --------
@@ -334,17 +314,8 @@ def grid_bandwidth(machine: Machine, rows):
     A machine whose chips do not make a square (8 of them) must choose: 2 x 4, or 1 x 8. Each row of the
     grid sends one output, each column receives one input.
 
-    Parameters
-    ----------
-    machine : Machine
-    rows : float or array
-        Rows of the grid; the columns are ``machine.chips / rows``.
-
-    Returns
-    -------
-    float or array
-        B/s; with as many rows as columns that of :func:`effective_bandwidth`. Not in the post, which
-        assumes that N is a perfect square.
+    With as many rows as columns that of :func:`effective_bandwidth`. Not in the post, which assumes that N is
+    a perfect square.
 
     Examples
     --------
@@ -378,18 +349,7 @@ def block_time(machine: Machine, m, b):
 
     The post prints it for one chip in a machine; with N chips the network counts as B / sqrt(N).
 
-    Parameters
-    ----------
-    machine : Machine
-    m : float or array
-        Edge of the block that each chip holds.
-    b : float or array
-        Vectors multiplied together. It broadcasts against ``m``.
-
-    Returns
-    -------
-    same kind as ``m`` and ``b``
-        Seconds. Detailed count of operation costs, the equation marked with a star.
+    Detailed count of operation costs, the equation marked with a star.
 
     Examples
     --------
@@ -431,15 +391,8 @@ def network_batch(machine: Machine):
 def network_limited_time(machine: Machine):
     """Least time of a multiply where the network binds: 8 C^2 N / (B^2 (M - B / sqrt(N))).
 
-    Parameters
-    ----------
-    machine : Machine
-        With B / sqrt(N) below M, as in :func:`network_batch`.
-
-    Returns
-    -------
-    float or array
-        Seconds. The complete formula, second branch.
+    ``machine``: with B / sqrt(N) below M, as in :func:`network_batch`.
+    The complete formula, second branch.
 
     Examples
     --------
@@ -465,14 +418,7 @@ def memory_batch(machine: Machine):
 def memory_limited_time(machine: Machine):
     """Least time of a multiply where the network does not bind: 54 C^2 / M^3.
 
-    Parameters
-    ----------
-    machine : Machine
-
-    Returns
-    -------
-    float or array
-        Seconds. The complete formula, first branch.
+    The complete formula, first branch.
 
     Examples
     --------
@@ -532,15 +478,7 @@ def elapsed_time(machine: Machine):
     The second branch with the useful part of the network is the first branch once the network suffices,
     so one expression serves for both, and a network of any speed has a finite answer.
 
-    Parameters
-    ----------
-    machine : Machine
-        Numbers, arrays or symbols.
-
-    Returns
-    -------
-    float or array
-        Seconds. The complete formula.
+    The complete formula.
 
     Examples
     --------
@@ -558,16 +496,7 @@ def elapsed_time(machine: Machine):
 def wasteful_time(machine: Machine, k):
     """Time of one multiply when block and batch are both k times smaller than the best.
 
-    Parameters
-    ----------
-    machine : Machine
-    k : float or array
-        At least 1; utilisation is then 1/k.
-
-    Returns
-    -------
-    float or array
-        Seconds. Trading off speed and cost: k^2 times faster.
+    Trading off speed and cost: k^2 times faster.
 
     Examples
     --------
@@ -582,18 +511,7 @@ def wasteful_time(machine: Machine, k):
 def practical_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
     """Time of one multiply at the utilisation real code reaches, with latency.
 
-    Parameters
-    ----------
-    machine : Machine
-    k : float or array
-        Factor of utilisation given up on purpose; 1 for none.
-    assumptions : Assumptions
-        ``utilisation`` and ``latency`` (s) are used.
-
-    Returns
-    -------
-    float or array
-        Seconds. The still short but technical answer.
+    The still short but technical answer.
 
     Examples
     --------
@@ -634,14 +552,6 @@ def multiply_adds_per_number(machine: Machine):
     The post's R is C / M, in operations for each byte. A multiply-add is two operations and a 16-bit number
     two bytes, so the two are the same number there, and this one is also the edge of a block.
 
-    Parameters
-    ----------
-    machine : Machine
-
-    Returns
-    -------
-    float or array
-
     Examples
     --------
     >>> machine = load_machine("A100")
@@ -675,19 +585,7 @@ def blocks_needed(d, m):
 def machines_needed(machine: Machine, d, m, assumptions: Assumptions = PRINTED):
     """Machines over which a d x d matrix is spread.
 
-    Parameters
-    ----------
-    machine : Machine
-        ``chips`` is used.
-    d, m : float or array
-        Width of the matrix, and edge of one chip's block.
-    assumptions : Assumptions
-        By default one block for a whole machine, as the post counts; ``.corrected()`` gives each chip one.
-
-    Returns
-    -------
-    float or array
-        Justifying the formula, last paragraph.
+    Justifying the formula, last paragraph.
 
     Examples
     --------
@@ -715,21 +613,7 @@ def attention_ratio(d, context):
 def attention_traffic(machine: Machine, d, context, b):
     """Bytes of the keys and values of one layer: two vectors for each token of each sequence's context.
 
-    Parameters
-    ----------
-    machine : Machine
-        Its ``word`` is used.
-    d : float or array
-        Width of the model.
-    context : float or array
-        Tokens of context of each sequence.
-    b : float or array
-        Sequences. No two share a key or value, so a larger batch reads more of them.
-
-    Returns
-    -------
-    float or array
-        Bytes. Not in the post, which says in words that attention cannot be batched.
+    Not in the post, which says in words that attention cannot be batched.
 
     Examples
     --------
@@ -745,19 +629,6 @@ def attention_traffic(machine: Machine, d, context, b):
 @equation(unit="1", parameters="1", count="1")
 def even_block(parameters, count, assumptions: Assumptions = PRINTED):
     """Edge of one chip's block when every multiply has an equal share of the parameters.
-
-    Parameters
-    ----------
-    parameters : float or array
-        Of the whole model.
-    count : float or array
-        Chips over which every multiply is spread.
-    assumptions : Assumptions
-        ``layers`` and ``multiplies_per_layer`` give the number of multiplies.
-
-    Returns
-    -------
-    float or array
 
     Examples
     --------

@@ -14,17 +14,7 @@ equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 def long_context_intensity(shape: Shape, flop_per_pair):
     """Arithmetic per byte of cache at very long context (section 4.3).
 
-    Parameters
-    ----------
-    shape : Shape
-        With keys and values cached for each head, not as latents.
-    flop_per_pair : float
-        FLOP for one query, key and value of one dimension: 4.
-
-    Returns
-    -------
-    float
-        FLOP per byte; 2 g over the bytes of an activation.
+    FLOP per byte; 2 g over the bytes of an activation.
 
     Examples
     --------
@@ -37,55 +27,20 @@ def long_context_intensity(shape: Shape, flop_per_pair):
 
 @equation(unit="s", n_gpu="1")
 def node_all_reduce_latency(protocol: Protocol, n_gpu):
-    """Latency of an all-reduce over the GPUs of one node (equation 23).
-
-    Parameters
-    ----------
-    protocol : Protocol
-    n_gpu : float or array
-        GPUs of the node that take part.
-    """
+    """Latency of an all-reduce over the GPUs of one node (equation 23)."""
     return collective_latency(protocol, n_gpu, 1, ALL_REDUCE)
 
 
 @equation(unit="s", n_gpu="1", batch="1")
 def node_all_reduce_bytes_time(shape: Shape, chip: GPU, protocol: Protocol, n_gpu, batch):
-    """Time that an all-reduce of the residual stream moves bytes, inside one node (equation 24).
-
-    Parameters
-    ----------
-    shape : Shape
-    chip : GPU
-    protocol : Protocol
-    n_gpu, batch : float or array
-        GPUs that take part, and sequences.
-
-    Returns
-    -------
-    same kind as the numbers
-        Seconds.
-    """
+    """Time that an all-reduce of the residual stream moves bytes, inside one node (equation 24)."""
     moved = ALL_REDUCE * shape.activation_bytes * shape.d_model * batch
     return moved * time_inside(chip, n_gpu, 1) / protocol.share
 
 
 @equation(unit="1", n_gpu="1")
 def network_batch(shape: Shape, chip: GPU, protocol: Protocol, n_gpu):
-    """The batch at which an all-reduce inside a node moves bytes for as long as it waits.
-
-    Parameters
-    ----------
-    shape : Shape
-    chip : GPU
-    protocol : Protocol
-    n_gpu : float or array
-        GPUs that take part, more than 1.
-
-    Returns
-    -------
-    same kind as ``n_gpu``
-        Sequences.
-    """
+    """The batch at which an all-reduce inside a node moves bytes for as long as it waits."""
     return node_all_reduce_latency(protocol, n_gpu) / node_all_reduce_bytes_time(
         shape, chip, protocol, n_gpu, 1
     )
@@ -98,15 +53,7 @@ def all_reduces():
 
 @equation(unit="s", n_params="1", n_gpu="1")
 def weights_over_gpus(shape: Shape, chip: GPU, n_params, n_gpu):
-    """Time to read the weights at the attainable bandwidth.
-
-    Parameters
-    ----------
-    shape : Shape
-    chip : GPU
-    n_params, n_gpu : float or array
-        Parameters read, and GPUs that share them.
-    """
+    """Time to read the weights at the attainable bandwidth."""
     return shape.weight_bytes * n_params / (n_gpu * (chip.memory_bandwidth * chip.bandwidth_fraction))
 
 
@@ -114,18 +61,7 @@ def weights_over_gpus(shape: Shape, chip: GPU, n_params, n_gpu):
 def best_tensor_parallel(shape: Shape, chip: GPU, protocol: Protocol, n_params):
     """The one-dimensional tensor-parallel degree, inside a node, beyond which a token gets slower.
 
-    Parameters
-    ----------
-    shape : Shape
-    chip : GPU
-    protocol : Protocol
-    n_params : float or array
-        Parameters read for a token.
-
-    Returns
-    -------
-    same kind as ``n_params``
-        GPUs, as if a node had no end.
+    As if a node had no end.
 
     Examples
     --------

@@ -30,16 +30,7 @@ _THERE_AND_BACK = 2  # an all-reduce is a reduce-scatter and an all-gather
 def active_parameters(shape: Shape, sparsity):
     """Parameters that one token is multiplied with.
 
-    Parameters
-    ----------
-    shape : Shape
-    sparsity : float or array
-        Experts for every active one: n_expert / n_active expert.
-
-    Returns
-    -------
-    same kind as ``sparsity``
-        Number of parameters; only the feed-forward blocks are sparse.
+    Number of parameters; only the feed-forward blocks are sparse.
 
     Examples
     --------
@@ -54,16 +45,7 @@ def active_parameters(shape: Shape, sparsity):
 def parameters_read(shape: Shape, sparsity, batch):
     """Parameters that a batch reads from memory, on average.
 
-    Parameters
-    ----------
-    shape : Shape
-    sparsity, batch : float or array
-        Experts for every active one, and tokens that choose their experts independently and uniformly.
-
-    Returns
-    -------
-    same kind as the numbers
-        Number of parameters. Equation 32 prints the same again.
+    Equation 32 prints the same again.
     """
     used = 1 - (1 - 1 / sparsity) ** batch
     return attention_params(shape) + used * feed_forward_params(shape) + embedding_params(shape)
@@ -73,21 +55,8 @@ def parameters_read(shape: Shape, sparsity, batch):
 def extra_all_reduce_time(shape: Shape, chip: GPU, protocol: Protocol, n_ranks, batch):
     """Time that bandwidth adds to an all-reduce of one residual stream within a node.
 
-    Parameters
-    ----------
-    shape : Shape
-        ``activation_bytes`` and ``d_model`` are used.
-    chip : GPU
-    protocol : Protocol
-        Its share of the bandwidth; half for LL.
-    n_ranks, batch : float or array
-        GPUs that take part, and tokens.
-
-    Returns
-    -------
-    same kind as the numbers
-        Seconds. The paper divides by the bandwidth of a whole all-reduce, a quarter of NVLink's reads with
-        LL; here the factors stand by themselves.
+    The paper divides by the bandwidth of a whole all-reduce, a quarter of NVLink's reads with LL; here the
+    factors stand by themselves.
     """
     size = shape.activation_bytes * shape.d_model * batch
     return _THERE_AND_BACK * size * m.time_inside(chip, n_ranks, 1) / protocol.share
@@ -95,21 +64,7 @@ def extra_all_reduce_time(shape: Shape, chip: GPU, protocol: Protocol, n_ranks, 
 
 @equation("43", unit="B", batch="1", precision="B", also={"25": {}})
 def bytes_reduced(shape: Shape, batch, precision):
-    """Bytes that all layers together have to all-reduce.
-
-    Parameters
-    ----------
-    shape : Shape
-        With a feed-forward block of two matrices; SwiGLU has another ``d_ff`` to reduce (footnote 7).
-    batch : float or array
-    precision : float or array
-        Bytes of one value: of a parameter by equation 25, of an activation by equation 43.
-
-    Returns
-    -------
-    same kind as the numbers
-        Bytes.
-    """
+    """Bytes that all layers together have to all-reduce."""
     return (qkv_width(shape) + 2 * shape.d_model + shape.d_ff) * batch * shape.n_layers * precision
 
 
@@ -117,35 +72,14 @@ def bytes_reduced(shape: Shape, batch, precision):
 def inter_node_reads(all_nodes, bytes_reduced):
     """Bytes that nodes read from one another.
 
-    Parameters
-    ----------
-    all_nodes : float or array
-        Nodes of the instance; each all-reduce spans their square root.
-    bytes_reduced : float or array
-
-    Returns
-    -------
-    same kind as the arguments
-        Bytes. Equation 26 prints the same.
+    Equation 26 prints the same.
     """
     return _THERE_AND_BACK * (sqrt(all_nodes) - 1) * bytes_reduced
 
 
 @equation("42", unit="B", n_gpu="1", all_nodes="1", bytes_reduced="B")
 def intra_node_reads(n_gpu, all_nodes, bytes_reduced):
-    """Bytes that GPUs read from others of their node.
-
-    Parameters
-    ----------
-    n_gpu, all_nodes : float or array
-        GPUs and nodes of the instance; each all-reduce spans the square root of either.
-    bytes_reduced : float or array
-
-    Returns
-    -------
-    same kind as the arguments
-        Bytes.
-    """
+    """Bytes that GPUs read from others of their node."""
     return _THERE_AND_BACK * (sqrt(n_gpu / all_nodes) - 1) * sqrt(all_nodes) * bytes_reduced
 
 
@@ -153,16 +87,7 @@ def intra_node_reads(n_gpu, all_nodes, bytes_reduced):
 def intra_node_reads_of_all_nodes(n_gpu, all_nodes, bytes_reduced):
     """Bytes that GPUs read from others of their node, as section 3.4 has them.
 
-    Parameters
-    ----------
-    n_gpu, all_nodes, bytes_reduced : float or array
-        As for :func:`intra_node_reads`.
-
-    Returns
-    -------
-    same kind as the arguments
-        Bytes. As if every node took part in each all-reduce; equation 42 and the notebook have the square
-        root of them.
+    As if every node took part in each all-reduce; equation 42 and the notebook have the square root of them.
     """
     return sqrt(all_nodes) * intra_node_reads(n_gpu, all_nodes, bytes_reduced)
 
@@ -171,18 +96,7 @@ def intra_node_reads_of_all_nodes(n_gpu, all_nodes, bytes_reduced):
 def transfer_time(chip: GPU, n_gpu, inter_node_reads, intra_node_reads):
     """Time that all bytes take between and inside nodes.
 
-    Parameters
-    ----------
-    chip : GPU
-        Its two bandwidths.
-    n_gpu : float or array
-    inter_node_reads, intra_node_reads : float or array
-        Bytes, summed over the instance.
-
-    Returns
-    -------
-    same kind as the numbers
-        Seconds; the two follow one another.
+    The two follow one another.
     """
     between = inter_node_reads / (n_gpu * chip.scale_out_bandwidth)
     return between + intra_node_reads / (n_gpu * chip.scale_up_bandwidth)
@@ -192,18 +106,7 @@ def transfer_time(chip: GPU, n_gpu, inter_node_reads, intra_node_reads):
 def overlapped_latency(chip: GPU, n_gpu, network_and_kernel_time, bytes_read, total_flop):
     """Token latency from its three parts: equation 29 as it stands in print.
 
-    Parameters
-    ----------
-    chip : GPU
-        Its memory bandwidth and arithmetic rate, attainable ones in place of peaks (``chip.capped()``).
-    n_gpu : float or array
-    network_and_kernel_time, bytes_read, total_flop : float or array
-        Equations 30, 31 and 36.
-
-    Returns
-    -------
-    same kind as the numbers
-        Seconds; reading and multiplying overlap.
+    Reading and multiplying overlap.
     """
     reading = bytes_read / (n_gpu * chip.memory_bandwidth)
     return network_and_kernel_time + maximum(reading, total_flop / (n_gpu * chip.flops))
@@ -211,67 +114,31 @@ def overlapped_latency(chip: GPU, n_gpu, network_and_kernel_time, bytes_read, to
 
 @equation("30", unit="s", reductions="1", t_kernel="s", network_communication_time="s")
 def network_and_kernel_time(shape: Shape, reductions, t_kernel, network_communication_time):
-    """Time that neither reading nor multiplying can hide.
-
-    Parameters
-    ----------
-    shape : Shape
-    reductions : float or array
-        All-reduces of a layer, and as many kernels.
-    t_kernel, network_communication_time : float or array
-        Seconds of one launch, and of all communication.
-    """
+    """Time that neither reading nor multiplying can hide."""
     return shape.n_layers * reductions * t_kernel + network_communication_time
 
 
 @equation("31", unit="B", parameters_read="1", activations_read="1")
 def bytes_read(shape: Shape, parameters_read, activations_read):
-    """Bytes that memory delivers for one token of every sequence.
-
-    Parameters
-    ----------
-    shape : Shape
-        Its bytes of a weight and of an activation.
-    parameters_read, activations_read : float or array
-        Numbers of values.
-    """
+    """Bytes that memory delivers for one token of every sequence."""
     return shape.weight_bytes * parameters_read + shape.activation_bytes * activations_read
 
 
 @equation("33", unit="1", cache_elements_read="1", inputs_and_outputs_read="1")
 def activations_read(cache_elements_read, inputs_and_outputs_read):
-    """Activations that memory delivers: the cache, and what the multiplications take and give.
-
-    Parameters
-    ----------
-    cache_elements_read, inputs_and_outputs_read : float or array
-    """
+    """Activations that memory delivers: the cache, and what the multiplications take and give."""
     return cache_elements_read + inputs_and_outputs_read
 
 
 @equation("34", unit="1", context="1", batch="1")
 def cache_elements_read(shape: Shape, context, batch):
-    """Values of the KV cache that one token of every sequence reads.
-
-    Parameters
-    ----------
-    shape : Shape
-    context, batch : float or array
-        Tokens behind each sequence, and sequences.
-    """
+    """Values of the KV cache that one token of every sequence reads."""
     return cache_values(shape) * shape.n_layers * context * batch
 
 
 @equation("35", unit="1", batch="1")
 def inputs_and_outputs_read(shape: Shape, batch):
-    """Inputs and outputs of all matrix multiplications of a batch.
-
-    Parameters
-    ----------
-    shape : Shape
-        With a feed-forward block of two matrices.
-    batch : float or array
-    """
+    """Inputs and outputs of all matrix multiplications of a batch."""
     width = shape.n_heads * shape.head_dim
     attention = 2 * shape.d_model + qkv_width(shape) + width
     return shape.n_layers * batch * (attention + 2 * shape.d_model + 2 * shape.d_ff)
@@ -279,57 +146,25 @@ def inputs_and_outputs_read(shape: Shape, batch):
 
 @equation("36", unit="FLOP", batch="1", pointwise_flop="FLOP", attention_flop="FLOP")
 def total_flop(batch, pointwise_flop, attention_flop):
-    """FLOP of one token of every sequence.
-
-    Parameters
-    ----------
-    batch : float or array
-    pointwise_flop, attention_flop : float or array
-        FLOP of one token.
-    """
+    """FLOP of one token of every sequence."""
     return batch * (pointwise_flop + attention_flop)
 
 
 @equation("37", unit="FLOP", context="1", flop_per_pair="FLOP")
 def attention_flop(shape: Shape, context, flop_per_pair):
-    """FLOP of one token's attention over its context.
-
-    Parameters
-    ----------
-    shape : Shape
-    context : float or array
-    flop_per_pair : float or array
-        For each head, its width and each token of context: 4, two in the score and two in the sum.
-    """
+    """FLOP of one token's attention over its context."""
     return flop_per_pair * shape.n_layers * shape.n_heads * shape.head_dim * context
 
 
 @equation("38", unit="FLOP", active_parameters="1")
 def pointwise_flop(shape: Shape, active_parameters):
-    """FLOP of one token in all matrix multiplications with weights.
-
-    Parameters
-    ----------
-    shape : Shape
-        Its FLOP of a weight, 2.
-    active_parameters : float or array
-        Equation 21.
-    """
+    """FLOP of one token in all matrix multiplications with weights."""
     return shape.flop_per_weight * active_parameters
 
 
 @equation("39", unit="s", reductions="1", all_reduce_latency="s", transfer_time="s")
 def network_communication_time(shape: Shape, reductions, all_reduce_latency, transfer_time):
-    """Time of all communication: latency of the all-reduces, and their bytes.
-
-    Parameters
-    ----------
-    shape : Shape
-    reductions : float or array
-        All-reduces of a layer, one after another.
-    all_reduce_latency, transfer_time : float or array
-        Seconds of one all-reduce without bytes, and of all bytes (equation 28's sum).
-    """
+    """Time of all communication: latency of the all-reduces, and their bytes."""
     return shape.n_layers * reductions * all_reduce_latency + transfer_time
 
 
@@ -337,17 +172,7 @@ def network_communication_time(shape: Shape, reductions, all_reduce_latency, tra
 def all_reduce_latency(protocol: Protocol, n_gpu, all_nodes):
     """Latency of one all-reduce in an evenly cut instance.
 
-    Parameters
-    ----------
-    protocol : Protocol
-        LL: a base of 6.8 us, 1.2 us for a GPU there and back and 10 us for a doubling of nodes.
-    n_gpu, all_nodes : float or array
-        GPUs and nodes of the instance.
-
-    Returns
-    -------
-    same kind as the numbers
-        Seconds: equation 23 for the square roots of both.
+    Equation 23 for the square roots of both.
     """
     return m.collective_latency(protocol, sqrt(n_gpu), sqrt(all_nodes), _THERE_AND_BACK)
 
@@ -370,16 +195,7 @@ def serial_all_reduces():
 
 @equation("45", unit="1", speed="1", price="1", alpha="1")
 def value(speed, price, alpha):
-    """What a customer maximises: worth of a token over its price.
-
-    Parameters
-    ----------
-    speed, price : float or array
-        Tokens per second and dollars for a million tokens, as plain numbers: a power that may be any number
-        leaves no unit.
-    alpha : float or array
-        How many per cent of price one per cent of speed is worth.
-    """
+    """What a customer maximises: worth of a token over its price."""
     return speed**alpha / price
 
 

@@ -50,55 +50,20 @@ FIGURE_1_CAPPED = FIGURE_1.replace(capped=True)
 def weight_time(model: Model, chip: Accelerator, n_gpu):
     """Time for every GPU to read its share of the weights once.
 
-    Parameters
-    ----------
-    model : Model
-    chip : Accelerator
-    n_gpu : float or array
-        GPUs in the instance, at least 1.
-
-    Returns
-    -------
-    same kind as ``n_gpu``
-        Seconds.
+    ``n_gpu``: GPUs in the instance, at least 1.
     """
     return model.weight_bytes * model.n_params / (n_gpu * chip.memory_bandwidth)
 
 
 @equation(unit="s", n_gpu="1", batch="1")
 def arithmetic_time(model: Model, chip: Accelerator, n_gpu, batch):
-    """Time for every GPU to multiply its share of the weights with the whole batch.
-
-    Parameters
-    ----------
-    model : Model
-    chip : Accelerator
-    n_gpu, batch : float or array
-        GPUs in the instance, and sequences decoded together.
-
-    Returns
-    -------
-    same kind as ``n_gpu`` and ``batch``
-        Seconds.
-    """
+    """Time for every GPU to multiply its share of the weights with the whole batch."""
     return model.flop_per_weight * model.n_params * batch / (n_gpu * chip.flops)
 
 
 @equation(unit="s", t_reduce="s")
 def network_time(model: Model, t_reduce):
-    """Time spent in all-reduces, one after another through all layers.
-
-    Parameters
-    ----------
-    model : Model
-    t_reduce : float or array
-        Seconds of one all-reduce.
-
-    Returns
-    -------
-    same kind as ``t_reduce``
-        Seconds.
-    """
+    """Time spent in all-reduces, one after another through all layers."""
     return model.n_layers * model.reductions * t_reduce
 
 
@@ -106,17 +71,7 @@ def network_time(model: Model, t_reduce):
 def single_gpu_latency(model: Model, chip: Accelerator, batch):
     """Time per token of a dense model on a single GPU, at short context.
 
-    Parameters
-    ----------
-    model : Model
-    chip : Accelerator
-    batch : float or array
-        Sequences decoded together.
-
-    Returns
-    -------
-    same kind as ``batch``
-        Seconds: the longer of reading the weights and multiplying them, which overlap.
+    The longer of reading the weights and multiplying them, which overlap.
 
     Examples
     --------
@@ -131,17 +86,7 @@ def single_gpu_latency(model: Model, chip: Accelerator, batch):
 def single_gpu_seconds(model: Model, chip: Accelerator, batch):
     """GPU seconds per token of a dense model on a single GPU.
 
-    Parameters
-    ----------
-    model : Model
-    chip : Accelerator
-    batch : float or array
-        Sequences decoded together.
-
-    Returns
-    -------
-    same kind as ``batch``
-        GPU seconds for one token of one sequence.
+    GPU seconds for one token of one sequence.
     """
     return single_gpu_latency(model, chip, batch) / batch
 
@@ -150,15 +95,7 @@ def single_gpu_seconds(model: Model, chip: Accelerator, batch):
 def critical_batch(model: Model, chip: Accelerator):
     """The batch at which multiplying the weights takes as long as reading them (section 2.1).
 
-    Parameters
-    ----------
-    model : Model
-    chip : Accelerator
-
-    Returns
-    -------
-    float
-        Sequences; the same for every model of one precision.
+    The same for every model of one precision.
 
     Examples
     --------
@@ -171,20 +108,7 @@ def critical_batch(model: Model, chip: Accelerator):
 
 @equation(unit="s", n_ranks="1", t_hop="s")
 def ring_all_reduce_time(n_ranks, t_hop):
-    """Latency of an all-reduce along a ring: round once to add up, once more to hand out (section 2.2.1).
-
-    Parameters
-    ----------
-    n_ranks : float or array
-        GPUs on the ring.
-    t_hop : float or array
-        Seconds from one to the next.
-
-    Returns
-    -------
-    same kind as ``n_ranks``
-        Seconds.
-    """
+    """Latency of an all-reduce along a ring: round once to add up, once more to hand out (section 2.2.1)."""
     return 2 * t_hop * (n_ranks - 1)
 
 
@@ -192,17 +116,7 @@ def ring_all_reduce_time(n_ranks, t_hop):
 def grid_all_reduce_time(n_gpu, t_hop):
     """Latency of the all-reduces of a weight matrix cut evenly both ways: rings of sqrt(n_gpu) GPUs.
 
-    Parameters
-    ----------
-    n_gpu : float or array
-        GPUs in the instance.
-    t_hop : float or array
-        Seconds from one GPU to the next.
-
-    Returns
-    -------
-    same kind as ``n_gpu``
-        Seconds (section 2.2.1).
+    Seconds (section 2.2.1).
     """
     return ring_all_reduce_time(sqrt(n_gpu), t_hop)
 
@@ -220,19 +134,7 @@ def toy_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
 
     Equation 3; equations 5 and 8 are the same with :func:`grid_all_reduce_time` for ``t_reduce``.
 
-    Parameters
-    ----------
-    model : Model
-    chip : Accelerator
-    n_gpu, batch : float or array
-        GPUs in one instance, and sequences decoded together; they broadcast.
-    t_reduce : float or array
-        Seconds of one all-reduce.
-
-    Returns
-    -------
-    same kind as ``n_gpu`` and ``batch``
-        Seconds. The network cannot overlap with reading or multiplying; those two overlap.
+    The network cannot overlap with reading or multiplying; those two overlap.
 
     Examples
     --------
@@ -257,59 +159,19 @@ def toy_gpu_seconds(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
 
 @equation("9", unit="s", n_gpu="1", t_hop="s")
 def critical_latency(model: Model, chip: Accelerator, n_gpu, t_hop):
-    """Time per token at the critical batch, where reading and multiplying take equally long.
-
-    Parameters
-    ----------
-    model : Model
-    chip : Accelerator
-    n_gpu : float or array
-        GPUs in the instance.
-    t_hop : float or array
-        Seconds from one GPU to the next.
-
-    Returns
-    -------
-    same kind as ``n_gpu``
-        Seconds.
-    """
+    """Time per token at the critical batch, where reading and multiplying take equally long."""
     return network_time(model, grid_all_reduce_time(n_gpu, t_hop)) + weight_time(model, chip, n_gpu)
 
 
 @equation("13", unit="1", t_hop="s")
 def optimal_n_gpu(model: Model, chip: Accelerator, t_hop):
-    """GPUs of the fastest instance, as a real number of at least 1.
-
-    Parameters
-    ----------
-    model : Model
-    chip : Accelerator
-    t_hop : float or array
-        Seconds from one GPU to the next.
-
-    Returns
-    -------
-    same kind as ``t_hop``
-        GPUs.
-    """
+    """GPUs of the fastest instance, as a real number of at least 1."""
     return cbrt(maximum(weight_time(model, chip, 1) / network_time(model, t_hop), 1)) ** 2
 
 
 @equation("14", unit="s", t_hop="s")
 def minimum_latency(model: Model, chip: Accelerator, t_hop):
     """Time per token of the fastest instance.
-
-    Parameters
-    ----------
-    model : Model
-    chip : Accelerator
-    t_hop : float or array
-        Seconds from one GPU to the next.
-
-    Returns
-    -------
-    same kind as ``t_hop``
-        Seconds.
 
     Examples
     --------
@@ -325,17 +187,7 @@ def minimum_latency(model: Model, chip: Accelerator, t_hop):
 def cost_at_minimum_latency(model: Model, chip: Accelerator, t_hop):
     """GPU seconds per token of the fastest instance, run at the critical batch.
 
-    Parameters
-    ----------
-    model : Model
-    chip : Accelerator
-    t_hop : float or array
-        Seconds from one GPU to the next.
-
-    Returns
-    -------
-    same kind as ``t_hop``
-        GPU seconds.
+    GPU seconds.
     """
     size = optimal_n_gpu(model, chip, t_hop)
     return size / critical_batch(model, chip) * minimum_latency(model, chip, t_hop)
@@ -352,20 +204,7 @@ def minimum_latency_large(model: Model, chip: Accelerator, t_hop):
 
 @equation("19", form="approximation", unit="s", n_params="1", known_params="1", known_latency="s")
 def square_root_law(n_params, known_params, known_latency):
-    """Time per token of a dense model, scaled from a known one with the square root of the parameters.
-
-    Parameters
-    ----------
-    n_params, known_params : float or array
-        Parameters of the model asked about and of the known one.
-    known_latency : float or array
-        Seconds per token of the known one.
-
-    Returns
-    -------
-    same kind as ``n_params``
-        Seconds.
-    """
+    """Time per token of a dense model, scaled from a known one with the square root of the parameters."""
     return known_latency * sqrt(n_params / known_params)
 
 

@@ -28,16 +28,7 @@ def never_selected(model: Model, batch):
 def active_experts(model: Model, batch):
     """Expected number of distinct routed experts that a batch reaches in one layer.
 
-    Parameters
-    ----------
-    model : Model
-    batch : float or array
-        Tokens routed at the same time.
-
-    Returns
-    -------
-    same kind as ``batch``
-        Experts: E[U] of section 3.1.2, Figure 10.
+    Experts: E[U] of section 3.1.2, Figure 10.
 
     Examples
     --------
@@ -52,18 +43,8 @@ def active_experts(model: Model, batch):
 def fullest_gpu_experts(deployment: Deployment, active):
     """Active routed experts on the GPU that has most of them, if they fell there like balls into bins.
 
-    Parameters
-    ----------
-    deployment : Deployment
-        ``n_gpus`` is used.
-    active : float or array
-        Active routed experts of one layer.
-
-    Returns
-    -------
-    same kind as ``active``
-        Experts, as section 3.1.2 prints it: an asymptotic form, and one without a limit, although experts are
-        placed evenly. With all of them active it exceeds what a GPU holds.
+    Experts, as section 3.1.2 prints it: an asymptotic form, and one without a limit, although experts are
+    placed evenly. With all of them active it exceeds what a GPU holds.
 
     Examples
     --------
@@ -78,19 +59,8 @@ def fullest_gpu_experts(deployment: Deployment, active):
 def fullest_gpu_experts_placed(model: Model, deployment: Deployment, active):
     """The same for experts that are placed evenly: drawn without replacement, so that none is hit twice.
 
-    Parameters
-    ----------
-    model : Model
-        ``n_routed`` is used.
-    deployment : Deployment
-    active : float or array
-        Active routed experts of one layer.
-
-    Returns
-    -------
-    same kind as ``active``
-        Experts. Not in the source: its spread, times the share of experts that stay idle, which is how the
-        variance of a draw without replacement differs from that of balls into bins.
+    Experts. Not in the source: its spread, times the share of experts that stay idle, which is how the
+    variance of a draw without replacement differs from that of balls into bins.
     """
     mean = active / deployment.n_gpus
     idle = maximum(1 - active / model.n_routed, 0)
@@ -115,20 +85,8 @@ def held_experts(model: Model, deployment: Deployment):
 def loaded_experts(model: Model, deployment: Deployment, batch, assumptions: Assumptions = PRINTED):
     """Experts of one layer that the fullest GPU reads.
 
-    Parameters
-    ----------
-    model : Model
-    deployment : Deployment
-    batch : float or array
-        Tokens routed at the same time: all sequences of a batch, or of a micro-batch.
-    assumptions : Assumptions
-        ``capped``: no more than it holds. ``without_replacement``: see :func:`fullest_gpu_experts_placed`.
-
-    Returns
-    -------
-    same kind as ``batch``
-        Experts, the shared one included. The source prints both parts and not how they join; that the smaller
-        counts, and that the shared expert comes on top of the routed ones, is our reading.
+    Experts, the shared one included. The source prints both parts and not how they join; that the smaller
+    counts, and that the shared expert comes on top of the routed ones, is our reading.
     """
     active = active_experts(model, batch)
     if assumptions.without_replacement:

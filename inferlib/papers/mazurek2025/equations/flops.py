@@ -18,23 +18,7 @@ equation = partial(equation, "mazurek2025", unit="FLOP")
 
 @equation("1", also={"20": {}}, batch="1", context="1")
 def query_down_flops(model: Model, batch, context, assumptions: Assumptions = PRINTED):
-    """Queries into their latent: 2 B S d d'_c.
-
-    Parameters
-    ----------
-    model : Model
-    batch : float or array
-        Sequences.
-    context : float or array
-        Tokens of each prompt.
-    assumptions : Assumptions
-        ``flop_per_weight`` is used.
-
-    Returns
-    -------
-    same kind as ``batch`` and ``context``
-        FLOP.
-    """
+    """Queries into their latent: 2 B S d d'_c."""
     return assumptions.flop_per_weight * batch * context * model.d_model * model.q_rank
 
 
@@ -221,19 +205,7 @@ def vanilla_decode_flops(model: Model, batch, context, assumptions: Assumptions 
 def absorbed_decode_flops(model: Model, batch, context, assumptions: Assumptions = PRINTED):
     """One layer of absorbed attention for one new token: equations 25 to 28, 33 to 36 and 38.
 
-    Parameters
-    ----------
-    model : Model
-    batch : float or array
-        Sequences.
-    context : float or array
-        Tokens behind each of them.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``batch`` and ``context``
-        FLOP of one layer.
+    FLOP of one layer.
 
     Examples
     --------
@@ -293,20 +265,7 @@ def absorbed_prefill_flops(model: Model, batch, context, assumptions: Assumption
 
 @equation("39", also={"40": {}, "41": {}}, batch="1")
 def expert_matrix_flops(model: Model, batch, assumptions: Assumptions = PRINTED):
-    """One of the three matrices of an expert, for a batch of tokens.
-
-    Parameters
-    ----------
-    model : Model
-    batch : float or array
-        Tokens.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``batch``
-        FLOP.
-    """
+    """One of the three matrices of an expert, for a batch of tokens."""
     return batch * assumptions.flop_per_weight * model.d_model * model.d_expert
 
 
@@ -334,22 +293,7 @@ def moe_flops(model: Model, batch, assumptions: Assumptions = PRINTED):
 
 @equation(batch="1")
 def moe_flops_on_gpu(model: Model, deployment: Deployment, batch, assumptions: Assumptions = PRINTED):
-    """Experts and router of one layer on the fullest GPU (section 3.2.4, without a number).
-
-    Parameters
-    ----------
-    model : Model
-    deployment : Deployment
-        ``n_gpus`` and ``balancedness`` are used.
-    batch : float or array
-        Sequences on all GPUs together.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``batch``
-        FLOP.
-    """
+    """Experts and router of one layer on the fullest GPU (section 3.2.4, without a number)."""
     load = model.used / (deployment.balancedness * deployment.n_gpus)
     experts = expert_flops(model, batch, assumptions) * load
     return experts + router_flops(model, batch, assumptions) / deployment.n_gpus

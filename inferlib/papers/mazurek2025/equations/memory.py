@@ -93,16 +93,7 @@ def layer_attention_weights(model: Model, assumptions: Assumptions = PRINTED):
 def attention_weights(model: Model, assumptions: Assumptions = PRINTED):
     """Bytes of all attention weights: every GPU holds and reads them all.
 
-    Parameters
-    ----------
-    model : Model
-    assumptions : Assumptions
-        ``weight_bytes`` is used.
-
-    Returns
-    -------
-    float
-        Bytes. Section 3.1.1.
+    Section 3.1.1.
     """
     return model.n_layers * layer_attention_weights(model, assumptions)
 
@@ -124,19 +115,7 @@ def cache_per_token(model: Model, assumptions: Assumptions = PRINTED):
 def cache_traffic(model: Model, batch, context, assumptions: Assumptions = PRINTED):
     """Bytes of cache read and written to decode one token for each sequence.
 
-    Parameters
-    ----------
-    model : Model
-    batch : float or array
-        Sequences.
-    context : float or array
-        Tokens behind each of them: S tokens are read, one is saved.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``batch`` and ``context``
-        Bytes. Section 3.1.1.
+    Section 3.1.1.
     """
     return batch * (context + 1) * cache_per_token(model, assumptions)
 
@@ -145,17 +124,7 @@ def cache_traffic(model: Model, batch, context, assumptions: Assumptions = PRINT
 def attention_activations(model: Model, batch, assumptions: Assumptions = PRINTED):
     """Bytes of activations into and out of attention: one vector of the residual stream a layer, both ways.
 
-    Parameters
-    ----------
-    model : Model
-    batch : float or array
-        Sequences. The source writes its global B; a GPU has its own share of it only.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``batch``
-        Bytes. Section 3.1.1.
+    Section 3.1.1.
     """
     return assumptions.attention_activation_bytes * batch * model.d_model * model.n_layers
 
@@ -166,20 +135,7 @@ def attention_traffic(
 ):
     """Bytes that one GPU moves for attention: all weights, and cache and activations of its sequences.
 
-    Parameters
-    ----------
-    model : Model
-    deployment : Deployment
-    batch : float or array
-        Sequences on all GPUs together.
-    context : float or array
-        Tokens behind each sequence.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``batch`` and ``context``
-        Bytes. Section 3.1.1 prints the parts, not the sum.
+    Section 3.1.1 prints the parts, not the sum.
     """
     own = batch / deployment.n_gpus
     activations = attention_activations(model, own, assumptions)
@@ -213,17 +169,7 @@ def router_weights(model: Model, assumptions: Assumptions = PRINTED):
 def experts_on_gpu(model: Model, experts, assumptions: Assumptions = PRINTED):
     """Bytes of so many experts in every expert layer, each layer with its whole router.
 
-    Parameters
-    ----------
-    model : Model
-    experts : float or array
-        Experts of one layer on one GPU: those it holds (``held_experts``) or reads (``loaded_experts``).
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``experts``
-        Bytes. Section 3.1.2.
+    Section 3.1.2.
     """
     layer = expert_weights(model, assumptions) * experts + router_weights(model, assumptions)
     return model.n_expert_layers * layer
@@ -264,20 +210,7 @@ def all_expert_activations(model: Model, batch, assumptions: Assumptions = PRINT
 def expert_activations(model: Model, deployment: Deployment, batch, assumptions: Assumptions = PRINTED):
     """Bytes of activations that the fullest GPU's experts read and write.
 
-    Parameters
-    ----------
-    model : Model
-    deployment : Deployment
-        ``n_gpus`` and ``balancedness`` are used.
-    batch : float or array
-        Sequences on all GPUs together.
-    assumptions : Assumptions
-        Where ``dense_layers_send`` is false, only expert layers count.
-
-    Returns
-    -------
-    same kind as ``batch``
-        Bytes. Section 3.1.2.
+    Section 3.1.2.
     """
     both = assumptions.dispatch_bytes + assumptions.combine_bytes
     layers = model.n_layers if assumptions.dense_layers_send else model.n_expert_layers
@@ -289,19 +222,8 @@ def expert_activations(model: Model, deployment: Deployment, batch, assumptions:
 def expert_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = PRINTED):
     """Bytes that the fullest GPU moves for everything that is not attention.
 
-    Parameters
-    ----------
-    model : Model
-    deployment : Deployment
-    batch : float or array
-        Sequences on all GPUs together, routed at the same time.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``batch``
-        Bytes. Section 3.1.2 and 3.1.3 print the parts; that dense layers and embeddings belong here is our
-        reading (it moves nothing but the name of the term).
+    Section 3.1.2 and 3.1.3 print the parts; that dense layers and embeddings belong here is our reading (it
+    moves nothing but the name of the term).
     """
     experts = experts_on_gpu(model, loaded_experts(model, deployment, batch, assumptions), assumptions)
     activations = expert_activations(model, deployment, batch, assumptions)
@@ -319,21 +241,7 @@ def weights_on_gpu(model: Model, experts, assumptions: Assumptions = PRINTED):
 def largest_own_batch(model: Model, gpu: GPU, context, experts, assumptions: Assumptions = PRINTED):
     """Sequences whose cache fits beside the weights on one GPU (not in the source, which leaves it open).
 
-    Parameters
-    ----------
-    model : Model
-    gpu : GPU
-        ``memory_capacity`` is used.
-    context : float or array
-        Tokens of each sequence.
-    experts : float
-        Experts of one layer that the GPU holds.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``context``
-        Sequences, not rounded; below zero where the weights alone do not fit.
+    Not rounded; below zero where the weights alone do not fit.
     """
     free = gpu.memory_capacity - weights_on_gpu(model, experts, assumptions)
     return free / (context * cache_per_token(model, assumptions))

@@ -13,16 +13,7 @@ equation = partial(equation, "mazurek2025")
 def messages(model: Model, assumptions: Assumptions = PRINTED):
     """Copies of a token's vector that a layer sends: one for every expert it goes to.
 
-    Parameters
-    ----------
-    model : Model
-    assumptions : Assumptions
-        Where ``shared_sent`` is false the shared expert stays at home: every GPU has a copy.
-
-    Returns
-    -------
-    float
-        Nine for DeepSeek V3 as printed.
+    Nine for DeepSeek V3 as printed.
     """
     return model.used if assumptions.shared_sent else model.n_active
 
@@ -31,16 +22,7 @@ def messages(model: Model, assumptions: Assumptions = PRINTED):
 def tokens_traffic(model: Model, tokens, assumptions: Assumptions = PRINTED):
     """Bytes of so many tokens in one pass: dispatched and combined in every layer that sends.
 
-    Parameters
-    ----------
-    model : Model
-    tokens : float or array
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``tokens``
-        Bytes. What the forms of section 3.3 have in common.
+    What the forms of section 3.3 have in common.
     """
     both = assumptions.dispatch_bytes + assumptions.combine_bytes
     layers = model.n_layers if assumptions.dense_layers_send else model.n_expert_layers
@@ -51,19 +33,7 @@ def tokens_traffic(model: Model, tokens, assumptions: Assumptions = PRINTED):
 def link_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = PRINTED):
     """Bytes over the link of one GPU in one pass, experts balanced.
 
-    Parameters
-    ----------
-    model : Model
-    deployment : Deployment
-        ``n_gpus`` is used.
-    batch : float or array
-        Sequences on all GPUs together.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``batch``
-        Bytes. Section 3.3.1: two micro-batches of half the size, so the batch's halves cancel.
+    Section 3.3.1: two micro-batches of half the size, so the batch's halves cancel.
 
     Examples
     --------
@@ -93,15 +63,7 @@ def two_experts_traffic(model: Model, batch, assumptions: Assumptions = PRINTED)
 
 @equation(unit="B/s", own="B/s", bottleneck="B/s", sharing="1")
 def effective_bandwidth(own, bottleneck, sharing):
-    """Bandwidth of one GPU: its own link, or its share of a narrower one (section 3.3.1).
-
-    Parameters
-    ----------
-    own, bottleneck : float or array
-        B/s of the GPU's link, and of the narrowest link of the system.
-    sharing : float or array
-        GPUs that use the narrowest link.
-    """
+    """Bandwidth of one GPU: its own link, or its share of a narrower one (section 3.3.1)."""
     return minimum(own, bottleneck / sharing)
 
 
@@ -115,17 +77,7 @@ def uniform_network_time(traffic, bandwidth):
 def slowest_link(gpu: GPU, deployment: Deployment):
     """Seconds for a byte of one GPU's traffic, inside and between nodes at the same time (section 3.3.2).
 
-    Parameters
-    ----------
-    gpu : GPU
-        ``inter_bandwidth`` and ``intra_bandwidth`` are used.
-    deployment : Deployment
-        ``n_nodes`` is used. One node gives the uniform network of its inside.
-
-    Returns
-    -------
-    float or array
-        s/B.
+    s/B.
     """
     between = (deployment.n_nodes - 1) / deployment.n_nodes / gpu.inter_bandwidth
     return maximum(between, 1 / deployment.n_nodes / gpu.intra_bandwidth)
@@ -135,20 +87,7 @@ def slowest_link(gpu: GPU, deployment: Deployment):
 def network_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = PRINTED):
     """Time of all traffic of one pass: dispatch and combine in every layer that sends.
 
-    Parameters
-    ----------
-    model : Model
-    gpu : GPU
-    deployment : Deployment
-    batch : float or array
-        Sequences on all GPUs together, of a batch or a micro-batch.
-    assumptions : Assumptions
-        ``network_inefficiency`` is used.
-
-    Returns
-    -------
-    same kind as ``batch``
-        Seconds. Sections 3.3.3 and 3.5.
+    Sections 3.3.3 and 3.5.
     """
     traffic = fullest_link_traffic(model, deployment, batch, assumptions)
     return assumptions.network_inefficiency * traffic * slowest_link(gpu, deployment)
@@ -158,10 +97,7 @@ def network_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumpti
 def network_ceiling(model: Model, gpu: GPU, deployment: Deployment, assumptions: Assumptions = PRINTED):
     """Most tokens per second and GPU that the network lets through, whatever the batch.
 
-    Returns
-    -------
-    float or array
-        Tokens per second of one GPU. Not in the source; it follows from equation 49.
+    Tokens per second of one GPU. Not in the source; it follows from equation 49.
     """
     return 1 / network_time(model, gpu, deployment, deployment.n_gpus, assumptions)
 
@@ -173,19 +109,7 @@ def network_ceiling(model: Model, gpu: GPU, deployment: Deployment, assumptions:
 def nodes_reached(model: Model, deployment: Deployment, limit):
     """Expected number of nodes on which a token's routed experts sit.
 
-    Parameters
-    ----------
-    model : Model
-        ``n_active`` is used.
-    deployment : Deployment
-        ``n_nodes`` is used.
-    limit : float or array
-        Most nodes that a token may be routed to: M of section 2.3.
-
-    Returns
-    -------
-    same kind as ``limit``
-        Nodes: the limit, or what free routing would reach if that is less (every expert on any node alike).
+    Nodes: the limit, or what free routing would reach if that is less (every expert on any node alike).
     """
     missed = (1 - 1 / deployment.n_nodes) ** model.n_active
     return minimum(limit, deployment.n_nodes * (1 - missed))

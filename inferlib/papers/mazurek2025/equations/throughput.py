@@ -15,18 +15,7 @@ equation = partial(equation, "mazurek2025")
 
 @equation("46", unit="s", t_memory="s", t_arithmetic="s")
 def attention_bottleneck(t_memory, t_arithmetic):
-    """Time of attention: memory and arithmetic overlap.
-
-    Parameters
-    ----------
-    t_memory, t_arithmetic : float or array
-        Seconds.
-
-    Returns
-    -------
-    same kind as the arguments
-        Seconds.
-    """
+    """Time of attention: memory and arithmetic overlap."""
     return maximum(t_memory, t_arithmetic)
 
 
@@ -38,35 +27,13 @@ def expert_bottleneck(t_memory, t_arithmetic):
 
 @equation("48", unit="s", t_attention="s", t_experts="s", t_network="s")
 def serial_time(t_attention, t_experts, t_network):
-    """One pass without two-batch overlap: attention, experts and network one after the other.
-
-    Parameters
-    ----------
-    t_attention, t_experts, t_network : float or array
-        Seconds for the whole batch.
-
-    Returns
-    -------
-    same kind as the arguments
-        Seconds.
-    """
+    """One pass without two-batch overlap: attention, experts and network one after the other."""
     return t_attention + t_experts + t_network
 
 
 @equation("49", unit="s", t_attention="s", t_experts="s", t_network="s")
 def overlapped_time(t_attention, t_experts, t_network):
-    """One pass with two-batch overlap: each half computes while the other communicates.
-
-    Parameters
-    ----------
-    t_attention, t_experts, t_network : float or array
-        Seconds for half of the batch.
-
-    Returns
-    -------
-    same kind as the arguments
-        Seconds.
-    """
+    """One pass with two-batch overlap: each half computes while the other communicates."""
     return 2 * maximum(t_attention + t_experts, t_network)
 
 
@@ -95,24 +62,7 @@ def global_throughput(t_total, batch):
 def attention_memory_time(
     model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = PRINTED
 ):
-    """Time that attention's memory traffic takes on one GPU.
-
-    Parameters
-    ----------
-    model : Model
-    gpu : GPU
-    deployment : Deployment
-    batch : float or array
-        Sequences on all GPUs together, of a batch or a micro-batch.
-    context : float or array
-        Tokens behind each sequence: the source's S.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``batch`` and ``context``
-        Seconds.
-    """
+    """Time that attention's memory traffic takes on one GPU."""
     traffic = memory.attention_traffic(model, deployment, batch, context, assumptions)
     return assumptions.memory_inefficiency * traffic / gpu.memory_bandwidth
 
@@ -234,18 +184,7 @@ def gpu_throughput(
 def prefill_time(model: Model, gpu: GPU, context, assumptions: Assumptions = PRINTED):
     """Time of attention's arithmetic for one prompt on one GPU, vanilla: compute-bound, as section 4 says.
 
-    Parameters
-    ----------
-    model : Model
-    gpu : GPU
-    context : float or array
-        Tokens of the prompt.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as ``context``
-        Seconds of all layers.
+    Seconds of all layers.
     """
     work = model.n_layers * flops.vanilla_prefill_flops(model, 1, context, assumptions)
     loss = assumptions.attention_inefficiency * assumptions.arithmetic_penalty

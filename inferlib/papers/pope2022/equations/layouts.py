@@ -19,21 +19,7 @@ from inferlib.papers.pope2022.records import PRINTED, Assumptions, Chip, Mesh, M
 def all_gather_time(chip: Chip, size, k, assumptions: Assumptions = PRINTED):
     """Seconds to bring the parts of a tensor from ``k`` chips to each of them.
 
-    Parameters
-    ----------
-    chip : Chip
-        Its ``network_bandwidth`` is used.
-    size : float or array
-        Bytes of the result on one chip (for a reduce-scatter: of the input, which takes as long).
-    k : float or array
-        Chips that take part.
-    assumptions : Assumptions
-        Without ``exact_collectives`` the factor (k - 1)/k is taken as 1.
-
-    Returns
-    -------
-    float or array
-        Appendix A.1.
+    Appendix A.1.
 
     Examples
     --------
@@ -75,19 +61,7 @@ def outer_width(model: Model):
 
 @equation(unit="1")
 def inner_width(model: Model, assumptions: Assumptions = PRINTED):
-    """Numbers a token has in the tensors between the matrices of a layer, going in and coming out.
-
-    Parameters
-    ----------
-    model : Model
-    assumptions : Assumptions
-        The paper counts F in and F out. With ``whole_layer`` every matrix counts: all inputs of the
-        feed-forward block with the queries, keys and values, and its hidden layer with attention's output.
-
-    Returns
-    -------
-    float or array
-    """
+    """Numbers a token has in the tensors between the matrices of a layer, going in and coming out."""
     if not assumptions.whole_layer:
         return 2 * model.d_ff
     attention = 2 * (model.heads + model.kv_heads) * model.head_dim
@@ -104,19 +78,7 @@ def gathered_weights(model: Model, assumptions: Assumptions = PRINTED):
 def ws1d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
     """Activations through one chip, 1D weight-stationary: each matrix is cut along its wide side only.
 
-    Parameters
-    ----------
-    model : Model
-    mesh : Mesh
-        All its chips cut the same side.
-    tokens : float or array
-        Tokens of the whole batch, BL.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    float or array
-        Numbers, one layer. Section 3.2.1.
+    One layer. Section 3.2.1.
 
     Examples
     --------
@@ -150,20 +112,7 @@ def gathered_activation_volume(
 ):
     """Activations through one chip when weights are gathered over some chips and the batch cut over them.
 
-    Parameters
-    ----------
-    model : Model
-    mesh : Mesh
-    tokens : float or array
-        Tokens of the whole batch, BL.
-    gathered : float or array
-        Chips over which the weights are gathered: X, XY or XYZ.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    float or array
-        Numbers, one layer. Appendix A.2.2; with the exact factor nothing is left where all chips gather.
+    One layer. Appendix A.2.2; with the exact factor nothing is left where all chips gather.
     """
     rest = mesh.chips / gathered
     return tokens * outer_width(model) / gathered * _part_moved(rest, assumptions)
@@ -203,21 +152,7 @@ def batch_attention_volume(model: Model, mesh: Mesh, tokens, assumptions: Assump
 def ws1d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
     """Seconds of communication of one layer, 1D weight-stationary.
 
-    Parameters
-    ----------
-    model : Model
-        Shapes, and bytes of an activation.
-    chip : Chip
-        Its ``network_bandwidth`` is used.
-    mesh : Mesh
-    tokens : float or array
-        Tokens of the whole batch, BL.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    float or array
-        Section 3.2.1. The paper counts numbers where this counts bytes.
+    Section 3.2.1. The paper counts numbers where this counts bytes.
     """
     moved = ws1d_volume(model, mesh, tokens, assumptions)
     return moved * model.activation_bytes / chip.network_bandwidth
@@ -270,17 +205,7 @@ SHARED = ("WS 2D", "WG X", "WG XY", "WG XYZ")  # layouts that keep the weights w
 def best_x(model: Model, chips, assumptions: Assumptions = PRINTED):
     """Chips along X that make 2D weight-stationary move least.
 
-    Parameters
-    ----------
-    model : Model
-    chips : float or array
-        All chips.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    float or array
-        Not rounded. Appendix A.2.1 prints it for F = 4E, as half the square root of the chips.
+    Not rounded. Appendix A.2.1 prints it for F = 4E, as half the square root of the chips.
 
     Examples
     --------
@@ -301,18 +226,7 @@ def best_yz(model: Model, chips, assumptions: Assumptions = PRINTED):
 def best_ws2d_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumptions = PRINTED):
     """Seconds of communication of one layer at the best X of 2D weight-stationary.
 
-    Parameters
-    ----------
-    model : Model
-    chip : Chip
-    chips, tokens : float or array
-        All chips; tokens of the whole batch.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    float or array
-        Appendix A.2.1, which prints it for F = 4E: 8BLE over the root of the chips and the bandwidth.
+    Appendix A.2.1, which prints it for F = 4E: 8BLE over the root of the chips and the bandwidth.
     """
     inner = inner_width(model, assumptions)
     moved = 2 * tokens * sqrt(outer_width(model) * inner / chips)
@@ -353,16 +267,7 @@ def best_gather_time(model: Model, chip: Chip, chips, tokens, assumptions: Assum
 def switch_to_x(model: Model, mesh: Mesh, assumptions: Assumptions = PRINTED):
     """Tokens from which gathering over X moves less than 2D weight-stationary (Figure 3).
 
-    Parameters
-    ----------
-    model : Model
-    mesh : Mesh
-    assumptions : Assumptions
-
-    Returns
-    -------
-    float or array
-        Tokens of the whole batch: E in the paper's count, with weights and activations of equally many bytes.
+    Tokens of the whole batch: E in the paper's count, with weights and activations of equally many bytes.
 
     Examples
     --------
@@ -378,18 +283,7 @@ def switch_to_x(model: Model, mesh: Mesh, assumptions: Assumptions = PRINTED):
 def switch_of_gathers(model: Model, mesh: Mesh, few, many, assumptions: Assumptions = PRINTED):
     """Tokens from which gathering over more chips moves less than over fewer.
 
-    Parameters
-    ----------
-    model : Model
-    mesh : Mesh
-    few, many : float or array
-        Chips over which the weights are gathered.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    float or array
-        Tokens of the whole batch: F times few times many over all chips, in the paper's count.
+    Tokens of the whole batch: F times few times many over all chips, in the paper's count.
     """
     weights = gathered_weights(model, assumptions) * model.weight_bytes
     return few * many / mesh.chips * weights / (outer_width(model) * model.activation_bytes)
@@ -425,17 +319,6 @@ def printed_break_even(model: Model):
 @equation(unit="1")
 def break_even(model: Model, assumptions: Assumptions = PRINTED):
     """Chips above which 2D with the best X moves less than 1D, by the paper's own costs: 4F/E.
-
-    Parameters
-    ----------
-    model : Model
-    assumptions : Assumptions
-        Meant for collectives without the factor (K - 1)/K; with it 1D is 2D at X = 1, and what matters is
-        :func:`break_even_of_x`.
-
-    Returns
-    -------
-    float or array
 
     Examples
     --------

@@ -41,21 +41,7 @@ IDEAL = Constants()
 def multiply_time(
     model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, assumptions: Assumptions = PRINTED
 ):
-    """Seconds of all multiplies with weights: arithmetic, or reading the weights where that takes longer.
-
-    Parameters
-    ----------
-    model : Model
-    chip : Chip
-    mesh : Mesh
-    constants : Constants
-    tokens : float or array
-        Tokens of the whole batch in one forward pass.
-
-    Returns
-    -------
-    float or array
-    """
+    """Seconds of all multiplies with weights: arithmetic, or reading the weights where that takes longer."""
     arithmetic = (
         compute_time(chip, mesh.chips, matmul_flops(model, tokens, assumptions)) / constants.efficiency
     )
@@ -73,23 +59,7 @@ def attention_time(
     held,
     assumptions: Assumptions = PRINTED,
 ):
-    """Seconds of attention proper: arithmetic, or reading the cache where that takes longer.
-
-    Parameters
-    ----------
-    model : Model
-    chip : Chip
-    mesh : Mesh
-    constants : Constants
-    tokens, seen : float or array
-        Query tokens of the whole batch, and the keys that each sees.
-    held : float or array
-        Bytes of cache that one chip reads.
-
-    Returns
-    -------
-    float or array
-    """
+    """Seconds of attention proper: arithmetic, or reading the cache where that takes longer."""
     arithmetic = (
         compute_time(chip, mesh.chips, attention_flops(model, tokens, seen, assumptions))
         / constants.efficiency
@@ -99,22 +69,7 @@ def attention_time(
 
 @equation(unit="s", size="B", k="1", share="1")
 def axis_time(chip: Chip, size, k, share):
-    """Seconds of an all-gather along one axis of the torus, which has a share of the chip's links.
-
-    Parameters
-    ----------
-    chip : Chip
-    size : float or array
-        Bytes of the result on one chip.
-    k : float or array
-        Chips along the axis.
-    share : float or array
-        Part of the chip's bandwidth that this axis has.
-
-    Returns
-    -------
-    float or array
-    """
+    """Seconds of an all-gather along one axis of the torus, which has a share of the chip's links."""
     return size * (k - 1) / k / (share * chip.network_bandwidth)
 
 
@@ -122,18 +77,8 @@ def axis_time(chip: Chip, size, k, share):
 def ws2d_axis_time(model: Model, chip: Chip, mesh: Mesh, tokens):
     """Seconds of communication of one layer, 2D weight-stationary, one axis of the torus after the other.
 
-    Parameters
-    ----------
-    model : Model
-    chip : Chip
-    mesh : Mesh
-    tokens : float or array
-
-    Returns
-    -------
-    float or array
-        All that a layer moves, the factor (K - 1)/K kept. Tensors as wide as the model travel along Z, then
-        Y; those between the matrices along X.
+    All that a layer moves, the factor (K - 1)/K kept. Tensors as wide as the model travel along Z, then Y;
+    those between the matrices along X.
     """
     outer = tokens * outer_width(model) / mesh.x * model.activation_bytes
     inner = tokens * inner_width(model, REAL) / (mesh.y * mesh.z) * model.activation_bytes
@@ -171,23 +116,7 @@ def ws2d_step(
 ):
     """Seconds of one forward pass, 2D weight-stationary, by the two-constant model.
 
-    Parameters
-    ----------
-    model : Model
-    chip : Chip
-    mesh : Mesh
-    constants : Constants
-    tokens : float or array
-        Tokens of the whole batch in this pass.
-    seen : float or array
-        Keys that each of them sees.
-    held : float or array
-        Bytes of cache that one chip reads.
-
-    Returns
-    -------
-    float or array
-        Not in the paper.
+    Not in the paper.
     """
     each_layer = ws2d_axis_time(model, chip, mesh, tokens) + constants.overhead
     multiply = multiply_time(model, chip, mesh, constants, tokens, assumptions)
@@ -240,19 +169,7 @@ def wgxyz_step(
     Weights are known long before they are needed, so their gathering hides behind arithmetic or arithmetic
     behind it.
 
-    Parameters
-    ----------
-    model : Model
-    chip : Chip
-    mesh : Mesh
-    constants : Constants
-    tokens, seen : float or array
-        Tokens of the whole batch in this pass, and the keys that each of them sees.
-
-    Returns
-    -------
-    float or array
-        Not in the paper.
+    Not in the paper.
     """
     flop = matmul_flops(model, tokens, assumptions) + attention_flops(model, tokens, seen, assumptions)
     arithmetic = compute_time(chip, mesh.chips, flop) / constants.efficiency
