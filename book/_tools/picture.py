@@ -24,10 +24,10 @@ def drawn():
     options = {
         "bbox_inches": "tight",
         "facecolor": "white",
-        "metadata": {"Date": None, "Creator": None},
+        "metadata": style.SVG_METADATA,
     }
     ax.figure.savefig(text, format="svg", **options)
-    return text.getvalue()
+    return style.canonical_svg(text.getvalue())
 
 
 if __name__ == "__main__":
