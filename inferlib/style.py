@@ -6,6 +6,7 @@ file serves both.
 
 import hashlib
 import html
+import re
 from numbers import Integral
 
 from cycler import cycler
@@ -41,6 +42,9 @@ TERMS = {
     "collective bandwidth": BROWN,
     "other": FAINT,
 }
+SVG_METADATA = {"Date": None, "Creator": None}
+# Matplotlib ends ids of clips, markers, hatches and collections in ten digits of a hash.
+_HASHED = re.compile(r'(?<=[#"])([A-Za-z]\w*?)[0-9a-f]{10}(?=[")])')
 
 
 def use():
@@ -52,7 +56,7 @@ def use():
     from IPython import get_ipython
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-    set_matplotlib_formats("svg", metadata={"Date": None, "Creator": None})
+    set_matplotlib_formats("svg", metadata=SVG_METADATA)
     mpl.rcParams.update(
         {
             "svg.hashsalt": "inferlib",
@@ -82,21 +86,53 @@ def use():
     np.set_printoptions(precision=4)
     shell = get_ipython()
     if shell is not None:
-        _show_data(shell.display_formatter)
         plt.switch_backend(plt.get_backend())
         plt.uninstall_repl_displayhook()  # it would draw every figure once more, for a window nobody opened
+        _show_figures(shell.display_formatter)
         plain = shell.display_formatter.formatters["text/plain"]
         for number in (float, np.float64):
             plain.for_type(number, lambda value, printer, cycle: printer.text(f"{value:.4g}"))
 
 
-def _show_data(display):
-    """Let every figure bring its data along; the page offers them below the picture."""
+def canonical_svg(svg):
+    """The SVG of a figure with ids that are equal on any machine.
+
+    Matplotlib's are hashes of floats, so an addition done in another order renames them. Here they are
+    numbered in the order in which they occur, after a mark of the figure, which may stand beside others.
+
+    Parameters
+    ----------
+    svg : str
+        As Matplotlib writes it.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> canonical_svg('<use clip-path="url(#p0123456789)"/><rect id="p0123456789"/>')
+    '<use clip-path="url(#p1-be6f01)"/><rect id="p1-be6f01"/>'
+    """
+    names = {}
+
+    def numbered(found):
+        return names.setdefault(found[0], f"{found[1]}{len(names) + 1}")
+
+    mark = hashlib.sha256(_HASHED.sub(numbered, svg).encode()).hexdigest()[:6]
+    return _HASHED.sub(lambda found: f"{names[found[0]]}-{mark}", svg)
+
+
+def _show_figures(display):
+    """Let every figure show the same SVG on any machine, and bring its data along, which the page offers below."""
     from IPython.core.formatters import BaseFormatter
     from matplotlib.figure import Figure
     from traitlets import ObjectName, Unicode
 
     from inferlib.plotted import as_csv
+
+    drawn = display.formatters["image/svg+xml"].lookup_by_type(Figure)
+    display.formatters["image/svg+xml"].for_type(Figure, lambda figure: canonical_svg(drawn(figure)))
 
     class Csv(BaseFormatter):
         format_type, print_method = Unicode("text/csv"), ObjectName("_repr_csv_")
@@ -127,7 +163,8 @@ class Table:
         if not tree:
             return cell
         start, text = cell.removesuffix("</td>").split(">", 1)
-        content = f"{i} {name} {self.frame.iloc[i].tolist()} {list(self.frame)} {tree}"
+        row = [_cell(value) for value in self.frame.iloc[i]]
+        content = f"{i} {name} {row} {list(self.frame)} {tree}"
         identity = f"why-{hashlib.sha256(content.encode()).hexdigest()[:10]}"
         return (
             f'{start}><button type="button" class="why" popovertarget="{identity}" '
@@ -135,7 +172,8 @@ class Table:
         )
 
     def __repr__(self):
-        return self.frame.to_string(index=False)
+        ranges = self.frame.map(lambda value: _range(value) if isinstance(value, tuple) else value)
+        return ranges.to_string(index=False)
 
 
 def table(frame, unfolded=None):
@@ -193,7 +231,7 @@ def _cell(value):
     if isinstance(value, bool):
         value = str(value).lower()
     if isinstance(value, tuple):
-        value = " to ".join(f"{v:.4g}" for v in value)
+        value = _range(value)
     if isinstance(value, float):
         return f'<td class="number">{_digits(value)}</td>'
     if str(value).startswith("https://"):
@@ -201,6 +239,10 @@ def _cell(value):
     if isinstance(value, Integral):
         return f'<td class="number">{value:,}</td>'
     return f"<td>{html.escape(str(value))}</td>"
+
+
+def _range(ends):
+    return " to ".join(f"{end:.4g}" for end in ends)
 
 
 def _digits(value):

@@ -79,7 +79,7 @@ def test_the_form_is_chosen_on_older_chips_only():
     [(0.8, 5, 1.4759), (0.95, 5, 2.5706), (0.95, 1, 12.7062), (0.9, 30, 1.6973)],
 )
 def test_student(probability, freedom, point):
-    assert fit.student(probability, freedom) == pytest.approx(point, rel=2e-3)
+    assert fit._student(probability, freedom) == pytest.approx(point, rel=1e-4)
 
 
 def test_the_interval_counts_publishers():

@@ -22,9 +22,9 @@ def drawn():
     _, ax = plt.subplots(figsize=(6.4, 3.4), facecolor="white")
     figures.latency_over_size(ax=ax)
     text = io.StringIO()
-    options = {"bbox_inches": "tight", "facecolor": "white", "metadata": {"Date": None, "Creator": None}}
+    options = {"bbox_inches": "tight", "facecolor": "white", "metadata": style.SVG_METADATA}
     ax.figure.savefig(text, format="svg", **options)
-    return text.getvalue()
+    return style.canonical_svg(text.getvalue())
 
 
 if __name__ == "__main__":

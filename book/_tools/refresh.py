@@ -9,16 +9,21 @@ from __future__ import annotations
 import argparse
 import configparser
 import re
+import tempfile
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError
+from traitlets.config import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+# Seconds that a cell may take; a chapter with one that took longer is run once more.
+LIMIT = 120
 # The model id of a widget is random; the page shows an explorer of its own instead.
 UNSTABLE = ("application/vnd.jupyter.widget-view+json",)
 
@@ -55,16 +60,42 @@ def clean(nb, rules):
                     output.data[mime] = stable(output.data[mime], rules)
 
 
+def sockets():
+    """Options of a kernel manager for sockets that are files, which no other kernel can have.
+
+    Ports are looked up before the kernel takes them: of kernels that start at the same time one may take
+    another's, and messages then go to a kernel that does not answer them.
+    """
+    file = Path(tempfile.gettempdir(), f"kernel-{uuid.uuid4().hex}.json")
+    return {"transport": "ipc", "connection_file": str(file)}
+
+
+def run(text, folder):
+    """The chapter of a text, executed."""
+    nb = nbformat.reads(text, as_version=4)
+    client = NotebookClient(
+        nb,
+        timeout=LIMIT,
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,  # how much of an output comes at once is chance
+        resources={"metadata": {"path": str(folder)}},
+        config=Config({"KernelManager": sockets()}),
+    )
+    client.execute()
+    return nb
+
+
 def refresh(path):
     """Run one chapter; returns what to tell the reader of the terminal."""
     start = time.perf_counter()
     old = path.read_text(encoding="utf-8")
-    nb = nbformat.reads(old, as_version=4)
-    where = {"metadata": {"path": str(path.parent)}}
-    client = NotebookClient(nb, timeout=300, kernel_name="python3", record_timing=False, resources=where)
     try:
-        client.execute()
-    except CellExecutionError as error:
+        try:
+            nb = run(old, path.parent)
+        except CellTimeoutError:
+            nb = run(old, path.parent)
+    except (CellExecutionError, CellTimeoutError) as error:
         raise SystemExit(f"{path.name}: a cell failed\n{error}") from error
     clean(nb, replacements())
     nbformat.validate(nb)

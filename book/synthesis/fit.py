@@ -125,6 +125,8 @@ def fit(form, rows):
     dict
         Constant to value, in SI units.
     """
+    from scipy.optimize import least_squares
+
     names, time = FORMS[form]
     if not names:
         return {}
@@ -134,25 +136,18 @@ def fit(form, rows):
     def misses(x):
         return weight * np.log(time(dict(zip(names, np.exp(x), strict=True)), rows) / rows.measured)
 
-    x, damping = np.log([_START[name] for name in names]), 1e-3
-    loss = np.sum(misses(x) ** 2)
-    for _ in range(200):  # Levenberg and Marquardt, on logarithms so that constants stay positive
-        r = misses(x)
-        steps = 1e-6 * np.eye(len(x))
-        slope = np.array([(misses(x + e) - misses(x - e)) / 2e-6 for e in steps]).T
-        step = np.linalg.solve(slope.T @ slope + damping * np.eye(len(x)), -slope.T @ r)
-        tried = np.clip(x + step, np.log(1e-9), 1.0)
-        better = np.sum(misses(tried) ** 2)
-        if better < loss:
-            done = loss - better < 1e-10 * loss
-            x, loss, damping = tried, better, damping / 3
-            if done:
-                break
-        else:
-            damping *= 4
-            if damping > 1e9:
-                break
-    return dict(zip(names, np.exp(x).tolist(), strict=True))
+    # logarithms, so that constants stay positive; of the methods, the one that ends on a bound
+    found = least_squares(
+        misses,
+        np.log([_START[name] for name in names]),
+        jac="3-point",
+        bounds=(np.log(1e-9), 1.0),
+        method="dogbox",
+        ftol=1e-12,
+        xtol=1e-12,
+        gtol=1e-12,
+    )
+    return dict(zip(names, np.exp(found.x).tolist(), strict=True))
 
 
 def held_out(form, rows):
@@ -227,20 +222,11 @@ def every_half():
     return pd.DataFrame(found, columns=["half", "chosen", "outside", "sixth model outside"])
 
 
-def student(probability, freedom):
-    """The point that a variable of Student's distribution exceeds with probability (1 - probability) / 2.
+def _student(confidence, freedom):
+    """How many standard errors either way hold a share of Student's distribution."""
+    from scipy.stats import t
 
-    Examples
-    --------
-    >>> round(student(0.8, 5), 3), round(student(0.95, 5), 3)
-    (1.476, 2.571)
-    """
-    t = np.linspace(0, 60, 600_001)
-    density = (1 + t**2 / freedom) ** (-(freedom + 1) / 2)
-    below = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    # beyond the grid the density is a power
-    tail = density[-1] * t[-1] / freedom / (t[1] - t[0])
-    return float(np.interp(probability * (below[-1] + tail), below, t))
+    return float(t.interval(confidence, freedom)[1])
 
 
 def interval(errors, confidence=CONFIDENCE):
@@ -252,7 +238,7 @@ def interval(errors, confidence=CONFIDENCE):
     squares = [np.mean(np.log1p(e) ** 2) for e in errors.values()]
     n = len(squares)
     spread = np.sqrt(np.mean(squares) * (1 + 1 / n))
-    return float(np.exp(student(confidence, n - 1) * spread))
+    return float(np.exp(_student(confidence, n - 1) * spread))
 
 
 def report():
@@ -301,7 +287,7 @@ def report():
 def mean_interval(errors, confidence=0.95):
     """The interval of the mean absolute error, each publisher one observation (Student)."""
     means = np.array([np.mean(np.abs(e)) for e in errors.values()])
-    half = student(confidence, len(means) - 1) * np.std(means, ddof=1) / np.sqrt(len(means))
+    half = _student(confidence, len(means) - 1) * np.std(means, ddof=1) / np.sqrt(len(means))
     return float(max(0.0, np.mean(means) - half)), float(np.mean(means) + half)
 
 

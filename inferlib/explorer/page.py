@@ -57,7 +57,9 @@ def page(shown):
 def guess_page(guess, start):
     """HTML of a guess."""
     slider = Slider("guess", "Your guess", guess.low, guess.high, start, guess.unit, log=True)
-    config = {"answer": float(guess.answer), "unit": guess.unit, "whole": isinstance(guess.answer, Integral)}
+    whole = isinstance(guess.answer, Integral)
+    answer = float(guess.answer if whole else f"{guess.answer:.6g}")
+    config = {"answer": answer, "unit": guess.unit, "whole": whole}
     identity = _identity(guess.question, config, "guess")
     body = (
         f'<div class="control"><label for="{identity}-guess">Your guess</label>{_range(identity, slider)}'

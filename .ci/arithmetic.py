@@ -1,0 +1,63 @@
+"""Compare the chapters under arithmetic of other CPUs than this one, as far as this one can stand in for them.
+
+NumPy, OpenBLAS and the C library choose their routines by what the CPU can do, and those add in different
+orders. An older CPU is had by telling them to leave out the newer instructions.
+
+Usage: python .ci/arithmetic.py [--jobs N] [CHAPTER ...]
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def cpus():
+    """Name of a CPU to stand in for, to the environment that makes this one work like it."""
+    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+    present = [name for name in __cpu_dispatch__ if __cpu_features__[name]]
+    newer = [name for name in present if name.startswith(("AVX512", "X86_V4"))]
+    found = {"no vector instructions beyond the baseline": (present, "Prescott", "-AVX512F,-AVX2,-FMA")}
+    if newer:
+        found = {"no AVX-512": (newer, "Haswell", "-AVX512F")} | found
+    return {
+        name: {
+            "NPY_DISABLE_CPU_FEATURES": " ".join(disabled),
+            "OPENBLAS_CORETYPE": core,
+            "OPENBLAS_NUM_THREADS": "1",
+            "GLIBC_TUNABLES": f"glibc.cpu.hwcaps={libc}",
+        }
+        for name, (disabled, core, libc) in found.items()
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("chapters", nargs="*", default=["book"])
+    parser.add_argument("--jobs", default="2")
+    args = parser.parse_args()
+    failed = []
+    for name, environment in cpus().items():
+        print(f"The chapters on a CPU with {name}: two to four minutes", flush=True)
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            args.jobs,
+            "--dist",
+            "loadfile",
+            *args.chapters,
+        ]
+        if subprocess.run(command, cwd=ROOT, env=os.environ | environment).returncode:
+            failed.append(name)
+    sys.exit("".join(f"Chapters differ on a CPU with {name}\n" for name in failed))
+
+
+if __name__ == "__main__":
+    main()
