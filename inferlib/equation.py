@@ -7,7 +7,7 @@ that ``explain`` shows) follows from calling that one function on other kinds of
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, lru_cache, wraps
@@ -16,8 +16,8 @@ from typing import get_type_hints
 
 from inferlib import checks
 
-EQUATIONS = {}  # (source, function name) -> Equation
-DERIVATIONS = {}  # (source, function name) -> Derivation
+EQUATIONS: dict = {}  # (source, function name) -> Equation
+DERIVATIONS: dict = {}  # (source, function name) -> Derivation
 
 # While explain() runs: called instead of an equation's function. Every thread has its own.
 tracer = ContextVar("tracer", default=None)
@@ -72,7 +72,7 @@ def quantities(record):
     return [f for f in fields(record) if "unit" in f.metadata]
 
 
-def symbolic(record, notation):
+def symbolic(record, notation: Mapping[str, str] | str):
     """A record whose fields are SymPy symbols, to derive with.
 
     Parameters

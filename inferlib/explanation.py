@@ -70,7 +70,7 @@ def _cut(tree, lines, most):
     return Explanation(tree.title, tree.value, tree.unit, tree.note, parts)
 
 
-def explain(x):
+def explain(x) -> Explanation:
     """Unfold a breakdown, a row of the scorecard, or a record such as a chip.
 
     Parameters

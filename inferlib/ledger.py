@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from inferlib import checks
 from inferlib.equation import DERIVATIONS, EQUATIONS, latex
@@ -30,6 +31,9 @@ from inferlib.printed import (
 )
 from inferlib.units import factor
 
+if TYPE_CHECKING:
+    import pandas
+
 __all__ = [
     "Noted", "Reader", "Row", "as_number", "as_range", "claims", "compute", "equations", "errata", "errata_numbers",
     "factor", "grade_of", "last_digit", "notes", "published", "reproduces", "scorecard", "sources", "summary",
@@ -43,12 +47,12 @@ COLUMNS = (
     "reproduced", "relative_error", "grade", "right", "note",
 )  # fmt: skip
 
-REPRODUCERS = {}  # (source, artefact) -> function
-CLAIMS = {}  # (source, artefact) -> function
-_NUMBERS = {}  # source -> functions that fill the braces of its errata
+REPRODUCERS: dict = {}  # (source, artefact) -> function
+CLAIMS: dict = {}  # (source, artefact) -> function
+_NUMBERS: dict = {}  # source -> functions that fill the braces of its errata
 
 
-def reproduces(source, artefact):
+def reproduces(source: str, artefact: str):
     """Register a function that recomputes the printed rows of one artefact.
 
     The function takes a :class:`Reader` and returns ``{(row, column): value}`` in SI units. A value that depends on
@@ -62,7 +66,7 @@ def reproduces(source, artefact):
     return register
 
 
-def claims(source, artefact):
+def claims(source: str, artefact: str):
     """Register a function that checks the statements of one artefact.
 
     The function takes a :class:`Reader` and ``holds(label, truth, note="", fair="")``, which it calls once for each
@@ -78,7 +82,7 @@ def claims(source, artefact):
     return register
 
 
-def errata_numbers(source):
+def errata_numbers(source: str):
     """Register a function that returns numbers for the braces of a source's ``errata.toml``: name to value."""
 
     def register(function):
@@ -88,7 +92,7 @@ def errata_numbers(source):
     return register
 
 
-def scorecard(source=None, *artefacts):
+def scorecard(source: str | None = None, *artefacts: str) -> "pandas.DataFrame":
     """Every printed number beside the recomputed one.
 
     Parameters
@@ -127,7 +131,7 @@ def scorecard(source=None, *artefacts):
     return pd.DataFrame(rows, columns=COLUMNS).astype({"printed": object, "reproduced": object})
 
 
-def summary(source=None):
+def summary(source: str | None = None) -> "pandas.DataFrame":
     """How many rows of each artefact have which grade (kinds ``model`` and ``derived``, as totals quote)."""
     card = scorecard(source)
     card = card[card.kind.isin(["model", "derived"])]
@@ -135,7 +139,7 @@ def summary(source=None):
     return counts.reindex(columns=[g for g in GRADES if g in counts]).assign(rows=counts.sum(axis=1))
 
 
-def equations(source=None):
+def equations(source: str | None = None) -> "pandas.DataFrame":
     """Every equation of the sources: its number, form, function, chapter and LaTeX.
 
     Returns
@@ -174,7 +178,7 @@ def _steps(key, printed):
                 yield (key, step.number, name, step.form, name, entry.chapter, text)
 
 
-def errata(source=None):
+def errata(source: str | None = None) -> "pandas.DataFrame":
     """What is wrong in print, and what that changes.
 
     Numbers in the texts are computed: ``errata.toml`` holds names in braces, which functions registered by
@@ -194,7 +198,7 @@ def errata(source=None):
     return _texts("erratum", source)
 
 
-def notes(source=None):
+def notes(source: str | None = None) -> "pandas.DataFrame":
     """What is worth knowing of print and changes nothing: as :func:`errata`, without ``materiality``."""
     return _texts("note", source).drop(columns="materiality")
 
