@@ -65,7 +65,7 @@ lecture: $(STAMP)
 test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@echo "Testing, every chapter included: eight minutes on two cores"
+	@echo "Testing, every chapter included: three minutes on two cores"
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(TESTS)
 
 refresh: $(STAMP)

@@ -11,12 +11,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.resources import files
 
 from inferlib import checks
 from inferlib.equation import DERIVATIONS, EQUATIONS, REPRODUCERS, latex
+from inferlib.kept import kept
 from inferlib.units import factor
 
 # Thousands are grouped by three, or not at all.
@@ -163,20 +164,23 @@ def equations(source=None):
     """
     import pandas as pd
 
-    rows = []
-    for key in _chosen(source):
-        _open(key)
-        for entry in (e for (s, _), e in EQUATIONS.items() if s == key):
-            for number in (entry.number, *entry.also):
-                text = entry.latex(number)
-                rows.append((key, number or "", entry.name, entry.form, entry.name, entry.chapter, text))
-        rows += _steps(key, printed={row[1] for row in rows if row[0] == key})
+    rows = [row for key in _chosen(source) for row in kept(f"equations of {key}", partial(_equations, key))]
     columns = ["source", "number", "name", "form", "function", "chapter", "latex"]
     table = pd.DataFrame(rows, columns=columns)
     order = table.assign(n=pd.to_numeric(table.number, errors="coerce")).sort_values(
         ["source", "n"], kind="stable"
     )
     return table.loc[order.index].reset_index(drop=True)
+
+
+def _equations(key):
+    _open(key)
+    rows = []
+    for entry in (e for (s, _), e in EQUATIONS.items() if s == key):
+        for number in (entry.number, *entry.also):
+            text = entry.latex(number)
+            rows.append((key, number or "", entry.name, entry.form, entry.name, entry.chapter, text))
+    return rows + list(_steps(key, printed={row[1] for row in rows}))
 
 
 def _steps(key, printed):
@@ -202,20 +206,26 @@ def errata(source=None):
     pandas.DataFrame
         Columns ``source, place, printed, corrected, evidence, effect``.
     """
-    import tomllib
-
     import pandas as pd
 
-    columns = ["place", "printed", "corrected", "evidence", "effect"]
-    rows = []
-    for key in _chosen(source):
-        path = files("inferlib.papers") / key / "errata.toml"
-        if not path.is_file():
-            continue
-        numbers = _open(key)["tables"].errata_numbers()
-        for entry in tomllib.loads(path.read_text("utf-8"))["erratum"]:
-            rows.append((key, *(" ".join(entry[c].split()).format_map(numbers) for c in columns)))
-    return pd.DataFrame(rows, columns=["source", *columns])
+    rows = [row for key in _chosen(source) for row in kept(f"errata of {key}", partial(_errata, key))]
+    return pd.DataFrame(rows, columns=["source", *_ERRATUM])
+
+
+_ERRATUM = ("place", "printed", "corrected", "evidence", "effect")
+
+
+def _errata(source):
+    import tomllib
+
+    path = files("inferlib.papers") / source / "errata.toml"
+    if not path.is_file():
+        return []
+    numbers = _open(source)["tables"].errata_numbers()
+    entries = tomllib.loads(path.read_text("utf-8"))["erratum"]
+    return [
+        (source, *(" ".join(entry[c].split()).format_map(numbers) for c in _ERRATUM)) for entry in entries
+    ]
 
 
 @dataclass(frozen=True)
@@ -441,7 +451,8 @@ def compute(row, shifts=None):
 @cache
 def _graded(source, artefact):
     """The scorecard rows of one artefact."""
-    return tuple(_grade_row(row) for row in published(source).values() if row.artefact == artefact)
+    rows = [row for row in published(source).values() if row.artefact == artefact]
+    return kept(f"rows of {source}, {artefact}", lambda: [_grade_row(row) for row in rows])
 
 
 def _grade_row(row):

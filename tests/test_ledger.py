@@ -133,13 +133,13 @@ def test_summary_counts_model_and_derived_rows():
 
 def test_cards_show_graded_rows_only():
     for source in ledger.sources():
-        assert "-" not in set(inferlib.card(source).frame.grade)
-        assert not set(inferlib.misses(source).frame.grade) & {"exact", "-"}
+        assert "-" not in set(inferlib.card(source, unfold=False).frame.grade)
+        assert not set(inferlib.misses(source, unfold=False).frame.grade) & {"exact", "-"}
 
 
 def test_misses_of_some_artefacts():
     every, some = (
-        inferlib.misses("erdil2025").frame,
+        inferlib.misses("erdil2025", unfold=False).frame,
         inferlib.misses("erdil2025", "Text 2.2.3", "Table 1").frame,
     )
     assert 0 < len(some) < len(every) and some.place.str.startswith("Text 2.2.3").all()
@@ -228,6 +228,7 @@ def test_every_row_can_be_explained(source):
         printed = ledger.published(source)[row.artefact, row.row, row.column]
         assert f"printed {printed.text}" in tree.title
         assert len(str(tree).splitlines()) < 300  # a whole layout of Erdil 2025 takes 230
+        assert bool(tree.folded()) == bool(tree.parts or tree.note)
         if row.grade == "-":
             assert not tree.parts
         else:
