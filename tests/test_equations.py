@@ -5,6 +5,7 @@ Nothing here names an equation: a new one is covered the moment it is written.
 
 import dataclasses
 import zlib
+from functools import cache
 from typing import get_type_hints
 
 import mpmath
@@ -25,6 +26,7 @@ EVERY = pytest.mark.parametrize("entry", EQUATIONS.values(), ids=[f"{s}.{n}" for
 DRAWS = 5  # so that both sides of a maximum are met
 
 
+@cache
 def records(entry):
     """The record arguments of an equation: name to class."""
     hints = get_type_hints(entry.function)
@@ -93,12 +95,15 @@ def test_sympy_expression_agrees_with_numbers(entry):
         assert exact == pytest.approx(float(computed), rel=1e-12)
 
 
+@cache
 def axes_of(entry):
     """What to sweep: up to three arguments, or two fields that matter where there is no argument."""
+    if entry.arguments:
+        return list(entry.arguments)[:3]
     symbols = entry.symbols()
     matter = sp.sympify(entry.expression()).free_symbols
     fields = [(name, f.name) for name, kind in records(entry).items() for f in quantities(kind)]
-    return list(entry.arguments)[:3] or [(n, f) for n, f in fields if getattr(symbols[n], f) in matter][:2]
+    return [(n, f) for n, f in fields if getattr(symbols[n], f) in matter][:2]
 
 
 @EVERY
