@@ -70,8 +70,11 @@ def _files(folder):
 
 
 def _changed():
-    """Whether a file is newer than the import: what is loaded may then not be what the hash says."""
-    return any(path.stat().st_mtime > inferlib.IMPORTED for path in _files(_CODE))
+    """Whether a file is newer than the import, or gone: what is loaded may not be what the hash says."""
+    try:
+        return any(path.stat().st_mtime > inferlib.IMPORTED for path in _files(_CODE))
+    except OSError:
+        return True
 
 
 def _read(path):
