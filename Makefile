@@ -66,7 +66,7 @@ test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff format --check --config book/cells.toml book/*.ipynb
-	@echo "Testing, every chapter included: eight minutes on two cores"
+	@echo "Testing, every chapter included: three minutes on two cores"
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(TESTS)
 
 refresh: $(STAMP)

@@ -60,7 +60,7 @@ def number(name, value, *, zero=False, minimum=None, maximum=None):
             concrete = float(value)
         except OverflowError:
             concrete = float("inf")
-        value = value if type(value) in (int, float) else concrete
+        value = value if type(value) in (int, float) or _module(value) == "sympy" else concrete
     elif isinstance(value, (list, tuple, np.ndarray)) or _in_memory(value) or _module(value) == "pandas":
         held = np.asarray(value)
         if held.dtype.kind not in "iuf":

@@ -8,7 +8,7 @@ A reproducer sees printed numbers only through a :class:`Reader`, which refuses 
 import math
 import pkgutil
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from inferlib import checks
 from inferlib.equation import DERIVATIONS, EQUATIONS, latex
+from inferlib.kept import kept
 from inferlib.papers import sources
 from inferlib.printed import (
     FLOOR,
@@ -150,20 +151,23 @@ def equations(source: str | None = None) -> "pandas.DataFrame":
     """
     import pandas as pd
 
-    rows = []
-    for key in _chosen(source):
-        _open(key)
-        for entry in (e for (s, _), e in EQUATIONS.items() if s == key):
-            for number in (entry.number, *entry.also):
-                text = entry.latex(number)
-                rows.append((key, number or "", entry.name, entry.form, entry.name, entry.chapter, text))
-        rows += _steps(key, printed={row[1] for row in rows if row[0] == key})
+    rows = [row for key in _chosen(source) for row in kept(f"equations of {key}", partial(_equations, key))]
     columns = ["source", "number", "name", "form", "function", "chapter", "latex"]
     table = pd.DataFrame(rows, columns=columns)
     order = table.assign(n=pd.to_numeric(table.number, errors="coerce")).sort_values(
         ["source", "n"], kind="stable"
     )
     return table.loc[order.index].reset_index(drop=True)
+
+
+def _equations(key):
+    _open(key)
+    rows = []
+    for entry in (e for (s, _), e in EQUATIONS.items() if s == key):
+        for number in (entry.number, *entry.also):
+            text = entry.latex(number)
+            rows.append((key, number or "", entry.name, entry.form, entry.name, entry.chapter, text))
+    return rows + list(_steps(key, printed={row[1] for row in rows}))
 
 
 def _steps(key, printed):
@@ -206,14 +210,21 @@ def notes(source: str | None = None) -> "pandas.DataFrame":
 def _texts(kind, source):
     import pandas as pd
 
-    columns = ["place", "printed", "corrected", "evidence", "effect", "materiality"]
-    rows = []
-    for key in _chosen(source):
-        _open(key)
-        numbers = {name: value for function in _NUMBERS.get(key, ()) for name, value in function().items()}
-        for entry in _errata(key).get(kind, ()):
-            rows.append((key, *(" ".join(entry.get(c, "").split()).format_map(numbers) for c in columns)))
-    return pd.DataFrame(rows, columns=["source", *columns])
+    texts = (kept(f"{kind} of {key}", partial(_filled, kind, key)) for key in _chosen(source))
+    return pd.DataFrame([row for rows in texts for row in rows], columns=["source", *_ERRATUM])
+
+
+_ERRATUM = ("place", "printed", "corrected", "evidence", "effect", "materiality")
+
+
+def _filled(kind, source):
+    """The texts of all errata or notes of a source, numbers in their braces."""
+    _open(source)
+    numbers = {name: value for function in _NUMBERS.get(source, ()) for name, value in function().items()}
+    return [
+        (source, *(" ".join(entry.get(c, "").split()).format_map(numbers) for c in _ERRATUM))
+        for entry in _errata(source).get(kind, ())
+    ]
 
 
 @cache
@@ -335,7 +346,7 @@ def _found(row, shifts=None):
 @cache
 def _graded(source, artefact):
     """The scorecard rows of one artefact."""
-    return tuple(_grade_row(row) for row in _rows(source, artefact))
+    return kept(f"rows of {source}, {artefact}", lambda: [_grade_row(row) for row in _rows(source, artefact)])
 
 
 def _grade_row(row):
