@@ -429,7 +429,7 @@ def feed_forward_bytes(shape, group, experts, assumptions):
 
 
 def experts_used(shape, tokens, assumptions):
-    """Share of the experts that a micro-batch of so many tokens uses (equation 22's bracket)."""
+    """Share of the experts that a micro-batch of so many tokens, a number or an array, uses (in equation 22)."""
     if _is_one(shape.n_experts):
         return 1
     return 1 - (1 - 1 / sparsity(shape, assumptions)) ** tokens

@@ -238,22 +238,23 @@ def _checked(n_gpu, batch, context):
 
 def _over_points(function, *values):
     """Call a function of one-dimensional arrays on numbers or arrays of any kind that broadcast."""
+    lazy = any(type(getattr(value, "data", value)).__module__.startswith("dask") for value in values)
+    # Dask has threads of its own.
+    over = partial(_in_blocks, function, 1 if lazy else os.cpu_count())
     if any(hasattr(value, "dims") for value in values):
         import xarray as xr
 
-        return xr.apply_ufunc(
-            partial(_in_blocks, function), *values, dask="parallelized", output_dtypes=[float]
-        )
-    if any(type(value).__module__.startswith("dask") for value in values):
+        return xr.apply_ufunc(over, *values, dask="parallelized", output_dtypes=[float])
+    if lazy:
         import dask.array as da
 
-        return da.map_blocks(partial(_in_blocks, function), *values, dtype=float)
-    result = _in_blocks(function, *values)
+        return da.map_blocks(over, *da.broadcast_arrays(*map(da.asarray, values)), dtype=float)
+    result = over(*values)
     return float(result) if np.ndim(result) == 0 else result
 
 
-def _in_blocks(function, n_gpu, batch, context):
-    """The same over NumPy arrays, block by block on every core."""
+def _in_blocks(function, threads, n_gpu, batch, context):
+    """The same over NumPy arrays, block by block."""
     values = np.broadcast_arrays(*_checked(n_gpu, batch, context))
     result = np.empty(values[0].shape)
 
@@ -261,11 +262,13 @@ def _in_blocks(function, n_gpu, batch, context):
         block = slice(start, start + _BLOCK)
         result.flat[block] = function(*(value.flat[block] for value in values))
 
-    if result.size <= _BLOCK:
-        compute(0)
+    starts = range(0, result.size, _BLOCK)
+    if threads == 1 or len(starts) <= 1:
+        for start in starts:
+            compute(start)
         return result
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(compute, range(0, result.size, _BLOCK)):
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(compute, starts):
             pass
     return result
 
@@ -282,7 +285,8 @@ def token_latency(
     chip : GPU or inferlib.Accelerator
         An Accelerator is mapped by ``records.as_gpu``.
     n_gpu, batch, context : float, array or xarray.DataArray
-        GPUs of the instance, sequences decoded together, tokens behind each; they broadcast.
+        GPUs of the instance, sequences decoded together, tokens behind each; they broadcast. Arrays of dask
+        stay lazy.
     new_tokens : int
         Tokens of each sequence that the pass computes (more than one when drafts are verified).
     pipeline : bool
