@@ -47,7 +47,9 @@ def main():
         cores = sum(client.nthreads().values())
     print()
     print(costs.to_series().round(2).to_string())
-    print(f"10,000,000 configurations on {cores} cores: {seconds:.0f} s, {busy:.0f} CPU seconds of the workers")
+    print(
+        f"10,000,000 configurations on {cores} cores: {seconds:.0f} s, {busy:.0f} CPU seconds of the workers"
+    )
     print(f"All processes: {peak[0] / 1e6:.0f} MB at most, {before / 1e6:.0f} MB of them before the sweep")
 
 

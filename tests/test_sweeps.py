@@ -74,9 +74,7 @@ def test_the_search_takes_arrays_of_dask_itself():
     n_gpu, batch = np.geomspace(8, 900, 7), np.geomspace(1, 300, 5)
     lazy = erdil2025.token_latency(model, chip, da.from_array(n_gpu, chunks=3)[:, None], batch)
     assert isinstance(lazy, da.Array) and lazy.shape == (7, 5)
-    np.testing.assert_array_equal(
-        lazy.compute(), erdil2025.token_latency(model, chip, n_gpu[:, None], batch)
-    )
+    np.testing.assert_array_equal(lazy.compute(), erdil2025.token_latency(model, chip, n_gpu[:, None], batch))
     with pytest.raises(ValueError, match="batch is -1"):
         erdil2025.token_latency(model, chip, 8, da.from_array(np.array([1.0, -1.0]))).compute()
 

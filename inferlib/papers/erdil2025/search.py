@@ -1,9 +1,9 @@
 """Erdil 2025: the best layout of an instance, and speculative decoding.
 
-Every time here is put together from the functions of :mod:`inferlib.papers.erdil2025.model`. What depends on
-the GPUs of a stage alone (collectives, traffic, experts) is computed once and is affine in the tokens, so
-that a search over all layouts, batches and draft lengths is a few multiplications and additions for each.
-The frontier of speed against cost is :mod:`inferlib.papers.erdil2025.pareto`.
+A search goes through pipeline stages, attention's scale-downs and kinds of tensor parallelism. It sums the same
+terms as equation 29 (:class:`model.Pass`), a few thousand points at a time, and does not go on with what is
+slower already than the best layout of a point, or than a limit that somebody knows. The frontier of speed
+against cost is :mod:`inferlib.papers.erdil2025.pareto`.
 """
 
 import os
@@ -165,7 +165,7 @@ def pass_times(
     beside : Shape, optional
         Another model in the same memory.
     limit : float or numpy.ndarray
-        Seconds; a layout that cannot stay below is left out as soon as that is seen.
+        Seconds. A layout that cannot stay below is left out as soon as that is seen.
 
     Returns
     -------
