@@ -14,7 +14,7 @@ import numpy as np
 _NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray only where its numbers are not at hand
 
 
-def number(name, value, *, zero=False, minimum=None, maximum=None):
+def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False):
     """A ``value`` fit to calculate with; one that is not a finite positive number (or array of them) is refused.
 
     Parameters
@@ -27,6 +27,8 @@ def number(name, value, *, zero=False, minimum=None, maximum=None):
         Allow zero.
     minimum, maximum : float, optional
         Inclusive bounds.
+    masked : bool
+        Let NaN and infinity stand in an array: points of a sweep that something has marked as infeasible.
 
     Returns
     -------
@@ -74,7 +76,11 @@ def number(name, value, *, zero=False, minimum=None, maximum=None):
         return value
     else:
         raise TypeError(f"{name} is {value!r}, but must be a number, {allowed}")
-    bad = ~np.isfinite(concrete) | (concrete < 0) | ((concrete == 0) & (not zero))
+    bad = (
+        ((not (masked and np.ndim(concrete))) & ~np.isfinite(concrete))
+        | (concrete < 0)
+        | ((concrete == 0) & (not zero))
+    )
     if minimum is not None:
         bad = bad | (concrete < minimum)
     if maximum is not None:

@@ -260,7 +260,7 @@ def _door(function, units, positive):
     def taken(name, value):
         if type(value) in (float, int) and (0 < value < _HUGE or (value == 0 and name not in positive)):
             return value
-        return checks.number(f"{name} of {title}", value, zero=name not in positive)
+        return checks.number(f"{name} of {title}", value, zero=name not in positive, masked=True)
 
     def door(args, kwargs):
         if args:
