@@ -43,7 +43,17 @@ def main():
     failed = []
     for name, environment in cpus().items():
         print(f"The chapters on a CPU with {name}: two to four minutes", flush=True)
-        command = [sys.executable, "-m", "pytest", "-q", "-n", args.jobs, "--dist", "loadfile", *args.chapters]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            args.jobs,
+            "--dist",
+            "loadfile",
+            *args.chapters,
+        ]
         if subprocess.run(command, cwd=ROOT, env=os.environ | environment).returncode:
             failed.append(name)
     sys.exit("".join(f"Chapters differ on a CPU with {name}\n" for name in failed))

@@ -6,6 +6,10 @@ from pathlib import Path
 import nbval.kernel
 from jupyter_client.manager import KernelManager
 
-SOCKETS = runpy.run_path(str(Path(__file__).parent / "_tools" / "refresh.py"))["sockets"]
+SOCKETS = runpy.run_path(str(Path(__file__).parent / "_tools" / "refresh.py"))[
+    "sockets"
+]
 
-nbval.kernel.KernelManager = lambda **options: KernelManager(**options, **SOCKETS())
+nbval.kernel.KernelManager = lambda **options: KernelManager(
+    **options, **SOCKETS()
+)
