@@ -120,7 +120,7 @@ def canonical_svg(svg):
     Examples
     --------
     >>> canonical_svg('<use clip-path="url(#p0123456789)"/><rect id="p0123456789"/>')
-    '<use clip-path="url(#p1-be6f01)"/><rect id="p1-be6f01"/>'
+    '<use clip-path="url(#p1-e3b0c4)"/><rect id="p1-e3b0c4"/>'
     """
     definitions = dict(_DEFINED.findall(svg))
     names = {}
