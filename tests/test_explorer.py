@@ -474,6 +474,12 @@ def test_doors(make, message):
         make()
 
 
+def test_a_guess_keeps_the_digits_that_any_cpu_gives():
+    pages = [Guess("How long?", answer, "ms", 1, 100)._repr_html_() for answer in (1.4 + 1.6e-15, 1.4)]
+    assert pages[0] == pages[1] and '"answer":1.4,' in pages[0]
+    assert '"answer":12345678.0,' in Guess("How many?", 12345678, "", 1, 1e9)._repr_html_()
+
+
 @pytest.mark.parametrize(
     ("answer", "guessed", "said"), [(6.4, "3.2 ms", "2 times too low."), (6, "3 ms", "2 times too low.")]
 )

@@ -217,7 +217,7 @@ def sensitivity(name="Llama 3 70B 8-bit", chip="H100", shift=SHIFT):
             row[f"speed, {column}"], row[f"value, {column}"] = (ours[0] / speed - 1, ours[1] / value - 1)
     table = pd.DataFrame(rows).T
     swing = (table["value, higher"] - table["value, lower"]).abs()
-    return table.loc[swing.sort_values(ascending=False).index]
+    return table.loc[swing.sort_values(ascending=False, kind="stable").index]
 
 
 def eight_gpus(model=models["Llama 3 70B"], chip=chips["H100"]):
