@@ -23,8 +23,8 @@ def test_two_folders_are_enough(tmp_path):
             ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb")
         )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    shutil.copytree(ROOT / "tests" / "tiny2026" / "room", tmp_path / "inferlib" / "papers" / "tiny2026")
-    shutil.copytree(ROOT / "tests" / "tiny2026" / "print", tmp_path / "book" / "tiny2026")
+    shutil.copytree(ROOT / "tests" / "_tiny2026" / "room", tmp_path / "inferlib" / "papers" / "tiny2026")
+    shutil.copytree(ROOT / "tests" / "_tiny2026" / "print", tmp_path / "book" / "tiny2026")
 
     def python(*arguments):
         there = {**os.environ, "PYTHONPATH": str(tmp_path)}

@@ -39,17 +39,26 @@ def takes_arrays(function):
     return function.__name__ not in equations and ("array" in about or "Arguments as in" in about)
 
 
+def known(source, function):
+    """Whether this test has a value for all that a function must be given."""
+    needed = {name for name, p in inspect.signature(function).parameters.items() if p.default is p.empty}
+    return needed & set(SWEPT) and needed <= {*SWEPT, *HELD.get(source, ())}
+
+
 def public():
     for source, paper in PAPERS.items():
-        for name in paper.__all__:
-            function = getattr(paper, name)
-            if inspect.isfunction(function) and takes_arrays(function):
+        for name, function in vars(paper).items():
+            own = inspect.isfunction(function) and function.__module__.startswith(paper.__name__)
+            if own and not name.startswith("_") and takes_arrays(function) and known(source, function):
                 yield pytest.param(source, function, id=f"{source}.{name}")
 
 
 def values_of(result):
-    """The numbers of a result, which may be several arrays."""
-    return list(result) if isinstance(result, tuple) else [result]
+    """The numbers of a result, which may be several arrays or terms by name."""
+    if isinstance(result, dict | tuple | list):
+        parts = result.values() if isinstance(result, dict) else result
+        return [value for part in parts for value in values_of(part)]
+    return [result]
 
 
 @pytest.mark.parametrize(("source", "function"), list(public()))
@@ -59,12 +68,15 @@ def test_dask_stays_lazy(source, function):
     swept = {name: xr.DataArray(SWEPT[name], dims=f"{name}s") for name in names if name in SWEPT}
     lazy = values_of(function(**held, **{name: axis.chunk(1) for name, axis in swept.items()}))
     eager = values_of(function(**held, **swept))
-    for late, now in zip(lazy, eager, strict=True):
+    pairs = [(late, now) for late, now in zip(lazy, eager, strict=True) if np.ndim(now)]
+    assert pairs
+    for late, now in pairs:
         assert type(late.data).__module__.startswith("dask"), "computed too early"
         xr.testing.assert_allclose(late.compute(), now, rtol=1e-14)
     first = values_of(function(**held, **{name: float(axis[0]) for name, axis in swept.items()}))[0]
-    at = eager[0].isel({dim: 0 for dim in eager[0].dims if dim != "layout"})
-    np.testing.assert_allclose(at, first, rtol=1e-14)
+    if np.ndim(eager[0]):
+        at = eager[0].isel({dim: 0 for dim in eager[0].dims if dim != "layout"})
+        np.testing.assert_allclose(at, first, rtol=1e-14)
 
 
 def test_the_search_takes_arrays_of_dask_itself():
