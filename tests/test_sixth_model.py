@@ -313,7 +313,7 @@ def test_breaks_where_the_chapter_says():
 def run(*arguments):
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        status = main(["check", *arguments])
+        status = main([*arguments])
     return status, out.getvalue(), err.getvalue()
 
 

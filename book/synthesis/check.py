@@ -1,4 +1,4 @@
-"""``python -m inferlib.measured check``: what every model says about a measurement.
+"""``python -m book.synthesis.check``: what every model says about a measurement.
 
 Checks a file of measurements against the schema and prints, for each row asked for, the time that every model
 predicts and how far it is off. ``--since`` names an older copy of the file: then the new and changed rows are shown.
@@ -12,15 +12,15 @@ from inferlib import measured as measurements
 
 def main(arguments=None):
     """The command; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m inferlib.measured", description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    check = commands.add_parser("check", help="check a file and show every model's error on its rows")
+    check = argparse.ArgumentParser(
+        prog="python -m book.synthesis.check", description=__doc__.splitlines()[0]
+    )
     check.add_argument(
         "ids", nargs="*", help="rows to show; all that are new with --since, else the last one"
     )
     check.add_argument("--file", help="a CSV file like measurements.csv; the package's own when not given")
     check.add_argument("--since", help="an older copy of the file: show rows that are new or changed")
-    given = parser.parse_args(arguments)
+    given = check.parse_args(arguments)
     try:
         ids = given.ids or _chosen(given)
         print(residuals(ids, given.file))
