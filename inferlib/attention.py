@@ -136,9 +136,9 @@ class Attention(_Pairs, Record):
         return found | self._further(d_model)
 
     def vectors(self, d_model):
-        """Biases and attention sinks of one layer."""
+        """Biases (of the gate too) and attention sinks of one layer."""
         value = 0 if self.same_value else self._value()
-        into = self.n_heads * self.head_dim + self.n_kv_heads * (self.head_dim + value)
+        into = self.n_heads * self.head_dim + self.n_kv_heads * (self.head_dim + value) + self.gate
         into = into if self.input_bias else 0
         return into + (d_model if self.output_bias else 0) + (self.n_heads if self.sinks else 0)
 

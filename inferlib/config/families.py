@@ -329,6 +329,8 @@ def _entry(entry, rule):
 def _drafts(c, table, parts, norms, mixing):
     """The layers that predict further tokens: their number, one module's layers, and what else it holds."""
     count = value(c, table["count"], zero=True)
+    for key in table.get("list", ()):
+        c._take(key, None)  # known, though there may be none
     if not count:
         return {}
     c.notes[table["count"].partition("=")[0]] = "layers that predict further tokens (MTP), counted apart"
