@@ -97,12 +97,13 @@ def chips():
         rows.append(
             {
                 "chip": name,
-                "16 bit": _in(chip.flops, "TFLOP/s"),
+                "16 bit": _in(chip.peaks.get("bf16", chip.peaks.get("fp16")), "TFLOP/s"),
                 "8 bit": _in(eight, "TFLOP/s"),
                 "memory": _in(chip.memory_capacity, "GB"),
                 "bandwidth": _in(chip.memory_bandwidth, "TB/s"),
-                "FLOP/B": chip.flops / chip.memory_bandwidth,
+                "FLOP/B": chip.flops / chip.memory_bandwidth if chip.format in ("bf16", "fp16") else "",
                 "domain": "" if chip.scale_up_size is None else int(chip.scale_up_size),
+                "linked by": chip.topology,
                 "links": _in(chip.scale_up_bandwidth, "GB/s"),
                 "network": _in(chip.scale_out_bandwidth, "GB/s"),
                 "watts": _in(chip.power, "W"),
