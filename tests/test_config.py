@@ -200,7 +200,14 @@ def test_refused_by_name(data, message):
 OPTIONAL = {
     *("attention_bias", "bias", "decoder_sparse_step", "head_dim", "layer_types", "max_window_layers"),
     *("mlp_only_layers", "moe_layer_freq", "n_inner", "num_key_value_heads", "num_nextn_predict_layers"),
-    *("sliding_window", "tie_word_embeddings", "topk_method", "use_sliding_window", "vision_config"),
+    *(
+        "quantization_config",
+        "sliding_window",
+        "tie_word_embeddings",
+        "topk_method",
+        "use_sliding_window",
+        "vision_config",
+    ),
 }
 
 
@@ -212,7 +219,13 @@ def test_no_key_of_a_shape_can_be_dropped_or_spoilt_unnoticed(name):
         if key not in OPTIONAL:
             with pytest.raises(ValueError, match=f"{key} is missing"):
                 load_model(changed(shape, **{key: ...}))
-        if key not in ("vision_config", "num_nextn_predict_layers", "model_type", "topk_method"):
+        if key not in (
+            "vision_config",
+            "num_nextn_predict_layers",
+            "model_type",
+            "topk_method",
+            "quantization_config",
+        ):
             with pytest.raises(ValueError, match=f"{key} is 'x'"):
                 load_model(shape | {key: "x"})
 
@@ -227,7 +240,7 @@ def test_unknown_families(family):
     ("model", "message"),
     [
         ("Lama 3 70B", "did you mean 'Llama 3 70B'"),
-        ("meta-llama/Llama-3-70B", "no model 'meta-llama/Llama-3-70B'"),
+        ("meta-llama/Llama-5-70B", "no model 'meta-llama/Llama-5-70B'"),
         ("nowhere/config.json", "no file 'nowhere/config.json'"),
         (None, "no model None"),
         (3, "no model 3"),

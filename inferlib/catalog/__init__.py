@@ -63,7 +63,7 @@ def load_chip(name):
     >>> load_chip("V100 SXM2").format
     'fp16'
     """
-    name = _named("chip", name, chips())
+    name = resolve("chip", name)
     return _chip(name, _table("chips.toml")[name], _table("prices.toml").get(name))
 
 
@@ -166,7 +166,7 @@ def load_model(model):
         beside = Path(model) / "hf_quant_config.json" if Path(model).is_dir() else None
         quantization = config.read_file(beside) if beside is not None and beside.is_file() else None
         return config.read_config(content, os.fspath(model), sources, quantization)
-    name = _named("model", model, models(), served(), same_shapes())
+    name = resolve("model", model)
     if name in same_shapes():
         entry = same_shapes()[name]
         source = (
@@ -189,8 +189,29 @@ def same_shapes():
     return _table("names.toml")["model"]
 
 
-def _named(what, name, *tables):
-    """The name in the catalogue that is meant, or an error with near ones."""
+def resolve(what, name):
+    """The catalogue's name for what somebody types.
+
+    Parameters
+    ----------
+    what : {"model", "chip"}
+    name : str
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    LookupError
+        If nothing is called so, with a few near names.
+
+    Examples
+    --------
+    >>> resolve("chip", "h100"), resolve("model", "gpt-oss-120b")
+    ('H100 SXM', 'GPT-OSS 120B')
+    """
+    tables = (chips(),) if what == "chip" else (models(), served(), same_shapes())
     if isinstance(name, str):
         for table in tables:
             if name in table:
