@@ -6,10 +6,10 @@ from importlib.resources import files
 import pytest
 
 import inferlib
+from book import catalogue as tables
 from inferlib import catalog, load_model
-from inferlib.catalog import tables
 from inferlib.config import parse, read_config
-from inferlib.synthesis.rooms import ask, everybody
+from inferlib.papers.rooms import ask, everybody
 
 SERVED = json.loads((files("inferlib.catalog") / "served.json").read_text("utf-8"))
 REFUSED = {"stepfun-ai/Step-3.7-Flash": "attention_other_setting is missing"}

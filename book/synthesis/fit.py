@@ -293,9 +293,7 @@ def mean_interval(errors, confidence=0.95):
 
 def as_toml(values):
     """The report as the text of ``sixth.toml``."""
-    lines = [
-        "# Written by `python -m book.synthesis.fit` from inferlib/measurements; a test repeats the fit."
-    ]
+    lines = ["# Written by `python -m book.synthesis.fit` from inferlib/measured; a test repeats the fit."]
     for name, table in values.items():
         lines += ["", f"[{name}]"]
         lines += [f"{_key(key)} = {_text(value)}" for key, value in table.items()]
