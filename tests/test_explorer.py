@@ -325,9 +325,34 @@ def test_a_number_can_be_typed_and_a_wrong_one_is_refused():
     assert chips().startswith("input,Chips,12")
     page.eval("move('n-n', {value: '5000'})")
     assert asked(page, "made['n-n'].attributes['aria-invalid']") == "true"
+    assert "5000 is not" in asked(page, "made['limits'].textContent")
+    assert all("na" in entry for view in asked(page, "api.answers()") for entry in view)
     assert chips().startswith("input,Chips,12")
     page.eval("move('n-n', {value: ''})")
     assert chips().startswith("input,Chips,12")
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "said"),
+    [
+        ("n=5000", "Chips: 5000 is not a whole number between 1 and 64"),
+        ("n=2.5", "Chips: 2.5 is not a whole number"),
+        ("n=", "Chips:  is not"),
+        ("kind=odd", "Kind: odd is not offered"),
+        ("colour=red", "The link asks for colour, which is no input here"),
+        ("n=12%", "The link is damaged at n=12%"),
+        ("n=8&kind=%E0%A4%A", "The link is damaged at kind=%E0%A4%A"),
+        ("n=<img src=x onerror=alert(1)>", "Chips: <img"),
+    ],
+)
+def test_a_link_that_cannot_be_honoured_is_said_and_nothing_is_shown(asked_for, said):
+    hash = f"#{RICH.slug}?{asked_for}"
+    page = page_of(RICH, hash)
+    assert said in asked(page, "made['limits'].textContent")
+    assert all(entry["na"] == "not answered" for view in asked(page, "api.answers()") for entry in view)
+    assert asked(page, "location.hash") == hash, "the link is kept"
+    page.eval("move('n-n', {value: '12'})")
+    assert any("value" in entry for view in asked(page, "api.answers()") for entry in view)
 
 
 def test_the_table_of_a_spreadsheet_holds_the_state_the_answers_and_the_curves():

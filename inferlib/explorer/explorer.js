@@ -20,6 +20,10 @@ window.inferlibExplorer = function (C) {
 
   // The state: a number for each slider, the place of the option for each choice; presets have none.
   let state = {};
+  // What was asked and cannot be answered, by input: nothing is shown while there is any.
+  let refused = {};
+  const wrong = () => Object.values(refused);
+  const between = (i, value) => i.label + ": " + String(value).slice(0, 60) + " is not " + (i.whole ? "a whole number " : "") + "between " + digits(i.low) + " and " + digits(i.high);
   const reset = () => C.inputs.forEach((i) => { if (i.kind !== "preset") state[i.key] = i.kind === "slider" ? i.start : 0; });
   const meets = (wanted) => (wanted || []).every(([key, places]) => places.includes(state[key]));
   const apply = (values) => Object.assign(state, values || {});
@@ -127,8 +131,8 @@ window.inferlibExplorer = function (C) {
 
   // Every answer of the state: view by view, entry by entry. Nothing where a limit does not hold.
   const answers = (now) => {
-    const missing = short(now).length > 0;
-    return now.plan.views.map((entries) => entries.map((e) => (missing ? { na: "does not fit" } : answer(e, now.raw))));
+    const na = wrong().length ? "not answered" : short(now).length ? "does not fit" : "";
+    return now.plan.views.map((entries) => entries.map((e) => (na ? { na: na } : answer(e, now.raw))));
   };
   const curves = (v, sweep) => {
     const view = C.views[v];
@@ -234,7 +238,7 @@ window.inferlibExplorer = function (C) {
       if (i.kind === "slider") {
         const number = find(i.key + "-n");
         if (control !== besides) control.value = i.log ? Math.log10(state[i.key]) : state[i.key];
-        if (number !== besides) { number.value = typed(state[i.key]); number.setAttribute("aria-invalid", "false"); }
+        if (number !== besides && !refused[i.key]) { number.value = typed(state[i.key]); number.setAttribute("aria-invalid", "false"); }
         control.setAttribute("aria-valuetext", digits(state[i.key]) + (i.unit ? " " + i.unit : ""));
       } else if (i.kind === "preset") {
         const same = (values) => Object.keys(values).every((key) => state[key] === values[key]);
@@ -251,8 +255,9 @@ window.inferlibExplorer = function (C) {
     showControls(besides);
     const now = evaluate(), found = answers(now), sweeps = {}, missing = short(now);
     const told = (l, needed, has) => l.name + ": " + digits(needed) + " of " + digits(has) + " " + l.unit;
-    text("limits", (missing.length ? missing : limits(now).filter(([l]) => !l.quiet)).map((row) => told(...row)).join("; "));
-    if (C.limits.length) find("limits").className = missing.length ? "limits missing" : "limits";
+    const fits = (missing.length ? missing : limits(now).filter(([l]) => !l.quiet)).map((row) => told(...row));
+    text("limits", (wrong().length ? wrong() : fits).join("; "));
+    find("limits").className = (C.limits.length ? "limits" : "limits brief") + (wrong().length || missing.length ? " missing" : "");
     C.views.forEach((view, v) => {
       if (view.type === "curves") drawCurves(v, found[v], sweeps);
       else if (view.type === "bars") drawBars(v, found[v], now);
@@ -262,7 +267,7 @@ window.inferlibExplorer = function (C) {
     speaking = setTimeout(() => text("said", summary(found, missing)), 800);
   }
   // One sentence for screen readers, once the reader pauses.
-  const summary = (found, missing) => missing.length ? find("limits").textContent
+  const summary = (found, missing) => missing.length || wrong().length ? find("limits").textContent
     : C.views[0].names.map((name, k) => {
       const one = found[0][k], unit = C.views[0].unit || "";
       return (name || "total") + " " + (one.na || digits(one.value / C.views[0].factor) + " " + unit).trim();
@@ -274,13 +279,18 @@ window.inferlibExplorer = function (C) {
   const follow = (hash) => {
     const [slug, pairs] = (hash || "").replace(/^#/, "").split("?");
     if (slug !== C.slug || !pairs) return false;
-    reset();
+    start();
     pairs.split("&").forEach((pair) => {
-      const [key, value] = pair.split("=").map(decodeURIComponent), i = input(key);
-      if (!i || i.kind === "preset") return;
-      if (i.kind === "slider") { if (+value >= i.low && +value <= i.high) state[key] = i.whole ? Math.round(+value) : +value; }
-      else state[key] = Math.max(0, Array.from(find(key).options).findIndex((o) => o.text === value));
+      let key = "", value = "";
+      try { [key, value = ""] = pair.split("=").map(decodeURIComponent); } catch (e) { refused[pair] = "The link is damaged at " + pair.slice(0, 60); return; }
+      const i = input(key), place = i && i.kind !== "slider" ? Array.from(find(key).options).findIndex((o) => o.text === value) : 0;
+      if (!i || i.kind === "preset") refused[key] = "The link asks for " + key.slice(0, 60) + ", which is no input here";
+      else if (i.kind === "slider" ? !good(i, value) : place < 0) refused[key] = i.kind === "slider" ? between(i, value) : i.label + ": " + value.slice(0, 60) + " is not offered";
+      else state[key] = i.kind === "slider" ? +value : place;
     });
+    const asked = Object.assign({}, state);
+    settle();
+    C.inputs.forEach((i) => { if (state[i.key] !== asked[i.key]) refused[i.key] = i.label + ": " + find(i.key).options[asked[i.key]].text + " is not offered with the rest"; });
     return true;
   };
   const csv = () => {
@@ -309,8 +319,11 @@ window.inferlibExplorer = function (C) {
     return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
   };
 
+  const good = (i, value) => String(value).trim() !== "" && +value >= i.low && +value <= i.high && (!i.whole || Number.isInteger(+value));
+  const start = () => { reset(); refused = {}; };
   const set = (key, value) => {
     const i = input(key);
+    refused = Object.fromEntries(Object.entries(refused).filter(([at]) => at !== key && input(at) && find(at + "-n") && find(at + "-n").getAttribute("aria-invalid") === "true"));
     if (i.kind === "slider") state[key] = i.whole ? Math.round(value) : value;
     else if (i.kind === "preset") { if (value > 0) apply(i.sets[value - 1]); }
     else { state[key] = value; if (i.sets) apply(i.sets[value]); }
@@ -328,14 +341,13 @@ window.inferlibExplorer = function (C) {
     if (i.kind !== "slider") set(key, control.selectedIndex);
     else if (control === find(key)) set(key, Math.min(i.high, Math.max(i.low, i.log ? Math.pow(10, +control.value) : +control.value)));
     else {
-      const good = control.value !== "" && +control.value >= i.low && +control.value <= i.high;
-      control.setAttribute("aria-invalid", String(!good));
-      if (!good) return;
-      set(key, +control.value);
+      control.setAttribute("aria-invalid", String(!good(i, control.value)));
+      if (good(i, control.value)) set(key, +control.value);
+      else refused[key] = between(i, control.value || "nothing");
     }
     later(control);
   });
-  root.addEventListener("change", () => { later(null); if (linked) remember(); });
+  root.addEventListener("change", () => { later(null); if (linked && !wrong().length) remember(); });
   root.addEventListener("click", (event) => {
     const at = event.target.closest ? event.target.closest("[data-act],svg[data-x]") : null;
     if (!at) return;
@@ -345,7 +357,7 @@ window.inferlibExplorer = function (C) {
       if (part < 0 || part > 1) return;
       set(x.key, x.log ? x.low * Math.pow(x.high / x.low, part) : x.low + (x.high - x.low) * part);
       later(null);
-    } else if (act === "reset") { reset(); later(null); }
+    } else if (act === "reset") { start(); later(null); }
     else if (act === "link") {
       remember();
       const done = () => text("said", "The address now holds this state; it is copied, too.");

@@ -40,7 +40,8 @@ def page(shown):
     identity = _identity(shown.title, config, functions, also)
     controls = "".join(_section(identity, entry) for entry in shown.sections)
     views = "".join(_drawn(identity, shown, v, view) for v, view in enumerate(shown.views))
-    limits = f'<div id="{identity}-limits" class="limits">&nbsp;</div>' if shown.limits else ""
+    brief = "" if shown.limits else " brief"
+    limits = f'<div id="{identity}-limits" class="limits{brief}">&nbsp;</div>'
     acts = "".join(
         f'<button type="button" data-act="{act}">{label}</button>'
         for act, label in (("link", "Link to this state"), ("csv", "Save as CSV"), ("reset", "Start again"))
