@@ -15,6 +15,8 @@ SOURCES := _config.yml _toc.yml $(shell find book inferlib -type f \
 
 # Kernels must not run the start-up files of whoever builds the book.
 export IPYTHONDIR := $(abspath $(VENV))/ipython
+# Matplotlib would note on a chapter's page that it cannot write to the home of whoever builds the book.
+export MPLCONFIGDIR := $(abspath $(VENV))/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
