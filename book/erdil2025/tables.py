@@ -120,7 +120,7 @@ def _hops_missing(read):
 
 @reproduces("Text 2.2.1")
 def _text_2_2_1(read):
-    from inferlib.papers.erdil2025.derivations.toy import toy as derivations
+    from inferlib.papers.erdil2025.derivations import toy as derivations
 
     ranks = derivations.even_split()[2].equation.rhs
     model, t_hop = models["Llama 3 70B"], ToyAssumptions().t_hop
@@ -237,7 +237,7 @@ def _exponents():
 
 def _coefficients():
     """Factors and exponents of equations 12 to 19, read off the derivations."""
-    from inferlib.papers.erdil2025.derivations.toy import toy as d
+    from inferlib.papers.erdil2025.derivations import toy as d
 
     several = d.minimum_latency()[3].equation.rhs
     second, first = sorted(several.as_ordered_terms(), key=lambda term: d.exponent(term, d.READING))
