@@ -14,7 +14,7 @@ from inferlib.papers.pope2022.equations.prediction import (
     wgxyz_step,
     ws2d_axis_time,
 )
-from inferlib.papers.pope2022.records import EXACT, REAL, load_mesh
+from inferlib.papers.pope2022.records import CORRECTED, EXACT, load_mesh
 
 FORMS = ("axis by axis", "all links at once", "the paper's two matrices", "hidden behind the rest")
 
@@ -45,7 +45,7 @@ def step(form, constants, tokens, seen, held):
     if form == "axis by axis":
         each = ws2d_axis_time(model, TPU, mesh, tokens)
     else:
-        each = ws2d_time(model, TPU, mesh, tokens, EXACT if form == "the paper's two matrices" else REAL)
+        each = ws2d_time(model, TPU, mesh, tokens, EXACT if form == "the paper's two matrices" else CORRECTED)
     moved = model.layers * each
     if form == "hidden behind the rest":
         return maximum(multiply, moved) + attention + fixed

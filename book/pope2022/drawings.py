@@ -5,9 +5,12 @@ goes in and columns what comes out. Each side may be cut over some axes of the m
 """
 
 from dataclasses import dataclass
+from itertools import product
 
+from book.pope2022 import evidence
 from inferlib import checks
-from inferlib.papers.pope2022.records import load_mesh
+from inferlib.papers.pope2022.equations.costs import cache_over_batch, cache_over_heads, memory_time
+from inferlib.papers.pope2022.records import load_mesh, multihead
 
 AXES = ("x", "y", "z")
 
@@ -232,6 +235,12 @@ def pieces(layout, mesh=None, chip=(0, 0, 0)):
     return pd.DataFrame(rows, columns=["tensor", "notation", "rows", "columns", "share", "before"])
 
 
+def all_pieces(tensor, mesh):
+    """The part of a tensor on every chip of a mesh: place to :func:`piece`."""
+    sizes = (range(int(getattr(mesh, axis))) for axis in AXES)
+    return {chip: piece(tensor, mesh, chip) for chip in product(*sizes)}
+
+
 # --- Pictures --------------------------------------------------------------------------------------------
 
 
@@ -314,6 +323,50 @@ def _draw_tensor(ax, tensor, x, y, mesh, chip, height=1.2):
     ax.add_patch(Rectangle((x, y), _TENSOR, height, fill=False, edgecolor=style.INK, linewidth=1))
     ax.text(x + _TENSOR / 2, y - 0.07, tensor.notation, ha="center", va="top", fontsize=9.5)
     ax.text(x + _TENSOR / 2, y + height + 0.02, tensor.name, ha="center", va="bottom", fontsize=8)
+
+
+def cache_data(batch=512, context=2048):
+    """The three ways to cut the cache of PaLM 540B over 64 chips (Figure 4).
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by :data:`ATTENTIONS`: ``bytes`` on a chip, ``seconds`` to read them, and whether they ``fit`` into
+        its memory.
+    """
+    import pandas as pd
+
+    palm, chip = evidence.palm(), evidence.TPU
+    at = evidence.SLICE, batch, context
+    held = [
+        cache_over_heads(multihead(palm), *at), cache_over_heads(palm, *at), cache_over_batch(palm, *at)
+    ]  # fmt: skip
+    rows = [(size, memory_time(chip, size), size < chip.memory_capacity) for size in held]
+    return pd.DataFrame(rows, index=list(ATTENTIONS), columns=["bytes", "seconds", "fits"])
+
+
+def draw_caches(mesh=None):
+    """Draw what of the keys and values each of eight chips keeps, with :func:`cache_data`. Returns the Axes."""
+    import matplotlib.pyplot as plt
+    from matplotlib.patches import Rectangle
+
+    from inferlib import style
+
+    mesh, data = mesh or load_mesh(8), cache_data()
+    _, axes = plt.subplots(1, 3, figsize=(7.2, 2.7), layout="constrained")
+    for ax, kind in zip(axes, ATTENTIONS, strict=True):
+        cache = attention_schedule(kind)["weights"][0]
+        for i, ((r0, r1), (c0, c1)) in enumerate(all_pieces(cache, mesh).values()):
+            x, y = i % 4 + 0.1, 1.1 - i // 4
+            part = (x + 0.8 * c0, y + 0.8 * (1 - r1)), 0.8 * (c1 - c0), 0.8 * (r1 - r0)
+            ax.add_patch(Rectangle(*part, color=style.BLUE, alpha=0.75, linewidth=0))
+            ax.add_patch(Rectangle((x, y), 0.8, 0.8, fill=False, edgecolor=style.INK, linewidth=0.8))
+        size, seconds, fits = data.loc[kind]
+        told = f"{size / 1e9:.1f} GB on a chip of 64" + ("" if fits else ": does not fit")
+        ax.set_title(f"{kind}\n{told}\n{1e3 * seconds:.1f} ms to read", fontsize=9)
+        ax.set(xlim=(0, 4), ylim=(0, 2), aspect="equal")
+        ax.axis("off")
+    return axes
 
 
 def collectives(k=3):

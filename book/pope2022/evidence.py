@@ -9,11 +9,20 @@ from book.pope2022.benchmarks import TABLES, batches, lengths
 from inferlib import checks
 from inferlib.ledger import Reader
 from inferlib.papers.pope2022.equations.costs import CACHES
-from inferlib.papers.pope2022.equations.prediction import Constants, bound, wgxyz_step, ws2d_step
-from inferlib.papers.pope2022.records import REAL, load_chip, load_mesh, load_model, stated
+from inferlib.papers.pope2022.equations.prediction import (
+    Constants,
+    bound,
+    wgx_step,
+    wgxy_step,
+    wgxyz_step,
+    ws1d_step,
+    ws2d_step,
+)
+from inferlib.papers.pope2022.records import CORRECTED, load_chip, load_mesh, load_model, stated
 
 TPU = load_chip("TPU v4")
-SLICE = 64  # chips of the measurements of appendix D
+SLICE = int(Reader("pope2022", "Appendix D")("chips"))  # of the measurements of appendix D
+GATHERED = {"WG X": wgx_step, "WG XY": wgxy_step, "WG XYZ": wgxyz_step}
 
 
 # --- The cells of appendix D -----------------------------------------------------------------------------
@@ -167,7 +176,7 @@ def cross_validation(attention="Head"):
 # --- The eight configurations of Tables 2 and 3 ----------------------------------------------------------
 
 
-def configurations(read=None):
+def configurations():
     """The eight configurations of Tables 2 and 3.
 
     Returns
@@ -226,12 +235,13 @@ def configuration(name, chips, batch, layout, attention, weights, context, answe
 
 def pass_time(at, constants):
     """Seconds of one forward pass of a configuration by the two-constant model."""
-    if at["layout"] == "WG XYZ":
-        return wgxyz_step(at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"])
-    return ws2d_step(at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"], at["held"])
+    needs = at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"]
+    if at["layout"] in GATHERED:
+        return GATHERED[at["layout"]](*needs)
+    return (ws1d_step if at["layout"] == "WS 1D" else ws2d_step)(*needs, at["held"])
 
 
-def pass_bound(at, assumptions=REAL):
+def pass_bound(at, assumptions=CORRECTED):
     """What each resource needs for one forward pass of a configuration."""
     return bound(
         at["model"], TPU, at["mesh"], at["layout"], at["tokens"], at["seen"], at["held"], assumptions
@@ -300,7 +310,7 @@ def bf16_decode():
     return configuration("PaLM 540B", SLICE, 64, "WS 2D", "Batch", "bf16", 2048, 64)
 
 
-def megatron(table, batch, constants):
+def megatron(table, batch, constants, steps_of=None):
     """Seconds of a total of MT-NLG 530B by the two-constant model: prefill and all steps.
 
     Parameters
@@ -308,6 +318,9 @@ def megatron(table, batch, constants):
     table : str
     batch : float
     constants : Constants
+    steps_of : float, optional
+        Layers by which the steps of generation are scaled up, as the authors' public code does from PaLM's; the
+        model's own when not given.
 
     Returns
     -------
@@ -319,16 +332,19 @@ def megatron(table, batch, constants):
     held = CACHES["Head"]
     prefill = ws2d_step(*at, batch * given, given, held(model, SLICE, batch, given))
     context = given + made / 2
-    return prefill + made * ws2d_step(*at, batch, context, held(model, SLICE, batch, context))
+    step = ws2d_step(*at, batch, context, held(model, SLICE, batch, context))
+    return prefill + made * step * (steps_of or model.layers) / model.layers
 
 
-def megatron_table(swapped=True):
+def megatron_table(swapped=True, steps_of=None):
     """The 27 totals of MT-NLG 530B, held out of the fit.
 
     Parameters
     ----------
     swapped : bool
-        Take the total times of Table D.4 from the other column, where they belong.
+        Take the total times of Table D.4 from the other column.
+    steps_of : float, optional
+        As for :func:`megatron`.
 
     Returns
     -------
@@ -342,7 +358,7 @@ def megatron_table(swapped=True):
         column = "PaLM total" if swapped and table == "Table D.4" else "MT-NLG total"
         for batch in batches(table, column):
             measured = benchmarks.printed_time(table, column, batch)
-            rows.append((table, batch, 1e3 * measured, 1e3 * megatron(table, batch, fitted())))
+            rows.append((table, batch, 1e3 * measured, 1e3 * megatron(table, batch, fitted(), steps_of)))
     frame = pd.DataFrame(rows, columns=["table", "batch", "measured", "predicted"])
     return frame.assign(error=100 * (frame.predicted / frame.measured - 1))
 

@@ -3,10 +3,9 @@
 from book.pope2022 import evidence
 from inferlib import load_chip, load_model
 from inferlib.explorer import Choice, Slider, breakdown, curves
-from inferlib.papers.pope2022 import decode as sharding
-from inferlib.papers.pope2022.decode import model_of
+from inferlib.papers.pope2022.decode import decode_step
 from inferlib.papers.pope2022.equations import layouts
-from inferlib.papers.pope2022.records import Mesh, load_model as paper_model
+from inferlib.papers.pope2022.records import Mesh, load_model as paper_model, model_of
 from inferlib.system import System, Workload
 
 
@@ -52,7 +51,7 @@ def decode():
     llama = load_model("Llama 3 70B")
 
     def step(batch, context, chip):
-        return sharding.decode_step(llama, System(chip, 8, domain=8), Workload(batch=batch, context=context))
+        return decode_step(llama, System(chip, 8, domain=8), Workload(batch=batch, context=context))
 
     chips = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200")}
     return breakdown(

@@ -4,6 +4,7 @@ import numpy as np
 
 from book.pope2022 import benchmarks, evidence
 from book.pope2022.evidence import SLICE, TPU
+from inferlib.ledger import Reader
 from inferlib.papers.pope2022.equations import layouts
 from inferlib.papers.pope2022.equations.costs import (
     CACHES,
@@ -15,9 +16,10 @@ from inferlib.papers.pope2022.equations.costs import (
     memory_time,
     weights_on_chip,
 )
-from inferlib.papers.pope2022.records import EXACT, PRINTED, load_mesh, multihead, stated
+from inferlib.papers.pope2022.records import EXACT, PRINTED, load_mesh, multihead
 
 MS = 1e-3
+CONTEXTS = (128, 512, 2048, 8192, 16384, 32768, 65536, 131072)  # of Figure 8, by the authors' public code
 
 
 def layout_colours():
@@ -135,17 +137,11 @@ def draw_break_even(data=None):
 # --- Figure 8: what the cache costs ----------------------------------------------------------------------
 
 
-def figure_8_data(layers=8, batch=256):
+def figure_8_data():
     """Least time of a generation step over the context, for the three variants of attention.
 
     Everything but the cache is the roofline bound of the rest: arithmetic or reading the weights, whichever
     takes longer; no constant is fitted.
-
-    Parameters
-    ----------
-    layers : int
-        Of PaLM 540B; the figure has 8.
-    batch : int
 
     Returns
     -------
@@ -155,11 +151,11 @@ def figure_8_data(layers=8, batch=256):
     """
     import xarray as xr
 
-    contexts = 2 ** np.arange(7, 18)
-    context = xr.DataArray(contexts.astype(float), coords={"context": contexts})
+    read = Reader("pope2022", "Figure 8")
+    batch, share = read("batch"), read("memory kept for the cache", artefact="Table 1")
+    context = xr.DataArray(np.array(CONTEXTS, dtype=float), coords={"context": list(CONTEXTS)})
     whole = evidence.palm()
-    short = whole.replace(layers=float(layers))
-    share = _cache_share()
+    short = whole.replace(layers=read("layers"))
     cases = {
         "multihead": (
             multihead(short),
@@ -182,12 +178,6 @@ def figure_8_data(layers=8, batch=256):
     ).assign_coords(variant=list(cases))
 
 
-def _cache_share():
-    from inferlib.units import parse
-
-    return parse(stated()["variants"]["cache_share"], "1")
-
-
 def figure_8(data=None):
     """Draw :func:`figure_8_data`; dotted where the whole model's cache would not fit. Returns the Axes."""
     from inferlib import style
@@ -205,9 +195,8 @@ def figure_8(data=None):
     ax.set(
         xscale="log", yscale="log", xlabel="tokens of context", ylabel="milliseconds per token, 8 layers",
     )  # fmt: skip
-    ax.set_xticks(
-        [128, 512, 2048, 8192, 32768, 131072], ["128", "512", "2,048", "8,192", "32,768", "131,072"]
-    )
+    shown = [n for n in CONTEXTS if n not in (16384, 65536)]
+    ax.set_xticks(shown, [f"{n:,}" for n in shown])
     ax.minorticks_off()
     ax.legend()
     return ax
