@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 import inferlib
-from book.pope2022 import alternatives, benchmarks, curves, drawings, evidence, figures, tables
+from book.pope2022 import alternatives, benchmarks, curves, drawings, evidence, figures, schedules, tables
 from inferlib import ledger, printed
 from inferlib.papers import pope2022 as p
 from inferlib.papers.pope2022 import decode as sharding, derivations
@@ -97,13 +97,13 @@ def simulated(layout, mesh, tokens, width, inner):
     """Count what each collective of the drawn schedule brings to a chip: larger buffer, one part less."""
     sizes = {"B": tokens, "E": width, "F": inner}
     moved = {"activations": 0.0, "weights": 0.0}
-    for part, steps in drawings.schedule(layout).items():
+    for part, steps in schedules.schedule(layout).items():
         for i, step in enumerate(steps):
-            if not isinstance(step, drawings.Move):
+            if not isinstance(step, schedules.Move):
                 continue
             k = math.prod(getattr(mesh, axis) for axis in step.axes)
             larger = steps[i + 1] if step.kind == "all-gather" else steps[i - 1]
-            (r0, r1), (c0, c1) = drawings.piece(larger, mesh, (0, 0, 0))
+            (r0, r1), (c0, c1) = schedules.piece(larger, mesh, (0, 0, 0))
             held = (r1 - r0) * (c1 - c0) * sizes[larger.rows] * sizes[larger.columns]
             # the second matrix is gathered like the first
             moved[part] += held * (k - 1) / k * (2 if part == "weights" else 1)
@@ -121,30 +121,30 @@ def test_volumes_are_those_of_the_drawn_schedule(layout, mesh):
     assert layouts.TIMES[layout](model, chip, mesh, tokens, p.EXACT) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("layout", [*layouts.TIMES, *drawings.ATTENTIONS])
+@pytest.mark.parametrize("layout", [*layouts.TIMES, *schedules.ATTENTIONS])
 def test_pieces_of_all_chips_cover_every_tensor_evenly(layout):
     mesh = p.Mesh(2, 3, 2)
     chips = [(x, y, z) for x in range(2) for y in range(3) for z in range(2)]
-    plan = (drawings.attention_schedule if layout in drawings.ATTENTIONS else drawings.schedule)(layout)
-    for tensor in (t for part in plan.values() for t in part if isinstance(t, drawings.Tensor)):
+    plan = (schedules.attention_schedule if layout in schedules.ATTENTIONS else schedules.schedule)(layout)
+    for tensor in (t for part in plan.values() for t in part if isinstance(t, schedules.Tensor)):
         grid = np.zeros((12, 12))
         for chip in chips:
-            (r0, r1), (c0, c1) = drawings.piece(tensor, mesh, chip)
+            (r0, r1), (c0, c1) = schedules.piece(tensor, mesh, chip)
             at = [round(12 * v) for v in (r0, r1, c0, c1)]
             grid[at[0] : at[1], at[2] : at[3]] += 1
         assert grid.min() == grid.max() >= 1
 
 
 def test_collectives_send_to_everybody():
-    states = drawings.collectives(5)
+    states = schedules.collectives(5)
     assert all({s for slot in row for s in slot} == set(range(5)) for row in states["all-gather"][1])
     before, after = states["reduce-scatter"]
     assert all(slots[chip] == set(range(5)) for chip, slots in enumerate(after))
     assert all(set().union(*row) == {chip} for chip, row in enumerate(before))
     with pytest.raises(ValueError, match="k is 1"):
-        drawings.collectives(1)
+        schedules.collectives(1)
     with pytest.raises(ValueError, match="its x must be from 0 to 3"):
-        drawings.pieces("WS 2D", MESH, (4, 0, 0))
+        schedules.pieces("WS 2D", MESH, (4, 0, 0))
 
 
 def test_family_closes_with_the_factor_kept():
@@ -287,8 +287,8 @@ def test_caches_of_figure_4():
         tokens * 2 * 118 * 256 * 2 / 64,
     ]
     assert found.bytes.tolist() == by_hand and found.fits.tolist() == [False, False, True]
-    cache = drawings.attention_schedule("multiquery over heads")["weights"][0]
-    assert set(drawings.all_pieces(cache, p.load_mesh(8)).values()) == {((0.0, 1.0), (0.0, 1.0))}
+    cache = schedules.attention_schedule("multiquery over heads")["weights"][0]
+    assert set(schedules.all_pieces(cache, p.load_mesh(8)).values()) == {((0.0, 1.0), (0.0, 1.0))}
 
 
 def test_infeasible_runs_give_their_reason():
@@ -720,12 +720,12 @@ def test_prediction_takes_every_assumption_it_states():
 
 def test_attention_over_the_batch_moves_what_its_drawing_says():
     """Both exchanges of the schedule: a chip's piece of queries or results, less the part that stays."""
-    plan = drawings.attention_schedule("multiquery over batch")["activations"]
+    plan = schedules.attention_schedule("multiquery over batch")["activations"]
     tokens, width = 640, PALM.heads * PALM.head_dim
     moved = 0.0
     for before, step in zip(plan, plan[1:], strict=False):
-        if isinstance(step, drawings.Move):
-            (r0, r1), (c0, c1) = drawings.piece(before, MESH, (0, 0, 0))
+        if isinstance(step, schedules.Move):
+            (r0, r1), (c0, c1) = schedules.piece(before, MESH, (0, 0, 0))
             moved += (r1 - r0) * (c1 - c0) * tokens * width * 63 / 64
     assert p.batch_attention_volume(PALM, MESH, tokens, p.EXACT) == pytest.approx(moved)
 

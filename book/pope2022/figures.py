@@ -271,6 +271,68 @@ def gpu_bound_figure(data=None):
     return ax
 
 
+# --- Prediction against measurement ----------------------------------------------------------------------
+
+
+def draw_fit():
+    """Measured over predicted in every cell of appendix D, and in those held out. Returns the Axes."""
+    from inferlib import style
+
+    constants = evidence.fitted()
+    cells = evidence.cells()
+    cells = cells.assign(ratio=cells.measured / evidence.predicted(cells, constants))
+    _, ax = _axes((6.4, 4))
+    for (phase, rows), colour, marker in zip(
+        cells.groupby("phase"), (style.ORANGE, style.BLUE), "os", strict=True
+    ):
+        ax.plot(rows.measured, rows.ratio, marker, color=colour, markersize=5, label=f"PaLM {phase}, fitted")
+    other = evidence.megatron_table()
+    ax.plot(
+        other.measured / 1e3, other.measured / other.predicted, "D", color=style.PURPLE, markersize=5,
+        fillstyle="none", label="MT-NLG totals, held out",
+    )  # fmt: skip
+    held = evidence.held_out()
+    ax.plot(
+        held.measured / 1e3, held.measured / held.predicted, "*", color=style.RED, markersize=10,
+        label="Tables 2 and 3, held out",
+    )  # fmt: skip
+    ax.axhline(1, color=style.INK, linewidth=1)
+    ax.axhspan(0.9, 1.1, color=style.FAINT, alpha=0.15, linewidth=0)
+    ax.set(xscale="log", xlabel="measured seconds", ylabel="measured over predicted", ylim=(0.6, 1.5))
+    ax.legend(ncol=2, fontsize=9, loc="upper center")
+    return ax
+
+
+def draw_bounds():
+    """Every resource of the eight configurations over what was measured. Returns the Axes."""
+    from inferlib import style
+
+    data = evidence.bounds()
+    _, ax = _axes((7, 4.2))
+    parts = {"arithmetic": style.ORANGE, "weights": style.BLUE, "cache": style.GREEN, "network": style.RED}
+    heights = {"arithmetic": 0.24, "weights": 0, "cache": 0, "network": -0.24}
+    for i, (_, row) in enumerate(data.iterrows()):
+        y, left = len(data) - i, 0.0
+        for name, colour in parts.items():
+            share = 100 * row[name] / row.measured
+            start = left if name == "cache" else 0.0
+            ax.barh(
+                y + heights[name],
+                share,
+                left=start,
+                height=0.22,
+                color=colour,
+                label=name if i == 0 else None,
+            )
+            left = share if name == "weights" else left
+    ax.axvline(100, color=style.INK, linewidth=1)
+    ax.set_yticks(range(len(data), 0, -1), data.index, fontsize=8)
+    ax.set(xlabel="per cent of the measured time, every peak as reached", xlim=(0, 105))
+    ax.grid(axis="y", visible=False)
+    ax.legend(ncol=4, fontsize=9, loc="upper center", bbox_to_anchor=(0.4, 1.12))
+    return ax
+
+
 def _axes(size=(6.4, 3.8)):
     import matplotlib.pyplot as plt
 
