@@ -249,6 +249,28 @@ def utilisations(table):
     return made.astype(object).where(made.notna(), "")
 
 
+def times(table):
+    """The measured times of one of Tables D.2 to D.4 beside the two-constant model, fitted on the other two.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Milliseconds, indexed by batch: each measured column and, behind it, the ``model``.
+    """
+    import pandas as pd
+
+    constants = fitted(others(table))
+    cells = evidence.cells((table,))
+    cells = cells.assign(model=evidence.predicted(cells, constants)).set_index("batch")
+    found = {}
+    for phase, rows in cells.groupby("phase", sort=False):
+        found |= {f"PaLM {phase}": rows.measured, f"model, {phase}": rows.model}
+    made = pd.DataFrame(found)
+    made["MT-NLG total"] = [benchmarks.printed_time(table, "MT-NLG total", b) for b in made.index]
+    made["model, total"] = [evidence.megatron(table, b, constants) for b in made.index]
+    return (1e3 * made).round().astype(int)
+
+
 def sensitivity():
     """How many cells of utilisation agree with print, over the parameter count they are reckoned with.
 
