@@ -26,10 +26,8 @@ def layout_colours():
     """The colour of each layout, everywhere in the chapter."""
     from inferlib import style
 
-    return {
-        "WS 1D": style.FAINT, "WS 2D": style.BLUE, "WG X": style.ORANGE, "WG XY": style.GREEN,
-        "WG XYZ": style.PURPLE,
-    }  # fmt: skip
+    order = (style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE)  # as the explorer has them
+    return dict(zip(layouts.TIMES, order, strict=True))
 
 
 # --- Figure 3: what each layout moves --------------------------------------------------------------------
