@@ -18,13 +18,14 @@ export IPYTHONDIR := $(abspath $(VENV))/ipython
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test refresh lab bench lock clean pdf epub cheatsheet lecture
+.PHONY: help book test equal refresh lab bench lock clean pdf epub cheatsheet lecture
 # A build that failed half way must not look finished.
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make book     build the book and check its links (first call: also .venv, about 2 minutes)"
 	@echo "make test     style, unit tests, doctests, and every chapter run again and compared"
+	@echo "make equal    the chapters compared under the arithmetic of older CPUs (TESTS=book/x.ipynb for one)"
 	@echo "make refresh  run the chapters and store their outputs (CHAPTERS=book/x.ipynb for one)"
 	@echo "make pdf      the whole book as _build/the-price-of-a-token.pdf (needs Chromium or Chrome)"
 	@echo "make epub     the whole book as _build/the-price-of-a-token.epub"
@@ -66,8 +67,11 @@ test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff format --check --config book/cells.toml book/*.ipynb
-	@echo "Testing, every chapter included: eight minutes on two cores"
+	@echo "Testing, every chapter included: three minutes on two cores"
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(TESTS)
+
+equal: $(STAMP)
+	$(BIN)/python .ci/arithmetic.py --jobs $(JOBS) $(TESTS)
 
 refresh: $(STAMP)
 	$(BIN)/python book/_tools/refresh.py --jobs $(JOBS) $(CHAPTERS)

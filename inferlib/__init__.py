@@ -4,9 +4,11 @@ Five published models of inference, each in its own room under ``inferlib.papers
 rooms. Everything works in SI units: seconds, bytes, FLOP, dollars per hour.
 """
 
+import time
 from importlib import import_module
 
 __version__ = "0.1.0"
+IMPORTED = time.time()  # a file changed since then may be loaded as it was before
 
 # Loaded on first use, so that ``import inferlib`` costs nothing (pandas and SymPy are slow to import).
 _WHERE = {

@@ -1,37 +1,43 @@
 """Checks at the doors: every refusal names the argument, its value and what is allowed.
 
-Only concrete numbers are checked. SymPy expressions, Pint quantities and lazy arrays pass: they were made
-by somebody who derives, checks dimensions or sweeps, and equations are total functions.
+Concrete numbers are checked, and brought to floats: whole numbers of NumPy would overflow without a word. SymPy
+expressions, Pint quantities and lazy arrays pass: they were made by somebody who derives, checks dimensions or
+sweeps, and equations are total functions. Anything else is refused.
 """
 
+from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Real
 
 import numpy as np
 
+_NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray only where its numbers are not at hand
 
-def number(name, value, *, zero=False, minimum=None, maximum=None):
-    """Refuse a concrete ``value`` that is not a finite positive number (or array of them).
+
+def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False):
+    """A ``value`` fit to calculate with; one that is not a finite positive number (or array of them) is refused.
 
     Parameters
     ----------
     name : str
         How the error calls the argument.
     value : float, array or anything symbolic
-        The value; what is not concrete passes unchecked.
+        A list is taken as an array.
     zero : bool
         Allow zero.
     minimum, maximum : float, optional
         Inclusive bounds.
+    masked : bool
+        Let NaN and infinity stand in an array: points of a sweep that something has marked as infeasible.
 
     Returns
     -------
-    The value, unchanged.
+    The value: a Python number or what is not concrete as it is, all others as 64-bit floats of the same kind.
 
     Raises
     ------
     TypeError
-        If the value is a string, a bool, None or a container of something other than numbers.
+        If the value is not a number nor something that holds numbers: a string, a bool, None, a complex number.
     ValueError
         If it is not finite, negative, zero where that is not allowed, or outside the bounds.
 
@@ -49,20 +55,32 @@ def number(name, value, *, zero=False, minimum=None, maximum=None):
         allowed += f", at least {minimum:g}"
     if maximum is not None:
         allowed += f", at most {maximum:g}"
-    if value is None or isinstance(value, (bool, str, bytes, dict, set)):
+    if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} is {value!r}, but must be a number, {allowed}")
-    if isinstance(value, Real):
+    if isinstance(value, (Real, Decimal)):
         try:
             concrete = float(value)
         except OverflowError:
             concrete = float("inf")
-    elif isinstance(value, (list, tuple, np.ndarray)) or _in_memory(value):
-        concrete = np.asarray(value)
-        if concrete.dtype.kind not in "iuf":
-            raise TypeError(f"{name} holds {concrete.dtype} values, but must hold numbers, {allowed}")
-    else:
+        value = value if type(value) in (int, float) or _module(value) == "sympy" else concrete
+    elif isinstance(value, (list, tuple, np.ndarray)) or _in_memory(value) or _module(value) == "pandas":
+        held = np.asarray(value)
+        if held.dtype.kind not in "iuf":
+            raise TypeError(f"{name} holds {held.dtype} values, but must hold numbers, {allowed}")
+        concrete = held.astype(float, copy=False)
+        if _module(value) != "xarray":
+            value = concrete
+        elif held.dtype != float:
+            value = value.astype(float)
+    elif _module(value) in _NOT_CONCRETE:
         return value
-    bad = ~np.isfinite(concrete) | (concrete < 0) | ((concrete == 0) & (not zero))
+    else:
+        raise TypeError(f"{name} is {value!r}, but must be a number, {allowed}")
+    bad = (
+        ((not (masked and np.ndim(concrete))) & ~np.isfinite(concrete))
+        | (concrete < 0)
+        | ((concrete == 0) & (not zero))
+    )
     if minimum is not None:
         bad = bad | (concrete < minimum)
     if maximum is not None:
@@ -122,6 +140,11 @@ def _near(value, allowed):
     return [lowered[low] for low in dict.fromkeys([*inside, *close])][:3]
 
 
+def _module(value):
+    """The package that a value's class is from."""
+    return type(value).__module__.partition(".")[0]
+
+
 def _in_memory(value):
     """Whether ``value`` is an xarray object whose numbers are at hand (dask arrays stay lazy)."""
-    return type(value).__module__.startswith("xarray") and isinstance(value.variable._data, np.ndarray)
+    return _module(value) == "xarray" and isinstance(value.variable._data, np.ndarray)

@@ -7,7 +7,7 @@ that ``explain`` shows) follows from calling that one function on other kinds of
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, lru_cache, wraps
@@ -16,11 +16,14 @@ from typing import get_type_hints
 
 from inferlib import checks
 
-EQUATIONS = {}  # (source, function name) -> Equation
-DERIVATIONS = {}  # (source, function name) -> Derivation
+EQUATIONS: dict = {}  # (source, function name) -> Equation
+DERIVATIONS: dict = {}  # (source, function name) -> Derivation
 
 # While explain() runs: called instead of an equation's function. Every thread has its own.
 tracer = ContextVar("tracer", default=None)
+# Within an equation, whose arguments have passed the door: what it calls need not ask again.
+_inside = ContextVar("inside", default=False)
+_HUGE = float("inf")
 
 
 def quantity(unit, meaning, *, default=MISSING, zero=False, maximum=None):
@@ -52,7 +55,9 @@ class Record:
             if value is None and f.default is None:
                 continue
             limits = {key: f.metadata[key] for key in ("zero", "maximum")}
-            checks.number(f"{type(self).__name__}.{f.name}", value, **limits)
+            taken = checks.number(f"{type(self).__name__}.{f.name}", value, **limits)
+            if taken is not value:
+                object.__setattr__(self, f.name, taken)
 
     def replace(self, **changes):
         """A copy with some fields changed."""
@@ -72,7 +77,7 @@ def quantities(record):
     return [f for f in fields(record) if "unit" in f.metadata]
 
 
-def symbolic(record, notation):
+def symbolic(record, notation: Mapping[str, str] | str):
     """A record whose fields are SymPy symbols, to derive with.
 
     Parameters
@@ -206,7 +211,8 @@ def equation(source, number=None, *, unit, chapter=None, form="function", also=N
         Other printed numbers of the same function: number to ``{argument: equation}``, the arguments which
         that form takes from other equations.
     **arguments : str
-        Units of the arguments that are numbers. Arguments that are records are annotated with their class.
+        Units of the arguments that are numbers, such as ``"s"``; they must not be negative, and with ``"s > 0"`` not
+        zero either. Arguments that are records are annotated with their class.
 
     Returns
     -------
@@ -217,16 +223,56 @@ def equation(source, number=None, *, unit, chapter=None, form="function", also=N
     def register(function):
         @wraps(function)
         def call(*args, **kwargs):
-            trace = tracer.get()
-            return function(*args, **kwargs) if trace is None else trace(entry, args, kwargs)
+            if _inside.get():
+                trace = tracer.get()
+                return function(*args, **kwargs) if trace is None else trace(entry, args, kwargs)
+            outside = _inside.set(True)
+            try:
+                args, kwargs = door(args, kwargs)
+                trace = tracer.get()
+                return function(*args, **kwargs) if trace is None else trace(entry, args, kwargs)
+            finally:
+                _inside.reset(outside)
 
-        entry = Equation(source, number, function, unit, arguments, chapter or source, form, also or {})
+        units, positive = _declared(arguments)
+        entry = Equation(source, number, function, unit, units, chapter or source, form, also or {})
+        door = _door(function, units, positive)
         EQUATIONS[source, function.__name__] = entry
         call.equation = entry
         call.__doc__ = _documented(entry)
         return call
 
     return register
+
+
+def _declared(arguments):
+    """Units of arguments, and the names of those that must not be zero."""
+    units = {name: unit.removesuffix(" > 0") for name, unit in arguments.items()}
+    return units, {name for name, unit in arguments.items() if unit != units[name]}
+
+
+def _door(function, units, positive):
+    """What brings the arguments of one equation to numbers that it may calculate with, or refuses them."""
+    names = list(inspect.signature(function).parameters)
+    places = [(place, name) for place, name in enumerate(names) if name in units]
+    title = function.__name__
+
+    def taken(name, value):
+        if type(value) in (float, int) and (0 < value < _HUGE or (value == 0 and name not in positive)):
+            return value
+        return checks.number(f"{name} of {title}", value, zero=name not in positive, masked=True)
+
+    def door(args, kwargs):
+        if args:
+            args = list(args)
+            for place, name in places:
+                if place < len(args):
+                    args[place] = taken(name, args[place])
+        if kwargs:
+            kwargs = {name: taken(name, value) if name in units else value for name, value in kwargs.items()}
+        return args, kwargs
+
+    return door
 
 
 def _documented(entry):

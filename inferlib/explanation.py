@@ -70,7 +70,7 @@ def _cut(tree, lines, most):
     return Explanation(tree.title, tree.value, tree.unit, tree.note, parts)
 
 
-def explain(x):
+def explain(x) -> Explanation:
     """Unfold a breakdown, a row of the scorecard, or a record such as a chip.
 
     Parameters
@@ -144,9 +144,10 @@ def _of_row(row):
         return Explanation(title, note=f"{printed.kind}: stated by the source")
     if row["grade"] == "missing":
         return Explanation(title, note="nothing computes it yet")
-    computed = []
-    tree = _traced(lambda: computed.append(ledger.compute(printed)))
-    (value, note, read), scale = computed[0], ledger.factor(printed.unit)
+    # Rooms remember what they computed; run once, a row has the same tree whatever ran before it.
+    value, note, read = ledger.compute(printed)
+    tree = _traced(lambda: ledger.compute(printed))
+    scale = ledger.factor(printed.unit)
     value = ledger._in_unit(value, scale)
     root = Explanation(title, value, printed.unit, note)
     root.parts += [Explanation(_joined(e.place), e.printed, e.unit, f"{e.kind}, as printed") for e in read]

@@ -8,13 +8,15 @@ A reproducer sees printed numbers only through a :class:`Reader`, which refuses 
 import math
 import pkgutil
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from inferlib import checks
 from inferlib.equation import DERIVATIONS, EQUATIONS, latex
+from inferlib.kept import kept
 from inferlib.papers import sources
 from inferlib.printed import (
     FLOOR,
@@ -30,6 +32,9 @@ from inferlib.printed import (
 )
 from inferlib.units import factor
 
+if TYPE_CHECKING:
+    import pandas
+
 __all__ = [
     "Noted", "Reader", "Row", "as_number", "as_range", "claims", "compute", "equations", "errata", "errata_numbers",
     "factor", "grade_of", "last_digit", "notes", "published", "reproduces", "scorecard", "sources", "summary",
@@ -43,12 +48,12 @@ COLUMNS = (
     "reproduced", "relative_error", "grade", "right", "note",
 )  # fmt: skip
 
-REPRODUCERS = {}  # (source, artefact) -> function
-CLAIMS = {}  # (source, artefact) -> function
-_NUMBERS = {}  # source -> functions that fill the braces of its errata
+REPRODUCERS: dict = {}  # (source, artefact) -> function
+CLAIMS: dict = {}  # (source, artefact) -> function
+_NUMBERS: dict = {}  # source -> functions that fill the braces of its errata
 
 
-def reproduces(source, artefact):
+def reproduces(source: str, artefact: str):
     """Register a function that recomputes the printed rows of one artefact.
 
     The function takes a :class:`Reader` and returns ``{(row, column): value}`` in SI units. A value that depends on
@@ -62,7 +67,7 @@ def reproduces(source, artefact):
     return register
 
 
-def claims(source, artefact):
+def claims(source: str, artefact: str):
     """Register a function that checks the statements of one artefact.
 
     The function takes a :class:`Reader` and ``holds(label, truth, note="", fair="")``, which it calls once for each
@@ -78,7 +83,7 @@ def claims(source, artefact):
     return register
 
 
-def errata_numbers(source):
+def errata_numbers(source: str):
     """Register a function that returns numbers for the braces of a source's ``errata.toml``: name to value."""
 
     def register(function):
@@ -88,7 +93,7 @@ def errata_numbers(source):
     return register
 
 
-def scorecard(source=None, *artefacts):
+def scorecard(source: str | None = None, *artefacts: str) -> "pandas.DataFrame":
     """Every printed number beside the recomputed one.
 
     Parameters
@@ -127,7 +132,7 @@ def scorecard(source=None, *artefacts):
     return pd.DataFrame(rows, columns=COLUMNS).astype({"printed": object, "reproduced": object})
 
 
-def summary(source=None):
+def summary(source: str | None = None) -> "pandas.DataFrame":
     """How many rows of each artefact have which grade (kinds ``model`` and ``derived``, as totals quote)."""
     card = scorecard(source)
     card = card[card.kind.isin(["model", "derived"])]
@@ -135,7 +140,7 @@ def summary(source=None):
     return counts.reindex(columns=[g for g in GRADES if g in counts]).assign(rows=counts.sum(axis=1))
 
 
-def equations(source=None):
+def equations(source: str | None = None) -> "pandas.DataFrame":
     """Every equation of the sources: its number, form, function, chapter and LaTeX.
 
     Returns
@@ -146,20 +151,23 @@ def equations(source=None):
     """
     import pandas as pd
 
-    rows = []
-    for key in _chosen(source):
-        _open(key)
-        for entry in (e for (s, _), e in EQUATIONS.items() if s == key):
-            for number in (entry.number, *entry.also):
-                text = entry.latex(number)
-                rows.append((key, number or "", entry.name, entry.form, entry.name, entry.chapter, text))
-        rows += _steps(key, printed={row[1] for row in rows if row[0] == key})
+    rows = [row for key in _chosen(source) for row in kept(f"equations of {key}", partial(_equations, key))]
     columns = ["source", "number", "name", "form", "function", "chapter", "latex"]
     table = pd.DataFrame(rows, columns=columns)
     order = table.assign(n=pd.to_numeric(table.number, errors="coerce")).sort_values(
         ["source", "n"], kind="stable"
     )
     return table.loc[order.index].reset_index(drop=True)
+
+
+def _equations(key):
+    _open(key)
+    rows = []
+    for entry in (e for (s, _), e in EQUATIONS.items() if s == key):
+        for number in (entry.number, *entry.also):
+            text = entry.latex(number)
+            rows.append((key, number or "", entry.name, entry.form, entry.name, entry.chapter, text))
+    return rows + list(_steps(key, printed={row[1] for row in rows}))
 
 
 def _steps(key, printed):
@@ -174,7 +182,7 @@ def _steps(key, printed):
                 yield (key, step.number, name, step.form, name, entry.chapter, text)
 
 
-def errata(source=None):
+def errata(source: str | None = None) -> "pandas.DataFrame":
     """What is wrong in print, and what that changes.
 
     Numbers in the texts are computed: ``errata.toml`` holds names in braces, which functions registered by
@@ -194,7 +202,7 @@ def errata(source=None):
     return _texts("erratum", source)
 
 
-def notes(source=None):
+def notes(source: str | None = None) -> "pandas.DataFrame":
     """What is worth knowing of print and changes nothing: as :func:`errata`, without ``materiality``."""
     return _texts("note", source).drop(columns="materiality")
 
@@ -202,14 +210,21 @@ def notes(source=None):
 def _texts(kind, source):
     import pandas as pd
 
-    columns = ["place", "printed", "corrected", "evidence", "effect", "materiality"]
-    rows = []
-    for key in _chosen(source):
-        _open(key)
-        numbers = {name: value for function in _NUMBERS.get(key, ()) for name, value in function().items()}
-        for entry in _errata(key).get(kind, ()):
-            rows.append((key, *(" ".join(entry.get(c, "").split()).format_map(numbers) for c in columns)))
-    return pd.DataFrame(rows, columns=["source", *columns])
+    texts = (kept(f"{kind} of {key}", partial(_filled, kind, key)) for key in _chosen(source))
+    return pd.DataFrame([row for rows in texts for row in rows], columns=["source", *_ERRATUM])
+
+
+_ERRATUM = ("place", "printed", "corrected", "evidence", "effect", "materiality")
+
+
+def _filled(kind, source):
+    """The texts of all errata or notes of a source, numbers in their braces."""
+    _open(source)
+    numbers = {name: value for function in _NUMBERS.get(source, ()) for name, value in function().items()}
+    return [
+        (source, *(" ".join(entry.get(c, "").split()).format_map(numbers) for c in _ERRATUM))
+        for entry in _errata(source).get(kind, ())
+    ]
 
 
 @cache
@@ -331,7 +346,7 @@ def _found(row, shifts=None):
 @cache
 def _graded(source, artefact):
     """The scorecard rows of one artefact."""
-    return tuple(_grade_row(row) for row in _rows(source, artefact))
+    return kept(f"rows of {source}, {artefact}", lambda: [_grade_row(row) for row in _rows(source, artefact)])
 
 
 def _grade_row(row):

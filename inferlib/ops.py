@@ -18,7 +18,7 @@ _SNAP = 1e-9  # relative: 2**log2(8) must not be rounded up to 9
 # While explain() runs: called with every maximum or minimum taken on plain numbers.
 on_branch = ContextVar("on_branch", default=None)
 # Within as_written: what keeps SymPy from looking for a simpler form.
-_written = ContextVar("written", default={})  # noqa: B039, never changed in place
+_written: ContextVar[dict] = ContextVar("written", default={})  # noqa: B039, never changed in place
 
 
 @contextmanager

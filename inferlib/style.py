@@ -45,6 +45,7 @@ TERMS = {
 SVG_METADATA = {"Date": None, "Creator": None}
 # Matplotlib ends ids of clips, markers, hatches and collections in ten digits of a hash.
 _HASHED = re.compile(r'(?<=[#"])([A-Za-z]\w*?)[0-9a-f]{10}(?=[")])')
+_DEFINED = re.compile(r'(?s) id="([A-Za-z]\w*?[0-9a-f]{10})"(.*?)/>')
 
 
 def use():
@@ -98,7 +99,7 @@ def canonical_svg(svg):
     """The SVG of a figure with ids that are equal on any machine.
 
     Matplotlib's are hashes of floats, so an addition done in another order renames them. Here they are
-    numbered in the order in which they occur, after a mark of the figure, which may stand beside others.
+    numbered in the order in which they occur, with a mark of what they name: a figure may stand beside others.
 
     Parameters
     ----------
@@ -112,15 +113,16 @@ def canonical_svg(svg):
     Examples
     --------
     >>> canonical_svg('<use clip-path="url(#p0123456789)"/><rect id="p0123456789"/>')
-    '<use clip-path="url(#p1-be6f01)"/><rect id="p1-be6f01"/>'
+    '<use clip-path="url(#p1-e3b0c4)"/><rect id="p1-e3b0c4"/>'
     """
+    definitions = dict(_DEFINED.findall(svg))
     names = {}
 
-    def numbered(found):
-        return names.setdefault(found[0], f"{found[1]}{len(names) + 1}")
+    def named(found):
+        mark = hashlib.sha256(definitions.get(found[0], "").encode()).hexdigest()[:6]
+        return names.setdefault(found[0], f"{found[1]}{len(names) + 1}-{mark}")
 
-    mark = hashlib.sha256(_HASHED.sub(numbered, svg).encode()).hexdigest()[:6]
-    return _HASHED.sub(lambda found: f"{names[found[0]]}-{mark}", svg)
+    return _HASHED.sub(named, svg)
 
 
 def _show_figures(display):

@@ -30,6 +30,10 @@ PLACE = re.compile(
     r"[\s~]*(?:[A-Z]\.)?\d[\d.]*(?:(?:\s*[,–-]\s*|\s+(?:to|and|or)\s+)\d[\d.]*)*",
     re.I,
 )
+# A formula, in dollars or bare, whose constants are as exact as they are written; the name of a preprint.
+EXACT = re.compile(
+    r"\$\$[\s\S]*?\$\$|\$[^$\n]+\$|^.* = .*\\[a-z]+\b.*$|arxiv[.:/\w ]*?\d{4}\.\d{5}", re.I | re.M
+)
 SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n\s*\n|\n(?=[-*|#])")
 
 
@@ -82,6 +86,18 @@ def values(text):
 def digits(value):
     """How many significant digits a value has; zeros at its end may be mere size and do not count."""
     return len(value.normalize().as_tuple().digits)
+
+
+def long_numbers(output, most=6):
+    """Numbers in a stored output with more significant digits than CPUs agree on; whole ones are exact.
+
+    Another CPU may add in another order, which changes the last of sixteen digits, and more of them after a
+    difference or a fit.
+    """
+    table = output.get("data", {}).get("text/csv", "").replace(",", " ")
+    text = EXACT.sub(" ", shown(output)) + table
+    found = numbers(text)
+    return [written for written, value in found if value != int(value) and digits(value) > most]
 
 
 def result_like(written, value):

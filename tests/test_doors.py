@@ -140,3 +140,53 @@ def test_a_breakdown_without_terms_must_say_why():
     for attribute in ("total", "binding", "counted"):
         with pytest.raises(ValueError, match="no time: n/a: no such thing"):
             getattr(silent, attribute)
+
+
+# --- Equations -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "bad", [-1e-6, math.nan, math.inf, "1", True, None, 1j, [1, "a"], np.datetime64("2026-01-01")]
+)
+def test_an_equation_refuses_what_is_no_time(bad):
+    with pytest.raises((ValueError, TypeError), match="t_hop of minimum_latency"):
+        erdil2025.minimum_latency(erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"], t_hop=bad)
+
+
+def test_whole_numbers_of_numpy_do_not_overflow():
+    """131,072 tokens of 320 KiB are 42.9 GB; in 32 bits they are zero."""
+    expected = 320 * 1024 * 131072.0
+    for tokens in (
+        np.int32(131072),
+        np.array([131072], dtype=np.int32),
+        xr.DataArray(np.array([131072], dtype=np.int32)),
+    ):
+        held = checks.number("tokens", tokens) * np.int32(320 * 1024)
+        assert float(np.ravel(held)[0]) == expected
+
+
+def test_other_holders_of_numbers_become_arrays_and_a_list_is_no_repetition():
+    import decimal
+
+    import pandas as pd
+
+    llama, h100 = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    one, two = (erdil2025.minimum_latency(llama, h100, t) for t in (1e-6, 2e-6))
+    for pair in ([1e-6, 2e-6], (1e-6, 2e-6), pd.Series([1e-6, 2e-6]), np.array([1e-6, 2e-6])):
+        assert erdil2025.minimum_latency(llama, h100, pair).tolist() == [one, two]
+    assert erdil2025.minimum_latency(llama, h100, decimal.Decimal("1e-6")) == one
+
+
+def test_two_threads_do_not_mix_their_explanations():
+    from concurrent.futures import ThreadPoolExecutor
+
+    steps = [
+        room.decode_step(
+            inferlib.load_model("Llama 3 70B"), System(inferlib.load_chip("H100 SXM"), 8), Workload(32, 4096)
+        )
+        for room in map(inferlib.papers.rooms.room, ("erdil2025", "steinhardt2022"))
+    ]
+    alone = [str(inferlib.explain(step)) for step in steps]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda i: str(inferlib.explain(steps[i % 2])) == alone[i % 2], range(100)))
+    assert all(found)

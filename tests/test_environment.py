@@ -1,7 +1,12 @@
 """pyproject.toml, constraints.txt, environment.yml and what is installed say the same."""
 
 import importlib.metadata
+import json
+import os
 import re
+import runpy
+import subprocess
+import sys
 import tomllib
 from contextlib import suppress
 from pathlib import Path
@@ -67,3 +72,21 @@ def test_environment_yml_installs_the_same():
     assert pip[:2] == ["-c constraints.txt", f"-e .[{extras}]"]
     assert set(pip[2:]) == SIX
     assert {canonicalize_name(requirement.name) for requirement in WANTED} >= SIX
+
+
+def test_older_cpus_are_had_without_complaint():
+    """NumPy in a process of its own, warnings being errors: what is to be left out is off, and the baseline on."""
+    code = (
+        "import json; from numpy._core._multiarray_umath import __cpu_features__ as on, __cpu_dispatch__ as names;"
+        "import numpy; numpy.eye(9) @ numpy.eye(9); print(json.dumps([name for name in names if on[name]]))"
+    )
+    present = json.loads(subprocess.check_output([sys.executable, "-W", "error", "-c", code]))
+    cpus = runpy.run_path(str(ROOT / ".ci" / "arithmetic.py"))["cpus"]()
+    assert len(cpus) == 1 + any("AVX512" in name for name in present)
+    for environment in cpus.values():
+        asked = [sys.executable, "-W", "error", "-c", code]
+        left = json.loads(subprocess.check_output(asked, env=os.environ | environment))
+        off = environment["NPY_DISABLE_CPU_FEATURES"].split()
+        assert left == [name for name in present if name not in off]
+        assert not any("AVX512" in name for name in left)
+    assert left == []

@@ -79,22 +79,31 @@ def test_the_search_is_the_minimum_over_layouts():
                 assert found == pytest.approx(min(times, default=math.inf), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["Llama 3 70B", "GPT-4", "DeepSeek-V3"])
-@pytest.mark.parametrize("assumptions", [e.Assumptions(), e.TABLE_5, e.Assumptions().corrected()])
-@pytest.mark.parametrize("pipeline", [True, False])
-def test_grid_and_points_agree(name, assumptions, pipeline):
-    """Machine code, threads and the split at the layers change nothing."""
-    shape, context, tokens = e.models[name].shape, 1000.0, (1, 3)
-    chip = computing_at(H100, shape)
-    n_gpu, batch = pareto.grid(shape, chip, assumptions)
-    times = pareto._pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumptions)
-    i, j = np.random.default_rng(1).integers(0, 400, (2, 300))
-    for new in tokens:
-        points = e.token_latency(
-            e.models[name], H100, n_gpu[i], batch[j], context=context, new_tokens=new, pipeline=pipeline,
-            assumptions=assumptions,
-        )  # fmt: skip
-        np.testing.assert_allclose(times[new][i, j], points, rtol=1e-13)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("Llama 3 8B", {}),
+        ("DeepSeek-V3", {"assumptions": e.Assumptions().corrected(), "context": 3000.0}),
+        ("GPT-4", {"pipeline": False, "throughput_cap": 2e4}),
+        ("GPT-4", {"assumptions": e.TABLE_5}),
+        ("Mixtral 8x22B", {"pipeline": False, "draft": e.models["Llama 3 8B"], "acceptance": 0.8}),
+    ],
+)
+def test_no_cell_left_out_is_on_the_frontier(name, options):
+    """Every cell of the grid searched, against the few that the bounds let through."""
+    curve = e.frontier(e.models[name], H100, **options)
+    shape, assumptions = e.models[name].shape, options.get("assumptions", e.Assumptions())
+    n_gpu, batch = np.meshgrid(*pareto.grid(shape, computing_at(H100, shape), assumptions), indexing="ij")
+    cap = options.get("throughput_cap", math.inf)
+    options = {name: value for name, value in options.items() if name not in ("throughput_cap", "draft")}
+    if "acceptance" in options:
+        small = e.models["Llama 3 8B"]
+        latency = e.speculative_latency(e.models[name], small, H100, n_gpu, batch, **options)
+    else:
+        latency = e.token_latency(e.models[name], H100, n_gpu, batch, **options)
+    points = pareto.cheapest_below(latency, n_gpu / batch * latency, batch / latency <= cap)
+    for column, values in (("tokens_per_second", 1 / latency), ("n_gpu", n_gpu), ("batch", batch)):
+        np.testing.assert_allclose(curve[column], values.ravel()[points], rtol=1e-12)
 
 
 def test_one_gpu_has_no_network():

@@ -141,7 +141,7 @@ def test_printed_equations_by_hand():
 def test_preferred_point_maximises_equation_45():
     curve = economics.curve("Llama 3 70B 8-bit")
     worth = printed.value(curve.tokens_per_second, curve.usd_per_million, 3)
-    assert curve.loc[worth.idxmax()].equals(e.preferred(curve, 3))
+    assert curve.iloc[worth.argmax()].equals(e.preferred(curve, 3))
 
 
 def test_text_by_hand():

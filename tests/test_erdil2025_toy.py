@@ -226,6 +226,13 @@ def test_frontier_doors():
         Shape(-1, 1, 1, 1, 1, 1, 1, 1, 1)
 
 
+def test_the_law_of_figure_2_by_hand():
+    """From 4 ms for 8 billion parameters: 4 * sqrt(62 / 8) and 4 * sqrt(540 / 8)."""
+    data = figures.figure_2_data()
+    assert list(data.measured_ms) == pytest.approx([4, 13, 32])
+    assert list(data.law_ms) == pytest.approx([4, 11.136, 32.863], rel=1e-4)
+
+
 def test_stages_add_up_to_the_latency():
     """The breakdown of the running question and equation 3 are the same sum."""
     for batch in (1, 1000):

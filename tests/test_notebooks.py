@@ -4,17 +4,22 @@ nbval runs a chapter again and compares, but compares nothing for a cell stored 
 count, and never a bitmap. What it passes over is checked here.
 """
 
+import asyncio
 import re
+import runpy
 from pathlib import Path
+from queue import Empty
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 import yaml
-from nbclient import NotebookClient
+from prose import long_numbers
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "book").glob("*.ipynb"))
 RUN_REFRESH = "run make refresh"
+REFRESH = runpy.run_path(str(ROOT / "book" / "_tools" / "refresh.py"))
 
 
 @pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
@@ -56,6 +61,11 @@ def test_nothing_is_stored_that_changes_from_run_to_run(nb):
         assert "application/vnd.jupyter.widget" not in shown, RUN_REFRESH
         if "nbval-ignore-output" not in cell.metadata.get("tags", ()):
             assert not re.search(r"\bat 0x", shown), f"shows the address of an object: {cell.source}"
+
+
+def test_numbers_have_no_more_digits_than_any_cpu_agrees_on(nb):
+    faults = [(long, cell.source) for cell, output in outputs(nb) if (long := long_numbers(output))]
+    assert not faults, f"show six digits or fewer: {faults}"
 
 
 def test_output_is_only_unchecked_where_it_is_not_shown(nb):
@@ -106,7 +116,45 @@ def test_a_figure_is_drawn_for_the_page_only():
         "import matplotlib.pyplot as plt\nline = plt.subplots()[1].plot([1, 2])",
         "len(drawn)",
     ]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
-    NotebookClient(notebook, kernel_name="python3").execute()
-    (figure,), (count,) = (cell.outputs for cell in notebook.cells[2:])
+    (figure,), (count,) = (cell.outputs for cell in executed(*cells)[2:])
     assert "image/svg+xml" in figure.data and count.data["text/plain"] == "0"
+
+
+def executed(*sources):
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    text = nbformat.writes(nbformat.v4.new_notebook(cells=cells))
+    return REFRESH["run"](text, ROOT / "book").cells
+
+
+def test_what_is_printed_bit_by_bit_is_stored_as_one():
+    (cell,) = executed("import time\nfor i in range(2):\n    print(i, flush=True)\n    time.sleep(0.5)")
+    assert [output.text for output in cell.outputs] == ["0\n1\n"]
+
+
+def test_a_reply_is_found_though_nothing_wakes_the_client():
+    """A socket that shows what is there only to who looks again, and one with nothing."""
+    looks = []
+
+    async def deaf(timeout):
+        looks.append(timeout)
+        if len(looks) % 2:
+            raise Empty
+        return "reply"
+
+    async def silent(timeout):
+        await asyncio.sleep(timeout)
+        raise Empty
+
+    for wait, limit in ((deaf, 300), (deaf, None), (silent, 0.05)):
+        channel = SimpleNamespace(get_msg=wait)
+        REFRESH["look_again"](SimpleNamespace(kc=SimpleNamespace(shell_channel=channel)))
+        if wait is silent:
+            with pytest.raises(Empty):
+                asyncio.run(channel.get_msg(timeout=limit))
+        else:
+            assert asyncio.run(channel.get_msg(timeout=limit)) == "reply" and max(looks) <= 1
+
+
+def test_two_kernels_never_share_a_socket():
+    names = {REFRESH["sockets"]()["connection_file"] for _ in range(100)}
+    assert len(names) == 100 and REFRESH["sockets"]()["transport"] == "ipc"

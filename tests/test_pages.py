@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 ROOT = Path(__file__).parents[1]
 READER = runpy.run_path(str(ROOT / "book" / "_ext" / "reader.py"))
-PAPER = runpy.run_path(str(ROOT / "book" / "_ext" / "paper.py"))
 
 
 def test_explorers_share_one_runtime():
@@ -79,17 +78,3 @@ def test_the_stamp_names_a_commit_or_says_that_there_is_none():
     text = READER["stamp"](ROOT / "book" / "bibliography.md")
     assert "commit" in text
     assert READER["git"]("no-such-command") == ""
-
-
-def test_an_epub_gets_xml_without_dead_controls():
-    from xml.etree import ElementTree
-
-    import book
-    from book import calculator
-
-    for made in (calculator.explorer(), book.card("erdil2025", "Table 1")):
-        text = PAPER["still"](made._repr_html_())
-        ElementTree.fromstring(f"<div>{text}</div>")
-        assert not any(part in text for part in ("<input", "<script", "<button", "popover"))
-    assert "5.19" in PAPER["still"](calculator.explorer()._repr_html_())
-    assert "234.3" in PAPER["still"](book.card("erdil2025", "Table 1")._repr_html_())

@@ -193,15 +193,18 @@ def test_five_lines_are_the_same_model():
 
 # --- Against measurements --------------------------------------------------------------------------------
 
-ANSWERS = against.all_answers()
+
+@pytest.fixture(scope="module")
+def answers():
+    return against.all_answers()
 
 
-def test_every_row_that_can_be_asked_is_asked_of_everybody():
-    asked = ANSWERS.groupby("id").who.nunique()
+def test_every_row_that_can_be_asked_is_asked_of_everybody(answers):
+    asked = answers.groupby("id").who.nunique()
     assert (asked == len(rooms.everybody())).all()
     assert set(TABLE.index[TABLE.use == "clean"]) <= set(asked.index)
-    assert (ANSWERS.status != "ok").eq(ANSWERS.predicted.isna()).all()
-    assert (ANSWERS.reason != "")[ANSWERS.status != "ok"].all()
+    assert (answers.status != "ok").eq(answers.predicted.isna()).all()
+    assert (answers.reason != "")[answers.status != "ok"].all()
 
 
 def test_nothing_is_faster_than_the_bound():
@@ -237,14 +240,14 @@ def test_what_publishers_cover():
     assert table.loc["gpt-fast", "batch"] == 1 and table.loc["FasterTransformer", "parallel"] == 32
 
 
-def test_errors_by_hand():
+def test_errors_by_hand(answers):
     table = against.errors(use=None)
-    own = ANSWERS[(ANSWERS.who == "erdil2025") & ANSWERS.error.notna()]
+    own = answers[(answers.who == "erdil2025") & answers.error.notna()]
     line = table.loc["erdil2025"]
     assert line["rows"] == len(own) and line["mean |error|"] == pytest.approx(
         np.mean(abs(own.predicted / own.measured - 1))
     )
-    assert line["n/a"] == (ANSWERS.who == "erdil2025").sum() - len(own)
+    assert line["n/a"] == (answers.who == "erdil2025").sum() - len(own)
     with pytest.raises(LookupError, match="no by 'colour'"):
         against.errors("colour")
 
@@ -314,9 +317,9 @@ def run(*arguments):
     return status, out.getvalue(), err.getvalue()
 
 
-def test_a_row_is_answered_by_everybody():
+def test_a_row_is_answered_by_everybody(answers):
     status, text, _ = run("gf-11")
-    predicted = ANSWERS[(ANSWERS.id == "gf-11") & (ANSWERS.who == "sixth")].iloc[0]
+    predicted = answers[(answers.id == "gf-11") & (answers.who == "sixth")].iloc[0]
     assert (
         status == 0
         and f"| sixth model | {1e3 * predicted.predicted:.2f} ms | {100 * predicted.error:+.0f} % |" in text

@@ -125,39 +125,43 @@ def test_nobody_answers_is_said():
 
 # --- The grid --------------------------------------------------------------------------------------------
 
-SMALL = grid.grid(
-    models=["Llama 3 70B", "DeepSeek V3"], chips=["H100 SXM", "H200"], batches=[1, 64], contexts=[1024, 65536]
-)
+
+@pytest.fixture(scope="module")
+def small():
+    chips = ["H100 SXM", "H200"]
+    return grid.grid(
+        models=["Llama 3 70B", "DeepSeek V3"], chips=chips, batches=[1, 64], contexts=[1024, 65536]
+    )
 
 
-def test_the_grid_is_what_everybody_answers():
+def test_the_grid_is_what_everybody_answers(small):
     at = dict(who="principles", model="Llama 3 70B", chip="H100 SXM", batch=64, context=1024)
     step = rooms.ask(
         "principles", load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(64, 1024)
     )
-    point = SMALL.sel(at)
+    point = small.sel(at)
     assert float(point.latency) == step.total and float(point.tokens_per_second) == 64 / step.total
     # a chip costs 3.99 dollars an hour in the catalogue
     assert float(point.usd_per_million) == pytest.approx(step.total / 64 * 8 * 3.99 / 3600 * 1e6, rel=1e-9)
     assert str(point.binding.values) == "weights"
 
 
-def test_the_bound_is_below_everybody_who_counts_as_much():
+def test_the_bound_is_below_everybody_who_counts_as_much(small):
     """No answer that counts the cache is faster than the bound of the same peaks."""
     for key in set(ANSWER) - {"steinhardt2022", "principles"}:
-        both = SMALL.latency.sel(who=["principles", key], context=1024).dropna("batch", how="any")
+        both = small.latency.sel(who=["principles", key], context=1024).dropna("batch", how="any")
         assert both.isnull().all() or bool((both.sel(who=key) >= 0.97 * both.sel(who="principles")).all())
 
 
-def test_infeasible_points_have_no_number_but_a_reason():
-    point = SMALL.sel(who="principles", model="Llama 3 70B", chip="H100 SXM", batch=64, context=65536)
+def test_infeasible_points_have_no_number_but_a_reason(small):
+    point = small.sel(who="principles", model="Llama 3 70B", chip="H100 SXM", batch=64, context=65536)
     assert str(point.status.values) == "infeasible" and np.isnan(point.latency)
     assert "GB" in str(point.reason.values)
 
 
-def test_models_get_whole_boxes():
-    assert int(SMALL["count"].sel(model="DeepSeek V3", chip="H100 SXM")) == 16
-    assert int(SMALL["count"].sel(model="DeepSeek V3", chip="H200")) == 8
+def test_models_get_whole_boxes(small):
+    assert int(small["count"].sel(model="DeepSeek V3", chip="H100 SXM")) == 16
+    assert int(small["count"].sel(model="DeepSeek V3", chip="H200")) == 8
     for model in ("PaLM 540B", "Llama 3.1 405B"):
         for chip in grid.questions()["chips"]:
             system = grid.system_for(load_model(model), load_chip(chip), "bf16")
@@ -165,8 +169,8 @@ def test_models_get_whole_boxes():
             assert system.memory * 0.75 >= needed and (system.count == 8 or system.memory * 0.375 < needed)
 
 
-def test_coverage_counts_every_question():
-    table = grid.coverage(SMALL)
+def test_coverage_counts_every_question(small):
+    table = grid.coverage(small)
     assert (table[["answers", "infeasible", "n/a"]].sum(axis=1) == 16).all()
     assert table.loc["Steinhardt 2022", "n/a"] == 8  # a mixture of experts
 

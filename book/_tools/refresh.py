@@ -14,16 +14,15 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Empty
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, CellTimeoutError
+from nbclient.exceptions import CellExecutionError
 from traitlets.config import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-# Seconds that a cell may take; a chapter with one that took longer is run once more.
-LIMIT = 120
 # The model id of a widget is random; the page shows an explorer of its own instead.
 UNSTABLE = ("application/vnd.jupyter.widget-view+json",)
 
@@ -70,18 +69,41 @@ def sockets():
     return {"transport": "ipc", "connection_file": str(file)}
 
 
+def look_again(client, every=1):
+    """Make a client look for a reply every so many seconds, not only when it is woken.
+
+    While it waits on its socket it also answers output widgets over it, and such an answer can use up the
+    wake-up that was for the reply. The client then slept until its time was over, five minutes, and found it.
+    """
+    channel = client.kc.shell_channel
+    wait = channel.get_msg
+
+    async def get_msg(timeout=None):
+        end = time.monotonic() + (float("inf") if timeout is None else timeout)
+        while True:
+            left = end - time.monotonic()
+            try:
+                return await wait(timeout=max(0, min(every, left)))
+            except Empty:
+                if left <= every:
+                    raise
+
+    channel.get_msg = get_msg
+
+
 def run(text, folder):
     """The chapter of a text, executed."""
     nb = nbformat.reads(text, as_version=4)
     client = NotebookClient(
         nb,
-        timeout=LIMIT,
+        timeout=300,
         kernel_name="python3",
         record_timing=False,
         coalesce_streams=True,  # how much of an output comes at once is chance
         resources={"metadata": {"path": str(folder)}},
         config=Config({"KernelManager": sockets()}),
     )
+    client.on_notebook_start = lambda notebook: look_again(client)
     client.execute()
     return nb
 
@@ -91,11 +113,8 @@ def refresh(path):
     start = time.perf_counter()
     old = path.read_text(encoding="utf-8")
     try:
-        try:
-            nb = run(old, path.parent)
-        except CellTimeoutError:
-            nb = run(old, path.parent)
-    except (CellExecutionError, CellTimeoutError) as error:
+        nb = run(old, path.parent)
+    except CellExecutionError as error:
         raise SystemExit(f"{path.name}: a cell failed\n{error}") from error
     clean(nb, replacements())
     nbformat.validate(nb)

@@ -113,6 +113,39 @@ def cost_of_rounding(name="Llama 3 70B 8-bit", chip="H100"):
     )
 
 
+def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, steps=40, contexts=3, chunk=20):
+    """The smallest cost of a token that takes no longer than some time, over the context: a sweep on dask.
+
+    Parameters
+    ----------
+    name, chip : str
+    seconds : float
+        The longest time per token that counts.
+    steps, contexts : int
+        Sizes of the instance and batches tried, and contexts: ``steps**2 * contexts`` configurations, each at
+        its best layout.
+    chunk : int
+        Sizes and batches that one task of dask computes.
+
+    Returns
+    -------
+    xarray.DataArray
+        Dollars for a million tokens over ``context``, not computed yet: ``.compute()`` does it with threads
+        of this machine, or on the cluster of a ``dask.distributed.Client``.
+    """
+    import xarray as xr
+
+    def axis(name, values, chunk):
+        return xr.DataArray(values, dims=name, coords={name: values}).chunk(chunk)
+
+    n_gpu = axis("n_gpu", np.geomspace(8, 4096, steps), chunk)
+    batch = axis("batch", np.geomspace(1, 4096, steps), chunk)
+    context = axis("context", np.linspace(0, 32_768, contexts), -1)
+    latency = token_latency(models[name], chips[chip], n_gpu, batch, context=context)
+    cost = n_gpu * latency / batch * (chips[chip].price * factor("usd/h") * 1e6)
+    return cost.where(latency <= seconds).min(["n_gpu", "batch"])
+
+
 def catalogue_chips(
     model=models["Llama 3 70B 8-bit"], names=("A100 80GB", "H100 SXM", "H200", "B200", "MI300X")
 ):
@@ -184,7 +217,7 @@ def sensitivity(name="Llama 3 70B 8-bit", chip="H100", shift=SHIFT):
             row[f"speed, {column}"], row[f"value, {column}"] = (ours[0] / speed - 1, ours[1] / value - 1)
     table = pd.DataFrame(rows).T
     swing = (table["value, higher"] - table["value, lower"]).abs()
-    return table.loc[swing.sort_values(ascending=False).index]
+    return table.loc[swing.sort_values(ascending=False, kind="stable").index]
 
 
 def eight_gpus(model=models["Llama 3 70B"], chip=chips["H100"]):

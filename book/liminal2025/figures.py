@@ -367,7 +367,7 @@ def _colours():
 
 def _apart(values, least=1.07):
     """Heights of labels on a log axis, pushed apart where they would touch."""
-    order, placed = np.argsort(values), np.array(values, dtype=float)
+    order, placed = np.argsort(values, kind="stable"), np.array(values, dtype=float)
     for before, after in zip(order, order[1:], strict=False):
         placed[after] = max(placed[after], placed[before] * least)
     return placed

@@ -36,7 +36,7 @@ def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
             found = found[found["why not"] == ""]
             if found.empty:
                 continue
-            best = found.sort_values("network").iloc[0]
+            best = found.sort_values("network", kind="stable").iloc[0]
             plain = found[found.layout == "WS 1D"].network.min()
             rows.append(
                 (f"{count} × {name}", batch * context, best.layout, best.network, best.arithmetic, plain)

@@ -155,7 +155,7 @@ def frontier(table, without_palm=False, assumptions=PRINTED, by="printed"):
     if without_palm:
         rows = rows[rows.column != "PaLM total"]
     kept = [not ((rows.time < row.time) & (rows[by] > row[by])).any() for _, row in rows.iterrows()]
-    return rows[kept].sort_values("time", ignore_index=True)
+    return rows[kept].sort_values("time", kind="stable", ignore_index=True)
 
 
 def frontier_table(assumptions=PRINTED, by="printed"):

@@ -171,7 +171,7 @@ def draw_cache(names=None, ax=None):
     """Bytes of cache for one token of context, by model, coloured by kind of attention."""
     import matplotlib.pyplot as plt
 
-    table = cache_table(names).sort_values("kib")
+    table = cache_table(names).sort_values("kib", kind="stable")
     if ax is None:
         _, ax = plt.subplots(figsize=(6.6, 0.24 * len(table) + 0.9))
     for y, row in enumerate(table.itertuples()):

@@ -152,7 +152,7 @@ def over_bound(ax=None):
     table = table[(table.use == "clean") & table.instance]
     degrees = sorted(set(table.tp))
     for x, degree in enumerate(degrees):
-        own = table[table.tp == degree].sort_values("ratio")
+        own = table[table.tp == degree].sort_values("ratio", kind="stable")
         spread = [x + 0.5 * (i / max(len(own) - 1, 1) - 0.5) for i in range(len(own))]
         ax.plot(spread, own.ratio, "o", markersize=4, color=style.BLUE, alpha=0.7)
         ax.plot([x - 0.35, x + 0.35], [own.ratio.median()] * 2, color=style.ORANGE, linewidth=2.4)

@@ -150,7 +150,7 @@ def halves():
 
     rows = [(form, n, 100 * own, 100 * ours) for form, (n, own, ours) in sixth.stated()["halves"].items()]
     columns = ["form chosen", "halves", "its error outside, %", "sixth model's, %"]
-    return pd.DataFrame(rows, columns=columns).sort_values("halves", ascending=False)
+    return pd.DataFrame(rows, columns=columns).sort_values("halves", ascending=False, kind="stable")
 
 
 def covers():

@@ -3,7 +3,7 @@
 from inferlib.explorer.core import Explorer, breakdown, curves
 from inferlib.explorer.guess import Guess
 from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider
-from inferlib.explorer.outputs import Bars, Curves, Frontier, Limit, Search, Table
+from inferlib.explorer.outputs import Bars, Curves, Frontier, Limit, Search
 
 __all__ = [
     "Bars",
@@ -18,7 +18,6 @@ __all__ = [
     "Search",
     "Section",
     "Slider",
-    "Table",
     "breakdown",
     "curves",
 ]

@@ -12,7 +12,7 @@ from inspect import signature
 from inferlib import checks
 from inferlib.explorer import inputs as _inputs, outputs as _outputs
 from inferlib.explorer.inputs import Choice, Kind, Preset, Slider
-from inferlib.explorer.outputs import Bars, Curves, Table
+from inferlib.explorer.outputs import Bars, Curves
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
@@ -114,7 +114,7 @@ class Explorer:
                 for label, output in view.steps.items():
                     yield from _of_bar(view, label, output, arguments)
                 continue
-            for name, output, unit in _numbers(view):
+            for name, output, unit in _outputs.numbers(view):
                 value, chosen = _outputs.answer(output, arguments)
                 yield name, None if value is None else value / factor(unit)
                 if isinstance(output, _outputs.Search):
@@ -170,7 +170,11 @@ class Explorer:
         """All numbers of all views, one after the other, and the plan that says which is what."""
         values, plan = [], []
         for v, view in enumerate(self.views):
-            named = view.steps.items() if isinstance(view, Bars) else [(n, f) for n, f, _ in _numbers(view)]
+            named = (
+                view.steps.items()
+                if isinstance(view, Bars)
+                else [(n, f) for n, f, _ in _outputs.numbers(view)]
+            )
             entries = []
             for k, (name, output) in enumerate(named):
                 known = planned["views"][v][k] if planned else None
@@ -235,7 +239,6 @@ class Explorer:
 
     def _draw(self, **values):
         import matplotlib.pyplot as plt
-        from IPython.display import display
 
         from inferlib.style import breakdown_bars
 
@@ -244,11 +247,9 @@ class Explorer:
         arguments = self._arguments(self.state(**values))
         for view in self.views:
             if isinstance(view, Bars):
-                breakdown_bars({name: _step(f, arguments) for name, f in view.steps.items()})
+                breakdown_bars({name: _outputs.step_of(f, arguments) for name, f in view.steps.items()})
             elif isinstance(view, Curves):
                 self._draw_curves(view, values, arguments)
-            elif isinstance(view, Table):
-                display(_frame(view, arguments))
         plt.show()
 
     def _draw_curves(self, view, values, arguments):
@@ -262,7 +263,7 @@ class Explorer:
             at = [_outputs.answer(output, arguments | {view.x: x.taken(float(v))})[0] for v in grid]
             ax.plot(grid, [math.nan if v is None else v / factor(view.unit) for v in at], label=name)
         ax.axvline(values[view.x], color="0.6", linestyle="--", linewidth=1)
-        ax.set(xlabel=with_unit(x), ylabel=view.y_label, xscale="log" if x.log else "linear")
+        ax.set(xlabel=_inputs.with_unit(x), ylabel=view.y_label, xscale="log" if x.log else "linear")
         ax.set_yscale("log" if view.log_y else "linear")
         ax.legend()
 
@@ -314,11 +315,6 @@ def breakdown(title, inputs, function, *, unit="ms"):
     return Explorer(title, list(inputs), [Bars({"": step}, unit)])
 
 
-def with_unit(slider):
-    """The label of a slider with its unit."""
-    return f"{slider.label} ({slider.unit})" if slider.unit else slider.label
-
-
 def _of_bar(view, label, output, arguments):
     """The named answers of one bar."""
     step, chosen = _outputs.answer(output, arguments)
@@ -334,37 +330,6 @@ def _of_bar(view, label, output, arguments):
     for name, (function, unit) in view.also.items():
         value = _call(function, arguments | {"seconds": step.total}) / factor(unit) if answered else None
         yield before + name, value
-
-
-def _step(output, arguments):
-    step, _ = _outputs.answer(output, arguments)
-    return step if step is not None else _outputs.refusal(output, arguments)
-
-
-def _numbers(view):
-    """The outputs of a view that are numbers: name, function, unit."""
-    if isinstance(view, Curves):
-        return [(name, f, view.unit) for name, f in view.outputs.items()]
-    if isinstance(view, Table):
-        return [
-            (f"{row}: {column}", f, view.units.get(column, "1"))
-            for row, columns in view.rows.items()
-            for column, f in columns.items()
-        ]
-    return []
-
-
-def _frame(view, arguments):
-    import pandas as pd
-
-    cells = {
-        row: {
-            column: _outputs.answer(f, arguments)[0] / factor(view.units.get(column, "1"))
-            for column, f in columns.items()
-        }
-        for row, columns in view.rows.items()
-    }
-    return pd.DataFrame(cells).T
 
 
 def _call(function, arguments):

@@ -256,8 +256,7 @@ window.inferlibExplorer = function (C) {
     C.views.forEach((view, v) => {
       if (view.type === "curves") drawCurves(v, found[v], sweeps);
       else if (view.type === "bars") drawBars(v, found[v], now);
-      else if (view.type === "frontier") drawFrontier(v, now);
-      else found[v].forEach((one, k) => text("v" + v + "-" + k, one.na ? "n/a" : digits(one.value / view.factors[k])));
+      else drawFrontier(v, now);
     });
     clearTimeout(speaking);
     speaking = setTimeout(() => text("said", summary(found, missing)), 800);
@@ -266,7 +265,7 @@ window.inferlibExplorer = function (C) {
   const summary = (found, missing) => missing.length ? find("limits").textContent
     : C.views[0].names.map((name, k) => {
       const one = found[0][k], unit = C.views[0].unit || "";
-      return (name || "total") + " " + (one.na || digits(one.value / (C.views[0].factor || C.views[0].factors[k])) + " " + unit).trim();
+      return (name || "total") + " " + (one.na || digits(one.value / C.views[0].factor) + " " + unit).trim();
     }).join(", ");
 
   // A link: the title, and every input by name.
@@ -294,7 +293,7 @@ window.inferlibExplorer = function (C) {
       ["limit", l.name + ": needed", needed, l.unit], ["limit", l.name + ": available", has, l.unit]));
     C.views.forEach((view, v) => found[v].forEach((one, k) => {
       const name = view.names[k];
-      if (view.type !== "bars") rows.push(["output", name, one.na ? "n/a" : one.value / (view.factor || view.factors[k]), view.units ? view.units[k] : view.unit]);
+      if (view.type !== "bars") rows.push(["output", name, one.na ? "n/a" : one.value / view.factor, view.unit]);
       else {
         (one.terms || []).forEach(([term, seconds, counts]) => rows.push([counts ? "term" : "hidden term", (name ? name + ": " : "") + term, seconds / view.factor, view.unit]));
         rows.push(["output", (name ? name + ": " : "") + "total", one.na ? "n/a" : one.value / view.factor, view.unit]);

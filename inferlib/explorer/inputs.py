@@ -250,3 +250,8 @@ def _named(i):
         raise ValueError(
             f"input name is {i.name!r}, but must be lower-case letters, digits and _, and no keyword"
         )
+
+
+def with_unit(slider):
+    """The label of a slider with its unit."""
+    return f"{slider.label} ({slider.unit})" if slider.unit else slider.label

@@ -68,15 +68,6 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Outputs as a table: row to (column to function); ``units`` maps columns to units."""
-
-    rows: Mapping
-    units: Mapping
-    title: str = ""
-
-
-@dataclass(frozen=True)
 class Frontier:
     """What the bars trade: one of their ``also`` columns against another, over a grid of two sliders.
 
@@ -212,3 +203,14 @@ def check(title, views, sliders):
                 raise ValueError(f"explorer {title!r}: a frontier needs bars")
             for column in (view.speed, view.cost):
                 checks.one_of("column of the bars", column, bars[0].also)
+
+
+def step_of(output, arguments):
+    """The breakdown that one bar shows, or the refusal in its place."""
+    step, _ = answer(output, arguments)
+    return step if step is not None else refusal(output, arguments)
+
+
+def numbers(view):
+    """The outputs of a view that are numbers: name, function, unit."""
+    return [(name, f, view.unit) for name, f in view.outputs.items()] if isinstance(view, Curves) else []

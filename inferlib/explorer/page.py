@@ -11,9 +11,8 @@ from functools import cache
 from importlib.resources import files
 from numbers import Integral
 
-from inferlib.explorer.core import _numbers, with_unit
-from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider
-from inferlib.explorer.outputs import Bars, Curves, Frontier
+from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider, with_unit
+from inferlib.explorer.outputs import Bars, Curves, Frontier, step_of
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
@@ -156,12 +155,6 @@ def _view(shown, view):
             "xLabel": _labelled(view.speed, also), "yLabel": _labelled(view.cost, also),
             "colours": _line_colours(shown.views[bars].steps, view.colours),
         }  # fmt: skip
-    numbers = _numbers(view)
-    return {
-        "type": "table", "names": [name for name, _, _ in numbers],
-        "units": [_shown_unit(unit) for _, _, unit in numbers],
-        "factors": [factor(unit) for _, _, unit in numbers],
-    }  # fmt: skip
 
 
 def _palette():
@@ -248,8 +241,6 @@ def _drawn(identity, shown, v, view):
             for n, k in zip(bars.steps, colours, strict=True)
         )
         inside = f'{_picture(part, view.title or shown.title)}<div class="readout">{legend}</div>'
-    else:
-        inside = _cells(part, shown, view)
     return f'<div class="view">{subtitle}{inside}</div>'
 
 
@@ -299,9 +290,7 @@ def _bars(part, shown, view):
 
 
 def _bar(part, shown, view, name, output, arguments):
-    from inferlib.explorer.core import _step
-
-    step = _step(output, arguments)
+    step = step_of(output, arguments)
     terms = step.terms if isinstance(step, Breakdown) and step.feasible else {}
     hides = ' class="absent"'
     told = "" if terms else f'<span class="reason">{html.escape(step.reason)}</span>'
@@ -317,25 +306,6 @@ def _bar(part, shown, view, name, output, arguments):
         f'<div class="step">{heading}<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg>'
         f'<div class="readout" id="{part}-r">{told}</div></div>'
     )
-
-
-def _cells(part, shown, view):
-    start = shown.evaluate()
-    names = list(dict.fromkeys(column for row in view.rows.values() for column in row))
-    unit = {name: f" ({view.units[name]})" if view.units.get(name, "1") != "1" else "" for name in names}
-    head = "".join(f'<th scope="col">{html.escape(name + unit[name])}</th>' for name in names)
-    rows, k = [], 0
-    for row, columns in view.rows.items():
-        cells = ""
-        for name in names:
-            if name not in columns:
-                cells += "<td></td>"
-                continue
-            cells += f'<td class="number" id="{part}-{k}">{digits(start[f"{row}: {name}"])}</td>'
-            k += 1
-        rows.append(f'<tr><th scope="row">{html.escape(row)}</th>{cells}</tr>')
-    table = f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="Table">{table}</div>'
 
 
 def digits(value):

@@ -21,7 +21,7 @@ BOUND, SIXTH = "principles", "sixth"
 _OURS = {BOUND: "bound of the peaks", SIXTH: "sixth model"}
 
 
-def sources():
+def sources() -> list[str]:
     """The keys of all sources, oldest first: every folder beside this file is one.
 
     Examples
@@ -39,7 +39,7 @@ def _sources():
 
 
 @cache
-def about(key):
+def about(key: str) -> dict:
     """What a room says of its source (``about.toml``): label, question, date, colour, scope.
 
     Returns
@@ -51,12 +51,12 @@ def about(key):
     return tomllib.loads((files("inferlib.papers") / key / "about.toml").read_text("utf-8"))
 
 
-def everybody():
+def everybody() -> list[str]:
     """All that answer: the bound, the sources, and the sixth model."""
     return [BOUND, *sources(), SIXTH]
 
 
-def label(key):
+def label(key: str) -> str:
     """How pictures and tables call one who answers.
 
     Examples
@@ -73,7 +73,15 @@ def room(key):
     return import_module(f"inferlib.papers.{checks.one_of('source', key, sources())}")
 
 
-def ask(key, model, system, workload, layout=None, *, constants="own"):
+def ask(
+    key: str,
+    model: Transformer,
+    system: System,
+    workload: Workload,
+    layout: Layout | None = None,
+    *,
+    constants: str = "own",
+) -> Breakdown:
     """One decode step, as one of those that answer sees it.
 
     Parameters
@@ -232,7 +240,7 @@ def common_name(source, term):
     return next((name for word, name in vocabulary()["rules"] if word in term.lower()), "other")
 
 
-def common_terms(step):
+def common_terms(step: Breakdown) -> dict[str, float]:
     """The counted terms of an answer under their common names, in seconds; they add up to its total.
 
     Parameters

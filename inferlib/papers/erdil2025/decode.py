@@ -71,68 +71,38 @@ def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions, toge
     then reading (weights, cache and activations share the memory) overlaps with multiplying. With ``together``
     latency and bandwidth of the collectives are one term, which is what works on symbols too.
     """
-    group, micro = n_gpu / cut.stages, batch / cut.stages
-    experts = m.expert_groups(shape, group, micro, assumptions)
-    tokens, spread = micro * new_tokens, group / cut.scale_down
-    network = m.attention_network(shape, chip, m.span(chip, spread), cut.kind, assumptions)
-    block = m.feed_forward_span(chip, group, experts)
-    network += m.feed_forward_network(shape, chip, group, block, cut.kind, assumptions)
-    repeats = [1] * len(network)
-    if not m._is_one(shape.n_experts):
-        network.append(m.dispatch_network(shape, chip, group, experts, assumptions))
-        repeats.append(assumptions.dispatches)
-    stages = [{"kernel launch": m.launches(shape, assumptions)}]
+    at = m.one_pass(shape, chip, cut.stages, n_gpu, batch, context, new_tokens, assumptions)
+    ranks = at.group / cut.scale_down
+    attention = at.attention_network(cut.kind, m.span(chip, ranks))
+    network = [(1, one) for one in attention + at.network(cut.kind)]
+    if at.dispatch is not None:
+        network.append((assumptions.dispatches, at.dispatch))
+    stages = [{"kernel launch": at.launches}]
     if together:
-        times = [shape.n_layers * k * one.time(tokens) for one, k in zip(network, repeats, strict=True)]
+        times = [shape.n_layers * repeats * one.time(at.tokens) for repeats, one in network]
         stages += [{"collectives": m.added(times)}]
     else:
-        waiting, moving = _waiting_and_moving(shape, network, repeats, tokens)
+        waiting, moving = _waiting_and_moving(shape, network, at.tokens)
         stages += [{"collective latency": waiting}, {"collective bandwidth": moving}]
     if cut.stages > 1:
-        hop = m.stage_network(shape, chip, group, assumptions).time(tokens)
-        stages.append({"pipeline": (cut.stages - 1) * hop})
-    stages.append(_roofline(shape, chip, cut, n_gpu, batch, context, new_tokens, experts, assumptions))
+        stages.append({"pipeline": at.hops})
+    memory, multiplying = at.reading(cut.scale_down, ranks), at.multiplying(cut.scale_down)
+    if not context:
+        del memory["cache"], multiplying["attention arithmetic"]
+    stages.append({"memory": memory, "multiplying": multiplying})
     return tuple(stages)
 
 
-def _waiting_and_moving(shape, network, repeats, tokens):
+def _waiting_and_moving(shape, network, tokens):
     """Latency and bandwidth of all collectives, each in its fastest protocol."""
     waiting = moving = 0.0
-    for one, times in zip(network, repeats, strict=True):
+    for repeats, one in network:
         fixed, per_token = min(
             zip(one.fixed, one.per_token, strict=True), key=lambda affine: affine[0] + affine[1] * tokens
         )
-        waiting += shape.n_layers * times * fixed
-        moving += shape.n_layers * times * per_token * tokens
+        waiting += shape.n_layers * repeats * fixed
+        moving += shape.n_layers * repeats * per_token * tokens
     return waiting, moving
-
-
-def _roofline(shape, chip, cut, n_gpu, batch, context, new_tokens, experts, assumptions):
-    """Reading, split by what is read, over multiplying, split by what is multiplied."""
-    group, micro = n_gpu / cut.stages, batch / cut.stages
-    tokens = micro * new_tokens
-    block = m.feed_forward_bytes(shape, group, experts, assumptions)
-    attention = m.attention_bytes(shape, group / cut.scale_down, assumptions)
-    cache = m.cache_bytes(shape, context, micro, batch, assumptions)
-
-    def reading(cache, activations):
-        moved = (block, attention) if activations else ((block[0], 0), (attention[0], 0))
-        fixed, per_token = m.attention_reading_time(shape, chip, group, cut.scale_down, moved[1])
-        common = m.common_reading_time(shape, chip, group, cache, tokens, moved[0], assumptions)
-        return common + fixed + per_token * tokens
-
-    def multiplying(context):
-        computed = batch * new_tokens
-        return m.arithmetic_time_of(shape, chip, n_gpu, cut.scale_down, computed, context, assumptions)
-
-    weights = reading(0, False)
-    memory = {"weights": weights, "activations": reading(0, True) - weights}
-    if context:
-        memory["cache"] = reading(cache, False) - weights
-    arithmetic = {"arithmetic": multiplying(0)}
-    if context:
-        arithmetic["attention arithmetic"] = multiplying(context) - multiplying(0)
-    return {"memory": memory, "multiplying": arithmetic}
 
 
 def decode_step(model, system, workload, layout=None, assumptions=None):

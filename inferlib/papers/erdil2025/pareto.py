@@ -1,7 +1,6 @@
 """Erdil 2025: the frontier of speed against cost, over the paper's grid of instances and batches.
 
-A search with pipelines runs as machine code that :mod:`inferlib.compiled` makes of the same functions as
-every single layout.
+A frontier has a few hundred points. Most cells of the grid are seen to be off it before they are searched.
 """
 
 import os
@@ -10,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from inferlib import checks
-from inferlib.compiled import over_grid
 from inferlib.papers.erdil2025 import search
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import as_gpu, parameter_count
 from inferlib.units import factor
 
 GRID, THRESHOLDS, LARGEST = 400, 1000, 18  # points, points, and the logarithm of the largest instance
-_PARTS = 6  # of the grid, searched side by side
+DECADES = 2  # from the fastest to the slowest latency of a frontier
+_COARSE, _BLOCK = 8, 32768  # every so many rows and columns come first; cells at a time
 
 
 def grid(shape, chip, assumptions):
@@ -95,20 +94,24 @@ def frontier(
         raise ValueError(f"context is {context}, but must be one number; a frontier has one context")
     if throughput_cap != np.inf:
         checks.number("throughput_cap", throughput_cap)
-    n_gpu, batch = grid(shape, gpu, assumptions)
+    n_gpu, batch = (cells.ravel() for cells in np.meshgrid(*grid(shape, gpu, assumptions), indexing="ij"))
     if draft is None:
-        passes = _pass_times(shape, gpu, n_gpu, batch, context, (1,), pipeline, assumptions)
-        latency, gamma = passes[1], None
+
+        def fastest(n_gpu, batch, limit):
+            at = (shape, gpu, n_gpu, batch, np.full(n_gpu.shape, context), 1)
+            return search.pass_times(*at, pipeline, assumptions, limit=limit), 1
+
     else:
         search.check_rounds(acceptance, gamma_max)
         small, small_gpu, _ = search.opened(draft, chip, assumptions)
-        latency, gamma = search.speculated(
-            _pass_times, shape, gpu, small, small_gpu, (n_gpu, batch, context), acceptance, gamma_max,
-            pipeline, assumptions,
-        )  # fmt: skip
-    points = cheapest_below(latency, n_gpu[:, None] / batch * latency, batch / latency <= throughput_cap)
-    rows, columns = np.unravel_index(points, latency.shape)
-    n, b, seconds = n_gpu[rows], batch[columns], latency[rows, columns]
+
+        def fastest(n_gpu, batch, limit):
+            at = (shape, gpu, small, small_gpu, n_gpu, batch, np.full(n_gpu.shape, context))
+            return search.speculated(*at, acceptance, gamma_max, pipeline, assumptions, limit)
+
+    latency, gamma = _latencies(fastest, n_gpu, batch, throughput_cap)
+    points = cheapest_below(latency, n_gpu / batch * latency, batch / latency <= throughput_cap)
+    n, b, seconds = n_gpu[points], batch[points], latency[points]
     flop = sum(m.flop_per_token(shape, context, assumptions))
     table = pd.DataFrame(
         {
@@ -120,8 +123,8 @@ def frontier(
         }
     )
     verified = np.ones(n.shape, dtype=int)
-    if gamma is not None:
-        table["gamma"] = gamma[rows, columns]
+    if draft is not None:
+        table["gamma"] = gamma[points]
         verified = table.gamma.to_numpy() + (1 if assumptions.free_token else 0)
         drafts = search.layouts_at(small, small_gpu, n, b, context, 1, pipeline, assumptions)
         table = table.assign(**{f"draft_{name}": values for name, values in drafts.items()})
@@ -184,7 +187,7 @@ def cheapest_below(latency, cost, allowed):
     smallest = latency.min()
     if not np.isfinite(smallest):
         raise ValueError("no feasible point: the model fits on no instance of the grid")
-    thresholds = smallest * 10 ** (2 * np.arange(THRESHOLDS) / (THRESHOLDS - 1))
+    thresholds = smallest * 10 ** (DECADES * np.arange(THRESHOLDS) / (THRESHOLDS - 1))
     candidates = np.flatnonzero((latency <= thresholds[-1]) & allowed.ravel())
     if not candidates.size:
         raise ValueError("no feasible point: no instance stays below the throughput that is asked for")
@@ -196,63 +199,49 @@ def cheapest_below(latency, cost, allowed):
     return order[kept[np.diff(kept, prepend=-1) != 0]]
 
 
-def _pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumptions, beside=None):
-    """As :func:`search.pass_times` over a whole grid, on every core; both axes rise, each one-dimensional."""
-    best = {new: np.full((n_gpu.size, batch.size), np.inf) for new in tokens}
-    settings = (context, tokens, pipeline, assumptions, beside)
-    if len(search.pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)) > 1:
-        lower = _compiled_search(shape, chip, batch, *settings)
-    else:  # one number of stages: NumPy is done before LLVM has begun
+def _latencies(search, n_gpu, batch, throughput_cap):
+    """Latencies of the cells of a grid that may be on its frontier, infinite elsewhere, and their drafts.
 
-        def lower(best, n_gpu):
-            found = search.pass_times(shape, chip, n_gpu[:, None], batch, *settings)
-            for new, times in best.items():
-                times[:] = found[new]
+    Some cells first, evenly spread; what they cost says how fast every other cell must be to count.
 
-    def some(rows):
-        lower({new: times[rows] for new, times in best.items()}, n_gpu[rows])
+    Parameters
+    ----------
+    search : callable
+        Gives the latencies of cells that are not above a limit, and the drafts of each.
+    n_gpu, batch : numpy.ndarray
+        Of each cell.
+    throughput_cap : float
+    """
+    latency, gamma = np.full(n_gpu.shape, np.inf), np.ones(n_gpu.shape, dtype=int)
 
-    ends = np.linspace(0, n_gpu.size, max(_PARTS, os.cpu_count()) + 1).astype(int)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(some, map(slice, ends, ends[1:])):
-            pass
-    return best
+    def lower(cells, limit):
+        for start in range(0, cells.size, _BLOCK):
+            some = cells[start : start + _BLOCK]
+            latency[some], gamma[some] = search(n_gpu[some], batch[some], limit[start : start + _BLOCK])
+
+    every = np.arange(n_gpu.size)
+    first = (every // GRID % _COARSE == 0) & (every % GRID % _COARSE == 0)
+    coarse, others = np.flatnonzero(first), np.flatnonzero(~first)
+    lower(coarse, np.full(coarse.shape, np.inf))
+    known = coarse[np.isfinite(latency[coarse]) & (batch[coarse] / latency[coarse] <= throughput_cap)]
+    limit = slowest((n_gpu / batch)[others], latency[known], (n_gpu / batch)[known] * latency[known])
+    smallest = latency.min()
+    lower(others, np.clip(limit, smallest, 10**DECADES * smallest))
+    return latency, gamma
 
 
-def _compiled_search(shape, chip, batch, context, tokens, pipeline, assumptions, beside):
-    """The search over stages as machine code: lowers the best times of some instances."""
+def slowest(per_second, latency, cost):
+    """How slow a point may be that is not beaten in both latency and cost by points that are known.
 
-    def time(n_gpu, batch, stages, context, new):
-        return search.time_of_stages(shape, chip, n_gpu, batch, stages, context, assumptions)(new)
-
-    # Below as many sequences as layers the degrees depend on the batch, above they do not.
-    middle = int(np.searchsorted(batch, shape.n_layers))
-    parts = []
-    for columns, axis in ((slice(0, middle), "column"), (slice(middle, batch.size), "number")):
-        some = batch[columns]
-        if some.size:
-            compiled = over_grid(
-                time, n_gpu="row", batch="column", stages=axis, context="number", new="layer"
-            )
-            degrees = search.pipeline_degrees(shape.n_layers, some, pipeline, assumptions)
-            degrees = [np.broadcast_to(one, some.shape if axis == "column" else ()) for one in degrees]
-            parts.append((columns, some, degrees, compiled))
-
-    def lower(best, n_gpu):
-        for columns, some, degrees, compiled in parts:
-            for stages in degrees:
-                possible = search.fits(
-                    shape, chip, n_gpu[:, None], stages, some, context, assumptions, beside
-                )
-                first = int(np.argmax(possible.any(axis=1)))  # instances rise: those too small come first
-                possible = possible[first:]
-                if not possible.any():
-                    continue
-                found = compiled(
-                    n_gpu=n_gpu[first:], batch=some, stages=stages, context=context, new=list(best)
-                )
-                for fastest, times in zip(best.values(), found, strict=True):
-                    fastest = fastest[first:, columns]
-                    np.minimum(fastest, times, out=fastest, where=possible)
-
-    return lower
+    Parameters
+    ----------
+    per_second : numpy.ndarray
+        Cost of each point for a second of its latency.
+    latency, cost : numpy.ndarray
+        Of the points that are known.
+    """
+    order = np.argsort(latency)
+    latency, cost = latency[order], np.minimum.accumulate(cost[order])
+    # The first known point that is as cheap, were it as slow as the other; until then the one before counts.
+    first = np.searchsorted(-cost / latency, -per_second)
+    return np.minimum(np.append(latency, np.inf)[first], np.append(np.inf, cost)[first] / per_second)

@@ -1,11 +1,13 @@
 """Erdil 2025: the best layout of an instance, and speculative decoding.
 
-Every time here is put together from the functions of :mod:`inferlib.papers.erdil2025.equations.model`. What depends on
-the GPUs of a stage alone (collectives, traffic, experts) is computed once and is affine in the tokens, so
-that a search over all layouts, batches and draft lengths is a few multiplications and additions for each.
-The frontier of speed against cost is :mod:`inferlib.papers.erdil2025.pareto`.
+A search goes through pipeline stages, attention's scale-downs and kinds of tensor parallelism. It sums the same
+terms as equation 29 (:class:`model.Pass`), a few thousand points at a time, and does not go on with what is
+slower already than the best layout of a point, or than a limit that somebody knows. The frontier of speed
+against cost is :mod:`inferlib.papers.erdil2025.pareto`.
 """
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from itertools import accumulate
 from operator import mul
@@ -19,7 +21,8 @@ from inferlib.papers.erdil2025.equations.model import Assumptions, Cut, layout_l
 from inferlib.papers.erdil2025.records import as_gpu, as_model, computing_at
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
-_LESS = 1 - 1e-9
+_LESS, _MORE = 1 - 1e-9, 1 + 1e-9
+_BLOCK = 8192  # points at a time, so that their numbers stay in the processor's cache
 
 
 @equation(unit="1", acceptance="1", tokens="1")
@@ -145,67 +148,73 @@ def fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside):
     return (stages * _LESS <= np.minimum(n_gpu, batch)) & (needed <= n_gpu * chip.memory_capacity)
 
 
-def pass_times(shape, chip, n_gpu, batch, context, tokens, pipeline, assumptions, beside=None):
-    """The fastest layout's time at every point, for each number of new tokens; infinite where none fits.
+def pass_times(
+    shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions, beside=None, limit=np.inf
+):
+    """The fastest layout's time at every point, where it is not above a limit.
 
-    ``n_gpu`` and ``batch`` are any arrays that broadcast.
+    Parameters
+    ----------
+    shape : Shape
+    chip : GPU
+    n_gpu, batch, context : numpy.ndarray
+        Points, one-dimensional.
+    new_tokens : float
+    pipeline : bool
+    assumptions : Assumptions
+    beside : Shape, optional
+        Another model in the same memory.
+    limit : float or numpy.ndarray
+        Seconds. A layout that cannot stay below is left out as soon as that is seen.
+
+    Returns
+    -------
+    numpy.ndarray
+        Seconds; infinite where no layout fits, or none stays below the limit.
     """
-    size = np.broadcast_shapes(n_gpu.shape, batch.shape, np.shape(context))
-    best = {new: np.full(size, np.inf) for new in tokens}
-    for stages in pipeline_degrees(shape.n_layers, batch, pipeline, assumptions):
+    best = np.full(n_gpu.shape, np.inf)
+    if not best.size:
+        return best
+    limit = np.broadcast_to(limit, n_gpu.shape) * _MORE
+    for stages in reversed(pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)):
         possible = fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside)
-        if not possible.any():
-            continue
-        time = time_of_stages(shape, chip, n_gpu, batch, stages, context, assumptions)
-        for new in tokens:
-            best[new] = np.where(possible, np.minimum(best[new], time(new)), best[new])
-    return best
+        points = np.flatnonzero(possible)
+        at = _taken((stages, n_gpu, batch, context), points)
+        for some, seconds in _layouts(m.one_pass(shape, chip, *at, new_tokens, assumptions), limit[points]):
+            some = points[some]
+            best[some] = np.minimum(best[some], seconds)
+            limit[some] = np.minimum(limit[some], seconds * _MORE)
+    return np.where(best <= limit, best, np.inf)
 
 
-def time_of_stages(shape, chip, n_gpu, batch, stages, context, assumptions):
-    """The fastest time for one number of stages, over attention scale-downs and kinds of layout.
+def _layouts(at, limit):
+    """The times of a pass over its scale-downs and kinds, each with the points that it was computed for.
 
-    A function of the new tokens: what does not depend on them is computed once.
+    What is scaled down further reads and multiplies no less, and its collectives take no less than nothing:
+    a point where that alone is too long is left out from there on.
     """
-    group, micro = n_gpu / stages, batch / stages
-    experts = m.expert_groups(shape, group, micro, assumptions)
-    moved = m.feed_forward_bytes(shape, group, experts, assumptions)
-    cache = m.cache_bytes(shape, context, micro, batch, assumptions)
-    block = m.feed_forward_span(chip, group, experts)
-    feed_forward = {
-        kind: m.feed_forward_network(shape, chip, group, block, kind, assumptions)
-        for kind in assumptions.kinds
-    }
-    hop = m.stage_network(shape, chip, group, assumptions)
-    dense = m._is_one(shape.n_experts)
-    sparse = None if dense else m.dispatch_network(shape, chip, group, experts, assumptions)
-    attention = []
-    for z, ranks in scale_downs(group, assumptions):
-        spread = m.span(chip, ranks)
-        networks = {
-            kind: m.attention_network(shape, chip, spread, kind, assumptions) for kind in assumptions.kinds
-        }
-        read = m.attention_reading_time(shape, chip, group, z, m.attention_bytes(shape, ranks, assumptions))
-        attention.append((z, networks, read))
+    kinds, points = at.assumptions.kinds, np.arange(limit.size)
+    before = at.before()
+    blocks = [before + at.shape.n_layers * at.layer(at.network(kind)) for kind in kinds]
+    for z, ranks in scale_downs(at.group, at.assumptions):
+        z, ranks = _taken((z, ranks), points)
+        overlapped = at.overlapped(z, ranks)
+        hopeful = np.flatnonzero(reduce(np.minimum, blocks) + overlapped <= limit[points])
+        if hopeful.size < points.size:
+            at, (z, ranks, points, overlapped, *blocks) = (
+                at.of(hopeful), _taken((z, ranks, points, overlapped, *blocks), hopeful)
+            )  # fmt: skip
+        spread = m.span(at.chip, ranks)
+        layouts = (
+            block + at.shape.n_layers * at.layer(at.attention_network(kind, spread))
+            for kind, block in zip(kinds, blocks, strict=True)
+        )
+        yield points, reduce(np.minimum, layouts) + overlapped
 
-    def time(new):
-        count = micro * new
-        shared = m.launches(shape, assumptions) + (stages - 1) * hop.time(count)
-        if not dense:
-            shared = shared + shape.n_layers * assumptions.dispatches * sparse.time(count)
-        reduced = {kind: m.added(c.time(count) for c in network) for kind, network in feed_forward.items()}
-        common = m.common_reading_time(shape, chip, group, cache, count, moved, assumptions)
-        choices = []
-        for z, networks, (fixed, per_token) in attention:
-            reading = common + (fixed + per_token * count)
-            multiplying = m.arithmetic_time_of(shape, chip, n_gpu, z, batch * new, context, assumptions)
-            layer = reduce(
-                np.minimum, (reduced[k] + m.added(c.time(count) for c in n) for k, n in networks.items())
-            )
-            choices.append(shape.n_layers * layer + np.maximum(reading, multiplying))
-        return shared + reduce(np.minimum, choices)
 
-    return time
+def _taken(values, points):
+    """Some points of arrays; plain numbers stay."""
+    return [value[points] if np.ndim(value) else value for value in values]
 
 
 def opened(model, chip, assumptions):
@@ -227,14 +236,41 @@ def _checked(n_gpu, batch, context):
     return tuple(np.asarray(value, dtype=float) for value in (n_gpu, batch, context))
 
 
-def _labelled(function, *values):
-    """Call a function of arrays on labelled arrays where any is one, else return plain numbers plainly."""
+def _over_points(function, *values):
+    """Call a function of one-dimensional arrays on numbers or arrays of any kind that broadcast."""
+    lazy = any(type(getattr(value, "data", value)).__module__.startswith("dask") for value in values)
+    # Dask has threads of its own.
+    over = partial(_in_blocks, function, 1 if lazy else os.cpu_count())
     if any(hasattr(value, "dims") for value in values):
         import xarray as xr
 
-        return xr.apply_ufunc(function, *values)
-    result = function(*values)
+        return xr.apply_ufunc(over, *values, dask="parallelized", output_dtypes=[float])
+    if lazy:
+        import dask.array as da
+
+        return da.map_blocks(over, *da.broadcast_arrays(*map(da.asarray, values)), dtype=float)
+    result = over(*values)
     return float(result) if np.ndim(result) == 0 else result
+
+
+def _in_blocks(function, threads, n_gpu, batch, context):
+    """The same over NumPy arrays, block by block."""
+    values = np.broadcast_arrays(*_checked(n_gpu, batch, context))
+    result = np.empty(values[0].shape)
+
+    def compute(start):
+        block = slice(start, start + _BLOCK)
+        result.flat[block] = function(*(value.flat[block] for value in values))
+
+    starts = range(0, result.size, _BLOCK)
+    if threads == 1 or len(starts) <= 1:
+        for start in starts:
+            compute(start)
+        return result
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(compute, starts):
+            pass
+    return result
 
 
 def token_latency(
@@ -249,7 +285,8 @@ def token_latency(
     chip : GPU or inferlib.Accelerator
         An Accelerator is mapped by ``records.as_gpu``.
     n_gpu, batch, context : float, array or xarray.DataArray
-        GPUs of the instance, sequences decoded together, tokens behind each; they broadcast.
+        GPUs of the instance, sequences decoded together, tokens behind each; they broadcast. Arrays of dask
+        stay lazy.
     new_tokens : int
         Tokens of each sequence that the pass computes (more than one when drafts are verified).
     pipeline : bool
@@ -276,10 +313,9 @@ def token_latency(
     checks.number("new_tokens", new_tokens)
 
     def search(n_gpu, batch, context):
-        values = _checked(n_gpu, batch, context)
-        return pass_times(shape, chip, *values, (new_tokens,), pipeline, assumptions)[new_tokens]
+        return pass_times(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions)
 
-    return _labelled(search, n_gpu, batch, context)
+    return _over_points(search, n_gpu, batch, context)
 
 
 def speculative_latency(
@@ -317,12 +353,11 @@ def speculative_latency(
     check_rounds(acceptance, gamma_max)
 
     def search(n_gpu, batch, context):
-        values = _checked(n_gpu, batch, context)
         return speculated(
-            pass_times, shape, gpu, small, small_gpu, values, acceptance, gamma_max, pipeline, assumptions
+            shape, gpu, small, small_gpu, n_gpu, batch, context, acceptance, gamma_max, pipeline, assumptions
         )[0]
 
-    return _labelled(search, n_gpu, batch, context)
+    return _over_points(search, n_gpu, batch, context)
 
 
 def check_rounds(acceptance, gamma_max):
@@ -336,22 +371,45 @@ def check_rounds(acceptance, gamma_max):
 
 
 def speculated(
-    search, shape, gpu, small, small_gpu, values, acceptance, gamma_max, pipeline, assumptions
+    shape, gpu, small, small_gpu, n_gpu, batch, context, acceptance, gamma_max, pipeline, assumptions,
+    limit=np.inf,
 ):  # fmt: skip
-    """Best mean time and the gamma it takes; ``search`` gives pass times over points or over a grid."""
+    """Best mean time and the gamma it takes at every point, where the time is not above a limit.
+
+    Scoring more tokens never takes less time than scoring fewer: that and the time of the drafts leave few
+    points for most numbers of drafts.
+    """
     beside = (small, shape) if assumptions.joint_capacity else (None, None)
     choices = rounds(int(gamma_max), assumptions)
-    verified = sorted({1, *(v for _, v in choices)})
-    passes = search(shape, gpu, *values, verified, pipeline, assumptions, beside[0])
-    drafting = search(small, small_gpu, *values, (1,), pipeline, assumptions, beside[1])[1]
-    best, gamma = passes[1], np.ones(passes[1].shape, dtype=int)
-    for drafts, yielded in choices:
-        mean = speculative_time(acceptance, drafts, yielded, passes[yielded], drafting)
-        better = mean < best
-        best, gamma = np.where(better, mean, best), np.where(better, drafts, gamma)
-    if assumptions.free_token:
-        gamma = np.where(best < passes[1], gamma, 0)
-    return best, gamma
+    at, limit = (n_gpu, batch, context), np.broadcast_to(limit, n_gpu.shape) * _MORE
+    yields = [expected_tokens(acceptance, verified) for _, verified in choices]
+    most = max((y / drafts for (drafts, _), y in zip(choices, yields, strict=True)), default=0)
+    drafting = pass_times(small, small_gpu, *at, 1, pipeline, assumptions, beside[1], limit * most)
+
+    def left(i):
+        """Seconds that the limit leaves for scoring."""
+        none = np.full(n_gpu.shape, -np.inf)
+        drafted = choices[i][0] * drafting
+        return np.subtract(limit * yields[i], drafted, out=none, where=np.isfinite(drafting))
+
+    longest = reduce(np.maximum, map(left, range(len(choices))), limit)
+    plain = pass_times(shape, gpu, *at, 1, pipeline, assumptions, beside[0], longest)
+    scoring, limit = np.minimum(plain, longest), np.minimum(limit, plain * _MORE)
+    means = np.full((1 + len(choices), n_gpu.size), np.inf)
+    means[0] = plain
+    for i, (drafts, verified) in reversed(list(enumerate(choices))):
+        allowed = left(i)
+        points = np.flatnonzero(scoring <= allowed)
+        verifying = pass_times(
+            shape, gpu, *(one[points] for one in at), verified, pipeline, assumptions, beside[0],
+            allowed[points],
+        )  # fmt: skip
+        means[1 + i, points] = speculative_time(acceptance, drafts, verified, verifying, drafting[points])
+        limit = np.minimum(limit, means[1 + i] * _MORE)
+    choice = means.argmin(axis=0)
+    best = means.min(axis=0)
+    gammas = [0 if assumptions.free_token else 1, *(drafts for drafts, _ in choices)]
+    return np.where(best <= limit, best, np.inf), np.array(gammas)[choice]
 
 
 def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions):

@@ -6,9 +6,11 @@ block. :func:`layout_latency` is the time of one pass through the model in that 
 best layout is :mod:`inferlib.papers.erdil2025.search`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
+
+import numpy as np
 
 from inferlib import checks
 from inferlib.equation import Record, equation, quantity
@@ -168,17 +170,21 @@ class Cut(Record):
 
 @dataclass(frozen=True)
 class Collective:
-    """Time of one collective by protocol, affine in the tokens of a micro-batch; the fastest counts."""
+    """Time of one collective, affine in the tokens of a micro-batch, by protocol; the fastest counts."""
 
     fixed: tuple
-    per_token: tuple
+    moved: object  # seconds for each token at the whole bandwidth
+    shares: tuple
+
+    @property
+    def per_token(self):
+        """Seconds for each token, by protocol."""
+        return tuple(self.moved / share for share in self.shares)
 
     def time(self, tokens):
         """Seconds for so many tokens."""
-        first, *others = (f + p * tokens for f, p in zip(self.fixed, self.per_token, strict=True))
-        for other in others:
-            first = minimum(first, other)
-        return first
+        moved = self.moved * tokens
+        return reduce(minimum, (f + moved / share for f, share in zip(self.fixed, self.shares, strict=True)))
 
 
 @equation("23", unit="s", n_ranks="1", n_nodes="1", passes="1")
@@ -289,20 +295,19 @@ def collectives(chip, cut, sizes, passes, assumptions):
     """
     n_ranks, n_nodes, doublings = cut
     inside, between = time_inside(chip, n_ranks, n_nodes), time_between(chip, n_ranks, n_nodes)
-    per_byte = maximum(inside, between) if assumptions.networks_overlap else inside + between
-    alone = n_ranks <= _ONE
-    per_byte = _unless(alone, passes * per_byte)
+    per_byte = passes * (maximum(inside, between) if assumptions.networks_overlap else inside + between)
     neighbours = n_ranks / n_nodes - 1
-    fixed = tuple(_unless(alone, _waiting(p, neighbours, doublings, passes)) for p in assumptions.protocols)
-    moved = [per_byte * size for size in sizes]
-    return [Collective(fixed, tuple(one / p.share for p in assumptions.protocols)) for one in moved]
+    fixed = [_waiting(p, neighbours, doublings, passes) for p in assumptions.protocols]
+    alone = n_ranks <= _ONE
+    if _somebody(alone):
+        per_byte, *fixed = (where(alone, 0 * time, time) for time in (per_byte, *fixed))
+    shares = tuple(p.share for p in assumptions.protocols)
+    return [Collective(tuple(fixed), per_byte * size, shares) for size in sizes]
 
 
-def _unless(alone, time):
-    """A time, or nothing for those that are alone; in a large search mostly nobody is."""
-    if hasattr(alone, "any") and not hasattr(alone, "dims") and not alone.any():
-        return time
-    return where(alone, 0 * time, time)
+def _somebody(alone):
+    """Whether anybody may be alone; in a large search mostly nobody is."""
+    return alone.any() if isinstance(alone, np.ndarray) else True
 
 
 def sparsity(shape, assumptions):
@@ -424,7 +429,7 @@ def feed_forward_bytes(shape, group, experts, assumptions):
 
 
 def experts_used(shape, tokens, assumptions):
-    """Share of the experts that a micro-batch of so many tokens uses (equation 22's bracket)."""
+    """Share of the experts that a micro-batch of so many tokens, a number or an array, uses (in equation 22)."""
     if _is_one(shape.n_experts):
         return 1
     return 1 - (1 - 1 / sparsity(shape, assumptions)) ** tokens
@@ -436,38 +441,134 @@ def cache_bytes(shape, context, micro, batch, assumptions):
     return shape.n_layers * cache_values(shape) * shape.activation_bytes * context * sequences
 
 
-def common_reading_time(shape, chip, group, cache, tokens, feed_forward, assumptions):
-    """Seconds to read all but attention's matrices from the memories of one stage's GPUs, for one micro-batch.
-
-    ``cache`` is in bytes; ``feed_forward`` is a pair of bytes: fixed, and for every token.
-    """
-    used = experts_used(shape, tokens, assumptions)
-    layers = shape.n_layers * used * (feed_forward[0] + feed_forward[1] * tokens)
-    unembedding = shape.weight_bytes * embedding_params(shape)
-    return (cache + layers + unembedding) / _memory_rate(chip, group)
-
-
-def attention_reading_time(shape, chip, group, scale_down, attention):
-    """Seconds to read attention's matrices (as often as it is scaled down): fixed, and for every token.
-
-    ``attention`` is a pair of bytes of one layer: fixed, and for every token.
-    """
-    repeated = shape.n_layers * scale_down / _memory_rate(chip, group)
-    return attention[0] * repeated, attention[1] * repeated
-
-
 def _memory_rate(chip, group):
     return group * (chip.memory_bandwidth * chip.bandwidth_fraction)
 
 
 def flop_per_token(shape, context, assumptions):
     """FLOP for one token: spread over all GPUs of a stage, and repeated by attention's scale-down."""
+    spread, pairs, repeated = _flop(shape, context, assumptions)
+    return spread + pairs, repeated
+
+
+def _flop(shape, context, assumptions):
+    """The same with what attention multiplies for the context by itself, in the middle."""
     spread = shape.flop_per_weight * feed_forward_params(shape) / sparsity(shape, assumptions)
     width = shape.kv_rank if shape.latent else shape.head_dim
-    spread = spread + assumptions.flop_per_pair * shape.n_layers * shape.n_heads * width * context
+    pairs = assumptions.flop_per_pair * shape.n_layers * shape.n_heads * width * context
     tables = 2 if assumptions.embedding_multiplied else 1
     repeated = shape.flop_per_weight * (attention_params(shape) + tables * embedding_params(shape))
-    return spread, repeated
+    return spread, pairs, repeated
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass through the model, cut into pipeline stages; how attention is cut within them is still open.
+
+    Its terms are those of equation 29, in seconds. Collectives are those of one layer.
+    """
+
+    shape: Shape
+    chip: GPU
+    assumptions: Assumptions
+    group: object  # GPUs of one stage
+    tokens: object  # of a micro-batch
+    block: Span
+    dispatch: Collective | None
+    launches: object
+    hops: object
+    weights: object
+    activations: object
+    cache: object
+    arithmetic: object
+    attention_arithmetic: object
+    repeated_arithmetic: object
+
+    def of(self, points):
+        """The same at some points of it, where numbers are one-dimensional arrays."""
+        arrays = {name: value for name, value in vars(self).items() if getattr(value, "ndim", 0)}
+        return replace(self, **{name: value[points] for name, value in arrays.items()})
+
+    def network(self, kind):
+        """The collectives of the feed-forward block, in one kind of layout."""
+        return feed_forward_network(self.shape, self.chip, self.group, self.block, kind, self.assumptions)
+
+    def attention_network(self, kind, spread):
+        """The collectives of attention over the GPUs of a :class:`Span`."""
+        return attention_network(self.shape, self.chip, spread, kind, self.assumptions)
+
+    def layer(self, network):
+        """Seconds of one layer's collectives, dispatch to the experts left out."""
+        return added(one.time(self.tokens) for one in network)
+
+    def reading(self, scale_down, ranks):
+        """The terms of reading, with attention's matrices read as often as it is scaled down."""
+        matrices, activations = attention_bytes(self.shape, ranks, self.assumptions)
+        repeated = self.shape.n_layers * scale_down / _memory_rate(self.chip, self.group)
+        return {
+            "weights": self.weights + repeated * matrices,
+            "activations": self.activations + repeated * activations * self.tokens,
+            "cache": self.cache,
+        }
+
+    def multiplying(self, scale_down):
+        """The terms of multiplying, with attention's projections multiplied as often as it is scaled down."""
+        return {
+            "arithmetic": self.arithmetic + scale_down * self.repeated_arithmetic,
+            "attention arithmetic": self.attention_arithmetic,
+        }
+
+    def before(self):
+        """Seconds of what does not depend on how attention is cut: launches, dispatches and hops."""
+        if self.dispatch is None:
+            return self.launches + self.hops
+        dispatches = self.shape.n_layers * self.assumptions.dispatches
+        return self.launches + dispatches * self.dispatch.time(self.tokens) + self.hops
+
+    def overlapped(self, scale_down, ranks):
+        """The longer of reading and multiplying."""
+        reading, multiplying = self.reading(scale_down, ranks), self.multiplying(scale_down)
+        return maximum(added(reading.values()), added(multiplying.values()))
+
+
+def one_pass(shape, chip, stages, n_gpu, batch, context, new_tokens, assumptions):
+    """A pass through the model in so many pipeline stages.
+
+    Parameters
+    ----------
+    shape : Shape
+    chip : GPU
+    stages, n_gpu, batch, context, new_tokens : float or array
+    assumptions : Assumptions
+
+    Returns
+    -------
+    Pass
+    """
+    group, micro = n_gpu / stages, batch / stages
+    tokens, computed = micro * new_tokens, batch * new_tokens
+    experts = expert_groups(shape, group, micro, assumptions)
+    dense = _is_one(shape.n_experts)
+    dispatch = None if dense else dispatch_network(shape, chip, group, experts, assumptions)
+    hop = stage_network(shape, chip, group, assumptions)
+    rate, used = _memory_rate(chip, group), experts_used(shape, tokens, assumptions)
+    matrices, activations = feed_forward_bytes(shape, group, experts, assumptions)
+    unembedding = shape.weight_bytes * embedding_params(shape)
+    spread, pairs, repeated = _flop(shape, context, assumptions)
+    each = computed / (n_gpu * (chip.flops * chip.flops_fraction))
+    return Pass(
+        shape, chip, assumptions, group, tokens,
+        block=feed_forward_span(chip, group, experts),
+        dispatch=dispatch,
+        launches=launches(shape, assumptions),
+        hops=(stages - 1) * hop.time(tokens),
+        weights=(shape.n_layers * used * matrices + unembedding) / rate,
+        activations=shape.n_layers * used * activations * tokens / rate,
+        cache=cache_bytes(shape, context, micro, batch, assumptions) / rate,
+        arithmetic=each * spread,
+        attention_arithmetic=each * pairs,
+        repeated_arithmetic=each * repeated,
+    )  # fmt: skip
 
 
 @equation("29", unit="s", n_gpu="1", batch="1", context="1", new_tokens="1")
@@ -501,29 +602,10 @@ def layout_latency(
     >>> round(1e3 * pass_time, 1)
     13.6
     """
-    group, micro = n_gpu / cut.stages, batch / cut.stages
-    experts = expert_groups(shape, group, micro, assumptions)
-    tokens, spread = micro * new_tokens, group / cut.scale_down
-    network = attention_network(shape, chip, span(chip, spread), cut.kind, assumptions)
-    block = feed_forward_span(chip, group, experts)
-    network += feed_forward_network(shape, chip, group, block, cut.kind, assumptions)
-    layer = added(c.time(tokens) for c in network)
-    if not _is_one(shape.n_experts):
-        sparse = dispatch_network(shape, chip, group, experts, assumptions)
-        layer = layer + assumptions.dispatches * sparse.time(tokens)
-    hops = (cut.stages - 1) * stage_network(shape, chip, group, assumptions).time(tokens)
-    cache = cache_bytes(shape, context, micro, batch, assumptions)
-    block, attention = (
-        feed_forward_bytes(shape, group, experts, assumptions),
-        attention_bytes(shape, spread, assumptions),
-    )
-    reading = common_reading_time(shape, chip, group, cache, tokens, block, assumptions)
-    fixed, per_token = attention_reading_time(shape, chip, group, cut.scale_down, attention)
-    reading = reading + (fixed + per_token * tokens)
-    multiplying = arithmetic_time_of(
-        shape, chip, n_gpu, cut.scale_down, batch * new_tokens, context, assumptions
-    )
-    return launches(shape, assumptions) + shape.n_layers * layer + hops + maximum(reading, multiplying)
+    at = one_pass(shape, chip, cut.stages, n_gpu, batch, context, new_tokens, assumptions)
+    ranks = at.group / cut.scale_down
+    network = at.layer(at.attention_network(cut.kind, span(chip, ranks)) + at.network(cut.kind))
+    return at.before() + shape.n_layers * network + at.overlapped(cut.scale_down, ranks)
 
 
 def added(times):
@@ -534,12 +616,6 @@ def added(times):
 def launches(shape, assumptions):
     """Seconds spent launching kernels in all layers (equation 30's first term)."""
     return shape.n_layers * assumptions.kernels * assumptions.t_kernel
-
-
-def arithmetic_time_of(shape, chip, n_gpu, scale_down, tokens, context, assumptions):
-    """Seconds to multiply everything for so many tokens, on all GPUs of the instance."""
-    spread, repeated = flop_per_token(shape, context, assumptions)
-    return tokens * ((spread + scale_down * repeated) / (n_gpu * (chip.flops * chip.flops_fraction)))
 
 
 def capacity_needed(shape, context, micro, batch, assumptions):

@@ -1,0 +1,40 @@
+"""A sixth source takes two folders: a made-up one, put into a copy of the tree, passes all general tests."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+GENERAL = [f"tests/test_{name}.py" for name in ("equations", "ledger", "explorer", "floors")]
+USE = """
+import inferlib
+card = inferlib.scorecard("tiny2026").set_index("row")
+print(card.grade["time"], card.grade["speed"], card.grade["a token takes less than a hundredth of a second"])
+print(card.right["speed"], inferlib.equations("tiny2026").number[0], inferlib.errata("tiny2026").corrected[0])
+print(inferlib.papers.sources()[-1], inferlib.papers.label("tiny2026"))
+"""
+
+
+def test_two_folders_are_enough(tmp_path):
+    for folder in ("inferlib", "book", "tests"):
+        shutil.copytree(
+            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb")
+        )
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(ROOT / "tests" / "tiny2026" / "room", tmp_path / "inferlib" / "papers" / "tiny2026")
+    shutil.copytree(ROOT / "tests" / "tiny2026" / "print", tmp_path / "book" / "tiny2026")
+
+    def python(*arguments):
+        there = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        run = subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, env=there, capture_output=True, text=True
+        )
+        assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
+        return run.stdout
+
+    python(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-k", "tiny2026 or floors", *GENERAL
+    )
+    assert python("-c", USE).split() == ["exact", "5%", "holds", "no", "1", "125", "tiny2026", "Tiny", "2026"]

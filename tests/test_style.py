@@ -1,0 +1,57 @@
+"""What is shown is the same on any machine, to the last bit."""
+
+import io
+import re
+
+import pandas as pd
+
+from inferlib import style
+from inferlib.style import canonical_svg
+
+
+def svg_of(*widths):
+    """A figure of panels with clipped markers, each of a width, as Matplotlib writes it."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.hashsalt": "inferlib"}):
+        figure = Figure(figsize=(3, 2))
+        FigureCanvasSVG(figure)
+        for width in widths:
+            figure.add_axes((0, 0.1, width, 0.8)).plot([1, 2], [2, 1], "o")
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()
+
+
+def test_figures_that_differ_in_the_last_bit_are_the_same_svg():
+    """Matplotlib names the frames of clips by their floats."""
+    one, other = svg_of(0.3, 0.5), svg_of(0.1 + 0.2, 0.5)
+    assert one != other and canonical_svg(one) == canonical_svg(other)
+    assert canonical_svg(svg_of(0.4, 0.5)) != canonical_svg(one)
+
+
+def test_ids_of_a_figure_stay_together_and_apart_from_another_s():
+    one, other = canonical_svg(svg_of(0.3, 0.5)), canonical_svg(svg_of(0.4, 0.6, 0.7))
+    for text in (one, other):
+        defined = re.findall(r' id="([^"]*)"', text)
+        assert len(defined) == len(set(defined))
+        assert set(re.findall(r'(?:url\(|href=")#([^)"]*)', text)) <= set(defined)
+    clips = [set(re.findall(r'<clipPath id="([^"]*)"', text)) for text in (one, other)]
+    assert len(clips[0]) == 2 and len(clips[1]) == 3 and not clips[0] & clips[1]
+
+
+def test_a_table_names_what_unfolds_by_what_it_shows():
+    """0.3 and 0.1 + 0.2 look the same and have the same name; 0.4 has another."""
+    pages = [
+        style.table(pd.DataFrame({"a": [value]}), {(0, "a"): "why"})._repr_html_()
+        for value in (0.3, 0.1 + 0.2, 0.4)
+    ]
+    assert pages[0] == pages[1]
+    names = [set(re.findall(r"why-[0-9a-f]{10}", page)) for page in pages]
+    assert len(names[0]) == 1 and not names[0] & names[2]
+
+
+def test_a_range_in_a_table_is_rounded_in_text_too():
+    assert "1.092 to 4.287" in repr(style.table(pd.DataFrame({"a": [(1.0922994396, 4.2872880), "x"]})))

@@ -1,0 +1,1 @@
+"""Tiny 2026 as the book shows it."""

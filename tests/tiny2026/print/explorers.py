@@ -1,0 +1,14 @@
+"""What a reader can move in the page."""
+
+from inferlib.papers.tiny2026.equations import reading_time
+
+from inferlib.explorer import Slider, curves
+from inferlib.system import Accelerator
+
+
+def reading():
+    """The time to read weights, over their size."""
+    chip = Accelerator(flops=1e15, memory_bandwidth=2e12)
+    size = Slider("size", "Weights", 1, 100, 16, unit="GB")
+    outputs = {"time": lambda size: reading_time(chip, 1e9 * size)}
+    return curves("Reading", [size], outputs, x="size", y_label="time (ms)", unit="ms")
