@@ -4,6 +4,7 @@ import numpy as np
 
 from book.pope2022 import benchmarks, evidence
 from book.pope2022.evidence import SLICE, TPU
+from book.pope2022.tables import gpu_bounds
 from inferlib.ledger import Reader
 from inferlib.papers.pope2022.equations import layouts
 from inferlib.papers.pope2022.equations.costs import (
@@ -248,7 +249,6 @@ def figure_9(table="Table D.3", assumptions=PRINTED):
 
 def gpu_bound_figure(data=None):
     """FasterTransformer's times over the roofline of their A100s. Returns the Axes."""
-    from book.pope2022.tables import gpu_bounds
     from inferlib import style
 
     data = gpu_bounds() if data is None else data
