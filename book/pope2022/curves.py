@@ -161,7 +161,7 @@ def figure_1(quantity="cost"):
     return axes
 
 
-def figure_6_data(batch=512, context=2048):
+def figure_6_data():
     """Time of a generation step of PaLM 540B over the chips, in 1D and in 2D.
 
     Returns
@@ -171,7 +171,8 @@ def figure_6_data(batch=512, context=2048):
     """
     import pandas as pd
 
-    model, rows = evidence.palm(), {}
+    read, model, rows = Reader("pope2022", "Text 4.1"), evidence.palm(), {}
+    batch, context = read("decode", "batch"), read("context", artefact="Text 4.4")
     for chips in (64, 128, 256):
         held = cache_over_batch(model, chips, batch, context)
         at = model, TPU, load_mesh(chips), fitted(), batch, context, held
