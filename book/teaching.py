@@ -192,8 +192,7 @@ def _switch():
 
 
 def _copies():
-    from inferlib.papers.pope2022 import cache_over_batch, cache_over_heads
-    from inferlib.papers.pope2022.decode import model_of
+    from inferlib.papers.pope2022 import cache_over_batch, cache_over_heads, model_of
 
     model = model_of(_llama())
     times = cache_over_heads(model, 64, 64, 4096) / cache_over_batch(model, 64, 64, 4096)

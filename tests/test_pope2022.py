@@ -7,12 +7,12 @@ import pytest
 import sympy as sp
 
 import inferlib
-from book.pope2022 import alternatives, benchmarks, curves, drawings, evidence, figures, tables
+from book.pope2022 import alternatives, benchmarks, curves, drawings, evidence, figures, schedules, tables
 from inferlib import ledger, printed
 from inferlib.papers import pope2022 as p
 from inferlib.papers.pope2022 import decode as sharding, derivations
 from inferlib.papers.pope2022.equations import layouts, prediction
-from inferlib.papers.pope2022.records import REAL, stated
+from inferlib.papers.pope2022.records import CORRECTED, stated
 
 PALM = p.load_model("PaLM 540B", padded=True)
 TPU, MESH = p.load_chip(), p.load_mesh(64)
@@ -97,13 +97,13 @@ def simulated(layout, mesh, tokens, width, inner):
     """Count what each collective of the drawn schedule brings to a chip: larger buffer, one part less."""
     sizes = {"B": tokens, "E": width, "F": inner}
     moved = {"activations": 0.0, "weights": 0.0}
-    for part, steps in drawings.schedule(layout).items():
+    for part, steps in schedules.schedule(layout).items():
         for i, step in enumerate(steps):
-            if not isinstance(step, drawings.Move):
+            if not isinstance(step, schedules.Move):
                 continue
             k = math.prod(getattr(mesh, axis) for axis in step.axes)
             larger = steps[i + 1] if step.kind == "all-gather" else steps[i - 1]
-            (r0, r1), (c0, c1) = drawings.piece(larger, mesh, (0, 0, 0))
+            (r0, r1), (c0, c1) = schedules.piece(larger, mesh, (0, 0, 0))
             held = (r1 - r0) * (c1 - c0) * sizes[larger.rows] * sizes[larger.columns]
             # the second matrix is gathered like the first
             moved[part] += held * (k - 1) / k * (2 if part == "weights" else 1)
@@ -121,30 +121,30 @@ def test_volumes_are_those_of_the_drawn_schedule(layout, mesh):
     assert layouts.TIMES[layout](model, chip, mesh, tokens, p.EXACT) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("layout", [*layouts.TIMES, *drawings.ATTENTIONS])
+@pytest.mark.parametrize("layout", [*layouts.TIMES, *schedules.ATTENTIONS])
 def test_pieces_of_all_chips_cover_every_tensor_evenly(layout):
     mesh = p.Mesh(2, 3, 2)
     chips = [(x, y, z) for x in range(2) for y in range(3) for z in range(2)]
-    plan = (drawings.attention_schedule if layout in drawings.ATTENTIONS else drawings.schedule)(layout)
-    for tensor in (t for part in plan.values() for t in part if isinstance(t, drawings.Tensor)):
+    plan = (schedules.attention_schedule if layout in schedules.ATTENTIONS else schedules.schedule)(layout)
+    for tensor in (t for part in plan.values() for t in part if isinstance(t, schedules.Tensor)):
         grid = np.zeros((12, 12))
         for chip in chips:
-            (r0, r1), (c0, c1) = drawings.piece(tensor, mesh, chip)
+            (r0, r1), (c0, c1) = schedules.piece(tensor, mesh, chip)
             at = [round(12 * v) for v in (r0, r1, c0, c1)]
             grid[at[0] : at[1], at[2] : at[3]] += 1
         assert grid.min() == grid.max() >= 1
 
 
 def test_collectives_send_to_everybody():
-    states = drawings.collectives(5)
+    states = schedules.collectives(5)
     assert all({s for slot in row for s in slot} == set(range(5)) for row in states["all-gather"][1])
     before, after = states["reduce-scatter"]
     assert all(slots[chip] == set(range(5)) for chip, slots in enumerate(after))
     assert all(set().union(*row) == {chip} for chip, row in enumerate(before))
     with pytest.raises(ValueError, match="k is 1"):
-        drawings.collectives(1)
+        schedules.collectives(1)
     with pytest.raises(ValueError, match="its x must be from 0 to 3"):
-        drawings.pieces("WS 2D", MESH, (4, 0, 0))
+        schedules.pieces("WS 2D", MESH, (4, 0, 0))
 
 
 def test_family_closes_with_the_factor_kept():
@@ -157,7 +157,7 @@ def test_family_closes_with_the_factor_kept():
     assert p.gathered_activation_volume(PALM, line, 100, 64, p.EXACT) == 0
 
 
-@pytest.mark.parametrize("reading", [p.PRINTED, p.EXACT, REAL], ids=["printed", "exact", "all"])
+@pytest.mark.parametrize("reading", [p.PRINTED, p.EXACT, CORRECTED], ids=["printed", "exact", "all"])
 def test_best_x_beats_its_neighbours(reading):
     def time(x):
         return p.ws2d_time(PALM, TPU, p.Mesh(x, 256 / x), 100, reading)
@@ -168,7 +168,7 @@ def test_best_x_beats_its_neighbours(reading):
     assert best * p.best_yz(PALM, 256, reading) == pytest.approx(256)
 
 
-@pytest.mark.parametrize("reading", [p.PRINTED, p.EXACT, REAL], ids=["printed", "exact", "all"])
+@pytest.mark.parametrize("reading", [p.PRINTED, p.EXACT, CORRECTED], ids=["printed", "exact", "all"])
 def test_best_gather_beats_its_neighbours(reading):
     model = PALM.at("int8")
 
@@ -180,7 +180,7 @@ def test_best_gather_beats_its_neighbours(reading):
     assert time(best) == pytest.approx(p.best_gather_time(model, TPU, 256, 2**18, reading))
 
 
-@pytest.mark.parametrize("reading", [p.PRINTED, p.EXACT, REAL], ids=["printed", "exact", "all"])
+@pytest.mark.parametrize("reading", [p.PRINTED, p.EXACT, CORRECTED], ids=["printed", "exact", "all"])
 @pytest.mark.parametrize("format", ["int8", "bf16"])
 @pytest.mark.parametrize("chips", [32, 64, 128])
 def test_layouts_change_at_the_switch_points(reading, format, chips):
@@ -237,8 +237,58 @@ def test_derivations_end_as_the_paper_prints():
     best = d.same_bytes(d.optimal_gather().result)
     assert sp.simplify(best - 4 * d.E * sp.sqrt(d.T * d.F / d.N) * d.ACT / d.W) == 0
     assert d.printed_criterion().result == 4 * d.E
+    ring = [step.equation.rhs for step in d.collectives()]
+    size, k = sp.Symbol("D", positive=True), sp.Symbol("K", positive=True, integer=True)
+    for step, function in (
+        (1, layouts.all_gather_time),
+        (2, layouts.all_to_all_time),
+        (3, layouts.all_reduce_time),
+    ):
+        assert sp.simplify(ring[step] - function(d.CHIP, size, k, p.EXACT)) == 0
+    assert d.cache_over_chips().result == sp.Symbol(r"n_{\text{chips}}", positive=True, integer=True)
+    assert d.printed_criterion()[3].equation.rhs == d.printed_criterion()[0].equation.rhs
     changed = d.what_the_factor_changes()
     assert d.X not in changed[0].equation.rhs.free_symbols and d.G not in changed[1].equation.rhs.free_symbols
+
+
+def test_exchange_pays_from_a_few_tokens_on():
+    """Cutting attention over the batch, on 64 chips: a step gains from 5 tokens of context on, a prompt never."""
+    layer = p.cache_of_token(PALM) / 118
+    for context, queries, gains in ((4, 1, False), (5, 1, True), (2048, 2048, False)):
+        moved = p.batch_attention_volume(PALM, MESH, 512 * queries, p.EXACT)
+        saved = 512 * context * layer * (1 - 1 / 64) / TPU.memory_bandwidth
+        assert (moved * 2 / TPU.network_bandwidth < saved) == gains
+    d, one = derivations, PALM
+    found = d.all_to_all_pays().result.subs(
+        {
+            d.MODEL.heads: one.heads,
+            d.CHIP.memory_bandwidth: 1200,
+            d.W: 270,
+            d.ACT: 2,
+            d.MODEL.cache_bytes: 2,
+            d.N: 64,
+        }
+    )
+    assert 4 < found < 5
+
+
+def test_records_compare_by_value():
+    assert p.load_model() == p.load_model() and hash(p.load_mesh(64)) == hash(p.torus(4, 4, 4))
+    assert p.load_chip() != p.load_chip("A100") and p.chips() == ["TPU v4", "A100"]
+    assert p.Assumptions() == p.PRINTED != p.Assumptions.exact()
+
+
+def test_caches_of_figure_4():
+    """Multihead is cut 64 times, one shared head not at all, and the batch 64 times: 512 x 2048 tokens."""
+    found, tokens = drawings.cache_data(), 512 * 2048
+    by_hand = [
+        tokens * 2 * 118 * 64 * 128 * 2 / 64,
+        tokens * 2 * 118 * 256 * 2,
+        tokens * 2 * 118 * 256 * 2 / 64,
+    ]
+    assert found.bytes.tolist() == by_hand and found.fits.tolist() == [False, False, True]
+    cache = schedules.attention_schedule("multiquery over heads")["weights"][0]
+    assert set(schedules.all_pieces(cache, p.load_mesh(8)).values()) == {((0.0, 1.0), (0.0, 1.0))}
 
 
 def test_infeasible_runs_give_their_reason():
@@ -264,8 +314,17 @@ def test_table_1_has_two_exact_cells_and_four_a_hundredth_off():
 
 
 def test_tables_2_and_3_agree_both_ways():
-    rows = inferlib.scorecard("pope2022").query("artefact in ['Table 2', 'Table 3'] and kind == 'derived'")
-    assert rows.grade.value_counts().to_dict() == {"exact": 9, "consistent": 7}
+    """Utilisation from latency; and the latency that half a per cent of utilisation to each side allows."""
+    rows = inferlib.scorecard("pope2022").query("artefact in ['Table 2', 'Table 3'] and kind == 'identity'")
+    assert rows.grade.value_counts().to_dict() == {"exact": 6, "consistent": 2}
+    printed = ledger.published("pope2022")
+    for (table, row), at in evidence.configurations().items():
+        n_params, tokens = benchmarks.reckoned_parameters(at["model"].name), at["tokens"] * at["passes"]
+        used, time = (printed[table, row, name] for name in ("MFU", "latency"))
+        low, high = (
+            p.latency(TPU, at["mesh"].chips, n_params, tokens, used.value + half) for half in (0.005, -0.005)
+        )
+        assert low - time.resolution / 2 <= time.value <= high + time.resolution / 2
 
 
 def test_chooser_differs_from_the_paper_in_one_place():
@@ -291,7 +350,7 @@ def test_totals_add_up_except_where_columns_are_exchanged():
 
 def test_repaired_table_agrees_with_itself():
     """Exchanged, PaLM's total is prefill + generate, and MT-NLG's printed utilisation is right but for one."""
-    rows = benchmarks.totals("Table D.4", REAL)
+    rows = benchmarks.totals("Table D.4", CORRECTED)
     palm = rows[rows.column == "PaLM total"].set_index("batch")
     sums = {b: benchmarks._sum("Table D.4", b) for b in palm.index}
     assert palm.time.to_dict() == pytest.approx(sums, abs=1.5e-3)
@@ -326,16 +385,63 @@ def test_frontier_of_table_d2_by_hand():
     assert len(kept) == 9
 
 
-def test_claims_that_fail_are_the_known_ones():
-    failed = card(kind="claim", grade="does not hold")
-    assert set(failed.artefact) == {"Text 3.2.2", "Text 3.3", "Table 2"}
+def test_verdicts_are_the_known_ones():
+    claims = card(kind="claim")
+    assert set(claims.grade) == {"holds", "loosely worded"}
+    loose = claims[claims.grade == "loosely worded"]
+    assert sorted(loose.artefact) == [
+        "Abstract", "Figure 8", "Text 2", "Text 3.2.2", "Text 3.3", "Text 3.3", "Text 4.4",
+    ]  # fmt: skip
     numbers = inferlib.scorecard("pope2022").query("kind in ['model', 'derived'] and grade in ['20%', 'off']")
-    text = numbers[~numbers.artefact.str.startswith("Table D")]
-    assert set(text.artefact) == {"Text 4.2", "Text 4.4", "Text 5"}
-    assert set(text[text.grade == "off"].row) == {
-        "batch 128, context 32768",
-        "PaLM over Megatron, in MFU: up to",
+    assert set(numbers.row) == {
+        "latency grows with this power of model size",
+        "PaLM over Megatron within one latency, in MFU: up to",
     }
+
+
+def test_lead_over_megatron_depends_on_what_is_held_equal():
+    """Table D.3 by hand: 35 % within 1814 ms against 24 %, but never more than 3 points at one batch."""
+    rows = benchmarks.totals("Table D.3")
+    palm, other = (rows[rows.column == f"{name} total"].set_index("batch") for name in ("PaLM", "MT-NLG"))
+    assert round((palm.printed - other.printed).max(), 2) == 0.03
+    assert palm.printed[128] - other[other.time <= palm.time[128]].printed.max() == pytest.approx(0.11)
+    found = card(row="PaLM over Megatron within one latency, in MFU: up to").iloc[0]
+    assert found.reproduced == pytest.approx(11, abs=0.5)
+
+
+def test_numbers_that_the_erratum_names_contradict_the_table():
+    """Every time named fails its sum, or is another's; every utilisation named is off its repaired time."""
+    named = [tuple(row) for entry in ledger._errata("pope2022")["erratum"] for row in entry.get("rows", ())]
+    assert len(named) == 25 and {artefact for artefact, *_ in named} == {"Table D.4"}
+    for _, row, column in named:
+        batch = int(row.split()[1])
+        total, printed = (
+            benchmarks._sum("Table D.4", batch),
+            ledger.published("pope2022")["Table D.4", row, column],
+        )
+        if column == "PaLM total, time":
+            assert abs(total - printed.value) > 1.5e-3
+        elif column == "MT-NLG total, time":
+            assert abs(total - printed.value) < 1.5e-3  # what stands there is PaLM's
+        elif column == "PaLM total, MFU":
+            assert abs(2 * 540.36e9 * 136 * batch / (total * 64 * 275e12) - printed.value) > 0.005
+    wrong = card(right="no")
+    assert len(wrong) == 25 and set(wrong.artefact) == {"Table D.4"}
+
+
+def test_only_one_row_prints_the_same_time_for_both_models():
+    same = [
+        (t, b) for t in benchmarks.TABLES[:2] for b in benchmarks.batches(t, "PaLM total")
+        if benchmarks.printed_time(t, "PaLM total", b) == benchmarks.printed_time(t, "MT-NLG total", b)
+    ]  # fmt: skip
+    assert same == [("Table D.2", 4)]
+
+
+def test_public_code_would_bring_megatron_closer():
+    before, after = (evidence.megatron_table(steps_of=layers) for layers in (None, 118))
+    for table in benchmarks.TABLES[:2]:
+        rms = [evidence.rms(found[found.table == table].error) for found in (before, after)]
+        assert rms[1] < 0.7 * rms[0]
 
 
 def test_both_rows_of_section_4_2_read_the_same_cache():
@@ -374,9 +480,12 @@ def test_fit_is_a_minimum():
     for e in (0.99, 1, 1.01):
         for o in (0.99, 1, 1.01):
             assert error(e * constants.efficiency, o * constants.overhead) >= best
-    other = alternatives.fit("axis by axis", cells)
-    assert other.efficiency == pytest.approx(constants.efficiency, rel=1e-3)
-    assert other.overhead == pytest.approx(constants.overhead, rel=1e-2)
+    tried = [(e, o) for e in np.linspace(0.7, 0.9, 21) for o in np.linspace(1e-4, 1.7e-4, 15)]
+    found = min(tried, key=lambda point: error(*point))
+    assert found == (
+        pytest.approx(constants.efficiency, abs=0.01),
+        pytest.approx(constants.overhead, abs=5e-6),
+    )
 
 
 def test_fit_recovers_constants_from_made_up_times():
@@ -418,14 +527,14 @@ def test_predictions_of_a_table_do_not_read_that_table(monkeypatch):
 def test_axis_by_axis_is_the_volume_at_each_axis_bandwidth():
     """With every axis at full bandwidth the axis-wise time is the volume over the bandwidth."""
     wide = p.Mesh(4, 4, 4)
-    assert p.ws2d_axis_time(PALM, TPU, wide, 64) == pytest.approx(p.ws2d_time(PALM, TPU, wide, 64, REAL))
-    assert p.ws1d_axis_time(PALM, TPU, wide, 64) == pytest.approx(p.ws1d_time(PALM, TPU, wide, 64, REAL))
-    ratio = p.ws2d_axis_time(PALM, TPU, MESH, 64) / p.ws2d_time(PALM, TPU, MESH, 64, REAL)
+    assert p.ws2d_axis_time(PALM, TPU, wide, 64) == pytest.approx(p.ws2d_time(PALM, TPU, wide, 64, CORRECTED))
+    assert p.ws1d_axis_time(PALM, TPU, wide, 64) == pytest.approx(p.ws1d_time(PALM, TPU, wide, 64, CORRECTED))
+    ratio = p.ws2d_axis_time(PALM, TPU, MESH, 64) / p.ws2d_time(PALM, TPU, MESH, 64, CORRECTED)
     assert ratio == pytest.approx(3)
 
 
 def test_serial_blocks_gather_and_scatter_once_more():
-    more = p.ws2d_volume(p.serial(PALM), MESH, 1, REAL) - p.ws2d_volume(PALM, MESH, 1, REAL)
+    more = p.ws2d_volume(p.serial(PALM), MESH, 1, CORRECTED) - p.ws2d_volume(PALM, MESH, 1, CORRECTED)
     assert more == pytest.approx(2 * 18432 / 4 * 15 / 16)
 
 
@@ -442,18 +551,38 @@ def test_ideal_constants_give_the_sum_of_the_bound():
     assert step == pytest.approx(need["weights"] + need["cache"] + need["network"])
 
 
-def test_gathering_everything_is_bound_by_the_links_at_few_tokens():
-    few = p.wgxyz_step(PALM, TPU, MESH, p.Constants(), 64, 1)
-    assert few == p.gather_all_time(PALM, TPU) == pytest.approx(2 * p.parameters(PALM) / 270e9)
+def test_gathering_is_bound_by_the_links_at_few_tokens():
+    """Weights of 118 layers over the links of the gathered axes, 90 GB/s each, and what activations are left."""
+    layer = 2 * 18432 * (2 * (64 + 1) * 256 + 3 * 73728)
+    steps = {4: p.wgx_step, 16: p.wgxy_step, 64: p.wgxyz_step}
+    for (n, step), axes in zip(steps.items(), (1, 2, 3), strict=True):
+        gather = 118 * layer * n / 64 * (1 - 1 / n) / (axes * 90e9)
+        rest = 64 / n
+        left = 118 * 64 * 2 * 18432 / n * 2 * (1 - 1 / rest) / 90e9
+        assert step(PALM, TPU, MESH, p.Constants(), 64, 1) == pytest.approx(gather + left)
+
+
+def test_prefill_changes_layout_by_time_before_it_does_by_volume():
+    found = curves.switches_by_time()
+    for name, tokens in found.items():
+        for factor, gains in ((0.99, False), (1.01, True)):
+            runs = [
+                evidence.configuration("PaLM 540B", 64, factor * tokens / 2048, layout, "Batch", "bf16", 2048)
+                for layout in (name, "WS 2D")
+            ]
+            times = [evidence.pass_time(at, evidence.fitted()) for at in runs]
+            assert (times[0] < times[1]) == gains
+    by_volume = list(p.switches(PALM, MESH).values())
+    assert all(time < volume for time, volume in zip(found.values(), by_volume, strict=True))
 
 
 # --- Figures ---------------------------------------------------------------------------------------------
 
 
 def test_figure_8_limits_are_those_of_table_1():
-    data = figures.figure_8_data(batch=512).longest
-    found = tables.table_1()["batch 512"]
-    assert data.values.tolist() == pytest.approx(found.tolist())
+    """A batch of 256 has half the context of one of 128."""
+    data = figures.figure_8_data().longest
+    assert (2 * data.values).tolist() == pytest.approx(tables.table_1()["batch 128"].tolist())
 
 
 def test_figure_7_reaches_the_printed_utilisation():
@@ -461,6 +590,8 @@ def test_figure_7_reaches_the_printed_utilisation():
     assert float(data[1].sel(layout="WG XYZ", sequences=512)) == pytest.approx(0.76, abs=0.02)
     assert 0.44 < float(data[1].sel(layout="WS 2D", sequences=512)) < 0.48
     assert set(data[0].layout.values) == set(layouts.TIMES)
+    assert str(data[1].sel(sequences=1).idxmax("layout").values) == "WS 2D"
+    assert (data[1].sel(sequences=512).diff("layout") > 0).all()  # the more is gathered, the better
 
 
 def test_figure_6_puts_2d_below_1d_and_both_fall():
@@ -470,8 +601,8 @@ def test_figure_6_puts_2d_below_1d_and_both_fall():
 
 def test_frontiers_hold_runs_that_fit_and_nothing_dominated():
     runs = curves.sweep("decode")
-    front = curves.frontier_of(runs)["PaLM 62B"]
-    others = runs[runs.model == "PaLM 62B"]
+    front = curves.frontier_of(runs)["PaLM 62B", "int8"]
+    others = runs[(runs.model == "PaLM 62B") & (runs.format == "int8")]
     for row in front.itertuples():
         assert not ((others.time < row.time) & (others.cost < row.cost)).any()
     assert 8 not in runs[runs.model == "PaLM 540B"].chips.unique()  # its weights alone are too large
@@ -493,7 +624,7 @@ def test_decode_step_is_weights_and_cache_over_bandwidth():
 
 def test_exposed_communication_adds():
     work = inferlib.Workload(batch=32, context=4096)
-    hidden = p.decode_step(LLAMA, BOX, work, assumptions=REAL)
+    hidden = p.decode_step(LLAMA, BOX, work, assumptions=CORRECTED)
     exposed = p.decode_step(LLAMA, BOX, work, assumptions=p.Assumptions.one_axis_at_a_time())
     assert exposed.total == pytest.approx(hidden.total + hidden.terms["network"])
 
@@ -578,6 +709,9 @@ def test_configurations_are_those_of_the_tables():
         ("WS 2D", "Head", "int8"), ("WS 2D", "Batch", "int8"), ("WG XYZ", "Batch", "bf16"), ("WS 2D", "Batch", "bf16"),
     ]  # fmt: skip
     assert found == printed * 2
+    for entry in stated()["configurations"]:
+        bits = ledger.published("pope2022")[entry["table"], entry["row"], "bits of a weight"].value
+        assert bits == 8 * inferlib.system.format_bytes(entry["weights"])
 
 
 def test_prediction_takes_every_assumption_it_states():
@@ -589,12 +723,12 @@ def test_prediction_takes_every_assumption_it_states():
 
 def test_attention_over_the_batch_moves_what_its_drawing_says():
     """Both exchanges of the schedule: a chip's piece of queries or results, less the part that stays."""
-    plan = drawings.attention_schedule("multiquery over batch")["activations"]
+    plan = schedules.attention_schedule("multiquery over batch")["activations"]
     tokens, width = 640, PALM.heads * PALM.head_dim
     moved = 0.0
     for before, step in zip(plan, plan[1:], strict=False):
-        if isinstance(step, drawings.Move):
-            (r0, r1), (c0, c1) = drawings.piece(before, MESH, (0, 0, 0))
+        if isinstance(step, schedules.Move):
+            (r0, r1), (c0, c1) = schedules.piece(before, MESH, (0, 0, 0))
             moved += (r1 - r0) * (c1 - c0) * tokens * width * 63 / 64
     assert p.batch_attention_volume(PALM, MESH, tokens, p.EXACT) == pytest.approx(moved)
 
@@ -603,16 +737,16 @@ def test_options_count_bytes_of_all_layers_and_every_new_token():
     model, chip = p.model_of(LLAMA), p.chip_of(BOX.chip)
     line = p.Mesh(8)
     at = model, chip, line, "WS 1D"
-    heads, batch = (p.pass_needs(*at, cut, 32, 1, 4096, REAL)["network"] for cut in ("Head", "Batch"))
+    heads, batch = (p.pass_needs(*at, cut, 32, 1, 4096, CORRECTED)["network"] for cut in ("Head", "Batch"))
     extra = 80 * 2 * (32 * 64 * 128 / 8) * (7 / 8) * 2 / chip.network_bandwidth
     assert batch - heads == pytest.approx(extra)
     assert heads == pytest.approx(80 * 4 * 32 * 8192 * (7 / 8) * 2 / chip.network_bandwidth)
-    prefill = p.pass_needs(*at, "Head", 4, 2048, 0, REAL)
+    prefill = p.pass_needs(*at, "Head", 4, 2048, 0, CORRECTED)
     assert prefill["cache"] == pytest.approx(4 * LLAMA.cache_bytes(2048) / 8 / chip.memory_bandwidth)
     # gathering over four of eight chips cuts the batch in four and the heads of each part in two
-    mixed = p.pass_needs(model, chip, p.Mesh(4, 1, 2), "WG X", "Head", 4, 2048, 0, REAL)
+    mixed = p.pass_needs(model, chip, p.Mesh(4, 1, 2), "WG X", "Head", 4, 2048, 0, CORRECTED)
     assert mixed["cache"] == pytest.approx(prefill["cache"])
-    wide = p.pass_needs(model, chip, p.Mesh(4, 1, 16), "WG X", "Head", 4, 2048, 0, REAL)
+    wide = p.pass_needs(model, chip, p.Mesh(4, 1, 16), "WG X", "Head", 4, 2048, 0, CORRECTED)
     assert wide["cache"] == pytest.approx(prefill["cache"] / 4)  # 4 parts of the batch times 8 heads: 32
 
 

@@ -134,13 +134,12 @@ def pope2022():
 
 
 def _pope_records(model, system, workload, option):
-    from inferlib.papers.pope2022 import decode as sharding
-    from inferlib.papers.pope2022.records import Mesh
+    from inferlib.papers.pope2022.records import Mesh, chip_of, model_of
 
     layout, x, attention = option
     mesh = Mesh(system.count) if layout == "WS 1D" else Mesh(x, 1, maximum(system.count / x, 1))
-    shape = sharding.model_of(model, workload.weights, workload.cache)
-    return (shape, sharding.chip_of(system.chip), mesh, layout, attention, workload.batch, workload.context)
+    shape = model_of(model, workload.weights, workload.cache)
+    return (shape, chip_of(system.chip), mesh, layout, attention, workload.batch, workload.context)
 
 
 def _pope_step(model, system, workload, option, function):

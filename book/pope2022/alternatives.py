@@ -1,6 +1,6 @@
 """Pope et al. 2022: what the two-constant model hinges on. One change at a time, each fitted anew."""
 
-import numpy as np
+from functools import partial
 
 from book.pope2022 import evidence
 from book.pope2022.evidence import SLICE, TPU, palm
@@ -8,13 +8,12 @@ from inferlib import checks
 from inferlib.ops import maximum
 from inferlib.papers.pope2022.equations.layouts import ws2d_time
 from inferlib.papers.pope2022.equations.prediction import (
-    Constants,
     attention_time,
     multiply_time,
     wgxyz_step,
     ws2d_axis_time,
 )
-from inferlib.papers.pope2022.records import EXACT, REAL, load_mesh
+from inferlib.papers.pope2022.records import CORRECTED, EXACT, load_mesh
 
 FORMS = ("axis by axis", "all links at once", "the paper's two matrices", "hidden behind the rest")
 
@@ -45,37 +44,18 @@ def step(form, constants, tokens, seen, held):
     if form == "axis by axis":
         each = ws2d_axis_time(model, TPU, mesh, tokens)
     else:
-        each = ws2d_time(model, TPU, mesh, tokens, EXACT if form == "the paper's two matrices" else REAL)
+        each = ws2d_time(model, TPU, mesh, tokens, EXACT if form == "the paper's two matrices" else CORRECTED)
     moved = model.layers * each
     if form == "hidden behind the rest":
         return maximum(multiply, moved) + attention + fixed
     return multiply + moved + attention + fixed
 
 
-def fit(form, rows):
-    """The two constants for a form, by least squares of relative errors on a grid that closes in.
-
-    Returns
-    -------
-    Constants
-    """
-    at = [rows[name].to_numpy(float) for name in ("tokens", "seen", "held")]
-    passes, measured = rows.passes.to_numpy(float), rows.measured.to_numpy()
-
-    def error(efficiency, overhead):
-        times = passes * step(form, Constants(efficiency, overhead), *at)
-        return np.sum((times / measured - 1) ** 2)
-
-    best, width = (0.65, 2e-4), (0.33, 2e-4)
-    for _ in range(30):
-        tried = [
-            (min(max(best[0] + i * width[0], 0.05), 1.0), max(best[1] + j * width[1], 0.0))
-            for i in (-1, -0.5, 0, 0.5, 1)
-            for j in (-1, -0.5, 0, 0.5, 1)
-        ]
-        best = min(tried, key=lambda point: error(*point))
-        width = tuple(0.7 * w for w in width)
-    return Constants(*best)
+def times(rows, constants, form):
+    """Seconds of each of :func:`book.pope2022.evidence.cells` by a form of the model."""
+    return rows.passes.to_numpy(float) * step(
+        form, constants, *(rows[name].to_numpy(float) for name in ("tokens", "seen", "held"))
+    )
 
 
 def change_one_thing():
@@ -102,14 +82,13 @@ def change_one_thing():
         ("all links, hidden behind the rest", "hidden behind the rest", "Head"),
     ):
         cells = evidence.cells(attention=attention)
-        constants = fit(form, cells)
-        columns = [cells[c].to_numpy(float) for c in ("tokens", "seen", "held")]
-        times = cells.passes.to_numpy(float) * step(form, constants, *columns)
+        by_form = partial(times, form=form)
+        constants = evidence.fit(cells, by_form)
         gathered = wgxyz_step(at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"])
         rows[name] = {
             "efficiency": constants.efficiency,
             "overhead": 1e6 * constants.overhead,
-            "rms": 100 * evidence.rms(times / cells.measured.to_numpy() - 1),
+            "rms": 100 * evidence.rms(by_form(cells, constants) / cells.measured.to_numpy() - 1),
             "error, all weights gathered": 100 * (gathered / measured - 1),
         }
     return pd.DataFrame(rows).T

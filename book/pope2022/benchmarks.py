@@ -5,7 +5,7 @@ from functools import cache
 from inferlib import checks
 from inferlib.ledger import Reader, published
 from inferlib.papers.pope2022.equations.costs import mfu, parameters
-from inferlib.papers.pope2022.records import PRINTED, load_chip, load_model
+from inferlib.papers.pope2022.records import PRINTED, load_chip, load_model, stated
 
 TABLES = ("Table D.2", "Table D.3", "Table D.4")
 # Chips behind each column; the first three are FasterTransformer's, on A100s.
@@ -45,11 +45,9 @@ def chip_of(column):
     return load_chip("A100" if column.startswith("FT") else "TPU v4")
 
 
-def named_parameters(read, column):
-    """The count the paper's utilisation is reckoned with: PaLM's own, and the name 530B for the other."""
-    if column.startswith("PaLM"):
-        return parameters(load_model("PaLM 540B"))
-    return read("Megatron 530B", "parameters", "Table D.1")
+def reckoned_parameters(name):
+    """The count by which the paper reckons utilisation: that in a model's name, the full one of PaLM 540B."""
+    return stated()["named"].get(name) or parameters(load_model(name))
 
 
 def tokens_of(read, table, column, batch):
@@ -65,7 +63,7 @@ def utilisation(read, table, column, batch, time):
     Parameters
     ----------
     read : inferlib.ledger.Reader
-        One that may read ``derived`` rows.
+        For the lengths of input and output.
     table, column : str
     batch, time : float
         Sequences, and seconds.
@@ -75,7 +73,8 @@ def utilisation(read, table, column, batch, time):
     float
     """
     tokens = tokens_of(read, table, column, batch)
-    return mfu(chip_of(column), COLUMNS[column], named_parameters(read, column), tokens, time)
+    n_params = reckoned_parameters("PaLM 540B" if column.startswith("PaLM") else "MT-NLG 530B")
+    return mfu(chip_of(column), COLUMNS[column], n_params, tokens, time)
 
 
 def printed_time(table, column, batch):

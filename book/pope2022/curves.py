@@ -1,19 +1,22 @@
 """Pope et al. 2022: Figures 1, 6, 7, B.1 and C.1 from the two-constant model; data first, picture second.
 
-The paper prints no plotted numbers, so these are predictions to be compared with the few points that its
-tables and text do print.
+Our copy of the paper is text, without its plots, so these are predictions to be compared with the few points that
+its tables and text print.
 """
+
+from functools import cache
 
 from book.pope2022 import evidence
 from book.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
 from book.pope2022.figures import _axes, layout_colours
+from inferlib.ledger import Reader
 from inferlib.papers.pope2022.equations.costs import cache_over_batch, cost, mfu, parameters
-from inferlib.papers.pope2022.equations.layouts import gathered_over, why_not
+from inferlib.papers.pope2022.equations.layouts import SHARED, gathered_over, why_not
 from inferlib.papers.pope2022.equations.prediction import ws1d_step, ws2d_step
 from inferlib.papers.pope2022.records import load_mesh, load_model, meshes
 
 PALM = ("PaLM 540B", "PaLM 62B", "PaLM 8B")
-BATCHES = tuple(2**i for i in range(11))
+BATCHES = tuple(2**i for i in range(11))  # the text stops at "larger than about 512"
 
 
 def _colours():
@@ -22,8 +25,9 @@ def _colours():
     return dict(zip(PALM, (style.RED, style.BLUE, style.GREEN), strict=True))
 
 
+@cache
 def sweep(phase):
-    """All runs of the three PaLM models at a context of 2048, by the two-constant model.
+    """All runs of the three PaLM models at the context of Figure 1, by the two-constant model.
 
     Parameters
     ----------
@@ -39,7 +43,8 @@ def sweep(phase):
     import pandas as pd
 
     rows = []
-    constants, answer = fitted(), 64 if phase == "decode" else None
+    read, constants = Reader("pope2022", "Figure 1"), fitted()
+    context, answer = read("context"), read("tokens generated") if phase == "decode" else None
     layouts_of = ("WS 2D",) if phase == "decode" else ("WS 2D", "WG XYZ")
     for name in PALM:
         n_params = parameters(load_model(name))
@@ -48,7 +53,7 @@ def sweep(phase):
                 for layout in layouts_of:
                     for batch in BATCHES:
                         attention = "Batch" if batch > 1 else "Head"
-                        at = configuration(name, chips, batch, layout, attention, format, 2048, answer)
+                        at = configuration(name, chips, batch, layout, attention, format, context, answer)
                         if why_not(at["model"], TPU, at["mesh"], layout, attention, batch, at["seen"]):
                             continue
                         time = pass_time(at, constants)
@@ -61,7 +66,7 @@ def sweep(phase):
 
 
 def frontier_of(runs):
-    """The runs of each model that no other beats in both time and cost, fastest first.
+    """The runs of each model and format that no other beats in both time and cost, fastest first.
 
     Parameters
     ----------
@@ -71,12 +76,12 @@ def frontier_of(runs):
     Returns
     -------
     dict
-        Model to the rows on its frontier.
+        (model, format) to the rows on its frontier.
     """
     from inferlib.frontier import pareto
 
     found = {}
-    for name, rows in runs.groupby("model", sort=False):
+    for name, rows in runs.groupby(["model", "format"], sort=False):
         kept = pareto(rows.assign(speed=1 / rows.time), speed="speed", cost="cost")
         found[name] = kept.drop(columns="speed")
     return found
@@ -88,7 +93,7 @@ def published_points(phase):
     Returns
     -------
     pandas.DataFrame
-        ``model``, ``time``, ``cost``, ``mfu`` and ``batch``.
+        ``model``, ``format``, ``time``, ``cost``, ``mfu`` and ``batch``.
     """
     import pandas as pd
 
@@ -110,14 +115,16 @@ def published_points(phase):
     for name, at, time in rows:
         chips, n_params = at["mesh"].chips, parameters(load_model(name))
         used = mfu(TPU, chips, n_params, at["tokens"], time)
-        made.append((name, time, cost(chips, at["tokens"], time), used, at["batch"]))
-    return pd.DataFrame(made, columns=["model", "time", "cost", "mfu", "batch"])
+        weights = "int8" if at["model"].weight_bytes == 1 else "bf16"
+        made.append((name, weights, time, cost(chips, at["tokens"], time), used, at["batch"]))
+    return pd.DataFrame(made, columns=["model", "format", "time", "cost", "mfu", "batch"])
 
 
 def figure_1(quantity="cost"):
     """Figure 1 (cost over latency) or C.1 (utilisation over latency). Returns both Axes.
 
-    Lines are frontiers of the two-constant model, rings what the paper prints.
+    Lines are frontiers of the two-constant model, dashed with 16-bit weights; rings are what the paper prints,
+    squares where its weights have 16 bits. The ends of each line say the chips (C) and the batch (B).
 
     Parameters
     ----------
@@ -129,14 +136,22 @@ def figure_1(quantity="cost"):
     scale, label = {"cost": (1e3, "chip-milliseconds a token"), "mfu": (100, "MFU, %")}[quantity]
     for ax, phase in zip(axes, ("decode", "prefill"), strict=True):
         points = published_points(phase)
-        for name, rows in frontier_of(sweep(phase)).items():
-            colour = _colours()[name]
-            ax.plot(1e3 * rows.time, scale * rows[quantity], ".-", color=colour, label=name, linewidth=1.4)
-            own = points[points.model == name]
+        for (name, format), rows in frontier_of(sweep(phase)).items():
+            colour, whole = _colours()[name], format == "int8"
             ax.plot(
-                1e3 * own.time, scale * own[quantity], "o", color=colour, fillstyle="none", markersize=9,
-                markeredgewidth=1.6,
+                1e3 * rows.time, scale * rows[quantity], "-" if whole else "--", color=colour, linewidth=1.4,
+                label=name if whole else None,
             )  # fmt: skip
+            own = points[(points.model == name) & (points.format == format)]
+            ax.plot(
+                1e3 * own.time, scale * own[quantity], "o" if whole else "s", color=colour, fillstyle="none",
+                markersize=8, markeredgewidth=1.5,
+            )  # fmt: skip
+            for row, shift in ((rows.iloc[0], (2, 4)), (rows.iloc[-1], (-10, -11))) if whole else ():
+                ax.annotate(
+                    f"C{row.chips} B{row.batch}", (1e3 * row.time, scale * row[quantity]), shift,
+                    textcoords="offset points", fontsize=7, color=colour,
+                )  # fmt: skip
         ax.set(xscale="log", xlabel="ms per token" if phase == "decode" else "ms for 2048 tokens")
         ax.set(title=f"{phase}, by the two-constant model")
         ax.title.set_fontsize(10)
@@ -146,7 +161,7 @@ def figure_1(quantity="cost"):
     return axes
 
 
-def figure_6_data(batch=512, context=2048):
+def figure_6_data():
     """Time of a generation step of PaLM 540B over the chips, in 1D and in 2D.
 
     Returns
@@ -156,7 +171,8 @@ def figure_6_data(batch=512, context=2048):
     """
     import pandas as pd
 
-    model, rows = evidence.palm(), {}
+    read, model, rows = Reader("pope2022", "Text 4.1"), evidence.palm(), {}
+    batch, context = read("decode", "batch"), read("context", artefact="Text 4.4")
     for chips in (64, 128, 256):
         held = cache_over_batch(model, chips, batch, context)
         at = model, TPU, load_mesh(chips), fitted(), batch, context, held
@@ -185,14 +201,15 @@ def figure_6(data=None):
         fontsize=9,
         ha="right",
     )  # noqa: E501
-    ax.set(xscale="log", xlabel="chips", ylabel="ms per token, batch 512", ylim=(0, 120), xlim=(58, 300))
+    ax.set(xscale="log", xlabel="chips", ylabel="ms per token", ylim=(0, 120), xlim=(58, 300))
+    ax.set_title("batch 512, 2048 tokens of context", fontsize=10)
     ax.set_xticks([64, 128, 256], ["64", "128", "256"])
     ax.minorticks_off()
     return ax
 
 
 def figure_7_data():
-    """Utilisation of prefill on 64 chips over the tokens of the batch, in 2D and with all weights gathered.
+    """Utilisation of prefill on 64 chips over the tokens of the batch, in the four layouts of Figure 3.
 
     Returns
     -------
@@ -201,13 +218,41 @@ def figure_7_data():
     """
     import xarray as xr
 
-    n_params, layouts_of = (parameters(load_model("PaLM 540B")), ("WS 2D", "WG XYZ"))
+    read, n_params = Reader("pope2022", "Figure 7"), parameters(load_model("PaLM 540B"))
+    chips, length = int(read("chips")), read("tokens of a sequence")
     sequences = [2**i for i in range(10)]
     rows = []
-    for layout in layouts_of:
-        runs = [configuration("PaLM 540B", SLICE, b, layout, "Batch", "bf16", 2048) for b in sequences]
-        rows.append([mfu(TPU, SLICE, n_params, at["tokens"], pass_time(at, fitted())) for at in runs])
-    return xr.DataArray(rows, coords={"layout": list(layouts_of), "sequences": sequences})
+    for layout in SHARED:
+        runs = [configuration("PaLM 540B", chips, b, layout, "Batch", "bf16", length) for b in sequences]
+        rows.append([mfu(TPU, chips, n_params, at["tokens"], pass_time(at, fitted())) for at in runs])
+    return xr.DataArray(rows, coords={"layout": list(SHARED), "sequences": sequences})
+
+
+def switches_by_time():
+    """Tokens of prefill from which each gathered layout is quicker than 2D, by the two-constant model.
+
+    Returns
+    -------
+    dict
+        Layout to tokens, of sequences of 2048 on 64 chips; whether there are sequences enough is another question.
+    """
+
+    def slower(layout, tokens):
+        runs = (
+            configuration("PaLM 540B", SLICE, tokens / 2048, x, "Batch", "bf16", 2048)
+            for x in (layout, "WS 2D")
+        )
+        gathered, still = (pass_time(at, fitted()) for at in runs)
+        return gathered > still
+
+    found = {}
+    for layout in SHARED[1:]:
+        low, high = 2.0**9, 2.0**21
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (middle, high) if slower(layout, middle) else (low, middle)
+        found[layout] = high
+    return found
 
 
 def figure_7(data=None):
@@ -222,9 +267,7 @@ def figure_7(data=None):
         few = data.sequences < gathered_over(load_mesh(SLICE), str(name))
         curve = 100 * data.sel(layout=name)
         ax.plot(tokens, curve, ":", color=colour)
-        ax.plot(
-            tokens[~few], curve[~few], "o-", color=colour, markersize=4, label=f"{name}, two-constant model"
-        )
+        ax.plot(tokens[~few], curve[~few], "o-", color=colour, markersize=4, label=str(name))
     for (table, row), at in evidence.configurations().items():
         if (table, row.split()[-1]) == ("Table 2", "prefill"):
             n_params = parameters(load_model("PaLM 540B"))
@@ -244,15 +287,16 @@ def figure_b1_data():
     Returns
     -------
     pandas.DataFrame
-        ``model``, ``chips``, ``length``, ``time`` (s) and ``cost`` (chip-s a token), on the frontier of each
-        model and length.
+        ``model``, ``chips``, ``length``, ``time`` (s) and ``cost`` (chip-s a token) of all runs.
     """
     import pandas as pd
 
-    rows = []
+    read, rows = Reader("pope2022", "Appendix B"), []
+    shortest, longest = (int(read(f"{which} sequence")) for which in ("shortest", "longest"))
+    lengths = [shortest * 2**i for i in range((longest // shortest).bit_length())]
     for name in PALM:
         for chips in meshes():
-            for length in (32, 64, 128, 256, 512, 1024):
+            for length in lengths:
                 at = configuration(name, chips, 1, "WS 2D", "Head", "int8", length)
                 if why_not(at["model"], TPU, at["mesh"], "WS 2D", "Head", 1, length):
                     continue
@@ -269,135 +313,14 @@ def figure_b1(data=None):
         colour = _colours()[name]
         ax.plot(1e3 * rows.time, 1e3 * rows.cost, ".-", color=colour, linewidth=0.9, markersize=5)
         if length == 1024 or (length == 32 and name == "PaLM 540B"):
-            last = rows.iloc[0]
-            ax.annotate(f"S = {length}", (1e3 * last.time, 1e3 * last.cost), (5, 2), textcoords="offset points",
-                        fontsize=8, color=colour)  # fmt: skip
+            for row, text in ((rows.iloc[0], f"S = {length}, C{rows.chips.iloc[0]}"), (rows.iloc[-1], "")):
+                text = text or f"C{row.chips}"
+                ax.annotate(text, (1e3 * row.time, 1e3 * row.cost), (5, 2), textcoords="offset points",
+                            fontsize=8, color=colour)  # fmt: skip
     for name, colour in _colours().items():
         ax.plot([], [], ".-", color=colour, label=name)
     ax.set(xscale="log", yscale="log", xlabel="ms for one prompt", ylabel="chip-milliseconds a token")
     ax.legend(fontsize=9)
-    return ax
-
-
-# --- Prediction against measurement ----------------------------------------------------------------------
-
-
-def draw_fit():
-    """Measured over predicted in every cell of appendix D, and in those held out. Returns the Axes."""
-    from inferlib import style
-
-    constants = fitted()
-    cells = evidence.cells()
-    cells = cells.assign(ratio=cells.measured / evidence.predicted(cells, constants))
-    _, ax = _axes((6.4, 4))
-    for (phase, rows), colour, marker in zip(
-        cells.groupby("phase"), (style.ORANGE, style.BLUE), "os", strict=True
-    ):
-        ax.plot(rows.measured, rows.ratio, marker, color=colour, markersize=5, label=f"PaLM {phase}, fitted")
-    other = evidence.megatron_table()
-    ax.plot(
-        other.measured / 1e3, other.measured / other.predicted, "D", color=style.PURPLE, markersize=5,
-        fillstyle="none", label="MT-NLG totals, held out",
-    )  # fmt: skip
-    held = evidence.held_out()
-    ax.plot(
-        held.measured / 1e3, held.measured / held.predicted, "*", color=style.RED, markersize=10,
-        label="Tables 2 and 3, held out",
-    )  # fmt: skip
-    ax.axhline(1, color=style.INK, linewidth=1)
-    ax.axhspan(0.9, 1.1, color=style.FAINT, alpha=0.15, linewidth=0)
-    ax.set(xscale="log", xlabel="measured seconds", ylabel="measured over predicted", ylim=(0.6, 1.5))
-    ax.legend(ncol=2, fontsize=9, loc="upper center")
-    return ax
-
-
-def draw_bounds():
-    """Every resource of the eight configurations over what was measured. Returns the Axes."""
-    from inferlib import style
-
-    data = evidence.bounds()
-    _, ax = _axes((7, 4.2))
-    parts = {"arithmetic": style.ORANGE, "weights": style.BLUE, "cache": style.GREEN, "network": style.RED}
-    heights = {"arithmetic": 0.24, "weights": 0, "cache": 0, "network": -0.24}
-    for i, (_, row) in enumerate(data.iterrows()):
-        y, left = len(data) - i, 0.0
-        for name, colour in parts.items():
-            share = 100 * row[name] / row.measured
-            start = left if name == "cache" else 0.0
-            ax.barh(
-                y + heights[name],
-                share,
-                left=start,
-                height=0.22,
-                color=colour,
-                label=name if i == 0 else None,
-            )
-            left = share if name == "weights" else left
-    ax.axvline(100, color=style.INK, linewidth=1)
-    ax.set_yticks(range(len(data), 0, -1), data.index, fontsize=8)
-    ax.set(xlabel="per cent of the measured time, every peak as reached", xlim=(0, 105))
-    ax.grid(axis="y", visible=False)
-    ax.legend(ncol=4, fontsize=9, loc="upper center", bbox_to_anchor=(0.4, 1.12))
-    return ax
-
-
-# --- Other machines --------------------------------------------------------------------------------------
-
-
-def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
-    """The layout with the least bound over the prompt tokens in a batch, on machines of the catalogue.
-
-    Parameters
-    ----------
-    transformer : str
-        A dense model of the catalogue.
-    machines : dict, optional
-        Chip to count; boxes of eight and a slice of 64 TPU v5p when not given.
-    context : float
-        Tokens of each sequence of a prefill.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``machine``, ``tokens`` in the batch, the ``layout`` that moves least, its ``network`` time and the
-        ``arithmetic`` time (s), and the time of the network in ``WS 1D``.
-    """
-    import pandas as pd
-
-    from inferlib import load_chip, load_model as load
-    from inferlib.papers.pope2022 import decode as sharding
-
-    machines = machines or {"H100 SXM": 8, "H200": 8, "B200": 8, "TPU v5p": 64}
-    model, rows = sharding.model_of(load(transformer)), []
-    for name, count in machines.items():
-        chip = sharding.chip_of(load_chip(name))
-        for batch in (1, 2, 4, 8, 16, 32, 64, 128):
-            found = sharding.options(model, chip, count, batch, context)
-            found = found[found["why not"] == ""]
-            if found.empty:
-                continue
-            best = found.sort_values("network", kind="stable").iloc[0]
-            plain = found[found.layout == "WS 1D"].network.min()
-            rows.append(
-                (f"{count} × {name}", batch * context, best.layout, best.network, best.arithmetic, plain)
-            )
-    return pd.DataFrame(rows, columns=["machine", "tokens", "layout", "network", "arithmetic", "1D"])
-
-
-def draw_advice(data=None):
-    """Draw :func:`advice_data`: communication over arithmetic, with the best layout and in 1D. Returns Axes."""
-    from inferlib import style
-
-    data = advice_data() if data is None else data
-    _, ax = _axes()
-    colours = (style.GREEN, style.BLUE, style.ORANGE, style.RED)
-    for colour, (name, rows) in zip(colours, data.groupby("machine", sort=False), strict=True):
-        ax.plot(rows.tokens, rows.network / rows.arithmetic, "o-", color=colour, markersize=4, label=name)
-        ax.plot(rows.tokens, rows["1D"] / rows.arithmetic, "--", color=colour, linewidth=1.2)
-    ax.axhline(1, color=style.INK, linewidth=1)
-    ax.plot([], [], "--", color=style.FAINT, label="1D, for comparison")
-    ax.set(xscale="log", yscale="log", xlabel="tokens in the batch", ylabel="network over arithmetic time")
-    ax.legend(fontsize=9, ncol=2)
     return ax
 
 

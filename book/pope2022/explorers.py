@@ -2,11 +2,10 @@
 
 from book.pope2022 import evidence
 from inferlib import load_chip, load_model
-from inferlib.explorer import Choice, Slider, breakdown, curves
-from inferlib.papers.pope2022 import decode as sharding
-from inferlib.papers.pope2022.decode import model_of
+from inferlib.explorer import Bars, Choice, Explorer, Limit, Slider, curves
+from inferlib.papers.pope2022.decode import decode_step
 from inferlib.papers.pope2022.equations import layouts
-from inferlib.papers.pope2022.records import Mesh, load_model as paper_model
+from inferlib.papers.pope2022.records import EXACT, Mesh, load_model as paper_model, model_of
 from inferlib.system import System, Workload
 
 
@@ -25,7 +24,9 @@ def switch():
         def megabytes(tokens, x, y, z, weight, model):
             shape = model.replace(weight_bytes=weight)
             mesh = Mesh(x, y, z)
-            return layouts.TIMES[layout](shape, evidence.TPU, mesh, tokens) * evidence.TPU.network_bandwidth
+            # with the factor (K - 1)/K, so that a chip alone moves nothing; the switch points are the same
+            seconds = layouts.TIMES[layout](shape, evidence.TPU, mesh, tokens, EXACT)
+            return seconds * evidence.TPU.network_bandwidth
 
         return megabytes
 
@@ -52,15 +53,20 @@ def decode():
     llama = load_model("Llama 3 70B")
 
     def step(batch, context, chip):
-        return sharding.decode_step(llama, System(chip, 8, domain=8), Workload(batch=batch, context=context))
+        return decode_step(llama, System(chip, 8, domain=8), Workload(batch=batch, context=context))
 
     chips = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200")}
-    return breakdown(
+
+    def held(batch, context, chip):
+        return sum(llama.weight_bytes().values()) + batch * llama.cache_bytes(context)
+
+    return Explorer(
         "Llama 3 70B on eight chips",
         [
             Slider("batch", "Batch", 8, 256, 32, log=True, whole=True),
             Slider("context", "Context", 128, 32768, 4096, log=True, whole=True),
             Choice("chip", "Chip", chips),
         ],
-        step,
+        [Bars({"": step}, "ms")],
+        limits={"memory": Limit(held, lambda batch, context, chip: 8 * chip.memory_capacity, "GB")},
     )

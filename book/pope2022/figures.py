@@ -4,6 +4,8 @@ import numpy as np
 
 from book.pope2022 import benchmarks, evidence
 from book.pope2022.evidence import SLICE, TPU
+from book.pope2022.tables import gpu_bounds
+from inferlib.ledger import Reader
 from inferlib.papers.pope2022.equations import layouts
 from inferlib.papers.pope2022.equations.costs import (
     CACHES,
@@ -15,19 +17,18 @@ from inferlib.papers.pope2022.equations.costs import (
     memory_time,
     weights_on_chip,
 )
-from inferlib.papers.pope2022.records import EXACT, PRINTED, load_mesh, multihead, stated
+from inferlib.papers.pope2022.records import EXACT, PRINTED, load_mesh, multihead
 
 MS = 1e-3
+CONTEXTS = (128, 512, 2048, 8192, 16384, 32768, 65536, 131072)  # of Figure 8, by the authors' public code
 
 
 def layout_colours():
     """The colour of each layout, everywhere in the chapter."""
     from inferlib import style
 
-    return {
-        "WS 1D": style.FAINT, "WS 2D": style.BLUE, "WG X": style.ORANGE, "WG XY": style.GREEN,
-        "WG XYZ": style.PURPLE,
-    }  # fmt: skip
+    order = (style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE)  # as the explorer has them
+    return dict(zip(layouts.TIMES, order, strict=True))
 
 
 # --- Figure 3: what each layout moves --------------------------------------------------------------------
@@ -135,17 +136,11 @@ def draw_break_even(data=None):
 # --- Figure 8: what the cache costs ----------------------------------------------------------------------
 
 
-def figure_8_data(layers=8, batch=256):
+def figure_8_data():
     """Least time of a generation step over the context, for the three variants of attention.
 
     Everything but the cache is the roofline bound of the rest: arithmetic or reading the weights, whichever
     takes longer; no constant is fitted.
-
-    Parameters
-    ----------
-    layers : int
-        Of PaLM 540B; the figure has 8.
-    batch : int
 
     Returns
     -------
@@ -155,11 +150,11 @@ def figure_8_data(layers=8, batch=256):
     """
     import xarray as xr
 
-    contexts = 2 ** np.arange(7, 18)
-    context = xr.DataArray(contexts.astype(float), coords={"context": contexts})
+    read = Reader("pope2022", "Figure 8")
+    batch, share = read("batch"), read("memory kept for the cache", artefact="Table 1")
+    context = xr.DataArray(np.array(CONTEXTS, dtype=float), coords={"context": list(CONTEXTS)})
     whole = evidence.palm()
-    short = whole.replace(layers=float(layers))
-    share = _cache_share()
+    short = whole.replace(layers=read("layers"))
     cases = {
         "multihead": (
             multihead(short),
@@ -182,12 +177,6 @@ def figure_8_data(layers=8, batch=256):
     ).assign_coords(variant=list(cases))
 
 
-def _cache_share():
-    from inferlib.units import parse
-
-    return parse(stated()["variants"]["cache_share"], "1")
-
-
 def figure_8(data=None):
     """Draw :func:`figure_8_data`; dotted where the whole model's cache would not fit. Returns the Axes."""
     from inferlib import style
@@ -205,9 +194,8 @@ def figure_8(data=None):
     ax.set(
         xscale="log", yscale="log", xlabel="tokens of context", ylabel="milliseconds per token, 8 layers",
     )  # fmt: skip
-    ax.set_xticks(
-        [128, 512, 2048, 8192, 32768, 131072], ["128", "512", "2,048", "8,192", "32,768", "131,072"]
-    )
+    shown = [n for n in CONTEXTS if n not in (16384, 65536)]
+    ax.set_xticks(shown, [f"{n:,}" for n in shown])
     ax.minorticks_off()
     ax.legend()
     return ax
@@ -261,7 +249,6 @@ def figure_9(table="Table D.3", assumptions=PRINTED):
 
 def gpu_bound_figure(data=None):
     """FasterTransformer's times over the roofline of their A100s. Returns the Axes."""
-    from book.pope2022.tables import gpu_bounds
     from inferlib import style
 
     data = gpu_bounds() if data is None else data
@@ -279,6 +266,68 @@ def gpu_bound_figure(data=None):
     ax.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
     ax.minorticks_off()
     ax.legend(ncol=2, fontsize=9, loc="upper right")
+    return ax
+
+
+# --- Prediction against measurement ----------------------------------------------------------------------
+
+
+def draw_fit():
+    """Measured over predicted in every cell of appendix D, and in those held out. Returns the Axes."""
+    from inferlib import style
+
+    constants = evidence.fitted()
+    cells = evidence.cells()
+    cells = cells.assign(ratio=cells.measured / evidence.predicted(cells, constants))
+    _, ax = _axes((6.4, 4))
+    for (phase, rows), colour, marker in zip(
+        cells.groupby("phase"), (style.ORANGE, style.BLUE), "os", strict=True
+    ):
+        ax.plot(rows.measured, rows.ratio, marker, color=colour, markersize=5, label=f"PaLM {phase}, fitted")
+    other = evidence.megatron_table()
+    ax.plot(
+        other.measured / 1e3, other.measured / other.predicted, "D", color=style.PURPLE, markersize=5,
+        fillstyle="none", label="MT-NLG totals, held out",
+    )  # fmt: skip
+    held = evidence.held_out()
+    ax.plot(
+        held.measured / 1e3, held.measured / held.predicted, "*", color=style.RED, markersize=10,
+        label="Tables 2 and 3, held out",
+    )  # fmt: skip
+    ax.axhline(1, color=style.INK, linewidth=1)
+    ax.axhspan(0.9, 1.1, color=style.FAINT, alpha=0.15, linewidth=0)
+    ax.set(xscale="log", xlabel="measured seconds", ylabel="measured over predicted", ylim=(0.6, 1.5))
+    ax.legend(ncol=2, fontsize=9, loc="upper center")
+    return ax
+
+
+def draw_bounds():
+    """Every resource of the eight configurations over what was measured. Returns the Axes."""
+    from inferlib import style
+
+    data = evidence.bounds()
+    _, ax = _axes((7, 4.2))
+    parts = {"arithmetic": style.ORANGE, "weights": style.BLUE, "cache": style.GREEN, "network": style.RED}
+    heights = {"arithmetic": 0.24, "weights": 0, "cache": 0, "network": -0.24}
+    for i, (_, row) in enumerate(data.iterrows()):
+        y, left = len(data) - i, 0.0
+        for name, colour in parts.items():
+            share = 100 * row[name] / row.measured
+            start = left if name == "cache" else 0.0
+            ax.barh(
+                y + heights[name],
+                share,
+                left=start,
+                height=0.22,
+                color=colour,
+                label=name if i == 0 else None,
+            )
+            left = share if name == "weights" else left
+    ax.axvline(100, color=style.INK, linewidth=1)
+    ax.set_yticks(range(len(data), 0, -1), data.index, fontsize=8)
+    ax.set(xlabel="per cent of the measured time, every peak as reached", xlim=(0, 105))
+    ax.grid(axis="y", visible=False)
+    ax.legend(ncol=4, fontsize=9, loc="upper center", bbox_to_anchor=(0.4, 1.12))
     return ax
 
 

@@ -1,30 +1,30 @@
-"""Pope et al. 2022: Tables 1 to 3 and D.1 to D.4, recomputed; what of the paper is wrong."""
+"""Pope et al. 2022: Tables 1 to 3 and D.1 to D.4, recomputed."""
 
 from functools import partial
 
 from book.pope2022 import benchmarks, evidence
-from book.pope2022.benchmarks import COLUMNS, TABLES, batches, utilisation
+from book.pope2022.benchmarks import COLUMNS, TABLES, batches, reckoned_parameters, utilisation
 from book.pope2022.evidence import TPU, configurations, fitted, others
-from inferlib import ledger
-from inferlib.ledger import Noted, Reader, compute, published, reproduces
+from inferlib.ledger import Noted, Reader, reproduces
 from inferlib.papers.pope2022.equations import layouts
 from inferlib.papers.pope2022.equations.costs import (
+    attention_flops,
     cache_of_token,
+    compute_time,
     context_over_batch,
     context_over_heads,
     cost,
-    latency,
+    matmul_flops,
+    memory_time,
     mfu,
     parameters,
     weights_on_chip,
 )
 from inferlib.papers.pope2022.equations.layouts import choose
-from inferlib.papers.pope2022.records import EXACT, PRINTED, load_mesh, load_model, multihead, stated
-from inferlib.units import factor
+from inferlib.papers.pope2022.records import load_model, multihead, stated
 
 reproduces = partial(reproduces, "pope2022")
 SLICE = evidence.SLICE
-GB, GIB = factor("GB"), factor("GiB")
 
 
 # --- Table 1 ---------------------------------------------------------------------------------------------
@@ -76,27 +76,13 @@ def _table_1(read):
 # --- Tables 2 and 3 --------------------------------------------------------------------------------------
 
 
-def reckoned_parameters(name):
-    """The count by which the paper reckons utilisation: the name 62B, the full count of PaLM 540B."""
-    return stated()["named"].get(name) or parameters(load_model(name))
-
-
-def _both_ways(read, row):
-    """Utilisation from the printed latency, and latency from the printed utilisation."""
-    entry = next(e for e in stated()["configurations"] if (e["table"], e["row"]) == (read.artefact, row))
+def printed_utilisation(read, table, row):
+    """Utilisation of a configuration of Tables 2 and 3, from the latency printed beside it."""
+    entry = next(e for e in stated()["configurations"] if (e["table"], e["row"]) == (table, row))
+    each = "tokens of decode" if row.endswith("decode") else "tokens of prefill"
+    tokens = read(row, "batch", table) * read(each, artefact=table)
     n_params = reckoned_parameters(entry["model"])
-
-    def tokens(read):
-        each = "tokens of decode" if row.endswith("decode") else "tokens of prefill"
-        return read(row, "batch") * read(each)
-
-    def percent(read):
-        return mfu(TPU, read(row, "chips"), n_params, tokens(read), read(row, "latency"))
-
-    def seconds(read):
-        return latency(TPU, read(row, "chips"), n_params, tokens(read), read(row, "MFU"))
-
-    return {(row, "MFU"): percent, (row, "latency"): seconds}
+    return mfu(TPU, read(row, "chips", table), n_params, tokens, read(row, "latency", table))
 
 
 def chosen():
@@ -120,25 +106,16 @@ def chosen():
 
 def _configurations(read):
     found = {}
-    for (table, row), picked in chosen().iterrows():
-        if table != read.artefact:
-            continue
-        note = f"{picked.least} moves least" + (
-            f"; {picked.printed} moves {picked.excess:.0%} more" if picked.excess else ""
-        )
-        found |= _both_ways(read, row)
-        found[row, "its layout moves least"] = Noted(bool(picked.printed == picked.least), note)
+    for (table, row), at in configurations().items():
+        if table == read.artefact:
+            found[row, "MFU"] = partial(printed_utilisation, table=table, row=row)
+            seconds = at["passes"] * evidence.pass_time(at, fitted())
+            found[row, "latency"] = Noted(seconds, "two-constant model, fitted on Tables D.2 to D.4")
     return found
 
 
-@reproduces("Table 2")
-def _table_2(read):
-    return _configurations(read)
-
-
-@reproduces("Table 3")
-def _table_3(read):
-    return _configurations(read)
+for _table in ("Table 2", "Table 3"):
+    reproduces(_table)(_configurations)
 
 
 def cost_table():
@@ -220,7 +197,7 @@ def _sum(read, row):
     value = read(row, "PaLM prefill, time") + read(row, "PaLM generate, time")
     if read.artefact != "Table D.4":
         return value
-    return Noted(value, "prefill + generate: what is printed as MT-NLG's total")
+    return Noted(value, "prefill + generate, which is what is printed as MT-NLG's total")
 
 
 for _table in TABLES:
@@ -272,6 +249,28 @@ def utilisations(table):
     return made.astype(object).where(made.notna(), "")
 
 
+def times(table):
+    """The measured times of one of Tables D.2 to D.4 beside the two-constant model, fitted on the other two.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Milliseconds, indexed by batch: each measured column and, behind it, the ``model``.
+    """
+    import pandas as pd
+
+    constants = fitted(others(table))
+    cells = evidence.cells((table,))
+    cells = cells.assign(model=evidence.predicted(cells, constants)).set_index("batch")
+    found = {}
+    for phase, rows in cells.groupby("phase", sort=False):
+        found |= {f"PaLM {phase}": rows.measured, f"model, {phase}": rows.model}
+    made = pd.DataFrame(found)
+    made["MT-NLG total"] = [benchmarks.printed_time(table, "MT-NLG total", b) for b in made.index]
+    made["model, total"] = [evidence.megatron(table, b, constants) for b in made.index]
+    return (1e3 * made).round().astype(int)
+
+
 def sensitivity():
     """How many cells of utilisation agree with print, over the parameter count they are reckoned with.
 
@@ -317,13 +316,6 @@ def gpu_bounds():
     """
     import pandas as pd
 
-    from inferlib.papers.pope2022.equations.costs import (
-        attention_flops,
-        compute_time,
-        matmul_flops,
-        memory_time,
-    )
-
     model, rows = load_model("MT-NLG 530B"), []
     for table in TABLES:
         read = Reader("pope2022", table)
@@ -343,103 +335,3 @@ def gpu_bounds():
                 measured = benchmarks.printed_time(table, column, batch)
                 rows.append((table, column, batch, 1e3 * least, 1e3 * measured, measured / least))
     return pd.DataFrame(rows, columns=["table", "column", "batch", "bound", "measured", "over"])
-
-
-# --- What is wrong in print ------------------------------------------------------------------------------
-
-
-def _recomputed(*place):
-    """What the scorecard computes for one printed row, in SI units."""
-    return compute(published("pope2022")[place])[0]
-
-
-@ledger.errata_numbers("pope2022")
-def errata_numbers():
-    """The numbers that ``errata.toml`` names in braces.
-
-    Returns
-    -------
-    dict
-        Name to number or text.
-    """
-    check = benchmarks.column_check().set_index("table")
-    repaired = benchmarks.totals("Table D.4", PRINTED.replace(swapped_totals=True))
-    palm = repaired[repaired.column == "PaLM total"].set_index("batch").exact
-    doubtful = benchmarks.totals("Table D.4").query("column == 'MT-NLG total'").set_index("batch")
-    wide = load_model("PaLM 540B").replace(d_ff=2 * load_model("PaLM 540B").d_model)
-    found, model, mesh = table_1(), evidence.palm(), load_mesh(SLICE)
-    tokens = configurations()["Table 2", "high-throughput prefill"]["tokens"]
-    xy, xyz = (layouts.wgxy_time(model, TPU, mesh, tokens), layouts.wgxyz_time(model, TPU, mesh, tokens))
-    cache = {
-        "variant": multihead(load_model("PaLM 540B")),
-        "padded": multihead(model),
-        "megatron": load_model("MT-NLG 530B"),
-    }
-    read = Reader("pope2022", "Text 2.1")
-    place = "a 500B model with multihead attention"
-    size = read(place, "batch") * read(place, "context")
-    shares = [_recomputed("Text 4.2", row, "share of attention") for row in (
-        "batch 512, context 8192", "batch 128, context 32768")]  # fmt: skip
-    best = {t: benchmarks.totals(t).query("column == 'PaLM total'").exact.max() for t in TABLES[:2]}
-    return {
-        "sum_rows": check.loc["Table D.4", "rows"],
-        "sum_other": check.loc["Table D.4", "sum = MT-NLG total"],
-        "sum_own": check.loc["Table D.4", "sum = PaLM total"],
-        "sum_before": check["sum = PaLM total"].sum(),
-        "palm_mfu": ", ".join(f"{100 * v:.0f}" for v in palm),
-        "palm_128": palm[128],
-        "megatron_16": utilisation(
-            benchmarks.open_reader("Table D.4"), "Table D.4", "MT-NLG total", 16,
-            benchmarks.printed_time("Table D.4", "PaLM total", 16),
-        ),
-        "own_matches": int((abs(doubtful.exact - doubtful.printed) <= 0.005).sum()),
-        "even": layouts.break_even(load_model("PaLM 540B")),
-        "wide_printed": layouts.printed_break_even(wide),
-        "wide_even": layouts.break_even(wide),
-        "even_x2": layouts.break_even_of_x(load_model("PaLM 540B"), 2),
-        "even_x4": layouts.break_even_of_x(load_model("PaLM 540B"), 4),
-        "multihead_1": found.loc["Multihead", "batch 128"],
-        "baseline_1": found.loc["Baseline multiquery", "batch 128"],
-        "multihead_raw": found.loc["Multihead", "batch 512"],
-        "baseline_raw": found.loc["Baseline multiquery", "batch 512"],
-        "excess": found.loc["Multihead", "batch 128"] / 1320 - 1,
-        "share_512": shares[0],
-        "share_128": shares[1],
-        "steps_apart": evidence.apart(),
-        "steps_known": _steps_apart(),
-        "cache_variant": size * cache_of_token(cache["variant"]) / 1e12,
-        "cache_padded": size * cache_of_token(cache["padded"]) / 1e12,
-        "cache_megatron": size * cache_of_token(cache["megatron"]) / 1e12,
-        "xyz_excess": xyz / xy - 1,
-        "xyz_switch": layouts.switches(model, mesh)["WG XY to WG XYZ"],
-        "largest": tokens,
-        "points": _recomputed("Text 5", "PaLM over Megatron, in MFU: up to", ""),
-        "relative": _relative_lead("Table D.3"),
-        "best_d2": best["Table D.2"],
-        "best_d3": best["Table D.3"],
-        "head_cut": _prefill_by_heads(),
-        "exact_2d": 1 - layouts.ws2d_volume(model, mesh, 1, EXACT) / layouts.ws2d_volume(model, mesh, 1),
-        "whole_2d": layouts.ws2d_volume(model, mesh, 1, PRINTED.replace(whole_layer=True))
-        / layouts.ws2d_volume(model, mesh, 1)
-        - 1,
-    }  # fmt: skip
-
-
-def _relative_lead(table):
-    """The largest lead of PaLM's printed utilisation over MT-NLG's, relative to the latter."""
-    pairs = [
-        [benchmarks.printed_mfu(table, column, b) for column in ("PaLM total", "MT-NLG total")]
-        for b in batches(table, "PaLM total")
-    ]
-    return max(palm / other for palm, other in pairs) - 1
-
-
-def _steps_apart():
-    """How much longer a step at batch 512 takes than one at batch 128, as Table D.4 measured it."""
-    times = [benchmarks.printed_time("Table D.4", "PaLM generate", b) for b in (512, 128)]
-    return times[0] / times[1]
-
-
-def _prefill_by_heads():
-    """How many configurations of prefill are listed with attention over the batch."""
-    return sum(e["attention"] == "Batch" and "prefill" in e["row"] for e in stated()["configurations"])

@@ -22,104 +22,16 @@ from inferlib.papers.pope2022.equations.layouts import (
     gathered_over,
     why_not,
 )
-from inferlib.papers.pope2022.records import PRINTED, REAL, Chip, Mesh, Model
-from inferlib.system import Breakdown, Layout, System, Workload, format_bytes
-from inferlib.transformer import Attention, Transformer
-
-
-def model_of(transformer, weights="bf16", cache="bf16", parallel=False):
-    """A Transformer as the paper would count it.
-
-    Parameters
-    ----------
-    transformer : Transformer
-        Equal, dense layers with one kind of attention over the whole context.
-    weights, cache : str
-        Number formats; activations have 16 bits.
-    parallel : bool
-        Whether attention and feed-forward work side by side; few models but PaLM do.
-
-    Returns
-    -------
-    Model
-
-    Raises
-    ------
-    ValueError
-        If the model has experts, latent or windowed attention, or unequal layers: the paper has none.
-
-    Examples
-    --------
-    >>> from inferlib import load_model
-    >>> model_of(load_model("Llama 3 70B")).kv_heads
-    8
-    """
-    reason = _not_described(transformer)
-    if reason:
-        raise ValueError(f"{transformer.name or 'this model'}: {reason}")
-    return Model(
-        layers=transformer.n_layers,
-        d_model=transformer.d_model,
-        d_ff=transformer.d_ff,
-        heads=transformer.n_heads,
-        kv_heads=transformer.n_kv_heads,
-        head_dim=transformer.head_dim,
-        vocabulary=transformer.vocab_size,
-        matrices=transformer.ff_matrices,
-        tables=1 if transformer.tied else 2,
-        weight_bytes=format_bytes(weights),
-        cache_bytes=format_bytes(cache),
-        parallel=parallel,
-        name=transformer.name,
-        sources=transformer.sources,
-    )
-
-
-def _not_described(transformer):
-    if transformer.sparse:
-        return "the paper describes dense models only"
-    if transformer.unusual:
-        return f"the paper does not describe {transformer.unusual}"
-    attentions = [group.attention for group in transformer.layers]
-    if not all(isinstance(a, Attention) for a in attentions):
-        return "the paper describes multihead and multiquery attention only"
-    if any(a.window is not None for a in attentions):
-        return "the paper describes attention over the whole context only"
-    names = ("d_ff", "ff_matrices", "n_heads", "n_kv_heads", "head_dim")
-    try:
-        for name in names:
-            getattr(transformer, name)
-    except ValueError:
-        return "the paper describes equal layers only"
-    return ""
-
-
-def chip_of(accelerator):
-    """A chip of the catalogue as the paper describes one; its network is that of the scale-up domain.
-
-    Raises
-    ------
-    ValueError
-        If the chip states no memory capacity, or no bandwidth to its neighbours.
-
-    Examples
-    --------
-    >>> from inferlib import load_chip
-    >>> chip_of(load_chip("H100 SXM")).network_bandwidth
-    450000000000.0
-    """
-    for name in ("memory_capacity", "scale_up_bandwidth"):
-        if getattr(accelerator, name) is None:
-            raise ValueError(f"chip {accelerator.name!r} states no {name}, which the paper's model needs")
-    stated = accelerator.sources
-    return Chip(
-        flops=accelerator.flops,
-        memory_bandwidth=accelerator.memory_bandwidth,
-        memory_capacity=accelerator.memory_capacity,
-        network_bandwidth=accelerator.scale_up_bandwidth,
-        name=accelerator.name,
-        sources=stated | {"network_bandwidth": stated.get("scale_up_bandwidth", "not stated")},
-    )
+from inferlib.papers.pope2022.records import (
+    CORRECTED,
+    PRINTED,
+    Mesh,
+    chip_of,
+    model_of,
+    not_described,
+)
+from inferlib.system import Breakdown, Layout, System, Workload
+from inferlib.transformer import Transformer
 
 
 def boxes(count):
@@ -134,7 +46,7 @@ def boxes(count):
     return [Mesh(x, y, count // (x * y)) for x in factors for y in factors if count % (x * y) == 0]
 
 
-def options(model, chip, count, batch, tokens=1, context=0, assumptions=REAL):
+def options(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
     """Every way to cut a model over some chips, and what a forward pass needs in each.
 
     Parameters
@@ -248,7 +160,7 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
     }
 
 
-def advice(model, chip, count, batch, tokens=1, context=0, assumptions=REAL):
+def advice(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
     """The best way to cut a model at this batch: the first row of :func:`options`.
 
     Returns
@@ -273,7 +185,7 @@ def advice(model, chip, count, batch, tokens=1, context=0, assumptions=REAL):
     return best
 
 
-def decode_step(model, system, workload, layout=None, assumptions=PRINTED):
+def decode_step(model, system, workload, layout=None, assumptions=PRINTED) -> Breakdown:
     """One token for every sequence of a batch, as far as the paper describes it.
 
     The model is cut over all chips, weight-stationary, in one or two dimensions: the box that moves least is
@@ -314,7 +226,7 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED):
     _instance("model", model, Transformer)
     _instance("system", system, System)
     _instance("workload", workload, Workload)
-    reason = _not_described(model)
+    reason = not_described(model)
     if not reason and layout is not None:
         _instance("layout", layout, Layout)
         if (layout.pp, layout.ep, layout.dp) != (1, 1, 1) or layout.tp != system.count:

@@ -17,6 +17,10 @@ def _symbol(name):
     return sp.Symbol(_NAMES[name], positive=True)
 
 
+def _whole(name):
+    return sp.Symbol(_NAMES[name], positive=True, integer=True)
+
+
 MODEL, CHIP, MESH = (symbolic(kind, "pope2022") for kind in (Model, Chip, Mesh))
 E, F, W = MODEL.d_model, MODEL.d_ff, CHIP.network_bandwidth
 ACT, WEIGHT = MODEL.activation_bytes, MODEL.weight_bytes
@@ -26,12 +30,36 @@ YZ = sp.Symbol("YZ", positive=True)
 
 # Two axes are enough for 2D: all that is not X is one.
 FLAT = MESH.replace(y=N / X, z=sp.Integer(1))
+SHARED = MODEL.replace(kv_heads=sp.Integer(1))
 LINE = MESH.replace(x=sp.Integer(1), y=N, z=sp.Integer(1))
 
 
 def same_bytes(expression):
     """An expression with weights and activations of equally many bytes, as the paper's formulas have them."""
     return sp.simplify(expression.subs(WEIGHT, ACT))
+
+
+@derivation(proves=layouts.all_gather_time)
+def collectives():
+    """What an exchange among K chips costs, and where the factor (K - 1)/K comes from."""
+    size, k = _symbol("size"), _whole("k")
+    step = size / k / W
+    ring = sp.simplify(sp.summation(step, (sp.Symbol("i"), 1, k - 1)))
+    name = _symbol("all_gather_time")
+    return [
+        Step("In a ring every chip passes one part in K to its neighbour.", sp.Eq(sp.Symbol("T_1"), step)),
+        Step("After K - 1 such steps all parts have been everywhere.", sp.Eq(name, ring)),
+        Step(
+            "No network is quicker: this is the time to receive what a chip does not have yet.",
+            sp.Eq(name, sp.simplify((size - size / k) / W)),
+        ),
+        Step(
+            "A reduce-scatter runs the same ring backwards, so that an all-reduce takes twice as long.",
+            sp.Eq(_symbol("all_reduce_time"), sp.simplify(2 * ring)),
+        ),
+        Step("Among many chips the factor is nearly one, and the paper's formulas leave it out.",
+             sp.Eq(name, sp.limit(ring, k, sp.oo))),
+    ]  # fmt: skip
 
 
 @derivation(proves=layouts.best_ws2d_time)
@@ -150,13 +178,27 @@ def printed_criterion():
     printed = layouts.printed_break_even(MODEL)
     ours = layouts.break_even(MODEL)
     same = sp.solve(sp.Eq(printed, ours), F)[0]
+    square = layouts.ws2d_time(MODEL, CHIP, FLAT, T).subs(X, sp.sqrt(N)) / layouts.ws1d_time(
+        MODEL, CHIP, MESH, T
+    )
+    square = sp.simplify(square)
     return [
         Step(
             "The paper says that 2D wins when the root of the chips exceeds F/E, that is above this.",
             sp.Eq(_symbol("printed_break_even"), printed),
         ),
         Step("Its own costs say this.", sp.Eq(_symbol("break_even"), ours)),
-        Step("The two agree at one shape of model only.", sp.Eq(F, same)),
+        Step(
+            "On a square mesh 2D moves this, over 1D.",
+            sp.Eq(sp.Symbol(r"T_{\text{2D}} / T_{\text{1D}}"), square),
+        ),
+        Step(
+            "Without the collectives over E, which are the 1 in it, 2D wins above the printed number of chips.",
+            sp.Eq(_symbol("printed_break_even"), sp.solve(sp.Eq(sp.limit(square * E, E, 0) / E, 1), N)[0]),
+        ),
+        Step(
+            "With them and the best mesh, the two criteria agree at one shape of model only.", sp.Eq(F, same)
+        ),
     ]
 
 
@@ -180,8 +222,7 @@ def break_even_exactly():
             sp.Eq(_symbol("ws1d_volume") - _symbol("ws2d_volume"), sp.factor(one - two)),
         ),
         Step(
-            "The other factor changes sign here. A mesh with a small X gains early; one with X free never loses "
-            "beyond F/E chips.",
+            "The other factor changes sign here: the smallest whole X, 2, gains from 2F/E chips on.",
             sp.Eq(_symbol("break_even_of_x"), chips),
         ),
     ]
@@ -224,6 +265,58 @@ def what_the_factor_changes():
 def _gathered(mesh, assumptions, sign):
     activations = layouts.gathered_activation_volume(MODEL, mesh, T, G, assumptions)
     return sign * (activations + layouts.gathered_weight_volume(MODEL, mesh, G, assumptions))
+
+
+@derivation()
+def cache_over_chips():
+    """What cutting the cache of one shared head over the batch saves (section 3.3)."""
+    chips, each, context = _whole("chips"), sp.Symbol("b", positive=True, integer=True), _symbol("context")
+    held = [f(SHARED, chips, chips * each, context) for f in (costs.cache_over_heads, costs.cache_over_batch)]
+    return [
+        Step(
+            "One head cannot be cut: every chip keeps the cache of all b n sequences.",
+            sp.Eq(_symbol("cache_over_heads"), held[0]),
+        ),
+        Step(
+            "Cut over the batch, a chip keeps that of its own.", sp.Eq(_symbol("cache_over_batch"), held[1])
+        ),
+        Step(
+            "The saving is the number of chips.",
+            sp.Eq(_symbol("cache_over_heads") / _symbol("cache_over_batch"), sp.simplify(held[0] / held[1])),
+        ),
+    ]
+
+
+@derivation()
+def all_to_all_pays():
+    """When the exchanges for attention cut over the batch cost less than they save (section 3.3)."""
+    batch, seen = _symbol("batch"), _symbol("seen")
+    layer = batch * seen * costs.cache_of_token(SHARED) / SHARED.layers
+    saved = (layer - layer / N) / CHIP.memory_bandwidth
+    spent = layouts.batch_attention_volume(SHARED, LINE, batch, EXACT) * ACT / W
+    prefill = layouts.batch_attention_volume(SHARED, LINE, batch * seen, EXACT) * ACT / W
+    ratio = sp.simplify(spent / saved)
+    over = sp.Symbol(r"T_{\text{spent}} / T_{\text{saved}}")
+    return [
+        Step(
+            "Generating, a sequence has one query: this is spent on two exchanges in a layer.",
+            sp.Eq(sp.Symbol(r"T_{\text{spent}}"), sp.factor(spent)),
+        ),
+        Step(
+            "And this is saved, since a chip reads one part in n of the cache.",
+            sp.Eq(sp.Symbol(r"T_{\text{saved}}"), sp.factor(saved)),
+        ),
+        Step("The batch cancels.", sp.Eq(over, ratio)),
+        Step(
+            "Processing a prompt, every token of it has a query, and what is spent over what is saved does not fall "
+            "with its length.",
+            sp.Eq(over, sp.simplify(prefill / saved)),
+        ),
+        Step(
+            "So generation gains from a few tokens of context on, and a prompt gains only if this is below one.",
+            sp.Eq(seen, sp.solve(sp.Eq(ratio, 1), seen)[0]),
+        ),
+    ]
 
 
 @derivation()

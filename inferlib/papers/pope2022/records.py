@@ -10,6 +10,7 @@ from inferlib import checks
 from inferlib.catalog import record
 from inferlib.equation import Record, quantity
 from inferlib.system import format_bytes
+from inferlib.transformer import Attention
 from inferlib.units import parse
 
 
@@ -19,7 +20,7 @@ def stated():
     return tomllib.loads((files("inferlib.papers.pope2022") / "assumptions.toml").read_text("utf-8"))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Model(Record):
     """A decoder of equal layers as the paper counts it: matrices and one embedding table, nothing else.
 
@@ -47,14 +48,14 @@ class Model(Record):
     cache_bytes: float = quantity("B", "bytes of one cached value", default=2)
     parallel: bool = True
     name: str = ""
-    sources: Mapping = field(default_factory=dict)
+    sources: Mapping = field(default_factory=dict, compare=False)
 
     def at(self, format):
         """The same model with its weights in another number format; activations and cache stay."""
         return self.replace(weight_bytes=format_bytes(format))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Chip(Record):
     """One chip: three rates and its memory.
 
@@ -71,10 +72,10 @@ class Chip(Record):
     memory_capacity: float = quantity("B", "memory of one chip")
     network_bandwidth: float = quantity("B/s", "bandwidth of one chip to the others, one way")
     name: str = ""
-    sources: Mapping = field(default_factory=dict)
+    sources: Mapping = field(default_factory=dict, compare=False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Mesh(Record):
     """Chips in a box of X × Y × Z; a share says how much of a chip's bandwidth one axis can use.
 
@@ -108,7 +109,7 @@ class Mesh(Record):
         return f"{self.x:g} x {self.y:g} x {self.z:g}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Assumptions(Record):
     """How the paper's sentences are read; the default reproduces what it prints.
 
@@ -122,7 +123,7 @@ class Assumptions(Record):
     exposed : bool
         Communication adds to the other times. Else it is hidden behind the longest of them.
     swapped_totals : bool
-        Exchange the two "total" columns of times in Table D.4.
+        Read the two total columns of Table D.4 as exchanged, the simplest reading of their sums.
 
     Examples
     --------
@@ -141,6 +142,11 @@ class Assumptions(Record):
     swapped_totals: bool = False
 
     @classmethod
+    def exact(cls):
+        """The paper's volumes with the factor (K - 1)/K kept."""
+        return cls(exact_collectives=True)
+
+    @classmethod
     def corrected(cls):
         """The paper's formulas without their approximations, and the columns of Table D.4 exchanged."""
         return cls(exact_collectives=True, whole_layer=True, swapped_totals=True)
@@ -151,9 +157,7 @@ class Assumptions(Record):
         return cls.corrected().replace(exposed=True)
 
 
-PRINTED = Assumptions()
-EXACT = Assumptions(exact_collectives=True)
-REAL = Assumptions.corrected()
+PRINTED, EXACT, CORRECTED = Assumptions(), Assumptions.exact(), Assumptions.corrected()
 
 
 def models():
@@ -220,6 +224,17 @@ def serial(model):
     return model.replace(parallel=False, name=f"{model.name}, serial")
 
 
+def chips():
+    """The names of the chips in the paper's benchmarks.
+
+    Examples
+    --------
+    >>> chips()
+    ['TPU v4', 'A100']
+    """
+    return list(stated()["chips"])
+
+
 def load_chip(name="TPU v4"):
     """A chip of the paper: ``"TPU v4"``, or the ``"A100"`` of the FasterTransformer benchmarks.
 
@@ -228,7 +243,7 @@ def load_chip(name="TPU v4"):
     LookupError
         If the paper has no such chip; near names are suggested.
     """
-    return record(Chip, stated()["chips"][checks.one_of("chip", name, stated()["chips"])], name=name)
+    return record(Chip, stated()["chips"][checks.one_of("chip", name, chips())], name=name)
 
 
 def meshes():
@@ -281,3 +296,102 @@ def torus(x, y, z):
     joined = all(axis % rule["closed"] == 0 for axis in (x, y, z))
     share = (2 if joined else 1) / rule["links"]
     return Mesh(float(x), float(y), float(z), share, share, share)
+
+
+# --- The shared records as the paper sees them ---
+
+
+def model_of(transformer, weights="bf16", cache="bf16", parallel=False):
+    """A Transformer as the paper would count it.
+
+    Parameters
+    ----------
+    transformer : Transformer
+        Equal, dense layers with one kind of attention over the whole context.
+    weights, cache : str
+        Number formats; activations have 16 bits.
+    parallel : bool
+        Whether attention and feed-forward work side by side; few models but PaLM do.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    ValueError
+        If the model has experts, latent or windowed attention, or unequal layers: the paper has none.
+
+    Examples
+    --------
+    >>> from inferlib import load_model
+    >>> model_of(load_model("Llama 3 70B")).kv_heads
+    8
+    """
+    reason = not_described(transformer)
+    if reason:
+        raise ValueError(f"{transformer.name or 'this model'}: {reason}")
+    return Model(
+        layers=transformer.n_layers,
+        d_model=transformer.d_model,
+        d_ff=transformer.d_ff,
+        heads=transformer.n_heads,
+        kv_heads=transformer.n_kv_heads,
+        head_dim=transformer.head_dim,
+        vocabulary=transformer.vocab_size,
+        matrices=transformer.ff_matrices,
+        tables=1 if transformer.tied else 2,
+        weight_bytes=format_bytes(weights),
+        cache_bytes=format_bytes(cache),
+        parallel=parallel,
+        name=transformer.name,
+        sources=transformer.sources,
+    )
+
+
+def not_described(transformer):
+    """Why the paper does not describe a Transformer of the catalogue, or an empty text."""
+    if transformer.sparse:
+        return "the paper describes dense models only"
+    if transformer.unusual:
+        return f"the paper does not describe {transformer.unusual}"
+    attentions = [group.attention for group in transformer.layers]
+    if not all(isinstance(a, Attention) for a in attentions):
+        return "the paper describes multihead and multiquery attention only"
+    if any(a.window is not None for a in attentions):
+        return "the paper describes attention over the whole context only"
+    names = ("d_ff", "ff_matrices", "n_heads", "n_kv_heads", "head_dim")
+    try:
+        for name in names:
+            getattr(transformer, name)
+    except ValueError:
+        return "the paper describes equal layers only"
+    return ""
+
+
+def chip_of(accelerator):
+    """A chip of the catalogue as the paper describes one; its network is that of the scale-up domain.
+
+    Raises
+    ------
+    ValueError
+        If the chip states no memory capacity, or no bandwidth to its neighbours.
+
+    Examples
+    --------
+    >>> from inferlib import load_chip
+    >>> chip_of(load_chip("H100 SXM")).network_bandwidth
+    450000000000.0
+    """
+    for name in ("memory_capacity", "scale_up_bandwidth"):
+        if getattr(accelerator, name) is None:
+            raise ValueError(f"chip {accelerator.name!r} states no {name}, which the paper's model needs")
+    stated = accelerator.sources
+    return Chip(
+        flops=accelerator.flops,
+        memory_bandwidth=accelerator.memory_bandwidth,
+        memory_capacity=accelerator.memory_capacity,
+        network_bandwidth=accelerator.scale_up_bandwidth,
+        name=accelerator.name,
+        sources=stated | {"network_bandwidth": stated.get("scale_up_bandwidth", "not stated")},
+    )

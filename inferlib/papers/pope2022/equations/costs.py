@@ -90,7 +90,7 @@ def cache_over_heads(model: Model, chips, batch, context):
 def cache_over_batch(model: Model, chips, batch, context):
     """Bytes of cache on one chip when attention is cut over the sequences of the batch.
 
-    Parameters are those of :func:`cache_over_heads`; the result is in bytes. Section 3.3, Figure 4(c).
+    Section 3.3, Figure 4(c).
     """
     return batch * context * cache_of_token(model) / minimum(chips, batch)
 
@@ -109,7 +109,7 @@ def context_over_heads(model: Model, chip: Chip, chips, batch, cache_share):
 
 @equation(unit="1", chips="1", batch="1", cache_share="1")
 def context_over_batch(model: Model, chip: Chip, chips, batch, cache_share):
-    """The same when the cache is cut over the batch; parameters as in :func:`context_over_heads`."""
+    """The same when the cache is cut over the batch (Table 1)."""
     return cache_share * chip.memory_capacity / cache_over_batch(model, chips, batch, 1)
 
 
@@ -145,7 +145,7 @@ def mfu(chip: Chip, chips, n_params, tokens, time, assumptions: Assumptions = PR
 
 @equation(unit="s", chips="1", n_params="1", tokens="1", utilisation="1")
 def latency(chip: Chip, chips, n_params, tokens, utilisation, assumptions: Assumptions = PRINTED):
-    """Seconds for a number of tokens at a given utilisation; the parameters are those of :func:`mfu`."""
+    """Seconds for a number of tokens at a given utilisation."""
     return assumptions.flop_per_weight * n_params * tokens / (utilisation * chips * chip.flops)
 
 

@@ -93,7 +93,7 @@ def ws1d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRI
 def ws2d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
     """Activations through one chip, 2D weight-stationary: X cuts the model's width, Y and Z the other.
 
-    Parameters are those of :func:`ws1d_volume`; numbers, one layer. Section 3.2.2, appendix A.2.1.
+    One layer. Section 3.2.2, appendix A.2.1.
 
     Examples
     --------
@@ -120,9 +120,9 @@ def gathered_activation_volume(
 
 @equation(unit="1", gathered="1")
 def gathered_weight_volume(model: Model, mesh: Mesh, gathered, assumptions: Assumptions = PRINTED):
-    """Weights through one chip when they are gathered over some chips; parameters as for the activations.
+    """Weights through one chip when they are gathered over some chips.
 
-    Numbers, one layer. Appendix A.2.2.
+    One layer. Appendix A.2.2.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def gathered_weight_volume(model: Model, mesh: Mesh, gathered, assumptions: Assu
 def batch_attention_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
     """What attention cut over the batch adds: queries go out and results come back by all-to-all.
 
-    Parameters are those of :func:`ws1d_volume`; numbers, one layer. Section 3.3, Figure 5(b).
+    One layer. Section 3.3, Figure 5(b).
     """
     queries = tokens * model.heads * model.head_dim / mesh.chips
     return 2 * queries * _part_moved(mesh.chips, assumptions)
@@ -160,17 +160,14 @@ def ws1d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions: Assumpt
 
 @equation(unit="s", tokens="1")
 def ws2d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
-    """Seconds of communication of one layer, 2D weight-stationary; parameters as in :func:`ws1d_time`."""
+    """Seconds of communication of one layer, 2D weight-stationary (section 3.2.2)."""
     moved = ws2d_volume(model, mesh, tokens, assumptions)
     return moved * model.activation_bytes / chip.network_bandwidth
 
 
 @equation(unit="s", tokens="1", gathered="1")
 def gathered_time(model: Model, chip: Chip, mesh: Mesh, tokens, gathered, assumptions: Assumptions = PRINTED):
-    """Seconds of communication of one layer with gathered weights.
-
-    Parameters are those of :func:`ws1d_time` and of :func:`gathered_activation_volume`. Appendix A.2.2.
-    """
+    """Seconds of communication of one layer with gathered weights (appendix A.2.2)."""
     activations = gathered_activation_volume(model, mesh, tokens, gathered, assumptions)
     weights = gathered_weight_volume(model, mesh, gathered, assumptions)
     moved = activations * model.activation_bytes + weights * model.weight_bytes
@@ -239,8 +236,7 @@ def best_ws2d_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumpt
 def best_gather(model: Model, chips, tokens, assumptions: Assumptions = PRINTED):
     """Chips over which to gather the weights for the least communication.
 
-    Parameters are those of :func:`best_ws2d_time`. Appendix A.2.2, where weights and activations have
-    equally many bytes.
+    Appendix A.2.2, where weights and activations have equally many bytes.
     """
     activations = outer_width(model) * model.activation_bytes
     return sqrt(tokens * chips * activations / (gathered_weights(model, assumptions) * model.weight_bytes))
@@ -248,7 +244,7 @@ def best_gather(model: Model, chips, tokens, assumptions: Assumptions = PRINTED)
 
 @equation(unit="s", chips="1", tokens="1")
 def best_gather_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumptions = PRINTED):
-    """Seconds of communication of one layer at the best gathering; parameters as in :func:`best_ws2d_time`.
+    """Seconds of communication of one layer at the best gathering.
 
     Appendix A.2.2: 4E times the root of BLF over the root of the chips and the bandwidth.
     """

@@ -9,21 +9,20 @@ axis of the torus at a time. That form was chosen after seeing which one fits; o
 from dataclasses import dataclass
 
 from inferlib.equation import Record, quantity
-from inferlib.ops import maximum
+from inferlib.ops import maximum, minimum
 from inferlib.papers.pope2022.equations.costs import (
     attention_flops,
     compute_time,
     equation,
     matmul_flops,
     memory_time,
-    parameters,
     weights_on_chip,
 )
-from inferlib.papers.pope2022.equations.layouts import TIMES, inner_width, outer_width
-from inferlib.papers.pope2022.records import PRINTED, REAL, Assumptions, Chip, Mesh, Model
+from inferlib.papers.pope2022.equations.layouts import TIMES, gathered_weights, inner_width, outer_width
+from inferlib.papers.pope2022.records import CORRECTED, PRINTED, Assumptions, Chip, Mesh, Model
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Constants(Record):
     """What data sheets do not say; fitted by :func:`book.pope2022.evidence.fitted`."""
 
@@ -81,7 +80,7 @@ def ws2d_axis_time(model: Model, chip: Chip, mesh: Mesh, tokens):
     those between the matrices along X.
     """
     outer = tokens * outer_width(model) / mesh.x * model.activation_bytes
-    inner = tokens * inner_width(model, REAL) / (mesh.y * mesh.z) * model.activation_bytes
+    inner = tokens * inner_width(model, CORRECTED) / (mesh.y * mesh.z) * model.activation_bytes
     return (
         axis_time(chip, outer, mesh.z, mesh.z_share)
         + axis_time(chip, outer / mesh.z, mesh.y, mesh.y_share)
@@ -120,11 +119,8 @@ def ws2d_step(
     """
     each_layer = ws2d_axis_time(model, chip, mesh, tokens) + constants.overhead
     multiply = multiply_time(model, chip, mesh, constants, tokens, assumptions)
-    return (
-        multiply
-        + attention_time(model, chip, mesh, constants, tokens, seen, held, assumptions)
-        + model.layers * each_layer
-    )
+    attention = attention_time(model, chip, mesh, constants, tokens, seen, held, assumptions)
+    return multiply + attention + model.layers * each_layer
 
 
 @equation(unit="s", tokens="1", seen="1", held="B")
@@ -138,20 +134,50 @@ def ws1d_step(
     held,
     assumptions: Assumptions = PRINTED,
 ):
-    """The same for 1D weight-stationary; parameters as in :func:`ws2d_step`."""
+    """The same for 1D weight-stationary."""
     each_layer = ws1d_axis_time(model, chip, mesh, tokens) + constants.overhead
     multiply = multiply_time(model, chip, mesh, constants, tokens, assumptions)
-    return (
-        multiply
-        + attention_time(model, chip, mesh, constants, tokens, seen, held, assumptions)
-        + model.layers * each_layer
-    )
+    attention = attention_time(model, chip, mesh, constants, tokens, seen, held, assumptions)
+    return multiply + attention + model.layers * each_layer
 
 
-@equation(unit="s")
-def gather_all_time(model: Model, chip: Chip):
-    """Seconds to bring all weights to every chip, over all its links at once."""
-    return parameters(model) * model.weight_bytes / chip.network_bandwidth
+@equation(unit="s", gathered="1", share="1")
+def gather_time(model: Model, chip: Chip, mesh: Mesh, gathered, share):
+    """Seconds to bring the weights of all layers, cut over all chips, to each of those that gather them."""
+    layer = gathered_weights(model, CORRECTED) * model.weight_bytes
+    return model.layers * axis_time(chip, layer * gathered / mesh.chips, gathered, share)
+
+
+@equation(unit="s", tokens="1", seen="1")
+def wgx_step(
+    model: Model,
+    chip: Chip,
+    mesh: Mesh,
+    constants: Constants,
+    tokens,
+    seen,
+    assumptions: Assumptions = PRINTED,
+):
+    """Seconds of one forward pass with weights gathered over X, by the two-constant model.
+
+    Weights are known long before they are needed, so their gathering hides behind arithmetic or arithmetic behind
+    it. The activations that still travel are exposed, as in 2D. Not in the paper.
+    """
+    return _gathered_step(model, chip, mesh, constants, tokens, seen, assumptions, "x")
+
+
+@equation(unit="s", tokens="1", seen="1")
+def wgxy_step(
+    model: Model,
+    chip: Chip,
+    mesh: Mesh,
+    constants: Constants,
+    tokens,
+    seen,
+    assumptions: Assumptions = PRINTED,
+):
+    """The same with weights gathered over X and Y."""
+    return _gathered_step(model, chip, mesh, constants, tokens, seen, assumptions, "xy")
 
 
 @equation(unit="s", tokens="1", seen="1")
@@ -164,22 +190,29 @@ def wgxyz_step(
     seen,
     assumptions: Assumptions = PRINTED,
 ):
-    """Seconds of one forward pass with all weights gathered on every chip, by the two-constant model.
+    """The same with all weights gathered on every chip: no activation travels."""
+    return _gathered_step(model, chip, mesh, constants, tokens, seen, assumptions, "xyz")
 
-    Weights are known long before they are needed, so their gathering hides behind arithmetic or arithmetic
-    behind it.
 
-    Not in the paper.
-    """
+def _gathered_step(model, chip, mesh, constants, tokens, seen, assumptions, over):
+    """A forward pass with weights gathered over some axes, all their links at once; the other axes in turn."""
+    gathered, share, moved = 1, 0, 0
+    for axis in over:
+        gathered, share = gathered * getattr(mesh, axis), share + getattr(mesh, f"{axis}_share")
+    left = tokens * outer_width(model) / gathered * model.activation_bytes
+    for axis in "zyx".translate({ord(axis): None for axis in over}):
+        moved = moved + axis_time(chip, left, getattr(mesh, axis), getattr(mesh, f"{axis}_share"))
+        left = left / getattr(mesh, axis)
     flop = matmul_flops(model, tokens, assumptions) + attention_flops(model, tokens, seen, assumptions)
     arithmetic = compute_time(chip, mesh.chips, flop) / constants.efficiency
-    return maximum(arithmetic, gather_all_time(model, chip)) + model.layers * constants.overhead
+    gather = gather_time(model, chip, mesh, gathered, minimum(share, 1))
+    return maximum(arithmetic, gather) + model.layers * (moved + constants.overhead)
 
 
 # --- The bound -------------------------------------------------------------------------------------------
 
 
-def bound(model, chip, mesh, layout, tokens, seen, held, assumptions=REAL):
+def bound(model, chip, mesh, layout, tokens, seen, held, assumptions=CORRECTED):
     """What each resource needs at its peak for one forward pass.
 
     Parameters

@@ -1,0 +1,61 @@
+"""Pope et al. 2022 on other machines: which layout to take for a prefill."""
+
+from book.pope2022.figures import _axes
+
+
+def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
+    """The layout with the least bound over the prompt tokens in a batch, on machines of the catalogue.
+
+    Parameters
+    ----------
+    transformer : str
+        A dense model of the catalogue.
+    machines : dict, optional
+        Chip to count; boxes of eight and a slice of 64 TPU v5p when not given.
+    context : float
+        Tokens of each sequence of a prefill.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``machine``, ``tokens`` in the batch, the ``layout`` that moves least, its ``network`` time and the
+        ``arithmetic`` time (s), and the time of the network in ``WS 1D``.
+    """
+    import pandas as pd
+
+    from inferlib import load_chip, load_model as load
+    from inferlib.papers.pope2022.decode import options
+    from inferlib.papers.pope2022.records import chip_of, model_of
+
+    machines = machines or {"H100 SXM": 8, "H200": 8, "B200": 8, "TPU v5p": 64}
+    model, rows = model_of(load(transformer)), []
+    for name, count in machines.items():
+        chip = chip_of(load_chip(name))
+        for batch in (1, 2, 4, 8, 16, 32, 64, 128):
+            found = options(model, chip, count, batch, context)
+            found = found[found["why not"] == ""]
+            if found.empty:
+                continue
+            best = found.sort_values("network", kind="stable").iloc[0]
+            plain = found[found.layout == "WS 1D"].network.min()
+            rows.append(
+                (f"{count} × {name}", batch * context, best.layout, best.network, best.arithmetic, plain)
+            )
+    return pd.DataFrame(rows, columns=["machine", "tokens", "layout", "network", "arithmetic", "1D"])
+
+
+def draw_advice(data=None):
+    """Draw :func:`advice_data`: communication over arithmetic, with the best layout and in 1D. Returns Axes."""
+    from inferlib import style
+
+    data = advice_data() if data is None else data
+    _, ax = _axes()
+    colours = (style.GREEN, style.BLUE, style.ORANGE, style.RED)
+    for colour, (name, rows) in zip(colours, data.groupby("machine", sort=False), strict=True):
+        ax.plot(rows.tokens, rows.network / rows.arithmetic, "o-", color=colour, markersize=4, label=name)
+        ax.plot(rows.tokens, rows["1D"] / rows.arithmetic, "--", color=colour, linewidth=1.2)
+    ax.axhline(1, color=style.INK, linewidth=1)
+    ax.plot([], [], "--", color=style.FAINT, label="1D, for comparison")
+    ax.set(xscale="log", yscale="log", xlabel="tokens in the batch", ylabel="network over arithmetic time")
+    ax.legend(fontsize=9, ncol=2)
+    return ax

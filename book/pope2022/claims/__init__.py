@@ -1,0 +1,1 @@
+"""What the text says and can be checked, by subject."""

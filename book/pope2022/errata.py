@@ -1,0 +1,114 @@
+"""Pope et al. 2022: the numbers that ``errata.toml`` names in braces."""
+
+from book.pope2022 import benchmarks, evidence
+from book.pope2022.benchmarks import TABLES, batches, printed_mfu, printed_time, utilisation
+from book.pope2022.evidence import SLICE, TPU, configurations
+from book.pope2022.tables import table_1
+from book.pope2022.text import attention_share
+from inferlib.ledger import Reader, errata_numbers
+from inferlib.papers.pope2022.equations import layouts
+from inferlib.papers.pope2022.equations.costs import cache_of_token, cache_over_batch, weights_on_chip
+from inferlib.papers.pope2022.equations.prediction import gather_time
+from inferlib.papers.pope2022.records import CORRECTED, PRINTED, load_mesh, load_model, multihead
+
+LAST = "Table D.4"
+
+
+@errata_numbers("pope2022")
+def columns():
+    """The two columns of totals of Table D.4."""
+    check = benchmarks.column_check().set_index("table")
+    repaired = benchmarks.totals(LAST, PRINTED.replace(swapped_totals=True))
+    palm = repaired[repaired.column == "PaLM total"].set_index("batch").exact
+    doubtful = benchmarks.totals(LAST).query("column == 'MT-NLG total'").set_index("batch")
+    read, rows = benchmarks.open_reader(LAST), batches(LAST, "PaLM total")
+    times = {c: {b: printed_time(LAST, c, b) for b in rows} for c in ("PaLM total", "MT-NLG total")}
+
+    def agreeing(column):
+        """Cells of a column of utilisation that follow from the times printed as PaLM's."""
+        found = {b: utilisation(read, LAST, column, b, times["PaLM total"][b]) for b in rows}
+        return sum(abs(found[b] - printed_mfu(LAST, column, b)) <= 0.005 for b in rows)
+
+    def faster(table, first, second):
+        return sum(
+            printed_time(table, first, b) < printed_time(table, second, b) for b in batches(table, first)
+        )
+
+    return {
+        "sum_rows": check.loc[LAST, "rows"],
+        "sum_other": check.loc[LAST, "sum = MT-NLG total"],
+        "sum_own": check.loc[LAST, "sum = PaLM total"],
+        "sum_before": check["sum = PaLM total"].sum(),
+        "palm_low": 1e3 * times["MT-NLG total"][rows[0]],
+        "palm_high": 1e3 * times["MT-NLG total"][rows[-1]],
+        "palm_mfu": ", ".join(f"{100 * v:.0f}" for v in palm),
+        "palm_128": palm[128],
+        "palm_from_first": agreeing("PaLM total"),
+        "megatron_from_first": agreeing("MT-NLG total"),
+        "megatron_16": utilisation(read, LAST, "MT-NLG total", 16, times["PaLM total"][16]),
+        "own_matches": int((abs(doubtful.exact - doubtful.printed) <= 0.005).sum()),
+        "faster_d4": faster(LAST, "PaLM total", "MT-NLG total"),
+        "faster_before": sum(faster(t, "MT-NLG total", "PaLM total") for t in TABLES[:2]),
+    }
+
+
+@errata_numbers("pope2022")
+def criteria():
+    """When 2D beats 1D, and what the formulas of communication leave out."""
+    four, model, mesh = load_model("PaLM 540B"), evidence.palm(), load_mesh(SLICE)
+    wide = four.replace(d_ff=2 * four.d_model)
+    tokens = configurations()["Table 2", "high-throughput prefill"]["tokens"]
+    whole = PRINTED.replace(whole_layer=True)
+    xy, xyz = (f(model, TPU, mesh, tokens) for f in (layouts.wgxy_time, layouts.wgxyz_time))
+    real = list(layouts.switches(model, mesh, CORRECTED).values())
+    return {
+        "even": layouts.break_even(four),
+        "wide_printed": layouts.printed_break_even(wide),
+        "wide_even": layouts.break_even(wide),
+        "even_x2": layouts.break_even_of_x(four, 2),
+        "even_x4": layouts.break_even_of_x(four, 4),
+        "xyz_excess": xyz / xy - 1,
+        "largest": tokens,
+        "gather": gather_time(model, TPU, mesh, mesh.chips, 1),
+        "gathered_pass": evidence.measured_pass("Table 2", "high-throughput prefill", 1),
+        "whole_2d": layouts.ws2d_volume(model, mesh, 1, whole) / layouts.ws2d_volume(model, mesh, 1) - 1,
+        "whole_x": layouts.best_x(model, mesh.chips, whole),
+        "printed_x": layouts.best_x(model, mesh.chips),
+        "whole_even": layouts.break_even(model, whole),
+        "printed_xy": layouts.switches(model, mesh)["WG X to WG XY"],
+        "whole_xy": real[1],
+        "printed_xyz": layouts.switches(model, mesh)["WG XY to WG XYZ"] / 1e6,
+        "whole_xyz": real[2] / 1e6,
+    }
+
+
+@errata_numbers("pope2022")
+def caches():
+    """The cache: Table 1, and sections 2.1 and 4.2."""
+    model, found = evidence.palm(), table_1()
+    place, read = "a 500B model with multihead attention", Reader("pope2022", "Text 2.1")
+    size = read(place, "batch") * read(place, "context") / 1e12
+    cache, weights = cache_over_batch(model, SLICE, 128, 32768), weights_on_chip(model, SLICE)
+    steps = [printed_time(LAST, "PaLM generate", b) for b in (512, 128)]
+    return {
+        "multihead_raw": found.loc["Multihead", "batch 512"],
+        "share_512": attention_share(512, 8192),
+        "share_128": attention_share(128, 32768),
+        "steps_apart": evidence.apart(),
+        "steps_known": steps[0] / steps[1],
+        "traffic": cache / (cache + weights),
+        "cache_variant": size * cache_of_token(multihead(load_model("PaLM 540B"))),
+        "cache_padded": size * cache_of_token(multihead(model)),
+        "cache_megatron": size * cache_of_token(load_model("MT-NLG 530B")),
+    }
+
+
+@errata_numbers("pope2022")
+def public_code():
+    """Megatron's totals as the released script would reckon them."""
+    found = {}
+    for table in TABLES[:2]:
+        for name, layers in (("as_run", None), ("as_coded", load_model("PaLM 540B").layers)):
+            error = evidence.megatron_table(steps_of=layers).query("table == @table").error
+            found[f"{name}_{table[-1]}"] = evidence.rms(error)
+    return found

@@ -1,0 +1,274 @@
+"""Pope et al. 2022, Figures 2, 4, 5, A.1 and A.2 as data: what each chip of a mesh holds and what moves.
+
+A tensor is a rectangle: of activations, rows are the batch and columns the width; of weights, rows are what
+goes in and columns what comes out. Each side may be cut over some axes of the mesh. A chip holds one piece.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+from inferlib import checks
+from inferlib.papers.pope2022.records import load_mesh
+
+AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor on the mesh: which axes cut its rows and its columns, and which still hold partial sums."""
+
+    name: str
+    rows: str
+    columns: str
+    row_axes: str = ""
+    column_axes: str = ""
+    partial: str = ""
+
+    @property
+    def notation(self):
+        """As the paper writes it, such as B_x L E_yz, in TeX."""
+        first = _cut(self.rows, self.row_axes)
+        middle = "L" if self.rows == "B" and self.columns in ("E", "F", "H") else ""
+        text = first + middle + (r"\," if self.columns == "1" else "") + _cut(self.columns, self.column_axes)
+        return f"${text}$" + (f"\npartial\nsum-{self.partial}" if self.partial else "")
+
+
+def _cut(dimension, axes):
+    return dimension + (f"_{{{axes}}}" if axes else "")
+
+
+@dataclass(frozen=True)
+class Move:
+    """A collective between two tensors."""
+
+    kind: str
+    axes: str
+
+    @property
+    def label(self):
+        """Such as all-gather(yz), a line for each part."""
+        first, _, last = self.kind.rpartition("-")
+        return f"{first}-\n{last}\n({self.axes})"
+
+
+def schedule(layout):
+    """What a feed-forward layer holds and moves, in order.
+
+    Parameters
+    ----------
+    layout : {"WS 1D", "WS 2D", "WG X", "WG XY", "WG XYZ"}
+
+    Returns
+    -------
+    dict
+        ``"activations"`` and ``"weights"``: lists of :class:`Tensor` and :class:`Move`, in the order in
+        which they come.
+
+    Examples
+    --------
+    >>> [step.label.replace(chr(10), "") for step in schedule("WS 2D")["activations"] if isinstance(step, Move)]
+    ['all-gather(yz)', 'reduce-scatter(x)', 'all-gather(x)', 'reduce-scatter(yz)']
+    """
+    gathered = {"WG X": "x", "WG XY": "xy", "WG XYZ": "xyz"}
+    if layout in gathered:
+        return _gathered(gathered[layout])
+    checks.one_of("layout", layout, ("WS 1D", "WS 2D", *gathered))
+    if layout == "WS 1D":
+        return {
+            "activations": [
+                Tensor("input", "B", "E", "", "xyz"),
+                Move("all-gather", "xyz"),
+                Tensor("gathered", "B", "E"),
+                Tensor("hidden", "B", "F", "", "xyz"),
+                Tensor("product", "B", "E", "", "", "xyz"),
+                Move("reduce-scatter", "xyz"),
+                Tensor("output", "B", "E", "", "xyz"),
+            ],
+            "weights": [Tensor("W in", "E", "F", "", "xyz"), Tensor("W out", "F", "E", "xyz", "")],
+        }
+    return {
+        "activations": [
+            Tensor("input", "B", "E", "", "xyz"),
+            Move("all-gather", "yz"),
+            Tensor("gathered", "B", "E", "", "x"),
+            Tensor("hidden", "B", "F", "", "yz", "x"),
+            Move("reduce-scatter", "x"),
+            Tensor("summed", "B", "F", "", "yzx"),
+            Move("all-gather", "x"),
+            Tensor("hidden", "B", "F", "", "yz"),
+            Tensor("product", "B", "E", "", "x", "yz"),
+            Move("reduce-scatter", "yz"),
+            Tensor("output", "B", "E", "", "xyz"),
+        ],
+        "weights": [Tensor("W in", "E", "F", "x", "yz"), Tensor("W out", "F", "E", "yz", "x")],
+    }
+
+
+def _gathered(over):
+    """The schedule of a layout that gathers its weights over some axes and keeps the rest."""
+    rest = "xyz".replace(over, "")
+    wide = Tensor("gathered", "B", "E", over)
+    activations = [Tensor("input", "B", "E", over, rest)]
+    if rest:
+        activations += [Move("all-gather", rest), wide]
+    activations += [Tensor("hidden", "B", "F", over, rest), Tensor("product", "B", "E", over, "", rest)]
+    if rest:
+        activations += [Move("reduce-scatter", rest), Tensor("output", "B", "E", over, rest)]
+    columns = "yz".translate({ord(axis): None for axis in over})
+    return {
+        "activations": activations,
+        "weights": [
+            Tensor("W in", "E", "F", "x", "yz"),
+            Move("all-gather", over),
+            Tensor("W in", "E", "F", "", columns),
+            Tensor("W out", "F", "E", columns, ""),
+        ],
+    }
+
+
+ATTENTIONS = ("multihead over heads", "multiquery over heads", "multiquery over batch")
+
+
+def attention_schedule(kind):
+    """What attention holds and moves while generating (Figures 4 and 5).
+
+    Parameters
+    ----------
+    kind : {"multihead over heads", "multiquery over heads", "multiquery over batch"}
+
+    Returns
+    -------
+    dict
+        As :func:`schedule` returns it; the second list is the cache, rows its sequences, columns its
+        key/value heads.
+    """
+    checks.one_of("kind", kind, ATTENTIONS)
+    queries = Tensor("queries", "B", "H", "", "xyz")
+    result = Tensor("results", "B", "H", "", "xyz")
+    if kind == "multiquery over batch":
+        return {
+            "activations": [
+                queries, Move("all-to-all", "xyz"), Tensor("queries", "B", "H", "xyz", ""),
+                Tensor("results", "B", "H", "xyz", ""), Move("all-to-all", "xyz"), result,
+            ],
+            "weights": [Tensor("K and V", "B", "1", "xyz", "")],
+        }  # fmt: skip
+    cache = (
+        Tensor("K and V", "B", "H", "", "xyz")
+        if kind.startswith("multihead")
+        else Tensor("K and V", "B", "1")
+    )
+    return {"activations": [queries, result], "weights": [cache]}
+
+
+def piece(tensor, mesh, chip):
+    """The part of a tensor on one chip.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    mesh : Mesh
+    chip : tuple of int
+        Its place along x, y and z, from 0.
+
+    Returns
+    -------
+    rows, columns : tuple of float
+        From and to, as fractions of each side.
+
+    Examples
+    --------
+    >>> piece(Tensor("W in", "E", "F", "x", "yz"), load_mesh(8), (1, 0, 1))
+    ((0.5, 1.0), (0.25, 0.5))
+    """
+    for name, at in zip(AXES, chip, strict=True):
+        size = getattr(mesh, name)
+        if not 0 <= at < size:
+            raise ValueError(f"chip is {chip}, but its {name} must be from 0 to {size - 1:g}")
+    return _interval(tensor.row_axes, mesh, chip), _interval(tensor.column_axes, mesh, chip)
+
+
+def _interval(axes, mesh, chip):
+    low, width = 0.0, 1.0
+    for axis in axes:
+        width /= getattr(mesh, axis)
+        low += chip[AXES.index(axis)] * width
+    return low, low + width
+
+
+def pieces(layout, mesh=None, chip=(0, 0, 0)):
+    """Which slice of which tensor a chip holds, step by step.
+
+    Parameters
+    ----------
+    layout : str
+        As for :func:`schedule`, or one of :data:`ATTENTIONS`.
+    mesh : Mesh, optional
+        The slice of eight chips when not given.
+    chip : tuple of int
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``tensor``, ``notation``, ``rows`` and ``columns`` (from and to), the ``share`` of the tensor that the
+        chip holds, and what moves ``before`` it is there.
+    """
+    import pandas as pd
+
+    mesh = mesh or load_mesh(8)
+    plan = attention_schedule(layout) if layout in ATTENTIONS else schedule(layout)
+    rows = []
+    for part in plan.values():
+        before = ""
+        for step in part:
+            if isinstance(step, Move):
+                before = step.label.replace("\n", "")
+                continue
+            r, c = piece(step, mesh, chip)
+            share = (r[1] - r[0]) * (c[1] - c[0])
+            rows.append(
+                (step.name, step.notation.replace("\npartial\nsum", ", partial sum"), r, c, share, before)
+            )
+            before = ""
+    return pd.DataFrame(rows, columns=["tensor", "notation", "rows", "columns", "share", "before"])
+
+
+def all_pieces(tensor, mesh):
+    """The part of a tensor on every chip of a mesh: place to :func:`piece`."""
+    sizes = (range(int(getattr(mesh, axis))) for axis in AXES)
+    return {chip: piece(tensor, mesh, chip) for chip in product(*sizes)}
+
+
+def collectives(k=3):
+    """What each of ``k`` chips holds before and after the three collectives (Figure A.1).
+
+    Parameters
+    ----------
+    k : int
+        Chips, at least 2.
+
+    Returns
+    -------
+    dict
+        Collective to (before, after). Each is a list of one list for each chip, of what it has in each of
+        ``k`` slots: a set of the chips that this part came from, or None.
+
+    Examples
+    --------
+    >>> before, after = collectives(3)["all-gather"]
+    >>> before[1], after[1]
+    ([None, {1}, None], [{0}, {1}, {2}])
+    """
+    if not isinstance(k, int) or isinstance(k, bool) or k < 2:
+        raise ValueError(f"k is {k!r}, but must be a whole number of at least 2")
+    chips = range(k)
+    alone = [[{chip} if slot == chip else None for slot in chips] for chip in chips]
+    whole = [[{slot} for slot in chips] for _ in chips]
+    own = [[{chip} for _ in chips] for chip in chips]
+    summed = [[set(chips) if slot == chip else None for slot in chips] for chip in chips]
+    return {
+        "all-gather": (alone, whole),
+        "reduce-scatter": (own, summed),
+        # each chip had one row, all columns; now it has one column, all rows
+        "all-to-all": (own, whole),
+    }
