@@ -14,12 +14,12 @@ from book.mazurek2025 import validation
 from inferlib.ledger import Noted, Reader, reproduces
 from inferlib.papers.mazurek2025.equations import experts, flops, memory, network, throughput
 from inferlib.papers.mazurek2025.records import (
-    PRINTED,
+    DEFAULT,
     Assumptions,
     Deployment,
-    as_model,
     balancedness,
     deployment,
+    model_of,
     setup,
     setups,
     stated,
@@ -28,17 +28,17 @@ from inferlib.papers.mazurek2025.records import (
 reproduces = partial(reproduces, "mazurek2025")
 CONTEXT = 4989  # tokens: see the text above
 OWN = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # sequences a GPU
-MODEL = as_model("DeepSeek V3")
+MODEL = model_of("DeepSeek V3")
 
 
-def _speed(name, own, context=CONTEXT, assumptions=PRINTED, model=MODEL, **changes):
+def _speed(name, own, context=CONTEXT, assumptions=DEFAULT, model=MODEL, **changes):
     """Tokens per second and GPU of one of the three setups, or of one like it."""
     at = setup(name)
     where = at.deployment.replace(**changes)
     return throughput.gpu_throughput(model, at.gpu, where, own * where.n_gpus, context, assumptions)
 
 
-def parts_of(name, own, context=CONTEXT, assumptions=PRINTED, model=MODEL):
+def parts_of(name, own, context=CONTEXT, assumptions=DEFAULT, model=MODEL):
     """Times of half of a batch on a setup: attention and experts by resource, and the network.
 
     Returns
@@ -58,7 +58,7 @@ def parts_of(name, own, context=CONTEXT, assumptions=PRINTED, model=MODEL):
     }
 
 
-def network_binds(name, own, context=CONTEXT, assumptions=PRINTED):
+def network_binds(name, own, context=CONTEXT, assumptions=DEFAULT):
     """Whether the network sets the time of a step with overlap."""
     t = parts_of(name, own, context, assumptions)
     computing = max(t["attention memory"], t["attention arithmetic"])
@@ -196,7 +196,7 @@ def head_batch():
 
     Arithmetic is that of the head at the FP8 peak, with the source's inefficiencies; both matrices are read.
     """
-    gpu, a = setup("4x8 H100").gpu, PRINTED
+    gpu, a = setup("4x8 H100").gpu, DEFAULT
     one = MODEL.replace(n_dense_layers=0)
     reading = a.memory_inefficiency * memory.embedding_weights(one) / gpu.memory_bandwidth
     work = flops.dense_flops(one, 1) / gpu.fp8_flops
@@ -300,7 +300,7 @@ def fewer_experts_gain():
     printed = experts.loaded_experts(MODEL, at.deployment, batch / 2)
     mean = experts.active_experts(MODEL, batch / 2) / at.deployment.n_gpus
     simulated = validation.simulated_fullest(batch // 2, at.deployment.n_gpus, draws=500)
-    second = 2 * PRINTED.memory_inefficiency / at.gpu.memory_bandwidth
+    second = 2 * DEFAULT.memory_inefficiency / at.gpu.memory_bandwidth
     expert = second * MODEL.n_expert_layers * memory.expert_weights(MODEL)
     serial = throughput.step_time(MODEL, at.gpu, at.deployment.replace(two_batch=False), batch, CONTEXT)
     gains = {
@@ -312,7 +312,7 @@ def fewer_experts_gain():
 
 def value_flop_effect():
     """The most that the missing factor 2 changes a step's time over setups, batches and 4989 or 2050 tokens."""
-    own, right = np.array(OWN, dtype=float), PRINTED.replace(value_flop=2.0)
+    own, right = np.array(OWN, dtype=float), DEFAULT.replace(value_flop=2.0)
     changes = [
         1 - _speed(name, own, context, right) / _speed(name, own, context)
         for name in setups()
@@ -323,7 +323,7 @@ def value_flop_effect():
 
 def cache_fp8(own=(32, 64, 128, 256)):
     """Least and largest gain in speed that a cache in FP8 would bring, over setups and middling batches."""
-    eight = PRINTED.replace(cache_value_bytes=1.0)
+    eight = DEFAULT.replace(cache_value_bytes=1.0)
     gains = [_speed(n, b, assumptions=eight) / _speed(n, b) - 1 for n in setups() for b in own]
     return min(gains), max(gains)
 
@@ -338,7 +338,7 @@ def free_memory(name="4x8 H100"):
 @reproduces("Text 3.6")
 def _text_3_6(read):
     fit, short = (validation.rms(validation.compared(s).values()) for s in (CONTEXT, 2050))
-    plain = PRINTED.replace(
+    plain = DEFAULT.replace(
         memory_inefficiency=1.0, attention_inefficiency=1.0, expert_inefficiency=1.0,
         arithmetic_penalty=1.0, network_inefficiency=1.0,
     )  # fmt: skip
@@ -430,19 +430,19 @@ def kimi_over_deepseek(own, name, kimi=None):
     kimi : Model, optional
         Kimi K2's own configuration when not given.
     """
-    kimi = kimi or as_model("Kimi K2")
+    kimi = kimi or model_of("Kimi K2")
     extra = (-kimi.n_routed) % setup(name).deployment.n_gpus
     return _speed(name, own, model=kimi, extra_experts=extra) / _speed(name, own)
 
 
 def more_experts():
     """DeepSeek V3 with Kimi K2's number of experts and nothing else changed."""
-    return MODEL.replace(n_routed=as_model("Kimi K2").n_routed, name="DeepSeek V3, 384 experts")
+    return MODEL.replace(n_routed=model_of("Kimi K2").n_routed, name="DeepSeek V3, 384 experts")
 
 
 @reproduces("Figure 15")
 def _figure_15(read):
-    kimi = as_model("Kimi K2")
+    kimi = model_of("Kimi K2")
     count = sum(
         (
             memory.attention_weights(kimi),
@@ -528,7 +528,7 @@ def text_4(read):
     (at_limit, _), (fixed, _) = (lengthening(own=largest / gpus), lengthening(own=128))
     gpu = setup("4x8 H100").gpu
     work = throughput.prefill_time(MODEL, gpu, CONTEXT)
-    reading = PRINTED.memory_inefficiency * memory.attention_weights(MODEL) / gpu.memory_bandwidth
+    reading = DEFAULT.memory_inefficiency * memory.attention_weights(MODEL) / gpu.memory_bandwidth
     return {
         ("20 GB is what weights leave of 80", ""): Noted(
             abs(free / said - 1) < 0.1,
@@ -594,7 +594,7 @@ def corrected_ceiling(name):
     """Tokens per second and GPU that a setup's network lets through, as printed and corrected."""
     at = setup(name)
     return tuple(
-        network.network_ceiling(MODEL, at.gpu, at.deployment, a) for a in (PRINTED, Assumptions.corrected())
+        network.network_ceiling(MODEL, at.gpu, at.deployment, a) for a in (DEFAULT, Assumptions.corrected())
     )
 
 

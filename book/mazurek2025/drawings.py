@@ -3,7 +3,7 @@
 from book.mazurek2025.claims import CONTEXT, MODEL
 from inferlib import style
 from inferlib.papers.mazurek2025.equations import experts, network, throughput
-from inferlib.papers.mazurek2025.records import PRINTED, setup
+from inferlib.papers.mazurek2025.records import DEFAULT, setup
 
 
 def layer_data(name="9x8 H100", own=128):
@@ -22,8 +22,8 @@ def layer_data(name="9x8 H100", own=128):
         "own": own,
         "held": experts.held_experts(MODEL, at.deployment),
         "sent": network.messages(MODEL),
-        "out": one * PRINTED.dispatch_bytes,
-        "back": one * PRINTED.combine_bytes,
+        "out": one * DEFAULT.dispatch_bytes,
+        "back": one * DEFAULT.combine_bytes,
     }
 
 

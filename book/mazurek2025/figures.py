@@ -10,7 +10,7 @@ from book.mazurek2025 import claims, validation
 from book.mazurek2025.claims import CONTEXT, MODEL
 from inferlib import style
 from inferlib.papers.mazurek2025.equations import experts, memory, throughput
-from inferlib.papers.mazurek2025.records import PRINTED, as_model, balancedness, setup, setups, stated
+from inferlib.papers.mazurek2025.records import DEFAULT, balancedness, model_of, setup, setups, stated
 
 COLOURS = {"4x8 H100": style.GREEN, "9x8 H100": style.BLUE, "12x4 B200": style.ORANGE}
 SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
@@ -130,7 +130,7 @@ def figure_12(ax=None):
 # --- Figures 13, 14 and 17 -------------------------------------------------------------------------------
 
 
-def curves(context=CONTEXT, assumptions=PRINTED, model=MODEL):
+def curves(context=CONTEXT, assumptions=DEFAULT, model=MODEL):
     """The three setups over sequences a GPU.
 
     Returns
@@ -222,7 +222,7 @@ def figure_15_data():
     import xarray as xr
 
     own = _over(np.geomspace(1, 1024, 61), "own")
-    models = {"its configuration": as_model("Kimi K2"), "more experts only": claims.more_experts()}
+    models = {"its configuration": model_of("Kimi K2"), "more experts only": claims.more_experts()}
     parts = [
         xr.concat(
             [claims.kimi_over_deepseek(own, name, model).assign_coords(setup=name) for name in setups()],

@@ -7,7 +7,7 @@ from inferlib import ledger
 from inferlib.catalog import load_chip, load_model
 from inferlib.ledger import Noted, Reader, reproduces
 from inferlib.papers.mazurek2025.equations import experts, flops, memory, network, throughput
-from inferlib.papers.mazurek2025.records import PRINTED, Assumptions, Deployment, as_model, setup, stated
+from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, Deployment, model_of, setup, stated
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "mazurek2025")
@@ -24,7 +24,7 @@ def attention_matrices(model=None):
     """
     import pandas as pd
 
-    model = model or as_model("DeepSeek V3")
+    model = model or model_of("DeepSeek V3")
     sizes = {name: matrix(model) for name, matrix in memory.ATTENTION.items()}
     sizes["all"] = memory.layer_attention_weights(model)
     frame = pd.DataFrame({"MB": {name: size / MB for name, size in sizes.items()}})
@@ -39,7 +39,7 @@ def parameters(model=None):
     dict
         ``attention``, ``experts`` (shared ones and routers included), ``dense``, ``embeddings`` and ``all``.
     """
-    model = model or as_model("DeepSeek V3")
+    model = model or model_of("DeepSeek V3")
     parts = {
         "attention": memory.attention_weights(model),
         "experts": memory.experts_on_gpu(model, model.n_shared + model.n_routed),
@@ -51,7 +51,7 @@ def parameters(model=None):
 
 def active_parameters(model=None):
     """Parameters one token is multiplied with: the head, and not the embedding table."""
-    model = model or as_model("DeepSeek V3")
+    model = model or model_of("DeepSeek V3")
     parts = parameters(model) | {"experts": memory.experts_on_gpu(model, model.used)}
     return parts["attention"] + parts["experts"] + parts["dense"] + parts["embeddings"] / 2
 
@@ -63,7 +63,7 @@ def outweighing(model=None, low=2, high=200):
     -------
     int
     """
-    model = model or as_model("DeepSeek V3")
+    model = model or model_of("DeepSeek V3")
     attention = memory.attention_weights(model)
     on = {
         n: memory.experts_on_gpu(model, experts.held_experts(model, Deployment(n))) for n in range(low, high)
@@ -78,7 +78,7 @@ def _introduction(read):
 
 @reproduces("Text 1")
 def _text_1(read):
-    ours = memory.cache_per_token(as_model("DeepSeek V3"))
+    ours = memory.cache_per_token(model_of("DeepSeek V3"))
     qwen, llama = (load_model(name).cache_bytes() for name in ("Qwen3 32B", "Llama 3.1 405B"))
     forty = load_model("Qwen3 32B").cache_bytes() * 40 / load_model("Qwen3 32B").n_layers
     active = active_parameters()
@@ -109,7 +109,7 @@ def _figure_5(read):
         ("shared experts", ""): lambda read: Noted(
             read("experts") - read("routed experts"), "its own count in the same caption, 257 less 256"
         ),
-        ("experts a token goes through", ""): as_model("DeepSeek V3").used,
+        ("experts a token goes through", ""): model_of("DeepSeek V3").used,
     }
 
 
@@ -145,7 +145,7 @@ def _text_2_4(read):
 
 @reproduces("Text 2.5")
 def _text_2_5(read):
-    model, tensor_parallel = as_model("DeepSeek V3"), 1
+    model, tensor_parallel = model_of("DeepSeek V3"), 1
     gain, where = claims.best_overlap_gain()
     return {
         ("traffic over that of tensor parallelism", ""): network.messages(model) / tensor_parallel,
@@ -162,7 +162,7 @@ def _text_3(read):
 
 @reproduces("Text 3.1.1")
 def _text_3_1_1(read):
-    model = as_model("DeepSeek V3")
+    model = model_of("DeepSeek V3")
     rounded = sum(round(matrix(model) / MB, 1) for matrix in memory.ATTENTION.values())
     return claims.text_3_1_1() | {
         **{(name, ""): matrix(model) for name, matrix in memory.ATTENTION.items()},
@@ -177,7 +177,7 @@ def _text_3_1_1(read):
 
 @reproduces("Text 3.1.2")
 def _text_3_1_2(read):
-    model = as_model("DeepSeek V3")
+    model = model_of("DeepSeek V3")
     one, activations = (memory.expert_matrix(model), memory.all_expert_activations(model, 1))
     attention = memory.attention_activations(model, 1)
     rounded = activations / attention * round(attention / MB, 1)
@@ -202,7 +202,7 @@ def _text_3_1_2(read):
 
 @reproduces("Text 3.1.3")
 def _text_3_1_3(read):
-    size = memory.embedding_weights(as_model("DeepSeek V3"))
+    size = memory.embedding_weights(model_of("DeepSeek V3"))
     return claims.text_3_1_3(read) | {("both embedding matrices", ""): size}
 
 
@@ -213,7 +213,7 @@ def _text_3_2(read):
 
 @reproduces("Text 3.3")
 def _text_3_3(read):
-    model = as_model("DeepSeek V3")
+    model = model_of("DeepSeek V3")
     two, share = (network.two_experts_traffic(model, 8), network.link_traffic(model, Deployment(8), 8))
     fullest = experts.held_experts(model.replace(n_routed=8, n_shared=1), Deployment(8))
     return {
@@ -252,7 +252,7 @@ def _table_2(read):
 
 @reproduces("Text 3.4")
 def _text_3_4(read):
-    model, row = as_model("DeepSeek V3"), "2x8 H100, shared expert on one GPU"
+    model, row = model_of("DeepSeek V3"), "2x8 H100, shared expert on one GPU"
     n = int(read(row, "nodes") * read(row, "GPUs of a node"))
     printed, mean = (experts.shared_expert_load(model, n), experts.shared_expert_load_corrected(model, n))
     other = 1 + 1 / (model.n_active / n)
@@ -294,7 +294,7 @@ def _text_4(read):
 
     def largest(read):
         free = read(row, "memory for the cache of one GPU") * read(row, "nodes") * read(row, "GPUs of a node")
-        exact = memory.cache_per_token(as_model("DeepSeek V3"))
+        exact = memory.cache_per_token(model_of("DeepSeek V3"))
         found = free / (read(row, "cache of one token") * read(row, "context"))
         return Noted(found, f"{free / (exact * read(row, 'context')):.1f} with the exact cache of a token")
 
@@ -334,9 +334,9 @@ def choices(own=(8, 64, 256, 512), context=4989):
     """
     import pandas as pd
 
-    model = as_model("DeepSeek V3")
+    model = model_of("DeepSeek V3")
 
-    def speeds(assumptions=PRINTED, context=context, **changes):
+    def speeds(assumptions=DEFAULT, context=context, **changes):
         found = []
         for name in stated()["setups"]:
             at = setup(name)
@@ -355,12 +355,12 @@ def choices(own=(8, 64, 256, 512), context=4989):
         "experts not balanced, 0.5": speeds(balancedness=0.5),
         "no extra experts": speeds(extra_experts=0),
         "no cap on the experts of a GPU": speeds(Assumptions.uncapped()),
-        "58 layers and 8 messages": speeds(PRINTED.replace(dense_layers_send=False, shared_sent=False)),
-        "cache in FP8": speeds(PRINTED.replace(cache_value_bytes=1.0)),
-        "memory factor 1": speeds(PRINTED.replace(memory_inefficiency=1.0)),
-        "the factor 2 of equation 36": speeds(PRINTED.replace(value_flop=2.0)),
-        "FLOP of dense layers and head": speeds(PRINTED.replace(all_flops=True)),
-        "no 10 % penalty": speeds(PRINTED.replace(arithmetic_penalty=1.0)),
+        "58 layers and 8 messages": speeds(DEFAULT.replace(dense_layers_send=False, shared_sent=False)),
+        "cache in FP8": speeds(DEFAULT.replace(cache_value_bytes=1.0)),
+        "memory factor 1": speeds(DEFAULT.replace(memory_inefficiency=1.0)),
+        "the factor 2 of equation 36": speeds(DEFAULT.replace(value_flop=2.0)),
+        "FLOP of dense layers and head": speeds(DEFAULT.replace(all_flops=True)),
+        "no 10 % penalty": speeds(DEFAULT.replace(arithmetic_penalty=1.0)),
         "all corrections": speeds(Assumptions.corrected()),
     }
     rows = {name: [new / old for new, old in zip(found, base, strict=True)] for name, found in cases.items()}
@@ -371,7 +371,7 @@ def choices(own=(8, 64, 256, 512), context=4989):
 @ledger.errata_numbers("mazurek2025")
 def errata_numbers():
     """The computed numbers in ``errata.toml``."""
-    model, kimi, right = (as_model("DeepSeek V3"), as_model("Kimi K2"), Assumptions.corrected())
+    model, kimi, right = (model_of("DeepSeek V3"), model_of("Kimi K2"), Assumptions.corrected())
     parts, row = parameters(), "2x8 H100, shared expert on one GPU"
     read = Reader("mazurek2025", "Text 3.4")
     n = int(read(row, "nodes") * read(row, "GPUs of a node"))
@@ -381,11 +381,11 @@ def errata_numbers():
     )
     absorbed = [
         flops.absorbed_decode_flops(model, 1, 1, a) - flops.absorbed_decode_flops(model, 1, 0, a)
-        for a in (PRINTED, right)
+        for a in (DEFAULT, right)
     ]
     four, nine = setup("4x8 H100"), setup("9x8 H100")
     full = [experts.fullest_gpu_experts(s.deployment, model.n_routed) for s in (four, nine)]
-    ceilings = [network.network_ceiling(model, nine.gpu, nine.deployment, a) for a in (PRINTED, right)]
+    ceilings = [network.network_ceiling(model, nine.gpu, nine.deployment, a) for a in (DEFAULT, right)]
     table = validation.best_contexts()
     uncapped = table.loc["no cap on the experts of a GPU"]
     best = table.loc["as printed"]

@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 
 from inferlib.papers.mazurek2025.equations import experts, network, throughput
-from inferlib.papers.mazurek2025.records import PRINTED, Assumptions, as_model, deployment, gpu_of, setup
+from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, chip_of, deployment, model_of, setup
 from inferlib.units import parse
 
 # The seven points of SGLang that Figures 13 and 14 compare with: both systems as its second post draws them.
@@ -21,7 +21,7 @@ OTHERS = {
     "vLLM H200": ("ep-38", "ep-39", "ep-40"),
     "Kimi K2": ("ep-45",),
 }
-_model, _gpu = cache(as_model), cache(gpu_of)
+_model, _gpu = cache(model_of), cache(chip_of)
 # Copies of experts that a source states; elsewhere as few as make every GPU hold equally many.
 EXTRA = {**dict.fromkeys(H100, 32), "ep-16": 0, "ep-45": 96}
 STEP = 1e-6  # s: the grid on which an overhead is fitted
@@ -92,7 +92,7 @@ def placed(row, balanced=None):
     nodes = -(-n // int(min(load_chip(row.hardware).scale_up_size, n)))
     if balanced is None:
         balanced = "without expert load balancing" not in row.notes
-    extra = EXTRA.get(row.name, (-as_model(row.model).n_routed) % n)
+    extra = EXTRA.get(row.name, (-model_of(row.model).n_routed) % n)
     at = deployment(n, nodes, extra_experts=extra, balanced=balanced, two_batch=row.overlap != "none")
     return at.replace(balancedness=1.0) if "balanced routing" in _notes(row) else at
 
@@ -103,7 +103,7 @@ def _notes(row):
     return " ".join([row.notes, *table[table.duplicate_of == row.name].notes])
 
 
-def predicted(row, assumptions=PRINTED, context=None):
+def predicted(row, assumptions=DEFAULT, context=None):
     """Tokens per second and GPU of a measured row.
 
     Parameters
@@ -123,7 +123,7 @@ def predicted(row, assumptions=PRINTED, context=None):
     return throughput.gpu_throughput(model, gpu, where, row.sequences, context, assumptions)
 
 
-def on_network(row, assumptions=PRINTED):
+def on_network(row, assumptions=DEFAULT):
     """Whether the network sets the time of a measured row with overlap."""
     model, gpu, where = _model(row.model), _gpu(row.hardware), _placed(row.name)
     if not where.two_batch:
@@ -144,7 +144,7 @@ def rms(errors):
 # --- The points of Figures 13 and 14 ---------------------------------------------------------------------
 
 
-def compared(context, assumptions=PRINTED):
+def compared(context, assumptions=DEFAULT):
     """The seven points of SGLang that the source's figures show, against its model as it runs it.
 
     Parameters
@@ -159,7 +159,7 @@ def compared(context, assumptions=PRINTED):
         (setup, sequences a GPU) to the relative error of the prediction. All with two-batch overlap and on the
         source's own systems, although SGLang ran the rack without overlap.
     """
-    table, model, errors = measured(), as_model("DeepSeek V3"), {}
+    table, model, errors = measured(), model_of("DeepSeek V3"), {}
     for name, rows in COMPARED.items():
         at = setup(name)
         for row in (table.loc[i] for i in rows):
@@ -170,7 +170,7 @@ def compared(context, assumptions=PRINTED):
     return errors
 
 
-def scan(assumptions=PRINTED, low=500, high=12000, step=50):
+def scan(assumptions=DEFAULT, low=500, high=12000, step=50):
     """Error over the seven points for every context.
 
     Returns
@@ -192,12 +192,12 @@ def readings():
     """The readings under which the context is looked for: what each changes, and the assumptions it gives."""
     factors = {"memory_inefficiency": 1.5}, {"memory_inefficiency": 1.0}
     return {
-        "as printed": PRINTED,
+        "as printed": DEFAULT,
         "no cap on the experts of a GPU": Assumptions.uncapped(),
-        "cache in FP8": PRINTED.replace(cache_value_bytes=1.0),
-        "memory factor 1.5": PRINTED.replace(**factors[0]),
-        "memory factor 1": PRINTED.replace(**factors[1]),
-        "no 10 % penalty": PRINTED.replace(arithmetic_penalty=1.0),
+        "cache in FP8": DEFAULT.replace(cache_value_bytes=1.0),
+        "memory factor 1.5": DEFAULT.replace(**factors[0]),
+        "memory factor 1": DEFAULT.replace(**factors[1]),
+        "no 10 % penalty": DEFAULT.replace(arithmetic_penalty=1.0),
         "corrected": Assumptions.corrected(),
     }
 
@@ -230,7 +230,7 @@ def cache_share(name="9x8 H100", own=256, context=4989):
         ``share`` of the step; ``excess``: seconds a step grows from 2050 tokens to ``context``; ``layer``: the
         same for one layer and micro-batch.
     """
-    at, model = setup(name), as_model("DeepSeek V3")
+    at, model = setup(name), model_of("DeepSeek V3")
     batch = own * at.deployment.n_gpus
     long, short = (
         2 * throughput.attention_time(model, at.gpu, at.deployment, batch / 2, s) for s in (context, 2050)
@@ -244,7 +244,7 @@ def cache_share(name="9x8 H100", own=256, context=4989):
 # --- The overhead that repairs it ------------------------------------------------------------------------
 
 
-def errors(rows, assumptions=PRINTED):
+def errors(rows, assumptions=DEFAULT):
     """Relative errors of the predictions of measured rows: id to error."""
     table = measured()
     return {i: predicted(table.loc[i], assumptions) / table.loc[i].per_gpu - 1 for i in rows}
@@ -269,7 +269,7 @@ def fitted(rows=H100, hidden=False, corrected=False):
     """
     import numpy as np
 
-    base = (Assumptions.corrected() if corrected else PRINTED).replace(overhead_hidden=hidden)
+    base = (Assumptions.corrected() if corrected else DEFAULT).replace(overhead_hidden=hidden)
     steps = STEP * np.arange(301)
     found = rms(errors(rows, base.replace(overhead=steps)).values())
     return base.replace(overhead=float(steps[found.argmin()]))
@@ -297,7 +297,7 @@ def cross_validation():
     rows = []
     for name, (fit, test) in ({"all": (H100, ())} | halves()).items():
         found = fitted(fit)
-        tested = [rms(errors(test, a).values()) if test else float("nan") for a in (found, PRINTED)]
+        tested = [rms(errors(test, a).values()) if test else float("nan") for a in (found, DEFAULT)]
         inside = rms(errors(fit, found).values())
         rows.append((name, len(fit), found.overhead / 1e-6, inside, *tested))
     columns = [
@@ -344,7 +344,7 @@ def components(context=2050, own=256):
     import pandas as pd
 
     text = (files("book.mazurek2025") / "breakdown.toml").read_text("utf-8")
-    shown, model, at = (tomllib.loads(text), as_model("DeepSeek V3"), setup("9x8 H100"))
+    shown, model, at = (tomllib.loads(text), model_of("DeepSeek V3"), setup("9x8 H100"))
     columns = {}
     for name, turns in (("two_batch", 2), ("one_batch", 1)):
         part = own * at.deployment.n_gpus / turns
@@ -384,7 +384,7 @@ def predictions():
         for i in ids:
             row = table.loc[i]
             told = [
-                predicted(row, a) / row.per_gpu - 1 for a in (PRINTED, Assumptions.corrected(), with_overhead)
+                predicted(row, a) / row.per_gpu - 1 for a in (DEFAULT, Assumptions.corrected(), with_overhead)
             ]
             bound = "network" if on_network(row) else ""
             overlap = {"two-batch": "yes", "none": "no"}.get(row.overlap, "not stated")
@@ -428,7 +428,7 @@ def overlap_gain():
 
     table = measured().loc[list(H100)]
     table = table[(table.prompt_tokens == 2000) & (table.output_tokens == 100)]
-    readings = {"printed": PRINTED, "with overhead": fitted()}
+    readings = {"printed": DEFAULT, "with overhead": fitted()}
     values = {"measured": table.per_gpu}
     values |= {
         name: table.apply(lambda row, a=assumptions: predicted(row, a), axis=1)
@@ -462,7 +462,7 @@ def trends():
         "H100, 500 in and 1500 out over 2000 and 100": ("ep-15", "ds-02"),
         "GB200, batch 512 over 64": ("ep-26", "ep-23"),
     }
-    readings = {"printed": PRINTED, "corrected": Assumptions.corrected(), "with overhead": fitted()}
+    readings = {"printed": DEFAULT, "corrected": Assumptions.corrected(), "with overhead": fitted()}
     rows = {}
     for name, (a, b) in pairs.items():
         ratios = [table.loc[a].per_gpu / table.loc[b].per_gpu]
@@ -492,7 +492,7 @@ def simulated_fullest(n_active_tokens, n_gpus, draws=2000, seed=0, model=None):
     """
     import numpy as np
 
-    model = model or as_model("DeepSeek V3")
+    model = model or model_of("DeepSeek V3")
     random = np.random.default_rng(seed)
     most = []
     for _ in range(draws):
@@ -512,7 +512,7 @@ def fullest_by_formula(batches=(1, 2, 4, 8, 16, 32, 64), n_gpus=32, draws=400):
     """
     import pandas as pd
 
-    model, at = as_model("DeepSeek V3"), deployment(n_gpus)
+    model, at = model_of("DeepSeek V3"), deployment(n_gpus)
     rows = {}
     for n in batches:
         active = experts.active_experts(model, n)
