@@ -1,6 +1,6 @@
 """Mazurek & Schreiber 2025: our own drawings of what its Figures 7, 8 and 11 show, computed from the model."""
 
-from book.mazurek2025.claims import CONTEXT, MODEL
+from book.mazurek2025.systems import CONTEXT, MODEL
 from inferlib import style
 from inferlib.papers.mazurek2025.equations import experts, network, throughput
 from inferlib.papers.mazurek2025.records import DEFAULT, setup

@@ -1,6 +1,6 @@
 """Beyond Mazurek & Schreiber 2025: routing that knows nodes, memory that runs out, and other chips."""
 
-from book.mazurek2025.claims import MODEL
+from book.mazurek2025.systems import MODEL
 from inferlib.papers.mazurek2025.equations import experts, memory, network, throughput
 from inferlib.papers.mazurek2025.records import DEFAULT, chip_of, deployment, setup
 from inferlib.units import factor
