@@ -862,6 +862,17 @@ def test_timeline_is_the_step():
     assert layer["out"] == 128 * 9 * 7168 and layer["back"] == 2 * layer["out"] and layer["held"] == 5
 
 
+def test_drawings_of_figures_1_and_9():
+    tokens = drawings.two_tokens_data()
+    assert len(tokens["first"]) == len(tokens["second"]) == 8
+    # an expert is 44.04 MB
+    assert tokens["one"] == pytest.approx(8 * 44.04, rel=1e-3) and tokens["expected"] == 15.75
+    times = drawings.prefill_decode_data()
+    assert times["cache"] == 4989 * 70272
+    assert times["transfer"] == pytest.approx(7.0e-3, rel=0.01)  # 351 MB at 50 GB/s
+    assert times["decode"] == pytest.approx(60.6e-3, rel=1e-3)
+
+
 def test_side_by_side():
     table = extensions.side_by_side()
     assert list(table.index) == list(extensions.SIDE_BY_SIDE)

@@ -24,9 +24,9 @@ def scan(ax=None):
         ax.plot(data.index, data, color=colour)
         ax.plot(data.idxmin(), data.min(), "o", color=colour, label=name)
     ax.legend(loc="upper right", fontsize=9)
-    for context, text, side in ((TRUE, "measured\nlength", "right"), (CONTEXT, "quoted\naverage", "right")):
+    for context, text in ((TRUE, "measured\nlength"), (CONTEXT, "quoted\naverage")):
         ax.axvline(context, color=style.INK, linewidth=1, linestyle=":")
-        ax.text(context - 90, 3, text, ha=side, va="bottom", fontsize=9)
+        ax.text(context + 90, 104, text, ha="left", va="top", fontsize=9)
     ax.set(xlabel="tokens of context that the model is given", ylabel="rms error of the seven points, %")
     ax.set(ylim=(0, 108), xlim=(500, 11000))
     return ax
