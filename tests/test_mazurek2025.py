@@ -873,6 +873,16 @@ def test_drawings_of_figures_1_and_9():
     assert times["decode"] == pytest.approx(60.6e-3, rel=1e-3)
 
 
+def test_wider_deployments():
+    table = systems.wider()
+    # (256 + extra + 1) / n, rounded up; one box does not even hold the weights
+    assert list(table["experts a layer"]) == [33, 17, 9, 5, 3]
+    assert list(table["sequences that fit"])[:3] == [0, 62, 121] and table["tokens/s at those"].iloc[0] == 0
+    assert table["tokens/s at 128"][72] == pytest.approx(2111.7, abs=0.1)
+    assert table["tokens/s at those"].is_monotonic_increasing
+    assert 2 < table["tokens/s at those"][72] / table["tokens/s at those"][16]
+
+
 def test_side_by_side():
     table = extensions.side_by_side()
     assert list(table.index) == list(extensions.SIDE_BY_SIDE)

@@ -206,6 +206,38 @@ def widths(counts=(8, 16, 32, 64, 128), own=128, context=TRUE, assumptions=DEFAU
     return found
 
 
+def wider(counts=(8, 16, 32, 72, 144), own=128, context=CONTEXT):
+    """What one H100 gains when the experts are spread over more of them.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        GPUs, in boxes of eight.
+    own : float
+        Sequences a GPU, whether they fit or not.
+    context : float
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by GPUs: experts of a layer on one, sequences for which it has memory (none where the weights alone do
+        not fit), its tokens per second at ``own`` sequences, and at those that fit.
+    """
+    import pandas as pd
+
+    gpu, rows = setup("4x8 H100").gpu, {}
+    for n in counts:
+        at = deployment(n, n // 8, extra_experts=(-MODEL.n_routed) % n)
+        held = experts.held_experts(MODEL, at)
+        fits = max(int(memory.largest_own_batch(MODEL, gpu, context, held)), 0)
+        speeds = [
+            float(throughput.gpu_throughput(MODEL, gpu, at, b * n, context)) if b else 0.0 for b in (own, fits)
+        ]
+        rows[n] = (held, fits, *speeds)
+    columns = ["experts a layer", "sequences that fit", f"tokens/s at {own}", "tokens/s at those"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("H100s")
+
+
 def choices(own=(8, 64, 256, 512), context=4989):
     """What each open choice is worth: the source's systems with one choice changed at a time.
 

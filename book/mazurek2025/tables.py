@@ -244,11 +244,11 @@ def reading_counts():
     Returns
     -------
     pandas.DataFrame
-        Rows ``model``, ``derived`` and ``claim``: how many have which grade.
+        Rows ``model``, ``derived``, ``identity`` and ``claim``: how many have which grade.
     """
     from inferlib.ledger import GRADES, scorecard
 
     card = scorecard("mazurek2025")
-    card = card[card.kind.isin(["model", "derived", "claim"])]
+    card = card[card.kind.isin(["model", "derived", "identity", "claim"])]
     counts = card.groupby("kind", sort=False).grade.value_counts().unstack(fill_value=0)
     return counts.reindex(columns=[g for g in GRADES if g in counts])
