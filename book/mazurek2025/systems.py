@@ -231,7 +231,8 @@ def wider(counts=(8, 16, 32, 72, 144), own=128, context=CONTEXT):
         held = experts.held_experts(MODEL, at)
         fits = max(int(memory.largest_own_batch(MODEL, gpu, context, held)), 0)
         speeds = [
-            float(throughput.gpu_throughput(MODEL, gpu, at, b * n, context)) if b else 0.0 for b in (own, fits)
+            float(throughput.gpu_throughput(MODEL, gpu, at, b * n, context)) if b else 0.0
+            for b in (own, fits)
         ]
         rows[n] = (held, fits, *speeds)
     columns = ["experts a layer", "sequences that fit", f"tokens/s at {own}", "tokens/s at those"]
