@@ -197,7 +197,9 @@ def chip_of(chip):
             raise ValueError(f"chip {chip.name!r} states no {format} peak, which the source needs")
     if chip.scale_up_bandwidth is None:
         raise ValueError(f"chip {chip.name!r} states no scale_up_bandwidth, which the source needs")
-    stated_at = chip.sources
+    alike = ("memory_bandwidth", "memory_capacity", "price")
+    stated_as = {"bf16_flops": "bf16", "fp8_flops": "fp8", **dict(zip(alike, alike, strict=True))}
+    stated_as |= {"intra_bandwidth": "scale_up_bandwidth", "inter_bandwidth": "scale_out_bandwidth"}
     return GPU(
         bf16_flops=chip.peaks["bf16"],
         fp8_flops=chip.peaks["fp8"],
@@ -208,15 +210,7 @@ def chip_of(chip):
         memory_capacity=chip.memory_capacity,
         price=chip.price,
         name=chip.name,
-        sources={
-            "bf16_flops": stated_at.get("bf16", ""),
-            "fp8_flops": stated_at.get("fp8", ""),
-            "memory_bandwidth": stated_at.get("memory_bandwidth", ""),
-            "intra_bandwidth": stated_at.get("scale_up_bandwidth", ""),
-            "inter_bandwidth": stated_at.get("scale_out_bandwidth", ""),
-            "memory_capacity": stated_at.get("memory_capacity", ""),
-            "price": stated_at.get("price", ""),
-        },
+        sources={name: chip.sources.get(there, "") for name, there in stated_as.items()},
     )
 
 
