@@ -880,6 +880,8 @@ def test_wider_deployments():
     assert list(table["sequences that fit"])[:3] == [0, 62, 121] and table["tokens/s at those"].iloc[0] == 0
     assert table["tokens/s at 128"][72] == pytest.approx(2111.7, abs=0.1)
     assert table["tokens/s at those"].is_monotonic_increasing
+    ceiling = 40e9 / (8 / 9 * 11.805696e6) * 0.809  # of nine nodes
+    assert systems.wider((72,), own=1024, context=500)["tokens/s at 1024"][72] == pytest.approx(ceiling)
     assert 2 < table["tokens/s at those"][72] / table["tokens/s at those"][16]
 
 

@@ -156,7 +156,7 @@ def _beyond(deviations):
 def _reach():
     """Standard deviations at which one GPU is left."""
     t = sp.Symbol("t", positive=True)
-    return sp.solve(sp.log(N) - t**2 / 2, t)[0]
+    return sp.solve(sp.expand_log(sp.log(_beyond(t)), force=True), t)[0]
 
 
 @derivation(proves=experts.fullest_gpu_experts)
