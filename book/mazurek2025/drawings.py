@@ -187,8 +187,8 @@ def two_tokens(ax=None, seed=2):
         colour = {(True, False): style.BLUE, (False, True): style.ORANGE, (True, True): style.RED}.get(woken)
         spot = dict(facecolor=colour or "none", edgecolor=style.FAINT, linewidth=0.8)
         ax.add_patch(plt.Rectangle((expert % side, expert // side), 0.82, 0.82, **spot))
-    names = (("first token", style.BLUE), ("second token", style.ORANGE), ("both", style.RED))
-    for label, colour in names:
+    names = [("first token", style.BLUE), ("second token", style.ORANGE)]
+    for label, colour in names + [("both", style.RED)] * bool(data["first"] & data["second"]):
         ax.bar(0, 0, color=colour, label=label)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=9)
     ax.set(xlim=(-0.3, side + 0.1), ylim=(side + 0.1, -0.3), aspect="equal")
