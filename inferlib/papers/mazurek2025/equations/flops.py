@@ -184,17 +184,22 @@ def decode_absorbed_output_flops(model: Model, batch, assumptions: Assumptions =
 
 # --- One layer of attention in all -----------------------------------------------------------------------
 
+# The matrices that both variants apply: to one new token of each sequence, and to every token of a prompt.
+_NEW_TOKEN = (
+    decode_query_down_flops, decode_query_up_flops, decode_query_rope_flops, decode_latent_down_flops,
+    decode_key_rope_flops,
+)  # fmt: skip
+_PROMPT = (
+    query_down_flops, query_up_flops, query_rope_flops, latent_down_flops, key_up_flops, key_rope_flops,
+)  # fmt: skip
+
 
 @equation(batch="1", context="1")
 def vanilla_decode_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
     """One layer of vanilla attention for one new token of each sequence: equations 8 to 14, 17 and 19."""
     return (
-        decode_query_down_flops(model, batch, assumptions)
-        + decode_query_up_flops(model, batch, assumptions)
-        + decode_query_rope_flops(model, batch, assumptions)
-        + decode_latent_down_flops(model, batch, assumptions)
+        sum(matrix(model, batch, assumptions) for matrix in _NEW_TOKEN)
         + key_up_flops(model, batch, context, assumptions)
-        + decode_key_rope_flops(model, batch, assumptions)
         + value_up_flops(model, batch, context, assumptions)
         + decode_attention_flops(model, batch, context, assumptions)
         + decode_output_flops(model, batch, assumptions)
@@ -215,11 +220,7 @@ def absorbed_decode_flops(model: Model, batch, context, assumptions: Assumptions
     [212992.0, 425984.0]
     """
     return (
-        decode_query_down_flops(model, batch, assumptions)
-        + decode_query_rope_flops(model, batch, assumptions)
-        + decode_latent_down_flops(model, batch, assumptions)
-        + decode_key_rope_flops(model, batch, assumptions)
-        + decode_query_up_flops(model, batch, assumptions)
+        sum(matrix(model, batch, assumptions) for matrix in _NEW_TOKEN)
         + decode_absorbed_key_flops(model, batch, assumptions)
         + decode_absorbed_score_flops(model, batch, context, assumptions)
         + decode_absorbed_value_flops(model, batch, context, assumptions)
@@ -230,34 +231,17 @@ def absorbed_decode_flops(model: Model, batch, context, assumptions: Assumptions
 @equation(batch="1", context="1")
 def vanilla_prefill_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
     """One layer of vanilla attention for a prompt: equations 1 to 7, 15, 16 and 18."""
-    return (
-        query_down_flops(model, batch, context, assumptions)
-        + query_up_flops(model, batch, context, assumptions)
-        + query_rope_flops(model, batch, context, assumptions)
-        + latent_down_flops(model, batch, context, assumptions)
-        + key_up_flops(model, batch, context, assumptions)
-        + key_rope_flops(model, batch, context, assumptions)
-        + value_up_flops(model, batch, context, assumptions)
-        + score_flops(model, batch, context, assumptions)
-        + value_flops(model, batch, context, assumptions)
-        + output_flops(model, batch, context, assumptions)
-    )
+    prompt = model, batch, context, assumptions
+    cores = value_up_flops, score_flops, value_flops, output_flops
+    return sum(part(*prompt) for part in (*_PROMPT, *cores))
 
 
 @equation(batch="1", context="1")
 def absorbed_prefill_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
     """One layer of absorbed attention for a prompt: equations 20 to 23, 29 to 32 and 37."""
-    return (
-        query_down_flops(model, batch, context, assumptions)
-        + query_rope_flops(model, batch, context, assumptions)
-        + latent_down_flops(model, batch, context, assumptions)
-        + key_rope_flops(model, batch, context, assumptions)
-        + query_up_flops(model, batch, context, assumptions)
-        + key_up_flops(model, batch, context, assumptions)
-        + absorbed_score_flops(model, batch, context, assumptions)
-        + absorbed_value_flops(model, batch, context, assumptions)
-        + absorbed_output_flops(model, batch, context, assumptions)
-    )
+    prompt = model, batch, context, assumptions
+    cores = absorbed_score_flops, absorbed_value_flops, absorbed_output_flops
+    return sum(part(*prompt) for part in (*_PROMPT, *cores))
 
 
 # --- Experts (39 to 45) ----------------------------------------------------------------------------------
