@@ -232,7 +232,7 @@ def _balance():
 def _idle():
     from inferlib.papers import mazurek2025 as room
 
-    model = room.as_model("DeepSeek V3")
+    model = room.model_of("DeepSeek V3")
     idle = next(b for b in range(1, 10_000) if model.n_routed - room.active_experts(model, b) < 1)
     return f"{idle}: a token misses one with probability {1 - model.n_active / model.n_routed:.3f}."
 

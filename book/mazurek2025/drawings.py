@@ -1,9 +1,12 @@
-"""Mazurek & Schreiber 2025: our own drawings of what its Figures 7, 8 and 11 show, computed from the model."""
+"""Mazurek & Schreiber 2025: our own drawings of what its Figures 1, 5, 7, 8, 9 and 11 show, computed from the model."""
 
-from book.mazurek2025.claims import CONTEXT, MODEL
+import numpy as np
+
+from book.mazurek2025.systems import CONTEXT, MODEL
 from inferlib import style
-from inferlib.papers.mazurek2025.equations import experts, network, throughput
-from inferlib.papers.mazurek2025.records import PRINTED, setup
+from inferlib.papers.mazurek2025.equations import experts, memory, network, throughput
+from inferlib.papers.mazurek2025.records import DEFAULT, setup
+from inferlib.units import factor
 
 
 def layer_data(name="9x8 H100", own=128):
@@ -22,8 +25,8 @@ def layer_data(name="9x8 H100", own=128):
         "own": own,
         "held": experts.held_experts(MODEL, at.deployment),
         "sent": network.messages(MODEL),
-        "out": one * PRINTED.dispatch_bytes,
-        "back": one * PRINTED.combine_bytes,
+        "out": one * DEFAULT.dispatch_bytes,
+        "back": one * DEFAULT.combine_bytes,
     }
 
 
@@ -153,3 +156,110 @@ def timeline(axes=None, name="9x8 H100", own=128, context=CONTEXT):
         axes[0].bar(0, 0, color=colour, label=part)
     axes[0].legend(loc="upper center", bbox_to_anchor=(0.5, 1.55), ncol=3, fontsize=9)
     return axes
+
+
+def two_tokens_data(seed=2):
+    """Experts of one layer that two tokens are sent to, drawn at random.
+
+    Returns
+    -------
+    dict
+        ``first`` and ``second``: sets of routed experts; ``expected`` distinct ones of two tokens; megabytes to read
+        for ``one`` token and for ``two``.
+    """
+    random = np.random.default_rng(seed)
+    first, second = (set(random.choice(MODEL.n_routed, MODEL.n_active, replace=False)) for _ in range(2))
+    one = memory.expert_weights(MODEL) / factor("MB")
+    expected = experts.active_experts(MODEL, 2)
+    return {
+        "first": first, "second": second, "expected": expected, "one": one * MODEL.n_active, "two": one * expected,
+    }  # fmt: skip
+
+
+def two_tokens(ax=None, seed=2):
+    """Figure 1: two tokens wake different experts of a layer."""
+    import matplotlib.pyplot as plt
+
+    ax = ax or plt.subplots(figsize=(4.6, 4.4), layout="constrained")[1]
+    data, side = two_tokens_data(seed), int(MODEL.n_routed**0.5)
+    for expert in range(MODEL.n_routed):
+        woken = expert in data["first"], expert in data["second"]
+        colour = {(True, False): style.BLUE, (False, True): style.ORANGE, (True, True): style.RED}.get(woken)
+        spot = dict(facecolor=colour or "none", edgecolor=style.FAINT, linewidth=0.8)
+        ax.add_patch(plt.Rectangle((expert % side, expert // side), 0.82, 0.82, **spot))
+    names = [("first token", style.BLUE), ("second token", style.ORANGE)]
+    for label, colour in names + [("both", style.RED)] * bool(data["first"] & data["second"]):
+        ax.bar(0, 0, color=colour, label=label)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=9)
+    ax.set(xlim=(-0.3, side + 0.1), ylim=(side + 0.1, -0.3), aspect="equal")
+    ax.set_title(f"{data['one']:.0f} MB a layer for one token, about {data['two']:.0f} for two", fontsize=10)
+    ax.axis("off")
+    return ax
+
+
+def layer(ax=None):
+    """Figure 5: one layer of experts, a router and a shared expert."""
+    import matplotlib.pyplot as plt
+
+    ax = ax or plt.subplots(figsize=(6.4, 2.9), layout="constrained")[1]
+    boxes = {
+        "token": (0.0, 1.2, 1.3, f"token\n{MODEL.d_model} wide", style.INK),
+        "router": (2.2, 2.0, 1.7, f"router\n{MODEL.d_model} × {MODEL.n_routed}", style.PURPLE),
+        "routed": (5.0, 2.0, 2.4, f"best {MODEL.n_active} of {MODEL.n_routed}\nrouted experts", style.BLUE),
+        "shared": (5.0, 0.3, 2.4, f"{MODEL.n_shared} shared expert,\nalways", style.GREEN),
+        "sum": (8.5, 1.2, 1.5, f"sum of {MODEL.used}", style.INK),
+    }
+    for x, y, width, text, colour in boxes.values():
+        ax.add_patch(plt.Rectangle((x, y), width, 0.9, facecolor="none", edgecolor=colour, linewidth=1.6))
+        ax.text(x + width / 2, y + 0.45, text, ha="center", va="center", fontsize=9)
+    for start, end in (
+        ("token", "router"), ("router", "routed"), ("token", "shared"), ("routed", "sum"), ("shared", "sum"),
+    ):  # fmt: skip
+        (x, y, width, *_), (to, at, *_) = boxes[start], boxes[end]
+        ax.annotate(
+            "", (to, at + 0.45), (x + width, y + 0.45), arrowprops={"arrowstyle": "->", "color": style.INK}
+        )
+    ax.set(xlim=(-0.2, 10.2), ylim=(0, 3.2))
+    ax.axis("off")
+    return ax
+
+
+def prefill_decode_data(context=CONTEXT, name="9x8 H100", own=128):
+    """Times of one request whose prompt is read on one GPU and answered on another.
+
+    Returns
+    -------
+    dict
+        Seconds: ``prefill`` (attention's arithmetic alone, as the source counts it), ``transfer`` of the cache over
+        one link between nodes, and one ``decode`` step; and the ``cache`` in bytes.
+    """
+    at = setup(name)
+    cache = context * memory.cache_per_token(MODEL)
+    return {
+        "prefill": throughput.prefill_time(MODEL, at.gpu, context),
+        "transfer": cache / at.gpu.inter_bandwidth,
+        "decode": throughput.step_time(MODEL, at.gpu, at.deployment, own * at.deployment.n_gpus, context),
+        "cache": cache,
+    }
+
+
+def prefill_decode(ax=None, steps=4):
+    """Figure 9: a request prefilled on one machine and decoded on another; lengths to scale, the times are ours."""
+    import matplotlib.pyplot as plt
+
+    ax = ax or plt.subplots(figsize=(7.2, 2.4), layout="constrained")[1]
+    data = prefill_decode_data()
+    ends, done = {}, 0.0
+    bars = [("prefill", 0, style.ORANGE), ("transfer", 0, style.RED)] + [("decode", 1, style.BLUE)] * steps
+    for part, lane, colour in bars:
+        ax.barh(lane, 1e3 * data[part], left=1e3 * done, height=0.6, color=colour, edgecolor="white")
+        done += data[part]
+        ends.setdefault(part, (done, lane))
+    ax.barh(1, 1e3 * ends["transfer"][0], height=0.6, facecolor="none", edgecolor=style.FAINT, linestyle=":")
+    ax.text(500 * ends["transfer"][0], 1, "room kept for the cache", ha="center", va="center", fontsize=9)
+    note = f"cache, {data['cache'] / 1e6:.0f} MB in {1e3 * data['transfer']:.0f} ms"
+    ax.text(1e3 * ends["transfer"][0] + 4, 0, note, va="center", color=style.RED, fontsize=9)
+    ax.set_yticks([0, 1], ["prefill", "decode"])
+    ax.set(ylim=(1.5, -0.5), xlabel="milliseconds")
+    ax.grid(axis="y", visible=False)
+    return ax

@@ -3,12 +3,12 @@
 from inferlib.explorer import Choice, Slider, breakdown, curves
 from inferlib.papers.mazurek2025.decode import stages
 from inferlib.papers.mazurek2025.equations import network, throughput
-from inferlib.papers.mazurek2025.records import PRINTED, Deployment, as_model, gpu_of
+from inferlib.papers.mazurek2025.records import DEFAULT, Deployment, chip_of, model_of
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
-_CHIPS = {name: gpu_of(name) for name in ("H100 SXM", "H200", "B200", "H20")}
-_MODELS = {name: as_model(name) for name in ("DeepSeek V3", "Kimi K2")}
+_CHIPS = {name: chip_of(name) for name in ("H100 SXM", "H200", "B200", "H20")}
+_MODELS = {name: model_of(name) for name in ("DeepSeek V3", "Kimi K2")}
 OWN = Slider("own", "Sequences on a GPU", 1, 1024, 128, log=True, whole=True)
 CONTEXT = Slider("context", "Tokens of context", 500, 32768, 4989, log=True, whole=True)
 BALANCE = Slider("balance", "Balancedness", 10, 100, 81, "%")
@@ -31,7 +31,7 @@ def overlap():
     def speed(two_batch):
         def output(own, context, balance, overhead, chip, model):
             at = _place(72, 8, balance, 32, two_batch)
-            assumed = PRINTED.replace(overhead=overhead * factor("us"))
+            assumed = DEFAULT.replace(overhead=overhead * factor("us"))
             return throughput.gpu_throughput(model, chip, at, own * 72, context, assumed)
 
         return output
@@ -55,7 +55,7 @@ def one_step():
 
     def step(own, context, gpus, balance, extra, overhead, chip, nodes, model):
         at = _place(gpus, nodes, balance, extra)
-        assumed = PRINTED.replace(overhead=overhead * factor("us"))
+        assumed = DEFAULT.replace(overhead=overhead * factor("us"))
         return Breakdown(stages(model, chip, at, own * gpus, context, assumed))
 
     gpus = Slider("gpus", "GPUs", 8, 144, 72, whole=True)

@@ -1,8 +1,8 @@
 """Beyond Mazurek & Schreiber 2025: routing that knows nodes, memory that runs out, and other chips."""
 
-from book.mazurek2025.claims import MODEL
+from book.mazurek2025.systems import MODEL
 from inferlib.papers.mazurek2025.equations import experts, memory, network, throughput
-from inferlib.papers.mazurek2025.records import PRINTED, deployment, gpu_of, setup
+from inferlib.papers.mazurek2025.records import DEFAULT, chip_of, deployment, setup
 from inferlib.units import factor
 
 SIDE_BY_SIDE = {  # chip: GPUs and nodes of one deployment
@@ -14,7 +14,7 @@ SIDE_BY_SIDE = {  # chip: GPUs and nodes of one deployment
 }
 
 
-def routing(name="9x8 H100", limits=(2, 3, 4, 6, 9), assumptions=PRINTED):
+def routing(name="9x8 H100", limits=(2, 3, 4, 6, 9), assumptions=DEFAULT):
     """Section 2.3: copies of a token's vector that leave its node, if it may go to a few nodes only.
 
     Parameters
@@ -62,7 +62,7 @@ def room(contexts=(2000, 4989, 8000, 32768)):
 
     rows = {}
     for name, (gpus, nodes) in SIDE_BY_SIDE.items():
-        gpu, where = gpu_of(name), deployment(gpus, nodes)
+        gpu, where = chip_of(name), deployment(gpus, nodes)
         held = experts.held_experts(MODEL, where)
         weights = memory.weights_on_gpu(MODEL, held)
         fitting = [int(memory.largest_own_batch(MODEL, gpu, s, held)) for s in contexts]
@@ -71,7 +71,7 @@ def room(contexts=(2000, 4989, 8000, 32768)):
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
-def side_by_side(context=4989, speed=20.0, assumptions=PRINTED):
+def side_by_side(context=4989, speed=20.0, assumptions=DEFAULT):
     """Five chips, 64 of each, at the largest batch that fits and still serves every request fast enough.
 
     Parameters
@@ -94,7 +94,7 @@ def side_by_side(context=4989, speed=20.0, assumptions=PRINTED):
 
     rows, own = {}, np.arange(1, 4097)
     for name, (gpus, nodes) in SIDE_BY_SIDE.items():
-        gpu, where = gpu_of(name), deployment(gpus, nodes)
+        gpu, where = chip_of(name), deployment(gpus, nodes)
         step = throughput.step_time(MODEL, gpu, where, own * float(gpus), context, assumptions)
         held = experts.held_experts(MODEL, where)
         fits = own <= memory.largest_own_batch(MODEL, gpu, context, held, assumptions)

@@ -1,16 +1,16 @@
 """Mazurek & Schreiber 2025: its figures, data first and picture second.
 
-Of its Figures 13 to 17 no numbers have come down, so the curves are drawn with stated choices (see
-:mod:`book.mazurek2025.claims`). Figures 2, 3 and 6 are other people's pictures without data.
+Our copy of the source is text: the axes and dots of its Figures 13 to 17 are not available to us, so the curves are
+drawn with stated choices (see :mod:`book.mazurek2025.systems`). Figures 2, 3 and 6 are pictures of others.
 """
 
 import numpy as np
 
-from book.mazurek2025 import claims, validation
-from book.mazurek2025.claims import CONTEXT, MODEL
+from book.mazurek2025 import simulation, systems, validation
+from book.mazurek2025.systems import CONTEXT, MODEL, READINGS, TRUE
 from inferlib import style
 from inferlib.papers.mazurek2025.equations import experts, memory, throughput
-from inferlib.papers.mazurek2025.records import PRINTED, as_model, balancedness, setup, setups, stated
+from inferlib.papers.mazurek2025.records import DEFAULT, balancedness, model_of, setup, setups, stated
 
 COLOURS = {"4x8 H100": style.GREEN, "9x8 H100": style.BLUE, "12x4 B200": style.ORANGE}
 SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
@@ -64,7 +64,7 @@ def figure_10(ax=None):
 
 def fullest_data():
     """The fullest GPU's active experts on 4x8 H100: printed, drawn without replacement, simulated."""
-    return validation.fullest_by_formula()
+    return simulation.fullest_by_formula()
 
 
 def fullest(ax=None):
@@ -130,7 +130,7 @@ def figure_12(ax=None):
 # --- Figures 13, 14 and 17 -------------------------------------------------------------------------------
 
 
-def curves(context=CONTEXT, assumptions=PRINTED, model=MODEL):
+def curves(context=CONTEXT, assumptions=DEFAULT, model=MODEL):
     """The three setups over sequences a GPU.
 
     Returns
@@ -176,28 +176,45 @@ def measured_points():
     return pd.DataFrame(rows, columns=["setup", "own", "gpu", "n_gpus"])
 
 
+def _both(ax):
+    """The two readings in a legend."""
+    ax.plot([], [], color=style.INK, label=f"capped, {CONTEXT} tokens")
+    ax.plot([], [], "--", color=style.INK, linewidth=1.2, label=f"literal, {TRUE} tokens")
+
+
 def figure_13(ax=None, context=CONTEXT):
-    """Figure 13: total throughput against the speed of one request, with SGLang's points."""
+    """Figure 13: total throughput against the speed of one request, with SGLang's points.
+
+    Full lines: experts of a GPU capped, at ``context``. Dashed: section 3.1.2 read literally, at the measured length.
+    """
     ax = ax or _axes()
     data, points = curves(context), measured_points()
+    literal = curves(TRUE, READINGS["literal"])
     for name, colour in COLOURS.items():
-        curve = data.sel(setup=name)
+        curve, other = data.sel(setup=name), literal.sel(setup=name)
         ax.plot(curve.request, curve.total, color=colour)
+        ax.plot(other.request, other.total, "--", color=colour, linewidth=1.2)
         seen = points[points.setup == name]
         ax.plot(seen.gpu / seen.own, seen.gpu * seen.n_gpus, "o", color=colour)
         ax.plot([], [], color=colour, label=name)
     ax.set(yscale="log", xlim=(0, 65), xlabel="tokens per second of one request")
     ax.set(ylabel="tokens per second of all requests")
+    _both(ax)
     ax.legend(loc="lower left", fontsize=9)
     return ax
 
 
 def figure_14(ax=None, context=CONTEXT):
-    """Figure 14: tokens per second and GPU over sequences a GPU; faint where memory would not suffice."""
+    """Figure 14: tokens per second and GPU over sequences a GPU; faint where memory would not suffice.
+
+    Full and dashed lines as in :func:`figure_13`.
+    """
     ax = ax or _axes()
     data, points = curves(context), measured_points()
+    literal = curves(TRUE, READINGS["literal"])
     for name, colour in COLOURS.items():
-        curve = data.sel(setup=name)
+        curve, other = data.sel(setup=name), literal.sel(setup=name)
+        ax.plot(other.own, other.gpu, "--", color=colour, linewidth=1.2)
         ax.plot(curve.own, curve.gpu, color=colour, alpha=0.35)
         ax.plot(curve.own, curve.gpu.where(curve.fits), color=colour)
         seen = points[points.setup == name]
@@ -206,6 +223,7 @@ def figure_14(ax=None, context=CONTEXT):
     ax.set(xscale="log", yscale="log", xlabel="sequences on a GPU", ylabel="tokens per second and GPU")
     ax.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"])
     ax.minorticks_off()
+    _both(ax)
     ax.legend(loc="upper left", fontsize=9)
     return ax
 
@@ -222,10 +240,10 @@ def figure_15_data():
     import xarray as xr
 
     own = _over(np.geomspace(1, 1024, 61), "own")
-    models = {"its configuration": as_model("Kimi K2"), "more experts only": claims.more_experts()}
+    models = {"its configuration": model_of("Kimi K2"), "more experts only": systems.more_experts()}
     parts = [
         xr.concat(
-            [claims.kimi_over_deepseek(own, name, model).assign_coords(setup=name) for name in setups()],
+            [systems.kimi_over_deepseek(own, name, model).assign_coords(setup=name) for name in setups()],
             "setup",
         ).assign_coords(reading=reading)
         for reading, model in models.items()
@@ -233,20 +251,34 @@ def figure_15_data():
     return xr.concat(parts, "reading")
 
 
-def figure_15(ax=None):
-    """Kimi K2's speed over DeepSeek V3's: full lines its configuration, dashed ones more experts only."""
-    ax = ax or _axes()
-    data = figure_15_data()
+def figure_15(axes=None):
+    """Kimi K2 beside DeepSeek V3: the speed of a GPU, and its change in per cent."""
+    import matplotlib.pyplot as plt
+
+    if axes is None:
+        axes = plt.subplots(1, 2, figsize=(7.4, 3.8), layout="constrained")[1]
+    data, own = figure_15_data(), _over(np.geomspace(1, 1024, 61), "own")
     for name, colour in COLOURS.items():
-        for reading, line in (("its configuration", "-"), ("more experts only", "--")):
-            ax.plot(data.own, 100 * (data.sel(setup=name, reading=reading) - 1), line, color=colour)
-        ax.plot([], [], color=colour, label=name)
-    ax.plot([], [], "--", color=style.INK, label="more experts only")
-    ax.set(xscale="log", xlabel="sequences on a GPU", ylabel="speed of Kimi K2 over DeepSeek V3, %")
-    ax.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"])
-    ax.minorticks_off()
-    ax.legend(loc="lower right", fontsize=9)
-    return ax
+        speed = systems.speed(name, own)
+        ratio = data.sel(setup=name, reading="its configuration")
+        axes[0].plot(own, speed, color=colour)
+        axes[0].plot(own, speed * ratio, ":", color=colour)
+        axes[1].plot(own, 100 * (ratio - 1), ":", color=colour)
+        other = data.sel(setup=name, reading="more experts only")
+        axes[1].plot(own, 100 * (other - 1), "--", color=colour, linewidth=1.2)
+        axes[1].plot([], [], color=colour, label=name)
+    axes[0].plot([], [], color=style.INK, label="DeepSeek V3")
+    axes[0].plot([], [], ":", color=style.INK, label="Kimi K2")
+    axes[1].plot([], [], ":", color=style.INK, label="its configuration")
+    axes[1].plot([], [], "--", color=style.INK, linewidth=1.2, label="more experts only")
+    axes[0].set(yscale="log", ylabel="tokens per second and GPU")
+    axes[1].set(ylabel="Kimi K2 over DeepSeek V3, %")
+    for ax, place in zip(axes, ("upper left", "lower right"), strict=True):
+        ax.set(xscale="log", xlabel="sequences on a GPU")
+        ax.set_xticks([1, 8, 64, 512], ["1", "8", "64", "512"])
+        ax.minorticks_off()
+        ax.legend(loc=place, fontsize=8.5)
+    return axes
 
 
 def figure_16_data(name="4x8 H100"):
@@ -313,7 +345,7 @@ def figure_17_data(contexts=(2000, CONTEXT, LONG)):
             at = setup(name)
             held = experts.held_experts(MODEL, at.deployment)
             room = int(memory.largest_own_batch(MODEL, at.gpu, context, held))
-            rows[context, name] = (claims.largest_batch(name, speed, context), room)
+            rows[context, name] = (systems.largest_batch(name, speed, context), room)
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["by speed", "by memory"])
     table.index = pd.MultiIndex.from_tuples(table.index, names=["context", "setup"])
     return table
@@ -336,122 +368,4 @@ def figure_17(ax=None):
     ax.set_xticks(range(len(contexts)), [f"{c:,} tokens" for c in contexts])
     ax.legend(loc="upper right", fontsize=9, ncol=2)
     ax.grid(axis="x", visible=False)
-    return ax
-
-
-# --- The compensating error ------------------------------------------------------------------------------
-
-
-def scan(ax=None):
-    """Error over the seven points for every context: where the measurements were taken, and where it is least."""
-    ax = ax or _axes()
-    shown = {"as printed": style.PURPLE, "memory factor 1.5": style.GREEN, "corrected": style.BLUE}
-    readings = validation.readings()
-    for name, colour in shown.items():
-        data = validation.scan(readings[name], high=11000).rms * 100
-        ax.plot(data.index, data, color=colour)
-        ax.plot(data.idxmin(), data.min(), "o", color=colour, label=name)
-    ax.legend(loc="upper right", fontsize=9)
-    for context, text, side in ((2050, "measured\nat 2050", "right"), (CONTEXT, "quoted\naverage", "right")):
-        ax.axvline(context, color=style.INK, linewidth=1, linestyle=":")
-        ax.text(context - 90, 3, text, ha=side, va="bottom", fontsize=9)
-    ax.set(xlabel="tokens of context that the model is given", ylabel="rms error of the seven points, %")
-    ax.set(ylim=(0, 108), xlim=(500, 11000))
-    return ax
-
-
-def overhead_data():
-    """SGLang on 72 H100s at about 2050 tokens: speeds measured and modelled over the batch.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by (overlap, sequences a GPU): ``measured``, ``printed``, ``with overhead``.
-    """
-    import pandas as pd
-
-    table = validation.measured().loc[list(validation.H100)]
-    table = table[table.output_tokens == 100]
-    found = validation.fitted()
-    rows = {
-        (row.overlap == "two-batch", row.own): (
-            row.per_gpu,
-            validation.predicted(row),
-            validation.predicted(row, found),
-        )
-        for _, row in table.iterrows()
-    }
-    data = pd.DataFrame.from_dict(rows, orient="index", columns=["measured", "printed", "with overhead"])
-    data.index = pd.MultiIndex.from_tuples(data.index, names=["overlap", "own"])
-    return data.sort_index()
-
-
-def overhead(axes=None):
-    """Measured points against the model as printed (dashed) and with the overhead, both overlapped and not."""
-    import matplotlib.pyplot as plt
-
-    if axes is None:
-        axes = plt.subplots(1, 2, figsize=(7.2, 3.5), sharey=True, layout="constrained")[1]
-    data = overhead_data()
-    for ax, (overlap, title) in zip(
-        axes, ((False, "without overlap"), (True, "two-batch overlap")), strict=True
-    ):
-        rows = data.loc[overlap]
-        ax.plot(rows.index, rows.printed, "--", color=style.PURPLE)
-        ax.plot(rows.index, rows["with overhead"], color=style.PURPLE)
-        ax.plot(rows.index, rows.measured, "o", color=style.INK)
-        ax.set(xscale="log", yscale="log", title=title, xlabel="sequences on a GPU")
-        ax.set_xticks([2, 8, 32, 128], ["2", "8", "32", "128"])
-        ax.minorticks_off()
-    axes[0].set_ylabel("tokens per second and GPU")
-    axes[0].text(2, 320, "printed", color=style.PURPLE)
-    axes[0].text(12, 200, "with overhead", color=style.PURPLE)
-    return axes
-
-
-def components(axes=None):
-    """Where the time of a layer goes, at the true length: the model beside SGLang's profile."""
-    import matplotlib.pyplot as plt
-
-    if axes is None:
-        axes = plt.subplots(figsize=(7.0, 3.2), layout="constrained")[1]
-    data = validation.components()
-    colours = (style.GREEN, style.BLUE, style.RED, style.FAINT)
-    columns = list(data.columns)
-    for y, column in enumerate(columns):
-        left = 0.0
-        for part, colour in zip(data.index, colours, strict=True):
-            value = data.loc[part, column]
-            axes.barh(y, value, left=left, color=colour, height=0.6, label=part if y == 0 else None)
-            if value > 0.08:
-                axes.text(
-                    left + value / 2, y, f"{value:.2f}", ha="center", va="center", color="white", fontsize=9
-                )
-            left += value
-    axes.set_yticks(range(len(columns)), [f"{overlap}: {who}" for overlap, who in columns])
-    axes.set(ylim=(len(columns) - 0.5, -0.5), xlabel="milliseconds for a layer, both micro-batches")
-    axes.grid(axis="y", visible=False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncol=4, fontsize=8.5)
-    return axes
-
-
-def predictions(ax=None):
-    """Error of every comparable point: as printed, corrected, and with the overhead fitted on SGLang's H100s."""
-    ax = ax or _axes((6.6, 6.4))
-    data = validation.predictions().iloc[::-1]
-    for reading, marker, colour in (
-        ("printed", "o", style.PURPLE),
-        ("corrected", "s", style.BLUE),
-        ("with overhead", "D", style.ORANGE),
-    ):
-        ax.plot(100 * data[reading], range(len(data)), marker, color=colour, markersize=5, label=reading)
-    ax.axvline(0, color=style.INK, linewidth=1)
-    labels = [
-        f"{row.system}, {row.GPUs} GPUs, {row['batch per GPU']:.0f} at {row.context:.0f}"
-        + ("" if row.overlap != "no" else ", no overlap")
-        for _, row in data.iterrows()
-    ]
-    ax.set_yticks(range(len(data)), labels, fontsize=8)
-    ax.set(xlabel="predicted over measured, %", ylim=(-0.7, len(data) - 0.3))
-    ax.legend(loc="upper right", fontsize=9)
     return ax

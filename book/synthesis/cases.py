@@ -1,10 +1,14 @@
-"""The four case files: the evidence of each as a small table. Every number is computed or printed by a room."""
+"""The four case files, three proven and one a hypothesis: the evidence of each as a small table.
+
+Every number is computed or printed by a room.
+"""
 
 import pandas as pd
 
 from book.erdil2025 import economics
 from book.liminal2025 import efficiency
-from book.mazurek2025 import validation
+from book.mazurek2025 import repair, validation
+from book.mazurek2025.systems import READINGS
 from book.pope2022 import benchmarks
 from inferlib import ledger
 
@@ -150,15 +154,40 @@ def lengths():
     return pd.concat(rows, names=["system"]).droplevel(1).astype(int)
 
 
-def agreement_at(*contexts):
+def agreement_at(*contexts, reading="capped"):
     """Error of Mazurek and Schreiber's seven points at several contexts.
+
+    Parameters
+    ----------
+    *contexts : float
+    reading : str
+        ``"capped"`` or ``"literal"``: how the two formulas for the experts of a GPU join.
 
     Returns
     -------
     pandas.DataFrame
         Indexed by system and sequences a GPU, one column a context; the last row is the root of the mean square.
     """
-    errors = pd.DataFrame({f"{context:,} tokens": validation.compared(context) for context in contexts})
+    assumed = READINGS[reading]
+    errors = pd.DataFrame(
+        {f"{context:,} tokens": validation.compared(context, assumed) for context in contexts}
+    )
     errors.index = [f"{name}, {own} a GPU" for name, own in errors.index]
     errors.loc["rms"] = [validation.rms(errors[name]) for name in errors]
     return errors.rename_axis("point")
+
+
+def two_readings():
+    """Both readings of the paper's formula against the measurements, errors as root of the mean square.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a comparison (see :func:`book.mazurek2025.repair.strongest`), one column a reading; the last row is
+        the overhead that fits best, in microseconds a layer.
+    """
+    shown = repair.strongest().drop(columns="mean").T
+    last = shown.index[-1]
+    text = shown.map("{:.0%}".format)
+    text.loc[last] = shown.loc[last].map("{:.0f} us".format)
+    return text.rename_axis("compared")

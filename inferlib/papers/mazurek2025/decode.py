@@ -6,20 +6,20 @@ from numbers import Real
 from inferlib.ops import maximum
 from inferlib.papers.mazurek2025.equations import experts, memory, network, throughput
 from inferlib.papers.mazurek2025.records import (
-    PRINTED,
+    DEFAULT,
     Assumptions,
     Deployment,
     Model,
-    as_model,
     balancedness,
-    gpu_of,
+    chip_of,
+    model_of,
     not_described,
 )
 from inferlib.system import Breakdown, Layout, System, Workload, format_bytes
 from inferlib.transformer import Transformer
 
 
-def stages(model, gpu, deployment, batch, context, assumptions=PRINTED):
+def stages(model, gpu, deployment, batch, context, assumptions=DEFAULT):
     """The terms of :func:`step_time` as the stages of a breakdown; their total is that time.
 
     Parameters
@@ -80,7 +80,7 @@ def stages(model, gpu, deployment, batch, context, assumptions=PRINTED):
     return attention, expert, rest, {"overhead": overhead}
 
 
-def fits(model, gpu, deployment, batch, context, assumptions=PRINTED):
+def fits(model, gpu, deployment, batch, context, assumptions=DEFAULT):
     """Why a point does not fit into memory; an empty text if it does, or where the memory is not known.
 
     The source leaves this open on purpose (end of section 3.5). Weights are those of the experts a GPU holds;
@@ -90,9 +90,9 @@ def fits(model, gpu, deployment, batch, context, assumptions=PRINTED):
     --------
     >>> from inferlib.papers.mazurek2025 import setup
     >>> at = setup("4x8 H100")
-    >>> fits(as_model("DeepSeek V3"), at.gpu, at.deployment, 32 * 64, 4989)
+    >>> fits(model_of("DeepSeek V3"), at.gpu, at.deployment, 32 * 64, 4989)
     ''
-    >>> fits(as_model("DeepSeek V3"), at.gpu, at.deployment, 32 * 512, 4989)
+    >>> fits(model_of("DeepSeek V3"), at.gpu, at.deployment, 32 * 512, 4989)
     'weights of 38 GB and a cache of 180 GB exceed the 80 GB of one GPU'
     """
     if gpu.memory_capacity is None:
@@ -106,7 +106,7 @@ def fits(model, gpu, deployment, batch, context, assumptions=PRINTED):
     return f"{what} exceed the {size:.0f} GB of one GPU"
 
 
-def decode_step(model, system, workload, layout=None, assumptions=PRINTED, *, two_batch=True):
+def decode_step(model, system, workload, layout=None, assumptions=DEFAULT, *, two_batch=True):
     """One token for every sequence of a batch, on GPUs that share the experts and repeat the attention.
 
     Parameters
@@ -172,7 +172,7 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED, *, tw
     if not reason and across and system.chip.scale_out_bandwidth is None:
         reason = f"{system.chip.name} states no bandwidth from one node to another"
     try:
-        gpu = gpu_of(system.chip)
+        gpu = chip_of(system.chip)
     except ValueError as error:
         reason = reason or str(error)
     if reason:
@@ -186,7 +186,7 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED, *, tw
 
 def _at(model, gpu, system, workload, assumptions, two_batch):
     """A question in the source's records: the arguments of :func:`stages` and :func:`fits`."""
-    model = as_model(model)
+    model = model_of(model)
     extra = (-model.n_routed) % system.count
     nodes = system.count // system.domain
     where = Deployment(system.count, nodes, balancedness(system.count), extra, two_batch)
@@ -196,12 +196,12 @@ def _at(model, gpu, system, workload, assumptions, two_batch):
     return model, gpu, where, workload.batch, workload.context, assumptions
 
 
-def memory_left(model, system, workload, assumptions=PRINTED):
+def memory_left(model, system, workload, assumptions=DEFAULT):
     """Bytes left on each GPU beside its weights and its part of the cache; negative where it does not fit.
 
     Parameters are those of :func:`decode_step`; numbers or symbols.
     """
-    gpu = gpu_of(system.chip)
+    gpu = chip_of(system.chip)
     weights, cache = _held(*_at(model, gpu, system, workload, assumptions, True))
     return gpu.memory_capacity - weights - cache
 

@@ -6,7 +6,7 @@ import sympy as sp
 
 from inferlib.equation import Step, derivation, quantities, symbolic, symbols_of
 from inferlib.papers.mazurek2025.equations import experts, flops, memory, network, throughput
-from inferlib.papers.mazurek2025.records import GPU, PRINTED, Assumptions, Deployment, Model, as_model
+from inferlib.papers.mazurek2025.records import DEFAULT, GPU, Assumptions, Deployment, Model, model_of
 
 derivation = partial(derivation, "mazurek2025")
 
@@ -23,7 +23,7 @@ def _left(name):
 
 def _sizes():
     """DeepSeek V3's dimensions for the symbols of a model."""
-    shape = as_model("DeepSeek V3")
+    shape = model_of("DeepSeek V3")
     return {getattr(MODEL, f.name): getattr(shape, f.name) for f in quantities(Model)}
 
 
@@ -33,18 +33,22 @@ def _matrix(name, rows, columns):
 
 @derivation()
 def absorption():
-    """Matrix absorption on small matrices: the same score, with the key's matrix on the query's side."""
-    up_q, up_k = _matrix("Q", 2, 2), _matrix("K", 2, 2)
-    c_q = sp.Matrix(sp.symbols("a_1 a_2", real=True))
-    c_kv = sp.Matrix(sp.symbols("c_1 c_2", real=True))
-    query, key = up_q * c_q, up_k * c_kv
+    """Matrix absorption on small matrices: the same scores and the same output, with less work for each token."""
+    up_q, up_k, up_v, out = (_matrix(*size) for size in (("Q", 2, 2), ("K", 2, 2), ("V", 2, 2), ("O", 2, 2)))
+    c_q, rope_q, rope_k = (_matrix(*size) for size in (("a", 2, 1), ("r", 1, 1), ("k", 1, 1)))
+    latents, p = (_matrix("c", 2, 1), _matrix("e", 2, 1)), sp.symbols("p_1 p_2", positive=True)
+    query, key = up_q * c_q, up_k * latents[0]
+    score = (query.col_join(rope_q).T * key.col_join(rope_k))[0]
     absorbed = up_k.T * query
-    score, again = (query.T * key)[0], (absorbed.T * c_kv)[0]
-    dot, moved = sp.Symbol(r"q^{\top} k"), sp.Symbol(r"(K^{\top} q)^{\top} c")
+    again = (absorbed.T * latents[0] + rope_q.T * rope_k)[0]
+    values = p[0] * (up_v * latents[0]) + p[1] * (up_v * latents[1])
+    mixed = p[0] * latents[0] + p[1] * latents[1]
+    output, late = (out * values)[0], (out * (up_v * mixed))[0]
+    dot, moved, result, delayed = sp.symbols(r"s s^{\prime} o o^{\prime}")
     return [
         Step(
-            "One head of width 2. Its query comes from the latent of queries a, its key from the latent of keys "
-            "c, by two matrices Q and K. Vanilla attention computes both and multiplies them.",
+            "One head of width 2. Its query comes from the latent of queries a by a matrix Q, its key from the latent "
+            "c by K. Rotary parts r and k are put beside them. Vanilla attention computes both, and the score s.",
             sp.Eq(dot, score),
         ),
         Step(
@@ -52,11 +56,27 @@ def absorption():
             "for every token of its context. The first number of the result:",
             sp.Eq(sp.Symbol(r"(K^{\top} q)_1"), absorbed[0]),
         ),
-        Step("It is multiplied with the latent itself.", sp.Eq(moved, again)),
+        Step(
+            "It is multiplied with the latent itself, and the rotary parts stay as they are.",
+            sp.Eq(moved, again),
+            number="3.2.1, score",
+            form="structure",
+        ),
         Step(
             "The difference of the two scores vanishes identically.",
             sp.Eq(dot - moved, sp.expand(score - again)),
         ),
+        Step(
+            "With the weights p of softmax, two latents c and e give the output o (its first number) by way of values.",
+            sp.Eq(result, output),
+        ),
+        Step(
+            "The latents can be mixed first, and the value's matrix applied once to the mixture.",
+            sp.Eq(delayed, late),
+            number="3.2.1, output",
+            form="structure",
+        ),
+        Step("Again nothing changes.", sp.Eq(result - delayed, sp.expand(output - late))),
     ]
 
 
@@ -74,7 +94,7 @@ def absorption_saving():
     one = sp.Symbol("d_h", positive=True)
     same = {MODEL.nope_dim: one, MODEL.value_dim: one}
     ratio = sp.factor(sp.simplify(vanilla.subs(same) / absorbed))
-    sizes = _sizes() | {one: as_model("DeepSeek V3").value_dim}
+    sizes = _sizes() | {one: model_of("DeepSeek V3").value_dim}
     return [
         Step(
             "Vanilla decode works this much for each token of context and layer: keys and values computed back "
@@ -123,6 +143,90 @@ def urn():
         Step(
             "The library writes the probability as a minimum, so that no model can leave the range from 0 to 1.",
             sp.Eq(_left("active_experts"), experts.active_experts(MODEL, B)),
+        ),
+    ]
+
+
+def _beyond(deviations):
+    """GPUs that lie so many standard deviations above the mean: the normal tail without its slow factor."""
+    return N * sp.exp(-(deviations**2) / 2)
+
+
+@lru_cache(maxsize=1)
+def _reach():
+    """Standard deviations at which one GPU is left."""
+    t = sp.Symbol("t", positive=True)
+    return sp.solve(sp.expand_log(sp.log(_beyond(t)), force=True), t)[0]
+
+
+@derivation(proves=experts.fullest_gpu_experts)
+def balls_into_bins():
+    """The fullest GPU, if active experts fell there like balls into bins."""
+    active, t = _left("active"), sp.Symbol("t", positive=True)
+    one = sp.factor((1 / N) * (1 - 1 / N))
+    mean, variance = active / N, active * one
+    many = sp.limit(variance / mean, N, sp.oo)
+    sigma = sp.sqrt(mean * many)
+    return [
+        Step(
+            "Every active expert falls on one of n GPUs. A GPU gets on average:",
+            sp.Eq(sp.Symbol(r"\mu"), mean),
+        ),
+        Step(
+            "Each fall is a draw of 0 or 1 with the chance 1/n. Variances of independent draws add:",
+            sp.Eq(sp.Symbol(r"\sigma^2"), variance),
+        ),
+        Step(
+            "With many GPUs the variance is the mean.",
+            sp.Eq(sp.Symbol(r"\lim\ \sigma^2/\mu"), many),
+        ),
+        Step(
+            "Treat the counts as normal. Leaving out the slowly varying factor of the tail, so many GPUs lie more than "
+            "t standard deviations above the mean:",
+            sp.Eq(sp.Symbol("n_{>t}"), _beyond(t)),
+        ),
+        Step("The fullest GPU stands where one is left.", sp.Eq(t, _reach())),
+        Step(
+            "Mean and deviations together. The form is asymptotic, and nothing in it knows how many experts a GPU has.",
+            sp.Eq(_left("fullest_gpu_experts"), sp.expand(mean + sigma * _reach())),
+        ),
+    ]
+
+
+@derivation(proves=experts.fullest_gpu_experts_placed)
+def drawn_without_replacement():
+    """The same for experts that are dealt out evenly, of which a batch wakes some."""
+    active, m = _left("active"), MODEL.n_routed
+    held, q = m / N, active / m
+    both = active * (active - 1) / (m * (m - 1))
+    variance = sp.factor(held * q * (1 - q) + held * (held - 1) * (both - q**2))
+    share, mean = sp.Symbol("x", positive=True), active / N
+    idle = sp.limit(
+        sp.limit(sp.simplify(variance.subs(active, share * m) / (share * m / N)), m, sp.oo), N, sp.oo
+    )
+    # the library's form keeps a negative share out; within 0 and 1 it is the same
+    spread = sp.sqrt(mean * sp.Max(idle.subs(share, q), 0)) * _reach()
+    return [
+        Step(
+            "A GPU holds h experts of each layer, and each of them is active with probability",
+            sp.Eq(sp.Symbol("q"), q),
+        ),
+        Step(
+            "Two of them are active together a little less often than independent ones, for no expert is hit twice:",
+            sp.Eq(sp.Symbol("q_2"), both),
+        ),
+        Step(
+            "The variance of a GPU's active experts is that of h draws, and the covariance of all their pairs:",
+            sp.Eq(sp.Symbol(r"\sigma^2"), variance),
+        ),
+        Step(
+            "Over the mean, for many experts on many GPUs, with a share x of them active:",
+            sp.Eq(sp.Symbol(r"\lim\ \sigma^2/\mu"), idle),
+        ),
+        Step(
+            "So the spread of balls into bins is multiplied by the root of the idle share. With every expert active "
+            "nothing is left to chance.",
+            sp.Eq(_left("fullest_gpu_experts"), mean + spread),
         ),
     ]
 
@@ -176,7 +280,7 @@ def attention_compute_bound():
     ]
 
 
-def compute_bound_context(model, gpu, assumptions=PRINTED):
+def compute_bound_context(model, gpu, assumptions=DEFAULT):
     """The context from which on memory binds attention at every batch (equal slopes in the batch).
 
     Parameters
@@ -252,6 +356,24 @@ def network_ceiling():
         Step(
             "The batch drops out of the tokens per second and GPU: a ceiling that no batch lifts.",
             sp.Eq(sp.Symbol(r"\text{TPS}_{\text{GPU}}"), speed),
+        ),
+    ]
+
+
+@derivation(proves=throughput.overlapped_time)
+def two_forms():
+    """When the formula of section 3 for a pass with overlap is equation 49."""
+    attention, expert, sent = (_left(name) for name in ("t_attention", "t_experts", "t_network"))
+    whole = throughput.section_3_time(attention, expert, sent)
+    both = whole.subs({t: 2 * t for t in (attention, expert, sent)}, simultaneous=True)
+    return [
+        Step("Section 3 takes the longer of computation and network.", sp.Eq(_left("section_3_time"), whole)),
+        Step(
+            "It does not say of what. If its times are those of both halves of a batch, each is twice that of one:",
+            sp.Eq(_left("section_3_time"), both),
+        ),
+        Step(
+            "That is equation 49.", sp.Eq(_left("overlapped_time"), 2 * sp.Max(*(a / 2 for a in both.args)))
         ),
     ]
 

@@ -21,7 +21,7 @@ def stated():
     return tomllib.loads((files("inferlib.papers.mazurek2025") / "assumptions.toml").read_text("utf-8"))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Model(Record):
     """A mixture of experts with multi-head latent attention, as Table 1 names its dimensions.
 
@@ -46,7 +46,7 @@ class Model(Record):
     n_shared: float = quantity("1", "shared experts", default=1, zero=True)
     n_shared_active: float = quantity("1", "shared experts a token goes to", default=1, zero=True)
     name: str = ""
-    sources: Mapping = field(default_factory=dict)
+    sources: Mapping = field(default_factory=dict, compare=False)
 
     @property
     def n_layers(self):
@@ -59,7 +59,7 @@ class Model(Record):
         return self.n_shared_active + self.n_active
 
 
-def as_model(model):
+def model_of(model):
     """A model of this source made from an :class:`inferlib.Transformer`; its own pass through.
 
     Parameters
@@ -80,7 +80,7 @@ def as_model(model):
 
     Examples
     --------
-    >>> model = as_model("DeepSeek V3")
+    >>> model = model_of("DeepSeek V3")
     >>> model.n_layers, model.used
     (61, 9)
     """
@@ -148,7 +148,7 @@ def not_described(model):
     return ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class GPU(Record):
     """What the source needs to know of a GPU and its links."""
 
@@ -160,10 +160,10 @@ class GPU(Record):
     memory_capacity: float = quantity("B", "memory of one GPU", default=None)
     price: float = quantity("usd/h", "price of one GPU for an hour", default=None, zero=True)
     name: str = ""
-    sources: Mapping = field(default_factory=dict)
+    sources: Mapping = field(default_factory=dict, compare=False)
 
 
-def gpu_of(chip):
+def chip_of(chip):
     """The source's view of a chip of the catalogue.
 
     Parameters
@@ -185,7 +185,7 @@ def gpu_of(chip):
 
     Examples
     --------
-    >>> gpu_of("H100 SXM").fp8_flops / 1e12
+    >>> chip_of("H100 SXM").fp8_flops / 1e12
     1979.0
     """
     if isinstance(chip, GPU):
@@ -199,7 +199,9 @@ def gpu_of(chip):
             raise ValueError(f"chip {chip.name!r} states no {format} peak, which the source needs")
     if chip.scale_up_bandwidth is None:
         raise ValueError(f"chip {chip.name!r} states no scale_up_bandwidth, which the source needs")
-    stated_at = chip.sources
+    alike = ("memory_bandwidth", "memory_capacity", "price")
+    stated_as = {"bf16_flops": "bf16", "fp8_flops": "fp8", **dict(zip(alike, alike, strict=True))}
+    stated_as |= {"intra_bandwidth": "scale_up_bandwidth", "inter_bandwidth": "scale_out_bandwidth"}
     return GPU(
         bf16_flops=chip.peaks["bf16"],
         fp8_flops=chip.peaks["fp8"],
@@ -210,19 +212,11 @@ def gpu_of(chip):
         memory_capacity=chip.memory_capacity,
         price=chip.price,
         name=chip.name,
-        sources={
-            "bf16_flops": stated_at.get("bf16", ""),
-            "fp8_flops": stated_at.get("fp8", ""),
-            "memory_bandwidth": stated_at.get("memory_bandwidth", ""),
-            "intra_bandwidth": stated_at.get("scale_up_bandwidth", ""),
-            "inter_bandwidth": stated_at.get("scale_out_bandwidth", ""),
-            "memory_capacity": stated_at.get("memory_capacity", ""),
-            "price": stated_at.get("price", ""),
-        },
+        sources={name: chip.sources.get(there, "") for name, there in stated_as.items()},
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Deployment(Record):
     """Where the model runs: every GPU has all of the attention, and its share of the experts.
 
@@ -294,19 +288,20 @@ def balancedness(n_gpus, balanced=True):
     return where(n_gpus <= 1, 1.0, between)
 
 
-def _assumed(name, unit):
-    return parse(stated()["assumptions"][name], unit)
+def _assumed(name, unit, meaning):
+    """A field whose default stands in ``assumptions.toml``."""
+    return quantity(unit, meaning, default=parse(stated()["assumptions"][name], unit))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Assumptions(Record):
-    """What the source assumes beyond shapes and links; the default reproduces what it prints.
+    """What the source assumes beyond shapes and links; the default is what it prints, and one reading of ours.
 
     Five fields stand for errors of print: ``value_flop`` (a missing factor 2), ``dense_layers_send`` and
     ``shared_sent`` (61 layers and 9 messages where 58 and 8 would be right), ``without_replacement`` (experts
     are placed evenly, not thrown like balls into bins), ``all_flops`` (dense layers and head are multiplied
-    too). ``capped`` joins the two formulas that section 3.1.2 prints for the experts of a GPU: the second,
-    for small batches, counts only up to the first. ``overhead`` is not in the source: seconds of each layer
+    too). ``capped`` joins the two formulas for the experts of a GPU, the second only up to the first: that is our
+    reading, for section 3.1.2 prints no minimum. ``overhead`` is not in the source: seconds of each layer
     and micro-batch that nothing hides, or that computation and network hide if ``overhead_hidden``.
 
     Examples
@@ -315,43 +310,25 @@ class Assumptions(Record):
     (1.0, 2.0)
     """
 
-    weight_bytes: float = quantity("B", "bytes of one weight", default=_assumed("weight_bytes", "B"))
-    cache_value_bytes: float = quantity(
-        "B", "bytes of one value in the cache", default=_assumed("cache_value_bytes", "B")
+    weight_bytes: float = _assumed("weight_bytes", "B", "bytes of one weight")
+    cache_value_bytes: float = _assumed("cache_value_bytes", "B", "bytes of one value in the cache")
+    attention_activation_bytes: float = _assumed(
+        "attention_activation_bytes", "B", "bytes read and written for one value between blocks"
     )
-    attention_activation_bytes: float = quantity(
-        "B",
-        "bytes read and written for one value between blocks",
-        default=_assumed("attention_activation_bytes", "B"),
+    dispatch_bytes: float = _assumed("dispatch_bytes", "B", "bytes of one value on its way to an expert")
+    combine_bytes: float = _assumed("combine_bytes", "B", "bytes of one value on its way back")
+    flop_per_weight: float = _assumed("flop_per_weight", "FLOP", "a multiplication and an addition")
+    value_flop: float = _assumed("value_flop", "FLOP", "FLOP counted for one product with a value")
+    memory_inefficiency: float = _assumed("memory_inefficiency", "1", "time on memory over that at the peak")
+    attention_inefficiency: float = _assumed(
+        "attention_inefficiency", "1", "time on attention's arithmetic over that at the peak"
     )
-    dispatch_bytes: float = quantity(
-        "B", "bytes of one value on its way to an expert", default=_assumed("dispatch_bytes", "B")
+    expert_inefficiency: float = _assumed(
+        "expert_inefficiency", "1", "time on experts' arithmetic over that at the peak"
     )
-    combine_bytes: float = quantity(
-        "B", "bytes of one value on its way back", default=_assumed("combine_bytes", "B")
-    )
-    flop_per_weight: float = quantity(
-        "FLOP", "a multiplication and an addition", default=_assumed("flop_per_weight", "FLOP")
-    )
-    value_flop: float = quantity(
-        "FLOP", "FLOP counted for one product with a value", default=_assumed("value_flop", "FLOP")
-    )
-    memory_inefficiency: float = quantity(
-        "1", "time on memory over that at the peak", default=_assumed("memory_inefficiency", "1")
-    )
-    attention_inefficiency: float = quantity(
-        "1",
-        "time on attention's arithmetic over that at the peak",
-        default=_assumed("attention_inefficiency", "1"),
-    )
-    expert_inefficiency: float = quantity(
-        "1", "time on experts' arithmetic over that at the peak", default=_assumed("expert_inefficiency", "1")
-    )
-    arithmetic_penalty: float = quantity(
-        "1", "factor on both arithmetic times", default=_assumed("arithmetic_penalty", "1")
-    )
-    network_inefficiency: float = quantity(
-        "1", "time on the network over that at the peak", default=_assumed("network_inefficiency", "1")
+    arithmetic_penalty: float = _assumed("arithmetic_penalty", "1", "factor on both arithmetic times")
+    network_inefficiency: float = _assumed(
+        "network_inefficiency", "1", "time on the network over that at the peak"
     )
     overhead: float = quantity(
         "s", "time of one layer and micro-batch that is no work (not in the source)", default=0.0, zero=True
@@ -376,14 +353,17 @@ class Assumptions(Record):
 
     @classmethod
     def uncapped(cls):
-        """The second formula of section 3.1.2 alone: more experts on a GPU than it holds."""
+        """Section 3.1.2 read literally: balls into bins at every batch, the shared expert on top.
+
+        It puts more experts on the fullest GPU than that GPU holds.
+        """
         return cls(capped=False)
 
 
-PRINTED = Assumptions()
+DEFAULT = Assumptions()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Setup:
     """A deployment and the GPUs it is made of."""
 
@@ -418,4 +398,4 @@ def setup(name):
     """
     entry = stated()["setups"][checks.one_of("setup", name, setups())]
     where = deployment(entry["n_gpus"], entry["n_nodes"], extra_experts=entry["extra_experts"], name=name)
-    return Setup(name, gpu_of(entry["chip"]), where)
+    return Setup(name, chip_of(entry["chip"]), where)

@@ -4,7 +4,7 @@ from functools import partial
 
 from inferlib.equation import equation
 from inferlib.ops import ceil, log, maximum, minimum, sqrt
-from inferlib.papers.mazurek2025.records import PRINTED, Assumptions, Deployment, Model
+from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, Deployment, Model
 
 equation = partial(equation, "mazurek2025")
 
@@ -32,8 +32,8 @@ def active_experts(model: Model, batch):
 
     Examples
     --------
-    >>> from inferlib.papers.mazurek2025 import as_model
-    >>> active_experts(as_model("DeepSeek V3"), 2)
+    >>> from inferlib.papers.mazurek2025 import model_of
+    >>> active_experts(model_of("DeepSeek V3"), 2)
     15.75
     """
     return model.n_routed * (1 - never_selected(model, batch))
@@ -73,8 +73,8 @@ def held_experts(model: Model, deployment: Deployment):
 
     Examples
     --------
-    >>> from inferlib.papers.mazurek2025 import as_model, setup
-    >>> held_experts(as_model("DeepSeek V3"), setup("9x8 H100").deployment)
+    >>> from inferlib.papers.mazurek2025 import model_of, setup
+    >>> held_experts(model_of("DeepSeek V3"), setup("9x8 H100").deployment)
     5
     """
     experts = model.n_shared + model.n_routed + deployment.extra_experts
@@ -82,11 +82,12 @@ def held_experts(model: Model, deployment: Deployment):
 
 
 @equation(unit="1", batch="1")
-def loaded_experts(model: Model, deployment: Deployment, batch, assumptions: Assumptions = PRINTED):
+def loaded_experts(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Experts of one layer that the fullest GPU reads.
 
     Experts, the shared one included. The source prints both parts and not how they join; that the smaller
-    counts, and that the shared expert comes on top of the routed ones, is our reading.
+    counts, and that the shared expert comes on top of the routed ones, is our reading. Without the cap
+    (``Assumptions.uncapped()``) the model fits SGLang's H100s at their true length.
     """
     active = active_experts(model, batch)
     if assumptions.without_replacement:

@@ -4,13 +4,13 @@ from functools import partial
 
 from inferlib.equation import equation
 from inferlib.ops import maximum, minimum
-from inferlib.papers.mazurek2025.records import GPU, PRINTED, Assumptions, Deployment, Model
+from inferlib.papers.mazurek2025.records import DEFAULT, GPU, Assumptions, Deployment, Model
 
 equation = partial(equation, "mazurek2025")
 
 
 @equation(unit="1")
-def messages(model: Model, assumptions: Assumptions = PRINTED):
+def messages(model: Model, assumptions: Assumptions = DEFAULT):
     """Copies of a token's vector that a layer sends: one for every expert it goes to.
 
     Nine for DeepSeek V3 as printed.
@@ -19,7 +19,7 @@ def messages(model: Model, assumptions: Assumptions = PRINTED):
 
 
 @equation(unit="B", tokens="1")
-def tokens_traffic(model: Model, tokens, assumptions: Assumptions = PRINTED):
+def tokens_traffic(model: Model, tokens, assumptions: Assumptions = DEFAULT):
     """Bytes of so many tokens in one pass: dispatched and combined in every layer that sends.
 
     What the forms of section 3.3 have in common.
@@ -30,15 +30,15 @@ def tokens_traffic(model: Model, tokens, assumptions: Assumptions = PRINTED):
 
 
 @equation(unit="B", batch="1")
-def link_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = PRINTED):
+def link_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Bytes over the link of one GPU in one pass, experts balanced.
 
     Section 3.3.1: two micro-batches of half the size, so the batch's halves cancel.
 
     Examples
     --------
-    >>> from inferlib.papers.mazurek2025 import as_model, setup
-    >>> link_traffic(as_model("DeepSeek V3"), setup("4x8 H100").deployment, 32) / 1e9
+    >>> from inferlib.papers.mazurek2025 import model_of, setup
+    >>> link_traffic(model_of("DeepSeek V3"), setup("4x8 H100").deployment, 32) / 1e9
     0.011805696
     """
     micro_batches = 2
@@ -47,7 +47,7 @@ def link_traffic(model: Model, deployment: Deployment, batch, assumptions: Assum
 
 
 @equation(unit="B", batch="1")
-def fullest_link_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = PRINTED):
+def fullest_link_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Bytes over the link of the fullest GPU in one pass (section 3.3.3).
 
     Parameters and result are those of :func:`link_traffic`; ``balancedness`` is used too.
@@ -56,7 +56,7 @@ def fullest_link_traffic(model: Model, deployment: Deployment, batch, assumption
 
 
 @equation(unit="B", batch="1")
-def two_experts_traffic(model: Model, batch, assumptions: Assumptions = PRINTED):
+def two_experts_traffic(model: Model, batch, assumptions: Assumptions = DEFAULT):
     """Bytes over the link of the GPU that hosts two of nine experts, each used by every token (section 3.3.3)."""
     return 2 * tokens_traffic(model, batch, assumptions) / messages(model, assumptions)
 
@@ -84,7 +84,7 @@ def slowest_link(gpu: GPU, deployment: Deployment):
 
 
 @equation(unit="s", batch="1")
-def network_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = PRINTED):
+def network_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Time of all traffic of one pass: dispatch and combine in every layer that sends.
 
     Sections 3.3.3 and 3.5.
@@ -94,7 +94,7 @@ def network_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumpti
 
 
 @equation(unit="1/s")
-def network_ceiling(model: Model, gpu: GPU, deployment: Deployment, assumptions: Assumptions = PRINTED):
+def network_ceiling(model: Model, gpu: GPU, deployment: Deployment, assumptions: Assumptions = DEFAULT):
     """Most tokens per second and GPU that the network lets through, whatever the batch.
 
     Tokens per second of one GPU. Not in the source; it follows from equation 49.
@@ -126,7 +126,7 @@ def node_messages(model: Model, deployment: Deployment, limit):
 
 
 @equation(unit="1", limit="1")
-def local_messages(model: Model, limit, assumptions: Assumptions = PRINTED):
+def local_messages(model: Model, limit, assumptions: Assumptions = DEFAULT):
     """Copies that leave the node if a token's own node is always among the ``limit`` it is routed to.
 
     Parameters are those of :func:`nodes_reached`. One copy goes to every expert, as in the source, and each
@@ -136,6 +136,6 @@ def local_messages(model: Model, limit, assumptions: Assumptions = PRINTED):
 
 
 @equation(unit="1")
-def expert_messages(model: Model, deployment: Deployment, assumptions: Assumptions = PRINTED):
+def expert_messages(model: Model, deployment: Deployment, assumptions: Assumptions = DEFAULT):
     """Copies that leave the node as the source counts them: one for every expert on another node."""
     return messages(model, assumptions) * (deployment.n_nodes - 1) / deployment.n_nodes

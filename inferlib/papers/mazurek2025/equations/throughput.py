@@ -5,7 +5,7 @@ from functools import partial
 from inferlib.equation import equation
 from inferlib.ops import maximum
 from inferlib.papers.mazurek2025.equations import flops, memory, network
-from inferlib.papers.mazurek2025.records import GPU, PRINTED, Assumptions, Deployment, Model
+from inferlib.papers.mazurek2025.records import DEFAULT, GPU, Assumptions, Deployment, Model
 
 equation = partial(equation, "mazurek2025")
 
@@ -60,7 +60,7 @@ def global_throughput(t_total, batch):
 
 @equation(unit="s", batch="1", context="1")
 def attention_memory_time(
-    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = PRINTED
+    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
 ):
     """Time that attention's memory traffic takes on one GPU."""
     traffic = memory.attention_traffic(model, deployment, batch, context, assumptions)
@@ -69,7 +69,7 @@ def attention_memory_time(
 
 @equation(unit="s", batch="1", context="1")
 def attention_arithmetic_time(
-    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = PRINTED
+    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
 ):
     """Time that absorbed attention's arithmetic takes on one GPU; as :func:`attention_memory_time`."""
     own = batch / deployment.n_gpus
@@ -80,7 +80,7 @@ def attention_arithmetic_time(
 
 @equation(unit="s", batch="1", context="1")
 def attention_time(
-    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = PRINTED
+    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
 ):
     """Time of all attention of a pass; arguments and result as in :func:`attention_memory_time`."""
     return attention_bottleneck(
@@ -91,7 +91,7 @@ def attention_time(
 
 @equation(unit="s", batch="1")
 def expert_memory_time(
-    model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = PRINTED
+    model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT
 ):
     """Time that the memory traffic of experts, dense layers and embeddings takes on the fullest GPU."""
     traffic = memory.expert_traffic(model, deployment, batch, assumptions)
@@ -100,7 +100,7 @@ def expert_memory_time(
 
 @equation(unit="s", batch="1")
 def expert_arithmetic_time(
-    model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = PRINTED
+    model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT
 ):
     """Time that the experts' arithmetic takes on the fullest GPU.
 
@@ -114,7 +114,7 @@ def expert_arithmetic_time(
 
 
 @equation(unit="s", batch="1")
-def expert_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = PRINTED):
+def expert_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Time of everything that is not attention or network, on the fullest GPU."""
     return expert_bottleneck(
         expert_memory_time(model, gpu, deployment, batch, assumptions),
@@ -123,13 +123,13 @@ def expert_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptio
 
 
 @equation(unit="s")
-def overhead_time(model: Model, assumptions: Assumptions = PRINTED):
+def overhead_time(model: Model, assumptions: Assumptions = DEFAULT):
     """What the layers of one micro-batch cost beyond work: kernels without work, launches (not in the source)."""
     return model.n_layers * assumptions.overhead
 
 
 def step_time(
-    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = PRINTED
+    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
 ):
     """Time of one pass: from one token of every sequence to the next.
 
@@ -154,9 +154,9 @@ def step_time(
 
     Examples
     --------
-    >>> from inferlib.papers.mazurek2025 import as_model, setup
+    >>> from inferlib.papers.mazurek2025 import model_of, setup
     >>> at = setup("9x8 H100")
-    >>> t = step_time(as_model("DeepSeek V3"), at.gpu, at.deployment, 72 * 128, 4989)
+    >>> t = step_time(model_of("DeepSeek V3"), at.gpu, at.deployment, 72 * 128, 4989)
     >>> f"{1e3 * t:.1f} ms, {128 / t:.0f} tokens/s for each GPU"
     '60.6 ms, 2112 tokens/s for each GPU'
     """
@@ -173,7 +173,7 @@ def step_time(
 
 
 def gpu_throughput(
-    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = PRINTED
+    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
 ):
     """Tokens per second of one GPU: equation 51 over the GPUs. Arguments as in :func:`step_time`."""
     total = step_time(model, gpu, deployment, batch, context, assumptions)
@@ -181,7 +181,7 @@ def gpu_throughput(
 
 
 @equation(unit="s", context="1")
-def prefill_time(model: Model, gpu: GPU, context, assumptions: Assumptions = PRINTED):
+def prefill_time(model: Model, gpu: GPU, context, assumptions: Assumptions = DEFAULT):
     """Time of attention's arithmetic for one prompt on one GPU, vanilla: compute-bound, as section 4 says.
 
     Seconds of all layers.

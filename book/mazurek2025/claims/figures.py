@@ -1,0 +1,201 @@
+"""What Mazurek & Schreiber 2025 say of their figures, as inequalities.
+
+Those about Figures 13 to 17 are checked with the choices of :mod:`book.mazurek2025.systems`; where its two readings of
+section 3.1.2 differ, the note gives both. Thresholds that are ours are named as asked.
+"""
+
+from functools import partial
+
+from book.mazurek2025 import systems
+from book.mazurek2025.systems import CONTEXT, MODEL, OWN, READINGS, network_binds, speed
+from inferlib.ledger import claims
+from inferlib.papers.mazurek2025.derivations import compute_bound_context
+from inferlib.papers.mazurek2025.equations import experts, memory, network, throughput
+from inferlib.papers.mazurek2025.records import (
+    DEFAULT,
+    Assumptions,
+    Deployment,
+    balancedness,
+    chip_of,
+    model_of,
+    setup,
+    setups,
+    stated,
+)
+
+claims = partial(claims, "mazurek2025")
+_RACK = "12x4 B200"
+
+
+@claims("Figure 12")
+def _figure_12(read, holds):
+    gains = [balancedness(n) / balancedness(n, balanced=False) for n in stated()["balancedness"]["gpus"]]
+    holds(
+        "balancing helps at every number of GPUs", min(gains) > 1,
+        f"{min(gains):.2f} to {max(gains):.2f} times the balancedness",
+    )  # fmt: skip
+
+
+def _last(true):
+    """The longest of many contexts at which a statement is true in each reading, as text; true at all shorter ones."""
+    steps, ends = range(50, 9000, 50), {}
+    for name, assumed in READINGS.items():
+        ends[name] = next(s for s in steps if not true(s, assumed)) - 50
+    return ", ".join(f"{name} up to {end} tokens" for name, end in ends.items())
+
+
+@claims("Figure 14")
+def _figure_14(read, holds):
+    own = read("batch per GPU")
+    curves = {name: [speed(name, b) for b in OWN] for name in setups()}
+    rising = all(
+        low <= high * (1 + 1e-12) for c in curves.values() for low, high in zip(c, c[1:], strict=False)
+    )
+    gains = [max(curve) / curve[0] for curve in curves.values()]
+    holds(
+        "a larger batch makes every setup more efficient", rising and min(gains) > 10,
+        f"{min(gains):.0f} to {max(gains):.0f} times from 1 to 1024 a GPU",
+    )  # fmt: skip
+    where = setup("9x8 H100")
+    once, twice = (network.network_time(MODEL, where.gpu, where.deployment, b) for b in (1, 2))
+    holds(
+        "traffic grows linearly with the batch",
+        abs(twice / once - 2) < 1e-12,
+        "twice the batch takes twice the time",
+    )
+    holds(
+        "large batches of short sequences may be bound by the network",
+        all(network_binds(name, 1024, 500) for name in ("4x8 H100", "9x8 H100")),
+        "both H100 setups at 1024 a GPU and 500 tokens",
+    )
+
+    def ahead(context, assumed):
+        return speed("4x8 H100", own, context, assumed) > speed("9x8 H100", own, context, assumed)
+
+    four, nine = (speed(name, own) for name in ("4x8 H100", "9x8 H100"))
+    holds(
+        "there 4x8 H100 is faster per GPU than 9x8 H100", four > nine,
+        f"capped, {four:.0f} and {nine:.0f} tokens/s at {CONTEXT} tokens; true {_last(ahead)}",
+    )  # fmt: skip
+    holds(
+        "there 9x8 H100 is bound by the network", network_binds("9x8 H100", own),
+        f"true {_last(lambda context, assumed: network_binds('9x8 H100', own, context, assumed))}",
+    )  # fmt: skip
+    at = setup("4x8 H100")
+    room = memory.largest_own_batch(MODEL, at.gpu, CONTEXT, experts.held_experts(MODEL, at.deployment))
+    holds(
+        "4x8 H100 cannot hold that batch",
+        room < own,
+        f"at most {room:.0f} sequences of {CONTEXT} tokens a GPU",
+    )
+    most = network.network_ceiling(MODEL, setup(_RACK).gpu, setup(_RACK).deployment)
+    holds(
+        "12x4 B200 is never bound by the network",
+        not any(network_binds(_RACK, b, s) for b in OWN for s in (500, CONTEXT)),
+        f"its network would let {most:,.0f} tokens/s a GPU through",
+    )
+    held = [experts.held_experts(MODEL, Deployment(n)) for n in (32, 64)]
+    holds(
+        "more GPUs share the expert weights in proportion", held[0] / held[1] > 1.7,
+        f"{held[0]} experts of a layer on one of 32 GPUs, {held[1]} on one of 64 (asked: 1.7 times)",
+    )  # fmt: skip
+
+
+def _kimi(own, name, assumed):
+    return float(systems.kimi_over_deepseek(own, name, assumptions=assumed))
+
+
+@claims("Figure 15")
+def _figure_15(read, holds):
+    kimi, own = model_of("Kimi K2"), (8, 64, 256, 512)
+    count = (
+        memory.attention_weights(kimi)
+        + memory.experts_on_gpu(kimi, kimi.n_routed + kimi.n_shared)
+        + memory.dense_weights(kimi)
+        + memory.embedding_weights(kimi)
+    )
+    holds("Kimi K2 has more than 1T parameters", count > 1e12, f"{count / 1e9:.1f} billion")
+    holds(
+        "Kimi K2 is DeepSeek V3 with more experts", kimi.n_routed > MODEL.n_routed and kimi.used == MODEL.used,
+        f"{kimi.n_heads} heads in place of {MODEL.n_heads}, {kimi.n_dense_layers} dense layer in place of "
+        f"{MODEL.n_dense_layers}, vocabulary {kimi.vocab_size:,} in place of {MODEL.vocab_size:,}",
+        fair="essentially: the same kinds of layers, not the same sizes",
+    )  # fmt: skip
+    sent = network.tokens_traffic(kimi, 1)
+    holds(
+        "traffic is the same",
+        lambda read: network.tokens_traffic(kimi, 1) == network.tokens_traffic(MODEL, 1),
+        f"{sent / 1e6:.3f} MB a token in both",
+    )
+    ratios = {
+        reading: {name: [_kimi(b, name, assumed) for b in own] for name in setups()}
+        for reading, assumed in READINGS.items()
+    }
+    worst = {reading: min(map(min, rows.values())) for reading, rows in ratios.items()}
+    holds(
+        "Kimi K2 is slower", all(max(row) <= 1 + 1e-9 for rows in ratios.values() for row in rows.values()),
+        f"by up to {1 - worst['capped']:.0%} (literal {1 - worst['literal']:.0%}) over three setups and 8 to 512 a "
+        f"GPU; at 1 a GPU on 4x8 it is {_kimi(1, '4x8 H100', DEFAULT) - 1:.0%} faster",
+        fair="from 8 sequences a GPU on",
+    )  # fmt: skip
+    four = {reading: rows["4x8 H100"] for reading, rows in ratios.items()}
+    holds(
+        "most so where attention takes little time", four["capped"] == sorted(four["capped"]),
+        "4x8 H100, 8 to 512 a GPU: "
+        + "; ".join(f"{name} " + ", ".join(f"{r - 1:+.0%}" for r in row) for name, row in four.items())
+        + ", the order of the first two apart",
+    )  # fmt: skip
+    guessed = min(
+        float(systems.kimi_over_deepseek(b, name, systems.more_experts())) for name in setups() for b in own
+    )
+    holds(
+        "only modestly so", min(worst.values()) > 0.8,
+        f"by at most {1 - worst['capped']:.0%} (asked: a fifth); {1 - guessed:.0%} if only the experts differed",
+    )  # fmt: skip
+    at = setup("4x8 H100").deployment
+    held = [memory.weights_on_gpu(m, experts.held_experts(m, at)) / 1e9 for m in (kimi, MODEL)]
+    holds(
+        "Kimi K2 reaches the limit of memory earlier", held[0] > held[1],
+        f"{held[0]:.1f} and {held[1]:.1f} GB of weights on a GPU of 4x8",
+    )  # fmt: skip
+
+
+@claims("Figure 16")
+def _figure_16(read, holds):
+    gpu = setup("4x8 H100").gpu
+    long, longer = (throughput.prefill_time(MODEL, gpu, s) for s in (1e6, 2e6))
+    holds(
+        "a prompt's time grows with the square of its length", 3.9 < longer / long <= 4,
+        f"twice a million tokens, {longer / long:.2f} times the time (asked: 3.9 to 4)",
+    )  # fmt: skip
+    decode, prefill = systems.lengthening()
+    holds(
+        "decode suffers less from long contexts than prefill", decode < prefill,
+        f"32,768 tokens over 1024: {decode:.2f} times at 8 a GPU, against {prefill:.0f} times",
+    )  # fmt: skip
+    bound = [systems.parts_of(name, own, 32768) for name in setups() for own in OWN]
+    roomy = compute_bound_context(MODEL, chip_of("H200"), Assumptions.corrected())
+    holds(
+        "a large cache makes attention memory-bound",
+        all(t["attention memory"] > t["attention arithmetic"] for t in bound),
+        f"its three systems at 32,768 tokens and every batch, memory being given a factor of 2.0; an H200, corrected, "
+        f"only from {roomy:,.0f} tokens on",
+    )
+
+
+@claims("Figure 17")
+def _figure_17(read, holds):
+    target = read("tokens per second of a request")
+    found = {
+        s: {name: systems.largest_batch(name, target, s) for name in setups()} for s in (2000, CONTEXT, 32768)
+    }
+    shown = "; ".join(f"{s:,} tokens: " + ", ".join(map(str, row.values())) for s, row in found.items())
+    holds(
+        "12x4 B200 allows the largest batch", all(max(row, key=row.get) == _RACK for row in found.values()),
+        f"a GPU, in the order printed: {shown}",
+    )  # fmt: skip
+    kept = {name: speed(name, found[CONTEXT][name]) / max(speed(name, b) for b in OWN) for name in setups()}
+    holds(
+        "the limit costs the smallest setup most", min(kept, key=kept.get) == "4x8 H100",
+        "it keeps " + ", ".join(f"{part:.0%} of the best speed of {name}" for name, part in kept.items()),
+    )  # fmt: skip

@@ -1,0 +1,64 @@
+"""Mazurek & Schreiber 2025: what its formulas count in a model, before anything takes time."""
+
+from inferlib.papers.mazurek2025.equations import experts, memory
+from inferlib.papers.mazurek2025.records import Deployment, model_of
+from inferlib.units import factor
+
+MB, GB = factor("MB"), factor("GB")
+
+
+def attention_matrices(model=None):
+    """The eight matrices of attention.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by matrix: ``MB`` of one layer and ``GB`` of all.
+    """
+    import pandas as pd
+
+    model = model or model_of("DeepSeek V3")
+    sizes = {name: matrix(model) for name, matrix in memory.ATTENTION.items()}
+    sizes["all"] = memory.layer_attention_weights(model)
+    frame = pd.DataFrame({"MB": {name: size / MB for name, size in sizes.items()}})
+    return frame.assign(GB=frame.MB * MB * model.n_layers / GB)
+
+
+def parameters(model=None):
+    """Parameters by part as the source's formulas count them, one byte each.
+
+    Returns
+    -------
+    dict
+        ``attention``, ``experts`` (shared ones and routers included), ``dense``, ``embeddings`` and ``all``.
+    """
+    model = model or model_of("DeepSeek V3")
+    parts = {
+        "attention": memory.attention_weights(model),
+        "experts": memory.experts_on_gpu(model, model.n_shared + model.n_routed),
+        "dense": memory.dense_weights(model),
+        "embeddings": memory.embedding_weights(model),
+    }
+    return parts | {"all": sum(parts.values())}
+
+
+def active_parameters(model=None):
+    """Parameters one token is multiplied with: the head, and not the embedding table."""
+    model = model or model_of("DeepSeek V3")
+    parts = parameters(model) | {"experts": memory.experts_on_gpu(model, model.used)}
+    return parts["attention"] + parts["experts"] + parts["dense"] + parts["embeddings"] / 2
+
+
+def outweighing(model=None, low=2, high=200):
+    """The most GPUs for which the experts on one, dealt out evenly, still weigh as much as attention.
+
+    Returns
+    -------
+    int
+    """
+    model = model or model_of("DeepSeek V3")
+    attention = memory.attention_weights(model)
+    on = {
+        n: memory.experts_on_gpu(model, experts.held_experts(model, Deployment(n))) for n in range(low, high)
+    }
+    return max(n for n, weight in on.items() if weight >= attention)

@@ -1,0 +1,272 @@
+"""What SGLang's own lengths and its profile say of the agreement: the time that is missing, and what stands for it."""
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+from book.mazurek2025.systems import CONTEXT, MODEL, READINGS, TRUE
+from book.mazurek2025.validation import (
+    COMPARED,
+    H100,
+    OTHERS,
+    compared,
+    errors,
+    measured,
+    on_network,
+    predicted,
+    rms,
+)
+from inferlib.papers.mazurek2025.equations import network, throughput
+from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, setup
+from inferlib.units import parse
+
+STEP = 1e-6  # s: the grid on which an overhead is fitted
+
+
+def cache_share(name="9x8 H100", own=256, context=CONTEXT):
+    """Share of one step that the cache takes in a setup, and what the assumed extra context costs (s).
+
+    Returns
+    -------
+    dict
+        ``share`` of the step; ``excess``: seconds a step grows from the measured length to ``context``; ``layer``: the
+        same for one layer and micro-batch.
+    """
+    at, model = setup(name), MODEL
+    batch = own * at.deployment.n_gpus
+    long, short = (
+        2 * throughput.attention_time(model, at.gpu, at.deployment, batch / 2, s) for s in (context, TRUE)
+    )
+    total = throughput.step_time(model, at.gpu, at.deployment, batch, context)
+    none = 2 * throughput.attention_time(model, at.gpu, at.deployment, batch / 2, 0)
+    excess = long - short
+    return {"share": (long - none) / total, "excess": excess, "layer": excess / (2 * model.n_layers)}
+
+
+@cache
+def fitted(rows=H100, hidden=False, assumptions=DEFAULT):
+    """The overhead of a layer and micro-batch that fits measured rows best, on a grid of a microsecond.
+
+    Parameters
+    ----------
+    rows : tuple of str
+    hidden : bool
+        Whether it adds to computation, which may hide the network, or comes on top of both.
+    assumptions : Assumptions
+        What else the model assumes.
+
+    Returns
+    -------
+    Assumptions
+        With that ``overhead``.
+    """
+    import numpy as np
+
+    base, steps = assumptions.replace(overhead_hidden=hidden), STEP * np.arange(301)
+    found = rms(errors(rows, base.replace(overhead=steps)).values())
+    return base.replace(overhead=float(steps[found.argmin()]))
+
+
+@cache
+def strongest():
+    """Both readings of section 3.1.2 against everything measured: which of them fits where.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by reading. Errors as root of the mean square: SGLang's ``14 rows`` on H100s at their own lengths
+        (and their ``mean``), the drawn points of either system and all ``seven`` at 2050 tokens, the seven at 4989,
+        the rack as SGLang ran it (``GB200 as measured``) and ``all rows`` that can be compared. ``best overhead``
+        is what :func:`fitted` adds, in microseconds.
+    """
+    import pandas as pd
+
+    rows = {}
+    for name, assumed in READINGS.items():
+        own, short = errors(H100, assumed), compared(TRUE, assumed)
+        drawn = [[e for (system, _), e in short.items() if system == which] for which in COMPARED]
+        every = H100 + tuple(i for ids in OTHERS.values() for i in ids)
+        rows[name] = {
+            "14 rows": rms(own.values()),
+            "mean": sum(own.values()) / len(own),
+            **{f"{which} at {TRUE}": rms(found) for which, found in zip(COMPARED, drawn, strict=True)},
+            f"seven at {TRUE}": rms(short.values()),
+            f"seven at {CONTEXT}": rms(compared(CONTEXT, assumed).values()),
+            "GB200 as measured": rms(errors(OTHERS["GB200"], assumed).values()),
+            "all rows": rms(errors(every, assumed).values()),
+            "best overhead": fitted(assumptions=assumed).overhead / STEP,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def halves():
+    """Ways to fit on some of the 14 points and test on the others: name to (rows fitted, rows tested)."""
+    table = measured().loc[list(H100)]
+    overlap, large = table.overlap == "two-batch", table.own >= 64
+    ways = {"overlapped": overlap, "not overlapped": ~overlap, "at 64 and more": large, "below 64": ~large}
+    return {name: (tuple(table.index[on]), tuple(table.index[~on])) for name, on in ways.items()}
+
+
+def cross_validation():
+    """The overhead fitted on one part of the 14 points and tested on the rest, experts of a GPU capped.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a way to split: overhead in microseconds, rms error on the fitted and on the other points, and
+        rms of the other points without any overhead.
+    """
+    import pandas as pd
+
+    rows = []
+    for name, (fit, test) in ({"all": (H100, ())} | halves()).items():
+        found = fitted(fit)
+        tested = [rms(errors(test, a).values()) if test else float("nan") for a in (found, DEFAULT)]
+        inside = rms(errors(fit, found).values())
+        rows.append((name, len(fit), found.overhead / STEP, inside, *tested))
+    columns = [
+        "fitted on points",
+        "so many",
+        "overhead (us)",
+        "rms there",
+        "rms on the others",
+        "without overhead",
+    ]
+    return pd.DataFrame(rows, columns=columns).astype(object).fillna("")
+
+
+def places():
+    """Where an overhead has to enter: hidden behind the network or not, in three readings of the model.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a place: best overhead in microseconds and rms error over the 14 points.
+    """
+    import pandas as pd
+
+    rows = []
+    for name, assumed in (READINGS | {"corrected": Assumptions.corrected()}).items():
+        rows.append(("none", name, 0.0, rms(errors(H100, assumed).values())))
+        for hidden, where in ((False, "on top of both"), (True, "may hide the network")):
+            found = fitted(H100, hidden, assumed)
+            rows.append((where, name, found.overhead / STEP, rms(errors(H100, found).values())))
+    return pd.DataFrame(rows, columns=["overhead", "model", "us", "rms"])
+
+
+def components(context=TRUE, own=256):
+    """Time of one layer by part on 9x8 H100, in both readings at a context and as SGLang shows its kernels.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by part: milliseconds, ``capped``, ``literal`` and ``measured``, with two-batch overlap and without.
+        The model's part for experts holds dense layers and embeddings too.
+    """
+    import pandas as pd
+
+    text = (files("book.mazurek2025") / "breakdown.toml").read_text("utf-8")
+    shown, at = tomllib.loads(text), setup("9x8 H100")
+    columns = {}
+    for name, title, turns in (("two_batch", "two batches", 2), ("one_batch", "one batch", 1)):
+        where = MODEL, at.gpu, at.deployment, own * at.deployment.n_gpus / turns
+        for reading, assumed in READINGS.items():
+            attention = throughput.attention_time(*where, context, assumed)
+            expert, sent = throughput.expert_time(*where, assumed), network.network_time(*where, assumed)
+            waiting = max(sent - attention - expert, 0) if turns == 2 else sent
+            columns[title, reading] = [
+                turns * t / MODEL.n_layers * 1e3 for t in (attention, expert, waiting, 0.0)
+            ]
+        columns[title, "measured"] = [
+            parse(shown[name][part], "s") * 1e3
+            for part in ("attention", "experts", "network_not_hidden", "other")
+        ]
+    return pd.DataFrame(
+        columns, index=["attention", "experts", "network not hidden", "other kernels, launches"]
+    )
+
+
+def overlap_gain():
+    """How much faster two-batch overlap makes a step on 9x8 H100, measured and modelled.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by sequences a GPU: the ratio of speeds with and without, ``measured``, in both readings of section
+        3.1.2, and ``with overhead`` (capped).
+    """
+    import pandas as pd
+
+    table = measured().loc[list(H100)]
+    table = table[(table.prompt_tokens == 2000) & (table.output_tokens == 100)]
+    values = {"measured": table.per_gpu}
+    for name, assumed in (READINGS | {"with overhead": fitted()}).items():
+        values[name] = table.apply(lambda row, a=assumed: predicted(row, a), axis=1)
+    found = {}
+    for name, speed in values.items():
+        by_own = [
+            pd.Series(speed[on].to_numpy(), index=table.own[on])
+            for on in (table.overlap == "two-batch", table.overlap == "none")
+        ]
+        found[name] = by_own[0] / by_own[1]
+    return pd.DataFrame(found).rename_axis("batch per GPU")
+
+
+def _models():
+    """The four models that are held against every measurement."""
+    return READINGS | {"corrected": Assumptions.corrected(), "with overhead": fitted()}
+
+
+def predictions():
+    """Every comparable measurement against four readings of the model.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by id: system, GPUs, sequences a GPU, context, overlap, measured tokens per second and GPU, and
+        the relative error capped, literal, corrected, and capped with the overhead fitted on the 14 points;
+        ``network`` where the capped model says that the network sets the time.
+    """
+    import pandas as pd
+
+    table, models, rows = measured(), _models(), {}
+    for group, ids in ({"SGLang H100": H100} | OTHERS).items():
+        for i in ids:
+            row = table.loc[i]
+            told = [predicted(row, assumed) / row.per_gpu - 1 for assumed in models.values()]
+            bound = "network" if on_network(row) else ""
+            overlap = {"two-batch": "yes", "none": "no"}.get(row.overlap, "not stated")
+            rows[i] = (
+                group, int(row.n_gpus), row.own, row.mean_context, overlap, row.per_gpu, *told, bound,
+            )  # fmt: skip
+    columns = [
+        "system", "GPUs", "batch per GPU", "context", "overlap", "measured",
+        *models, "bound",
+    ]  # fmt: skip
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+
+
+def trends():
+    """Ratios of measured speeds that the model should give, whatever its scale.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by trend: the ratio measured, and by the models of :func:`predictions`.
+    """
+    import pandas as pd
+
+    table = measured()
+    pairs = {
+        "vLLM, 72 over 32 GPUs": ("ep-39", "ep-38"),
+        "vLLM, 96 over 32 GPUs": ("ep-40", "ep-38"),
+        "experts balanced over not": ("ds-02", "ep-16"),
+        "H100, 500 in and 1500 out over 2000 and 100": ("ep-15", "ds-02"),
+        "GB200, batch 512 over 64": ("ep-26", "ep-23"),
+    }
+    readings, rows = _models(), {}
+    for name, (a, b) in pairs.items():
+        ratios = [table.loc[a].per_gpu / table.loc[b].per_gpu]
+        ratios += [predicted(table.loc[a], r) / predicted(table.loc[b], r) for r in readings.values()]
+        rows[name] = ratios
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["measured", *readings])

@@ -1,0 +1,280 @@
+"""Mazurek & Schreiber 2025: the three systems of its figures, and what each open choice is worth.
+
+The text at hand states no context for Figures 13 to 17. They are drawn again with choices that it leaves open: 4989
+tokens of context (the average it quotes, and near to what fits its measured points if the experts of a GPU are
+capped), two-batch overlap, the balancedness of its Figure 12, and 32 extra experts where a system has any.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from inferlib.papers.mazurek2025.equations import experts, flops, memory, network, throughput
+from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, deployment, model_of, setup, setups
+
+CONTEXT = 4989  # tokens: see the text above
+TRUE = 2050  # tokens behind a sequence on average, by the lengths that SGLang states
+OWN = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # sequences a GPU
+MODEL = model_of("DeepSeek V3")
+# Section 3.1.2 prints two formulas for the experts of a GPU and not how they join.
+READINGS = {"capped": DEFAULT, "literal": Assumptions.uncapped()}
+
+
+def speed(name, own, context=CONTEXT, assumptions=DEFAULT, model=MODEL, **changes):
+    """Tokens per second and GPU of one of the three setups, or of one like it."""
+    at = setup(name)
+    where = at.deployment.replace(**changes)
+    return throughput.gpu_throughput(model, at.gpu, where, own * where.n_gpus, context, assumptions)
+
+
+def parts_of(name, own, context=CONTEXT, assumptions=DEFAULT, model=MODEL):
+    """Times of half of a batch on a setup: attention and experts by resource, and the network.
+
+    Returns
+    -------
+    dict
+        Seconds.
+    """
+    at = setup(name)
+    half = own * at.deployment.n_gpus / 2
+    where = model, at.gpu, at.deployment, half
+    return {
+        "attention memory": throughput.attention_memory_time(*where, context, assumptions),
+        "attention arithmetic": throughput.attention_arithmetic_time(*where, context, assumptions),
+        "expert memory": throughput.expert_memory_time(*where, assumptions),
+        "expert arithmetic": throughput.expert_arithmetic_time(*where, assumptions),
+        "network": network.network_time(*where, assumptions),
+    }
+
+
+def network_binds(name, own, context=CONTEXT, assumptions=DEFAULT):
+    """Whether the network sets the time of a step with overlap."""
+    t = parts_of(name, own, context, assumptions)
+    computing = max(t["attention memory"], t["attention arithmetic"])
+    return bool(t["network"] > computing + max(t["expert memory"], t["expert arithmetic"]))
+
+
+def memory_share(name):
+    """Share of the batches of Figure 14 at which memory sets the time of attention and of experts."""
+    found = []
+    for own in OWN:
+        t = parts_of(name, own)
+        reading = t["attention memory"] > t["attention arithmetic"]
+        reading = reading and t["expert memory"] > t["expert arithmetic"]
+        found.append(reading and not network_binds(name, own))
+    return sum(found) / len(found)
+
+
+@cache
+def best_overlap_gain(context=CONTEXT):
+    """The largest factor by which two-batch overlap speeds up a step, over setups and batches, and where."""
+    own = np.geomspace(1, 4096, 400)
+    best = {}
+    for name in setups():
+        gain = speed(name, own, context) / speed(name, own, context, two_batch=False)
+        best[name] = float(gain.max())
+    name = max(best, key=best.get)
+    return best[name], name
+
+
+def head_batch():
+    """Sequences a GPU from which the embedding matrices' arithmetic outlasts their reading, as in section 3.1.3.
+
+    Arithmetic is that of the head at the FP8 peak, with the source's inefficiencies; both matrices are read.
+    """
+    gpu, a = setup("4x8 H100").gpu, DEFAULT
+    one = MODEL.replace(n_dense_layers=0)
+    reading = a.memory_inefficiency * memory.embedding_weights(one) / gpu.memory_bandwidth
+    work = flops.dense_flops(one, 1) / gpu.fp8_flops
+    return reading / (a.expert_inefficiency * a.arithmetic_penalty * work)
+
+
+def section_3_ratio():
+    """Time of a small batch by equation 49 over that of section 3's own form, on 9x8 H100."""
+    at = setup("9x8 H100")
+    batch = at.deployment.n_gpus
+    where = MODEL, at.gpu, at.deployment, batch
+    printed = throughput.section_3_time(
+        throughput.attention_time(*where, CONTEXT),
+        throughput.expert_time(*where),
+        network.network_time(*where),
+    )
+    return throughput.step_time(*where, CONTEXT) / printed
+
+
+def value_flop_effect():
+    """The most that the missing factor 2 changes a step's time over setups, batches and both contexts."""
+    own, right = np.array(OWN, dtype=float), DEFAULT.replace(value_flop=2.0)
+    changes = [
+        1 - speed(name, own, context, right) / speed(name, own, context)
+        for name in setups()
+        for context in (CONTEXT, TRUE)
+    ]
+    return float(np.max(changes))
+
+
+def cache_fp8(own=(32, 64, 128, 256)):
+    """Least and largest gain in speed that a cache in FP8 would bring, over setups and middling batches."""
+    eight = DEFAULT.replace(cache_value_bytes=1.0)
+    gains = [speed(n, b, assumptions=eight) / speed(n, b) - 1 for n in setups() for b in own]
+    return min(gains), max(gains)
+
+
+def free_memory(name="4x8 H100"):
+    """Bytes that the weights leave free on one GPU of a setup."""
+    at = setup(name)
+    held = experts.held_experts(MODEL, at.deployment)
+    return at.gpu.memory_capacity - memory.weights_on_gpu(MODEL, held)
+
+
+def kimi_over_deepseek(own, name, kimi=None, context=CONTEXT, assumptions=DEFAULT):
+    """Speed of Kimi K2 over that of DeepSeek V3 on a setup; copies of experts fill its GPUs evenly.
+
+    Parameters
+    ----------
+    own : float or array
+        Sequences a GPU.
+    name : str
+        One of the three setups.
+    kimi : Model, optional
+        Kimi K2's own configuration when not given.
+    """
+    kimi = kimi or model_of("Kimi K2")
+    extra, how = (-kimi.n_routed) % setup(name).deployment.n_gpus, (context, assumptions)
+    return speed(name, own, *how, model=kimi, extra_experts=extra) / speed(name, own, *how)
+
+
+def more_experts():
+    """DeepSeek V3 with Kimi K2's number of experts and nothing else changed."""
+    return MODEL.replace(n_routed=model_of("Kimi K2").n_routed, name="DeepSeek V3, 384 experts")
+
+
+def lengthening(context=32768, short=1024, own=8, name="4x8 H100"):
+    """How much longer a decode step and a prompt take with a longer context: two ratios."""
+    at = setup(name)
+    batch = own * at.deployment.n_gpus
+    step = [throughput.step_time(MODEL, at.gpu, at.deployment, batch, s) for s in (context, short)]
+    prompt = [throughput.prefill_time(MODEL, at.gpu, s) for s in (context, short)]
+    return step[0] / step[1], prompt[0] / prompt[1]
+
+
+def largest_batch(name, speed, context=CONTEXT, limit=4096):
+    """Most sequences a GPU of a setup at which every request still gets so many tokens per second.
+
+    Parameters
+    ----------
+    name : str
+        One of the three setups.
+    speed : float
+        Tokens per second of a request.
+    context : float
+    limit : int
+        The largest batch that is tried.
+
+    Returns
+    -------
+    int
+        0 where not even one sequence is that fast.
+    """
+    at = setup(name)
+    own = np.arange(1, limit + 1)
+    step = throughput.step_time(MODEL, at.gpu, at.deployment, own * float(at.deployment.n_gpus), context)
+    fast = throughput.request_speed(step) >= speed
+    return int(own[fast].max(initial=0))
+
+
+def corrected_ceiling(name):
+    """Tokens per second and GPU that a setup's network lets through, as printed and corrected."""
+    at = setup(name)
+    return tuple(
+        network.network_ceiling(MODEL, at.gpu, at.deployment, a) for a in (DEFAULT, Assumptions.corrected())
+    )
+
+
+def widths(counts=(8, 16, 32, 64, 128), own=128, context=TRUE, assumptions=DEFAULT):
+    """The same H100s in ever wider deployments: the speed of one of them.
+
+    Returns
+    -------
+    dict
+        GPUs to tokens per second and GPU.
+    """
+    gpu, found = setup("4x8 H100").gpu, {}
+    for n in counts:
+        at = deployment(n, max(n // 8, 1), extra_experts=(-MODEL.n_routed) % n)
+        found[n] = float(throughput.gpu_throughput(MODEL, gpu, at, own * n, context, assumptions))
+    return found
+
+
+def wider(counts=(8, 16, 32, 72, 144), own=128, context=CONTEXT):
+    """What one H100 gains when the experts are spread over more of them.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        GPUs, in boxes of eight.
+    own : float
+        Sequences a GPU, whether they fit or not.
+    context : float
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by GPUs: experts of a layer on one, sequences for which it has memory (none where the weights alone do
+        not fit), its tokens per second at ``own`` sequences, and at those that fit.
+    """
+    import pandas as pd
+
+    gpu, rows = setup("4x8 H100").gpu, {}
+    for n in counts:
+        at = deployment(n, n // 8, extra_experts=(-MODEL.n_routed) % n)
+        held = experts.held_experts(MODEL, at)
+        fits = max(int(memory.largest_own_batch(MODEL, gpu, context, held)), 0)
+        speeds = [
+            float(throughput.gpu_throughput(MODEL, gpu, at, b * n, context)) if b else 0.0
+            for b in (own, fits)
+        ]
+        rows[n] = (held, fits, *speeds)
+    columns = ["experts a layer", "sequences that fit", f"tokens/s at {own}", "tokens/s at those"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("H100s")
+
+
+def choices(own=(8, 64, 256, 512), context=4989):
+    """What each open choice is worth: the source's systems with one choice changed at a time.
+
+    Parameters
+    ----------
+    own : sequence of int
+        Sequences a GPU.
+    context : float
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by choice: tokens per second and GPU over those of the capped reading, the smallest and the
+        largest ratio over systems and batches.
+    """
+    import pandas as pd
+
+    def speeds(assumptions=DEFAULT, context=context, **changes):
+        return [speed(name, b, context, assumptions, **changes) for name in setups() for b in own]
+
+    base = speeds()
+    cases = {
+        "a context of 2000 tokens": speeds(context=2000),
+        "no overlap": speeds(two_batch=False),
+        "experts perfectly balanced": speeds(balancedness=1.0),
+        "experts not balanced, 0.5": speeds(balancedness=0.5),
+        "no extra experts": speeds(extra_experts=0),
+        "section 3.1.2 read literally": speeds(READINGS["literal"]),
+        "58 layers and 8 messages": speeds(DEFAULT.replace(dense_layers_send=False, shared_sent=False)),
+        "cache in FP8": speeds(DEFAULT.replace(cache_value_bytes=1.0)),
+        "memory factor 1": speeds(DEFAULT.replace(memory_inefficiency=1.0)),
+        "the factor 2 of equation 36": speeds(DEFAULT.replace(value_flop=2.0)),
+        "FLOP of dense layers and head": speeds(DEFAULT.replace(all_flops=True)),
+        "no 10 % penalty": speeds(DEFAULT.replace(arithmetic_penalty=1.0)),
+        "all corrections": speeds(Assumptions.corrected()),
+    }
+    rows = {name: [new / old for new, old in zip(found, base, strict=True)] for name, found in cases.items()}
+    low_high = {name: (min(ratios), max(ratios)) for name, ratios in rows.items()}
+    return pd.DataFrame.from_dict(low_high, orient="index", columns=["least", "most"])
