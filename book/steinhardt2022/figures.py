@@ -57,7 +57,7 @@ def draw_star_terms(data=None, machine=None):
 
     machine = machine or post_chip()
     data = star_terms(machine) if data is None else data
-    _, ax = _axes()
+    _, ax = axes()
     lines = {"network": style.RED, "memory": style.BLUE, "arithmetic": style.ORANGE}
     ax.plot(data.block, data.slowest / US, color=style.FAINT, linewidth=7, alpha=0.35, solid_capstyle="round")
     for name, colour in lines.items():
@@ -110,7 +110,7 @@ def draw_network_sweep(data=None, machine=None):
 
     machine = machine or post_chip()
     data = network_sweep(machine) if data is None else data
-    _, ax = _axes()
+    _, ax = axes()
     ax.plot(data.ratio, data.elapsed / US, color=style.FAINT, linewidth=7, alpha=0.35, solid_capstyle="round")
     ax.plot(data.ratio, data["first"] / US, color=style.BLUE)
     ax.plot(data.ratio, data.second / US, color=style.RED)
@@ -233,7 +233,7 @@ def draw_regions(data=None):
     from inferlib import style
 
     data = regions() if data is None else data
-    _, ax = _axes((6.4, 4.2))
+    _, ax = axes((6.4, 4.2))
     chips, edge = np.geomspace(1, 10_000, 100), 500
     line = model.sufficient_bandwidth(post_chip().replace(memory_bandwidth=1.0, chips=chips))
     ax.plot(line, chips, color=style.INK)
@@ -267,7 +267,8 @@ def _mark(ax, x, y, part, text, colour, shift, ha="left", va="bottom"):
     )
 
 
-def _axes(size=(6.4, 3.8)):
+def axes(size=(6.4, 3.8)):
+    """One plain picture of a size in inches: the figure and its Axes."""
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=size, layout="constrained")
