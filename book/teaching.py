@@ -152,9 +152,9 @@ def _double():
 
 
 def _k():
-    from inferlib.papers.steinhardt2022 import latency_waste, load_machine
+    from inferlib.papers.steinhardt2022 import latency_waste, load_chip
 
-    return f"At k = {latency_waste(load_machine()):.1f} half of the time is latency already."
+    return f"At k = {latency_waste(load_chip()):.1f} half of the time is latency already."
 
 
 def _optimum():

@@ -4,7 +4,8 @@ from book.steinhardt2022.tables import LINKS, POD, modern_machines
 from inferlib import load_chip, load_model
 from inferlib.explorer import Choice, Slider, breakdown, curves
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.equations import Assumptions, Machine, load_machine
+from inferlib.papers.steinhardt2022.decode import decode_step
+from inferlib.papers.steinhardt2022.records import Assumptions, Machine, load_chip as post_chip
 from inferlib.system import System, Workload
 from inferlib.units import factor
 
@@ -36,10 +37,10 @@ def network():
 
 def waste():
     """Time of one multiply over the utilisation given up, with and without latency."""
-    slow = load_machine("A100, warm-up").network_bandwidth
+    slow = post_chip("A100, warm-up").network_bandwidth
     options = {
-        "the post's A100": load_machine(),
-        "the same, 400 GB/s": load_machine().replace(network_bandwidth=slow),
+        "the post's A100": post_chip(),
+        "the same, 400 GB/s": post_chip().replace(network_bandwidth=slow),
     }
     options |= {name: modern_machines()[name] for name in ("H100 SXM", "B200", POD, LINKS)}
 
@@ -68,7 +69,7 @@ def decode():
     llama = load_model("Llama 3 70B")
 
     def step(batch, chip):
-        return model.decode_step(llama, System(chip, 8, domain=8), Workload(batch=batch))
+        return decode_step(llama, System(chip, 8, domain=8), Workload(batch=batch))
 
     chips = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200")}
     batch = Slider("batch", "Batch", 1, 1024, 32, log=True, whole=True)

@@ -4,7 +4,7 @@ import numpy as np
 
 from book.steinhardt2022.tables import LINKS, POD, modern_machines
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.equations import PRINTED, WITHOUT_LIMIT, load_machine
+from inferlib.papers.steinhardt2022.records import PRINTED, WITHOUT_LIMIT, load_chip as post_chip
 from inferlib.units import factor
 
 US = factor("us")
@@ -38,7 +38,7 @@ def star_terms(machine=None, batch=None):
     """
     import xarray as xr
 
-    machine = machine or load_machine()
+    machine = machine or post_chip()
     batch = model.best_batch(machine) if batch is None else batch
     block = np.geomspace(50, 10_000, 200)
     m = xr.DataArray(block, coords={"block": block})
@@ -55,9 +55,9 @@ def draw_star_terms(data=None, machine=None):
     """Draw :func:`star_terms`; the dot marks the best block. Returns the Axes."""
     from inferlib import style
 
-    machine = machine or load_machine()
+    machine = machine or post_chip()
     data = star_terms(machine) if data is None else data
-    _, ax = _axes()
+    _, ax = axes()
     lines = {"network": style.RED, "memory": style.BLUE, "arithmetic": style.ORANGE}
     ax.plot(data.block, data.slowest / US, color=style.FAINT, linewidth=7, alpha=0.35, solid_capstyle="round")
     for name, colour in lines.items():
@@ -89,7 +89,7 @@ def network_sweep(machine=None):
     """
     import xarray as xr
 
-    machine = machine or load_machine()
+    machine = machine or post_chip()
     ratio = np.linspace(0.2, 1.2, 201)
     x = xr.DataArray(ratio, coords={"ratio": ratio})
     swept = machine.replace(
@@ -108,9 +108,9 @@ def draw_network_sweep(data=None, machine=None):
     """Draw :func:`network_sweep`: the branches touch at two thirds. Returns the Axes."""
     from inferlib import style
 
-    machine = machine or load_machine()
+    machine = machine or post_chip()
     data = network_sweep(machine) if data is None else data
-    _, ax = _axes()
+    _, ax = axes()
     ax.plot(data.ratio, data.elapsed / US, color=style.FAINT, linewidth=7, alpha=0.35, solid_capstyle="round")
     ax.plot(data.ratio, data["first"] / US, color=style.BLUE)
     ax.plot(data.ratio, data.second / US, color=style.RED)
@@ -149,7 +149,7 @@ def waste_sweep(machine=None, assumptions=PRINTED):
     """
     import xarray as xr
 
-    machine = machine or load_machine()
+    machine = machine or post_chip()
     values = np.geomspace(1, 10, 100)
     k = xr.DataArray(values, coords={"k": values})
     practical = model.practical_time(machine, k, assumptions)
@@ -212,7 +212,7 @@ def regions():
     """
     import pandas as pd
 
-    every = {"the post's A100": load_machine("A100"), "warm-up": load_machine("A100, warm-up")}
+    every = {"the post's A100": post_chip("A100"), "warm-up": post_chip("A100, warm-up")}
     every |= modern_machines()
     rows = {
         name: {
@@ -233,9 +233,9 @@ def draw_regions(data=None):
     from inferlib import style
 
     data = regions() if data is None else data
-    _, ax = _axes((6.4, 4.2))
+    _, ax = axes((6.4, 4.2))
     chips, edge = np.geomspace(1, 10_000, 100), 500
-    line = model.sufficient_bandwidth(load_machine().replace(memory_bandwidth=1.0, chips=chips))
+    line = model.sufficient_bandwidth(post_chip().replace(memory_bandwidth=1.0, chips=chips))
     ax.plot(line, chips, color=style.INK)
     ax.fill_betweenx(chips, 0.01, line, color=style.RED, alpha=0.10, linewidth=0)
     ax.fill_betweenx(chips, line, edge, color=style.BLUE, alpha=0.10, linewidth=0)
@@ -267,7 +267,8 @@ def _mark(ax, x, y, part, text, colour, shift, ha="left", va="bottom"):
     )
 
 
-def _axes(size=(6.4, 3.8)):
+def axes(size=(6.4, 3.8)):
+    """One plain picture of a size in inches: the figure and its Axes."""
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=size, layout="constrained")

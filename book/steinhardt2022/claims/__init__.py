@@ -1,0 +1,1 @@
+"""What the post says and can be checked: its short answers, and the detailed explanation behind them."""

@@ -1,0 +1,290 @@
+"""Steinhardt 2022: every number that the post prints, recomputed."""
+
+import math
+from functools import partial
+
+import inferlib.ledger
+from book.steinhardt2022.symbols import coefficient, derived, expression, formula, number
+from book.steinhardt2022.tables import MS, US, counts, power_of_two, slow_network, warm_up
+from inferlib.catalog import load_chip
+from inferlib.ledger import Noted
+from inferlib.papers.steinhardt2022 import equations as model
+from inferlib.papers.steinhardt2022.records import PRINTED, WITHOUT_LIMIT, load_chip as post_chip, stated
+from inferlib.units import factor
+
+reproduces = partial(inferlib.ledger.reproduces, "steinhardt2022")
+
+
+@reproduces("Introduction")
+def _introduction(read):
+    return {
+        # passes run side by side: the time of all is the time of one
+        ("the answer", ""): lambda read: read("time of one pass"),
+        ("what is not the answer", ""): lambda read: read("time of one pass") / read("passes in parallel"),
+    }
+
+
+@reproduces("Technical answer")
+def _technical_answer(read):
+    a100, slow = post_chip("A100"), slow_network()
+    practical = [model.practical_time(a100, 1, PRINTED.replace(utilisation=u)) / US for u in (0.5, 0.3)]
+    passes = [model.forward_pass_time(a100, 1, PRINTED.replace(utilisation=u)) / MS for u in (0.5, 0.3)]
+    return formula() | {
+        ("A100", "first branch"): model.memory_limited_time(a100),
+        ("A100", "second branch"): Noted(
+            model.network_limited_time(a100),
+            f"with the warm-up's 400 GB/s: {model.elapsed_time(slow) / US:.2f} us",
+        ),
+        ("a multiply in practice", ""): Noted(
+            model.practical_time(a100, 1), f"{practical[0]:.1f} us at 50 %, {practical[1]:.1f} us at 30 %"
+        ),
+        ("multiplies of Chinchilla", ""): model.multiplies(),
+        ("a forward pass", ""): Noted(
+            model.forward_pass_time(a100, 1), f"{passes[0]:.2f} ms at 50 %, {passes[1]:.2f} ms at 30 %"
+        ),
+    }
+
+
+@reproduces("Justification")
+def _justification(read):
+    a100 = post_chip("A100")
+    rough, whole = model.rough_machine_block(a100), model.machine_block(a100)
+    (machines, chips), fewer = counts(power_of_two(rough)), counts(power_of_two(whole))
+    with_constants = "with constants {:.0f} to {:.0f}"
+    return {
+        ("8 x A100", "block"): Noted(
+            power_of_two(rough),
+            f"before rounding {rough:.0f}; with constants {whole:.0f}, the power of two is {power_of_two(whole):.0f}",
+        ),
+        ("8 x A100", "machines"): Noted(machines, with_constants.format(*fewer[0])),
+        ("8 x A100", "chips"): Noted(chips, with_constants.format(*fewer[1])),
+        ("chips of a TPU v4 pod", ""): load_chip("TPU v4").scale_up_size,
+    }
+
+
+@reproduces("Matrix multiplies")
+def _matrix_multiplies(read):
+    def ratio(read):
+        both = tuple(model.attention_ratio(d, read("context")) for d in read("width"))
+        low, high = (2 * value for value in both)
+        return Noted(both, f"over both sums of the attention; over one of them {low:.0f} to {high:.0f}")
+
+    d, length = (model.attention_ratio.equation.symbols()[name] for name in ("d", "context"))
+    return {
+        ("three multiplies: coefficient of d^2", ""): coefficient(
+            model.attention_ratio(d, length) * 2 * length * d, d**2
+        ),
+        ("multiplies over the next most expensive term", ""): ratio,
+        ("operations per parameter", ""): lambda read: (
+            read("multiplications per parameter") + read("additions per parameter")
+        ),
+    }
+
+
+@reproduces("Warm-up")
+def _warm_up(read):
+    exact = warm_up()
+    us = exact.microseconds
+    return {
+        ("rows of a matrix", "power of 2"): lambda read: math.log2(read("width")),
+        ("columns of a matrix", "power of 2"): lambda read: math.log2(read("width")),
+        ("layers", "power of 2"): lambda read: math.log2(read("layers")),
+        ("bytes of a matrix entry", "power of 2"): lambda read: math.log2(read("bytes of a matrix entry")),
+        ("bytes of all matrices", "power of 2"): lambda read: math.log2(_matrices(read)),
+        ("bytes of all matrices", ""): lambda read: _size(_matrices(read), 3),
+        ("communication", "bytes"): lambda read: read("bytes of a matrix entry") * read("width"),
+        ("communication", "amount"): lambda read: _size(read("communication", "bytes"), 1),
+        ("computation", "amount"): lambda read: _size(_operations(read), 3),
+        ("memory", "amount"): lambda read: Noted(_size(_matrices(read), 3), f"exact: {_gb(exact)}"),
+        ("communication", "time"): lambda read: Noted(
+            read("communication", "amount") / read("A100", "B"),
+            f"exact, into and out of the chip: {us['network']:.3f} us",
+        ),
+        ("memory", "time"): lambda read: Noted(
+            read("bytes of all matrices") / read("A100", "M"), f"exact: {us['memory']:.0f} us"
+        ),
+        ("computation", "time"): lambda read: Noted(
+            read("computation", "amount") / read("A100", "C"), f"exact: {us['arithmetic']:.2f} us"
+        ),
+        ("utilisation", ""): lambda read: read("computation", "time") / read("memory", "time"),
+        ("overpaid by a factor", ""): lambda read: 1 / read("utilisation"),
+    }
+
+
+@reproduces("Batching")
+def _batching(read):
+    exact, single = warm_up(stated()["warm_up"]["batch"]), warm_up()
+    layers = stated()["warm_up"]["layers"]
+    us = exact.microseconds
+    growth = us.max() / single.microseconds.max()
+    before = partial(_from, "Warm-up")
+
+    def slowest(read):
+        return max(read("memory", "time"), read("computation", "time"))
+
+    return {
+        ("communication", "amount"): lambda read: read("vectors") * before(read, "communication", "amount"),
+        ("vectors into and out of memory", "amount"): lambda read: _size(
+            2 * before(read, "layers") * read("vectors") * before(read, "communication", "bytes"), 3
+        ),
+        ("memory", "amount"): lambda read: Noted(
+            before(read, "bytes of all matrices") + read("vectors into and out of memory", "amount"),
+            f"exact: {_gb(exact)}",
+        ),
+        ("computation", "amount"): lambda read: Noted(
+            read("vectors") * before(read, "computation", "amount"),
+            f"exact: {exact.amount['arithmetic'] / factor('GFLOP'):.1f} GFLOP",
+        ),
+        ("communication", "time"): lambda read: Noted(
+            read("communication", "amount") / before(read, "A100", "B"),
+            f"exact, into and out of the chip: {us['network']:.1f} us",
+        ),
+        ("memory", "time"): lambda read: Noted(
+            read("memory", "amount") / before(read, "A100", "M"), f"exact: {us['memory']:.0f} us"
+        ),
+        ("computation", "time"): lambda read: Noted(
+            read("computation", "amount") / before(read, "A100", "C"), f"exact: {us['arithmetic']:.0f} us"
+        ),
+        ("serial time", "per layer"): lambda read: Noted(
+            slowest(read) / before(read, "layers"), f"exact: {us.max() / layers:.1f} us"
+        ),
+        ("utilisation", ""): lambda read: read("computation", "time") / slowest(read),
+        # What the post only says again is computed from its inputs, not from where it stood first.
+        ("communication", "amount before"): lambda read: _size(
+            before(read, "bytes of a matrix entry") * before(read, "width"), 1
+        ),
+        ("memory", "amount before"): lambda read: _size(_matrices(partial(before, read)), 3),
+        ("computation", "amount before"): lambda read: _size(_operations(partial(before, read)), 3),
+        ("serial time", "all layers"): lambda read: (
+            _size(read("vectors") * _operations(partial(before, read)), 3) / before(read, "A100", "C")
+        ),
+        ("serial time", "before"): lambda read: Noted(
+            _size(_matrices(partial(before, read)), 3) / before(read, "A100", "M"),
+            f"exact: {single.microseconds.max():.0f} us; a batch takes {growth:.2f} times as long",
+        ),
+    }
+
+
+@reproduces("Tiling")
+def _tiling(read):
+    given = stated()["warm_up"]
+    exact, whole = (warm_up(given["batch"], given["grid"]), warm_up(given["batch"]))
+    us, layer = exact.microseconds, whole.microseconds.max() / given["layers"]
+    before, batched = partial(_from, "Warm-up"), partial(_from, "Batching")
+
+    def vectors(read):
+        return before(read, "bytes of a matrix entry") * read("edge of a tile") * batched(read, "vectors")
+
+    def weights(read):
+        return before(read, "bytes of a matrix entry") * read("edge of a tile") ** 2
+
+    def work(read):
+        once = before(read, "operations per matrix entry") * read("edge of a tile") ** 2
+        return once * batched(read, "vectors")
+
+    def slowest(read):
+        return max(read(name, "time") for name in ("communication", "memory", "computation"))
+
+    return {
+        ("edge of a tile", ""): lambda read: before(read, "width") / read("grid"),
+        ("communication", "amount"): lambda read: _size(2 * vectors(read), 2),
+        ("memory", "amount"): lambda read: Noted(
+            _size(2 * vectors(read) + weights(read), 2),
+            f"exact: {exact.amount['memory'] / factor('MB'):.2f} MB",
+        ),
+        ("computation", "amount"): lambda read: _size(work(read), 3),
+        ("communication", "time"): lambda read: Noted(
+            read("communication", "amount") / before(read, "A100", "B"), f"exact: {us['network']:.2f} us"
+        ),
+        ("memory", "time"): lambda read: Noted(
+            read("memory", "amount") / before(read, "A100", "M"), f"exact: {us['memory']:.2f} us"
+        ),
+        ("computation", "time"): lambda read: Noted(
+            read("computation", "amount") / before(read, "A100", "C"), f"exact: {us['arithmetic']:.2f} us"
+        ),
+        ("vectors of one tile", "width"): lambda read: before(read, "width") / read("grid"),
+        ("serial time before", "per layer"): lambda read: batched(read, "serial time", "per layer"),
+        ("speed-up", ""): lambda read: Noted(
+            batched(read, "serial time", "per layer") / slowest(read), f"exact: {layer / us.max():.2f}"
+        ),
+    }
+
+
+@reproduces("Detailed count")
+def _detailed_count(read):
+    import sympy as sp
+
+    s = derived()
+    one, need, best = s.ONE_CHIP, s._memory_per_work(), partial(expression, s.ONE_CHIP)
+    time = model.network_limited_time(one)
+    switch = sp.solve(sp.Eq(model.network_block(one), model.memory_block(one)), s.B)[0]
+    return {
+        ("bytes of a number", ""): lambda read: read("bits of a number") / 8,
+        ("network bytes: coefficient of m b", ""): coefficient(best("network_traffic"), s.m * s.b),
+        ("memory bytes: coefficient of m b", ""): coefficient(best("memory_traffic"), s.m * s.b),
+        ("memory bytes: coefficient of m^2", ""): coefficient(best("memory_traffic"), s.m**2),
+        ("operations: coefficient of m^2 b", ""): coefficient(best("arithmetic_work"), s.m**2 * s.b),
+        ("smallest block: coefficient of C / B", ""): coefficient(best("network_block"), s.C / s.B),
+        ("memory condition: coefficient of 1 / m", ""): coefficient(need, 1 / s.m),
+        ("memory condition: coefficient of 1 / b", ""): coefficient(need, 1 / s.b),
+        ("elapsed time: coefficient of C^2 / (B^2 (M - B))", ""): number(
+            time / (s.C**2 / (s.B**2 * (s.M - s.B)))
+        ),
+        ("best block: coefficient of C / M", ""): coefficient(best("memory_block"), s.C / s.M),
+        ("best batch: coefficient of C / M", ""): coefficient(best("memory_batch"), s.C / s.M),
+        ("elapsed time: coefficient of C^2 / M^3", ""): coefficient(
+            best("memory_limited_time"), s.C**2 / s.M**3
+        ),
+        ("the other branch applies up to M / B of", ""): number(s.M / switch),
+    }
+
+
+@reproduces("One machine")
+def _one_machine(read):
+    return formula()
+
+
+@reproduces("More memory")
+def _more_memory(read):
+    a100 = post_chip().replace(network_bandwidth=WITHOUT_LIMIT)
+    return {
+        ("utilisation at a large batch", ""): model.block_utilisation(
+            a100, model.best_block(a100), model.best_batch(a100)
+        ),
+        ("theoretical batch: coefficient of C / M", ""): coefficient(
+            expression(derived().ONE_CHIP, "memory_batch"), derived().C / derived().M
+        ),
+        ("k", ""): lambda read: 1 / read("utilisation"),
+        ("times faster", ""): lambda read: read("k") ** 2,
+    }
+
+
+@reproduces("Footnote 6")
+def _footnote_6(read):
+    return {("bits of bfloat16", ""): lambda read: 8 * _from("Warm-up", read, "bytes of a matrix entry")}
+
+
+@reproduces("Footnote 7")
+def _footnote_7(read):
+    return {("nearest power of 2", ""): lambda read: power_of_two(read("underutilised by"))}
+
+
+def _from(artefact, read, row, column=""):
+    return read(row, column, artefact=artefact)
+
+
+def _size(amount, power):
+    """An amount as the post writes it: its K, M and G stand for powers of 1024."""
+    return amount * (1000 / stated()["assumptions"]["size_prefix"]) ** power
+
+
+def _matrices(read):
+    return read("bytes of a matrix entry") * read("layers") * read("width") ** 2
+
+
+def _operations(read):
+    return read("operations per matrix entry") * read("layers") * read("width") ** 2
+
+
+def _gb(table):
+    return f"{table.amount['memory'] / factor('GB'):.3f} GB"
