@@ -219,7 +219,7 @@ def _launches():
 def _ceiling():
     from inferlib.papers import liminal2025 as room
 
-    app = room.application(room.transformer("Llama3-70B"))
+    app = room.load_model("Llama3-70B")
     waiting = room.collectives(app, 128) * room.collective_latency(128)
     return f"About {1 / waiting:,.0f}: the collectives alone take {1e6 * waiting:.0f} µs, which no bandwidth shortens."
 

@@ -13,9 +13,9 @@ from inferlib import ledger
 from inferlib.papers import liminal2025 as lim
 from inferlib.papers.liminal2025 import records
 
-HBM3 = lim.xpu("HBM3")
+HBM3 = lim.load_chip("HBM3")
 MODELS = {name: lim.transformer(name) for name in lim.models()}
-APPS = {name: lim.application(model) for name, model in MODELS.items()}
+APPS = {name: lim.model_of(model) for name, model in MODELS.items()}
 FIXED = lim.Assumptions.corrected()
 
 
@@ -92,7 +92,7 @@ def test_deepseek_by_hand():
     assert deepseek.resident == 61 * fused + 3 * 3 * d * 18432 + 58 * expert
     assert deepseek.resident - deepseek.loaded == 58 * expert  # the shared expert
     assert deepseek.cache == 61 * 576 and deepseek.pair_flops == 61 * 4 * 128 * 576
-    fixed = lim.application(MODELS["DeepSeekV3"], FIXED)
+    fixed = lim.model_of(MODELS["DeepSeekV3"], FIXED)
     assert fixed.pair_flops == 61 * 2 * 128 * (576 + 512)
     assert fixed.resident == fixed.loaded == fixed.used
 
@@ -144,7 +144,7 @@ def test_exposed_time_by_hand():
 
 
 def test_equations_one_to_eight_fit_together():
-    at = APPS["Kimi-K2"], lim.xpu("3D-DRAM"), 7, 5000, 64
+    at = APPS["Kimi-K2"], lim.load_chip("3D-DRAM"), 7, 5000, 64
     longer = max(lim.compute_time(*at), lim.memory_time(*at))
     step = lim.batch_time(*at, 3, 5e-7)
     assert step == pytest.approx(longer + lim.exposed_time(at[0], 64, 3, 5e-7))
@@ -178,14 +178,14 @@ def test_scalar_engine():
 
 def test_chips_of_table_3():
     assert HBM3.bandwidth == 4 * 2**40 and HBM3.capacity == 96 * 2**30 and HBM3.flops == 2.25e15
-    assert lim.xpu("SRAM").capacity == 512 * 2**20
+    assert lim.load_chip("SRAM").capacity == 512 * 2**20
     printed = {
         (row.row, row.column): row.value
         for row in ledger.published("liminal2025").values()
         if row.artefact == "Table 3" and row.kind == "input"
     }
-    for name in lim.xpus():
-        chip = lim.xpu(name)
+    for name in lim.chips():
+        chip = lim.load_chip(name)
         assert chip.bandwidth == printed[f"xPU-{name}", "Mem BW"]
         assert chip.capacity == printed[f"xPU-{name}", "Capacity"]
         assert chip.flops == pytest.approx(printed[f"xPU-{name}", "Compute"], rel=0.005)
@@ -249,7 +249,7 @@ def test_one_chip_waits_for_nobody():
 
 
 def test_low_rank_attention_has_the_released_weights():
-    low = lim.application(MODELS["DeepSeekV3"], lim.Assumptions(fused_latent=False, router=True))
+    low = lim.model_of(MODELS["DeepSeekV3"], lim.Assumptions(fused_latent=False, router=True))
     counted = MODELS["DeepSeekV3"].parameters()
     outside = counted["norms"] + counted["embeddings"] + counted["head"]
     biases = 58 * 256  # of routers
@@ -260,7 +260,7 @@ def test_low_rank_attention_has_the_released_weights():
 def test_the_complete_reading_loads_what_the_library_counts(name):
     """A second count: bytes of a step by Transformer, which knows nothing of this paper."""
     complete = lim.Assumptions.complete()
-    app, model = lim.application(MODELS[name], complete), MODELS[name]
+    app, model = lim.model_of(MODELS[name], complete), MODELS[name]
     read = model.bytes_read(batch=32, context=50_000, weights="fp8", cache="fp8")
     ours = lim.bytes_loaded(app, 32, 50_000, complete)
     assert ours == pytest.approx(sum(read.values()), rel=2e-5)
@@ -271,7 +271,7 @@ def test_the_complete_reading_loads_what_the_library_counts(name):
 
 def test_windows_cap_cache_and_arithmetic():
     local = lim.Assumptions(local_attention=True)
-    oss = lim.application(MODELS["GPT-OSS-120B"], local)
+    oss = lim.model_of(MODELS["GPT-OSS-120B"], local)
     assert lim.cache_size(oss, 128, local) == lim.cache_size(APPS["GPT-OSS-120B"], 128)
     grown = lim.cache_size(oss, 1128, local) - lim.cache_size(oss, 128, local)
     assert grown == 18 * 2 * 8 * 64 * 1000  # only half of the layers keep more
@@ -279,7 +279,9 @@ def test_windows_cap_cache_and_arithmetic():
 
 def test_units_are_fields():
     decimal = lim.Assumptions(gb=1e9, tb_per_s=1e12)
-    assert lim.xpu("HBM4", decimal).capacity == 192e9 and lim.xpu("HBM4", decimal).bandwidth == 18e12
+    assert (
+        lim.load_chip("HBM4", decimal).capacity == 192e9 and lim.load_chip("HBM4", decimal).bandwidth == 18e12
+    )
 
 
 def test_fitted_reading_is_equation_8():
@@ -472,7 +474,7 @@ def test_decode_step_agrees_with_the_equations():
     work = inferlib.Workload(batch=4, context=2048, weights="fp8", cache="fp8")
     pod = inferlib.System(inferlib.load_chip("H100 SXM"), 16, domain=8)
     step = lim.decode_step(LLAMA, pod, work, inferlib.Layout(tp=8, pp=2))
-    app, chip = lim.application(LLAMA), lim.xpu_of(inferlib.load_chip("H100 SXM"))
+    app, chip = lim.model_of(LLAMA), lim.chip_of(inferlib.load_chip("H100 SXM"))
     at = app, chip, 4, 2048, 8, 2, lim.collective_latency(8)
     assert step.total == pytest.approx(lim.batch_time(*at))
     assert step.terms["pipeline"] == pytest.approx(100e-9)
@@ -509,11 +511,11 @@ def test_decode_step_sweeps():
 
 def test_doors():
     with pytest.raises(LookupError, match="did you mean 'HBM3'"):
-        lim.xpu("HBM 3")
+        lim.load_chip("HBM 3")
     with pytest.raises(LookupError, match="DeepSeekV3"):
         lim.transformer("DeepSeek V3")
     with pytest.raises(TypeError, match="must be a Transformer"):
-        lim.application("Llama 3 70B")
+        lim.model_of("Llama 3 70B")
     with pytest.raises(TypeError, match="workload is a int"):
         lim.decode_step(LLAMA, BOX, 32)
     with pytest.raises(ValueError, match="must be positive and finite"):
@@ -529,5 +531,5 @@ def test_latent_attention_without_a_query_latent_cannot_be_multiplied_out():
     block = inferlib.transformer.FeedForward(1000)
     small = inferlib.Transformer(2048, 100, (inferlib.transformer.Layers(2, attention, block),))
     with pytest.raises(ValueError, match="no latent of queries"):
-        records.application(small)
-    assert records.application(small, FIXED).latent_layers == 2
+        records.model_of(small)
+    assert records.model_of(small, FIXED).latent_layers == 2

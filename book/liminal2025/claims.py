@@ -5,18 +5,19 @@ from functools import cache, partial
 
 from book.liminal2025 import cells, efficiency, experts
 from book.liminal2025.tables import FAMILIES
+from inferlib import catalog
 from inferlib.ledger import Noted, Reader, reproduces
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.records import (
     IDEAL,
     PRINTED,
     Assumptions,
-    application,
+    chips,
+    load_chip,
+    load_model,
     models,
     stated,
     transformer,
-    xpu,
-    xpus,
 )
 from inferlib.units import factor
 
@@ -30,12 +31,12 @@ LARGE = cells.large()
 @cache
 def app(name):
     """A model of the paper under its own assumptions."""
-    return application(transformer(name))
+    return load_model(name)
 
 
 def speed(name, memory="HBM3", batch=1, context=SMALL_CONTEXT, n=128, t_tp=None):
     """UTPS of one of the paper's systems; the achievable latency when none is given."""
-    chip = xpu(memory)
+    chip = load_chip(memory)
     t_tp = model.collective_latency(n) if t_tp is None else t_tp
     stages = model.stages_of(app(name), chip)
     return model.user_speed(app(name), chip, batch, context, n, stages, t_tp)
@@ -43,7 +44,7 @@ def speed(name, memory="HBM3", batch=1, context=SMALL_CONTEXT, n=128, t_tp=None)
 
 def waiting_share(name, memory, context, t_tp, n=128):
     """Part of a token's time that is exposed, at batch 1."""
-    stages = model.stages_of(app(name), xpu(memory))
+    stages = model.stages_of(app(name), load_chip(memory))
     exposed = model.exposed_time(app(name), n, stages, t_tp)
     return exposed * speed(name, memory, 1, context, n, t_tp)
 
@@ -55,7 +56,7 @@ def ceiling(name, t_tp=IDEAL, n=128):
 
 def use_of_arithmetic(name, memory, context, t_tp=None, batch=1, n=128):
     """Part of the tensor engines' peak that a step uses."""
-    chip = xpu(memory)
+    chip = load_chip(memory)
     busy = model.compute_time(app(name), chip, batch, context, n)
     return busy * speed(name, memory, batch, context, n, t_tp)
 
@@ -191,7 +192,7 @@ def _abstract(read):
 @reproduces("Conclusion")
 def _conclusion(read):
     fast = speed("GPT-OSS-120B")
-    soon = max(speed(name, memory) for name in LARGE for memory in xpus())
+    soon = max(speed(name, memory) for name in LARGE for memory in chips())
     return {
         ("tokens per second on technologies of today", ""): Noted(
             fast, f"HBM3 at TP128; the chips soon to appear reach {_written(soon)} at 1 us"
@@ -217,7 +218,7 @@ def _text_4_1(read):
     most = max(others, key=others.get)
     long = {name: model.arithmetic_intensity(app(name), 32, LARGE_CONTEXT) for name in models()}
     top = max(long, key=long.get)
-    balance = xpu("HBM3").flops / xpu("HBM3").bandwidth
+    balance = load_chip("HBM3").flops / load_chip("HBM3").bandwidth
     latent = [long[n] for n in long if app(n).latent_layers]
     rest = {n: v for n, v in long.items() if not app(n).latent_layers}
     second = max(rest, key=rest.get)
@@ -232,7 +233,7 @@ def _text_4_1(read):
         ("every intensity is low: serving is bound by memory", ""): Noted(
             long[top] < balance,
             f"at most {long[top]:.0f} FLOP/B ({top}, 128K, batch 32); HBM3 is balanced at {balance:.0f}, HBM4 at "
-            f"{xpu('HBM4').flops / xpu('HBM4').bandwidth:.0f}",
+            f"{load_chip('HBM4').flops / load_chip('HBM4').bandwidth:.0f}",
         ),
         ("latent attention has the higher intensity at 128K", ""): Noted(
             min(latent) > rest[second],
@@ -268,7 +269,7 @@ def _text_2_5(read):
 @reproduces("Text 3")
 def _text_3(read):
     largest = {
-        (name, n): model.largest_batch(app(name), xpu("HBM3"), SMALL_CONTEXT, n)
+        (name, n): model.largest_batch(app(name), load_chip("HBM3"), SMALL_CONTEXT, n)
         for name in LARGE
         for n in (8, 128)
     }
@@ -293,7 +294,7 @@ def _text_4_2(read):
     counts = {name: [model.collectives(app(name), n) for n in (8, 128)] for name in LARGE}
     same = [name for name, (few, many) in counts.items() if many <= few]
     latency = [model.collective_latency(n) for n in (8, 128)]
-    fits = [name for name in LARGE if model.largest_batch(app(name), xpu("HBM3"), SMALL_CONTEXT, 8)]
+    fits = [name for name in LARGE if model.largest_batch(app(name), load_chip("HBM3"), SMALL_CONTEXT, 8)]
     gain = {name: speed(name, n=128) / speed(name, n=8) for name in fits}
     size = {name: model.bytes_loaded(app(name), 1, SMALL_CONTEXT) for name in fits}
     big = sorted(size, key=size.get)[-3:]
@@ -347,7 +348,7 @@ def _text_4_3(read):
 
 
 def _at_capacity(name, context, n=128):
-    batch = model.largest_batch(app(name), xpu("HBM3"), context, n)
+    batch = model.largest_batch(app(name), load_chip("HBM3"), context, n)
     user = speed(name, "HBM3", batch, context, n)
     return batch * user, user
 
@@ -534,7 +535,7 @@ def _experts(name):
 
 
 def _step(batch):
-    return (app("Llama3-70B"), xpu("HBM3"), batch, LARGE_CONTEXT, 128, 1, model.collective_latency(128))
+    return (app("Llama3-70B"), load_chip("HBM3"), batch, LARGE_CONTEXT, 128, 1, model.collective_latency(128))
 
 
 def _longer(batch):
@@ -546,8 +547,8 @@ def _arithmetic_binds():
     """Models whose arithmetic takes longer than memory at batch 1 and 128K, on some chip."""
     bound = {}
     for name in LARGE:
-        for memory in xpus():
-            at = app(name), xpu(memory), 1, LARGE_CONTEXT, 128
+        for memory in chips():
+            at = app(name), load_chip(memory), 1, LARGE_CONTEXT, 128
             if model.compute_time(*at) > model.memory_time(*at):
                 bound.setdefault(name, []).append(memory)
     return bound
@@ -572,11 +573,11 @@ def _latent_bound():
     notes, good = [], []
     for name in ("DeepSeekV3", "Kimi-K2"):
         batch = int(efficiency.sweep(name, "HBM4", LARGE_CONTEXT).batch[-1])
-        at = app(name), xpu("HBM4"), batch, LARGE_CONTEXT, 128
+        at = app(name), load_chip("HBM4"), batch, LARGE_CONTEXT, 128
         good.append(model.compute_time(*at) > model.memory_time(*at))
         # with an endless batch only attention counts: its FLOP over the bytes of the cache
         limit = model.attention_work(app(name), 1) / model.cache_size(app(name), 1)
-        notes.append(f"{name} from {xpu('HBM4').flops / limit / PRINTED.tb_per_s:.1f} TB/s")
+        notes.append(f"{name} from {load_chip('HBM4').flops / limit / PRINTED.tb_per_s:.1f} TB/s")
     return Noted(all(good), "in the limit of a large batch " + ", ".join(notes))
 
 
@@ -604,7 +605,7 @@ def _key_finding_8(read):
 
 @reproduces("Key finding 9")
 def _key_finding_9(read):
-    kimi = model.largest_batch(app("Kimi-K2"), xpu("HBM3"), SMALL_CONTEXT, 8) is None
+    kimi = model.largest_batch(app("Kimi-K2"), load_chip("HBM3"), SMALL_CONTEXT, 8) is None
     read_part = 1 - waiting_share("Llama3-405B", "HBM3", SMALL_CONTEXT, model.collective_latency(8), 8)
     wait = waiting_share("GPT-OSS-120B", "3D-DRAM", SMALL_CONTEXT, model.collective_latency(128))
     use = use_of_arithmetic("DeepSeekV3", "HBM4", LARGE_CONTEXT, batch=128)
@@ -622,7 +623,7 @@ def _text_4_7(read):
     uses = {
         (name, memory, label): use_of_arithmetic(name, memory, c)
         for name in LARGE
-        for memory in xpus()
+        for memory in chips()
         for label, c in (("4K", SMALL_CONTEXT), ("128K", LARGE_CONTEXT))
     }
     top = max(uses, key=uses.get)
@@ -655,13 +656,11 @@ def validation_points():
     list of (str, int, int, bool)
         Model, batch, context in tokens, and whether weights and caches of 16-bit numbers fit 8 x H100.
     """
-    from inferlib.catalog import load_chip
-
     given, wide = (stated()["validation"], Assumptions(weight_bytes=2.0, cache_bytes=2.0))
-    memory = 8 * load_chip("H100 SXM").memory_capacity
+    memory = 8 * catalog.load_chip("H100 SXM").memory_capacity
     found = []
     for name in given["models"]:
-        one = application(transformer(name), wide)
+        one = load_model(name, wide)
         for batch in given["batches"]:
             for k in given["contexts"]:
                 context = k * int(wide.kilotoken)
@@ -704,9 +703,9 @@ def errata_numbers():
     deepseek = {name: _counted("DeepSeekV3", a) for name, a in (("fused", PRINTED), ("low", fixed))}
     kimi = {name: _counted("Kimi-K2", a) for name, a in (("fused", PRINTED), ("low", fixed))}
     shared, literal = (PRINTED.replace(read_shared=True), PRINTED.replace(distinct_flops=True))
-    wide = app("DeepSeekV3").pair_flops / application(transformer("DeepSeekV3"), fixed).pair_flops - 1
+    wide = app("DeepSeekV3").pair_flops / load_model("DeepSeekV3", fixed).pair_flops - 1
     local = PRINTED.replace(local_attention=True)
-    qwen = application(transformer("Qwen3-30B"), literal)
+    qwen = load_model("Qwen3-30B", literal)
     most = ablation.survivors(PRINTED)
     hop, narrow = (PRINTED.replace(free_stages=0.0), PRINTED.replace(wide_values=False))
     teraflops = PRINTED.replace(pflops=PRINTED.pflops / 1000)
@@ -737,7 +736,7 @@ def errata_numbers():
         "hop_lost": f"{most - ablation.survivors(hop)}",
         "kept": f"{most}",
         "worst": f"{experts.noise().deviation.abs().max():.2f}",
-        "sram_faster": f"{xpu('SRAM').bandwidth / xpu('HBM3').bandwidth:.0f}",
+        "sram_faster": f"{load_chip('SRAM').bandwidth / load_chip('HBM3').bandwidth:.0f}",
         "hops": f"{1e6 * model.exposed_time(app('Llama3-70B'), 128, 80, 0):.1f}",
         "achieved": f"{1e9 * model.collective_latency(128):.2f}",
         "exactly_cells": f"{ablation.survivors(exactly)}",
@@ -750,11 +749,11 @@ def errata_numbers():
             f"{efficiency.marker(n, '3D-DRAM', 32 * K)[1]:.2f}"
             for n in ("Qwen3-30B", "DeepSeekV3", "Kimi-K2")
         ),
-        "hbm4": f"{xpu('HBM4').bandwidth / PRINTED.tb_per_s:.0f}",
+        "hbm4": f"{load_chip('HBM4').bandwidth / PRINTED.tb_per_s:.0f}",
         "loss": f"{quoted('loss of tokens per second at the marker'):.0%}",
         "gain_low": f"{min(_gain(n, SMALL_CONTEXT) for n in LARGE):.2f}",
         "gain_high": f"{max(_gain(n, LARGE_CONTEXT) for n in LARGE):.2f}",
-        "ratio": f"{xpu('3D-DRAM').bandwidth / xpu('HBM3').bandwidth:.1f}",
+        "ratio": f"{load_chip('3D-DRAM').bandwidth / load_chip('HBM3').bandwidth:.1f}",
         "scout": f"{needs('Llama4-Scout', 1, SMALL_CONTEXT) / GB:.0f}",
         "oss_32": f"{needs('GPT-OSS-120B', 32, LARGE_CONTEXT) / GB:.0f}",
         "llama_32": f"{needs('Llama3-405B', 32, LARGE_CONTEXT) / GB:.0f}",
@@ -770,24 +769,24 @@ def errata_numbers():
         "kimi_ratio": f"{efficiency.break_even_power('Kimi-K2', 'HBM4', 'HBM3'):.2f}",
         "kimi_energy": f"{efficiency.break_even_energy('Kimi-K2', 'HBM4', 'HBM3') / 8e-12:.1f}",
         "top_use": f"{use_of_arithmetic('DeepSeekV3', 'SRAM', LARGE_CONTEXT):.1%}",
-        "batch": f"{model.largest_batch(app('DeepSeekV3'), xpu('HBM3'), SMALL_CONTEXT, 128):,}",
+        "batch": f"{model.largest_batch(app('DeepSeekV3'), load_chip('HBM3'), SMALL_CONTEXT, 128):,}",
         "batched": f"{sum(speed(n, '3D-DRAM', 32, t_tp=IDEAL) >= 1e4 for n in LARGE)}",
         "ceiling": _written(max(ceiling(n) for n in LARGE)),
     }
 
 
 def _counted(name, assumptions):
-    one = application(transformer(name), assumptions)
+    one = load_model(name, assumptions)
     routed = one.expert * one.n_experts * one.routed_share
     return model.stored_weights(one) / 1e9, (one.used + routed) / 1e9
 
 
 def _bytes(name, assumptions):
-    return model.bytes_loaded(application(transformer(name), assumptions), 1, SMALL_CONTEXT, assumptions)
+    return model.bytes_loaded(load_model(name, assumptions), 1, SMALL_CONTEXT, assumptions)
 
 
 def _under(assumptions, name, n, context):
     """UTPS on HBM3 at batch 1 under other assumptions."""
-    chip, t_tp = (xpu("HBM3", assumptions), model.collective_latency(n, assumptions))
-    one = application(transformer(name), assumptions)
+    chip, t_tp = (load_chip("HBM3", assumptions), model.collective_latency(n, assumptions))
+    one = load_model(name, assumptions)
     return model.user_speed(one, chip, 1, context, n, 1, t_tp, assumptions)

@@ -12,10 +12,9 @@ from inferlib.papers.liminal2025.records import (
     PRINTED,
     XPU,
     Assumptions,
-    application,
     equation,
-    transformer,
-    xpu,
+    load_chip,
+    load_model,
 )
 
 LOSS = 0.1  # of UTPS, where the markers of Figure 3 stand
@@ -76,7 +75,7 @@ def sweep(name, memory, context, n=128, t_tp=None, assumptions=PRINTED):
     """
     import xarray as xr
 
-    app, chip = (application(transformer(name), assumptions), xpu(memory, assumptions))
+    app, chip = (load_model(name, assumptions), load_chip(memory, assumptions))
     stages = model.stages_of(app, chip, assumptions)
     largest = _largest(app, chip, context, n, stages, assumptions)
     if largest is None:
@@ -193,7 +192,7 @@ def best_efficiency(name, memory, context, energy):
     float
         Tokens per second and watt, that is tokens per joule.
     """
-    swept, chip = sweep(name, memory, context), xpu(memory)
+    swept, chip = sweep(name, memory, context), load_chip(memory)
     watts = memory_power(chip, energy)
     return float(model.power_efficiency(swept.stps, 128, swept.attrs["stages"], watts).max())
 
@@ -214,7 +213,7 @@ def break_even_energy(name, better, worse, context=128 * 1024):
 
     Above it the chip with the slower memory wins.
     """
-    ratio, chips = (break_even_power(name, better, worse, context), [xpu(better), xpu(worse)])
+    ratio, chips = (break_even_power(name, better, worse, context), [load_chip(better), load_chip(worse)])
     # P0 + a e = ratio (P0 + b e)
     slope = chips[0].bandwidth - ratio * chips[1].bandwidth
     energy = (ratio - 1) * model.chip_power(0) / slope

@@ -1,21 +1,22 @@
 """LIMINAL 2025: what a reader can move in the page."""
 
 from book.liminal2025 import cells
-from inferlib import load_chip, load_model
+from inferlib import catalog
 from inferlib.explorer import Choice, Slider, breakdown, curves
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import PRINTED, XPU, application, transformer, xpu
+from inferlib.papers.liminal2025.decode import decode_step
+from inferlib.papers.liminal2025.records import PRINTED, XPU, load_chip, load_model
 from inferlib.system import System, Workload
 from inferlib.units import factor
 
 
 def _applications():
-    return Choice("app", "Model", {name: application(transformer(name)) for name in cells.large()})
+    return Choice("app", "Model", {name: load_model(name) for name in cells.large()})
 
 
 def limits():
     """Tokens per second of one user over the memory bandwidth, and what caps them."""
-    flops = xpu("HBM3").flops
+    flops = load_chip("HBM3").flops
 
     def speed(app, bandwidth, latency, batch, context, chips, arithmetic=1.0):
         chip = XPU(flops * arithmetic, bandwidth * factor("TB/s"), 1.0)
@@ -72,14 +73,14 @@ def design():
 
 def decode():
     """The running question at any batch and context, on eight chips of a kind."""
-    llama = load_model("Llama 3 70B")
+    llama = catalog.load_model("Llama 3 70B")
 
     def step(batch, context, chip):
-        return model.decode_step(
+        return decode_step(
             llama, System(chip, 8, domain=8), Workload(batch=batch, context=context), None, PRINTED
         )
 
-    chips = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200")}
+    chips = {name: catalog.load_chip(name) for name in ("H100 SXM", "H200", "B200")}
     return breakdown(
         "Llama 3 70B on eight chips, as LIMINAL sees it",
         [

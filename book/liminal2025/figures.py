@@ -3,16 +3,18 @@
 import numpy as np
 
 from book.liminal2025 import ablation, cells, claims, efficiency, experts, study
+from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.records import (
     IDEAL,
     PRINTED,
     Assumptions,
-    application,
+    chip_of,
+    chips,
+    load_chip,
+    load_model,
     operators,
     transformer,
-    xpu,
-    xpus,
 )
 from inferlib.units import factor
 
@@ -35,7 +37,7 @@ def layer(name="Llama3-70B", batch=1, context=4096, n=8):
     """
     import pandas as pd
 
-    app, rows = application(transformer(name)), {}
+    app, rows = load_model(name), {}
     every = {
         "heads": model.collectives(app.replace(dense_layers=0.0), n),
         "dense": model.collectives(app.replace(head_layers=0.0), n),
@@ -99,10 +101,10 @@ def bandwidth(n=128, t_tp=IDEAL):
     per_chip = np.geomspace(4, 120, 120)
     axis = xr.DataArray(per_chip, coords={"bandwidth": per_chip})
     context = xr.DataArray([4 * 1024, 128 * 1024], coords={"context": [4 * 1024, 128 * 1024]})
-    base, gains = xpu("HBM3"), []
+    base, gains = load_chip("HBM3"), []
     for name in cells.large():
         at = 1, context, n, 1, t_tp
-        app, swept = (application(transformer(name)), base.replace(bandwidth=axis * PRINTED.tb_per_s))
+        app, swept = (load_model(name), base.replace(bandwidth=axis * PRINTED.tb_per_s))
         gains.append(model.user_speed(app, swept, *at) / model.user_speed(app, base, *at))
     return xr.concat(gains, xr.DataArray(cells.large(), dims="model", name="model"))
 
@@ -151,14 +153,14 @@ def efficiency_sweep(names=("Qwen3-30B", "DeepSeekV3"), context=128 * 1024):
 
     rows = []
     for name in names:
-        for memory in xpus():
+        for memory in chips():
             swept = efficiency.sweep(name, memory, context)
             for batch in swept.batch.values:
                 at = swept.sel(batch=batch)
                 low, high = sorted(
                     float(
                         model.power_efficiency(
-                            at.stps, 128, swept.attrs["stages"], efficiency.memory_power(xpu(memory), e)
+                            at.stps, 128, swept.attrs["stages"], efficiency.memory_power(load_chip(memory), e)
                         )
                     )
                     for e in efficiency.energies()
@@ -176,7 +178,7 @@ def draw_efficiency(data=None):
     data = efficiency_sweep() if data is None else data
     names = list(data.model.unique())
     _, axes = plt.subplots(1, len(names), figsize=(8.6, 4), sharey=True, layout="constrained")
-    colours = dict(zip(xpus(), (style.BLUE, style.GREEN, style.ORANGE, style.RED), strict=True))
+    colours = dict(zip(chips(), (style.BLUE, style.GREEN, style.ORANGE, style.RED), strict=True))
     for ax, name in zip(np.atleast_1d(axes), names, strict=True):
         for memory, colour in colours.items():
             part = data[(data.model == name) & (data.chip == memory)]
@@ -201,12 +203,10 @@ def validation():
     """
     import pandas as pd
 
-    from inferlib.catalog import load_chip
-
     wide, rows = (Assumptions.fitted().replace(weight_bytes=2.0, cache_bytes=2.0), [])
-    chip = model.xpu_of(load_chip("H100 SXM"), "bf16")
+    chip = chip_of(catalog.load_chip("H100 SXM"), "bf16")
     for name, batch, context, _ in claims.validation_points():
-        at = application(transformer(name), wide), chip, batch, context, 8
+        at = load_model(name, wide), chip, batch, context, 8
         predicted = model.real_time(*at, wide.t_real, wide)
         limit = predicted - model.measured_overhead(at[0], wide.t_real)
         rows.append((name, batch, context, limit, predicted))
@@ -269,7 +269,7 @@ def draws(name="DeepSeekV3", batch=32, times=2000, seed=1):
     dict
         ``reached`` (array), ``closed``, ``implied``.
     """
-    app, found = (application(transformer(name)), experts.noise().set_index("model").loc[name])
+    app, found = (load_model(name), experts.noise().set_index("model").loc[name])
     k = round(app.n_experts * app.routed_share)
     return {
         "reached": experts.simulate(int(app.n_experts), k, batch, times, seed),
@@ -313,9 +313,9 @@ def draw_design(name="DeepSeekV3", data=None):
             va="bottom",
             fontsize=9,
         )
-    for i, memory in enumerate(xpus()):
+    for i, memory in enumerate(chips()):
         x = [t / NS for t in cells.latencies().values()]
-        y = [xpu(memory).bandwidth / TB] * 3
+        y = [load_chip(memory).bandwidth / TB] * 3
         ax.plot(x, y, "so^D"[i], color=style.INK, linestyle="none", markersize=5)
         ax.annotate(memory, (x[0], y[0]), (9, 0), textcoords="offset points", va="center", fontsize=9)
     ax.set(

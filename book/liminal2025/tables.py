@@ -8,7 +8,7 @@ from inferlib import ledger
 from inferlib.equation import notation_of
 from inferlib.ledger import Noted, reproduces
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import PRINTED, application, models, transformer, xpu, xpus
+from inferlib.papers.liminal2025.records import PRINTED, chips, load_chip, load_model, models, transformer
 from inferlib.transformer import Experts
 from inferlib.units import factor
 
@@ -47,7 +47,7 @@ def table_1():
 
     rows = []
     for name in models():
-        shape, app = transformer(name), application(transformer(name))
+        shape, app = transformer(name), load_model(name)
         rows.append(
             {
                 "model": name,
@@ -92,8 +92,8 @@ def table_3(assumptions=PRINTED):
     import pandas as pd
 
     rows = []
-    for name in xpus():
-        chip = xpu(name, assumptions)
+    for name in chips():
+        chip = load_chip(name, assumptions)
         rows.append(
             {
                 "chip": f"xPU-{name}",
@@ -163,7 +163,7 @@ def _table_1(read):
 
 def _released(name):
     shape = transformer(name)
-    counted = model.stored_weights(application(shape)) / 1e9
+    counted = model.stored_weights(load_model(name)) / 1e9
     return Noted(shape.n_params, f"{shape.n_params / 1e9:.2f}B released; Table 4 counts {counted:.2f}B")
 
 
@@ -192,7 +192,7 @@ def _table_4(read):
     found = _cells_of("Table 4")
     contexts = {label: k * PRINTED.kilotoken for label, k in cells.CONTEXTS.items()}
     for (name, column), value in found.items():
-        app = application(transformer(name))
+        app = load_model(name)
         if column.startswith("AMI") and column.endswith("B=32") and app.expert:
             context = contexts[column.split()[1]]
             one = experts.intensity_spread(app, experts.batch_of(column), context)
