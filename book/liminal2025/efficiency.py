@@ -47,7 +47,7 @@ def energies():
     return tuple(8e-12 * e for e in PICOJOULE_PER_BIT)
 
 
-def sweep(name, memory, context, n=128, t_tp=None, assumptions=PRINTED):
+def sweep(name, memory, context, n=128, t_tp=None, assumptions=PRINTED, batches=None):
     """Speed of users and system over the batch, as far as memory reaches.
 
     Parameters
@@ -61,12 +61,14 @@ def sweep(name, memory, context, n=128, t_tp=None, assumptions=PRINTED):
     t_tp : float, optional
         Seconds of a collective; the achievable one for n chips when not given.
     assumptions : Assumptions
+    batches : sequence of int, optional
+        Those that fit are swept.
 
     Returns
     -------
     xarray.Dataset
-        ``utps`` and ``stps`` over ``batch``: 1, 2, 4, ... and the largest that fits. The SRAM system has a stage
-        for each layer, and each stage a batch.
+        ``utps`` and ``stps`` over ``batch``: when not given 1, 2, 4, ... and the largest that fits.
+        The SRAM system has a stage for each layer, and each stage a batch.
 
     Raises
     ------
@@ -80,8 +82,9 @@ def sweep(name, memory, context, n=128, t_tp=None, assumptions=PRINTED):
     largest = _largest(app, chip, context, n, stages, assumptions)
     if largest is None:
         raise ValueError(f"{name} with {context:g} tokens does not fit into {n} {memory} chips")
-    batches = [2**k for k in range(int(np.log2(largest)) + 1)]
-    axis = xr.DataArray(sorted({*batches, largest}), dims="batch")
+    if batches is None:
+        batches = sorted({*(2**k for k in range(int(np.log2(largest)) + 1)), largest})
+    axis = xr.DataArray([b for b in batches if b <= largest], dims="batch")
     t_tp = model.collective_latency(n, assumptions) if t_tp is None else t_tp
     at = (app, chip, axis.assign_coords(batch=axis), context, n, stages, t_tp, assumptions)
     return xr.Dataset({"utps": model.user_speed(*at), "stps": model.system_speed(*at)}).assign_attrs(
@@ -96,7 +99,9 @@ def _largest(app, chip, context, n, stages, assumptions):
     return None if fitting is None or fitting < stages else int(fitting // stages)
 
 
-def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, assumptions=PRINTED):
+def marker(
+    name, memory, context, n=128, t_tp=None, loss=LOSS, assumptions=PRINTED, whole=False, beyond=False
+):
     """The marker of Figure 3: the largest power of two of a batch that costs no more than ``loss`` of UTPS.
 
     Parameters
@@ -105,12 +110,21 @@ def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, assumptions=PRINT
         As for :func:`sweep`.
     loss : float
         Part of the speed at batch 1 that may be lost.
+    whole : bool
+        Any whole batch up to 512 instead of powers of two.
+    beyond : bool
+        The first batch that loses more, instead of the last that does not.
 
     Returns
     -------
     batch : int
     gain : float
         STPS, and so STPS/W, over that at batch 1.
+
+    Raises
+    ------
+    ValueError
+        If no batch that fits loses more, and ``beyond`` asks for one.
 
     Examples
     --------
@@ -119,10 +133,15 @@ def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, assumptions=PRINT
     (8, 7.27)
     """
     checks.number("loss", loss, maximum=1)
-    swept = sweep(name, memory, context, n, t_tp, assumptions)
-    powers = swept.sel(batch=[b for b in swept.batch.values if b & (b - 1) == 0])
-    kept = powers.where(powers.utps >= (1 - loss) * powers.utps[0], drop=True)
-    return int(kept.batch[-1]), float(kept.stps[-1] / powers.stps[0])
+    swept = sweep(name, memory, context, n, t_tp, assumptions, range(1, 513) if whole else None)
+    if not whole:
+        swept = swept.sel(batch=[b for b in swept.batch.values if b & (b - 1) == 0])
+    kept = swept.utps >= (1 - loss) * swept.utps[0]
+    chosen = swept.where(~kept if beyond else kept, drop=True)
+    if not chosen.batch.size:
+        raise ValueError(f"no batch of {name} that fits loses more than {loss:.0%}")
+    at = chosen.isel(batch=0 if beyond else -1)
+    return int(at.batch), float(at.stps / swept.stps[0])
 
 
 def markers(contexts=(4, 32, 128), memory="3D-DRAM"):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from book.liminal2025 import ablation, cells, claims, efficiency, experts, study
+from book.liminal2025 import ablation, cells, efficiency, experts, speeds, study
 from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.records import (
@@ -205,7 +205,7 @@ def validation():
 
     wide, rows = (Assumptions.fitted().replace(weight_bytes=2.0, cache_bytes=2.0), [])
     chip = chip_of(catalog.load_chip("H100 SXM"), "bf16")
-    for name, batch, context, _ in claims.validation_points():
+    for name, batch, context, _ in speeds.validation_points():
         at = load_model(name, wide), chip, batch, context, 8
         predicted = model.real_time(*at, wide.t_real, wide)
         limit = predicted - model.measured_overhead(at[0], wide.t_real)
@@ -343,7 +343,7 @@ def shares(context=128 * 1024):
     return pd.DataFrame(
         {
             f"{memory} {label}": {
-                name: claims.waiting_share(name, memory, context, t) for name in cells.large()
+                name: speeds.waiting_share(name, memory, context, t) for name in cells.large()
             }
             for memory in ("HBM3", "3D-DRAM")
             for label, t in cells.latencies().items()
