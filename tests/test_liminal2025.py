@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import sympy
 import xarray as xr
 from hypothesis import given, strategies as some
 
@@ -11,7 +12,7 @@ import inferlib
 from book.liminal2025 import ablation, cells, efficiency, experts, figures, grid, speeds, study, tables
 from inferlib import ledger
 from inferlib.papers import liminal2025 as lim
-from inferlib.papers.liminal2025 import records
+from inferlib.papers.liminal2025 import derivations, records
 
 HBM3 = lim.load_chip("HBM3")
 MODELS = {name: lim.transformer(name) for name in lim.models()}
@@ -116,6 +117,60 @@ def test_monte_carlo_agrees_with_the_closed_form_and_its_spread():
         assert reached.std() == pytest.approx(one, rel=0.05)
     assert (experts.simulate(32, 4, 1, draws=50) == 4).all()
     assert (experts.simulate(64, 6, 9, seed=3) == experts.simulate(64, 6, 9, seed=3)).all()
+
+
+def test_derivations_agree_with_numbers():
+    deepseek = APPS["DeepSeekV3"]
+    *_, bend, reached = derivations.experts_reached()
+    at = {
+        derivations.APP.n_experts: 256,
+        derivations.APP.routed_share: sympy.Rational(1, 32),
+        derivations.B: 32,
+    }
+    assert float(reached.equation.rhs.subs(at)) == pytest.approx(lim.active_experts(deepseek, 32))
+    assert float(bend.equation.rhs.subs(at)) < 0  # so favourites are reached less
+    # one token of DeepSeek V3 reaches its eight
+    assert reached.equation.rhs.subs(derivations.B, 1).subs(at) == 8
+
+
+def test_the_products_of_deepseek_are_25_billion_more():
+    latent = derivations.LATENT
+    sizes = {latent.q_rank: 1536, latent.kv_rank: 512, latent.rope_dim: 64, latent.nope_dim: 128}
+    sizes |= {latent.value_dim: 128, derivations.WIDTH: 7168}
+    (delta,) = (step.equation.rhs for step in derivations.multiplied_out() if "difference" in step.caption)
+    more = 61 * 128 * float(delta.subs(sizes))
+    low = lim.model_of(MODELS["DeepSeekV3"], lim.Assumptions(fused_latent=False))
+    assert more == pytest.approx(APPS["DeepSeekV3"].resident - low.resident) and more == pytest.approx(
+        25.07e9, rel=1e-3
+    )
+
+
+def test_equation_4_charges_a_hundredth_of_what_was_fitted():
+    same = derivations.with_overhead()[-1].equation.rhs
+    each = lim.exposed_time(APPS["Llama3-70B"], 8, 1, lim.collective_latency(8)) / 80
+    at = {derivations.symbol("collectives"): 160, derivations.APP.layers: 80, derivations.P: 1}
+    at |= {derivations.T_TP: lim.collective_latency(8), derivations.ASSUMED.t_stage: 0}
+    assert float(same.subs(at)) == pytest.approx(each) and 114e-6 / each == pytest.approx(130, abs=0.5)
+
+
+def test_the_fit_of_section_5_is_a_mean():
+    # three measurements of a model of 80 layers, 9, 10 and 8 ms above their rooflines
+    fit = derivations.with_overhead()[2].equation.rhs
+    n, m, r = (
+        next(a for a in fit.atoms(sympy.Symbol, sympy.IndexedBase) if str(a) == name) for name in "nmR"
+    )
+    surplus = fit.subs({n: 3, derivations.APP.layers: 80}).doit()
+    values = dict(zip([m[1], m[2], m[3], r[1], r[2], r[3]], [10, 12, 11, 1, 2, 3], strict=True))
+    assert float(surplus.subs(values)) == pytest.approx((9 + 10 + 8) / 3 / 80)
+
+
+def test_bandwidth_beyond_which_latent_attention_waits_for_arithmetic():
+    ridge = derivations.intensity_limit()[-1].equation.rhs
+    for name, terabytes in (("DeepSeekV3", 4), ("Kimi-K2", 8)):
+        app = APPS[name]
+        at = {derivations.CHIP.flops: HBM3.flops, derivations.APP.cache: app.cache}
+        at |= {derivations.APP.pair_flops: app.pair_flops, derivations.ASSUMED.cache_bytes: 1}
+        assert float(ridge.subs(at)) / 2**40 == pytest.approx(terabytes, rel=0.01)
 
 
 def test_collectives_of_every_model():
