@@ -156,9 +156,7 @@ def test_equation_4_charges_a_hundredth_of_what_was_fitted():
 def test_the_fit_of_section_5_is_a_mean():
     # three measurements of a model of 80 layers, 9, 10 and 8 ms above their rooflines
     fit = derivations.with_overhead()[2].equation.rhs
-    n, m, r = (
-        next(a for a in fit.atoms(sympy.Symbol, sympy.IndexedBase) if str(a) == name) for name in "nmR"
-    )
+    n, m, r = sympy.Symbol("n", positive=True, integer=True), *map(sympy.IndexedBase, "mR")
     surplus = fit.subs({n: 3, derivations.APP.layers: 80}).doit()
     values = dict(zip([m[1], m[2], m[3], r[1], r[2], r[3]], [10, 12, 11, 1, 2, 3], strict=True))
     assert float(surplus.subs(values)) == pytest.approx((9 + 10 + 8) / 3 / 80)
