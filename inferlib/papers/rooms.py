@@ -155,6 +155,29 @@ def ask(key, model, system, workload, layout=None, *, constants="own"):
         return Breakdown(status="n/a", reason=f"refused: {refusal}", source=key)
 
 
+def printed_range(key, model, system, workload):
+    """The answers of a version at both ends of the range that its source prints for its constant.
+
+    Returns
+    -------
+    tuple of Breakdown
+        Low and high; empty where the version names no range.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> asked = inferlib.load_model("Llama 3 70B"), inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    >>> steps = printed_range("liminal2025.eq8", *asked, inferlib.Workload(32, 4096))
+    >>> [f"{1e3 * step.total:.2f} ms" for step in steps]
+    ['14.31 ms', '17.75 ms']
+    """
+    entry = _version(checks.one_of("version", key, versions()))
+    makes, system = getattr(room(key).Assumptions, entry["assumptions"]), _on_own_chip(source_of(key), system)
+    return tuple(
+        _answerer(key)(model, system, workload, assumptions=makes(end)) for end in entry.get("ends", ())
+    )
+
+
 def _answerer(key):
     if key == BOUND:
         return import_module("inferlib.principles").decode_step
