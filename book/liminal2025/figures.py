@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from book.liminal2025 import ablation, cells, efficiency, experts, speeds, study
+from book.liminal2025 import ablation, cells, efficiency, experts, speeds, study, travels
 from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.records import (
@@ -50,34 +50,90 @@ def layer(name="Llama3-70B", batch=1, context=4096, n=8):
     return pd.DataFrame.from_dict(rows, orient="index", columns=["MFLOP", "MB", "collectives"])
 
 
-def draw_layer(data=None):
-    """Draw :func:`layer`: operators as boxes in the order of work, with a bar where the chips must agree."""
+def draw_layer(data=None, n=8):
+    """Draw :func:`layer`: every operator cut in ``n``, one chip's share filled, and red where all must agree."""
     from inferlib import style
 
-    data = layer() if data is None else data
-    _, ax = _axes((7.6, 2.5))
+    data = layer(n=n) if data is None else data
+    _, ax = _axes((7.6, 2.9))
     # the collective of attention comes after its output projection
     waits = data.collectives.rename({"attention": "output", "output": "attention"})
-    x = 0.0
+    x, width = 0.0, 1.5
     for name, row in data.iterrows():
-        ax.add_patch(_box((x, 0.0), 1.55, 1.0, style.BLUE))
-        ax.text(x + 0.775, 0.5, name.replace(", value", ",\nvalue"), ha="center", va="center", fontsize=9)
+        for chip in range(n):
+            mine = {"facecolor": style.BLUE, "alpha": 0.75} if chip == 0 else {"facecolor": "none"}
+            ax.add_patch(_rectangle((x, 1 - (chip + 1) / n), width, 0.8 / n, **mine))
         ax.text(
-            x + 0.775, -0.12, f"{row.MFLOP:,.1f} MFLOP\n{row.MB:,.1f} MB", ha="center", va="top", fontsize=9
+            x + width / 2, 1.06, name.replace(", value", ",\nvalue"), ha="center", va="bottom", fontsize=9
         )
-        end = x + 1.55
+        ax.text(
+            x + width / 2,
+            -0.1,
+            f"{row.MFLOP:,.1f} MFLOP\n{row.MB:,.1f} MB",
+            ha="center",
+            va="top",
+            fontsize=9,
+        )
+        end = x + width
         if waits[name]:
-            ax.plot([end + 0.22] * 2, [-0.05, 1.05], color=style.RED, linewidth=4, solid_capstyle="round")
-            ax.text(
-                end + 0.22, 1.12, f"{waits[name]:.0f} collective", ha="center", va="bottom", color=style.RED
-            )
-        ax.annotate(
-            "", (end + 0.44, 0.5), (end, 0.5), arrowprops={"arrowstyle": "->", "color": style.INK}, zorder=0
-        )
+            ax.plot([end + 0.22] * 2, [0, 1], color=style.RED, linewidth=5, solid_capstyle="round")
+            ax.text(end + 0.22, -0.1, "all\nagree", ha="center", va="top", color=style.RED, fontsize=9)
         x = end + 0.44
-    ax.set(xlim=(-0.1, x + 0.25), ylim=(-0.75, 1.45), xticks=[], yticks=[])
+    ax.text(-0.12, 0.94, "one chip", ha="right", va="center", fontsize=9, color=style.BLUE)
+    ax.text(-0.12, 0.44, f"{n - 1} others", ha="right", va="center", fontsize=9)
+    ax.set(xlim=(-1.0, x), ylim=(-0.6, 1.5), xticks=[], yticks=[])
     ax.grid(False)
     ax.spines[:].set_visible(False)
+    return ax
+
+
+def timelines(name="Llama3-70B", context=4 * 1024):
+    """One layer of one token, as chips read and then wait: four systems from today's box to free memory.
+
+    Parameters
+    ----------
+    name : str
+        Model of the paper.
+    context : float
+        Tokens.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by system: ``read`` and ``wait`` in microseconds a layer, and ``UTPS``.
+    """
+    import pandas as pd
+
+    app, rows = load_model(name), {}
+    systems = {
+        "8 chips, HBM3": (8, "HBM3"),
+        "128 chips, HBM3": (128, "HBM3"),
+        "128 chips, 3D-DRAM": (128, "3D-DRAM"),
+        "128 chips, free memory": (128, None),
+    }
+    for label, (n, memory) in systems.items():
+        read = model.memory_time(app, load_chip(memory), 1, context, n) if memory else 0.0
+        wait = model.exposed_time(app, n, 1, model.collective_latency(n))
+        rows[label] = (read / app.layers * 1e6, wait / app.layers * 1e6, 1 / (read + wait))
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["read", "wait", "UTPS"])
+
+
+def draw_timelines(data=None):
+    """Draw :func:`timelines`: blue is reading, red is waiting for the other chips. Returns the Axes."""
+    from inferlib import style
+
+    data = timelines() if data is None else data
+    _, ax = _axes((7.2, 2.6))
+    y = np.arange(len(data))
+    ax.barh(y, data["read"], height=0.5, color=style.BLUE, label="reading")
+    ax.barh(y, data.wait, left=data["read"], height=0.5, color=style.RED, label="waiting for the others")
+    for place, row in zip(y, data.itertuples(), strict=True):
+        ax.text(row.read + row.wait + 0.3, place, f"{row.UTPS:,.0f} tokens/s", va="center", fontsize=9)
+    ax.set_yticks(y, data.index)
+    ax.set(ylim=(len(data) - 0.4, -0.6), xlabel="microseconds, one layer of one token")
+    ax.set_xlim(0, 1.25 * (data["read"] + data.wait).max())
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="lower right", fontsize=9)
     return ax
 
 
@@ -135,60 +191,69 @@ def draw_bandwidth(data=None):
     return axes
 
 
-def efficiency_sweep(names=("Qwen3-30B", "DeepSeekV3"), context=128 * 1024):
+def efficiency_sweep(names=None, context=128 * 1024):
     """Figure 3: tokens per joule over UTPS as the batch grows, for both ends of the bracket of memory watts.
 
     Parameters
     ----------
-    names : tuple of str
+    names : tuple of str, optional
+        Models; the paper's eight when not given.
     context : float
         Tokens.
 
     Returns
     -------
     pandas.DataFrame
-        ``model``, ``chip``, ``batch``, ``utps``, and ``low`` and ``high`` of STPS/W.
+        ``model``, ``chip``, ``batch``, ``utps``; ``low`` and ``high`` of STPS/W over that of HBM3 for one user (at
+        one energy for both); ``marker``, whether the mark of a tenth lost stands here.
     """
     import pandas as pd
 
     rows = []
-    for name in names:
+    for name in names or cells.large():
+        one, each = None, {}
         for memory in chips():
             swept = efficiency.sweep(name, memory, context)
-            for batch in swept.batch.values:
-                at = swept.sel(batch=batch)
-                low, high = sorted(
-                    float(
-                        model.power_efficiency(
-                            at.stps, 128, swept.attrs["stages"], efficiency.memory_power(load_chip(memory), e)
-                        )
-                    )
-                    for e in efficiency.energies()
-                )
-                rows.append((name, memory, int(batch), float(at.utps), low, high))
-    return pd.DataFrame(rows, columns=["model", "chip", "batch", "utps", "low", "high"])
+            watts = [efficiency.memory_power(load_chip(memory), e) for e in efficiency.energies()]
+            each[memory] = [
+                model.power_efficiency(swept.stps, 128, swept.attrs["stages"], watt) for watt in watts
+            ]
+            one = one or [float(found[0]) for found in each[memory]]  # the first chip is HBM3
+            marked, _ = efficiency.marker(name, memory, context)
+            relative = np.sort([found / base for found, base in zip(each[memory], one, strict=True)], axis=0)
+            for at, low, high in zip(swept.batch.values, *relative, strict=True):
+                utps = float(swept.utps.sel(batch=at))
+                rows.append((name, memory, int(at), utps, low, high, at == marked))
+    return pd.DataFrame(rows, columns=["model", "chip", "batch", "utps", "low", "high", "marker"])
 
 
 def draw_efficiency(data=None):
-    """Draw :func:`efficiency_sweep`: a band for each chip, batch 1 at its lower right. Returns the Axes."""
+    """Draw :func:`efficiency_sweep`: a band for each chip, batch 1 at its lower right, dots where a tenth is lost.
+
+    The dashed line is the largest of a model. Returns the Axes.
+    """
     import matplotlib.pyplot as plt
 
     from inferlib import style
 
     data = efficiency_sweep() if data is None else data
     names = list(data.model.unique())
-    _, axes = plt.subplots(1, len(names), figsize=(8.6, 4), sharey=True, layout="constrained")
+    _, axes = plt.subplots(2, (len(names) + 1) // 2, figsize=(9, 5.2), sharey=True, layout="constrained")
     colours = dict(zip(chips(), (style.BLUE, style.GREEN, style.ORANGE, style.RED), strict=True))
-    for ax, name in zip(np.atleast_1d(axes), names, strict=True):
+    for ax, name in zip(axes.flat, names, strict=True):
+        own = data[data.model == name]
         for memory, colour in colours.items():
-            part = data[(data.model == name) & (data.chip == memory)]
+            part = own[own.chip == memory]
             ax.fill_between(part.utps, part.low, part.high, color=colour, alpha=0.25, linewidth=0)
-            ax.plot(part.utps, part.high, color=colour, linewidth=1.5, label=memory)
-            ax.plot(part.utps, part.low, color=colour, linewidth=1)
-        ax.set(yscale="log", xlabel="tokens per second of one user", xlim=(0, None))
-        ax.set_title(name, fontsize=10)
-    np.atleast_1d(axes)[0].set_ylabel("tokens per second and watt")
-    np.atleast_1d(axes)[0].legend(fontsize=9, loc="lower left")
+            ax.plot(part.utps, part.high, color=colour, linewidth=1.2, label=memory)
+            marked = part[part.marker]
+            ax.plot(marked.utps, marked.high, "o", color=colour, markersize=4)
+        ax.axhline(own.high.max(), color=style.INK, linestyle="--", linewidth=0.8)
+        ax.set(yscale="log", xlim=(0, None))
+        ax.set_title(name, fontsize=9)
+    axes.flat[0].legend(fontsize=8, loc="lower left")
+    axes.flat[0].figure.supxlabel("tokens per second of one user", fontsize=10)
+    axes.flat[0].figure.supylabel("tokens per watt, over HBM3 for one user", fontsize=10)
     return axes
 
 
@@ -199,18 +264,22 @@ def validation():
     -------
     pandas.DataFrame
         ``model``, ``batch``, ``context`` (tokens), ``limit`` (s, the longer of arithmetic and memory on 8 x
-        H100 with 16-bit numbers) and ``predicted`` (s, equation 8 with the mean of the fitted latencies).
+        H100 with 16-bit numbers), and ``low``, ``mean`` and ``high`` (s, equation 8 with the printed range of the
+        latency of a layer and its mean).
     """
     import pandas as pd
 
-    wide, rows = (Assumptions.fitted().replace(weight_bytes=2.0, cache_bytes=2.0), [])
-    chip = chip_of(catalog.load_chip("H100 SXM"), "bf16")
+    rows, chip = [], chip_of(catalog.load_chip("H100 SXM"), "bf16")
+    ends = {
+        end: Assumptions.fitted(end).replace(weight_bytes=2.0, cache_bytes=2.0)
+        for end in ("low", "mean", "high")
+    }
     for name, batch, context, _ in speeds.validation_points():
-        at = load_model(name, wide), chip, batch, context, 8
-        predicted = model.real_time(*at, wide.t_real, wide)
-        limit = predicted - model.measured_overhead(at[0], wide.t_real)
-        rows.append((name, batch, context, limit, predicted))
-    return pd.DataFrame(rows, columns=["model", "batch", "context", "limit", "predicted"])
+        at = load_model(name, ends["mean"]), chip, batch, context, 8
+        found = {end: model.real_time(*at, wide.t_real, wide) for end, wide in ends.items()}
+        limit = found["mean"] - model.measured_overhead(at[0], ends["mean"].t_real)
+        rows.append({"model": name, "batch": batch, "context": context, "limit": limit} | found)
+    return pd.DataFrame(rows)
 
 
 def draw_validation(data=None):
@@ -223,10 +292,20 @@ def draw_validation(data=None):
     names = list(data.model.unique())
     _, axes = plt.subplots(1, len(names), figsize=(8.8, 3.2), sharey=True, layout="constrained")
     for ax, name in zip(axes, names, strict=True):
-        for column, colour in (("limit", style.BLUE), ("predicted", style.PURPLE)):
-            ends = data[data.model == name].groupby("batch")[column].agg(["min", "max"]) / MS
-            ax.fill_between(ends.index, ends["min"], ends["max"], color=colour, alpha=0.3, linewidth=0)
-            ax.plot(ends.index, ends["max"], color=colour, linewidth=1.2, label=column)
+        own = data[data.model == name].groupby("batch")
+        for low, high, colour, label in (
+            ("limit", "limit", style.BLUE, "limit"),
+            ("low", "high", style.PURPLE, "equation 8"),
+        ):
+            ax.fill_between(
+                list(own.groups),
+                own[low].min() / MS,
+                own[high].max() / MS,
+                color=colour,
+                alpha=0.35,
+                label=label,
+            )
+        ax.plot(list(own.groups), own["mean"].mean() / MS, color=style.PURPLE, linewidth=1.2)
         ax.set(xscale="log", yscale="log")
         ax.set_title(name, fontsize=9)
         _ticks(ax.xaxis, (1, 8, 64))
@@ -235,6 +314,43 @@ def draw_validation(data=None):
     axes[len(axes) // 2].set_xlabel("batch")
     axes[0].legend(fontsize=8, loc="lower right")
     return axes
+
+
+def draw_travels(data=None):
+    """Figure 4 with public measurements: equation 8 against them, and how its errors are spread. Returns the Axes.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame, optional
+        As :func:`book.liminal2025.travels.answers` returns it.
+    """
+    import matplotlib.pyplot as plt
+
+    from inferlib import style
+
+    data = travels.answers() if data is None else data
+    eight, limit = (data[data.who == who] for who in (travels.EQUATION_8, travels.LIMIT))
+    _, (left, right) = plt.subplots(1, 2, figsize=(8.8, 4), width_ratios=(1.25, 1), layout="constrained")
+    ends = np.array([1.0, 300.0])
+    colours = (style.BLUE, style.GREEN, style.ORANGE, style.RED, style.PURPLE, style.YELLOW)
+    for n, colour in zip(sorted(set(eight.tp)), colours, strict=True):
+        own = eight[eight.tp == n]
+        left.plot(
+            own.measured / MS, own.predicted / MS, "o", color=colour, markersize=4, alpha=0.8, label=f"{n}"
+        )
+    left.plot(ends, ends, color=style.INK, linewidth=1)
+    for factor_ in (1.275, 1 / 1.275):
+        left.plot(ends, factor_ * ends, color=style.FAINT, linewidth=0.9, linestyle="--")
+    left.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+    left.set(xlabel="measured, milliseconds per token", ylabel="equation 8, milliseconds per token")
+    left.legend(title="chips", fontsize=8, loc="lower right")
+    bins = np.arange(-100, 101, 10)
+    right.hist(100 * limit.error, bins, color=style.BLUE, alpha=0.45, label="limit")
+    right.hist(100 * eight.error, bins, color=style.PURPLE, alpha=0.55, label="equation 8")
+    right.axvline(0, color=style.INK, linewidth=1)
+    right.set(xlabel="predicted over measured, less one, %", ylabel="measurements")
+    right.legend(fontsize=9)
+    return left, right
 
 
 def draw_survivors(data=None):
@@ -351,12 +467,12 @@ def shares(context=128 * 1024):
     )
 
 
-def _box(corner, width, height, colour):
-    from matplotlib.patches import FancyBboxPatch
+def _rectangle(corner, width, height, **style_):
+    from matplotlib.patches import Rectangle
 
-    return FancyBboxPatch(
-        corner, width, height, boxstyle="round,pad=0.02", facecolor="none", edgecolor=colour, linewidth=1.4
-    )
+    from inferlib import style
+
+    return Rectangle(corner, width, height, edgecolor=style.BLUE, linewidth=0.9, **style_)
 
 
 def _colours():

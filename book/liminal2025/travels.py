@@ -32,7 +32,7 @@ def errors():
     import pandas as pd
 
     wide = answers().pivot(index="id", columns="who", values="error")
-    chips = answers().drop_duplicates("id").set_index("id").tp
+    chips = answers().drop_duplicates("id").set_index("id").tp.loc[wide.index]
     groups = {str(n): wide[chips == n] for n in sorted(set(chips))} | {"all": wide}
     found = {
         n: {
