@@ -502,6 +502,20 @@ def test_free_memory_leaves_the_waiting():
     assert lines.loc["8 chips, HBM3", "UTPS"] == pytest.approx(491, abs=0.5)  # Table 5
 
 
+def test_sentences_of_the_story():
+    utps = figures.timelines().UTPS
+    assert 4 < utps["128 chips, HBM3"] / utps["8 chips, HBM3"] < 5  # "more than four times"
+    assert 4 / 3 < utps["128 chips, free memory"] / utps["128 chips, HBM3"] < 1.4  # "little more than a third"
+    assert max(speeds.ceiling(name) for name in speeds.LARGE) < 30_000
+    assert 0.6 < lim.active_experts(APPS["DeepSeekV3"], 32) / 256 < 2 / 3  # "nearly two thirds"
+    waits = {n: lim.collectives(APPS["Llama3-70B"], n) * lim.collective_latency(n) for n in (8, 128)}
+    assert 4.5 < waits[128] / waits[8] < 5  # "more than four times"
+    # 33 ns where reading is for nothing: "a few tens", and a switch takes 250
+    assert 20e-9 < lim.latency_for(APPS["DeepSeekV3"], 128, 1e5, 1.0) < 50e-9
+    slower = [n for n in speeds.fits() if speeds.speed(n, n=128) < speeds.speed(n, n=8)]
+    assert "GPT-OSS-120B" in slower
+
+
 def test_figure_3_begins_at_one_user_of_hbm3():
     data = figures.efficiency_sweep(("Llama3-70B", "Kimi-K2"), 32 * 1024)
     first = data[(data.chip == "HBM3") & (data.batch == 1)]
