@@ -228,7 +228,7 @@ def test_equations_one_to_eight_fit_together():
     )
 
 
-def test_equation_6_as_printed():
+def test_equation_6_read_as_a_single_token():
     literal = lim.Assumptions(distinct_flops=True)
     kimi = APPS["Kimi-K2"]
     assert lim.expert_evaluations(kimi, 10) == pytest.approx(80)
@@ -484,8 +484,8 @@ def test_the_layer_adds_up():
 
 
 def test_the_validation_has_320_points_that_fit():
-    data = figures.validation()
-    assert len(data) == 320 and all(good for *_, good in speeds.validation_points())
+    data = travels.validation()
+    assert len(data) == 320 and all(good for *_, good in travels.validation_points())
     llama = data.query("model == 'Llama3-70B'")
     for end, each in (("low", 95e-6), ("mean", 114e-6), ("high", 138e-6)):
         assert np.allclose(llama[end] - llama.limit, 80 * each)
@@ -505,7 +505,9 @@ def test_free_memory_leaves_the_waiting():
 def test_sentences_of_the_story():
     utps = figures.timelines().UTPS
     assert 4 < utps["128 chips, HBM3"] / utps["8 chips, HBM3"] < 5  # "more than four times"
-    assert 4 / 3 < utps["128 chips, free memory"] / utps["128 chips, HBM3"] < 1.4  # "little more than a third"
+    assert (
+        4 / 3 < utps["128 chips, free memory"] / utps["128 chips, HBM3"] < 1.4
+    )  # "little more than a third"
     assert max(speeds.ceiling(name) for name in speeds.LARGE) < 30_000
     assert 0.6 < lim.active_experts(APPS["DeepSeekV3"], 32) / 256 < 2 / 3  # "nearly two thirds"
     waits = {n: lim.collectives(APPS["Llama3-70B"], n) * lim.collective_latency(n) for n in (8, 128)}

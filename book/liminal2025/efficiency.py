@@ -237,23 +237,3 @@ def break_even_energy(name, better, worse, context=128 * 1024):
     slope = chips[0].bandwidth - ratio * chips[1].bandwidth
     energy = (ratio - 1) * model.chip_power(0) / slope
     return energy if energy > 0 else None
-
-
-def absolute(context=128 * 1024, memories=("HBM3", "HBM4", "3D-DRAM", "SRAM")):
-    """Tokens per joule at the best batch, between the two ends of the bracket of energies.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a model: for each memory the largest STPS/W as ``(low, high)``.
-    """
-    import pandas as pd
-
-    from book.liminal2025.cells import large
-
-    ends = energies()
-    rows = {
-        name: {m: tuple(sorted(best_efficiency(name, m, context, e) for e in ends)) for m in memories}
-        for name in large()
-    }
-    return pd.DataFrame(rows).T

@@ -2,14 +2,11 @@
 
 import numpy as np
 
-from book.liminal2025 import ablation, cells, efficiency, experts, speeds, study, travels
-from inferlib import catalog
+from book.liminal2025 import ablation, cells, efficiency, experts, speeds, study
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.records import (
     IDEAL,
     PRINTED,
-    Assumptions,
-    chip_of,
     chips,
     load_chip,
     load_model,
@@ -182,8 +179,8 @@ def draw_bandwidth(data=None):
         ax.axvline(30, color=style.BLUE, linewidth=1)
         ax.set(xscale="log", yscale="log", xlim=(4, 120), xlabel="memory bandwidth of a chip (TB/s)")
         ax.set_title(f"context {context // 1024}K", fontsize=10)
-        _ticks(ax.xaxis, (4, 8, 18, 30, 60, 120))
-        _ticks(ax.yaxis, (1, 1.5, 2, 3, 4, 6, 8))
+        ticks(ax.xaxis, (4, 8, 18, 30, 60, 120))
+        ticks(ax.yaxis, (1, 1.5, 2, 3, 4, 6, 8))
         for (name, (_, colour)), y in zip(ends.items(), _apart([v for v, _ in ends.values()]), strict=True):
             ax.text(126, y, name, color=colour, va="center", fontsize=8, clip_on=False)
     axes[0].set_ylabel("tokens per second of one user, over HBM3")
@@ -255,102 +252,6 @@ def draw_efficiency(data=None):
     axes.flat[0].figure.supxlabel("tokens per second of one user", fontsize=10)
     axes.flat[0].figure.supylabel("tokens per watt, over HBM3 for one user", fontsize=10)
     return axes
-
-
-def validation():
-    """Figure 4's horizontal axis: what the model predicts for the configurations of section 5.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``model``, ``batch``, ``context`` (tokens), ``limit`` (s, the longer of arithmetic and memory on 8 x
-        H100 with 16-bit numbers), and ``low``, ``mean`` and ``high`` (s, equation 8 with the printed range of the
-        latency of a layer and its mean).
-    """
-    import pandas as pd
-
-    rows, chip = [], chip_of(catalog.load_chip("H100 SXM"), "bf16")
-    ends = {
-        end: Assumptions.fitted(end).replace(weight_bytes=2.0, cache_bytes=2.0)
-        for end in ("low", "mean", "high")
-    }
-    for name, batch, context, _ in speeds.validation_points():
-        at = load_model(name, ends["mean"]), chip, batch, context, 8
-        found = {end: model.real_time(*at, wide.t_real, wide) for end, wide in ends.items()}
-        limit = found["mean"] - model.measured_overhead(at[0], ends["mean"].t_real)
-        rows.append({"model": name, "batch": batch, "context": context, "limit": limit} | found)
-    return pd.DataFrame(rows)
-
-
-def draw_validation(data=None):
-    """Draw :func:`validation`: the limit and what is fitted on top of it, over the batch. Returns the Axes."""
-    import matplotlib.pyplot as plt
-
-    from inferlib import style
-
-    data = validation() if data is None else data
-    names = list(data.model.unique())
-    _, axes = plt.subplots(1, len(names), figsize=(8.8, 3.2), sharey=True, layout="constrained")
-    for ax, name in zip(axes, names, strict=True):
-        own = data[data.model == name].groupby("batch")
-        for low, high, colour, label in (
-            ("limit", "limit", style.BLUE, "limit"),
-            ("low", "high", style.PURPLE, "equation 8"),
-        ):
-            ax.fill_between(
-                list(own.groups),
-                own[low].min() / MS,
-                own[high].max() / MS,
-                color=colour,
-                alpha=0.35,
-                label=label,
-            )
-        ax.plot(list(own.groups), own["mean"].mean() / MS, color=style.PURPLE, linewidth=1.2)
-        ax.set(xscale="log", yscale="log")
-        ax.set_title(name, fontsize=9)
-        _ticks(ax.xaxis, (1, 8, 64))
-        _ticks(ax.yaxis, (0.3, 1, 3, 10, 30))
-    axes[0].set_ylabel("milliseconds per token")
-    axes[len(axes) // 2].set_xlabel("batch")
-    axes[0].legend(fontsize=8, loc="lower right")
-    return axes
-
-
-def draw_travels(data=None):
-    """Figure 4 with public measurements: equation 8 against them, and how its errors are spread. Returns the Axes.
-
-    Parameters
-    ----------
-    data : pandas.DataFrame, optional
-        As :func:`book.liminal2025.travels.answers` returns it.
-    """
-    import matplotlib.pyplot as plt
-
-    from inferlib import style
-
-    data = travels.answers() if data is None else data
-    eight, limit = (data[data.who == who] for who in (travels.EQUATION_8, travels.LIMIT))
-    _, (left, right) = plt.subplots(1, 2, figsize=(8.8, 4), width_ratios=(1.25, 1), layout="constrained")
-    ends = np.array([1.0, 300.0])
-    colours = (style.BLUE, style.GREEN, style.ORANGE, style.RED, style.PURPLE, style.YELLOW)
-    for n, colour in zip(sorted(set(eight.tp)), colours, strict=True):
-        own = eight[eight.tp == n]
-        left.plot(
-            own.measured / MS, own.predicted / MS, "o", color=colour, markersize=4, alpha=0.8, label=f"{n}"
-        )
-    left.plot(ends, ends, color=style.INK, linewidth=1)
-    for factor_ in (1.275, 1 / 1.275):
-        left.plot(ends, factor_ * ends, color=style.FAINT, linewidth=0.9, linestyle="--")
-    left.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    left.set(xlabel="measured, milliseconds per token", ylabel="equation 8, milliseconds per token")
-    left.legend(title="chips", fontsize=8, loc="lower right")
-    bins = np.arange(-100, 101, 10)
-    right.hist(100 * limit.error, bins, color=style.BLUE, alpha=0.45, label="limit")
-    right.hist(100 * eight.error, bins, color=style.PURPLE, alpha=0.55, label="equation 8")
-    right.axvline(0, color=style.INK, linewidth=1)
-    right.set(xlabel="predicted over measured, less one, %", ylabel="measurements")
-    right.legend(fontsize=9)
-    return left, right
 
 
 def draw_survivors(data=None):
@@ -489,7 +390,8 @@ def _apart(values, least=1.07):
     return placed
 
 
-def _ticks(axis, values):
+def ticks(axis, values):
+    """Plain numbers at these places of a logarithmic axis, and no others."""
     from matplotlib.ticker import NullLocator
 
     axis.set_ticks(values, [f"{v:g}" for v in values])

@@ -104,31 +104,6 @@ def sram_wins(name):
     return speed(name, "SRAM", 1, LARGE_CONTEXT) > speed(name, "3D-DRAM", 1, LARGE_CONTEXT)
 
 
-def validation_points():
-    """The configurations of section 5 and whether they fit: 5 models, 8 batches, 8 contexts.
-
-    Returns
-    -------
-    list of (str, int, int, bool)
-        Model, batch, context in tokens, and whether weights and caches of 16-bit numbers fit 8 x H100.
-    """
-    from inferlib import catalog
-    from inferlib.papers.liminal2025.records import stated
-
-    given, wide = stated()["validation"], PRINTED.replace(weight_bytes=2.0, cache_bytes=2.0)
-    memory = 8 * catalog.load_chip("H100 SXM").memory_capacity
-    points = [
-        (name, batch, k * int(wide.kilotoken))
-        for name in given["models"]
-        for batch in given["batches"]
-        for k in given["contexts"]
-    ]
-    return [
-        (name, batch, context, model.capacity_needed(load_model(name, wide), batch, context, wide) <= memory)
-        for name, batch, context in points
-    ]
-
-
 # --- How counts and numbers are written in notes --------------------------------------------------------------
 
 

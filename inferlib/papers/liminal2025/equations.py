@@ -65,7 +65,7 @@ def active_experts(application: Application, batch, assumptions: Assumptions = P
 def expert_evaluations(application: Application, batch, assumptions: Assumptions = PRINTED):
     """Evaluations of one routed expert in a layer: k for each token, as the tables need.
 
-    With ``distinct_flops`` one for each expert reached, as equation 6 is printed.
+    With ``distinct_flops`` one for each expert reached, if equation 6 means the arithmetic of a single token.
     """
     if assumptions.distinct_flops:
         return active_experts(application, batch, assumptions)
@@ -74,17 +74,14 @@ def expert_evaluations(application: Application, batch, assumptions: Assumptions
 
 @equation(unit="FLOP", context="1")
 def attention_work(application: Application, context, assumptions: Assumptions = PRINTED):
-    """Tensor FLOP of one token's attention over its context; parameters as :func:`cache_size`."""
+    """Tensor FLOP of one token's attention over its context."""
     local = application.local_pair_flops * minimum(context, application.window)
     return application.pair_flops * context + local
 
 
 @equation(unit="FLOP", batch="1", context="1")
 def tensor_work(application: Application, batch, context, assumptions: Assumptions = PRINTED):
-    """Tensor FLOP of one step: two for each weight that a token is multiplied with, and attention.
-
-    Parameters and shapes are those of :func:`capacity_needed`; the result is in FLOP.
-    """
+    """Tensor FLOP of one step: two for each weight that a token is multiplied with, and attention."""
     matrices = assumptions.flop_per_weight * application.used
     experts = assumptions.flop_per_weight * application.expert
     tokens = batch * (matrices + attention_work(application, context, assumptions))
@@ -100,10 +97,7 @@ def scalar_work(application: Application, batch, context, assumptions: Assumptio
 
 @equation(unit="B", batch="1", context="1")
 def bytes_loaded(application: Application, batch, context, assumptions: Assumptions = PRINTED):
-    """Bytes that one step loads: weights, once for the batch, and every cache.
-
-    Parameters and shapes are those of :func:`capacity_needed`; the result is in bytes.
-    """
+    """Bytes that one step loads: weights, once for the batch, and every cache."""
     experts = application.expert * active_experts(application, batch, assumptions)
     weights = assumptions.weight_bytes * (application.loaded + experts)
     return weights + batch * cache_size(application, context, assumptions)
@@ -112,8 +106,6 @@ def bytes_loaded(application: Application, batch, context, assumptions: Assumpti
 @equation(unit="FLOP/B", batch="1", context="1")
 def arithmetic_intensity(application: Application, batch, context, assumptions: Assumptions = PRINTED):
     """FLOP for each byte loaded: AMI of Table 4.
-
-    Parameters and shapes are those of :func:`capacity_needed`.
 
     Examples
     --------
@@ -139,7 +131,7 @@ def compute_time(application: Application, chip: XPU, batch, context, n, assumpt
 
 @equation("3", unit="s", batch="1", context="1", n="1")
 def memory_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
-    """Seconds in which n chips load what one step needs; parameters as :func:`compute_time`."""
+    """Seconds in which n chips load what one step needs."""
     return bytes_loaded(application, batch, context, assumptions) / (n * chip.bandwidth)
 
 
@@ -147,8 +139,8 @@ def memory_time(application: Application, chip: XPU, batch, context, n, assumpti
 def expert_compute_time(application: Application, chip: XPU, batch, n, assumptions: Assumptions = PRINTED):
     """The part of :func:`compute_time` that belongs to routed experts.
 
-    Printed with the number of experts reached; the tables need an evaluation for each token and expert
-    (``Assumptions.distinct_flops``).
+    Printed as the arithmetic of one expert times the experts reached: that of all tokens which come to it, as the
+    tables need (or of a single one, with ``Assumptions.distinct_flops``).
     """
     work = assumptions.flop_per_weight * application.expert
     return work * expert_evaluations(application, batch, assumptions) / (n * chip.flops)
@@ -232,7 +224,7 @@ def user_speed(
     t_tp,
     assumptions: Assumptions = PRINTED,
 ):
-    """UTPS, tokens per second that one user sees; parameters as :func:`batch_time`.
+    """UTPS, tokens per second that one user sees.
 
     Examples
     --------
@@ -255,10 +247,7 @@ def system_speed(
     t_tp,
     assumptions: Assumptions = PRINTED,
 ):
-    """STPS, tokens per second of the whole system: every stage has a batch of its own.
-
-    Parameters are those of :func:`batch_time`.
-    """
+    """STPS, tokens per second of the whole system: every stage has a batch of its own."""
     return stages * batch / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
 
 
@@ -282,20 +271,14 @@ def real_time(
 
 @equation(unit="1", context="1", n="1")
 def batch_room(application: Application, chip: XPU, context, n, assumptions: Assumptions = PRINTED):
-    """Sequences for whose caches n chips have room beside all weights; negative where weights do not fit.
-
-    Parameters are those of :func:`compute_time`, without the batch.
-    """
+    """Sequences for whose caches n chips have room beside all weights; negative where weights do not fit."""
     left = n * chip.capacity - stored_weights(application, assumptions)
     return left / cache_size(application, context, assumptions)
 
 
 @equation(unit="1", batch="1", context="1", n="1")
 def stages_room(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
-    """How many times the memory of n chips a batch needs: rounded up, the stages of a pipeline.
-
-    Parameters are those of :func:`compute_time`.
-    """
+    """How many times the memory of n chips a batch needs: rounded up, the stages of a pipeline."""
     return capacity_needed(application, batch, context, assumptions) / (n * chip.capacity)
 
 
@@ -383,7 +366,6 @@ def bandwidth_for(
 def latency_for(application: Application, n, speed, waiting, assumptions: Assumptions = PRINTED):
     """Latency a collective may have for a speed, if it may take a given part of the time.
 
-    Parameters are those of :func:`bandwidth_for`; the result is in seconds. A single chip, which has none, is
-    answered as if it had one.
+    A single chip, which has no collective, is answered as if it had one.
     """
     return waiting / (speed * maximum(collectives(application, n, assumptions), 1))

@@ -42,7 +42,7 @@ class Assumptions(Record):
     - ``local_attention``: windows and chunks of the released models limit what a layer sees.
     - ``router``, ``vectors``, ``head``, ``embeddings``: routers, norms and biases, the output head, and the
       input embedding (which is stored but not read) are counted.
-    - ``distinct_flops``: equation 6 as printed, one evaluation for each expert reached.
+    - ``distinct_flops``: equation 6 with one evaluation for each expert reached.
     - ``replacement``: a token may draw the same expert twice.
     - ``stage_per_layer``: the SRAM system gives each layer a stage of its own.
 
