@@ -152,18 +152,20 @@ def intensity_limit():
 @derivation()
 def ceiling():
     """The speed of one user when memory and arithmetic cost nothing."""
-    reading, waiting = symbol("memory_time"), symbol("exposed_time")
+    waiting = symbol("exposed_time")
     at_memory = 1 / (model.memory_time(*AT, ASSUMED) + waiting)
     fastest = sp.Symbol(r"\text{UTPS}_{\text{BW}\to\infty}")
+    endless = sp.limit(at_memory, CHIP.bandwidth, sp.oo)
+    one_stage = _in_symbols(model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED), "collectives")
     return [
-        Step("Where memory binds, a user sees:", sp.Eq(symbol("user_speed"), 1 / (reading + waiting))),
         Step(
-            "However fast the memory, the waiting remains.",
-            sp.Eq(fastest, sp.limit(at_memory, CHIP.bandwidth, sp.oo)),
+            "Where memory binds, a user sees:",
+            sp.Eq(symbol("user_speed"), _in_symbols(at_memory, "memory_time")),
         ),
+        Step("However fast the memory, the waiting remains.", sp.Eq(fastest, endless)),
         Step(
             "With one stage that is the latency of a collective, as often as layers need one.",
-            sp.Eq(fastest, 1 / (T_TP * symbol("collectives"))),
+            sp.Eq(fastest, endless.subs(waiting, one_stage)),
         ),
     ]
 
@@ -198,7 +200,7 @@ def in_short():
         Step("A token for each user in that time:", sp.Eq(symbol("user_speed"), user), "5"),
         Step("A batch in each stage of the pipeline:", sp.Eq(symbol("system_speed"), system)),
         Step(
-            "So a system has as many tokens for each of its users' as there are users:",
+            "So for each token that one user sees, the system makes this many:",
             sp.Eq(symbol("system_speed") / symbol("user_speed"), sp.simplify(system / user)),
         ),
     ]
