@@ -51,7 +51,9 @@ def check():
 
     models = against.rows().model.loc[list(rows.ids)]
     dense = np.array([not against._model(name).sparse for name in models])
-    formulas = {"formula": times(rows) / rows.measured - 1} | {label(key): error_of(key) for key in versions()}
+    formulas = {"formula": times(rows) / rows.measured - 1} | {
+        label(key): error_of(key) for key in versions()
+    }
     made = pd.DataFrame({"tp": rows.n_chips, "bound": error_of(BOUND)} | formulas)[dense]
 
     def errors(own):
