@@ -218,9 +218,21 @@ def _launches():
 def _ceiling():
     from inferlib.papers import liminal2025 as room
 
-    app = room.application(room.transformer("Llama3-70B"))
+    app = room.load_model("Llama3-70B")
     waiting = room.collectives(app, 128) * room.collective_latency(128)
     return f"About {1 / waiting:,.0f}: the collectives alone take {1e6 * waiting:.0f} µs, which no bandwidth shortens."
+
+
+def _layer_overhead():
+    import inferlib
+    from inferlib.papers import liminal2025 as room
+
+    box, work = inferlib.System(_h100(), 8), inferlib.Workload(batch=32, context=4096)
+    step = room.decode_step(_llama(), box, work, assumptions=room.Assumptions.fitted())
+    return (
+        f"{1e3 * step.terms['overhead']:.1f} of {1e3 * step.total:.1f} ms: 80 layers of 114 µs, whatever the chips and "
+        "the batch."
+    )
 
 
 def _balance():
@@ -276,6 +288,7 @@ QUESTIONS = (
     Question("network", "If memory and arithmetic cost nothing, how fast is Llama 3 70B on LIMINAL's 128 chips?",
              _ceiling),
     Question("network", "How long are the kernel launches of one token of Llama 3 70B?", _launches),
+    Question("method", "By LIMINAL's equation 8, how much of the running question is overhead?", _layer_overhead),
     Question("experts", "From which batch on is less than one expert of a layer of DeepSeek V3 idle?", _idle),
     Question("experts", "Experts are spread over 72 GPUs. To how much of its mean does the fullest GPU's load rise?",
              _balance),

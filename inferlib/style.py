@@ -37,10 +37,11 @@ TERMS = {
     "overhead": FAINT,
     "pipeline": YELLOW,
     "kernel launch": PURPLE,
+    "layer overhead": FAINT,
     "collectives": RED,
     "collective latency": RED,
     "collective bandwidth": BROWN,
-    "other": FAINT,
+    "other": INK,
 }
 SVG_METADATA = {"Date": None, "Creator": None}
 # Matplotlib ends ids of clips, markers, hatches and collections in ten digits of a hash.

@@ -10,7 +10,7 @@ import pytest
 from book.liminal2025 import efficiency
 from book.mazurek2025 import repair, validation
 from book.pope2022 import benchmarks
-from book.synthesis import against, agreement, cases, grid
+from book.synthesis import against, agreement, cases, grid, printed
 from inferlib import Layout, System, Workload, load_chip, load_model
 from inferlib.papers import rooms
 from inferlib.papers.pope2022 import Assumptions
@@ -119,7 +119,10 @@ def test_a_long_context_changes_the_currency():
 def test_measured_systems_wait_more():
     says("agreement", "the gains from memory are smaller, and those from latency larger")
     table = agreement.beside_sixth()
-    assert table.loc["twice the memory bandwidth", "sixth model"] < table.lowest["twice the memory bandwidth"]
+    says("agreement", "both promise *less* from faster memory than every one of the five")
+    served = table.loc["twice the memory bandwidth", ["LIMINAL 2025, eq. 8", "sixth model"]]
+    assert (served < table.lowest["twice the memory bandwidth"]).all()
+    assert np.isnan(table.loc[grid.LATENCY, "LIMINAL 2025, eq. 8"])  # its constant has no such quantity
     assert table.loc[grid.LATENCY, "sixth model"] > table.highest[grid.LATENCY]
 
 
@@ -219,8 +222,10 @@ def test_sentences_of_the_synthesis():
     data = grid.whole_grid()
     bound = data.binding.where(data.status == "ok").to_series().dropna()
     shares = bound.groupby("who").value_counts(normalize=True).unstack(fill_value=0)
-    says("synthesis", "Reading, of weights or of the cache, is the commonest with everybody")
-    assert (shares.weights + shares.cache > 0.5).all()
+    says("synthesis", "Reading, of weights or of the cache, is the commonest with every source")
+    assert (shares.weights + shares.cache > 0.5).loc[rooms.sources()].all()
+    says("synthesis", "the overhead of layers is the largest term of half its answers")
+    assert shares["layer overhead"]["liminal2025.eq8"] == pytest.approx(0.5, abs=0.05)
     often = shares["collective latency"] > 0.05
     assert set(often[often].index) == {"erdil2025", "sixth"}
     infeasible = grid.coverage(data).infeasible
@@ -245,6 +250,18 @@ def test_sentences_of_the_measurements():
     assert error["erdil2025"] < min(error[key] for key in ("steinhardt2022", "pope2022", "liminal2025")) / 2
     for key in ("steinhardt2022", "pope2022", "liminal2025"):
         assert abs(error[key] - error["principles"]) < 0.1, key
+    says("measurements", "On single chips it comes closest of all, our fitted model included")
+    by_chips = against.matrix("tp")
+    assert error["liminal2025.eq8"] < 0.21 and by_chips.loc[1].idxmin() == "liminal2025.eq8"
+    says("measurements", "Erdil's model comes closest on two chips and more, LIMINAL's equation 8 on one")
+    two = by_chips.loc[2:, [*rooms.sources(), "liminal2025.eq8"]].astype(float)
+    assert (two.idxmin(axis=1) == "erdil2025").all()
+    formulas = printed.check()
+    assert 0.6 < 1 - formulas["LIMINAL 2025, eq. 8"]["all"] / formulas.bound["all"] < 0.7  # "two thirds"
+    signed = formulas["LIMINAL 2025, eq. 8, signed"]
+    assert (signed[["4", "8"]] > 0.19).all() and (signed[["16", "32"]] < 0).all()
+    for name in ("erdil2025", "liminal2025.eq8"):
+        assert error[name] < error["principles"] / 2, name  # "more than half of the bound's error"
     says("measurements", "where none of the other sources answers as closely")
     answers = against.all_answers()
     wide = answers[(answers.use == "clean") & (answers.who == "mazurek2025") & answers.error.notna()]

@@ -111,11 +111,46 @@ def test_common_names():
         ("mazurek2025", "expert weights"): "weights",
         ("mazurek2025", "attention activations"): "activations",
         ("mazurek2025", "network not hidden"): "collective bandwidth",
-        ("liminal2025", "overhead"): "kernel launch",
+        ("liminal2025", "overhead"): "layer overhead",
         ("anybody", "pipeline"): "pipeline",
         ("anybody", "dark matter"): "other",
     }
     assert {at: rooms.common_name(*at) for at in names} == names
+
+
+# --- Versions --------------------------------------------------------------------------------------------
+
+
+def test_a_version_answers_beside_its_source_and_has_no_vote():
+    (key,) = rooms.versions("liminal2025")
+    everybody = rooms.everybody()
+    assert everybody.index(key) == everybody.index("liminal2025") + 1 and key not in rooms.sources()
+    assert rooms.source_of(key) == "liminal2025" and rooms.label(key) == "LIMINAL 2025, eq. 8"
+    with_it = grid.what_doubling_buys(MODEL, BOX, WORK)
+    without = grid.what_doubling_buys(MODEL, BOX, WORK, keys=rooms.sources())
+    for column in ("lowest", "highest", "sources"):
+        assert with_it[column].equals(without[column]), column
+    # it would have been the lowest: a third of the time is spent reading
+    assert with_it.loc["twice the memory bandwidth", rooms.label(key)] < with_it.lowest.iloc[0]
+
+
+def test_equation_8_of_the_running_question_by_hand():
+    """141 GB less embeddings and head, the cache, and 80 layers of 114 microseconds."""
+    rate = 8 * 3.35e12
+    reading = (2 * 68.451e9 + 32 * 4096 * 327680) / rate
+    step = rooms.ask("liminal2025.eq8", MODEL, BOX, Workload(batch=32, context=4096))
+    assert step.total == pytest.approx(reading + 80 * 114e-6, rel=1e-4) and step.source == "liminal2025"
+    low, high = rooms.printed_range("liminal2025.eq8", MODEL, BOX, Workload(batch=32, context=4096))
+    assert (low.total, high.total) == pytest.approx((reading + 80 * 95e-6, reading + 80 * 138e-6), rel=1e-4)
+    same = rooms.ask("liminal2025.eq8", MODEL, BOX, Workload(batch=32, context=4096), constants="same")
+    assert same.total == pytest.approx(step.total)  # its constant is the equation
+
+
+def test_unknown_versions_are_refused():
+    with pytest.raises(LookupError, match="liminal2025.eq8"):
+        rooms.ask("liminal2025.eq9", MODEL, BOX, WORK)
+    with pytest.raises(LookupError, match="no version 'liminal2025'"):
+        rooms.printed_range("liminal2025", MODEL, BOX, WORK)
 
 
 def test_nobody_answers_is_said():

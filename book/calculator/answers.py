@@ -216,15 +216,15 @@ def _erdil_left(model, system, workload, cut):
 
 def liminal2025():
     """One tensor-parallel domain, up to the ports of the source's switch."""
-    return Answer("inferlib.papers.liminal2025.equations", options={"": None}, spare=_liminal_left)
+    return Answer("inferlib.papers.liminal2025.decode", options={"": None}, spare=_liminal_left)
 
 
 def _liminal_left(model, system, workload, option):
     from inferlib.papers.liminal2025.equations import capacity_needed
-    from inferlib.papers.liminal2025.records import PRINTED, application
+    from inferlib.papers.liminal2025.records import PRINTED, model_of
 
     counted = PRINTED.replace(weight_bytes=workload.weights, cache_bytes=workload.cache)
-    needed = capacity_needed(application(model, counted), workload.batch, workload.context, counted)
+    needed = capacity_needed(model_of(model, counted), workload.batch, workload.context, counted)
     return _least(counted.radix - system.count, system.memory - needed)
 
 

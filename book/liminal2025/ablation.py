@@ -74,7 +74,7 @@ def variants():
         _variant("weights", "norms and biases", vectors=True),
         _variant("experts", "routers counted", router=True),
         _variant("experts", "shared experts read", read_shared=True),
-        _variant("experts", "equation 6 as printed", distinct_flops=True),
+        _variant("experts", "one evaluation an expert in equation 6", distinct_flops=True),
         _variant("experts", "experts drawn with replacement", replacement=True),
         _variant("latent attention", "low-rank matrices", fused_latent=False),
         _variant("latent attention", "values over the latent alone", wide_values=False),

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import IDEAL, PRINTED, application, models, transformer, xpu
+from inferlib.papers.liminal2025.records import IDEAL, PRINTED, load_chip, load_model, models
 
 TABLES = ("Table 4", "Table 5", "Table 6", "Table 7")
 CONTEXTS = {"T=4K": 4, "T=128K": 128}  # the paper's K
@@ -30,6 +30,7 @@ def latencies(assumptions=PRINTED):
     return {"1.0us": found[128], "438ns": found[8], "200ns": IDEAL}
 
 
+@lru_cache(maxsize=256)
 def cells(assumptions=PRINTED):
     """Every cell of Tables 4 to 7.
 
@@ -42,25 +43,7 @@ def cells(assumptions=PRINTED):
     dict
         (artefact, row, column) to (value in SI units, kind of number); None where nothing fits.
     """
-    # Records compare by identity, so equal assumptions are told by their fields.
-    return dict(_cells(tuple(sorted(vars(assumptions).items(), key=lambda item: item[0]))))
-
-
-# The fields that decide how a model is counted; the others leave its sums as they are.
-_STRUCTURE = ("flop_per_weight", "fused_latent", "wide_values", "read_shared", "local_attention")
-_STRUCTURE += ("router", "vectors", "head", "embeddings")
-
-
-@lru_cache(maxsize=64)
-def _applications(fields):
-    assumptions = PRINTED.replace(**dict(fields))
-    return {name: application(transformer(name), assumptions) for name in models()}
-
-
-@lru_cache(maxsize=256)
-def _cells(fields):
-    assumptions = type(PRINTED)(**dict(fields))
-    apps = _applications(tuple((name, value) for name, value in fields if name in _STRUCTURE))
+    apps = {name: load_model(name, assumptions) for name in models()}
     contexts = {label: k * assumptions.kilotoken for label, k in CONTEXTS.items()}
     found = {}
     for part in (_table_4, _table_5, _table_6, _table_7):
@@ -86,7 +69,7 @@ def _table_4(apps, contexts, assumptions):
 
 
 def _table_5(apps, contexts, assumptions):
-    found, chip = {}, xpu("HBM3", assumptions)
+    found, chip = {}, load_chip("HBM3", assumptions)
     for name in large():
         for label, context in contexts.items():
             for n in (8, 128):
@@ -108,7 +91,9 @@ def _table_6(apps, contexts, assumptions):
     for name in large():
         for label, context in contexts.items():
             new, old = (
-                model.user_speed(apps[name], xpu(memory, assumptions), 1, context, 128, 1, IDEAL, assumptions)
+                model.user_speed(
+                    apps[name], load_chip(memory, assumptions), 1, context, 128, 1, IDEAL, assumptions
+                )
                 for memory in ("3D-DRAM", "HBM3")
             )
             found["Table 6", name, f"{label} UTPS"] = new, SPEED
@@ -120,7 +105,7 @@ def _table_7(apps, contexts, assumptions):
     found = {}
     for name in large():
         for memory in MEMORIES:
-            chip = xpu(memory, assumptions)
+            chip = load_chip(memory, assumptions)
             stages = model.stages_of(apps[name], chip, assumptions)
             for label, t_tp in latencies(assumptions).items():
                 speed = model.user_speed(

@@ -12,10 +12,9 @@ from inferlib.papers.liminal2025.records import (
     PRINTED,
     XPU,
     Assumptions,
-    application,
     equation,
-    transformer,
-    xpu,
+    load_chip,
+    load_model,
 )
 
 LOSS = 0.1  # of UTPS, where the markers of Figure 3 stand
@@ -48,7 +47,7 @@ def energies():
     return tuple(8e-12 * e for e in PICOJOULE_PER_BIT)
 
 
-def sweep(name, memory, context, n=128, t_tp=None, assumptions=PRINTED):
+def sweep(name, memory, context, n=128, t_tp=None, assumptions=PRINTED, batches=None):
     """Speed of users and system over the batch, as far as memory reaches.
 
     Parameters
@@ -62,12 +61,14 @@ def sweep(name, memory, context, n=128, t_tp=None, assumptions=PRINTED):
     t_tp : float, optional
         Seconds of a collective; the achievable one for n chips when not given.
     assumptions : Assumptions
+    batches : sequence of int, optional
+        Those that fit are swept.
 
     Returns
     -------
     xarray.Dataset
-        ``utps`` and ``stps`` over ``batch``: 1, 2, 4, ... and the largest that fits. The SRAM system has a stage
-        for each layer, and each stage a batch.
+        ``utps`` and ``stps`` over ``batch``: when not given 1, 2, 4, ... and the largest that fits.
+        The SRAM system has a stage for each layer, and each stage a batch.
 
     Raises
     ------
@@ -76,13 +77,14 @@ def sweep(name, memory, context, n=128, t_tp=None, assumptions=PRINTED):
     """
     import xarray as xr
 
-    app, chip = (application(transformer(name), assumptions), xpu(memory, assumptions))
+    app, chip = (load_model(name, assumptions), load_chip(memory, assumptions))
     stages = model.stages_of(app, chip, assumptions)
     largest = _largest(app, chip, context, n, stages, assumptions)
     if largest is None:
         raise ValueError(f"{name} with {context:g} tokens does not fit into {n} {memory} chips")
-    batches = [2**k for k in range(int(np.log2(largest)) + 1)]
-    axis = xr.DataArray(sorted({*batches, largest}), dims="batch")
+    if batches is None:
+        batches = sorted({*(2**k for k in range(int(np.log2(largest)) + 1)), largest})
+    axis = xr.DataArray([b for b in batches if b <= largest], dims="batch")
     t_tp = model.collective_latency(n, assumptions) if t_tp is None else t_tp
     at = (app, chip, axis.assign_coords(batch=axis), context, n, stages, t_tp, assumptions)
     return xr.Dataset({"utps": model.user_speed(*at), "stps": model.system_speed(*at)}).assign_attrs(
@@ -97,7 +99,9 @@ def _largest(app, chip, context, n, stages, assumptions):
     return None if fitting is None or fitting < stages else int(fitting // stages)
 
 
-def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, assumptions=PRINTED):
+def marker(
+    name, memory, context, n=128, t_tp=None, loss=LOSS, assumptions=PRINTED, whole=False, beyond=False
+):
     """The marker of Figure 3: the largest power of two of a batch that costs no more than ``loss`` of UTPS.
 
     Parameters
@@ -106,12 +110,21 @@ def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, assumptions=PRINT
         As for :func:`sweep`.
     loss : float
         Part of the speed at batch 1 that may be lost.
+    whole : bool
+        Any whole batch up to 512 instead of powers of two.
+    beyond : bool
+        The first batch that loses more, instead of the last that does not.
 
     Returns
     -------
     batch : int
     gain : float
         STPS, and so STPS/W, over that at batch 1.
+
+    Raises
+    ------
+    ValueError
+        If no batch that fits loses more, and ``beyond`` asks for one.
 
     Examples
     --------
@@ -120,10 +133,15 @@ def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, assumptions=PRINT
     (8, 7.27)
     """
     checks.number("loss", loss, maximum=1)
-    swept = sweep(name, memory, context, n, t_tp, assumptions)
-    powers = swept.sel(batch=[b for b in swept.batch.values if b & (b - 1) == 0])
-    kept = powers.where(powers.utps >= (1 - loss) * powers.utps[0], drop=True)
-    return int(kept.batch[-1]), float(kept.stps[-1] / powers.stps[0])
+    swept = sweep(name, memory, context, n, t_tp, assumptions, range(1, 513) if whole else None)
+    if not whole:
+        swept = swept.sel(batch=[b for b in swept.batch.values if b & (b - 1) == 0])
+    kept = swept.utps >= (1 - loss) * swept.utps[0]
+    chosen = swept.where(~kept if beyond else kept, drop=True)
+    if not chosen.batch.size:
+        raise ValueError(f"no batch of {name} that fits loses more than {loss:.0%}")
+    at = chosen.isel(batch=0 if beyond else -1)
+    return int(at.batch), float(at.stps / swept.stps[0])
 
 
 def markers(contexts=(4, 32, 128), memory="3D-DRAM"):
@@ -193,7 +211,7 @@ def best_efficiency(name, memory, context, energy):
     float
         Tokens per second and watt, that is tokens per joule.
     """
-    swept, chip = sweep(name, memory, context), xpu(memory)
+    swept, chip = sweep(name, memory, context), load_chip(memory)
     watts = memory_power(chip, energy)
     return float(model.power_efficiency(swept.stps, 128, swept.attrs["stages"], watts).max())
 
@@ -214,28 +232,8 @@ def break_even_energy(name, better, worse, context=128 * 1024):
 
     Above it the chip with the slower memory wins.
     """
-    ratio, chips = (break_even_power(name, better, worse, context), [xpu(better), xpu(worse)])
+    ratio, chips = (break_even_power(name, better, worse, context), [load_chip(better), load_chip(worse)])
     # P0 + a e = ratio (P0 + b e)
     slope = chips[0].bandwidth - ratio * chips[1].bandwidth
     energy = (ratio - 1) * model.chip_power(0) / slope
     return energy if energy > 0 else None
-
-
-def absolute(context=128 * 1024, memories=("HBM3", "HBM4", "3D-DRAM", "SRAM")):
-    """Tokens per joule at the best batch, between the two ends of the bracket of energies.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a model: for each memory the largest STPS/W as ``(low, high)``.
-    """
-    import pandas as pd
-
-    from book.liminal2025.cells import large
-
-    ends = energies()
-    rows = {
-        name: {m: tuple(sorted(best_efficiency(name, m, context, e) for e in ends)) for m in memories}
-        for name in large()
-    }
-    return pd.DataFrame(rows).T

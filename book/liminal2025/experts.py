@@ -5,7 +5,7 @@ import re
 
 from inferlib import checks
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import PRINTED, application, models, transformer
+from inferlib.papers.liminal2025.records import PRINTED, load_model, models
 from inferlib.system import count
 
 
@@ -67,7 +67,7 @@ def spread(app, batch):
 
     Examples
     --------
-    >>> round(spread(application(transformer("DeepSeekV3")), 32), 2)
+    >>> round(spread(load_model("DeepSeekV3"), 32), 2)
     4.96
     """
     n, k = app.n_experts, app.n_experts * app.routed_share
@@ -131,7 +131,7 @@ def noise():
 
     printed, rows = published("liminal2025"), []
     for name in models():
-        app = application(transformer(name))
+        app = load_model(name)
         if not app.expert:
             continue
         ends = []

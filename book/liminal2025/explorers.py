@@ -1,21 +1,24 @@
 """LIMINAL 2025: what a reader can move in the page."""
 
+from functools import partial
+
 from book.liminal2025 import cells
-from inferlib import load_chip, load_model
-from inferlib.explorer import Choice, Slider, breakdown, curves
+from inferlib import catalog
+from inferlib.explorer import Bars, Choice, Curves, Explorer, Slider, curves
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import PRINTED, XPU, application, transformer, xpu
+from inferlib.papers.liminal2025.decode import decode_step
+from inferlib.papers.liminal2025.records import PRINTED, XPU, Assumptions, load_chip, load_model
 from inferlib.system import System, Workload
 from inferlib.units import factor
 
 
 def _applications():
-    return Choice("app", "Model", {name: application(transformer(name)) for name in cells.large()})
+    return Choice("app", "Model", {name: load_model(name) for name in cells.large()})
 
 
 def limits():
     """Tokens per second of one user over the memory bandwidth, and what caps them."""
-    flops = xpu("HBM3").flops
+    flops = load_chip("HBM3").flops
 
     def speed(app, bandwidth, latency, batch, context, chips, arithmetic=1.0):
         chip = XPU(flops * arithmetic, bandwidth * factor("TB/s"), 1.0)
@@ -37,8 +40,8 @@ def limits():
             "memory for nothing": lambda **at: speed(**(at | {"bandwidth": 1e9})),
         },
         x="bandwidth",
-        y_label="tokens per millisecond, one user",
-        unit="1/ms",
+        y_label="tokens per second, one user",
+        unit="1/s",
         log_y=True,
     )
 
@@ -47,13 +50,12 @@ def design():
     """The chip that a speed needs: bandwidth and latency against the part of the time spent waiting."""
 
     def bandwidth(app, waiting, speed, context, chips):
-        part = waiting * factor("%")
-        return model.bandwidth_for(app, 1, context, chips, speed, part) / factor("TB/s")
+        return model.bandwidth_for(app, 1, context, chips, speed, waiting * factor("%"))
 
     def latency(app, waiting, speed, context, chips):
-        return model.latency_for(app, chips, speed, waiting * factor("%")) / factor("ns")
+        return model.latency_for(app, chips, speed, waiting * factor("%"))
 
-    return curves(
+    return Explorer(
         "Which chip makes a token that fast?",
         [
             Slider("waiting", "Part of the time that is waiting", 1, 99, 50, "%"),
@@ -62,30 +64,29 @@ def design():
             Slider("chips", "Chips", 2, 128, 128, log=True, whole=True),
             _applications(),
         ],
-        {"memory of a chip, TB/s": bandwidth, "one collective, ns": latency},
-        x="waiting",
-        y_label="TB/s, and nanoseconds",
-        unit="1",
-        log_y=True,
+        [
+            Curves({"memory of a chip, at least": bandwidth}, "waiting", "TB/s", "TB/s", True),
+            Curves({"one collective, at most": latency}, "waiting", "nanoseconds", "ns", True),
+        ],
     )
 
 
 def decode():
-    """The running question at any batch and context, on eight chips of a kind."""
-    llama = load_model("Llama 3 70B")
+    """The running question at any batch and context, on eight chips of a kind: the limit, and equation 8."""
+    llama = catalog.load_model("Llama 3 70B")
 
-    def step(batch, context, chip):
-        return model.decode_step(
-            llama, System(chip, 8, domain=8), Workload(batch=batch, context=context), None, PRINTED
+    def step(batch, context, chip, assumptions=PRINTED):
+        return decode_step(
+            llama, System(chip, 8, domain=8), Workload(batch=batch, context=context), None, assumptions
         )
 
-    chips = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200")}
-    return breakdown(
+    chips = {name: catalog.load_chip(name) for name in ("H100 SXM", "H200", "B200")}
+    return Explorer(
         "Llama 3 70B on eight chips, as LIMINAL sees it",
         [
             Slider("batch", "Batch", 1, 128, 32, log=True, whole=True),
             Slider("context", "Context", 1024, 8192, 4096, "tokens", log=True, whole=True),
             Choice("chip", "Chip", chips),
         ],
-        step,
+        [Bars({"limit": step, "equation 8": partial(step, assumptions=Assumptions.fitted())}, "ms")],
     )

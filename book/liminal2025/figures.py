@@ -2,17 +2,16 @@
 
 import numpy as np
 
-from book.liminal2025 import ablation, cells, claims, efficiency, experts, study
+from book.liminal2025 import ablation, cells, efficiency, experts, speeds, study
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.records import (
     IDEAL,
     PRINTED,
-    Assumptions,
-    application,
+    chips,
+    load_chip,
+    load_model,
     operators,
     transformer,
-    xpu,
-    xpus,
 )
 from inferlib.units import factor
 
@@ -35,7 +34,7 @@ def layer(name="Llama3-70B", batch=1, context=4096, n=8):
     """
     import pandas as pd
 
-    app, rows = application(transformer(name)), {}
+    app, rows = load_model(name), {}
     every = {
         "heads": model.collectives(app.replace(dense_layers=0.0), n),
         "dense": model.collectives(app.replace(head_layers=0.0), n),
@@ -48,34 +47,90 @@ def layer(name="Llama3-70B", batch=1, context=4096, n=8):
     return pd.DataFrame.from_dict(rows, orient="index", columns=["MFLOP", "MB", "collectives"])
 
 
-def draw_layer(data=None):
-    """Draw :func:`layer`: operators as boxes in the order of work, with a bar where the chips must agree."""
+def draw_layer(data=None, n=8):
+    """Draw :func:`layer`: every operator cut in ``n``, one chip's share filled, and red where all must agree."""
     from inferlib import style
 
-    data = layer() if data is None else data
-    _, ax = _axes((7.6, 2.5))
+    data = layer(n=n) if data is None else data
+    _, ax = _axes((7.6, 2.9))
     # the collective of attention comes after its output projection
     waits = data.collectives.rename({"attention": "output", "output": "attention"})
-    x = 0.0
+    x, width = 0.0, 1.5
     for name, row in data.iterrows():
-        ax.add_patch(_box((x, 0.0), 1.55, 1.0, style.BLUE))
-        ax.text(x + 0.775, 0.5, name.replace(", value", ",\nvalue"), ha="center", va="center", fontsize=9)
+        for chip in range(n):
+            mine = {"facecolor": style.BLUE, "alpha": 0.75} if chip == 0 else {"facecolor": "none"}
+            ax.add_patch(_rectangle((x, 1 - (chip + 1) / n), width, 0.8 / n, **mine))
         ax.text(
-            x + 0.775, -0.12, f"{row.MFLOP:,.1f} MFLOP\n{row.MB:,.1f} MB", ha="center", va="top", fontsize=9
+            x + width / 2, 1.06, name.replace(", value", ",\nvalue"), ha="center", va="bottom", fontsize=9
         )
-        end = x + 1.55
+        ax.text(
+            x + width / 2,
+            -0.1,
+            f"{row.MFLOP:,.1f} MFLOP\n{row.MB:,.1f} MB",
+            ha="center",
+            va="top",
+            fontsize=9,
+        )
+        end = x + width
         if waits[name]:
-            ax.plot([end + 0.22] * 2, [-0.05, 1.05], color=style.RED, linewidth=4, solid_capstyle="round")
-            ax.text(
-                end + 0.22, 1.12, f"{waits[name]:.0f} collective", ha="center", va="bottom", color=style.RED
-            )
-        ax.annotate(
-            "", (end + 0.44, 0.5), (end, 0.5), arrowprops={"arrowstyle": "->", "color": style.INK}, zorder=0
-        )
+            ax.plot([end + 0.22] * 2, [0, 1], color=style.RED, linewidth=5, solid_capstyle="round")
+            ax.text(end + 0.22, -0.1, "all\nagree", ha="center", va="top", color=style.RED, fontsize=9)
         x = end + 0.44
-    ax.set(xlim=(-0.1, x + 0.25), ylim=(-0.75, 1.45), xticks=[], yticks=[])
+    ax.text(-0.12, 0.94, "one chip", ha="right", va="center", fontsize=9, color=style.BLUE)
+    ax.text(-0.12, 0.44, f"{n - 1} others", ha="right", va="center", fontsize=9)
+    ax.set(xlim=(-1.0, x), ylim=(-0.6, 1.5), xticks=[], yticks=[])
     ax.grid(False)
     ax.spines[:].set_visible(False)
+    return ax
+
+
+def timelines(name="Llama3-70B", context=4 * 1024):
+    """One layer of one token, as chips read and then wait: four systems from today's box to free memory.
+
+    Parameters
+    ----------
+    name : str
+        Model of the paper.
+    context : float
+        Tokens.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by system: ``read`` and ``wait`` in microseconds a layer, and ``UTPS``.
+    """
+    import pandas as pd
+
+    app, rows = load_model(name), {}
+    systems = {
+        "8 chips, HBM3": (8, "HBM3"),
+        "128 chips, HBM3": (128, "HBM3"),
+        "128 chips, 3D-DRAM": (128, "3D-DRAM"),
+        "128 chips, free memory": (128, None),
+    }
+    for label, (n, memory) in systems.items():
+        read = model.memory_time(app, load_chip(memory), 1, context, n) if memory else 0.0
+        wait = model.exposed_time(app, n, 1, model.collective_latency(n))
+        rows[label] = (read / app.layers * 1e6, wait / app.layers * 1e6, 1 / (read + wait))
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["read", "wait", "UTPS"])
+
+
+def draw_timelines(data=None):
+    """Draw :func:`timelines`: blue is reading, red is waiting for the other chips. Returns the Axes."""
+    from inferlib import style
+
+    data = timelines() if data is None else data
+    _, ax = _axes((7.2, 2.6))
+    y = np.arange(len(data))
+    ax.barh(y, data["read"], height=0.5, color=style.BLUE, label="reading")
+    ax.barh(y, data.wait, left=data["read"], height=0.5, color=style.RED, label="waiting for the others")
+    for place, row in zip(y, data.itertuples(), strict=True):
+        ax.text(row.read + row.wait + 0.3, place, f"{row.UTPS:,.0f} tokens/s", va="center", fontsize=9)
+    ax.set_yticks(y, data.index)
+    ax.set(ylim=(len(data) - 0.4, -0.6), xlabel="microseconds, one layer of one token")
+    ax.set_xlim(0, 1.25 * (data["read"] + data.wait).max())
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="lower right", fontsize=9)
     return ax
 
 
@@ -99,10 +154,10 @@ def bandwidth(n=128, t_tp=IDEAL):
     per_chip = np.geomspace(4, 120, 120)
     axis = xr.DataArray(per_chip, coords={"bandwidth": per_chip})
     context = xr.DataArray([4 * 1024, 128 * 1024], coords={"context": [4 * 1024, 128 * 1024]})
-    base, gains = xpu("HBM3"), []
+    base, gains = load_chip("HBM3"), []
     for name in cells.large():
         at = 1, context, n, 1, t_tp
-        app, swept = (application(transformer(name)), base.replace(bandwidth=axis * PRINTED.tb_per_s))
+        app, swept = (load_model(name), base.replace(bandwidth=axis * PRINTED.tb_per_s))
         gains.append(model.user_speed(app, swept, *at) / model.user_speed(app, base, *at))
     return xr.concat(gains, xr.DataArray(cells.large(), dims="model", name="model"))
 
@@ -124,8 +179,8 @@ def draw_bandwidth(data=None):
         ax.axvline(30, color=style.BLUE, linewidth=1)
         ax.set(xscale="log", yscale="log", xlim=(4, 120), xlabel="memory bandwidth of a chip (TB/s)")
         ax.set_title(f"context {context // 1024}K", fontsize=10)
-        _ticks(ax.xaxis, (4, 8, 18, 30, 60, 120))
-        _ticks(ax.yaxis, (1, 1.5, 2, 3, 4, 6, 8))
+        ticks(ax.xaxis, (4, 8, 18, 30, 60, 120))
+        ticks(ax.yaxis, (1, 1.5, 2, 3, 4, 6, 8))
         for (name, (_, colour)), y in zip(ends.items(), _apart([v for v, _ in ends.values()]), strict=True):
             ax.text(126, y, name, color=colour, va="center", fontsize=8, clip_on=False)
     axes[0].set_ylabel("tokens per second of one user, over HBM3")
@@ -133,107 +188,69 @@ def draw_bandwidth(data=None):
     return axes
 
 
-def efficiency_sweep(names=("Qwen3-30B", "DeepSeekV3"), context=128 * 1024):
+def efficiency_sweep(names=None, context=128 * 1024):
     """Figure 3: tokens per joule over UTPS as the batch grows, for both ends of the bracket of memory watts.
 
     Parameters
     ----------
-    names : tuple of str
+    names : tuple of str, optional
+        Models; the paper's eight when not given.
     context : float
         Tokens.
 
     Returns
     -------
     pandas.DataFrame
-        ``model``, ``chip``, ``batch``, ``utps``, and ``low`` and ``high`` of STPS/W.
+        ``model``, ``chip``, ``batch``, ``utps``; ``low`` and ``high`` of STPS/W over that of HBM3 for one user (at
+        one energy for both); ``marker``, whether the mark of a tenth lost stands here.
     """
     import pandas as pd
 
     rows = []
-    for name in names:
-        for memory in xpus():
+    for name in names or cells.large():
+        one, each = None, {}
+        for memory in chips():
             swept = efficiency.sweep(name, memory, context)
-            for batch in swept.batch.values:
-                at = swept.sel(batch=batch)
-                low, high = sorted(
-                    float(
-                        model.power_efficiency(
-                            at.stps, 128, swept.attrs["stages"], efficiency.memory_power(xpu(memory), e)
-                        )
-                    )
-                    for e in efficiency.energies()
-                )
-                rows.append((name, memory, int(batch), float(at.utps), low, high))
-    return pd.DataFrame(rows, columns=["model", "chip", "batch", "utps", "low", "high"])
+            watts = [efficiency.memory_power(load_chip(memory), e) for e in efficiency.energies()]
+            each[memory] = [
+                model.power_efficiency(swept.stps, 128, swept.attrs["stages"], watt) for watt in watts
+            ]
+            one = one or [float(found[0]) for found in each[memory]]  # the first chip is HBM3
+            marked, _ = efficiency.marker(name, memory, context)
+            relative = np.sort([found / base for found, base in zip(each[memory], one, strict=True)], axis=0)
+            for at, low, high in zip(swept.batch.values, *relative, strict=True):
+                utps = float(swept.utps.sel(batch=at))
+                rows.append((name, memory, int(at), utps, low, high, at == marked))
+    return pd.DataFrame(rows, columns=["model", "chip", "batch", "utps", "low", "high", "marker"])
 
 
 def draw_efficiency(data=None):
-    """Draw :func:`efficiency_sweep`: a band for each chip, batch 1 at its lower right. Returns the Axes."""
+    """Draw :func:`efficiency_sweep`: a band for each chip, batch 1 at its lower right, dots where a tenth is lost.
+
+    The dashed line is the largest of a model. Returns the Axes.
+    """
     import matplotlib.pyplot as plt
 
     from inferlib import style
 
     data = efficiency_sweep() if data is None else data
     names = list(data.model.unique())
-    _, axes = plt.subplots(1, len(names), figsize=(8.6, 4), sharey=True, layout="constrained")
-    colours = dict(zip(xpus(), (style.BLUE, style.GREEN, style.ORANGE, style.RED), strict=True))
-    for ax, name in zip(np.atleast_1d(axes), names, strict=True):
+    _, axes = plt.subplots(2, (len(names) + 1) // 2, figsize=(9, 5.2), sharey=True, layout="constrained")
+    colours = dict(zip(chips(), (style.BLUE, style.GREEN, style.ORANGE, style.RED), strict=True))
+    for ax, name in zip(axes.flat, names, strict=True):
+        own = data[data.model == name]
         for memory, colour in colours.items():
-            part = data[(data.model == name) & (data.chip == memory)]
+            part = own[own.chip == memory]
             ax.fill_between(part.utps, part.low, part.high, color=colour, alpha=0.25, linewidth=0)
-            ax.plot(part.utps, part.high, color=colour, linewidth=1.5, label=memory)
-            ax.plot(part.utps, part.low, color=colour, linewidth=1)
-        ax.set(yscale="log", xlabel="tokens per second of one user", xlim=(0, None))
-        ax.set_title(name, fontsize=10)
-    np.atleast_1d(axes)[0].set_ylabel("tokens per second and watt")
-    np.atleast_1d(axes)[0].legend(fontsize=9, loc="lower left")
-    return axes
-
-
-def validation():
-    """Figure 4's horizontal axis: what the model predicts for the configurations of section 5.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``model``, ``batch``, ``context`` (tokens), ``limit`` (s, the longer of arithmetic and memory on 8 x
-        H100 with 16-bit numbers) and ``predicted`` (s, equation 8 with the mean of the fitted latencies).
-    """
-    import pandas as pd
-
-    from inferlib.catalog import load_chip
-
-    wide, rows = (Assumptions.fitted().replace(weight_bytes=2.0, cache_bytes=2.0), [])
-    chip = model.xpu_of(load_chip("H100 SXM"), "bf16")
-    for name, batch, context, _ in claims.validation_points():
-        at = application(transformer(name), wide), chip, batch, context, 8
-        predicted = model.real_time(*at, wide.t_real, wide)
-        limit = predicted - model.measured_overhead(at[0], wide.t_real)
-        rows.append((name, batch, context, limit, predicted))
-    return pd.DataFrame(rows, columns=["model", "batch", "context", "limit", "predicted"])
-
-
-def draw_validation(data=None):
-    """Draw :func:`validation`: the limit and what is fitted on top of it, over the batch. Returns the Axes."""
-    import matplotlib.pyplot as plt
-
-    from inferlib import style
-
-    data = validation() if data is None else data
-    names = list(data.model.unique())
-    _, axes = plt.subplots(1, len(names), figsize=(8.8, 3.2), sharey=True, layout="constrained")
-    for ax, name in zip(axes, names, strict=True):
-        for column, colour in (("limit", style.BLUE), ("predicted", style.PURPLE)):
-            ends = data[data.model == name].groupby("batch")[column].agg(["min", "max"]) / MS
-            ax.fill_between(ends.index, ends["min"], ends["max"], color=colour, alpha=0.3, linewidth=0)
-            ax.plot(ends.index, ends["max"], color=colour, linewidth=1.2, label=column)
-        ax.set(xscale="log", yscale="log")
+            ax.plot(part.utps, part.high, color=colour, linewidth=1.2, label=memory)
+            marked = part[part.marker]
+            ax.plot(marked.utps, marked.high, "o", color=colour, markersize=4)
+        ax.axhline(own.high.max(), color=style.INK, linestyle="--", linewidth=0.8)
+        ax.set(yscale="log", xlim=(0, None))
         ax.set_title(name, fontsize=9)
-        _ticks(ax.xaxis, (1, 8, 64))
-        _ticks(ax.yaxis, (0.3, 1, 3, 10, 30))
-    axes[0].set_ylabel("milliseconds per token")
-    axes[len(axes) // 2].set_xlabel("batch")
-    axes[0].legend(fontsize=8, loc="lower right")
+    axes.flat[0].legend(fontsize=8, loc="lower left")
+    axes.flat[0].figure.supxlabel("tokens per second of one user", fontsize=10)
+    axes.flat[0].figure.supylabel("tokens per watt, over HBM3 for one user", fontsize=10)
     return axes
 
 
@@ -269,7 +286,7 @@ def draws(name="DeepSeekV3", batch=32, times=2000, seed=1):
     dict
         ``reached`` (array), ``closed``, ``implied``.
     """
-    app, found = (application(transformer(name)), experts.noise().set_index("model").loc[name])
+    app, found = (load_model(name), experts.noise().set_index("model").loc[name])
     k = round(app.n_experts * app.routed_share)
     return {
         "reached": experts.simulate(int(app.n_experts), k, batch, times, seed),
@@ -313,9 +330,9 @@ def draw_design(name="DeepSeekV3", data=None):
             va="bottom",
             fontsize=9,
         )
-    for i, memory in enumerate(xpus()):
+    for i, memory in enumerate(chips()):
         x = [t / NS for t in cells.latencies().values()]
-        y = [xpu(memory).bandwidth / TB] * 3
+        y = [load_chip(memory).bandwidth / TB] * 3
         ax.plot(x, y, "so^D"[i], color=style.INK, linestyle="none", markersize=5)
         ax.annotate(memory, (x[0], y[0]), (9, 0), textcoords="offset points", va="center", fontsize=9)
     ax.set(
@@ -343,7 +360,7 @@ def shares(context=128 * 1024):
     return pd.DataFrame(
         {
             f"{memory} {label}": {
-                name: claims.waiting_share(name, memory, context, t) for name in cells.large()
+                name: speeds.waiting_share(name, memory, context, t) for name in cells.large()
             }
             for memory in ("HBM3", "3D-DRAM")
             for label, t in cells.latencies().items()
@@ -351,12 +368,12 @@ def shares(context=128 * 1024):
     )
 
 
-def _box(corner, width, height, colour):
-    from matplotlib.patches import FancyBboxPatch
+def _rectangle(corner, width, height, **style_):
+    from matplotlib.patches import Rectangle
 
-    return FancyBboxPatch(
-        corner, width, height, boxstyle="round,pad=0.02", facecolor="none", edgecolor=colour, linewidth=1.4
-    )
+    from inferlib import style
+
+    return Rectangle(corner, width, height, edgecolor=style.BLUE, linewidth=0.9, **style_)
 
 
 def _colours():
@@ -373,7 +390,8 @@ def _apart(values, least=1.07):
     return placed
 
 
-def _ticks(axis, values):
+def ticks(axis, values):
+    """Plain numbers at these places of a logarithmic axis, and no others."""
     from matplotlib.ticker import NullLocator
 
     axis.set_ticks(values, [f"{v:g}" for v in values])

@@ -2,9 +2,9 @@
 
 import math
 
-from inferlib.catalog import load_chip, load_model
+from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import Assumptions, application, transformer
+from inferlib.papers.liminal2025.records import PRINTED, Assumptions, chip_of, load_chip, load_model, model_of
 
 # Systems of today: a chip of the catalogue, chips that share every operator, and the format they compute in.
 SYSTEMS = {
@@ -44,11 +44,11 @@ def today(shape, context=4096, assumptions=None):
     """
     import pandas as pd
 
-    shape = shape if hasattr(shape, "layers") else load_model(shape)
+    shape = shape if hasattr(shape, "layers") else catalog.load_model(shape)
     assumptions = Assumptions.corrected() if assumptions is None else assumptions
-    app, rows = application(shape, assumptions), []
+    app, rows = model_of(shape, assumptions), []
     for name, (n, format) in SYSTEMS.items():
-        chip = model.xpu_of(load_chip(name), format)
+        chip = chip_of(catalog.load_chip(name), format)
         stages = max(1, math.ceil(model.stages_room(app, chip, 1, context, n, assumptions)))
         t_tp = model.collective_latency(n, assumptions)
         # stages hold the model together: the room for caches is that of all of them
@@ -87,7 +87,7 @@ def design(name, n=128, context=4096, speeds=SPEEDS, assumptions=None):
     import xarray as xr
 
     assumptions = Assumptions() if assumptions is None else assumptions
-    app = application(transformer(name), assumptions)
+    app = load_model(name, assumptions)
     parts = np.linspace(0.005, 0.995, 199)
     waiting = xr.DataArray(parts, coords={"waiting": parts})
     speed = xr.DataArray(list(speeds), coords={"speed": list(speeds)})
@@ -113,14 +113,13 @@ def corrected(context=4096):
     import pandas as pd
 
     from book.liminal2025.cells import large
-    from inferlib.papers.liminal2025.records import PRINTED, xpu
 
     rows = []
     for name in large():
         row = {"model": name}
         for n in (8, 128):
             for label, assumed in (("printed", PRINTED), ("corrected", Assumptions.corrected())):
-                app, chip = (application(transformer(name), assumed), xpu("HBM3", assumed))
+                app, chip = (load_model(name, assumed), load_chip("HBM3", assumed))
                 fits = model.largest_batch(app, chip, context, n, assumed) is not None
                 t_tp = model.collective_latency(n, assumed)
                 speed = model.user_speed(app, chip, 1, context, n, 1, t_tp, assumed)
@@ -140,7 +139,7 @@ def needs(name, speeds=SPEEDS, n=128, context=4096):
     """
     import pandas as pd
 
-    app, rows = application(transformer(name)), []
+    app, rows = load_model(name), []
     for u in speeds:
         least, half = (model.bandwidth_for(app, 1, context, n, u, x) / 1e12 for x in (0.0, 0.5))
         most = 1e9 * model.latency_for(app, n, u, 1.0)

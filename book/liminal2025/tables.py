@@ -1,18 +1,16 @@
 """LIMINAL 2025: Tables 1 to 7, recomputed."""
 
 import re
-from functools import partial
 
 from book.liminal2025 import cells, experts
 from inferlib import ledger
 from inferlib.equation import notation_of
-from inferlib.ledger import Noted, reproduces
+from inferlib.ledger import Noted
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import PRINTED, application, models, transformer, xpu, xpus
+from inferlib.papers.liminal2025.records import PRINTED, chips, load_chip, load_model, models, transformer
 from inferlib.transformer import Experts
 from inferlib.units import factor
 
-reproduces = partial(reproduces, "liminal2025")
 # The head of a column of Tables 4 to 7: what is printed, at which context, at which batch, size or latency.
 _HEAD = re.compile(r"(.*?) ?(T=\d+K)? ?(B=\d+|TP\d+|UTPS|Speedup|[\d.]+us|\d+ns)?")
 # The families of Table 1 and the rows of Table 4 that belong to them.
@@ -47,7 +45,7 @@ def table_1():
 
     rows = []
     for name in models():
-        shape, app = transformer(name), application(transformer(name))
+        shape, app = transformer(name), load_model(name)
         rows.append(
             {
                 "model": name,
@@ -92,8 +90,8 @@ def table_3(assumptions=PRINTED):
     import pandas as pd
 
     rows = []
-    for name in xpus():
-        chip = xpu(name, assumptions)
+    for name in chips():
+        chip = load_chip(name, assumptions)
         rows.append(
             {
                 "chip": f"xPU-{name}",
@@ -144,55 +142,66 @@ def _cells_of(artefact):
     return {place[1:]: value for place, (value, _) in cells.cells().items() if place[0] == artefact}
 
 
-@reproduces("Table 1")
+def sizes(family=None):
+    """The sizes that Table 1 lists, of one family or of all."""
+    rows = (row for row in ledger.published("liminal2025").values() if row.artefact == "Table 1")
+    return [row.column for row in rows if row.kind == "quoted" and family in (None, row.row)]
+
+
+def families():
+    """The families of Table 1."""
+    rows = ledger.published("liminal2025").values()
+    return list(dict.fromkeys(row.row for row in rows if row.artefact == "Table 1"))
+
+
+@ledger.reproduces("liminal2025", "Table 1")
 def _table_1(read):
-    found = {}
+    return {
+        (family, column): _released(name)
+        for family, names in FAMILIES.items()
+        for column, name in zip(sizes(family), names, strict=True)
+    }
+
+
+def _released(name):
+    released = transformer(name).n_params
+    counted = model.stored_weights(load_model(name)) / 1e9
+    return Noted(released, f"{released / 1e9:.2f}B released; Table 4 counts {counted:.2f}B")
+
+
+@ledger.claims("liminal2025", "Table 1")
+def _architectures(read, holds):
     stated = {"Llama 3": "GQA+MLP", "Llama 4": "GQA+MoE*", "DeepSeek V3": "MLA+MoE*"}
     stated |= {"Qwen 3": "GQA+MoE*", "Kimi K2": "MLA+MoE*", "GPT-OSS": "GQA+MoE"}
     for family, names in FAMILIES.items():
         kinds = {name: architecture(name) for name in names}
-        # the star marks a mixture of dense and sparse layers, "the primary architecture" is denoted
-        right = all(kind.strip("*") == stated[family].strip("*") for kind in kinds.values())
+        # the star marks a mixture of dense and sparse layers
+        right = [kind.strip("*") == stated[family].strip("*") for kind in kinds.values()]
         listed = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
-        found[family, f"every size is {stated[family]}"] = Noted(right, listed)
-        sizes = [column for column in _sizes(family)]
-        for column, name in zip(sizes, names, strict=True):
-            found[family, column] = _released(name)
-    return found
+        holds(f"{family}: the primary architecture is {stated[family]}", sum(right) > len(right) / 2, listed)
 
 
-def _released(name):
-    shape = transformer(name)
-    counted = model.stored_weights(application(shape)) / 1e9
-    return Noted(shape.n_params, f"{shape.n_params / 1e9:.2f}B released; Table 4 counts {counted:.2f}B")
+@ledger.claims("liminal2025", "Table 3")
+def _clock(read, holds):
+    def clock(read):
+        lanes = read("xPU-SRAM", "bytes per cycle") * read("xPU-SRAM", "tiles")
+        return read("xPU-SRAM", "Mem BW") / lanes / 1e9
+
+    decimal = clock(read) * factor("TB/s") / factor("TiB/s")
+    holds(
+        "tiles and cycles make the bandwidth at the clock of a GPU",
+        lambda read: 1.0 < clock(read) < 2.5,
+        f"{clock(read):.3f} GHz if its TB are binary, {decimal:.3f} GHz if decimal (asked: 1.0 to 2.5); no clock is "
+        "printed",
+    )
 
 
-def _sizes(family):
-    from inferlib.ledger import published
-
-    rows = published("liminal2025").values()
-    return [r.column for r in rows if (r.artefact, r.row, r.kind) == ("Table 1", family, "quoted")]
-
-
-@reproduces("Table 3")
-def _table_3(read):
-    lanes = read("xPU-SRAM", "bytes per cycle") * read("xPU-SRAM", "tiles")
-    binary = read("xPU-SRAM", "Mem BW") / lanes / 1e9
-    decimal = binary * factor("TB/s") / factor("TiB/s")
-    return {
-        ("xPU-SRAM", "tiles and cycles make the bandwidth at the clock of a GPU"): Noted(
-            1.0 < binary < 2.5,
-            f"{binary:.3f} GHz if its TB are binary, {decimal:.3f} GHz if decimal; no clock is printed",
-        )
-    }
-
-
-@reproduces("Table 4")
+@ledger.reproduces("liminal2025", "Table 4")
 def _table_4(read):
     found = _cells_of("Table 4")
     contexts = {label: k * PRINTED.kilotoken for label, k in cells.CONTEXTS.items()}
     for (name, column), value in found.items():
-        app = application(transformer(name))
+        app = load_model(name)
         if column.startswith("AMI") and column.endswith("B=32") and app.expert:
             context = contexts[column.split()[1]]
             one = experts.intensity_spread(app, experts.batch_of(column), context)
@@ -202,24 +211,5 @@ def _table_4(read):
     return found
 
 
-@reproduces("Table 5")
-def _table_5(read):
-    return _cells_of("Table 5")
-
-
-@reproduces("Table 6")
-def _table_6(read):
-    return _cells_of("Table 6")
-
-
-@reproduces("Table 7")
-def _table_7(read):
-    return _cells_of("Table 7")
-
-
-@ledger.errata_numbers("liminal2025")
-def errata_numbers():
-    """The computed numbers in ``errata.toml``."""
-    from book.liminal2025 import claims
-
-    return claims.errata_numbers()
+for _artefact in ("Table 5", "Table 6", "Table 7"):
+    ledger.reproduces("liminal2025", _artefact)(lambda read, artefact=_artefact: _cells_of(artefact))

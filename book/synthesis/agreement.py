@@ -5,7 +5,7 @@ from functools import cache
 from book.synthesis import grid
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model
-from inferlib.papers.rooms import SIXTH, ask, common_terms, label, sources
+from inferlib.papers.rooms import SIXTH, ask, common_terms, label, sources, versions
 from inferlib.system import System, Workload
 
 READING = ("weights", "cache", "activations")
@@ -71,16 +71,19 @@ def shown():
 
 
 def beside_sixth(case="dense, short"):
-    """The range of the sources beside the sixth model, which is fitted to measurements.
+    """The range of the sources beside the answers fitted to real servers: further versions, and the sixth model.
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by change: ``lowest``, ``highest`` and ``sixth model``.
+        Indexed by change: ``lowest``, ``highest`` and a column for each of these (NaN where it has no such quantity).
     """
     table = gains(case)[["lowest", "highest"]]
     return table.assign(
-        **{label(SIXTH): [grid.speedup(SIXTH, change, *cases()[case]) for change in table.index]}
+        **{
+            label(key): [grid.speedup(key, change, *cases()[case]) for change in table.index]
+            for key in (*versions(), SIXTH)
+        }
     )
 
 

@@ -5,10 +5,10 @@ from inferlib import style
 from inferlib.papers import about, rooms
 from inferlib.serving import sixth
 
-WHO = {key: about(key)["colour"] for key in rooms.sources()} | {
-    rooms.BOUND: style.FAINT,
-    rooms.SIXTH: style.INK,
-}
+_OURS = {rooms.BOUND: style.FAINT, rooms.SIXTH: style.INK}
+WHO = {key: _OURS.get(key) or about(rooms.source_of(key))["colour"] for key in rooms.everybody()}
+# Dashed is ours, dotted a further version of a source.
+LINES = dict.fromkeys(rooms.versions(), ":") | dict.fromkeys(_OURS, "--")
 
 
 def _axes(ax, **size):
@@ -50,8 +50,22 @@ def stacked(table, ax=None, measured=None):
 
 def error_bar(ax, estimate):
     """The interval of an estimate, drawn on the last bar of :func:`stacked`."""
-    y = len(ax.get_yticks()) - 1
-    low, middle, high = (1e3 * t for t in (estimate.low, estimate.seconds, estimate.high))
+    return _interval(ax, len(ax.get_yticks()) - 1, estimate.low, estimate.seconds, estimate.high)
+
+
+def printed_ranges(ax, model, system, workload):
+    """The ranges that sources print for the constants of their versions, drawn on the bars of :func:`stacked`."""
+    bars = [text.get_text() for text in ax.get_yticklabels()]
+    for key in rooms.versions():
+        ends = rooms.printed_range(key, model, system, workload)
+        if ends and rooms.label(key) in bars:
+            middle = rooms.ask(key, model, system, workload).total
+            _interval(ax, bars.index(rooms.label(key)), ends[0].total, middle, ends[1].total)
+    return ax
+
+
+def _interval(ax, y, *seconds):
+    low, middle, high = (1e3 * t for t in seconds)
     ax.errorbar(
         middle, y + 0.38, xerr=[[middle - low], [high - middle]], color=style.INK, capsize=3, linewidth=1.4
     )
@@ -66,10 +80,8 @@ def latency_over_batch(model="Llama 3 70B", chip="H100 SXM", context=4096, ax=No
     for key in data.who.values:
         values = 1e3 * data.latency.sel(who=key)
         if values.notnull().any():
-            line = "--" if key in (rooms.BOUND, rooms.SIXTH) else "-"
-            ax.plot(
-                data.batch, values, line, marker="o", markersize=4, color=WHO.get(key), label=rooms.label(key)
-            )
+            line = {"linestyle": LINES.get(key, "-"), "color": WHO[key]}
+            ax.plot(data.batch, values, marker="o", markersize=4, label=rooms.label(key), **line)
     ax.set(xscale="log", yscale="log", xlabel="sequences decoded together", ylabel="milliseconds per token")
     ax.set_xticks(data.batch.values, [str(b) for b in data.batch.values])
     low, high = ax.get_ylim()

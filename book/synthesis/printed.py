@@ -1,4 +1,7 @@
-"""A check that anybody can repeat: Erdil's formula with the constants he prints, against the measurements.
+"""A check that anybody can repeat: formulas with the constants that are printed, against the measurements.
+
+Erdil's formula stands here; further versions of a source, which are formulas with a printed constant too, answer
+as everybody does.
 
 Equations 29, 30, 39, 40 and 44 of the paper without its terms for bytes on the network, which count little on
 these rows: reading and multiplying at the printed fractions of the peaks, and four times a layer a kernel and an
@@ -8,7 +11,7 @@ all-reduce. The paper's complete model, which searches for the best layout, is a
 import numpy as np
 
 from book.synthesis import against
-from inferlib.papers.rooms import BOUND
+from inferlib.papers.rooms import BOUND, label, versions
 
 NODE = 8  # chips of one box
 CHIP = "H100"  # the paper's text prints the attainable fractions of this one
@@ -28,13 +31,13 @@ def times(rows):
 
 
 def check():
-    """Errors of the printed formula and of the bare bound on the clean dense rows, by tensor-parallel degree.
+    """Errors of printed formulas and of the bare bound on the clean dense rows, by tensor-parallel degree.
 
     Returns
     -------
     pandas.DataFrame
-        One row a degree and one for all: ``rows``; mean absolute errors of the ``formula`` and of the ``bound``; mean
-        signed error of the formula.
+        One row a degree and one for all: ``rows``; mean absolute error of the ``bound``; and of each formula the mean
+        absolute and the mean signed error.
     """
     import pandas as pd
 
@@ -42,22 +45,22 @@ def check():
 
     rows = fit.data()
     table = against.all_answers()
-    bound = table[table.who == BOUND].set_index("id").predicted.loc[list(rows.ids)].to_numpy()
+
+    def error_of(key):
+        return table[table.who == key].set_index("id").error.loc[list(rows.ids)].to_numpy()
+
     models = against.rows().model.loc[list(rows.ids)]
     dense = np.array([not against._model(name).sparse for name in models])
-    made = pd.DataFrame(
-        {"tp": rows.n_chips, "formula": times(rows) / rows.measured - 1, "bound": bound / rows.measured - 1}
-    )[dense]
-    found = {str(tp): _errors(own) for tp, own in made.groupby("tp")}
-    return (
-        pd.DataFrame(found | {"all": _errors(made)}).T.rename_axis("chips in parallel").astype({"rows": int})
-    )
-
-
-def _errors(own):
-    return {
-        "rows": len(own),
-        "formula": own.formula.abs().mean(),
-        "formula, signed": own.formula.mean(),
-        "bound": own.bound.abs().mean(),
+    formulas = {"formula": times(rows) / rows.measured - 1} | {
+        label(key): error_of(key) for key in versions()
     }
+    made = pd.DataFrame({"tp": rows.n_chips, "bound": error_of(BOUND)} | formulas)[dense]
+
+    def errors(own):
+        found = {"rows": len(own), "bound": own.bound.abs().mean()}
+        for name in formulas:
+            found |= {name: own[name].abs().mean(), f"{name}, signed": own[name].mean()}
+        return found
+
+    found = {str(tp): errors(own) for tp, own in made.groupby("tp")} | {"all": errors(made)}
+    return pd.DataFrame(found).T.rename_axis("chips in parallel").astype({"rows": int})

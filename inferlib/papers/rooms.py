@@ -46,14 +46,34 @@ def about(key: str) -> dict:
     -------
     dict
         ``scope`` maps each ingredient to ``"yes"``, ``"partly"`` or ``"no"``; ``terms`` (terms of its answer
-        to common names) and ``chips`` (chips of the catalogue to its own) where it has some.
+        to common names), ``chips`` (chips of the catalogue to its own) and ``versions`` (further readings of its
+        assumptions: their label, and the method of its ``Assumptions`` that makes them) where it has some.
     """
     return tomllib.loads((files("inferlib.papers") / key / "about.toml").read_text("utf-8"))
 
 
+def versions(source: str | None = None) -> list[str]:
+    """Further versions of a source, or of all: ``key.name`` of each reading that its ``about.toml`` names.
+
+    A version answers beside its source, and is never counted as another source.
+
+    Examples
+    --------
+    >>> versions("liminal2025")
+    ['liminal2025.eq8']
+    """
+    keys = sources() if source is None else [source]
+    return [f"{key}.{name}" for key in keys for name in about(key).get("versions", {})]
+
+
+def source_of(key):
+    """The source that one who answers belongs to: its own key, but for a version."""
+    return key.split(".")[0]
+
+
 def everybody() -> list[str]:
-    """All that answer: the bound, the sources, and the sixth model."""
-    return [BOUND, *sources(), SIXTH]
+    """All that answer: the bound, every source followed by its versions, and the sixth model."""
+    return [BOUND, *(name for key in sources() for name in (key, *versions(key))), SIXTH]
 
 
 def label(key: str) -> str:
@@ -65,12 +85,18 @@ def label(key: str) -> str:
     'Pope et al. 2022'
     """
     checks.one_of("source", key, everybody())
-    return _OURS.get(key) or about(key)["label"]
+    return _OURS.get(key) or _version(key).get("label") or about(key)["label"]
+
+
+def _version(key):
+    """What ``about.toml`` says of a version; nothing for any other."""
+    source, _, name = key.partition(".")
+    return about(source)["versions"][name] if name else {}
 
 
 def room(key):
-    """The module of a source's room."""
-    return import_module(f"inferlib.papers.{checks.one_of('source', key, sources())}")
+    """The module of the room of a source, or of the source of a version."""
+    return import_module(f"inferlib.papers.{checks.one_of('source', source_of(key), sources())}")
 
 
 def ask(
@@ -87,7 +113,7 @@ def ask(
     Parameters
     ----------
     key : str
-        A source, ``"principles"`` (the bound) or ``"sixth"``.
+        A source, a version of one, ``"principles"`` (the bound) or ``"sixth"``.
     model : Transformer
     system : System
     workload : Workload
@@ -137,6 +163,29 @@ def ask(
         return Breakdown(status="n/a", reason=f"refused: {refusal}", source=key)
 
 
+def printed_range(key, model, system, workload):
+    """The answers of a version at both ends of the range that its source prints for its constant.
+
+    Returns
+    -------
+    tuple of Breakdown
+        Low and high; empty where the version names no range.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> asked = inferlib.load_model("Llama 3 70B"), inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    >>> steps = printed_range("liminal2025.eq8", *asked, inferlib.Workload(32, 4096))
+    >>> [f"{1e3 * step.total:.2f} ms" for step in steps]
+    ['14.31 ms', '17.75 ms']
+    """
+    entry = _version(checks.one_of("version", key, versions()))
+    makes, system = getattr(room(key).Assumptions, entry["assumptions"]), _on_own_chip(source_of(key), system)
+    return tuple(
+        _answerer(key)(model, system, workload, assumptions=makes(end)) for end in entry.get("ends", ())
+    )
+
+
 def _answerer(key):
     if key == BOUND:
         return import_module("inferlib.principles").decode_step
@@ -150,15 +199,16 @@ def _answerer(key):
 
 def with_constants(key, answer, system, constants):
     """The system with the constants asked for, and the assumptions to pass, if any."""
+    version = _version(key).get("assumptions")
+    printed = getattr(room(key).Assumptions, version)() if version else default_assumptions(answer)
     if constants == "own":
-        return _on_own_chip(key, system), {}
+        return _on_own_chip(source_of(key), system), {"assumptions": printed} if version else {}
     made = getattr(room(key), "as_gpu", None)
     if made is not None:
         try:
             system = system.replace(chip=with_values(made(system.chip), same()))
         except ValueError:
             return system, {}  # no chip of this source: the room will say so
-    printed = default_assumptions(answer)
     if printed is None:
         return system, {}
     return system, {"assumptions": with_values(printed, same())}

@@ -31,21 +31,32 @@ AT = APP, CHIP, B, T, N
 @derivation(proves=model.active_experts)
 def experts_reached():
     """How many experts a batch reaches."""
-    share, experts = APP.routed_share, APP.n_experts
-    one = 1 - share
-    all_of_them = one**B
+    all_experts, k, one = sp.symbols("E k e", positive=True, integer=True)
+    missed, more = sp.Function("q"), sp.Symbol("b", integer=True, nonnegative=True)
+    choices = sp.binomial(all_experts - 1, k) / sp.binomial(all_experts, k)
+    counted = sp.expand(sp.combsimp(choices))
+    share = sp.simplify(counted.subs(k, APP.routed_share * all_experts))
+    batch = sp.rsolve(missed(more + 1) - share * missed(more), missed(more), {missed(0): 1}).subs(more, B)
+    reached = sp.Sum(1 - batch, (one, 1, APP.n_experts)).doit()
+    bend = sp.diff(1 - batch, APP.routed_share, 2)
     return [
         Step(
-            "A token goes to k of E experts, all equally likely; a given expert it misses with probability",
-            sp.Eq(sp.Symbol("q_1"), one),
+            "A token goes to k of E experts, all equally likely. The choices that leave a given expert out, of all:",
+            sp.Eq(choices, counted, evaluate=False),
         ),
         Step(
-            "Tokens are routed one by one, so all of a batch miss it with probability",
-            sp.Eq(sp.Symbol("q_B"), all_of_them),
+            "With p for k/E, the chance that a token reaches an expert, it misses it with:",
+            sp.Eq(missed(1), share),
+        ),
+        Step("Every further token must miss it too: a recurrence, solved by:", sp.Eq(missed(B), batch)),
+        Step(
+            "The chance to be reached bends down in p, so experts of unequal chances and the same mean are reached "
+            "less: equal chances are an upper bound.",
+            sp.Eq(sp.Derivative(1 - batch, (APP.routed_share, 2)), sp.simplify(bend)),
         ),
         Step(
-            "The rest reach it. Expectations add, whether or not experts depend on each other.",
-            sp.Eq(symbol("active_experts"), experts * (1 - all_of_them)),
+            "Expectations add over experts, whether or not these depend on each other.",
+            sp.Eq(symbol("active_experts"), reached),
         ),
     ]
 
@@ -55,31 +66,40 @@ def multiplied_out():
     """What the paper stores for one layer of latent attention."""
     heads, rq, rc = LATENT.n_heads, LATENT.q_rank, LATENT.kv_rank
     dr, dn, dv = LATENT.rope_dim, LATENT.nope_dim, LATENT.value_dim
+    shapes = {"UQ": (dn, rq), "QR": (dr, rq), "UK": (dn, rc), "UV": (dv, rc), "O": (WIDTH, dv)}
+    w = {name: sp.MatrixSymbol(f"W^{{{name}}}", *shape) for name, shape in shapes.items()}
+    # score: (W_UK c)' (W_UQ q); output: W_O (W_UV c)
+    score, output = w["UK"].T * w["UQ"], w["O"] * w["UV"]
+    released = sum(sp.prod(matrix.shape) for matrix in w.values())
+    products = sum(sp.prod(matrix.shape) for matrix in (score, output, w["QR"]))
     down = WIDTH * (rq + rc + dr)
-    # of one head: into queries, from the latent to keys and values, out
-    released = rq * (dn + dr) + rc * (dn + dv) + dv * WIDTH
-    products = rq * dr + rq * rc + rc * WIDTH
+    layer = sp.expand(down + heads * products)
     return [
         Step(
-            "As released, each head has matrices from the latent of queries to its query, from the latent of the "
-            "cache to its key and its value, and from its value to the output.",
+            "As released, each head has matrices from the latent of queries to its query (of which a part is "
+            "rotary), from the latent of the cache to its key and its value, and from its value to the output. "
+            "Their sizes, with what comes down into both latents:",
             sp.Eq(sp.Symbol("W_{\\text{low rank}}"), down + heads * released),
         ),
         Step(
-            "Multiply query by key and value by output: the inner widths vanish, the outer ones remain.",
+            "Query times key is one matrix between the two latents:",
+            sp.Eq(sp.MatrixSymbol("W^{QK}", *score.shape), score),
+        ),
+        Step(
+            "Value and output are one matrix from the latent of the cache:",
+            sp.Eq(sp.MatrixSymbol("W^{OV}", *output.shape), output),
+        ),
+        Step(
+            "In the products the inner widths vanish and the outer ones remain.",
             sp.Eq(sp.Symbol("W_{\\text{head}}"), products),
         ),
         Step(
-            "With what comes down into both latents:",
-            sp.Eq(symbol("latent_weights"), down + heads * products),
-        ),
-        Step(
-            "The products are worth storing only if they are smaller. The difference of one head:",
+            "They are worth storing only if they are smaller. The difference of one head:",
             sp.Eq(sp.Symbol("\\Delta"), sp.expand(products - released)),
         ),
         Step(
-            "So the paper's layer has this many:",
-            sp.Eq(symbol("latent_weights"), records.latent_weights(LATENT, WIDTH)),
+            "With what comes down, the paper's layer has this many:",
+            sp.Eq(symbol("latent_weights"), sp.collect(layer, (heads, WIDTH))),
         ),
     ]
 
@@ -119,24 +139,33 @@ def intensity_limit():
             "With a long context only attention counts: its FLOP over the bytes of a position.",
             sp.Eq(sp.Symbol("\\text{AMI}_{B,T\\to\\infty}"), long),
         ),
+        Step(
+            "A chip is balanced at its FLOP over its bytes. Beyond this bandwidth such attention waits for arithmetic:",
+            sp.Eq(
+                CHIP.bandwidth,
+                sp.solve(sp.Eq(CHIP.flops / CHIP.bandwidth, long), CHIP.bandwidth)[0],
+            ),
+        ),
     ]
 
 
 @derivation()
 def ceiling():
     """The speed of one user when memory and arithmetic cost nothing."""
-    reading, waiting = symbol("memory_time"), symbol("exposed_time")
+    waiting = symbol("exposed_time")
     at_memory = 1 / (model.memory_time(*AT, ASSUMED) + waiting)
     fastest = sp.Symbol(r"\text{UTPS}_{\text{BW}\to\infty}")
+    endless = sp.limit(at_memory, CHIP.bandwidth, sp.oo)
+    one_stage = _in_symbols(model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED), "collectives")
     return [
-        Step("Where memory binds, a user sees:", sp.Eq(symbol("user_speed"), 1 / (reading + waiting))),
         Step(
-            "However fast the memory, the waiting remains.",
-            sp.Eq(fastest, sp.limit(at_memory, CHIP.bandwidth, sp.oo)),
+            "Where memory binds, a user sees:",
+            sp.Eq(symbol("user_speed"), _in_symbols(at_memory, "memory_time")),
         ),
+        Step("However fast the memory, the waiting remains.", sp.Eq(fastest, endless)),
         Step(
             "With one stage that is the latency of a collective, as often as layers need one.",
-            sp.Eq(fastest, 1 / (T_TP * symbol("collectives"))),
+            sp.Eq(fastest, endless.subs(waiting, one_stage)),
         ),
     ]
 
@@ -155,45 +184,68 @@ def _in_symbols(expression, *names):
 def in_short():
     """Equations 4, 1 and 5, each in the symbols of the ones before."""
     step = AT[:-1] + (N, P, T_TP, ASSUMED)
-    time = model.batch_time(*step)
+    time, waiting = model.batch_time(*step), model.exposed_time(APP, N, P, T_TP, ASSUMED)
     # the sum is flat, so what is exposed is taken out as a whole
-    overlapped = time - model.exposed_time(APP, N, P, T_TP, ASSUMED)
-    short = symbol("exposed_time") + _in_symbols(overlapped, "compute_time", "memory_time")
-    exposed = _in_symbols(model.exposed_time(APP, N, P, T_TP, ASSUMED), "collectives")
+    short = symbol("exposed_time") + _in_symbols(time - waiting, "compute_time", "memory_time")
+    user, system = (
+        f(*step).xreplace({time: symbol("batch_time")}) for f in (model.user_speed, model.system_speed)
+    )
     return [
         Step(
             "Collectives of all layers, and a hop from stage to stage.",
-            sp.Eq(symbol("exposed_time"), exposed),
+            sp.Eq(symbol("exposed_time"), _in_symbols(waiting, "collectives")),
             "4",
         ),
         Step("What overlaps, and what does not.", sp.Eq(symbol("batch_time"), short), "1"),
+        Step("A token for each user in that time:", sp.Eq(symbol("user_speed"), user), "5"),
+        Step("A batch in each stage of the pipeline:", sp.Eq(symbol("system_speed"), system)),
         Step(
-            "A token for each user in that time:", sp.Eq(symbol("user_speed"), 1 / symbol("batch_time")), "5"
-        ),
-        Step(
-            "A batch in each stage of the pipeline:",
-            sp.Eq(
-                symbol("system_speed"), sp.simplify(model.system_speed(*step) * time) / symbol("batch_time")
-            ),
+            "So for each token that one user sees, the system makes this many:",
+            sp.Eq(symbol("system_speed") / symbol("user_speed"), sp.simplify(system / user)),
         ),
     ]
 
 
 @derivation()
 def with_overhead():
-    """Equation 8, in symbols."""
-    layer = symbol("t_layer")
-    real = _in_symbols(model.real_time(*AT, layer, ASSUMED), "compute_time", "memory_time")
+    """Equation 8: the constant that a fit finds, and the one that equation 4 stands for."""
+    layer, layers, i = symbol("t_layer"), APP.layers, sp.Symbol("i", integer=True)
+    n, measured, roofline = sp.Symbol("n", positive=True, integer=True), *map(sp.IndexedBase, ("m", "R"))
+    slope = sp.expand(sp.diff((roofline[i] + layers * layer - measured[i]) ** 2, layer))
+    slopes = sum(sp.Sum(part, (i, 1, n)).doit() for part in sp.Add.make_args(slope))
+    names = "compute_time", "memory_time", "collectives"
+    real = _in_symbols(model.real_time(*AT, layer, ASSUMED), *names)
+    limit = _in_symbols(model.batch_time(*AT, P, T_TP, ASSUMED), *names)
+    same = sp.solve(sp.Eq(real, limit), layer)[0]
     return [
-        Step("A measured constant stands for all that is exposed.", sp.Eq(symbol("real_time"), real), "8")
+        Step(
+            "A measured constant stands for all that is exposed.",
+            sp.Eq(symbol("real_time"), real),
+            "8",
+        ),
+        Step(
+            "Least squares over n measurements m beside their rooflines R: the slope in the constant is zero.",
+            sp.Eq(slopes, 0),
+        ),
+        Step(
+            "Solved: the constant is the mean surplus over the roofline, for one layer.",
+            sp.Eq(layer, sp.simplify(sp.solve(slopes, layer)[0])),
+        ),
+        Step(
+            "Equations 8 and 1 say the same with this constant: what equation 4 charges a layer.",
+            sp.Eq(layer, same),
+        ),
     ]
 
 
-@derivation()
+@derivation(proves=model.bandwidth_for)
 def bandwidth_needed():
-    """The memory bandwidth that a speed needs: :func:`model.bandwidth_for` in short."""
-    loaded, rest = symbol("bytes_loaded"), sp.Symbol("y", positive=True)
-    found = sp.solve(sp.Eq(loaded / (N * CHIP.bandwidth), rest / SPEED), CHIP.bandwidth)[0]
+    """The memory bandwidth that a speed needs."""
+    loaded = {model.bytes_loaded(APP, B, T, ASSUMED): symbol("bytes_loaded")}
+    reading = model.memory_time(*AT, ASSUMED).xreplace(loaded)
+    rest = sp.Symbol("y", positive=True)
+    found = sp.solve(sp.Eq(reading, rest / SPEED), CHIP.bandwidth)[0].subs(rest, 1 - WAITING)
+    whole = found.xreplace({short: full for full, short in loaded.items()})
     return [
         Step(
             "A token may take 1/u, of which a part x is spent waiting.",
@@ -201,19 +253,18 @@ def bandwidth_needed():
         ),
         Step(
             "Memory delivers its bytes in the rest.",
-            sp.Eq(loaded / (N * CHIP.bandwidth), (1 - WAITING) / SPEED),
+            sp.Eq(reading, (1 - WAITING) / SPEED),
         ),
-        Step(
-            "Solved for the bandwidth of one chip:",
-            sp.Eq(symbol("bandwidth_for"), found.subs(rest, 1 - WAITING)),
-        ),
+        Step("Solved for the bandwidth of one chip:", sp.Eq(symbol("bandwidth_for"), found)),
+        Step("With the bytes written out:", sp.Eq(symbol("bandwidth_for"), whole)),
     ]
 
 
 @derivation()
 def latency_allowed():
-    """The latency of a collective that a speed allows: :func:`model.latency_for` in short."""
-    waits = T_TP * symbol("collectives")
+    """The latency of a collective that a speed allows, on more than one chip."""
+    waits = model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED)
+    waits = _in_symbols(waits, "collectives")
     return [
         Step(
             "The other part, x of the time, is all that collectives may take.", sp.Eq(waits, WAITING / SPEED)

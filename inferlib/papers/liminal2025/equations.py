@@ -5,19 +5,8 @@ times in each layer. The equations see a model as an :class:`Application`, sums 
 an :class:`XPU`. All chips of a tensor-parallel domain share every operator evenly.
 """
 
-from numbers import Real
-
 from inferlib.ops import ceil, maximum, minimum, where
-from inferlib.papers.liminal2025.records import (
-    PRINTED,
-    XPU,
-    Application,
-    Assumptions,
-    application,
-    equation,
-)
-from inferlib.system import Breakdown, Layout, System, Workload, format_bytes
-from inferlib.transformer import Transformer
+from inferlib.papers.liminal2025.records import PRINTED, XPU, Application, Assumptions, equation
 
 # --- What a step needs -----------------------------------------------------------------------------------
 
@@ -30,8 +19,8 @@ def cache_size(application: Application, context, assumptions: Assumptions = PRI
 
     Examples
     --------
-    >>> from inferlib.papers.liminal2025 import application, transformer
-    >>> cache_size(application(transformer("Llama3-70B")), 4096) / 2**20
+    >>> from inferlib.papers.liminal2025 import load_model
+    >>> cache_size(load_model("Llama3-70B"), 4096) / 2**20
     640.0
     """
     local = application.local_cache * minimum(context, application.window)
@@ -59,8 +48,8 @@ def active_experts(application: Application, batch, assumptions: Assumptions = P
 
     Examples
     --------
-    >>> from inferlib.papers.liminal2025 import application, transformer
-    >>> deepseek = application(transformer("DeepSeekV3"))
+    >>> from inferlib.papers.liminal2025 import load_model
+    >>> deepseek = load_model("DeepSeekV3")
     >>> active_experts(deepseek, 1), round(active_experts(deepseek, 32), 1)
     (8.0, 163.3)
     """
@@ -76,7 +65,7 @@ def active_experts(application: Application, batch, assumptions: Assumptions = P
 def expert_evaluations(application: Application, batch, assumptions: Assumptions = PRINTED):
     """Evaluations of one routed expert in a layer: k for each token, as the tables need.
 
-    With ``distinct_flops`` one for each expert reached, as equation 6 is printed.
+    With ``distinct_flops`` one for each expert reached, if equation 6 means the arithmetic of a single token.
     """
     if assumptions.distinct_flops:
         return active_experts(application, batch, assumptions)
@@ -85,17 +74,14 @@ def expert_evaluations(application: Application, batch, assumptions: Assumptions
 
 @equation(unit="FLOP", context="1")
 def attention_work(application: Application, context, assumptions: Assumptions = PRINTED):
-    """Tensor FLOP of one token's attention over its context; parameters as :func:`cache_size`."""
+    """Tensor FLOP of one token's attention over its context."""
     local = application.local_pair_flops * minimum(context, application.window)
     return application.pair_flops * context + local
 
 
 @equation(unit="FLOP", batch="1", context="1")
 def tensor_work(application: Application, batch, context, assumptions: Assumptions = PRINTED):
-    """Tensor FLOP of one step: two for each weight that a token is multiplied with, and attention.
-
-    Parameters and shapes are those of :func:`capacity_needed`; the result is in FLOP.
-    """
+    """Tensor FLOP of one step: two for each weight that a token is multiplied with, and attention."""
     matrices = assumptions.flop_per_weight * application.used
     experts = assumptions.flop_per_weight * application.expert
     tokens = batch * (matrices + attention_work(application, context, assumptions))
@@ -111,10 +97,7 @@ def scalar_work(application: Application, batch, context, assumptions: Assumptio
 
 @equation(unit="B", batch="1", context="1")
 def bytes_loaded(application: Application, batch, context, assumptions: Assumptions = PRINTED):
-    """Bytes that one step loads: weights, once for the batch, and every cache.
-
-    Parameters and shapes are those of :func:`capacity_needed`; the result is in bytes.
-    """
+    """Bytes that one step loads: weights, once for the batch, and every cache."""
     experts = application.expert * active_experts(application, batch, assumptions)
     weights = assumptions.weight_bytes * (application.loaded + experts)
     return weights + batch * cache_size(application, context, assumptions)
@@ -124,12 +107,10 @@ def bytes_loaded(application: Application, batch, context, assumptions: Assumpti
 def arithmetic_intensity(application: Application, batch, context, assumptions: Assumptions = PRINTED):
     """FLOP for each byte loaded: AMI of Table 4.
 
-    Parameters and shapes are those of :func:`capacity_needed`.
-
     Examples
     --------
-    >>> from inferlib.papers.liminal2025 import application, transformer
-    >>> f"{arithmetic_intensity(application(transformer('Llama3-70B')), 32, 4096):.2f}"
+    >>> from inferlib.papers.liminal2025 import load_model
+    >>> f"{arithmetic_intensity(load_model('Llama3-70B'), 32, 4096):.2f}"
     '52.54'
     """
     work = tensor_work(application, batch, context, assumptions) + scalar_work(
@@ -150,7 +131,7 @@ def compute_time(application: Application, chip: XPU, batch, context, n, assumpt
 
 @equation("3", unit="s", batch="1", context="1", n="1")
 def memory_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
-    """Seconds in which n chips load what one step needs; parameters as :func:`compute_time`."""
+    """Seconds in which n chips load what one step needs."""
     return bytes_loaded(application, batch, context, assumptions) / (n * chip.bandwidth)
 
 
@@ -158,8 +139,8 @@ def memory_time(application: Application, chip: XPU, batch, context, n, assumpti
 def expert_compute_time(application: Application, chip: XPU, batch, n, assumptions: Assumptions = PRINTED):
     """The part of :func:`compute_time` that belongs to routed experts.
 
-    Printed with the number of experts reached; the tables need an evaluation for each token and expert
-    (``Assumptions.distinct_flops``).
+    Printed as the arithmetic of one expert times the experts reached: that of all tokens which come to it, as the
+    tables need (or of a single one, with ``Assumptions.distinct_flops``).
     """
     work = assumptions.flop_per_weight * application.expert
     return work * expert_evaluations(application, batch, assumptions) / (n * chip.flops)
@@ -197,8 +178,8 @@ def collectives(application: Application, n, assumptions: Assumptions = PRINTED)
 
     Examples
     --------
-    >>> from inferlib.papers.liminal2025 import application, transformer
-    >>> [collectives(application(transformer("Llama3-70B")), n) for n in (1, 8, 128)]
+    >>> from inferlib.papers.liminal2025 import load_model
+    >>> [collectives(load_model("Llama3-70B"), n) for n in (1, 8, 128)]
     [0.0, 160.0, 320.0]
     """
     split = where(n <= application.kv_heads, assumptions.within_heads, assumptions.beyond_heads)
@@ -243,13 +224,13 @@ def user_speed(
     t_tp,
     assumptions: Assumptions = PRINTED,
 ):
-    """UTPS, tokens per second that one user sees; parameters as :func:`batch_time`.
+    """UTPS, tokens per second that one user sees.
 
     Examples
     --------
-    >>> from inferlib.papers.liminal2025 import application, transformer, xpu
-    >>> llama = application(transformer("Llama3-70B"))
-    >>> round(user_speed(llama, xpu("HBM3"), 1, 4096, 8, 1, collective_latency(8)))
+    >>> from inferlib.papers.liminal2025 import load_chip, load_model
+    >>> llama = load_model("Llama3-70B")
+    >>> round(user_speed(llama, load_chip("HBM3"), 1, 4096, 8, 1, collective_latency(8)))
     491
     """
     return 1 / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
@@ -266,10 +247,7 @@ def system_speed(
     t_tp,
     assumptions: Assumptions = PRINTED,
 ):
-    """STPS, tokens per second of the whole system: every stage has a batch of its own.
-
-    Parameters are those of :func:`batch_time`.
-    """
+    """STPS, tokens per second of the whole system: every stage has a batch of its own."""
     return stages * batch / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
 
 
@@ -293,20 +271,14 @@ def real_time(
 
 @equation(unit="1", context="1", n="1")
 def batch_room(application: Application, chip: XPU, context, n, assumptions: Assumptions = PRINTED):
-    """Sequences for whose caches n chips have room beside all weights; negative where weights do not fit.
-
-    Parameters are those of :func:`compute_time`, without the batch.
-    """
+    """Sequences for whose caches n chips have room beside all weights; negative where weights do not fit."""
     left = n * chip.capacity - stored_weights(application, assumptions)
     return left / cache_size(application, context, assumptions)
 
 
 @equation(unit="1", batch="1", context="1", n="1")
 def stages_room(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
-    """How many times the memory of n chips a batch needs: rounded up, the stages of a pipeline.
-
-    Parameters are those of :func:`compute_time`.
-    """
+    """How many times the memory of n chips a batch needs: rounded up, the stages of a pipeline."""
     return capacity_needed(application, batch, context, assumptions) / (n * chip.capacity)
 
 
@@ -327,8 +299,8 @@ def largest_batch(application, chip, context, n, assumptions=PRINTED):
 
     Examples
     --------
-    >>> from inferlib.papers.liminal2025 import application, transformer, xpu
-    >>> largest_batch(application(transformer("DeepSeekV3")), xpu("HBM3"), 4096, 128)
+    >>> from inferlib.papers.liminal2025 import load_chip, load_model
+    >>> largest_batch(load_model("DeepSeekV3"), load_chip("HBM3"), 4096, 128)
     86855
     """
     fitting = -int(ceil(-float(batch_room(application, chip, context, n, assumptions))))
@@ -394,157 +366,6 @@ def bandwidth_for(
 def latency_for(application: Application, n, speed, waiting, assumptions: Assumptions = PRINTED):
     """Latency a collective may have for a speed, if it may take a given part of the time.
 
-    Parameters are those of :func:`bandwidth_for`; the result is in seconds. A single chip, which has none, is
-    answered as if it had one.
+    A single chip, which has no collective, is answered as if it had one.
     """
     return waiting / (speed * maximum(collectives(application, n, assumptions), 1))
-
-
-# --- The question that every chapter answers -------------------------------------------------------------
-
-
-def xpu_of(chip, weights="fp8"):
-    """A chip of the catalogue as the paper would describe it, in the arithmetic of the weights' format.
-
-    Parameters
-    ----------
-    chip : Accelerator
-    weights : str or float
-        Number format whose peak counts; a number of bytes names none, and the chip's own peak stands.
-
-    Returns
-    -------
-    XPU
-
-    Raises
-    ------
-    LookupError
-        If the chip has no such format.
-    ValueError
-        If the catalogue states no memory capacity.
-
-    Examples
-    --------
-    >>> from inferlib import load_chip
-    >>> xpu_of(load_chip("H100 SXM")).flops / 1e12
-    1979.0
-    """
-    # a chip made of symbols, or asked for bytes instead of a format, computes in the format it has
-    own = chip.format == weights or not isinstance(weights, str)
-    computing = chip if own else chip.at(weights)
-    if chip.memory_capacity is None:
-        raise ValueError(f"chip {chip.name!r} states no memory_capacity")
-    return XPU(computing.flops, chip.memory_bandwidth, chip.memory_capacity, name=chip.name)
-
-
-def decode_step(model, system, workload, layout=None, assumptions=PRINTED):
-    """One token for every sequence of a batch, as far as the paper describes it.
-
-    Every chip of the system is in one tensor-parallel domain (up to the switch's 128 ports), or in as many
-    pipeline stages as a ``layout`` says. A collective takes :func:`collective_latency`: the paper's switch, not
-    the chip's own links. Stages add a hop each; the batch is that of one stage.
-
-    Parameters
-    ----------
-    model : Transformer
-    system : System
-    workload : Workload
-        Formats of weights and cache replace the paper's single byte; arithmetic runs at the peak of the
-        weights' format.
-    layout : Layout, optional
-        ``tp`` and ``pp`` with ``tp * pp = system.count``; the paper's TP stands for every way of sharing a batch,
-        so ``ep`` and ``dp`` must be 1.
-    assumptions : Assumptions
-        ``Assumptions.fitted()`` answers with equation 8.
-
-    Returns
-    -------
-    Breakdown
-        A stage of memory (weights and cache, which add) beside arithmetic, then what is exposed:
-        collectives and hops, or the measured overhead of every layer.
-
-    Raises
-    ------
-    TypeError
-        If an argument is not of the class named above.
-
-    Examples
-    --------
-    >>> import inferlib
-    >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
-    >>> step = decode_step(inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(batch=32, context=4096))
-    >>> f"{step.total * 1e3:.2f} ms, bound by {step.binding}"
-    '6.78 ms, bound by weights'
-    """
-    expected = (model, Transformer), (system, System), (workload, Workload), (assumptions, Assumptions)
-    for name, (value, kind) in zip(("model", "system", "workload", "assumptions"), expected, strict=True):
-        _instance(name, value, kind)
-    if layout is not None:
-        _instance("layout", layout, Layout)
-    tp, pp = (layout.tp, layout.pp) if layout is not None else (system.count, 1)
-    reason = _outside(system, workload, layout, tp, pp, assumptions)
-    if reason:
-        return Breakdown(status="n/a", reason=reason, source="liminal2025")
-
-    counted = assumptions.replace(
-        weight_bytes=format_bytes(workload.weights), cache_bytes=format_bytes(workload.cache)
-    )
-    app, chip = application(model, counted), xpu_of(system.chip, workload.weights)
-    batch, context = workload.batch, workload.context
-    needed = capacity_needed(app, pp * batch, context, counted)
-    if isinstance(needed, Real) and needed > system.memory:
-        reason = (
-            f"{needed / 1e9:.0f} GB of weights and cache exceed the {system.memory / 1e9:.0f} GB of {system}"
-        )
-        return Breakdown(status="infeasible", reason=reason, source="liminal2025")
-
-    cache = batch * cache_size(app, context, counted) / (tp * chip.bandwidth)
-    at = app, chip, batch, context, tp, counted
-    memory = {"weights": memory_time(*at) - cache}
-    if not _nothing(context):
-        memory["cache"] = cache
-    exposed = _exposed(app, tp, pp, counted)
-    origin = (decode_step, model, system, workload, layout, assumptions)
-    stages = ({"memory": memory, "arithmetic": compute_time(*at)}, *exposed)
-    return Breakdown(stages, source="liminal2025", origin=origin)
-
-
-def _exposed(app, tp, pp, assumptions):
-    """The stages in which chips wait: each term by itself, since they follow one another."""
-    if assumptions.t_real is not None:
-        # equation 8: what was measured stands for everything that is exposed
-        return ({"overhead": measured_overhead(app, assumptions.t_real)},)
-    t_tp = collective_latency(tp, assumptions)
-    collective = exposed_time(app, tp, assumptions.free_stages, t_tp, assumptions)
-    hops = exposed_time(app, tp, pp, t_tp, assumptions) - collective
-    stages = [] if _plainly_one(tp) else [("network", collective)]
-    stages += [] if _plainly_one(pp) else [("pipeline", hops)]
-    return tuple({name: seconds} for name, seconds in stages)
-
-
-def _outside(system, workload, layout, tp, pp, assumptions):
-    """Why the paper does not describe this, or nothing."""
-    if layout is not None and (layout.ep, layout.dp) != (1, 1):
-        return "the paper's TP stands for expert and data parallelism too: give tp and pp only"
-    if isinstance(system.count, Real) and tp * pp != system.count:
-        return f"tp * pp is {tp * pp}, but the system has {system.count} chips"
-    if isinstance(tp, Real) and tp > assumptions.radix:
-        return f"the paper stops at {assumptions.radix:.0f} chips that share every operator: give a layout with pp"
-    if isinstance(workload.weights, str) and workload.weights not in system.chip.peaks:
-        return f"{system.chip.name} states no arithmetic peak in {workload.weights}"
-    if system.chip.memory_capacity is None:
-        return f"{system.chip.name} states no memory capacity"
-    return ""
-
-
-def _plainly_one(degree):
-    return isinstance(degree, Real) and degree == 1
-
-
-def _nothing(context):
-    return isinstance(context, Real) and context == 0
-
-
-def _instance(name, value, kind):
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind.__name__}")

@@ -2,13 +2,12 @@
 
 import tomllib
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from importlib.resources import files
 from numbers import Real
 
 import inferlib.equation
-from inferlib import checks
-from inferlib.catalog import load_model
+from inferlib import catalog, checks
 from inferlib.equation import Record, quantity
 from inferlib.transformer import Experts, LatentAttention, Transformer
 from inferlib.units import factor, parse
@@ -16,7 +15,7 @@ from inferlib.units import factor, parse
 equation = partial(inferlib.equation.equation, "liminal2025")
 
 
-@lru_cache(maxsize=1)
+@cache
 def stated():
     """The paper's ``assumptions.toml`` as it is written: units as text."""
     return tomllib.loads((files("inferlib.papers.liminal2025") / "assumptions.toml").read_text("utf-8"))
@@ -30,7 +29,7 @@ def _power(name, unit):
     return parse(stated()["power"][name], unit)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Assumptions(Record):
     """Everything the paper assumes; the default reproduces Tables 4 to 7.
 
@@ -43,7 +42,7 @@ class Assumptions(Record):
     - ``local_attention``: windows and chunks of the released models limit what a layer sees.
     - ``router``, ``vectors``, ``head``, ``embeddings``: routers, norms and biases, the output head, and the
       input embedding (which is stored but not read) are counted.
-    - ``distinct_flops``: equation 6 as printed, one evaluation for each expert reached.
+    - ``distinct_flops``: equation 6 with one evaluation for each expert reached.
     - ``replacement``: a token may draw the same expert twice.
     - ``stage_per_layer``: the SRAM system gives each layer a stage of its own.
 
@@ -115,16 +114,27 @@ class Assumptions(Record):
         return cls.corrected().replace(head=True, vectors=True, embeddings=True)
 
     @classmethod
-    def fitted(cls):
-        """The paper's equation 8: the exposed time of a layer as fitted to measurements on 8 x H100."""
-        return cls(t_real=parse(stated()["validation"]["exposed"], "s"))
+    def fitted(cls, end="mean"):
+        """The paper's equation 8: the exposed time of a layer as fitted to measurements on 8 x H100.
+
+        ``end`` is ``"mean"``, or ``"low"`` or ``"high"`` of the printed range over five models.
+
+        Examples
+        --------
+        >>> [round(Assumptions.fitted(end).t_real * 1e6) for end in ("low", "mean", "high")]
+        [95, 114, 138]
+        """
+        printed = stated()["exposed"]
+        if end not in printed:
+            raise ValueError(f"end is {end!r}, but must be one of {', '.join(printed)}")
+        return cls(t_real=parse(printed[end], "s"))
 
 
 PRINTED = Assumptions()
 IDEAL = _collective("ideal", "s")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class XPU(Record):
     """One chip as the paper sees it."""
 
@@ -138,24 +148,24 @@ class XPU(Record):
         return self.name
 
 
-def xpus():
+def chips():
     """The names of the paper's chips, in the order of its Table 3.
 
     Examples
     --------
-    >>> xpus()
+    >>> chips()
     ['HBM3', 'HBM4', '3D-DRAM', 'SRAM']
     """
     return list(stated()["chips"])
 
 
-def xpu(name, assumptions=PRINTED):
+def load_chip(name, assumptions=PRINTED):
     """A chip of Table 3.
 
     Parameters
     ----------
     name : str
-        One of :func:`xpus`.
+        One of :func:`chips`.
     assumptions : Assumptions
         What GB, TB/s and PFLOPS count.
 
@@ -170,10 +180,10 @@ def xpu(name, assumptions=PRINTED):
 
     Examples
     --------
-    >>> xpu("HBM3").bandwidth / 2**40
+    >>> load_chip("HBM3").bandwidth / 2**40
     4.0
     """
-    entry = stated()["chips"][checks.one_of("chip of the paper", name, xpus())]
+    entry = stated()["chips"][checks.one_of("chip of the paper", name, chips())]
     return XPU(
         flops=entry["compute"] * assumptions.pflops,
         bandwidth=entry["bandwidth"] * assumptions.tb_per_s,
@@ -183,9 +193,9 @@ def xpu(name, assumptions=PRINTED):
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Application(Record):
-    """A model as the equations see it: sums over its layers. Made by :func:`application`.
+    """A model as the equations see it: sums over its layers. Made by :func:`model_of`.
 
     Weights and cache are counted in values, not bytes; what is zero the model does not have.
     """
@@ -228,7 +238,7 @@ def latent_weights(attention: LatentAttention, d_model):
 
     Examples
     --------
-    >>> model = load_model("DeepSeek V3")
+    >>> model = transformer("DeepSeekV3")
     >>> attention = model.layers[0].attention
     >>> round(latent_weights(attention, model.d_model) / sum(attention.matrices(model.d_model).values()), 2)
     3.2
@@ -238,7 +248,7 @@ def latent_weights(attention: LatentAttention, d_model):
     return down + attention.n_heads * each
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Operator:
     """One operator of one layer: its weights, what a token's use of it costs, and what waits for it.
 
@@ -350,7 +360,7 @@ def _block(model, group, assumptions):
     return found
 
 
-def application(model, assumptions=PRINTED):
+def model_of(model, assumptions=PRINTED):
     """A model as the equations see it: the sums of its operators.
 
     Parameters
@@ -371,7 +381,7 @@ def application(model, assumptions=PRINTED):
 
     Examples
     --------
-    >>> llama = application(load_model("Llama 3 70B"))
+    >>> llama = model_of(catalog.load_model("Llama 3 70B"))
     >>> round(llama.loaded / 1e9, 2), llama.cache / 1024
     (68.45, 160.0)
     """
@@ -439,14 +449,70 @@ def models():
 def transformer(name):
     """The catalogue's model behind a name of the paper.
 
+    Raises
+    ------
+    LookupError
+        If it is none of :func:`models`; near names are suggested.
+    """
+    return catalog.load_model(stated()["models"][checks.one_of("model of the paper", name, models())])
+
+
+@cache
+def load_model(name, assumptions=PRINTED):
+    """A model of Table 4 as the equations see it.
+
     Parameters
     ----------
     name : str
         One of :func:`models`.
+    assumptions : Assumptions
+        How it is counted.
+
+    Returns
+    -------
+    Application
 
     Raises
     ------
     LookupError
         If the paper has no such model; near names are suggested.
+
+    Examples
+    --------
+    >>> round(load_model("DeepSeekV3").loaded / 1e9, 1)
+    37.7
     """
-    return load_model(stated()["models"][checks.one_of("model of the paper", name, models())])
+    return model_of(transformer(name), assumptions)
+
+
+def chip_of(chip, weights="fp8"):
+    """A chip of the catalogue as the paper would describe it, in the arithmetic of the weights' format.
+
+    Parameters
+    ----------
+    chip : Accelerator
+    weights : str or float
+        Number format whose peak counts; a number of bytes names none, and the chip's own peak stands.
+
+    Returns
+    -------
+    XPU
+
+    Raises
+    ------
+    LookupError
+        If the chip has no such format.
+    ValueError
+        If the catalogue states no memory capacity.
+
+    Examples
+    --------
+    >>> chip_of(catalog.load_chip("H100 SXM")).flops / 1e12
+    1979.0
+    """
+    # a chip made of symbols, or asked for bytes instead of a format, computes in the format it has
+    own = chip.format == weights or not isinstance(weights, str)
+    computing = chip if own else chip.at(weights)
+    if chip.memory_capacity is None:
+        raise ValueError(f"chip {chip.name!r} states no memory_capacity")
+    return XPU(computing.flops, chip.memory_bandwidth, chip.memory_capacity, name=chip.name)

@@ -1,0 +1,1 @@
+"""LIMINAL 2025: every number and statement of its text, checked, by subject."""

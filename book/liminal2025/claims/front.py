@@ -1,0 +1,148 @@
+"""LIMINAL 2025: abstract, introduction and conclusion, and the key findings that they repeat."""
+
+from book.liminal2025 import efficiency
+from book.liminal2025.cells import latencies
+from book.liminal2025.claims.memory import for_32, least
+from book.liminal2025.speeds import (
+    GB,
+    LARGE,
+    LARGE_CONTEXT,
+    SMALL_CONTEXT,
+    ceiling,
+    counted,
+    fits,
+    gain,
+    needs,
+    speed,
+    waiting_share,
+    written,
+)
+from book.liminal2025.tables import families
+from inferlib.ledger import Noted, claims, reproduces
+from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers.liminal2025.records import IDEAL, chips
+from inferlib.units import factor
+
+
+@reproduces("liminal2025", "Introduction")
+def _introduction(read):
+    gains, long = ([gain(name, c) for name in LARGE] for c in (SMALL_CONTEXT, LARGE_CONTEXT))
+    llama = needs("Llama3-405B", 32, LARGE_CONTEXT) / GB
+    return {
+        ("challenge 1", "memory for a model over 100B"): least(),
+        ("challenge 1", "memory for 32 users of such a model"): for_32(),
+        ("challenge 1", "memory for 32 users, up to"): Noted(
+            needs("Kimi-K2", 32, LARGE_CONTEXT),
+            f"Kimi-K2, which the sentence names; Llama3-405B needs {llama:.0f}",
+        ),
+        ("challenge 2", "tokens per second of GPT-OSS-120B on HBM3"): Noted(
+            speed("GPT-OSS-120B"), "on 128 chips, 4K"
+        ),
+        ("challenge 2", "bandwidth of 3D-DRAM over HBM3"): bandwidth_ratio,
+        ("challenge 2", "gain in tokens per second"): Noted(
+            (min(gains), max(gains)), f"4K; at 128K {min(long):.2f} to {max(long):.2f}"
+        ),
+        ("challenge 2", "LLMs"): Noted(len(families()), f"families of Table 1, in {len(LARGE)} models"),
+    }
+
+
+def bandwidth_ratio(read):
+    """3D-DRAM's bandwidth over HBM3's, from Table 3 as printed."""
+    return read("xPU-3D-DRAM", "Mem BW", "Table 3") / read("xPU-HBM3", "Mem BW", "Table 3")
+
+
+@claims("liminal2025", "Introduction")
+def _challenges(read, holds):
+    fast = {n: speed("GPT-OSS-120B", n=n) for n in (8, 32, 128)}
+    holds(
+        "challenge 2: HBM3 plateaus there",
+        fast[8] < 1.1 * fast[128],
+        f"eight chips reach {written(fast[8])} (asked: less than a tenth more), 128 reach {written(fast[128])}; by the "
+        f"rule that we infer for the latency of a collective 32 chips would reach {written(fast[32])}",
+        fair="on the two sizes of system that the paper looks at",
+    )
+    share = [waiting_share(name, "3D-DRAM", LARGE_CONTEXT, factor("us")) for name in LARGE]
+    holds(
+        "challenge 3: a collective below 1 us is essential to use high bandwidth",
+        min(share) > 0.5,
+        f"at 1 us {min(share):.0%} to {max(share):.0%} of a token's time on 3D-DRAM is spent waiting (asked: half)",
+    )
+    at = {
+        t: [speed(n, t_tp=t) / speed(n, n=8) for n in fits()] for t in map(model.collective_latency, (8, 128))
+    }
+    low, high = at.values()
+    holds(
+        "challenge 3: low latency lets parallelism scale to larger systems",
+        min(low) > 1,
+        f"from 8 to 128 HBM3 chips at 438 ns every model gains, {min(low):.1f} to {max(low):.0f} times; at 1 us "
+        f"{sum(g < 1 for g in high)} of {len(high)} lose",
+    )
+    ratios = [_per_chip(name, "3D-DRAM") / _per_chip(name, "SRAM") for name in LARGE]
+    holds(
+        "challenge 4: at low latency DRAM serves more tokens per chip than SRAM",
+        min(ratios) > 1,
+        f"3D-DRAM serves {min(ratios):.0f} to {max(ratios):.0f} times as many tokens a chip (128K, 200 ns)",
+    )
+    holds("challenge 5: 50,000 tokens per second need algorithms", *_fifty_thousand())
+
+
+def _per_chip(name, memory):
+    swept = efficiency.sweep(name, memory, LARGE_CONTEXT, t_tp=IDEAL)
+    return float(swept.stps.max()) / (128 * swept.attrs["stages"])
+
+
+def _fifty_thousand():
+    """Whether no model reaches 50,000 tokens per second at 200 ns a collective, and the remark."""
+    tops = {name: ceiling(name) for name in LARGE}
+    best, worst = max(tops, key=tops.get), min(tops, key=tops.get)
+    return tops[best] < 50_000, (
+        f"with memory and arithmetic for nothing, 200 ns a collective allow {written(tops[worst])} "
+        f"({worst}) to {written(tops[best])} ({best})"
+    )
+
+
+def _ten_thousand(label, holds):
+    reach = {name: [speed(n, "3D-DRAM", t_tp=t) > 1e4 for n in LARGE] for name, t in latencies().items()}
+    text = ", ".join(f"{counted(good)} at {name}" for name, good in reach.items())
+    holds(
+        label,
+        max(map(ceiling, LARGE)) < 50_000,
+        f"above 10,000 on 3D-DRAM at 4K are {text}; eight HBM4 chips at 438 ns give GPT-OSS-120B "
+        f"{written(speed('GPT-OSS-120B', 'HBM4', n=8))}",
+        fair="as the next tenfold of key finding 7, from 50,000 on",
+    )
+
+
+@claims("liminal2025", "Abstract")
+def _abstract(read, holds):
+    _ten_thousand("beyond 10,000 tokens per second hardware alone is not enough", holds)
+
+
+@reproduces("liminal2025", "Conclusion")
+def _conclusion(read):
+    soon = max(speed(name, memory) for name in LARGE for memory in chips())
+    return {
+        ("tokens per second on technologies of today", ""): Noted(
+            speed("GPT-OSS-120B"),
+            f"HBM3 at TP128; the chips soon to appear reach {written(soon)} there, and eight HBM4 chips "
+            f"{written(speed('GPT-OSS-120B', 'HBM4', n=8))}",
+        )
+    }
+
+
+@claims("liminal2025", "Conclusion")
+def _concluded(read, holds):
+    _ten_thousand("10,000 tokens per second need algorithms", holds)
+
+
+@reproduces("liminal2025", "Key finding 7")
+def _tenfold(read):
+    def next_tenfold(read):
+        return tuple(10 * end for end in read("range of most models", artefact="Key finding 6"))
+
+    return {("the next tenfold", ""): next_tenfold}
+
+
+@claims("liminal2025", "Key finding 7")
+def _out_of_reach(read, holds):
+    holds("50,000 tokens per second are out of reach of hardware", *_fifty_thousand())

@@ -1,0 +1,236 @@
+"""LIMINAL 2025: its text about models, chips, capacity, collectives and users (sections 2 to 4.3)."""
+
+from book.liminal2025 import cells, efficiency
+from book.liminal2025.experts import batch_of
+from book.liminal2025.speeds import (
+    DRAM,
+    GB,
+    LARGE,
+    LARGE_CONTEXT,
+    SMALL_CONTEXT,
+    at_capacity,
+    counted,
+    fits,
+    huge,
+    listed,
+    needs,
+    speed,
+    waiting_share,
+)
+from book.liminal2025.tables import families, sizes
+from inferlib.ledger import Noted, claims, reproduces
+from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers.liminal2025.records import load_chip, load_model, models, stated
+
+
+def least():
+    """The least memory that one user of a model over 100B needs."""
+    name = min(huge(), key=lambda n: needs(n, 1, SMALL_CONTEXT))
+    value = needs(name, 1, SMALL_CONTEXT)
+    return Noted(value, f"{name}: {value / GB:.1f} of the paper's GB, {value / 1e9:.0f} decimal ones")
+
+
+def for_32():
+    """The least memory that 32 users of such a model need at 128K."""
+    name = min(huge(), key=lambda n: needs(n, 32, LARGE_CONTEXT))
+    scout = needs("Llama4-Scout", 32, LARGE_CONTEXT) / GB
+    return Noted(
+        needs(name, 32, LARGE_CONTEXT), f"{name} needs the least at 128K; {scout:.0f} is Llama4-Scout's"
+    )
+
+
+@reproduces("liminal2025", "Key finding 1")
+def _key_finding_1(read):
+    most = max(huge(), key=lambda n: needs(n, 32, LARGE_CONTEXT))
+    kimi = needs("Kimi-K2", 32, LARGE_CONTEXT) / GB
+    return {
+        ("memory for a model over 100B", ""): least(),
+        ("memory for 32 users", ""): for_32(),
+        ("memory for 32 users, up to", ""): Noted(
+            needs(most, 32, LARGE_CONTEXT), f"{most}, at 128K; Kimi-K2 needs {kimi:.0f}"
+        ),
+    }
+
+
+@reproduces("liminal2025", "Text 2.5")
+def _text_2_5(read):
+    def of_a_layer(name):
+        one = load_model(name)
+        dense, sparse = (
+            model.collectives(one.replace(dense_layers=d, moe_layers=one.layers - d), 128) / one.layers
+            for d in (one.layers, 0.0)
+        )
+        return sparse if one.moe_layers else dense
+
+    sparse = [name for name in models() if load_model(name).moe_layers]
+    return {
+        ("collectives of a layer, at most", ""): Noted(
+            max(map(of_a_layer, models())),
+            f"three of attention and two of experts, in {len(sparse)} of {len(models())} models",
+        )
+    }
+
+
+@reproduces("liminal2025", "Text 3")
+def _text_3(read):
+    return {
+        ("HBM3", "tensor engine"): lambda read: Noted(
+            read("xPU-HBM3", "Compute", "Table 3"), "Table 3 says PFLOPS, and Table 5 needs them"
+        ),
+        ("LLMs", ""): len(families()),
+        ("configurations", ""): len(sizes()),
+        ("collective", "TP128"): Noted(
+            model.collective_latency(128),
+            "the sum of section 3's ingredients is inferred, from this number and the next; sections 4.5, 4.6 and "
+            "key finding 6 repeat both",
+        ),
+        ("collective", "TP8"): model.collective_latency(8),
+    }
+
+
+@claims("liminal2025", "Text 3")
+def _batches(read, holds):
+    largest = {
+        (name, n): model.largest_batch(load_model(name), load_chip("HBM3"), SMALL_CONTEXT, n) or 0
+        for name in LARGE
+        for n in (8, 128)
+    }
+    (name, n), top = max(largest.items(), key=lambda item: item[1])
+    named = [batch_of(column) for _, _, column in cells.printed_cells() if "B=" in column]
+    holds(
+        "batches stay between 1 and 128",
+        max(named + stated()["validation"]["batches"]) <= 128,
+        f"Table 5's columns of STPS need batches up to {top:,} ({name} on {n} chips, 4K)",
+        fair="outside section 4.3, which says itself that its batches grow to the limit of memory",
+    )
+
+
+@reproduces("liminal2025", "Text 4.1")
+def _text_4_1(read):
+    one = {name: needs(name, 1, SMALL_CONTEXT) for name in huge()}
+    low = min(one, key=one.get)
+    llama = needs("Llama3-405B", 32, LARGE_CONTEXT)
+    return {
+        ("memory for one user of a model over 100B", "4K"): Noted(
+            (one[low], max(one.values())), f"{low} (106B) is left out: it needs {one[low] / GB:.0f}"
+        ),
+        ("memory for 32 users of Llama3-405B", "128K"): Noted(
+            llama, f"printed in TB: Table 4's {llama / GB:.0f} GB over 1000, where its GB are powers of 1024"
+        ),
+    }
+
+
+@claims("liminal2025", "Text 4.1")
+def _intensities(read, holds):
+    low, long = (
+        {name: model.arithmetic_intensity(load_model(name), 32, context) for name in models()}
+        for context in (SMALL_CONTEXT, LARGE_CONTEXT)
+    )
+    others = {name: value for name, value in low.items() if not name.startswith("Llama3")}
+    most = max(others, key=others.get)
+    holds(
+        "intensity at 4K and batch 32 stays below 25 but for Llama 3",
+        others[most] < 25,
+        f"the largest of the others: {most}, {others[most]:.1f}",
+    )
+    balance = {m: load_chip(m).flops / load_chip(m).bandwidth for m in DRAM}
+    top = max(long, key=long.get)
+    holds(
+        "every intensity is low: serving is bound by memory",
+        max(low.values()) < min(balance.values()) and long[top] < balance["HBM3"],
+        f"at batch 32 at most {max(low.values()):.1f} FLOP/B at 4K and {long[top]:.0f} at 128K ({top}); chips are "
+        f"balanced at {listed(balance, '.0f')}",
+        fair="at 4K on all chips of DRAM, at 128K on the one of today",
+    )
+    latent = [value for name, value in long.items() if load_model(name).latent_layers]
+    rest = {name: value for name, value in long.items() if not load_model(name).latent_layers}
+    second = max(rest, key=rest.get)
+    holds(
+        "latent attention has the higher intensity at 128K",
+        min(latent) > rest[second],
+        f"{min(latent):.0f} and {max(latent):.0f}; the next is {second} with {rest[second]:.0f}",
+    )
+
+
+@claims("liminal2025", "Text 4.2")
+def _collectives(read, holds):
+    counts = {name: [model.collectives(load_model(name), n) for n in (8, 128)] for name in LARGE}
+    same = [name for name, (few, many) in counts.items() if many <= few]
+    holds("TP128 needs more collectives in all LLMs", not same, f"the same as at TP8 for {', '.join(same)}")
+    holds(
+        "a collective takes longer at TP128",
+        lambda read: model.collective_latency(128) > model.collective_latency(8),
+    )
+    size = {name: model.bytes_loaded(load_model(name), 1, SMALL_CONTEXT) for name in fits()}
+    reading = {
+        name: 1 - waiting_share(name, "HBM3", SMALL_CONTEXT, model.collective_latency(8), 8)
+        for name in sorted(size, key=size.get)[-3:]
+    }
+    holds(
+        "reading memory dominates in the larger models",
+        min(reading.values()) > 0.5,
+        f"{listed(reading, '.0%')} of the time at TP8 (asked: half)",
+    )
+    more = {name: speed(name, n=128) / speed(name, n=8) for name in size}
+    rank = rank_correlation(size, more)
+    holds(
+        "larger models gain more from 128 chips",
+        rank > 0.9,
+        f"rank correlation of bytes and gain {rank:.2f} (asked: 0.9)",
+    )
+    slower = [name for name in size if more[name] < 1]
+    holds("some small models are slower on 128 chips at 4K", bool(slower), ", ".join(slower))
+    holds("GPT-OSS-120B is one of them", "GPT-OSS-120B" in slower)
+
+
+def rank_correlation(a, b):
+    """Spearman's, of two tables with the same keys."""
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(list(a.values()), [b[key] for key in a]).statistic)
+
+
+@claims("liminal2025", "Key finding 2")
+def _key_finding_2(read, holds):
+    both = [min(speed(name), speed(name, context=LARGE_CONTEXT)) > 1000 for name in LARGE]
+    holds(
+        "most models pass 1,000 tokens per second on 128 HBM3 chips",
+        sum(both) > len(LARGE) / 2,
+        f"{counted(both)} at 4K and at 128K; Llama3-405B does not",
+    )
+
+
+@claims("liminal2025", "Text 4.3")
+def _text_4_3(read, holds):
+    def grows(name):
+        swept = efficiency.sweep(name, "HBM3", LARGE_CONTEXT)
+        return (swept.utps.diff("batch") < 0).all() and (swept.stps.diff("batch") > 0).all()
+
+    good = [bool(grows(name)) for name in LARGE]
+    holds(
+        "with more users each is slower and the system faster",
+        all(good),
+        f"{counted(good)} with every doubling of the batch at 128K",
+    )
+
+
+@reproduces("liminal2025", "Key finding 3")
+def _key_finding_3(read):
+    system = {c: {n: at_capacity(n, c)[0] for n in LARGE} for c in (SMALL_CONTEXT, LARGE_CONTEXT)}
+    name = min(system[SMALL_CONTEXT], key=system[SMALL_CONTEXT].get)
+    good = [n for n, value in system[LARGE_CONTEXT].items() if value >= 1e5]
+    return {
+        ("tokens per second of the system at TP128", ""): Noted(
+            system[SMALL_CONTEXT][name], f"at 4K, least of all {name}; at 128K only {', '.join(good)}"
+        )
+    }
+
+
+@claims("liminal2025", "Key finding 3")
+def _tens(read, holds):
+    users = [at_capacity(name, c)[1] for name in LARGE for c in (SMALL_CONTEXT, LARGE_CONTEXT)]
+    holds(
+        "each user then sees tens of tokens per second",
+        10 <= min(users) and max(users) < 100,
+        f"{min(users):.0f} to {max(users):.0f}",
+    )

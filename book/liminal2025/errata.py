@@ -1,0 +1,200 @@
+"""LIMINAL 2025: the numbers in ``errata.toml``, which stand there as names in braces."""
+
+from book.liminal2025 import ablation, efficiency, experts, travels
+from book.liminal2025.cells import latencies
+from book.liminal2025.speeds import (
+    GB,
+    LARGE,
+    LARGE_CONTEXT,
+    QUOTED,
+    SMALL_CONTEXT,
+    K,
+    arithmetic_binds,
+    arithmetic_extra,
+    ceiling,
+    gain,
+    needs,
+    speed,
+    sram_wins,
+    use_of_arithmetic,
+    without_hops,
+    written,
+)
+from inferlib.ledger import Reader, errata_numbers
+from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers.liminal2025.records import (
+    IDEAL,
+    PRINTED,
+    Assumptions,
+    chips,
+    latent_weights,
+    load_chip,
+    load_model,
+    transformer,
+)
+
+PJ = 8e-12  # joule a byte
+
+
+def under(name, n, context, **changes):
+    """UTPS on HBM3 at batch 1 under other assumptions, as the paper writes it."""
+    assumed = PRINTED.replace(**changes)
+    at = load_model(name, assumed), load_chip("HBM3", assumed), 1, context, n, 1
+    return written(model.user_speed(*at, model.collective_latency(n, assumed), assumed))
+
+
+def lost(**changes):
+    """How many of the cells that print as printed do not under other assumptions."""
+    return ablation.survivors(PRINTED) - ablation.survivors(PRINTED.replace(**changes))
+
+
+def gains(form, context, **rule):
+    """The gains at the markers of the three models that section 4.6 names."""
+    return ", ".join(f"{efficiency.marker(n, '3D-DRAM', context, **rule)[1]:{form}}" for n in QUOTED)
+
+
+@errata_numbers("liminal2025")
+def of_models():
+    """Numbers about models: weights, bytes and arithmetic."""
+    low = Assumptions.corrected()
+
+    def counted(name, assumed):
+        one = load_model(name, assumed)
+        routed = one.expert * one.n_experts * one.routed_share
+        return model.stored_weights(one) / 1e9, (one.used + routed) / 1e9
+
+    (fused, fused_active), (total, active) = (counted("DeepSeekV3", a) for a in (PRINTED, low))
+    shape = transformer("DeepSeekV3")
+    attention, d = shape.layers[0].attention, shape.d_model
+    shared = PRINTED.replace(read_shared=True)
+    scout = [
+        model.bytes_loaded(load_model("Llama4-Scout", a), 1, SMALL_CONTEXT, a) / 1e9
+        for a in (PRINTED, shared)
+    ]
+    qwen, literal = "Qwen3-30B", PRINTED.replace(distinct_flops=True)
+    big = transformer("Llama3-405B")
+    return {
+        "scout_read": f"{scout[0]:.1f}",
+        "scout_all": f"{scout[1]:.1f}",
+        "shared_lost": lost(read_shared=True),
+        "fused_total": f"{fused:.0f}",
+        "fused_active": f"{fused_active:.1f}",
+        "low_total": f"{total:.0f}",
+        "low_active": f"{active:.1f}",
+        "kimi_fused_active": f"{counted('Kimi-K2', PRINTED)[1]:.1f}",
+        "kimi_low_active": f"{counted('Kimi-K2', low)[1]:.1f}",
+        "fused_ratio": f"{latent_weights(attention, d) / sum(attention.matrices(d).values()):.1f}",
+        "wide": f"{load_model('DeepSeekV3').pair_flops / load_model('DeepSeekV3', low).pair_flops - 1:.1%}",
+        "narrow_lost": lost(wide_values=False),
+        "local_lost": lost(local_attention=True),
+        "head_gb": f"{big.vocab_size * big.d_model / 1e9:.1f}",
+        "head_cells": ablation.survivors(PRINTED.replace(head=True, embeddings=True)),
+        "scout": f"{needs('Llama4-Scout', 1, SMALL_CONTEXT) / GB:.0f}",
+        "oss_32": f"{needs('GPT-OSS-120B', 32, LARGE_CONTEXT) / GB:.0f}",
+        "llama_32": f"{needs('Llama3-405B', 32, LARGE_CONTEXT) / GB:.0f}",
+        "per_expert": f"{32 * 8 / model.active_experts(load_model(qwen), 32):.1f}",
+        "literal": f"{model.arithmetic_intensity(load_model(qwen, literal), 32, SMALL_CONTEXT, literal):.1f}",
+        "worst": f"{experts.noise().deviation.abs().max():.2f}",
+        "dense": [name for name in ("Qwen3-4B", "Qwen3-30B", "Qwen3-235B") if not load_model(name).expert][0],
+    }
+
+
+@errata_numbers("liminal2025")
+def of_speeds():
+    """Numbers about speeds, in the paper's writing."""
+    found = {
+        "slow": under("Llama3-405B", 128, SMALL_CONTEXT, pflops=PRINTED.pflops / 1000),
+        "right": written(speed("Llama3-405B")),
+        "maverick": written(speed("Llama4-Maverick", n=8)),
+        "maverick_all": under("Llama4-Maverick", 8, SMALL_CONTEXT, read_shared=True),
+        "deepseek": written(speed("DeepSeekV3", n=8)),
+        "deepseek_all": under("DeepSeekV3", 8, SMALL_CONTEXT, read_shared=True),
+        "deepseek_low": under("DeepSeekV3", 8, SMALL_CONTEXT, fused_latent=False),
+        "deepseek_low_shared": under("DeepSeekV3", 8, SMALL_CONTEXT, fused_latent=False, read_shared=True),
+        "oss_short": written(speed("GPT-OSS-120B", n=8)),
+        "oss_head": under("GPT-OSS-120B", 8, SMALL_CONTEXT, head=True),
+        "hbm4_eight": written(speed("GPT-OSS-120B", "HBM4", n=8)),
+        "ceiling": written(max(map(ceiling, LARGE))),
+        "batch": f"{model.largest_batch(load_model('DeepSeekV3'), load_chip('HBM3'), SMALL_CONTEXT, 128):,}",
+    }
+    for short, name in (("oss", "GPT-OSS-120B"), ("maverick", "Llama4-Maverick")):
+        found[f"{short}_full"] = written(speed(name, context=LARGE_CONTEXT, n=8))
+        found[f"{short}_local"] = under(name, 8, LARGE_CONTEXT, local_attention=True)
+    return found
+
+
+@errata_numbers("liminal2025")
+def of_bandwidth():
+    """Numbers about bandwidth, latency and arithmetic."""
+    short, long = (
+        {name: gain(name, context) for name in LARGE} for context in (SMALL_CONTEXT, LARGE_CONTEXT)
+    )
+    grown = [
+        efficiency.break_even_power(name, "3D-DRAM", "HBM3")
+        for name in LARGE
+        if not load_model(name).latent_layers
+    ]
+    counts = sorted(model.collectives(load_model(name), 128) for name in LARGE)
+    uses = {
+        context: max(use_of_arithmetic(name, m, context) for name in LARGE for m in chips())
+        for context in (SMALL_CONTEXT, LARGE_CONTEXT)
+    }
+
+    def fast(batch, context):
+        return sum(speed(name, "3D-DRAM", batch, context, t_tp=IDEAL) >= 1e4 for name in LARGE)
+
+    return {
+        "gain_low": f"{min(short.values()):.2f}",
+        "gain_high": f"{max(long.values()):.2f}",
+        "below_two": sum(g < 2 for g in short.values()),
+        "reach_two": ", ".join(name for name, g in long.items() if g >= 2),
+        "system_gain": f"{min(grown):.1f} to {max(grown):.1f}",
+        "long_ten": fast(1, LARGE_CONTEXT),
+        "batched": fast(32, SMALL_CONTEXT),
+        "batched_long": fast(32, LARGE_CONTEXT),
+        "collectives": f"{counts[0]:.0f}",
+        "next_collectives": f"{counts[1]:.0f}",
+        "more_collectives": sum(
+            model.collectives(load_model(n), 128) > model.collectives(load_model(n), 8) for n in LARGE
+        ),
+        "hop_lost": lost(free_stages=0.0),
+        "hops": f"{1e6 * model.exposed_time(load_model('Llama3-70B'), 128, 80, 0):.1f}",
+        "microsecond": f"{1e9 * latencies()['1.0us']:.2f}",
+        "sram_bound": ", ".join(arithmetic_binds()),
+        "sram_faster": f"{load_chip('SRAM').bandwidth / load_chip('HBM3').bandwidth:.0f}",
+        "sram_extra": f"{max(map(arithmetic_extra, LARGE)):.0%}",
+        "sram_slower": sum(not sram_wins(name) for name in LARGE),
+        "sram_unhopped": sum(without_hops(n) > speed(n, "3D-DRAM", 1, LARGE_CONTEXT) for n in LARGE),
+        "short_use": f"{uses[SMALL_CONTEXT]:.1%}",
+        "top_use": f"{uses[LARGE_CONTEXT]:.1%}",
+        "wafer": f"{1e9 * model.collective_latency(25):.0f}",
+    }
+
+
+@errata_numbers("liminal2025")
+def of_power():
+    """Numbers about efficiency, and about real servers."""
+    quoted = Reader("liminal2025", "Text 4.6")
+    losses = [1 - _speed_kept(name) for name in QUOTED]
+    energies = {k: efficiency.break_even_energy("Kimi-K2", "HBM4", "HBM3", k * K) / PJ for k in (4, 32, 128)}
+    return {
+        "loss": f"{quoted('loss of tokens per second at the marker'):.0%}",
+        "gains": gains(".1f", LARGE_CONTEXT),
+        "gains_whole": gains(".1f", LARGE_CONTEXT, whole=True),
+        "gains_beyond": gains(".1f", LARGE_CONTEXT, beyond=True),
+        "losses_beyond": ", ".join(f"{x:.0%}" for x in losses),
+        "gains_32": gains(".2f", 32 * K),
+        "kimi_short": f"{energies[4]:.2f}",
+        "kimi_middle": f"{energies[32]:.1f}",
+        "kimi_long": f"{energies[128]:.1f}",
+        "die": f"{PRINTED.power_per_mm2 * PRINTED.die_area:.0f}",
+        "decimal_cells": ablation.table().set_index("change").survive["everything decimal"],
+        "more": f"{PRINTED.tb_per_s / 1e12 - 1:.0%}",
+        **travels.numbers(),
+    }
+
+
+def _speed_kept(name):
+    """Part of a single user's speed that is left at the first power of two past the loss."""
+    batch, gained = efficiency.marker(name, "3D-DRAM", LARGE_CONTEXT, beyond=True)
+    return gained / batch

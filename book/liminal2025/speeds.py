@@ -1,0 +1,122 @@
+"""LIMINAL 2025: speeds, limits and needs of the paper's systems, which its text is checked with."""
+
+from book.liminal2025 import cells
+from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers.liminal2025.records import IDEAL, PRINTED, chips, load_chip, load_model, models
+
+GB, K = PRINTED.gb, PRINTED.kilotoken
+SMALL_CONTEXT, LARGE_CONTEXT = 4 * K, 128 * K
+LARGE = cells.large()
+DRAM = ("HBM3", "HBM4", "3D-DRAM")
+HUGE = 100e9  # "over 100B": parameters
+# The three models whose gains section 4.6 quotes.
+QUOTED = ("Qwen3-30B", "DeepSeekV3", "Kimi-K2")
+
+
+def speed(name, memory="HBM3", batch=1, context=SMALL_CONTEXT, n=128, t_tp=None):
+    """UTPS of one of the paper's systems; the achievable latency when none is given."""
+    app, chip = load_model(name), load_chip(memory)
+    t_tp = model.collective_latency(n) if t_tp is None else t_tp
+    return model.user_speed(app, chip, batch, context, n, model.stages_of(app, chip), t_tp)
+
+
+def waiting_share(name, memory, context, t_tp, n=128):
+    """Part of a token's time that is exposed, at batch 1."""
+    app = load_model(name)
+    exposed = model.exposed_time(app, n, model.stages_of(app, load_chip(memory)), t_tp)
+    return exposed * speed(name, memory, 1, context, n, t_tp)
+
+
+def ceiling(name, t_tp=IDEAL, n=128):
+    """UTPS if memory and arithmetic took no time at all."""
+    return 1 / model.exposed_time(load_model(name), n, 1, t_tp)
+
+
+def use_of_arithmetic(name, memory, context, t_tp=None, batch=1, n=128):
+    """Part of the tensor engines' peak that a step uses."""
+    busy = model.compute_time(load_model(name), load_chip(memory), batch, context, n)
+    return busy * speed(name, memory, batch, context, n, t_tp)
+
+
+def gain(name, context):
+    """UTPS on 3D-DRAM over that on HBM3, for one user and collectives of 200 ns (Table 6)."""
+    return speed(name, "3D-DRAM", 1, context, t_tp=IDEAL) / speed(name, "HBM3", 1, context, t_tp=IDEAL)
+
+
+def without_hops(name, context=LARGE_CONTEXT):
+    """UTPS on SRAM if its pipeline cost no hops, at 1 us a collective."""
+    return model.user_speed(
+        load_model(name), load_chip("SRAM"), 1, context, 128, 1, model.collective_latency(128)
+    )
+
+
+def at_capacity(name, context, n=128):
+    """Tokens per second of the system, and of each user, at the largest batch that fits HBM3."""
+    batch = model.largest_batch(load_model(name), load_chip("HBM3"), context, n)
+    user = speed(name, "HBM3", batch, context, n)
+    return batch * user, user
+
+
+def fits(n=8, context=SMALL_CONTEXT):
+    """The models of Tables 5 to 7 of which one sequence fits n HBM3 chips."""
+    return [name for name in LARGE if model.largest_batch(load_model(name), load_chip("HBM3"), context, n)]
+
+
+def needs(name, batch, context):
+    """Bytes that a batch of a model occupies."""
+    return model.capacity_needed(load_model(name), batch, context)
+
+
+def huge():
+    """The models of Table 4 with more than 100 billion parameters."""
+    return [name for name in models() if model.stored_weights(load_model(name)) > HUGE]
+
+
+def active_experts(name):
+    """Routed experts of a layer that a token goes to."""
+    return load_model(name).n_experts * load_model(name).routed_share
+
+
+def active_weights(name):
+    """Weights that a token is multiplied with."""
+    return load_model(name).used + load_model(name).expert * active_experts(name)
+
+
+def arithmetic_binds(context=LARGE_CONTEXT):
+    """Models whose arithmetic takes longer than memory at batch 1, to the chips on which it does."""
+    bound = {}
+    for name in LARGE:
+        for memory in chips():
+            at = load_model(name), load_chip(memory), 1, context, 128
+            if model.compute_time(*at) > model.memory_time(*at):
+                bound.setdefault(name, []).append(memory)
+    return bound
+
+
+def arithmetic_extra(name, memory="SRAM", context=LARGE_CONTEXT):
+    """Part of a token's time that arithmetic adds beyond memory, at batch 1 and 1 us a collective."""
+    at = load_model(name), load_chip(memory), 1, context, 128
+    return (model.compute_time(*at) - model.memory_time(*at)) * speed(name, memory, 1, context)
+
+
+def sram_wins(name):
+    """Whether SRAM is faster than 3D-DRAM for one user at 128K and 1 us a collective."""
+    return speed(name, "SRAM", 1, LARGE_CONTEXT) > speed(name, "3D-DRAM", 1, LARGE_CONTEXT)
+
+
+# --- How counts and numbers are written in notes --------------------------------------------------------------
+
+
+def counted(good, names=LARGE):
+    """Such as ``"5 of 8"``."""
+    return f"{sum(map(bool, good))} of {len(names)}"
+
+
+def listed(values, digits=".2g"):
+    """Names with their values."""
+    return ", ".join(f"{name} {value:{digits}}" for name, value in values.items())
+
+
+def written(value):
+    """A speed as the paper writes it."""
+    return cells.written(value, cells.SPEED)

@@ -1,0 +1,187 @@
+"""LIMINAL 2025 and real servers: the configurations of section 5, and public measurements by others (Figure 4)."""
+
+from functools import cache
+
+import numpy as np
+
+from inferlib import catalog
+from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers.liminal2025.records import PRINTED, Assumptions, chip_of, load_model, stated
+
+LIMIT, EQUATION_8 = "liminal2025", "liminal2025.eq8"
+MS = 1e-3
+
+
+@cache
+def answers():
+    """Both answers to every clean public row.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`book.synthesis.against.answers` returns it, rows without an answer left out.
+    """
+    from book.synthesis import against
+
+    table = against.answers([LIMIT, EQUATION_8])
+    return table[(table.use == "clean") & table.predicted.notna()]
+
+
+def errors():
+    """Errors of both by the number of chips in parallel, and in all.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``rows`` answered, mean absolute error of the ``limit`` and of ``eq. 8``, and the latter's mean ``signed`` one,
+        in per cent.
+    """
+    import pandas as pd
+
+    wide = answers().pivot(index="id", columns="who", values="error")
+    chips = answers().drop_duplicates("id").set_index("id").tp.loc[wide.index]
+    groups = {str(n): wide[chips == n] for n in sorted(set(chips))} | {"all": wide}
+    found = {
+        n: {
+            "rows": len(own),
+            "limit": 100 * own[LIMIT].abs().mean(),
+            "eq. 8": 100 * own[EQUATION_8].abs().mean(),
+            "eq. 8, signed": 100 * own[EQUATION_8].mean(),
+        }
+        for n, own in groups.items()
+    }
+    return pd.DataFrame(found).T.round(1).astype({"rows": int}).rename_axis("chips in parallel")
+
+
+def numbers():
+    """What the errata say of it: ``rows``, and mean absolute errors in all and on single chips."""
+    table = answers().assign(size=lambda t: t.error.abs())
+    eight, limit = (table[table.who == who] for who in (EQUATION_8, LIMIT))
+    return {
+        "eq8_rows": f"{len(eight)}",
+        "eq8_all": f"{eight['size'].mean():.0%}",
+        "eq8_one": f"{eight[eight.tp == 1]['size'].mean():.0%}",
+        "limit_all": f"{limit['size'].mean():.0%}",
+    }
+
+
+# --- Section 5 and Figure 4 --------------------------------------------------------------------------------
+
+
+def validation_points():
+    """The configurations of section 5 and whether they fit: 5 models, 8 batches, 8 contexts.
+
+    Returns
+    -------
+    list of (str, int, int, bool)
+        Model, batch, context in tokens, and whether weights and caches of 16-bit numbers fit 8 x H100.
+    """
+    given, wide = stated()["validation"], PRINTED.replace(weight_bytes=2.0, cache_bytes=2.0)
+    memory = 8 * catalog.load_chip("H100 SXM").memory_capacity
+    points = [
+        (name, batch, k * int(wide.kilotoken))
+        for name in given["models"]
+        for batch in given["batches"]
+        for k in given["contexts"]
+    ]
+    return [
+        (name, batch, context, model.capacity_needed(load_model(name, wide), batch, context, wide) <= memory)
+        for name, batch, context in points
+    ]
+
+
+def validation():
+    """Figure 4's horizontal axis: what the model predicts for the configurations of section 5.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``model``, ``batch``, ``context`` (tokens), ``limit`` (s, the longer of arithmetic and memory on 8 x
+        H100 with 16-bit numbers), and ``low``, ``mean`` and ``high`` (s, equation 8 with the printed range of the
+        latency of a layer and its mean).
+    """
+    import pandas as pd
+
+    rows, chip = [], chip_of(catalog.load_chip("H100 SXM"), "bf16")
+    ends = {
+        end: Assumptions.fitted(end).replace(weight_bytes=2.0, cache_bytes=2.0)
+        for end in ("low", "mean", "high")
+    }
+    for name, batch, context, _ in validation_points():
+        at = load_model(name, ends["mean"]), chip, batch, context, 8
+        found = {end: model.real_time(*at, wide.t_real, wide) for end, wide in ends.items()}
+        limit = found["mean"] - model.measured_overhead(at[0], ends["mean"].t_real)
+        rows.append({"model": name, "batch": batch, "context": context, "limit": limit} | found)
+    return pd.DataFrame(rows)
+
+
+def draw_validation(data=None):
+    """Draw :func:`validation`: the limit and what is fitted on top of it, over the batch. Returns the Axes."""
+    import matplotlib.pyplot as plt
+
+    from book.liminal2025.figures import ticks
+    from inferlib import style
+
+    data = validation() if data is None else data
+    names = list(data.model.unique())
+    _, axes = plt.subplots(1, len(names), figsize=(8.8, 3.2), sharey=True, layout="constrained")
+    for ax, name in zip(axes, names, strict=True):
+        own = data[data.model == name].groupby("batch")
+        for low, high, colour, label in (
+            ("limit", "limit", style.BLUE, "limit"),
+            ("low", "high", style.PURPLE, "equation 8"),
+        ):
+            ax.fill_between(
+                list(own.groups),
+                own[low].min() / MS,
+                own[high].max() / MS,
+                color=colour,
+                alpha=0.35,
+                label=label,
+            )
+        ax.plot(list(own.groups), own["mean"].mean() / MS, color=style.PURPLE, linewidth=1.2)
+        ax.set(xscale="log", yscale="log")
+        ax.set_title(name, fontsize=9)
+        ticks(ax.xaxis, (1, 8, 64))
+        ticks(ax.yaxis, (0.3, 1, 3, 10, 30))
+    axes[0].set_ylabel("milliseconds per token")
+    axes[len(axes) // 2].set_xlabel("batch")
+    axes[0].legend(fontsize=8, loc="lower right")
+    return axes
+
+
+def draw_public(data=None):
+    """Figure 4 with public measurements: equation 8 against them, and how its errors are spread. Returns the Axes.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame, optional
+        As :func:`book.liminal2025.travels.answers` returns it.
+    """
+    import matplotlib.pyplot as plt
+
+    from inferlib import style
+
+    data = answers() if data is None else data
+    eight, limit = (data[data.who == who] for who in (EQUATION_8, LIMIT))
+    _, (left, right) = plt.subplots(1, 2, figsize=(8.8, 4), width_ratios=(1.25, 1), layout="constrained")
+    ends = np.array([1.0, 300.0])
+    colours = (style.BLUE, style.GREEN, style.ORANGE, style.RED, style.PURPLE, style.YELLOW)
+    for n, colour in zip(sorted(set(eight.tp)), colours, strict=True):
+        own = eight[eight.tp == n]
+        left.plot(
+            own.measured / MS, own.predicted / MS, "o", color=colour, markersize=4, alpha=0.8, label=f"{n}"
+        )
+    left.plot(ends, ends, color=style.INK, linewidth=1)
+    for factor_ in (1.275, 1 / 1.275):
+        left.plot(ends, factor_ * ends, color=style.FAINT, linewidth=0.9, linestyle="--")
+    left.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+    left.set(xlabel="measured, milliseconds per token", ylabel="equation 8, milliseconds per token")
+    left.legend(title="chips", fontsize=8, loc="lower right")
+    bins = np.arange(-100, 101, 10)
+    right.hist(100 * limit.error, bins, color=style.BLUE, alpha=0.45, label="limit")
+    right.hist(100 * eight.error, bins, color=style.PURPLE, alpha=0.55, label="equation 8")
+    right.axvline(0, color=style.INK, linewidth=1)
+    right.set(xlabel="predicted over measured, less one, %", ylabel="measurements")
+    right.legend(fontsize=9)
+    return left, right
