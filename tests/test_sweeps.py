@@ -24,7 +24,7 @@ HELD = {
         "shape": erdil2025.models["GPT-4"].shape, "assumptions": erdil2025.Assumptions(),
     },
     "mazurek2025": {
-        "model": mazurek2025.as_model("DeepSeek V3"), "gpu": AT.gpu, "deployment": AT.deployment
+        "model": mazurek2025.model_of("DeepSeek V3"), "gpu": AT.gpu, "deployment": AT.deployment
     },
     "pope2022": {
         "model": pope2022.load_model(), "chip": pope2022.load_chip(), "mesh": pope2022.load_mesh(64)
