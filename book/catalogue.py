@@ -180,8 +180,8 @@ def served_counts():
     pandas.DataFrame
         One row a number: model, quantity, published and counted (parameters in billions), the least count
         (without the tables of words, where cards differ in that), the difference, the agreement asked for
-        (``exact``, ``rounded``, ``1%``, ``between`` counts without and with tables of embeddings, or
-        ``about``), resolution, note and source.
+        (``exact``, ``rounded``, ``1%``, ``between`` the least count and the full one, or ``about``), the
+        resolution of the published number, note and source.
     """
     import csv
 

@@ -2,6 +2,7 @@
 
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from book import catalogue as tables
 from inferlib import catalog, load_model
 from inferlib.config import parse, read_config
 from inferlib.papers.rooms import ask, everybody
+from inferlib.transformer import DeltaAttention, StateSpace
 
 SERVED = json.loads((files("inferlib.catalog") / "served.json").read_text("utf-8"))
 REFUSED = {"stepfun-ai/Step-3.7-Flash": "attention_other_setting is missing"}
@@ -63,6 +65,75 @@ def test_whose_code_was_asked():
         "moonshotai/Kimi-K3",
         "nvidia/Llama-3_3-Nemotron-Super-49B-v1",
     }
+
+
+# Random small models of 15 families as transformers 5.23.0 builds them: all parameters (with the corrections of
+# routers), and of some the values that its cache holds after a prompt of so many tokens.
+SMALL = json.loads((Path(__file__).parent / "small_models.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    "entry", SMALL, ids=[f"{e['config']['model_type']}-{i}" for i, e in enumerate(SMALL)]
+)
+def test_small_models_against_transformers(entry):
+    model = read_config(entry["config"])
+    assert model.n_params == entry["parameters"]
+    if "cache" not in entry:
+        return
+    tokens, theirs, state = entry["tokens"], entry["cache"], model.state_values()
+    attentions = [(g.count, g.attention) for g in model.layers if g.attention is not None]
+    # of a window it keeps what the next token will see: one position less (not for MiMo, whose window is that much)
+    full = [(n, a) for n, a in attentions if a.window is not None and tokens >= a.window]
+    more = sum(
+        n * (a.kept(a.window) - a.kept(a.window - 1)) for n, a in full if not getattr(a, "ratio", None)
+    )
+    more += sum(n * a.head_dim for n, a in full if getattr(a, "ratio", None))
+    more = 0 if entry["config"]["model_type"] == "mimo_v2_flash" else more
+    assert model.cache_values(tokens) == theirs["kept"] + more
+    assert state.get("state", 0) == theirs.get("state", 0) and state.get("waiting", 0) >= theirs.get(
+        "waiting", 0
+    )
+    # it keeps the newest input of a convolution too
+    kernels = {a.kernel for _, a in attentions if hasattr(a, "kernel")} or {2}
+    (kernel,) = kernels
+    assert state.get("convolution", 0) * kernel == theirs.get("convolution", 0) * (kernel - 1)
+
+
+def test_what_waits_to_be_pooled():
+    """A value and its weight: 4 positions in two streams and the 4 before in one, of 512 and 128; 128 of 512."""
+    light, heavy = (g.attention for g in load_model("deepseek-ai/DeepSeek-V4-Pro").layers if g.count > 25)
+    light, heavy = (light, heavy) if light.overlap else (heavy, light)
+    assert light.state() == {"waiting": 2 * (512 + 128) * (4 * 2 + 4)}
+    assert heavy.state() == {"waiting": 2 * 512 * 128}
+
+
+def test_arithmetic_of_states_by_hand():
+    """The delta rule reads, writes and asks a head's matrix once; a state-space layer writes and asks it."""
+    delta = DeltaAttention(n_heads=2, n_key_heads=1, key_dim=3, value_dim=5, kernel=4)
+    assert delta.state_flops() == 2 * (3 * 2 * 3 * 5 + (3 + 3 + 2 * 5) * 4)
+    space = StateSpace(n_heads=2, head_dim=3, state_dim=5, groups=1, kernel=4)
+    assert space.state_flops() == 2 * (2 * 2 * 3 * 5 + (2 * 3 + 2 * 5) * 4)
+    assert (
+        space.context_flops(10) == {"state": space.state_flops()}
+        and space.prompt_flops(7)["state"] == 7 * 248
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("deepseek-ai/DeepSeek-V4-Pro", ("pooled positions", "mixed residual streams")),
+        ("nvidia/Qwen3.6-27B-NVFP4", ("linear attention", "a gate")),
+        (
+            "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4",
+            ("state space", "without attention", "narrower stream"),
+        ),
+        ("zai-org/GLM-5.2", ("sparse attention",)),
+    ],
+)
+def test_what_is_unusual_is_named(name, words):
+    assert all(word in load_model(name).unusual for word in words)
+    assert load_model("Llama 3 8B").unusual == load_model("DeepSeek V3").unusual == ""
 
 
 # --- Formats ------------------------------------------------------------------------------------------------
@@ -310,6 +381,7 @@ def test_other_classes_are_refused(what):
         ("openai/gpt-oss-120b", "openai/gpt-oss-120b"),
         ("Qwen3-235B-A22B", "Qwen3 235B-A22B"),
         ("qwen3-32b", "Qwen3 32B"),
+        ("llama-3-8b-instruct", "Llama 3 8B"),
         ("Kimi K2 Instruct", "Kimi K2"),
         ("Kimi-K2.5-NVFP4", "nvidia/Kimi-K2.5-NVFP4"),
     ],

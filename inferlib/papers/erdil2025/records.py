@@ -285,7 +285,7 @@ def as_gpu(chip):
     return GPU(**values | caps | {"flops": peaks["bf16"]}, name=chip.name, peaks=peaks, sources=chip.sources)
 
 
-NO_GPUS = ("TPU", "Groq")
+NO_GPUS = ("TPU", "Groq", "Gaudi", "Trainium")
 _FORMATS = {"bf16": ("fp16",), "fp8": ("int8",), "fp4": ("int4",)}
 _BITS = {16: "bf16", 8: "fp8", 4: "fp4"}
 
