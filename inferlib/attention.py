@@ -107,7 +107,7 @@ class Attention(_Pairs, Record):
     value_dim: float = quantity("1", "width of a head's value, if not head_dim", default=None)
     gate: float = quantity("1", "outputs of the projection that gates the result", default=0, zero=True)
     top: float = quantity("1", "positions an indexer picks for a token", default=None)
-    indexer: Indexer = None
+    indexer: Indexer | None = None
     same_value: bool = False
     norm_all_heads: bool = False
 
@@ -177,7 +177,7 @@ class LatentAttention(_Pairs, Record):
     chunked: bool = False
     gate: float = quantity("1", "outputs of the projection that gates the result", default=0, zero=True)
     top: float = quantity("1", "positions an indexer picks for a token", default=None)
-    indexer: Indexer = None
+    indexer: Indexer | None = None
 
     kind = "MLA"
 
@@ -254,7 +254,7 @@ class CompressedAttention(Record):
     )
     overlap: bool = False
     top: float = quantity("1", "pooled vectors an indexer picks for a token", default=None)
-    indexer: Indexer = None
+    indexer: Indexer | None = None
 
     @property
     def kind(self):

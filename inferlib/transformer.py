@@ -132,8 +132,8 @@ class Layers(Record):
     """A group of equal layers: attention, then a feed-forward block, or only one of them (the other None)."""
 
     count: float = quantity("1", "layers of this kind")
-    attention: Attention | LatentAttention | CompressedAttention | DeltaAttention | StateSpace | None
-    feed_forward: FeedForward | Experts | None
+    attention: Attention | LatentAttention | CompressedAttention | DeltaAttention | StateSpace | None  # type: ignore[misc]
+    feed_forward: FeedForward | Experts | None  # type: ignore[misc]
     norms: float = quantity(
         "1", "vectors of width d_model in the norms of a layer: 2, or 4 with biases", default=2, zero=True
     )
