@@ -210,7 +210,7 @@ def in_short():
 def with_overhead():
     """Equation 8: the constant that a fit finds, and the one that equation 4 stands for."""
     layer, layers, i = symbol("t_layer"), APP.layers, sp.Symbol("i", integer=True)
-    n, measured, roofline = sp.Symbol("n", positive=True, integer=True), *map(sp.IndexedBase, ("m", "R"))
+    n, measured, roofline = sp.Symbol("n", positive=True, integer=True), *map(sp.IndexedBase, ("m", "R"))  # type: ignore[misc]
     slope = sp.expand(sp.diff((roofline[i] + layers * layer - measured[i]) ** 2, layer))
     slopes = sum(sp.Sum(part, (i, 1, n)).doit() for part in sp.Add.make_args(slope))
     names = "compute_time", "memory_time", "collectives"
