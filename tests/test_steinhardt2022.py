@@ -670,6 +670,7 @@ def test_decode_step_says_when_it_cannot():
         ((LLAMA, H100, WORK), "system"),
         ((LLAMA, BOX, 32), "workload"),
         ((LLAMA, BOX, WORK, 8), "layout"),
+        ((LLAMA, BOX, WORK, None, None), "assumptions"),
     ],
 )
 def test_decode_step_refuses_the_wrong_kind(arguments, name):
