@@ -9,7 +9,7 @@ import xarray as xr
 from hypothesis import given, strategies as some
 
 import inferlib
-from book.steinhardt2022 import errata, explorers, figures, tables
+from book.steinhardt2022 import drawings, errata, explorers, figures, tables
 from inferlib import equation, ledger
 from inferlib.papers import steinhardt2022 as st
 from inferlib.papers.steinhardt2022 import derivations, equations as model
@@ -657,6 +657,7 @@ def test_decode_step_says_when_it_cannot():
         ((LLAMA, H100, WORK), "system"),
         ((LLAMA, BOX, 32), "workload"),
         ((LLAMA, BOX, WORK, 8), "layout"),
+        ((LLAMA, BOX, WORK, None, None), "assumptions"),
     ],
 )
 def test_decode_step_refuses_the_wrong_kind(arguments, name):
@@ -702,3 +703,31 @@ def test_an_explorer_shows_the_answer_of_the_chapter():
     shown = explorers.decode().evaluate()
     assert shown["weights and activations"] == pytest.approx(5.31, abs=0.005)
     assert explorers.network().evaluate()["least time"] == pytest.approx(1.205, abs=0.0005)
+
+
+def test_an_explorer_says_when_there_is_no_matrix_to_cut():
+    slow = explorers.network()
+    assert not slow.shortages() and list(slow.shortages(network=0.2)) == [explorers.TO_CUT]
+    # 2 C N / B = 24960 for the catalogue's network of 0.2 TB/s; a third of it is narrow enough
+    assert slow.shortages(network=0.2)[explorers.TO_CUT] == pytest.approx((24960, 16384))
+    assert list(explorers.waste().shortages(machine="H100 SXM", k=1)) == [explorers.TO_CUT]
+    assert not explorers.waste().shortages(machine="H100 SXM", k=9)
+    assert not explorers.waste().shortages(machine="TPU v4", k=1)  # nothing leaves a pod
+    assert not explorers.decode().shortages()
+
+
+# --- Drawings --------------------------------------------------------------------------------------------
+
+
+def test_what_the_drawings_draw():
+    cut = drawings.cut_finer()
+    assert cut.edge.to_list() == [4096, 2048, 1024, 512, 256]
+    # a tile's three times by hand: 4mb and 4mb + 2m^2 bytes, 2m^2 b operations
+    assert cut.loc[16, "network"] == pytest.approx(4 * 1024 * 256 / 400e9 * 1e6)
+    assert cut.loc[16, "memory"] == pytest.approx((4 * 1024 * 256 + 2 * 1024**2) / 1.5e12 * 1e6)
+    assert cut.loc[16, "arithmetic"] == pytest.approx(2 * 1024**2 * 256 / 312e12 * 1e6)
+    assert cut.utilisation.is_monotonic_decreasing and cut.loc[16, "utilisation"] == pytest.approx(
+        1.7207 / 2.6214, 1e-4
+    )
+    assert drawings.tiles().to_dict("index")[4] == {"weights": 1 / 16, "vectors": 1 / 4}
+    assert drawings.machine_traffic(4) == {"apart": 8, "together": pytest.approx(4)}

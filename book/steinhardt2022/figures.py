@@ -9,13 +9,14 @@ from inferlib.units import factor
 
 US = factor("us")
 # How a machine is called in the figure, and where its name stands beside its point, in points.
-_NAMES = {POD: "TPU v4 pod:\nnothing leaves it", LINKS: "TPU v4: each chip with\nits links as network"}
+_NAMES = {POD: "TPU v4 pod:\nnothing leaves it", LINKS: "TPU v4, chip by chip"}
 _SHIFTS = {
     "H200": ((2, -17), "right"),
     "H100 SXM": ((-2, -17), "left"),
     POD: ((-9, -14), "right"),
-    LINKS: ((0, 9), "right"),
-    "warm-up": ((8, 4), "left"),
+    LINKS: ((3, 20), "right"),
+    "warm-up": ((3, 8), "right"),
+    "the post's A100": ((4, 21), "right"),
     "B200": ((-1, 9), "right"),
     "A100 80GB": ((12, 9), "center"),
 }

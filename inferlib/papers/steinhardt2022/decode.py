@@ -3,7 +3,7 @@
 from numbers import Real
 
 from inferlib.papers.steinhardt2022.equations import pass_arithmetic_time, pass_memory_time, pass_network_time
-from inferlib.papers.steinhardt2022.records import PRINTED, chip_of
+from inferlib.papers.steinhardt2022.records import PRINTED, Assumptions, chip_of
 from inferlib.system import Breakdown, Layout, System, Workload, format_bytes
 from inferlib.transformer import Transformer
 
@@ -51,6 +51,7 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED) -> Br
     _instance("model", model, Transformer)
     _instance("system", system, System)
     _instance("workload", workload, Workload)
+    _instance("assumptions", assumptions, Assumptions)
     if model.sparse:
         return _no_answer("n/a", "the post describes dense models only")
     if model.unusual:
