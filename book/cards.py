@@ -5,7 +5,7 @@ from inferlib.explanation import explain
 from inferlib.style import table
 
 
-def card(source, *artefacts, kinds=("model", "derived", "claim", "measured"), unfold=True):
+def card(source, *artefacts, kinds=("model", "derived", "identity", "claim", "measured"), unfold=True):
     """The scorecard of some artefacts, as a chapter shows it; a click on a number unfolds how it is made.
 
     Parameters
@@ -26,12 +26,21 @@ def card(source, *artefacts, kinds=("model", "derived", "claim", "measured"), un
     """
     rows = ledger.scorecard(source, *artefacts)
     rows = rows[rows.kind.isin(kinds) & (rows.grade != "-")]
-    shown = rows[["row", "column", "printed", "reproduced", "unit", "grade", "note"]]
-    shown = shown.rename(columns={"row": "", "column": " ", "reproduced": "here"}).replace(
-        {"unit": {"1": ""}}
-    )
+    shown = _shown(rows)[["row", "column", "printed", "here", "unit", "grade", "right", "note"]]
+    shown = shown.rename(columns={"row": "", "column": " "})
     kept = shown[[name for name in shown if (shown[name] != "").any()]]
     return table(kept, unfolded=_unfolded(rows) if unfold else None)
+
+
+def _shown(rows):
+    """The rows as a table shows them: nothing where nothing is to be said."""
+    shown = rows.rename(columns={"reproduced": "here"}).replace(
+        {"unit": {"1": ""}, "right": {"yes": "", "loosely worded": ""}}
+    )
+    stated = shown.kind == "claim"  # a true beside a true says nothing that the grade does not
+    shown["printed"] = shown.printed.mask(stated, "")
+    shown["here"] = shown.here.mask(stated, shown.here.map({True: "yes", False: "no"}))
+    return shown
 
 
 def _unfolded(rows):
@@ -57,8 +66,7 @@ def misses(source, *artefacts, unfold=True):
     """
     rows = ledger.scorecard(source, *artefacts)
     rows = rows[~rows.grade.isin(["exact", "holds", "-"])]
-    rows = rows.rename(columns={"reproduced": "here"})
     places = zip(rows.artefact, rows.row, rows.column, strict=True)
-    shown = rows[["printed", "here", "unit", "grade", "note"]].replace({"unit": {"1": ""}})
+    shown = _shown(rows)[["printed", "here", "unit", "grade", "note"]]
     shown.insert(0, "place", [", ".join(part for part in place if part) for place in places])
     return table(shown, unfolded=_unfolded(rows) if unfold else None)

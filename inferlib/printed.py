@@ -172,8 +172,8 @@ def _ends_or_none(text):
 class Reader:
     """Printed numbers of a source, as far as a reproducer may read them.
 
-    Inputs, measurements and quotations may always be read; derived rows only by a function that computes
-    another derived row; the row itself never; rows of kind ``model`` and ``claim`` never.
+    Inputs, measurements and quotations may always be read; derived rows and identities only by a
+    function that computes another; the row itself never; rows of kind ``model`` and ``claim`` never.
 
     Parameters
     ----------
@@ -199,7 +199,8 @@ class Reader:
         entry = rows[place]
         if self.own is not None and place == self.own.place:
             raise LookupError(f"{place} may not be read to reproduce itself")
-        derived = ["derived"] if self.own is not None and self.own.kind == "derived" else []
+        arithmetic = ("derived", "identity")
+        derived = arithmetic if self.own is not None and self.own.kind in arithmetic else ()
         if entry.kind not in ("input", "measured", "quoted", *derived):
             raise LookupError(f"{place} is of kind {entry.kind!r} and may not be read by a reproducer")
         self.read.append(entry)
