@@ -177,6 +177,22 @@ def test_errata_are_filled_in(source):
         assert text and "{" not in text
 
 
+@SOURCES
+def test_errata_say_what_they_change(source):
+    assert set(inferlib.errata(source).materiality) <= set(ledger.MATERIALITY)
+    assert set(ledger._errata(source)) <= {"erratum", "note"}
+
+
+@SOURCES
+def test_no_grade_contradicts_an_erratum(source):
+    card = inferlib.scorecard(source).set_index(["artefact", "row", "column"])
+    for place in ledger._objected(source):
+        row = card.loc[place]
+        assert row.right == "no" and row.kind != "claim", place
+    assert (card[card.grade == "does not hold"].right == "no").all()
+    assert len(inferlib.errata(source)) or not (card.grade == "does not hold").any()
+
+
 def test_unknown_source_suggests_a_near_name():
     with pytest.raises(LookupError, match="did you mean 'erdil2025'"):
         inferlib.scorecard("erdil2024")
@@ -233,6 +249,30 @@ def test_every_row_can_be_explained(source):
         assert len(str(tree).splitlines()) < 300  # a whole layout of Erdil 2025 takes 230
         assert bool(tree.folded()) == bool(tree.parts or tree.note)
         assert not (row.grade == "-" and tree.parts)
+
+
+@SOURCES
+def test_no_row_shows_the_tree_of_another(source):
+    """A truth, a count or a round number that no function of its own computes shows no tree: any would be chance."""
+    for artefact in ledger._artefacts(source):
+        computed = ledger._computed(source, artefact)
+        rows = inferlib.scorecard(source, artefact)
+        for _, row in rows[rows.grade != "-"].iterrows():
+            alone = callable(computed.get((row["row"], row.column)))
+            value = row.reproduced
+            telling = isinstance(value, float) and float(f"{value:.7g}") != value
+            parts = inferlib.explain(row).parts
+            assert alone or telling or all("as printed" in part.note for part in parts), (
+                artefact,
+                row["row"],
+            )
+
+
+def test_a_coefficient_is_no_number_of_chips():
+    rows = inferlib.scorecard("steinhardt2022", "Technical answer").set_index("row", drop=False)
+    assert "chips" not in str(
+        inferlib.explain(rows.loc["second branch: coefficient of C^2 N / (B^2 (M - B / sqrt(N)))"])
+    )
 
 
 def test_a_changed_number_does_not_keep_its_source():
