@@ -207,6 +207,8 @@ def test_part_of_a_part():
         ({"quant_method": "fp8", "modules_to_not_convert": "lm_head"}, "modules_to_not_convert is 'lm_head'"),
         ({"quant_method": "fp8", "modules_to_not_convert": ["re:(a+)+$"]}, "is not a plain one"),
         ({"quant_method": "fp8", "modules_to_not_convert": ["x" * 10**6]}, "must be a list of names"),
+        ({"quant_method": "fp8", "modules_to_not_convert": ["*a*b"] * 900}, "more than 100 patterns"),
+        ({"quant_method": "fp8", "modules_to_not_convert": ["*a" * 9]}, "the name of a tensor is"),
         ({"quant_method": "compressed-tensors"}, "config_groups is missing"),
         ({"quant_method": [1]}, "quant_method is "),
         (7, "quantization_config is 7"),
