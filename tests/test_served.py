@@ -58,7 +58,7 @@ def test_counts_of_others(i):
 
 
 def test_whose_code_was_asked():
-    """Those that no release of transformers has are four; every other one is counted there."""
+    """All but those that transformers 5.23.0 has not are counted by its code."""
     exact = set(COUNTS.model[COUNTS.agreement == "exact"])
     assert set(READ) - exact == {
         "XiaomiMiMo/MiMo-7B-Base",
