@@ -301,6 +301,11 @@ NEW_KINDS = [
         {"gated_memory_heads": 8},
         "gated_memory_heads is 8, but a 'qwen3' model has no such key",
     ),
+    (
+        "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+        {"n_routed_experts": None},
+        "n_routed_experts is None, but must be given, since a layer is of the kind 'experts'",
+    ),
 ]
 
 
