@@ -58,7 +58,7 @@ def test_counts_of_others(i):
 
 
 def test_whose_code_was_asked():
-    """Those that no release of transformers has are four; every other one is counted there."""
+    """All but those that transformers 5.23.0 has not are counted by its code."""
     exact = set(COUNTS.model[COUNTS.agreement == "exact"])
     assert set(READ) - exact == {
         "XiaomiMiMo/MiMo-7B-Base",
@@ -207,6 +207,8 @@ def test_part_of_a_part():
         ({"quant_method": "fp8", "modules_to_not_convert": "lm_head"}, "modules_to_not_convert is 'lm_head'"),
         ({"quant_method": "fp8", "modules_to_not_convert": ["re:(a+)+$"]}, "is not a plain one"),
         ({"quant_method": "fp8", "modules_to_not_convert": ["x" * 10**6]}, "must be a list of names"),
+        ({"quant_method": "fp8", "modules_to_not_convert": ["*a*b"] * 900}, "more than 100 patterns"),
+        ({"quant_method": "fp8", "modules_to_not_convert": ["*a" * 9]}, "the name of a tensor is"),
         ({"quant_method": "compressed-tensors"}, "config_groups is missing"),
         ({"quant_method": [1]}, "quant_method is "),
         (7, "quantization_config is 7"),
@@ -298,6 +300,11 @@ NEW_KINDS = [
         "Qwen/Qwen3-8B",
         {"gated_memory_heads": 8},
         "gated_memory_heads is 8, but a 'qwen3' model has no such key",
+    ),
+    (
+        "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+        {"n_routed_experts": None},
+        "n_routed_experts is None, but must be given, since a layer is of the kind 'experts'",
     ),
 ]
 

@@ -104,7 +104,7 @@ def shape_of(c, name):
         c.whole(key, None, zero=True)
     n_layers = value(c, family.get("layers", "num_hidden_layers"), most=MAX_LAYERS)
     parts = {part: _part(c, table) for part, table in family["parts"].items() if _used(c, table)}
-    pattern = family["pattern"]
+    pattern, parts = family["pattern"], _Parts(c, family["parts"], parts)
     if "blocks" in pattern:
         sequence = _block_configs(c, pattern["blocks"], n_layers)
     elif "layer" in pattern:
@@ -133,6 +133,17 @@ def shape_of(c, name):
     if "drafts" in family:
         shape |= _drafts(c, family["drafts"], parts, norms, mixing)
     return shape
+
+
+class _Parts(dict):
+    """Kinds of attention and blocks; a layer of a kind whose key is not given names that key."""
+
+    def __init__(self, c, tables, made):
+        super().__init__(made)
+        self.c, self.tables = c, tables
+
+    def __missing__(self, part):
+        self.c.refuse(self.tables[part]["needs"], f"given, since a layer is of the kind {part!r}")
 
 
 def _layers(count, attention, block, norms, mixing=0):

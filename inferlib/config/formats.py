@@ -7,14 +7,16 @@ formats and a reason in the notes: a count of parameters does not depend on it.
 
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
+from fnmatch import translate
 
 from inferlib.config.families import declared
 from inferlib.config.keys import shown
 from inferlib.system import BITS
 from inferlib.transformer import CompressedAttention, DeltaAttention, Experts, StateSpace
 
-MAX_PATTERNS = 10**5
+MAX_NAMES = 10**5
+MAX_PATTERNS = 100  # that stand for any layer
+MAX_LAYERS = 1000
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 
 # bits of a value with its share of the scales: a byte for 16 or 32 values in the block formats of 4 and 8 bits
@@ -93,6 +95,8 @@ def formats_of(c, sequence, shape, stated, family):
         found = {"embeddings": plain, "norms": plain, "router": plain, "positions": plain}
         found["connections"] = 4.0  # the families that have them keep them in 32 bits
         found["cache"] = plain if scheme is None or scheme.cache is None else scheme.cache
+        if len(sequence) > MAX_LAYERS:
+            raise Unknown(f"more than {MAX_LAYERS} layers")
         totals = {}
         for i, pair in enumerate(sequence):
             for part, names, values in _matrices(i, *pair, shape["d_model"]):
@@ -238,9 +242,9 @@ class _Scheme:
     def _layers(self):
         """Tensors with a format of their own."""
         listed = self.stated.get("quantized_layers", {})
-        if not isinstance(listed, Mapping) or len(listed) > MAX_PATTERNS:
+        if not isinstance(listed, Mapping) or len(listed) > MAX_NAMES:
             raise Unknown(
-                f"quantized_layers is {shown(listed)}, but must be an object of at most {MAX_PATTERNS}"
+                f"quantized_layers is {shown(listed)}, but must be an object of at most {MAX_NAMES}"
             )
         by_format = {}
         for name, entry in listed.items():
@@ -271,7 +275,7 @@ class _Scheme:
 
 
 def _texts(key, found):
-    good = isinstance(found, list) and len(found) <= MAX_PATTERNS
+    good = isinstance(found, list) and len(found) <= MAX_NAMES
     if not good or not all(isinstance(text, str) and len(text) <= 300 for text in found):
         raise Unknown(f"{key} is {shown(found)}, but must be a list of names of tensors")
     return found
@@ -299,9 +303,9 @@ class _Patterns:
     """Names of tensors, with ``*`` or as a plain regular expression (``re:``), without the model's prefix."""
 
     def __init__(self, texts):
-        self.exact, self.globs, self.expressions, by_layer = set(), [], [], {}
+        self.exact, anywhere, self.expressions, by_layer = set(), [], [], {}
         for text in texts:
-            if not isinstance(text, str) or len(text) > 300:
+            if not isinstance(text, str) or len(text) > 300 or text.count("*") > 4:
                 raise Unknown(f"the name of a tensor is {shown(text)}")
             if text.startswith("re:"):
                 self.expressions.append(_expression(text[3:]))
@@ -312,10 +316,11 @@ class _Patterns:
                 self.exact.add(text)
                 continue
             layer = re.match(r"layers\.(\d+)\.", text)
-            (by_layer.setdefault(layer[1], []) if layer else self.globs).append(text.replace("[", "[[]"))
-        if len(self.globs) + len(self.expressions) > 1000:
-            raise Unknown("more than 1000 patterns stand for any layer")
-        self.by_layer = by_layer
+            (by_layer.setdefault(layer[1], []) if layer else anywhere).append(text.replace("[", "[[]"))
+        if max(map(len, [anywhere, self.expressions, *by_layer.values()])) > MAX_PATTERNS:
+            raise Unknown(f"more than {MAX_PATTERNS} patterns stand for one layer, or for any")
+        self.anywhere = _either(anywhere)
+        self.by_layer = {layer: _either(globs) for layer, globs in by_layer.items()}
 
     def match(self, names):
         """Whether a pattern stands for one of the names, or for a module that holds it."""
@@ -324,12 +329,17 @@ class _Patterns:
     def _one(self, name):
         words = name.split(".")
         holders = [".".join(words[:n]) for n in range(1, len(words) + 1)]
-        globs = self.globs + self.by_layer.get(words[1] if len(words) > 1 else "", [])
+        globs = [self.anywhere, self.by_layer.get(words[1] if len(words) > 1 else "")]
         return (
             any(holder in self.exact for holder in holders)
-            or any(fnmatchcase(holder, glob) for glob in globs for holder in holders)
+            or any(glob is not None and any(map(glob.match, holders)) for glob in globs)
             or any(expression.match(name) for expression in self.expressions)
         )
+
+
+def _either(globs):
+    """One expression for several patterns with ``*``, or None."""
+    return re.compile("|".join(map(translate, globs))) if globs else None
 
 
 def _expression(text):
