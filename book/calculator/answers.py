@@ -66,14 +66,9 @@ def offered(chip, gpu):
 def sixth():
     """The sixth model on one tensor-parallel instance, with the operators of the chip that the page offers."""
     return Answer(
-        "inferlib.serving", "decode_step", DOMAINS, _sixth_step, lambda *at: _in_domain(*at), line=style.SKY,
+        "inferlib.serving", "decode_step", step=_sixth_step, line=style.SKY,
         besides="Here an engine that serves, weights of one size, head and router at 16 bits.",
     )  # fmt: skip
-
-
-def _in_domain(model, system, workload, option):
-    size = system.chip.scale_up_size
-    return size - system.count if option else system.count - size - 1
 
 
 def _sixth_step(model, system, workload, option, function):
@@ -157,7 +152,8 @@ class Answer:
 
     def _in_domains(self, option, **at):
         with as_written():
-            return self.function(*_asked(inside=option, memory=False, **at))
+            asked = _asked(inside=option, memory=False, **at)
+            return self.step(*asked, option, self.function) if self.step else self.function(*asked)
 
     def _chosen(self, option, **at):
         with as_written():

@@ -20,7 +20,7 @@ PROMPT = 200.0  # tokens, assumed: the cache is a small part of these rows
 
 @cache
 def rows():
-    """The rows with what the model says of them: busy parts of the measured time, and the measured part of the power."""
+    """The rows, with the parts of the measured time in which chips are busy, and the part of their power they draw."""
     table = pd.read_csv(files("book.serving") / "energy.csv")
     found = []
     for row in table.itertuples():
@@ -65,8 +65,8 @@ def as_toml():
     table = rows()
     folds = np.array([fit(table[table.model != name]) for name in table.model.unique()])
     lines = [
-        "# Written by `python -m book.serving.energy`; a test repeats it. Parts of a chip's rated power: [value, least,",
-        "# greatest over fits with one model left out].",
+        "# Written by `python -m book.serving.energy`; a test repeats it. Parts of a chip's rated power: [value,",
+        "# least, greatest over fits with one model left out].",
         "",
         'source = "ml-energy/leaderboard at 0cd52da, vLLM, measured power of the GPUs"',
         'url = "https://github.com/ml-energy/leaderboard"',

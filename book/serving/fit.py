@@ -103,7 +103,7 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, **
     return more | {
         "id": row.Index, "publisher": publisher, "model": model.name, "engine": engine, "hardware": system.chip.name,
         "experts": bool(model.sparse), "copies": layout.dp, "n_gpus": system.count, "batch": workload.batch,
-        "context": workload.context, "weights": str(row.weight_format if hasattr(row, "weight_format") else row.weights),
+        "context": workload.context, "weights": getattr(row, "weight_format", None) or row.weights,
         "bare": step.total, "measured": row.tpot, "terms": step.counted, "url": row.url, "software": row.engine,
         "layer": float(model.n_layers), "together": sequences * doublings, "base": 1.0, "rank": doublings,
         "sequence": sequences, "box": 2 * model.n_layers * beyond,

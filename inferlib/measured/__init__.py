@@ -2,7 +2,8 @@
 
 ``measurements.csv`` holds single steps, ``schema.toml`` the meaning of every column, ``names.toml`` the
 catalogue's names for what the sources call chips and models. ``serving.csv`` holds serving benchmarks (time to
-the first token and between tokens, under a number of users), ``serving.toml`` what there is to say of it. Nothing here is a prediction: a time is printed,
+the first token and between tokens, under a number of users), ``serving.toml`` what there is to say of it.
+Nothing here is a prediction: a time is printed,
 read off a plot, or follows by arithmetic from a printed number (column ``derivation``).
 """
 

@@ -13,7 +13,10 @@ from inferlib.ops import interpolated, log2
 from inferlib.serving.kernels import Engine, Kernel, Link
 
 # Bytes of one weight as it is stored: 4-bit formats bring a scale for each group (of 32, 16, 32 weights).
-STORED = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1, "fp8 block": 1, "int8": 1, "int4": 5 / 8, "fp4": 9 / 16, "mxfp4": 17 / 32}  # fmt: skip
+STORED = {
+    "bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1, "fp8 block": 1, "int8": 1, "int4": 5 / 8, "fp4": 9 / 16,
+    "mxfp4": 17 / 32,
+}  # fmt: skip
 # Whose operators are used where a chip has none in the tables: the one nearest in age and memory.
 NEIGHBOURS = {
     "V100 SXM2": "A100 80GB", "A100 40GB": "A100 80GB", "H100 PCIe": "H100 SXM", "H800": "H100 SXM",

@@ -41,7 +41,8 @@ def from_the_roofline():
         Step("After attention and after the block all chips agree, in a time that grows with the message.",
              sp.Eq(left, reduced)),
         Step("The engine adds what no kernel hides.", sp.Eq(left, whole)),
-        Step("With attention and experts as kernels of their own, the same by name:", sp.Eq(left, kernels.step_time(*names))),
+        Step("With attention and experts as kernels of their own, the same by name:",
+             sp.Eq(left, kernels.step_time(*names))),
     ]  # fmt: skip
 
 
@@ -72,7 +73,8 @@ def output_over_input():
     per_input = kernels.work_time(KERNEL, CHIP, 2 * weights)
     even = sp.solve(sp.Eq(per_output, per_input), batch)[0]
     return [
-        Step("A step reads W bytes of 8-bit weights for b tokens, one for each user.", sp.Eq(sp.Symbol(r"t_{\text{out}}"), per_output)),
+        Step("A step reads W bytes of 8-bit weights for b tokens, one for each user.",
+             sp.Eq(sp.Symbol(r"t_{\text{out}}"), per_output)),
         Step("A prompt multiplies them, two FLOP a weight and token, and reads them once for thousands.",
              sp.Eq(sp.Symbol(r"t_{\text{in}}"), per_input)),
         Step("So an output token is dearer until so many users share a step.", sp.Eq(batch, even)),
