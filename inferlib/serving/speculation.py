@@ -38,7 +38,9 @@ def acceptance(curve, drafted):
     Raises
     ------
     LookupError
-        If there is no such curve, or nobody measured so many drafts.
+        If there is no such curve.
+    ValueError
+        If nobody measured so many drafts.
 
     Examples
     --------
@@ -46,7 +48,7 @@ def acceptance(curve, drafted):
     2.82
     """
     lengths = measured()[checks.one_of("curve", curve, measured())]["length"]
-    return lengths[checks.one_of("drafted", drafted, range(1, len(lengths) + 1)) - 1]
+    return lengths[int(checks.number("drafted", drafted, minimum=1, maximum=len(lengths))) - 1]
 
 
 def with_drafts(model, system, workload, layout=None, *, drafted, length, engine=None, keep=None):
