@@ -294,7 +294,7 @@ def test_the_estimate():
 def test_a_long_prompt_is_its_arithmetic():
     """8,192 tokens of Llama 3 70B on one (endless) H100: FLOP over 77 % of the peak, attention at 54 %."""
     one = System(load_chip("H100 SXM").replace(memory_capacity=None), 1)
-    read = prompt_pass(MODEL, one, Workload(1), 8192, engine=Engine()).total
+    read = prompt_pass(MODEL, one, Workload(1), 8192).total
     parts = MODEL.prefill_flops(8192, logits=8192)
     pairs = parts.pop("scores") + parts.pop("values")
     assert read == pytest.approx(

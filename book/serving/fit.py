@@ -137,7 +137,7 @@ def _static():
         others, closed = 0.0, row.batch_meaning.startswith("closed")
         if closed:
             prompt = 0.9 * row.prompt_tokens
-            reading = prompt_pass(model, system, workload, prompt, layout=layout, engine=engine).total
+            reading = prompt_pass(model, system, workload, prompt, layout=layout).total
             others = others_time(row.batch, 0.9 * row.output_tokens, reading)
         yield _line(
             row, publisher, model, system, workload, layout, engine, others=others, ttft=np.nan,
@@ -151,9 +151,7 @@ def _closed():
         model, system, workload, layout, keep, engine = question(row)
         places = room(model, system, workload, layout, keep)
         running = min(row.concurrency, max(places, layout.dp))
-        reading = prompt_pass(
-            model, system, workload, row.prompt_tokens, layout=layout, engine=engine, keep=keep
-        ).total
+        reading = prompt_pass(model, system, workload, row.prompt_tokens, layout=layout, keep=keep).total
         others = others_time(running / layout.dp, row.output_tokens, reading)
         yield _line(
             row, row.publisher, model, system, workload.replace(batch=running), layout, engine, keep, others=others,

@@ -5,8 +5,8 @@ from functools import partial
 from inferlib import checks
 from inferlib.equation import equation
 from inferlib.ops import maximum, sqrt
-from inferlib.serving import constants
 from inferlib.serving.decode import Place
+from inferlib.serving.kernels import Engine
 from inferlib.system import Breakdown
 from inferlib.transformer import pairs
 
@@ -72,9 +72,7 @@ class _Prompt(Place):
         return 0.0, seen * sum(attention.pair_flops(absorbed=False).values()) / self.tp
 
 
-def prompt_pass(
-    model, system, workload, tokens, cached=0, layout=None, *, engine=None, keep=None, operators=None
-):
+def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=None, operators=None):
     """How long it takes to read a prompt, by named terms.
 
     Parameters
@@ -87,8 +85,8 @@ def prompt_pass(
         Tokens of the prompt.
     cached : float
         How many of them, from the start, are in the cache already.
-    layout, engine, keep, operators : optional
-        As in :func:`inferlib.serving.decode_step`.
+    layout, keep, operators : optional
+        As in :func:`inferlib.serving.decode_step`. The engine counts with the first token, not here.
 
     Returns
     -------
@@ -119,7 +117,7 @@ def prompt_pass(
     reason = place.refusal()
     if reason:
         return Breakdown(status="n/a", reason=reason, source="sixth", origin=origin)
-    return Breakdown(tuple(place.stages(constants.engine(engine))), source="sixth", origin=origin)
+    return Breakdown(tuple(place.stages(Engine())), source="sixth", origin=origin)
 
 
 def room(model, system, workload, layout=None, keep=None, usable=0.9):

@@ -205,7 +205,7 @@ def estimate_request(
     if not step.feasible:
         raise ValueError(f"no answer: {step.reason}")
     own = layout if reader is None else None
-    asked = {"layout": own, "engine": engine, "keep": keep}
+    asked = {"layout": own, "keep": keep}
     at = reader or system
     read = prompt_pass(model, at, work, prompt_tokens, cached_tokens, **asked)
     fresh = read.total
