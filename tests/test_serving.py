@@ -85,11 +85,11 @@ def test_printed_constants():
     """Cells of the operator tables, read by eye: H100 in 16 bits, its eight-way all-reduce, attention of a B200."""
     h100, b200 = constants.operators("H100 SXM"), constants.operators("B200")
     assert h100.kernel("gemm", "bf16").start == pytest.approx(3.33e-6)
-    assert h100.reduce[8].start == pytest.approx(3.62e-6) and h100.reduce[8].bandwidth == pytest.approx(
+    assert h100.reduce[8].latency == pytest.approx(3.62e-6) and h100.reduce[8].bandwidth == pytest.approx(
         127.4e9
     )
     assert b200.kernel("attention", "bf16").share == pytest.approx(0.8753)
-    assert h100.link(4).start == pytest.approx(3.085e-6)
+    assert h100.link(4).latency == pytest.approx(3.085e-6)
 
 
 def test_a_chip_without_operators_borrows_and_says_so():

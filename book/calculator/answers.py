@@ -27,8 +27,8 @@ _KERNELS = [
     *(("gemm", size, name) for size in _SIZES for name in ("depth", "prefill")),
     *(("attention", size, name) for size in ("bf16", "fp8") for name in ("start", "share", "prefill")),
 ]
-_LINKS = [("reduce", n, name) for n in (2, 4, 8) for name in ("start", "bandwidth")]
-_UNITS = {"start": "s", "depth": "s", "bandwidth": "B/s"}
+_LINKS = [("reduce", n, name) for n in (2, 4, 8) for name in ("latency", "bandwidth")]
+_UNITS = {"start": "s", "latency": "s", "depth": "s", "bandwidth": "B/s"}
 
 
 def _field(kind, size, name):
@@ -97,7 +97,7 @@ def _sixth_step(model, system, workload, option, function):
         attention=kernel("attention", cache, constants=("start", "share", "prefill")),
         experts=kernel("experts", weights, constants=("start", "share")),
         reduce={
-            n: Link(getattr(chip, f"reduce_{n}_start"), getattr(chip, f"reduce_{n}_bandwidth"))
+            n: Link(getattr(chip, f"reduce_{n}_latency"), getattr(chip, f"reduce_{n}_bandwidth"))
             for n in (2, 4, 8)
         },
     )

@@ -62,7 +62,7 @@ def _chip(key):
             way, _, chips = rest.partition(" ")
             into = {"graph": "reduce", "nccl": "library"}.get(way)
             if into:
-                found[into][chips] = {"start": start, "bandwidth": [1e9 * value for value in share]}
+                found[into][chips] = {"latency": start, "bandwidth": [1e9 * value for value in share]}
             continue
         name = FORMATS.get(line.dtype.removeprefix("kv "))
         if line.dtype == EIGHT_BIT:
@@ -117,7 +117,7 @@ def as_toml():
         'source = "ai-dynamo/aiconfigurator at 095f58a, systems/data: operator timings, newest version of each engine"',
         'url = "https://github.com/ai-dynamo/aiconfigurator"',
         'licence = "Apache-2.0"',
-        'units = { start = "s", depth = "s", share = "1", prefill = "1", bandwidth = "B/s" }',
+        'units = { start = "s", latency = "s", depth = "s", share = "1", prefill = "1", bandwidth = "B/s" }',
         "",
         "[exchange]",
         f"share = {_numbers(exchange())}",

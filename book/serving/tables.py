@@ -226,3 +226,71 @@ def prompt_parts(model, system, tokens, cached, layout):
     whole = prompt_pass(model, system, work, tokens, cached, layout).total
     fresh = prompt_pass(model, system, work, tokens - cached, 0, layout).total
     return {"fresh": fresh, "cached": whole - fresh}
+
+
+def some_kernels():
+    """A few kernels of the tables: start, depth and share of matrix products in 16 and 8 bits."""
+    rows = []
+    for chip in ("A100 80GB", "H100 SXM", "B200"):
+        entry = constants.stated()["chips"][chip]["gemm"]
+        for name in ("bf16", "fp8"):
+            if name in entry:
+                start, share = entry[name]["start"], entry[name]["share"]
+                span = f"{1e6 * start[1]:.1f} to {1e6 * start[2]:.1f}"
+                depth = 1e9 * entry[name]["depth"][0]
+                rows.append((chip, name, f"{1e6 * start[0]:.1f}", span, f"{depth:.2f}", f"{share[0]:.2f}"))
+    columns = ["chip", "format", "start", "over engines", "for 1,000 deeper", "share"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def reduces():
+    """Microseconds of one all-reduce of 8,192 values a sequence in 16 bits, by chips and sequences."""
+    from inferlib.serving.kernels import reduce_time
+
+    rows = []
+    for chip in ("A100 80GB", "H100 SXM", "B200"):
+        for n in (2, 8):
+            link = constants.operators(chip).link(n)
+            times = [f"{1e6 * reduce_time(link, batch * 8192 * 2):.1f}" for batch in (1, 64, 256)]
+            rows.append((chip, n, *times))
+    return pd.DataFrame(rows, columns=["chip", "chips", "1 sequence", "64", "256"])
+
+
+def engines():
+    """The fitted constants of engines in microseconds, with the span of fits that leave a group out."""
+    rows = []
+    for name, entry in constants.engines()["class"].items():
+        for constant, (value, least, greatest) in entry.items():
+            spans = f"{1e6 * least:.3g} to {1e6 * greatest:.3g}"
+            rows.append((name, _MEANS[constant], f"{1e6 * value:.3g}", spans))
+    return pd.DataFrame(rows, columns=["engine", "microseconds", "fitted", "leaving groups out"])
+
+
+_MEANS = {
+    "layer": "a layer",
+    "together": "a sequence, for each doubling of chips",
+    "box": "an all-reduce, for each doubling beyond a box",
+    "base": "a step",
+    "rank": "a step, for each doubling of chips",
+    "sequence": "a sequence",
+}
+
+
+def noise():
+    """How far rows of the same point are apart: the mean difference of pairs, in per cent of their mean.
+
+    A point is a model, chip, format, layout, lengths and number of users.
+    """
+    from itertools import combinations
+
+    table = fit.serving_rows()
+    table = table[table.use == "clean"]
+    point = ["model", "hardware", "weights", "tp", "dp", "prompt_tokens", "output_tokens", "concurrency"]
+    found = {"the same version": [], "another version": [], "another engine": []}
+    for _, own in table.groupby(point):
+        for a, b in combinations(own.itertuples(), 2):
+            kind = "another engine" if a.engine != b.engine else "another version"
+            kind = "the same version" if (a.engine, a.version) == (b.engine, b.version) else kind
+            found[kind].append(abs(a.tpot - b.tpot) / (a.tpot + b.tpot) * 2)
+    rows = [(kind, len(d), 100 * np.median(d), 100 * np.mean(d)) for kind, d in found.items() if d]
+    return pd.DataFrame(rows, columns=["measured again by", "pairs", "median, %", "mean, %"])

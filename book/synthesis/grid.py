@@ -317,7 +317,7 @@ def _latency_halved(key, model, system, workload):
     halves = dict.fromkeys(vocabulary()["latency"]["fields"], lambda seconds: seconds / 2)
     if key == SIXTH:
         own = constants.operators(system.chip.name)
-        links = {n: link.replace(start=link.start / 2) for n, link in own.reduce.items()}
+        links = {n: link.replace(latency=link.latency / 2) for n, link in own.reduce.items()}
         engine = constants.engine()
         halved = engine.replace(box=engine.box / 2)
         return serving.decode_step(

@@ -54,10 +54,10 @@ class Operators(Record):
         links = getattr(self, kind)
         at = [log2(n) for n in links]
         place = log2(n_chips)
-        start, bandwidth = (
-            [getattr(link, name) for link in links.values()] for name in ("start", "bandwidth")
+        latency, bandwidth = (
+            [getattr(link, name) for link in links.values()] for name in ("latency", "bandwidth")
         )
-        return Link(interpolated(place, at, start), interpolated(place, at, bandwidth))
+        return Link(interpolated(place, at, latency), interpolated(place, at, bandwidth))
 
 
 @cache

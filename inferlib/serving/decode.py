@@ -52,7 +52,8 @@ def decode_step(model, system, workload, layout=None, *, engine=None, keep=None,
         if not isinstance(value, kind):
             raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind[0].__name__}")
     engine = constants.engine(engine)
-    origin = (decode_step, model, system, workload, layout)
+    again = partial(decode_step, engine=engine, keep=keep, tokens=tokens, operators=operators)
+    origin = (again, model, system, workload, layout)
     answer = partial(Breakdown, source="sixth", origin=origin)
     place = Place(model, system, workload, layout, keep, tokens, operators)
     reason = place.refusal()
@@ -216,8 +217,8 @@ class Place:
             count = 2 * layers - (blocks if self.spread else 0)
             link = self.operators.link(maximum(self.tp, 2), self.links)
             domain = self.system.domain if self.given is None else minimum(self.tp, self.system.domain)
-            fixed = count * link.start + kernels.box_time(engine, count, self.tp, domain)
-            sent = count * (kernels.reduce_time(link, self.rows * d * RESULT) - link.start)
+            fixed = count * link.latency + kernels.box_time(engine, count, self.tp, domain)
+            sent = count * (kernels.reduce_time(link, self.rows * d * RESULT) - link.latency)
             if not isinstance(self.tp, Real):
                 fixed, sent = where(self.tp > 1, fixed, 0), where(self.tp > 1, sent, 0)
             stages += [{"collective latency": fixed}, {"collective bandwidth": sent}]
@@ -237,6 +238,6 @@ class Place:
             raise ValueError(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")
         copies = min(block.n_active, self.expert_chips - 1)
         data = self.rows / self.tp * copies * self.model.d_model
-        start = self.operators.link(min(self.expert_chips, 8), "library").start
+        latency = self.operators.link(min(self.expert_chips, 8), "library").latency
         share = self.operators.exchange
-        return sum(kernels.exchange_time(start, data * size, bandwidth, share) for size in (SENT, RESULT))
+        return sum(kernels.exchange_time(latency, data * size, bandwidth, share) for size in (SENT, RESULT))

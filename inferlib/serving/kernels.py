@@ -30,7 +30,7 @@ class Kernel(Record):
 class Link(Record):
     """What chips that share a layer use to add their parts together."""
 
-    start: float = quantity("s", "time of an all-reduce that no bytes explain", zero=True)
+    latency: float = quantity("s", "time of an all-reduce that no bytes explain", zero=True)
     bandwidth: float = quantity("B/s", "bytes of the message over the further time of an all-reduce")
 
 
@@ -88,11 +88,11 @@ def reduce_time(link: Link, message):
 
     Examples
     --------
-    >>> eight = Link(start=3.6e-6, bandwidth=127e9)
+    >>> eight = Link(latency=3.6e-6, bandwidth=127e9)
     >>> [round(1e6 * reduce_time(eight, rows * 8192 * 2), 1) for rows in (1, 64)]
     [3.7, 11.9]
     """
-    return link.start + message / link.bandwidth
+    return link.latency + message / link.bandwidth
 
 
 @equation(unit="s", count="1", n_chips="1", domain="1")
@@ -101,10 +101,10 @@ def box_time(engine: Engine, count, n_chips, domain):
     return count * engine.box * log2(maximum(n_chips / domain, 1))
 
 
-@equation(unit="s", data="B", bandwidth="B/s", share="1", start="s")
-def exchange_time(start, data, bandwidth, share):
+@equation(unit="s", data="B", bandwidth="B/s", share="1", latency="s")
+def exchange_time(latency, data, bandwidth, share):
     """Time to send the tokens of one chip to the chips of their experts, or back."""
-    return start + data / (share * bandwidth)
+    return latency + data / (share * bandwidth)
 
 
 @equation(unit="s", n_layers="1", batch="1", n_chips="1")

@@ -113,7 +113,8 @@ def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=
     new = tokens - cached
     one = workload.replace(batch=1 if layout is None else layout.dp, context=tokens)
     place = _Prompt(model, system, one, layout, keep, new, operators, new=new, cached=cached)
-    origin = (prompt_pass, model, system, workload, tokens, cached, layout)
+    again = partial(prompt_pass, keep=keep, operators=operators)
+    origin = (again, model, system, workload, tokens, cached, layout)
     reason = place.refusal()
     if reason:
         return Breakdown(status="n/a", reason=reason, source="sixth", origin=origin)
