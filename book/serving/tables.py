@@ -261,9 +261,13 @@ def engines():
     rows = []
     for name, entry in constants.engines()["class"].items():
         for constant, (value, least, greatest) in entry.items():
-            spans = f"{1e6 * least:.3g} to {1e6 * greatest:.3g}"
-            rows.append((name, _MEANS[constant], f"{1e6 * value:.3g}", spans))
+            spans = f"{_short(1e6 * least)} to {_short(1e6 * greatest)}"
+            rows.append((name, _MEANS[constant], _short(1e6 * value), spans))
     return pd.DataFrame(rows, columns=["engine", "microseconds", "fitted", "leaving groups out"])
+
+
+def _short(value):
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 
 _MEANS = {

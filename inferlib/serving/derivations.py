@@ -7,13 +7,13 @@ import sympy as sp
 from inferlib.equation import Step, derivation, symbolic, symbols_of
 from inferlib.principles import roofline
 from inferlib.serving import kernels, prompt, request
-from inferlib.serving.kernels import Engine, Kernel, Link
+from inferlib.serving.kernels import Kernel, Link
 from inferlib.system import Accelerator
 
 derivation = partial(derivation, "serving", chapter="sixth_model")
 
 _NAMES = symbols_of("serving")
-CHIP, KERNEL, LINK, ENGINE = (symbolic(kind, "serving") for kind in (Accelerator, Kernel, Link, Engine))
+CHIP, KERNEL, LINK = (symbolic(kind, "serving") for kind in (Accelerator, Kernel, Link))
 
 
 def _symbol(name):
@@ -26,13 +26,13 @@ DATA, WORK, COUNT, MESSAGE = (_symbol(name) for name in ("data", "work", "count"
 @derivation(proves=kernels.step_time)
 def from_the_roofline():
     """A step in five steps from the roofline: what each adds."""
-    n, layers, batch, inner = (_symbol(name) for name in ("n_chips", "n_layers", "batch", "inner"))
+    layers, inner = _symbol("n_layers"), _symbol("inner")
     left = _symbol("step_time")
     bound = roofline.roofline_time(CHIP, WORK, DATA, 1)
     attained = sp.Max(kernels.read_time(KERNEL, CHIP, DATA), kernels.work_time(KERNEL, CHIP, WORK))
     kernel = kernels.kernel_time(KERNEL, CHIP, DATA, WORK, COUNT, inner)
     reduced = kernel + 2 * layers * kernels.reduce_time(LINK, MESSAGE)
-    whole = reduced + kernels.engine_time(ENGINE, layers, batch, n)
+    whole = reduced + _symbol("engine_time")
     names = [_symbol(name) for name in ("kernels", "attention", "experts", "reduces", "engine")]
     return [
         Step("The roofline: bytes over bandwidth or arithmetic over peak, on one chip's part.", sp.Eq(left, bound)),

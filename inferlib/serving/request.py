@@ -126,12 +126,12 @@ class Request:
         return energy.token_energy(system.count, drawn, seconds, tokens)
 
     def __str__(self):
-        confidence = 100 * stated()["confidence"]
+        parts = (self.fresh_seconds, self.cached_seconds, self.output_seconds)
+        fresh, cached, answer = (_ms(seconds) for seconds in parts)
         lines = [
-            f"first token after {_span(self.first_token, self.first_factor)}, then one every "
-            f"{_span(self.token, self.step_factor)} (in {confidence:.0f} % of cases)",
-            f"machine time {1e3 * self.machine_seconds:.3g} ms: {1e3 * self.fresh_seconds:.3g} fresh prompt, "
-            f"{1e3 * self.cached_seconds:.3g} cached, {1e3 * self.output_seconds:.3g} answer",
+            f"first token after {_span(self.first_token, self.first_factor)}, "
+            f"then one every {_span(self.token, self.step_factor)}",
+            f"machine time {_ms(self.machine_seconds)} ms: fresh prompt {fresh}, cached {cached}, answer {answer}",
         ]
         if self.rate is not None:
             told = ", ".join(f"{name} ${dollars:.3g}" for name, dollars in self.per_million.items())
@@ -143,8 +143,13 @@ class Request:
     __repr__ = __str__
 
 
+def _ms(seconds):
+    return f"{1e3 * seconds:,.0f}" if seconds >= 0.1 else f"{1e3 * seconds:.3g}"
+
+
 def _span(seconds, spread):
-    return f"{1e3 * seconds:.3g} ms ({1e3 * seconds / spread:.3g} to {1e3 * seconds * spread:.3g})"
+    """A time with the interval that holds 80 % of cases."""
+    return f"{_ms(seconds)} ms ({_ms(seconds / spread)} to {_ms(seconds * spread)})"
 
 
 def estimate_request(
