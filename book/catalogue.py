@@ -97,12 +97,13 @@ def chips():
         rows.append(
             {
                 "chip": name,
-                "16 bit": _in(chip.flops, "TFLOP/s"),
+                "16 bit": _in(chip.peaks.get("bf16", chip.peaks.get("fp16")), "TFLOP/s"),
                 "8 bit": _in(eight, "TFLOP/s"),
                 "memory": _in(chip.memory_capacity, "GB"),
                 "bandwidth": _in(chip.memory_bandwidth, "TB/s"),
-                "FLOP/B": chip.flops / chip.memory_bandwidth,
+                "FLOP/B": chip.flops / chip.memory_bandwidth if chip.format in ("bf16", "fp16") else "",
                 "domain": "" if chip.scale_up_size is None else int(chip.scale_up_size),
+                "linked by": chip.topology,
                 "links": _in(chip.scale_up_bandwidth, "GB/s"),
                 "network": _in(chip.scale_out_bandwidth, "GB/s"),
                 "watts": _in(chip.power, "W"),
@@ -114,3 +115,105 @@ def chips():
 
 def _in(value, unit):
     return "" if value is None else value / factor(unit)
+
+
+def served():
+    """The configurations of models that are served today: read, or refused and why.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a configuration: parameters and active parameters (billions), KiB of cache a token at 16 bits
+        (the growth over the last of 131,072 tokens: windows are full), MB of state a sequence, GB of its
+        checkpoint as it stores each part, what its layers have beside plain attention, and why it was refused
+        or its formats are not known.
+    """
+    import pandas as pd
+
+    rows = []
+    for name in catalog.served():
+        try:
+            model = catalog.load_model(name)
+        except ValueError as refusal:
+            rows.append({"model": name, "remark": f"refused: {refusal}"})
+            continue
+        stored = sum(model.weight_bytes("published").values()) / 1e9 if model.formats else None
+        grown = (model.cache_bytes(2**17) - model.cache_bytes(2**17 - 2**10)) / 2**10
+        rows.append(
+            {
+                "model": name,
+                "parameters": model.n_params / 1e9,
+                "active": model.n_active / 1e9,
+                "cache": grown / factor("KiB"),
+                "state": model.state_bytes() / 1e6,
+                "stored": stored,
+                "remark": "; ".join(filter(None, [model.unusual, model.notes.get("formats", "")])),
+            }
+        )
+    columns = ["model", "parameters", "active", "cache", "state", "stored", "remark"]
+    return pd.DataFrame(rows, columns=columns).astype(object).where(lambda t: t.notna(), "")
+
+
+LOOSE = ("between", "about")  # cards that count the tables of words, one of them, or neither
+SERVED = {
+    "parameters": lambda m: m.n_params,
+    "active parameters": lambda m: m.n_active,
+    "GiB of cache at 1,048,576": lambda m: m.cache_bytes(2**20) / 2**30,
+    "share of the cache of DeepSeek-V3.2 at 1,000,000": lambda m: (
+        m.cache_values(10**6) / _v32().cache_values(10**6)
+    ),
+    "share of the FLOP of DeepSeek-V3.2 at 1,000,000": lambda m: (
+        sum(m.flops(10**6).values()) / sum(_v32().flops(10**6).values())
+    ),
+}
+
+
+def _v32():
+    return catalog.load_model("deepseek-ai/DeepSeek-V3.2")
+
+
+def served_counts():
+    """Counts of the served configurations beside those of others: transformers' own code, and the makers.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a number: model, quantity, published and counted (parameters in billions), the least count
+        (without the tables of words, where cards differ in that), the difference, the agreement asked for
+        (``exact``, ``rounded``, ``1%``, ``between`` the least count and the full one, or ``about``), the
+        resolution of the published number, note and source.
+    """
+    import csv
+
+    import pandas as pd
+
+    text = (files("inferlib.catalog") / "served_counts.csv").read_text("utf-8")
+    rows = []
+    for row in csv.DictReader(text.splitlines()):
+        model, theirs = catalog.load_model(row["model"]), float(row["published"])
+        ours, parts = SERVED[row["quantity"]](model), model.parameters()
+        least = ours - parts["embeddings"] - parts.get("head", 0) if row["agreement"] in LOOSE else ours
+        scale = 1e9 if "parameters" in row["quantity"] else 1
+        rows.append(
+            row
+            | {
+                "published": theirs / scale,
+                "counted": ours / scale,
+                "least": least / scale,
+                "difference": "none" if ours == theirs else f"{ours / theirs - 1:+.2%}",
+                "resolution": float(row["resolution"]) / scale,
+            }
+        )
+    order = [
+        "model",
+        "quantity",
+        "published",
+        "counted",
+        "least",
+        "difference",
+        "agreement",
+        "resolution",
+        "note",
+        "source",
+    ]
+    return pd.DataFrame(rows)[order]

@@ -11,6 +11,9 @@ from inferlib.ops import maximum
 BITS = {"fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
 
 
+TOPOLOGIES = ("", "switch", "mesh", "torus", "bridge", "PCIe", "none")
+
+
 def format_bytes(name):
     """Bytes of one value in a number format; a number (or symbol) of bytes stands for itself.
 
@@ -29,7 +32,10 @@ class Accelerator(Record):
     """One chip, with one arithmetic peak: that of ``format``.
 
     ``peaks`` holds the dense peak of every format the chip computes in; :meth:`at` picks another. Numbers
-    that are not known are None; ``sources`` says where each number is stated.
+    that are not known are None; ``sources`` says where each number is stated. ``topology`` says how the
+    ``scale_up_size`` chips of a domain are linked: through a ``"switch"`` or a ``"mesh"`` of links from each
+    to each, any chip sends to any other at its full bandwidth; a ``"torus"`` has neighbours, a ``"bridge"`` or
+    ``"PCIe"`` is what its name says; empty where it is not stated.
     """
 
     flops: float = quantity("FLOP/s", "dense arithmetic peak of one chip")
@@ -46,6 +52,11 @@ class Accelerator(Record):
     format: str = "bf16"
     peaks: Mapping = field(default_factory=dict)
     sources: Mapping = field(default_factory=dict)
+    topology: str = ""
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.one_of("topology", self.topology, TOPOLOGIES)
 
     def at(self, format):
         """The same chip computing in another number format.

@@ -2,175 +2,29 @@
 
 A model is a few groups of equal layers between two embedding tables. Everything is counted as it is: every
 matrix, bias, norm and router of the language model. A multiplication and an addition are two FLOP;
-norms, rotary positions, softmax, biases and look-ups are not counted as arithmetic.
+norms, rotary positions, softmax, biases, decays and look-ups are not counted as arithmetic.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Real
 
 from inferlib import checks
+from inferlib.attention import (  # noqa: F401  the kinds belong to a model
+    FLOP_PER_WEIGHT,
+    KINDS,
+    Attention,
+    CompressedAttention,
+    DeltaAttention,
+    Indexer,
+    LatentAttention,
+    StateSpace,
+    at_most,
+    attended,
+    pairs,
+    unusual,
+)
 from inferlib.equation import Record, quantity
-from inferlib.ops import ceil, maximum, minimum
 from inferlib.system import format_bytes
-
-FLOP_PER_WEIGHT = 2  # a multiplication and an addition
-
-
-def _at_most(record, name, limit):
-    value, bound = getattr(record, name), getattr(record, limit)
-    if isinstance(value, Real) and isinstance(bound, Real) and value > bound:
-        kind = type(record).__name__
-        raise ValueError(f"{kind}.{name} is {value}, but must be at most {limit}, {bound}")
-
-
-@dataclass(frozen=True, eq=False)
-class Attention(Record):
-    """Attention whose cache holds one key and one value vector per key/value head: MHA, GQA, MQA.
-
-    Head width is a field of its own: it is not d_model divided by the heads in every model. With a
-    ``window`` a token sees only so many of the newest positions, itself included; ``chunked`` says that it
-    sees those of its own chunk instead.
-    """
-
-    n_heads: float = quantity("1", "query heads")
-    n_kv_heads: float = quantity("1", "key (and value) heads")
-    head_dim: float = quantity("1", "width of one head")
-    window: float = quantity("1", "positions a token sees, if not all", default=None)
-    chunked: bool = False
-    input_bias: bool = False
-    output_bias: bool = False
-    qk_norm: bool = False
-    sinks: bool = False
-
-    def __post_init__(self):
-        super().__post_init__()
-        _at_most(self, "n_kv_heads", "n_heads")
-
-    @property
-    def kind(self):
-        """``"MHA"``, ``"GQA"`` or ``"MQA"``."""
-        if self.n_kv_heads == self.n_heads:
-            return "MHA"
-        return "MQA" if self.n_kv_heads == 1 else "GQA"
-
-    def matrices(self, d_model):
-        """Weights of each projection of one layer, by name."""
-        query, key = d_model * self.n_heads * self.head_dim, d_model * self.n_kv_heads * self.head_dim
-        return {"query": query, "key": key, "value": key, "output": query}
-
-    def vectors(self, d_model):
-        """Biases and attention sinks of one layer."""
-        into = (self.n_heads + 2 * self.n_kv_heads) * self.head_dim if self.input_bias else 0
-        return into + (d_model if self.output_bias else 0) + (self.n_heads if self.sinks else 0)
-
-    def norms(self):
-        """Parameters of the norms inside: one weight vector for queries, one for keys."""
-        return 2 * self.head_dim if self.qk_norm else 0
-
-    def cache_values(self):
-        """Values kept per position and layer: a key and a value for each key/value head."""
-        return 2 * self.n_kv_heads * self.head_dim
-
-    def pair_flops(self, absorbed):
-        """FLOP of one layer for each pair of a query position and a key position, by part."""
-        dot = FLOP_PER_WEIGHT * self.n_heads * self.head_dim
-        return {"scores": dot, "values": dot}
-
-
-@dataclass(frozen=True, eq=False)
-class LatentAttention(Record):
-    """Multi-head latent attention (MLA): the cache holds one latent and one rotary key for all heads.
-
-    Expanded, keys and values are computed back from the latent. Absorbed, the up-projection is applied to
-    the query and to the result instead, so that attention works on the latent itself.
-    """
-
-    n_heads: float = quantity("1", "heads")
-    kv_rank: float = quantity("1", "width of the latent of keys and values")
-    nope_dim: float = quantity("1", "width of a head's query and key without position")
-    rope_dim: float = quantity("1", "width of the rotary part of queries, and of the shared rotary key")
-    value_dim: float = quantity("1", "width of a head's value")
-    q_rank: float = quantity("1", "width of the latent of queries, if they have one", default=None)
-    window: float = quantity("1", "positions a token sees, if not all", default=None)
-    chunked: bool = False
-
-    kind = "MLA"
-
-    def matrices(self, d_model):
-        """Weights of each projection of one layer, by name."""
-        queries = self.n_heads * (self.nope_dim + self.rope_dim)
-        if self.q_rank is None:
-            query = {"query": d_model * queries}
-        else:
-            query = {"query down": d_model * self.q_rank, "query up": self.q_rank * queries}
-        return query | {
-            "latent down": d_model * (self.kv_rank + self.rope_dim),
-            "latent up": self._expansion(),
-            "output": self.n_heads * self.value_dim * d_model,
-        }
-
-    def vectors(self, d_model):
-        """Biases: none."""
-        return 0
-
-    def norms(self):
-        """Parameters of the norms inside: one weight vector for each latent."""
-        return self.kv_rank + (0 if self.q_rank is None else self.q_rank)
-
-    def cache_values(self):
-        """Values kept per position and layer: the latent and the rotary key, once for all heads."""
-        return self.kv_rank + self.rope_dim
-
-    def pair_flops(self, absorbed):
-        """FLOP of one layer for each pair of a query position and a key position, by part."""
-        if absorbed:
-            key, value = self.kv_rank + self.rope_dim, self.kv_rank
-        else:
-            key, value = self.nope_dim + self.rope_dim, self.value_dim
-        heads = FLOP_PER_WEIGHT * self.n_heads
-        return {"scores": heads * key, "values": heads * value}
-
-    def expansion_flops(self):
-        """FLOP of one layer to compute keys and values of one position back from its latent."""
-        return FLOP_PER_WEIGHT * self._expansion()
-
-    def _expansion(self):
-        return self.kv_rank * self.n_heads * (self.nope_dim + self.value_dim)
-
-
-def attended(attention, context):
-    """Positions that a new token sees of ``context``, itself included.
-
-    A chunk is counted full: its last token sees all of it, the average one half.
-
-    Examples
-    --------
-    >>> attended(Attention(64, 8, 64, window=128), 1000)
-    128
-    """
-    return context if attention.window is None else minimum(context, attention.window)
-
-
-def pairs(attention, tokens):
-    """Pairs of a query and a key position in a prompt: each token sees itself and what came before it.
-
-    Examples
-    --------
-    >>> pairs(Attention(64, 8, 64), 4), pairs(Attention(64, 8, 64, window=2), 4)
-    (10.0, 7.0)
-    """
-    if attention.window is None:
-        return _triangle(tokens)
-    if attention.chunked:
-        full = ceil(tokens / attention.window) - 1
-        return full * _triangle(attention.window) + _triangle(tokens - full * attention.window)
-    first = minimum(tokens, attention.window)
-    return _triangle(first) + (tokens - first) * attention.window
-
-
-def _triangle(n):
-    return n * (n + 1) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +54,11 @@ class FeedForward(Record):
 
 @dataclass(frozen=True, eq=False)
 class Experts(Record):
-    """A mixture of experts: each token goes to ``n_active`` of ``n_experts``, and to the shared expert."""
+    """A mixture of experts: each token goes to ``n_active`` of ``n_experts``, and to the shared expert.
+
+    With ``d_latent`` the routed experts work on a narrower stream, with one matrix on the way in and one on
+    the way out for all of them together.
+    """
 
     n_experts: float = quantity("1", "routed experts")
     n_active: float = quantity("1", "routed experts a token goes to")
@@ -210,10 +68,12 @@ class Experts(Record):
     biases: bool = False
     router_bias: bool = False
     shared_gate: bool = False
+    d_latent: float = quantity("1", "width of the stream of routed experts, if narrower", default=None)
+    router_vectors: float = quantity("1", "further parameters of the router", default=0, zero=True)
 
     def __post_init__(self):
         super().__post_init__()
-        _at_most(self, "n_active", "n_experts")
+        at_most(self, "n_active", "n_experts")
 
     def touched(self, batch):
         """Distinct routed experts that a batch is expected to reach, if all are equally likely.
@@ -244,43 +104,52 @@ class Experts(Record):
 
     def _weights(self, d_model, n_experts):
         gate = d_model if self.shared_gate else 0
+        stream = d_model if self.d_latent is None else self.d_latent
+        narrowing = {} if self.d_latent is None else {"latent": 2 * d_model * self.d_latent}
         return {
-            "experts": n_experts * self.matrices * d_model * self.d_expert,
+            "experts": n_experts * self.matrices * stream * self.d_expert,
             "shared experts": self.matrices * d_model * self.d_shared,
             "router": self.n_experts * d_model + gate,
-        }
+        } | narrowing
 
     def vectors(self, d_model, n_experts=None):
         """Biases of one layer, by part; of all experts, or of so many."""
         n_experts = self.n_experts if n_experts is None else n_experts
         each = _biases(self.matrices, self.d_expert, d_model) if self.biases else 0
-        return {"experts": n_experts * each, "router": self.n_experts if self.router_bias else 0}
+        bias = self.n_experts if self.router_bias else 0
+        return {"experts": n_experts * each, "router": bias + self.router_vectors}
 
 
 def _biases(matrices, d_ff, d_model):
     return (matrices - 1) * d_ff + d_model
 
 
+_BLOCKS = (FeedForward, Experts)
+
+
 @dataclass(frozen=True, eq=False)
 class Layers(Record):
-    """A group of equal layers."""
+    """A group of equal layers: attention, then a feed-forward block, or only one of them (the other None)."""
 
     count: float = quantity("1", "layers of this kind")
-    attention: Attention | LatentAttention = None
-    feed_forward: FeedForward | Experts = None
+    attention: Attention | LatentAttention | CompressedAttention | DeltaAttention | StateSpace | None
+    feed_forward: FeedForward | Experts | None
     norms: float = quantity(
         "1", "vectors of width d_model in the norms of a layer: 2, or 4 with biases", default=2, zero=True
+    )
+    connections: float = quantity(
+        "1", "weights that mix copies or past values of the residual stream", default=0, zero=True
     )
 
     def __post_init__(self):
         super().__post_init__()
-        for name, kinds in (("attention", (Attention, LatentAttention)), ("feed_forward", _BLOCKS)):
-            if not isinstance(getattr(self, name), kinds):
+        for name, kinds in (("attention", KINDS), ("feed_forward", _BLOCKS)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kinds):
                 allowed = " or ".join(kind.__name__ for kind in kinds)
-                raise TypeError(f"Layers.{name} is {getattr(self, name)!r}, but must be {allowed}")
-
-
-_BLOCKS = (FeedForward, Experts)
+                raise TypeError(f"Layers.{name} is {value!r}, but must be {allowed}")
+        if self.attention is None and self.feed_forward is None:
+            raise TypeError("Layers need an attention or a feed_forward")
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +157,9 @@ class Transformer(Record):
     """A decoder-only transformer: groups of layers between an input embedding and an output head.
 
     Use :meth:`dense` for equal, dense layers and :func:`inferlib.load_model` for published models. ``notes``
-    says what a configuration holds that is not counted here, such as a vision encoder.
+    says what a configuration holds that is not counted here, such as a vision encoder. ``drafts`` are the
+    layers that predict further tokens (MTP), counted apart by :meth:`draft_parameters`. ``formats`` says how
+    a checkpoint stores each part: bytes of a value, scales included; of the cache too, where it says so.
     """
 
     d_model: float = quantity("1", "width of the residual stream")
@@ -298,17 +169,32 @@ class Transformer(Record):
     positions: float = quantity("1", "learned positions", default=0, zero=True)
     final_norm: float = quantity("1", "vectors of width d_model in the last norm", default=1, zero=True)
     head_bias: bool = False
+    outputs: float = quantity(
+        "1",
+        "rows of the head, if not one for each entry of the vocabulary; 0: no head",
+        default=None,
+        zero=True,
+    )
+    connections: float = quantity(
+        "1", "weights that mix copies or past values of the residual stream at the end", default=0, zero=True
+    )
+    drafts: tuple = ()
+    draft_weights: float = quantity(
+        "1", "further weights of what predicts tokens ahead", default=0, zero=True
+    )
     name: str = ""
     sources: Mapping = field(default_factory=dict)
     notes: Mapping = field(default_factory=dict)
+    formats: Mapping = field(default_factory=dict)
 
     def __post_init__(self):
         super().__post_init__()
-        good = isinstance(self.layers, tuple) and all(isinstance(group, Layers) for group in self.layers)
-        if not (good and self.layers):
-            raise TypeError(
-                f"Transformer.layers is {self.layers!r}, but must be a tuple of Layers, at least one"
-            )
+        for name in ("layers", "drafts"):
+            value = getattr(self, name)
+            good = isinstance(value, tuple) and all(isinstance(group, Layers) for group in value)
+            if not good or (name == "layers" and not value):
+                least = ", at least one" if name == "layers" else ""
+                raise TypeError(f"Transformer.{name} is {value!r}, but must be a tuple of Layers{least}")
 
     @classmethod
     def dense(
@@ -397,6 +283,26 @@ class Transformer(Record):
         """Whether some layers are mixtures of experts."""
         return any(isinstance(group.feed_forward, Experts) for group in self.layers)
 
+    @property
+    def unusual(self):
+        """What a source that knows plain and latent attention cannot describe; an empty text if nothing.
+
+        Examples
+        --------
+        >>> Transformer.dense(32, 4096, 14336, 32, 8, 128, 128256).unusual
+        ''
+        """
+        found = [unusual(group.attention) for group in self.layers]
+        if any(group.feed_forward is None for group in self.layers):
+            found.append("layers without a feed-forward block")
+        if any(getattr(group.feed_forward, "d_latent", None) is not None for group in self.layers):
+            found.append("experts on a narrower stream")
+        if any(not _zero(group.connections) for group in self.layers):
+            found.append("mixed residual streams")
+        if self.outputs is not None:
+            found.append("no head over the vocabulary")
+        return ", ".join(dict.fromkeys(filter(None, found)))
+
     def _shared(self, part, name):
         values = [getattr(getattr(group, part), name, None) for group in self.layers]
         if values[0] is None or any(value != values[0] for value in values):
@@ -418,9 +324,10 @@ class Transformer(Record):
         Returns
         -------
         dict
-            Among ``"attention"``, ``"feed-forward"``, ``"experts"``, ``"shared experts"``, ``"router"``,
-            ``"norms"``, ``"embeddings"``, ``"positions"`` and ``"head"``, those the model has. Biases are
-            counted with their matrices; a tied head is counted in the embeddings.
+            Among ``"attention"``, ``"feed-forward"``, ``"experts"``, ``"shared experts"``, ``"latent"`` (into
+            and out of a narrower stream of experts), ``"router"``, ``"connections"`` (between residual
+            streams), ``"norms"``, ``"embeddings"``, ``"positions"`` and ``"head"``, those the model has.
+            Biases are counted with their matrices; a tied head is counted in the embeddings.
 
         Examples
         --------
@@ -430,10 +337,24 @@ class Transformer(Record):
         """
         counted = _by_part(self._layer_parameters(group, active) for group in self.layers)
         counted["norms"] = counted.pop("norms") + self.final_norm * self.d_model
+        counted["connections"] = counted.get("connections", 0) + self.connections
         counted["embeddings"] = self._table()
         counted["positions"] = self.positions * self.d_model
-        counted["head"] = (0 if self.tied else self._table()) + (self.vocab_size if self.head_bias else 0)
-        return _present(counted)
+        own = not self.tied or self.outputs is not None
+        counted["head"] = self._head() if own else self.vocab_size if self.head_bias else 0
+        return _present({part: counted[part] for part in PARTS if part in counted})
+
+    def draft_parameters(self):
+        """Parameters of the layers that predict further tokens, without their copies of embedding and head.
+
+        Examples
+        --------
+        >>> from inferlib import load_model
+        >>> f"{load_model('DeepSeek V3').draft_parameters() / 1e9:.1f} billion"
+        '11.6 billion'
+        """
+        counted = _by_part(self._layer_parameters(group) for group in self.drafts)
+        return sum(counted.values()) + self.draft_weights
 
     @property
     def n_params(self):
@@ -448,16 +369,30 @@ class Transformer(Record):
     def _table(self):
         return self.vocab_size * self.d_model
 
+    def _head(self):
+        """Parameters of the head."""
+        if self.outputs is not None:
+            return self.outputs * self.d_model
+        return self._table() + (self.vocab_size if self.head_bias else 0)
+
+    def _head_flops(self):
+        return FLOP_PER_WEIGHT * (self._table() if self.outputs is None else self.outputs * self.d_model)
+
     def _layer_parameters(self, group, active=False, batch=None):
         """Parameters of a group by part: of all experts, of one token's, or of those a batch touches."""
-        d, block, attention = self.d_model, group.feed_forward, group.attention
+        d, block, attention, parts = self.d_model, group.feed_forward, group.attention, []
         if isinstance(block, Experts):
             n = block.n_active if active else block.n_experts if batch is None else block.touched(batch)
             parts = [block._weights(d, n), block.vectors(d, n)]
-        else:
+        elif block is not None:
             parts = [block.weights(d), block.vectors(d)]
-        parts.append({"attention": sum(attention.matrices(d).values()) + attention.vectors(d)})
-        parts.append({"norms": group.norms * d + attention.norms()})
+        norms = group.norms * d
+        if attention is not None:
+            parts.append({"attention": sum(attention.matrices(d).values()) + attention.vectors(d)})
+            norms = norms + attention.norms()
+        parts.append(
+            {"norms": norms} | ({} if _zero(group.connections) else {"connections": group.connections})
+        )
         return {part: group.count * value for part, value in _by_part(parts).items()}
 
     # Arithmetic.
@@ -476,8 +411,9 @@ class Transformer(Record):
         Returns
         -------
         dict
-            ``"projections"``, ``"scores"`` and ``"values"`` of attention; ``"feed-forward"``, or
-            ``"experts"``, ``"shared experts"`` and ``"router"``; ``"head"``.
+            ``"projections"``, ``"scores"`` and ``"values"`` of attention, ``"indexer"`` (choosing positions),
+            ``"state"`` (of linear attention); ``"feed-forward"``, or ``"experts"``, ``"shared experts"`` and
+            ``"router"``; ``"head"``.
 
         Raises
         ------
@@ -494,13 +430,11 @@ class Transformer(Record):
         checks.number("context", context, zero=True)
         counted = _by_part(self._token_flops(group, 1) for group in self.layers)
         for group in self.layers:
-            seen = attended(group.attention, context)
-            parts = {part: group.count * f * seen for part, f in group.attention.pair_flops(absorbed).items()}
-            if not absorbed and isinstance(group.attention, LatentAttention):
-                # the new position is expanded by its projections already
-                parts["expansion"] = group.count * group.attention.expansion_flops() * maximum(seen - 1, 0)
-            counted = _by_part([counted, parts])
-        counted["head"] = FLOP_PER_WEIGHT * self._table()
+            if group.attention is not None:
+                parts = group.attention.context_flops(context, absorbed)
+                counted = _by_part([counted, {part: group.count * f for part, f in parts.items()}])
+        counted["connections"] = counted.get("connections", 0) + FLOP_PER_WEIGHT * self.connections
+        counted["head"] = self._head_flops()
         return _present(counted)
 
     def prefill_flops(self, tokens, logits=1, absorbed=False):
@@ -535,22 +469,28 @@ class Transformer(Record):
         checks.number("logits", logits, zero=True)
         counted = _by_part(self._token_flops(group, tokens) for group in self.layers)
         for group in self.layers:
-            seen = pairs(group.attention, tokens)
-            parts = {part: group.count * f * seen for part, f in group.attention.pair_flops(absorbed).items()}
-            counted = _by_part([counted, parts])
-        counted["head"] = FLOP_PER_WEIGHT * self._table() * logits
+            if group.attention is not None:
+                parts = group.attention.prompt_flops(tokens, absorbed)
+                counted = _by_part([counted, {part: group.count * f for part, f in parts.items()}])
+        counted["connections"] = counted.get("connections", 0) + FLOP_PER_WEIGHT * self.connections * tokens
+        counted["head"] = self._head_flops() * logits
         return _present(counted)
 
     def _token_flops(self, group, tokens):
         """FLOP of a group that do not depend on the context: two for each weight a token meets."""
-        weights = {"projections": sum(group.attention.matrices(self.d_model).values())}
-        weights |= group.feed_forward.active_weights(self.d_model)
+        weights = {} if _zero(group.connections) else {"connections": group.connections}
+        if group.attention is not None:
+            weights["projections"] = sum(group.attention.matrices(self.d_model).values())
+        if group.feed_forward is not None:
+            weights |= group.feed_forward.active_weights(self.d_model)
         return {part: FLOP_PER_WEIGHT * group.count * n * tokens for part, n in weights.items()}
 
     # Bytes.
 
     def cache_values(self, context=1):
         """Values in the cache of one sequence of ``context`` tokens; windows cap what a layer keeps.
+
+        A state of linear attention is not in it: see :meth:`state_values`.
 
         Examples
         --------
@@ -559,13 +499,40 @@ class Transformer(Record):
         (163840, 35136)
         """
         checks.number("context", context, zero=True)
-        return sum(
-            group.count * group.attention.cache_values() * attended(group.attention, context)
+        return sum(g.count * g.attention.kept(context) for g in self.layers if g.attention is not None)
+
+    def state_values(self):
+        """Values kept of a sequence that do not grow with it: states of linear attention, and what waits.
+
+        Returns
+        -------
+        dict
+            ``"state"``, ``"convolution"`` (last inputs of short convolutions) and ``"waiting"`` (to be
+            pooled), those the model has; empty for a model with a cache alone.
+        """
+        found = [
+            {what: group.count * n for what, n in group.attention.state().items()}
             for group in self.layers
-        )
+            if group.attention is not None
+        ]
+        return _by_part(found)
+
+    def state_bytes(self, state="fp32", convolution="bf16"):
+        """Bytes of a sequence that do not grow with it; engines keep states and what waits in 32 bits.
+
+        Parameters
+        ----------
+        state, convolution : str or float
+            Formats of states (and of what waits to be pooled), and of the inputs of convolutions.
+        """
+        values = self.state_values()
+        wide = values.get("state", 0) + values.get("waiting", 0)
+        return wide * format_bytes(state) + values.get("convolution", 0) * format_bytes(convolution)
 
     def cache_bytes(self, context=1, format="bf16"):
         """Bytes of the cache of one sequence of ``context`` tokens; ``format`` is a name or bytes per value.
+
+        A state of linear attention is not in it: see :meth:`state_bytes`.
 
         Examples
         --------
@@ -573,7 +540,7 @@ class Transformer(Record):
         >>> load_model("Llama 3 70B").cache_bytes() / 1024
         320.0
         """
-        return self.cache_values(context) * format_bytes(format)
+        return self.cache_values(context) * self._format("cache", format)
 
     def weight_bytes(self, format="bf16", keep=None):
         """Bytes of all parameters, by part.
@@ -581,7 +548,8 @@ class Transformer(Record):
         Parameters
         ----------
         format : str or float
-            Number format, or bytes per value where scales add to it (MXFP4: ``4.25 / 8``).
+            Number format, or bytes per value where scales add to it (MXFP4: ``4.25 / 8``), or
+            ``"published"``: every part as its checkpoint stores it, scales included.
         keep : dict, optional
             Parts that have another format, such as ``{"embeddings": "bf16", "head": "bf16"}``.
 
@@ -593,6 +561,8 @@ class Transformer(Record):
         ------
         LookupError
             If a format or part is unknown.
+        ValueError
+            If the format is ``"published"`` and the configuration does not say it, with the reason.
 
         Examples
         --------
@@ -600,28 +570,29 @@ class Transformer(Record):
         >>> sum(load_model("Llama 3 70B").weight_bytes("fp8").values()) / 1e9
         70.553706496
         """
-        return _in_bytes(self.parameters(), format, keep)
+        return self._in_bytes(self.parameters(), format, keep)
 
     def bytes_read(self, batch, context, weights="bf16", cache="bf16", keep=None):
         """Bytes read to generate one token for each sequence of a batch, by part.
 
         Every weight that is used is read once: of the routed experts those that the batch is expected to
         touch under uniform routing, and neither input embedding nor learned positions, of which a step needs
-        a few rows. Activations and the writing of new cache entries are left out.
+        a few rows. Of a cache only what attention sees is read: what its window holds or its indexer picks,
+        and the indexer's keys. Activations, and the writing of new cache entries and of states, are left out.
 
         Parameters
         ----------
         batch, context : float, array, xarray.DataArray or sympy.Expr
             Sequences decoded together, and positions each new token could see, itself included.
         weights, cache : str or float
-            Number formats, or bytes per value.
+            Number formats, or bytes per value, or ``"published"`` as in :meth:`weight_bytes`.
         keep : dict, optional
             Parts of the weights in another format, as in :meth:`weight_bytes`.
 
         Returns
         -------
         dict
-            The parts of :meth:`parameters` that are read, and ``"cache"``.
+            The parts of :meth:`parameters` that are read, ``"cache"``, and ``"state"`` where there is one.
 
         Raises
         ------
@@ -638,9 +609,31 @@ class Transformer(Record):
         checks.number("batch", batch)
         counted = _by_part(self._layer_parameters(group, batch=batch) for group in self.layers)
         counted["norms"] = counted.pop("norms") + self.final_norm * self.d_model
-        counted["head"] = self._table() + (self.vocab_size if self.head_bias else 0)
-        read = _in_bytes(_present(counted), weights, keep)
-        return read | {"cache": batch * self.cache_bytes(context, cache)}
+        counted["connections"] = counted.get("connections", 0) + self.connections
+        counted["head"] = self._head()
+        read = self._in_bytes(_present({p: counted[p] for p in PARTS if p in counted}), weights, keep)
+        checks.number("context", context, zero=True)
+        seen = sum(g.count * g.attention.read(context) for g in self.layers if g.attention is not None)
+        read["cache"] = batch * seen * self._format("cache", cache)
+        return read | ({"state": batch * self.state_bytes()} if self.state_values() else {})
+
+    def _in_bytes(self, counted, format, keep):
+        formats = {checks.one_of("part", part, PARTS): kept for part, kept in (keep or {}).items()}
+        tied_head = {"head": "embeddings"} if self.tied and self.outputs is None else {}
+        found = {}
+        for part, n in counted.items():
+            stored = tied_head.get(part, part) if format == "published" and part not in formats else part
+            found[part] = n * self._format(stored, formats.get(part, format))
+        return found
+
+    def _format(self, part, format):
+        """Bytes of a value of a part, in a format or as published."""
+        if not (isinstance(format, str) and format == "published"):
+            return format_bytes(format)
+        if part not in self.formats:
+            why = self.notes.get("formats", "its configuration states none")
+            raise ValueError(f"no published format of {part} of {self.name or 'this model'}: {why}")
+        return self.formats[part]
 
 
 PARTS = (
@@ -648,7 +641,9 @@ PARTS = (
     "feed-forward",
     "experts",
     "shared experts",
+    "latent",
     "router",
+    "connections",
     "norms",
     "embeddings",
     "positions",
@@ -670,6 +665,5 @@ def _present(counted):
     return {part: value for part, value in counted.items() if not (isinstance(value, int) and value == 0)}
 
 
-def _in_bytes(counted, format, keep):
-    formats = {checks.one_of("part", part, PARTS): kept for part, kept in (keep or {}).items()}
-    return {part: n * format_bytes(formats.get(part, format)) for part, n in counted.items()}
+def _zero(value):
+    return isinstance(value, int) and value == 0

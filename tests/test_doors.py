@@ -97,8 +97,8 @@ def test_systems_are_whole_numbers_of_chips(count):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: inferlib.load_chip("H100"), "did you mean 'H100 SXM'"),
-        (lambda: inferlib.load_chip(""), "Known: V100"),
+        (lambda: inferlib.load_chip("H10"), "did you mean 'H100 SXM'"),
+        (lambda: inferlib.load_chip(""), "no chip ''; inferlib.catalog.chips"),
         (lambda: inferlib.load_chip(None), "no chip None"),
         (lambda: inferlib.load_model("Lama 3 70B"), "did you mean 'Llama 3 70B'"),
         (lambda: inferlib.load_chip("A100 80GB").at("fp8"), "no format of A100 80GB 'fp8'"),

@@ -222,13 +222,36 @@ def test_a_bad_number_or_text_is_refused(tmp_path, change, message):
         load_with(tmp_path, change)
 
 
+def test_names_that_the_catalogue_knows_or_that_are_given(tmp_path):
+    """A file of one's own: other spellings, served models by their name on Hugging Face, chips of one's own."""
+    rows = [row for row in raw() if row["id"] == "gf-01"]
+    path = tmp_path / "own.csv"
+
+    def written(**change):
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(schema()))
+            writer.writeheader()
+            writer.writerows([row | change for row in rows])
+        return path
+
+    for model, name in [("Qwen3-32B", "Qwen3 32B"), ("Qwen/Qwen3.5-397B-A17B", "Qwen/Qwen3.5-397B-A17B")]:
+        row = measurements.load(written(model=model, hardware="H100")).iloc[0]
+        assert (row.model, row.model_printed, row.hardware) == (name, model, "H100 SXM")
+        assert row.model_in_catalogue and inferlib.load_model(row.model).name == name
+    own = measurements.load(
+        written(model="Mine 7B", hardware="My chip"), models=["Mine 7B"], chips={"My chip": 1}
+    )
+    assert (own.iloc[0].model, own.iloc[0].hardware) == ("Mine 7B", "My chip")
+    assert not own.iloc[0].model_in_catalogue
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"tier": "D"}, "no row gf-01: tier 'D'.*Known: A, B, C"),
         ({"core": "yes"}, "core 'yes'.*Known: 0, 1"),
-        ({"hardware": "H100"}, "no row gf-01: hardware 'H100'; did you mean 'H100-SXM'"),
-        ({"model": "Llama-2-7b"}, "no row gf-01: model 'Llama-2-7b'; did you mean 'Llama-2-7B'"),
+        ({"hardware": "H1000"}, "row gf-01: hardware: no chip 'H1000'; did you mean 'H100"),
+        ({"model": "Llama-9-7b"}, "row gf-01: model: no model 'Llama-9-7b'; did you mean 'Llama"),
         ({"weight_format": "bf61"}, "weight_format 'bf61'; did you mean 'bf16'"),
         ({"duplicate_of": "gf-99"}, "no row gf-01: duplicate_of 'gf-99'"),
         ({"duplicate_of": "gf-01"}, "no row gf-01: duplicate_of 'gf-01'"),

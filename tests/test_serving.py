@@ -24,6 +24,7 @@ from inferlib.serving.prompt import others_time, prompt_pass, room
 
 MODEL, BOX, WORK = load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(32, 4096)
 DEEPSEEK = load_model("DeepSeek V3")
+SEVERAL = "tensor parallel over several boxes, network not stated"
 IDEAL = constants.one_kernel(
     Kernel(0.0, 1.0), Kernel(0.0, 1.0), {n: Link(0.0, 1e30) for n in (2, 4, 8)}, experts=Kernel(0.0, 1.0)
 )
@@ -216,7 +217,7 @@ def test_errors_are_as_stated_and_the_aims_that_are_missed_are_known():
     table = fit.errors().set_index(["slice", "engine", "left out"]).error.sort_index()
     for (name, engine, _), error in table.items():
         assert error <= stated()["step"][name][engine]["error"] * 1.001
-    assert table["dense", "known"].max() < 0.105  # the aim was 9 %
+    assert 0.09 < table["dense", "known"].max() < 0.1  # the aim was 9 %
     assert table["dense", "unknown"].max() < 0.12  # the aim was 12 %: met
     assert (
         table["experts", "known", "model"] < 0.14 and table["experts", "known", "publisher"] > 0.13
@@ -257,7 +258,8 @@ def test_experts_on_chips_of_their_own_against_rows_that_nothing_was_fitted_to()
 def test_rows_that_are_not_scored_are_counted():
     table = fit.serving_rows()
     assert len(table) == 1550 and set(fit.data().id) & set(table.index[table.use != "clean"]) == set()
-    assert (table.use[~table.known] == "model or chip not in the catalogue").all()
+    assert table.known.all() and set(table.use) == {"clean", "the same measurement listed again", SEVERAL}
+    assert fit.use(next(table.iloc[:1].assign(known=False).itertuples())).startswith("model or chip not")
     assert table.url.str.startswith("https://").all() and (table.licence == "Apache-2.0").all()
     assert measured.serving().ttft.gt(0).all()
 
@@ -330,7 +332,7 @@ def test_the_time_to_the_first_token_is_as_far_off_as_stated():
         logs = fit.first_left_out(by)
         assert float(np.mean(np.abs(np.expm1(logs)))) <= first["error"] * 1.001
         assert np.mean(np.abs(logs) <= math.log(first["factor"])) >= 0.79
-    assert 0.3 < first["error"] < 0.4 and first["passes"] == pytest.approx(1, abs=0.1)
+    assert 0.3 < first["error"] < 0.42 and first["passes"] == pytest.approx(1, abs=0.1)
 
 
 # --- Drafts, requests, prices, watts -------------------------------------------------------------------------

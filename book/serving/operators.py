@@ -19,6 +19,7 @@ CHIPS = {
     "gb200": "GB200 NVL72",
     "gb300": "GB300 NVL72",
     "l40s": "L40S",
+    "rtx_pro_6000_server": "RTX PRO 6000",
 }
 FORMATS = {
     "bfloat16": "bf16",

@@ -1,18 +1,23 @@
 """Real chips and real models: only what a vendor or a published configuration states, each number sourced.
 
-Data live in ``chips.toml``, ``prices.toml`` and ``models.toml``; what only one of the five sources assumes
-lives with that source.
+Data live in ``chips.toml``, ``prices.toml`` and ``models.toml``; whole configurations of models that are served
+today in ``served.json``, by their name on Hugging Face; further names in ``names.toml``. What only one of the five
+sources assumes lives with that source.
 """
 
+import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 from inferlib import checks, config
 from inferlib.equation import quantities
-from inferlib.system import Accelerator
+from inferlib.system import BITS, Accelerator
 from inferlib.transformer import Transformer
 from inferlib.units import parse
 
@@ -27,13 +32,18 @@ def models():
     return list(_table("models.toml"))
 
 
+def served():
+    """The names of the configurations in the catalogue, of models that are served today."""
+    return list(_served())
+
+
 def load_chip(name):
-    """A chip of the catalogue, at its dense 16-bit peak (bf16, or fp16 where there is no bf16).
+    """A chip of the catalogue, at its dense 16-bit peak (bf16, or fp16, or else the first one that is stated).
 
     Parameters
     ----------
     name : str
-        Such as ``"H100 SXM"``; see :func:`chips`.
+        Such as ``"H100 SXM"`` or ``"H100"``; see :func:`chips`, and :func:`load_chips` for chips of your own.
 
     Returns
     -------
@@ -53,21 +63,71 @@ def load_chip(name):
     >>> load_chip("V100 SXM2").format
     'fp16'
     """
-    entry = dict(_table("chips.toml")[checks.one_of("chip", name, chips())])
-    pages, peaks = entry.pop("pages"), entry.pop("peaks")
-    sources = {field: text.format(**pages) for field, text in entry.pop("sources").items()}
-    format = "bf16" if "bf16" in peaks else "fp16"
-    sources["flops"] = sources[format]
-    offer = _table("prices.toml").get(name)
+    name = resolve("chip", name)
+    return _chip(name, _table("chips.toml")[name], _table("prices.toml").get(name))
+
+
+def load_chips(path):
+    """Chips of your own, from a TOML file.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A table for each chip, as in the catalogue's ``chips.toml``: ``peaks`` (format to ``"990 TFLOP/s"``),
+        ``memory_bandwidth`` and any other field of :class:`inferlib.system.Accelerator`, such as ``price``;
+        ``sources`` may say where each number is stated.
+
+    Returns
+    -------
+    dict
+        Name to Accelerator.
+
+    Raises
+    ------
+    LookupError
+        If there is no such file, or a field that chips do not have.
+    ValueError
+        If it is not TOML, a number has the wrong unit, or a chip has no peaks.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise LookupError(f"no file {str(path)!r}")
+    with path.open("rb") as file:
+        content = file.read(config.MAX_BYTES + 1)
+    if len(content) > config.MAX_BYTES:
+        raise ValueError(f"{path} has more than {config.MAX_BYTES} bytes")
+    try:
+        tables = tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not TOML: {error}") from None
+    for name, entry in tables.items():
+        if (
+            not isinstance(entry, Mapping)
+            or not isinstance(entry.get("peaks"), Mapping)
+            or not entry["peaks"]
+        ):
+            raise ValueError(f"{path}: chip {name!r} has no peaks, such as bf16 = '990 TFLOP/s'")
+    return {name: _chip(name, entry) for name, entry in tables.items()}
+
+
+def _chip(name, entry, offer=None):
+    """An Accelerator from its table."""
+    entry = dict(entry)
+    pages, peaks = entry.pop("pages", {}), entry.pop("peaks")
+    sources = {field: text.format(**pages) for field, text in entry.pop("sources", {}).items()}
+    format = next(f for f in ("bf16", "fp16", *peaks) if f in peaks)
+    if format in sources:
+        sources["flops"] = sources[format]
     if offer:
         entry["price"] = f"{parse(offer['price'], 'usd/h') / offer.get('chips', 1)!r} usd/h"
         sources["price"] = f"{offer['seller']}, on demand, {offer['date']}, {offer['url']}"
     return record(
         Accelerator,
-        entry | {"flops": peaks[format]},
+        {key: value for key, value in entry.items() if key != "topology"} | {"flops": peaks[format]},
         name=name,
-        format=format,
-        peaks={format: parse(peak, "FLOP/s") for format, peak in peaks.items()},
+        format=checks.one_of("format", format, BITS),
+        topology=entry.get("topology", ""),
+        peaks={checks.one_of("format", f, BITS): parse(peak, "FLOP/s") for f, peak in peaks.items()},
         sources=sources,
     )
 
@@ -78,8 +138,10 @@ def load_model(model):
     Parameters
     ----------
     model : str, os.PathLike or mapping
-        A name such as ``"Llama 3 70B"`` (see :func:`models`), the path of a ``config.json`` or of a folder
-        that holds one, or its parsed content.
+        A name such as ``"Llama 3 70B"`` (see :func:`models`), a name on Hugging Face such as
+        ``"Qwen/Qwen3.5-397B-A17B"`` (see :func:`served`), the path of a ``config.json`` or of a folder that
+        holds one (and perhaps an ``hf_quant_config.json``), or its parsed content. Capitals, blanks and hyphens
+        do not matter, nor do the maker's name and endings such as ``-Instruct``, which change no shape.
 
     Returns
     -------
@@ -94,19 +156,111 @@ def load_model(model):
 
     Examples
     --------
-    >>> load_model("Llama 3 70B").n_layers
-    80
+    >>> load_model("Llama 3 70B").n_layers, load_model("meta-llama/Llama-3.3-70B-Instruct").name
+    (80, 'Llama 3.3 70B')
     """
     if isinstance(model, Mapping):
         return config.read_config(model)
     if not (isinstance(model, str) and model in models()) and config.looks_like_path(model):
-        sources = {"shape": os.fspath(model)}
-        return config.read_config(config.read_file(model), name=os.fspath(model), sources=sources)
-    entry = _table("models.toml")[checks.one_of("model", model, models())]
+        content, sources = config.read_file(model), {"shape": os.fspath(model)}
+        beside = Path(model) / "hf_quant_config.json" if Path(model).is_dir() else None
+        quantization = config.read_file(beside) if beside is not None and beside.is_file() else None
+        return config.read_config(content, os.fspath(model), sources, quantization)
+    name = resolve("model", model)
+    if name in same_shapes():
+        entry = same_shapes()[name]
+        source = (
+            f"https://huggingface.co/{entry['id']}/blob/main/config.json, of the shape of {entry['like']}"
+        )
+        return load_model(entry["like"]).replace(name=name, sources={"shape": source})
+    if name in _served() and name not in models():
+        entry = _served()[name]
+        sources = {"shape": f"https://huggingface.co/{name}/blob/main/config.json"}
+        return config.read_config(entry["config"], name, sources, entry.get("hf_quant_config"))
+    entry = _table("models.toml")[name]
     sources = {"shape": entry["source"]}
     if "shape" in entry:
-        return Transformer.dense(**entry["shape"], name=model, sources=sources)
-    return config.read_config(config.parse(entry["config"]), model, sources)
+        return Transformer.dense(**entry["shape"], name=name, sources=sources)
+    return config.read_config(config.parse(entry["config"]), name, sources)
+
+
+def same_shapes():
+    """Models whose shape is that of another one in the catalogue: name to its ``like`` and its ``id``."""
+    return _table("names.toml")["model"]
+
+
+def resolve(what, name):
+    """The catalogue's name for what somebody types.
+
+    Parameters
+    ----------
+    what : {"model", "chip"}
+    name : str
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    LookupError
+        If nothing is called so, with a few near names.
+
+    Examples
+    --------
+    >>> resolve("chip", "h100"), resolve("model", "gpt-oss-120b")
+    ('H100 SXM', 'GPT-OSS 120B')
+    """
+    tables = (chips(),) if what == "chip" else (models(), served(), same_shapes())
+    if isinstance(name, str):
+        for table in tables:
+            if name in table:
+                return name
+        plain = _plain(name) if len(name) < 200 else ""
+        if plain in _known(what):
+            return _known(what)[plain]
+    near = get_close_matches(_plain(str(name)[:200]), _known(what), n=5, cutoff=0.6)
+    inside = [
+        known
+        for known in _known(what)
+        if len(_plain(str(name)[:200])) > 2 and _plain(str(name)[:200]) in known
+    ]
+    names = dict.fromkeys(_known(what)[known] for known in [*inside[:3], *near])
+    hint = f"; did you mean {' or '.join(map(repr, list(names)[:4]))}?" if names else ";"
+    raise LookupError(
+        f"no {what} {config.shown(name)}{hint} inferlib.catalog.{what}s() lists those of the catalogue"
+    )
+
+
+_ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528", "bf16")
+
+
+@cache
+def _known(what):
+    """Every name that may be typed, without what does not matter, to the catalogue's name."""
+    if what == "chip":
+        known = {_plain(name): name for name in chips()}
+        return {_plain(also): name for also, name in _table("names.toml")["chip"].items()} | known
+    known = {_plain(name): name for name in served()}
+    for name, entry in same_shapes().items():
+        known |= {_plain(name): name, _plain(entry["id"]): name}
+    for name, entry in _table("models.toml").items():
+        address = re.match(r"https://huggingface\.co/([^/]+/[^/]+)", entry["source"])
+        known |= {_plain(name): name} | ({_plain(address[1]): name} if address else {})
+    return known
+
+
+def _plain(name):
+    """A name without its maker, capitals, blanks and hyphens, and without endings that change no shape."""
+    words = [w for w in re.split(r"[\s_-]+", name.rpartition("/")[2].lower()) if w]
+    while len(words) > 1 and words[-1] in _ENDINGS:
+        words.pop()
+    return "".join(words).removeprefix("meta") if name.lower().startswith("meta") else "".join(words)
+
+
+@cache
+def _served():
+    return json.loads((files("inferlib.catalog") / "served.json").read_text("utf-8"))
 
 
 def record(kind, entry, **other):

@@ -15,13 +15,16 @@ from importlib.resources import files
 from inferlib import catalog, checks, units
 
 
-def load(path=None):
+def load(path=None, models=(), chips=()):
     """All measurements, checked, in SI units.
 
     Parameters
     ----------
     path : str or path, optional
         A CSV file with the columns of :func:`schema`; the measurements of this package when not given.
+    models, chips : collection of str
+        Further names that the file may use, such as those of ``catalog.load_chips(...)``. Names that the
+        catalogue knows need not be given.
 
     Returns
     -------
@@ -54,7 +57,8 @@ def load(path=None):
     if list(raw.columns) != list(schema()):
         odd = sorted(set(raw.columns) ^ set(schema())) or "their order"
         raise ValueError(f"the columns are not those of the schema: {odd}")
-    rows = [_row(dict(zip(raw.columns, cells, strict=True))) for cells in raw.itertuples(index=False)]
+    own = {"model": set(models), "hardware": set(chips)}
+    rows = [_row(dict(zip(raw.columns, cells, strict=True)), own) for cells in raw.itertuples(index=False)]
     table = pd.DataFrame(rows).set_index("id")
     if not table.index.is_unique:
         raise ValueError(f"id {table.index[table.index.duplicated()][0]!r} stands twice")
@@ -103,7 +107,8 @@ def serving():
             f"row {bad[0] if len(bad) else 'of serving.csv'}: a number is not positive, or tp x dp is not n_gpus"
         )
     table["model"] = table.model.map(about["model"])
-    table["known"] = table.model.isin(catalog.models()) & table.hardware.isin(catalog.chips())
+    shapes = [*catalog.models(), *catalog.served()]
+    table["known"] = table.model.isin(shapes) & table.hardware.isin(catalog.chips())
     table["context"] = table.prompt_tokens + table.output_tokens / 2
     table["tpot"], table["ttft"] = 1e-3 * table.pop("tpot_ms"), 1e-3 * table.pop("ttft_ms")
     table["url"] = [about["publisher"][name]["url"] for name in table.publisher]
@@ -127,20 +132,31 @@ def _read(file):
     return tomllib.loads((files("inferlib.measured") / file).read_text("utf-8"))
 
 
-def _row(cells):
+def _row(cells, own):
     """One row of text as numbers and names; refuses what the schema does not allow."""
     row = {}
     for column, limits in schema().items():
         where = f"row {cells['id'] or '?'}: {column}"
         row[limits.get("into", column)] = _cell(where, cells[column], **limits)
     for column in ("model", "hardware"):
-        row[f"{column}_printed"] = printed = row[column]
-        own = checks.one_of(f"row {row['id']}: {column}", printed, names()[column])
-        row[column] = names()[column][own] or printed
-    checks.one_of(f"row {row['id']}: hardware", row["hardware"], catalog.chips())
-    row["model_in_catalogue"] = row["model"] in catalog.models()
+        row[f"{column}_printed"] = row[column]
+        row[column] = _name(f"row {row['id']}: {column}", column, row[column], own[column])
+    known = (catalog.models(), catalog.served(), catalog.same_shapes())
+    row["model_in_catalogue"] = any(row["model"] in names for names in known)
     row["sequences"] = row["batch"] * row["dp"]
     return _consistent(row)
+
+
+def _name(where, column, printed, own):
+    """The catalogue's name for what a source calls a model or chip, or a name of the file's own."""
+    if printed in own:
+        return printed
+    if printed in names()[column]:
+        return names()[column][printed] or printed
+    try:
+        return catalog.resolve("chip" if column == "hardware" else "model", printed)
+    except LookupError as error:
+        raise LookupError(f"{where}: {error}") from None
 
 
 def _cell(where, text, *, kind, blank=False, allowed=None, pattern=None, unit="1", **_):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from inferlib.attention import unusual
 from inferlib.equation import Record, quantity
 from inferlib.system import format_bytes
 from inferlib.transformer import Experts, Transformer
@@ -57,7 +58,8 @@ def profile_of(model, weights="bf16", cache="bf16"):
     Raises
     ------
     ValueError
-        If windows or shares differ between layers.
+        If windows or shares differ between layers, or layers keep a state or see positions that an indexer
+        picks: a profile has no place for these.
 
     Examples
     --------
@@ -67,12 +69,21 @@ def profile_of(model, weights="bf16", cache="bf16"):
     """
     if not isinstance(model, Transformer):
         raise TypeError(f"model is a {type(model).__name__}, but must be a Transformer")
+    layers = [group for group in model.layers if group.attention is not None]
+    beyond = {
+        unusual(g.attention) for g in layers if not hasattr(g.attention, "top") or g.attention.top is not None
+    }
+    if beyond:
+        raise ValueError(
+            f"a profile has no place for {', '.join(sorted(beyond))} of {model.name or 'this model'}"
+        )
     parts = model.parameters()
     routed = parts.get("experts", 0)
-    head = model.vocab_size * model.d_model if model.tied else 0  # a tied table is read as the head
+    # a tied table is read as the head
+    head = model.vocab_size * model.d_model if model.tied and model.outputs is None else 0
     read = sum(n for part, n in parts.items() if part not in ("experts", "embeddings", "positions")) + head
-    whole = [group for group in model.layers if group.attention.window is None]
-    windowed = [group for group in model.layers if group.attention.window is not None]
+    whole = [group for group in layers if group.attention.window is None]
+    windowed = [group for group in layers if group.attention.window is not None]
     shares = {
         group.feed_forward.n_active / group.feed_forward.n_experts
         for group in model.layers

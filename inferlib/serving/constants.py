@@ -22,7 +22,9 @@ NEIGHBOURS = {
     "V100 SXM2": "A100 80GB", "A100 40GB": "A100 80GB", "H100 PCIe": "H100 SXM", "H800": "H100 SXM",
     "H20": "H200", "RTX 4090": "L40S", "MI250X GCD": "A100 80GB", "MI300X": "H100 SXM", "MI325X": "H200",
     "MI355X": "B200", "TPU v4": "A100 80GB", "TPU v5e": "A100 80GB", "TPU v5p": "H100 SXM",
-    "TPU v6e": "H100 SXM", "Groq LPU": "H100 SXM",
+    "TPU v6e": "H100 SXM", "Groq LPU": "H100 SXM", "H100 NVL": "H100 SXM", "GH200": "H200", "L4": "L40S",
+    "RTX 5090": "RTX PRO 6000", "DGX Spark": "RTX PRO 6000", "Gaudi 3": "H100 SXM", "Trainium 2": "H100 SXM",
+    "TPU7x Ironwood": "B200",
 }  # fmt: skip
 _LIKE = {"fp16": "bf16", "fp32": "bf16", "tf32": "bf16", "fp8 block": "fp8", "mxfp4": "fp4", "int8": "fp8"}
 _ANY = "any"

@@ -214,6 +214,10 @@ def as_model(model, weights="bf16", cache="bf16"):
         return model
     if not isinstance(model, Transformer):
         raise TypeError(f"model is a {type(model).__name__}, but must be a Transformer or an erdil2025 Model")
+    if model.unusual:
+        raise ValueError(
+            f"model {model.name or 'given'} has {model.unusual}, which the paper does not describe"
+        )
     # symbols cannot be compared; there the last kind stands for all, as it does in every published model
     known = all(isinstance(layers.count, Real) for layers in model.layers)
     most = max(model.layers, key=lambda layers: layers.count) if known else model.layers[-1]
@@ -281,7 +285,7 @@ def as_gpu(chip):
     return GPU(**values | caps | {"flops": peaks["bf16"]}, name=chip.name, peaks=peaks, sources=chip.sources)
 
 
-NO_GPUS = ("TPU", "Groq")
+NO_GPUS = ("TPU", "Groq", "Gaudi", "Trainium")
 _FORMATS = {"bf16": ("fp16",), "fp8": ("int8",), "fp4": ("int4",)}
 _BITS = {16: "bf16", 8: "fp8", 4: "fp4"}
 

@@ -283,6 +283,10 @@ def operators(model, assumptions=PRINTED):
     """
     if not isinstance(model, Transformer):
         raise TypeError(f"model is a {type(model).__name__}, but must be a Transformer")
+    if model.unusual:
+        raise ValueError(
+            f"{model.name or 'this model'} has {model.unusual}, which the paper does not describe"
+        )
     found = []
     for group in model.layers:
         found += _attention(model, group, assumptions) + _block(model, group, assumptions)

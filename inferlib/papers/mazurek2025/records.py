@@ -126,6 +126,8 @@ def as_model(model):
 
 def not_described(model):
     """Why the source does not describe a Transformer; an empty text if it does."""
+    if model.unusual:
+        return f"the source does not describe {model.unusual}"
     kinds = {type(group.attention) for group in model.layers}
     if kinds != {LatentAttention}:
         return "the source describes multi-head latent attention only"

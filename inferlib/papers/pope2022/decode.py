@@ -78,6 +78,8 @@ def model_of(transformer, weights="bf16", cache="bf16", parallel=False):
 def _not_described(transformer):
     if transformer.sparse:
         return "the paper describes dense models only"
+    if transformer.unusual:
+        return f"the paper does not describe {transformer.unusual}"
     attentions = [group.attention for group in transformer.layers]
     if not all(isinstance(a, Attention) for a in attentions):
         return "the paper describes multihead and multiquery attention only"

@@ -702,6 +702,8 @@ def decode_step(model, system, workload, layout=None):
     _instance("workload", workload, Workload)
     if model.sparse:
         return _no_answer("n/a", "the post describes dense models only")
+    if model.unusual:
+        return _no_answer("n/a", f"the post does not describe {model.unusual}")
     if layout is not None:
         _instance("layout", layout, Layout)
         if (layout.pp, layout.ep, layout.dp) != (1, 1, 1) or layout.tp != system.count:

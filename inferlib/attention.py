@@ -1,0 +1,514 @@
+"""Kinds of attention: their weights, what they keep of a sequence, and what a token costs.
+
+Every kind answers the same questions: ``matrices``, ``vectors`` and ``norms`` (weights), ``kept`` and ``read``
+(values of one sequence, per layer, that grow with its context), ``state`` (values that do not), and
+``context_flops`` and ``prompt_flops``. A multiplication and an addition are two FLOP.
+"""
+
+from dataclasses import dataclass
+from numbers import Real
+
+from inferlib.equation import Record, quantity
+from inferlib.ops import ceil, floor, maximum, minimum
+
+FLOP_PER_WEIGHT = 2  # a multiplication and an addition
+
+
+def at_most(record, name, limit):
+    """Refuse a field that is larger than another one."""
+    value, bound = getattr(record, name), getattr(record, limit)
+    if isinstance(value, Real) and isinstance(bound, Real) and value > bound:
+        kind = type(record).__name__
+        raise ValueError(f"{kind}.{name} is {value}, but must be at most {limit}, {bound}")
+
+
+@dataclass(frozen=True, eq=False)
+class Indexer(Record):
+    """A few narrow heads that score every position (or block of positions) for attention to choose from.
+
+    It keeps one key for all its heads. ``weighted``: a projection says how much each head counts.
+    """
+
+    n_heads: float = quantity("1", "heads of the indexer")
+    head_dim: float = quantity("1", "width of a head of the indexer")
+    query_input: float = quantity("1", "width its queries are made from, if not d_model", default=None)
+    norms: float = quantity("1", "parameters of its norms", default=0, zero=True)
+    weighted: bool = True
+
+    def matrices(self, d_model):
+        """Weights of its projections, by name."""
+        source = d_model if self.query_input is None else self.query_input
+        found = {"index query": source * self.n_heads * self.head_dim, "index key": d_model * self.head_dim}
+        return found | ({"index weights": d_model * self.n_heads} if self.weighted else {})
+
+    def flops(self):
+        """FLOP to score one kept key."""
+        return FLOP_PER_WEIGHT * self.n_heads * self.head_dim
+
+
+class _Pairs:
+    """What attention over single positions of a context shares.
+
+    The fields ``window``, ``chunked``, ``top`` and ``indexer`` say which positions a token sees.
+    """
+
+    def kept(self, context):
+        """Values kept of ``context`` tokens: a window caps them, an indexer adds its keys."""
+        seen = context if self.window is None else minimum(context, self.window)
+        index = 0 if self.indexer is None else self.indexer.head_dim * context
+        return self.cache_values() * seen + index
+
+    def read(self, context):
+        """Values of them that a new token reads."""
+        index = 0 if self.indexer is None else self.indexer.head_dim * context
+        return self.cache_values() * attended(self, context) + index
+
+    def state(self):
+        """Values kept of a sequence however long it is: none."""
+        return {}
+
+    def context_flops(self, context, absorbed=True):
+        """FLOP of one layer for a new token that could see ``context`` positions, by part."""
+        seen = attended(self, context)
+        parts = {part: f * seen for part, f in self.pair_flops(absorbed).items()}
+        return parts | ({} if self.indexer is None else {"indexer": self.indexer.flops() * context})
+
+    def prompt_flops(self, tokens, absorbed=False):
+        """FLOP of one layer for the pairs of positions in a prompt, by part."""
+        seen = pairs(self, tokens)
+        parts = {part: f * seen for part, f in self.pair_flops(absorbed).items()}
+        scored = {} if self.indexer is None else {"indexer": self.indexer.flops() * _triangle(tokens)}
+        return parts | scored
+
+    def _further(self, d_model):
+        gate = {"gate": d_model * self.gate} if not (isinstance(self.gate, int) and self.gate == 0) else {}
+        return gate | ({} if self.indexer is None else self.indexer.matrices(d_model))
+
+
+@dataclass(frozen=True, eq=False)
+class Attention(_Pairs, Record):
+    """Attention whose cache holds one key and one value vector per key/value head: MHA, GQA, MQA.
+
+    Head width is a field of its own: it is not d_model divided by the heads in every model. With a
+    ``window`` a token sees only so many of the newest positions, itself included; ``chunked`` says that it
+    sees those of its own chunk instead; ``top`` says how many positions an indexer picks for it.
+    ``same_value``: values are made by the projection of keys.
+    """
+
+    n_heads: float = quantity("1", "query heads")
+    n_kv_heads: float = quantity("1", "key (and value) heads")
+    head_dim: float = quantity("1", "width of one head")
+    window: float = quantity("1", "positions a token sees, if not all", default=None)
+    chunked: bool = False
+    input_bias: bool = False
+    output_bias: bool = False
+    qk_norm: bool = False
+    sinks: bool = False
+    value_dim: float = quantity("1", "width of a head's value, if not head_dim", default=None)
+    gate: float = quantity("1", "outputs of the projection that gates the result", default=0, zero=True)
+    top: float = quantity("1", "positions an indexer picks for a token", default=None)
+    indexer: Indexer = None
+    same_value: bool = False
+    norm_all_heads: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        at_most(self, "n_kv_heads", "n_heads")
+
+    @property
+    def kind(self):
+        """``"MHA"``, ``"GQA"`` or ``"MQA"``."""
+        if self.n_kv_heads == self.n_heads:
+            return "MHA"
+        return "MQA" if self.n_kv_heads == 1 else "GQA"
+
+    def _value(self):
+        return self.head_dim if self.value_dim is None else self.value_dim
+
+    def matrices(self, d_model):
+        """Weights of each projection of one layer, by name."""
+        found = {
+            "query": d_model * self.n_heads * self.head_dim,
+            "key": d_model * self.n_kv_heads * self.head_dim,
+            "value": 0 if self.same_value else d_model * self.n_kv_heads * self._value(),
+            "output": d_model * self.n_heads * self._value(),
+        }
+        return found | self._further(d_model)
+
+    def vectors(self, d_model):
+        """Biases (of the gate too) and attention sinks of one layer."""
+        value = 0 if self.same_value else self._value()
+        into = self.n_heads * self.head_dim + self.n_kv_heads * (self.head_dim + value) + self.gate
+        into = into if self.input_bias else 0
+        return into + (d_model if self.output_bias else 0) + (self.n_heads if self.sinks else 0)
+
+    def norms(self):
+        """Parameters of the norms inside: weights for a query and for a key, of one head or of all heads."""
+        heads = self.n_heads + self.n_kv_heads if self.norm_all_heads else 2
+        index = 0 if self.indexer is None else self.indexer.norms
+        return (heads * self.head_dim if self.qk_norm else 0) + index
+
+    def cache_values(self):
+        """Values kept per position and layer: a key and a value for each key/value head."""
+        return self.n_kv_heads * (self.head_dim + self._value())
+
+    def pair_flops(self, absorbed):
+        """FLOP of one layer for each pair of a query position and a key position, by part."""
+        heads = FLOP_PER_WEIGHT * self.n_heads
+        return {"scores": heads * self.head_dim, "values": heads * self._value()}
+
+
+@dataclass(frozen=True, eq=False)
+class LatentAttention(_Pairs, Record):
+    """Multi-head latent attention (MLA): the cache holds one latent and one rotary key for all heads.
+
+    Expanded, keys and values are computed back from the latent. Absorbed, the up-projection is applied to
+    the query and to the result instead, so that attention works on the latent itself. ``window``,
+    ``chunked``, ``top``, ``indexer`` and ``gate`` as in :class:`Attention`.
+    """
+
+    n_heads: float = quantity("1", "heads")
+    kv_rank: float = quantity("1", "width of the latent of keys and values")
+    nope_dim: float = quantity("1", "width of a head's query and key without position")
+    rope_dim: float = quantity("1", "width of the rotary part of queries, and of the shared rotary key")
+    value_dim: float = quantity("1", "width of a head's value")
+    q_rank: float = quantity("1", "width of the latent of queries, if they have one", default=None)
+    window: float = quantity("1", "positions a token sees, if not all", default=None)
+    chunked: bool = False
+    gate: float = quantity("1", "outputs of the projection that gates the result", default=0, zero=True)
+    top: float = quantity("1", "positions an indexer picks for a token", default=None)
+    indexer: Indexer = None
+
+    kind = "MLA"
+
+    def matrices(self, d_model):
+        """Weights of each projection of one layer, by name."""
+        queries = self.n_heads * (self.nope_dim + self.rope_dim)
+        if self.q_rank is None:
+            query = {"query": d_model * queries}
+        else:
+            query = {"query down": d_model * self.q_rank, "query up": self.q_rank * queries}
+        found = query | {
+            "latent down": d_model * (self.kv_rank + self.rope_dim),
+            "latent up": self._expansion(),
+            "output": self.n_heads * self.value_dim * d_model,
+        }
+        return found | self._further(d_model)
+
+    def vectors(self, d_model):
+        """Biases: none."""
+        return 0
+
+    def norms(self):
+        """Parameters of the norms inside: one weight vector for each latent, and the indexer's."""
+        index = 0 if self.indexer is None else self.indexer.norms
+        return self.kv_rank + (0 if self.q_rank is None else self.q_rank) + index
+
+    def cache_values(self):
+        """Values kept per position and layer: the latent and the rotary key, once for all heads."""
+        return self.kv_rank + self.rope_dim
+
+    def pair_flops(self, absorbed):
+        """FLOP of one layer for each pair of a query position and a key position, by part."""
+        if absorbed:
+            key, value = self.kv_rank + self.rope_dim, self.kv_rank
+        else:
+            key, value = self.nope_dim + self.rope_dim, self.value_dim
+        heads = FLOP_PER_WEIGHT * self.n_heads
+        return {"scores": heads * key, "values": heads * value}
+
+    def context_flops(self, context, absorbed=True):
+        """FLOP of one layer for a new token, by part; expanded, those to expand all it sees but itself."""
+        parts = super().context_flops(context, absorbed)
+        if not absorbed:
+            # the new position is expanded by its projections already
+            parts["expansion"] = self.expansion_flops() * maximum(attended(self, context) - 1, 0)
+        return parts
+
+    def expansion_flops(self):
+        """FLOP of one layer to compute keys and values of one position back from its latent."""
+        return FLOP_PER_WEIGHT * self._expansion()
+
+    def _expansion(self):
+        return self.kv_rank * self.n_heads * (self.nope_dim + self.value_dim)
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedAttention(Record):
+    """Attention of DeepSeek-V4: one vector is key and value of all heads, old positions are pooled.
+
+    A token sees the newest ``window`` positions one by one and, of all before, one pooled vector for every
+    ``ratio`` positions: all of them, or the ``top`` that an indexer picks (its keys are pooled alike). With
+    ``overlap`` a pooled vector is made of two neighbouring stretches. Results leave in ``o_groups`` groups
+    of heads, each through a narrow matrix of its own.
+    """
+
+    n_heads: float = quantity("1", "query heads")
+    head_dim: float = quantity("1", "width of one head, and of the vector kept for a position")
+    q_rank: float = quantity("1", "width of the latent of queries")
+    o_groups: float = quantity("1", "groups of heads that share an output matrix")
+    o_rank: float = quantity("1", "width of what a group puts out")
+    window: float = quantity("1", "newest positions that are seen one by one")
+    ratio: float = quantity(
+        "1", "positions that one pooled vector stands for; none: a window only", default=None
+    )
+    overlap: bool = False
+    top: float = quantity("1", "pooled vectors an indexer picks for a token", default=None)
+    indexer: Indexer = None
+
+    @property
+    def kind(self):
+        """``"pooled 4"``, say, or ``"window"``."""
+        return "window" if self.ratio is None else f"pooled {self.ratio}"
+
+    def _streams(self):
+        return 2 if self.overlap else 1
+
+    def matrices(self, d_model):
+        """Weights of each projection of one layer, by name."""
+        found = {
+            "query down": d_model * self.q_rank,
+            "query up": self.q_rank * self.n_heads * self.head_dim,
+            "key": d_model * self.head_dim,
+            "output down": self.n_heads * self.head_dim * self.o_rank,
+            "output up": self.o_groups * self.o_rank * d_model,
+        }
+        if self.ratio is not None:
+            found["pool"] = (
+                2 * d_model * self._streams() * self.head_dim
+            )  # what is pooled, and how much of it
+        if self.indexer is not None:
+            found |= self.indexer.matrices(d_model)
+            found["index key"] = 2 * d_model * self._streams() * self.indexer.head_dim
+        return found
+
+    def vectors(self, d_model):
+        """Sinks, and a bias for every place inside a stretch."""
+        pooled = 0 if self.ratio is None else self._pooled_width() * self._streams() * self.ratio
+        return self.n_heads + pooled
+
+    def _pooled_width(self):
+        return self.head_dim + (0 if self.indexer is None else self.indexer.head_dim)
+
+    def norms(self):
+        """Parameters of the norms inside."""
+        pooled = 0 if self.ratio is None else self._pooled_width()
+        return self.q_rank + self.head_dim + pooled
+
+    def kept(self, context):
+        """Values kept of ``context`` tokens: those of the window, and the pooled ones."""
+        newest = self.head_dim * minimum(context, self.window)
+        return newest if self.ratio is None else newest + self._pooled_width() * floor(context / self.ratio)
+
+    def read(self, context):
+        """Values of them that a new token reads."""
+        if self.ratio is None:
+            return self.kept(context)
+        pooled = floor(context / self.ratio)
+        index = 0 if self.indexer is None else self.indexer.head_dim * pooled
+        return self.head_dim * self._attended(context) + index
+
+    def _attended(self, context):
+        newest = minimum(context, self.window)
+        if self.ratio is None:
+            return newest
+        pooled = floor(context / self.ratio)
+        return newest + (pooled if self.top is None else minimum(pooled, self.top))
+
+    def state(self):
+        """Values that wait to be pooled, with their weights: at most one stretch (and the one before)."""
+        if self.ratio is None:
+            return {}
+        before = self.ratio if self.overlap else 0
+        return {"waiting": 2 * self._pooled_width() * (self.ratio * self._streams() + before)}
+
+    def context_flops(self, context, absorbed=True):
+        """FLOP of one layer for a new token that could see ``context`` positions, by part."""
+        dot = FLOP_PER_WEIGHT * self.n_heads * self.head_dim * self._attended(context)
+        scored = {}
+        if self.indexer is not None:
+            scored = {"indexer": self.indexer.flops() * floor(context / self.ratio)}
+        return {"scores": dot, "values": dot} | scored
+
+    def prompt_flops(self, tokens, absorbed=False):
+        """FLOP of one layer for a prompt, by part: a token sees, on average, half of what is pooled."""
+        newest = _capped(tokens, self.window)
+        dot, scored = FLOP_PER_WEIGHT * self.n_heads * self.head_dim, {}
+        if self.ratio is not None:
+            entries = _triangle(tokens) / self.ratio
+            cap = None if self.top is None else self.top * self.ratio
+            newest = newest + (entries if cap is None else _capped(tokens, cap) / self.ratio)
+            if self.indexer is not None:
+                scored = {"indexer": self.indexer.flops() * entries}
+        return {"scores": dot * newest, "values": dot * newest} | scored
+
+
+class _Recurrent:
+    """What layers share that keep a state of fixed size in place of a cache."""
+
+    def kept(self, context):
+        """Values that grow with the context: none."""
+        return 0 * context
+
+    read = kept
+
+    def context_flops(self, context, absorbed=True):
+        """FLOP of one layer for a new token, by part: they do not depend on the context."""
+        return {"state": self.state_flops() + 0 * context}
+
+    def prompt_flops(self, tokens, absorbed=False):
+        """FLOP of one layer for a prompt, by part, token by token (chunked kernels do somewhat more)."""
+        return {"state": self.state_flops() * tokens}
+
+
+@dataclass(frozen=True, eq=False)
+class DeltaAttention(_Recurrent, Record):
+    """Linear attention by the gated delta rule: Gated DeltaNet, Kimi Delta Attention.
+
+    Each value head keeps a matrix of key width times value width. A short convolution goes before. The decay
+    is one number a head, or (with ``decay_rank``) one a channel, through a narrow matrix; the gate of the
+    result is a full projection unless it has a ``gate_rank``.
+    """
+
+    n_heads: float = quantity("1", "value heads")
+    n_key_heads: float = quantity("1", "query and key heads")
+    key_dim: float = quantity("1", "width of a query or key")
+    value_dim: float = quantity("1", "width of a value")
+    kernel: float = quantity("1", "positions of the short convolution")
+    decay_rank: float = quantity("1", "width of the projection of a decay for each channel", default=None)
+    gate_rank: float = quantity("1", "width of the projection of the gate, if narrow", default=None)
+
+    kind = "delta rule"
+    window = None
+
+    def _channels(self):
+        return 2 * self.n_key_heads * self.key_dim + self.n_heads * self.value_dim
+
+    def matrices(self, d_model):
+        """Weights of each projection of one layer, by name."""
+        values = self.n_heads * self.value_dim
+        decay = d_model * self.n_heads
+        if self.decay_rank is not None:
+            decay = self.decay_rank * (d_model + self.n_heads * self.key_dim)
+        gate = d_model * values if self.gate_rank is None else self.gate_rank * (d_model + values)
+        into = {"query, key, value": d_model * self._channels(), "gate": gate, "decay": decay}
+        return into | {"strength": d_model * self.n_heads, "output": values * d_model}
+
+    def vectors(self, d_model):
+        """The convolution, and the constants of the decay."""
+        each = 1 if self.decay_rank is None else self.key_dim
+        return self._channels() * self.kernel + self.n_heads * (1 + each)
+
+    def norms(self):
+        """Parameters of the norm of a head's result."""
+        return self.value_dim
+
+    def state(self):
+        """Values kept of a sequence: the heads' matrices, and the last inputs of the convolution."""
+        matrices = self.n_heads * self.key_dim * self.value_dim
+        return {"state": matrices, "convolution": self._channels() * (self.kernel - 1)}
+
+    def state_flops(self):
+        """FLOP for a token: look up a key, change the state by an outer product, look up a query; convolve."""
+        return FLOP_PER_WEIGHT * (3 * self.state()["state"] + self._channels() * self.kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class StateSpace(_Recurrent, Record):
+    """A state-space layer (Mamba 2): each head keeps a matrix of its width times the width of the state."""
+
+    n_heads: float = quantity("1", "heads")
+    head_dim: float = quantity("1", "width of one head")
+    state_dim: float = quantity("1", "width of the state")
+    groups: float = quantity("1", "groups of heads that share input and output maps of the state")
+    kernel: float = quantity("1", "positions of the short convolution")
+    convolution_bias: bool = True
+
+    kind = "state space"
+    window = None
+
+    def _channels(self):
+        return self.n_heads * self.head_dim + 2 * self.groups * self.state_dim
+
+    def matrices(self, d_model):
+        """Weights of each projection of one layer, by name."""
+        inner = self.n_heads * self.head_dim
+        return {"input": d_model * (inner + self._channels() + self.n_heads), "output": inner * d_model}
+
+    def vectors(self, d_model):
+        """The convolution, and three constants of each head: decay, step, and what passes by the state."""
+        return self._channels() * (self.kernel + (1 if self.convolution_bias else 0)) + 3 * self.n_heads
+
+    def norms(self):
+        """Parameters of the norm of the result."""
+        return self.n_heads * self.head_dim
+
+    def state(self):
+        """Values kept of a sequence: the heads' matrices, and the last inputs of the convolution."""
+        matrices = self.n_heads * self.head_dim * self.state_dim
+        return {"state": matrices, "convolution": self._channels() * (self.kernel - 1)}
+
+    def state_flops(self):
+        """FLOP for a token: change the state by an outer product, look it up; convolve."""
+        return FLOP_PER_WEIGHT * (2 * self.state()["state"] + self._channels() * self.kernel)
+
+
+KINDS = (Attention, LatentAttention, CompressedAttention, DeltaAttention, StateSpace)
+
+
+def attended(attention, context):
+    """Positions that a new token attends to of ``context``, itself included.
+
+    A chunk is counted full: its last token sees all of it, the average one half.
+
+    Examples
+    --------
+    >>> attended(Attention(64, 8, 64, window=128), 1000)
+    128
+    """
+    for most in (attention.window, attention.top):
+        context = context if most is None else minimum(context, most)
+    return context
+
+
+def pairs(attention, tokens):
+    """Pairs of a query and a key position in a prompt: each token sees itself and what came before it.
+
+    Examples
+    --------
+    >>> pairs(Attention(64, 8, 64), 4), pairs(Attention(64, 8, 64, window=2), 4)
+    (10.0, 7.0)
+    """
+    if attention.chunked and attention.window is not None:
+        full = ceil(tokens / attention.window) - 1
+        return full * _triangle(attention.window) + _triangle(tokens - full * attention.window)
+    limits = [most for most in (attention.window, attention.top) if most is not None]
+    return _capped(tokens, min(limits)) if limits else _triangle(tokens)
+
+
+def _capped(tokens, most):
+    first = minimum(tokens, most)
+    return _triangle(first) + (tokens - first) * most
+
+
+def _triangle(n):
+    return n * (n + 1) / 2
+
+
+def unusual(attention):
+    """What an attention has that plain and latent attention over positions have not; empty if nothing."""
+    if attention is None:
+        return "layers without attention"
+    if isinstance(attention, _Recurrent):
+        return f"linear attention ({attention.kind}: a state in place of a cache)"
+    if isinstance(attention, CompressedAttention):
+        return "attention to pooled positions"
+    if attention.top is not None:
+        return "sparse attention (an indexer picks positions)"
+    if (
+        getattr(attention, "same_value", False)
+        or attention.gate
+        or (isinstance(attention, Attention) and attention.value_dim not in (None, attention.head_dim))
+    ):
+        return "attention with a gate, or with values of another width than keys"
+    return ""

@@ -1,0 +1,136 @@
+"""Typed access to the keys of a configuration, which remembers what was asked for and refuses the rest."""
+
+import json
+import reprlib
+from collections.abc import Mapping
+
+MAX_LAYERS = 10**4
+MAX_NUMBER = 10**9
+REQUIRED = object()
+
+
+class Keys:
+    """The keys of one object of a configuration; ``"outer.inner"`` is a key of an object inside."""
+
+    def __init__(self, data, where):
+        self.data, self.where, self.asked, self.notes, self.inside = data, where, set(), {}, {}
+
+    def given(self, key):
+        """Whether a key is there and not null."""
+        keys, name = self._at(key, absent=True)
+        return keys is not None and keys.data.get(name) is not None
+
+    def _at(self, key, absent=False):
+        """The object that holds a key, and the key's name there."""
+        outer, _, name = key.rpartition(".")
+        if not outer:
+            return self, name
+        if outer not in self.inside:
+            if absent and self.data.get(outer) is None:
+                return None, name
+            value = self._take(outer, REQUIRED)
+            if not isinstance(value, Mapping):
+                self.refuse(outer, "an object of keys and values")
+            self.inside[outer] = Keys(value, f"{self.where}: {outer}")
+        return self.inside[outer], name
+
+    def _take(self, key, default):
+        keys, name = self._at(key, absent=default is not REQUIRED)
+        if keys is not self:
+            return default if keys is None else keys._take(name, default)
+        self.asked.add(key)
+        value = self.data.get(key)
+        if value is None:  # null means the same as absent
+            if default is REQUIRED:
+                state = "null" if key in self.data else "missing"
+                raise ValueError(f"{self.where}: {key} is {state}, but this model needs it")
+            return default
+        return value
+
+    def refuse(self, key, must):
+        """Raise the error for a key whose value is not what it must be."""
+        keys, name = self._at(key)
+        raise ValueError(f"{keys.where}: {name} is {shown(keys.data.get(name))}, but must be {must}")
+
+    def stated(self, key, what_absent_means):
+        """Refuse a configuration that leaves a key out, where that is not the same as null."""
+        if key not in self.data:
+            raise ValueError(
+                f"{self.where}: {key} is missing, but {what_absent_means}; null says there is none"
+            )
+
+    def whole(self, key, default=REQUIRED, zero=False, maximum=MAX_NUMBER):
+        """A whole number, at least 1 (or 0)."""
+        value = self._take(key, default)
+        if value is default:
+            return value
+        if isinstance(value, bool) or not isinstance(value, int) or not (not zero) <= value <= maximum:
+            self.refuse(key, f"a whole number from {int(not zero)} to {maximum}")
+        return value
+
+    def flag(self, key, default=REQUIRED):
+        """True or false."""
+        value = self._take(key, default)
+        if not isinstance(value, bool):
+            self.refuse(key, "true or false")
+        return value
+
+    def text(self, key, default=REQUIRED):
+        """A string."""
+        value = self._take(key, default)
+        if not isinstance(value, str):
+            self.refuse(key, "a string")
+        return value
+
+    def must_be(self, key, only, why):
+        """Refuse any value but one."""
+        value = self._take(key, only)
+        if type(value) is not type(only) or value != only:
+            self.refuse(key, f"{json.dumps(only)}: {why}")
+
+    def listed(self, key, allowed, least=0, most=MAX_LAYERS):
+        """A list (or a string, taken letter by letter) of allowed entries."""
+        value = self._take(key, REQUIRED)
+        if isinstance(value, str):
+            allowed = [a for a in allowed if isinstance(a, str) and len(a) == 1]
+        good = isinstance(value, list | str) and least <= len(value) <= most
+        kinds = {type(a) for a in allowed}
+        if not good or any(type(v) not in kinds or v not in allowed for v in value):
+            size = "" if least == 0 else f"{least} "
+            self.refuse(key, f"a list of {size}entries among {shown(list(allowed))}")
+        return list(value)
+
+    def objects(self, key, count):
+        """A list of objects, each as keys of its own."""
+        value = self._take(key, REQUIRED)
+        good = isinstance(value, list) and len(value) == count and all(isinstance(v, Mapping) for v in value)
+        if not good:
+            self.refuse(key, f"a list of {count} objects")
+        return [Keys(v, f"{self.where}: {key}[{i}]") for i, v in enumerate(value)]
+
+    def note(self, key, remark):
+        """Remember that a key describes something that is not counted."""
+        if self._take(key, None):
+            self.notes[key] = remark
+
+    def finish(self, family, harmless):
+        """Refuse keys that nobody asked for and that may change the shape."""
+        for name, keys in self.inside.items():
+            keys.finish(
+                family, {key.removeprefix(f"{name}.") for key in harmless if key.startswith(f"{name}.")}
+            )
+        for key, value in self.data.items():
+            off = value is None or value is False or value in (0, "", [], {})
+            if key not in self.asked and key not in harmless and not off:
+                named = key if isinstance(key, str) and len(key) < 80 else shown(key)
+                raise ValueError(
+                    f"{self.where}: {named} is {shown(value)}, but a {family!r} model has no such key"
+                )
+
+
+def shown(value):
+    """A short picture of any value."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return "a number too long to print"
