@@ -38,7 +38,7 @@ def formulas():
 def _equation(entry):
     from inferlib.equation import EQUATIONS
 
-    ours = {"principles": "inferlib.principles", "serving": "inferlib.serving.sixth"}
+    ours = {"principles": "inferlib.principles", "serving": "inferlib.serving.napkin"}
     import_module(ours.get(entry["source"], f"inferlib.papers.{entry['source']}"))
     return EQUATIONS[entry["source"], entry["name"]]
 
@@ -256,8 +256,8 @@ def _sixth():
     found = inferlib.estimate(_llama(), box, inferlib.Workload(batch=32, context=4096))
     bound = inferlib.principles.decode_step(_llama(), box, inferlib.Workload(batch=32, context=4096)).total
     return (
-        f"{1e3 * found.seconds:.0f} ms against {1e3 * bound:.1f} ms: unreached peaks, launches and waiting take the "
-        "rest."
+        f"{1e3 * found.seconds:.0f} ms against {1e3 * bound:.1f} ms: shares of the peaks, starts of kernels, "
+        "agreeing and the engine take the rest."
     )
 
 

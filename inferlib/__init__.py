@@ -28,7 +28,8 @@ _WHERE = {
     "explain": "inferlib.explanation",
     "minimise": "inferlib.equation",
     "ask": "inferlib.papers",
-    "estimate": "inferlib.serving.sixth",
+    "estimate": "inferlib.serving.estimate",
+    "estimate_request": "inferlib.serving.request",
 }
 _ROOMS = (
     "catalog",

@@ -117,13 +117,14 @@ def test_a_long_context_changes_the_currency():
 
 
 def test_measured_systems_wait_more():
-    says("agreement", "the gains from memory are smaller, and those from latency larger")
+    says("agreement", "the gains from memory are smaller than this table says")
     table = agreement.beside_sixth()
-    says("agreement", "both promise *less* from faster memory than every one of the five")
-    served = table.loc["twice the memory bandwidth", ["LIMINAL 2025, eq. 8", "sixth model"]]
-    assert (served < table.lowest["twice the memory bandwidth"]).all()
-    assert np.isnan(table.loc[grid.LATENCY, "LIMINAL 2025, eq. 8"])  # its constant has no such quantity
-    assert table.loc[grid.LATENCY, "sixth model"] > table.highest[grid.LATENCY]
+    eighth = table["LIMINAL 2025, eq. 8"]
+    for served in (eighth, table["sixth model"]):
+        assert served["twice the memory bandwidth"] < table.lowest["twice the memory bandwidth"]
+    assert np.isnan(eighth[grid.LATENCY])  # its constant has no such quantity
+    latency = table.loc[grid.LATENCY]
+    assert latency.lowest <= latency["sixth model"] <= latency.highest < 1.05  # "little is to be gained"
 
 
 def test_large_batches_end_the_free_lunch():
@@ -228,6 +229,7 @@ def test_sentences_of_the_synthesis():
     assert shares["layer overhead"]["liminal2025.eq8"] == pytest.approx(0.5, abs=0.05)
     often = shares["collective latency"] > 0.05
     assert set(often[often].index) == {"erdil2025", "sixth"}
+    assert 0.2 < shares.loc["sixth", "kernel launch"] < 0.3  # "about a quarter"
     infeasible = grid.coverage(data).infeasible
     assert (
         infeasible["Steinhardt 2022"] == 0 < infeasible["Erdil 2025"] < infeasible["bound of the peaks"] / 2
@@ -244,9 +246,9 @@ def test_who_can_run_deepseek_on_one_box():
 
 
 def test_sentences_of_the_measurements():
-    says("measurements", "it comes nearly as close as our fitted one")
+    says("measurements", "it comes within a seventh")
     error = against.errors()["mean |error|"]
-    assert error["erdil2025"] < 0.2 and error["erdil2025"] - error["sixth"] < 0.05
+    assert error["sixth"] < error["erdil2025"] < 0.15
     assert error["erdil2025"] < min(error[key] for key in ("steinhardt2022", "pope2022", "liminal2025")) / 2
     for key in ("steinhardt2022", "pope2022", "liminal2025"):
         assert abs(error[key] - error["principles"]) < 0.1, key
@@ -269,7 +271,9 @@ def test_sentences_of_the_measurements():
     by = others.groupby("who").error.apply(lambda e: e.abs().mean())
     assert by.idxmin() == "mazurek2025"
     weighed = against.matrix("publisher").mean()
-    assert weighed["erdil2025"] < weighed["sixth"]  # "The first two change places"
+    assert (
+        weighed["sixth"] < weighed["erdil2025"] < weighed.drop(["sixth", "erdil2025"]).min()
+    )  # "The order stays"
     assert against.matrix("publisher").loc["DeepSeek at scale"].isna()["erdil2025"]
 
 

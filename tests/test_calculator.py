@@ -11,9 +11,9 @@ from javascript import assert_equal, assert_equal_at_random, own_size, run
 import book
 import inferlib
 from book import calculator
+from inferlib import serving
 from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, steinhardt2022
 from inferlib.principles import decode_step as floor
-from inferlib.serving import sixth
 
 SHOWN = calculator.explorer()
 
@@ -26,7 +26,7 @@ def test_a_preset_is_the_model_of_the_catalogue(name):
     system = inferlib.System(chip.replace(memory_capacity=None), 8)
     work = inferlib.Workload(batch=16, context=2048)
     decoders = {"first principles": floor, "Steinhardt 2022": steinhardt2022.decode_step}
-    decoders |= {"Erdil 2025, toy": erdil2025.toy_decode_step, "sixth model": sixth.decode_step}
+    decoders |= {"Erdil 2025, toy": erdil2025.toy_decode_step, "sixth model": serving.decode_step}
     # these ask about memory themselves, and of room for a copy on every chip
     whole = inferlib.System(chip, 8)
     rooms = {"Pope et al. 2022": pope2022, "LIMINAL 2025": liminal2025}

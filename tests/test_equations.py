@@ -16,7 +16,8 @@ import sympy as sp
 import xarray as xr
 
 import inferlib.principles.derivations  # noqa: F401, registers its equations and derivations
-import inferlib.serving.sixth  # noqa: F401, registers its equations
+import inferlib.serving.derivations
+import inferlib.serving.napkin  # noqa: F401, registers its equations
 from inferlib import ledger, units
 from inferlib.equation import DERIVATIONS, EQUATIONS, Record, notation_of, quantities, symbolic
 
@@ -176,7 +177,7 @@ def test_symbolic_keeps_what_the_notation_does_not_name():
     assert made.flops == sp.Symbol("C", positive=True) and made.price == 2.0 and made.name == "X"
 
 
-@pytest.mark.parametrize("source", [*ledger.sources(), "principles"])
+@pytest.mark.parametrize("source", [*ledger.sources(), "principles", "serving"])
 def test_symbols_are_whole_latex(source):
     """A dollar or an open brace inside a symbol breaks the page's equations."""
     for name, entry in notation_of(source).items():

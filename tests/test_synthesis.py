@@ -444,16 +444,16 @@ def test_a_layout_is_passed_on():
     for key in rooms.everybody():
         step = rooms.ask(key, MODEL, BOX, WORK, Layout(tp=2, dp=4))
         assert step.status in ("ok", "n/a", "infeasible")
-    assert rooms.ask("sixth", MODEL, BOX, WORK, Layout(tp=2, dp=4)).status == "n/a"
+    assert rooms.ask("sixth", MODEL, BOX, WORK, Layout(tp=2, dp=3)).status == "n/a"
 
 
 def test_symbols_of_the_best_number_of_chips():
-    """The fastest instance of the sixth model: the square root of reading over one hop of every layer."""
+    """The fastest instance on a napkin: the square root of reading over one hop of every layer."""
     from inferlib.equation import symbolic
-    from inferlib.serving import sixth
+    from inferlib.serving import napkin
 
     t, n_layers, n = sp.symbols("t L N", positive=True)
-    c = symbolic(sixth.Constants, "serving")
-    time = sixth.step_time(c, t / n, 0, n_layers, n)
+    c = symbolic(napkin.Constants, "serving")
+    time = napkin.napkin_time(c, t / n, 0, n_layers, n)
     best = sp.solve(sp.diff(time, n), n)[0]
     assert sp.simplify(best**2 - t / (c.share * c.reductions * n_layers * c.hop)) == 0

@@ -28,12 +28,7 @@ SOURCES = {
     "Erdil 2025": answers.erdil2025(),
     "LIMINAL 2025": answers.liminal2025(),
     "Mazurek & Schreiber 2025": answers.mazurek2025(),
-    "sixth model": answers.Answer(
-        "inferlib.serving.sixth",
-        line=style.SKY,
-        besides="The roofline at a share of the peaks, a time for every layer and a time for every further chip: "
-        "three constants, fitted to public measurements.",
-    ),
+    "sixth model": answers.sixth(),
 }
 
 
@@ -175,7 +170,7 @@ def offered_chips():
     wanted = ("memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size")
     found = {name: load_chip(name) for name in chips()}
     return {
-        name: answers.Offered(**vars(chip), gpu=float(not name.startswith(NO_GPUS)))
+        name: answers.offered(chip, float(not name.startswith(NO_GPUS)))
         for name, chip in found.items()
         if all(getattr(chip, field) is not None for field in wanted)
     }

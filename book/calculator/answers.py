@@ -5,23 +5,103 @@ large for a page, a few whole-number layouts are offered here, and the page take
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from importlib import import_module
 
+from inferlib import style
 from inferlib.equation import quantity
 from inferlib.explorer import Search
 from inferlib.ops import as_written, maximum, minimum, where
 from inferlib.papers import about
+from inferlib.serving import constants
+from inferlib.serving.kernels import Kernel, Link
 from inferlib.system import Accelerator, Breakdown, System, Workload
 
 DOMAINS = {"": True, "several domains": False}
 
 
-@dataclass(frozen=True, eq=False)
-class Offered(Accelerator):
-    """A chip that the page offers, and whether it is one of those that Erdil's network describes."""
+# The constants of the sixth model that a chip brings with it: kind, number format, constant.
+_SIZES = ("bf16", "fp8", "fp8 block", "fp4")
+_KERNELS = [
+    *((kind, size, name) for kind in ("gemm", "experts") for size in _SIZES for name in ("start", "share")),
+    *(("gemm", size, name) for size in _SIZES for name in ("depth", "prefill")),
+    *(("attention", size, name) for size in ("bf16", "fp8") for name in ("start", "share", "prefill")),
+]
+_LINKS = [("reduce", n, name) for n in (2, 4, 8) for name in ("latency", "bandwidth")]
+_UNITS = {"start": "s", "latency": "s", "depth": "s", "bandwidth": "B/s"}
 
-    gpu: float = quantity("1", "1 for a GPU, 0 for another accelerator", default=1, zero=True)
+
+def _field(kind, size, name):
+    return f"{kind}_{size}_{name}".replace(" ", "_")
+
+
+def _constant(kind, size, name):
+    told = quantity(_UNITS.get(name, "1"), f"{name} of {kind} ({size})", default=None, zero=True)
+    return _field(kind, size, name), float, told
+
+
+Offered = make_dataclass(
+    "Offered",
+    [
+        ("gpu", float, quantity("1", "1 for a GPU, 0 for another accelerator", default=1, zero=True)),
+        *(_constant(*place) for place in (*_KERNELS, *_LINKS)),
+    ],
+    bases=(Accelerator,),
+    frozen=True,
+    eq=False,
+    namespace={"__doc__": "A chip that the page offers, with what the sixth model knows of its operators."},
+)
+
+
+def offered(chip, gpu):
+    """A chip of the catalogue as the page offers it; ``gpu`` is 1 for those that Erdil's network describes."""
+    known = constants.operators(chip.name)
+    found = {_field(*at): getattr(known.kernel(at[0], at[1]), at[2]) for at in _KERNELS}
+    # beyond the degrees that were timed, the last one
+    links = {n: known.reduce[min(n, max(known.reduce))] for n in (2, 4, 8)}
+    found |= {_field(*at): getattr(links[at[1]], at[2]) for at in _LINKS}
+    return Offered(**vars(chip), gpu=gpu, **found)
+
+
+def sixth():
+    """The sixth model on one tensor-parallel instance, with the operators of the chip that the page offers."""
+    return Answer(
+        "inferlib.serving", "decode_step", step=_sixth_step, line=style.SKY,
+        besides="Here an engine that serves, weights of one size, head and router at 16 bits.",
+    )  # fmt: skip
+
+
+def _sixth_step(model, system, workload, option, function):
+    chip = system.chip
+
+    def kernel(kind, bytes, **names):
+        eight = "fp8 block" if model.sparse and kind != "attention" else "fp8"
+
+        def pick(name):
+            sixteen, small = (getattr(chip, _field(kind, size, name)) for size in ("bf16", eight))
+            if kind != "attention":
+                small = where(bytes > 0.75, small, getattr(chip, _field(kind, "fp4", name)))
+            return where(bytes > 1.5, sixteen, small)
+
+        return Kernel(**{name: pick(name) for name in names["constants"]})
+
+    weights, cache = workload.weights, workload.cache
+    made = kernel("gemm", weights, constants=("start", "share", "depth"))
+    long = where(
+        chip.flops > chip.peaks.get("bf16", chip.flops),
+        chip.gemm_fp8_prefill,
+        chip.gemm_bf16_prefill,
+    )
+    asked = constants.one_kernel(
+        gemm=made.replace(prefill=long),
+        attention=kernel("attention", cache, constants=("start", "share", "prefill")),
+        experts=kernel("experts", weights, constants=("start", "share")),
+        reduce={
+            n: Link(getattr(chip, f"reduce_{n}_latency"), getattr(chip, f"reduce_{n}_bandwidth"))
+            for n in (2, 4, 8)
+        },
+    )
+    return function(model, system, workload, operators=asked)
 
 
 @dataclass(frozen=True)
@@ -72,7 +152,8 @@ class Answer:
 
     def _in_domains(self, option, **at):
         with as_written():
-            return self.function(*_asked(inside=option, memory=False, **at))
+            asked = _asked(inside=option, memory=False, **at)
+            return self.step(*asked, option, self.function) if self.step else self.function(*asked)
 
     def _chosen(self, option, **at):
         with as_written():

@@ -2,15 +2,13 @@
 
 from functools import cache
 
-from inferlib import catalog, checks, measured as measurements
+from inferlib import catalog, checks, measured as measurements, serving
 from inferlib.papers.rooms import BOUND, SIXTH, ask, everybody, label
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
-from inferlib.serving import sixth
+from inferlib.serving import constants
 from inferlib.system import Layout, System, Workload, chip_peak
 
-# 4 bits, and a 16-bit scale and zero point for each group of 32 weights.
-PACKED = {"int4": 5 / 8}
 MOST_PREFILL = 0.05  # rows with a larger share of the prompt say little about decode
 PUBLISHERS = {
     "gf": "gpt-fast",
@@ -108,17 +106,17 @@ def _chip(name):
 def answer(key, row):
     """What one of those who answer says about a row, as a Breakdown.
 
-    The bound and the sixth model are given the bytes of 4-bit weights with their scales; a source knows 4 bits.
-    The bound takes the arithmetic at the peak of the weights' format, where the chip computes in it.
+    The bound and the sixth model count the bytes of 4-bit weights with their scales; a source knows 4 bits.
+    The bound takes the arithmetic at the peak of the weights' format, where the chip computes in it. The sixth
+    model is told the class of the engine.
     """
     model, system, workload, layout = question(row)
-    if key not in (BOUND, SIXTH):
+    if key == SIXTH:
+        return serving.decode_step(model, system, workload, layout, engine=constants.engine_class(row.engine))
+    if key != BOUND:
         return ask(key, model, system, workload, layout)
     profile = profile_of(model, workload.weights, workload.cache)
-    if workload.weights in PACKED:
-        profile = profile.replace(weight_bytes=PACKED[workload.weights])
-    if key == SIXTH:
-        return sixth._step(profile, model.n_layers, system, workload, layout)
+    profile = profile.replace(weight_bytes=constants.stored_bytes(workload.weights))
     # One token at a time goes through a pipeline: only the chips of one stage work on it.
     working = System(chip_peak(system.chip, workload), system.count // layout.pp)
     endless = working.replace(chip=working.chip.replace(memory_capacity=None))

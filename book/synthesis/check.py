@@ -64,8 +64,12 @@ def residuals(ids, path=None):
     from inferlib.papers import rooms
 
     table = against.rows(path)
+    closed = measurements.serving() if path is None else table.iloc[:0]
     lines = [f"{len(table)} rows, all as the schema wants them."]
     for i in ids:
+        if i in closed.index:
+            lines += _serving(i)
+            continue
         checks.one_of("row", i, list(table.index))
         row = table.loc[i]
         lines += ["", f"**{i}**: {row.model}, {row.n_gpus} x {row.hardware}, {row.sequences:.0f} sequences, "
@@ -80,6 +84,30 @@ def residuals(ids, path=None):
             refused = f"{answer.status} | {answer.reason}"
             lines.append(f"| {rooms.label(answer.who)} | {told if answer.status == 'ok' else refused} |")
     return "\n".join(lines)
+
+
+def _serving(name):
+    """What the sixth model says of a serving benchmark: between tokens, and to the first one."""
+    from book.serving import fit
+
+    row = fit.serving_rows().loc[name]
+    head = (
+        f"**{name}**: {row.model}, {row.n_gpus} x {row.hardware}, {row.concurrency} users, "
+        f"{row.prompt_tokens:.0f} in and {row.output_tokens:.0f} out ({row.use})"
+    )
+    own = fit.data()[fit.data().id == name]
+    if own.empty:
+        return ["", head, "", "Not asked."]
+    told = float(fit.predict(own, fit.fit_all()).iloc[0])
+    lines = ["", head, "", "| time | measured | predicted | error |", "|---|---|---|---|"]
+    lines.append(
+        f"| between tokens | {1e3 * row.tpot:.2f} ms | {1e3 * told:.2f} ms | {100 * (told / row.tpot - 1):+.0f} % |"
+    )
+    if name in set(fit.first_rows().id):
+        first = float(fit._first(own, fit.fit_first(fit.first_rows()))[0])
+        error = 100 * (first / row.ttft - 1)
+        lines.append(f"| first token | {1e3 * row.ttft:.0f} ms | {1e3 * first:.0f} ms | {error:+.0f} % |")
+    return lines
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """Pictures of the synthesis: data first, picture second."""
 
-from book.synthesis import against, agreement, fit, grid
+from book.synthesis import against, agreement, grid
 from inferlib import style
 from inferlib.papers import about, rooms
-from inferlib.serving import sixth
 
 _OURS = {rooms.BOUND: style.FAINT, rooms.SIXTH: style.INK}
 WHO = {key: _OURS.get(key) or about(rooms.source_of(key))["colour"] for key in rooms.everybody()}
@@ -173,37 +172,6 @@ def over_bound(ax=None):
     ax.set_yticks([1, 2, 4, 8], ["1", "2", "4", "8"])
     ax.set_xticks(range(len(degrees)), [f"{d}" for d in degrees])
     ax.set(xlabel="chips that share every layer", ylabel="measured over bound")
-    return ax
-
-
-def halves(ax=None):
-    """Forms of the sixth model: error inside the half they are chosen on, and on the other half."""
-    ax = _axes(ax, figsize=(6.8, 3.8))
-    table = fit.trial()
-    y = range(len(table))
-    ax.plot(100 * table.inside, y, "o", color=style.BLUE, label="held out inside the half chosen on")
-    ax.plot(100 * table.outside, y, "D", color=style.ORANGE, label="the other half")
-    ax.set_yticks(y, [f"{form} ({n})" for form, n in zip(table.index, table.constants, strict=True)])
-    ax.invert_yaxis()
-    ax.set(xlabel="mean absolute error, %", xlim=(0, None))
-    ax.legend(fontsize=9)
-    return ax
-
-
-def held_out(ax=None):
-    """Errors of the sixth model, each publisher predicted by a fit to the others."""
-    ax = _axes(ax, figsize=(6.4, 3.4))
-    errors = fit.held_out(fit.CHOSEN, fit.data())
-    factor = sixth.stated()["error"]["factor"]
-    ax.axvspan(100 * (1 / factor - 1), 100 * (factor - 1), color=style.FAINT, alpha=0.2, linewidth=0)
-    for y, e in enumerate(errors.values()):
-        spread = [y + 0.5 * (i / max(len(e) - 1, 1) - 0.5) for i in range(len(e))]
-        ax.plot(100 * e, spread, "o", markersize=4, color=style.BLUE, alpha=0.7)
-        ax.plot([100 * e.mean()] * 2, [y - 0.3, y + 0.3], color=style.ORANGE, linewidth=2.4)
-    ax.axvline(0, color=style.INK, linewidth=1)
-    ax.set_yticks(range(len(errors)), errors)
-    ax.invert_yaxis()
-    ax.set_xlabel("predicted over measured, less one, %")
     return ax
 
 

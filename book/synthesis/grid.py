@@ -4,7 +4,7 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
-from inferlib import checks
+from inferlib import checks, serving
 from inferlib.catalog import load_chip, load_model
 from inferlib.papers.rooms import (
     SIXTH,
@@ -21,7 +21,7 @@ from inferlib.papers.rooms import (
     with_values,
 )  # fmt: skip
 from inferlib.principles import cost_per_million
-from inferlib.serving import sixth
+from inferlib.serving import constants
 from inferlib.system import System, Workload
 
 
@@ -316,7 +316,13 @@ def _latency_halved(key, model, system, workload):
     """The answer with every latency of a collective halved, or None where the source has none."""
     halves = dict.fromkeys(vocabulary()["latency"]["fields"], lambda seconds: seconds / 2)
     if key == SIXTH:
-        return sixth.decode_step(model, system, workload, constants=with_values(sixth.fitted(), halves))
+        own = constants.operators(system.chip.name)
+        links = {n: link.replace(latency=link.latency / 2) for n, link in own.reduce.items()}
+        engine = constants.engine()
+        halved = engine.replace(box=engine.box / 2)
+        return serving.decode_step(
+            model, system, workload, operators=own.replace(reduce=links), engine=halved
+        )
     answer = getattr(room(key), "decode_step", None) if key in sources() else None
     printed = default_assumptions(answer) if answer else None
     if printed is None or with_values(printed, halves) is printed:

@@ -195,7 +195,9 @@ def own_equations(room):
 
     from inferlib.equation import EQUATIONS
 
-    import_module("inferlib.principles.derivations" if room == "principles" else "inferlib.serving.sixth")
+    import_module(f"inferlib.{room}.derivations")
+    if room == "serving":
+        import_module("inferlib.serving.napkin")
     Row = namedtuple("Row", "number function form chapter latex")
     entries = [entry for (key, _), entry in EQUATIONS.items() if key == room]
     return Equations(Row(e.number or "", e.name, e.form, e.chapter, e.latex()) for e in entries)

@@ -1,8 +1,8 @@
 """The napkin card: eight formulas, where they hold, and how far measurements are from them."""
 
-from book.synthesis import against, fit
+from book.synthesis import against
 from inferlib.principles import roofline
-from inferlib.serving import sixth
+from inferlib.serving import napkin
 
 
 def card():
@@ -29,7 +29,7 @@ def _entries():
         "one chip, batch over 8", lambda t: (t.tp == 1) & t.batches.isin(["9 to 32", "33 to 128", "over 128"])
     )
     many = _share("8 chips", lambda t: t.tp == 8)
-    whole = f"{100 * sixth.stated()['error']['held_out']:.0f} % mean error held out"
+    whole = f"{100 * napkin.stated()['held_out']:.0f} % mean error held out"
     counts = "published counts, within 1 %"
     return [
         ("weights that a step reads", roofline.weights_read, "always; routing taken as even", counts),
@@ -43,8 +43,8 @@ def _entries():
             "short context, dense",
             "no row reaches it",
         ),
-        ("waiting for one another", sixth.waiting_time, "one box; linear in the chips", many),
-        ("time of a token", sixth.step_time, "one instance, no experts on chips of their own", whole),
+        ("waiting for one another", napkin.waiting_time, "one box; linear in the chips", many),
+        ("time of a token", napkin.napkin_time, "one instance, no experts on chips of their own", whole),
     ]
 
 
@@ -80,8 +80,8 @@ def show():
 
 
 def five_lines():
-    """The sixth model as text to paste anywhere: its three numbers are those of ``sixth.toml``."""
-    c = sixth.fitted()
+    """The napkin formula as text to paste anywhere: its three numbers are those of ``napkin.toml``."""
+    c = napkin.fitted()
     return "\n".join(
         [
             "def ms_per_token(gbytes, gflop, layers, chips, tb_per_s, tflop_per_s):",
@@ -122,69 +122,14 @@ def constants():
 
     from inferlib.equation import quantities
 
-    fitted = sixth.fitted()
+    fitted = napkin.fitted()
     shown = {"s": (1e6, "us"), "1": (1, "")}
     rows = []
     for f in quantities(fitted):
         factor, unit = shown[f.metadata["unit"]]
-        told = "fitted" if f.name in sixth.stated()["constants"] else "counted"
+        told = "fitted" if f.name in napkin.stated()["constants"] else "counted"
         rows.append((f.name, factor * getattr(fitted, f.name), unit, f.metadata["meaning"], told))
     return pd.DataFrame(rows, columns=["constant", "value", "unit", "meaning", "how"])
-
-
-def held_out():
-    """The error held out, publisher by publisher, and its mean with an interval (in per cent)."""
-    import pandas as pd
-
-    errors, rows = sixth.stated()["held_out"], fit.data()
-    found = [(name, int((rows.publisher == name).sum()), 100 * e) for name, e in errors.items()]
-    bar = sixth.stated()["error"]
-    span = f"mean of publishers, {100 * bar['held_out_low']:.1f} to {100 * bar['held_out_high']:.1f} at 95 %"
-    found.append((span, len(rows.ids), 100 * bar["held_out"]))
-    return pd.DataFrame(found, columns=["publisher left out", "rows", "mean |error|, %"])
-
-
-def halves():
-    """Which form every half of the publishers would have chosen, and what it would have led to (in per cent)."""
-    import pandas as pd
-
-    rows = [(form, n, 100 * own, 100 * ours) for form, (n, own, ours) in sixth.stated()["halves"].items()]
-    columns = ["form chosen", "halves", "its error outside, %", "sixth model's, %"]
-    return pd.DataFrame(rows, columns=columns).sort_values("halves", ascending=False, kind="stable")
-
-
-def covers():
-    """How many rows and publishers the fit has, by what they cover."""
-    import pandas as pd
-
-    table = against.rows().loc[list(fit.data().ids)]
-    sparse = pd.Series([against._model(name).sparse for name in table.model], index=table.index)
-    kinds = {
-        "all": table.tpot > 0,
-        "contexts over 4,096": table.context > 4096,
-        "contexts over 5,000": table.context > 5000,
-        "mixtures of experts": sparse,
-        "more than 8 chips": table.n_gpus > 8,
-        "batches over 64": table.batch > 64,
-        "one chip": table.n_gpus == 1,
-        "weights in 4 bits": table.weight_format.isin(["int4", "fp4"]),
-        "chips that are no NVIDIA GPU": ~table.hardware.str.contains(
-            "A100|H100|H200|B200|L40S|H800|H20|V100"
-        ),
-    }
-    rows = [(name, int(kept.sum()), table.publisher[kept].nunique()) for name, kept in kinds.items()]
-    return pd.DataFrame(rows, columns=["what", "rows", "publishers"])
-
-
-def breaks():
-    """What the formula would say of DeepSeek V3 in one tensor-parallel instance, beside what was measured."""
-    import pandas as pd
-
-    table = against.all_answers()
-    own = table[(table.who == "sixth") & (table.publisher == "DeepSeek at scale") & table.predicted.notna()]
-    rows = [(r.id, r.model, r.tp, r.batches, 1e3 * r.measured, 1e3 * r.predicted) for r in own.itertuples()]
-    columns = ["row", "model", "chips in parallel", "batch", "measured, ms", "sixth model, ms"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def nearest():

@@ -1,7 +1,9 @@
 """Public measurements of decode speed, one schema, each row with its address.
 
-``measurements.csv`` holds the rows, ``schema.toml`` the meaning of every column, ``names.toml`` the
-catalogue's names for what the sources call chips and models. Nothing here is a prediction: a time is printed,
+``measurements.csv`` holds single steps, ``schema.toml`` the meaning of every column, ``names.toml`` the
+catalogue's names for what the sources call chips and models. ``serving.csv`` holds serving benchmarks (time to
+the first token and between tokens, under a number of users), ``serving.toml`` what there is to say of it.
+Nothing here is a prediction: a time is printed,
 read off a plot, or follows by arithmetic from a printed number (column ``derivation``).
 """
 
@@ -62,6 +64,55 @@ def load(path=None, models=(), chips=()):
         raise ValueError(f"id {table.index[table.index.duplicated()][0]!r} stands twice")
     for row, first in table.duplicate_of[table.duplicate_of != ""].items():
         checks.one_of(f"row {row}: duplicate_of", first, table.index[table.duplicate_of == ""])
+    return table
+
+
+def serving():
+    """All serving benchmarks, checked, in SI units.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by ``id``, columns as in ``serving.toml`` with ``tpot`` and ``ttft`` in seconds and the catalogue's
+        names. Added: ``context``, mean tokens in the cache of a sequence; ``url`` and ``licence``; ``known``,
+        whether the catalogue has model and chip.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive, or the numbers of a row contradict each other.
+    LookupError
+        If a publisher or model is not listed in ``serving.toml``.
+
+    Examples
+    --------
+    >>> table = serving()
+    >>> len(table), sorted(set(table.publisher))
+    (1550, ['InferenceX', 'NVIDIA'])
+    """
+    import pandas as pd
+
+    about = _read("serving.toml")
+    with open(files("inferlib.measured") / "serving.csv", encoding="utf-8") as text:
+        table = pd.read_csv(text, keep_default_na=False).set_index("id")
+    if [table.index.name, *table.columns] != list(about["columns"]):
+        raise ValueError("the columns of serving.csv are not those of serving.toml")
+    for column, known in (("publisher", about["publisher"]), ("model", about["model"])):
+        for value in table[column].unique():
+            checks.one_of(column, value, known)
+    numbers = table.select_dtypes("number")
+    bad = table.index[(numbers <= 0).any(axis=1) | (table.tp * table.dp != table.n_gpus)]
+    if len(bad) or not table.index.is_unique:
+        raise ValueError(
+            f"row {bad[0] if len(bad) else 'of serving.csv'}: a number is not positive, or tp x dp is not n_gpus"
+        )
+    table["model"] = table.model.map(about["model"])
+    shapes = [*catalog.models(), *catalog.served()]
+    table["known"] = table.model.isin(shapes) & table.hardware.isin(catalog.chips())
+    table["context"] = table.prompt_tokens + table.output_tokens / 2
+    table["tpot"], table["ttft"] = 1e-3 * table.pop("tpot_ms"), 1e-3 * table.pop("ttft_ms")
+    table["url"] = [about["publisher"][name]["url"] for name in table.publisher]
+    table["licence"] = about["collection"]["licence"]
     return table
 
 

@@ -190,7 +190,7 @@ def _answerer(key):
     if key == BOUND:
         return import_module("inferlib.principles").decode_step
     if key == SIXTH:
-        return import_module("inferlib.serving.sixth").decode_step
+        return import_module("inferlib.serving").decode_step
     place = room(key)
     if not hasattr(place, "decode_step"):
         return Breakdown(status="n/a", reason="no chapter of this book computes it", source=key)

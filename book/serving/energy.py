@@ -1,0 +1,91 @@
+"""What a chip draws, fitted to published watts: ``python -m book.serving.energy`` writes ``energy.toml``.
+
+``energy.csv`` holds rows of the ML.ENERGY leaderboard (repository ml-energy/leaderboard at 0cd52da): one engine
+(vLLM), measured power of all GPUs, tokens per second. Lengths of prompts are not stated there, so these rows are
+scored for energy and not for time.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+
+from inferlib import catalog
+from inferlib.serving import constants, decode_step, energy
+from inferlib.system import System, Workload
+
+PROMPT = 200.0  # tokens, assumed: the cache is a small part of these rows
+
+
+@cache
+def rows():
+    """The rows, with the parts of the measured time in which chips are busy, and the part of their power they draw."""
+    table = pd.read_csv(files("book.serving") / "energy.csv")
+    found = []
+    for row in table.itertuples():
+        model, chip = catalog.load_model(row.model), catalog.load_chip(row.chip)
+        weights = constants.STORED["mxfp4"] if row.weights == "mxfp4" else row.weights
+        keep = {"attention": "bf16"} if row.weights == "mxfp4" else None
+        work = Workload(row.batch, PROMPT + row.output_tokens / 2, weights)
+        step = decode_step(model, System(chip.replace(memory_capacity=None), row.n_gpus), work, keep=keep)
+        seconds = row.batch / row.tokens_per_second
+        memory, arithmetic = energy.busy(step, seconds)
+        found.append((memory, arithmetic, row.watts / row.n_gpus / chip.power, chip.power, step.total))
+    names = ["memory", "arithmetic", "part", "power", "step"]
+    return table.join(pd.DataFrame(found, columns=names))
+
+
+def fit(table):
+    """The parts of the rated power: least squares, none negative."""
+    from scipy.optimize import nnls
+
+    x = np.stack([np.ones(len(table)), table.memory, table.arithmetic], 1) / table.part.to_numpy()[:, None]
+    return nnls(x, np.ones(len(table)))[0]
+
+
+def left_out():
+    """Predicted over measured joules a token, less one, each model predicted by a fit to the others."""
+    table = rows()
+    errors = pd.Series(np.nan, index=table.index)
+    for name in table.model.unique():
+        own = table.model == name
+        errors[own] = predicted(table[own], fit(table[~own])) / table.joules_per_token[own] - 1
+    return errors
+
+
+def predicted(table, found):
+    """Joules a token of rows, from parts of the rated power."""
+    drawn = energy.chip_draw(energy.Draw(*found), table.power, table.memory, table.arithmetic)
+    return energy.token_energy(table.n_gpus, drawn, 1.0, table.tokens_per_second)
+
+
+def as_toml():
+    """The text of ``energy.toml``."""
+    table = rows()
+    folds = np.array([fit(table[table.model != name]) for name in table.model.unique()])
+    lines = [
+        "# Written by `python -m book.serving.energy`; a test repeats it. Parts of a chip's rated power: [value,",
+        "# least, greatest over fits with one model left out].",
+        "",
+        'source = "ml-energy/leaderboard at 0cd52da, vLLM, measured power of the GPUs"',
+        'url = "https://github.com/ml-energy/leaderboard"',
+        f"rows = {len(table)}",
+        f"error = {np.mean(np.abs(left_out())):.4g}",
+        "",
+        "[draw]",
+    ]
+    for name, value, column in zip(("awake", "reading", "calculating"), fit(table), folds.T, strict=True):
+        lines.append(f"{name} = [{value:.4g}, {column.min():.4g}, {column.max():.4g}]")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    """Write the file."""
+    path = files("inferlib.serving") / "energy.toml"
+    path.write_text(as_toml(), encoding="utf-8", newline="\n")
+    print(as_toml())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""The constants of chips from tables of timed operators: ``python -m book.serving.operators`` writes them.
+
+``operators/`` holds fits to 24.5 million public operator timings: one line a chip, operator and format, with
+the median over engines and the least and greatest of them. This module gives them the catalogue's names and SI
+units, and writes ``operators.toml`` of the library. Nothing is fitted here.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+import pandas as pd
+
+CHIPS = {
+    "a100_sxm": "A100 80GB",
+    "h100_sxm": "H100 SXM",
+    "h200_sxm": "H200",
+    "b200_sxm": "B200",
+    "b300_sxm": "B300",
+    "gb200": "GB200 NVL72",
+    "gb300": "GB300 NVL72",
+    "l40s": "L40S",
+    "rtx_pro_6000_server": "RTX PRO 6000",
+}
+FORMATS = {
+    "bfloat16": "bf16",
+    "fp8": "fp8",
+    "fp8_block": "fp8 block",
+    "nvfp4": "fp4",
+    "w4a16_mxfp4": "mxfp4",
+    "int4_wo": "int4",
+    "int8_wo": "int8",
+}
+# A chip that multiplies 8 bits takes MXFP4 experts with 8-bit activations.
+EIGHT_BIT = "w4a8_mxfp4_mxfp8"
+
+
+@cache
+def _read(name):
+    return pd.read_csv(files("book.serving") / "operators" / f"{name}.csv")
+
+
+def constants():
+    """All constants of all chips.
+
+    Returns
+    -------
+    dict
+        Chip to ``gemm``, ``experts``, ``attention`` (by format) and ``reduce``, ``library`` (by chips), each a dict
+        of constants to ``[value, least, greatest]`` in SI units.
+    """
+    return {name: _chip(key) for key, name in CHIPS.items()}
+
+
+def _chip(key):
+    lines = _read("consensus")
+    lines = lines[lines.chip == key]
+    found = {"gemm": {}, "experts": {}, "attention": {}, "reduce": {}, "library": {}}
+    for line in lines.itertuples():
+        kind, _, rest = line.op.partition(" ")
+        start = _three(line, "t0_us", 1e-6)
+        share = [line.share, line.share_low, line.share_high]
+        if kind == "all-reduce":
+            way, _, chips = rest.partition(" ")
+            into = {"graph": "reduce", "nccl": "library"}.get(way)
+            if into:
+                found[into][chips] = {"latency": start, "bandwidth": [1e9 * value for value in share]}
+            continue
+        name = FORMATS.get(line.dtype.removeprefix("kv "))
+        if line.dtype == EIGHT_BIT:
+            name = "mxfp4"  # stands after the 16-bit line, and replaces it
+        if name is None:
+            continue
+        into = {"moe": "experts"}.get(kind, kind)
+        entry = found[into].setdefault(name, {})
+        if rest == "prefill":
+            entry["prefill"] = share
+        elif kind == "gemm":
+            entry |= _gemm(key, line.dtype) or {"start": start, "depth": [0.0] * 3, "share": share}
+        else:
+            entry |= {"start": start, "share": share}
+    return found
+
+
+def _gemm(key, dtype):
+    """Start, depth and share of a matrix product from the three-constant fits that are usable, over engines."""
+    table = _read("gemm")
+    own = table[(table.chip == key) & (table.dtype == dtype) & table.usable]
+    if own.empty:
+        return None
+    columns = {"start": own.t0_us * 1e-6, "depth": own.ns_per_k * 1e-9, "share": own.share}
+    return {name: [float(c.median()), float(c.min()), float(c.max())] for name, c in columns.items()}
+
+
+def _three(line, name, scale):
+    short = name.removesuffix("_us")
+    return [
+        scale * value
+        for value in (getattr(line, name), getattr(line, f"{short}_low"), getattr(line, f"{short}_high"))
+    ]
+
+
+def exchange():
+    """Share of a network's data-sheet bandwidth that dispatch and combine of experts reach: median and range."""
+    table = _read("exchange")
+    line = 50.0  # GB/s, one way: the 400 Gbit/s adapter that the table names
+    shares = pd.concat([table.dispatch_gbs, table.combine_gbs]) / line
+    return [float(shares.median()), float(shares.min()), float(shares.max())]
+
+
+def as_toml():
+    """The text of ``operators.toml``."""
+    lines = [
+        "# Written by `python -m book.serving.operators` from book/serving/operators; a test repeats it.",
+        "# Every constant is [value, least, greatest over engines]. Seconds, bytes per second, or a share of the data",
+        "# sheet. A matrix product takes start + depth x (its inner dimension) + bytes / (share x bandwidth).",
+        "",
+        "[about]",
+        'source = "ai-dynamo/aiconfigurator at 095f58a, systems/data: operator timings, newest version of each engine"',
+        'url = "https://github.com/ai-dynamo/aiconfigurator"',
+        'licence = "Apache-2.0"',
+        'units = { start = "s", latency = "s", depth = "s", share = "1", prefill = "1", bandwidth = "B/s" }',
+        "",
+        "[exchange]",
+        f"share = {_numbers(exchange())}",
+        'source = "deepseek-ai/DeepEP README at ebfe47e, low-latency kernels, over 400 Gbit/s"',
+        'url = "https://github.com/deepseek-ai/DeepEP"',
+        'licence = "MIT"',
+    ]
+    for chip, kinds in constants().items():
+        for kind, entries in kinds.items():
+            for name, entry in entries.items():
+                if kind != "gemm" or "start" in entry:
+                    lines += ["", f'[chips."{chip}".{kind}."{name}"]']
+                    lines += [f"{key} = {_numbers(value)}" for key, value in entry.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _numbers(values):
+    return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
+
+
+def main():
+    """Write the file."""
+    path = files("inferlib.serving") / "operators.toml"
+    path.write_text(as_toml(), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()

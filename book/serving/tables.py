@@ -1,0 +1,300 @@
+"""Tables of the two chapters."""
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+
+import inferlib
+from book.serving import fit
+from inferlib.principles import cost_per_million
+from inferlib.serving import constants, decode_step, speculation
+from inferlib.system import Layout, System, Workload
+
+CASE = (
+    "aic-32"  # Llama 3 70B in 8 bits on four H100s, 32 users: the nearest serving row of the running question
+)
+
+
+@cache
+def case():
+    """The row of the waterfall, and what it asks."""
+    from book.synthesis import against
+
+    row = next(r for r in against.rows().itertuples() if r.Index == CASE)
+    return row, against.question(row), constants.engine_class(row.engine)
+
+
+def _groups(terms):
+    """Seconds of a step by the kinds of the waterfall."""
+    kinds = {
+        "reading": ("weights", "cache", "expert weights"),
+        "starts of kernels": ("kernel launch", "expert kernels"),
+    }
+    kinds |= {
+        "agreeing": ("collective latency", "collective bandwidth", "expert exchange"),
+        "the engine": ("engine",),
+    }
+    return {kind: sum(terms.get(name, 0.0) for name in names) for kind, names in kinds.items()}
+
+
+def steps_to_measured():
+    """What each kind of time adds between the bound and the measured time of one row, in milliseconds."""
+    from book.synthesis import against
+
+    row, (model, system, workload, layout), engine = case()
+    bound = against.answer("principles", row).total
+    line = fit.data().set_index("id").loc[CASE]
+    step = decode_step(model, system, workload, layout, engine=engine)
+    parts = _groups(step.counted)
+    found = [("the bound", bound), ("shares that kernels reach", parts["reading"] - bound)]
+    found += [(name, parts[name]) for name in ("starts of kernels", "agreeing", "the engine")]
+    found += [("prompts of the other users", line.others)]
+    found += [("predicted", step.total + line.others), ("measured", row.tpot)]
+    return pd.DataFrame([(name, 1e3 * value) for name, value in found], columns=["what", "ms"])
+
+
+def ladder():
+    """Mean error on the dense rows with one kind of term after the other, in per cent."""
+    table = fit.data()
+    table = table[~table.experts & (table.copies == 1)]
+    parts = pd.DataFrame([_groups(terms) for terms in table.terms], index=table.index)
+    wide = parts.reading
+    sums = {
+        "the bound": table.bound,
+        "shares that kernels reach": wide,
+        "starts of kernels": wide + parts["starts of kernels"],
+        "agreeing": wide + parts["starts of kernels"] + parts["agreeing"],
+        "prompts of other users": table.bare + table.others,
+        "the engine": fit.predict(table, fit.fit_all()),
+    }
+    rows = [(name, 100 * float(np.mean(np.abs(t / table.measured - 1)))) for name, t in sums.items()]
+    return pd.DataFrame(rows, columns=["with", "error, %"])
+
+
+def errors():
+    """The stated errors by slice and way of leaving out, in per cent, for the chapter."""
+    table = fit.errors()
+    table["within, %"] = [
+        100 * coverage(name, engine, by)
+        for name, engine, by in zip(table["slice"], table["engine"], table["left out"], strict=True)
+    ]
+    shown = table.assign(**{"error, %": 100 * table.error, "mean error, %": 100 * np.expm1(table.bias)})
+    return shown[["slice", "engine", "left out", "rows", "error, %", "mean error, %", "within, %"]].rename(
+        columns={"slice": "rows of"}
+    )
+
+
+def coverage(slice, engine, by):
+    """Share of rows left out that lie within the interval stated for their class."""
+    from inferlib.serving.estimate import stated
+
+    logs = fit.left_out(by, None if engine == "known" else "serving")[fit.slices()[slice]]
+    return float(np.mean(np.abs(logs) <= np.log(stated()["step"][slice][engine]["factor"])))
+
+
+def kept_out():
+    """Serving rows that are kept and not scored, by reason."""
+    table = fit.serving_rows()
+    return (
+        table.groupby("use")
+        .size()
+        .sort_values(ascending=False)
+        .rename_axis("rows")
+        .reset_index(name="number")
+    )
+
+
+def spread_experts():
+    """Rows with copies of the attention and experts spread, without overlap: measured and predicted."""
+    from book.synthesis import against
+
+    table, found = against.rows(), []
+    model = inferlib.load_model("DeepSeek V3")
+    for row in table[
+        (table.ep > 1) & (table.overlap == "none") & table.tpot.notna() & (table.speculation == "none")
+    ].itertuples():
+        if row.duplicate_of:
+            continue
+        system = System(inferlib.load_chip(row.hardware), row.n_gpus)
+        work = Workload(
+            row.sequences, row.context, "fp8", "bf16"
+        )  # GB200 rows state no format: that of the checkpoint
+        step = decode_step(model, system, work, Layout(row.tp, row.pp, row.ep, row.dp))
+        name = f"{row.n_gpus} x {row.hardware}"
+        found.append((name, int(row.batch), 1e3 * row.tpot, 1e3 * step.total))
+    columns = ["system", "sequences a chip", "measured, ms", "predicted, ms"]
+    return pd.DataFrame(found, columns=columns).sort_values(columns[:2]).reset_index(drop=True)
+
+
+def nearest():
+    """Measured rows near the running question: 70B in 16 bits on four H100s, about 32 sequences, short answers."""
+    from book.serving import energy
+
+    table = energy.rows()
+    near = table[(table.model == "Llama 3 70B") & (table.chip == "H100 SXM") & table.batch.between(30, 34)]
+    shown = near.assign(**{"measured, ms": near.tpot_ms, "predicted step, ms": 1e3 * near.step})
+    return shown[["checkpoint", "n_gpus", "batch", "output_tokens", "measured, ms", "predicted step, ms"]]
+
+
+# --- The price ------------------------------------------------------------------------------------------------
+
+
+def asked(users=32, **more):
+    """The running question as a request: a prompt of 3,840 tokens and an answer of 512, so 4,096 on the mean."""
+    box = System(inferlib.load_chip("H100 SXM"), 8)
+    return inferlib.estimate_request(inferlib.load_model("Llama 3 70B"), box, 3840, 512, users, **more)
+
+
+def over_users():
+    """Price and patience of the running question over the users that share the box."""
+    found = []
+    for users in (1, 2, 4, 8, 16, 32, 64, 128):
+        r = asked(users, cached_tokens=1920)
+        found.append(
+            {"users": users, **r.per_million, "first token, s": r.first_token, "tokens a second": 1 / r.token}
+        )
+    return pd.DataFrame(found)
+
+
+def drafts(curve="DeepSeek R1, MTP"):
+    """Speed with drafts over speed without, published and computed, on eight B200s."""
+    known = speculation.measured()[curve]
+    model, box = inferlib.load_model("DeepSeek V3"), System(inferlib.load_chip("B200"), 8)
+    work, asked = Workload(1, 2000, "fp4"), {"engine": "compiled", "keep": {"attention": "bf16"}}
+    plain = decode_step(model, box, work, **asked).total
+    rows = [
+        (
+            n,
+            length,
+            speedup,
+            plain / speculation.with_drafts(model, box, work, drafted=n, length=length, **asked),
+        )
+        for n, (length, speedup) in enumerate(zip(known["length"], known["speedup"], strict=True), 1)
+    ]
+    return pd.DataFrame(rows, columns=["drafted", "length", "measured", "predicted"])
+
+
+@cache
+def service():
+    """``list_prices.toml``, read."""
+    return tomllib.loads((files("book.serving") / "list_prices.toml").read_text("utf-8"))["service"]
+
+
+def price_list():
+    """DeepSeek's list price, what its own throughput costs, and what the sixth model computes.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Dollars a million tokens: ``list``, ``cost`` at the published tokens per second of a box, ``computed``.
+    """
+    told = service()
+    chip, model = inferlib.load_chip(told["chip"]), inferlib.load_model("DeepSeek V3")
+    n, sequences = told["decoder"], round(told["decoding"] / 8 / told["speed"])
+    work = Workload(n * sequences, told["context"], "fp8")
+    step = decode_step(model, System(chip, n), work, Layout(1, 1, n, n)).total
+    output = cost_per_million(step, sequences, 1, told["chip_price"])
+    reader, m = System(chip, told["reader"]), told["reader"]
+    prompt = 4096
+    r = prompt_parts(model, reader, prompt, told["hit"] * prompt, Layout(1, 1, m, m))
+    # one prompt on each of the chips that read together
+    fresh = cost_per_million(r["fresh"], (1 - told["hit"]) * prompt, 1, told["chip_price"])
+    cached = cost_per_million(r["cached"], told["hit"] * prompt, 1, told["chip_price"])
+    paid = 8 * told["chip_price"] / 3600 * 1e6
+    costs = {
+        "input": paid / (told["reading"] * (1 - told["hit"])),
+        "cached": 0.0,
+        "output": paid / told["decoding"],
+    }
+    rows = [
+        (name, told["prices"][name], costs[name], value)
+        for name, value in (("input", fresh), ("cached", cached), ("output", output))
+    ]
+    return pd.DataFrame(
+        rows, columns=["a million tokens", "list, $", "cost at published speed, $", "computed, $"]
+    )
+
+
+def prompt_parts(model, system, tokens, cached, layout):
+    """Seconds of the fresh and of the cached part of a prompt."""
+    from inferlib.serving.prompt import prompt_pass
+
+    work = Workload(1, 0, "fp8")
+    whole = prompt_pass(model, system, work, tokens, cached, layout).total
+    fresh = prompt_pass(model, system, work, tokens - cached, 0, layout).total
+    return {"fresh": fresh, "cached": whole - fresh}
+
+
+def some_kernels():
+    """A few kernels of the tables: start, depth and share of matrix products in 16 and 8 bits."""
+    rows = []
+    for chip in ("A100 80GB", "H100 SXM", "B200"):
+        entry = constants.stated()["chips"][chip]["gemm"]
+        for name in ("bf16", "fp8"):
+            if name in entry:
+                start, share = entry[name]["start"], entry[name]["share"]
+                span = f"{1e6 * start[1]:.1f} to {1e6 * start[2]:.1f}"
+                depth = 1e9 * entry[name]["depth"][0]
+                rows.append((chip, name, f"{1e6 * start[0]:.1f}", span, f"{depth:.2f}", f"{share[0]:.2f}"))
+    columns = ["chip", "format", "start", "over engines", "for 1,000 deeper", "share"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def reduces():
+    """Microseconds of one all-reduce of 8,192 values a sequence in 16 bits, by chips and sequences."""
+    from inferlib.serving.kernels import reduce_time
+
+    rows = []
+    for chip in ("A100 80GB", "H100 SXM", "B200"):
+        for n in (2, 8):
+            link = constants.operators(chip).link(n)
+            times = [f"{1e6 * reduce_time(link, batch * 8192 * 2):.1f}" for batch in (1, 64, 256)]
+            rows.append((chip, n, *times))
+    return pd.DataFrame(rows, columns=["chip", "chips", "1 sequence", "64", "256"])
+
+
+def engines():
+    """The fitted constants of engines in microseconds, with the span of fits that leave a group out."""
+    rows = []
+    for name, entry in constants.engines()["class"].items():
+        for constant, (value, least, greatest) in entry.items():
+            spans = f"{_short(1e6 * least)} to {_short(1e6 * greatest)}"
+            rows.append((name, _MEANS[constant], _short(1e6 * value), spans))
+    return pd.DataFrame(rows, columns=["engine", "microseconds", "fitted", "leaving groups out"])
+
+
+def _short(value):
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+_MEANS = {
+    "layer": "a layer",
+    "together": "a sequence, for each doubling of chips",
+    "box": "an all-reduce, for each doubling beyond a box",
+    "base": "a step",
+    "rank": "a step, for each doubling of chips",
+    "sequence": "a sequence",
+}
+
+
+def noise():
+    """How far rows of the same point are apart: the mean difference of pairs, in per cent of their mean.
+
+    A point is a model, chip, format, layout, lengths and number of users.
+    """
+    from itertools import combinations
+
+    table = fit.serving_rows()
+    table = table[table.use == "clean"]
+    point = ["model", "hardware", "weights", "tp", "dp", "prompt_tokens", "output_tokens", "concurrency"]
+    found = {"the same version": [], "another version": [], "another engine": []}
+    for _, own in table.groupby(point):
+        for a, b in combinations(own.itertuples(), 2):
+            kind = "another engine" if a.engine != b.engine else "another version"
+            kind = "the same version" if (a.engine, a.version) == (b.engine, b.version) else kind
+            found[kind].append(abs(a.tpot - b.tpot) / (a.tpot + b.tpot) * 2)
+    rows = [(kind, len(d), 100 * np.median(d), 100 * np.mean(d)) for kind, d in found.items() if d]
+    return pd.DataFrame(rows, columns=["measured again by", "pairs", "median, %", "mean, %"])

@@ -1,0 +1,120 @@
+"""What a kernel takes, what the engine around it adds, and what chips take to agree: each formula once.
+
+Rates are shares of the data sheet, fixed times are seconds; both are measured per chip and operator and live in
+``operators.toml``. The constants of engines live in ``engines.toml``.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from inferlib.equation import Record, equation, quantity
+from inferlib.ops import log2, maximum
+from inferlib.system import Accelerator
+
+equation = partial(equation, "serving", chapter="sixth_model")
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel(Record):
+    """An operator on one chip: a matrix product, a block of experts, attention over the cache."""
+
+    start: float = quantity("s", "time of a kernel that no bytes explain", zero=True)
+    share: float = quantity("1", "share of the memory bandwidth that a kernel reaches", maximum=2)
+    depth: float = quantity("s", "time that one more inner dimension adds to a product", default=0, zero=True)
+    prefill: float = quantity(
+        "1", "share of the arithmetic peak that long products reach", default=1, maximum=1
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Link(Record):
+    """What chips that share a layer use to add their parts together."""
+
+    latency: float = quantity("s", "time of an all-reduce that no bytes explain", zero=True)
+    bandwidth: float = quantity("B/s", "bytes of the message over the further time of an all-reduce")
+
+
+@dataclass(frozen=True, eq=False)
+class Engine(Record):
+    """Time of the software between kernels that nothing hides, by class of engine; fitted to whole steps."""
+
+    base: float = quantity("s", "time of the engine for every step", default=0, zero=True)
+    layer: float = quantity("s", "small kernels and gaps in one layer", default=0, zero=True)
+    rank: float = quantity("s", "time for every doubling of the chips", default=0, zero=True)
+    sequence: float = quantity("s", "time for every sequence of the batch", default=0, zero=True)
+    together: float = quantity(
+        "s", "time for every sequence and every doubling of the chips", default=0, zero=True
+    )
+    box: float = quantity("s", "time of an all-reduce for every doubling beyond a box", default=0, zero=True)
+    name: str = ""
+
+
+@equation(unit="s", count="1", inner="1")
+def start_time(kernel: Kernel, count, inner):
+    """Time of ``count`` products of one kind that no bytes explain."""
+    return count * (kernel.start + kernel.depth * inner)
+
+
+@equation(unit="s", data="B")
+def read_time(kernel: Kernel, chip: Accelerator, data):
+    """Time to stream ``data`` bytes of one chip through a kernel.
+
+    Examples
+    --------
+    >>> from inferlib import load_chip
+    >>> one = Kernel(start=3e-6, share=0.85)
+    >>> f"{1e3 * read_time(one, load_chip('H100 SXM'), 17.6e9):.2f} ms"
+    '6.18 ms'
+    """
+    return data / (kernel.share * chip.memory_bandwidth)
+
+
+@equation(unit="s", work="FLOP")
+def work_time(kernel: Kernel, chip: Accelerator, work):
+    """Time of ``work`` FLOP of one chip in a kernel."""
+    return work / (kernel.prefill * chip.flops)
+
+
+@equation(unit="s", data="B", work="FLOP", count="1", inner="1")
+def kernel_time(kernel: Kernel, chip: Accelerator, data, work, count, inner):
+    """Time of ``count`` equal kernels: what is fixed, and the longer of reading and calculating."""
+    longer = maximum(read_time(kernel, chip, data), work_time(kernel, chip, work))
+    return start_time(kernel, count, inner) + longer
+
+
+@equation(unit="s", message="B")
+def reduce_time(link: Link, message):
+    """Time of one all-reduce inside a box: a fixed part, and one that grows with the message.
+
+    Examples
+    --------
+    >>> eight = Link(latency=3.6e-6, bandwidth=127e9)
+    >>> [round(1e6 * reduce_time(eight, rows * 8192 * 2), 1) for rows in (1, 64)]
+    [3.7, 11.9]
+    """
+    return link.latency + message / link.bandwidth
+
+
+@equation(unit="s", count="1", n_chips="1", domain="1")
+def box_time(engine: Engine, count, n_chips, domain):
+    """Further time of ``count`` all-reduces over more chips than one box holds."""
+    return count * engine.box * log2(maximum(n_chips / domain, 1))
+
+
+@equation(unit="s", data="B", bandwidth="B/s", share="1", latency="s")
+def exchange_time(latency, data, bandwidth, share):
+    """Time to send the tokens of one chip to the chips of their experts, or back."""
+    return latency + data / (share * bandwidth)
+
+
+@equation(unit="s", n_layers="1", batch="1", n_chips="1")
+def engine_time(engine: Engine, n_layers, batch, n_chips):
+    """Time of the software in one step: per step, per layer, per sequence, and for keeping chips together."""
+    ranks = log2(n_chips) * (engine.rank + engine.together * batch)
+    return engine.base + engine.layer * n_layers + engine.sequence * batch + ranks
+
+
+@equation(unit="s", kernels="s", attention="s", experts="s", reduces="s", engine="s")
+def step_time(kernels, attention, experts, reduces, engine):
+    """One decode step: what follows one another adds."""
+    return kernels + attention + experts + reduces + engine

@@ -1,0 +1,421 @@
+"""The sixth model: every constant has a source; limits; errors left out and their intervals; prompts and prices."""
+
+import math
+import tomllib
+
+import numpy as np
+import pytest
+
+import inferlib
+from book.serving import energy as watts, fit, operators, tables
+from inferlib import Layout, System, Workload, load_chip, load_model, measured
+from inferlib.serving import (
+    constants,
+    decode_step,
+    energy,
+    estimate_request,
+    speculation,
+    with_drafts,
+    within,
+)
+from inferlib.serving.estimate import error_bar, stated
+from inferlib.serving.kernels import Engine, Kernel, Link
+from inferlib.serving.prompt import others_time, prompt_pass, room
+
+MODEL, BOX, WORK = load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(32, 4096)
+DEEPSEEK = load_model("DeepSeek V3")
+SEVERAL = "tensor parallel over several boxes, network not stated"
+IDEAL = constants.one_kernel(
+    Kernel(0.0, 1.0), Kernel(0.0, 1.0), {n: Link(0.0, 1e30) for n in (2, 4, 8)}, experts=Kernel(0.0, 1.0)
+)
+
+
+def text(name):
+    return (fit.files("inferlib.serving") / name).read_text("utf-8")
+
+
+# --- Every constant has a source ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("operators.toml", operators.as_toml),
+        ("engines.toml", fit.engines_toml),
+        ("calibration.toml", fit.calibration_toml),
+        ("energy.toml", watts.as_toml),
+    ],
+)
+def test_a_file_of_constants_is_what_its_source_gives(name, made):
+    """Tables of operators and fits are read and computed again; numbers equal to four digits."""
+    kept, again = tomllib.loads(text(name)), tomllib.loads(made())
+    assert numbers(again) == pytest.approx(numbers(kept), rel=2e-3, abs=1e-9)
+    assert words(again) == words(kept)
+
+
+def numbers(value):
+    if isinstance(value, dict):
+        return [n for part in value.values() for n in numbers(part)]
+    if isinstance(value, list):
+        return [n for part in value for n in numbers(part)]
+    return [value] if isinstance(value, (int, float)) else []
+
+
+def words(value):
+    if isinstance(value, dict):
+        return [w for key, part in value.items() for w in (key, *words(part))]
+    if isinstance(value, list):
+        return [w for part in value for w in words(part)]
+    return [value] if isinstance(value, str) else []
+
+
+def test_every_constant_has_a_unit_a_range_and_an_address():
+    about = constants.stated()["about"]
+    assert about["url"].startswith("https://") and about["licence"] and "095f58a" in about["source"]
+    for chip in constants.stated()["chips"].values():
+        for kind in chip.values():
+            for entry in kind.values():
+                for name, (value, least, greatest) in entry.items():
+                    assert name in about["units"] and least <= value * 1.0001 and value <= greatest * 1.0001
+    for entry in constants.engines()["class"].values():
+        for value, least, greatest in entry.values():
+            assert 0 <= least <= value * 1.2 and value <= greatest * 1.2
+
+
+def test_printed_constants():
+    """Cells of the operator tables, read by eye: H100 in 16 bits, its eight-way all-reduce, attention of a B200."""
+    h100, b200 = constants.operators("H100 SXM"), constants.operators("B200")
+    assert h100.kernel("gemm", "bf16").start == pytest.approx(3.33e-6)
+    assert h100.reduce[8].latency == pytest.approx(3.62e-6) and h100.reduce[8].bandwidth == pytest.approx(
+        127.4e9
+    )
+    assert b200.kernel("attention", "bf16").share == pytest.approx(0.8753)
+    assert h100.link(4).latency == pytest.approx(3.085e-6)
+
+
+def test_a_chip_without_operators_borrows_and_says_so():
+    assert constants.lender("MI300X") == "H100 SXM" and constants.lender("H100 SXM") == "H100 SXM"
+    told = inferlib.estimate(MODEL, System(load_chip("MI300X"), 8), WORK).cautions
+    assert any("those of H100 SXM stand in" in caution for caution in told)
+    for chip in inferlib.catalog.chips():
+        assert constants.operators(chip).gemm
+
+
+# --- Limits ----------------------------------------------------------------------------------------------
+
+
+def test_ideal_kernels_give_the_roofline():
+    """No start, whole bandwidth, no engine: bytes over bandwidth, within what the two count differently."""
+    step = decode_step(MODEL, BOX, WORK, engine=Engine(), operators=IDEAL)
+    bound = inferlib.principles.decode_step(MODEL, BOX, WORK)
+    assert step.total == pytest.approx(bound.total, rel=0.01)
+
+
+def test_by_hand():
+    """One sequence of Llama 3 70B on eight chips: products read 137 GB at the share of the tables."""
+    step = decode_step(MODEL, BOX, Workload(1, 1), engine="compiled")
+    matrices = 2 * (80 * (8192 * (8192 + 2 * 1024) + 8192**2 + 3 * 8192 * 28672) + 8192 * 128256)
+    assert step.terms["weights"] == pytest.approx(matrices / 8 / (0.858 * 3.35e12), rel=1e-6)
+    depth = 80 * (8192 + 1024 + 8192 + 3584) + 8192
+    starts = 321 * 3.33e-6 + depth * 1.049e-10 + 80 * 11e-6
+    assert step.terms["kernel launch"] == pytest.approx(starts, rel=1e-3)
+    assert step.terms["collective latency"] == pytest.approx(160 * 3.62e-6, rel=1e-3)
+
+
+def test_one_chip_agrees_with_itself():
+    step = decode_step(load_model("Llama 3 8B"), System(load_chip("H100 SXM"), 1), Workload(1, 128))
+    assert not any("collective" in name for name in step.terms)
+
+
+def test_stages_follow_one_another():
+    work = Workload(1, 128)
+    flat = decode_step(MODEL, System(load_chip("H100 SXM"), 4), work)
+    deep = decode_step(MODEL, BOX, work, Layout(tp=4, pp=2))
+    assert deep.total - deep.terms["pipeline"] == pytest.approx(flat.total, rel=1e-12)
+    assert 0 < deep.terms["pipeline"] < 0.01 * deep.total
+
+
+def test_copies_of_a_dense_model_are_instances():
+    one = decode_step(MODEL, System(load_chip("H100 SXM"), 4), WORK.replace(batch=16))
+    two = decode_step(MODEL, BOX, WORK, Layout(tp=4, dp=2))
+    assert two.total == pytest.approx(one.total, rel=1e-12)
+
+
+def test_experts_over_many_chips():
+    """Each chip reads its part of the experts and all of the attention; the cache divides with the batch."""
+    chip, layout = load_chip("GB200 NVL72"), Layout(ep=48, dp=48)
+    step = decode_step(DEEPSEEK, System(chip, 48), Workload(48 * 64, 2050, "fp8"), layout)
+    experts = 58 * 256 * 3 * 7168 * 2048 / 48
+    kernel = constants.operators("GB200 NVL72").kernel("experts", "fp8 block")
+    assert step.terms["expert weights"] == pytest.approx(experts / (kernel.share * 8e12), rel=0.01)
+    alone = decode_step(DEEPSEEK, System(chip.replace(memory_capacity=None), 1), Workload(64, 2050, "fp8"))
+    assert step.terms["cache"] == pytest.approx(alone.terms["cache"], rel=1e-12)
+    assert (
+        decode_step(DEEPSEEK, System(chip, 48), Workload(64, 1, "fp8"), Layout(ep=7, dp=48)).status == "n/a"
+    )
+
+
+def test_what_does_not_fit_has_no_number():
+    answer = inferlib.estimate(MODEL, System(load_chip("H100 SXM"), 1), WORK)
+    assert str(answer).startswith("infeasible: needs") and answer.low is None
+    with pytest.raises(ValueError, match="no time: infeasible"):
+        _ = answer.seconds
+
+
+@pytest.mark.parametrize(
+    "bad", [("x", BOX, WORK), (MODEL, "x", WORK), (MODEL, BOX, "x"), (MODEL, BOX, WORK, "x")]
+)
+def test_bad_arguments_are_refused(bad):
+    with pytest.raises(TypeError, match="is a str, but must be a"):
+        inferlib.estimate(*bad)
+
+
+def test_unknown_engines_parts_and_formats_are_refused():
+    with pytest.raises(LookupError, match="no engine 'vllm'"):
+        inferlib.estimate(MODEL, BOX, WORK, engine="vllm")
+    for keep in ({"heads": "bf16"}, {"attention": "fp3"}):
+        with pytest.raises(LookupError, match="no (part|format)"):
+            decode_step(MODEL, BOX, WORK, keep=keep)
+
+
+# --- Errors, left out and stated ---------------------------------------------------------------------------
+
+
+def test_no_row_is_predicted_by_a_fit_that_saw_it(monkeypatch):
+    """Spoil one model's times: what is predicted for it must stay the same."""
+    table = fit.data()
+    own = table.model == "Qwen3 32B"
+    found = fit.fit(table[~own])
+    spoilt = table.assign(measured=table.measured.where(~own, 9 * table.measured))
+    assert fit.fit(spoilt[~own]) == pytest.approx(found, rel=1e-9)
+    again = np.exp(fit.left_out("model")[own]) * table.measured[own]
+    assert again.to_numpy() == pytest.approx(fit.predict(table[own], found).to_numpy(), rel=1e-9)
+
+
+def test_a_fit_finds_the_constants_that_made_the_data():
+    table = fit.data()
+    made = np.array([0.4, 2.0, 0.7, 1.1, 1.3, 1.0, 5.0])
+    known = table.assign(measured=table.bare + table.others + fit.features(table) @ made)
+    assert fit.fit(known) == pytest.approx(made, rel=1e-3)
+
+
+def test_repeated_rows_change_nothing():
+    table = fit.data()
+    twice = fit.pd.concat([table, table[table.publisher == "NVIDIA"]])
+    assert fit.fit(twice) == pytest.approx(fit.fit(table), rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("by", ["publisher", "model"])
+@pytest.mark.parametrize("engine", ["known", "unknown"])
+@pytest.mark.parametrize("name", ["dense", "experts"])
+def test_an_interval_holds_what_it_says(name, engine, by):
+    """80 % is claimed; of the rows of a publisher, or of a model, left out, 75 to 85 % lie inside."""
+    assert 0.75 <= tables.coverage(name, engine, by) <= 0.85
+
+
+def test_errors_are_as_stated_and_the_aims_that_are_missed_are_known():
+    table = fit.errors().set_index(["slice", "engine", "left out"]).error.sort_index()
+    for (name, engine, _), error in table.items():
+        assert error <= stated()["step"][name][engine]["error"] * 1.001
+    assert 0.09 < table["dense", "known"].max() < 0.1  # the aim was 9 %
+    assert table["dense", "unknown"].max() < 0.12  # the aim was 12 %: met
+    assert (
+        table["experts", "known", "model"] < 0.14 and table["experts", "known", "publisher"] > 0.13
+    )  # aim: 13 %
+
+
+def test_the_prompts_of_others_belong_there():
+    """Nothing fitted: without the term the dense serving rows are far off; a free factor on it comes out at one."""
+    table = fit.data()
+    own = table[(table.set == "serving") & ~table.experts & (table.copies == 1)]
+    whole = fit.predict(own, fit.fit_all())
+    without, within_ = (np.mean(np.abs(t / own.measured - 1)) for t in (whole - own.others, whole))
+    assert without > 3 * within_
+    factors = np.linspace(0.5, 1.5, 101)
+    losses = [np.mean(np.abs(np.log((whole + (f - 1) * own.others) / own.measured))) for f in factors]
+    assert factors[int(np.argmin(losses))] == pytest.approx(1.0, abs=0.12)
+
+
+def test_operator_tables_carry_over_to_whole_steps():
+    """A free factor on all bytes comes out near one."""
+    table = fit.data()
+    own = table[~table.experts & (table.copies == 1)]
+    read = np.array([t.get("weights", 0) + t.get("cache", 0) for t in own.terms])
+    whole = fit.predict(own, fit.fit_all())
+    factors = np.linspace(0.7, 1.4, 71)
+    losses = [np.mean(np.abs(np.log((whole + (f - 1) * read) / own.measured))) for f in factors]
+    assert factors[int(np.argmin(losses))] == pytest.approx(1.0, abs=0.1)
+
+
+def test_experts_on_chips_of_their_own_against_rows_that_nothing_was_fitted_to():
+    table = tables.spread_experts()
+    error = table["predicted, ms"] / table["measured, ms"] - 1
+    assert len(table) == 10 and error.abs().mean() < 0.15
+    rack = table[table.system.str.startswith("48")]
+    assert rack["predicted, ms"].iloc[-1] / rack["predicted, ms"].iloc[0] > 2.4  # measured: 2.6; before: 1.5
+
+
+def test_rows_that_are_not_scored_are_counted():
+    table = fit.serving_rows()
+    assert len(table) == 1550 and set(fit.data().id) & set(table.index[table.use != "clean"]) == set()
+    assert table.known.all() and set(table.use) == {"clean", "the same measurement listed again", SEVERAL}
+    assert fit.use(next(table.iloc[:1].assign(known=False).itertuples())).startswith("model or chip not")
+    assert table.url.str.startswith("https://").all() and (table.licence == "Apache-2.0").all()
+    assert measured.serving().ttft.gt(0).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "count", "workload", "word"),
+    [
+        ("Llama 3 70B", "H100 SXM", 8, Workload(1, 32768), "context 32,768"),
+        ("Llama 3 8B", "H100 SXM", 8, Workload(20000, 1), "batch 20,000"),
+        ("Llama 3 70B", "H100 SXM", 64, Workload(1, 128), "one instance on 64 chips"),
+        ("Llama 3 70B", "TPU v5p", 8, Workload(1, 128), "no measurement here is on TPU v5p"),
+        ("Mixtral 8x22B", "H100 SXM", 8, Workload(100, 128), "mixtures of experts were measured on"),
+    ],
+)  # fmt: skip
+def test_cautions(model, chip, count, workload, word):
+    answer = inferlib.estimate(load_model(model), System(load_chip(chip), count), workload)
+    assert any(word in caution for caution in answer.cautions), answer.cautions
+    assert f"Caution: {answer.cautions[0]}." in str(answer)
+
+
+def test_the_estimate():
+    blind, known = inferlib.estimate(MODEL, BOX, WORK), inferlib.estimate(MODEL, BOX, WORK, engine="compiled")
+    assert blind.low < blind.seconds < blind.high and blind.confidence == 0.8
+    assert blind.high / blind.seconds == pytest.approx(error_bar(MODEL)["factor"])
+    assert error_bar(MODEL)["factor"] >= error_bar(MODEL, engine="compiled")["factor"]
+    assert known.seconds < blind.seconds and blind.tokens_per_second == 32 / blind.seconds
+    assert blind.binding == "weights" and "80 % of cases" in str(blind) and blind.cautions == ()
+    assert str(blind).split(" (")[0] in blind._repr_html_()
+
+
+# --- Prompts -----------------------------------------------------------------------------------------------
+
+
+def test_a_long_prompt_is_its_arithmetic():
+    """8,192 tokens of Llama 3 70B on one (endless) H100: FLOP over 77 % of the peak, attention at 54 %."""
+    one = System(load_chip("H100 SXM").replace(memory_capacity=None), 1)
+    read = prompt_pass(MODEL, one, Workload(1), 8192).total
+    parts = MODEL.prefill_flops(8192, logits=8192)
+    pairs = parts.pop("scores") + parts.pop("values")
+    assert read == pytest.approx(
+        sum(parts.values()) / (0.7671 * 989e12) + pairs / (0.5383 * 989e12), rel=0.01
+    )
+
+
+def test_attention_makes_long_prompts_dearer_than_in_proportion():
+    times = [prompt_pass(MODEL, BOX, Workload(1), n).total for n in (8192, 16384, 32768)]
+    assert times[2] - 2 * times[1] > times[1] - 2 * times[0] > 0
+
+
+def test_a_cached_prefix_costs_its_pairs_only():
+    whole = prompt_pass(MODEL, BOX, Workload(1), 8192).total
+    cached = prompt_pass(MODEL, BOX, Workload(1), 8192, cached=8191).total
+    assert cached < 0.1 * whole
+    with pytest.raises(ValueError, match="cached is 8192, but must be below"):
+        prompt_pass(MODEL, BOX, Workload(1), 8192, cached=8192)
+
+
+def test_room_by_hand():
+    """Nine tenths of 640 GB less the weights, over 320 KiB a token."""
+    asked = Workload(1, 4096)
+    assert room(MODEL, BOX, asked) == pytest.approx(
+        (0.9 * 640e9 - 2 * MODEL.n_params) / (4096 * 327680), rel=1e-6
+    )
+
+
+def test_the_time_to_the_first_token_is_as_far_off_as_stated():
+    """Missed: 25 % was the aim. One constant is fitted; the factor on the prompt comes out at one by itself."""
+    first = stated()["first_token"]
+    for by in ("publisher", "model"):
+        logs = fit.first_left_out(by)
+        assert float(np.mean(np.abs(np.expm1(logs)))) <= first["error"] * 1.001
+        assert np.mean(np.abs(logs) <= math.log(first["factor"])) >= 0.79
+    assert 0.3 < first["error"] < 0.42 and first["passes"] == pytest.approx(1, abs=0.1)
+
+
+# --- Drafts, requests, prices, watts -------------------------------------------------------------------------
+
+
+def test_drafts_against_published_speed():
+    """Computed from the published acceptance, nothing fitted: within a tenth, and the same three worth drafting."""
+    table = tables.drafts()
+    assert (abs(table.predicted / table.measured - 1) < 0.1).all()
+    assert (table.predicted < table.length).all()
+    with pytest.raises(ValueError, match="drafted is 9"):
+        speculation.acceptance("DeepSeek R1, MTP", 9)
+    with pytest.raises(ValueError, match="length is 3"):
+        with_drafts(DEEPSEEK, System(load_chip("B200"), 8), Workload(1, 1, "fp4"), drafted=1, length=3)
+
+
+REQUEST = estimate_request(MODEL, BOX, 4096, 512, 32, cached_tokens=1024)
+
+
+def test_input_and_output_add_up_to_the_machine():
+    """What all users wait is what the machine does for all of them; dollars add up to the rent."""
+    r = REQUEST
+    reading = r.fresh_seconds + r.cached_seconds
+    assert reading == pytest.approx(r.prompt.total) and r.machine_seconds == pytest.approx(
+        reading + r.output_seconds
+    )
+    assert reading + r.output_tokens * r.token == pytest.approx(r.users * r.machine_seconds, rel=1e-12)
+    paid = r.machine_seconds * 8 * BOX.chip.price / 3600
+    assert r.dollars == pytest.approx(paid)
+    prices, counts = r.per_million, {"input": 3072, "cached": 1024, "output": 512}
+    assert sum(prices[name] * n for name, n in counts.items()) / 1e6 == pytest.approx(paid)
+    half = estimate_request(MODEL, BOX, 4096, 512, 32, utilisation=0.5, cached_tokens=1024)
+    assert half.dollars == pytest.approx(2 * paid)
+
+
+def test_cached_is_cheaper_than_fresh_and_fresh_than_output():
+    prices = REQUEST.per_million
+    assert prices["cached"] < prices["input"] / 5 and prices["input"] < prices["output"] / 3
+
+
+def test_machines_of_their_own_for_prompts():
+    apart = estimate_request(MODEL, BOX, 4096, 512, 32, cached_tokens=1024, reader=BOX)
+    assert apart.token == pytest.approx(apart.step.total) and apart.token < REQUEST.token
+    assert apart.ratio == pytest.approx(32 * apart.prompt.total / (512 * apart.step.total))
+    assert apart.dollars == pytest.approx(REQUEST.dollars)
+
+
+def test_a_service_target():
+    best = within(MODEL, BOX, 4096, 512, first_token=1.0, speed=30)
+    more = estimate_request(MODEL, BOX, 4096, 512, best.users + 1)
+    assert best.first_token <= 1 and best.token <= 1 / 30
+    assert more.first_token > 1 or more.token > 1 / 30
+    assert within(MODEL, BOX, 4096, 512, first_token=0.01, speed=30) is None
+
+
+def test_users_beyond_the_memory_wait():
+    r = estimate_request(MODEL, System(load_chip("H100 SXM"), 4), 8192, 512, 100)
+    assert r.users < 100 and any("the others wait" in caution for caution in r.cautions)
+    with pytest.raises(ValueError, match="no room for one"):
+        estimate_request(MODEL, System(load_chip("H100 SXM"), 1), 100, 10, 1)
+
+
+def test_others_by_hand():
+    assert others_time(users=11, output_tokens=100, prompt_time=0.05) == pytest.approx(0.005)
+
+
+def test_energy_is_as_stated():
+    error = float(np.mean(np.abs(watts.left_out())))
+    assert error == pytest.approx(energy.stated()["error"], rel=0.01) and error < 0.15
+    assert 1 < REQUEST.joules < 5 and REQUEST.prompt_joules < REQUEST.joules
+    most = 8 * BOX.chip.power * REQUEST.step.total / 32
+    assert REQUEST.joules <= most
+
+
+def test_what_the_service_states_of_itself():
+    """DeepSeek: $2 an hour, 14,800 tokens a second and box make 30 cents a million; list price 2.19."""
+    table = tables.price_list().set_index("a million tokens")
+    cost = table["cost at published speed, $"]
+    assert cost["output"] == pytest.approx(16 / 3600 / 14800 * 1e6)
+    assert table.loc["output", "computed, $"] == pytest.approx(
+        table.loc["output", "cost at published speed, $"], rel=0.25
+    )
+    assert table.loc["input", "computed, $"] == pytest.approx(
+        table.loc["input", "cost at published speed, $"], rel=0.4
+    )
+    assert (table["computed, $"] < table["list, $"]).all()
