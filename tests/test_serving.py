@@ -419,3 +419,13 @@ def test_what_the_service_states_of_itself():
         table.loc["input", "cost at published speed, $"], rel=0.4
     )
     assert (table["computed, $"] < table["list, $"]).all()
+
+
+def test_a_serving_row_is_answered_too():
+    """The check for pull requests: measured times as in the file, and what the sixth model says."""
+    from book.synthesis.check import residuals
+
+    name = fit.first_rows().id.iloc[0]
+    row = measured.serving().loc[name]
+    text = residuals([name])
+    assert f"| between tokens | {1e3 * row.tpot:.2f} ms |" in text and "| first token |" in text
