@@ -313,6 +313,9 @@ def test_a_cached_prefix_costs_its_pairs_only():
     whole = prompt_pass(MODEL, BOX, Workload(1), 8192).total
     cached = prompt_pass(MODEL, BOX, Workload(1), 8192, cached=8191).total
     assert cached < 0.1 * whole
+    steps = [prompt_pass(MODEL, BOX, Workload(1), 8192, cached=n) for n in (0, 4096)]
+    pairs = [step.terms["attention arithmetic"] for step in steps]
+    assert pairs[1] / pairs[0] == pytest.approx(3 / 4, rel=1e-3)  # the second half sees the first too
     with pytest.raises(ValueError, match="cached is 8192, but must be below"):
         prompt_pass(MODEL, BOX, Workload(1), 8192, cached=8192)
 
@@ -380,6 +383,19 @@ def test_machines_of_their_own_for_prompts():
     assert apart.dollars == pytest.approx(REQUEST.dollars)
 
 
+def test_a_machine_that_is_asked_for_all_it_can_do():
+    """Little's law: users over their time are the requests a second that a machine answers."""
+    assert REQUEST.load(REQUEST.users / REQUEST.seconds) == pytest.approx(1)
+    assert REQUEST.load(0.5 / REQUEST.machine_seconds) == pytest.approx(0.5, rel=0.1)
+
+
+def test_a_prompt_in_pieces_is_later_by_a_step_for_each():
+    pieces = estimate_request(MODEL, BOX, 4096, 512, 1, chunk=1024)
+    whole = estimate_request(MODEL, BOX, 4096, 512, 1)
+    passes = stated()["first_token"]["passes"]
+    assert pieces.first_token - whole.first_token == pytest.approx(4 * passes * whole.step.total)
+
+
 def test_a_service_target():
     best = within(MODEL, BOX, 4096, 512, first_token=1.0, speed=30)
     more = estimate_request(MODEL, BOX, 4096, 512, best.users + 1)
@@ -419,3 +435,13 @@ def test_what_the_service_states_of_itself():
         table.loc["input", "cost at published speed, $"], rel=0.4
     )
     assert (table["computed, $"] < table["list, $"]).all()
+
+
+def test_a_serving_row_is_answered_too():
+    """The check for pull requests: measured times as in the file, and what the sixth model says."""
+    from book.synthesis.check import residuals
+
+    name = fit.first_rows().id.iloc[0]
+    row = measured.serving().loc[name]
+    text = residuals([name])
+    assert f"| between tokens | {1e3 * row.tpot:.2f} ms |" in text and "| first token |" in text

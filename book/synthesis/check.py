@@ -93,7 +93,7 @@ def _serving(name):
     row = fit.serving_rows().loc[name]
     head = (
         f"**{name}**: {row.model}, {row.n_gpus} x {row.hardware}, {row.concurrency} users, "
-        f"{row.prompt_tokens:.0f} in and {row.output_tokens:.0f} out ({row.use})"
+        f"{row.prompt_tokens:.0f} tokens in and {row.output_tokens:.0f} out ({row.use})"
     )
     own = fit.data()[fit.data().id == name]
     if own.empty:

@@ -5,10 +5,19 @@ from functools import partial
 
 from inferlib import checks
 from inferlib.equation import equation
+from inferlib.ops import ceil
 from inferlib.serving import energy
 from inferlib.serving.decode import decode_step
 from inferlib.serving.estimate import cautions, error_bar, stated
-from inferlib.serving.prompt import first_token_time, others_time, prompt_pass, queue_time, room, token_time
+from inferlib.serving.prompt import (
+    chunked_time,
+    first_token_time,
+    others_time,
+    prompt_pass,
+    queue_time,
+    room,
+    token_time,
+)
 from inferlib.system import Breakdown, System, Workload
 from inferlib.units import factor
 
@@ -125,6 +134,10 @@ class Request:
         drawn = energy.chip_draw(energy.draw(), system.chip.power, *energy.busy(step, seconds))
         return energy.token_energy(system.count, drawn, seconds, tokens)
 
+    def load(self, arrivals):
+        """Part of its throughput that the machine is asked for by so many requests a second."""
+        return load(self.users, self.seconds, arrivals)
+
     def __str__(self):
         parts = (self.fresh_seconds, self.cached_seconds, self.output_seconds)
         fresh, cached, answer = (_ms(seconds) for seconds in parts)
@@ -155,6 +168,7 @@ def _span(seconds, spread):
 def estimate_request(
     model, system, prompt_tokens, output_tokens, users, *, cached_tokens=0, weights="bf16", cache="bf16",
     layout=None, engine=None, keep=None, price=None, utilisation=1.0, reader=None,
+    chunk=None,
 ):  # fmt: skip
     """What one request takes and costs on a machine that a number of users share.
 
@@ -179,6 +193,9 @@ def estimate_request(
         Part of the paid hours in which the machine is this busy.
     reader : System, optional
         A machine of its own for prompts (disaggregated serving).
+    chunk : float, optional
+        Tokens in which a prompt is read at a time, each piece with a step of the others; all at once when not
+        given.
 
     Returns
     -------
@@ -218,13 +235,11 @@ def estimate_request(
         fresh = prompt_pass(model, at, work, prompt_tokens - cached_tokens, **asked).total
     others = others_time(running, output_tokens, read.total) if reader is None else 0.0
     first = stated()["first_token"]
+    pieces = ceil((prompt_tokens - cached_tokens) / chunk) if chunk else 0
+    reading = chunked_time(pieces, read.total, step.total)
+    ahead = users if reader is None else 1
     waited = first_token_time(
-        first["layer_start"],
-        model.n_layers,
-        first["passes"],
-        read.total,
-        step.total,
-        users if reader is None else 1,
+        first["layer_start"], model.n_layers, first["passes"], reading, step.total, ahead
     )
     waited = waited + queue_time(users, running, read.total, output_tokens, step.total)
     told = list(cautions(model, system, work, layout))
