@@ -59,7 +59,11 @@ class Slider:
         """What stands for the value in the expressions."""
         import sympy
 
-        return sympy.Symbol(self.name, positive=True)
+        return (
+            sympy.Symbol(self.name, positive=True)
+            if self.low > 0
+            else sympy.Symbol(self.name, nonnegative=True)
+        )
 
 
 @dataclass(frozen=True)
