@@ -60,7 +60,9 @@ def offered(chip, gpu):
     # beyond the degrees that were timed, the last one
     links = {n: known.reduce[min(n, max(known.reduce))] for n in (2, 4, 8)}
     found |= {_field(*at): getattr(links[at[1]], at[2]) for at in _LINKS}
-    return Offered(**vars(chip), gpu=gpu, **found)
+    # a chip without bfloat16 multiplies 16-bit weights at its other 16-bit peak
+    peaks = {**chip.peaks, "bf16": chip.peaks.get("bf16", chip.flops)}
+    return Offered(**vars(chip) | {"peaks": peaks}, gpu=gpu, **found)
 
 
 def sixth():

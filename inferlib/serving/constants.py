@@ -27,7 +27,7 @@ NEIGHBOURS = {
     "TPU7x Ironwood": "B200",
 }  # fmt: skip
 _LIKE = {"fp16": "bf16", "fp32": "bf16", "tf32": "bf16", "fp8 block": "fp8", "mxfp4": "fp4", "int8": "fp8"}
-_ANY = "any"
+ANY = "any"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +45,11 @@ class Operators(Record):
     def kernel(self, kind, name):
         """The kernel of a kind (gemm, experts, attention) for a format, or for the nearest it has."""
         found = getattr(self, kind)
-        while name not in found and _ANY not in found:
+        while name not in found and ANY not in found:
             if name not in _LIKE and "bf16" not in found:
                 raise LookupError(f"the operators of {self.chip} have no {kind} in {name}")
             name = _LIKE.get(name, "bf16")
-        return found.get(name) or found[_ANY]
+        return found.get(name) or found[ANY]
 
     def link(self, n_chips, kind="reduce"):
         """The all-reduce of ``n_chips``: between the degrees measured by straight lines in their doublings."""
@@ -165,9 +165,9 @@ def one_kernel(gemm, attention, reduce, experts=None, head=None):
     """
     return Operators(
         exchange=1,
-        gemm={_ANY: gemm, "bf16": head or gemm},
-        experts={_ANY: experts or gemm},
-        attention={_ANY: attention},
+        gemm={ANY: gemm, "bf16": head or gemm},
+        experts={ANY: experts or gemm},
+        attention={ANY: attention},
         reduce=reduce,
         library=reduce,
     )
@@ -195,7 +195,7 @@ def format_name(name):
     if isinstance(name, str):
         return "bf16" if name in ("fp16", "fp32") else name
     if not isinstance(name, Real):
-        return _ANY
+        return ANY
     return min(
         (f for f in STORED if f not in ("fp16", "fp32", "int8", "fp8 block")),
         key=lambda f: abs(STORED[f] - name),

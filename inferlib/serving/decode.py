@@ -118,13 +118,18 @@ class Place:
             self.formats.get(part, "bf16" if part in ("norms",) else self.formats["head"])
         )
 
+    def _name(self, format):
+        """The format whose kernels serve a part; any, where one kernel serves all and the bytes are a mere number."""
+        one = not isinstance(format, str) and constants.ANY in self.operators.gemm
+        return constants.ANY if one else constants.format_name(format)
+
     def _peak(self, name):
         """The chip at the format in which it multiplies such weights."""
         small = {"fp8 block": "fp8", "mxfp4": "fp4"}.get(name, name)
         for format in (small, "fp8" if small == "fp4" else small):
             if format in self.system.chip.peaks and not format.startswith("int"):
                 return self.system.chip.at(format)
-        return self.chip if name == "any" else self.system.chip
+        return self.chip if name == constants.ANY else self.system.chip
 
     def products(self, group):
         """The matrix products of one layer on one chip: part, inner and outer dimension (and how many, if not 1)."""
@@ -175,7 +180,7 @@ class Place:
         ]
         multiplied.append((1, "head", self.model.d_model, self.model.vocab_size / self.tp))
         for count, part, inner, outer in multiplied:
-            name = constants.format_name(self.formats[part])
+            name = self._name(self.formats[part])
             kernel, weights = self.operators.kernel("gemm", name), inner * outer
             start = start + kernels.start_time(kernel, count, inner)
             data = data + count * kernels.read_time(kernel, self.chip, weights * self._bytes(part))
@@ -190,7 +195,7 @@ class Place:
             cache = cache + group.count * kernels.read_time(kernel, self.chip, read)
             pairs = pairs + group.count * kernels.work_time(kernel, self.system.chip, flop)
             if isinstance(block, Experts):
-                name = constants.format_name(self.formats["experts"])
+                name = self._name(self.formats["experts"])
                 kernel = self.operators.kernel("experts", name)
                 one = block.matrices * self.model.d_model * block.d_expert
                 touched = block.touched(self.expert_rows) * one * self._bytes("experts") / self.expert_chips
