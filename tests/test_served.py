@@ -5,12 +5,12 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from inferlib.synthesis.rooms import ask, everybody
 
 import inferlib
+from book import catalogue as tables
 from inferlib import catalog, load_model
-from inferlib.catalog import tables
 from inferlib.config import parse, read_config
+from inferlib.papers.rooms import ask, everybody
 from inferlib.transformer import DeltaAttention, StateSpace
 
 SERVED = json.loads((files("inferlib.catalog") / "served.json").read_text("utf-8"))
