@@ -3,10 +3,11 @@
 from functools import partial
 from numbers import Real
 
+from inferlib.attention import unusual
 from inferlib.ops import maximum, minimum, where
 from inferlib.serving import constants, kernels
 from inferlib.system import Breakdown, Layout, System, Workload, chip_peak, format_bytes
-from inferlib.transformer import Experts, LatentAttention, Transformer, attended
+from inferlib.transformer import Attention, Experts, LatentAttention, Transformer, attended
 
 FLOP_PER_WEIGHT = 2
 RESULT = 2  # bytes of a value that chips exchange
@@ -93,6 +94,13 @@ class Place:
 
     def refusal(self):
         """Why there is no answer, or nothing."""
+        for group in self.model.layers:
+            attention = group.attention
+            if attention is None or group.feed_forward is None:
+                return "the sixth model describes layers of attention and a block, not of one of them"
+            plain = isinstance(attention, (Attention, LatentAttention))
+            if not plain or getattr(attention, "top", None) is not None:
+                return f"nobody timed a kernel of {unusual(attention)} for the sixth model"
         if self.given is None:
             return ""
         if self.tp * self.pp * self.dp != self.system.count:
