@@ -37,6 +37,7 @@ TERMS = {
     "overhead": FAINT,
     "pipeline": YELLOW,
     "kernel launch": PURPLE,
+    "waiting": RED,
     "collectives": RED,
     "collective latency": RED,
     "collective bandwidth": BROWN,
