@@ -89,7 +89,9 @@ def test_whose_the_numbers_are_is_in_the_bibliography():
     bibliography = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
     missing = {url for url in measured.load().url if url not in bibliography}
     models = (ROOT / "inferlib" / "catalog" / "models.toml").read_text(encoding="utf-8")
-    missing |= {number for number in re.findall(r"arxiv.org/abs/([\d.]+\d)", models) if number not in bibliography}
+    missing |= {
+        number for number in re.findall(r"arxiv.org/abs/([\d.]+\d)", models) if number not in bibliography
+    }
     chips = tomllib.loads((ROOT / "inferlib" / "catalog" / "chips.toml").read_text(encoding="utf-8"))
     for name, chip in chips.items():
         pages = chip.get("pages", {}).values()
@@ -99,7 +101,9 @@ def test_whose_the_numbers_are_is_in_the_bibliography():
 
 
 def test_every_entry_of_the_bibliography_is_cited_where_it_is_listed():
-    entries = re.findall(r"^@\w+\{([^,]+),", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), re.M)
+    entries = re.findall(
+        r"^@\w+\{([^,]+),", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), re.M
+    )
     page = (ROOT / "book" / "bibliography.md").read_text(encoding="utf-8")
     cited = {key for keys in re.findall(r"\{cite:[tp]\}`([^`]+)`", page) for key in keys.split(",")}
     assert len(entries) == len(set(entries)) >= 40 and cited == set(entries)

@@ -13,6 +13,7 @@ from book.synthesis.said import broken, said
 from inferlib import ledger
 from inferlib.equation import DERIVATIONS, EQUATIONS
 from inferlib.papers import rooms
+from inferlib.printed import KINDS
 
 # Every number that a source prints beside an equation, by the chapter that shows them.
 PRINTED_EQUATIONS = {
@@ -141,8 +142,9 @@ def _total(name, card):
 def by_kind():
     """Rows of every source by kind."""
     counts = ledger.scorecard().groupby(["source", "kind"], sort=False).size().unstack(fill_value=0)
+    counts = counts[[kind for kind in KINDS if kind in counts]]
     counts.index = [rooms.label(key) for key in counts.index]
-    return counts.rename_axis("source").reset_index()
+    return counts.rename_axis("source").rename_axis(None, axis=1).reset_index()
 
 
 class Entries(list):
@@ -273,6 +275,8 @@ class Equations(list):
 def _expression(source, row):
     """The equation of a row as SymPy has it: its left side as LaTeX, and its right side."""
     left = row.latex.partition(" = ")[0]
+    if source in ledger.sources():
+        ledger._open(source)  # the table may have been kept from an earlier run
     entry = EQUATIONS.get((source, row.function))
     if entry is not None:
         return left, entry.expression(row.number or None)

@@ -18,7 +18,7 @@ PREFIXES = (
 )
 COUNTS = ((1e12, " T"), (1e9, " B"), (1e6, " M"))  # trillions, billions, millions
 DOLLARS = {"usd/h": "an hour", "usd/Mtok": "a million tokens"}
-WIDTH = 110  # letters of an equation that a line of the page holds
+WIDTH = 90  # letters of an equation that a line of the page holds
 
 
 def said(value, unit="1"):
@@ -90,19 +90,20 @@ def _short(expression, named):
 
     from inferlib.equation import latex
 
-    if expression.is_Atom or _width(latex(expression)) <= WIDTH:
-        return expression
-    parts = []
-    for part in expression.args:
-        # conditions and pairs of a case distinction keep their place
-        if part.is_Atom or not isinstance(part, sympy.Expr) or _width(latex(part)) <= WIDTH // 3:
-            parts.append(part)
-            continue
+    def shortened(part):
+        if part.is_Atom or _width(latex(part)) <= WIDTH // 3:
+            return part
         if part not in named:
             short = _short(part, named)
             named[part] = (sympy.Symbol(f"u_{{{len(named) + 1}}}", positive=True), short)
-        parts.append(named[part][0])
-    return expression.func(*parts, evaluate=False) if parts != list(expression.args) else expression
+        return named[part][0]
+
+    if expression.is_Atom or _width(latex(expression)) <= WIDTH:
+        return expression
+    if isinstance(expression, sympy.Piecewise):
+        cases = [(shortened(value), condition) for value, condition in expression.args]
+        return sympy.Piecewise(*cases, evaluate=False)
+    return expression.func(*map(shortened, expression.args), evaluate=False)
 
 
 def _wrapped(left, right):
