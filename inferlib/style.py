@@ -38,6 +38,7 @@ TERMS = {
     "pipeline": YELLOW,
     "kernel launch": PURPLE,
     "layer overhead": FAINT,
+    "waiting": RED,
     "collectives": RED,
     "collective latency": RED,
     "collective bandwidth": BROWN,

@@ -1,6 +1,8 @@
 """What the book's own Sphinx extensions do to a page."""
 
+import re
 import runpy
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -78,3 +80,30 @@ def test_the_stamp_names_a_commit_or_says_that_there_is_none():
     text = READER["stamp"](ROOT / "book" / "bibliography.md")
     assert "commit" in text
     assert READER["git"]("no-such-command") == ""
+
+
+def test_whose_the_numbers_are_is_in_the_bibliography():
+    """Every publication of a measurement, every preprint behind a model, and for every chip one of its pages."""
+    from inferlib import measured
+
+    bibliography = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
+    missing = {url for url in measured.load().url if url not in bibliography}
+    models = (ROOT / "inferlib" / "catalog" / "models.toml").read_text(encoding="utf-8")
+    missing |= {
+        number for number in re.findall(r"arxiv.org/abs/([\d.]+\d)", models) if number not in bibliography
+    }
+    chips = tomllib.loads((ROOT / "inferlib" / "catalog" / "chips.toml").read_text(encoding="utf-8"))
+    for name, chip in chips.items():
+        pages = chip.get("pages", {}).values()
+        if not any(page.removeprefix("https://arxiv.org/abs/") in bibliography for page in pages):
+            missing.add(name)
+    assert not missing
+
+
+def test_every_entry_of_the_bibliography_is_cited_where_it_is_listed():
+    entries = re.findall(
+        r"^@\w+\{([^,]+),", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), re.M
+    )
+    page = (ROOT / "book" / "bibliography.md").read_text(encoding="utf-8")
+    cited = {key for keys in re.findall(r"\{cite:[tp]\}`([^`]+)`", page) for key in keys.split(",")}
+    assert len(entries) == len(set(entries)) >= 40 and cited == set(entries)

@@ -4,11 +4,13 @@ import math
 
 import numpy as np
 import pytest
+import sympy as sp
 from hypothesis import given, settings, strategies as st
 
 import inferlib
 from book.principles import figures
 from inferlib import catalog, principles
+from inferlib.principles import derivations
 
 H100 = inferlib.load_chip("H100 SXM")
 LLAMA = inferlib.load_model("Llama 3 70B")
@@ -180,3 +182,39 @@ def test_a_prompt_offers_its_length():
     assert principles.prefill_intensity(profile, 512) == pytest.approx(512, rel=1e-4)
     eight = principles.profile_of(LLAMA, weights="fp8")
     assert principles.prefill_intensity(eight, 512) == pytest.approx(1024, rel=1e-4)
+
+
+def test_operators_in_turn_add_up():
+    """The largest batch on eight H100s at 1K context, and half of it at 2K: 26.6 and 44.7 ms, a factor 1.33."""
+    profile = principles.profile_of(LLAMA)
+    together = principles.overlapped_time(H100, profile, 8, 1486, 1024)
+    in_turn = principles.in_turn_time(H100, profile, 8, 1486, 1024)
+    assert (1e3 * together, 1e3 * in_turn) == pytest.approx((26.6, 44.7), abs=0.05)
+    at = (H100, profile, 8, 743, 2048)
+    assert principles.in_turn_time(*at) / principles.overlapped_time(*at) == pytest.approx(1.33, abs=0.005)
+    step = principles.decode_step(LLAMA, ENDLESS, inferlib.Workload(1486, 1024))
+    assert together == pytest.approx(step.total, rel=1e-12)
+
+
+@given(st.floats(1, 1e6), st.floats(1, 1e6), st.sampled_from(["Llama 3 70B", "DeepSeek V3", "GPT-3 175B"]))
+def test_a_sum_of_two_maxima_is_between_one_and_two_maxima_of_the_sums(batch, context, name):
+    at = (H100, principles.profile_of(inferlib.load_model(name)), 8, batch, context)
+    ratio = principles.in_turn_time(*at) / principles.overlapped_time(*at)
+    assert 1 - 1e-9 <= ratio <= 2
+
+
+def test_the_two_bounds_part_most_where_the_derivation_says():
+    """By search over contexts at a huge batch: twice, less 8 FLOP a byte over the 295 of an H100."""
+    profile, contexts = principles.profile_of(LLAMA), np.geomspace(10, 1e6, 100_001)
+    at = (H100, profile, 1, 1e9, contexts)
+    ratio = principles.in_turn_time(*at) / principles.overlapped_time(*at)
+    assert ratio.max() == pytest.approx(2 - 8 / (989.5 / 3.35), rel=1e-4)
+    steps = derivations.two_bounds()
+    symbols = {
+        name: symbol for name, symbol in vars(derivations.MODEL).items() if isinstance(symbol, sp.Symbol)
+    }
+    values = {symbol: getattr(profile, name) for name, symbol in symbols.items()}
+    values |= {derivations.CHIP.flops: H100.flops, derivations.CHIP.memory_bandwidth: H100.memory_bandwidth}
+    values |= {derivations.BATCH: 1e9}
+    assert float(steps[3].equation.rhs.subs(values)) == pytest.approx(contexts[ratio.argmax()], rel=1e-3)
+    assert float(steps[4].equation.rhs.subs(values)) == pytest.approx(ratio.max(), rel=1e-4)

@@ -411,9 +411,86 @@ def test_totals_are_those_of_the_ledger():
 
 def test_every_erratum_is_in_the_chapter():
     chapter = (BOOK / "errata.ipynb").read_text(encoding="utf-8")
-    assert indexes.errata_counts().errata.sum() == len(inferlib.errata()) == len(indexes.errata(BOOK))
+    shown = [head for group in indexes.errata(BOOK) for head, _, _ in group]
+    assert indexes.errata_counts().errata.sum() == len(inferlib.errata()) == len(shown)
     for place in inferlib.errata().place:
         assert json.dumps(place)[1:-1] in chapter or place in chapter, place
+
+
+def test_errata_stand_by_weight_and_lead_to_their_rows(monkeypatch):
+    import pandas as pd
+
+    texts = {"printed": "a < b", "corrected": "", "evidence": "e", "effect": "f"}
+    entries = [
+        {"source": "erdil2025", "place": place, **texts, "materiality": weight}
+        for place, weight in (("first", "wording"), ("second", ""), ("third", "changes a conclusion"))
+    ]
+    at = next(row for row in ledger.published("erdil2025") if row[0] == "Table 1")
+    written = {"erratum": [{"rows": [list(at)]}, {}, {}]}
+    monkeypatch.setattr(ledger, "errata", lambda: pd.DataFrame(entries))
+    monkeypatch.setattr(ledger, "_errata", lambda source: written)
+    groups = indexes.errata(BOOK)
+    assert [group.title for group in groups] == ["Changes a conclusion", "Wording", "Not weighed yet"]
+    page = groups[1]._repr_html_()
+    assert "a &lt; b" in page and "corrected" not in page and ", ".join(filter(None, at)) in page
+    assert f'href="{indexes.page_of("erdil2025", "Table 1", BOOK)}"' in page and "in print" in page
+
+
+def test_notes_are_folded(monkeypatch):
+    import pandas as pd
+
+    entry = {
+        "source": "erdil2025",
+        "place": "here",
+        "printed": "p",
+        "corrected": "",
+        "evidence": "",
+        "effect": "",
+    }
+    monkeypatch.setattr(ledger, "notes", lambda: pd.DataFrame([entry]))
+    (group,) = indexes.notes()
+    assert group._repr_html_().startswith("<details><summary>Erdil 2025 (1)</summary>")
+
+
+def test_of_a_claim_only_the_grade_is_shown():
+    table = indexes.scorecard(BOOK).frame
+    claims = table[table.kind == "claim"]
+    assert (
+        len(claims)
+        and (claims.printed == "").all()
+        and (claims.here == "").all()
+        and (claims.grade != "").all()
+    )
+    card = inferlib.scorecard()
+    wrong = indexes.totals().set_index("source").wrong
+    assert wrong["all"] == (card.right == "no").sum() == wrong.iloc[:-1].sum()
+
+
+def test_a_record_comes_before_a_story(tmp_path):
+    cell = {"cell_type": "code", "source": ['card("erdil2025", "Table 1")']}
+    for stem, title in (("erdil2025_toy", "## A story"), ("erdil2025_record", "## Its record")):
+        cells = [{"cell_type": "markdown", "source": [title]}, cell]
+        (tmp_path / f"{stem}.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    assert indexes.page_of("erdil2025", "Table 1", tmp_path) == "erdil2025_record.html#its-record"
+    assert indexes.page_of("erdil2025", "Table 9", tmp_path) == "erdil2025_record.html"
+
+
+def test_a_broken_equation_says_the_same():
+    """Put the named parts back in, the last first: it is the equation again."""
+    from book.synthesis.said import WIDTH, _short, _width, broken
+    from inferlib.equation import EQUATIONS, latex
+
+    ledger._open("mazurek2025")
+    for name in ("attention_time", "expert_time"):
+        entry = EQUATIONS["mazurek2025", name]
+        whole, named = entry.expression(), {}
+        short = _short(whole, named)
+        assert named and _width(latex(short)) < _width(latex(whole))
+        for symbol, part in reversed(named.values()):
+            short = short.subs(symbol, part)
+        assert sp.simplify(short - whole) == 0
+        assert len(broken(entry.latex(), lambda left="t", right=whole: (left, right))) > len(named)
+    assert broken("t = a", None) == ["t = a"] and _width("t = " + "a" * WIDTH) > WIDTH
 
 
 def test_every_numbered_equation_of_every_chapter_is_there():

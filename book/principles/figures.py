@@ -65,7 +65,7 @@ def draw_layer(model, batch, context, chip, weights="bf16", cache="bf16", ax=Non
     end = max(reading.max(), cached.max(), calculating.max())
     for i, row in enumerate(table.itertuples()):
         size = _si(row.weight_bytes + row.cache_bytes, "B")
-        longest = max(reading.iloc[i], cached.iloc[i])
+        longest = max(reading[i], cached[i])
         ax.text(longest + 0.01 * end, i, f"{size}, {_si(row.flop, 'FLOP')}", va="center", fontsize=8)
     ax.set_yticks(y, table.index)
     ax.set(ylim=(len(table) - 0.3, -0.5), xlim=(0, 1.3 * end), xlabel=f"microseconds on one {chip.name}")
@@ -126,21 +126,98 @@ def draw_roofline(model, chip, prompt=2048, ax=None):
             label=f"decode, {label} context",
             linestyle=":",
             linewidth=0.8,
+            alpha=0.85,
         )
-        if label == "short":
-            for x, y, b in zip(at, reached, points.batch.values, strict=True):
-                ax.annotate(f"batch {b:.0f}", (x, y), xytext=(7, -9), textcoords="offset points", fontsize=8)
+        # a longer context moves every batch; its largest is named too, so that the paths can be compared
+        for x, y, b in zip(at, reached, points.batch.values, strict=True):
+            if label == "short" or b == points.batch.values[-1]:
+                ax.annotate(
+                    f"batch {b:.0f}",
+                    (x, y),
+                    xytext=(8, -10),
+                    textcoords="offset points",
+                    fontsize=8,
+                    color=colour,
+                )
     at = roofline.prefill_intensity(profile_of(model), prompt)
     reached = roofline.attainable_flops(chip, at) / 1e12
     ax.plot(at, reached, "s", color=style.ORANGE, markersize=7, label=f"a prompt of {prompt:,} tokens")
     ridge = roofline.ridge_point(chip)
     ax.axvline(ridge, color=style.FAINT, linewidth=1, linestyle=":")
-    ax.text(ridge * 1.06, 2, f"{ridge:.0f} FLOP/B", fontsize=8, color=style.FAINT)
+    ax.text(ridge * 1.06, 1, f"{ridge:.0f} FLOP/B", fontsize=8, color=style.FAINT)
+    ax.text(ridge / 1.3, 1, "memory-bound", ha="right", fontsize=9, style="italic")
+    ax.text(ridge * 1.06, 0.55, "compute-bound", fontsize=9, style="italic")
     ax.set(
-        xscale="log", yscale="log", xlabel="FLOP for every byte read", ylabel=f"TFLOP/s of one {chip.name}"
+        ylim=(0.4, 2000),
+        xscale="log",
+        yscale="log",
+        xlabel="FLOP for every byte read",
+        ylabel=f"TFLOP/s of one {chip.name}",
     )
     ax.legend(loc="upper left", fontsize=9)
     return ax
+
+
+def bounds_data(model, chip, count, batch, context):
+    """What the two bounds of a step consist of: when each kind of reading and calculating begins and ends.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``bound``, ``row`` (memory or arithmetic), ``what``, ``start`` and ``length`` in milliseconds.
+    """
+    import pandas as pd
+
+    matrices, attention = roofline.in_turn_stages(chip, profile_of(model), count, batch, context)
+    first = max(matrices.values())
+    rows = [
+        ("all overlaps", "memory", "weights", 0, matrices["weights"]),
+        ("all overlaps", "memory", "cache", matrices["weights"], attention["cache"]),
+        ("all overlaps", "arithmetic", "matrices", 0, matrices["arithmetic"]),
+        (
+            "all overlaps",
+            "arithmetic",
+            "attention",
+            matrices["arithmetic"],
+            attention["attention arithmetic"],
+        ),
+        ("operators in turn", "memory", "weights", 0, matrices["weights"]),
+        ("operators in turn", "memory", "cache", first, attention["cache"]),
+        ("operators in turn", "arithmetic", "matrices", 0, matrices["arithmetic"]),
+        ("operators in turn", "arithmetic", "attention", first, attention["attention arithmetic"]),
+    ]
+    table = pd.DataFrame(rows, columns=["bound", "row", "what", "start", "length"])
+    return table.assign(start=1e3 * table.start, length=1e3 * table.length)
+
+
+def draw_bounds(model, chip, count, batch, context):
+    """The two bounds of one step as timelines of memory and arithmetic."""
+    import matplotlib.pyplot as plt
+
+    table = bounds_data(model, chip, count, batch, context)
+    colours = {
+        "weights": style.BLUE,
+        "cache": style.GREEN,
+        "matrices": style.ORANGE,
+        "attention": style.YELLOW,
+    }
+    _, axes = plt.subplots(2, 1, figsize=(6.6, 3.4), sharex=True, layout="constrained")
+    ends = table.start + table.length
+    for ax, (bound, own) in zip(axes, table.groupby("bound", sort=False), strict=True):
+        for line in own.itertuples():
+            y = 0 if line.row == "memory" else 1
+            ax.barh(y, line.length, left=line.start, height=0.7, color=colours[line.what], label=line.what)
+            if line.length > 0.08 * ends.max():
+                middle = line.start + line.length / 2
+                ax.text(middle, y, line.what, ha="center", va="center", color="white", fontsize=9)
+        end = ends[own.index].max()
+        ax.axvline(end, color=style.INK, linewidth=1, linestyle=":")
+        ax.set_title(f"{bound}: {end:.1f} ms", loc="left", fontsize=10)
+        ax.set_yticks([0, 1], ["memory", "arithmetic"])
+        ax.set(ylim=(1.6, -0.6), xlim=(0, 1.05 * ends.max()))
+        ax.grid(axis="y", visible=False)
+    axes[-1].set_xlabel("milliseconds of one step")
+    return axes
 
 
 def cache_table(names=None):

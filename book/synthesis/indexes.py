@@ -1,13 +1,19 @@
 """What the back of the book is generated from: all numbers, all errata, all equations, and where they are."""
 
+import html
 import json
 import re
-from functools import cache
+from collections import namedtuple
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 
 from book.synthesis.finder import finder
+from book.synthesis.said import broken, said
 from inferlib import ledger
+from inferlib.equation import DERIVATIONS, EQUATIONS
 from inferlib.papers import rooms
+from inferlib.printed import KINDS
 
 # Every number that a source prints beside an equation, by the chapter that shows them.
 PRINTED_EQUATIONS = {
@@ -16,6 +22,7 @@ PRINTED_EQUATIONS = {
     "liminal2025": ("liminal2025", range(1, 9)),
     "mazurek2025": ("mazurek2025", range(1, 52)),
 }
+FOLDED = 6  # an equation of more lines waits for a click
 
 
 def chapters(folder="."):
@@ -35,7 +42,8 @@ def _chapters(folder):
 def page_of(source, artefact, folder="."):
     """The address, inside the book, of the section that recomputes an artefact of a source.
 
-    The section is that of the cell which names the artefact; the source's first chapter if none does.
+    The section is that of the cell which names the artefact, in the source's record if there; where none does, its
+    record, or its first chapter.
 
     Returns
     -------
@@ -43,9 +51,9 @@ def page_of(source, artefact, folder="."):
         Such as ``"erdil2025_toy.html#table-1-five-models"``; empty where the source has no chapter here.
     """
     first = ""
-    for stem, cells in chapters(folder).items():
-        if not stem.startswith(source):
-            continue
+    own = {stem: cells for stem, cells in chapters(folder).items() if stem.startswith(source)}
+    record = f"{source}_record"
+    for stem, cells in sorted(own.items(), key=lambda item: item[0] != record):
         first = first or f"{stem}.html"
         heading = ""
         for kind, text in cells:
@@ -74,28 +82,37 @@ def scorecard(folder="."):
     card = ledger.scorecard()
     places = {(s, a): page_of(s, a, folder) for s, a in set(zip(card.source, card.artefact, strict=True))}
     links = [places[at] for at in zip(card.source, card.artefact, strict=True)]
-    what = [", ".join(part for part in at if part) for at in zip(card.row, card.column, strict=True)]
-    frame = card[["kind", "printed", "reproduced", "unit", "grade", "note"]]
-    frame = frame.rename(columns={"reproduced": "here"}).replace({"unit": {"1": ""}})
-    frame.insert(0, "what", what)
-    frame.insert(0, "place", card.artefact)
-    frame.insert(0, "source", [rooms.label(key) for key in card.source])
+    frame = _told(card)[["source", "kind", "printed", "here", "grade", "right", "note"]]
+    frame.insert(1, "place", card.artefact)
+    frame.insert(2, "what", [", ".join(filter(None, at)) for at in zip(card.row, card.column, strict=True)])
     return finder(
         frame,
-        filters=("source", "kind", "grade"),
+        filters=("source", "kind", "grade", "right"),
         links={"place": links},
         title="Every number that the sources print",
     )
 
 
+def _told(card):
+    """Rows of the scorecard for reading: numbers as people say them, and of a claim only how it came out."""
+    frame = card.rename(columns={"reproduced": "here"})
+    frame["source"] = [rooms.label(key) for key in card.source]
+    for name in ("printed", "here"):
+        cells = zip(frame[name], frame.unit, frame.kind, strict=True)
+        frame[name] = ["" if kind == "claim" else said(value, unit) for value, unit, kind in cells]
+    return frame
+
+
 def totals():
-    """Rows of every source by kind, and how the results came out.
+    """Rows of every source, and how the results and claims came out.
 
     Returns
     -------
     pandas.DataFrame
-        One row a source and one for all: ``printed`` numbers, ``results`` (kinds model and derived), how many of
-        them come out ``exact or consistent`` (also in per cent), ``claims`` and how many of them ``hold``.
+        One row a source and one for all: ``printed`` numbers and claims, ``results`` (kinds model and derived), how
+        many of them come out ``exact or consistent`` (also in per cent), ``claims`` with how many of them ``hold``,
+        are ``loosely worded`` and ``do not hold``, and how many rows of any kind are ``wrong`` in print. What only
+        restates a number (kind identity) is printed, but no result.
     """
     import pandas as pd
 
@@ -107,37 +124,106 @@ def totals():
 def _total(name, card):
     results = card[card.kind.isin(["model", "derived"])]
     good = int(results.grade.isin(["exact", "consistent"]).sum())
-    claims = card[card.kind == "claim"]
+    claims = card.grade[card.kind == "claim"].value_counts()
     return {
         "source": name,
         "printed": len(card),
         "results": len(results),
         "exact or consistent": good,
         "%": 100 * good / len(results) if len(results) else float("nan"),
-        "claims": len(claims),
-        "hold": int((claims.grade == "holds").sum()),
+        "claims": int(claims.sum()),
+        "hold": int(claims.get("holds", 0)),
+        "loosely worded": int(claims.get("loosely worded", 0)),
+        "do not hold": int(claims.get("does not hold", 0)),
+        "wrong": int((card.right == "no").sum()),
     }
 
 
 def by_kind():
     """Rows of every source by kind."""
     counts = ledger.scorecard().groupby(["source", "kind"], sort=False).size().unstack(fill_value=0)
+    counts = counts[[kind for kind in KINDS if kind in counts]]
     counts.index = [rooms.label(key) for key in counts.index]
-    return counts.rename_axis("source").reset_index()
+    return counts.rename_axis("source").rename_axis(None, axis=1).reset_index()
+
+
+class Entries(list):
+    """Errata or notes of one weight as a list to read; each leads to the rows that it concerns."""
+
+    def __init__(self, entries, title, folded=False):
+        super().__init__(entries)
+        self.title, self.folded = title, folded
+
+    def _repr_html_(self):
+        body = "".join(self._entry(*entry) for entry in self)
+        head = f"{html.escape(self.title)} ({len(self)})"
+        if self.folded:
+            return f'<details><summary>{head}</summary><dl class="entries">{body}</dl></details>'
+        return f'<p class="weight">{head}</p><dl class="entries">{body}</dl>'
+
+    def _entry(self, head, texts, rows):
+        parts = [f"<div><b>{name}</b> {html.escape(text)}</div>" for name, text in texts.items() if text]
+        for told, address in rows:
+            parts.append(f'<div><b>row</b> <a href="{address}">{html.escape(told)}</a></div>')
+        return f"<dt>{html.escape(head)}</dt><dd>{''.join(parts)}</dd>"
+
+    def __repr__(self):
+        return "\n".join([self.title, *(f"  {head}" for head, _, _ in self)])
 
 
 def errata(folder="."):
-    """All errata of all sources, for :func:`inferlib.style.entries`: headed by source and place."""
-    table = ledger.errata()
-    heads = [f"{rooms.label(key)}: {place}" for key, place in zip(table.source, table.place, strict=True)]
-    table.insert(0, "erratum", heads)
-    return table.drop(columns=["source", "place"])
+    """All errata of all sources by materiality, the weightiest first, each with the rows that it concerns.
+
+    Returns
+    -------
+    list of Entries
+        One for each materiality that occurs; the last for errata that nobody has weighed yet, if any.
+    """
+    table, groups = ledger.errata(), {}
+    for source, own in table.groupby("source", sort=False):
+        for entry, written in zip(own.itertuples(), ledger._errata(source)["erratum"], strict=True):
+            rows = [_row(source, place, folder) for place in written.get("rows", ())]
+            groups.setdefault(entry.materiality, []).append((_head(entry), _texts(entry), rows))
+    ordered = sorted(groups, key=lambda weight: (*ledger.MATERIALITY, "").index(weight))
+    return [Entries(groups[w], w[:1].upper() + w[1:] or "Not weighed yet") for w in ordered]
+
+
+def notes():
+    """What is worth knowing of print and changes nothing, folded: one :class:`Entries` a source."""
+    told = ledger.notes()
+    return [
+        Entries([(_head(entry), _texts(entry), []) for entry in own.itertuples()], rooms.label(source), True)
+        for source, own in told.groupby("source", sort=False)
+    ]
+
+
+def _head(entry):
+    return f"{rooms.label(entry.source)}: {entry.place}"
+
+
+def _texts(entry):
+    return {name: getattr(entry, name) for name in ("printed", "corrected", "evidence", "effect")}
+
+
+def _row(source, place, folder):
+    """What a row of the scorecard says, and the address of the section that recomputes it."""
+    artefact, row, column = place
+    card = _told(ledger.scorecard(source, artefact))
+    found = card[(card.row == row) & (card.column == column)].iloc[0]
+    told = ", ".join(filter(None, place))
+    if found.here != "":
+        told += f": {found.printed} in print, {found.here} here"
+    return told, page_of(source, artefact, folder)
 
 
 def errata_counts():
-    """How many errata each source has."""
-    counts = ledger.errata().groupby("source", sort=False).size()
-    return counts.rename(rooms.label).rename_axis("source").rename("errata").reset_index()
+    """How many errata each source has, by materiality."""
+    table = ledger.errata()
+    counts = table.groupby(["source", "materiality"], sort=False).size().unstack(fill_value=0)
+    counts = counts[[weight for weight in (*ledger.MATERIALITY, "") if weight in counts]]
+    counts.index = [rooms.label(key) for key in counts.index]
+    counts = counts.rename(columns={"": "not weighed yet"}).assign(errata=counts.sum(axis=1))
+    return counts.rename_axis("source").rename_axis(None, axis=1).reset_index()
 
 
 def equation_coverage(folder="."):
@@ -162,18 +248,40 @@ def equation_coverage(folder="."):
 
 
 class Equations(list):
-    """Equations of one source as a Markdown table: number, equation, function, form."""
+    """Equations of one source, each with its number, function and form; one too long for a line is broken."""
+
+    def __init__(self, source, rows):
+        super().__init__(rows)
+        self.source = source
 
     def _repr_markdown_(self):
-        lines = ["| number | equation | function | form |", "|---|---|---|---|"]
-        for row in self:
-            latex = row.latex.replace("|", r"\vert ").replace("\n", " ")
-            where = f"[`{row.function}`]({row.chapter}.ipynb)"
-            lines.append(f"| {row.number} | ${latex}$ | {where} | {row.form} |")
-        return "\n".join(lines) + "\n"
+        return "\n\n".join(self._shown(row) for row in self) + "\n"
+
+    def _shown(self, row):
+        number = f"**({row.number})** " if row.number else ""
+        head = f"{number}[`{row.function}`]({row.chapter}.ipynb), {row.form}"
+        lines = broken(row.latex, partial(_expression, self.source, row))
+        if len(lines) == 1:
+            return f"{head}\n\n$$\n{lines[0]}\n$$"
+        whole = "\n".join([r"\begin{gathered}", " \\\\\n".join(lines), r"\end{gathered}"])
+        if len(lines) <= FOLDED:
+            return f"{head}\n\n$$\n{whole}\n$$"
+        return f"{head}\n\n```{{admonition}} {len(lines)} lines\n:class: dropdown\n$$\n{whole}\n$$\n```"
 
     def __repr__(self):
-        return "\n".join(f"({row.number}) {row.function}: {row.latex}" for row in self)
+        return "\n".join(f"({row.number}) {row.function}" for row in self)
+
+
+def _expression(source, row):
+    """The equation of a row as SymPy has it: its left side as LaTeX, and its right side."""
+    left = row.latex.partition(" = ")[0]
+    if source in ledger.sources():
+        ledger._open(source)  # the table may have been kept from an earlier run
+    entry = EQUATIONS.get((source, row.function))
+    if entry is not None:
+        return left, entry.expression(row.number or None)
+    steps = DERIVATIONS[source, row.function].function()
+    return left, next(step for step in steps if step.number == row.number).equation.rhs
 
 
 def equations(source, folder="."):
@@ -185,36 +293,25 @@ def equations(source, folder="."):
     known = chapters(folder)
     first = next((stem for stem in known if stem.startswith(source)), source)
     table["chapter"] = [chapter if chapter in known else first for chapter in table.chapter]
-    return Equations(table.itertuples(index=False))
+    return Equations(source, table.itertuples(index=False))
 
 
 def own_equations(room):
     """The equations of a shared room (``"principles"`` or ``"serving"``), as the index shows them."""
-    from collections import namedtuple
-    from importlib import import_module
-
-    from inferlib.equation import EQUATIONS
-
     import_module(f"inferlib.{room}.derivations")
     if room == "serving":
         import_module("inferlib.serving.napkin")
     Row = namedtuple("Row", "number function form chapter latex")
     entries = [entry for (key, _), entry in EQUATIONS.items() if key == room]
-    return Equations(Row(e.number or "", e.name, e.form, e.chapter, e.latex()) for e in entries)
+    return Equations(room, (Row(e.number or "", e.name, e.form, e.chapter, e.latex()) for e in entries))
 
 
 def misses():
     """All results and claims that do not come out, with the reason, for :func:`inferlib.style.table`."""
     card = ledger.scorecard()
-    wrong = card[
-        card.kind.isin(["model", "derived", "claim"])
-        & ~card.grade.isin(["exact", "consistent", "holds", "-"])
-    ]
-    places = [
-        ", ".join(part for part in at if part)
-        for at in zip(wrong.artefact, wrong.row, wrong.column, strict=True)
-    ]
-    shown = wrong[["printed", "reproduced", "unit", "grade", "note"]].rename(columns={"reproduced": "here"})
-    shown.insert(0, "place", places)
-    shown.insert(0, "source", [rooms.label(key) for key in wrong.source])
-    return shown.replace({"unit": {"1": ""}})
+    asked = card.kind.isin(["model", "derived", "claim"])
+    wrong = card[asked & ~card.grade.isin(["exact", "consistent", "holds", "-"])]
+    shown = _told(wrong)[["source", "printed", "here", "grade", "right", "note"]]
+    places = zip(wrong.artefact, wrong.row, wrong.column, strict=True)
+    shown.insert(1, "place", [", ".join(filter(None, place)) for place in places])
+    return shown

@@ -84,19 +84,65 @@ def prefill():
     ]
 
 
+@derivation()
+def two_bounds():
+    """How far the bound of a whole step lies below that of operators which run in turn: less than twice."""
+    overlapped = roofline.overlapped_time(CHIP, DENSE, 1, BATCH, CONTEXT)
+    in_turn = roofline.in_turn_time(CHIP, DENSE, 1, BATCH, CONTEXT)
+    multiplying = roofline.arithmetic_time(CHIP, BATCH * DENSE.token_flops, 1)
+    reading = roofline.memory_time(CHIP, roofline.cache_data(DENSE, BATCH, CONTEXT), 1)
+    active = in_turn.replace(sp.Max, lambda *both: next(t for t in both if t in (multiplying, reading)))
+    work, data = sorted(overlapped.args, key=lambda time: not time.has(CHIP.flops))
+    worst = sp.solve(sp.Eq(work, data), CONTEXT)[0]
+    far = sp.expand(sp.limit(sp.simplify((active / work).subs(CONTEXT, worst)), BATCH, sp.oo))
+    ceiling = sp.Symbol(r"I_{\infty}", positive=True)
+    alone = sp.limit(roofline.decode_intensity(DENSE, BATCH, CONTEXT), CONTEXT, sp.oo)
+    pairs = sp.solve(sp.Eq(ceiling, alone), DENSE.pair_flops)[0]
+    balanced = {DENSE.pair_flops: pairs, CHIP.flops: _left("ridge_point") * CHIP.memory_bandwidth}
+    told = far.subs(balanced, simultaneous=True)
+    ratio = sp.Symbol("x", positive=True)
+    return [
+        Step("If all of a step overlaps, it takes the longer of all its reading and all its arithmetic.",
+             sp.Eq(_left("overlapped_time"), overlapped)),
+        Step("If attention waits for the matrices, each takes the longer of its own two, and the two add.",
+             sp.Eq(_left("in_turn_time"), in_turn)),
+        Step("With a large batch the matrices calculate longer than they read, and attention reads longer than it "
+             "calculates: these are the branches that win.", sp.Eq(_left("in_turn_time"), active)),
+        Step("The first bound is lowest, beside the second, where its own two are equal: at this context.",
+             sp.Eq(CONTEXT, worst)),
+        Step("There, with ever larger batches, the second bound is so many times the first.", sp.Eq(ratio, far)),
+        Step("The fraction is the intensity of attention alone over the balance of the chip.", sp.Eq(ratio, told)),
+    ]  # fmt: skip
+
+
 @derivation(proves=roofline.weights_read)
 def touched_experts():
     """How many expert weights a batch needs."""
-    missed = (1 - MODEL.expert_share) ** BATCH
-    read = MODEL.always_read + MODEL.expert_weights * (1 - missed)
+    experts, chosen = sp.symbols("E k", positive=True, integer=True)
+    i, e = sp.symbols("i e", integer=True, positive=True)
+    sequences = sp.Symbol(_NAMES["batch"], positive=True, integer=True)
+    without = sp.binomial(experts - 1, chosen) / sp.binomial(experts, chosen)
+    one = sp.expand(sp.gammasimp(without.rewrite(sp.gamma)))
+    share = one.subs(chosen, MODEL.expert_share * experts)
+    every = sp.Product(share, (i, 1, sequences)).doit()
+    expected = sp.Sum(MODEL.expert_weights / experts * (1 - every), (e, 1, experts)).doit()
+    read = (MODEL.always_read + expected).subs(sequences, BATCH)
+    missed, all_miss = sp.Symbol("P_1"), sp.Symbol("P_b")
     return [
         Step(
-            "One token goes to a part r of the routed experts, so it misses a given one with probability",
-            sp.Eq(sp.Symbol("P_1"), 1 - MODEL.expert_share),
+            "One token picks k of E experts. Of all its picks, those that leave out a given expert are picks of k from "
+            "the other ones: it misses that expert with probability",
+            sp.Eq(missed, sp.Eq(without, one, evaluate=False), evaluate=False),
         ),
         Step(
-            "Tokens choose independently: all of the batch miss it with probability",
-            sp.Eq(sp.Symbol("P_b"), missed),
+            "With r = k/E, the fraction of the experts that a token goes to, this is the same as",
+            sp.Eq(missed, share),
         ),
-        Step("The expected amount read is the rest.", sp.Eq(_left("weights_read"), read)),
+        Step(
+            "Tokens choose independently: all of the batch miss it with probability", sp.Eq(all_miss, every)
+        ),
+        Step(
+            "Each expert holds an equal part of the expert weights, and is read unless all miss it. In sum,",
+            sp.Eq(_left("weights_read"), read),
+        ),
     ]

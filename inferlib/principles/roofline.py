@@ -108,8 +108,45 @@ def cache_data(model: Profile, batch, context):
 @equation(unit="FLOP", batch="1", context="1")
 def decode_work(model: Profile, batch, context):
     """FLOP of one decode step: two for every weight a token meets, and attention over the context."""
-    attention = model.pair_flops * context + model.window_pair_flops * minimum(context, model.window)
-    return batch * (model.token_flops + attention)
+    return batch * (model.token_flops + _attention_flops(model, context))
+
+
+def _attention_flops(model, context):
+    """FLOP of one token's queries with all positions that they see."""
+    return model.pair_flops * context + model.window_pair_flops * minimum(context, model.window)
+
+
+@equation(unit="s", n_chips="1", batch="1", context="1")
+def overlapped_time(chip: Accelerator, model: Profile, n_chips, batch, context):
+    """Least time of a decode step in which everything overlaps: all it reads, or all it calculates."""
+    data = weight_data(model, batch) + cache_data(model, batch, context)
+    return roofline_time(chip, decode_work(model, batch, context), data, n_chips)
+
+
+@equation(unit="s", n_chips="1", batch="1", context="1")
+def in_turn_time(chip: Accelerator, model: Profile, n_chips, batch, context):
+    """Least time of a decode step whose operators run in turn: matrices, then attention, each the longer of its two.
+
+    Within an operator reading and calculating overlap; between operators nothing does. All matrices count as one
+    operator, so a real step that runs them one by one takes no less.
+    """
+    matrices, attention = in_turn_stages(chip, model, n_chips, batch, context)
+    return maximum(*matrices.values()) + maximum(*attention.values())
+
+
+def in_turn_stages(chip, model, n_chips, batch, context):
+    """What overlaps in each of the two stages of :func:`in_turn_time`, as a Breakdown takes it; seconds."""
+    pairs = batch * _attention_flops(model, context)
+    return (
+        {
+            "weights": memory_time(chip, weight_data(model, batch), n_chips),
+            "arithmetic": arithmetic_time(chip, batch * model.token_flops, n_chips),
+        },
+        {
+            "cache": memory_time(chip, cache_data(model, batch, context), n_chips),
+            "attention arithmetic": arithmetic_time(chip, pairs, n_chips),
+        },
+    )
 
 
 @equation(unit="FLOP/B", batch="1", context="1")
@@ -191,8 +228,8 @@ def cost_per_million(seconds, batch, n_chips, price):
     return 1e6 * seconds * n_chips / batch * price * factor("usd/h", "usd/s")
 
 
-def _memory_needed(profile, workload):
-    """Bytes of all weights and of the cache of the whole batch."""
+def memory_needed(profile, workload):
+    """Bytes of all weights and of the cache of the whole batch, in a profile's own formats."""
     values = profile.always_read + profile.expert_weights + profile.never_read
     return profile.weight_bytes * values + cache_data(profile, workload.batch, workload.context)
 
@@ -221,7 +258,7 @@ def decode_step(model, system, workload, layout=None):
     if not isinstance(system, System):
         raise TypeError(f"system is a {type(system).__name__}, but must be a System")
     profile = model if isinstance(model, Profile) else profile_of(model, workload.weights, workload.cache)
-    needed = _memory_needed(profile, workload)
+    needed = memory_needed(profile, workload)
     # Symbols always pass: an explorer shows times, not permissions.
     if system.memory is not None and isinstance(needed, Real) and needed > system.memory:
         need, have = needed / 1e9, system.memory / 1e9

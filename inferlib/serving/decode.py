@@ -56,11 +56,6 @@ def decode_step(model, system, workload, layout=None, *, engine=None, keep=None,
     again = partial(decode_step, engine=engine, keep=keep, tokens=tokens, operators=operators)
     origin = (again, model, system, workload, layout)
     answer = partial(Breakdown, source="sixth", origin=origin)
-    if model.unusual:
-        return answer(
-            status="n/a",
-            reason=f"{model.name or 'the model'} has {model.unusual}, which no kernel here is for",
-        )
     place = Place(model, system, workload, layout, keep, tokens, operators)
     reason = place.refusal()
     if reason:
