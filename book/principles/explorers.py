@@ -1,12 +1,14 @@
 """First principles: what a reader can move in the page."""
 
 from inferlib import load_chip, load_model
-from inferlib.explorer import Choice, Slider, breakdown, curves
+from inferlib.explorer import Axis, Choice, Explorer, Gauge, Plane, Slider, breakdown, curves, memory
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import System, Workload
 
-_MODELS = ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "GPT-OSS 120B", "DeepSeek V3", "GPT-3 175B")
+_MODELS = (
+    "Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "GPT-OSS 120B", "DeepSeek V3", "GPT-3 175B", "Llama 3.1 405B",
+)  # fmt: skip
 _CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200", "MI300X", "TPU v5p")
 BATCH = Slider("batch", "Batch", 1, 4096, 32, log=True)
 CONTEXT = Slider("context", "Context", 1, 131072, 4096, "tokens", log=True)
@@ -21,19 +23,69 @@ def _chip():
     return Choice("chip", "Chip", {name: load_chip(name) for name in _CHIPS})
 
 
+def _limits():
+    def held(batch, context, model, **at):
+        return roofline.memory_held(model, batch, context)
+
+    return memory(held, "n_chips", "memory for weights and cache")
+
+
 def on_the_roofline():
-    """Intensity of decode over the batch, against the balance of the chip."""
+    """Intensity of decode over the batch, against the balance of the chip; the curve ends where memory is full."""
     return curves(
         "Where a decode step stands on the roofline",
-        [BATCH, CONTEXT, _model(), _chip()],
+        [BATCH, CONTEXT, COUNT, _model(), _chip()],
         {
-            "decode": lambda batch, context, model, chip: roofline.decode_intensity(model, batch, context),
-            "balance of the chip": lambda batch, context, model, chip: roofline.ridge_point(chip),
+            "decode": lambda batch, context, model, **at: roofline.decode_intensity(model, batch, context),
+            "balance of the chip": lambda chip, **at: roofline.ridge_point(chip),
         },
         x="batch",
         y_label="FLOP for every byte read",
-        unit="1",
+        unit="FLOP/B",
         log_y=True,
+        limits=_limits(),
+    )
+
+
+def memory_and_roof():
+    """A decode step as a dot under the roofline of one chip, and the chips' memory filling below it.
+
+    Both slide with batch and context. Where the memory is full there is no step, and no dot.
+    """
+    low, high = 0.3, 3000.0
+
+    def intensity(batch, context, model, **at):
+        return roofline.decode_intensity(model, batch, context)
+
+    def reached(chip, **at):
+        return roofline.attainable_flops(chip, intensity(**at))
+
+    roof = (
+        (lambda **at: low, lambda chip, **at: roofline.attainable_flops(chip, low)),
+        (lambda chip, **at: roofline.ridge_point(chip), lambda chip, **at: chip.flops),
+        (lambda **at: high, lambda chip, **at: chip.flops),
+    )
+    return Explorer(
+        "A step under the roof, and the memory that ends it",
+        [BATCH, CONTEXT, COUNT, _model(), _chip()],
+        [
+            Plane(
+                {"roof": roof},
+                (intensity, reached),
+                Axis("FLOP for every byte read", "FLOP/B", low, high),
+                Axis("reached by one chip", "TFLOP/s", 0.3, 3000),
+                "One step on the roofline of one chip",
+            ),
+            Gauge(
+                {
+                    "weights": lambda model, **at: roofline.weights_held(model),
+                    "cache": lambda batch, context, model, **at: roofline.cache_data(model, batch, context),
+                },
+                lambda n_chips, chip, **at: n_chips * chip.memory_capacity,
+                title="The memory of all chips",
+            ),
+        ],
+        limits=_limits(),
     )
 
 
@@ -41,8 +93,7 @@ def one_step():
     """Weights, cache and arithmetic of one decode step: the least time that peaks allow."""
 
     def step(batch, context, n_chips, model, chip):
-        # Memory is not asked: the page shows times, the chapter's table says what fits.
-        endless = chip.replace(memory_capacity=None)
-        return roofline.decode_step(model, System(endless, n_chips, domain=n_chips), Workload(batch, context))
+        return roofline.decode_step(model, System(chip, n_chips, domain=n_chips), Workload(batch, context))
 
-    return breakdown("The least time of one decode step", [BATCH, CONTEXT, COUNT, _model(), _chip()], step)
+    inputs = [BATCH, CONTEXT, COUNT, _model(), _chip()]
+    return breakdown("The least time of one decode step", inputs, step, limits=_limits())
