@@ -47,7 +47,7 @@ def limits():
         unit="1/s",
         log_y=True,
         limits={
-            "memory for weights and caches": Limit(
+            "Memory for weights and caches": Limit(
                 lambda app, batch, context, **at: model.capacity_needed(app, batch, context),
                 lambda chips, capacity, **at: chips * capacity * factor("GB"),
                 "GB",
@@ -100,6 +100,6 @@ def decode():
         ],
         [Bars({"limit": step, "equation 8": partial(step, assumptions=Assumptions.fitted())}, "ms")],
         limits=memory(
-            lambda batch, context, **at: llama.bytes_held(batch, context), 8, "memory for weights and cache"
+            lambda batch, context, **at: llama.bytes_held(batch, context), 8, "Memory for weights and cache"
         ),
     )

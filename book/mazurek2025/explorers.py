@@ -1,7 +1,5 @@
 """Mazurek & Schreiber 2025: what a reader can move in the page."""
 
-from dataclasses import replace
-
 from inferlib.explorer import Cells, Choice, Curves, Explorer, Gauge, Limit, Slider, breakdown, curves, memory
 from inferlib.ops import maximum
 from inferlib.papers.mazurek2025.decode import held_on_gpu, stages
@@ -19,7 +17,7 @@ EXTRA = Slider("extra", "Extra experts", 0, 128, 32, whole=True)
 OVERHEAD = Slider("overhead", "Overhead of a layer", 0, 200, 0, "µs")
 CHIP, MODEL = Choice("chip", "Chip", _CHIPS), Choice("model", "Model", _MODELS)
 SIZE = Choice("size", "GPUs in a node", {"8": 8, "72, one rack": 72})
-MEMORY = "memory of one GPU, for its weights and cache"
+MEMORY = "Memory of one GPU, for its weights and cache"
 
 
 def _place(nodes, size, balance, extra, two_batch=True):
@@ -79,7 +77,7 @@ def one_step():
         "One step of every sequence",
         [OWN, CONTEXT, nodes, SIZE, BALANCE, EXTRA, OVERHEAD, CHIP, MODEL],
         step,
-        limits=memory(held, name=MEMORY) | {"more GPUs than experts of a layer": an_expert_each},
+        limits=memory(held, name=MEMORY) | {"More GPUs than experts of a layer": an_expert_each},
     )
 
 
@@ -94,38 +92,36 @@ def experts_waking():
     def place(gpus):
         return Deployment(gpus)
 
-    def awake(own, gpus):
-        return experts.active_experts(model, own * gpus)
+    def first(batch, gpus, **at):
+        return experts.loaded_experts(model, place(gpus), batch) - model.n_shared
 
-    def first(own, gpus, **at):
-        return experts.loaded_experts(model, place(gpus), own * gpus) - model.n_shared
+    def others(batch, gpus, **at):
+        return maximum(experts.active_experts(model, batch) - first(batch, gpus), 0) / (gpus - 1)
 
-    def others(own, gpus, **at):
-        return maximum(awake(own, gpus) - first(own, gpus), 0) / (gpus - 1)
+    def reading(batch, gpus, **at):
+        return traffic.experts_on_gpu(model, model.n_shared + first(batch, gpus))
 
-    def reading(own, gpus, **at):
-        return traffic.experts_on_gpu(model, model.n_shared + first(own, gpus))
-
-    def asleep(own, gpus, **at):
-        return traffic.experts_on_gpu(model, experts.held_experts(model, place(gpus))) - reading(own, gpus)
+    def asleep(batch, gpus, **at):
+        return traffic.experts_on_gpu(model, experts.held_experts(model, place(gpus))) - reading(batch, gpus)
 
     def rest(**at):
         return traffic.weights_on_gpu(model, 0) - traffic.experts_on_gpu(model, 0)
 
-    def cache(own, context, gpus, **at):
-        return held_on_gpu(model, place(gpus), own * gpus, context)[1]
+    def cache(batch, context, gpus, **at):
+        return held_on_gpu(model, place(gpus), batch, context)[1]
 
-    def held(own, context, gpus, **at):
-        return sum(held_on_gpu(model, place(gpus), own * gpus, context))
+    def held(batch, context, gpus, **at):
+        return sum(held_on_gpu(model, place(gpus), batch, context))
 
-    def step(own, context, gpus, **at):
-        return reading(own, gpus) + rest() + traffic.cache_traffic(model, own, context)
+    def step(batch, context, gpus, **at):
+        return reading(batch, gpus) + rest() + traffic.cache_traffic(model, batch / gpus, context)
 
     counts = {str(n): n for n in (32, 8, 16, 64, 128, 256)}
-    names = ("GPUs", "routed experts of a GPU", "awake on the fullest GPU", "awake on each other, on average")
+    batch = Slider("batch", "Sequences on all GPUs", 1, 16384, 16, log=True, whole=True)
+    names = ("GPUs", "experts on each", "awake on the fullest", "awake on each other")
     return Explorer(
         "Experts waking up",
-        [replace(OWN, value=4), CONTEXT, Choice("gpus", "GPUs", counts), CHIP],
+        [batch, CONTEXT, Choice("gpus", "GPUs", counts), CHIP],
         [
             Cells(
                 lambda gpus, **at: gpus,
@@ -143,9 +139,9 @@ def experts_waking():
             Curves(
                 {
                     "read by the fullest GPU": step,
-                    "of it experts": lambda **at: reading(at["own"], at["gpus"]),
+                    "of it experts": reading,
                 },
-                "own",
+                "batch",
                 "bytes of one step",
                 "GB",
             ),

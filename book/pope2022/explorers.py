@@ -66,6 +66,6 @@ def decode():
         ],
         step,
         limits=memory(
-            lambda batch, context, **at: llama.bytes_held(batch, context), 8, "memory for weights and cache"
+            lambda batch, context, **at: llama.bytes_held(batch, context), 8, "Memory for weights and cache"
         ),
     )

@@ -27,7 +27,7 @@ def _limits():
     def held(batch, context, model, **at):
         return roofline.memory_held(model, batch, context)
 
-    return memory(held, "n_chips", "memory for weights and cache")
+    return memory(held, "n_chips", "Memory for weights and cache")
 
 
 def on_the_roofline():
@@ -52,7 +52,7 @@ def memory_and_roof():
 
     Both slide with batch and context. Where the memory is full there is no step, and no dot.
     """
-    low, high = 0.3, 3000.0
+    low, high = 0.3, 10_000.0
 
     def intensity(batch, context, model, **at):
         return roofline.decode_intensity(model, batch, context)
@@ -72,8 +72,8 @@ def memory_and_roof():
             Plane(
                 {"roof": roof},
                 (intensity, reached),
-                Axis("FLOP for every byte read", "FLOP/B", low, high),
-                Axis("reached by one chip", "TFLOP/s", 0.3, 3000),
+                Axis("intensity", "FLOP/B", low, high),
+                Axis("speed of one chip", "TFLOP/s", 0.3, 3000),
                 "One step on the roofline of one chip",
             ),
             Gauge(

@@ -74,7 +74,7 @@ window.inferlibExplorer = function (C) {
       if ("na" in o) { reason = o.na; return; }
       if ("spare" in o && !(raw[o.spare] >= 0)) return;
       const found = o.stages ? staged(o, raw) : { value: raw[o.at] };
-      if (Number.isFinite(found.value) && (!best || found.value < best.value)) best = Object.assign(found, { chosen: o.label });
+      if (Number.isFinite(found.value) && (!best || found.value < best.value)) best = { ...found, chosen: o.label };
     });
     return best || { na: reason };
   };
@@ -162,12 +162,13 @@ window.inferlibExplorer = function (C) {
   };
 
   const text = (part, value) => { const node = find(part); if (node && node.textContent !== value) node.textContent = value; };
-  // An axis stays, so that lengths can be compared, until something leaves it or, at rest, hardly fills it.
+  // An axis stays, so that lengths can be compared, until something leaves it (then it grows by more than it must,
+  // so that the next move finds it standing) or, at rest, hardly fills it.
   let kept = {}, moving = false;
   const keep = (v, low, high, log) => {
     const now = { low, high }, old = kept[v] || now, span = (r) => (log ? Math.log(r.high / r.low) : r.high - r.low);
     const stays = moving || span(now) >= span(old) / 8;
-    return (kept[v] = stays ? { low: Math.min(low, old.low), high: Math.max(high, old.high) } : now);
+    return (kept[v] = stays ? { low: low < old.low ? low / (log ? 2 : 0.7) : old.low, high: high > old.high ? high * 1.5 : old.high } : now);
   };
   function drawCurves(v, found, sweeps) {
     const view = C.views[v], picture = find("v" + v), x = input(view.x);
@@ -178,7 +179,7 @@ window.inferlibExplorer = function (C) {
     if (!view.logY) { low = Math.min(0, low); high = high > low ? high * 1.05 : low + 1; }
     else { low /= 1.15; high *= 1.15; }
     const range = good.length ? keep(v, low, high, view.logY) : kept[v] || { low: 1, high: 10 };
-    const [X, Y] = axes(picture, x, { low: range.low, high: range.high, log: view.logY, label: view.yLabel });
+    const [X, Y] = axes(picture, x, { ...range, log: view.logY, label: view.yLabel });
     lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve c" + k }));
     put(picture, "line", { x1: X(state[view.x]), x2: X(state[view.x]), y1: TOP, y2: H - BOTTOM, class: "now" });
     found.forEach((one, k) => {
@@ -298,7 +299,7 @@ window.inferlibExplorer = function (C) {
       else if (i.kind === "slider" ? !good(i, value) : place < 0) refused[key] = i.kind === "slider" ? between(i, value) : i.label + ": " + value.slice(0, 60) + " is not offered";
       else state[key] = i.kind === "slider" ? +value : place;
     });
-    const asked = Object.assign({}, state);
+    const asked = { ...state };
     settle();
     C.inputs.forEach((i) => { if (state[i.key] !== asked[i.key]) refused[i.key] = i.label + ": " + find(i.key).options[asked[i.key]].text + " is not offered with the rest"; });
     return true;

@@ -17,7 +17,7 @@ from inferlib.explorer.pictures import Cells, Gauge, Plane
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
-_HEIGHTS = {Gauge: 52, Plane: 300, Cells: 190}
+_HEIGHTS = {Gauge: 52, Plane: 300, Cells: 154}
 _KINDS = {Slider: "slider", Choice: "choice", Kind: "kind", Preset: "preset"}
 
 
@@ -186,11 +186,7 @@ def _picture_told(view):
 
 
 def _part_colours(view):
-    from inferlib import style
-
-    palette = _palette()
-    known = [style.TERMS.get(name) for name in view.parts]
-    return [palette.index(c) if c in palette else k for k, c in enumerate(known)]
+    return [_coloured(view.parts)[name] for name in view.parts]
 
 
 def _palette():
@@ -210,11 +206,14 @@ def _labelled(name, also):
 
 
 def _colours(shown, view):
+    return _coloured(dict.fromkeys(name for k in range(len(view.steps)) for name in _terms(shown, view, k)))
+
+
+def _coloured(terms):
     """The colour of each term, as in the figures where they have one."""
     from inferlib import style
 
     palette = _palette()
-    terms = dict.fromkeys(name for k in range(len(view.steps)) for name in _terms(shown, view, k))
     known = {name: palette.index(style.TERMS[name]) for name in terms if style.TERMS.get(name) in palette}
     free = [k for k in range(len(palette)) if k not in known.values()] or list(range(len(palette)))
     others = [name for name in terms if name not in known]

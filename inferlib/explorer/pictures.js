@@ -9,8 +9,8 @@ window.inferlibPictures = {
       left += part;
     });
     T.put(picture, "rect", { x: 8, y: 4, width: end - 8, height: 26, class: "room" });
-    T.put(picture, "text", { x: end + 4, y: 44, "text-anchor": "end" }, "full at " + T.digits(room) + " " + view.unit);
-    T.put(picture, "text", { x: 8, y: 44 }, T.digits(left) + " " + view.unit + (left > room ? ": too much" : ""));
+    T.put(picture, "text", { x: end + 4, y: 44, "text-anchor": "end" }, "full at " + T.digits(room) + " " + view.units[0]);
+    T.put(picture, "text", { x: 8, y: 44 }, T.digits(left) + " " + view.units[0] + (left > room ? ": too much" : ""));
     if (left > room) T.put(picture, "rect", { x: end, y: 2, width: X(left) - end, height: 30, class: "over" });
   },
   plane: (T, picture, view, values) => {
@@ -29,7 +29,7 @@ window.inferlibPictures = {
   cells: (T, picture, view, values) => {
     const [boxes, cells, first, others] = values, rows = 8, tall = Math.min(cells, rows);
     const wide = Math.ceil(cells / rows), stacked = Math.max(1, Math.floor(rows / cells)), across = Math.ceil(boxes / stacked);
-    const pitch = Math.min(22, 584 / (across * (wide + 0.25))), size = pitch * 0.8;
+    const pitch = Math.min(18, 584 / (across * (wide + 0.25))), size = pitch * 0.8;
     for (let b = 0; b < boxes; b++) {
       const x = 8 + Math.floor(b / stacked) * (wide + 0.25) * pitch, y = 6 + (b % stacked) * tall * pitch;
       for (let c = 0; c < cells; c++) {

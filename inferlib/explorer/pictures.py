@@ -40,7 +40,7 @@ class Gauge:
     @property
     def outputs(self):
         """The parts, and the room."""
-        return {**self.parts, f"{self.title}: room": self.room}
+        return {**self.parts, "room": self.room}
 
     @property
     def sizes(self):
@@ -60,7 +60,7 @@ class Gauge:
         for name in self.parts:
             ax.barh(0, values[name], left=left, label=name)
             left += values[name]
-        ax.axvline(values[f"{self.title}: room"], color="0.3", linestyle="--")
+        ax.axvline(values["room"], color="0.3", linestyle="--")
         ax.set(yticks=[], xlabel=f"{self.title} ({self.unit})")
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.5), ncol=4)
 
