@@ -685,6 +685,17 @@ def test_what_cannot_be_is_not_timed(room, name, values):
     assert "ms" not in str(shown.evaluate(**values))
 
 
+def test_more_gpus_than_experts_are_out_of_reach_and_no_matter_of_room():
+    from book.mazurek2025 import explorers
+
+    shown = explorers.one_step()
+    at = {"nodes": 5, "size": "72, one rack", "own": 1}  # 360 GPUs, 257 experts and up to 128 copies
+    page = page_of(shown, shown.link(**at, extra=0))
+    assert asked(page, "made.limits.textContent").startswith("Out of the model's reach. More GPUs than")
+    assert asked(page, "api.answers()[0][0].na") == "out of the model's reach"
+    assert shown.evaluate(**at, extra=128)["cache"] > 0
+
+
 def test_the_limit_of_memory_is_that_of_the_model_itself():
     """The page counts a profile; 405B at 16 bits is 812 GB, and its cache half a megabyte a token."""
     from book.principles import explorers
@@ -735,7 +746,7 @@ def test_a_dot_slides_under_its_roof_until_the_memory_is_full():
     # on logarithmic axes, below the ridge: up as far as right, in decades
     page.eval("move('batch', {value: '0'})")
     (left,) = drawn(page, "v0", "dot")
-    decades = (float(dot["cx"]) - float(left["cx"])) / 522 * math.log10(10_000 / 0.3)
+    decades = (float(dot["cx"]) - float(left["cx"])) / 522 * math.log10(8000 / 0.3)
     rise = (float(left["cy"]) - float(dot["cy"])) / (244 / 4)
     assert decades > 0.5 and decades == pytest.approx(rise, rel=1e-6)
     at = shown.evaluate(batch=32)["intensity"] / shown.evaluate(batch=1)["intensity"]

@@ -142,7 +142,7 @@ def experts_waking():
                     "of it experts": reading,
                 },
                 "batch",
-                "bytes of one step",
+                "gigabytes read in one step",
                 "GB",
             ),
         ],

@@ -52,7 +52,7 @@ def memory_and_roof():
 
     Both slide with batch and context. Where the memory is full there is no step, and no dot.
     """
-    low, high = 0.3, 10_000.0
+    low, high = 0.3, 8000.0
 
     def intensity(batch, context, model, **at):
         return roofline.decode_intensity(model, batch, context)
