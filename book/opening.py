@@ -40,7 +40,7 @@ def one_token():
         return step(chip, n_chips, batch, context, 1e-6 * exchange)
 
     def needed(batch, context, **others):
-        return principles.memory_needed(profile, Workload(batch, context))
+        return principles.memory_held(profile, batch, context)
 
     def held(chip, n_chips, **others):
         return n_chips * chip.memory_capacity

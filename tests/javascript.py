@@ -10,6 +10,8 @@ from py_mini_racer import MiniRacer
 from inferlib.explorer import Choice, Kind, Preset, Slider
 from inferlib.explorer.page import _shared
 
+FILES = ("explorer.js", "pictures.js", "explorer.css")
+
 
 def run(shown, values):
     """The generated JavaScript on given inputs, in a JavaScript engine."""
@@ -70,4 +72,5 @@ def assert_equal_at_random(shown, draws, seed):
 
 def own_size(shown):
     """Bytes of an explorer without what all explorers of a page share."""
-    return len(shown._repr_html_()) - sum(len(_shared(n)) for n in ("explorer.js", "explorer.css"))
+    page = shown._repr_html_()
+    return len(page) - sum(len(_shared(n)) for n in FILES if _shared(n) in page)

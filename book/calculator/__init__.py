@@ -12,7 +12,7 @@ from book.calculator import answers
 from inferlib import style
 from inferlib.catalog import chips, load_chip, load_model, models
 from inferlib.equation import Record, quantity
-from inferlib.explorer import Bars, Choice, Explorer, Frontier, Kind, Limit, Preset, Section, Slider
+from inferlib.explorer import Bars, Choice, Explorer, Frontier, Kind, Limit, Preset, Section, Slider, memory
 from inferlib.papers.erdil2025.records import NO_GPUS
 from inferlib.principles import cost_per_million
 from inferlib.system import format_bytes
@@ -178,8 +178,7 @@ def offered_chips():
 
 def _memory(kind, precision, batch, context, **at):
     model = kind({name: at[name] for name in at if name in {d.name for d in _dimensions()}})
-    weights = sum(model.weight_bytes(precision.weights).values())
-    return weights + batch * model.cache_bytes(context, precision.cache)
+    return model.bytes_held(batch, context, precision.weights, precision.cache)
 
 
 def _at_most(kinds, smaller, larger):
@@ -234,7 +233,6 @@ def explorer():
         "tokens/s per chip": (lambda seconds, batch, n_chips: batch / (seconds * n_chips), "1"),
         "$ per million tokens": (_cost, "1"),
     }
-    memory = Limit(_memory, lambda chip, n_chips, **at: n_chips * chip.memory_capacity, "GB")
     return Explorer(
         "Calculator",
         inputs,
@@ -247,8 +245,8 @@ def explorer():
                 colours={name: answer.colour for name, answer in SOURCES.items()},
             ),
         ],
-        limits={
-            "Memory for weights and cache": memory,
+        limits=memory(_memory, "n_chips", "Memory for weights and cache")
+        | {
             "Key and value heads": _at_most((_dense, _tied, _sparse), "n_kv_heads", "n_heads"),
             "Experts of one token": _at_most((_sparse, _latent), "n_active", "n_experts"),
             "Layers for a dense start and experts": Limit(

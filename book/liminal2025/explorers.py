@@ -4,7 +4,7 @@ from functools import partial
 
 from book.liminal2025 import cells
 from inferlib import catalog
-from inferlib.explorer import Bars, Choice, Curves, Explorer, Slider, curves
+from inferlib.explorer import Bars, Choice, Curves, Explorer, Limit, Slider, curves, memory
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.decode import decode_step
 from inferlib.papers.liminal2025.records import PRINTED, XPU, Assumptions, load_chip, load_model
@@ -18,10 +18,10 @@ def _applications():
 
 def limits():
     """Tokens per second of one user over the memory bandwidth, and what caps them."""
-    flops = load_chip("HBM3").flops
+    known = load_chip("HBM3")
 
-    def speed(app, bandwidth, latency, batch, context, chips, arithmetic=1.0):
-        chip = XPU(flops * arithmetic, bandwidth * factor("TB/s"), 1.0)
+    def speed(app, bandwidth, latency, batch, context, chips, capacity):
+        chip = XPU(known.flops, bandwidth * factor("TB/s"), capacity * factor("GB"))
         return model.user_speed(app, chip, batch, context, chips, 1.0, latency * factor("ns"))
 
     return curves(
@@ -32,6 +32,9 @@ def limits():
             Slider("batch", "Batch", 1, 1024, 1, log=True, whole=True),
             Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True),
             Slider("chips", "Chips", 2, 128, 128, log=True, whole=True),
+            Slider(
+                "capacity", "Room on a chip", 1, 1000, round(known.capacity / factor("GB")), "GB", log=True
+            ),
             _applications(),
         ],
         {
@@ -43,6 +46,13 @@ def limits():
         y_label="tokens per second, one user",
         unit="1/s",
         log_y=True,
+        limits={
+            "Memory for weights and caches": Limit(
+                lambda app, batch, context, **at: model.capacity_needed(app, batch, context),
+                lambda chips, capacity, **at: chips * capacity * factor("GB"),
+                "GB",
+            )
+        },
     )
 
 
@@ -89,4 +99,7 @@ def decode():
             Choice("chip", "Chip", chips),
         ],
         [Bars({"limit": step, "equation 8": partial(step, assumptions=Assumptions.fitted())}, "ms")],
+        limits=memory(
+            lambda batch, context, **at: llama.bytes_held(batch, context), 8, "Memory for weights and cache"
+        ),
     )

@@ -2,7 +2,7 @@
 
 from book.pope2022 import evidence
 from inferlib import load_chip, load_model
-from inferlib.explorer import Bars, Choice, Explorer, Limit, Slider, curves
+from inferlib.explorer import Choice, Slider, breakdown, curves, memory
 from inferlib.papers.pope2022.decode import decode_step
 from inferlib.papers.pope2022.equations import layouts
 from inferlib.papers.pope2022.records import EXACT, Mesh, load_model as paper_model, model_of
@@ -57,16 +57,15 @@ def decode():
 
     chips = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200")}
 
-    def held(batch, context, chip):
-        return sum(llama.weight_bytes().values()) + batch * llama.cache_bytes(context)
-
-    return Explorer(
+    return breakdown(
         "Llama 3 70B on eight chips",
         [
             Slider("batch", "Batch", 8, 256, 32, log=True, whole=True),
             Slider("context", "Context", 128, 32768, 4096, log=True, whole=True),
             Choice("chip", "Chip", chips),
         ],
-        [Bars({"": step}, "ms")],
-        limits={"memory": Limit(held, lambda batch, context, chip: 8 * chip.memory_capacity, "GB")},
+        step,
+        limits=memory(
+            lambda batch, context, **at: llama.bytes_held(batch, context), 8, "Memory for weights and cache"
+        ),
     )

@@ -1,12 +1,14 @@
 """First principles: what a reader can move in the page."""
 
 from inferlib import load_chip, load_model
-from inferlib.explorer import Bars, Choice, Explorer, Limit, Search, Slider, curves
+from inferlib.explorer import Axis, Bars, Choice, Explorer, Gauge, Plane, Slider, curves, memory
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Breakdown, System, Workload
 
-_MODELS = ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "GPT-OSS 120B", "DeepSeek V3", "GPT-3 175B")
+_MODELS = (
+    "Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "GPT-OSS 120B", "DeepSeek V3", "GPT-3 175B", "Llama 3.1 405B",
+)  # fmt: skip
 _CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200", "MI300X", "TPU v5p")
 BATCH = Slider("batch", "Batch", 1, 4096, 32, log=True)
 CONTEXT = Slider("context", "Context", 1, 131072, 4096, "tokens", log=True)
@@ -21,19 +23,69 @@ def _chip():
     return Choice("chip", "Chip", {name: load_chip(name) for name in _CHIPS})
 
 
+def _limits():
+    def held(batch, context, model, **at):
+        return roofline.memory_held(model, batch, context)
+
+    return memory(held, "n_chips", "Memory for weights and cache")
+
+
 def on_the_roofline():
-    """Intensity of decode over the batch, against the balance of the chip."""
+    """Intensity of decode over the batch, against the balance of the chip; the curve ends where memory is full."""
     return curves(
         "How near a step comes to the balance of the chip",
-        [BATCH, CONTEXT, _model(), _chip()],
+        [BATCH, CONTEXT, COUNT, _model(), _chip()],
         {
-            "decode": lambda batch, context, model, chip: roofline.decode_intensity(model, batch, context),
-            "balance of the chip": lambda batch, context, model, chip: roofline.ridge_point(chip),
+            "decode": lambda batch, context, model, **at: roofline.decode_intensity(model, batch, context),
+            "balance of the chip": lambda chip, **at: roofline.ridge_point(chip),
         },
         x="batch",
         y_label="FLOP for every byte read",
-        unit="1",
+        unit="FLOP/B",
         log_y=True,
+        limits=_limits(),
+    )
+
+
+def memory_and_roof():
+    """A decode step as a dot under the roofline of one chip, and the chips' memory filling below it.
+
+    Both slide with batch and context. Where the memory is full there is no step, and no dot.
+    """
+    low, high = 0.3, 8000.0
+
+    def intensity(batch, context, model, **at):
+        return roofline.decode_intensity(model, batch, context)
+
+    def reached(chip, **at):
+        return roofline.attainable_flops(chip, intensity(**at))
+
+    roof = (
+        (lambda **at: low, lambda chip, **at: roofline.attainable_flops(chip, low)),
+        (lambda chip, **at: roofline.ridge_point(chip), lambda chip, **at: chip.flops),
+        (lambda **at: high, lambda chip, **at: chip.flops),
+    )
+    return Explorer(
+        "A step under the roof, and the memory that ends it",
+        [BATCH, CONTEXT, COUNT, _model(), _chip()],
+        [
+            Plane(
+                {"roof": roof},
+                (intensity, reached),
+                Axis("intensity", "FLOP/B", low, high),
+                Axis("speed of one chip", "TFLOP/s", 0.3, 3000),
+                "One step on the roofline of one chip",
+            ),
+            Gauge(
+                {
+                    "weights": lambda model, **at: roofline.weights_held(model),
+                    "cache": lambda batch, context, model, **at: roofline.cache_data(model, batch, context),
+                },
+                lambda n_chips, chip, **at: n_chips * chip.memory_capacity,
+                title="The memory of all chips",
+            ),
+        ],
+        limits=_limits(),
     )
 
 
@@ -46,23 +98,9 @@ def one_step():
     def in_turn(batch, context, n_chips, model, chip):
         return Breakdown(roofline.in_turn_stages(chip, model, n_chips, batch, context))
 
-    def needed(batch, context, n_chips, model, chip):
-        return roofline.memory_needed(model, Workload(batch, context))
-
-    def held(n_chips, chip, **others):
-        return n_chips * chip.memory_capacity
-
-    def spare(all_chips, **at):
-        return held(**at) - needed(**at)
-
-    def only(function):
-        return Search(lambda all_chips, **at: function(**at), "all_chips", {"all chips": None}, spare)
-
-    bars = Bars({"all overlaps": only(overlapped), "operators in turn": only(in_turn)})
+    bars = Bars({"all overlaps": overlapped, "operators in turn": in_turn})
     inputs = [BATCH, CONTEXT, COUNT, _model(), _chip()]
-    return Explorer(
-        "The least time of one decode step", inputs, [bars], limits={"Memory": Limit(needed, held, "GB")}
-    )
+    return Explorer("The least time of one decode step", inputs, [bars], limits=_limits())
 
 
 def _endless(chip, n_chips):

@@ -3,21 +3,27 @@
 from inferlib.explorer.core import Explorer, breakdown, curves
 from inferlib.explorer.guess import Guess
 from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider
-from inferlib.explorer.outputs import Bars, Curves, Frontier, Limit, Search
+from inferlib.explorer.outputs import Bars, Curves, Frontier, Limit, Search, memory
+from inferlib.explorer.pictures import Axis, Cells, Gauge, Plane
 
 __all__ = [
+    "Axis",
     "Bars",
+    "Cells",
     "Choice",
     "Curves",
     "Explorer",
     "Frontier",
+    "Gauge",
     "Guess",
     "Kind",
     "Limit",
+    "Plane",
     "Preset",
     "Search",
     "Section",
     "Slider",
     "breakdown",
     "curves",
+    "memory",
 ]

@@ -71,15 +71,22 @@ class Explorer:
         Returns
         -------
         dict
-            Output name to number, in its unit; None where there is no answer. Of several bars, ``"bar: term"``,
-            ``"bar: total"`` and ``"bar: column"``, and ``": chosen"`` after the name of what was searched.
+            Output name to number, in its unit; None where there is no answer, or where a limit does not hold.
+            Of several bars, ``"bar: term"``, ``"bar: total"`` and ``"bar: column"``, and ``": chosen"`` after the
+            name of what was searched.
         """
         arguments = self._arguments(self.state(**values))
-        return dict(self._answers(arguments))
+        answers = dict(self._answers(arguments))
+        if not self._short(arguments):
+            return answers
+        kept = {name for view in self.views for name in _outputs.sizes(view)}
+        return {name: value if name in kept else None for name, value in answers.items()}
 
     def shortages(self, **values):
         """The limits that do not hold: name to (needed, available), in the limit's unit."""
-        arguments = self._arguments(self.state(**values))
+        return self._short(self._arguments(self.state(**values)))
+
+    def _short(self, arguments):
         found = {
             name: tuple(f(**arguments) / factor(limit.unit) for f in (limit.needed, limit.available))
             for name, limit in self.limits.items()
@@ -242,14 +249,18 @@ class Explorer:
 
         from inferlib.style import breakdown_bars
 
-        for name, (needed, has) in self.shortages(**values).items():
-            print(f"{name}: needs {needed:.4g} {self.limits[name].unit}, has {has:.4g}")
         arguments = self._arguments(self.state(**values))
+        short = self._short(arguments)
+        for name, (needed, has) in short.items():
+            limit = self.limits[name]
+            print(f"{limit.says}. {name}: {needed:.4g} of {has:.4g} {limit.unit}")
         for view in self.views:
-            if isinstance(view, Bars):
+            if isinstance(view, Bars) and not short:
                 breakdown_bars({name: _outputs.step_of(f, arguments) for name, f in view.steps.items()})
             elif isinstance(view, Curves):
                 self._draw_curves(view, values, arguments)
+            elif hasattr(view, "draw"):
+                view.draw(self.evaluate(**values))
         plt.show()
 
     def _draw_curves(self, view, values, arguments):
@@ -260,7 +271,8 @@ class Explorer:
         grid = np.geomspace(x.low, x.high, 161) if x.log else np.linspace(x.low, x.high, 161)
         _, ax = plt.subplots()
         for name, output in view.outputs.items():
-            at = [_outputs.answer(output, arguments | {view.x: x.taken(float(v))})[0] for v in grid]
+            moved = [arguments | {view.x: x.taken(float(v))} for v in grid]
+            at = [None if self._short(a) else _outputs.answer(output, a)[0] for a in moved]
             ax.plot(grid, [math.nan if v is None else v / factor(view.unit) for v in at], label=name)
         ax.axvline(values[view.x], color="0.6", linestyle="--", linewidth=1)
         ax.set(xlabel=_inputs.with_unit(x), ylabel=view.y_label, xscale="log" if x.log else "linear")
@@ -268,7 +280,7 @@ class Explorer:
         ax.legend()
 
 
-def curves(title, inputs, outputs, *, x, y_label, unit, log_y=False):
+def curves(title, inputs, outputs, *, x, y_label, unit, log_y=False, limits=None):
     """An explorer that draws outputs as curves over one of its sliders.
 
     Parameters
@@ -283,6 +295,8 @@ def curves(title, inputs, outputs, *, x, y_label, unit, log_y=False):
     unit : str
         Unit to show results in, such as ``"ms"``.
     log_y : bool
+    limits : dict, optional
+        As of :class:`Explorer`; a curve ends where one does not hold.
 
     Examples
     --------
@@ -290,10 +304,10 @@ def curves(title, inputs, outputs, *, x, y_label, unit, log_y=False):
     >>> double.javascript(), double.evaluate(a=3)
     ('(a)=>{return [2*a];}', {'2a': 6.0})
     """
-    return Explorer(title, list(inputs), [Curves(dict(outputs), x, y_label, unit, log_y)])
+    return Explorer(title, list(inputs), [Curves(dict(outputs), x, y_label, unit, log_y)], limits=limits)
 
 
-def breakdown(title, inputs, function, *, unit="ms"):
+def breakdown(title, inputs, function, *, unit="ms", limits=None):
     """An explorer that draws the terms of one :class:`inferlib.Breakdown` as a bar.
 
     Parameters
@@ -301,18 +315,20 @@ def breakdown(title, inputs, function, *, unit="ms"):
     title : str
     inputs : list of Slider or Choice
     function : callable
-        Of all inputs by name; returns a feasible Breakdown, on numbers and on symbols.
+        Of all inputs by name; returns a Breakdown, feasible on symbols and wherever the limits hold.
     unit : str
         Unit to show the terms in.
+    limits : dict, optional
+        As of :class:`Explorer`.
     """
 
     def step(**arguments):
         found = function(**arguments)
-        if not isinstance(found, Breakdown) or not found.feasible:
+        if not isinstance(found, Breakdown) or not (found.feasible or limits):
             raise ValueError(f"explorer {title!r}: its function must return a feasible Breakdown")
         return found
 
-    return Explorer(title, list(inputs), [Bars({"": step}, unit)])
+    return Explorer(title, list(inputs), [Bars({"": step}, unit)], limits=limits)
 
 
 def _of_bar(view, label, output, arguments):

@@ -43,11 +43,13 @@ window.inferlibExplorer = function (C) {
     for (const key in moved) values[key] = input(key).whole ? Math.round(moved[key]) : moved[key];
     const args = C.args.map((name) => values[name]);
     const variant = kinds.reduce((n, k) => n * k.size + state[k.key], 0);
-    return { args: args, raw: C.functions[variant](...args), plan: C.plans[variant] };
+    return { args, raw: C.functions[variant](...args), plan: C.plans[variant] };
   };
   const limits = (now) => C.limits
     .map((l, k) => [l, now.raw[now.plan.limits + 2 * k] / l.factor, now.raw[now.plan.limits + 2 * k + 1] / l.factor]);
   const short = (now) => limits(now).filter(([, needed, has]) => !(needed <= has));
+  const factorOf = (view, k) => view.factor || view.factors[k];
+  const unitOf = (view, k) => (view.units ? view.units[k] : view.unit) || "";
 
   // Stages add; within a stage the longest group counts, and the others are hidden behind it.
   const staged = (option, raw) => {
@@ -63,7 +65,7 @@ window.inferlibExplorer = function (C) {
       longest.forEach((t) => { t[2] = true; });
       total += most;
     });
-    return { value: total, terms: terms };
+    return { value: total, terms };
   };
   // minimise: the smallest of the structures that fit; one structure is the usual case.
   const answer = (entry, raw) => {
@@ -72,7 +74,7 @@ window.inferlibExplorer = function (C) {
       if ("na" in o) { reason = o.na; return; }
       if ("spare" in o && !(raw[o.spare] >= 0)) return;
       const found = o.stages ? staged(o, raw) : { value: raw[o.at] };
-      if (Number.isFinite(found.value) && (!best || found.value < best.value)) best = Object.assign(found, { chosen: o.label });
+      if (Number.isFinite(found.value) && (!best || found.value < best.value)) best = { ...found, chosen: o.label };
     });
     return best || { na: reason };
   };
@@ -129,10 +131,11 @@ window.inferlibExplorer = function (C) {
   const grid = (i, n) => Array.from({ length: n + 1 }, (_, k) =>
     i.log ? i.low * Math.pow(i.high / i.low, k / n) : i.low + ((i.high - i.low) * k) / n);
 
-  // Every answer of the state: view by view, entry by entry. Nothing where a limit does not hold.
+  // Every answer of the state: view by view, entry by entry. Nothing where a limit does not hold, but sizes.
   const answers = (now) => {
-    const na = wrong().length ? "not answered" : short(now).length ? "does not fit" : "";
-    return now.plan.views.map((entries) => entries.map((e) => (na ? { na: na } : answer(e, now.raw))));
+    const missing = short(now), na = wrong().length ? "not answered" : missing.length ? missing[0][0].says.toLowerCase() : "";
+    return now.plan.views.map((entries, v) => entries.map((e, k) =>
+      na && !(k >= C.views[v].sizes && !wrong().length) ? { na } : answer(e, now.raw)));
   };
   const curves = (v, sweep) => {
     const view = C.views[v];
@@ -159,16 +162,24 @@ window.inferlibExplorer = function (C) {
   };
 
   const text = (part, value) => { const node = find(part); if (node && node.textContent !== value) node.textContent = value; };
+  // An axis stays, so that lengths can be compared, until something leaves it (then it grows by more than it must,
+  // so that the next move finds it standing) or, at rest, hardly fills it.
+  let kept = {}, moving = false;
+  const keep = (v, low, high, log) => {
+    const now = { low, high }, old = kept[v] || now, span = (r) => (log ? Math.log(r.high / r.low) : r.high - r.low);
+    const stays = moving || span(now) >= span(old) / 8;
+    return (kept[v] = stays ? { low: low < old.low ? low / (log ? 2 : 0.7) : old.low, high: high > old.high ? high * 1.5 : old.high } : now);
+  };
   function drawCurves(v, found, sweeps) {
     const view = C.views[v], picture = find("v" + v), x = input(view.x);
     clear(picture);
     const lines = curves(v, (sweeps[view.x] = sweeps[view.x] || sweep(view.x)));
     const good = lines.flat().map((p) => p[1]).filter((y) => y !== null);
     let low = Math.min(...good), high = Math.max(...good);
-    if (!good.length) { low = 1; high = 10; }
-    else if (!view.logY) { low = Math.min(0, low); high = high > low ? high * 1.05 : low + 1; }
+    if (!view.logY) { low = Math.min(0, low); high = high > low ? high * 1.05 : low + 1; }
     else { low /= 1.15; high *= 1.15; }
-    const [X, Y] = axes(picture, x, { low: low, high: high, log: view.logY, label: view.yLabel });
+    const range = good.length ? keep(v, low, high, view.logY) : kept[v] || { low: 1, high: 10 };
+    const [X, Y] = axes(picture, x, { ...range, log: view.logY, label: view.yLabel });
     lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve c" + k }));
     put(picture, "line", { x1: X(state[view.x]), x2: X(state[view.x]), y1: TOP, y2: H - BOTTOM, class: "now" });
     found.forEach((one, k) => {
@@ -181,7 +192,8 @@ window.inferlibExplorer = function (C) {
   function drawBars(v, found, now) {
     const view = C.views[v];
     const longest = Math.max(0, ...found.map((one) => (one.na ? 0 : one.value)));
-    const X = scale(0, longest * 1.02 || 1, 8, W - RIGHT, false);
+    const end = longest || kept[v] ? keep(v, 0, longest * 1.02, false).high : 1;
+    const X = scale(0, end, 8, W - RIGHT, false);
     found.forEach((one, k) => {
       const part = "v" + v + "-s" + k, picture = find(part), list = find(part + "-r");
       clear(picture);
@@ -214,21 +226,19 @@ window.inferlibExplorer = function (C) {
     });
     const axis = find("v" + v + "-axis");
     clear(axis);
-    if (longest) ticks(0, (longest * 1.02) / view.factor, false).forEach((t) => {
+    if (longest || kept[v]) ticks(0, end / view.factor, false).forEach((t) => {
       put(axis, "line", { x1: X(t * view.factor), x2: X(t * view.factor), y1: 0, y2: 5, class: "grid" });
       put(axis, "text", { x: X(t * view.factor), y: 18, "text-anchor": t === 0 ? "start" : "middle" }, digits(t));
     });
   }
-  function drawFrontier(v, now) {
-    const view = C.views[v], picture = find("v" + v), lines = pareto(v), all = lines.flat();
-    const here = answers(now)[view.bars].map((one) => columns(one, now));
-    const known = all.concat(here.filter((e) => e.length).map((e) => [e[view.speed], e[view.cost]]));
+  function drawPicture(v, found, now) {
+    const view = C.views[v], picture = find("v" + v), draw = window.inferlibPictures[view.type], tools = { put, axes, path, digits };
     clear(picture);
-    const span = (k) => known.length ? [Math.min(...known.map((p) => p[k])) / 1.3, Math.max(...known.map((p) => p[k])) * 1.3] : [1, 10];
-    const [x0, x1] = span(0), [y0, y1] = span(1);
-    const [X, Y] = axes(picture, { low: x0, high: x1, log: true, label: view.xLabel }, { low: y0, high: y1, log: true, label: view.yLabel });
-    lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve c" + view.colours[k] }));
-    here.forEach((e, k) => { if (e.length) put(picture, "circle", { cx: X(e[view.speed]), cy: Y(e[view.cost]), r: 5, class: "dot c" + view.colours[k] }); });
+    if (view.type === "frontier") return draw(tools, picture, view, pareto(v), answers(now)[view.bars].map((one) => columns(one, now)));
+    const numbers = found.map((one, k) => (one.na ? NaN : one.value / view.factors[k]));
+    if (numbers.slice(view.sizes).every(Number.isFinite)) draw(tools, picture, view, numbers);
+    view.names.forEach((_, k) => text("v" + v + "-" + k, digits(numbers[k])));
+    picture.setAttribute("aria-label", [view.title, ...view.names.map((name, k) => name + " " + digits(numbers[k]) + " " + unitOf(view, k))].join(", "));
   }
 
   function showControls(besides) {
@@ -253,15 +263,16 @@ window.inferlibExplorer = function (C) {
   function draw(besides) {
     settle();
     showControls(besides);
+    moving = Boolean(besides);
     const now = evaluate(), found = answers(now), sweeps = {}, missing = short(now);
     const told = (l, needed, has) => l.name + ": " + digits(needed) + " of " + digits(has) + " " + l.unit;
     const fits = (missing.length ? missing : limits(now).filter(([l]) => !l.quiet)).map((row) => told(...row));
-    text("limits", (wrong().length ? wrong() : fits).join("; "));
+    text("limits", wrong().length ? wrong().join("; ") : (missing.length ? missing[0][0].says + ". " : "") + fits.join("; "));
     find("limits").className = (C.limits.length ? "limits" : "limits brief") + (wrong().length || missing.length ? " missing" : "");
     C.views.forEach((view, v) => {
       if (view.type === "curves") drawCurves(v, found[v], sweeps);
       else if (view.type === "bars") drawBars(v, found[v], now);
-      else drawFrontier(v, now);
+      else drawPicture(v, found[v], now);
     });
     clearTimeout(speaking);
     speaking = setTimeout(() => text("said", summary(found, missing)), 800);
@@ -269,8 +280,8 @@ window.inferlibExplorer = function (C) {
   // One sentence for screen readers, once the reader pauses.
   const summary = (found, missing) => missing.length || wrong().length ? find("limits").textContent
     : C.views[0].names.map((name, k) => {
-      const one = found[0][k], unit = C.views[0].unit || "";
-      return (name || "total") + " " + (one.na || digits(one.value / C.views[0].factor) + " " + unit).trim();
+      const one = found[0][k];
+      return (name || "total") + " " + (one.na || digits(one.value / factorOf(C.views[0], k)) + " " + unitOf(C.views[0], k)).trim();
     }).join(", ");
 
   // A link: the title, and every input by name.
@@ -288,7 +299,7 @@ window.inferlibExplorer = function (C) {
       else if (i.kind === "slider" ? !good(i, value) : place < 0) refused[key] = i.kind === "slider" ? between(i, value) : i.label + ": " + value.slice(0, 60) + " is not offered";
       else state[key] = i.kind === "slider" ? +value : place;
     });
-    const asked = Object.assign({}, state);
+    const asked = { ...state };
     settle();
     C.inputs.forEach((i) => { if (state[i.key] !== asked[i.key]) refused[i.key] = i.label + ": " + find(i.key).options[asked[i.key]].text + " is not offered with the rest"; });
     return true;
@@ -303,7 +314,8 @@ window.inferlibExplorer = function (C) {
       ["limit", l.name + ": needed", needed, l.unit], ["limit", l.name + ": available", has, l.unit]));
     C.views.forEach((view, v) => found[v].forEach((one, k) => {
       const name = view.names[k];
-      if (view.type !== "bars") rows.push(["output", name, one.na ? "n/a" : one.value / view.factor, view.unit]);
+      if (name === undefined) return;
+      if (view.type !== "bars") rows.push(["output", name, one.na ? "n/a" : one.value / factorOf(view, k), unitOf(view, k)]);
       else {
         (one.terms || []).forEach(([term, seconds, counts]) => rows.push([counts ? "term" : "hidden term", (name ? name + ": " : "") + term, seconds / view.factor, view.unit]));
         rows.push(["output", (name ? name + ": " : "") + "total", one.na ? "n/a" : one.value / view.factor, view.unit]);
@@ -320,7 +332,7 @@ window.inferlibExplorer = function (C) {
   };
 
   const good = (i, value) => String(value).trim() !== "" && +value >= i.low && +value <= i.high && (!i.whole || Number.isInteger(+value));
-  const start = () => { reset(); refused = {}; };
+  const start = () => { reset(); refused = {}; kept = {}; };
   const set = (key, value) => {
     const i = input(key);
     refused = Object.fromEntries(Object.entries(refused).filter(([at]) => at !== key && input(at) && find(at + "-n") && find(at + "-n").getAttribute("aria-invalid") === "true"));
@@ -383,5 +395,5 @@ window.inferlibExplorer = function (C) {
   draw();
   window.addEventListener("hashchange", () => { if (arrive()) later(null); });
   if (arrived) window.addEventListener("load", () => root.scrollIntoView());
-  return { evaluate: evaluate, answers: () => answers(evaluate()), pareto: pareto, link: link, csv: csv, set: (key, value) => { set(key, value); draw(); } };
+  return { evaluate, answers: () => answers(evaluate()), pareto, link, csv, set: (key, value) => { set(key, value); draw(); } };
 };

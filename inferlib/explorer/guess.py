@@ -17,7 +17,11 @@ class Guess:
         The computed answer, in ``unit``. Of an integer the slider offers whole numbers only.
     unit : str
     low, high : float
-        Ends of the (logarithmic) slider; it starts in the middle.
+        Ends of the (logarithmic) slider; it starts in the middle, which is no guess before it is moved.
+    by : str
+        Whose answer it is: ``"the model"``, ``"a measurement by SGLang"``, ``"the count"``.
+    why : str, optional
+        A sentence on where the answer comes from, shown with it.
     """
 
     question: str
@@ -25,6 +29,8 @@ class Guess:
     unit: str
     low: float
     high: float
+    by: str = "the model"
+    why: str = ""
 
     def __post_init__(self):
         checks.number("answer", self.answer)
@@ -32,6 +38,8 @@ class Guess:
         checks.number("high", self.high)
         if not self.low < self.answer < self.high:
             raise ValueError(f"answer is {self.answer}, but must lie between {self.low} and {self.high}")
+        if not self.by:
+            raise ValueError("by is empty, but must say whose answer it is")
 
     def _repr_html_(self):
         from inferlib.explorer.page import guess_page

@@ -85,15 +85,41 @@ class Frontier:
 
 @dataclass(frozen=True)
 class Limit:
-    """Something that must fit: ``needed`` and ``available`` are functions of all inputs, shown in ``unit``.
+    """Something that must hold: ``needed`` and ``available`` are functions of all inputs, shown in ``unit``.
 
-    A ``quiet`` one is only mentioned where it does not hold.
+    Where it does not, the page says ``says`` and what is missing, and shows no answer. A ``quiet`` one is only
+    mentioned then.
     """
 
     needed: Callable
     available: Callable
     unit: str
     quiet: bool = False
+    says: str = "Does not fit"
+
+
+def memory(held, chips=1, name="memory"):
+    """The limit that every explorer of a model on chips has: what is held, against the memory of the chips.
+
+    Parameters
+    ----------
+    held : callable
+        Bytes of weights and cache, of all inputs.
+    chips : int or str
+        How many chips share them, or the name of the input that says so. The chip itself is the input ``chip``.
+    name : str
+        What the page calls it.
+
+    Returns
+    -------
+    dict
+        Name to :class:`Limit`, for ``limits``.
+    """
+
+    def available(chip, **at):
+        return (at[chips] if isinstance(chips, str) else chips) * chip.memory_capacity
+
+    return {name: Limit(held, available, "GB")}
 
 
 def raw(name, output, arguments, values, planned=None):
@@ -145,6 +171,7 @@ def _append(name, found, values, expected=None):
         values.append(found)
         return {"at": at}
     if not found.feasible:
+        values += [None] * len(expected or ())
         return {"na": found.reason}
     if expected and set(found.terms) < set(expected):
         values += [found.terms.get(term, 0.0) for term in expected]
@@ -213,4 +240,11 @@ def step_of(output, arguments):
 
 def numbers(view):
     """The outputs of a view that are numbers: name, function, unit."""
-    return [(name, f, view.unit) for name, f in view.outputs.items()] if isinstance(view, Curves) else []
+    outputs = getattr(view, "outputs", {})
+    units = getattr(view, "units", None) or [view.unit] * len(outputs) if outputs else []
+    return [(name, f, unit) for (name, f), unit in zip(outputs.items(), units, strict=True)]
+
+
+def sizes(view):
+    """Names of those outputs of a view that are no answers and stay where a limit does not hold."""
+    return getattr(view, "sizes", ())

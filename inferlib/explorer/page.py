@@ -12,10 +12,12 @@ from importlib.resources import files
 from numbers import Integral
 
 from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider, with_unit
-from inferlib.explorer.outputs import Bars, Curves, Frontier, step_of
+from inferlib.explorer.outputs import Bars, Curves, Frontier, numbers, step_of
+from inferlib.explorer.pictures import Cells, Gauge, Plane
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
+_HEIGHTS = {Gauge: 52, Plane: 300, Cells: 154}
 _KINDS = {Slider: "slider", Choice: "choice", Kind: "kind", Preset: "preset"}
 
 
@@ -28,7 +30,8 @@ def page(shown):
         "inputs": [_input(shown, i) for i in shown.inputs],
         "plans": shown.plans(),
         "limits": [
-            _with_factor(name, limit.unit) | {"quiet": limit.quiet} for name, limit in shown.limits.items()
+            _with_factor(name, limit.unit) | {"quiet": limit.quiet, "says": limit.says}
+            for name, limit in shown.limits.items()
         ],
         "columns": [
             _with_factor(name, unit)
@@ -51,7 +54,9 @@ def page(shown):
     data = _json(config | {"id": identity})
     code = f"{{functions:[{','.join(functions)}],also:{also}}}"
     call = f"inferlibExplorer(Object.assign({data},{code}));"
-    return _box(identity, shown.title, body, "explorer.js", call, shown.slug)
+    drawn = any(not isinstance(view, Bars | Curves) for view in shown.views)
+    runtime = ("pictures.js", "explorer.js") if drawn else ("explorer.js",)
+    return _box(identity, shown.title, body, runtime, call, shown.slug)
 
 
 def guess_page(guess, start):
@@ -59,25 +64,26 @@ def guess_page(guess, start):
     slider = Slider("guess", "Your guess", guess.low, guess.high, start, guess.unit, log=True)
     whole = isinstance(guess.answer, Integral)
     answer = float(guess.answer if whole else f"{guess.answer:.6g}")
-    config = {"answer": answer, "unit": guess.unit, "whole": whole}
+    config = {"answer": answer, "unit": guess.unit, "whole": whole, "by": guess.by, "why": guess.why}
     identity = _identity(guess.question, config, "guess")
     body = (
         f'<div class="control"><label for="{identity}-guess">Your guess</label>{_range(identity, slider)}'
         f'<output for="{identity}-guess"></output></div>'
-        '<button type="button">Show what the model says</button> '
+        f'<button type="button">Show what {html.escape(guess.by)} says</button> '
         '<p class="readout" role="status" aria-live="polite"></p>'
     )
     call = f"inferlibGuess({_json(config | {'id': identity})});"
-    return _box(identity, guess.question, body, "guess.js", call)
+    return _box(identity, guess.question, body, ("guess.js",), call)
 
 
 def _box(identity, title, body, runtime, call, slug=""):
     slug = f' data-slug="{slug}"' if slug else ""
     heading = f'<div class="title">{html.escape(title)}</div>'
+    shared = "".join(f"<script>{_shared(name)}</script>" for name in runtime)
     return (
         f'<style>{_shared("explorer.css")}</style><div id="{identity}"{slug} class="inferlib-explorer" role="group" '
         f'aria-label="{html.escape(title)}">{heading}{body}</div>'
-        f"<script>{_shared(runtime)}</script><script>{call}</script>"
+        f"{shared}<script>{call}</script>"
     )
 
 
@@ -131,7 +137,8 @@ def _with_factor(name, unit):
 
 
 def _shown_unit(unit):
-    return "" if unit == "1" else unit
+    """A unit as the text writes it."""
+    return {"1": "", "1/s": "per second", "us": "µs", "FLOP/B": "FLOP/byte"}.get(unit, unit)
 
 
 def _view(shown, view):
@@ -146,6 +153,8 @@ def _view(shown, view):
             "type": "curves", "names": list(view.outputs), "x": view.x, "yLabel": view.y_label,
             "unit": _shown_unit(view.unit), "factor": factor(view.unit), "logY": view.log_y,
         }  # fmt: skip
+    if not isinstance(view, Frontier):
+        return _picture_told(view)
     if isinstance(view, Frontier):
         bars = next(i for i, v in enumerate(shown.views) if isinstance(v, Bars))
         also = shown.views[bars].also
@@ -156,6 +165,28 @@ def _view(shown, view):
             "xLabel": _labelled(view.speed, also), "yLabel": _labelled(view.cost, also),
             "colours": _line_colours(shown.views[bars].steps, view.colours),
         }  # fmt: skip
+
+
+def _picture_told(view):
+    units = [unit for _, _, unit in numbers(view)]
+    found = {
+        "type": type(view).__name__.lower(), "title": view.title, "names": view.told(),
+        "units": [_shown_unit(unit) for unit in units], "factors": [factor(unit) for unit in units],
+        "sizes": len(units) - len(view.sizes),
+    }  # fmt: skip
+    if isinstance(view, Plane):
+        found["lines"] = [len(points) for points in view.lines.values()]
+        for name in "xy":
+            axis = getattr(view, name)
+            label = f"{axis.label} ({_shown_unit(axis.unit)})" if _shown_unit(axis.unit) else axis.label
+            found[name] = {"label": label, "low": axis.low, "high": axis.high, "log": True}
+    if isinstance(view, Gauge):
+        found["colours"] = _part_colours(view)
+    return found
+
+
+def _part_colours(view):
+    return [_coloured(view.parts)[name] for name in view.parts]
 
 
 def _palette():
@@ -175,11 +206,14 @@ def _labelled(name, also):
 
 
 def _colours(shown, view):
+    return _coloured(dict.fromkeys(name for k in range(len(view.steps)) for name in _terms(shown, view, k)))
+
+
+def _coloured(terms):
     """The colour of each term, as in the figures where they have one."""
     from inferlib import style
 
     palette = _palette()
-    terms = dict.fromkeys(name for k in range(len(view.steps)) for name in _terms(shown, view, k))
     known = {name: palette.index(style.TERMS[name]) for name in terms if style.TERMS.get(name) in palette}
     free = [k for k in range(len(palette)) if k not in known.values()] or list(range(len(palette)))
     others = [name for name in terms if name not in known]
@@ -242,25 +276,36 @@ def _drawn(identity, shown, v, view):
             for n, k in zip(bars.steps, colours, strict=True)
         )
         inside = f'{_picture(part, view.title or shown.title)}<div class="readout">{legend}</div>'
+    else:
+        inside = _picture(part, view.title or shown.title, height=_HEIGHTS[type(view)])
+        inside += _readout(part, shown, view)
     return f'<div class="view">{subtitle}{inside}</div>'
 
 
-def _picture(part, title, x=None):
+def _picture(part, title, x=None, height=300):
     moves = f' data-x="{x}"' if x else ""
-    return (
-        f'<svg id="{part}" viewBox="0 0 600 300" role="img" aria-label="{html.escape(title)}"{moves}></svg>'
-    )
+    box = f'viewBox="0 0 600 {height}" role="img" aria-label="{html.escape(title)}"'
+    return f'<svg id="{part}" {box}{moves}></svg>'
 
 
 def _readout(part, shown, view):
     start = shown.evaluate()
-    unit = f" {html.escape(view.unit)}" if view.unit != "1" else ""
+    colours = _readout_colours(view)
     entries = "".join(
-        f'<span><i class="c{k}"></i>{html.escape(name)} <b id="{part}-{k}">{digits(start[name])}</b>{unit}'
-        f'<em id="{part}-{k}-c"></em></span>'
-        for k, name in enumerate(view.outputs)
+        f'<span>{colour}{html.escape(name)} <b id="{part}-{k}">{digits(start[name])}</b> '
+        f'{html.escape(_shown_unit(unit))}<em id="{part}-{k}-c"></em></span>'
+        for k, ((name, _, unit), colour) in enumerate(zip(numbers(view), colours, strict=False))
     )
     return f'<div class="readout">{entries}</div>'
+
+
+def _readout_colours(view):
+    """The key of each number below a picture; of a gauge the room has none, of the others no number has."""
+    if isinstance(view, Curves):
+        return [f'<i class="c{k}"></i>' for k in range(len(view.outputs))]
+    if isinstance(view, Gauge):
+        return [f'<i class="c{k}"></i>' for k in _part_colours(view)] + [""]
+    return [""] * len(view.told())
 
 
 def _bars(part, shown, view):
@@ -291,7 +336,8 @@ def _bars(part, shown, view):
 
 
 def _bar(part, shown, view, name, output, arguments):
-    step = step_of(output, arguments)
+    missing = [limit.says.lower() for n, limit in shown.limits.items() if n in shown._short(arguments)]
+    step = Breakdown(status="infeasible", reason=missing[0]) if missing else step_of(output, arguments)
     terms = step.terms if isinstance(step, Breakdown) and step.feasible else {}
     hides = ' class="absent"'
     told = "" if terms else f'<span class="reason">{html.escape(step.reason)}</span>'

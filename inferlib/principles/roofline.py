@@ -228,10 +228,24 @@ def cost_per_million(seconds, batch, n_chips, price):
     return 1e6 * seconds * n_chips / batch * price * factor("usd/h", "usd/s")
 
 
-def memory_needed(profile, workload):
-    """Bytes of all weights and of the cache of the whole batch, in a profile's own formats."""
-    values = profile.always_read + profile.expert_weights + profile.never_read
-    return profile.weight_bytes * values + cache_data(profile, workload.batch, workload.context)
+def weights_held(model):
+    """Bytes of all weights of a profile, those included that a step only looks up or leaves asleep.
+
+    Numbers or symbols.
+    """
+    return model.weight_bytes * (model.always_read + model.expert_weights + model.never_read)
+
+
+def memory_held(model, batch, context):
+    """Bytes of all weights and of the cache of the whole batch, of a profile; numbers or symbols.
+
+    Examples
+    --------
+    >>> from inferlib import load_model
+    >>> f"{memory_held(profile_of(load_model('Llama 3 70B')), 32, 4096) / 1e9:.0f} GB"
+    '184 GB'
+    """
+    return weights_held(model) + cache_data(model, batch, context)
 
 
 def decode_step(model, system, workload, layout=None):
@@ -258,7 +272,7 @@ def decode_step(model, system, workload, layout=None):
     if not isinstance(system, System):
         raise TypeError(f"system is a {type(system).__name__}, but must be a System")
     profile = model if isinstance(model, Profile) else profile_of(model, workload.weights, workload.cache)
-    needed = memory_needed(profile, workload)
+    needed = memory_held(profile, workload.batch, workload.context)
     # Symbols always pass: an explorer shows times, not permissions.
     if system.memory is not None and isinstance(needed, Real) and needed > system.memory:
         need, have = needed / 1e9, system.memory / 1e9

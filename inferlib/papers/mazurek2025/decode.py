@@ -97,7 +97,7 @@ def fits(model, gpu, deployment, batch, context, assumptions=DEFAULT):
     """
     if gpu.memory_capacity is None:
         return ""
-    weights, cache = _held(model, gpu, deployment, batch, context, assumptions)
+    weights, cache = held_on_gpu(model, deployment, batch, context, assumptions)
     if not isinstance(weights + cache, Real) or weights + cache <= gpu.memory_capacity:
         return ""
     size, what = gpu.memory_capacity / 1e9, f"weights of {weights / 1e9:.0f} GB"
@@ -202,12 +202,19 @@ def memory_left(model, system, workload, assumptions=DEFAULT):
     Parameters are those of :func:`decode_step`; numbers or symbols.
     """
     gpu = chip_of(system.chip)
-    weights, cache = _held(*_at(model, gpu, system, workload, assumptions, True))
+    model, _, *rest = _at(model, gpu, system, workload, assumptions, True)
+    weights, cache = held_on_gpu(model, *rest)
     return gpu.memory_capacity - weights - cache
 
 
-def _held(model, gpu, deployment, batch, context, assumptions):
-    """Bytes of weights and of cache on one GPU."""
+def held_on_gpu(model, deployment, batch, context, assumptions=DEFAULT):
+    """Bytes of weights, and of cache, on one GPU; arguments as of :func:`stages`.
+
+    Returns
+    -------
+    tuple
+        Weights of attention, of the experts that the GPU holds and of the rest; the cache of its sequences.
+    """
     weights = memory.weights_on_gpu(model, experts.held_experts(model, deployment), assumptions)
     return weights, batch / deployment.n_gpus * context * memory.cache_per_token(model, assumptions)
 

@@ -1,0 +1,51 @@
+// How pictures are drawn; every number comes from the explorer, none is calculated here but places on the page.
+window.inferlibPictures = {
+  gauge: (T, picture, view, values) => {
+    const parts = values.slice(0, -1), room = values[parts.length], end = 420;
+    const X = (v) => Math.min(592, 8 + (v / room) * (end - 8));
+    let left = 0;
+    parts.forEach((part, k) => {
+      T.put(picture, "rect", { x: X(left), y: 4, width: Math.max(0, X(left + part) - X(left)), height: 26, class: "bar c" + view.colours[k] });
+      left += part;
+    });
+    T.put(picture, "rect", { x: 8, y: 4, width: end - 8, height: 26, class: "room" });
+    T.put(picture, "text", { x: end + 4, y: 44, "text-anchor": "end" }, "full at " + T.digits(room) + " " + view.units[0]);
+    T.put(picture, "text", { x: 8, y: 44 }, T.digits(left) + " " + view.units[0] + (left > room ? ": too much" : ""));
+    if (left > room) T.put(picture, "rect", { x: end, y: 2, width: X(left) - end, height: 30, class: "over" });
+  },
+  plane: (T, picture, view, values) => {
+    const [X, Y] = T.axes(picture, view.x, view.y), at = (k) => [X(values[k]), Y(values[k + 1])];
+    let k = 2;
+    view.lines.forEach((corners, n) => {
+      const points = Array.from({ length: corners }, (_, c) => at(k + 2 * c).map((v) => v.toFixed(1)).join(" "));
+      T.put(picture, "path", { d: "M" + points.join("L"), class: "curve c" + (n + 1) });
+      k += 2 * corners;
+    });
+    const [x, y] = at(0);
+    if (!Number.isFinite(x + y)) { T.put(picture, "text", { x: 330, y: 240, "text-anchor": "middle" }, "no step: see above"); return; }
+    T.put(picture, "line", { x1: x, x2: x, y1: y, y2: 254, class: "now" });
+    T.put(picture, "circle", { cx: x, cy: y, r: 7, class: "dot c0" });
+  },
+  cells: (T, picture, view, values) => {
+    const [boxes, cells, first, others] = values, rows = 8, tall = Math.min(cells, rows);
+    const wide = Math.ceil(cells / rows), stacked = Math.max(1, Math.floor(rows / cells)), across = Math.ceil(boxes / stacked);
+    const pitch = Math.min(18, 584 / (across * (wide + 0.25))), size = pitch * 0.8;
+    for (let b = 0; b < boxes; b++) {
+      const x = 8 + Math.floor(b / stacked) * (wide + 0.25) * pitch, y = 6 + (b % stacked) * tall * pitch;
+      for (let c = 0; c < cells; c++) {
+        const place = { x: (x + Math.floor(c / rows) * pitch).toFixed(1), y: (y + (c % rows) * pitch).toFixed(1), width: size.toFixed(1), height: size.toFixed(1) };
+        const lit = Math.max(0, Math.min(1, (b ? others : first) - c));
+        if (lit) T.put(picture, "rect", Object.assign({ class: "bar c" + (b ? 0 : 1), "fill-opacity": lit.toFixed(2) }, place));
+        T.put(picture, "rect", Object.assign({ class: "cell" }, place));
+      }
+    }
+  },
+  frontier: (T, picture, view, lines, here) => {
+    const all = lines.flat(), known = all.concat(here.filter((e) => e.length).map((e) => [e[view.speed], e[view.cost]]));
+    const span = (k) => known.length ? [Math.min(...known.map((p) => p[k])) / 1.3, Math.max(...known.map((p) => p[k])) * 1.3] : [1, 10];
+    const [x0, x1] = span(0), [y0, y1] = span(1);
+    const [X, Y] = T.axes(picture, { low: x0, high: x1, log: true, label: view.xLabel }, { low: y0, high: y1, log: true, label: view.yLabel });
+    lines.forEach((points, k) => T.put(picture, "path", { d: T.path(points, X, Y), class: "curve c" + view.colours[k] }));
+    here.forEach((e, k) => { if (e.length) T.put(picture, "circle", { cx: X(e[view.speed]), cy: Y(e[view.cost]), r: 5, class: "dot c" + view.colours[k] }); });
+  },
+};

@@ -1,0 +1,175 @@
+"""Drawn mechanisms: memory that fills, a dot under a roof, cells that light up.
+
+What moves in them are outputs like any others. A picture of sizes stays where a limit does not hold: that is
+what it is there to show.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A logarithmic axis whose ends no input moves, in ``unit``."""
+
+    label: str
+    unit: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """Parts side by side against the room there is, which keeps its place while the parts grow.
+
+    Parameters
+    ----------
+    parts : dict
+        Name to a function of all inputs.
+    room : callable
+        Of all inputs: what there is room for.
+    unit : str
+    title : str
+    """
+
+    parts: Mapping
+    room: Callable
+    unit: str = "GB"
+    title: str = "Memory"
+
+    @property
+    def outputs(self):
+        """The parts, and the room."""
+        return {**self.parts, "room": self.room}
+
+    @property
+    def sizes(self):
+        """All of them."""
+        return tuple(self.outputs)
+
+    def told(self):
+        """Names of what stands below the picture."""
+        return list(self.outputs)
+
+    def draw(self, values):
+        """The still picture, by Matplotlib."""
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots(figsize=(6.4, 1.3))
+        left = 0.0
+        for name in self.parts:
+            ax.barh(0, values[name], left=left, label=name)
+            left += values[name]
+        ax.axvline(values["room"], color="0.3", linestyle="--")
+        ax.set(yticks=[], xlabel=f"{self.title} ({self.unit})")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.5), ncol=4)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Lines on two fixed logarithmic axes, and the dot where the inputs put the answer.
+
+    Parameters
+    ----------
+    lines : dict
+        Name to corners ``(x, y)``, each a function of all inputs.
+    dot : tuple
+        The same; it is not shown where a limit does not hold.
+    x, y : Axis
+    title : str
+    """
+
+    lines: Mapping
+    dot: tuple
+    x: Axis
+    y: Axis
+    title: str = ""
+
+    @property
+    def outputs(self):
+        """Both numbers of the dot, then those of the corners."""
+        corners = {
+            f"{name} {k} {side}": f
+            for name, points in self.lines.items()
+            for k, point in enumerate(points)
+            for side, f in zip("xy", point, strict=True)
+        }
+        return dict(zip((self.x.label, self.y.label), self.dot, strict=True)) | corners
+
+    @property
+    def units(self):
+        """The unit of every output: they take turns."""
+        return [self.x.unit, self.y.unit] * (len(self.outputs) // 2)
+
+    @property
+    def sizes(self):
+        """The corners: they are no answer."""
+        return tuple(self.outputs)[2:]
+
+    def told(self):
+        """Names of what stands below the picture."""
+        return [self.x.label, self.y.label]
+
+    def draw(self, values):
+        """The still picture, by Matplotlib."""
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots()
+        for name, points in self.lines.items():
+            found = [[values[f"{name} {k} {side}"] for side in "xy"] for k in range(len(points))]
+            ax.plot(*zip(*found, strict=True), label=name)
+        if values[self.x.label] is not None:
+            ax.plot(values[self.x.label], values[self.y.label], "o")
+        ax.set(xscale="log", yscale="log", xlabel=self.x.label, ylabel=self.y.label)
+        ax.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Boxes of equal cells, of which some are lit: so many in the first, so many in each of the others.
+
+    Parameters
+    ----------
+    boxes, cells : callable
+        Of all inputs: how many boxes, and cells in each.
+    first, others : callable
+        How many are lit in the first box, and in each of the others; a part of a cell is lit in part.
+    names : tuple of str
+        What the page calls these four.
+    title : str
+    """
+
+    boxes: Callable
+    cells: Callable
+    first: Callable
+    others: Callable
+    names: tuple = ("boxes", "cells of a box", "lit in the first", "lit in each other")
+    title: str = ""
+    unit = "1"
+
+    @property
+    def outputs(self):
+        """The four numbers."""
+        return dict(zip(self.names, (self.boxes, self.cells, self.first, self.others), strict=True))
+
+    @property
+    def sizes(self):
+        """All of them."""
+        return self.names
+
+    def told(self):
+        """Names of what stands below the picture."""
+        return list(self.names)
+
+    def draw(self, values):
+        """The still picture, by Matplotlib."""
+        import matplotlib.pyplot as plt
+
+        boxes, cells, first, others = (values[name] for name in self.names)
+        lit = [
+            [max(0.0, min(1.0, (others if b else first) - c)) for b in range(round(boxes))]
+            for c in range(round(cells))
+        ]
+        _, ax = plt.subplots()
+        ax.imshow(lit, vmin=0, vmax=1, cmap="Blues", aspect="auto")
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
