@@ -316,6 +316,26 @@ def untraced(function):
     return call
 
 
+def inside(function):
+    """The same function for a search: what it calls need not check every trial, since its arguments were checked.
+
+    Examples
+    --------
+    >>> inside(max)(1, 2)
+    2
+    """
+
+    @wraps(function)
+    def call(*args, **kwargs):
+        outside = _inside.set(True)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _inside.reset(outside)
+
+    return call
+
+
 @dataclass(frozen=True, eq=False)
 class Step:
     """One step of a derivation: a sentence and an equation, numbered if the source numbers it."""

@@ -15,13 +15,14 @@ from operator import mul
 import numpy as np
 
 from inferlib import checks
-from inferlib.equation import equation
+from inferlib.equation import equation, inside
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.equations.model import Assumptions, Cut, layout_latency
 from inferlib.papers.erdil2025.records import as_gpu, as_model, computing_at
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 _LESS, _MORE = 1 - 1e-9, 1 + 1e-9
+_FEW = 0.8  # of the points: only then is it faster to go on with those alone
 _BLOCK = 8192  # points at a time, so that their numbers stay in the processor's cache
 
 
@@ -148,6 +149,7 @@ def fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside):
     return (stages * _LESS <= np.minimum(n_gpu, batch)) & (needed <= n_gpu * chip.memory_capacity)
 
 
+@inside
 def pass_times(
     shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions, beside=None, limit=np.inf
 ):
@@ -172,44 +174,44 @@ def pass_times(
     numpy.ndarray
         Seconds; infinite where no layout fits, or none stays below the limit.
     """
-    best = np.full(n_gpu.shape, np.inf)
-    if not best.size:
-        return best
+    if not n_gpu.size:
+        return np.full(n_gpu.shape, np.inf)
     limit = np.broadcast_to(limit, n_gpu.shape) * _MORE
+    best = limit.copy()
     for stages in reversed(pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)):
-        possible = fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside)
-        points = np.flatnonzero(possible)
+        points = np.flatnonzero(fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside))
         at = _taken((stages, n_gpu, batch, context), points)
-        for some, seconds in _layouts(m.one_pass(shape, chip, *at, new_tokens, assumptions), limit[points]):
-            some = points[some]
-            best[some] = np.minimum(best[some], seconds)
-            limit[some] = np.minimum(limit[some], seconds * _MORE)
-    return np.where(best <= limit, best, np.inf)
+        best[points] = _fastest(m.one_pass(shape, chip, *at, new_tokens, assumptions), best[points])
+    return np.where(best < limit, best, np.inf)
 
 
-def _layouts(at, limit):
-    """The times of a pass over its scale-downs and kinds, each with the points that it was computed for.
+def _fastest(at, limit):
+    """The least time of a pass over its scale-downs and kinds at every point, or the limit where none is below.
 
     What is scaled down further reads and multiplies no less, and its collectives take no less than nothing:
     a point where that alone is too long is left out from there on.
     """
-    kinds, points = at.assumptions.kinds, np.arange(limit.size)
+    fastest, best, points = limit.copy(), limit, np.arange(limit.size)
     before = at.before()
-    blocks = [before + at.shape.n_layers * at.layer(at.network(kind)) for kind in kinds]
+    blocks = [before + at.shape.n_layers * at.layer(at.network(kind)) for kind in at.assumptions.kinds]
+    least = reduce(np.minimum, blocks)
     for z, ranks in scale_downs(at.group, at.assumptions):
         z, ranks = _taken((z, ranks), points)
         overlapped = at.overlapped(z, ranks)
-        hopeful = np.flatnonzero(reduce(np.minimum, blocks) + overlapped <= limit[points])
-        if hopeful.size < points.size:
-            at, (z, ranks, points, overlapped, *blocks) = (
-                at.of(hopeful), _taken((z, ranks, points, overlapped, *blocks), hopeful)
+        hopeful = np.flatnonzero(least + overlapped <= best)
+        if hopeful.size <= _FEW * points.size:
+            fastest[points] = best
+            at, (z, ranks, points, overlapped, best, least, *blocks) = (
+                at.of(hopeful), _taken((z, ranks, points, overlapped, best, least, *blocks), hopeful)
             )  # fmt: skip
+            if not points.size:
+                break
         spread = m.span(at.chip, ranks)
-        layouts = (
-            block + at.shape.n_layers * at.layer(at.attention_network(kind, spread))
-            for kind, block in zip(kinds, blocks, strict=True)
-        )
-        yield points, reduce(np.minimum, layouts) + overlapped
+        for kind, block in zip(at.assumptions.kinds, blocks, strict=True):
+            network = at.layer(at.attention_network(kind, spread))
+            best = np.minimum(best, block + at.shape.n_layers * network + overlapped)
+    fastest[points] = best
+    return fastest
 
 
 def _taken(values, points):
