@@ -153,8 +153,6 @@ def _view(shown, view):
             "type": "curves", "names": list(view.outputs), "x": view.x, "yLabel": view.y_label,
             "unit": _shown_unit(view.unit), "factor": factor(view.unit), "logY": view.log_y,
         }  # fmt: skip
-    if not isinstance(view, Frontier):
-        return _picture_told(view)
     if isinstance(view, Frontier):
         bars = next(i for i, v in enumerate(shown.views) if isinstance(v, Bars))
         also = shown.views[bars].also
@@ -165,9 +163,11 @@ def _view(shown, view):
             "xLabel": _labelled(view.speed, also), "yLabel": _labelled(view.cost, also),
             "colours": _line_colours(shown.views[bars].steps, view.colours),
         }  # fmt: skip
+    return _picture_told(view)
 
 
 def _picture_told(view):
+    """A gauge, plane or cells."""
     units = [unit for _, _, unit in numbers(view)]
     found = {
         "type": type(view).__name__.lower(), "title": view.title, "names": view.told(),
