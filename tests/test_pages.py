@@ -1,5 +1,6 @@
 """What the book's own Sphinx extensions do to a page."""
 
+import re
 import runpy
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,6 +50,30 @@ def test_figures_bring_data():
     right.axis("off"), left.axis("off")
     assert as_csv(figure) is None
     plt.close(figure)
+
+
+def test_no_head_of_a_table_is_empty():
+    """Tables as pandas writes them, with names of the index and of the columns, and as the book does."""
+    import pandas as pd
+    from bs4 import BeautifulSoup
+
+    from inferlib import style
+
+    index = pd.MultiIndex.from_tuples([("Table 1", "A"), ("Table 1", "B")], names=["artefact", "row"])
+    frame = pd.DataFrame({"printed": [1.0, 2.0], "here": [1.0, 2.1]}, index=index)
+    plain = pd.DataFrame({"ms": [1.0]}, index=["weights"])
+    tables = [frame.to_html(), plain.to_html(), frame.unstack().to_html()]
+    tables.append(style.table(pd.DataFrame({"": ["a"], " ": ["b"], "printed": [1.0]}))._repr_html_())
+    for table in tables:
+        cells = [
+            [len(row.select("td, th")) for row in BeautifulSoup(text, "html.parser").select("tr")]
+            for text in (table, READER["headed"](table))
+        ]
+        assert re.search(r"<th[^>]*>\s*</th>", table)
+        assert not re.search(r"<th[^>]*>\s*</th>", READER["headed"](table))
+        assert cells[0] == cells[1]
+    assert READER["headed"](plain.to_html()).count('<span class="visually-hidden">row</span>') == 1
+    assert READER["headed"](tables[3]).count("visually-hidden") == 2
 
 
 def test_a_drawing_keeps_its_scales_and_loses_digits():
