@@ -4,6 +4,7 @@ JOBS     ?= 2
 # Narrow a run: make refresh CHAPTERS=book/notation.ipynb, make test TESTS=tests/test_prose.py
 CHAPTERS ?=
 TESTS    ?=
+MODULES  ?=
 
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
@@ -20,7 +21,7 @@ export MPLCONFIGDIR := $(abspath $(VENV))/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test equal refresh lab bench lock clean pdf epub cheatsheet lecture
+.PHONY: help book test equal refresh lab bench mutate lock clean pdf epub cheatsheet lecture
 # A build that failed half way must not look finished.
 .DELETE_ON_ERROR:
 
@@ -35,6 +36,7 @@ help:
 	@echo "make lecture  copies of the chapters without solutions, for a course, in _build/lecture"
 	@echo "make lab      open the chapters in JupyterLab"
 	@echo "make bench    time the library"
+	@echo "make mutate   slips put into the library: how many its tests notice (MODULES=inferlib/x.py for one; hours for all)"
 	@echo "make lock     write constraints.txt from pyproject.toml (UPGRADE=1 for newer versions)"
 	@echo "make clean    remove what was built (rm -r $(VENV) removes the environment too)"
 
@@ -84,6 +86,9 @@ lab: $(VENV)/.lab
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py
+
+mutate: $(STAMP)
+	$(BIN)/python benchmarks/mutate.py --jobs $(JOBS) $(MODULES)
 
 lock:
 	@echo "Resolving versions: half a minute"

@@ -8,6 +8,7 @@ Every kind answers the same questions: ``matrices``, ``vectors`` and ``norms`` (
 from dataclasses import dataclass
 from numbers import Real
 
+from inferlib import checks
 from inferlib.equation import Record, quantity
 from inferlib.ops import ceil, floor, maximum, minimum
 
@@ -54,6 +55,7 @@ class _Pairs:
 
     def kept(self, context):
         """Values kept of ``context`` tokens: a window caps them, an indexer adds its keys."""
+        context = checks.number("context", context, zero=True)
         seen = context if self.window is None else minimum(context, self.window)
         index = 0 if self.indexer is None else self.indexer.head_dim * context
         return self.cache_values() * seen + index
@@ -466,6 +468,7 @@ def attended(attention, context):
     >>> attended(Attention(64, 8, 64, window=128), 1000)
     128
     """
+    context = checks.number("context", context, zero=True)
     for most in (attention.window, attention.top):
         context = context if most is None else minimum(context, most)
     return context
@@ -479,6 +482,7 @@ def pairs(attention, tokens):
     >>> pairs(Attention(64, 8, 64), 4), pairs(Attention(64, 8, 64, window=2), 4)
     (10.0, 7.0)
     """
+    tokens = checks.number("tokens", tokens, zero=True)
     if attention.chunked and attention.window is not None:
         full = ceil(tokens / attention.window) - 1
         return full * _triangle(attention.window) + _triangle(tokens - full * attention.window)

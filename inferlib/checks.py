@@ -114,6 +114,21 @@ def one_of(name, value, allowed):
     raise LookupError(f"no {name} {value!r}{hint} Known: {', '.join(map(str, allowed))}")
 
 
+def instance(name, value, kind):
+    """Refuse a ``value`` of another class.
+
+    Examples
+    --------
+    >>> instance("keep", 5, dict)
+    Traceback (most recent call last):
+    ...
+    TypeError: keep is a int, but must be a dict
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind.__name__}")
+    return value
+
+
 class Names(dict):
     """A table by name: an unknown name raises with near ones.
 

@@ -231,6 +231,10 @@ def equation(source, number=None, *, unit, chapter=None, form="function", also=N
                 args, kwargs = door(args, kwargs)
                 trace = tracer.get()
                 return function(*args, **kwargs) if trace is None else trace(entry, args, kwargs)
+            except ZeroDivisionError as error:
+                given = inspect.signature(function).bind(*args, **kwargs).arguments
+                at = ", ".join(f"{name} = {given[name]}" for name in units if name in given)
+                raise ValueError(f"{function.__name__} divides by zero at {at}") from error
             finally:
                 _inside.reset(outside)
 
@@ -432,5 +436,7 @@ def minimise(values, dim):
     >>> float(best), str(choice.values)
     (1.0, 'pp')
     """
+    if not hasattr(values, "idxmin") or not hasattr(values, "dims"):
+        raise TypeError(f"values is {values!r}, but must be an xarray.DataArray")
     checks.one_of("dimension", dim, values.dims)
     return values.min(dim), values.idxmin(dim)

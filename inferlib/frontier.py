@@ -33,6 +33,11 @@ def pareto(points, *, speed="tokens_per_second", cost="usd_per_million"):
     >>> pareto(points)["usd_per_million"].tolist()
     [3.0, 2.0]
     """
+    columns = points.data_vars if hasattr(points, "data_vars") else getattr(points, "columns", None)
+    if columns is None:
+        raise TypeError(f"points is a {type(points).__name__}, but must be a DataFrame or a Dataset")
+    for name in (speed, cost):
+        checks.one_of("column", name, columns)
     if hasattr(points, "to_dataframe"):
         return _of_grid(points, speed, cost)
     table = points.dropna(subset=[speed, cost])
@@ -89,7 +94,9 @@ def preferred(frontier, alpha=3, *, speed="tokens_per_second", cost="usd_per_mil
     >>> float(preferred(points, alpha=1)["tokens_per_second"])
     50.0
     """
-    checks.number("alpha", alpha)
+    alpha = checks.number("alpha", alpha)
     if frontier.empty:
         raise ValueError("the frontier has no point")
+    for name in (speed, cost):
+        checks.number(name, frontier[checks.one_of("column", name, frontier.columns)])
     return frontier.loc[(alpha * np.log(frontier[speed]) - np.log(frontier[cost])).idxmax()]

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 
+import numpy as np
+
 from inferlib import checks
 from inferlib.equation import Record, quantity
-from inferlib.ops import maximum
+from inferlib.ops import maximum, minimum
 
 BITS = {"fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
 
@@ -74,11 +76,11 @@ class Accelerator(Record):
 
 
 def count(name, value):
-    """Refuse a concrete value that is not a whole number of at least one."""
-    checks.number(name, value, minimum=1)
-    if isinstance(value, Real) and value != int(value):
+    """A number of things: a concrete value that is not a whole number of at least one is refused."""
+    taken = checks.number(name, value, minimum=1)
+    if isinstance(taken, (Real, np.ndarray)) and np.any(taken % 1 != 0):
         raise ValueError(f"{name} is {value}, but must be a whole number")
-    return value
+    return int(value) if isinstance(value, np.integer) else taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +94,10 @@ class System(Record):
     def __post_init__(self):
         if not isinstance(self.chip, Accelerator):
             raise TypeError(f"System.chip is a {type(self.chip).__name__}, but must be an Accelerator")
-        count("System.count", self.count)
+        object.__setattr__(self, "count", count("System.count", self.count))
         if self.domain is None:
-            object.__setattr__(self, "domain", min(self.count, self.chip.scale_up_size or self.count))
-        count("System.domain", self.domain)
+            object.__setattr__(self, "domain", minimum(self.count, self.chip.scale_up_size or self.count))
+        object.__setattr__(self, "domain", count("System.domain", self.domain))
         if isinstance(self.count, Real) and isinstance(self.domain, Real) and self.domain > self.count:
             raise ValueError(f"System.domain is {self.domain}, but must be at most count, {self.count}")
 
@@ -139,6 +141,7 @@ class Layout(Record):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"Layout.{name} is {value!r}, but must be a whole number of at least 1")
+            object.__setattr__(self, name, int(value))
 
 
 @dataclass(frozen=True, eq=False)

@@ -88,6 +88,7 @@ class Experts(Record):
         >>> Experts(256, 8, 2048).touched(2)
         15.75
         """
+        batch = checks.number("batch", batch, zero=True)
         return self.n_experts * (1 - (1 - self.n_active / self.n_experts) ** batch)
 
     def weights(self, d_model):
@@ -427,7 +428,7 @@ class Transformer(Record):
         >>> f"{sum(parts.values()) / 1e9:.1f} GFLOP, {parts['scores'] / 1e9:.1f} of them for scores"
         '149.7 GFLOP, 5.4 of them for scores'
         """
-        checks.number("context", context, zero=True)
+        context = checks.number("context", context, zero=True)
         counted = _by_part(self._token_flops(group, 1) for group in self.layers)
         for group in self.layers:
             if group.attention is not None:
@@ -465,8 +466,8 @@ class Transformer(Record):
         >>> f"{sum(load_model('Llama 3 70B').prefill_flops(4096).values()) / 1e12:.1f} TFLOP"
         '582.7 TFLOP'
         """
-        checks.number("tokens", tokens, zero=True)
-        checks.number("logits", logits, zero=True)
+        tokens = checks.number("tokens", tokens, zero=True)
+        logits = checks.number("logits", logits, zero=True)
         counted = _by_part(self._token_flops(group, tokens) for group in self.layers)
         for group in self.layers:
             if group.attention is not None:
@@ -498,7 +499,7 @@ class Transformer(Record):
         >>> load_model("Llama 3 70B").cache_values(), load_model("DeepSeek V3").cache_values()
         (163840, 35136)
         """
-        checks.number("context", context, zero=True)
+        context = checks.number("context", context, zero=True)
         return sum(g.count * g.attention.kept(context) for g in self.layers if g.attention is not None)
 
     def state_values(self):
@@ -623,19 +624,20 @@ class Transformer(Record):
         >>> f"{sum(read.values()) / 1e9:.0f} GB, {read['cache'] / 1e9:.1f} of them cache"
         '443 GB, 9.2 of them cache'
         """
-        checks.number("batch", batch)
+        batch = checks.number("batch", batch)
+        context = checks.number("context", context, zero=True)
         counted = _by_part(self._layer_parameters(group, batch=batch) for group in self.layers)
         counted["norms"] = counted.pop("norms") + self.final_norm * self.d_model
         counted["connections"] = counted.get("connections", 0) + self.connections
         counted["head"] = self._head()
         read = self._in_bytes(_present({p: counted[p] for p in PARTS if p in counted}), weights, keep)
-        checks.number("context", context, zero=True)
         seen = sum(g.count * g.attention.read(context) for g in self.layers if g.attention is not None)
         read["cache"] = batch * seen * self._format("cache", cache)
         return read | ({"state": batch * self.state_bytes()} if self.state_values() else {})
 
     def _in_bytes(self, counted, format, keep):
-        formats = {checks.one_of("part", part, PARTS): kept for part, kept in (keep or {}).items()}
+        keep = {} if keep is None else checks.instance("keep", keep, Mapping)
+        formats = {checks.one_of("part", part, PARTS): kept for part, kept in keep.items()}
         tied_head = {"head": "embeddings"} if self.tied and self.outputs is None else {}
         found = {}
         for part, n in counted.items():

@@ -90,3 +90,26 @@ def test_older_cpus_are_had_without_complaint():
         assert left == [name for name in present if name not in off]
         assert not any("AVX512" in name for name in left)
     assert left == []
+
+
+def test_the_workflow_runs_what_the_project_promises():
+    """Every Python from the least one on, the slips once a week and never with the tests; conda's Python among them."""
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8"))
+    pythons = workflow["jobs"]["check"]["strategy"]["matrix"]["python"]
+    assert pythons == ["3.11", "3.12", "3.13"] and PROJECT["requires-python"] == f">={pythons[0]}"
+    environment = (ROOT / "environment.yml").read_text(encoding="utf-8")
+    assert re.search(r"python=(\S+)", environment)[1] in pythons
+    mutate = workflow["jobs"]["mutate"]
+    assert (
+        mutate["if"] == "github.event_name == 'schedule'" and workflow[True]["schedule"]
+    )  # YAML reads `on` as true
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = dict(re.findall(r"(?m)^(\w+):.*\n((?:\t.*\n)*)", makefile))
+    assert "mutate.py" in targets["mutate"] and "mutate" not in targets["test"]
+
+
+def test_the_slips_have_modules_and_tests():
+    tests = runpy.run_path(str(ROOT / "benchmarks" / "mutate.py"))["TESTS"]
+    for module, names in tests.items():
+        assert (ROOT / module).is_file()
+        assert all((ROOT / "tests" / f"test_{name}.py").is_file() for name in names)

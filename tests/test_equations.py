@@ -183,3 +183,25 @@ def test_symbols_are_whole_latex(source):
     for name, entry in notation_of(source).items():
         symbol = entry["symbol"]
         assert "$" not in symbol and symbol.count("{") == symbol.count("}"), f"{name}: {symbol}"
+
+
+@EVERY
+def test_no_equation_divides_by_zero_or_takes_less_than_nothing(entry):
+    """Zero, whole or not, alone or in an array, has a finite answer or is refused by name; -1 is refused."""
+    base = arguments(entry, drawn(entry, 0))
+    for name in entry.arguments:
+        with pytest.raises(ValueError, match=f"^{name} of {entry.name} is -1"):
+            public(entry)(**base | {name: -1})
+        for nothing in (0, 0.0, np.array([0.0, base[name]])):
+            try:
+                with np.errstate(divide="raise", invalid="raise"):
+                    answer = public(entry)(**base | {name: nothing})
+            except FloatingPointError:
+                # the one room whose declarations do not say yet by what it divides
+                assert entry.source == "erdil2025", f"{name} of {entry.name}: declare it > 0"
+            except ValueError as refusal:
+                declared = str(refusal).startswith(f"{name} of {entry.name} is 0")
+                bare = entry.source == "erdil2025" and f"{name} = 0" in str(refusal)
+                assert declared or bare, f"{name} of {entry.name}: declare it > 0"
+            else:
+                assert np.all(np.isfinite(answer))

@@ -53,6 +53,30 @@ def test_figures_bring_data():
     plt.close(figure)
 
 
+def test_no_head_of_a_table_is_empty():
+    """Tables as pandas writes them, with names of the index and of the columns, and as the book does."""
+    import pandas as pd
+    from bs4 import BeautifulSoup
+
+    from inferlib import style
+
+    index = pd.MultiIndex.from_tuples([("Table 1", "A"), ("Table 1", "B")], names=["artefact", "row"])
+    frame = pd.DataFrame({"printed": [1.0, 2.0], "here": [1.0, 2.1]}, index=index)
+    plain = pd.DataFrame({"ms": [1.0]}, index=["weights"])
+    tables = [frame.to_html(), plain.to_html(), frame.unstack().to_html()]
+    tables.append(style.table(pd.DataFrame({"": ["a"], " ": ["b"], "printed": [1.0]}))._repr_html_())
+    for table in tables:
+        cells = [
+            [len(row.select("td, th")) for row in BeautifulSoup(text, "html.parser").select("tr")]
+            for text in (table, READER["headed"](table))
+        ]
+        assert re.search(r"<th[^>]*>\s*</th>", table)
+        assert not re.search(r"<th[^>]*>\s*</th>", READER["headed"](table))
+        assert cells[0] == cells[1]
+    assert READER["headed"](plain.to_html()).count('<span class="visually-hidden">row</span>') == 1
+    assert READER["headed"](tables[3]).count("visually-hidden") == 2
+
+
 def test_a_drawing_keeps_its_scales_and_loses_digits():
     drawn = '<g transform="scale(0.015625)"><path id="a" d="M 10.123456 -0.004\nL 3 4.5"/></g>'
     assert READER["lighter"](drawn) == (

@@ -94,11 +94,29 @@ def downloads(body, data, folder):
     return FIGURE.sub(linked, body)
 
 
+ROW_OF_HEADS = re.compile(r"(?s)(<tr[^>]*>\s*)((?:<th(?:\s[^>]*)?>\s*</th>\s*)*)(.*?</tr>)")
+EMPTY_HEAD = re.compile(r"<th((?:\s[^>]*)?)>\s*</th>")
+
+
+def headed(body):
+    """The page with no head of a table empty: those at the left are named for who listens, others are no heads."""
+
+    def named(match):
+        names = iter(("row", "column", "part"))
+        left = EMPTY_HEAD.sub(
+            lambda head: f'<th{head[1]}><span class="visually-hidden">{next(names, "part")}</span></th>',
+            match[2],
+        )
+        return match[1] + left + EMPTY_HEAD.sub(r"<td\1></td>", match[3])
+
+    return ROW_OF_HEADS.sub(named, body)
+
+
 def finish(app, pagename, templatename, context, doctree):
     """Change the page as it is about to be written."""
     if "body" not in context:
         return
-    context["body"] = once(context["body"])
+    context["body"] = headed(once(context["body"]))
     source = app.env.doc2path(pagename) if doctree is not None else ""
     if app.builder.name == "html" and source:
         data, folder = figure_data(Path(source)), Path(app.outdir) / "_data"

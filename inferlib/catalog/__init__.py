@@ -89,13 +89,7 @@ def load_chips(path):
     ValueError
         If it is not TOML, a number has the wrong unit, or a chip has no peaks.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise LookupError(f"no file {str(path)!r}")
-    with path.open("rb") as file:
-        content = file.read(config.MAX_BYTES + 1)
-    if len(content) > config.MAX_BYTES:
-        raise ValueError(f"{path} has more than {config.MAX_BYTES} bytes")
+    content = config.content_of(Path(path))
     try:
         tables = tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:

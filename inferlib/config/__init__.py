@@ -136,20 +136,30 @@ def read_file(path):
     Raises
     ------
     LookupError
-        If there is no such file.
+        If there is no such file, or it cannot be read.
     ValueError
         If it is larger than a megabyte or not JSON; a key given twice and NaN are not JSON here.
     """
     path = Path(path)
-    if path.is_dir():
-        path = path / "config.json"
-    if not path.is_file():
-        raise LookupError(f"no file {str(path)!r}")
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
+    try:
+        path = path / "config.json" if path.is_dir() else path
+    except OSError:
+        pass  # content_of says why
+    return parse(content_of(path), str(path))
+
+
+def content_of(path):
+    """The bytes of a small file; LookupError where there is none to be read, ValueError where it is not small."""
+    try:
+        if not path.is_file():
+            raise LookupError(f"no file {str(path)!r}")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise LookupError(f"cannot read {shown(str(path))}: {error.strerror}") from None
     if len(content) > MAX_BYTES:
-        raise ValueError(f"{path} has more than {MAX_BYTES} bytes, but a config.json must have at most that")
-    return parse(content, str(path))
+        raise ValueError(f"{path} has more than {MAX_BYTES} bytes, but must have at most that")
+    return content
 
 
 def parse(content, where="config.json"):

@@ -122,7 +122,8 @@ class Keys:
         for key, value in self.data.items():
             off = value is None or value is False or value in (0, "", [], {})
             if key not in self.asked and key not in harmless and not off:
-                named = key if isinstance(key, str) and len(key) < 80 else shown(key)
+                plain = isinstance(key, str) and len(key) < 80 and key.isprintable()
+                named = key if plain else shown(key)
                 raise ValueError(
                     f"{self.where}: {named} is {shown(value)}, but a {family!r} model has no such key"
                 )

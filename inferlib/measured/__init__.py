@@ -57,6 +57,8 @@ def load(path=None, models=(), chips=()):
     if list(raw.columns) != list(schema()):
         odd = sorted(set(raw.columns) ^ set(schema())) or "their order"
         raise ValueError(f"the columns are not those of the schema: {odd}")
+    if raw.empty:
+        raise ValueError("the file has no rows")
     own = {"model": set(models), "hardware": set(chips)}
     rows = [_row(dict(zip(raw.columns, cells, strict=True)), own) for cells in raw.itertuples(index=False)]
     table = pd.DataFrame(rows).set_index("id")
@@ -170,8 +172,11 @@ def _cell(where, text, *, kind, blank=False, allowed=None, pattern=None, unit="1
         return checks.one_of(where, text, ("0", "1")) == "1"
     try:
         number = float(text)
-    except ValueError as error:
-        raise ValueError(f"{where} is {text!r}, but must be a number") from error
+        plain = text.isascii() and "_" not in text and text == text.strip()  # float() reads more than digits
+    except ValueError:
+        plain = False
+    if not plain:
+        raise ValueError(f"{where} is {text!r}, but must be a number")
     checks.number(where, number, zero=kind == "share", maximum=1 if kind == "share" else None)
     if kind == "whole":
         if not number.is_integer():

@@ -7,25 +7,26 @@ from inferlib import checks
 from inferlib.equation import equation
 from inferlib.ops import maximum, minimum
 from inferlib.principles.profile import Profile, profile_of
-from inferlib.system import Accelerator, Breakdown, System
+from inferlib.system import Accelerator, Breakdown, Layout, System, Workload
+from inferlib.transformer import Transformer
 from inferlib.units import factor
 
 equation = partial(equation, "principles", chapter="principles")
 
 
-@equation(unit="s", data="B", n_chips="1")
+@equation(unit="s", data="B", n_chips="1 > 0")
 def memory_time(chip: Accelerator, data, n_chips):
     """Least time to read ``data`` bytes that lie evenly in the memories of ``n_chips`` chips; seconds."""
     return data / (n_chips * chip.memory_bandwidth)
 
 
-@equation(unit="s", work="FLOP", n_chips="1")
+@equation(unit="s", work="FLOP", n_chips="1 > 0")
 def arithmetic_time(chip: Accelerator, work, n_chips):
     """Least time for ``work`` FLOP spread evenly over ``n_chips`` chips; seconds."""
     return work / (n_chips * chip.flops)
 
 
-@equation(unit="s", work="FLOP", data="B", n_chips="1")
+@equation(unit="s", work="FLOP", data="B", n_chips="1 > 0")
 def roofline_time(chip: Accelerator, work, data, n_chips):
     """Least time for both, reading and calculating at once.
 
@@ -38,7 +39,7 @@ def roofline_time(chip: Accelerator, work, data, n_chips):
     return maximum(memory_time(chip, data, n_chips), arithmetic_time(chip, work, n_chips))
 
 
-@equation(unit="FLOP/B", work="FLOP", data="B")
+@equation(unit="FLOP/B", work="FLOP", data="B > 0")
 def arithmetic_intensity(work, data):
     """FLOP done for every byte read."""
     return work / data
@@ -76,7 +77,7 @@ def critical_batch(chip: Accelerator, model: Profile):
     return model.weight_bytes * ridge_point(chip) / model.flop_per_weight
 
 
-@equation(unit="s", latency="s", data="B", bandwidth="B/s")
+@equation(unit="s", latency="s", data="B", bandwidth="B/s > 0")
 def exchange_time(latency, data, bandwidth):
     """Time of one exchange between chips: what no bandwidth explains, and the bytes over the bandwidth."""
     return latency + data / bandwidth
@@ -193,6 +194,9 @@ def largest_batch(model, system, workload):
     ValueError
         If the chip states no memory, or the context is zero.
     """
+    checks.instance("model", model, Transformer)
+    checks.instance("system", system, System)
+    checks.instance("workload", workload, Workload)
     memory = checks.number("system.memory", system.memory)
     checks.number("workload.context", workload.context)
     weights = sum(model.weight_bytes(workload.weights).values())
@@ -223,8 +227,8 @@ def cost_per_million(seconds, batch, n_chips, price):
     >>> round(cost_per_million(seconds=7e-3, batch=32, n_chips=8, price=2.0), 3)
     0.972
     """
-    for name, value in {"seconds": seconds, "batch": batch, "n_chips": n_chips, "price": price}.items():
-        checks.number(name, value)
+    seconds, batch = checks.number("seconds", seconds), checks.number("batch", batch)
+    n_chips, price = checks.number("n_chips", n_chips), checks.number("price", price)
     return 1e6 * seconds * n_chips / batch * price * factor("usd/h", "usd/s")
 
 
@@ -269,8 +273,10 @@ def decode_step(model, system, workload, layout=None):
     """
     origin = (decode_step, model, system, workload, layout)
     answer = partial(Breakdown, source="principles", origin=origin)
-    if not isinstance(system, System):
-        raise TypeError(f"system is a {type(system).__name__}, but must be a System")
+    checks.instance("system", system, System)
+    checks.instance("workload", workload, Workload)
+    if layout is not None:
+        checks.instance("layout", layout, Layout)
     profile = model if isinstance(model, Profile) else profile_of(model, workload.weights, workload.cache)
     needed = memory_held(profile, workload.batch, workload.context)
     # Symbols always pass: an explorer shows times, not permissions.

@@ -2,6 +2,7 @@
 
 from numbers import Real
 
+from inferlib import checks
 from inferlib.papers.liminal2025.equations import (
     cache_size,
     capacity_needed,
@@ -61,9 +62,9 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED):
     """
     expected = (model, Transformer), (system, System), (workload, Workload), (assumptions, Assumptions)
     for name, (value, kind) in zip(("model", "system", "workload", "assumptions"), expected, strict=True):
-        _instance(name, value, kind)
+        checks.instance(name, value, kind)
     if layout is not None:
-        _instance("layout", layout, Layout)
+        checks.instance("layout", layout, Layout)
     tp, pp = (layout.tp, layout.pp) if layout is not None else (system.count, 1)
     reason = _outside(system, workload, layout, tp, pp, assumptions)
     if reason:
@@ -126,8 +127,3 @@ def _plainly_one(degree):
 
 def _nothing(context):
     return isinstance(context, Real) and context == 0
-
-
-def _instance(name, value, kind):
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind.__name__}")

@@ -122,20 +122,20 @@ def arithmetic_intensity(application: Application, batch, context, assumptions: 
 # --- How long it takes -----------------------------------------------------------------------------------
 
 
-@equation("2", unit="s", batch="1", context="1", n="1")
+@equation("2", unit="s", batch="1", context="1", n="1 > 0")
 def compute_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
     """Seconds of arithmetic in one step on n chips."""
     tensor = tensor_work(application, batch, context, assumptions) / (n * chip.flops)
     return tensor + scalar_work(application, batch, context, assumptions) / (n * chip.scalar_flops)
 
 
-@equation("3", unit="s", batch="1", context="1", n="1")
+@equation("3", unit="s", batch="1", context="1", n="1 > 0")
 def memory_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
     """Seconds in which n chips load what one step needs."""
     return bytes_loaded(application, batch, context, assumptions) / (n * chip.bandwidth)
 
 
-@equation("6", unit="s", batch="1", n="1")
+@equation("6", unit="s", batch="1", n="1 > 0")
 def expert_compute_time(application: Application, chip: XPU, batch, n, assumptions: Assumptions = PRINTED):
     """The part of :func:`compute_time` that belongs to routed experts.
 
@@ -146,7 +146,7 @@ def expert_compute_time(application: Application, chip: XPU, batch, n, assumptio
     return work * expert_evaluations(application, batch, assumptions) / (n * chip.flops)
 
 
-@equation("7", unit="s", batch="1", n="1")
+@equation("7", unit="s", batch="1", n="1 > 0")
 def expert_memory_time(application: Application, chip: XPU, batch, n, assumptions: Assumptions = PRINTED):
     """The part of :func:`memory_time` that belongs to routed experts."""
     each = assumptions.weight_bytes * application.expert
@@ -196,7 +196,7 @@ def exposed_time(application: Application, n, stages, t_tp, assumptions: Assumpt
     return t_tp * collectives(application, n, assumptions) + assumptions.t_stage * hops
 
 
-@equation("1", unit="s", batch="1", context="1", n="1", stages="1", t_tp="s")
+@equation("1", unit="s", batch="1", context="1", n="1 > 0", stages="1", t_tp="s")
 def batch_time(
     application: Application,
     chip: XPU,
@@ -213,7 +213,7 @@ def batch_time(
     return overlapped + exposed_time(application, n, stages, t_tp, assumptions)
 
 
-@equation("5", unit="1/s", batch="1", context="1", n="1", stages="1", t_tp="s")
+@equation("5", unit="1/s", batch="1", context="1", n="1 > 0", stages="1", t_tp="s")
 def user_speed(
     application: Application,
     chip: XPU,
@@ -236,7 +236,7 @@ def user_speed(
     return 1 / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
 
 
-@equation("5", unit="1/s", batch="1", context="1", n="1", stages="1", t_tp="s")
+@equation("5", unit="1/s", batch="1", context="1", n="1 > 0", stages="1", t_tp="s")
 def system_speed(
     application: Application,
     chip: XPU,
@@ -257,7 +257,7 @@ def measured_overhead(application: Application, t_layer):
     return t_layer * application.layers
 
 
-@equation("8", unit="s", batch="1", context="1", n="1", t_layer="s")
+@equation("8", unit="s", batch="1", context="1", n="1 > 0", t_layer="s")
 def real_time(
     application: Application, chip: XPU, batch, context, n, t_layer, assumptions: Assumptions = PRINTED
 ):
@@ -269,14 +269,14 @@ def real_time(
 # --- What fits ------------------------------------------------------------------------------------------
 
 
-@equation(unit="1", context="1", n="1")
+@equation(unit="1", context="1 > 0", n="1")
 def batch_room(application: Application, chip: XPU, context, n, assumptions: Assumptions = PRINTED):
     """Sequences for whose caches n chips have room beside all weights; negative where weights do not fit."""
     left = n * chip.capacity - stored_weights(application, assumptions)
     return left / cache_size(application, context, assumptions)
 
 
-@equation(unit="1", batch="1", context="1", n="1")
+@equation(unit="1", batch="1", context="1", n="1 > 0")
 def stages_room(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
     """How many times the memory of n chips a batch needs: rounded up, the stages of a pipeline."""
     return capacity_needed(application, batch, context, assumptions) / (n * chip.capacity)
@@ -341,7 +341,7 @@ def chip_power(memory_power, assumptions: Assumptions = PRINTED):
     return die + memory_power + assumptions.server_power / assumptions.server_chips
 
 
-@equation(unit="1/s/W", speed="1/s", n="1", stages="1", memory_power="W")
+@equation(unit="1/s/W", speed="1/s", n="1 > 0", stages="1 > 0", memory_power="W")
 def power_efficiency(speed, n, stages, memory_power, assumptions: Assumptions = PRINTED):
     """STPS/W: tokens per second and watt of a whole system."""
     return speed / (n * stages * chip_power(memory_power, assumptions))
@@ -350,7 +350,7 @@ def power_efficiency(speed, n, stages, memory_power, assumptions: Assumptions = 
 # --- The study turned round ------------------------------------------------------------------------------
 
 
-@equation(unit="B/s", batch="1", context="1", n="1", speed="1/s", waiting="1")
+@equation(unit="B/s", batch="1", context="1", n="1 > 0", speed="1/s", waiting="1")
 def bandwidth_for(
     application: Application, batch, context, n, speed, waiting, assumptions: Assumptions = PRINTED
 ):
@@ -362,7 +362,7 @@ def bandwidth_for(
     return bytes_loaded(application, batch, context, assumptions) * speed / (n * (1 - waiting))
 
 
-@equation(unit="s", n="1", speed="1/s", waiting="1")
+@equation(unit="s", n="1", speed="1/s > 0", waiting="1")
 def latency_for(application: Application, n, speed, waiting, assumptions: Assumptions = PRINTED):
     """Latency a collective may have for a speed, if it may take a given part of the time.
 

@@ -223,12 +223,12 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED) -> Br
     >>> f"{step.total * 1e3:.2f} ms, bound by {step.binding}"
     '6.87 ms, bound by weights'
     """
-    _instance("model", model, Transformer)
-    _instance("system", system, System)
-    _instance("workload", workload, Workload)
+    checks.instance("model", model, Transformer)
+    checks.instance("system", system, System)
+    checks.instance("workload", workload, Workload)
     reason = not_described(model)
     if not reason and layout is not None:
-        _instance("layout", layout, Layout)
+        checks.instance("layout", layout, Layout)
         if (layout.pp, layout.ep, layout.dp) != (1, 1, 1) or layout.tp != system.count:
             reason = f"the paper cuts every matrix over all {system.count} chips"
     if not reason and system.count != system.domain:
@@ -268,8 +268,3 @@ def stages_in(model, chip, mesh, layout, attention, batch, context, assumptions=
     memory = {name: needs[name] for name in ("weights", "cache")}
     busy = {"memory": memory, "arithmetic": needs["arithmetic"]}
     return (busy, {"network": network}) if assumptions.exposed else (busy | {"network": network},)
-
-
-def _instance(name, value, kind):
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind.__name__}")

@@ -2,6 +2,7 @@
 
 from numbers import Real
 
+from inferlib import checks
 from inferlib.papers.steinhardt2022.equations import pass_arithmetic_time, pass_memory_time, pass_network_time
 from inferlib.papers.steinhardt2022.records import PRINTED, Assumptions, chip_of
 from inferlib.system import Breakdown, Layout, System, Workload, format_bytes
@@ -48,16 +49,16 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED) -> Br
     >>> f"{step.total * 1e3:.2f} ms, bound by {step.binding}"
     '5.31 ms, bound by weights and activations'
     """
-    _instance("model", model, Transformer)
-    _instance("system", system, System)
-    _instance("workload", workload, Workload)
-    _instance("assumptions", assumptions, Assumptions)
+    checks.instance("model", model, Transformer)
+    checks.instance("system", system, System)
+    checks.instance("workload", workload, Workload)
+    checks.instance("assumptions", assumptions, Assumptions)
     if model.sparse:
         return _no_answer("n/a", "the post describes dense models only")
     if model.unusual:
         return _no_answer("n/a", f"the post does not describe {model.unusual}")
     if layout is not None:
-        _instance("layout", layout, Layout)
+        checks.instance("layout", layout, Layout)
         if (layout.pp, layout.ep, layout.dp) != (1, 1, 1) or layout.tp != system.count:
             return _no_answer("n/a", f"the post spreads every matrix over all {system.count} chips")
 
@@ -83,8 +84,3 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED) -> Br
 
 def _no_answer(status, reason):
     return Breakdown(status=status, reason=reason, source="steinhardt2022")
-
-
-def _instance(name, value, kind):
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind.__name__}")

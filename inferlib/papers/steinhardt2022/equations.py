@@ -92,7 +92,7 @@ def effective_bandwidth(machine: Machine):
     return machine.network_bandwidth / sqrt(machine.chips)
 
 
-@equation(unit="B/s", rows="1")
+@equation(unit="B/s", rows="1 > 0")
 def grid_bandwidth(machine: Machine, rows):
     """Network bandwidth that one chip sees when its machine holds a grid of a given number of rows.
 
@@ -147,7 +147,7 @@ def block_time(machine: Machine, m, b):
     return maximum(network_time(machine, m, b), slowest)
 
 
-@equation(unit="1", m="1", b="1")
+@equation(unit="1", m="1 > 0", b="1")
 def block_utilisation(machine: Machine, m, b):
     """Share of the time during which the chip computes: 1 where arithmetic is the slowest."""
     return arithmetic_time(machine, m, b) / block_time(machine, m, b)
@@ -300,7 +300,7 @@ def elapsed_time(machine: Machine):
 # --- What a multiply costs in practice -------------------------------------------------------------------
 
 
-@equation(unit="s", k="1")
+@equation(unit="s", k="1 > 0")
 def wasteful_time(machine: Machine, k):
     """Time of one multiply when block and batch are both k times smaller than the best.
 
@@ -316,7 +316,7 @@ def wasteful_time(machine: Machine, k):
     return elapsed_time(machine) / k**2
 
 
-@equation(unit="s", k="1")
+@equation(unit="s", k="1 > 0")
 def practical_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
     """Time of one multiply at the utilisation real code reaches, with latency.
 
@@ -337,7 +337,7 @@ def multiplies(assumptions: Assumptions = PRINTED):
     return assumptions.multiplies_per_layer * assumptions.layers
 
 
-@equation(unit="s", k="1")
+@equation(unit="s", k="1 > 0")
 def forward_pass_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
     """Time of a forward pass: its multiplies one after the other, each as in :func:`practical_time`.
 
@@ -373,7 +373,7 @@ def multiply_adds_per_number(machine: Machine):
     return machine.word * machine.flops / (machine.flop_per_weight * machine.memory_bandwidth)
 
 
-@equation(unit="s", k="1")
+@equation(unit="s", k="1 > 0")
 def very_short_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
     """The very short answer, L R^3 / (C k^2): the forward pass up to constant factors.
 
@@ -388,13 +388,13 @@ def very_short_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
     return multiplies(assumptions) * work / (machine.flops * k**2)
 
 
-@equation(unit="1", d="1", m="1")
+@equation(unit="1", d="1", m="1 > 0")
 def blocks_needed(d, m):
     """Blocks of edge m that a d x d matrix is cut into: (d / m)^2, one for each chip."""
     return (d / m) ** 2
 
 
-@equation(unit="1", d="1", context="1")
+@equation(unit="1", d="1 > 0", context="1 > 0")
 def attention_ratio(d, context):
     """Work of the three d x d multiplies of an attention block over that of its two sums over the context.
 
@@ -424,7 +424,7 @@ def attention_traffic(machine: Machine, d, context, b):
 # --- The question that every chapter answers -------------------------------------------------------------
 
 
-@equation(unit="1", parameters="1", count="1")
+@equation(unit="1", parameters="1", count="1 > 0")
 def even_block(parameters, count, assumptions: Assumptions = PRINTED):
     """Edge of one chip's block when every multiply has an equal share of the parameters.
 
@@ -436,19 +436,19 @@ def even_block(parameters, count, assumptions: Assumptions = PRINTED):
     return sqrt(parameters / (multiplies(assumptions) * count))
 
 
-@equation(unit="s", parameters="1", count="1", b="1")
+@equation(unit="s", parameters="1", count="1 > 0", b="1")
 def pass_memory_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
     """Time of all multiplies of a pass on the memory."""
     return multiplies(assumptions) * memory_time(machine, even_block(parameters, count, assumptions), b)
 
 
-@equation(unit="s", parameters="1", count="1", b="1")
+@equation(unit="s", parameters="1", count="1 > 0", b="1")
 def pass_arithmetic_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
     """Time of the arithmetic of all multiplies of a pass."""
     return multiplies(assumptions) * arithmetic_time(machine, even_block(parameters, count, assumptions), b)
 
 
-@equation(unit="s", parameters="1", count="1", b="1")
+@equation(unit="s", parameters="1", count="1 > 0", b="1")
 def pass_network_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
     """Time of all multiplies of a pass on the network."""
     return multiplies(assumptions) * network_time(machine, even_block(parameters, count, assumptions), b)

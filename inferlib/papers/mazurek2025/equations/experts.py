@@ -98,7 +98,7 @@ def loaded_experts(model: Model, deployment: Deployment, batch, assumptions: Ass
     return minimum(held_experts(model, deployment), fullest) if assumptions.capped else fullest
 
 
-@equation(unit="1", average="1", largest="1")
+@equation(unit="1", average="1", largest="1 > 0")
 def expert_balancedness(average, largest):
     """Balancedness of one layer: requests to the average GPU over those to the fullest (section 3.4).
 
@@ -113,7 +113,7 @@ def imbalanced_load(deployment: Deployment, load):
     return load / deployment.balancedness
 
 
-@equation(unit="1", n_hosts="1")
+@equation(unit="1", n_hosts="1 > 0")
 def shared_expert_load(model: Model, n_hosts):
     """Activations of the GPU with the shared expert over the mean, routed experts dealt out evenly.
 
@@ -124,7 +124,7 @@ def shared_expert_load(model: Model, n_hosts):
     return (1 + share) / share
 
 
-@equation(unit="1", n_hosts="1")
+@equation(unit="1", n_hosts="1 > 0")
 def shared_expert_load_corrected(model: Model, n_hosts):
     """The same with the routed activations only on top of the shared expert's: 2.67 for 16 GPUs."""
     return (1 + model.n_active / n_hosts) / (model.used / n_hosts)

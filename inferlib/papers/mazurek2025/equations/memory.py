@@ -237,7 +237,7 @@ def weights_on_gpu(model: Model, experts, assumptions: Assumptions = DEFAULT):
     return attention_weights(model, assumptions) + experts_on_gpu(model, experts, assumptions) + rest
 
 
-@equation(unit="1", context="1", experts="1")
+@equation(unit="1", context="1 > 0", experts="1")
 def largest_own_batch(model: Model, gpu: GPU, context, experts, assumptions: Assumptions = DEFAULT):
     """Sequences whose cache fits beside the weights on one GPU (not in the source, which leaves it open).
 

@@ -61,13 +61,13 @@ def two_experts_traffic(model: Model, batch, assumptions: Assumptions = DEFAULT)
     return 2 * tokens_traffic(model, batch, assumptions) / messages(model, assumptions)
 
 
-@equation(unit="B/s", own="B/s", bottleneck="B/s", sharing="1")
+@equation(unit="B/s", own="B/s", bottleneck="B/s", sharing="1 > 0")
 def effective_bandwidth(own, bottleneck, sharing):
     """Bandwidth of one GPU: its own link, or its share of a narrower one (section 3.3.1)."""
     return minimum(own, bottleneck / sharing)
 
 
-@equation(unit="s", traffic="B", bandwidth="B/s")
+@equation(unit="s", traffic="B", bandwidth="B/s > 0")
 def uniform_network_time(traffic, bandwidth):
     """Time on a network whose links are all equal (section 3.3.1)."""
     return traffic / bandwidth
@@ -125,7 +125,7 @@ def node_messages(model: Model, deployment: Deployment, limit):
     return nodes_reached(model, deployment, limit) * (deployment.n_nodes - 1) / deployment.n_nodes
 
 
-@equation(unit="1", limit="1")
+@equation(unit="1", limit="1 > 0")
 def local_messages(model: Model, limit, assumptions: Assumptions = DEFAULT):
     """Copies that leave the node if a token's own node is always among the ``limit`` it is routed to.
 

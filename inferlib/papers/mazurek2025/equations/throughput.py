@@ -43,13 +43,13 @@ def section_3_time(t_attention, t_experts, t_network):
     return maximum(t_attention + t_experts, t_network)
 
 
-@equation("50", unit="1/s", t_total="s")
+@equation("50", unit="1/s", t_total="s > 0")
 def request_speed(t_total):
     """Tokens per second of one request, from the seconds of one pass."""
     return 1 / t_total
 
 
-@equation("51", unit="1/s", t_total="s", batch="1")
+@equation("51", unit="1/s", t_total="s > 0", batch="1")
 def global_throughput(t_total, batch):
     """Tokens per second of all requests, from the seconds of one pass and the global batch."""
     return batch / t_total

@@ -53,7 +53,7 @@ def attention_flops(model: Model, tokens, seen, assumptions: Assumptions = PRINT
     return 2 * model.layers * scores
 
 
-@equation(unit="B", chips="1")
+@equation(unit="B", chips="1 > 0")
 def weights_on_chip(model: Model, chips):
     """Bytes of weights that one chip holds, and reads once a step.
 
@@ -75,7 +75,7 @@ def cache_of_token(model: Model):
     return 2 * model.layers * model.kv_heads * model.head_dim * model.cache_bytes
 
 
-@equation(unit="B", chips="1", batch="1", context="1")
+@equation(unit="B", chips="1 > 0", batch="1", context="1")
 def cache_over_heads(model: Model, chips, batch, context):
     """Bytes of cache on one chip when attention is cut over heads.
 
@@ -86,7 +86,7 @@ def cache_over_heads(model: Model, chips, batch, context):
     return batch * context * cache_of_token(model) / minimum(chips, model.kv_heads)
 
 
-@equation(unit="B", chips="1", batch="1", context="1")
+@equation(unit="B", chips="1 > 0", batch="1 > 0", context="1")
 def cache_over_batch(model: Model, chips, batch, context):
     """Bytes of cache on one chip when attention is cut over the sequences of the batch.
 
@@ -98,7 +98,7 @@ def cache_over_batch(model: Model, chips, batch, context):
 CACHES = {"Head": cache_over_heads, "Batch": cache_over_batch}
 
 
-@equation(unit="1", chips="1", batch="1", cache_share="1")
+@equation(unit="1", chips="1 > 0", batch="1 > 0", cache_share="1")
 def context_over_heads(model: Model, chip: Chip, chips, batch, cache_share):
     """Longest context for which the cache fits into its share of the memory, cut over heads.
 
@@ -107,13 +107,13 @@ def context_over_heads(model: Model, chip: Chip, chips, batch, cache_share):
     return cache_share * chip.memory_capacity / cache_over_heads(model, chips, batch, 1)
 
 
-@equation(unit="1", chips="1", batch="1", cache_share="1")
+@equation(unit="1", chips="1 > 0", batch="1 > 0", cache_share="1")
 def context_over_batch(model: Model, chip: Chip, chips, batch, cache_share):
     """The same when the cache is cut over the batch (Table 1)."""
     return cache_share * chip.memory_capacity / cache_over_batch(model, chips, batch, 1)
 
 
-@equation(unit="s", chips="1", flop="FLOP")
+@equation(unit="s", chips="1 > 0", flop="FLOP")
 def compute_time(chip: Chip, chips, flop):
     """Seconds for a number of operations when every chip runs at its peak (section 2, compute costs)."""
     return flop / (chips * chip.flops)
@@ -128,7 +128,7 @@ def memory_time(chip: Chip, held):
 # --- How an answer is reported ---------------------------------------------------------------------------
 
 
-@equation(unit="1", chips="1", n_params="1", tokens="1", time="s")
+@equation(unit="1", chips="1 > 0", n_params="1", tokens="1", time="s > 0")
 def mfu(chip: Chip, chips, n_params, tokens, time, assumptions: Assumptions = PRINTED):
     """Model FLOPS utilisation: tokens a second over what the peak would allow.
 
@@ -143,13 +143,13 @@ def mfu(chip: Chip, chips, n_params, tokens, time, assumptions: Assumptions = PR
     return assumptions.flop_per_weight * n_params * tokens / (time * chips * chip.flops)
 
 
-@equation(unit="s", chips="1", n_params="1", tokens="1", utilisation="1")
+@equation(unit="s", chips="1 > 0", n_params="1", tokens="1", utilisation="1 > 0")
 def latency(chip: Chip, chips, n_params, tokens, utilisation, assumptions: Assumptions = PRINTED):
     """Seconds for a number of tokens at a given utilisation."""
     return assumptions.flop_per_weight * n_params * tokens / (utilisation * chips * chip.flops)
 
 
-@equation(unit="s", chips="1", tokens="1", time="s")
+@equation(unit="s", chips="1", tokens="1 > 0", time="s")
 def cost(chips, tokens, time):
     """Chip-seconds for a token.
 

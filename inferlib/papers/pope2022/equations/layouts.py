@@ -106,7 +106,7 @@ def ws2d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRI
     return tokens * (outer + inner_width(model, assumptions) / yz * _part_moved(mesh.x, assumptions))
 
 
-@equation(unit="1", tokens="1", gathered="1")
+@equation(unit="1", tokens="1", gathered="1 > 0")
 def gathered_activation_volume(
     model: Model, mesh: Mesh, tokens, gathered, assumptions: Assumptions = PRINTED
 ):
@@ -165,7 +165,7 @@ def ws2d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions: Assumpt
     return moved * model.activation_bytes / chip.network_bandwidth
 
 
-@equation(unit="s", tokens="1", gathered="1")
+@equation(unit="s", tokens="1", gathered="1 > 0")
 def gathered_time(model: Model, chip: Chip, mesh: Mesh, tokens, gathered, assumptions: Assumptions = PRINTED):
     """Seconds of communication of one layer with gathered weights (appendix A.2.2)."""
     activations = gathered_activation_volume(model, mesh, tokens, gathered, assumptions)
@@ -219,7 +219,7 @@ def best_yz(model: Model, chips, assumptions: Assumptions = PRINTED):
     return sqrt(inner_width(model, assumptions) * chips / outer_width(model))
 
 
-@equation(unit="s", chips="1", tokens="1")
+@equation(unit="s", chips="1 > 0", tokens="1")
 def best_ws2d_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumptions = PRINTED):
     """Seconds of communication of one layer at the best X of 2D weight-stationary.
 
@@ -242,7 +242,7 @@ def best_gather(model: Model, chips, tokens, assumptions: Assumptions = PRINTED)
     return sqrt(tokens * chips * activations / (gathered_weights(model, assumptions) * model.weight_bytes))
 
 
-@equation(unit="s", chips="1", tokens="1")
+@equation(unit="s", chips="1 > 0", tokens="1")
 def best_gather_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumptions = PRINTED):
     """Seconds of communication of one layer at the best gathering.
 

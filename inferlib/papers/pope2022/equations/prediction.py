@@ -66,7 +66,7 @@ def attention_time(
     return maximum(arithmetic, memory_time(chip, held))
 
 
-@equation(unit="s", size="B", k="1", share="1")
+@equation(unit="s", size="B", k="1 > 0", share="1 > 0")
 def axis_time(chip: Chip, size, k, share):
     """Seconds of an all-gather along one axis of the torus, which has a share of the chip's links."""
     return size * (k - 1) / k / (share * chip.network_bandwidth)
@@ -141,7 +141,7 @@ def ws1d_step(
     return multiply + attention + model.layers * each_layer
 
 
-@equation(unit="s", gathered="1", share="1")
+@equation(unit="s", gathered="1 > 0", share="1 > 0")
 def gather_time(model: Model, chip: Chip, mesh: Mesh, gathered, share):
     """Seconds to bring the weights of all layers, cut over all chips, to each of those that gather them."""
     layer = gathered_weights(model, CORRECTED) * model.weight_bytes

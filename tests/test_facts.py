@@ -1,0 +1,236 @@
+"""Facts that are typed once in the repository, against a second place where the world says the same.
+
+A stored output would follow a slip of the finger at the next refresh; what stands here would not.
+"""
+
+import csv
+import math
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import inferlib
+from inferlib.papers import erdil2025, liminal2025, pope2022, rooms, steinhardt2022
+
+BOOK = Path(__file__).parents[1] / "book"
+
+# --- Chips ------------------------------------------------------------------------------------------------
+
+# Bits of the memory's bus and Gbit/s of a pin (twice the clock of the memory), as descriptions of these chips list
+# them beside the bandwidth, and the digits that the bandwidth has in print.
+BUSES = {
+    "V100 SXM2": (4096, 1.754, 2),  # 877 MHz
+    "A100 40GB": (5120, 2.430, 4),  # 1215 MHz
+    "A100 80GB": (5120, 3.186, 4),  # 1593 MHz
+    "H100 SXM": (5120, 5.238, 3),  # 2619 MHz
+    "H100 PCIe": (5120, 3.186, 1),
+    "H800": (5120, 5.238, 4),
+    "L4": (192, 12.5, 3),
+    "L40S": (384, 18, 3),
+    "RTX 4090": (384, 21, 4),
+    "RTX 5090": (512, 28, 4),
+    "DGX Spark": (256, 8.533, 3),
+    "MI300X": (8192, 5.2, 2),
+    "MI325X": (8192, 6, 1),
+    "MI355X": (8192, 8, 1),
+    "Gaudi 3": (8192, 3.6, 2),
+    "TPU v5e": (2048, 3.2, 3),
+}
+
+
+@pytest.mark.parametrize("name", BUSES)
+def test_bandwidth_is_the_width_of_the_bus_times_the_rate_of_a_pin(name):
+    bits, rate, digits = BUSES[name]
+    product = bits * rate * 1e9 / 8
+    assert inferlib.load_chip(name).memory_bandwidth == pytest.approx(
+        float(f"{product:.{digits}g}"), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "more", "digits"),
+    [
+        # 43 % more than the H100: geektopia.es on the announcement of the H200, 13 November 2023
+        ("H200", "H100 SXM", 1.43, 2),
+        # twice that of v5e: cloud.google.com/blog on Trillium
+        ("TPU v6e", "TPU v5e", 2.0, 3),
+        # 4.5 times Trillium's: blog.google on Ironwood
+        ("TPU7x Ironwood", "TPU v6e", 4.5, 1),
+    ],
+)
+def test_bandwidth_against_the_chip_before(name, other, more, digits):
+    ratio = inferlib.load_chip(name).memory_bandwidth / inferlib.load_chip(other).memory_bandwidth
+    assert round(ratio, digits) == more
+
+
+# Dollars for a machine of eight and an hour, typed by themselves from the lists of prices.toml.
+EIGHT = {"V100 SXM2": 6.32, "A100 40GB": 15.92, "A100 80GB": 22.32, "H100 SXM": 31.92, "B200": 53.52}
+
+
+@pytest.mark.parametrize("name", EIGHT)
+def test_prices_of_machines(name):
+    assert round(8 * inferlib.load_chip(name).price, 2) == EIGHT[name]
+
+
+# --- The sources ------------------------------------------------------------------------------------------
+
+# arXiv numbers begin with year and month of the first version; the two others are dated by their sites.
+FIRST = {"pope2022": "2211", "erdil2025": "2506", "liminal2025": "2507"}
+FIRST |= {"steinhardt2022": "2206", "mazurek2025": "2509"}
+
+
+def test_years_of_the_bibliography_are_those_of_the_first_versions():
+    text = (BOOK / "references.bib").read_text("utf-8")
+    found = {key: body for key, body in re.findall(r"(?ms)^@\w+\{(\w+),(.*?)^\}", text)}
+    assert set(found) == set(FIRST) == set(rooms.sources())
+    for key, first in FIRST.items():
+        year, month = f"20{first[:2]}", first[2:]
+        assert re.search(r"\byear\s*=\s*\{(\d+)\}", found[key])[1] == year
+        assert rooms.about(key)["date"] == f"{year}-{month}" and key.endswith(year)
+        number = re.search(r"\beprint\s*=\s*\{(\d{4})\.", found[key])
+        assert number is None or number[1] == first
+        assert year in rooms.label(key)
+
+
+def published(source):
+    with open(BOOK / source / "published.csv", encoding="utf-8") as file:
+        return {(row["artefact"], row["row"], row["column"]): row["printed"] for row in csv.DictReader(file)}
+
+
+def test_years_of_models_are_those_of_their_reports():
+    """Table 1 of LIMINAL dates models; arXiv dates their reports (DeepSeek V3: December, printed as the year after)."""
+    reports = {"Llama 3": "2407.21783", "DeepSeek V3": "2412.19437", "Qwen 3": "2505.09388"}
+    reports |= {"Kimi K2": "2507.20534", "GPT-OSS": "2508.10925"}
+    printed = published("liminal2025")
+    for model, report in reports.items():
+        late = 1 if model == "DeepSeek V3" else 0
+        assert int(printed["Table 1", model, "year"]) == 2000 + int(report[:2]) + late
+    assert printed["Table 1", "Llama 4", "year"] == "2025"  # released on 5 April 2025, ai.meta.com/blog
+
+
+def test_the_error_that_liminal_states():
+    """https://arxiv.org/abs/2507.14397: the abstract and section 5 name one number, and so does our erratum."""
+    printed = published("liminal2025")
+    places = (
+        ("Abstract", "mean absolute error against real hardware", ""),
+        ("Text 5", "mean absolute error", ""),
+    )
+    assert [printed[place] for place in places] == ["7.6", "7.6"]
+    (quoted,) = [e["printed"] for e in errata("liminal2025") if e["place"] == "Abstract: accuracy"]
+    assert "7.6 %" in quoted
+
+
+def errata(source):
+    return tomllib.loads((BOOK / source / "errata.toml").read_text("utf-8"))["erratum"]
+
+
+WITH_ROWS = [(s, e) for s in rooms.sources() for e in errata(s) if e.get("rows")]
+
+
+def numbers(text):
+    return re.findall(r"\d+(?:[.,]\d+)*", text)
+
+
+@pytest.mark.parametrize(
+    ("source", "erratum"), WITH_ROWS, ids=[f"{s}-{e['place'][:30]}" for s, e in WITH_ROWS]
+)
+def test_the_place_of_an_erratum_is_where_its_rows_were_printed(source, erratum):
+    place = erratum["place"]
+    named = set(numbers(place))
+    for first, last in re.findall(r"\b(\d+) to (\d+)\b", place):
+        named |= {str(i) for i in range(int(first), int(last) + 1)}
+    artefacts = [row[0] for row in erratum["rows"]]
+    if not any(numbers(artefact) for artefact in artefacts):
+        return
+    there = [n for artefact in artefacts for n in numbers(artefact)]
+    assert any(one == n or one.startswith(f"{n}.") for one in named for n in there) or any(
+        artefact.split()[0] in place for artefact in artefacts
+    )
+
+
+# What the sources print, typed a second time from them: a word of the place, and the numbers quoted there.
+QUOTED = {
+    "liminal2025": [
+        ("4.4 and key finding 4", "1.25 4.5"),
+        ("DeepSeekV3 and Kimi-K2", "694 61 43"),
+        ("arithmetic of latent attention", "576"),
+        ("4.6: GPT-OSS-120B", "108 36"),
+        ("4.6 and Figure 3", "10 30 7.3 7.2"),
+        ("4.1 and the first challenge", "108 965 482 32"),
+        ("4.7: use of the tensor engine", "1"),
+        ("5,300 and 10,000", "5,300 10,000"),
+        ("3: the baseline chip", "2.25 0.2"),
+        ("Abstract: accuracy", "7.6"),
+    ],
+    "mazurek2025": [
+        ("3.3.1", "61 9"),
+        ("3.4, 2.7x", "2.7"),
+        ("2.1, expert parameters", "661 98.5 98"),
+        ("1, cache sizes", "163 2 7"),
+        ("Figure 5", "3"),
+        ("Sections 3 and 3.5, attention", "8 3.5"),
+    ],
+    "pope2022": [("Table D.4", "343 19723 338 19136")],
+    "steinhardt2022": [
+        ("sanity check of the tiling", "1024 64 256 512 2048"),
+        ("Batching: memory time", "350"),
+        ("Warm-up, Batching and Tiling", "330 1.6 0.06 0.56 128 25"),
+    ],
+}
+
+
+@pytest.mark.parametrize(("source", "place", "quoted"), [(s, *q) for s, all in QUOTED.items() for q in all])
+def test_numbers_that_errata_quote(source, place, quoted):
+    (erratum,) = [e for e in errata(source) if place in e["place"]]
+    assert set(quoted.split()) <= set(re.split(r"[^\d.,]+|[.,](?=\s|$)", erratum["printed"]))
+
+
+# --- The cheat sheet --------------------------------------------------------------------------------------
+
+
+def power(function, at, name):
+    """The power with which a positive function grows in one of its arguments, there."""
+    low, high = (math.log(function(**at | {name: at[name] * f})) for f in (1 / 1.001, 1.001))
+    return (high - low) / (2 * math.log(1.001))
+
+
+def says(name):
+    rows = tomllib.loads((BOOK / "cheatsheet.toml").read_text("utf-8"))["formula"]
+    (row,) = [row for row in rows if row["name"] == name]
+    return f"{row['says']} {row['holds']}"
+
+
+def test_powers_on_the_cheat_sheet_are_those_of_the_equations():
+    llama, h100 = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+
+    def fastest(bandwidth, hop):
+        return erdil2025.minimum_latency_large(llama, h100.replace(memory_bandwidth=bandwidth), hop)
+
+    at = {"bandwidth": 3e12, "hop": 1e-6}
+    text = says("minimum_latency_large")
+    for name, words in (("bandwidth", "bandwidth with the power"), ("hop", "hop latency with the power")):
+        over, under = re.search(rf"{words} (\d)/(\d)", text).groups()
+        assert abs(power(fastest, at, name)) == pytest.approx(int(over) / int(under), rel=1e-5)
+
+    machine = steinhardt2022.load_chip("A100")
+    assert "k squared times faster" in says("wasteful_time")
+    assert power(lambda k: steinhardt2022.wasteful_time(machine, k), {"k": 3.0}, "k") == pytest.approx(-2)
+    assert "two thirds of the memory bandwidth times the root" in says("memory_limited_time")
+    least = 2 / 3 * machine.memory_bandwidth * math.sqrt(machine.chips)
+    assert steinhardt2022.sufficient_bandwidth(machine) == pytest.approx(least)
+    assert "cut both ways, communication shrinks with the root of the chips" in says("best_ws2d_time").lower()
+    model, chip = pope2022.load_model(pope2022.models()[0]), pope2022.load_chip(pope2022.chips()[0])
+    two = [pope2022.best_ws2d_time(model, chip, chips, 1024) for chips in (64, 256)]
+    assert two[0] / two[1] == pytest.approx(2)
+
+
+def test_the_constant_on_the_cheat_sheet_is_the_printed_one():
+    """https://arxiv.org/abs/2507.14397, section 5: 95 to 138 microseconds a layer, 114 on average."""
+    assert "114 µs, 95 to 138 by model" in says("real_time")
+    printed = published("liminal2025")
+    assert printed["Text 5", "exposed time of a layer", ""] == "95-138"
+    assert printed["Text 5", "exposed time of a layer, mean", ""] == "114"
+    low, mean, high = (liminal2025.Assumptions.fitted(end).t_real for end in ("low", "mean", "high"))
+    assert (round(low * 1e6), round(mean * 1e6), round(high * 1e6)) == (95, 114, 138)

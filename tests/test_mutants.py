@@ -1,0 +1,72 @@
+"""Slips that no other test would notice, each against a fact from outside or a second way to the number."""
+
+import pandas as pd
+import pytest
+
+import inferlib
+from inferlib import Layout, System, Workload, frontier
+from inferlib.papers import erdil2025 as e
+from inferlib.papers.erdil2025.equations import model, toy
+from inferlib.system import BITS, format_bytes
+
+H100, LLAMA = e.chips["H100"], e.models["Llama 3 70B"]
+
+
+def test_bits_of_formats_are_those_of_their_names():
+    """IEEE 754 and the formats of eight and four bits say it in their names; tf32 is stored as 32 (NVIDIA, A100)."""
+    for name, bits in BITS.items():
+        assert bits == int("".join(c for c in name if c.isdigit()))
+        assert format_bytes(name) == bits / 8
+
+
+def test_a_frontier_prefers_speed_to_the_third_power_when_nothing_is_said():
+    """Erdil's equation 45 with alpha 3: speed 2 against 1 is worth 8 times the cost, not 9."""
+    for dearer, fastest in ((7.9, True), (8.1, False)):
+        points = pd.DataFrame({"tokens_per_second": [200.0, 100.0], "usd_per_million": [dearer, 1.0]})
+        assert (frontier.preferred(points)["tokens_per_second"] == 200.0) == fastest
+
+
+def test_checking_drafts_costs_the_arithmetic_of_all_of_them():
+    """A batch of 64 that checks four tokens each multiplies, and sends, as much as a batch of 256 without context."""
+    shape, chip = LLAMA.shape, e.chips["H100"]
+    a = e.Assumptions()
+    for stages in (1.0, 4.0):
+        four = model.one_pass(shape, chip, stages, 8, 64, 0, 4, a)
+        many = model.one_pass(shape, chip, stages, 8, 256, 0, 1, a)
+        assert four.tokens == many.tokens == 256 / stages
+        assert sum(four.multiplying(1.0).values()) == pytest.approx(sum(many.multiplying(1.0).values()))
+    cut = model.Cut(1.0, 1.0, "1D")
+    once, fourfold = (e.layout_latency(shape, chip, cut, 8, 4096, 0, n, a) for n in (1, 4))
+    assert 3.5 < fourfold / once < 4, "bound by arithmetic, so that almost everything grows with the tokens"
+
+
+def test_latent_attention_corrected_reads_the_matrices_of_the_released_model():
+    """DeepSeek-V3's technical report, section 4.2: d 7168, 128 heads of 128, latents of 512 and 1536."""
+    shape = e.models["DeepSeek-V3"].shape
+    d, heads, width, keys, queries = 7168, 128, 128, 512, 1536
+    assert (shape.d_model, shape.n_heads, shape.head_dim) == (d, heads, width)
+    assert (shape.kv_rank, shape.q_rank) == (keys, queries)
+    inner = heads * width
+    released = (keys + queries) * d + queries * inner + keys * 2 * inner + inner * d
+    weights, _ = model.attention_bytes(shape, 1.0, e.Assumptions().corrected())
+    assert weights == pytest.approx(shape.weight_bytes * released)
+    assert model.attention_bytes(shape, 1.0, e.Assumptions())[0] > weights
+
+
+@pytest.mark.parametrize(
+    "others", [{"ep": 2, "dp": 2}, {"pp": 2, "ep": 2}, {"pp": 2, "dp": 2}, {"ep": 2}, {"pp": 2}]
+)
+def test_the_toy_model_answers_one_tensor_parallel_instance_only(others):
+    asked = inferlib.load_model("Llama 3 70B"), System(inferlib.load_chip("H100 SXM"), 8), Workload(1)
+    assert toy.toy_decode_step(*asked, Layout(tp=8)).feasible
+    for layout in (Layout(tp=8, **others), Layout(tp=4, **others)):
+        assert toy.toy_decode_step(*asked, layout).status == "n/a"
+
+
+def test_a_frontier_of_the_toy_model_keeps_one_token_when_nothing_is_said():
+    """Where the cache of a token is as large as all weights, memory for b sequences is 1 + b times the weights."""
+    weights = LLAMA.weight_bytes * LLAMA.n_params
+    greedy = LLAMA.replace(cache_bytes=weights)
+    points = e.toy_frontier(greedy, H100.replace(price=2.0))
+    room = points.n_gpu * H100.memory_capacity / weights
+    assert (room >= 1 + points.batch).all() and (room < 1 + 1.5 * points.batch).any()
