@@ -4,8 +4,7 @@ from inferlib import load_chip
 from inferlib.explorer import Choice, Slider, breakdown, curves
 from inferlib.papers.erdil2025 import decode, search
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.equations.model import Assumptions, Cut
-from inferlib.papers.erdil2025.records import PROTOCOLS, as_gpu, chips, models
+from inferlib.papers.erdil2025.records import PROTOCOLS, Assumptions, Cut, chip_of, chips, models
 from inferlib.system import Breakdown
 
 _CHIPS = {"H100, the paper's": chips["H100"]} | {
@@ -76,7 +75,7 @@ _DENSE = {
     name: models[name].shape for name in ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Mistral Large 2")
 }
 _GPUS = {"H100, the paper's": chips["H100"], "A100, the paper's": chips["A100"]} | {
-    name: as_gpu(load_chip(name)) for name in ("H100 SXM", "H200", "B200")
+    name: chip_of(load_chip(name)) for name in ("H100 SXM", "H200", "B200")
 }
 CONTEXT = Slider("context", "Context", 0, 128_000, 4096, "tokens")
 TIGHT = Slider("gpus", "GPUs in the instance", 2, 256, 8, log=True)

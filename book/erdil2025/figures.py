@@ -3,11 +3,10 @@
 from inferlib import style
 from inferlib.ledger import Reader
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.equations.toy import FIGURE_1, ToyAssumptions
-from inferlib.papers.erdil2025.records import chips, models
+from inferlib.papers.erdil2025.records import FIGURE_1, FIGURE_1_CAPPED, ToyAssumptions, chips, models
 
 H100 = chips["H100"]
-READINGS = {"peak rates": FIGURE_1, "attainable rates": toy.FIGURE_1_CAPPED}
+READINGS = {"peak rates": FIGURE_1, "attainable rates": FIGURE_1_CAPPED}
 
 
 def figure_1_data(assumptions=FIGURE_1):

@@ -4,7 +4,7 @@ from book.erdil2025 import economics
 from book.erdil2025.economics import DEFAULT, DRAFT, curves
 from inferlib import style
 from inferlib.frontier import preferred
-from inferlib.papers.erdil2025.equations.model import PRINTED_EQUATIONS, TABLE_5
+from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5, Assumptions
 
 LONG = 100_000  # tokens: the long context of Figures 9 and 10
 SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
@@ -218,7 +218,7 @@ def corrected_tables():
     import pandas as pd
 
     rows = []
-    both = (economics.settings(), economics.settings(DEFAULT.corrected()))
+    both = (economics.settings(), economics.settings(Assumptions.corrected()))
     before, after = (curves([setting for setting, _ in chosen.values()]) for chosen in both)
     for ((table, name), (_, point)), *pair in zip(both[0].items(), before, after, strict=True):
         ours, fixed = (point(curve) for curve in pair)

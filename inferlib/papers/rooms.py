@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from inferlib import checks
 from inferlib.equation import Record
-from inferlib.system import Breakdown, Layout, System, Workload
+from inferlib.system import Accelerator, Breakdown, Layout, System, Workload
 from inferlib.transformer import Transformer
 
 BOUND, SIXTH = "principles", "sixth"
@@ -152,12 +152,14 @@ def with_constants(key, answer, system, constants):
     """The system with the constants asked for, and the assumptions to pass, if any."""
     if constants == "own":
         return _on_own_chip(key, system), {}
-    made = getattr(room(key), "as_gpu", None)
+    made = getattr(room(key), "chip_of", None)
     if made is not None:
         try:
-            system = system.replace(chip=with_values(made(system.chip), same()))
+            chip = made(system.chip)
         except ValueError:
             return system, {}  # no chip of this source: the room will say so
+        if isinstance(chip, Accelerator):
+            system = system.replace(chip=with_values(chip, same()))
     printed = default_assumptions(answer)
     if printed is None:
         return system, {}
