@@ -8,10 +8,18 @@ import sympy as sp
 
 import inferlib
 from book.erdil2025 import economics, errata
-from book.erdil2025.claims import context, economics as text_economics, model, parallel, takeaways
+from book.erdil2025.claims import (
+    context,
+    economics as text_economics,
+    long_contexts,
+    model,
+    parallel,
+    takeaways,
+    toy as toy_claims,
+)
 from inferlib import ledger
 from inferlib.papers import erdil2025 as e
-from inferlib.papers.erdil2025.equations import printed
+from inferlib.papers.erdil2025.equations import limits, printed
 from inferlib.papers.erdil2025.records import computing_at
 from inferlib.units import factor
 
@@ -206,12 +214,12 @@ def test_latent_attention_by_hand():
     needs, has = model.bytes_and_flop_of_latents()
     assert needs == 4 * 128 * 512 / (512 * 2) and has == pytest.approx(1.4e15 / (0.75 * 3.3e12))
     assert needs < model.bytes_and_flop_of_latents("bf16")[1]
-    assert takeaways.arithmetic_bound_from(1) is None
+    assert long_contexts.arithmetic_bound_from(1) is None
     # Two tokens a pass are not enough at 8 bits, three are.
-    assert takeaways.arithmetic_bound_from(2) is None and takeaways.arithmetic_bound_from(3) > 1e4
-    assert takeaways.arithmetic_bound_from(4, "bf16") < takeaways.arithmetic_bound_from(4)
+    assert long_contexts.arithmetic_bound_from(2) is None and long_contexts.arithmetic_bound_from(3) > 1e4
+    assert long_contexts.arithmetic_bound_from(4, "bf16") < long_contexts.arithmetic_bound_from(4)
     # 35.5 billion active parameters, 4 x 128 x 512 FLOP a layer and token of context.
-    assert takeaways.more_than_weights() == pytest.approx(2 * 35.5e9 / (4 * 128 * 512 * 58), rel=2e-3)
+    assert long_contexts.more_than_weights() == pytest.approx(2 * 35.5e9 / (4 * 128 * 512 * 58), rel=2e-3)
 
 
 def test_long_context_needs_no_model():
@@ -306,3 +314,57 @@ def test_bytes_of_an_all_reduce_reach_both_prints():
     values = {"X": 5.0, r"N_{\text{nodes}}": 9.0, r"N_{\text{GPU}}": 36.0}
     by_name = lambda one: float(one.subs({x: values[str(x)] for x in one.free_symbols}))  # noqa: E731
     assert [by_name(steps[n]) for n in ("41", "42", "27")] == [20, 30, 90]
+
+
+def test_what_the_stories_say_in_words():
+    """Numbers of the prose that no cell of the chapter prints."""
+    read = ledger.Reader("erdil2025", "Text 2.2.3")
+    assert toy_claims.palm_power(read) == pytest.approx(0.49, abs=0.005)  # "with the power 0.49"
+    assert "PaLM 62B -14%" in toy_claims.palm_errors(read)
+    large, exact = toy_claims.speed_up(80 / 3.3)
+    assert 2.8 < large < 3 and 3.9 < exact < 4.1 and 2.6 < takeaways.with_groq(80e12)["Llama 3 70B"] < 2.9
+    assert limits.best_tensor_parallel(
+        e.models["Llama 3 70B 8-bit"].shape, H100, model.LL, e.models["Llama 3 70B 8-bit"].n_params
+    ) == pytest.approx(12, abs=0.5)
+    at = economics.curve("Mistral Large 2", context=context.LONG).iloc[-1]
+    cache = e.models["Mistral Large 2"].cache_bytes * context.LONG * at.batch
+    assert cache / 1e12 == pytest.approx(600, rel=0.05) and at.n_gpu * 80e9 / 1e12 == pytest.approx(
+        20, rel=0.05
+    )
+    step = e.best_layout(e.models["Llama 3 70B"], H100, 8, 32, context=4096)[1]
+    reading = sum(step.counted[name] for name in ("weights", "activations", "cache"))
+    assert reading / step.total == pytest.approx(2 / 3, abs=0.02)
+    assert step.counted["weights"] / reading == pytest.approx(3 / 4, abs=0.02)
+
+
+def test_bandwidth_makes_the_slope_and_latency_the_wall():
+    """Without a limit of bandwidth nine tenths of the top speed get cheap; half the waiting moves the top."""
+    from book.erdil2025 import figures_model
+
+    curves = figures_model.switched("Llama 3 70B 8-bit")
+    tops = [curve.tokens_per_second.max() for curve in curves.values()]
+    assert tops[1] == pytest.approx(tops[0], rel=0.01) and tops[2] > 1.5 * tops[0] and tops[3] > 1.2 * tops[0]
+    costs = [c[c.tokens_per_second >= 0.9 * tops[0]].usd_per_million.min() for c in curves.values()]
+    assert costs[1] < costs[0] / 5
+
+
+def test_explorers_say_what_does_not_fit():
+    """Llama 3.1 405B on two GPUs, and a long context of a thousand users: no time, but what is missing."""
+    from book.erdil2025 import explorers
+
+    shown = explorers.one_layout()
+    assert not shown.shortages(gpus=8, batch=32, context=4096)
+    needed, has = shown.shortages(gpus=2, batch=1000, context=128_000)["memory"]
+    assert has == 160 and needed == pytest.approx(139 + 1000 * 128_000 * 320 * 1024 / 1e9, rel=0.01)
+    assert explorers.one_token().shortages(n_gpu=1) and not explorers.one_token().shortages(n_gpu=2)
+
+
+def test_the_drawn_layer_is_the_model():
+    """26 GPUs are the shortest row; rows are one layer of equation 3."""
+    from book.erdil2025 import drawings
+
+    data = drawings.layer_times().sum(axis=1)
+    assert data.idxmin() == 26 and data[1024] > data[8]
+    seventy = e.models["Llama 3 70B"]
+    whole = e.toy_latency(seventy, H100, 8, 1, e.grid_all_reduce_time(8, 1e-6))
+    assert data[8] == pytest.approx(1e6 * whole / 80)

@@ -3,7 +3,14 @@
 import numpy as np
 
 from book.erdil2025 import economics, tables
-from book.erdil2025.claims import context, economics as text_economics, parallel, takeaways
+from book.erdil2025.claims import (
+    context,
+    economics as text_economics,
+    long_contexts,
+    parallel,
+    speculation,
+    takeaways,
+)
 from book.erdil2025.claims.context import LONG
 from book.erdil2025.claims.economics import SEVENTY
 from book.erdil2025.claims.model import (
@@ -105,7 +112,7 @@ def _takeaways():
         "groq_complete": f"{min(complete):.1f} to {max(complete):.1f}",
         "groq_gpus": f"{toy.optimal_n_gpu(seventy, lpu, ToyAssumptions().t_hop):.0f}",
         "groq_needed": f"{seventy.weight_bytes * seventy.n_params / memory:.0f}",
-        "at_peaks": f"{takeaways.fastest_at_peaks():.0f}",
+        "at_peaks": f"{long_contexts.fastest_at_peaks():.0f}",
         "at_attainable": f"{text_economics.fastest(SEVENTY)[0]:.0f}",
     }
 
@@ -236,7 +243,7 @@ def _generations():
 def _drafting():
     found = {}
     for name, short in (("Llama 3 70B", "70b"), ("Llama 3.1 405B", "405b")):
-        same, points = text_economics.gain_at_table_5(name)
+        same, points = speculation.gain_at_table_5(name)
         found |= {f"drafts_{short}": f"{same:.0%}", f"drafts_points_{short}": f"{points:.0%}"}
     most_70b = text_economics.drafting_gains("Llama 3 70B", TABLE_5)[1]
     top, most, _ = text_economics.drafting_gains()
@@ -348,14 +355,16 @@ def _context():
         "mfu_capped": f"{attainable:.1%}",
         "cheaper_capped": f"{0.5 / attainable:.2f}",
         "quotient": f"{_printed('Text 4.3', 'cost at full utilisation') / _printed(*SIXTEEN):.1%}",
-        **{f"group_{n.lower()}": f"{takeaways.needed_group(chips[n]):.0f}" for n in economics.GENERATIONS},
+        **{
+            f"group_{n.lower()}": f"{long_contexts.needed_group(chips[n]):.0f}" for n in economics.GENERATIONS
+        },
         "latent_needs": f"{needs:.0f}",
         "latent_has": f"{eight:.0f}",
         "latent_has_16": f"{bytes_and_flop_of_latents('bf16')[1]:.0f}",
         "latent_until_16": f"{arithmetic_until():,.0f}",
-        "latent_outweighs": f"{takeaways.more_than_weights():,.0f}",
-        "latent_four": f"{takeaways.arithmetic_bound_from(4):,.0f}",
-        "latent_four_16": f"{takeaways.arithmetic_bound_from(4, 'bf16'):,.0f}",
+        "latent_outweighs": f"{long_contexts.more_than_weights():,.0f}",
+        "latent_four": f"{long_contexts.arithmetic_bound_from(4):,.0f}",
+        "latent_four_16": f"{long_contexts.arithmetic_bound_from(4, 'bf16'):,.0f}",
     }
 
 

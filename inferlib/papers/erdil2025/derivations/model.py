@@ -164,6 +164,6 @@ def sampling():
         Step("A drafted second token is accepted as often as the target wants it:",
              sp.Eq(sp.Symbol("a_{2}"), accepted[1])),
         Step("Together they are the acceptance of section 4.1.", sp.Eq(ACCEPTANCE, acceptance)),
-        Step("After a rejection the first token is drawn, which alone is still wanted; in all it comes with",
+        Step("After a rejection the first token is drawn, which alone is still wanted: in all, with the probability",
              sp.Eq(sp.Symbol(r"P_{1}"), share)),
     ]  # fmt: skip

@@ -50,21 +50,7 @@ class Collective:
 
 @equation("23", unit="s", n_ranks="1", n_nodes="1", passes="1")
 def collective_latency(protocol: Protocol, n_ranks, n_nodes, passes):
-    """Latency of one collective: a base, and every hop once per pass.
-
-    Parameters
-    ----------
-    protocol : Protocol
-    n_ranks, n_nodes : float or array
-        GPUs that take part, and nodes they stand in.
-    passes : float
-        2 for an all-reduce (there and back), 1 for an all-to-all or a transfer.
-
-    Returns
-    -------
-    same kind as ``n_ranks``
-        Seconds. Equation 23 is the LL protocol with two passes.
-    """
+    """Latency of one collective: a base, and every hop once per pass; equation 23 is LL with two passes."""
     return _waiting(protocol, n_ranks / n_nodes - 1, log2(n_nodes), passes)
 
 
@@ -77,30 +63,14 @@ def _waiting(protocol, neighbours, doublings, passes):
 def time_inside(chip: GPU, n_ranks, n_nodes):
     """Seconds for every byte that a collective moves once inside nodes (equations 28 and 42, one pass).
 
-    Parameters
-    ----------
-    chip : GPU
-    n_ranks, n_nodes : float or array
-        GPUs that take part, and nodes they stand in.
-
-    Returns
-    -------
-    same kind as ``n_ranks``
-        Seconds per byte; all GPUs that take part receive at once.
+    All GPUs that take part receive at once.
     """
     return n_nodes * maximum(n_ranks / n_nodes - 1, 0) / (n_ranks * chip.scale_up_bandwidth)
 
 
 @equation(unit="s/B", n_ranks="1", n_nodes="1")
 def time_between(chip: GPU, n_ranks, n_nodes):
-    """Seconds for every byte that a collective moves once between nodes (equations 28 and 41, one pass).
-
-    Parameters
-    ----------
-    chip : GPU
-    n_ranks, n_nodes : float or array
-        GPUs that take part, and nodes they stand in.
-    """
+    """Seconds for every byte that a collective moves once between nodes (equations 28 and 41, one pass)."""
     return (n_nodes - 1) / (n_ranks * chip.scale_out_bandwidth)
 
 
@@ -438,22 +408,9 @@ def layout_latency(
 ):
     """Time of one pass through the model in one layout.
 
-    Parameters
-    ----------
-    shape : Shape
-    chip : GPU
-        At the peak of the model's weight format (``records.computing_at``).
-    cut : Cut
-        The layout.
-    n_gpu, batch, context, new_tokens : float or array
-        GPUs of the instance, sequences, tokens behind each, and tokens of each that the pass computes.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as the numbers
-        Seconds: launches, the network, and then the longer of reading and multiplying, which overlap.
-        Whether the model fits is not asked here (:func:`search.infeasible`).
+    Launches, the network, and then the longer of reading and multiplying, which overlap. The chip stands at the peak of
+    the model's weight format (``records.computing_at``). Whether the model fits is not asked here
+    (:func:`search.infeasible`).
 
     Examples
     --------
