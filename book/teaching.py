@@ -203,8 +203,8 @@ def _drafts():
     from inferlib.papers.erdil2025 import expected_tokens
 
     return (
-        f"{expected_tokens(0.8, 5):.2f}, a geometric series; it could never exceed {1 / (1 - 0.8):.0f}, however long "
-        "the draft."
+        f"{expected_tokens(0.8, 6):.2f}: {expected_tokens(0.8, 6) - 1:.2f} accepted and one more; never above "
+        f"{1 / (1 - 0.8):.0f}, however long the round."
     )
 
 
@@ -294,7 +294,12 @@ QUESTIONS = (
              _balance),
     Question("experts", "Why may two half batches that overlap be slower than one whole batch?",
              lambda: "Each half wakes nearly all experts and reads them again; the network must be worth hiding."),
-    Question("method", "Five drafted tokens, each accepted with probability 0.8: how many are expected?", _drafts),
+    Question(
+        "method",
+        "Five drafts a round, each accepted with probability 0.8: how many tokens does the round yield, with the one "
+        "that the verification adds?",
+        _drafts,
+    ),
     Question("cost", "What do a million tokens of Llama 3 70B cost on eight H100s, one user, at least?", _cost_bound),
     Question("cost", "Why is the cheapest token not the slowest one?",
              lambda: "Beyond the critical batch arithmetic is full: waiting longer makes no token cheaper."),

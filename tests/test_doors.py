@@ -14,7 +14,8 @@ import inferlib
 from inferlib import Accelerator, Breakdown, Layout, System, Workload, catalog, checks, units
 from inferlib.equation import quantities
 from inferlib.papers import erdil2025
-from inferlib.papers.erdil2025.records import GPU, Model, Shape
+from inferlib.papers.erdil2025.records import GPU, Model
+from inferlib.papers.erdil2025.shape import Shape
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
 
 SHAPES = [Attention, LatentAttention, FeedForward, Experts]

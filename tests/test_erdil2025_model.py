@@ -14,7 +14,7 @@ from book.erdil2025 import economics
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025 import pareto, search
 from inferlib.papers.erdil2025.equations.model import collective_latency
-from inferlib.papers.erdil2025.records import PROTOCOLS, as_gpu, as_model, computing_at
+from inferlib.papers.erdil2025.records import PROTOCOLS, chip_of, computing_at, model_of
 
 H100 = e.chips["H100"]
 LLAMA, LLAMA_8 = e.models["Llama 3 70B"], e.models["Llama 3 70B 8-bit"]
@@ -61,7 +61,7 @@ def test_the_search_is_the_minimum_over_layouts():
         for _ in range(6):
             n_gpu, batch = 2 ** random.uniform(6, 11), 2 ** random.uniform(0, 10)
             context, new = float(random.integers(0, 5000)), int(random.integers(1, 4))
-            for assumptions in (e.Assumptions(), e.TABLE_5, e.Assumptions().corrected()):
+            for assumptions in (e.Assumptions(), e.TABLE_5, e.Assumptions.corrected()):
                 times = [
                     e.layout_latency(shape, chip, cut, n_gpu, batch, context, new, assumptions)
                     for cut in search.cuts(shape, n_gpu, batch, True, assumptions)
@@ -83,7 +83,7 @@ def test_the_search_is_the_minimum_over_layouts():
     ("name", "options"),
     [
         ("Llama 3 8B", {}),
-        ("DeepSeek-V3", {"assumptions": e.Assumptions().corrected(), "context": 3000.0}),
+        ("DeepSeek-V3", {"assumptions": e.Assumptions.corrected(), "context": 3000.0}),
         ("GPT-4", {"pipeline": False, "throughput_cap": 2e4}),
         ("GPT-4", {"assumptions": e.TABLE_5}),
         ("Mixtral 8x22B", {"pipeline": False, "draft": e.models["Llama 3 8B"], "acceptance": 0.8}),
@@ -124,7 +124,8 @@ def test_latency_of_an_all_reduce_as_printed():
 
 def test_an_all_reduce_moves_what_eq_24_says():
     """2 bytes x 10,000 x 100 over 8 GPUs: 7/8 of it, once each way, at half of 450 GB/s."""
-    from inferlib.papers.erdil2025.equations.model import Assumptions, collectives
+    from inferlib.papers.erdil2025.equations.model import collectives
+    from inferlib.papers.erdil2025.records import Assumptions
 
     (one,) = collectives(H100, (8, 1, 0), [2 * 10_000], 2, Assumptions(protocols=(LL,)))
     seconds = one.time(100) - one.time(0)
@@ -186,12 +187,12 @@ def test_speculation_never_hurts_and_needs_acceptance():
     assert wide <= e.speculative_latency(*arguments, acceptance=0.8)
 
 
-def test_equation_46_wastes_a_draft():
+def test_the_token_after_the_last_draft_pays():
     """Scoring g + 1 positions costs a little more and yields the free token: never slower when all is right."""
     arguments = (LLAMA_8, e.models["Llama 3 8B"], H100, 24, 8)
     printed, free = (
         e.speculative_latency(*arguments, acceptance=0.8, assumptions=a)
-        for a in (e.Assumptions(), e.Assumptions(free_token=True))
+        for a in (e.Assumptions(), e.Assumptions.leviathan())
     )
     assert free < printed
 
@@ -231,7 +232,7 @@ def test_what_does_not_fit_says_so():
     assert e.token_latency(LLAMA, H100, 1, 1) == math.inf
     cut, step = e.best_layout(LLAMA, H100, 1, 1)
     assert cut is None and step.status == "infeasible" and "141.1 GB" in step.reason
-    step = e.best_layout(LLAMA, H100, 8, 512, context=100_000, assumptions=e.Assumptions().corrected())[1]
+    step = e.best_layout(LLAMA, H100, 8, 512, context=100_000, assumptions=e.Assumptions.corrected())[1]
     assert step.status == "infeasible"
 
 
@@ -248,7 +249,7 @@ def test_decode_step():
     work = inferlib.Workload(batch=32, context=4096)
     model = inferlib.load_model("Llama 3 70B")
     step = e.decode_step(model, system, work)
-    by_hand = e.token_latency(as_model(model), as_gpu(system.chip), 8, 32, context=4096)
+    by_hand = e.token_latency(model_of(model), chip_of(system.chip), 8, 32, context=4096)
     assert step.total == pytest.approx(by_hand, rel=1e-12) and "layout_latency" in str(inferlib.explain(step))
     halves = e.decode_step(model, system, work, inferlib.Layout(tp=4, dp=2))
     alone = e.decode_step(
@@ -295,12 +296,12 @@ def test_doors(call, error, message):
 
 def test_catalogue_maps_onto_the_papers_records():
     """The vendors' numbers are the paper's, rounded; the same shape gives the same model."""
-    theirs, ours = H100, as_gpu(inferlib.load_chip("H100 SXM"))
+    theirs, ours = H100, chip_of(inferlib.load_chip("H100 SXM"))
     assert ours.flops == pytest.approx(theirs.flops, rel=0.02)
     assert ours.memory_bandwidth == pytest.approx(theirs.memory_bandwidth, rel=0.02)
     assert ours.scale_up_bandwidth == theirs.scale_up_bandwidth
     for name in ("Llama 3 70B", "Mixtral 8x7B"):
-        ours, theirs = as_model(inferlib.load_model(name)).shape, e.models[name].shape
+        ours, theirs = model_of(inferlib.load_model(name)).shape, e.models[name].shape
         assert e.token_latency(e.Model.of(ours), H100, 64, 8) == e.token_latency(
             e.Model.of(theirs), H100, 64, 8
         )
@@ -308,7 +309,7 @@ def test_catalogue_maps_onto_the_papers_records():
 
 def test_the_papers_405b_has_twice_the_key_value_heads():
     """Meta's configuration: 128 query heads over 8 key/value heads; the notebook has 16."""
-    published = as_model(inferlib.load_model("Llama 3.1 405B"))
+    published = model_of(inferlib.load_model("Llama 3.1 405B"))
     assert published.shape.group_size == 16 and e.models["Llama 3.1 405B"].shape.group_size == 8
     assert e.models["Llama 3.1 405B"].cache_bytes == 2 * published.cache_bytes
 

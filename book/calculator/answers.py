@@ -276,11 +276,11 @@ def _named(cut):
 
 
 def _erdil_step(model, system, workload, cut, function):
-    from inferlib.papers.erdil2025 import Assumptions, as_gpu, as_model
+    from inferlib.papers.erdil2025 import Assumptions, chip_of, model_of
     from inferlib.papers.erdil2025.decode import terms
 
-    shape = as_model(model, workload.weights, workload.cache).shape
-    gpu = as_gpu(system.chip).replace(flops=system.chip.flops)
+    shape = model_of(model, workload.weights, workload.cache).shape
+    gpu = chip_of(system.chip).replace(flops=system.chip.flops)
     at = (shape, gpu, cut, system.count, workload.batch, workload.context, 1, Assumptions())
     return Breakdown(terms(*at, together=True), source="erdil2025")
 

@@ -5,9 +5,9 @@ import numpy as np
 from inferlib.catalog import load_chip
 from inferlib.frontier import pareto, preferred
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.equations.model import Assumptions, Cut, layout_latency
+from inferlib.papers.erdil2025.equations.model import layout_latency
 from inferlib.papers.erdil2025.pareto import frontier
-from inferlib.papers.erdil2025.records import as_gpu, as_model, chips, computing_at, models
+from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, chips, computing_at, model_of, models
 from inferlib.papers.erdil2025.search import infeasible, token_latency
 from inferlib.units import factor
 
@@ -65,7 +65,7 @@ def machine_frontier(model, chip, *, context=0, price=None, assumptions=None):
     import pandas as pd
 
     assumptions = assumptions or Assumptions()
-    shape, chip = as_model(model).shape, as_gpu(chip)
+    shape, chip = model_of(model).shape, chip_of(chip)
     price = (chip.price if price is None else price) * factor("usd/h")
     chip = computing_at(chip, shape)
     batches = np.unique(np.round(2 ** np.arange(0, 14, 0.25)))

@@ -1,9 +1,13 @@
 """Erdil 2025, sections 4 and 5: the settings of its tables and figures, and what they give."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
 from inferlib.frontier import preferred
-from inferlib.papers.erdil2025.equations.model import TABLE_5, Assumptions, Cut, layout_latency
-from inferlib.papers.erdil2025.pareto import frontiers
-from inferlib.papers.erdil2025.records import chips, computing_at, models
+from inferlib.papers.erdil2025.equations.model import layout_latency
+from inferlib.papers.erdil2025.pareto import frontier
+from inferlib.papers.erdil2025.records import TABLE_5, Assumptions, Cut, chips, computing_at, models
 from inferlib.papers.erdil2025.search import speculative_time
 
 DRAFT, ACCEPTANCE = "Llama 3 8B", 0.8
@@ -16,8 +20,6 @@ PRECISIONS = {
 }
 SPECULATED = ("Llama 3 70B", "Llama 3.1 405B")
 DEFAULT = Assumptions()
-_CURVES = {}  # those already computed
-NEWER_NOTEBOOK = DEFAULT  # what Table 5 would be, had it been made with the notebook of the other tables
 
 
 def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=DEFAULT):
@@ -34,35 +36,36 @@ def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assu
     pandas.DataFrame
         As :func:`frontier` returns it, with pipeline parallelism.
     """
-    setting = {"model": model, "chip": chip, "draft": draft, "acceptance": acceptance}
-    return curves([setting | {"context": context, "assumptions": assumptions}])[0]
+    return _curve(model, chip, draft, acceptance, context, assumptions)
 
 
-def curves(settings, progress=None):
-    """Many frontiers of the paper's own models, each computed once.
+@cache
+def _curve(model, chip, draft, acceptance, context, assumptions):
+    drafting = {"draft": models[draft], "acceptance": acceptance} if draft else {}
+    return frontier(models[model], chips[chip], context=context, assumptions=assumptions, **drafting)
+
+
+def curves(settings):
+    """Many frontiers of the paper's own models, as many at a time as there are cores, each computed once.
 
     Parameters
     ----------
     settings : list of dict
         Arguments of :func:`curve`, by name.
-    progress : bool, optional
-        As for :func:`frontiers`.
 
     Returns
     -------
     list of pandas.DataFrame
     """
-    asked = [_question(**setting) for setting in settings]
-    # Equal questions are told by what they say: assumptions may have been made here or there.
-    missing = {repr(one): one for one in asked if repr(one) not in _CURVES}
-    _CURVES.update(zip(missing, frontiers(list(missing.values()), progress=progress), strict=True))
-    return [_CURVES[repr(one)] for one in asked]
+    different = {_key(setting): setting for setting in settings}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda setting: curve(**setting), different.values())
+        computed = dict(zip(different, found, strict=True))
+    return [computed[_key(setting)] for setting in settings]
 
 
-def _question(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=DEFAULT):
-    """The arguments of :func:`frontier` for those of :func:`curve`."""
-    plain = {"model": models[model], "chip": chips[chip], "context": context, "assumptions": assumptions}
-    return plain | ({"draft": models[draft], "acceptance": acceptance} if draft else {})
+def _key(setting):
+    return tuple(sorted(setting.items(), key=lambda item: item[0]))
 
 
 def fastest(curve):

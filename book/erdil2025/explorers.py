@@ -1,11 +1,11 @@
 """Erdil 2025: what a reader can move in the page."""
 
 from inferlib import load_chip
-from inferlib.explorer import Choice, Slider, breakdown, curves
+from inferlib.explorer import Bars, Choice, Explorer, Limit, Slider, curves
 from inferlib.papers.erdil2025 import decode, search
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.equations.model import Assumptions, Cut
-from inferlib.papers.erdil2025.records import PROTOCOLS, as_gpu, chips, models
+from inferlib.papers.erdil2025.equations.model import capacity_needed
+from inferlib.papers.erdil2025.records import PROTOCOLS, Assumptions, Cut, chip_of, chips, models
 from inferlib.system import Breakdown
 
 _CHIPS = {"H100, the paper's": chips["H100"]} | {
@@ -69,19 +69,34 @@ def one_token():
     def step(n_gpu, batch, hop, base, model, chip):
         return Breakdown(toy.stages(model, chip, n_gpu, batch, _t_reduce(n_gpu, hop, base)))
 
-    return breakdown("One token", [N_GPU, BATCH, HOP, BASE, MODEL, CHIP], step)
+    def weights(model, **others):
+        return model.weight_bytes * model.n_params
+
+    return Explorer(
+        "One token", [N_GPU, BATCH, HOP, BASE, MODEL, CHIP], [Bars({"": step}, "ms")], limits=_memory(weights)
+    )
+
+
+def _memory(needed):
+    """The memory of an instance, in which weights and cache have to fit."""
+
+    def available(chip, **others):
+        return others.get("n_gpu", others.get("gpus")) * chip.memory_capacity
+
+    return {"memory": Limit(needed, available, "GB")}
 
 
 _DENSE = {
     name: models[name].shape for name in ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Mistral Large 2")
 }
 _GPUS = {"H100, the paper's": chips["H100"], "A100, the paper's": chips["A100"]} | {
-    name: as_gpu(load_chip(name)) for name in ("H100 SXM", "H200", "B200")
+    name: chip_of(load_chip(name)) for name in ("H100 SXM", "H200", "B200")
 }
 CONTEXT = Slider("context", "Context", 0, 128_000, 4096, "tokens")
 TIGHT = Slider("gpus", "GPUs in the instance", 2, 256, 8, log=True)
 SERVED = Slider("batch", "Batch", 1, 1024, 32, log=True)
 DENSE, GPUS = Choice("model", "Model", _DENSE), Choice("chip", "GPU", _GPUS)
+WHOLE_CACHE = Assumptions(cache_of_micro_batch=False)
 LL_ONLY = Assumptions(protocols=tuple(p for p in PROTOCOLS if p.name == "LL"))
 
 
@@ -93,7 +108,11 @@ def one_layout():
         terms = decode.terms(dense, chip, Cut(kind="1D"), gpus, batch, context, 1, LL_ONLY)
         return Breakdown(terms)
 
-    return breakdown("One layout", [TIGHT, SERVED, CONTEXT, DENSE, GPUS], step)
+    def held(gpus, batch, context, model, chip):
+        return capacity_needed(model, context, batch, batch, WHOLE_CACHE)
+
+    inputs = [TIGHT, SERVED, CONTEXT, DENSE, GPUS]
+    return Explorer("One layout", inputs, [Bars({"": step}, "ms")], limits=_memory(held))
 
 
 def drafting():

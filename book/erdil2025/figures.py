@@ -3,11 +3,10 @@
 from inferlib import style
 from inferlib.ledger import Reader
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.equations.toy import FIGURE_1, ToyAssumptions
-from inferlib.papers.erdil2025.records import chips, models
+from inferlib.papers.erdil2025.records import FIGURE_1, FIGURE_1_CAPPED, ToyAssumptions, chips, models
 
 H100 = chips["H100"]
-READINGS = {"peak rates": FIGURE_1, "attainable rates": toy.FIGURE_1_CAPPED}
+READINGS = {"peak rates": FIGURE_1, "attainable rates": FIGURE_1_CAPPED}
 
 
 def figure_1_data(assumptions=FIGURE_1):
@@ -33,7 +32,7 @@ def figure_1_data(assumptions=FIGURE_1):
 
 
 def figure_1(ax=None):
-    """Figure 1 in both readings, with what one provider sold at the time."""
+    """Figure 1 in both readings, what one provider sold at the time, and the equations without a base latency."""
     import matplotlib.pyplot as plt
     from matplotlib.lines import Line2D
 
@@ -45,6 +44,9 @@ def figure_1(ax=None):
             ax.plot(
                 curve.tokens_per_second, curve.usd_per_million, line, color=colours[model], linewidth=width
             )
+    alone = figure_1_data(ToyAssumptions())
+    for model, curve in alone[alone.demand < 1e5].groupby("model", sort=False):
+        ax.plot(curve.tokens_per_second, curve.usd_per_million, ":", color=colours[model], linewidth=1)
     for name, served, price in served_points():
         ax.plot(served, price, "o", color=colours[name], markersize=7)
         ax.annotate("sold", (served, price), xytext=(7, 3), textcoords="offset points", fontsize=9)
@@ -52,11 +54,12 @@ def figure_1(ax=None):
     ax.text(4.6, 0.017, "Llama 3 8B", color=style.BLUE)
     thick, thin = (Line2D([], [], color=style.INK, linewidth=w) for w in (2.4, 1.1))
     solid, dashed = (Line2D([], [], color=style.INK, linewidth=1.6, linestyle=s) for s in ("-", "--"))
+    dotted = Line2D([], [], color=style.INK, linewidth=1, linestyle=":")
     handles = {"1,000,000 tokens/s in all": thick, "10,000 tokens/s in all": thin} | dict(
-        zip(READINGS, (solid, dashed), strict=True)
+        zip((*READINGS, "equation 5 alone"), (solid, dashed, dotted), strict=True)
     )
     ax.legend(handles.values(), handles, loc="upper left", ncol=2, fontsize=9)
-    ax.set(xscale="log", yscale="log", xlim=(4, 900), ylim=(0.006, 15))
+    ax.set(xscale="log", yscale="log", xlim=(4, 1100), ylim=(0.006, 15))
     ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
     return ax
 
@@ -148,8 +151,8 @@ def latency_over_size(model=models["Llama 3 70B"], chip=H100, ax=None):
     best = 1e3 * toy.minimum_latency(model, chip, ToyAssumptions().t_hop)
     for name, colour in (("reading", style.BLUE), ("network", style.RED), ("latency", style.INK)):
         ax.plot(data.n_gpu, data[name], color=colour, linewidth=2.6 if name == "latency" else 1.6)
-    ax.text(90, 0.3, "reading weights", color=style.BLUE, ha="right")
-    ax.text(3, 0.3, "waiting for the network", color=style.RED)
+    ax.text(60, 0.25, "reading weights", color=style.BLUE, ha="right")
+    ax.text(480, 2.4, "waiting for the network", color=style.RED, ha="right")
     ax.text(2, 30, "token latency", color=style.INK)
     ax.plot(size, best, "o", color=style.INK)
     ax.annotate(f"{size:.0f} GPUs, {best:.2f} ms", (size, best), xytext=(-30, 12), textcoords="offset points")

@@ -1,10 +1,14 @@
 """Erdil 2025, sections 4 and 5: Figures 3 to 10 and the chapter's own, data first and pictures second."""
 
+from functools import cache
+
 from book.erdil2025 import economics
 from book.erdil2025.economics import DEFAULT, DRAFT, curves
+from book.erdil2025.figures import served_points
 from inferlib import style
 from inferlib.frontier import preferred
-from inferlib.papers.erdil2025.equations.model import PRINTED_EQUATIONS, TABLE_5
+from inferlib.papers.erdil2025.pareto import frontier
+from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5, Assumptions, chips, models
 
 LONG = 100_000  # tokens: the long context of Figures 9 and 10
 SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
@@ -25,7 +29,7 @@ def figure_settings(number):
     Returns
     -------
     dict
-        Label to setting. Figure 7 is drawn in the notebook of its table and in that of the others.
+        Label to setting. Figure 7 is drawn with the program of its table and with that of the others.
     """
     if number in (3, 4):
         draft = DRAFT if number == 4 else None
@@ -114,6 +118,12 @@ def draw(number, colours, lines=None, ax=None):
         for mark, which in (("o", at.point != "preferred"), ("D", at.point == "preferred")):
             chosen = at[which]
             ax.plot(chosen["tokens/s"], chosen["USD per million"], mark, color=colour, markersize=5)
+    if number in (3, 4):
+        _, served, price = served_points()[1]
+        ax.plot(served, price, "*", color=style.INK, markersize=9)
+        ax.annotate(
+            "Llama 3 70B, sold", (served, price), xytext=(6, 4), textcoords="offset points", fontsize=8
+        )
     ax.set(xscale="log", yscale="log")
     ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
     ax.legend(
@@ -143,7 +153,7 @@ def figure_6(ax=None):
 
 
 def figure_7(ax=None):
-    """Figure 7 in the notebook of Table 5 (lines) and in that of the other tables (dashes)."""
+    """Figure 7 with the program of Table 5 (lines) and with that of the other tables (dashes)."""
     names = figure_settings(7)
     tones = (style.SKY, style.BLUE, style.ORANGE, style.RED)
     colours = {name: tones[i % 4] for i, name in enumerate(names)}
@@ -171,6 +181,37 @@ def figure_9(ax=None):
 def figure_10(ax=None):
     """Figure 10: DeepSeek-V3 likewise."""
     return _contexts(10, ax)
+
+
+def slope_and_wall(name="Llama 3 70B 8-bit", ax=None):
+    """A frontier as it is, without a limit of network bandwidth, with half the waiting, and with drafts."""
+    import matplotlib.pyplot as plt
+
+    ax = ax or plt.subplots(figsize=(6.6, 3.8))[1]
+    colours = (style.INK, style.BLUE, style.RED, style.GREEN)
+    for (label, curve), colour in zip(switched(name).items(), colours, strict=True):
+        ax.plot(curve.tokens_per_second, curve.usd_per_million, color=colour, label=label)
+    ax.set(xscale="log", yscale="log", xlim=(20, 400), ylim=(0.05, 100))
+    ax.set_xticks([20, 50, 100, 200, 400], ["20", "50", "100", "200", "400"])
+    ax.minorticks_off()
+    ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
+    ax.legend(fontsize=9)
+    return ax
+
+
+@cache
+def switched(name):
+    """The frontiers of :func:`slope_and_wall`: label to DataFrame."""
+    free = chips["H100"].replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
+    halves = ("base", "per_rank", "per_node")
+    quick = tuple(p.replace(**{n: getattr(p, n) / 2 for n in halves}) for p in DEFAULT.protocols)
+    still = DEFAULT.replace(protocols=quick, t_kernel=DEFAULT.t_kernel / 2)
+    return {
+        "the paper's H100": economics.curve(name),
+        "bandwidth of the network unlimited": frontier(models[name], free),
+        "launches and latencies halved": frontier(models[name], chips["H100"], assumptions=still),
+        "with drafts": economics.curve(name, draft=DRAFT),
+    }
 
 
 # From the equations as printed to the notebook, one change after another. Each has to stand on the last.
@@ -218,7 +259,7 @@ def corrected_tables():
     import pandas as pd
 
     rows = []
-    both = (economics.settings(), economics.settings(DEFAULT.corrected()))
+    both = (economics.settings(), economics.settings(Assumptions.corrected()))
     before, after = (curves([setting for setting, _ in chosen.values()]) for chosen in both)
     for ((table, name), (_, point)), *pair in zip(both[0].items(), before, after, strict=True):
         ours, fixed = (point(curve) for curve in pair)
@@ -242,7 +283,6 @@ def waterfall_data(batch=32, context=4096, n_gpu=8, model="Llama 3 70B", chip="H
     import pandas as pd
 
     from inferlib.papers.erdil2025.decode import best_layout
-    from inferlib.papers.erdil2025.records import chips, models
 
     sizes = [2**i for i in range(1, 9)]
     steps = {n: best_layout(models[model], chips[chip], n, batch, context=context)[1] for n in sizes}

@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from inferlib import checks
 from inferlib.equation import Record
-from inferlib.system import Breakdown, Layout, System, Workload
+from inferlib.system import Accelerator, Breakdown, Layout, System, Workload
 from inferlib.transformer import Transformer
 
 BOUND, SIXTH = "principles", "sixth"
@@ -203,12 +203,15 @@ def with_constants(key, answer, system, constants):
     printed = getattr(room(key).Assumptions, version)() if version else default_assumptions(answer)
     if constants == "own":
         return _on_own_chip(source_of(key), system), {"assumptions": printed} if version else {}
-    made = getattr(room(key), "as_gpu", None)
+    made = getattr(room(key), "chip_of", None)
     if made is not None:
         try:
-            system = system.replace(chip=with_values(made(system.chip), same()))
+            chip = made(system.chip)
         except ValueError:
-            return system, {}  # no chip of this source: the room will say so
+            chip = None  # no chip of this source: the room will say so
+        # another room's own record of a chip is not what its decode_step takes
+        if isinstance(chip, Accelerator):
+            system = system.replace(chip=with_values(chip, same()))
     if printed is None:
         return system, {}
     return system, {"assumptions": with_values(printed, same())}

@@ -1,6 +1,7 @@
 """Erdil 2025, section 3 and its footnotes: everything their text prints, recomputed.
 
-Every cell is a function of a reader, so that ``explain`` follows one cell at a time.
+A cell is a function of a reader, so that ``explain`` follows one at a time; a statement is checked by a function that
+returns its truth and the numbers behind it.
 """
 
 from functools import cache, partial
@@ -9,21 +10,14 @@ import numpy as np
 
 from book.erdil2025 import economics
 from inferlib.equation import symbolic, untraced
-from inferlib.ledger import Noted, reproduces
+from inferlib.ledger import Noted, claims, reproduces
 from inferlib.papers.erdil2025 import decode, search
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
-from inferlib.papers.erdil2025.equations.model import PRINTED_EQUATIONS
-from inferlib.papers.erdil2025.records import (
-    PROTOCOLS,
-    Shape,
-    cache_values,
-    chips,
-    models,
-    printed_parameters,
-)
-from inferlib.units import factor
+from inferlib.papers.erdil2025.pareto import frontier
+from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, PROTOCOLS, ToyAssumptions, chips, models
+from inferlib.papers.erdil2025.shape import Shape, cache_values, printed_parameters
 
-reproduces = partial(reproduces, "erdil2025")
+reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")
 # Searches try thousands of layouts, which are no explanation of a cell.
 token_latency, speculative_latency = (untraced(search.token_latency), untraced(search.speculative_latency))
 best_layout, terms = untraced(decode.best_layout), untraced(decode.terms)
@@ -31,12 +25,6 @@ H100, DEFAULT = chips["H100"], economics.DEFAULT
 LL = next(protocol for protocol in PROTOCOLS if protocol.name == "LL")
 UNLIMITED = H100.replace(memory_capacity=1e18)  # an H100 whose memory never fills
 DEEPSEEK = models["DeepSeek-V3"].shape
-_MUCH = 3  # how many times larger "much larger" has to be here
-
-
-def claim(holds, text):
-    """A checkable sentence: whether it holds, and the numbers behind that."""
-    return Noted(bool(holds), text)
 
 
 def feed_forward(shape, group, experts, kind, assumptions=DEFAULT):
@@ -52,16 +40,13 @@ def _latent_narrow(read):
     heads = read("width of one head")
     wider = read("width of the latent") / heads
     narrower = DEEPSEEK.n_heads * DEEPSEEK.head_dim / read("width of the latent")
-    return claim(
-        wider > _MUCH and narrower > _MUCH,
-        f"DeepSeek-V3: {wider:.0f} and {narrower:.0f} times (asked: {_MUCH})",
-    )
+    return narrower > wider > 1, f"DeepSeek-V3: {wider:.0f} and {narrower:.0f} times"
 
 
 def _latent_cache(read):
     vanilla = DEEPSEEK.replace(latent=False)
     smaller = cache_values(vanilla) / cache_values(DEEPSEEK)
-    return claim(smaller > 10, f"DeepSeek-V3: {smaller:.0f} times smaller (asked: 10)")
+    return (smaller > 10, f"DeepSeek-V3: {smaller:.0f} times smaller (threshold, ours: 10)")
 
 
 def bytes_and_flop_of_latents(format="fp8"):
@@ -72,13 +57,26 @@ def bytes_and_flop_of_latents(format="fp8"):
     return flop / moved, chip.flops / chip.memory_bandwidth
 
 
+def arithmetic_until():
+    """Context up to which DeepSeek-V3's arithmetic outlasts its cache in large batches, attention at 16 bits.
+
+    Weights at 8 bits multiply at the 8-bit rate; reading them is shared by the batch and left out.
+    """
+    weights = sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT))
+    each = sum(m.flop_per_token(DEEPSEEK, 1, DEFAULT)) - weights
+    eight, sixteen = (H100.at(format).capped() for format in ("fp8", "bf16"))
+    cache = cache_values(DEEPSEEK) * DEEPSEEK.activation_bytes * DEEPSEEK.n_layers / sixteen.memory_bandwidth
+    return weights / eight.flops / (cache - each / sixteen.flops)
+
+
 def _latent_arithmetic(read):
     needs, eight = bytes_and_flop_of_latents("fp8")
     sixteen = bytes_and_flop_of_latents("bf16")[1]
-    return claim(
-        needs > eight,
-        f"{needs:.0f} FLOP for a byte of cache, an H100 has {eight:.0f} at 8 bits and {sixteen:.0f} at 16: "
-        f"only with {eight / needs:.1f} or {sixteen / needs:.1f} tokens a pass does arithmetic take longer",
+    return (
+        eight / needs < 5 and arithmetic_until() > 0,
+        f"{needs:.0f} FLOP for a byte of cache, an H100 has {eight:.0f} at 8 bits and {sixteen:.0f} at 16: with "
+        f"{eight / needs:.1f} or {sixteen / needs:.1f} tokens a pass and more, or up to {arithmetic_until():,.0f} "
+        "tokens of context",
     )
 
 
@@ -93,12 +91,22 @@ def _text_3_1(read):
         ("arithmetic of latent attention", "factor"): lambda read: (
             read("width of the latent") / read("width of one head")
         ),
-        ("width of one head", ""): lambda read: DEEPSEEK.head_dim,
-        ("width of the latent", ""): lambda read: DEEPSEEK.kv_rank,
-        ("the latent is much wider than a head and much narrower than all heads", ""): _latent_narrow,
-        ("latents are a huge reduction of the cache", ""): _latent_cache,
-        ("latent attention waits for arithmetic at long context", ""): _latent_arithmetic,
     }
+
+
+@claims("Text 3.1")
+def _latents(read, holds):
+    holds(
+        "the latent is much wider than a head and much narrower than all heads",
+        *_latent_narrow(read),
+        fair="'much' is a factor of four",
+    )
+    holds("latents are a huge reduction of the cache", *_latent_cache(read))
+    holds(
+        "latent attention waits for arithmetic at long context",
+        *_latent_arithmetic(read),
+        fair="with drafts, or at large batches and moderate context",
+    )
 
 
 # Section 3.2: mixtures of experts.
@@ -111,27 +119,27 @@ def _all_read(read):
         s = m.sparsity(shape, DEFAULT)
         unread[name] = 1 - printed.parameters_read(shape, s, 10 * s) / printed_parameters(shape)
     worst = max(unread.values())
-    return claim(worst < 1e-3, f"ten times s: at most {worst:.2g} of the parameters are not read")
+    return (worst < 1e-3, f"ten times s: at most {worst:.2g} of the parameters are not read")
 
 
 def _shared_experts(read):
     batch, experts, active = 32, DEEPSEEK.n_experts, DEEPSEEK.n_active
     uniform = experts * (1 - (1 - active / experts) ** batch)
     shared = 1 + (experts - 1) * (1 - (1 - (active - 1) / (experts - 1)) ** batch)
-    return claim(
+    return (
         abs(uniform - shared) > 1,
         f"DeepSeek-V3 at batch {batch}: {uniform:.1f} experts used if all are alike, {shared:.1f} with one shared",
     )
 
 
-@reproduces("Text 3.2")
-def _text_3_2(read):
-    return {("batches much larger than s read all parameters", ""): _all_read}
+@claims("Text 3.2")
+def _experts(read, holds):
+    holds("batches much larger than s read all parameters", *_all_read(read))
 
 
-@reproduces("Footnote 4")
-def _footnote_4(read):
-    return {("shared experts violate independent uniform routing", ""): _shared_experts}
+@claims("Footnote 4")
+def _footnote_4(read, holds):
+    holds("shared experts violate independent uniform routing", *_shared_experts(read))
 
 
 # Sections 3.3 and 3.4: latency and bytes of collectives.
@@ -165,24 +173,37 @@ EXAMPLE = "extra time of an all-reduce (eq. 24)"
 def _extra(read):
     size = read(EXAMPLE, "bytes of a value") * read(EXAMPLE, "width of the model") * read(EXAMPLE, "batch")
     ranks = read(EXAMPLE, "ranks")
-    return size * (ranks - 1) / (ranks * read(EXAMPLE, "bandwidth"))
+    return size * (ranks - 1) / (ranks * _reduced_each_way(read))
+
+
+def _reduced_each_way(read):
+    """Bandwidth of an all-reduce with LL: half of what is read, there and back."""
+    return read("H100", "reported NVLink bandwidth") / 2 * LL.share / 2
 
 
 def equal_batch():
-    """The batch at which equation 24's bandwidth takes as long as the all-reduce's latency, and b*."""
+    """The batches at which bytes take as long as latency, and b*: eight GPUs and a width of 10,000.
+
+    Returns
+    -------
+    tuple
+        By equations 23 and 24 (cut one way, LL's half of the bandwidth), by equations 40 and 42 (cut both ways, all of
+        it), and the critical batch.
+    """
     shape = models["Llama 3 70B"].shape.replace(d_model=10_000)
     extra = printed.extra_all_reduce_time(shape, H100, LL, 8, 1)
     latency = m.collective_latency(LL, 8, 1, 2)
-    return latency / extra, toy.critical_batch(models["Llama 3 70B"], H100)
+    moving = printed.transfer_time(H100, 8, 0.0, printed.intra_node_reads(8, 1, 2 * 10_000))
+    both_ways = printed.all_reduce_latency(LL, 8, 1) / moving
+    return latency / extra, both_ways, toy.critical_batch(models["Llama 3 70B"], H100)
 
 
 def _bandwidth_after_critical(read):
-    equal, critical = equal_batch()
-    latency = m.collective_latency(LL, 8, 1, 2)
-    return claim(
-        equal > critical,
-        f"equation 23 gives {latency / factor('us'):.1f} us for 8 GPUs, which equation 24 reaches at a batch "
-        f"of {equal:.0f}; the critical batch is {critical:.0f} at 16 bits",
+    one_way, both_ways, critical = equal_batch()
+    return (
+        both_ways > critical,
+        f"eight GPUs: equal at a batch of {both_ways:.0f}, {both_ways / 2:.0f} with LL's half of the bandwidth; by "
+        f"equations 23 and 24 at {one_way:.0f}; the critical batch is {critical:.0f} at 16 bits",
     )
 
 
@@ -193,7 +214,7 @@ def _critical_not_best(read):
         toy.critical_batch(models["Llama 3 70B"], H100.capped()),
     )
     fast = economics.fastest(curve).batch
-    return claim(
+    return (
         best < critical and fast < best,
         f"Llama 3 70B: {fast:.0f} where fastest, {best:.0f} where preferred, {critical:.0f} critical",
     )
@@ -201,24 +222,24 @@ def _critical_not_best(read):
 
 def _weight_precision(read):
     shape = models["Llama 3 70B"].shape
-    moved = {
-        name: feed_forward(s, 8, 1, "1D")[0].per_token[0]
-        for name, s in (
-            ("both", shape),
-            ("weights", shape.replace(weight_bytes=1.0)),
-            ("activations", shape.replace(activation_bytes=1.0)),
-        )
-    }
-    return claim(
-        moved["weights"] < moved["both"],
-        f"8-bit weights leave {moved['weights'] / moved['both']:.0%} of the traffic, 8-bit activations "
-        f"{moved['activations'] / moved['both']:.0%}; equation 43 has the activations",
+    one, two = (
+        printed.bytes_reduced(shape, 1, size) for size in (shape.weight_bytes, shape.activation_bytes)
     )
+    return one == two, "both are 2 bytes up to equation 31; equation 43 has the activations'"
+
+
+def traffic_kept():
+    """The part of the network's bytes that 8-bit weights leave."""
+    shape = models["Llama 3 70B"].shape
+    both, narrow = (
+        feed_forward(s, 8, 1, "1D")[0].per_token[0] for s in (shape, shape.replace(weight_bytes=1.0))
+    )
+    return narrow / both
 
 
 def _reads_of_a_ring(read):
     """Every rank reads 1/R of the tensor from its neighbour in each of 2 (R - 1) steps."""
-    ranks, hop = 10, toy.ToyAssumptions().t_hop
+    ranks, hop = 10, ToyAssumptions().t_hop
     steps = toy.ring_all_reduce_time(ranks, hop) / hop
     return ranks * steps / ranks / (ranks - 1)
 
@@ -228,26 +249,56 @@ def _text_3_4(read):
     h100 = "H100"
     return {
         (EXAMPLE, ""): _extra,
-        (EXAMPLE, "bandwidth"): lambda read: read(h100, "intra-node bandwidth") * LL.share / 2,
+        (EXAMPLE, "bandwidth"): _reduced_each_way,
         (h100, "intra-node bandwidth"): lambda read: read(h100, "reported NVLink bandwidth") / 2,
         (h100, "inter-node bandwidth"): lambda read: (
             read("DGX H100", "network cards") * read("network card", "bandwidth") / read("DGX H100", "GPUs")
         ),
         ("bytes read in an all-reduce", "factor before X (R - 1)"): _reads_of_a_ring,
-        ("bandwidth takes longer than latency only beyond the critical batch", ""): _bandwidth_after_critical,
-        ("the critical batch is no longer the best in general", ""): _critical_not_best,
-        ("bytes reduced have the precision of the parameters (eq. 25)", ""): _weight_precision,
-        ("nodes in intra-node network reads", "exponent (eq. 27)"): lambda read: _node_exponent(
-            printed.intra_node_reads
+        ("nodes in intra-node network reads", "exponent (eq. 27)"): lambda read: Noted(
+            _node_exponent(printed.intra_node_reads_of_all_nodes),
+            f"equation 42 and the notebook have {_node_exponent(printed.intra_node_reads):.1f}",
         ),
     }
+
+
+@claims("Text 3.4")
+def _bandwidth(read, holds):
+    holds(
+        "bandwidth takes longer than latency only beyond the critical batch",
+        *_bandwidth_after_critical(read),
+        fair="by the final model's equations 40 and 42, at the whole bandwidth",
+    )
+    holds("the critical batch is no longer the best in general", *_critical_not_best(read))
+    holds(
+        "bytes reduced have the precision of the parameters (eq. 25)",
+        *_weight_precision(read),
+        fair="while weights and activations have one precision",
+    )
+    holds("network bandwidth does not change the order of magnitude of speeds", *_order_of_magnitude(read))
+
+
+def _order_of_magnitude(read):
+    free = H100.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
+    found = {}
+    for name in economics.SERVED:
+        curves = [frontier(models[name], chip) for chip in (H100, free)]
+        tops, chosen = (
+            [point(curve).tokens_per_second for curve in curves]
+            for point in (economics.fastest, economics.preferred)
+        )
+        found[name] = tops[1] / tops[0], chosen[1] / chosen[0]
+    text = ", ".join(f"{name} {top:.2f} and {point:.1f}" for name, (top, point) in found.items())
+    return (
+        all(0.3 < ratio < 3 for pair in found.values() for ratio in pair),
+        f"speed without a limit of bandwidth over that with it, fastest and preferred point: {text}",
+    )
 
 
 def _node_exponent(reads):
     """Power of the nodes in the bytes read inside nodes, at as many GPUs per node."""
     few, many = (reads(64 * nodes, nodes, 1.0) for nodes in (1, 16))
-    power = np.log2(many / few) / np.log2(16)
-    return Noted(power, "equation 42 and the notebook: each all-reduce spans the square root of the nodes")
+    return np.log2(many / few) / np.log2(16)
 
 
 # Section 3.6: the final equations.
@@ -267,7 +318,7 @@ def literal_and_coded():
 
 def _special_case(read):
     literal, coded = literal_and_coded()
-    return claim(
+    return (
         abs(literal / coded - 1) < 0.01,
         f"fastest Llama 3 70B at 8 bits: {literal:.0f} tokens/s by equations 29 to 44, {coded:.0f} by the notebook "
         "with 2D layouts and no pipeline: it also picks among three protocols, halves LL's bandwidth, spreads "
@@ -280,12 +331,12 @@ def _swiglu(read):
     plain = printed.bytes_reduced(shape, 1, shape.activation_bytes)
     more = shape.n_layers * shape.d_ff * shape.activation_bytes / plain
     gated, vanilla = (feed_forward(shape.replace(ff_up=up), 64, 1, "2D")[1].per_token[0] for up in (2, 1))
-    return claim(gated == 2 * vanilla, f"one more d_ff: {more:.0%} more bytes for Llama 3 70B")
+    return (gated == 2 * vanilla, f"one more d_ff: {more:.0%} more bytes for Llama 3 70B")
 
 
 def _infinite(read):
     alone = token_latency(models["Llama 3 70B"], H100, 1, 1)
-    return claim(np.isinf(alone), "Llama 3 70B at 16 bits on one H100")
+    return (np.isinf(alone), "Llama 3 70B at 16 bits on one H100")
 
 
 @reproduces("Text 3.6")
@@ -300,11 +351,8 @@ def _text_3_6(read):
         (row, "one doubling of the nodes"): lambda read: (
             printed.all_reduce_latency(LL, nodes, nodes) - printed.all_reduce_latency(LL, 1, 1)
         ),
-        ("nodes in intra-node reads", "exponent (eq. 42)"): lambda read: (
-            _node_exponent(printed.intra_node_reads).value
-        ),
-        ("attention", "FLOP for a head, its width and a token of context (eq. 37)"): lambda read: (
-            DEFAULT.flop_per_pair
+        ("nodes in intra-node reads", "exponent (eq. 42)"): lambda read: _node_exponent(
+            printed.intra_node_reads
         ),
         ("weights", "FLOP of a parameter (eq. 38)"): lambda read: printed.pointwise_flop(
             models["GPT-3"].shape, 1.0
@@ -313,14 +361,18 @@ def _text_3_6(read):
             m.attention_network(models["GPT-3"].shape, H100, m.span(H100, 64), "2D", DEFAULT)
             + feed_forward(models["GPT-3"].shape, 64, 1, "2D")
         ),
-        ("what does not fit takes infinitely long", ""): _infinite,
-        ("the equations are the notebook's 2D case without pipeline and experts", ""): _special_case,
     }
 
 
-@reproduces("Footnote 7")
-def _footnote_7(read):
-    return {("SwiGLU adds another d_ff to the bytes reduced", ""): _swiglu}
+@claims("Text 3.6")
+def _equations(read, holds):
+    holds("what does not fit takes infinitely long", *_infinite(read))
+    holds("the equations are the notebook's 2D case without pipeline and experts", *_special_case(read))
+
+
+@claims("Footnote 7")
+def _footnote_7(read, holds):
+    holds("SwiGLU adds another d_ff to the bytes reduced", *_swiglu(read))
 
 
 def attention_intensity():

@@ -7,3 +7,4 @@ from inferlib.papers.erdil2025.equations.toy import *
 from inferlib.papers.erdil2025.pareto import *
 from inferlib.papers.erdil2025.records import *
 from inferlib.papers.erdil2025.search import *
+from inferlib.papers.erdil2025.shape import *

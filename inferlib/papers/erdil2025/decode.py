@@ -3,8 +3,8 @@
 from functools import partial
 
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.equations.model import Assumptions, Cut, layout_latency
-from inferlib.papers.erdil2025.records import as_gpu, as_model, computing_at
+from inferlib.papers.erdil2025.equations.model import layout_latency
+from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computing_at, model_of
 from inferlib.papers.erdil2025.search import cuts, infeasible
 from inferlib.system import Breakdown, System, Workload
 
@@ -36,8 +36,8 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
     ('1D', 'weights')
     """
     assumptions = assumptions or Assumptions()
-    shape = as_model(model).shape
-    chip = computing_at(as_gpu(chip), shape)
+    shape = model_of(model).shape
+    chip = computing_at(chip_of(chip), shape)
     return _fastest(
         shape, chip, n_gpu, batch, context, new_tokens, assumptions,
         cuts(shape, n_gpu, batch, pipeline, assumptions), answer=partial(Breakdown, source="erdil2025"),
@@ -113,7 +113,7 @@ def decode_step(model, system, workload, layout=None, assumptions=None):
     model : inferlib.Transformer or Model
         An erdil2025 Model brings its own formats.
     system : inferlib.System
-        GPUs (``records.as_gpu``); the whole system is one instance unless a layout says otherwise.
+        GPUs (``records.chip_of``); the whole system is one instance unless a layout says otherwise.
     workload : inferlib.Workload
     layout : inferlib.Layout, optional
         Without one the best is searched, as the paper does: real-valued pipeline degrees and attention
@@ -140,8 +140,8 @@ def decode_step(model, system, workload, layout=None, assumptions=None):
             raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind.__name__}")
     answer = partial(Breakdown, source="erdil2025")
     try:
-        shape = as_model(model, workload.weights, workload.cache).shape
-        chip = computing_at(as_gpu(system.chip.replace(scale_up_size=system.domain)), shape)
+        shape = model_of(model, workload.weights, workload.cache).shape
+        chip = computing_at(chip_of(system.chip.replace(scale_up_size=system.domain)), shape)
     except (ValueError, LookupError) as refused:
         return answer(status="n/a", reason=str(refused))
     assumptions = assumptions or Assumptions()

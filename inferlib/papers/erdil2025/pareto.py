@@ -11,7 +11,8 @@ import numpy as np
 from inferlib import checks
 from inferlib.papers.erdil2025 import search
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import as_gpu, parameter_count
+from inferlib.papers.erdil2025.records import chip_of
+from inferlib.papers.erdil2025.shape import parameter_count
 from inferlib.units import factor
 
 GRID, THRESHOLDS, LARGEST = 400, 1000, 18  # points, points, and the logarithm of the largest instance
@@ -88,7 +89,7 @@ def frontier(
     import pandas as pd
 
     shape, gpu, assumptions = search.opened(model, chip, assumptions)
-    price = checks.number("price", as_gpu(chip).price if price is None else price)
+    price = checks.number("price", chip_of(chip).price if price is None else price)
     checks.number("context", context, zero=True)
     if np.ndim(context):
         raise ValueError(f"context is {context}, but must be one number; a frontier has one context")

@@ -1,129 +1,19 @@
-"""The paper's own records: its models with its way of counting parameters, and its GPUs."""
+"""The paper's own records: models, GPUs, protocols, layouts, and what it assumes beside its equations."""
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from importlib.resources import files
 from numbers import Real
 
+from inferlib import checks
 from inferlib.catalog import record
 from inferlib.checks import Names
-from inferlib.equation import Record, equation, quantities, quantity
+from inferlib.equation import Record, quantities, quantity
+from inferlib.papers.erdil2025.shape import Shape, cache_values, parameter_count
 from inferlib.system import Accelerator, format_bytes
 from inferlib.transformer import Experts, LatentAttention, Transformer
 from inferlib.units import parse
-
-equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
-
-
-@dataclass(frozen=True, eq=False)
-class Shape(Record):
-    """The dimensions and the precision of a model, as the paper's model of inference needs them.
-
-    ``latent`` says whether attention is multi-head latent attention (then ``kv_rank`` and ``q_rank`` are the
-    widths of its latents and ``group_size`` is 1); ``parallel_attention`` whether attention and feed-forward
-    block stand beside each other.
-    """
-
-    n_layers: float = quantity("1", "layers")
-    d_model: float = quantity("1", "width of the residual stream")
-    d_ff: float = quantity("1", "width of the feed-forward block, or of one expert")
-    ff_up: float = quantity("1", "matrices from the residual stream to the feed-forward width")
-    ff_down: float = quantity("1", "matrices from the feed-forward width back")
-    n_heads: float = quantity("1", "query heads")
-    group_size: float = quantity("1", "query heads that share one key and value head")
-    head_dim: float = quantity("1", "width of one head")
-    vocab_size: float = quantity("1", "entries of the vocabulary")
-    n_experts: float = quantity("1", "experts of each feed-forward block", default=1)
-    n_active: float = quantity("1", "experts that a token goes to", default=1)
-    kv_rank: float = quantity("1", "width of the latent of keys and values", default=None)
-    q_rank: float = quantity("1", "width of the latent of queries", default=None)
-    weight_bytes: float = quantity("B", "bytes of one parameter", default=2.0)
-    activation_bytes: float = quantity("B", "bytes of one activation, cache included", default=2.0)
-    flop_per_weight: float = quantity("FLOP", "a multiplication and an addition for every weight", default=2)
-    latent: bool = False
-    parallel_attention: bool = False
-    name: str = ""
-
-    @property
-    def bits(self):
-        """Bits of a weight: the format that the tensor cores multiply in."""
-        return round(8 * self.weight_bytes)
-
-
-@equation(unit="1")
-def cache_values(shape: Shape):
-    """Values that one token leaves in the cache of one layer (equation 34's first factors).
-
-    Keys and values of every key/value head; for latent attention the latent alone, since the paper leaves the
-    rotary part out.
-    """
-    if shape.latent:
-        return shape.kv_rank
-    return 2 * shape.n_heads / shape.group_size * shape.head_dim
-
-
-@equation(unit="1")
-def qkv_width(shape: Shape):
-    """Width of queries, keys and values together: (1 + 2/g) n_head d_head of equation 25."""
-    return (shape.n_heads + 2 * shape.n_heads / shape.group_size) * shape.head_dim
-
-
-@equation(unit="1")
-def attention_params(shape: Shape):
-    """Attention parameters of all layers (in equation 20), as the paper's notebook counts them.
-
-    For latent attention the down-projection of keys and values is counted twice, as the notebook does.
-    """
-    width = shape.n_heads * shape.head_dim
-    if not shape.latent:
-        return shape.n_layers * shape.d_model * (qkv_width(shape) + width)
-    down = (2 * shape.kv_rank + shape.q_rank) * shape.d_model
-    up = (
-        2 * shape.n_heads / shape.group_size * shape.kv_rank + shape.n_heads * shape.q_rank
-    ) * shape.head_dim
-    return shape.n_layers * (down + up + width * shape.d_model)
-
-
-@equation(unit="1")
-def feed_forward_params(shape: Shape):
-    """Feed-forward parameters of all layers and experts (in equation 20)."""
-    matrices = shape.ff_up + shape.ff_down
-    return shape.n_layers * shape.n_experts * matrices * shape.d_model * shape.d_ff
-
-
-@equation(unit="1")
-def embedding_params(shape: Shape):
-    """Parameters of one of the two embedding tables: the unembedding of equation 20."""
-    return shape.vocab_size * shape.d_model
-
-
-@equation("20", unit="1", chapter="erdil2025_model")
-def printed_parameters(shape: Shape):
-    """Parameters of a model: attention, feed-forward and unembedding.
-
-    Number of parameters; the input embedding is left out, since it is looked up, not multiplied.
-    """
-    return attention_params(shape) + feed_forward_params(shape) + embedding_params(shape)
-
-
-@equation(unit="1")
-def parameter_count(shape: Shape):
-    """Parameters as the paper counts them: every expert, and the input and output embedding both.
-
-    Notes
-    -----
-    Not in the paper, which prints nominal sizes and equation 20; this is the count of its notebook, which
-    Table 1 needs.
-
-    Examples
-    --------
-    >>> int(parameter_count(models["Llama 3 70B"].shape))
-    70552387584
-    """
-    return printed_parameters(shape) + embedding_params(shape)
-
 
 _STATED = {
     "n_layers": "the model's shape",
@@ -134,7 +24,7 @@ _STATED = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Model(Record):
     """A model as section 2 of the paper sees it: so many layers, so many parameters, so many bytes each."""
 
@@ -147,7 +37,7 @@ class Model(Record):
     name: str = ""
     parallel_attention: bool = False
     shape: Shape | None = None
-    sources: Mapping = field(default_factory=dict)
+    sources: Mapping = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, shape):
@@ -164,7 +54,7 @@ class Model(Record):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Protocol(Record):
     """One protocol of NCCL: its latencies, and the share of the bandwidth that it reaches."""
 
@@ -175,7 +65,7 @@ class Protocol(Record):
     name: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)  # as Accelerator: its peaks by format cannot be hashed
 class GPU(Accelerator):
     """A GPU of the paper: an accelerator with the fractions of its peaks that can be reached."""
 
@@ -196,7 +86,7 @@ class GPU(Accelerator):
         )
 
 
-def as_model(model, weights="bf16", cache="bf16"):
+def model_of(model, weights="bf16", cache="bf16"):
     """A model of this paper made from an :class:`inferlib.Transformer`; the paper's own pass through.
 
     The paper knows one kind of layer. Where layers differ in their feed-forward block (a mixture of experts
@@ -250,7 +140,7 @@ def as_model(model, weights="bf16", cache="bf16"):
     return Model.of(shape)
 
 
-def as_gpu(chip):
+def chip_of(chip):
     """A GPU of this paper made from an :class:`inferlib.Accelerator`; the paper's own pass through.
 
     The two bandwidths, the size of a node, memory, peaks and price are the chip's; the attainable fractions
@@ -320,3 +210,183 @@ def _load():
 
 
 chips, models, PROTOCOLS = _load()
+
+KINDS = ("2D", "1D")
+TRAFFIC = ("tiled", "over-read", "once")
+
+
+@dataclass(frozen=True)
+class Assumptions(Record):
+    """What the complete model assumes beyond its equations.
+
+    The default is the author's notebook of 27 May 2025, which made Tables 2, 3, 4 and 6.
+
+    Attributes
+    ----------
+    kinds : tuple of str
+        Tensor-parallel layouts to search: ``"2D"`` (both dimensions of a matrix cut) and ``"1D"``.
+    protocols : tuple of Protocol
+        NCCL protocols; each collective takes the fastest.
+    networks_overlap : bool
+        Whether traffic inside nodes and between them takes the longer of two times, or their sum.
+    scale_downs, pipelines : int
+        Steps of the geometric grids of attention scale-down and of pipeline degrees; 0 for none.
+    pipelines_to_batch : bool
+        Whether the grid of pipeline degrees ends at the smaller of batch and layers, or at the layers.
+    traffic : str
+        How often a matrix multiplication moves its inputs and outputs: ``"tiled"``, each GPU what its tile
+        needs; ``"over-read"``, both growing with the GPUs; ``"once"``.
+    whole_sparsity : bool
+        Whether the sparsity E/k is rounded down, as in the notebook.
+    embedding_multiplied : bool
+        Whether the input embedding counts as a matrix multiplication.
+    cache_of_micro_batch : bool
+        Whether the capacity test sees the cache of one micro-batch only.
+    cache_read_per_stage : bool
+        Whether every stage reads the cache of the whole batch.
+    dispatch_to_active : bool
+        Whether all-to-alls move a token to all its experts even where fewer groups hold them.
+    hop_halved : bool
+        Whether a transfer between stages takes half the time its bytes need.
+    latent_as_coded : bool
+        Whether latent attention reads the matrices of the notebook, more than twice its parameters.
+    free_token : bool
+        Whether a verification yields one token more than the accepted drafts (Leviathan et al. 2023), or
+        the drafts only, as in equation 46.
+    joint_capacity : bool
+        Whether target and draft must fit into memory together.
+    """
+
+    t_kernel: float = quantity("s", "time to launch a kernel", default=4e-6)
+    kernels: float = quantity("1", "kernels launched in one layer, one after another", default=4)
+    dispatches: float = quantity("1", "all-to-alls in one sparse layer: to the experts and back", default=2)
+    expert_threshold: float = quantity(
+        "1", "sequences of a micro-batch for every unit of sparsity, from which on experts are spread",
+        default=2, zero=True,
+    )  # fmt: skip
+    flop_per_pair: float = quantity(
+        "FLOP", "multiplying one query with one key, and its weight with a value", default=4
+    )
+    kinds: tuple = KINDS
+    protocols: tuple = PROTOCOLS
+    networks_overlap: bool = True
+    scale_downs: int = 5
+    pipelines: int = 9
+    pipelines_to_batch: bool = True
+    traffic: str = "tiled"
+    whole_sparsity: bool = True
+    embedding_multiplied: bool = True
+    cache_of_micro_batch: bool = True
+    cache_read_per_stage: bool = False
+    dispatch_to_active: bool = False
+    hop_halved: bool = True
+    latent_as_coded: bool = True
+    free_token: bool = False
+    joint_capacity: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.one_of("Assumptions.traffic", self.traffic, TRAFFIC)
+        for kind in self.kinds:
+            checks.one_of("kind of layout", kind, KINDS)
+
+    @classmethod
+    def corrected(cls):
+        """What the errata and notes name fixed, where it is an error and not a simplification."""
+        return cls(
+            whole_sparsity=False,
+            embedding_multiplied=False,
+            cache_of_micro_batch=False,
+            hop_halved=False,
+            latent_as_coded=False,
+            joint_capacity=True,
+        )
+
+    @classmethod
+    def table_5(cls):
+        """What made Table 5: the model of the notebook of 22 May, read with the sampler of 27 May."""
+        return cls(
+            traffic="over-read",
+            scale_downs=0,
+            pipelines_to_batch=False,
+            dispatch_to_active=True,
+            cache_of_micro_batch=False,
+            cache_read_per_stage=True,
+        )
+
+    @classmethod
+    def printed_equations(cls):
+        """Equations 29 to 44 as the paper prints them."""
+        return cls(
+            kinds=("2D",),
+            # Equation 40 has the latencies of LL; equations 39 to 42 divide by the whole bandwidth, which LL halves.
+            protocols=tuple(p.replace(share=1.0) for p in PROTOCOLS if p.name == "LL"),
+            networks_overlap=False,
+            scale_downs=0,
+            pipelines=0,
+            expert_threshold=0,
+            traffic="once",
+            whole_sparsity=False,
+            embedding_multiplied=False,
+            cache_of_micro_batch=False,
+        )
+
+    @classmethod
+    def leviathan(cls):
+        """A verification yields one token more than the accepted drafts, as Leviathan et al. (2023) have it."""
+        return cls(free_token=True)
+
+
+@dataclass(frozen=True)
+class Cut(Record):
+    """One layout: pipeline stages, attention scale-down, and the kind of tensor parallelism.
+
+    Examples
+    --------
+    >>> Cut(stages=2.0, kind="1D").scale_down
+    1.0
+    """
+
+    stages: float = quantity("1", "pipeline stages", default=1.0)
+    scale_down: float = quantity(
+        "1", "how many times fewer GPUs share attention than share the feed-forward block", default=1.0
+    )
+    kind: str = "2D"
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.one_of("kind of layout", self.kind, KINDS)
+
+
+@dataclass(frozen=True)
+class ToyAssumptions(Record):
+    """What section 2 assumes beyond its equations. The default is what Table 1 was computed with."""
+
+    t_hop: float = quantity("s", "time from one GPU to the next, once", default=1e-6)
+    t_base: float = quantity("s", "time of an all-reduce that no hop explains", default=0.0, zero=True)
+    least_gpus: float = quantity("1", "fewest GPUs of an instance in the frontier's grid", default=1e-6)
+    capped: bool = False  # attainable fractions of the peaks in place of the peaks
+    serial_attention: bool = (
+        True  # four all-reduces a layer even where attention and feed-forward are parallel
+    )
+
+    @classmethod
+    def corrected(cls):
+        """Two all-reduces a layer where attention is parallel (equation 7); no instance below one GPU."""
+        return cls(serial_attention=False, least_gpus=1.0)
+
+    @classmethod
+    def figure_1(cls):
+        """What Figure 1 was drawn with: a base latency that no equation of the paper has."""
+        return cls(t_base=6e-6)
+
+    def applied_to(self, model, chip):
+        """The model and the chip as these assumptions see them."""
+        if model.parallel_attention and not self.serial_attention:
+            model = model.replace(reductions=2)
+        return model, chip.capped() if self.capped else chip
+
+
+TABLE_5, PRINTED_EQUATIONS = Assumptions.table_5(), Assumptions.printed_equations()
+FIGURE_1 = ToyAssumptions.figure_1()
+FIGURE_1_CAPPED = FIGURE_1.replace(capped=True)

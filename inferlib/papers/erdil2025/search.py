@@ -16,9 +16,10 @@ import numpy as np
 
 from inferlib import checks
 from inferlib.equation import equation, inside
+from inferlib.ops import minimum
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.equations.model import Assumptions, Cut, layout_latency
-from inferlib.papers.erdil2025.records import as_gpu, as_model, computing_at
+from inferlib.papers.erdil2025.equations.model import layout_latency
+from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computing_at, model_of
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 _LESS, _MORE = 1 - 1e-9, 1 + 1e-9
@@ -30,17 +31,7 @@ _BLOCK = 8192  # points at a time, so that their numbers stay in the processor's
 def expected_tokens(acceptance, tokens):
     """Tokens that one verification yields when each of ``tokens`` is accepted with the same probability.
 
-    Parameters
-    ----------
-    acceptance : float or array
-        Probability that a drafted token is accepted, at least 0 and below 1.
-    tokens : float or array
-        Tokens verified.
-
-    Returns
-    -------
-    same kind as the arguments
-        Expected tokens (section 4.1: V). With one more than the drafts, as Leviathan et al. (2023) count it.
+    Section 4.1's V; with one more than the drafts, as Leviathan et al. (2023) count it. The acceptance is below 1.
 
     Examples
     --------
@@ -50,24 +41,20 @@ def expected_tokens(acceptance, tokens):
     return (1 - acceptance**tokens) / (1 - acceptance)
 
 
+@equation(unit="1", target_share="1", draft_share="1")
+def accepted_share(target_share, draft_share):
+    """How often one token is drafted and accepted (section 4.1): q min(1, p / q).
+
+    The sum over all tokens is the acceptance.
+    """
+    return minimum(target_share, draft_share)
+
+
 @equation("46", unit="s", acceptance="1", drafts="1", verified="1", target_time="s", draft_time="s")
 def speculative_time(acceptance, drafts, verified, target_time, draft_time):
     """Mean time per token of speculative decoding.
 
-    Parameters
-    ----------
-    acceptance : float or array
-        Probability that a drafted token is accepted.
-    drafts, verified : float or array
-        Draft passes in one round, and tokens that its verification may yield; equation 46 has the same
-        number for both.
-    target_time, draft_time : float or array
-        Seconds of the verification and of one draft pass.
-
-    Returns
-    -------
-    same kind as the arguments
-        Seconds per token.
+    Equation 46 has one number for the drafts of a round and the tokens that its verification may yield.
     """
     return (target_time + drafts * draft_time) / expected_tokens(acceptance, verified)
 
@@ -224,10 +211,10 @@ def opened(model, chip, assumptions):
     assumptions = Assumptions() if assumptions is None else assumptions
     if not isinstance(assumptions, Assumptions):
         raise TypeError(f"assumptions is a {type(assumptions).__name__}, but must be erdil2025 Assumptions")
-    shape = as_model(model).shape
+    shape = model_of(model).shape
     if shape is None:
         raise ValueError("model has no shape; make it with Model.of(shape)")
-    return shape, computing_at(as_gpu(chip), shape), assumptions
+    return shape, computing_at(chip_of(chip), shape), assumptions
 
 
 def _checked(n_gpu, batch, context):
@@ -283,9 +270,9 @@ def token_latency(
     Parameters
     ----------
     model : Model or inferlib.Transformer
-        A Transformer is mapped by ``records.as_model`` at 16 bits.
+        A Transformer is mapped by ``records.model_of`` at 16 bits.
     chip : GPU or inferlib.Accelerator
-        An Accelerator is mapped by ``records.as_gpu``.
+        An Accelerator is mapped by ``records.chip_of``.
     n_gpu, batch, context : float, array or xarray.DataArray
         GPUs of the instance, sequences decoded together, tokens behind each; they broadcast. Arrays of dask
         stay lazy.

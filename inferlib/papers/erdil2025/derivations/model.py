@@ -5,8 +5,10 @@ from functools import partial
 import sympy as sp
 
 from inferlib.equation import Step, derivation, symbolic, symbols_of
-from inferlib.papers.erdil2025.equations import limits
-from inferlib.papers.erdil2025.records import GPU, Protocol, Shape, cache_values
+from inferlib.papers.erdil2025 import search
+from inferlib.papers.erdil2025.equations import limits, printed, toy
+from inferlib.papers.erdil2025.records import GPU, Protocol
+from inferlib.papers.erdil2025.shape import Shape, cache_values
 
 derivation = partial(derivation, "erdil2025", chapter="erdil2025_model")
 
@@ -72,26 +74,96 @@ def best_tensor_parallel():
     ]  # fmt: skip
 
 
+@derivation(proves=printed.transfer_time)
+def bytes_of_an_all_reduce():
+    """What the all-reduces of an evenly cut instance read inside and between nodes, from the ring of section 2."""
+    ranks, size = sp.Symbol("R", positive=True), sp.Symbol("X", positive=True)
+    nodes, names = _symbol("all_nodes"), ("inter_node_reads", "intra_node_reads")
+    steps = toy.ring_all_reduce_time(ranks, 1)
+    reads = sp.expand(ranks * (size / ranks) * steps)
+    between = reads.subs(ranks, sp.sqrt(nodes))
+    inside = reads.subs(ranks, sp.sqrt(N_GPU / nodes))
+    outer, inner = (_symbol(name) for name in names)
+    times = [part / (N_GPU * rate) for part, rate in
+             ((outer, CHIP.scale_out_bandwidth), (inner, CHIP.scale_up_bandwidth))]  # fmt: skip
+    return [
+        Step("A ring of R ranks takes so many steps.", sp.Eq(sp.Symbol("n"), steps)),
+        Step("In each, every rank reads one R-th of a tensor of X bytes from its neighbour.",
+             sp.Eq(sp.Symbol("V"), reads)),
+        Step("With both sides of a matrix cut, an all-reduce meets the square root of the nodes.",
+             sp.Eq(outer, sp.factor(between)), number="41"),
+        Step("In each of them it meets the square root of its GPUs; over the nodes that it meets:",
+             sp.Eq(inner, sp.factor(sp.sqrt(nodes) * inside)), number="42"),
+        Step("Counted over all nodes instead, which section 3.4 does, it would be more:",
+             sp.Eq(_symbol("intra_node_reads_of_all_nodes"), sp.factor(nodes * inside)), number="27"),
+        Step("All GPUs read at once, first between nodes and then inside them.",
+             sp.Eq(_symbol("transfer_time"), sum(times)), number="28"),
+    ]  # fmt: skip
+
+
+@derivation(proves=search.expected_tokens)
+def tokens_of_a_round():
+    """What the procedure yields that stops at the first rejected draft."""
+    i, tokens = sp.Symbol("i", integer=True, positive=True), _symbol("tokens")
+    whole = sp.Symbol(_NAMES["tokens"], integer=True, positive=True)
+    rejected = sp.Sum(i * ACCEPTANCE ** (i - 1) * (1 - ACCEPTANCE), (i, 1, whole))
+    mean = rejected + whole * ACCEPTANCE**whole
+    three = sp.expand(mean.subs(whole, 3).doit())
+    series = sp.Sum(ACCEPTANCE ** (i - 1), (i, 1, whole))
+    closed = sp.simplify(sp.piecewise_fold(series.doit()).args[-1][0])
+    return [
+        Step("The i-th draft is the first to be rejected, or none is: i tokens, or all.",
+             sp.Eq(sp.Symbol("V"), mean)),
+        Step("For three, say, this is:", sp.Eq(sp.Symbol("V_{3}"), three)),
+        Step("So a token counts if all before it were accepted.", sp.Eq(sp.Symbol("V"), series)),
+        Step("That is a geometric series, and its sum is what equation 46 divides by.",
+             sp.Eq(sp.Symbol("V"), closed.subs(whole, tokens))),
+    ]  # fmt: skip
+
+
 @derivation()
 def speculation():
-    """Tokens of one round, with and without the free one, and the best number of drafts."""
-    i = sp.Symbol("i", integer=True, nonnegative=True)
+    """The best number of drafts, with equation 46 for the mean time."""
+    decay, ratio = sp.symbols("k r", positive=True)
     target, draft = _symbol("target_time"), _symbol("draft_time")
-    printed = (1 - ACCEPTANCE**GAMMA) / (1 - ACCEPTANCE)
-    free = printed.subs(GAMMA, GAMMA + 1)
-    mean = (target + GAMMA * draft) / printed
-    slope = sp.numer(sp.together(sp.diff(mean, GAMMA)))
-    decay, ratio = -sp.log(ACCEPTANCE), target / draft
-    start = sp.exp(-1 - decay * ratio)
-    best = (-sp.LambertW(-start, -1) - 1 - decay * ratio) / decay
-    tokens = sp.Symbol("V")
+    mean = search.speculative_time(ACCEPTANCE, GAMMA, GAMMA, target, draft)
+    scaled = sp.simplify(mean.subs({ACCEPTANCE: sp.exp(-decay), target: ratio * draft}) / draft)
+    slope = sp.numer(sp.together(sp.simplify(sp.diff(scaled, GAMMA))))
+    positive = sp.exp(decay * GAMMA) * (1 - sp.exp(-decay))  # falls out
+    condition = sp.expand(sp.simplify(sp.expand(slope / positive)))
+    principal = sp.solve(sp.Eq(condition, 0), GAMMA)[0]
+    best = principal.replace(sp.LambertW, lambda z: sp.LambertW(z, -1))
     return [
-        Step("A round is worth its i-th token if all before it were accepted.",
-             sp.Eq(tokens, sp.Sum(ACCEPTANCE**i, (i, 0, GAMMA - 1)))),
-        Step("That is a geometric series: the count that equation 46 divides by.", sp.Eq(tokens, printed)),
-        Step("The target also yields a token after the last accepted draft, so one position more is worth scoring:",
-             sp.Eq(sp.Symbol(r"V^{\prime}"), free)),
-        Step("A longer round pays until the slope of the mean latency is zero.", sp.Eq(sp.factor(slope), 0)),
-        Step("Solved for the length, with the lower branch of Lambert's function:",
-             sp.Eq(sp.Symbol(r"\gamma^{*}"), best)),
+        Step("A round drafts and verifies as many tokens as it may yield.",
+             sp.Eq(_symbol("speculative_time"), mean), number="46"),
+        Step("Write r for a target pass over a draft pass, and k for the logarithm of the acceptance, turned round.",
+             sp.Eq(_symbol("speculative_time") / draft, scaled)),
+        Step("A longer round pays until the slope is zero.",
+             sp.Eq(condition, 0)),
+        Step("Solved for the length. SymPy gives the principal branch of Lambert's function, on which the length "
+             "is negative; the round that pays is on the lower one.", sp.Eq(sp.Symbol(r"\gamma^{*}"), best)),
+    ]  # fmt: skip
+
+
+@derivation()
+def sampling():
+    """Why accepting with probability min(1, p / q) samples from the target, on a vocabulary of two tokens.
+
+    The target prefers the first token, the draft the second.
+    """
+    p, q = sp.symbols("p q", positive=True)
+    more = sp.Symbol("d", positive=True)  # p = q + d
+    accepted = [search.accepted_share(a, b).subs(p, q + more) for a, b in ((p, q), (1 - p, 1 - q))]
+    accepted = [sp.simplify(sp.refine(one, sp.Q.positive(more))) for one in accepted]
+    acceptance = sp.simplify(sum(accepted))
+    share = sp.simplify(accepted[0] + (1 - acceptance))
+    return [
+        Step("The target takes the first token with probability p, the draft with a smaller q.", sp.Eq(p, q + more)),
+        Step("A drafted first token is always accepted: so much of it comes from drafts.",
+             sp.Eq(sp.Symbol("a_{1}"), accepted[0])),
+        Step("A drafted second token is accepted as often as the target wants it:",
+             sp.Eq(sp.Symbol("a_{2}"), accepted[1])),
+        Step("Together they are the acceptance of section 4.1.", sp.Eq(ACCEPTANCE, acceptance)),
+        Step("After a rejection the first token is drawn, which alone is still wanted: in all, with the probability",
+             sp.Eq(sp.Symbol(r"P_{1}"), share)),
     ]  # fmt: skip

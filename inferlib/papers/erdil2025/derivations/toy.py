@@ -1,6 +1,6 @@
 """Erdil 2025, section 2, derived step by step from the token latency alone."""
 
-from functools import partial
+from functools import cache, partial
 
 import sympy as sp
 
@@ -137,25 +137,44 @@ def optimal_instance():
     ]
 
 
+@cache
+def _fastest():
+    """The slope of equation 9 in those two times, and the size at which it vanishes."""
+    slope = sp.diff(_latency(N_GPU), N_GPU)
+    return slope, sp.solve(sp.Eq(slope, 0), N_GPU)[0]
+
+
+@cache
+def _several():
+    """The smallest latency where several GPUs give it."""
+    return sp.expand(sp.powsimp(sp.expand(_latency(_fastest()[1])), force=True))
+
+
+def _bound():
+    """At the optimum the hops follow from reading and size: the slope vanishes, solved for the hops."""
+    return sp.solve(sp.Eq(_fastest()[0], 0), HOPS)[0].subs(N_GPU, _left("optimal_n_gpu"))
+
+
 @derivation(proves=toy.minimum_latency)
 def minimum_latency():
     """The smallest token latency, and when several GPUs give it."""
-    left = _left("minimum_latency")
-    optimum = (READING / HOPS) ** sp.Rational(2, 3)
-    several = sp.expand(sp.simplify(_latency(optimum)))
+    left, (slope, size) = _left("minimum_latency"), _fastest()
+    border = sp.solve(sp.Eq(size, 1), READING)[0]
     single = _latency(sp.Integer(1))
-    whole = sp.Piecewise((several, READING > HOPS), (single, True)).subs(_MEANT)
+    whole = sp.Piecewise((_several(), READING > border), (single, True)).subs(_MEANT)
     return [
         Step("Write W for reading all weights on one GPU.", sp.Eq(READING, _MEANT[READING])),
         Step("Write H for one hop of every all-reduce of a token.", sp.Eq(HOPS, _MEANT[HOPS])),
         Step("The latency at the critical batch depends on these two alone.", sp.Eq(left, _latency(N_GPU))),
-        Step("Insert the optimal size, where it is more than one GPU.", sp.Eq(left, several)),
+        Step("It is least where its slope vanishes,", sp.Eq(slope, 0)),
+        Step("which is at one size.", sp.Eq(_left("optimal_n_gpu"), size)),
+        Step("Insert that size, where it is more than one GPU.", sp.Eq(left, _several())),
         Step("With one GPU there is no network, only reading.", sp.Eq(left, single)),
         Step(
-            "Several GPUs pay exactly when reading takes longer than the hops.",
-            sp.Eq(left, whole),
-            number="14",
+            "The size is one where reading takes as long as the hops, and grows with reading.",
+            sp.Eq(READING, border),
         ),
+        Step("So several GPUs pay exactly beyond that border.", sp.Eq(left, whole), number="14"),
     ]
 
 
@@ -164,8 +183,7 @@ def factor_three():
     """What the fastest token costs, compared with the cheapest."""
     size, batch = _left("optimal_n_gpu"), _left("critical_batch")
     left, fastest = _left("cost_at_minimum_latency"), _left("minimum_latency")
-    # At the optimum W = H N^(3/2): the size stands for the ratio of the two times.
-    cost = (size * _latency(size)).subs(HOPS, READING / size ** sp.Rational(3, 2))
+    cost = (size * _latency(size)).subs(HOPS, _bound())
     ratio = sp.expand(sp.simplify(cost / READING))
     limit = sp.limit(ratio, size, sp.oo)
     reading = _MEANT[READING]
@@ -176,9 +194,10 @@ def factor_three():
             sp.Eq(left, size / batch * fastest),
             number="15",
         ),
+        Step("At the optimum, where the slope vanishes, the hops follow from reading and size.",
+             sp.Eq(HOPS, _bound())),
         Step(
-            "At the optimum, reading, hops and size are bound together, and the cost is reading times a number "
-            "that depends on the size alone.",
+            "So the cost is reading times a number that depends on the size alone.",
             sp.Eq(left, ratio * READING / batch),
         ),
         Step(
@@ -194,7 +213,7 @@ def factor_three():
             number="17",
             form="approximation",
         ),
-    ]
+    ]  # fmt: skip
 
 
 @derivation()
@@ -202,7 +221,7 @@ def waiting():
     """How long the fastest token waits for the network, compared with memory."""
     size = _left("optimal_n_gpu")
     reading = READING / size
-    network = (_latency(size) - reading).subs(HOPS, READING / size ** sp.Rational(3, 2))
+    network = (_latency(size) - reading).subs(HOPS, _bound())
     ratio = sp.expand(sp.simplify(network / reading))
     left = _left("network_time") / _left("weight_time")
     return [
@@ -215,6 +234,44 @@ def waiting():
             sp.Eq(left, sp.limit(ratio, size, sp.oo)),
         ),
     ]
+
+
+@derivation(proves=toy.minimum_latency_large)
+def large_instance():
+    """What the smallest latency of a large instance comes to, and how much too long that is."""
+    left, ratio = _left("minimum_latency"), sp.Symbol("x", positive=True)
+    measured = sp.expand(sp.simplify(_several().subs(READING, ratio * HOPS) / HOPS))
+    lead = sp.limit(measured / sp.cbrt(ratio), ratio, sp.oo)
+    large = lead * sp.cbrt(HOPS) ** 2 * sp.cbrt(READING)
+    size = _left("optimal_n_gpu")
+    excess = sp.simplify((large / _several() - 1).subs(READING, HOPS * size ** sp.Rational(3, 2)))
+    return [
+        Step("Write x for reading over hops, W / H, and measure the smallest latency in hops.",
+             sp.Eq(left / HOPS, measured)),
+        Step("For a large x it grows with the third root of x, times this limit:",
+             sp.Eq(sp.Symbol("a"), lead)),
+        Step("That term alone is too long by a share that shrinks with the root of the instance.",
+             sp.Eq(sp.Symbol("e"), excess)),
+        Step("In the model's terms:", sp.Eq(left, large.subs(_MEANT)), number="18", form="approximation"),
+    ]  # fmt: skip
+
+
+@derivation(proves=toy.square_root_law)
+def root_law():
+    """Why a model four times as large takes twice as long."""
+    depth, left = sp.Symbol("c", positive=True), _left("square_root_law")
+    size, known, time = (_left(name) for name in ("n_params", "known_params", "known_latency"))
+    large = toy.minimum_latency_large(MODEL, CHIP, T_HOP)
+    shaped = sp.powsimp(large.subs(MODEL.n_layers, depth * size ** sp.Rational(1, 4)), force=True)
+    started = sp.solve(sp.Eq(shaped.subs(size, known), time), depth)[0]
+    return [
+        Step("Let depth grow with the fourth root of the parameters, with some constant c.",
+             sp.Eq(MODEL.n_layers, depth * size ** sp.Rational(1, 4))),
+        Step("Then the latency of a large instance grows with their square root.", sp.Eq(left, shaped)),
+        Step("A model whose latency is known fixes the constant.", sp.Eq(depth, started)),
+        Step("Inserted, everything but the sizes falls out.",
+             sp.Eq(left, sp.simplify(shaped.subs(depth, started))), number="19", form="approximation"),
+    ]  # fmt: skip
 
 
 @derivation()

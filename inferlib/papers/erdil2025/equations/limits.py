@@ -5,7 +5,9 @@ from functools import partial
 from inferlib.equation import equation
 from inferlib.ops import sqrt
 from inferlib.papers.erdil2025.equations.model import ALL_REDUCE, collective_latency, time_inside
-from inferlib.papers.erdil2025.records import GPU, Protocol, Shape
+from inferlib.papers.erdil2025.records import GPU, Model, Protocol
+from inferlib.papers.erdil2025.shape import Shape
+from inferlib.system import Accelerator
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 
@@ -23,6 +25,12 @@ def long_context_intensity(shape: Shape, flop_per_pair):
     8.0
     """
     return flop_per_pair * shape.group_size / (2 * shape.activation_bytes)
+
+
+@equation(unit="s", context="1")
+def cache_read_time(model: Model, chip: Accelerator, context):
+    """GPU seconds that reading the cache of one sequence takes (section 4.3: times the rent, its price)."""
+    return model.cache_bytes * context / chip.memory_bandwidth
 
 
 @equation(unit="s", n_gpu="1")

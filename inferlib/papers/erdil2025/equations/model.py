@@ -12,13 +12,10 @@ from operator import add
 
 import numpy as np
 
-from inferlib import checks
-from inferlib.equation import Record, equation, quantity
+from inferlib.equation import equation
 from inferlib.ops import ceil, floor, log2, maximum, minimum, sqrt, where
-from inferlib.papers.erdil2025.records import (
-    GPU,
-    PROTOCOLS,
-    Protocol,
+from inferlib.papers.erdil2025.records import GPU, Assumptions, Cut, Protocol
+from inferlib.papers.erdil2025.shape import (
     Shape,
     attention_params,
     cache_values,
@@ -28,144 +25,8 @@ from inferlib.papers.erdil2025.records import (
 )
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
-KINDS = ("2D", "1D")
-TRAFFIC = ("tiled", "over-read", "once")
 ALL_REDUCE, ONE_WAY = 2, 1  # passes: there and back, or there
 _ONE = 1 + 1e-9  # a group of one GPU, also where a power or a quotient rounded up
-
-
-@dataclass(frozen=True, eq=False)
-class Assumptions(Record):
-    """What the complete model assumes beyond its equations.
-
-    The default is the author's notebook of 27 May 2025, which made Tables 2, 3, 4 and 6. ``TABLE_5`` is the
-    notebook of 22 May, ``PRINTED_EQUATIONS`` are equations 29 to 44 as the paper prints them, and
-    :meth:`corrected` has the errata fixed.
-
-    Attributes
-    ----------
-    kinds : tuple of str
-        Tensor-parallel layouts to search: ``"2D"`` (both dimensions of a matrix cut) and ``"1D"``.
-    protocols : tuple of Protocol
-        NCCL protocols; each collective takes the fastest.
-    networks_overlap : bool
-        Whether traffic inside nodes and between them takes the longer of two times, or their sum.
-    scale_downs, pipelines : int
-        Steps of the geometric grids of attention scale-down and of pipeline degrees; 0 for none.
-    pipelines_to_batch : bool
-        Whether the grid of pipeline degrees ends at the smaller of batch and layers, or at the layers.
-    traffic : str
-        How often a matrix multiplication moves its inputs and outputs: ``"tiled"``, each GPU what its tile
-        needs; ``"over-read"``, both growing with the GPUs; ``"once"``.
-    whole_sparsity : bool
-        Whether the sparsity E/k is rounded down, as in the notebook.
-    embedding_multiplied : bool
-        Whether the input embedding counts as a matrix multiplication.
-    cache_of_micro_batch : bool
-        Whether the capacity test sees the cache of one micro-batch only.
-    cache_read_per_stage : bool
-        Whether every stage reads the cache of the whole batch.
-    dispatch_to_active : bool
-        Whether all-to-alls move a token to all its experts even where fewer groups hold them.
-    hop_halved : bool
-        Whether a transfer between stages takes half the time its bytes need.
-    latent_as_coded : bool
-        Whether latent attention reads the matrices of the notebook, more than twice its parameters.
-    free_token : bool
-        Whether a verification yields one token more than the accepted drafts (Leviathan et al. 2023), or
-        the drafts only, as in equation 46.
-    joint_capacity : bool
-        Whether target and draft must fit into memory together.
-    """
-
-    t_kernel: float = quantity("s", "time to launch a kernel", default=4e-6)
-    kernels: float = quantity("1", "kernels launched in one layer, one after another", default=4)
-    dispatches: float = quantity("1", "all-to-alls in one sparse layer: to the experts and back", default=2)
-    expert_threshold: float = quantity(
-        "1", "sequences of a micro-batch for every unit of sparsity, from which on experts are spread",
-        default=2, zero=True,
-    )  # fmt: skip
-    flop_per_pair: float = quantity(
-        "FLOP", "multiplying one query with one key, and its weight with a value", default=4
-    )
-    kinds: tuple = KINDS
-    protocols: tuple = PROTOCOLS
-    networks_overlap: bool = True
-    scale_downs: int = 5
-    pipelines: int = 9
-    pipelines_to_batch: bool = True
-    traffic: str = "tiled"
-    whole_sparsity: bool = True
-    embedding_multiplied: bool = True
-    cache_of_micro_batch: bool = True
-    cache_read_per_stage: bool = False
-    dispatch_to_active: bool = False
-    hop_halved: bool = True
-    latent_as_coded: bool = True
-    free_token: bool = False
-    joint_capacity: bool = False
-
-    def __post_init__(self):
-        super().__post_init__()
-        checks.one_of("Assumptions.traffic", self.traffic, TRAFFIC)
-        for kind in self.kinds:
-            checks.one_of("kind of layout", kind, KINDS)
-
-    def corrected(self):
-        """The same with the errata fixed that are errors, not simplifications."""
-        return self.replace(
-            whole_sparsity=False,
-            embedding_multiplied=False,
-            cache_of_micro_batch=False,
-            hop_halved=False,
-            latent_as_coded=False,
-            free_token=True,
-            joint_capacity=True,
-        )
-
-
-TABLE_5 = Assumptions(
-    traffic="over-read",
-    scale_downs=0,
-    pipelines_to_batch=False,
-    dispatch_to_active=True,
-    cache_of_micro_batch=False,
-    cache_read_per_stage=True,
-)
-PRINTED_EQUATIONS = Assumptions(
-    kinds=("2D",),
-    # Equation 40 has the latencies of LL; equations 39 to 42 divide by the whole bandwidth, which LL halves.
-    protocols=tuple(p.replace(share=1.0) for p in PROTOCOLS if p.name == "LL"),
-    networks_overlap=False,
-    scale_downs=0,
-    pipelines=0,
-    expert_threshold=0,
-    traffic="once",
-    whole_sparsity=False,
-    embedding_multiplied=False,
-    cache_of_micro_batch=False,
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Cut(Record):
-    """One layout: pipeline stages, attention scale-down, and the kind of tensor parallelism.
-
-    Examples
-    --------
-    >>> Cut(stages=2.0, kind="1D").scale_down
-    1.0
-    """
-
-    stages: float = quantity("1", "pipeline stages", default=1.0)
-    scale_down: float = quantity(
-        "1", "how many times fewer GPUs share attention than share the feed-forward block", default=1.0
-    )
-    kind: str = "2D"
-
-    def __post_init__(self):
-        super().__post_init__()
-        checks.one_of("kind of layout", self.kind, KINDS)
 
 
 @dataclass(frozen=True)
@@ -189,21 +50,7 @@ class Collective:
 
 @equation("23", unit="s", n_ranks="1", n_nodes="1", passes="1")
 def collective_latency(protocol: Protocol, n_ranks, n_nodes, passes):
-    """Latency of one collective: a base, and every hop once per pass.
-
-    Parameters
-    ----------
-    protocol : Protocol
-    n_ranks, n_nodes : float or array
-        GPUs that take part, and nodes they stand in.
-    passes : float
-        2 for an all-reduce (there and back), 1 for an all-to-all or a transfer.
-
-    Returns
-    -------
-    same kind as ``n_ranks``
-        Seconds. Equation 23 is the LL protocol with two passes.
-    """
+    """Latency of one collective: a base, and every hop once per pass; equation 23 is LL with two passes."""
     return _waiting(protocol, n_ranks / n_nodes - 1, log2(n_nodes), passes)
 
 
@@ -216,30 +63,14 @@ def _waiting(protocol, neighbours, doublings, passes):
 def time_inside(chip: GPU, n_ranks, n_nodes):
     """Seconds for every byte that a collective moves once inside nodes (equations 28 and 42, one pass).
 
-    Parameters
-    ----------
-    chip : GPU
-    n_ranks, n_nodes : float or array
-        GPUs that take part, and nodes they stand in.
-
-    Returns
-    -------
-    same kind as ``n_ranks``
-        Seconds per byte; all GPUs that take part receive at once.
+    All GPUs that take part receive at once.
     """
     return n_nodes * maximum(n_ranks / n_nodes - 1, 0) / (n_ranks * chip.scale_up_bandwidth)
 
 
 @equation(unit="s/B", n_ranks="1", n_nodes="1")
 def time_between(chip: GPU, n_ranks, n_nodes):
-    """Seconds for every byte that a collective moves once between nodes (equations 28 and 41, one pass).
-
-    Parameters
-    ----------
-    chip : GPU
-    n_ranks, n_nodes : float or array
-        GPUs that take part, and nodes they stand in.
-    """
+    """Seconds for every byte that a collective moves once between nodes (equations 28 and 41, one pass)."""
     return (n_nodes - 1) / (n_ranks * chip.scale_out_bandwidth)
 
 
@@ -577,22 +408,9 @@ def layout_latency(
 ):
     """Time of one pass through the model in one layout.
 
-    Parameters
-    ----------
-    shape : Shape
-    chip : GPU
-        At the peak of the model's weight format (``records.computing_at``).
-    cut : Cut
-        The layout.
-    n_gpu, batch, context, new_tokens : float or array
-        GPUs of the instance, sequences, tokens behind each, and tokens of each that the pass computes.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    same kind as the numbers
-        Seconds: launches, the network, and then the longer of reading and multiplying, which overlap.
-        Whether the model fits is not asked here (:func:`search.infeasible`).
+    Launches, the network, and then the longer of reading and multiplying, which overlap. The chip stands at the peak of
+    the model's weight format (``records.computing_at``). Whether the model fits is not asked here
+    (:func:`search.infeasible`).
 
     Examples
     --------

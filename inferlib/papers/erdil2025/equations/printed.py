@@ -10,9 +10,8 @@ from functools import partial
 from inferlib.equation import Step, derivation, equation
 from inferlib.ops import maximum, sqrt
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import (
-    GPU,
-    Protocol,
+from inferlib.papers.erdil2025.records import GPU, PRINTED_EQUATIONS, Protocol
+from inferlib.papers.erdil2025.shape import (
     Shape,
     attention_params,
     cache_values,
@@ -199,7 +198,7 @@ def value(speed, price, alpha):
     return speed**alpha / price
 
 
-def printed_latency(shape, chip, n_gpu, batch, context, assumptions=m.PRINTED_EQUATIONS):
+def printed_latency(shape, chip, n_gpu, batch, context, assumptions=PRINTED_EQUATIONS):
     """Equation 29 put together from equations 30 to 44, each as printed.
 
     Parameters

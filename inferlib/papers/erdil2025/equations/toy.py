@@ -4,46 +4,17 @@ The model is dense, the context short: weights are read, multiplied, and reduced
 else takes time. Equations 1 to 19 of the paper.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 from inferlib import checks
-from inferlib.equation import Record, equation, quantity
+from inferlib.equation import equation
 from inferlib.frontier import pareto
 from inferlib.ops import cbrt, maximum, sqrt, where
-from inferlib.papers.erdil2025.records import Model, as_model
+from inferlib.papers.erdil2025.records import FIGURE_1, Model, ToyAssumptions, model_of
 from inferlib.system import Accelerator, Breakdown, System, Workload
 from inferlib.units import factor
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
-
-
-@dataclass(frozen=True, eq=False)
-class ToyAssumptions(Record):
-    """What section 2 assumes beyond its equations. The default is what Table 1 was computed with."""
-
-    t_hop: float = quantity("s", "time from one GPU to the next, once", default=1e-6)
-    t_base: float = quantity("s", "time of an all-reduce that no hop explains", default=0.0, zero=True)
-    least_gpus: float = quantity("1", "fewest GPUs of an instance in the frontier's grid", default=1e-6)
-    capped: bool = False  # attainable fractions of the peaks in place of the peaks
-    serial_attention: bool = (
-        True  # four all-reduces a layer even where attention and feed-forward are parallel
-    )
-
-    def corrected(self):
-        """Two all-reduces a layer where attention is parallel (equation 7); no instance below one GPU."""
-        return self.replace(serial_attention=False, least_gpus=1.0)
-
-    def applied_to(self, model, chip):
-        """The model and the chip as these assumptions see them."""
-        if model.parallel_attention and not self.serial_attention:
-            model = model.replace(reductions=2)
-        return model, chip.capped() if self.capped else chip
-
-
-# Figure 1 was drawn by code that adds a base latency which no equation of the paper has.
-FIGURE_1 = ToyAssumptions(t_base=6e-6)
-FIGURE_1_CAPPED = FIGURE_1.replace(capped=True)
 
 
 @equation(unit="s", n_gpu="1")
@@ -208,7 +179,13 @@ def square_root_law(n_params, known_params, known_latency):
     return known_latency * sqrt(n_params / known_params)
 
 
-def fits(model, chip, n_gpu, batch, context):
+@equation(unit="1/s", batch="1", latency="s > 0")
+def throughput(batch, latency):
+    """Tokens per second of an instance, which must not exceed what all users together ask for (section 2.2.2)."""
+    return batch / latency
+
+
+def toy_fits(model, chip, n_gpu, batch, context):
     """Whether the weights and the KV cache of the whole batch fit into the instance's memory."""
     needed = model.weight_bytes * model.n_params + model.cache_bytes * context * batch
     return n_gpu * chip.memory_capacity >= needed
@@ -248,7 +225,7 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
     import numpy as np
     import xarray as xr
 
-    model = as_model(model)
+    model = model_of(model)
     if demand != float("inf"):
         checks.number("demand", demand)
     checks.number("context", context, zero=True)
@@ -266,7 +243,7 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
     t_reduce = assumptions.t_base + grid_all_reduce_time(maximum(n_gpu, 1), assumptions.t_hop)
     latency = toy_latency(model, chip, n_gpu, batch, t_reduce)
     gpu_seconds = toy_gpu_seconds(model, chip, n_gpu, batch, t_reduce)
-    possible = fits(model, chip, n_gpu, batch, context) & (batch / latency <= demand)
+    possible = toy_fits(model, chip, n_gpu, batch, context) & (throughput(batch, latency) <= demand)
     usd_per_second = price * factor("usd/h", "usd/s")
     points = xr.Dataset(
         {
@@ -322,10 +299,10 @@ def toy_decode_step(model, system, workload, layout=None, assumptions=None):
     answer = partial(Breakdown, source="erdil2025", origin=origin)
     if getattr(model, "sparse", False):
         return answer(status="n/a", reason="the toy model describes dense models only")
-    model = as_model(model, workload.weights, workload.cache)
+    model = model_of(model, workload.weights, workload.cache)
     if layout is not None and (layout.tp != system.count or layout.pp * layout.ep * layout.dp != 1):
         return answer(status="n/a", reason="the toy model describes one tensor-parallel instance only")
-    if system.memory is not None and not fits(
+    if system.memory is not None and not toy_fits(
         model, system.chip, system.count, workload.batch, workload.context
     ):
         return answer(status="infeasible", reason=f"weights and cache do not fit into the memory of {system}")

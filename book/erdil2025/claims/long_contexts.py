@@ -1,0 +1,205 @@
+"""Erdil 2025, section 5.2 (takeaways for long contexts): everything its text prints, recomputed."""
+
+from functools import cache, partial
+
+import numpy as np
+
+from book.erdil2025 import economics
+from book.erdil2025.claims.context import GROUPED, LONG, MISTRAL, utilisation
+from book.erdil2025.claims.economics import SEVENTY, fastest
+from book.erdil2025.claims.model import (
+    DEEPSEEK,
+    DEFAULT,
+    H100,
+    UNLIMITED,
+    arithmetic_until,
+    best_layout,
+    bytes_and_flop_of_latents,
+    token_latency,
+)
+from inferlib.ledger import Noted, claims, reproduces
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.records import (
+    chips,
+    model_of,
+    models,
+)
+from inferlib.papers.erdil2025.shape import cache_values
+
+reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")
+
+
+def _group_sizes(read):
+    from inferlib import load_model
+
+    sizes = [models[name].shape.group_size for name in GROUPED]
+    real = model_of(load_model("Llama 3.1 405B")).shape.group_size
+    return Noted(
+        (min(sizes), max(sizes)),
+        f"in the notebook; Meta's configuration of Llama 3.1 405B has {real:.0f}, where the notebook has "
+        f"{models['Llama 3.1 405B'].shape.group_size:.0f}",
+    )
+
+
+@cache
+def _always_cache():
+    """Binding terms of grouped models at long context, over batches and with one or five tokens a pass."""
+    found = {}
+    for name in GROUPED:
+        for tokens in (1, 5):
+            for batch in (1, 64, 4096):
+                step = best_layout(
+                    models[name], UNLIMITED, 64, batch, context=1e7, new_tokens=tokens, pipeline=False
+                )[1]
+                found[name, tokens, batch] = step.binding
+    return found
+
+
+def _cache_binds(read):
+    found = _always_cache()
+    chip = H100.capped()
+    most = max(models[name].shape.group_size for name in GROUPED)
+    return (
+        set(found.values()) == {"cache"},
+        f"{len(found)} cases of six models with 1 or 5 tokens a pass; at most {most:.0f} FLOP a byte and token, an "
+        f"H100 has {chip.flops / chip.memory_bandwidth:.0f}",
+    )
+
+
+def _batch_independent(read):
+    found = {step for (name, tokens, _), step in _always_cache().items() if tokens == 1}
+    return (found == {"cache"}, "batches of 1, 64 and 4096 alike: the cache grows with the batch")
+
+
+def needed_group(chip):
+    """Group size at which reading the cache takes no longer than attention's arithmetic, at 16 bits."""
+    return chip.flops / chip.memory_bandwidth  # 2 g / precision FLOP a byte, and precision is 2
+
+
+def _large_groups(read):
+    needed = {name: needed_group(chips[name]) for name in economics.GENERATIONS}
+    text = ", ".join(f"{name} {group:.0f}" for name, group in needed.items())
+    return (
+        all(abs(np.log10(group / 100)) < 0.5 for group in needed.values()),
+        f"{text} at the peaks and one token a pass; {needed['H100'] / 3:.0f} on an H100 with three (threshold, ours: "
+        "half a decade)",
+    )
+
+
+def _latent_costs(read):
+    times = DEEPSEEK.kv_rank / DEEPSEEK.head_dim
+    return times > 1, f"{times:.0f} times in attention itself (DeepSeek-V3)"
+
+
+def _latent_saves(read):
+    group = 2 * DEEPSEEK.n_heads * DEEPSEEK.head_dim / cache_values(DEEPSEEK)
+    return (group > max(models[name].shape.group_size for name in GROUPED), f"as much as g = {group:.0f}")
+
+
+@cache
+def arithmetic_bound_from(new_tokens, format="fp8", n_gpu=54, batch=247):
+    """Context from which DeepSeek-V3 waits for attention's arithmetic, at Table 3's instance; None for never."""
+    chip = UNLIMITED.replace(peaks=H100.peaks | {"fp8": H100.peaks[format]})
+
+    def bound(context):
+        step = best_layout(
+            models["DeepSeek-V3"], chip, n_gpu, batch, context=context, new_tokens=new_tokens, pipeline=False
+        )[1]
+        return step.binding == "attention arithmetic"
+
+    low, high = 3.0, 7.0
+    if not bound(10**high):
+        return None
+    for _ in range(12):
+        middle = (low + high) / 2
+        low, high = (low, middle) if bound(10**middle) else (middle, high)
+    return 10**high
+
+
+def more_than_weights():
+    """Context at which attention's arithmetic of DeepSeek-V3 equals that of its weights."""
+    weights = sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT))
+    return weights / (sum(m.flop_per_token(DEEPSEEK, 1, DEFAULT)) - weights)
+
+
+def _latent_bound(read):
+    start = read("ten thousand tokens")
+    needs, has = bytes_and_flop_of_latents()
+    drafted, sixteen = arithmetic_bound_from(4), arithmetic_bound_from(4, "bf16")
+    return (
+        more_than_weights() < start < arithmetic_until() and sixteen < 1.5 * start,
+        f"Table 3's four tokens a pass: from {sixteen:,.0f} on at the 16-bit rate, from {drafted:,.0f} at the 8-bit; "
+        f"large batches up to {arithmetic_until():,.0f}, attention most of the arithmetic from "
+        f"{more_than_weights():,.0f} on; one token a pass at very long context never ({needs:.0f} FLOP a byte, an H100 "
+        f"has {has:.0f})",
+    )
+
+
+def bandwidth_saves(context):
+    """Latency that twice the memory bandwidth saves Mistral Large 2 on 32 GPUs with 16 sequences."""
+    better = UNLIMITED.replace(memory_bandwidth=2 * H100.memory_bandwidth)
+    before, after = (
+        token_latency(MISTRAL, chip, 32, 16, context=context, pipeline=False) for chip in (UNLIMITED, better)
+    )
+    return 1 - after / before
+
+
+def _bandwidth_matters(read):
+    short, long = bandwidth_saves(0), bandwidth_saves(LONG)
+    return (
+        long > short,
+        f"Mistral Large 2 on 32 GPUs, 16 sequences: twice the bandwidth saves {short:.0%} at short context, "
+        f"{long:.0%} at 100,000 tokens",
+    )
+
+
+def _no_help(read):
+    shares = [utilisation("Mistral Large 2", UNLIMITED, 32, batch, context=1e6) for batch in (64, 4096)]
+    return (
+        shares[1] / shares[0] < 1.1,
+        f"Mistral Large 2 at a million tokens: {shares[0]:.2%} at 64 sequences, {shares[1]:.2%} at 4096 "
+        "(threshold, ours: a tenth)",
+    )
+
+
+def _by_hand(read):
+    speeds = {economics.preferred(economics.curve(SEVENTY), alpha).tokens_per_second for alpha in (2, 3, 4)}
+    return (
+        len(speeds) == 3,
+        "alpha, which was chosen to agree with served speeds, picks a point on a frontier and does not move it; the "
+        f"attainable parts of {H100.flops_fraction:.0%} and {H100.bandwidth_fraction:.0%} are judged: without them "
+        f"Llama 3 70B at 8 bits makes {fastest_at_peaks():.0f} tokens/s, not {fastest(SEVENTY)[0]:.0f}",
+    )
+
+
+def fastest_at_peaks():
+    """Most tokens per second of Llama 3 70B at 8 bits on H100s that reach their peaks."""
+    n_gpu = np.geomspace(1, 256, 300)
+    ideal = H100.replace(flops_fraction=1.0, bandwidth_fraction=1.0)
+    return float(1 / token_latency(models[SEVENTY], ideal, n_gpu, 1).min())
+
+
+@reproduces("Text 5.2")
+def _text_5_2(read):
+    return {
+        ("group sizes of leading models", ""): _group_sizes,
+    }
+
+
+@claims("Text 5.2")
+def _long_contexts(read, holds):
+    holds("long-context decoding always waits for the cache", *_cache_binds(read))
+    holds("the cache's bottleneck does not depend on the batch", *_batch_independent(read))
+    holds("group sizes on the order of 100 overcome it", *_large_groups(read))
+    holds("latent attention raises arithmetic by many times", *_latent_costs(read), fair="'many' is four")
+    holds("latent attention saves as much cache as large groups", *_latent_saves(read))
+    holds(
+        "latent attention waits for its arithmetic from ten thousand tokens",
+        *_latent_bound(read),
+        fair="with drafts, or in large batches while attention is most of the arithmetic",
+    )
+    holds("bandwidth matters more at long context", *_bandwidth_matters(read))
+    holds("a larger batch does not help utilisation at long context", *_no_help(read))
+    holds(
+        "no factor is adjusted by hand", *_by_hand(read), fair="the frontiers are not fitted to served speeds"
+    )

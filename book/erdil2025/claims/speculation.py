@@ -1,0 +1,108 @@
+"""Erdil 2025, section 4.1 (speculative decoding): everything its text prints, recomputed."""
+
+from fractions import Fraction
+from functools import partial
+
+from book.erdil2025 import economics
+from book.erdil2025.claims.economics import SEVENTY, drafting_gains
+from book.erdil2025.claims.model import DEFAULT, H100, token_latency
+from book.erdil2025.claims.parallel import at_cost
+from inferlib.equation import untraced
+from inferlib.ledger import Noted, claims, reproduces
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.records import TABLE_5, models
+
+reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")
+
+
+def _truncated(read):
+    """The printed procedure token by token: j tokens when the j-th draft is the first to be rejected."""
+    from inferlib.papers.erdil2025.search import expected_tokens
+
+    a, worst = economics.ACCEPTANCE, 0.0
+    for drafts in range(1, 9):
+        rejected = sum(j * a ** (j - 1) * (1 - a) for j in range(1, drafts + 1))
+        mean = rejected + drafts * a**drafts
+        worst = max(worst, abs(mean / expected_tokens(a, drafts) - 1))
+    return (worst < 1e-12, f"equal within {worst:.0e} for 1 to 8 drafts at acceptance {a}")
+
+
+@untraced
+def _negligible(read):
+    small = sum(m.flop_per_token(models[economics.DRAFT].shape, 0, DEFAULT))
+    share = {n: small / sum(m.flop_per_token(models[n].shape, 0, DEFAULT)) for n in economics.SPECULATED}
+    text = ", ".join(f"{name} {part:.0%}" for name, part in share.items())
+    setting, point = economics.settings()["Table 3", SEVENTY]
+    at = point(economics.curve(**setting))
+    drafting = at.gamma * token_latency(models[economics.DRAFT], H100, at.n_gpu, at.batch)
+    total = (
+        economics.seconds_at(setting, at) * (1 - economics.ACCEPTANCE**at.gamma) / (1 - economics.ACCEPTANCE)
+    )
+    return (
+        max(share.values()) < 0.2,
+        f"FLOP of a draft over one of the model: {text} (threshold, ours: a fifth); in time drafting takes "
+        f"{drafting / total:.0%} of a round at Table 3's point for Llama 3 70B",
+    )
+
+
+def gain_at_table_5(name):
+    """Gain of drafts at the cost of Table 5's point without them, and between its two points."""
+    plain, drafted = (economics.curve(name, draft=d, assumptions=TABLE_5) for d in (None, economics.DRAFT))
+    at = economics.preferred(plain)
+    same = at_cost(drafted, [at.usd_per_million])[0] / at.tokens_per_second - 1
+    return float(same), float(economics.preferred(drafted).tokens_per_second / at.tokens_per_second - 1)
+
+
+def _drafted(read, name):
+    same, points = gain_at_table_5(name)
+    _, most, least = drafting_gains(name, TABLE_5)
+    return Noted(
+        same,
+        f"at the cost of Table 5's point; {points:+.0%} between its two points, {least:+.0%} to {most:+.0%} "
+        "over all costs",
+    )
+
+
+def _drafted_times(read, name):
+    found = _drafted(read, name)
+    return Noted(1 + found.value, found.note)
+
+
+def _competing(read):
+    least = {name: drafting_gains(name, TABLE_5)[2] for name in economics.SPECULATED}
+    most = {name: drafting_gains(name, TABLE_5)[1] for name in economics.SPECULATED}
+    text = ", ".join(f"{n} {least[n]:+.0%} to {most[n]:+.0%}" for n in least)
+    return (min(least.values()) > -0.01 and min(most.values()) > 0.2, f"at one cost: {text}")
+
+
+def _samples_target(read):
+    """Section 4.1's procedure on three tokens, in exact fractions: what comes out is the target's distribution."""
+    target, draft = ([Fraction(n, 10) for n in shares] for shares in ((5, 3, 2), (2, 5, 3)))
+    accepted = [q * min(Fraction(1), p / q) for p, q in zip(target, draft, strict=True)]
+    left = [max(Fraction(0), p - q) for p, q in zip(target, draft, strict=True)]
+    drawn = [a + (1 - sum(accepted)) * rest / sum(left) for a, rest in zip(accepted, left, strict=True)]
+    return drawn == target, f"three tokens, {sum(accepted)} of the drafts accepted: equal as fractions"
+
+
+@reproduces("Text 4.1")
+def _text_4_1(read):
+    return {
+        ("gain of drafts at one cost", "Llama 3 70B"): partial(_drafted, name="Llama 3 70B"),
+        ("factor of drafts at one cost", "Llama 3.1 405B"): partial(_drafted_times, name="Llama 3.1 405B"),
+    }
+
+
+@claims("Text 4.1")
+def _speculation(read, holds):
+    holds("the expected tokens are those of a truncated geometric distribution", *_truncated(read))
+    holds("the procedure samples from the target's distribution", *_samples_target(read))
+    holds(
+        "the arithmetic of a much smaller draft is negligible",
+        *_negligible(read),
+        fair="for a draft fifty times smaller",
+    )
+    holds(
+        "providers without drafts cannot compete",
+        *_competing(read),
+        fair="everywhere but at the cheap end, where drafts gain nothing",
+    )

@@ -1,0 +1,351 @@
+"""Erdil 2025, sections 1 and 2: everything their text prints, recomputed."""
+
+from functools import cache, partial
+
+import numpy as np
+
+from book.erdil2025.tables import H100, MODELS, SERVED, served, table_1
+from inferlib.ledger import Noted, claims, reproduces
+from inferlib.papers.erdil2025.derivations import toy as derivations
+from inferlib.papers.erdil2025.equations import toy
+from inferlib.papers.erdil2025.pareto import frontier
+from inferlib.papers.erdil2025.records import FIGURE_1, FIGURE_1_CAPPED, ToyAssumptions, models
+
+reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")
+T_HOP, SEVENTY = ToyAssumptions().t_hop, models["Llama 3 70B"]
+PALM = ("PaLM 8B", "PaLM 62B", "PaLM 540B")
+
+
+@reproduces("Text 1")
+def _text_1(read):
+    cut = "cutting a multiplication along all three dimensions"
+
+    # Each GPU holds two-dimensional slices of a three-dimensional product.
+    def gpus(read):
+        return read(cut, "factor in each") ** 3
+
+    def faster(read):
+        return read(cut, "factor in each") ** 2
+
+    return {
+        (cut, "factor in GPUs"): gpus,
+        (cut, "factor in speed"): faster,
+        (cut, "factor in memory and network traffic"): lambda read: gpus(read) / faster(read),
+        (cut, "factor in utilisation"): lambda read: faster(read) / gpus(read),
+    }
+
+
+@claims("Text 2.1")
+def _critical_batch(read, holds):
+    model = models["Llama 3 8B"]
+    best = toy.critical_batch(model, H100)
+    note = f"b* = {best:.1f} on an H100 at 16 bits"
+    latency, seconds = (
+        {f: function(model, H100, f * best) for f in (0.5, 1.0, 2.0)}
+        for function in (toy.single_gpu_latency, toy.single_gpu_seconds)
+    )
+    equal = abs(toy.weight_time(model, H100, 1) / toy.arithmetic_time(model, H100, 1, best) - 1) < 1e-12
+    same = abs(latency[0.5] / latency[1.0] - 1) < 1e-12
+    beyond = toy.single_gpu_latency(model, H100, best * (1 + 1e-6))
+    holds("at b* reading and arithmetic take equally long", equal, note)
+    holds("b* is the largest batch with the smallest latency", same and beyond > latency[1.0], note)
+    holds(
+        "a batch above b* costs latency and saves nothing",
+        latency[2.0] > latency[1.0] and abs(seconds[2.0] / seconds[1.0] - 1) < 1e-12,
+        f"twice b*: {latency[2.0] / latency[1.0]:.3g} times the latency",
+    )
+    holds(
+        "a batch below b* costs more and saves no latency",
+        same and seconds[0.5] > seconds[1.0],
+        f"half of b*: {seconds[0.5] / seconds[1.0]:.3g} times the cost",
+    )
+
+
+@reproduces("Footnote 1")
+def _footnote_1(read):
+    def layer(read):
+        model = "Llama 2 70B"
+        return read(model, "parameters") * read(model, "bits of a weight") / 8 / read(model, "layers")
+
+    return {
+        ("Llama 2 70B", "bytes of one layer"): layer,
+        ("GPUs whose caches hold one layer", ""): lambda read: (
+            read("Llama 2 70B", "bytes of one layer") / read("L2 cache of a GPU")
+        ),
+    }
+
+
+@reproduces("Text 2.2.1")
+def _text_2_2_1(read):
+    ranks, hop = derivations.even_split()[2].equation.rhs, "time of one hop"
+    grid = "time of an all-reduce over an evenly cut grid"
+    return {
+        # By how much the hops of one half of an all-reduce fall short of the ranks, on a ring of ten.
+        ("ring of R ranks", "hops of a reduce-scatter, less than R by"): lambda read: (
+            10 - toy.ring_all_reduce_time(10, read(hop)) / 2 / read(hop)
+        ),
+        ("ring of R ranks", "times round the ring"): lambda read: (
+            toy.ring_all_reduce_time(2, read(hop)) / read(hop)
+        ),
+        # At four GPUs sqrt(N) - 1 is one.
+        (grid, "factor before (sqrt(N) - 1)"): lambda read: toy.grid_all_reduce_time(4, read(hop)),
+        ("ranks in an all-reduce", "exponent of the instance size"): float(
+            derivations.exponent(ranks, derivations.N_GPU)
+        ),
+    }
+
+
+@claims("Text 2.2.1")
+def _instance(read, holds):
+    size = toy.optimal_n_gpu(SEVENTY, H100, T_HOP)
+    best, *others = (toy.critical_latency(SEVENTY, H100, f * size, T_HOP) for f in (1, 0.5, 2))
+    holds(
+        "there is an instance size that is fastest even if cost does not matter",
+        min(others) > best,
+        f"Llama 3 70B: {size:.1f} GPUs; half or twice as many cost {min(others) / best - 1:.1%} or more",
+    )
+    even, uneven = (r + size / r for r in (size**0.5, size**0.5 * 2))
+    holds(
+        "the weight matrices are best cut evenly",
+        uneven > even,
+        f"a grid four times as long as wide moves {uneven / even - 1:.0%} more",
+    )
+    speed = [table_1(a).tokens_per_second["PaLM-540B"] for a in (None, ToyAssumptions.corrected())]
+    holds(
+        "parallel attention is a significant gain for inference",
+        speed[1] > 1.1 * speed[0],
+        f"PaLM-540B: {speed[0]:.0f} tokens/s with four all-reduces a layer, {speed[1]:.0f} with two "
+        "(threshold, ours: a tenth)",
+    )
+
+
+@claims("Text 2.2.2")
+def _served(read, holds):
+    for name in SERVED:
+        found, plain = served(name), served(name, ToyAssumptions())
+        holds(
+            f"{name} is served within a factor of 2 of the most tokens per second",
+            bool(found["fastest over served"] < 2),
+            f"fastest {found['fastest']:.0f} tokens/s, {found['fastest over served']:.2f} times the served speed; "
+            f"by equation 5 alone {plain['fastest over served']:.2f} times",
+            fair="with the 6 us that Figure 1's code adds to every all-reduce",
+        )
+        large = served(name, demand="large")["price over cost"]
+        capped = [served(name, FIGURE_1_CAPPED, demand)["price over cost"] for demand in ("small", "large")]
+        text = ["not reached" if np.isnan(ratio) else f"{ratio:.2f}" for ratio in capped]
+        holds(
+            f"{name} is sold at less than twice its cost",
+            bool(found["price over cost"] < 2),
+            f"price over cost at the served speed: {found['price over cost']:.2f}; at the large demand {large:.1f}; "
+            f"at attainable rates {text[0]} and {text[1]}",
+            fair="at Figure 1's small demand and peak rates",
+        )
+
+
+@reproduces("Text 2.2.3")
+def _text_2_2_3(read):
+    """Factors and exponents of equations 10 to 19, read off the derivations, and the law of equation 19."""
+    d = derivations
+    several = d.minimum_latency()[5].equation.rhs
+    second, first = sorted(several.as_ordered_terms(), key=lambda term: d.exponent(term, d.READING))
+    balance, collected, optimum, final = (step.equation for step in d.optimal_instance()[2:])
+    once = {d.READING: 1, d.HOPS: 1}
+    depth, width, *_ = exponents()
+    cost, reading = d.factor_three()[3].equation.rhs, toy.weight_time(d.MODEL, d.CHIP, 1)
+    limit = float((cost / reading).subs({symbol: 1 for symbol in cost.free_symbols}))
+    latency, size, factor = (
+        "smallest latency", "fastest instance size", "cost of the smallest latency over the smallest cost"
+    )  # fmt: skip
+    found = {
+        ("balance at the optimum", "exponent of the instance size, waiting (eq. 10)"): d.exponent(
+            balance.lhs, d.N_GPU
+        ),
+        ("balance at the optimum", "exponent of the instance size, reading (eq. 10)"): d.exponent(
+            balance.rhs, d.N_GPU
+        ),
+        (size, "power that is linear in reading (eq. 11)"): d.exponent(collected.lhs, d.N_GPU),
+        (size, "exponent (eq. 12)"): d.exponent(optimum.rhs, d.MODEL.n_params),
+        (size, "exponent of the maximum (eq. 13)"): final.rhs.as_base_exp()[1],
+        (latency, "factor (eq. 14)"): first.subs(once),
+        (latency, "exponent of the hops (eq. 14)"): d.exponent(first, d.HOPS),
+        (latency, "exponent of reading (eq. 14)"): d.exponent(first, d.READING),
+        (latency, "second factor (eq. 14)"): -second.subs(once),
+        (factor, "FLOP in eq. 17"): d.factor_three().result * d.CHIP.flops / d.MODEL.n_params / limit,
+        (latency, "exponent of depth"): depth,
+        (latency, "exponent of width"): width,
+    }
+    return {place: float(value) for place, value in found.items()} | {
+        # N = width^2 depth, so width = (N / depth)^(1/2), and depth is a power of N.
+        (latency, "exponent of parameters (eq. 19)"): lambda read: (
+            read("depth", "exponent of parameters") * (depth - width / 2) + width / 2
+        ),
+        (factor, ""): Noted(limit, f"in the limit; {cost_factor(SEVENTY):.2f} for Llama 3 70B"),
+        ("70B dense model", "tokens per second"): partial(_scaled_speed, name="70B dense model"),
+        ("405B dense model", "tokens per second"): partial(_scaled_speed, name="405B dense model"),
+        ("PaLM 62B", "latency"): partial(scaled_latency, name="PaLM 62B"),
+        ("PaLM 540B", "latency"): partial(scaled_latency, name="PaLM 540B"),
+    }
+
+
+def exponents():
+    """The powers with which the smallest latency grows: depth, width, hop, bandwidth, parameters."""
+    return [float(step.equation.rhs) for step in derivations.scaling()]
+
+
+def cost_factor(model):
+    """Cost of the fastest token over that of the cheapest."""
+    fastest = toy.cost_at_minimum_latency(model, H100, T_HOP)
+    return fastest / toy.arithmetic_time(model, H100, 1, 1)
+
+
+def based(model, chip=H100):
+    """The smallest latency with Figure 1's base latency in every all-reduce."""
+    return toy.minimum_latency(model, chip, T_HOP) + toy.network_time(model, FIGURE_1.t_base)
+
+
+def beyond_critical(model, n_gpu):
+    """Latency and cost at half, once and twice the critical batch, on a given instance."""
+    t_reduce = toy.grid_all_reduce_time(n_gpu, T_HOP)
+    batches = [f * toy.critical_batch(model, H100) for f in (0.5, 1, 2)]
+    latency = [toy.toy_latency(model, H100, n_gpu, b, t_reduce) for b in batches]
+    cost = [toy.toy_gpu_seconds(model, H100, n_gpu, b, t_reduce) for b in batches]
+    return latency, cost
+
+
+def speed_up(times, model=SEVENTY):
+    """How much faster the fastest token gets with more bandwidth: for a large instance, and for a model."""
+    more = H100.replace(memory_bandwidth=times * H100.memory_bandwidth)
+    return [
+        f(model, H100, T_HOP) / f(model, more, T_HOP)
+        for f in (toy.minimum_latency_large, toy.minimum_latency)
+    ]
+
+
+@claims("Text 2.2.3")
+def _limits(read, holds):
+    table, tiny = table_1(), models["Llama 3 8B"].replace(n_params=1e5)
+    latency, cost = beyond_critical(SEVENTY, 16)
+    holds(
+        "b* gives both the smallest cost and the smallest latency of an instance",
+        latency[1] <= min(latency) and cost[1] <= min(cost),
+        f"latency yes, cost no: Llama 3 70B on 16 GPUs costs {1 - cost[2] / cost[1]:.0%} less at twice b*",
+    )
+    less = toy.weight_time(tiny, H100, 1) / toy.network_time(tiny, T_HOP)
+    holds(
+        "where the formula gives less than one GPU, one is the answer",
+        less < 1 and toy.optimal_n_gpu(tiny, H100, T_HOP) == 1,
+        f"100,000 parameters: {less ** (2 / 3):.2f} GPUs by equation 12",
+    )
+    lost = {n: 1 - toy.minimum_latency(models[n], H100, T_HOP) / based(models[n]) for n in MODELS}
+    holds(
+        "base latency costs small models most",
+        max(lost, key=lost.get) == "Llama 3 8B"
+        and list(lost.values()) == sorted(lost.values(), reverse=True),
+        ", ".join(f"{name} {part:.0%}" for name, part in lost.items()),
+    )
+    dominant = toy.weight_time(SEVENTY, H100, 1) / toy.network_time(SEVENTY, T_HOP)
+    holds(
+        "for large models reading takes much longer than the hops",
+        dominant > 10,
+        f"Llama 3 70B: {dominant:.0f} times (threshold, ours: 10)",
+    )
+    small = table.n_gpu["Llama 3 8B"]
+    holds(
+        "even an 8B model is fastest on many GPUs", bool(small > 3), f"{small:.1f} GPUs (threshold, ours: 3)"
+    )
+    holds(
+        "the fastest instance grows with the model",
+        bool(table.n_gpu.is_monotonic_increasing),
+        ", ".join(f"{n:.0f}" for n in table.n_gpu),
+    )
+    far = [
+        toy.minimum_latency_large(models[n], H100, T_HOP) / toy.minimum_latency(models[n], H100, T_HOP) - 1
+        for n in MODELS
+    ]
+    holds(
+        "equation 18 is a good approximation for large models",
+        far == sorted(far, reverse=True) and far[MODELS.index("PaLM-540B")] < 0.1,
+        f"above equation 14 by {', '.join(f'{error:.0%}' for error in far)}, in Table 1's order",
+        fair="the better the larger the model",
+    )
+    wide, narrow, top = frontier_widths()
+    holds(
+        "the frontier is wider than a factor of 3 because of network bandwidth",
+        wide > 3 and narrow < wide / 3,
+        f"Llama 3 70B at 8 bits, dollars at nine tenths of the top speed over the least: {wide:.0f}, and {narrow:.1f} "
+        f"without a limit of bandwidth; at the very top {top[0]:,.0f} and {top[1]:,.0f}",
+        fair="up to nine tenths of the top speed",
+    )
+    depth, width, hop, bandwidth, _ = exponents()
+    holds("depth matters more than width", depth > width, f"exponents {depth:.3g} and {width:.3g}")
+    holds(
+        "latency of collectives matters more than memory bandwidth",
+        hop > -bandwidth,
+        f"exponents {hop:.3g} and {bandwidth:.3g}",
+    )
+    power = palm_power(read)
+    holds(
+        "the PaLM latencies follow the square root almost exactly",
+        abs(power - 0.5) <= 0.05,
+        f"the power over the three sizes is {power:.2f}; from PaLM 8B {palm_errors(read)}, within the rounding of "
+        "4 ms and 8B",
+        fair="as a power, over all three",
+    )
+
+
+@cache
+def frontier_widths():
+    """How many times its cheapest token a fast one costs, with the H100's network and without a limit of bandwidth.
+
+    Returns
+    -------
+    tuple
+        At nine tenths of the top speed, with and without; and at the top, a pair.
+    """
+    free = H100.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
+    curves = [frontier(models["Llama 3 70B 8-bit"], chip) for chip in (H100, free)]
+    cheapest = [curve.usd_per_million.min() for curve in curves]
+    fast = [c[c.tokens_per_second >= 0.9 * c.tokens_per_second.max()].usd_per_million.min() for c in curves]
+    wide, narrow = (cost / least for cost, least in zip(fast, cheapest, strict=True))
+    return (
+        wide,
+        narrow,
+        [c.usd_per_million.iloc[0] / least for c, least in zip(curves, cheapest, strict=True)],
+    )
+
+
+def _scaled_speed(read, name):
+    """Tokens per second by the square-root law from Llama 3 8B."""
+    known = (read("Llama 3 8B", "parameters"), 1 / read("Llama 3 8B", "tokens per second"))
+    return 1 / toy.square_root_law(read(name, "parameters"), *known)
+
+
+def scaled_latency(read, name):
+    """Seconds per token by the square-root law from PaLM 8B."""
+    known = (read("PaLM 8B", "parameters", "Text 2.2.3"), read("PaLM 8B", "latency", "Text 2.2.3"))
+    return toy.square_root_law(read(name, "parameters", "Text 2.2.3"), *known)
+
+
+def palm_power(read):
+    """The power of the parameters with which the three printed latencies of PaLM grow."""
+    sizes, times = (
+        [read(name, column, "Text 2.2.3") for name in PALM] for column in ("parameters", "latency")
+    )
+    return np.polyfit(np.log(sizes), np.log(times), 1)[0]
+
+
+def palm_errors(read):
+    """How far the law from PaLM 8B misses the other two, in words."""
+    return ", ".join(
+        f"{n} {scaled_latency(read, n) / read(n, 'latency', 'Text 2.2.3') - 1:+.0%}" for n in PALM[1:]
+    )
+
+
+@claims("Figure 2")
+def _figure_2(read, holds):
+    power = palm_power(read)
+    holds(
+        "the best PaLM latencies follow the square root approximately",
+        abs(power - 0.5) <= 0.1,
+        f"power {power:.2f} (threshold, ours: 0.1); from PaLM 8B {palm_errors(read)}",
+    )

@@ -1,0 +1,404 @@
+"""Erdil 2025: the numbers that ``errata.toml`` names in braces."""
+
+import numpy as np
+
+from book.erdil2025 import economics, tables
+from book.erdil2025.claims import (
+    context,
+    economics as text_economics,
+    long_contexts,
+    parallel,
+    speculation,
+    takeaways,
+)
+from book.erdil2025.claims.context import LONG
+from book.erdil2025.claims.economics import SEVENTY
+from book.erdil2025.claims.model import (
+    DEEPSEEK,
+    DEFAULT,
+    H100,
+    arithmetic_until,
+    bytes_and_flop_of_latents,
+    equal_batch,
+    literal_and_coded,
+    traffic_kept,
+)
+from book.erdil2025.claims.toy import beyond_critical, palm_power, scaled_latency, speed_up
+from inferlib.ledger import Reader, errata_numbers, grade_of, published
+from inferlib.papers.erdil2025 import pareto, search
+from inferlib.papers.erdil2025.equations import model as m, toy
+from inferlib.papers.erdil2025.pareto import frontier
+from inferlib.papers.erdil2025.records import (
+    FIGURE_1,
+    PRINTED_EQUATIONS,
+    TABLE_5,
+    Assumptions,
+    ToyAssumptions,
+    chips,
+    model_of,
+    models,
+)
+from inferlib.papers.erdil2025.search import speculative_latency, token_latency
+from inferlib.units import factor
+
+SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch has to fit
+THRESHOLDS_OF_22_MAY = 1e-3 * np.logspace(-1, 3, num=600)  # seconds, in the notebook committed on that day
+COLUMNS = {
+    "tokens per second": "tokens_per_second",
+    "price of a million tokens": "usd_per_million",
+    "GPUs": "n_gpu",
+    "batch": "batch",
+}
+
+
+@errata_numbers("erdil2025")
+def _section_2():
+    corrected, nominal = tables.table_1(ToyAssumptions.corrected()), tables.nominal_table_1()
+    small, read = models["Llama 3 8B"], Reader("erdil2025", "Text 2.2.3")
+    without, based = (
+        toy.toy_frontier(small, H100, assumptions=a).tokens_per_second.max()
+        for a in (ToyAssumptions(), FIGURE_1)
+    )
+    served = Reader("erdil2025", "Text 2.2.2")("Llama 3 8B at Fireworks", "tokens per second")
+    latency, cost = beyond_critical(models["Llama 3 70B"], 16)
+    palm, measured = scaled_latency(read, "PaLM 62B"), read("PaLM 62B", "latency")
+    rent = Reader("erdil2025", "Text 2.2.2")("rent of one GPU") / factor("usd/h")
+    return {
+        "palm_speed": f"{corrected.tokens_per_second['PaLM-540B']:.0f}",
+        "palm_gpus": f"{corrected.n_gpu['PaLM-540B']:.0f}",
+        "fastest_without_base": f"{without:.0f}",
+        "fastest_with_base": f"{based:.0f}",
+        "served_without_base": f"{without / served:.1f}",
+        "base_us": f"{FIGURE_1.t_base / factor('us'):.0f}",
+        "price_up": f"{H100.price / rent - 1:.0%}",
+        "count_8b": f"{small.n_params / 1e9:.2f}",
+        "count_70b": f"{models['Llama 3 70B'].n_params / 1e9:.2f}",
+        "cost_saved": f"{1 - cost[2] / cost[1]:.0%}",
+        "latency_paid": f"{latency[2] / latency[1] - 1:.0%}",
+        "palm_62b": f"{palm / factor('ms'):.1f}",
+        "palm_62b_error": f"{palm / measured - 1:+.0%}",
+        "palm_power": f"{palm_power(read):.2f}",
+        "nominal_8b": f"{nominal['Llama 3 8B'][0]:.0f}",
+        "nominal_70b": f"{nominal['Llama 3 70B'][0]:.0f}",
+        "nominal_palm_gpus": f"{nominal['PaLM-540B'][1]:.0f}",
+        "fraction_cost": f"{_cheapest(FIGURE_1):.3f}",
+        "whole_cost": f"{_cheapest(FIGURE_1.replace(least_gpus=1.0)):.3f}",
+    }
+
+
+def _cheapest(assumptions):
+    """Dollars for a million tokens at the cheap end of Llama 3 8B's frontier at the small demand."""
+    demand = Reader("erdil2025", "Figure 1")("total demand", "small")
+    curve = toy.toy_frontier(models["Llama 3 8B"], H100, demand=demand, assumptions=assumptions)
+    return curve.usd_per_million.min()
+
+
+@errata_numbers("erdil2025")
+def _takeaways():
+    """What section 5 says of short contexts: bandwidth, and chips with much of it."""
+    doubled, doubled_70b = (1 - 1 / gain for gain in speed_up(2))
+    read, seventy = Reader("erdil2025", "Text 5.1"), models["Llama 3 70B"]
+    bandwidth, memory = (read("Groq LPU", column) for column in ("memory bandwidth", "memory"))
+    groq, groq_70b = speed_up(bandwidth / read("H100 SXM", "memory bandwidth"))
+    complete = takeaways.with_groq(bandwidth).values()
+    lpu = H100.replace(memory_bandwidth=bandwidth)
+    return {
+        "doubled": f"{doubled:.1%}",
+        "doubled_70b": f"{doubled_70b:.1%}",
+        "doubled_based": f"{takeaways.doubled_with_base():.1%}",
+        "doubled_complete": f"{max(takeaways.doubled_bandwidth().values()):.1%}",
+        "groq": f"{groq:.1f}",
+        "groq_70b": f"{groq_70b:.1f}",
+        "groq_complete": f"{min(complete):.1f} to {max(complete):.1f}",
+        "groq_gpus": f"{toy.optimal_n_gpu(seventy, lpu, ToyAssumptions().t_hop):.0f}",
+        "groq_needed": f"{seventy.weight_bytes * seventy.n_params / memory:.0f}",
+        "at_peaks": f"{long_contexts.fastest_at_peaks():.0f}",
+        "at_attainable": f"{text_economics.fastest(SEVENTY)[0]:.0f}",
+    }
+
+
+def cells_as_printed(table, alpha, dollars=None):
+    """How many printed cells of a table come out with another alpha or rent, and how many there are."""
+    exact = rows = 0
+    for (name, row), (setting, _) in economics.settings().items():
+        if name != table:
+            continue
+        at = economics.preferred(economics.curve(**setting), alpha)
+        for column, field in COLUMNS.items():
+            cell, value = (published("erdil2025")[table, row, column], float(at[field]))
+            if field == "usd_per_million" and dollars:
+                value *= dollars / H100.price
+            exact += grade_of(cell.text, cell.resolution, value)[1] == "exact"
+            rows += 1
+    return exact, rows
+
+
+def sampled_on_22_may(name, draft):
+    """Table 5's point of a frontier read with the thresholds committed on 22 May 2025, in absolute seconds.
+
+    Parameters
+    ----------
+    name, draft : str
+        The draft may be None.
+
+    Returns
+    -------
+    dict
+        Column of the table to value.
+    """
+    shape, gpu, assumptions = search.opened(models[name], H100, TABLE_5)
+    n_gpu, batch = (
+        axis.ravel() for axis in np.meshgrid(*pareto.grid(shape, gpu, assumptions), indexing="ij")
+    )
+    if draft is None:
+        latency = token_latency(models[name], H100, n_gpu, batch, assumptions=assumptions)
+    else:
+        latency = speculative_latency(
+            models[name], models[draft], H100, n_gpu, batch, acceptance=economics.ACCEPTANCE,
+            assumptions=assumptions,
+        )  # fmt: skip
+    cost = n_gpu * latency / batch * (H100.price * factor("usd/h") * 1e6)
+    reached = [limit for limit in THRESHOLDS_OF_22_MAY if limit >= latency.min()]
+    points = np.array([np.where(latency <= limit, cost, np.inf).argmin() for limit in reached])
+    best = points[np.argmax((1 / latency[points]) ** 3 / cost[points])]
+    values = (1 / latency[best], cost[best], n_gpu[best], batch[best])
+    return dict(zip(COLUMNS, map(float, values), strict=True))
+
+
+def older_sampler():
+    """How many of Table 5's cells come out with the model and the sampler of 22 May."""
+    exact = 0
+    for name in economics.SPECULATED:
+        for draft, row in ((None, name), (economics.DRAFT, f"{name} (S)")):
+            for column, value in sampled_on_22_may(name, draft).items():
+                cell = published("erdil2025")["Table 5", row, column]
+                exact += grade_of(cell.text, cell.resolution, value)[1] == "exact"
+    return exact
+
+
+@errata_numbers("erdil2025")
+def _captions():
+    found = {}
+    for table, short in (("Table 3", "t3"), ("Table 6", "t6")):
+        for alpha in (3, 4):
+            exact, rows = cells_as_printed(table, alpha)
+            found |= {f"{short}_alpha_{alpha}": f"{exact}", f"{short}_cells": f"{rows}"}
+    newer = economics.preferred(economics.curve("Llama 3 70B"))
+    older = economics.preferred(economics.curve("Llama 3 70B", assumptions=TABLE_5))
+    for name, at in (("newer", newer), ("older", older)):
+        found[name] = (
+            f"{at.tokens_per_second:.0f} tokens/s, {at.usd_per_million:.2f} dollars, {at.n_gpu:.0f} GPUs and "
+            f"{at.batch:.0f} sequences"
+        )
+    rent = 2.0
+    exact, rows = 0, 0
+    for table in ("Table 3", "Table 5", "Table 6"):
+        at_two, count = cells_as_printed(table, 3, dollars=rent)
+        at_ours, _ = cells_as_printed(table, 3)
+        exact, rows = exact + at_ours - at_two, rows + count // len(COLUMNS)
+    batches = parallel.table_2_batches()
+    return found | {
+        "older_exact": f"{older_sampler()}",
+        "costs_lost": f"{exact}",
+        "costs": f"{rows}",
+        "rent": f"{H100.price:.2f}",
+        "rent_a100": f"{chips['A100'].price:.4f}",
+        "batches": ", ".join(f"{batch:.2f}" for batch in batches.values()),
+        "threshold_mixtral": f"{_threshold('Mixtral 8x22B'):.0f}",
+        "threshold_gpt": f"{_threshold('GPT-4'):.0f}",
+    }
+
+
+def _threshold(name):
+    """Sequences of a micro-batch from which on the notebook spreads a model's experts."""
+    return DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT)
+
+
+@errata_numbers("erdil2025")
+def _generations():
+    found = text_economics.generation_gains()
+    tops = {chip: economics.fastest(economics.curve(SEVENTY, chip)) for chip in economics.GENERATIONS}
+    literal, coded = literal_and_coded()
+    printed = economics.table(4, PRINTED_EQUATIONS)
+    shrinks = [ratio for *_, ratio in found.values()]
+    v100 = chips["V100"].replace(peaks={"bf16": 125e12, "fp8": 125e12}, flops=125e12)
+    n_gpu = np.geomspace(8, 512, 400)
+    cheap = [token_latency(models[SEVENTY], chip, 16, 2048, pipeline=False) for chip in (chips["V100"], v100)]
+    fast = [token_latency(models[SEVENTY], chip, n_gpu, 1).min() for chip in (chips["V100"], v100)]
+    return {
+        "shrink_a100": f"{shrinks[0]:.1f}",
+        "shrink_h100": f"{shrinks[1]:.1f}",
+        "shrink_mean": f"{np.prod(shrinks) ** 0.5:.2f}",
+        "sizes": ", ".join(f"{at.n_gpu:.0f}" for at in tops.values()),
+        "literal": ", ".join(f"{speed:.0f}" for speed in printed.tokens_per_second),
+        "literal_gpus": ", ".join(f"{n:.0f}" for n in printed.n_gpu),
+        "literal_h100": f"{literal:.0f}",
+        "coded_2d": f"{coded:.0f}",
+        "v100_cheap": f"{cheap[0] / cheap[1] - 1:.0%}",
+        "v100_fast": f"{fast[0] / fast[1] - 1:.1%}",
+    }
+
+
+@errata_numbers("erdil2025")
+def _drafting():
+    found = {}
+    for name, short in (("Llama 3 70B", "70b"), ("Llama 3.1 405B", "405b")):
+        same, points = speculation.gain_at_table_5(name)
+        found |= {f"drafts_{short}": f"{same:.0%}", f"drafts_points_{short}": f"{points:.0%}"}
+    most_70b = text_economics.drafting_gains("Llama 3 70B", TABLE_5)[1]
+    top, most, _ = text_economics.drafting_gains()
+    draft, more = models[economics.DRAFT], {}
+    for name in ("Llama 3.1 405B 8-bit", "GPT-4"):
+        at = economics.fastest(economics.curve(name, draft=economics.DRAFT))
+        five, six = (
+            speculative_latency(
+                models[name],
+                draft,
+                H100,
+                at.n_gpu,
+                at.batch,
+                acceptance=economics.ACCEPTANCE,
+                gamma_max=most_drafts,
+            )
+            for most_drafts in (5, 6)
+        )
+        more[name] = five / six - 1
+    at = economics.fastest(economics.curve(SEVENTY, draft=economics.DRAFT))
+    printed, free = (
+        speculative_latency(
+            models[SEVENTY], draft, H100, at.n_gpu, at.batch, acceptance=economics.ACCEPTANCE, assumptions=a
+        )
+        for a in (DEFAULT, Assumptions.leviathan())
+    )
+    return found | {
+        "halved_top": f"{1 + top:.2f}",
+        "halved_most": f"{1 + most:.2f}",
+        "drafts_most_70b": f"{most_70b:.0%}",
+        "drafts_16": f"{1 + text_economics.drafting_gains('Llama 3 70B')[1]:.2f}",
+        "six_405b": f"{more['Llama 3.1 405B 8-bit']:.1%}",
+        "six_gpt": f"{more['GPT-4']:.1%}",
+        "free_token": f"{printed / free - 1:.0%}",
+    }
+
+
+@errata_numbers("erdil2025")
+def _parallel():
+    plain = {name: most for name, (_, most, _) in parallel.pipeline_gains(False).items()}
+    piped = {n: economics.curve(n, draft=economics.DRAFT) for n in ("Mixtral 8x22B", "GPT-4")}
+    without = {name: parallel.without_pipeline(name) for name in piped}
+    one_way, both_ways, critical = equal_batch()
+    setting, point = economics.settings()["Table 3", SEVENTY]
+    at = point(economics.curve(**setting))
+    honest = {**setting, "assumptions": DEFAULT.replace(hop_halved=False)}
+    slower = economics.seconds_at(honest, at) * at.tokens_per_second - 1
+    mixtral = [economics.preferred(c["Mixtral 8x22B"]).tokens_per_second for c in (without, piped)]
+    return {
+        "pp_gpt_without": f"{without['GPT-4'].tokens_per_second.max():.0f}",
+        "pp_gpt": f"{piped['GPT-4'].tokens_per_second.max():.0f}",
+        "pp_mixtral_without": f"{mixtral[0]:.0f}",
+        "pp_mixtral": f"{mixtral[1]:.0f}",
+        "pp_dense": f"{max(gain for n, gain in plain.items() if n not in ('GPT-4', 'DeepSeek-V3')):.1%}",
+        "pp_gpt_plain": f"{plain['GPT-4']:.1%}",
+        "pp_deepseek": f"{plain['DeepSeek-V3']:.0%}",
+        "equal_batch": f"{one_way:.0f}",
+        "equal_batch_2d": f"{both_ways:.0f}",
+        "equal_batch_half": f"{both_ways / 2:.0f}",
+        "critical_batch": f"{critical:.0f}",
+        "hop_slower": f"{slower:.1%}",
+        "hop_stages": f"{at.stages:.2f}",
+        "traffic_kept": f"{traffic_kept():.0%}",
+    }
+
+
+@errata_numbers("erdil2025")
+def _spread_experts():
+    """Table 2's sparse points with experts always spread, and at a batch of one."""
+    always, n_gpu = DEFAULT.replace(expert_threshold=0), np.geomspace(5, 1024, 400)
+    names, found = {"mixtral": "Mixtral 8x22B", "gpt": "GPT-4", "deepseek": "DeepSeek-V3"}, {}
+    for short, name in names.items():
+        at = economics.fastest(economics.curve(name, draft=economics.DRAFT, assumptions=always))
+        seconds = speculative_latency(
+            models[name], models[economics.DRAFT], H100, n_gpu, 1, acceptance=economics.ACCEPTANCE
+        )
+        found |= {
+            f"spread_{short}": f"{at.tokens_per_second:.0f}",
+            f"spread_{short}_gpus": f"{at.n_gpu:.0f}",
+            f"alone_{short}": f"{1 / seconds.min():.0f}",
+        }
+    return found
+
+
+SIXTEEN = ("Table 6", "16-bit weights", "price of a million tokens")
+
+
+def _printed(artefact, row, column=""):
+    return published("erdil2025")[artefact, row, column].value
+
+
+@errata_numbers("erdil2025")
+def _context():
+    found = {}
+    for name, short in (("Mistral Large 2", "mistral"), ("DeepSeek-V3", "deepseek")):
+        at = economics.curve(name, context=LONG).iloc[-1]
+        found |= {
+            f"{short}_printed": f"{at.usd_per_million:.2f}",
+            f"{short}_sound": f"{economics.curve(name, context=LONG, assumptions=SOUND).usd_per_million.min():.2f}",
+            f"{short}_cache": f"{models[name].cache_bytes * LONG * at.batch / 1e12:.0f}",
+            f"{short}_memory": f"{at.n_gpu * H100.memory_capacity / 1e12:.1f}",
+        }
+    attainable, of_peak = context.mfu()
+    needs, eight = bytes_and_flop_of_latents()
+    return found | {
+        "full_cost": f"{context.full_cost(price=2.0):.3f}",
+        "full_cost_capped": f"{context.full_cost(H100.flops_fraction, 2.0):.2f}",
+        "mfu": f"{of_peak:.1%}",
+        "mfu_capped": f"{attainable:.1%}",
+        "cheaper_capped": f"{0.5 / attainable:.2f}",
+        "quotient": f"{_printed('Text 4.3', 'cost at full utilisation') / _printed(*SIXTEEN):.1%}",
+        **{
+            f"group_{n.lower()}": f"{long_contexts.needed_group(chips[n]):.0f}" for n in economics.GENERATIONS
+        },
+        "latent_needs": f"{needs:.0f}",
+        "latent_has": f"{eight:.0f}",
+        "latent_has_16": f"{bytes_and_flop_of_latents('bf16')[1]:.0f}",
+        "latent_until_16": f"{arithmetic_until():,.0f}",
+        "latent_outweighs": f"{long_contexts.more_than_weights():,.0f}",
+        "latent_four": f"{long_contexts.arithmetic_bound_from(4):,.0f}",
+        "latent_four_16": f"{long_contexts.arithmetic_bound_from(4, 'bf16'):,.0f}",
+    }
+
+
+@errata_numbers("erdil2025")
+def _records():
+    from inferlib import load_model
+
+    ours, theirs = (models["Llama 3.1 405B"], model_of(load_model("Llama 3.1 405B")))
+    active = sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT)) / DEEPSEEK.flop_per_weight
+    looked_up = DEFAULT.replace(embedding_multiplied=False)
+    mixtral = [economics.table(3, a).tokens_per_second["Mixtral 8x22B"] for a in (DEFAULT, looked_up)]
+    return {
+        "embedding_before": f"{mixtral[0]:.0f}",
+        "embedding_after": f"{mixtral[1]:.0f}",
+        "group_405b": f"{theirs.shape.group_size:.0f}",
+        "kv_heads": f"{ours.shape.n_heads / ours.shape.group_size:.0f}",
+        "kv_heads_meta": f"{theirs.shape.n_heads / theirs.shape.group_size:.0f}",
+        "cache_times": f"{ours.cache_bytes / theirs.cache_bytes:.0f}",
+        "deepseek_total": f"{models['DeepSeek-V3'].n_params / 1e9:.1f}",
+        "deepseek_active": f"{active / 1e9:.1f}",
+        "deepseek_s": f"{m.sparsity(DEEPSEEK, DEFAULT):.0f}",
+        "deepseek_exact_s": f"{DEEPSEEK.n_experts / DEEPSEEK.n_active:.1f}",
+    }
+
+
+@errata_numbers("erdil2025")
+def _arithmetic():
+    """Llama 3 70B with 8-bit weights where 16-bit activations are multiplied at the 16-bit rate."""
+    slow = H100.replace(peaks=H100.peaks | {"fp8": H100.peaks["bf16"]})
+    curve = frontier(models[SEVENTY], slow)
+    at = economics.preferred(curve)
+    cheap = curve.usd_per_million.min() / economics.curve(SEVENTY).usd_per_million.min()
+    return {
+        "wide_speed": f"{at.tokens_per_second:.0f}",
+        "wide_cost": f"{at.usd_per_million:.2f}",
+        "wide_cheap": f"{cheap:.1f}",
+    }

@@ -1,0 +1,116 @@
+"""The dimensions of a model, and how the paper counts parameters from them."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from inferlib.equation import Record, equation, quantity
+
+equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
+
+
+@dataclass(frozen=True)
+class Shape(Record):
+    """The dimensions and the precision of a model, as the paper's model of inference needs them.
+
+    ``latent`` says whether attention is multi-head latent attention (then ``kv_rank`` and ``q_rank`` are the
+    widths of its latents and ``group_size`` is 1); ``parallel_attention`` whether attention and feed-forward
+    block stand beside each other.
+    """
+
+    n_layers: float = quantity("1", "layers")
+    d_model: float = quantity("1", "width of the residual stream")
+    d_ff: float = quantity("1", "width of the feed-forward block, or of one expert")
+    ff_up: float = quantity("1", "matrices from the residual stream to the feed-forward width")
+    ff_down: float = quantity("1", "matrices from the feed-forward width back")
+    n_heads: float = quantity("1", "query heads")
+    group_size: float = quantity("1", "query heads that share one key and value head")
+    head_dim: float = quantity("1", "width of one head")
+    vocab_size: float = quantity("1", "entries of the vocabulary")
+    n_experts: float = quantity("1", "experts of each feed-forward block", default=1)
+    n_active: float = quantity("1", "experts that a token goes to", default=1)
+    kv_rank: float = quantity("1", "width of the latent of keys and values", default=None)
+    q_rank: float = quantity("1", "width of the latent of queries", default=None)
+    weight_bytes: float = quantity("B", "bytes of one parameter", default=2.0)
+    activation_bytes: float = quantity("B", "bytes of one activation, cache included", default=2.0)
+    flop_per_weight: float = quantity("FLOP", "a multiplication and an addition for every weight", default=2)
+    latent: bool = False
+    parallel_attention: bool = False
+    name: str = ""
+
+    @property
+    def bits(self):
+        """Bits of a weight: the format that the tensor cores multiply in."""
+        return round(8 * self.weight_bytes)
+
+
+@equation(unit="1")
+def cache_values(shape: Shape):
+    """Values that one token leaves in the cache of one layer (equation 34's first factors).
+
+    Keys and values of every key/value head; for latent attention the latent alone, since the paper leaves the
+    rotary part out.
+    """
+    if shape.latent:
+        return shape.kv_rank
+    return 2 * shape.n_heads / shape.group_size * shape.head_dim
+
+
+@equation(unit="1")
+def qkv_width(shape: Shape):
+    """Width of queries, keys and values together: (1 + 2/g) n_head d_head of equation 25."""
+    return (shape.n_heads + 2 * shape.n_heads / shape.group_size) * shape.head_dim
+
+
+@equation(unit="1")
+def attention_params(shape: Shape):
+    """Attention parameters of all layers (in equation 20), as the paper's notebook counts them.
+
+    For latent attention the down-projection of keys and values is counted twice, as the notebook does.
+    """
+    width = shape.n_heads * shape.head_dim
+    if not shape.latent:
+        return shape.n_layers * shape.d_model * (qkv_width(shape) + width)
+    down = (2 * shape.kv_rank + shape.q_rank) * shape.d_model
+    up = (
+        2 * shape.n_heads / shape.group_size * shape.kv_rank + shape.n_heads * shape.q_rank
+    ) * shape.head_dim
+    return shape.n_layers * (down + up + width * shape.d_model)
+
+
+@equation(unit="1")
+def feed_forward_params(shape: Shape):
+    """Feed-forward parameters of all layers and experts (in equation 20)."""
+    matrices = shape.ff_up + shape.ff_down
+    return shape.n_layers * shape.n_experts * matrices * shape.d_model * shape.d_ff
+
+
+@equation(unit="1")
+def embedding_params(shape: Shape):
+    """Parameters of one of the two embedding tables: the unembedding of equation 20."""
+    return shape.vocab_size * shape.d_model
+
+
+@equation("20", unit="1", chapter="erdil2025_model")
+def printed_parameters(shape: Shape):
+    """Parameters of a model: attention, feed-forward and unembedding.
+
+    Number of parameters; the input embedding is left out, since it is looked up, not multiplied.
+    """
+    return attention_params(shape) + feed_forward_params(shape) + embedding_params(shape)
+
+
+@equation(unit="1")
+def parameter_count(shape: Shape):
+    """Parameters as the paper counts them: every expert, and the input and output embedding both.
+
+    Notes
+    -----
+    Not in the paper, which prints nominal sizes and equation 20; this is the count of its notebook, which
+    Table 1 needs.
+
+    Examples
+    --------
+    >>> int(parameter_count(models["Llama 3 70B"].shape))
+    70552387584
+    """
+    return printed_parameters(shape) + embedding_params(shape)
