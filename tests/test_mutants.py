@@ -70,3 +70,18 @@ def test_a_frontier_of_the_toy_model_keeps_one_token_when_nothing_is_said():
     points = e.toy_frontier(greedy, H100.replace(price=2.0))
     room = points.n_gpu * H100.memory_capacity / weights
     assert (room >= 1 + points.batch).all() and (room < 1 + 1.5 * points.batch).any()
+
+
+def test_a_slower_point_at_the_same_cost_is_beaten():
+    points = pd.DataFrame({"tokens_per_second": [80.0, 100.0, 50.0], "usd_per_million": [2.0, 2.0, 1.0]})
+    found = frontier.pareto(points)
+    assert found.tokens_per_second.tolist() == [100.0, 50.0] and list(found.columns) == list(points.columns)
+
+
+def test_a_system_answers_as_it_says():
+    h100 = inferlib.load_chip("H100 SXM")
+    assert inferlib.system.chip_peak(h100, Workload(1, weights="fp8")).flops == h100.peaks["fp8"]
+    layout = Layout()
+    assert (layout.tp, layout.pp, layout.ep, layout.dp) == (1, 1, 1, 1)
+    shown = inferlib.Breakdown(({"memory": 2e-3, "arithmetic": 1e-3},)).table()
+    assert shown["ms"].tolist() == [2.0, 1.0, 2.0]
