@@ -129,8 +129,8 @@ def publishers(table=None):
     Returns
     -------
     pandas.DataFrame
-        One row a publisher: ``rows``, how many ``models`` and ``chips``, and the most chips in ``parallel``, largest
-        ``batch`` and the longest ``context``.
+        One row a publisher: ``rows``, how many ``models`` and ``chips``, the most chips in ``parallel``, largest
+        ``batch`` and the longest ``context``, and ``where`` most of its rows were read.
     """
     table = rows() if table is None else table
     clean = table[table.use == "clean"].groupby("publisher")
@@ -141,6 +141,7 @@ def publishers(table=None):
         "parallel": ("tp", "max"),
         "batch": ("batch", "max"),
         "context": ("context", "max"),
+        "where": ("url", lambda addresses: addresses.mode().iloc[0]),
     }
     return clean.agg(**covers).reset_index()
 

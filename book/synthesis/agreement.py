@@ -1,4 +1,4 @@
-"""What all sources agree on: gains and shares, with the range over those that describe a question."""
+"""What the sources agree on: gains and shares, with the range over those that describe a question."""
 
 from functools import cache
 
@@ -76,15 +76,15 @@ def beside_sixth(case="dense, short"):
     Returns
     -------
     pandas.DataFrame
-        Indexed by change: ``lowest``, ``highest`` and a column for each of these (NaN where it has no such quantity).
+        Indexed by change: ``lowest``, ``highest`` and a column for each of these that describes the case (NaN where
+        it has no such quantity).
     """
     table = gains(case)[["lowest", "highest"]]
-    return table.assign(
-        **{
-            label(key): [grid.speedup(key, change, *cases()[case]) for change in table.index]
-            for key in (*versions(), SIXTH)
-        }
-    )
+    beside = {
+        label(key): [grid.speedup(key, change, *cases()[case]) for change in table.index]
+        for key in (*versions(), SIXTH)
+    }
+    return table.assign(**beside).dropna(axis=1, how="all")
 
 
 def answers(case, **changes):

@@ -9,6 +9,8 @@ WHO = {key: _OURS.get(key) or about(rooms.source_of(key))["colour"] for key in r
 # Dashed is ours, dotted a further version of a source.
 LINES = dict.fromkeys(rooms.versions(), ":") | dict.fromkeys(_OURS, "--")
 
+_PUBLISHERS = (style.BLUE, style.ORANGE, style.INK, style.GREEN, style.RED, style.PURPLE, style.SKY)
+
 
 def _axes(ax, **size):
     import matplotlib.pyplot as plt
@@ -108,6 +110,8 @@ def spread_data(data=None):
 def gains_range(cases=("dense, short", "dense, long"), ax=None):
     """From the lowest to the highest gain of the sources, for every change, in some cases.
 
+    The answers fitted to real servers are marked above the bar of the first case.
+
     Parameters
     ----------
     cases : tuple of str
@@ -121,6 +125,10 @@ def gains_range(cases=("dense, short", "dense, long"), ax=None):
         ax.barh(y, high - low, left=low, height=0.8 * height, color=colour, alpha=0.8)
         ax.plot(low, y, "|", color=colour, markersize=9, markeredgewidth=2)
         ax.plot(high, y, "|", color=colour, markersize=9, markeredgewidth=2, label=case)
+    beside = agreement.beside_sixth(cases[0]).drop(columns=["lowest", "highest"])
+    for marker, who in zip("DX", beside, strict=True):
+        y = [row - height for row in range(len(table))]
+        ax.plot(beside[who], y, marker, color=style.INK, markersize=5, label=f"{who} ({cases[0]})")
     ax.axvline(1, color=style.INK, linewidth=1)
     ax.set_yticks(range(len(table)), table.index)
     ax.invert_yaxis()
@@ -157,21 +165,68 @@ def scatter(who, ax=None):
 
 
 def over_bound(ax=None):
-    """Measured time over the bound, by tensor-parallel degree, of clean rows of one instance."""
-    ax = _axes(ax)
+    """Measured time over the bound, against the bound, of clean rows of one instance; coloured by its chips."""
+    ax = _axes(ax, figsize=(6.8, 4.0))
     table = against.over_bound()
     table = table[(table.use == "clean") & table.instance]
-    degrees = sorted(set(table.tp))
-    for x, degree in enumerate(degrees):
-        own = table[table.tp == degree].sort_values("ratio", kind="stable")
-        spread = [x + 0.5 * (i / max(len(own) - 1, 1) - 0.5) for i in range(len(own))]
-        ax.plot(spread, own.ratio, "o", markersize=4, color=style.BLUE, alpha=0.7)
-        ax.plot([x - 0.35, x + 0.35], [own.ratio.median()] * 2, color=style.ORANGE, linewidth=2.4)
+    colours = (style.GREEN, style.SKY, style.ORANGE, style.RED, style.PURPLE, style.INK)
+    for colour, (degree, own) in zip(colours, table.groupby("tp"), strict=True):
+        name = f"{degree} chip{'s' * (degree > 1)}"
+        ax.plot(1e3 * own.predicted, own.ratio, "o", markersize=5, color=colour, alpha=0.75, label=name)
     ax.axhline(1, color=style.INK, linewidth=1)
+    ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
-    ax.set_yticks([1, 2, 4, 8], ["1", "2", "4", "8"])
-    ax.set_xticks(range(len(degrees)), [f"{d}" for d in degrees])
-    ax.set(xlabel="chips that share every layer", ylabel="measured over bound")
+    for axis, ticks in ((ax.xaxis, (1, 2, 4, 8, 16, 32)), (ax.yaxis, (1, 2, 4, 8))):
+        axis.set_ticks(ticks, [str(tick) for tick in ticks])
+    ax.set(xlabel="bound of the peaks, milliseconds a step", ylabel="measured over bound")
+    ax.legend(fontsize=9)
+    return ax
+
+
+def predictions(figure=None):
+    """Everybody's answer over the measured time, against the measured time: a panel each, coloured by publisher."""
+    import matplotlib.pyplot as plt
+
+    figure = figure or plt.figure(figsize=(7.4, 7.6), layout="constrained")
+    axes = figure.subplots(3, 3, sharex=True, sharey=True)
+    table = against.all_answers()
+    table = table[(table.use == "clean") & table.predicted.notna()]
+    publishers = sorted(set(table.publisher), key=str.lower)
+    for ax, key in zip(axes.flat, rooms.everybody(), strict=True):
+        for publisher, colour in zip(publishers, _PUBLISHERS, strict=True):
+            own = table[(table.who == key) & (table.publisher == publisher)]
+            at = (1e3 * own.measured, own.predicted / own.measured)
+            ax.plot(*at, "o", markersize=3.5, color=colour, alpha=0.75, label=publisher)
+        error = table[table.who == key].error.abs()
+        name = rooms.label(key).replace(" & Schreiber", "")
+        ax.set_title(f"{name}\n{len(error)} rows, {100 * error.mean():.0f} %", fontsize=9)
+        ax.axhline(1, color=style.INK, linewidth=1)
+        ax.set(xscale="log", xticks=[], ylim=(1 / 16, 2.3))
+        ax.set_yscale("log", base=2)
+    for axis, ticks in ((ax.xaxis, (2, 5, 10, 20, 50, 100)), (ax.yaxis, (1 / 8, 1 / 4, 1 / 2, 1, 2))):
+        axis.set_ticks(ticks, [str(tick) if tick >= 1 else f"1/{1 / tick:.0f}" for tick in ticks])
+        axis.set_ticks([], minor=True)
+    axes[2, 1].set_xlabel("measured, milliseconds a token", fontsize=9)
+    axes[1, 0].set_ylabel("predicted over measured", fontsize=9)
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncol=4, fontsize=9)
+    return axes
+
+
+def voices(ax=None):
+    """How many sources answer the questions that are asked about each model."""
+    ax = _axes(ax, figsize=(6.8, 3.4))
+    table = grid.voices()
+    left = 0 * table.sum(axis=1)
+    shades = (style.FAINT, style.YELLOW, style.SKY, style.BLUE, style.GREEN)
+    for colour, count in zip(shades, table, strict=True):
+        ax.barh(range(len(table)), table[count], left=left, height=0.6, color=colour, label=f"{count}")
+        left = left + table[count]
+    ax.set_yticks(range(len(table)), table.index)
+    ax.invert_yaxis()
+    ax.set(xlabel="questions about the model", xlim=(0, left.max()))
+    ax.grid(axis="y", visible=False)
+    legend = {"loc": "upper center", "bbox_to_anchor": (0.4, -0.18), "ncol": len(table.columns)}
+    ax.legend(title="sources that answer", fontsize=9, **legend)
     return ax
 
 

@@ -198,7 +198,27 @@ def disagreement(table):
     return pd.DataFrame({"lowest": low, "highest": high, "range": high - low, "highest is": who})
 
 
-def constants_or_structure(own=None, same=None):
+def voices(data=None):
+    """How many published sources answer the questions of a grid; a version has no voice of its own.
+
+    Parameters
+    ----------
+    data : xarray.Dataset, optional
+        As :func:`grid` returns it; all questions when not given.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Questions, by model (rows) and by the number of sources that answer (columns, from none to the most).
+    """
+    data = whole_grid() if data is None else data
+    ours = [key for key in data.who.values if key in sources()]
+    many = data.latency.sel(who=ours).notnull().sum("who").to_series().rename("sources")
+    table = many.groupby("model", sort=False).value_counts().unstack(fill_value=0)
+    return table.sort_index(axis=1).loc[list(data.model.values)]
+
+
+def constants_or_structure(own=None, same=None, *, without=()):
     """How much of the disagreement goes away when all sources use the same constants.
 
     Parameters
@@ -206,6 +226,8 @@ def constants_or_structure(own=None, same=None):
     own, same : xarray.Dataset, optional
         Two grids; those of all questions when not given. Only sources count (not the bound, not the sixth model),
         and only questions that at least two of them answer in both grids.
+    without : sequence of str
+        Sources that are left out, to see what hangs on one of them.
 
     Returns
     -------
@@ -218,7 +240,8 @@ def constants_or_structure(own=None, same=None):
 
     own = whole_grid() if own is None else own
     same = whole_grid("same") if same is None else same
-    ours = [key for key in own.who.values if key in sources()]
+    without = [checks.one_of("source", key, sources()) for key in without]
+    ours = [key for key in own.who.values if key in sources() and key not in without]
     logs = [np.log(data.latency.sel(who=ours)) for data in (own, same)]
     both = logs[0].notnull() & logs[1].notnull()
     enough = both.sum("who") >= 2

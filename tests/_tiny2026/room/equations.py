@@ -15,7 +15,7 @@ def reading_time(chip: Accelerator, n_params):
     return n_params / chip.memory_bandwidth
 
 
-@equation("2", unit="1/s", n_params="B")
+@equation("2", unit="1/s", n_params="B > 0")
 def speed(chip: Accelerator, n_params):
     """Tokens per second of one chip."""
     return 1 / reading_time(chip, n_params)
