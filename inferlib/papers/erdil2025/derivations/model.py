@@ -45,13 +45,13 @@ def long_context_intensity():
 def network_batch():
     """The batch at which moving activations takes as long as waiting for the collectives."""
     latency = limits.node_all_reduce_latency(PROTOCOL, N_GPU)
-    moving = limits.node_all_reduce_bytes_time(SHAPE, CHIP, PROTOCOL, N_GPU, BATCH)
+    moving = printed.extra_all_reduce_time(SHAPE, CHIP, PROTOCOL, N_GPU, BATCH)
     solution = sp.solve(sp.Eq(latency, moving), BATCH)[0]
     return [
         Step("An all-reduce inside a node waits, whatever it carries,",
              sp.Eq(_symbol("node_all_reduce_latency"), latency)),
         Step("and then moves the batch's activations.",
-             sp.Eq(_symbol("node_all_reduce_bytes_time"), moving)),
+             sp.Eq(_symbol("extra_all_reduce_time"), moving)),
         Step("Up to one batch waiting is the longer of the two. It does not depend on the model's depth.",
              sp.Eq(_symbol("network_batch"), solution)),
     ]  # fmt: skip

@@ -4,7 +4,8 @@ from functools import partial
 
 from inferlib.equation import equation
 from inferlib.ops import sqrt
-from inferlib.papers.erdil2025.equations.model import ALL_REDUCE, collective_latency, time_inside
+from inferlib.papers.erdil2025.equations.model import ALL_REDUCE, collective_latency
+from inferlib.papers.erdil2025.equations.printed import extra_all_reduce_time
 from inferlib.papers.erdil2025.records import GPU, Model, Protocol
 from inferlib.papers.erdil2025.shape import Shape
 from inferlib.system import Accelerator
@@ -39,19 +40,10 @@ def node_all_reduce_latency(protocol: Protocol, n_gpu):
     return collective_latency(protocol, n_gpu, 1, ALL_REDUCE)
 
 
-@equation(unit="s", n_gpu="1", batch="1")
-def node_all_reduce_bytes_time(shape: Shape, chip: GPU, protocol: Protocol, n_gpu, batch):
-    """Time that an all-reduce of the residual stream moves bytes, inside one node (equation 24)."""
-    moved = ALL_REDUCE * shape.activation_bytes * shape.d_model * batch
-    return moved * time_inside(chip, n_gpu, 1) / protocol.share
-
-
 @equation(unit="1", n_gpu="1")
 def network_batch(shape: Shape, chip: GPU, protocol: Protocol, n_gpu):
     """The batch at which an all-reduce inside a node moves bytes for as long as it waits."""
-    return node_all_reduce_latency(protocol, n_gpu) / node_all_reduce_bytes_time(
-        shape, chip, protocol, n_gpu, 1
-    )
+    return node_all_reduce_latency(protocol, n_gpu) / extra_all_reduce_time(shape, chip, protocol, n_gpu, 1)
 
 
 def all_reduces():
