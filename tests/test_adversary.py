@@ -12,9 +12,8 @@ import pytest
 import xarray as xr
 
 import inferlib
-from inferlib import Layout, System, Transformer, Workload, frontier, measured, principles, serving
+from inferlib import Layout, System, Transformer, Workload, frontier, measured, principles
 from inferlib.papers import rooms, steinhardt2022
-from inferlib.serving import sixth
 
 ROOT = Path(__file__).parents[1]
 LLAMA, DEEPSEEK = inferlib.load_model("Llama 3 70B"), inferlib.load_model("DeepSeek V3")
@@ -123,7 +122,7 @@ def test_the_largest_batch_is_asked_about_records(name):
     with pytest.raises(TypeError, match=f"{name} is a int, "):
         principles.largest_batch(**asked | {name: 0})
     with pytest.raises(TypeError, match=f"{name} is a int, "):
-        sixth.estimate(**asked | {name: 0})
+        inferlib.estimate(**asked | {name: 0})
 
 
 @pytest.mark.parametrize(
@@ -229,5 +228,5 @@ def test_make_gives_matplotlib_a_folder_of_its_own():
 
 
 def test_serving_is_asked_for_numbers_of_any_holder():
-    one = serving.sixth.estimate(LLAMA, BOX, Workload(np.int32(32), np.int32(4096)))
-    assert one.seconds == serving.sixth.estimate(LLAMA, BOX, WORK).seconds
+    one = inferlib.estimate(LLAMA, BOX, Workload(np.int32(32), np.int32(4096)))
+    assert one.seconds == inferlib.estimate(LLAMA, BOX, WORK).seconds
