@@ -345,3 +345,24 @@ def test_a_curve_asked_for_in_two_ways_is_computed_once():
         economics.curve("Llama 3 8B", "H100", assumptions=e.PRINTED_EQUATIONS.replace(t_kernel=1e-6))
         is not first
     )
+
+
+def test_figure_9_is_the_notebooks_own_output():
+    """Text stored in the notebook of 27 May 2025: fastest points (speed, GPUs, batch), preferred (speed, cost)."""
+    from book.erdil2025 import figures_model
+
+    fastest = {
+        "short": (96.75, 54.32, 1.03), "short, drafted": (153.48, 31.63, 1.99),
+        "long": (94.60, 95.97, 1.00), "long, drafted": (146.62, 47.11, 1.99),
+    }  # fmt: skip
+    chosen = {
+        "short": (62.49, 1.37), "short, drafted": (87.23, 0.85),
+        "long": (71.79, 36.70), "long, drafted": (115.27, 15.77),
+    }  # fmt: skip
+    marks = figures_model.marks(9).set_index(["curve", "point"])
+    for name, values in fastest.items():
+        at = marks.loc[name, "fastest"]
+        assert [round(at[c], 2) for c in ("tokens/s", "GPUs", "batch")] == pytest.approx(values, abs=0.0051)
+    for name, values in chosen.items():
+        at = marks.loc[name, "preferred"]
+        assert [round(at[c], 2) for c in ("tokens/s", "USD per million")] == pytest.approx(values, abs=0.0051)

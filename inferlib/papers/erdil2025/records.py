@@ -209,6 +209,7 @@ def _load():
     return Names("chip of erdil2025", chips), Names("model of erdil2025", models), protocols
 
 
+# By name; mappings, since most places that use them want one of their records.
 chips, models, PROTOCOLS = _load()
 
 KINDS = ("2D", "1D")
