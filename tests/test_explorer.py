@@ -626,9 +626,7 @@ def test_the_page_refuses_what_python_refuses(make):
 
 
 # Those of branches that other hands hold; whoever repairs one takes its line away.
-PENDING = {
-    f"erdil2025.{name}" for name in ("waiting_against_reading", "fastest_token", "one_token")
-}
+PENDING = {f"erdil2025.{name}" for name in ("waiting_against_reading", "fastest_token", "one_token")}
 LOAD = {"own", "batch", "context"}
 
 

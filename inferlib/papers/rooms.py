@@ -207,7 +207,7 @@ def with_constants(key, answer, system, constants):
     if made is not None:
         try:
             chip = made(system.chip)
-        except ValueError:
+        except (ValueError, LookupError):
             chip = None  # no chip of this source: the room will say so
         # another room's own record of a chip is not what its decode_step takes
         if isinstance(chip, Accelerator):
