@@ -84,7 +84,7 @@ FIRST |= {"steinhardt2022": "2206", "mazurek2025": "2509"}
 def test_years_of_the_bibliography_are_those_of_the_first_versions():
     text = (BOOK / "references.bib").read_text("utf-8")
     found = {key: body for key, body in re.findall(r"(?ms)^@\w+\{(\w+),(.*?)^\}", text)}
-    assert set(found) == set(FIRST) == set(rooms.sources())
+    assert set(found) >= set(FIRST) == set(rooms.sources())
     for key, first in FIRST.items():
         year, month = f"20{first[:2]}", first[2:]
         assert re.search(r"\byear\s*=\s*\{(\d+)\}", found[key])[1] == year

@@ -37,4 +37,14 @@ def test_two_folders_are_enough(tmp_path):
     python(
         "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-k", "tiny2026 or floors", *GENERAL
     )
-    assert python("-c", USE).split() == ["exact", "5%", "holds", "no", "1", "125", "tiny2026", "Tiny", "2026"]
+    assert python("-c", USE).split() == [
+        "exact",
+        "consistent",
+        "holds",
+        "no",
+        "1",
+        "125",
+        "tiny2026",
+        "Tiny",
+        "2026",
+    ]

@@ -394,7 +394,7 @@ def test_the_finder_refuses_what_it_has_not():
 
 def test_places_lead_to_their_sections():
     assert indexes.page_of("erdil2025", "Table 1", BOOK) == "erdil2025_record.html#table-1-five-models"
-    assert indexes.page_of("erdil2025", "Table 99", BOOK) == "erdil2025_model.html"
+    assert indexes.page_of("erdil2025", "Table 99", BOOK) == "erdil2025_record.html"
     assert indexes.page_of("erdil2025", "Table 1", BOOK.parent) == ""
 
 

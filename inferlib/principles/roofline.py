@@ -117,14 +117,14 @@ def _attention_flops(model, context):
     return model.pair_flops * context + model.window_pair_flops * minimum(context, model.window)
 
 
-@equation(unit="s", n_chips="1", batch="1", context="1")
+@equation(unit="s", n_chips="1 > 0", batch="1", context="1")
 def overlapped_time(chip: Accelerator, model: Profile, n_chips, batch, context):
     """Least time of a decode step in which everything overlaps: all it reads, or all it calculates."""
     data = weight_data(model, batch) + cache_data(model, batch, context)
     return roofline_time(chip, decode_work(model, batch, context), data, n_chips)
 
 
-@equation(unit="s", n_chips="1", batch="1", context="1")
+@equation(unit="s", n_chips="1 > 0", batch="1", context="1")
 def in_turn_time(chip: Accelerator, model: Profile, n_chips, batch, context):
     """Least time of a decode step whose operators run in turn: matrices, then attention, each the longer of its two.
 

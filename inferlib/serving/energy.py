@@ -27,7 +27,7 @@ def chip_draw(draw: Draw, power, memory_share, arithmetic_share):
     return power * minimum(draw.awake + busy, 1)
 
 
-@equation(unit="W*s", n_chips="1", drawn="W", seconds="s", tokens="1")
+@equation(unit="W*s", n_chips="1", drawn="W", seconds="s", tokens="1 > 0")
 def token_energy(n_chips, drawn, seconds, tokens):
     """Energy of one token: what all chips draw in the time that ``tokens`` tokens take."""
     return n_chips * drawn * seconds / tokens

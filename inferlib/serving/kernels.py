@@ -95,19 +95,19 @@ def reduce_time(link: Link, message):
     return link.latency + message / link.bandwidth
 
 
-@equation(unit="s", count="1", n_chips="1", domain="1")
+@equation(unit="s", count="1", n_chips="1", domain="1 > 0")
 def box_time(engine: Engine, count, n_chips, domain):
     """Further time of ``count`` all-reduces over more chips than one box holds."""
     return count * engine.box * log2(maximum(n_chips / domain, 1))
 
 
-@equation(unit="s", data="B", bandwidth="B/s", share="1", latency="s")
+@equation(unit="s", data="B", bandwidth="B/s > 0", share="1 > 0", latency="s")
 def exchange_time(latency, data, bandwidth, share):
     """Time to send the tokens of one chip to the chips of their experts, or back."""
     return latency + data / (share * bandwidth)
 
 
-@equation(unit="s", n_layers="1", batch="1", n_chips="1")
+@equation(unit="s", n_layers="1", batch="1", n_chips="1 > 0")
 def engine_time(engine: Engine, n_layers, batch, n_chips):
     """Time of the software in one step: per step, per layer, per sequence, and for keeping chips together."""
     ranks = log2(n_chips) * (engine.rank + engine.together * batch)

@@ -13,7 +13,7 @@ from inferlib.transformer import pairs
 equation = partial(equation, "serving", chapter="price")
 
 
-@equation(unit="s", users="1", output_tokens="1", prompt_time="s")
+@equation(unit="s", users="1", output_tokens="1 > 0", prompt_time="s")
 def others_time(users, output_tokens, prompt_time):
     """What one token waits for the prompts of other users, when each asks again as soon as it is answered.
 
@@ -49,7 +49,7 @@ def first_token_time(layer_start, n_layers, passes, prompt_time, step, users):
     return layer_start * n_layers + passes * prompt_time * sqrt(users) + step
 
 
-@equation(unit="s", users="1", room="1", prompt_time="s", output_tokens="1", step="s")
+@equation(unit="s", users="1", room="1 > 0", prompt_time="s", output_tokens="1", step="s")
 def queue_time(users, room, prompt_time, output_tokens, step):
     """Wait for a place in memory, when more users ask than there is room for caches.
 

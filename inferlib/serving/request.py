@@ -24,25 +24,25 @@ from inferlib.units import factor
 equation = partial(equation, "serving", chapter="price")
 
 
-@equation(unit="s", prompt_time="s", output_tokens="1", step="s", users="1")
+@equation(unit="s", prompt_time="s", output_tokens="1", step="s", users="1 > 0")
 def machine_time(prompt_time, output_tokens, step, users):
     """Time of the machine that one request takes: its prompt alone, its answer shared with the batch."""
     return prompt_time + output_tokens * step / users
 
 
-@equation(unit="usd", seconds="s", n_chips="1", rate="usd/s", utilisation="1")
+@equation(unit="usd", seconds="s", n_chips="1", rate="usd/s", utilisation="1 > 0")
 def rent(seconds, n_chips, rate, utilisation):
     """What so much time of a machine costs, when it is paid for around the clock and used a part of it."""
     return seconds * n_chips * rate / utilisation
 
 
-@equation(unit="1", prompt_time="s", output_tokens="1", step="s", users="1")
+@equation(unit="1", prompt_time="s", output_tokens="1 > 0", step="s > 0", users="1")
 def instance_ratio(prompt_time, output_tokens, step, users):
     """Machines that read prompts for each machine that decodes, so that neither waits for the other."""
     return prompt_time * users / (output_tokens * step)
 
 
-@equation(unit="1", users="1", seconds="s", arrivals="1/s")
+@equation(unit="1", users="1 > 0", seconds="s", arrivals="1/s")
 def load(users, seconds, arrivals):
     """Part of its throughput that a machine is asked for: requests that arrive over those it can answer."""
     return arrivals * seconds / users

@@ -14,13 +14,13 @@ from inferlib.serving.decode import decode_step
 equation = partial(equation, "serving", chapter="price")
 
 
-@equation(unit="s", verify="s", drafted="1", draft="s", length="1")
+@equation(unit="s", verify="s", drafted="1", draft="s", length="1 > 0")
 def drafted_token_time(verify, drafted, draft, length):
     """Time between tokens when ``drafted`` tokens are proposed one after another and verified together.
 
     Examples
     --------
-    >>> drafted_token_time(verify=12e-3, drafted=3, draft=0.5e-3, length=2.7)
+    >>> round(drafted_token_time(verify=12e-3, drafted=3, draft=0.5e-3, length=2.7), 6)
     0.005
     """
     return (verify + drafted * draft) / length

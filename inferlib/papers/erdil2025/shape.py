@@ -110,6 +110,7 @@ def parameter_count(shape: Shape):
 
     Examples
     --------
+    >>> from inferlib.papers.erdil2025 import models
     >>> int(parameter_count(models["Llama 3 70B"].shape))
     70552387584
     """
