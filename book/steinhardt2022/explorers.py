@@ -13,7 +13,7 @@ from inferlib.units import factor
 
 WIDEST = Reader("steinhardt2022", "Justification")("width of many models")[1]
 # The formula cuts matrices over machines; one that nothing leaves has no such limit.
-TO_CUT = "Out of the formula's reach, no matrix of the post is wider than a machine's block"
+TO_CUT = "Out of reach: a machine's block is wider than any matrix"
 
 
 def _block(machine, k=1):
