@@ -625,7 +625,7 @@ def test_the_page_refuses_what_python_refuses(make):
             assert not any("na" in entry for entry in entries[masked:])
 
 
-# Those of branches that other hands hold; whoever repairs one takes its line away.
+# Erdil's explorers that do not ask yet whether the weights fit; strict, so that one which does takes its line away.
 PENDING = {f"erdil2025.{name}" for name in ("waiting_against_reading", "fastest_token", "one_token")}
 LOAD = {"own", "batch", "context"}
 
