@@ -122,8 +122,9 @@ class Scatter:
             for who, colour in self.colours.items()
         )
         return (
-            f'<svg class="scatter" role="group" viewBox="0 0 {self.SIZE} {self.SIZE}" style="max-width:34rem;width:100%" '
-            f'aria-label="{html.escape(self.label)}" font-size="11" fill="currentColor">{inside}</svg><p>{key}</p>'
+            f'<svg class="scatter" role="group" viewBox="0 0 {self.SIZE} {self.SIZE}" '
+            f'style="max-width:34rem;width:100%" aria-label="{html.escape(self.label)}" '
+            f'font-size="11" fill="currentColor">{inside}</svg><p>{key}</p>'
         )
 
     def __repr__(self):
