@@ -77,7 +77,7 @@ def green(copy, module):
         command += ["-k", f"not test_equations or {module.split('/')[2]}"]
     own = os.environ | {"PYTHONPATH": str(copy)}
     try:
-        return subprocess.run(command, cwd=copy, env=own, capture_output=True, timeout=300).returncode == 0
+        return subprocess.run(command, cwd=copy, env=own, capture_output=True, timeout=900).returncode == 0
     except subprocess.TimeoutExpired:
         return False
 
