@@ -1,5 +1,6 @@
 """Slips that no other test would notice, each against a fact from outside or a second way to the number."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -85,3 +86,24 @@ def test_a_system_answers_as_it_says():
     assert (layout.tp, layout.pp, layout.ep, layout.dp) == (1, 1, 1, 1)
     shown = inferlib.Breakdown(({"memory": 2e-3, "arithmetic": 1e-3},)).table()
     assert shown["ms"].tolist() == [2.0, 1.0, 2.0]
+
+
+def test_a_chip_may_be_free_and_chips_come_in_any_whole_number():
+    assert inferlib.load_chip("H100 SXM").replace(price=0).price == 0
+    for count in (1, 2, 3):
+        assert System(inferlib.load_chip("H100 SXM"), count).count == count
+    with pytest.raises(ValueError, match=r"System.count is 1.5, but must be a whole number"):
+        System(inferlib.load_chip("H100 SXM"), 1.5)
+
+
+def test_records_of_sweeps_are_told_apart_by_identity_and_layouts_by_value():
+    """Arrays have no truth value and no hash: what may hold them must not be compared field by field."""
+    many, chip = np.array([1.0, 2.0]), inferlib.load_chip("H100 SXM")
+    for make in (
+        lambda: chip.replace(memory_bandwidth=many),
+        lambda: System(chip, many),
+        lambda: Workload(many),
+        lambda: inferlib.Breakdown(({"memory": many},)),
+    ):
+        assert len({make(), make()}) == 2
+    assert len({Layout(tp=8), Layout(tp=8), Layout(tp=4)}) == 2
