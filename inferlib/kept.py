@@ -20,7 +20,7 @@ import inferlib
 from inferlib.printed import FLOOR
 
 _PACKAGES = ("numpy", "scipy", "sympy", "pandas", "xarray")
-_MADE_OF = (".py", ".toml", ".csv", ".json", ".txt")
+_MADE_OF = (".py", ".toml", ".csv", ".json", ".txt", ".js", ".css", ".html")
 _WEEK = 7 * 24 * 3600.0
 
 
