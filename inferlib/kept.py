@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -20,12 +20,14 @@ import inferlib
 from inferlib.printed import FLOOR
 
 _PACKAGES = ("numpy", "scipy", "sympy", "pandas", "xarray")
-_MADE_OF = (".py", ".toml", ".csv", ".txt")
+_MADE_OF = (".py", ".toml", ".csv", ".json", ".txt", ".js", ".css", ".html")
 _WEEK = 7 * 24 * 3600.0
 
 
 def kept(name, make):
     """What a function returns, from disk where the same code has computed it before.
+
+    Of several processes that ask at the same time one computes, and the others wait for it.
 
     Parameters
     ----------
@@ -46,11 +48,62 @@ def kept(name, make):
     path = folder and folder / f"{_hash(name)}.json"
     text = _read(path) if path else None
     if text is None:
-        text = json.dumps(make())
-        if path and not _changed():
-            with suppress(OSError):
-                _write(path, text)
+        with _alone(path):
+            text = (_read(path) if path else None) or _computed(path, make)
     return _tuples(json.loads(text))
+
+
+def kept_frame(name, make):
+    """The same as :func:`kept` for a table of numbers and texts.
+
+    Parameters
+    ----------
+    name : str
+    make : callable
+        Returns a pandas.DataFrame whose rows are counted from zero.
+
+    Returns
+    -------
+    pandas.DataFrame
+        From disk or not, the same to the last bit, in columns of the same kinds.
+    """
+    import pandas as pd
+
+    def columns():
+        frame = make()
+        return [(column, str(frame[column].dtype), frame[column].tolist()) for column in frame]
+
+    found = kept(name, columns)
+    return pd.DataFrame({column: pd.Series(values, dtype=kind) for column, kind, values in found})
+
+
+def _computed(path, make):
+    """The text of a result, written where it may be kept."""
+    text = json.dumps(make())
+    if path and not _changed():
+        with suppress(OSError):
+            _write(path, text)
+    return text
+
+
+@contextmanager
+def _alone(path):
+    """Hold the lock of a result, which an ending process lets go whatever happens; none where nothing is kept."""
+    lock = None
+    if path:
+        with suppress(ImportError, OSError):  # no such locks on Windows, and on some shared disks
+            import fcntl
+
+            _make_folder(path.parent)
+            lock = open(path.with_suffix(".lock"), "w")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if lock:
+            with suppress(OSError):
+                os.unlink(lock.name)
+            lock.close()
 
 
 def fingerprint(*folders):
@@ -100,13 +153,17 @@ def _read(path):
 
 def _write(path, text):
     """A reader sees the whole file or none, whoever else writes it."""
-    if not path.parent.is_dir():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _forget(path.parent.parent)
+    _make_folder(path.parent)
     number, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(number, "w", encoding="utf-8") as file:
         file.write(f"{_hash(text)}\n{text}")
     os.replace(temporary, path)
+
+
+def _make_folder(folder):
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        _forget(folder.parent)
 
 
 def _forget(folder):

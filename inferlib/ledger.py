@@ -210,19 +210,21 @@ def notes(source: str | None = None) -> "pandas.DataFrame":
 def _texts(kind, source):
     import pandas as pd
 
-    texts = (kept(f"{kind} of {key}", partial(_filled, kind, key)) for key in _chosen(source))
-    return pd.DataFrame([row for rows in texts for row in rows], columns=["source", *_ERRATUM])
+    both = (row for key in _chosen(source) for row in kept(f"errata and notes of {key}", partial(_filled, key)))
+    rows = [row for kind_of, *row in both if kind_of == kind]
+    return pd.DataFrame(rows, columns=["source", *_ERRATUM])
 
 
 _ERRATUM = ("place", "printed", "corrected", "evidence", "effect", "materiality")
 
 
-def _filled(kind, source):
-    """The texts of all errata or notes of a source, numbers in their braces."""
+def _filled(source):
+    """The texts of all errata and notes of a source, each after its kind, with numbers in their braces."""
     _open(source)
     numbers = {name: value for function in _NUMBERS.get(source, ()) for name, value in function().items()}
     return [
-        (source, *(" ".join(entry.get(c, "").split()).format_map(numbers) for c in _ERRATUM))
+        (kind, source, *(" ".join(entry.get(c, "").split()).format_map(numbers) for c in _ERRATUM))
+        for kind in ("erratum", "note")
         for entry in _errata(source).get(kind, ())
     ]
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from book.erdil2025.economics import frontier
 from inferlib.catalog import load_chip
 from inferlib.frontier import pareto, preferred
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.equations.model import layout_latency
-from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, chips, computing_at, model_of, models
 from inferlib.papers.erdil2025.search import infeasible, token_latency
 from inferlib.units import factor

@@ -2,11 +2,11 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 
 from inferlib.frontier import preferred
+from inferlib.kept import kept_frame
+from inferlib.papers.erdil2025 import pareto
 from inferlib.papers.erdil2025.equations.model import layout_latency
-from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.erdil2025.records import TABLE_5, Assumptions, Cut, chips, computing_at, models
 from inferlib.papers.erdil2025.search import speculative_time
 
@@ -20,6 +20,26 @@ PRECISIONS = {
 }
 SPECULATED = ("Llama 3 70B", "Llama 3.1 405B")
 DEFAULT = Assumptions()
+_FOUND: dict = {}  # what frontiers of this process were made from, in words, to the frontiers
+
+
+def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
+    """What :func:`inferlib.papers.erdil2025.frontier` returns, computed once and kept on disk.
+
+    Parameters
+    ----------
+    model : Model
+    chip : GPU
+    context : float
+    assumptions : Assumptions
+    **options
+        Of that function, by name.
+    """
+    options |= {"context": context, "assumptions": assumptions}
+    asked = repr((model, chip, sorted(options.items())))
+    if asked not in _FOUND:
+        _FOUND[asked] = kept_frame(f"frontier of {asked}", lambda: pareto.frontier(model, chip, **options))
+    return _FOUND[asked]
 
 
 def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=DEFAULT):
@@ -36,11 +56,6 @@ def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assu
     pandas.DataFrame
         As :func:`frontier` returns it, with pipeline parallelism.
     """
-    return _curve(model, chip, draft, acceptance, context, assumptions)
-
-
-@cache
-def _curve(model, chip, draft, acceptance, context, assumptions):
     drafting = {"draft": models[draft], "acceptance": acceptance} if draft else {}
     return frontier(models[model], chips[chip], context=context, assumptions=assumptions, **drafting)
 

@@ -27,7 +27,6 @@ from book.erdil2025.claims.toy import beyond_critical, palm_power, scaled_latenc
 from inferlib.ledger import Reader, errata_numbers, grade_of, published
 from inferlib.papers.erdil2025 import pareto, search
 from inferlib.papers.erdil2025.equations import model as m, toy
-from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.erdil2025.records import (
     FIGURE_1,
     PRINTED_EQUATIONS,
@@ -375,7 +374,9 @@ def _records():
     ours, theirs = (models["Llama 3.1 405B"], model_of(load_model("Llama 3.1 405B")))
     active = sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT)) / DEEPSEEK.flop_per_weight
     looked_up = DEFAULT.replace(embedding_multiplied=False)
-    mixtral = [economics.table(3, a).tokens_per_second["Mixtral 8x22B"] for a in (DEFAULT, looked_up)]
+    setting, point = economics.settings()["Table 3", "Mixtral 8x22B"]
+    curves = (economics.curve(**setting | {"assumptions": a}) for a in (DEFAULT, looked_up))
+    mixtral = [point(curve).tokens_per_second for curve in curves]
     return {
         "embedding_before": f"{mixtral[0]:.0f}",
         "embedding_after": f"{mixtral[1]:.0f}",
@@ -394,7 +395,7 @@ def _records():
 def _arithmetic():
     """Llama 3 70B with 8-bit weights where 16-bit activations are multiplied at the 16-bit rate."""
     slow = H100.replace(peaks=H100.peaks | {"fp8": H100.peaks["bf16"]})
-    curve = frontier(models[SEVENTY], slow)
+    curve = economics.frontier(models[SEVENTY], slow)
     at = economics.preferred(curve)
     cheap = curve.usd_per_million.min() / economics.curve(SEVENTY).usd_per_million.min()
     return {

@@ -7,7 +7,6 @@ from book.erdil2025.economics import DEFAULT, DRAFT, curves
 from book.erdil2025.figures import served_points
 from inferlib import style
 from inferlib.frontier import preferred
-from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5, Assumptions, chips, models
 
 LONG = 100_000  # tokens: the long context of Figures 9 and 10
@@ -208,8 +207,8 @@ def switched(name):
     still = DEFAULT.replace(protocols=quick, t_kernel=DEFAULT.t_kernel / 2)
     return {
         "the paper's H100": economics.curve(name),
-        "bandwidth of the network unlimited": frontier(models[name], free),
-        "launches and latencies halved": frontier(models[name], chips["H100"], assumptions=still),
+        "bandwidth of the network unlimited": economics.frontier(models[name], free),
+        "launches and latencies halved": economics.frontier(models[name], chips["H100"], assumptions=still),
         "with drafts": economics.curve(name, draft=DRAFT),
     }
 

@@ -1,11 +1,13 @@
 """One workload, everybody's answer: on a grid, term by term, and what doubling something buys."""
 
+import json
 import tomllib
 from functools import cache
 from importlib.resources import files
 
 from inferlib import checks, serving
 from inferlib.catalog import load_chip, load_model
+from inferlib.kept import kept
 from inferlib.papers.rooms import (
     SIXTH,
     ask,
@@ -133,8 +135,12 @@ def _figures(step, model, system, workload):
 
 @cache
 def whole_grid(constants="own"):
-    """:func:`grid` with all that ``questions.toml`` asks, computed once."""
-    return grid(constants=constants)
+    """:func:`grid` with all that ``questions.toml`` asks, computed once and kept on disk."""
+    import xarray as xr
+
+    text = kept(f"grid of {constants} constants", lambda: json.dumps(grid(constants=constants).to_dict()))
+    data = xr.Dataset.from_dict(json.loads(text))
+    return data.map(lambda one: one.astype(object) if one.dtype.kind == "U" else one)
 
 
 def coverage(data=None):

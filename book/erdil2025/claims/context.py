@@ -1,6 +1,6 @@
 """Erdil 2025, section 4.3 (long contexts) and its captions: everything their text prints, recomputed."""
 
-from functools import cache, partial
+from functools import partial
 
 from book.erdil2025 import economics
 from book.erdil2025.claims.model import (
@@ -12,7 +12,6 @@ from book.erdil2025.claims.model import (
 )
 from inferlib.ledger import Noted, claims, reproduces
 from inferlib.papers.erdil2025.equations import limits, model as m, printed
-from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.erdil2025.records import chips, computing_at, models
 from inferlib.papers.erdil2025.shape import printed_parameters
 from inferlib.units import factor
@@ -110,12 +109,7 @@ def _ungrouped(read):
 
 def cheap_ends(name, context):
     """Smallest cost of a frontier without pipeline, so that the cache has to fit; dollars a million."""
-    return _plain(name, context).usd_per_million.min()
-
-
-@cache
-def _plain(name, context):
-    return frontier(models[name], H100, context=context, pipeline=False)
+    return economics.frontier(models[name], H100, context=context, pipeline=False).usd_per_million.min()
 
 
 def _lower_bound(read):

@@ -13,7 +13,6 @@ from inferlib.equation import symbolic, untraced
 from inferlib.ledger import Noted, claims, reproduces
 from inferlib.papers.erdil2025 import decode, search
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
-from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, PROTOCOLS, ToyAssumptions, chips, models
 from inferlib.papers.erdil2025.shape import Shape, cache_values, printed_parameters
 
@@ -282,7 +281,7 @@ def _order_of_magnitude(read):
     free = H100.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
     found = {}
     for name in economics.SERVED:
-        curves = [frontier(models[name], chip) for chip in (H100, free)]
+        curves = [economics.frontier(models[name], chip) for chip in (H100, free)]
         tops, chosen = (
             [point(curve).tokens_per_second for curve in curves]
             for point in (economics.fastest, economics.preferred)

@@ -19,7 +19,6 @@ from book.erdil2025.claims.model import (
 from inferlib.equation import untraced
 from inferlib.ledger import claims, reproduces
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.erdil2025.records import KINDS, Assumptions, Cut, models
 from inferlib.papers.erdil2025.search import expected_tokens
 from inferlib.units import factor
@@ -43,10 +42,9 @@ def common_costs(first, second, points=40):
     return np.geomspace(low, high, points)[2:]
 
 
-@cache
 def without_pipeline(name, draft=economics.DRAFT):
     """A frontier of Tables 2 and 3 with pipeline parallelism left out."""
-    return frontier(
+    return economics.frontier(
         models[name], H100, draft=draft and models[draft], acceptance=economics.ACCEPTANCE, pipeline=False
     )
 

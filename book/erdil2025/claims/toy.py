@@ -4,11 +4,11 @@ from functools import cache, partial
 
 import numpy as np
 
+from book.erdil2025.economics import frontier
 from book.erdil2025.tables import H100, MODELS, SERVED, served, table_1
 from inferlib.ledger import Noted, claims, reproduces
 from inferlib.papers.erdil2025.derivations import toy as derivations
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.erdil2025.records import FIGURE_1, FIGURE_1_CAPPED, ToyAssumptions, models
 
 reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")

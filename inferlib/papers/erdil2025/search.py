@@ -370,35 +370,31 @@ def speculated(
     """
     beside = (small, shape) if assumptions.joint_capacity else (None, None)
     choices = rounds(int(gamma_max), assumptions)
-    at, limit = (n_gpu, batch, context), np.broadcast_to(limit, n_gpu.shape) * _MORE
     yields = [expected_tokens(acceptance, verified) for _, verified in choices]
-    most = max((y / drafts for (drafts, _), y in zip(choices, yields, strict=True)), default=0)
-    drafting = pass_times(small, small_gpu, *at, 1, pipeline, assumptions, beside[1], limit * most)
-
-    def left(i):
-        """Seconds that the limit leaves for scoring."""
-        none = np.full(n_gpu.shape, -np.inf)
-        drafted = choices[i][0] * drafting
-        return np.subtract(limit * yields[i], drafted, out=none, where=np.isfinite(drafting))
-
-    longest = reduce(np.maximum, map(left, range(len(choices))), limit)
-    plain = pass_times(shape, gpu, *at, 1, pipeline, assumptions, beside[0], longest)
-    scoring, limit = np.minimum(plain, longest), np.minimum(limit, plain * _MORE)
-    means = np.full((1 + len(choices), n_gpu.size), np.inf)
+    at, limit = (n_gpu, batch, context), np.broadcast_to(limit, n_gpu.shape) * _MORE
+    plain = pass_times(shape, gpu, *at, 1, pipeline, assumptions, beside[0], limit * max([1, *yields]))
+    points = np.flatnonzero(np.isfinite(plain))
+    at, plain, limit = [one[points] for one in at], plain[points], np.minimum(limit, plain * _MORE)[points]
+    # What a round leaves when it is scored as fast as a single token.
+    left = [(limit * y - plain) / drafts for (drafts, _), y in zip(choices, yields, strict=True)]
+    most = reduce(np.maximum, left, np.zeros(points.shape))
+    drafting = pass_times(small, small_gpu, *at, 1, pipeline, assumptions, beside[1], most)
+    means = np.full((1 + len(choices), points.size), np.inf)
     means[0] = plain
     for i, (drafts, verified) in reversed(list(enumerate(choices))):
-        allowed = left(i)
-        points = np.flatnonzero(scoring <= allowed)
+        allowed = limit * yields[i] - drafts * drafting
+        some = np.flatnonzero(plain <= allowed)
         verifying = pass_times(
-            shape, gpu, *(one[points] for one in at), verified, pipeline, assumptions, beside[0],
-            allowed[points],
-        )  # fmt: skip
-        means[1 + i, points] = speculative_time(acceptance, drafts, verified, verifying, drafting[points])
+            shape, gpu, *(one[some] for one in at), verified, pipeline, assumptions, beside[0], allowed[some]
+        )
+        means[1 + i, some] = speculative_time(acceptance, drafts, verified, verifying, drafting[some])
         limit = np.minimum(limit, means[1 + i] * _MORE)
-    choice = means.argmin(axis=0)
+    gammas = np.array([0 if assumptions.free_token else 1, *(drafts for drafts, _ in choices)])
+    seconds, gamma = np.full(n_gpu.shape, np.inf), np.full(n_gpu.shape, gammas[0])
     best = means.min(axis=0)
-    gammas = [0 if assumptions.free_token else 1, *(drafts for drafts, _ in choices)]
-    return np.where(best <= limit, best, np.inf), np.array(gammas)[choice]
+    seconds[points] = np.where(best <= limit, best, np.inf)
+    gamma[points] = gammas[means.argmin(axis=0)]
+    return seconds, gamma
 
 
 def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions):
