@@ -3,7 +3,7 @@
 import html
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from inferlib.catalog import chips as every_chip, load_chip, resolve
 from inferlib.serving import constants
 from inferlib.serving.decode import decode_step
 from inferlib.serving.prompt import room
-from inferlib.serving.request import Request, estimate_request, passes, served
+from inferlib.serving.request import Request, hopes, passes, served
 from inferlib.system import Accelerator, Layout, System, Workload, count as whole
 from inferlib.transformer import Transformer
 
@@ -413,14 +413,24 @@ class _Search:
                 return self._miss(system, layout, TOO_SLOW, told)
             told = f"{tried.first_token[0]:.3g} s for {layout.dp} users"
             return self._miss(system, layout, TOO_LATE, told)
-        between = np.arange(kept[-1], min(2 * kept[-1], rounds + 1))
-        closer = self._served(system, layout, read, layout.dp * between)
-        slow, late = self._short(closer)
-        users = layout.dp * int(between[~(slow | late)][-1])
+        users = layout.dp * self._most(
+            system, layout, read, int(kept[-1]), min(2 * int(kept[-1]), rounds + 1)
+        )
+        at = np.array([users])
         if users not in layout.dp * ladder:
-            at = np.array([users])
             self._keep(self._served(system, layout, read, at), system, layout, at)
-        self._offer(system, layout, users, *sold)
+        request = self._served(system, layout, read, users)
+        told = hopes(self.model, system, self.work.replace(batch=users), layout, users, users)
+        self.offers.append(Offer(system, layout, replace(request, cautions=told), *sold))
+
+    def _most(self, system, layout, read, low, high):
+        """The most rounds from ``low``, which keeps the promise, to below ``high``, which is too many."""
+        while high - low > 1:
+            between = np.unique(np.linspace(low, high - 1, 32).astype(int))
+            slow, late = self._short(self._served(system, layout, read, layout.dp * between))
+            kept = between[~(slow | late)]
+            low, high = int(kept[-1]), int(min([*between[between > kept[-1]], high]))
+        return low
 
     def _served(self, system, layout, read, users):
         step = decode_step(
@@ -449,14 +459,6 @@ class _Search:
                 "usd_per_request": float(dollars[k]), "usd_per_million_output": float(prices["output"][k]),
                 "in_time": not late[k], "kept": not (slow[k] or late[k]),
             })  # fmt: skip
-
-    def _offer(self, system, layout, users, seller, highest):
-        asked = dict(self.asked)
-        request = estimate_request(
-            self.model, system, asked.pop("prompt_tokens"), asked.pop("output_tokens"), users, layout=layout,
-            weights=self.work.weights, cache=self.work.cache, **asked,
-        )  # fmt: skip
-        self.offers.append(Offer(system, layout, request, seller, highest))
 
     def _miss(self, system, layout, reason, detail):
         self.misses.append(Miss(system.chip.name, system.count, in_words(layout), reason, detail))

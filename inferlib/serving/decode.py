@@ -86,6 +86,7 @@ class Place:
         self.spread = self.ep > 1 and self.dp > 1  # experts over all chips, attention copied
         self.expert_chips = self.tp * self.dp if self.spread else self.tp
         self.expert_rows = self.rows * (self.dp if self.spread else 1)
+        self._peaks = {}
 
     def refusal(self):
         """Why there is no answer, or nothing."""
@@ -128,6 +129,11 @@ class Place:
 
     def _peak(self, name):
         """The chip at the format in which it multiplies such weights."""
+        if name not in self._peaks:
+            self._peaks[name] = self._at(name)
+        return self._peaks[name]
+
+    def _at(self, name):
         small = {"fp8 block": "fp8", "mxfp4": "fp4"}.get(name, name)
         for format in (small, "fp8" if small == "fp4" else small):
             if format in self.system.chip.peaks and not format.startswith("int"):
@@ -165,11 +171,15 @@ class Place:
             ]
         return found
 
+    def cuts(self, attention):
+        """Into how many parts the chips of an instance cut the cache of a layer: a head of keys stays whole."""
+        return 1 if isinstance(attention, LatentAttention) else minimum(self.tp, attention.n_kv_heads)
+
     def attention(self, attention):
         """Bytes of cache that one chip reads in a layer, and its FLOP for scores and values."""
         seen = attended(attention, self.workload.context)
-        heads = 1 if isinstance(attention, LatentAttention) else minimum(self.tp, attention.n_kv_heads)
-        read = self.sequences * attention.cache_values() * seen * format_bytes(self.workload.cache) / heads
+        read = self.sequences * attention.cache_values() * seen * format_bytes(self.workload.cache)
+        read = read / self.cuts(attention)
         return read, self.rows * seen * sum(attention.pair_flops(absorbed=True).values()) / self.tp
 
     def stages(self, engine):

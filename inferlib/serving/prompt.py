@@ -7,7 +7,7 @@ from inferlib.equation import equation
 from inferlib.ops import maximum, sqrt
 from inferlib.serving.decode import Place
 from inferlib.serving.kernels import Engine
-from inferlib.system import Breakdown
+from inferlib.system import Breakdown, format_bytes
 from inferlib.transformer import pairs
 
 equation = partial(equation, "serving", chapter="price")
@@ -140,9 +140,10 @@ def room(model, system, workload, layout=None, keep=None, usable=0.9):
     used, have = empty.memory()
     if have is None:
         return float("inf")
-    one = Place(model, system, workload.replace(batch=empty.dp), layout, keep, 1, None).memory()[0]
-    each = (
-        one
-        - Place(model, system, workload.replace(batch=empty.dp, context=0), layout, keep, 1, None).memory()[0]
+    kept = sum(
+        group.count * group.attention.kept(workload.context) / empty.cuts(group.attention)
+        for group in model.layers
+        if group.attention is not None
     )
+    each = kept * format_bytes(workload.cache) / empty.pp
     return empty.dp * (usable * have - used) / each
