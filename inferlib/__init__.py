@@ -29,6 +29,7 @@ _WHERE = {
     "minimise": "inferlib.equation",
     "ask": "inferlib.papers",
     "decide": "inferlib.serving.decide",
+    "must_change": "inferlib.serving.change",
     "estimate": "inferlib.serving.estimate",
     "estimate_request": "inferlib.serving.request",
 }
