@@ -125,6 +125,11 @@ class Changes:
         rows = [(c.resource, c.factor, c.limit, c.words) for c in self.changes]
         return pd.DataFrame(rows, columns=["resource", "factor", "limit", "in words"]).set_index("resource")
 
+    def to_dict(self):
+        """Everything as plain numbers and texts, SI units: what ``--json`` prints."""
+        told = {"now": self.now, "target": self.target, "unit": self.unit, "reached": self.reached}
+        return told | {"changes": [vars(c) for c in self.changes], "cautions": list(self.cautions)}
+
     def __str__(self):
         said = "reached: each may be worse by" if self.reached else "each alone would have to change"
         first = f"{_shown(self.now, self.unit)} now, {_shown(self.target, self.unit)} asked; {said}"
@@ -283,3 +288,32 @@ def _sizes(model, system, layout):
 
 def _shown(value, unit):
     return f"${value:.3g} a million" if unit == "$" else f"{1e3 * value:.3g} ms"
+
+
+def doubled(model, system, workload, *, layout=None, engine=None, keep=None):
+    """How many times as fast a step gets by each resource twice as good: twice a bandwidth, half a latency.
+
+    Parameters
+    ----------
+    model, system, workload, layout, engine, keep
+        As in :func:`inferlib.estimate`.
+
+    Returns
+    -------
+    dict
+        Name of the resource to time before over time after.
+
+    Raises
+    ------
+    ValueError
+        If the step has no time.
+    """
+    engine, operators = constants.engine(engine), constants.operators(system.chip.name)
+    asked = {"layout": layout, "keep": keep}
+    now = decode_step(model, system, workload, engine=engine, **asked).total
+    gains = {}
+    for resource in RESOURCES:
+        c, o, e = resource.made(system.chip, operators, engine, 2)
+        made = System(c, system.count, system.domain)
+        gains[resource.name] = now / decode_step(model, made, workload, engine=e, operators=o, **asked).total
+    return gains

@@ -214,20 +214,33 @@ class Decision:
         table = pd.DataFrame(at or self.points[:0])
         return pareto(table, speed="speed", cost="usd_per_request") if at else table
 
-    def __str__(self):
-        lines = []
+    def to_dict(self):
+        """Everything as plain numbers and texts, SI units: what ``--json`` prints."""
+        table = self.frontier()
+        return {
+            "model": self.model, "asked": self.asked, "offers": [offer.row() for offer in self.offers],
+            "runners_up": [offer.row() for offer in self.runners_up],
+            "frontier": table.to_dict("records"), "why_not": self.why_not,
+            "misses": [vars(miss) for miss in self.misses],
+        }  # fmt: skip
+
+    def text(self, most=5):
+        """In words: so many offers and runners-up, and why others fail."""
         if self.best is None:
-            lines.append(f"Nothing keeps the promise for {self.model}.")
+            lines = [f"Nothing keeps the promise for {self.model}."]
         else:
-            lines.append(f"Cheapest: {self.best}")
+            lines = [f"Cheapest: {self.best}"]
             lines += [f"  Caution: {caution}." for caution in self.best.cautions]
-            lines += [f"Then: {offer}" for offer in self.runners_up]
+            lines += [f"Of other chips: {offer}" for offer in self.runners_up[: most - 1]]
         if self.why_not:
             counted = ", ".join(f"{reason} {n}" for reason, n in self.why_not.items())
             lines.append(f"Machines that fail: {counted}.")
         if self.best is None:
             lines += [f"  {m.count} × {m.chip}, {m.layout}: {m.reason}, {m.detail}" for m in self.nearest()]
         return "\n".join(lines)
+
+    def __str__(self):
+        return self.text()
 
     __repr__ = __str__
 
@@ -346,18 +359,34 @@ def _layouts(given, model, chip, count):
     return [checks.instance("layout", one, Layout) for one in given if one.tp * one.pp * one.dp == count]
 
 
+def offered(prices=None):
+    """The chips that :func:`decide` tries: those with operators of their own and a price, here or in the catalogue.
+
+    Examples
+    --------
+    >>> "H100 SXM" in offered(), "B300" in offered(), "B300" in offered({"B300": 6})
+    (True, False, True)
+    """
+    priced = {resolve("chip", name) for name in prices or {} if _known(name)}
+    timed = [name for name in every_chip() if constants.lender(name) == name]
+    return [name for name in timed if name in priced or load_chip(name).price is not None]
+
+
+def _known(name):
+    try:
+        return bool(resolve("chip", name))
+    except LookupError:
+        return False
+
+
 def _offered(chips, prices):
     """The chips to try, each at its lowest price, with (seller, highest price); chips without one stay None."""
     own = {}
     for name, price in (prices or {}).items():
         among = [chip.name for chip in chips or () if isinstance(chip, Accelerator)]
         own[name if name in among else resolve("chip", name)] = _price(name, price)
-    if chips is None:
-        timed = [load_chip(name) for name in every_chip() if constants.lender(name) == name]
-        taken = [chip for chip in timed if chip.price is not None or chip.name in own]
-    else:
-        chips = [chips] if isinstance(chips, (str, Accelerator)) else chips
-        taken = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in chips]
+    chips = offered(own) if chips is None else [chips] if isinstance(chips, (str, Accelerator)) else chips
+    taken = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in chips]
     found = []
     for chip in taken:
         seller = str(chip.sources.get("price", "")).partition(",")[0]
