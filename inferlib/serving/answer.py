@@ -112,7 +112,7 @@ class Answer:
         lines, e = [head], self.estimate
         span = f"{_ms(e.low)} to {_ms(e.high)} ms in {100 * e.confidence:.0f} % of cases"
         lines.append(f"{_ms(e.seconds)} ms a token ({span}), bound by {e.binding}")
-        lines.append(f"{1 / e.seconds:.3g} tokens/s a user, {e.tokens_per_second:,.3g} of all")
+        lines.append(f"{_count(1 / e.seconds)} tokens/s a user, {_count(e.tokens_per_second)} of all")
         if self.price is None:
             lines[-1] += "; no price is known"
         elif self.request is None:
@@ -451,3 +451,7 @@ def _plain(value):
 
 def _ms(seconds):
     return f"{1e3 * seconds:.3g}"
+
+
+def _count(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

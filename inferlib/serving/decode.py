@@ -173,7 +173,7 @@ class Place:
 
     def cuts(self, attention):
         """Into how many parts the chips of an instance cut the cache of a layer: a head of keys stays whole."""
-        return 1 if isinstance(attention, LatentAttention) else minimum(self.tp, attention.n_kv_heads)
+        return minimum(self.tp, attention.n_kv_heads) if isinstance(attention, Attention) else 1
 
     def attention(self, attention):
         """Bytes of cache that one chip reads in a layer, and its FLOP for scores and values."""

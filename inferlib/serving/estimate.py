@@ -146,6 +146,8 @@ def cautions(model, system, workload, layout=None):
     ):
         if value > most:
             found.append(f"{what} {value:,.0f}, but nothing measured here goes beyond {most:,.0f}")
+    if workload.batch < dp:
+        found.append(f"batch {workload.batch:g} leaves some of {dp} copies without a sequence")
     if tp > min(system.domain, *(group.attention.n_heads for group in model.layers)):
         found.append(
             f"one instance on {tp} chips: more than share a fast network, or more than there are heads"

@@ -30,7 +30,8 @@ def widget(model="Llama 3.3 70B", chip="H100 SXM", count=4):
     Returns
     -------
     ipywidgets.VBox
-        Its ``controls`` are the menus by name, ``said`` shows the answer and ``found`` is its last value.
+        ``controls`` are its menus by name, ``said`` shows the answer, ``found`` is the last one, and
+        ``ask(tab, **values)`` sets several controls at once.
 
     Raises
     ------
@@ -62,26 +63,46 @@ def widget(model="Llama 3.3 70B", chip="H100 SXM", count=4):
     tabs = ipywidgets.Tab(
         [ipywidgets.VBox(list(kept.values())) for kept in fields.values()], titles=list(fields)
     )
-    said, drawn = ipywidgets.HTML(), ipywidgets.Output()
+    said, drawn = ipywidgets.HTML(), ipywidgets.Image(format="png")
     box = ipywidgets.VBox([ipywidgets.HBox([ipywidgets.VBox(list(controls.values())), tabs]), said, drawn])
-    box.controls, box.fields, box.tabs, box.said, box.found = controls, fields, tabs, said, None
+    box.controls, box.fields, box.tabs, box.said, box.found, box.quiet = (
+        controls,
+        fields,
+        tabs,
+        said,
+        None,
+        False,
+    )
 
     def offer(_=None):
         controls["layout"].options = _layouts(controls)
 
     def show(_=None):
+        if box.quiet:
+            return
         tab = list(fields)[tabs.selected_index or 0]
-        drawn.clear_output()
+        drawn.value, drawn.layout.display = b"", "none"
         try:
             box.found = _answered(tab, controls, {name: field.value for name, field in fields[tab].items()})
             said.value = box.found._repr_html_()
             if tab == DECIDE and box.found.points:
-                with drawn:
-                    _draw(box.found)
+                drawn.value, drawn.layout.display = _drawn(box.found), ""
         except (ValueError, LookupError, TypeError, OSError) as refused:
-            box.found = None
-            said.value = f"<p>{html.escape(str(refused))}</p>"
+            box.found, said.value = None, f"<p>{html.escape(str(refused))}</p>"
 
+    def ask(tab, **values):
+        """Set several controls of a tab and answer once."""
+        box.quiet = True
+        try:
+            for name, value in values.items():
+                (fields[tab].get(name) or controls[name]).value = value
+            tabs.selected_index = list(fields).index(tab)
+        finally:
+            box.quiet = False
+        show()
+        return box.found
+
+    box.ask = ask
     for name in ("model", "chip", "count"):
         controls[name].observe(offer, "value")
     offer()
@@ -145,18 +166,20 @@ def _number(name, text):
         raise ValueError(f"{name} is {text!r}, but must be a number") from None
 
 
-def _draw(decision):
-    """Cost against speed: the frontier, and the offers."""
-    import matplotlib.pyplot as plt
+def _drawn(decision):
+    """Cost against speed as a PNG: the frontier, and the offers."""
+    from io import BytesIO
 
-    table = decision.frontier()
-    _, ax = plt.subplots()
+    from matplotlib.figure import Figure
+
+    table, figure = decision.frontier(), Figure(figsize=(6, 3.6), layout="constrained")
+    ax = figure.subplots()
     if len(table):
         ax.plot(table.speed, 100 * table.usd_per_request, "o-", markersize=3, label="frontier")
-    ax.plot(
-        [offer.speed for offer in decision.offers], [100 * offer.dollars for offer in decision.offers], "x",
-        color="0.5", label="offers",
-    )  # fmt: skip
+    speeds, cents = ([getattr(o, name) for o in decision.offers] for name in ("speed", "dollars"))
+    ax.plot(speeds, [100 * dollars for dollars in cents], "x", color="0.5", label="offers")
     ax.set(xlabel="tokens per second of one user", ylabel="cents a request", yscale="log")
     ax.legend()
-    plt.show()
+    held = BytesIO()
+    figure.savefig(held, format="png")
+    return held.getvalue()
