@@ -47,9 +47,7 @@ def test_nothing_cheaper_by_brute_force():
         for name, count in itertools.product(("H100 SXM", "H200", "A100 80GB"), (2, 4, 8))
         if (one := within(LLAMA, System(load_chip(name), count), *ASKED.values(), **PROMISE, weights="fp8"))
     )
-    found = decide(
-        LLAMA, **PROMISE, **ASKED, weights="fp8", chips=["H100", "H200", "A100"], counts=(2, 4, 8)
-    )
+    found = decide(LLAMA, **PROMISE, **ASKED, weights="fp8", chips=["H100", "H200", "A100"], counts=(2, 4, 8))
     assert found.best.dollars == pytest.approx(cheapest, rel=1e-12)
 
 
