@@ -39,7 +39,7 @@ def test_code_runs():
 def test_the_answer_it_opens_with_is_the_answer():
     """The first block of code, evaluated, prints the block beneath it; the terminal prints the same."""
     text = (ROOT / "README.md").read_text()
-    code, shown = re.search(r"```python\n(.*?)```\n\n((?:    .*\n)+)", text, re.S).groups()
+    code, shown = re.search(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)+)", text, re.S).groups()
     *before, last = code.strip().splitlines()
     names = {}
     exec("\n".join(before), names)

@@ -22,6 +22,7 @@ _LARGE = {"": 1, "k": 1024, "m": 1024**2}
 _LAYOUT = re.compile(r"(tp|pp|ep|dp)\s*=?\s*(\d+)", re.IGNORECASE)
 # formats of a part that a workload knows by another name
 _WEIGHTS = {"fp8 block": "fp8", "mxfp4": constants.STORED["mxfp4"]}
+_TELLING = 1.02  # gains below this are not told one by one
 _TOLD = 0.01  # bytes of a part this near to those of a format are that format
 
 
@@ -120,7 +121,8 @@ class Answer:
         if self.request is not None:
             lines += str(self.request).splitlines()[: -len(self.cautions) or None]
         gains = sorted(self.doubled.items(), key=lambda gain: -gain[1])
-        lines.append("Twice as good: " + ", ".join(f"{name} × {gain:.3g}" for name, gain in gains))
+        told = [f"{name} × {gain:.3g}" for name, gain in gains if gain >= _TELLING]
+        lines.append("Twice as good: " + ", ".join([*told, f"anything else × {_TELLING} at most"]))
         return "\n".join(lines + [f"Caution: {caution}." for caution in self.cautions])
 
     __repr__ = __str__
