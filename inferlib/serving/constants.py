@@ -202,6 +202,20 @@ def format_name(name):
     )
 
 
+def multiplied_in(name):
+    """The formats in which a chip may multiply weights of a format, the best first; the chip's own after them.
+
+    Examples
+    --------
+    >>> multiplied_in("mxfp4"), multiplied_in("int4")
+    (('fp4', 'fp8'), ())
+    """
+    small = {"fp8 block": "fp8", "mxfp4": "fp4"}.get(name, name)
+    if small.startswith("int"):
+        return ()
+    return ("fp4", "fp8") if small == "fp4" else (small,)
+
+
 PARTS = ("attention", "feed-forward", "experts", "shared experts", "router", "head")
 
 

@@ -128,9 +128,8 @@ class Place:
 
     def _peak(self, name):
         """The chip at the format in which it multiplies such weights."""
-        small = {"fp8 block": "fp8", "mxfp4": "fp4"}.get(name, name)
-        for format in (small, "fp8" if small == "fp4" else small):
-            if format in self.system.chip.peaks and not format.startswith("int"):
+        for format in constants.multiplied_in(name):
+            if format in self.system.chip.peaks:
                 return self.system.chip.at(format)
         return self.chip if name == constants.ANY else self.system.chip
 
@@ -214,7 +213,7 @@ class Place:
             stages.append({"expert kernels": expert_start})
         stages.append({"kernel launch": start})
         stages += self.exchanges(engine, blocks)
-        if self.pp > 1:
+        if not isinstance(self.pp, Real) or self.pp > 1:
             link = self.operators.link(2, "library")
             message = self.rows * self.model.d_model * RESULT
             stages.append({"pipeline": (self.pp - 1) * kernels.reduce_time(link, message)})
@@ -246,11 +245,17 @@ class Place:
             next(g.feed_forward for g in self.model.layers if isinstance(g.feed_forward, Experts)),
         )
         inside = self.expert_chips <= self.system.domain
-        bandwidth = chip.scale_up_bandwidth if inside else chip.scale_out_bandwidth
-        if bandwidth is None:
-            raise ValueError(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")
-        copies = min(block.n_active, self.expert_chips - 1)
+        bandwidth = _reached(inside, chip)
+        copies = minimum(block.n_active, self.expert_chips - 1)
         data = self.rows / self.tp * copies * self.model.d_model
-        latency = self.operators.link(min(self.expert_chips, 8), "library").latency
+        latency = self.operators.link(minimum(self.expert_chips, 8), "library").latency
         share = self.operators.exchange
         return sum(kernels.exchange_time(latency, data * size, bandwidth, share) for size in (SENT, RESULT))
+
+
+def _reached(inside, chip):
+    """The bandwidth of the links to other chips: those of the domain where they are ``inside``, or the network's."""
+    bandwidth = where(inside, chip.scale_up_bandwidth, chip.scale_out_bandwidth)
+    if bandwidth is None:
+        raise ValueError(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")
+    return bandwidth

@@ -136,13 +136,17 @@ def room(model, system, workload, layout=None, keep=None, usable=0.9):
     float
         Not rounded; zero or less if the weights alone do not fit.
     """
-    empty = Place(model, system, workload.replace(batch=1, context=0), layout, keep, 1, None)
-    used, have = empty.memory()
+    def place(batch, context):
+        return Place(model, system, workload.replace(batch=batch, context=context), layout, keep, 1, None)
+
+    return places(place, workload.context, usable)
+
+
+def places(place, length, usable=0.9):
+    """:func:`room` of any way to place a batch of a context: what one more sequence adds, into what is left."""
+    copies = place(1, 0).dp
+    used, have = place(1, 0).memory()
     if have is None:
         return float("inf")
-    one = Place(model, system, workload.replace(batch=empty.dp), layout, keep, 1, None).memory()[0]
-    each = (
-        one
-        - Place(model, system, workload.replace(batch=empty.dp, context=0), layout, keep, 1, None).memory()[0]
-    )
-    return empty.dp * (usable * have - used) / each
+    each = place(copies, length).memory()[0] - place(copies, 0).memory()[0]
+    return copies * (usable * have - used) / each

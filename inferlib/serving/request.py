@@ -8,7 +8,7 @@ from inferlib.equation import equation
 from inferlib.ops import ceil
 from inferlib.serving import energy
 from inferlib.serving.decode import decode_step
-from inferlib.serving.estimate import cautions, error_bar, stated
+from inferlib.serving.estimate import Caution, cautions, error_bar, stated, told
 from inferlib.serving.prompt import (
     chunked_time,
     first_token_time,
@@ -22,6 +22,19 @@ from inferlib.system import Breakdown, System, Workload
 from inferlib.units import factor
 
 equation = partial(equation, "serving", chapter="price")
+
+
+# Conditions on a request, beside those on its steps.
+CAUTIONS = (
+    Caution(
+        "memory holds {running:,.0f} of {users:,.0f} users: the others wait",
+        lambda facts: facts["users"] - facts["running"],
+    ),
+    Caution(
+        "no time to the first token was measured here beyond {most_users:,.0f} users",
+        lambda facts: facts["users"] - facts["most_users"],
+    ),
+)
 
 
 @equation(unit="s", prompt_time="s", output_tokens="1", step="s", users="1 > 0")
@@ -242,17 +255,14 @@ def estimate_request(
         first["layer_start"], model.n_layers, first["passes"], reading, step.total, ahead
     )
     waited = waited + queue_time(users, running, read.total, output_tokens, step.total)
-    told = list(cautions(model, system, work, layout))
-    if users > running:
-        told.append(f"memory holds {running} of {users:g} users: the others wait")
-    if users > first["users"]:
-        told.append(f"no time to the first token was measured here beyond {first['users']} users")
+    facts = {"users": users, "running": running, "most_users": first["users"]}
+    more = cautions(model, system, work, layout) + told(CAUTIONS, facts)
     return Request(
         step=step, prompt=read, system=system, reader=reader, prompt_tokens=prompt_tokens,
         cached_tokens=cached_tokens, output_tokens=output_tokens, users=running, first_token=waited,
         token=token_time(step.total, others), fresh_seconds=fresh, cached_seconds=read.total - fresh,
         step_factor=error_bar(model, layout, engine)["factor"], first_factor=first["factor"],
-        rate=system.chip.price if price is None else price, utilisation=utilisation, cautions=tuple(told),
+        rate=system.chip.price if price is None else price, utilisation=utilisation, cautions=more,
     )  # fmt: skip
 
 
