@@ -54,6 +54,8 @@ class Operators(Record):
     def link(self, n_chips, kind="reduce"):
         """The all-reduce of ``n_chips``: between the degrees measured by straight lines in their doublings."""
         links = getattr(self, kind)
+        if isinstance(n_chips, Real) and n_chips in links:
+            return links[n_chips]
         at = [log2(n) for n in links]
         place = log2(n_chips)
         latency, bandwidth = (
