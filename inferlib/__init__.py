@@ -28,6 +28,7 @@ _WHERE = {
     "explain": "inferlib.explanation",
     "minimise": "inferlib.equation",
     "ask": "inferlib.papers",
+    "decide": "inferlib.serving.decide",
     "estimate": "inferlib.serving.estimate",
     "estimate_request": "inferlib.serving.request",
 }

@@ -9,12 +9,11 @@ from functools import cache
 
 import sympy
 
-from inferlib.equation import Record
 from inferlib.explorer.core import _js
 from inferlib.ops import as_written, floor, minimum
-from inferlib.serving import constants, energy, prompt, request
+from inferlib.principles import cost_per_million
+from inferlib.serving import constants, prompt, request
 from inferlib.serving.decode import Place
-from inferlib.serving.estimate import stated as calibrated
 from inferlib.serving.kernels import Engine, Kernel, Link
 from inferlib.serving.prompt import _Prompt
 from inferlib.system import Accelerator, System, Workload
@@ -57,7 +56,7 @@ class _Counted(Transformer):
     """A model whose parameters are numbers of the question: what is stored at 16 bits beside the head, together."""
 
     def parameters(self, active=False):
-        return {part: number(f"stored_{part}".replace(" ", "_")) for part in STORED}
+        return {part: number(_part("stored", part)) for part in STORED}
 
 
 def _attention(kind, at):
@@ -198,25 +197,51 @@ def shape(structure):
     return {part: parts.get(part, 0) for part in STORED}
 
 
+TERMS = ("weights", "cache", "expert weights", "arithmetic", "attention arithmetic", "expert arithmetic")
+
+
 def glue():
-    """What a request is beside its steps: name to (names, expressions)."""
-    users, places, step, read, fresh = (number(n) for n in ("users", "places", "step", "read", "fresh"))
-    running, output, cached, tokens = (number(n) for n in ("running", "output", "cached", "tokens"))
-    layers = number("n_layers")
-    first = calibrated()["first_token"]
+    """What a request is beside its steps: name to (names, expressions) of times, tokens and users.
+
+    ``running``: how many of the ``users`` there is room for. ``waiting``: seconds to the first token and between two.
+    ``paid``: dollars for the fresh, the cached and the output part of a request. ``joules``: of an output token, of
+    ``running`` users, and of a prompt token. ``step_cost``: dollars for a token of a step.
+    """
+    users, places, output, tokens, cached, running = (
+        number(name) for name in ("users", "places", "output", "tokens", "cached", "running")
+    )
+    fresh, read, step, price = (number(name) for name in ("fresh", "read", "step", "price"))
     with as_written():
-        token = prompt.token_time(step, prompt.others_time(running, output, read))
-        waited = prompt.first_token_time(first["layer_start"], layers, first["passes"], read, step, users)
-        waited = waited + prompt.queue_time(users, running, read, output, step)
-        asked = request.Request(
-            step=None, prompt=None, system=system(), reader=None, prompt_tokens=tokens, cached_tokens=cached,
-            output_tokens=output, users=running, first_token=waited, token=token, fresh_seconds=fresh,
-            cached_seconds=read - fresh, step_factor=1, first_factor=1, rate=number("price"), utilisation=1,
+        asked = request.served(
+            _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
+            cached_tokens=cached, layout=_Copies(), price=price, asking=users,
         )  # fmt: skip
-    return asked, {
-        "running": (["running"], [minimum(users, floor(places))]),
-        "waiting": (["first_token", "token"], [waited, token]),
-    }
+        return {
+            "running": (["running"], [minimum(users, floor(places))]),
+            "waiting": (["first_token", "token"], [asked.first_token, asked.token]),
+            "paid": (["input", "cached", "output"], list(asked._paid().values())),
+            "joules": (["joules"], [asked.joules]),
+            "prompt_joules": (["joules"], [asked.prompt_joules]),
+            "cost": (["dollars"], [cost_per_million(step, number("batch"), number("n_chips"), price)]),
+        }
+
+
+class _Lengths:
+    """What a request needs of a model beside its steps."""
+
+    n_layers, sparse = number("n_layers"), False
+
+
+class _Copies:
+    dp = number("dp")
+
+
+class _Total:
+    """A breakdown by the terms that draw power, and its total."""
+
+    def __init__(self, name, total):
+        self.total = total
+        self.terms = {term: number(_part(name, term)) for term in TERMS}
 
 
 def code(names, expressions):

@@ -106,7 +106,7 @@ def stored(model):
     parts = dict(model.parameters())
     found = {part: parts.pop(part, 0) for part in STORED}
     found["head"] += sum(parts.values())
-    return {f"stored_{part}".replace(" ", "_"): number for part, number in found.items()}
+    return {questions._part("stored", part): number for part, number in found.items()}
 
 
 @cache
@@ -196,7 +196,7 @@ def formats():
 
 
 def _named(format):
-    return format if isinstance(format, str) else constants.format_name(format)
+    return constants.format_name(format)
 
 
 def engines():
