@@ -5,11 +5,13 @@ from functools import cache
 from book.calculator import questions
 from book.calculator.questions import ATTENTION, BLOCKS, DEGREES, ENGINE, NO_WINDOW, STORED, STRUCTURES
 from inferlib import catalog, measured
+from inferlib.config.families import declarations, declared as declared_family, families
+from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER
 from inferlib.ops import symbolic
 from inferlib.serving import constants, energy, request
 from inferlib.serving.estimate import CAUTIONS, chip_facts, format_facts, limits, new_experts, stated as calibrated
 from inferlib.system import System, Workload, format_bytes
-from inferlib.transformer import Attention, Experts, LatentAttention
+from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
 
 WEIGHTS = ("bf16", "fp16", "fp8", "int8", "fp4", "mxfp4", "int4")
 CACHES = ("bf16", "fp8")
@@ -284,3 +286,72 @@ def measurements():
 
 def _ms(seconds):
     return float(f"{1e3 * seconds:.4g}")
+
+
+# --- A configuration that a reader pastes ---------------------------------------------------------------------
+
+_KNOWN = {
+    "attention": Attention,
+    "latent": LatentAttention,
+    "dense": FeedForward,
+    "experts": Experts,
+}
+_WORDS = {"all", "list", "switch", "commas", "ones", "step", "from", "flag"}
+
+
+@cache
+def declared():
+    """The declarations of families as ``config.js`` takes them, those that it cannot follow with the reason.
+
+    Returns
+    -------
+    dict
+    """
+    taken, refused = {}, {}
+    for name in families():
+        about = declared_family(name)
+        reason = "" if "inside" in about else _too_much(about)
+        if reason:
+            refused[name] = reason
+        else:
+            taken[name] = about
+    for name, about in list(taken.items()):
+        missing = [held for held in about.get("holds", ()) if held not in taken]
+        if missing:
+            refused[name] = refused[missing[0]]
+            del taken[name]
+    fields = {
+        kind: {field: _kind_of(about) for field, about in record.__dataclass_fields__.items()}
+        for kind, record in _KNOWN.items()
+    }
+    return {
+        "families": taken, "refused": refused, "harmless": declarations()["harmless"], "fields": fields,
+        "most": MAX_NUMBER, "layers": MAX_LAYERS, "structures": STRUCTURES, "attention": ATTENTION, "blocks": BLOCKS,
+        "no_window": NO_WINDOW, "defaults": {"matrices": 3, "d_shared": 0},
+    }  # fmt: skip
+
+
+def _kind_of(field):
+    if field.type is bool:
+        return "flag"
+    return "zero" if field.metadata.get("zero") else "optional" if field.default is None else "number"
+
+
+_UNTIMED = {
+    "delta": "nobody timed its linear attention",
+    "space": "nobody timed its state-space layers",
+    "pooled": "nobody timed attention to pooled positions",
+    "indexer": "nobody timed attention to positions that an indexer picks",
+}
+
+
+def _too_much(about):
+    """Why the page cannot follow a declaration, or nothing."""
+    kinds = [table.get("kind") for table in about["parts"].values() if "kind" in table]
+    kinds += ["indexer" for table in about["parts"].values() if "indexer" in table]
+    for kind in kinds:
+        if kind not in _KNOWN:
+            return _UNTIMED[kind]
+    if not {"attention", "feed_forward"} <= set(about["pattern"]) or "connections" in about:
+        return "layers that are no pair of attention and a block, or mix residual streams"
+    return ""
