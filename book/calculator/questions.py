@@ -189,11 +189,11 @@ def functions(structure, spread):
     return found
 
 
-def shape(structure):
+def shape(structure, tied):
     """Parameters by part of a model whose small vectors are left out, in symbols."""
-    parts = model(structure, Transformer).parameters()
+    parts = model(structure, Transformer).replace(tied=tied).parameters()
     head = sum(parts.pop(name, 0) for name in ("embeddings", "positions", "connections"))
-    parts["head"] = parts["head"] + head
+    parts["head"] = parts.get("head", 0) + head
     return {part: parts.get(part, 0) for part in STORED}
 
 
@@ -251,3 +251,33 @@ def code(names, expressions):
     shared, results = sympy.cse(expressions, symbols=sympy.numbered_symbols("$"), order="canonical")
     lines = "".join(f"const {name}={_js(expression)};" for name, expression in shared)
     return f"({{{','.join(taken)}}})=>{{{lines}return [{','.join(map(_js, results))}];}}"
+
+
+# What the page multiplies to see what it buys: names of numbers, as patterns, and factors.
+CHANGES = (
+    {"name": "twice the memory bandwidth", "scale": [["chip_memory_bandwidth", 2]]},
+    {"name": "twice the arithmetic", "scale": [["chip_flops|peak_.*", 2]]},
+    {
+        "name": "twice the bandwidth of links",
+        "scale": [["chip_scale_(up|out)_bandwidth|(reduce|library)_[0-9]_bandwidth", 2]],
+    },
+    {"name": "half the latency of collectives", "scale": [["(reduce|library)_[0-9]_latency|engine_box", 0.5]]},
+    {"name": "half the bytes of weights", "scale": [["bytes_.*", 0.5]]},
+    {"name": "half the bytes of the cache", "scale": [["cache_bytes", 0.5]]},
+    {"name": "half the time to start kernels", "scale": [["(gemm|block|pairs)_.*(start|depth)", 0.5]]},
+    {"name": "half the engine's time", "scale": [["engine_(base|layer|rank|sequence|together)", 0.5]]},
+    {"name": "twice the chips", "scale": [["n_chips|tp", 2]], "copies": [["n_chips|dp", 2]]},
+    {"name": "half the users", "scale": [["batch", 0.5]]},
+)
+# What could be otherwise so that a step is fast or cheap enough, and how far the page looks.
+LEVERS = (
+    {"name": "memory bandwidth", "scale": [["chip_memory_bandwidth", 1]], "limit": 64},
+    {"name": "arithmetic", "scale": [["chip_flops|peak_.*", 1]], "limit": 64},
+    {"name": "smaller weights", "scale": [["bytes_.*", -1]], "limit": 16},
+    {"name": "less latency of collectives", "scale": [["(reduce|library)_[0-9]_latency|engine_box", -1]], "limit": 64},
+    {"name": "a faster engine", "scale": [["engine_(base|layer|rank|sequence|together)", -1]], "limit": 64},
+    {"name": "a lower price", "scale": [["price", -1]], "limit": 64},
+    {"name": "a shorter context", "scale": [["context", -1]], "limit": 1024},
+    {"name": "fewer users", "scale": [["batch", -1]], "limit": 8192},
+    {"name": "more users", "scale": [["batch", 1]], "limit": 8192},
+)

@@ -11,6 +11,7 @@ from inferlib.transformer import Attention, Experts, LatentAttention, Transforme
 
 FLOP_PER_WEIGHT = 2
 RESULT = 2  # bytes of a value that chips exchange
+SHORT = "needs {need:.0f} GB, but {system} has {have:.0f} GB"
 SENT = 1  # bytes of a value on its way to an expert
 
 
@@ -63,7 +64,7 @@ def decode_step(model, system, workload, layout=None, *, engine=None, keep=None,
     needed, have = place.memory()
     if have is not None and isinstance(needed, Real) and needed > have:
         need, room = needed * system.count / 1e9, have * system.count / 1e9
-        return answer(status="infeasible", reason=f"needs {need:.0f} GB, but {system} has {room:.0f} GB")
+        return answer(status="infeasible", reason=SHORT.format(need=need, system=system, have=room))
     return answer(tuple(place.stages(engine)))
 
 
