@@ -136,9 +136,10 @@ globalThis.inferlibAsk = function (D) {
     const values = run(at, "step"), seconds = total(values), found = terms(at.F.step.plan, values), bar = spread(S, at), cost = price(S, at.c.name);
     const counted = found.filter((t) => t.counts).sort((a, b) => b.seconds - a.seconds);
     const drawn = { ...at.q, step: seconds, running: batch, ...named("step", at.F.step.plan, values), batch };
+    const [speed, perChip, low, high] = D.glue.rates({ ...drawn, spread: bar });
     return {
-      status: "ok", seconds, low: seconds / bar, high: seconds * bar, terms: found, binding: counted[0].name, fit, batch, context,
-      speed: 1 / seconds, perChip: batch / seconds / at.n, dollars: cost == null ? null : D.glue.cost({ ...drawn, price: cost })[0], price: cost,
+      status: "ok", seconds, low, high, terms: found, binding: counted[0].name, fit, batch, context,
+      speed, perChip, dollars: cost == null ? null : D.glue.cost({ ...drawn, price: cost })[0], price: cost,
       joules: at.q.chip_power == null ? null : D.glue.joules(drawn)[0], cautions: cautions(S, at, batch, context), layout: words(at.l), at,
     };
   };
@@ -164,10 +165,11 @@ globalThis.inferlibAsk = function (D) {
     const { read, fresh } = passes(at, tokens, cached), values = run(at, "step", { batch: running, context });
     const all = { ...at.q, output, tokens, cached, users, running, step: one.seconds, read: total(read), fresh, ...named("step", at.F.step.plan, values), ...named("read", at.F.prompt.plan, read) };
     const [first, token] = D.glue.waiting(all), bar = spread(S, at), more = D.facts.first_factor, known = at.q.chip_power != null, cost = price(S, at.c.name);
-    const found = { ...one, status: "ok", running, first, firstLow: first / more, firstHigh: first * more, token, tokenLow: token / bar, tokenHigh: token * bar, reading: total(read) };
+    const between = (seconds, factor) => D.glue.rates({ ...all, batch: running, step: seconds, spread: factor }), [speed, , tokenLow, tokenHigh] = between(token, bar), [, , firstLow, firstHigh] = between(first, more);
+    const found = { ...one, status: "ok", running, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed, reading: total(read) };
     if (cost != null) {
-      const [input, kept, answer] = D.glue.paid({ ...all, price: cost });
-      Object.assign(found, { request: input + kept + answer, million: { input: tokens > cached ? (1e6 * input) / (tokens - cached) : null, cached: cached ? (1e6 * kept) / cached : null, output: (1e6 * answer) / output } });
+      const [request, input, kept, answer] = D.glue.paid({ ...all, price: cost });
+      Object.assign(found, { request, million: { input, cached: cached ? kept : null, output: answer } });
     }
     if (known) Object.assign(found, { joules: D.glue.joules(all)[0], promptJoules: D.glue.prompt_joules(all)[0] });
     found.cautions = cautions(S, at, users, context, { users, running });
@@ -194,7 +196,8 @@ globalThis.inferlibAsk = function (D) {
     if (at.refused) return [];
     return batches.map((batch) => {
       const [needs, has] = run(at, "fit", { batch, context });
-      return has != null && needs > has ? null : { batch, seconds: total(run(at, "step")) };
+      const seconds = has != null && needs > has ? null : total(run(at, "step")), cost = price(S, at.c.name);
+      return seconds === null ? null : { batch, seconds, dollars: cost == null ? null : D.glue.cost({ ...at.q, step: seconds, price: cost })[0] };
     }).filter(Boolean);
   };
 
@@ -230,9 +233,9 @@ globalThis.inferlibAsk = function (D) {
     const serve = (round) => {
       const users = l.dp * round, seconds = total(run(at, "step", { batch: users, context }));
       Object.assign(all, { users, running: users, step: seconds });
-      const [first, token] = D.glue.waiting(all), paid = D.glue.paid(all), dollars = paid[0] + paid[1] + paid[2];
+      const [first, token] = D.glue.waiting(all), [dollars, , , million] = D.glue.paid(all);
       const slow = S.speed ? token * S.speed > 1 : false, late = S.wait ? first > S.wait : false;
-      return { chip: c.name, n, layout: words(l), l, users, first, token, speed: 1 / token, dollars, million: (1e6 * paid[2]) / output, slow, late };
+      return { chip: c.name, n, layout: words(l), l, users, first, token, speed: 1 / token, dollars, million, slow, late };
     };
     let best = 0, offer = null, first = null;
     for (let round = 1; round <= rounds; round *= 2) {
@@ -295,5 +298,37 @@ globalThis.inferlibAsk = function (D) {
     }).sort((a, b) => a.far - b.far).slice(0, most);
   };
 
-  return { model, chip, layout, words, step, request, changes, overBatches, machines, judge, search, decided, decide, needed, neighbours, price, layers, sparse };
+  // The five sources, of the same step: what they are asked in, and the best of the layouts that each offers here.
+  const sources = (S, batch, context) => {
+    const m = model(S), c = chip(S), v = m.values, F = D.five, none = (reason) => ({ refused: reason });
+    const has = (k) => v["l" + k + "_count"] > 0, plain = (k) => v["l" + k + "_window"] >= D.families.no_window && v["l" + k + "_value_dim"] === v["l" + k + "_head_dim"];
+    let kind = -1, at = 0;
+    if (m.structure === "dense" && !has(1) && plain(0)) kind = (S.own ? S.own.tied : m.tied) ? 1 : 0;
+    else if (m.structure === "experts" && !has(0) && !has(2) && plain(1)) [kind, at] = [2, 1];
+    else if (m.structure === "latent" && has(0) && has(1)) [kind, at] = [3, 1];
+    if (kind < 0 || (!S.own && m.five === false)) return none("Its layers differ, or see a window: the functions of the sources on this page do not describe such a model.");
+    const missing = ["memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size"].find((f) => c.values["chip_" + f] == null);
+    if (missing) return none(c.name + " states no " + missing.replace(/_/g, " ") + ", which the sources ask for.");
+    const q = { ...c.values, n_chips: S.n_chips, batch, context, price: 1, n_layers: layers(m), n_dense: kind === 3 ? v.l0_count : 1, d_model: v.d_model, vocab_size: v.vocab_size, chip_gpu: D.gpus[c.name], chip_peak_bf16: c.peaks.bf16 || c.values.chip_flops, chip_peak_fp8: c.peaks.fp8 || null };
+    ["n_heads", "n_kv_heads", "head_dim", "matrices", "n_experts", "n_active", "d_expert", "d_shared", "kv_rank", "q_rank", "nope_dim", "rope_dim", "value_dim"].forEach((name) => { q[name] = v["l" + at + "_" + name]; });
+    q.d_ff = v["l0_d_ff"];
+    const eight = D.same[S.weights] < 16 && S.weights !== "int4" && S.weights !== "int8" && c.peaks.fp8;
+    Object.assign(q, { precision_weights: D.same[S.weights] / 8, precision_cache: D.formats.cache[S.cache], precision_eight_bit: eight ? 1 : 0 });
+    const raw = F.functions[kind](...F.args.map((name) => q[name])), views = F.plans[kind].views[0];
+    return { answers: views.map(({ name, options }) => {
+      let best = null, reason = "nothing fits";
+      options.forEach((o) => {
+        if ("na" in o) { reason = o.na; return; }
+        if ("spare" in o && !(raw[o.spare] >= 0)) return;
+        const plan = [];
+        let k = 0;
+        o.stages.forEach((sizes) => { plan.push(sizes.map((n) => o.names.slice(k, (k += n)))); });
+        const found = terms(plan, raw.slice(o.at, o.at + o.names.length)), value = found.filter((t) => t.counts).reduce((sum, t) => sum + t.seconds, 0);
+        if (Number.isFinite(value) && (!best || value < best.value)) best = { name, value, terms: found, chosen: o.label };
+      });
+      return best || { name, na: reason };
+    }) };
+  };
+
+  return { sources, model, chip, layout, words, step, request, changes, overBatches, machines, judge, search, decided, decide, needed, neighbours, price, layers, sparse };
 };

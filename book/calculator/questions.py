@@ -204,7 +204,8 @@ def glue():
     """What a request is beside its steps: name to (names, expressions) of times, tokens and users.
 
     ``running``: how many of the ``users`` there is room for. ``waiting``: seconds to the first token and between two.
-    ``paid``: dollars for the fresh, the cached and the output part of a request. ``joules``: of an output token, of
+    ``paid``: dollars for a request, and for a million fresh, cached and output tokens. ``rates``: tokens a second of a
+    user and of a chip, and the ends of an interval. ``joules``: of an output token, of
     ``running`` users, and of a prompt token. ``step_cost``: dollars for a token of a step.
     """
     users, places, output, tokens, cached, running = (
@@ -219,7 +220,13 @@ def glue():
         return {
             "running": (["running"], [minimum(users, floor(places))]),
             "waiting": (["first_token", "token"], [asked.first_token, asked.token]),
-            "paid": (["input", "cached", "output"], list(asked._paid().values())),
+            "paid": (
+                ["request", *asked.per_million], [asked.dollars, *asked.per_million.values()],
+            ),
+            "rates": (
+                ["speed", "chip", "low", "high"],
+                [1 / step, number("batch") / (step * number("n_chips")), step / number("spread"), step * number("spread")],
+            ),
             "joules": (["joules"], [asked.joules]),
             "prompt_joules": (["joules"], [asked.prompt_joules]),
             "cost": (["dollars"], [cost_per_million(step, number("batch"), number("n_chips"), price)]),

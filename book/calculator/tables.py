@@ -127,7 +127,7 @@ def models():
             continue
         structure, values = made
         found[name] = {
-            "structure": structure, "values": values, "new": new_experts(model),
+            "structure": structure, "values": values, "new": new_experts(model), "tied": model.tied,
             **_checkpoint(model),
         }  # fmt: skip
     return found, refused
