@@ -7,7 +7,7 @@ from inferlib.equation import equation
 from inferlib.ops import maximum, sqrt
 from inferlib.serving.decode import Place
 from inferlib.serving.kernels import Engine
-from inferlib.system import Breakdown, format_bytes
+from inferlib.system import Breakdown
 from inferlib.transformer import pairs
 
 equation = partial(equation, "serving", chapter="price")
@@ -136,14 +136,16 @@ def room(model, system, workload, layout=None, keep=None, usable=0.9):
     float
         Not rounded; zero or less if the weights alone do not fit.
     """
-    empty = Place(model, system, workload.replace(batch=1, context=0), layout, keep, 1, None)
+    def place(batch, context):
+        return Place(model, system, workload.replace(batch=batch, context=context), layout, keep, 1, None)
+
+    return places(place, workload.context, usable)
+
+
+def places(place, length, usable=0.9):
+    """:func:`room` of any way to place a batch of a context: what is left beside the weights, over one sequence."""
+    empty = place(1, 0)
     used, have = empty.memory()
     if have is None:
         return float("inf")
-    kept = sum(
-        group.count * group.attention.kept(workload.context) / empty.cuts(group.attention)
-        for group in model.layers
-        if group.attention is not None
-    )
-    each = kept * format_bytes(workload.cache) / empty.pp
-    return empty.dp * (usable * have - used) / each
+    return empty.dp * (usable * have - used) / empty.sequence(length)

@@ -5,10 +5,10 @@ from functools import partial
 
 from inferlib import checks
 from inferlib.equation import equation
-from inferlib.ops import ceil, maximum
+from inferlib.ops import ceil, maximum, symbolic
 from inferlib.serving import energy
 from inferlib.serving.decode import decode_step
-from inferlib.serving.estimate import cautions, error_bar, stated
+from inferlib.serving.estimate import Caution, cautions, error_bar, stated, told
 from inferlib.serving.prompt import (
     chunked_time,
     first_token_time,
@@ -22,6 +22,23 @@ from inferlib.system import Breakdown, System, Workload
 from inferlib.units import factor
 
 equation = partial(equation, "serving", chapter="price")
+
+
+# Conditions on a request, beside those on its steps.
+CAUTIONS = (
+    Caution(
+        "memory holds {running:,.0f} of {users:,.0f} users: the others wait",
+        lambda facts: facts["users"] - facts["running"],
+    ),
+    Caution(
+        "no time to the first token was measured here beyond {most_users:,.0f} users",
+        lambda facts: facts["users"] - facts["most_users"],
+    ),
+    Caution(
+        "no time to the first token was measured here with copies of the attention",
+        lambda facts: facts["copies"] - 1,
+    ),
+)
 
 
 @equation(unit="s", prompt_time="s", output_tokens="1", step="s", users="1 > 0")
@@ -265,25 +282,23 @@ def served(
         first["layer_start"], model.n_layers, first["passes"], reading, step.total, ahead
     )
     waited = waited + queue_time(asking, running, read.total / copies, output_tokens, step.total)
+    bar = None if symbolic(copies) else error_bar(model, layout, engine)["factor"]  # symbols were never measured
     return Request(
         step=step, prompt=read, system=system, reader=reader, prompt_tokens=prompt_tokens,
         cached_tokens=cached_tokens, output_tokens=output_tokens, users=running, first_token=waited,
         token=token_time(step.total, others), fresh_seconds=fresh / copies,
-        cached_seconds=(read.total - fresh) / copies, step_factor=error_bar(model, layout, engine)["factor"],
+        cached_seconds=(read.total - fresh) / copies, step_factor=bar,
         first_factor=first["factor"], rate=system.chip.price if price is None else price, utilisation=utilisation,
     )  # fmt: skip
 
 
 def hopes(model, system, work, layout, users, running):
     """In which respects nothing like this request was measured, or not all of it fits; one sentence each."""
-    most, told = stated()["first_token"]["users"], list(cautions(model, system, work, layout))
-    if users > running:
-        told.append(f"memory holds {running} of {users:g} users: the others wait")
-    if users > most:
-        told.append(f"no time to the first token was measured here beyond {most} users")
-    if layout is not None and layout.dp > 1:
-        told.append("no time to the first token was measured here with copies of the attention")
-    return tuple(told)
+    facts = {
+        "users": users, "running": running, "most_users": stated()["first_token"]["users"],
+        "copies": 1 if layout is None else layout.dp,
+    }  # fmt: skip
+    return cautions(model, system, work, layout) + told(CAUTIONS, facts)
 
 
 def within(model, system, prompt_tokens, output_tokens, *, first_token, speed, most=1024, **more):
