@@ -389,7 +389,7 @@ def published(model):
     Examples
     --------
     >>> published(load_model("gpt-oss-120b"))[:2]
-    (0.53125, {'attention': 'bf16', 'router': 'bf16', 'head': 'bf16'})
+    (0.53125, {'attention': 'bf16'})
     """
     stored = {part: n for part, n in model.formats.items() if part in constants.PARTS}
     if not stored:
