@@ -113,6 +113,8 @@ def _ask(parser):
     _machine(parser)
     _request(parser)
     parser.add_argument("--users", help="users at a time who send such requests")
+    parser.add_argument("--drafted", type=int, help="tokens proposed in each step")
+    parser.add_argument("--length", help="tokens that a step yields: 2.6, or whose: 'DeepSeek R1, MTP'")
     parser.set_defaults(run=_run_ask)
 
 
@@ -167,7 +169,7 @@ def _run_ask(asked):
     said = answer(
         asked.model, asked.chip, batch=asked.batch, context=asked.context, prompt=asked.prompt, output=asked.output,
         cached=asked.cached, users=asked.users, price=asked.price, utilisation=asked.utilisation,
-        layout=asked.layout, **_formats(asked), chips=_own(asked),
+        layout=asked.layout, drafted=asked.drafted, length=asked.length, **_formats(asked), chips=_own(asked),
     )  # fmt: skip
     return said.to_dict(), str(said), 0 if said.feasible else 1
 

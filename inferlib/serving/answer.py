@@ -15,6 +15,7 @@ from inferlib.serving.decide import COUNTS, decide, in_words, offered
 from inferlib.serving.estimate import Estimate, estimate
 from inferlib.serving.prompt import room
 from inferlib.serving.request import Request, estimate_request
+from inferlib.serving.speculation import acceptance, with_drafts
 from inferlib.system import BITS, Accelerator, Layout, System, Workload
 from inferlib.transformer import Transformer
 
@@ -31,7 +32,7 @@ class Answer:
     """A step, its interval and what binds it; with prompt and output a request too.
 
     ``status`` is ``"ok"``, ``"infeasible"`` or ``"n/a"``, with a ``reason``; ``doubled`` says how many times as
-    fast a step gets by twice as good a resource.
+    fast a step gets by twice as good a resource, ``drafted`` how many seconds a token takes with drafts.
     """
 
     model: Transformer
@@ -44,6 +45,7 @@ class Answer:
     request: Request | None = None
     refused: str = ""
     doubled: Mapping | None = None
+    drafted: float | None = None
 
     @property
     def status(self):
@@ -90,7 +92,7 @@ class Answer:
             "terms": e.step.terms, "speed": 1 / e.seconds, "tokens_per_second": e.tokens_per_second,
             "usd_per_hour": None if self.price is None else self.price * self.system.count,
             "usd_per_million": self.dollars_per_million, "joules_per_token": _joules(self),
-            "doubled": dict(self.doubled or {}), "cautions": list(self.cautions),
+            "doubled": dict(self.doubled or {}), "drafted": self.drafted, "cautions": list(self.cautions),
         }  # fmt: skip
         r = self.request
         if r is not None:
@@ -114,12 +116,19 @@ class Answer:
         span = f"{_ms(e.low)} to {_ms(e.high)} ms in {100 * e.confidence:.0f} % of cases"
         lines.append(f"{_ms(e.seconds)} ms a token ({span}), bound by {e.binding}")
         lines.append(f"{_count(1 / e.seconds)} tokens/s a user, {_count(e.tokens_per_second)} of all")
+        joules = _joules(self)
+        if joules is not None:
+            lines[-1] += f", about {joules:.2g} J a token"
         if self.price is None:
             lines[-1] += "; no price is known"
         elif self.request is None:
             lines[-1] += f", ${self.dollars_per_million:.3g} a million at ${self.price:.3g} a chip and hour"
         if self.request is not None:
             lines += str(self.request).splitlines()[: -len(self.cautions) or None]
+        if self.drafted is not None:
+            lines.append(
+                f"with drafts {_ms(self.drafted)} ms a token (no interval: few such rows are public)"
+            )
         gains = sorted(self.doubled.items(), key=lambda gain: -gain[1])
         told = [f"{name} × {gain:.3g}" for name, gain in gains if gain >= _TELLING]
         lines.append("Twice as good: " + ", ".join([*told, f"anything else × {_TELLING} at most"]))
@@ -135,7 +144,8 @@ class Answer:
 
 def answer(
     model, chip, *, batch=None, context=None, prompt=None, output=None, cached=0, users=None, weights=None,
-    cache=None, keep=None, layout=None, engine=None, price=None, utilisation=1.0, chips=None,
+    cache=None, keep=None, layout=None, engine=None, price=None, utilisation=1.0, drafted=None, length=None,
+    chips=None,
 ):  # fmt: skip
     """A question in plain words: how fast is this model on these chips, what does it cost, what would help.
 
@@ -160,6 +170,9 @@ def answer(
         Dollars for one chip and hour; the catalogue's when not given.
     utilisation : float
         Part of the paid hours in which the machine is this busy.
+    drafted, length : optional
+        Tokens proposed in each step by a head of one layer, and tokens that a step then yields: a number, or whose
+        measured acceptance (a name in ``acceptance.toml``, such as ``"DeepSeek R1, MTP"``).
     chips : Mapping, optional
         Chips of your own by name, as from :func:`inferlib.catalog.load_chips`.
 
@@ -209,10 +222,23 @@ def answer(
             asked,
         )
     found = estimate(model, system, work, **asked)
-    gains = None
+    gains, sooner = None, None
+    if (drafted is None) != (length is None):
+        raise ValueError("drafts need both drafted, and length: tokens that a step yields")
     if found.step.feasible and not refused:
         gains = doubled(model, system, work, **asked)
-    return Answer(model, system, work, layout, keep, rate, found, request, refused, gains)
+        if drafted is not None:
+            yields = _yields(length, drafted)
+            sooner = with_drafts(model, system, work, drafted=drafted, length=yields, **asked)
+    return Answer(model, system, work, layout, keep, rate, found, request, refused, gains, sooner)
+
+
+def _yields(length, drafted):
+    """Tokens that a step yields: as given, or by a measured curve."""
+    try:
+        return float(length)
+    except ValueError:
+        return acceptance(length, drafted)
 
 
 def needed(
@@ -419,7 +445,8 @@ def _how(answer):
     parts += [f"cache in {_format(work.cache)}", in_words(answer.layout or Layout(tp=answer.system.count))]
     r = answer.request
     if r is not None:
-        parts.append(f"{r.users:,g} users, prompt {r.prompt_tokens:,g}, output {r.output_tokens:,g}")
+        who = "1 user" if r.users == 1 else f"{r.users:,g} users"
+        parts.append(f"{who}, prompt {r.prompt_tokens:,g}, output {r.output_tokens:,g}")
     else:
         parts.append(f"batch {work.batch:,g}, context {work.context:,g}")
     return ", ".join(parts)

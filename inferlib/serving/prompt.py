@@ -136,6 +136,7 @@ def room(model, system, workload, layout=None, keep=None, usable=0.9):
     float
         Not rounded; zero or less if the weights alone do not fit.
     """
+
     def place(batch, context):
         return Place(model, system, workload.replace(batch=batch, context=context), layout, keep, 1, None)
 
