@@ -123,6 +123,9 @@ def _decide(parser):
     _model(parser)
     parser.add_argument("--speed", type=float, help="tokens per second of each user, at least")
     parser.add_argument("--first-token", type=float, metavar="SECONDS", help="until the first token, at most")
+    parser.add_argument(
+        "--sure", action="store_true", help="the slow end of the interval keeps the promise too"
+    )
     _request(parser, required=True)
     parser.add_argument("--chips", help="such as 'H100, B200'; all with a price and timed operators")
     parser.add_argument("--counts", help="chips of a machine, such as 1,2,4,8")
@@ -182,8 +185,8 @@ def _run_decide(asked):
     shown = sys.stderr.isatty() and not asked.json
     found = choose(
         asked.model, speed=asked.speed, first_token=asked.first_token, prompt=asked.prompt, output=asked.output,
-        cached=asked.cached, utilisation=asked.utilisation, only=chips, counts=counts, prices=_prices(asked),
-        progress=_progress if shown else None, **_formats(asked), chips=_own(asked),
+        cached=asked.cached, utilisation=asked.utilisation, sure=asked.sure, only=chips, counts=counts,
+        prices=_prices(asked), progress=_progress if shown else None, **_formats(asked), chips=_own(asked),
     )  # fmt: skip
     return found.to_dict(), found.text(asked.top), 0 if found.offers else 1
 

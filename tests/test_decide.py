@@ -123,6 +123,7 @@ def test_refusals_name_the_argument():
         ({"prices": {"H200": -1}}, r"prices\['H200'\] is -1"),
         ({"chips": ["H20O"]}, "did you mean .*'H200'"),
         ({"weights": "fp9"}, "no format 'fp9'"),
+        ({"prices": {"H200": []}}, "is empty"),
         ({"prices": {"H20O": 1}}, "did you mean .*'H200'"),
     ):
         with pytest.raises((ValueError, LookupError), match=told):
@@ -147,3 +148,20 @@ def test_it_says_so():
     nothing = decide(LLAMA, **ASKED, speed=1e4)
     assert nothing.best is None and nothing.table().empty and "Nothing keeps the promise" in str(nothing)
     assert inferlib.decide is decide
+
+
+def test_sure_means_that_the_slow_end_of_the_interval_keeps_the_promise():
+    asked = {**ASKED, **PROMISE, "weights": "fp8", "chips": ["H200", "B200"], "counts": (4, 8)}
+    sure = decide(LLAMA, **asked, sure=True)
+    assert sure.offers and sure.best.dollars > decide(LLAMA, **asked).best.dollars
+    for offer in sure.offers:
+        row = offer.row()
+        assert row["speed_low"] >= 50 and row["first_token_high"] <= 1
+
+
+def test_the_nearest_misses_are_told():
+    nothing = decide(LLAMA, **ASKED, weights="fp8", speed=200, counts=(4, 8, 16))
+    short = [miss.times for miss in nothing.nearest()]
+    assert short == sorted(short) and short[0] == min(miss.times for miss in nothing.misses if miss.times)
+    fastest = max(point["speed"] for point in nothing.points)
+    assert short[0] == pytest.approx(200 / fastest) and nothing.nearest()[0].layout in str(nothing)

@@ -281,7 +281,8 @@ def choose(
         The chips to try.
     counts : list of int, optional
     **more
-        ``speed``, ``first_token``, ``prices``, ``utilisation``, ``engine``, ``progress`` of :func:`inferlib.decide`.
+        Of :func:`inferlib.decide`: ``speed``, ``first_token``, ``prices``, ``utilisation``, ``engine``, ``sure``,
+        ``progress``.
 
     Returns
     -------
