@@ -54,6 +54,8 @@ class Operators(Record):
     def link(self, n_chips, kind="reduce"):
         """The all-reduce of ``n_chips``: between the degrees measured by straight lines in their doublings."""
         links = getattr(self, kind)
+        if isinstance(n_chips, Real) and n_chips in links:
+            return links[n_chips]
         at = [log2(n) for n in links]
         place = log2(n_chips)
         latency, bandwidth = (
@@ -200,6 +202,20 @@ def format_name(name):
         (f for f in STORED if f not in ("fp16", "fp32", "int8", "fp8 block")),
         key=lambda f: abs(STORED[f] - name),
     )
+
+
+def multiplied_in(name):
+    """The formats in which a chip may multiply weights of a format, the best first; the chip's own after them.
+
+    Examples
+    --------
+    >>> multiplied_in("mxfp4"), multiplied_in("int4")
+    (('fp4', 'fp8'), ())
+    """
+    small = {"fp8 block": "fp8", "mxfp4": "fp4"}.get(name, name)
+    if small.startswith("int"):
+        return ()
+    return ("fp4", "fp8") if small == "fp4" else (small,)
 
 
 PARTS = ("attention", "feed-forward", "experts", "shared experts", "router", "head")

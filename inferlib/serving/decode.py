@@ -11,6 +11,7 @@ from inferlib.transformer import Attention, Experts, LatentAttention, Transforme
 
 FLOP_PER_WEIGHT = 2
 RESULT = 2  # bytes of a value that chips exchange
+SHORT = "needs {need:.0f} GB, but {system} has {have:.0f} GB"
 SENT = 1  # bytes of a value on its way to an expert
 
 
@@ -63,7 +64,7 @@ def decode_step(model, system, workload, layout=None, *, engine=None, keep=None,
     needed, have = place.memory()
     if have is not None and isinstance(needed, Real) and needed > have:
         need, room = needed * system.count / 1e9, have * system.count / 1e9
-        return answer(status="infeasible", reason=f"needs {need:.0f} GB, but {system} has {room:.0f} GB")
+        return answer(status="infeasible", reason=SHORT.format(need=need, system=system, have=room))
     return answer(tuple(place.stages(engine)))
 
 
@@ -86,6 +87,7 @@ class Place:
         self.spread = self.ep > 1 and self.dp > 1  # experts over all chips, attention copied
         self.expert_chips = self.tp * self.dp if self.spread else self.tp
         self.expert_rows = self.rows * (self.dp if self.spread else 1)
+        self._peaks = {}
 
     def refusal(self):
         """Why there is no answer, or nothing."""
@@ -128,9 +130,13 @@ class Place:
 
     def _peak(self, name):
         """The chip at the format in which it multiplies such weights."""
-        small = {"fp8 block": "fp8", "mxfp4": "fp4"}.get(name, name)
-        for format in (small, "fp8" if small == "fp4" else small):
-            if format in self.system.chip.peaks and not format.startswith("int"):
+        if name not in self._peaks:
+            self._peaks[name] = self._at(name)
+        return self._peaks[name]
+
+    def _at(self, name):
+        for format in constants.multiplied_in(name):
+            if format in self.system.chip.peaks:
                 return self.system.chip.at(format)
         return self.chip if name == constants.ANY else self.system.chip
 
@@ -165,11 +171,21 @@ class Place:
             ]
         return found
 
+    def sequence(self, length):
+        """Bytes of one sequence's cache on one chip of its instance, where each chip keeps what it reads."""
+        groups = [group for group in self.model.layers if group.attention is not None]
+        kept = sum(g.count * g.attention.kept(length) / self.cuts(g.attention) for g in groups)
+        return kept * format_bytes(self.workload.cache) / self.pp
+
+    def cuts(self, attention):
+        """Into how many parts the chips of an instance cut the cache of a layer: a head of keys stays whole."""
+        return minimum(self.tp, attention.n_kv_heads) if isinstance(attention, Attention) else 1
+
     def attention(self, attention):
         """Bytes of cache that one chip reads in a layer, and its FLOP for scores and values."""
         seen = attended(attention, self.workload.context)
-        heads = 1 if isinstance(attention, LatentAttention) else minimum(self.tp, attention.n_kv_heads)
-        read = self.sequences * attention.cache_values() * seen * format_bytes(self.workload.cache) / heads
+        read = self.sequences * attention.cache_values() * seen * format_bytes(self.workload.cache)
+        read = read / self.cuts(attention)
         return read, self.rows * seen * sum(attention.pair_flops(absorbed=True).values()) / self.tp
 
     def stages(self, engine):
@@ -214,7 +230,7 @@ class Place:
             stages.append({"expert kernels": expert_start})
         stages.append({"kernel launch": start})
         stages += self.exchanges(engine, blocks)
-        if self.pp > 1:
+        if not isinstance(self.pp, Real) or self.pp > 1:
             link = self.operators.link(2, "library")
             message = self.rows * self.model.d_model * RESULT
             stages.append({"pipeline": (self.pp - 1) * kernels.reduce_time(link, message)})
@@ -246,11 +262,17 @@ class Place:
             next(g.feed_forward for g in self.model.layers if isinstance(g.feed_forward, Experts)),
         )
         inside = self.expert_chips <= self.system.domain
-        bandwidth = chip.scale_up_bandwidth if inside else chip.scale_out_bandwidth
-        if bandwidth is None:
-            raise ValueError(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")
-        copies = min(block.n_active, self.expert_chips - 1)
+        bandwidth = _reached(inside, chip)
+        copies = minimum(block.n_active, self.expert_chips - 1)
         data = self.rows / self.tp * copies * self.model.d_model
-        latency = self.operators.link(min(self.expert_chips, 8), "library").latency
+        latency = self.operators.link(minimum(self.expert_chips, 8), "library").latency
         share = self.operators.exchange
         return sum(kernels.exchange_time(latency, data * size, bandwidth, share) for size in (SENT, RESULT))
+
+
+def _reached(inside, chip):
+    """The bandwidth of the links to other chips: those of the domain where they are ``inside``, or the network's."""
+    bandwidth = where(inside, chip.scale_up_bandwidth, chip.scale_out_bandwidth)
+    if bandwidth is None:
+        raise ValueError(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")
+    return bandwidth

@@ -48,4 +48,4 @@ def busy(step, seconds):
     """Parts of ``seconds`` in which the memory and the arithmetic of the chips of a step are busy."""
     read = sum(t for name, t in step.terms.items() if name in ("weights", "cache", "expert weights"))
     work = sum(t for name, t in step.terms.items() if "arithmetic" in name)
-    return min(read / seconds, 1.0), min(work / seconds, 1.0)
+    return minimum(read / seconds, 1.0), minimum(work / seconds, 1.0)

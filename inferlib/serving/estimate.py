@@ -2,10 +2,13 @@
 
 import html
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from inferlib.catalog import load_model
+from inferlib.ops import minimum
 from inferlib.serving import constants
 from inferlib.serving.decode import decode_step
 from inferlib.system import Breakdown
@@ -134,31 +137,96 @@ def estimate(model, system, workload, layout=None, engine=None, keep=None):
     )
 
 
+@dataclass(frozen=True)
+class Caution:
+    """A respect in which a question goes beyond what was measured.
+
+    ``text`` names facts in braces; ``beyond`` is a function of the facts, above zero where it holds. The page
+    prints the same function as JavaScript.
+    """
+
+    text: str
+    beyond: Callable
+
+
+def _most(what, name):
+    text = f"{what} {{{name}:,.0f}}, but nothing measured here goes beyond {{most_{name}:,.0f}}"
+    return Caution(text, lambda facts: facts[name] - facts[f"most_{name}"])
+
+
+# Conditions on a step. Facts that end in a name are 1 where the name is unknown to the measurements, else 0.
+CAUTIONS = (
+    _most("context", "context"),
+    _most("batch", "batch"),
+    _most("tensor-parallel degree", "tp"),
+    _most("experts on", "expert_chips"),
+    Caution(
+        "one instance on {tp:,.0f} chips: more than share a fast network, or more than there are heads",
+        lambda facts: facts["tp"] - minimum(facts["domain"], facts["heads"]),
+    ),
+    Caution("no measurement here is on {chip}", lambda facts: facts["new_chip"]),
+    Caution(
+        "nobody timed operators of {chip}: those of {lender} stand in for them", lambda facts: facts["lent"]
+    ),
+    Caution("no measurement here has weights in {format}", lambda facts: facts["new_format"]),
+    Caution("mixtures of experts were measured on {sparse_models} only", lambda facts: facts["new_experts"]),
+)
+
+
+def limits():
+    """The facts that no question changes: how far the measurements go."""
+    seen = stated()
+    most = {f"most_{name}": seen[name] for name in ("context", "batch", "tp", "expert_chips")}
+    return most | {"sparse_models": ", ".join(seen["sparse_models"])}
+
+
+def chip_facts(name):
+    """What the measurements say of a chip."""
+    lender = constants.lender(name)
+    measured = name in stated()["chips"]
+    return {"chip": name, "new_chip": float(not measured), "lender": lender, "lent": float(lender != name)}
+
+
+def format_facts(weights):
+    """What the measurements say of a number format."""
+    name = constants.format_name(weights)
+    known = [constants.format_name(format) for format in stated()["formats"]]
+    return {"format": name, "new_format": float(name not in known)}
+
+
+def new_experts(model):
+    """1 for a mixture of experts that no measurement is of, nor of another one of its shape, else 0.
+
+    Examples
+    --------
+    >>> new_experts(load_model("DeepSeek V3")), new_experts(load_model("deepseek-ai/DeepSeek-R1"))
+    (0.0, 0.0)
+    """
+    names = stated()["sparse_models"]
+    return float(model.sparse and model.name not in names and _shape(model) not in map(_shape_of, names))
+
+
+def _shape(model):
+    return (model.n_layers, model.d_model, model.n_params, model.n_active, model.cache_values())
+
+
+@cache
+def _shape_of(name):
+    return _shape(load_model(name))
+
+
+def told(declared, facts):
+    """The texts of those cautions that hold."""
+    return tuple(caution.text.format(**facts) for caution in declared if caution.beyond(facts) > 0)
+
+
 def cautions(model, system, workload, layout=None):
     """In which respects nothing like this question was measured, one sentence each."""
-    seen, found = stated(), []
     tp, dp = (layout.tp, layout.dp) if layout is not None else (system.count, 1)
-    for what, value, most in (
-        ("context", workload.context, seen["context"]),
-        ("batch", workload.batch, seen["batch"]),
-        ("tensor-parallel degree", tp, seen["tp"]),
-        ("experts on", system.count if dp > 1 else 0, seen["expert_chips"]),
-    ):
-        if value > most:
-            found.append(f"{what} {value:,.0f}, but nothing measured here goes beyond {most:,.0f}")
-    if tp > min(system.domain, *(group.attention.n_heads for group in model.layers)):
-        found.append(
-            f"one instance on {tp} chips: more than share a fast network, or more than there are heads"
-        )
-    name = system.chip.name
-    if name not in seen["chips"]:
-        found.append(f"no measurement here is on {name}")
-    lender = constants.lender(name)
-    if lender != name:
-        found.append(f"nobody timed operators of {name}: those of {lender} stand in for them")
-    weights = constants.format_name(workload.weights)
-    if weights not in [constants.format_name(known) for known in seen["formats"]]:
-        found.append(f"no measurement here has weights in {weights}")
-    if model.sparse and model.name not in seen["sparse_models"]:
-        found.append("mixtures of experts were measured on " + ", ".join(seen["sparse_models"]) + " only")
-    return tuple(found)
+    facts = {
+        "context": workload.context, "batch": workload.batch, "tp": tp, "domain": system.domain,
+        "expert_chips": system.count if dp > 1 else 0, "new_experts": new_experts(model),
+        "heads": min(group.attention.n_heads for group in model.layers),
+    }  # fmt: skip
+    facts |= limits() | chip_facts(system.chip.name) | format_facts(workload.weights)
+    return told(CAUTIONS, facts)

@@ -136,13 +136,17 @@ def room(model, system, workload, layout=None, keep=None, usable=0.9):
     float
         Not rounded; zero or less if the weights alone do not fit.
     """
-    empty = Place(model, system, workload.replace(batch=1, context=0), layout, keep, 1, None)
+
+    def place(batch, context):
+        return Place(model, system, workload.replace(batch=batch, context=context), layout, keep, 1, None)
+
+    return places(place, workload.context, usable)
+
+
+def places(place, length, usable=0.9):
+    """:func:`room` of any way to place a batch of a context: what is left beside the weights, over one sequence."""
+    empty = place(1, 0)
     used, have = empty.memory()
     if have is None:
         return float("inf")
-    one = Place(model, system, workload.replace(batch=empty.dp), layout, keep, 1, None).memory()[0]
-    each = (
-        one
-        - Place(model, system, workload.replace(batch=empty.dp, context=0), layout, keep, 1, None).memory()[0]
-    )
-    return empty.dp * (usable * have - used) / each
+    return empty.dp * (usable * have - used) / empty.sequence(length)

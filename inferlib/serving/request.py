@@ -1,14 +1,14 @@
 """A request has a price: prompt, cached prefix and answer from the time of one machine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from inferlib import checks
 from inferlib.equation import equation
-from inferlib.ops import ceil
+from inferlib.ops import ceil, maximum, symbolic
 from inferlib.serving import energy
 from inferlib.serving.decode import decode_step
-from inferlib.serving.estimate import cautions, error_bar, stated
+from inferlib.serving.estimate import Caution, cautions, error_bar, stated, told
 from inferlib.serving.prompt import (
     chunked_time,
     first_token_time,
@@ -22,6 +22,23 @@ from inferlib.system import Breakdown, System, Workload
 from inferlib.units import factor
 
 equation = partial(equation, "serving", chapter="price")
+
+
+# Conditions on a request, beside those on its steps.
+CAUTIONS = (
+    Caution(
+        "memory holds {running:,.0f} of {users:,.0f} users: the others wait",
+        lambda facts: facts["users"] - facts["running"],
+    ),
+    Caution(
+        "no time to the first token was measured here beyond {most_users:,.0f} users",
+        lambda facts: facts["users"] - facts["most_users"],
+    ),
+    Caution(
+        "no time to the first token was measured here with copies of the attention",
+        lambda facts: facts["copies"] - 1,
+    ),
+)
 
 
 @equation(unit="s", prompt_time="s", output_tokens="1", step="s", users="1 > 0")
@@ -126,7 +143,8 @@ class Request:
     def prompt_joules(self):
         """Joules of the chips for one fresh or cached token of the prompt."""
         reader = self.reader or self.system
-        return self._joules(self.prompt, self.prompt.total, self.prompt_tokens, reader)
+        together = self.prompt.total / (self.fresh_seconds + self.cached_seconds)
+        return self._joules(self.prompt, self.prompt.total, together * self.prompt_tokens, reader)
 
     def _joules(self, step, seconds, tokens, system):
         if system.chip.power is None:
@@ -227,33 +245,62 @@ def estimate_request(
     if not step.feasible:
         raise ValueError(f"no answer: {step.reason}")
     own = layout if reader is None else None
-    asked = {"layout": own, "keep": keep}
-    at = reader or system
-    read = prompt_pass(model, at, work, prompt_tokens, cached_tokens, **asked)
-    fresh = read.total
-    if cached_tokens:
-        fresh = prompt_pass(model, at, work, prompt_tokens - cached_tokens, **asked).total
-    others = others_time(running, output_tokens, read.total) if reader is None else 0.0
+    read, fresh = passes(model, reader or system, work, prompt_tokens, cached_tokens, own, keep)
+    answer = served(
+        model, system, step, read, fresh, prompt_tokens, output_tokens, running, cached_tokens=cached_tokens,
+        layout=layout, engine=engine, price=price, utilisation=utilisation, reader=reader, chunk=chunk, asking=users,
+    )  # fmt: skip
+    return replace(answer, cautions=hopes(model, system, work, layout, users, running))
+
+
+def passes(model, system, work, prompt_tokens, cached_tokens=0, layout=None, keep=None):
+    """How a prompt is read: by named terms, and the seconds of its fresh part alone."""
+    asked = {"layout": layout, "keep": keep}
+    read = prompt_pass(model, system, work, prompt_tokens, cached_tokens, **asked)
+    if not cached_tokens or not read.feasible:
+        return read, read.total if read.feasible else None
+    return read, prompt_pass(model, system, work, prompt_tokens - cached_tokens, **asked).total
+
+
+def served(
+    model, system, step, read, fresh, prompt_tokens, output_tokens, running, *, cached_tokens=0, layout=None,
+    engine=None, price=None, utilisation=1.0, reader=None, chunk=None, asking=None,
+):  # fmt: skip
+    """A request from a step of ``running`` users (a number or an array of them) and the passes of a prompt.
+
+    Copies of the attention read a prompt each at the same time: a prompt takes its part of the machine, and waits
+    for those of its own copy only.
+    """
+    copies = layout.dp if layout is not None and reader is None else 1
+    asking = running if asking is None else asking
     first = stated()["first_token"]
+    others = others_time(maximum(running / copies, 1), output_tokens, read.total) if reader is None else 0.0
     pieces = ceil((prompt_tokens - cached_tokens) / chunk) if chunk else 0
     reading = chunked_time(pieces, read.total, step.total)
-    ahead = users if reader is None else 1
+    ahead = maximum(asking / copies, 1) if reader is None else 1
     waited = first_token_time(
         first["layer_start"], model.n_layers, first["passes"], reading, step.total, ahead
     )
-    waited = waited + queue_time(users, running, read.total, output_tokens, step.total)
-    told = list(cautions(model, system, work, layout))
-    if users > running:
-        told.append(f"memory holds {running} of {users:g} users: the others wait")
-    if users > first["users"]:
-        told.append(f"no time to the first token was measured here beyond {first['users']} users")
+    waited = waited + queue_time(asking, running, read.total / copies, output_tokens, step.total)
+    bar = (
+        None if symbolic(copies) else error_bar(model, layout, engine)["factor"]
+    )  # symbols were never measured
     return Request(
         step=step, prompt=read, system=system, reader=reader, prompt_tokens=prompt_tokens,
         cached_tokens=cached_tokens, output_tokens=output_tokens, users=running, first_token=waited,
-        token=token_time(step.total, others), fresh_seconds=fresh, cached_seconds=read.total - fresh,
-        step_factor=error_bar(model, layout, engine)["factor"], first_factor=first["factor"],
-        rate=system.chip.price if price is None else price, utilisation=utilisation, cautions=tuple(told),
+        token=token_time(step.total, others), fresh_seconds=fresh / copies,
+        cached_seconds=(read.total - fresh) / copies, step_factor=bar,
+        first_factor=first["factor"], rate=system.chip.price if price is None else price, utilisation=utilisation,
     )  # fmt: skip
+
+
+def hopes(model, system, work, layout, users, running):
+    """In which respects nothing like this request was measured, or not all of it fits; one sentence each."""
+    facts = {
+        "users": users, "running": running, "most_users": stated()["first_token"]["users"],
+        "copies": 1 if layout is None else layout.dp,
+    }  # fmt: skip
+    return cautions(model, system, work, layout) + told(CAUTIONS, facts)
 
 
 def within(model, system, prompt_tokens, output_tokens, *, first_token, speed, most=1024, **more):

@@ -1,0 +1,290 @@
+"""The questions of the instrument as JavaScript: the sixth model called on symbols, and printed.
+
+A question is a flat set of numbers by name: the shape of a model, a chip, the kernels that serve each of its parts, a
+layout, a workload. ``functions`` calls the library on symbols of those names; :mod:`book.calculator.tables` says what
+the numbers are for each model and chip of the catalogue.
+"""
+
+from functools import cache
+
+import sympy
+
+from inferlib.explorer.core import _js
+from inferlib.ops import as_written, floor, minimum
+from inferlib.principles import cost_per_million
+from inferlib.serving import constants, prompt, request
+from inferlib.serving.decode import Place
+from inferlib.serving.kernels import Engine, Kernel, Link
+from inferlib.serving.prompt import _Prompt
+from inferlib.system import Accelerator, System, Workload
+from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, Transformer
+
+DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
+STORED = (*constants.PARTS, "norms")  # parts of a model that are stored apart
+ENGINE = ("base", "layer", "rank", "sequence", "together", "box")
+NO_WINDOW = 1e15  # positions: a window that no context reaches
+
+# The structures of a model that the page knows: for each group of layers its attention and its block.
+STRUCTURES = {
+    "dense": (("plain", "dense"), ("plain", "dense")),
+    "experts": (("plain", "dense"), ("plain", "experts"), ("plain", "experts")),
+    "chunked": (("chunked", "dense"), ("chunked", "experts"), ("plain", "experts")),
+    "latent": (("latent", "dense"), ("latent", "experts")),
+}
+ATTENTION = {
+    "plain": ("n_heads", "n_kv_heads", "head_dim", "value_dim", "window"),
+    "latent": ("n_heads", "kv_rank", "nope_dim", "rope_dim", "value_dim", "q_rank"),
+}
+ATTENTION["chunked"] = ATTENTION["plain"]
+BLOCKS = {
+    "dense": ("d_ff", "matrices"),
+    "experts": ("n_experts", "n_active", "d_expert", "d_shared", "matrices"),
+}
+
+
+def number(name):
+    """The symbol of a number of a question."""
+    return sympy.Symbol(name, positive=True)
+
+
+def numbers(prefix, names):
+    """Symbols by name."""
+    return {name: number(f"{prefix}_{name}") for name in names}
+
+
+class _Counted(Transformer):
+    """A model whose parameters are numbers of the question: what is stored at 16 bits beside the head, together."""
+
+    def parameters(self, active=False):
+        return {part: number(_part("stored", part)) for part in STORED}
+
+
+def _attention(kind, at):
+    if kind == "latent":
+        return LatentAttention(**numbers(at, ATTENTION[kind]))
+    return Attention(**numbers(at, ATTENTION[kind]), chunked=kind == "chunked")
+
+
+def _block(kind, at):
+    return (FeedForward if kind == "dense" else Experts)(**numbers(at, BLOCKS[kind]))
+
+
+def model(structure, kind=_Counted):
+    """A model of a structure, in symbols."""
+    layers = tuple(
+        Layers(number(f"l{k}_count"), _attention(attention, f"l{k}"), _block(block, f"l{k}"))
+        for k, (attention, block) in enumerate(STRUCTURES[structure])
+    )
+    return kind(number("d_model"), number("vocab_size"), layers)
+
+
+def chip():
+    """A chip in symbols."""
+    names = (
+        "flops", "memory_bandwidth", "memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth",
+        "scale_up_size", "power",
+    )  # fmt: skip
+    return Accelerator(**numbers("chip", names))
+
+
+def system():
+    """The machine: its chips, of which so many share a domain."""
+    count = number("n_chips")
+    return System(chip(), count, minimum(count, number("chip_scale_up_size")))
+
+
+def _part(what, part):
+    return f"{what}_{part}".replace(" ", "_").replace("-", "_")
+
+
+def operators():
+    """Kernels of each part of a model, of experts, of attention, and links, in symbols."""
+    kernel = ("start", "depth", "share", "prefill")
+    return constants.Operators(
+        exchange=number("exchange_share"),
+        gemm={part: Kernel(**numbers(_part("gemm", part), kernel)) for part in constants.PARTS},
+        experts={"experts": Kernel(**numbers("block", ("start", "share")))},
+        attention={constants.ANY: Kernel(**numbers("pairs", ("start", "share", "prefill")))},
+        **{
+            kind: {n: Link(**numbers(f"{kind}_{n}", ("latency", "bandwidth"))) for n in DEGREES}
+            for kind in ("reduce", "library")
+        },
+    )
+
+
+class _InSymbols:
+    """A question whose degrees, formats and kernels are symbols."""
+
+    def __init__(self, structure, spread, batch, context, tokens=1, **more):
+        work = Workload(batch, context, cache=number("cache_bytes"))
+        super().__init__(model(structure), system(), work, None, None, tokens, operators(), **more)
+        self.tp, self.pp, self.dp = (number(name) for name in ("tp", "pp", "dp"))
+        self.given = "a layout"
+        self.formats = {part: part for part in constants.PARTS}
+        self.sequences = batch / self.dp
+        self.rows = self.sequences * tokens
+        self.spread = spread
+        self.expert_chips = self.tp * self.dp if spread else self.tp
+        self.expert_rows = self.rows * (self.dp if spread else 1)
+
+    def _bytes(self, part):
+        return 2 if part == "norms" else number(_part("bytes", part))
+
+    def _name(self, format):
+        return format
+
+    def _peak(self, name):
+        return chip().replace(flops=number(_part("peak", name)))
+
+
+class _Step(_InSymbols, Place):
+    pass
+
+
+class _Reading(_InSymbols, _Prompt):
+    pass
+
+
+def _told(stages):
+    """A breakdown as the page needs it: names by stage and group, its values, and the total last."""
+    from inferlib.system import Breakdown
+
+    step = Breakdown(tuple(stages))
+    plan = [[list(group) for group in stage] for stage in step.grouped]
+    return plan, [*step.terms.values(), step.total]
+
+
+def engine():
+    """The constants of an engine, in symbols."""
+    return Engine(**numbers("engine", ENGINE))
+
+
+@cache
+def functions(structure, spread):
+    """What the page asks of a model of one structure: name to (plan or names, expressions).
+
+    Parameters
+    ----------
+    structure : str
+        One of ``STRUCTURES``.
+    spread : bool
+        Whether experts are spread over all chips of copies of the attention.
+
+    Returns
+    -------
+    dict
+        ``step``: terms of a decode step of ``batch`` and ``context``, and their total; ``fit``: bytes that a chip needs
+        and has; ``room``: sequences of ``length`` that fit; ``prompt``: terms of reading ``tokens``, of which
+        ``cached`` are there.
+    """
+    batch, context, tokens, cached = (number(name) for name in ("batch", "context", "tokens", "cached"))
+    with as_written():
+        step = _Step(structure, spread, batch, context)
+        found = {"step": _told(step.stages(engine())), "fit": (["needs", "has"], list(step.memory()))}
+        room = prompt.places(lambda batch, context: _Step(structure, spread, batch, context), number("length"))
+        found["room"] = (["places"], [room])
+        new = tokens - cached
+        reading = _Reading(structure, spread, number("dp"), tokens, new, new=new, cached=cached)
+        found["prompt"] = _told(reading.stages(Engine()))
+    return found
+
+
+def shape(structure, tied):
+    """Parameters by part of a model whose small vectors are left out, in symbols."""
+    parts = model(structure, Transformer).replace(tied=tied).parameters()
+    head = sum(parts.pop(name, 0) for name in ("embeddings", "positions", "connections"))
+    parts["head"] = parts.get("head", 0) + head
+    return {part: parts.get(part, 0) for part in STORED}
+
+
+TERMS = ("weights", "cache", "expert weights", "arithmetic", "attention arithmetic", "expert arithmetic")
+
+
+def glue():
+    """What a request is beside its steps: name to (names, expressions) of times, tokens and users.
+
+    ``running``: how many of the ``users`` there is room for. ``waiting``: seconds to the first token and between two.
+    ``paid``: dollars for a request, and for a million fresh, cached and output tokens. ``rates``: tokens a second of a
+    user and of a chip, and the ends of an interval. ``joules``: of an output token, of
+    ``running`` users, and of a prompt token. ``step_cost``: dollars for a token of a step.
+    """
+    users, places, output, tokens, cached, running = (
+        number(name) for name in ("users", "places", "output", "tokens", "cached", "running")
+    )
+    fresh, read, step, price = (number(name) for name in ("fresh", "read", "step", "price"))
+    with as_written():
+        asked = request.served(
+            _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
+            cached_tokens=cached, layout=_Copies(), price=price, asking=users,
+        )  # fmt: skip
+        return {
+            "running": (["running"], [minimum(users, floor(places))]),
+            "waiting": (["first_token", "token"], [asked.first_token, asked.token]),
+            "paid": (
+                ["request", *asked.per_million], [asked.dollars, *asked.per_million.values()],
+            ),
+            "rates": (
+                ["speed", "chip", "low", "high"],
+                [1 / step, number("batch") / (step * number("n_chips")), step / number("spread"), step * number("spread")],
+            ),
+            "joules": (["joules"], [asked.joules]),
+            "prompt_joules": (["joules"], [asked.prompt_joules]),
+            "cost": (["dollars"], [cost_per_million(step, number("batch"), number("n_chips"), price)]),
+        }
+
+
+class _Lengths:
+    """What a request needs of a model beside its steps."""
+
+    n_layers, sparse = number("n_layers"), False
+
+
+class _Copies:
+    dp = number("dp")
+
+
+class _Total:
+    """A breakdown by the terms that draw power, and its total."""
+
+    def __init__(self, name, total):
+        self.total = total
+        self.terms = {term: number(_part(name, term)) for term in TERMS}
+
+
+def code(names, expressions):
+    """One JavaScript function of an object of numbers, what its expressions share computed once."""
+    expressions = [sympy.sympify(e) for e in expressions]
+    taken = sorted({str(s) for e in expressions for s in e.free_symbols})
+    shared, results = sympy.cse(expressions, symbols=sympy.numbered_symbols("$"), order="canonical")
+    lines = "".join(f"const {name}={_js(expression)};" for name, expression in shared)
+    return f"({{{','.join(taken)}}})=>{{{lines}return [{','.join(map(_js, results))}];}}"
+
+
+# What the page multiplies to see what it buys: names of numbers, as patterns, and factors.
+CHANGES = (
+    {"name": "twice the memory bandwidth", "scale": [["chip_memory_bandwidth", 2]]},
+    {"name": "twice the arithmetic", "scale": [["chip_flops|peak_.*", 2]]},
+    {
+        "name": "twice the bandwidth of links",
+        "scale": [["chip_scale_(up|out)_bandwidth|(reduce|library)_[0-9]_bandwidth", 2]],
+    },
+    {"name": "half the latency of collectives", "scale": [["(reduce|library)_[0-9]_latency|engine_box", 0.5]]},
+    {"name": "half the bytes of weights", "scale": [["bytes_.*", 0.5]]},
+    {"name": "half the bytes of the cache", "scale": [["cache_bytes", 0.5]]},
+    {"name": "half the time to start kernels", "scale": [["(gemm|block|pairs)_.*(start|depth)", 0.5]]},
+    {"name": "half the engine's time", "scale": [["engine_(base|layer|rank|sequence|together)", 0.5]]},
+    {"name": "twice the chips", "scale": [["n_chips|tp", 2]], "copies": [["n_chips|dp", 2]]},
+    {"name": "half the users", "scale": [["batch", 0.5]]},
+)
+# What could be otherwise so that a step is fast or cheap enough, and how far the page looks.
+LEVERS = (
+    {"name": "memory bandwidth", "scale": [["chip_memory_bandwidth", 1]], "limit": 64},
+    {"name": "arithmetic", "scale": [["chip_flops|peak_.*", 1]], "limit": 64},
+    {"name": "smaller weights", "scale": [["bytes_.*", -1]], "limit": 16},
+    {"name": "less latency of collectives", "scale": [["(reduce|library)_[0-9]_latency|engine_box", -1]], "limit": 64},
+    {"name": "a faster engine", "scale": [["engine_(base|layer|rank|sequence|together)", -1]], "limit": 64},
+    {"name": "a lower price", "scale": [["price", -1]], "limit": 64},
+    {"name": "a shorter context", "scale": [["context", -1]], "limit": 1024},
+    {"name": "fewer users", "scale": [["batch", -1]], "limit": 8192},
+    {"name": "more users", "scale": [["batch", 1]], "limit": 8192},
+)

@@ -1,0 +1,167 @@
+"""What to rent: offers keep the promise, one user more breaks it, nothing tried by hand is cheaper."""
+
+import itertools
+
+import pytest
+
+import inferlib
+from inferlib import Layout, System, load_chip, load_model
+from inferlib.serving import Decision, decide, estimate_request, within
+from inferlib.serving.decide import in_words, layouts
+
+LLAMA, DEEPSEEK = load_model("Llama 3.3 70B"), load_model("DeepSeek V3")
+ASKED = {"prompt_tokens": 2000, "output_tokens": 500}
+PROMISE = {"speed": 50, "first_token": 1}
+FOUND = decide(LLAMA, **PROMISE, **ASKED, weights="fp8")
+EXPERTS = decide(
+    DEEPSEEK, speed=30, first_token=2, **ASKED, weights="fp8", chips=["H200"], counts=(8, 16, 64)
+)
+
+
+def again(model, offer, users):
+    return estimate_request(model, offer.system, *ASKED.values(), users, layout=offer.layout, weights="fp8")
+
+
+@pytest.mark.parametrize(
+    ("found", "model", "speed", "first"), [(FOUND, LLAMA, 50, 1), (EXPERTS, DEEPSEEK, 30, 2)]
+)
+def test_offers_keep_the_promise_and_one_user_more_breaks_it(found, model, speed, first):
+    """Seen through ``estimate_request``, which knows nothing of the search."""
+    assert len(found.offers) > 3
+    for offer in found.offers:
+        one = again(model, offer, offer.users)
+        assert (one.first_token, one.token, one.dollars) == pytest.approx(
+            (offer.request.first_token, offer.request.token, offer.dollars), rel=1e-9
+        )
+        assert one.first_token <= first and one.token <= 1 / speed
+        more = again(model, offer, offer.users + offer.layout.dp)
+        assert (
+            more.users < offer.users + offer.layout.dp or more.first_token > first or more.token > 1 / speed
+        )
+
+
+def test_nothing_cheaper_by_brute_force():
+    """All counts, chips and users of one tensor-parallel instance, asked one by one."""
+    cheapest = min(
+        one.dollars
+        for name, count in itertools.product(("H100 SXM", "H200", "A100 80GB"), (2, 4, 8))
+        if (one := within(LLAMA, System(load_chip(name), count), *ASKED.values(), **PROMISE, weights="fp8"))
+    )
+    found = decide(LLAMA, **PROMISE, **ASKED, weights="fp8", chips=["H100", "H200", "A100"], counts=(2, 4, 8))
+    assert found.best.dollars == pytest.approx(cheapest, rel=1e-12)
+
+
+def test_cheapest_first_and_one_runner_up_a_chip():
+    dollars = [offer.dollars for offer in FOUND.offers]
+    assert dollars == sorted(dollars) and FOUND.best is FOUND.offers[0]
+    names = [offer.system.chip.name for offer in (FOUND.best, *FOUND.runners_up)]
+    assert len(names) == len(set(names)) == len({offer.system.chip.name for offer in FOUND.offers})
+
+
+def test_every_machine_is_an_offer_or_a_miss():
+    """Five chips can hold 70 billion weights; each is tried in every layout of every count."""
+    chips = {point["chip"] for point in FOUND.points} | {miss.chip for miss in FOUND.misses}
+    assert chips == {"A100 80GB", "H100 SXM", "H200", "B200", "GB200 NVL72", "L40S"}
+    tried = sum(
+        len(layouts(LLAMA, load_chip(chip), n)) for chip in chips for n in (1, 2, 4, 8, 16, 32, 64, 72)
+    )
+    assert len(FOUND.offers) + len(FOUND.misses) == tried == len(FOUND.offers) + sum(FOUND.why_not.values())
+
+
+def test_frontier_trades_cost_for_speed_and_ends_in_the_cheapest():
+    table = FOUND.frontier()
+    assert (table.speed.diff().dropna() < 0).all() and (table.usd_per_request.diff().dropna() < 0).all()
+    assert (table.first_token <= 1).all()
+    assert table[table.kept].usd_per_request.min() == pytest.approx(FOUND.best.dollars)
+
+
+def test_reasons():
+    """70 GB of weights do not fit into 48; nothing makes 10,000 tokens a second; nothing answers in a microsecond."""
+    asked = {**ASKED, "weights": "fp8", "counts": (1,)}
+    assert decide(LLAMA, **asked, chips=["L40S"]).why_not == {"does not fit": 1}
+    assert decide(LLAMA, **asked, chips=["H200"], speed=1e4).why_not == {"too slow": 1}
+    assert decide(LLAMA, **asked, chips=["H200"], first_token=1e-6).why_not == {"first token too late": 1}
+    assert decide(LLAMA, **asked, chips=["H800"]).why_not == {"no price": 1}
+    hybrid = load_model("Qwen/Qwen3.5-397B-A17B")
+    assert set(decide(hybrid, **asked, chips=["B200"]).why_not) == {"not described"}
+
+
+def test_layouts_by_hand():
+    h100, gb200 = load_chip("H100"), load_chip("GB200")
+    assert [in_words(at) for at in layouts(LLAMA, gb200, 72)] == ["PP9 x TP8"]
+    assert [in_words(at) for at in layouts(DEEPSEEK, h100, 8)] == [
+        "TP8", "attention DP8 with EP8", "attention DP4 x TP2 with EP8", "attention DP2 x TP4 with EP8",
+    ]  # fmt: skip
+    assert [in_words(at) for at in layouts(LLAMA, h100, 1)] == ["one chip"]
+    for chip, n in itertools.product((h100, gb200, load_chip("RTX 4090")), range(1, 73)):
+        for at in layouts(DEEPSEEK, chip, n):
+            assert at.tp * at.pp * at.dp == n and 128 % at.tp == 0
+
+
+def test_prices_of_ones_own():
+    """Half the price halves the cost; the lowest of several sellers counts and the highest is told."""
+    asked = {**ASKED, **PROMISE, "weights": "fp8", "chips": ["H200"], "counts": (8,)}
+    one, half = (
+        decide(LLAMA, **asked, prices={"H200": 4}).best,
+        decide(LLAMA, **asked, prices={"H200": 2}).best,
+    )
+    assert half.dollars == pytest.approx(one.dollars / 2) and half.users == one.users
+    several = decide(LLAMA, **asked, prices={"H200": {"dear": 6, "cheap": 2}}).best
+    assert several.dollars == pytest.approx(half.dollars) and several.seller == "cheap"
+    assert several.row()["usd_per_request_highest"] == pytest.approx(3 * half.dollars)
+    assert decide(LLAMA, **asked, prices={"H200": (2, 6)}).best.highest == 6
+    priced = decide(LLAMA, **{**asked, "chips": None}, prices={"H800": 1, "B300": 5})
+    assert {offer.system.chip.name for offer in priced.offers} >= {"B300"}
+
+
+def test_refusals_name_the_argument():
+    for wrong, told in (
+        ({"speed": -1}, "speed is -1"),
+        ({"cached_tokens": 2000}, "cached_tokens is 2000, but must be below prompt_tokens"),
+        ({"utilisation": 2}, "utilisation is 2"),
+        ({"counts": (1.5,)}, "counts is 1.5"),
+        ({"prices": {"H200": -1}}, r"prices\['H200'\] is -1"),
+        ({"chips": ["H20O"]}, "did you mean .*'H200'"),
+        ({"weights": "fp9"}, "no format 'fp9'"),
+        ({"prices": {"H200": []}}, "is empty"),
+        ({"prices": {"H20O": 1}}, "did you mean .*'H200'"),
+    ):
+        with pytest.raises((ValueError, LookupError), match=told):
+            decide(LLAMA, **{**ASKED, **wrong})
+    with pytest.raises(TypeError, match="model is a str"):
+        decide("Llama 3 70B", **ASKED)
+
+
+def test_copies_read_prompts_together():
+    """Little's law with copies: what all users wait is what the machine does for all of them."""
+    system, layout = System(load_chip("H200"), 8), Layout(ep=8, dp=8)
+    r = estimate_request(DEEPSEEK, system, 4096, 512, 64, weights="fp8", layout=layout, cached_tokens=1024)
+    assert 8 * (r.fresh_seconds + r.cached_seconds) == pytest.approx(r.prompt.total)
+    waited = r.prompt.total + r.output_tokens * r.token
+    assert waited == pytest.approx(r.users * r.machine_seconds, rel=1e-12)
+    assert any("copies of the attention" in caution for caution in r.cautions)
+
+
+def test_it_says_so():
+    assert isinstance(FOUND, Decision) and str(FOUND).startswith("Cheapest: ")
+    assert "Machines that fail" in str(FOUND) and "<table" in FOUND._repr_html_()
+    nothing = decide(LLAMA, **ASKED, speed=1e4)
+    assert nothing.best is None and nothing.table().empty and "Nothing keeps the promise" in str(nothing)
+    assert inferlib.decide is decide
+
+
+def test_sure_means_that_the_slow_end_of_the_interval_keeps_the_promise():
+    asked = {**ASKED, **PROMISE, "weights": "fp8", "chips": ["H200", "B200"], "counts": (4, 8)}
+    sure = decide(LLAMA, **asked, sure=True)
+    assert sure.offers and sure.best.dollars > decide(LLAMA, **asked).best.dollars
+    for offer in sure.offers:
+        row = offer.row()
+        assert row["speed_low"] >= 50 and row["first_token_high"] <= 1
+
+
+def test_the_nearest_misses_are_told():
+    nothing = decide(LLAMA, **ASKED, weights="fp8", speed=200, counts=(4, 8, 16))
+    short = [miss.times for miss in nothing.nearest()]
+    assert short == sorted(short) and short[0] == min(miss.times for miss in nothing.misses if miss.times)
+    fastest = max(point["speed"] for point in nothing.points)
+    assert short[0] == pytest.approx(200 / fastest) and nothing.nearest()[0].layout in str(nothing)
