@@ -35,12 +35,17 @@ class Question:
     """One question of the quiz: where the book teaches it, and a function that computes its answer."""
 
     topic: str
-    text: str
+    words: str
     place: str  # page and anchor, such as "principles#the-roofline"
     unit: str | None  # of a number; None for a choice
     answer: Callable
 
     label, lines = "", ()
+
+    @property
+    def text(self):
+        """The question, with what it takes from the running box."""
+        return self.words.format(**_numbers()) if "{" in self.words else self.words
 
     @property
     def key(self):
@@ -101,11 +106,11 @@ def quiz(topic=None):
     return Marked(q for q in QUESTIONS if topic in (None, q.topic))
 
 
-def asked(topic, text, place, unit=None):
+def asked(topic, words, place, unit=None):
     """Enter a function that answers with a Key (of a number in ``unit``) or a Choice into the quiz."""
 
     def enter(function):
-        QUESTIONS.append(Question(topic, text, place, unit, function))
+        QUESTIONS.append(Question(topic, words, place, unit, function))
         return function
 
     return enter
@@ -126,6 +131,13 @@ def _deepseek():
 @cache
 def _request():
     return tables.asked()
+
+
+@cache
+def _numbers():
+    """What questions say of the running box."""
+    r = _request()
+    return {"prompt": say(r.prompt.total, "ms"), "price": say(r.per_million["output"], "usd")}
 
 
 @asked(
@@ -151,9 +163,12 @@ def _():
     )  # fmt: skip
 
 
-@asked("memory", "How long do eight H100s need at the least to read all of the 16-bit weights of Llama 3 "
-       "70B once?",
-       "principles#bytes-the-weights-once-a-step", "ms")  # fmt: skip
+@asked(
+    "memory",
+    "How long do eight H100s need at the least to read all of the 16-bit weights of Llama 3 70B once?",
+    "principles#bytes-the-weights-once-a-step",
+    "ms",
+)
 def _():
     data = sum(_llama().weight_bytes("bf16").values())
     time = principles.memory_time(_h100(), data, 8)
@@ -167,8 +182,11 @@ def _():
     )
 
 
-@asked("memory", "How much cache does one token of context take in Llama 3 70B at 16 bits?",
-       "principles#p-cache")  # fmt: skip
+@asked(
+    "memory",
+    "How much cache does one token of context take in Llama 3 70B at 16 bits?",
+    "principles#p-cache",
+)
 def _():
     model = _llama()
     each, heads = model.cache_bytes(), model.n_heads / model.n_kv_heads
@@ -218,9 +236,12 @@ def _():
     )  # fmt: skip
 
 
-@asked("memory", "How many sequences of 4,096 tokens fit beside the 16-bit weights of Llama 3 70B on eight "
-       "H100s?",
-       "principles#what-fits", "1")  # fmt: skip
+@asked(
+    "memory",
+    "How many sequences of 4,096 tokens fit beside the 16-bit weights of Llama 3 70B on eight H100s?",
+    "principles#what-fits",
+    "1",
+)
 def _():
     model, box = _llama(), inferlib.System(_h100(), 8)
     batch = principles.largest_batch(model, box, inferlib.Workload(1, 4096))
@@ -256,9 +277,11 @@ def _():
     )
 
 
-@asked("arithmetic", "Weights and arithmetic both go from 16 to 8 bits on an H100. What happens to the "
-       "critical batch?",
-       "principles#the-critical-batch-and-what-the-cache-does-to-it")  # fmt: skip
+@asked(
+    "arithmetic",
+    "Weights and arithmetic both go from 16 to 8 bits on an H100. What happens to the critical batch?",
+    "principles#the-critical-batch-and-what-the-cache-does-to-it",
+)
 def _():
     sixteen = principles.critical_batch(_h100(), principles.profile_of(_llama()))
     eight = principles.critical_batch(_h100().at("fp8"), principles.profile_of(_llama(), "fp8"))
@@ -273,9 +296,11 @@ def _():
     )
 
 
-@asked("arithmetic", "A data sheet of the H100 prints its 16-bit peak 'with sparsity'. What has Llama 3 "
-       "70B of it?",
-       "notation#units")  # fmt: skip
+@asked(
+    "arithmetic",
+    "A data sheet of the H100 prints its 16-bit peak 'with sparsity'. What has Llama 3 70B of it?",
+    "notation#units",
+)
 def _():
     dense = _h100().flops
     return Choice(
@@ -291,8 +316,12 @@ def _():
     )
 
 
-@asked("arithmetic", "How many GFLOP does one token of Llama 3 70B take, at a short context?",
-       "principles#arithmetic-two-operations-for-every-weight", "GFLOP")  # fmt: skip
+@asked(
+    "arithmetic",
+    "How many GFLOP does one token of Llama 3 70B take, at a short context?",
+    "principles#arithmetic-two-operations-for-every-weight",
+    "GFLOP",
+)
 def _():
     work = sum(_llama().flops(0).values())
     return Key(
@@ -305,9 +334,11 @@ def _():
     )
 
 
-@asked("arithmetic", "How many FLOP for each byte does Llama 3 70B do at a very long context, in 16 bits, "
-       "at any batch?",
-       "principles#the-critical-batch-and-what-the-cache-does-to-it")  # fmt: skip
+@asked(
+    "arithmetic",
+    "How many FLOP for each byte does Llama 3 70B do at a very long context, in 16 bits, at any batch?",
+    "principles#the-critical-batch-and-what-the-cache-does-to-it",
+)
 def _():
     profile = principles.profile_of(_llama())
     least, ridge = principles.decode_intensity(profile, 1, 1e12), principles.ridge_point(_h100())
@@ -325,8 +356,12 @@ def _():
     )
 
 
-@asked("experts", "How many of the 256 routed experts of a layer of DeepSeek V3 does a batch of 32 touch?",
-       "principles#bytes-the-weights-once-a-step", "1")  # fmt: skip
+@asked(
+    "experts",
+    "How many of the 256 routed experts of a layer of DeepSeek V3 does a batch of 32 touch?",
+    "principles#bytes-the-weights-once-a-step",
+    "1",
+)
 def _():
     block = _deepseek().layers[-1].feed_forward
     return Key(
@@ -341,8 +376,12 @@ def _():
     )
 
 
-@asked("experts", "From which batch on is less than one expert of a layer of DeepSeek V3 idle?",
-       "mazurek2025#two-tokens-sixteen-experts", "1")  # fmt: skip
+@asked(
+    "experts",
+    "From which batch on is less than one expert of a layer of DeepSeek V3 idle?",
+    "mazurek2025#two-tokens-sixteen-experts",
+    "1",
+)
 def _():
     model = mazurek2025.model_of("DeepSeek V3")
     batch = next(b for b in range(1, 10_000) if model.n_routed - mazurek2025.active_experts(model, b) < 1)
@@ -353,9 +392,11 @@ def _():
     )
 
 
-@asked("experts", "Experts are spread over 72 GPUs. To how much of its mean does the load of the fullest "
-       "GPU rise?",
-       "mazurek2025#the-wire")  # fmt: skip
+@asked(
+    "experts",
+    "Experts are spread over 72 GPUs. To how much of its mean does the load of the fullest GPU rise?",
+    "mazurek2025#the-wire",
+)
 def _():
     share = mazurek2025.records.balancedness(72)
     plain = mazurek2025.records.balancedness(72, balanced=False)
@@ -372,8 +413,11 @@ def _():
     )
 
 
-@asked("experts", "Why may two half batches that overlap be slower than one whole batch?",
-       "mazurek2025#mz-whole")  # fmt: skip
+@asked(
+    "experts",
+    "Why may two half batches that overlap be slower than one whole batch?",
+    "mazurek2025#mz-whole",
+)
 def _():
     block = _deepseek().layers[-1].feed_forward
     return Choice(
@@ -404,9 +448,12 @@ def _():
     )
 
 
-@asked("network", "Arithmetic gets twice as fast, network and memory stay. How does Steinhardt's fully "
-       "used multiply change, "
-       "where the network is slow?", "steinhardt2022#how-fine-can-one-cut")  # fmt: skip
+@asked(
+    "network",
+    "Arithmetic gets twice as fast, network and memory stay. How does Steinhardt's fully used multiply "
+    "change, where the network is slow?",
+    "steinhardt2022#how-fine-can-one-cut",
+)
 def _():
     slow = steinhardt2022.load_chip()
     slow = slow.replace(network_bandwidth=slow.network_bandwidth / 100)
@@ -426,9 +473,12 @@ def _():
     )
 
 
-@asked("network", "How many H100s make a token of Llama 3 70B fastest in Erdil's toy model, at a "
-       "microsecond a hop?",
-       "erdil2025_toy#how-many-gpus-make-one-token-fastest", "1")  # fmt: skip
+@asked(
+    "network",
+    "How many H100s make a token of Llama 3 70B fastest in Erdil's toy model, at a microsecond a hop?",
+    "erdil2025_toy#how-many-gpus-make-one-token-fastest",
+    "1",
+)
 def _():
     model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
     best = erdil2025.optimal_n_gpu(model, chip, 1e-6)
@@ -441,9 +491,11 @@ def _():
     )
 
 
-@asked("network", "Twice the memory bandwidth or half the time of a hop: which makes the fastest token "
-       "faster?",
-       "erdil2025_toy#what-matters-and-how-much")  # fmt: skip
+@asked(
+    "network",
+    "Twice the memory bandwidth or half the time of a hop: which makes the fastest token faster?",
+    "erdil2025_toy#what-matters-and-how-much",
+)
 def _():
     model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
     before = erdil2025.minimum_latency(model, chip, 1e-6)
@@ -462,8 +514,11 @@ def _():
     )
 
 
-@asked("network", "Why do two models of the same size, one deep and one wide, differ in their fastest token?",
-       "principles#waiting")  # fmt: skip
+@asked(
+    "network",
+    "Why do two models of the same size, one deep and one wide, differ in their fastest token?",
+    "principles#waiting",
+)
 def _():
     return Choice(
         "Every layer waits for its own exchanges",
@@ -477,9 +532,11 @@ def _():
     )
 
 
-@asked("network", "From how many tokens on should PaLM 540B gather weights rather than activations, on 64 "
-       "chips?",
-       "pope2022#or-let-the-weights-travel")  # fmt: skip
+@asked(
+    "network",
+    "From how many tokens on should PaLM 540B gather weights rather than activations, on 64 chips?",
+    "pope2022#or-let-the-weights-travel",
+)
 def _():
     model = pope2022.load_model()
     tokens = pope2022.switch_to_x(model, pope2022.load_mesh(64))
@@ -494,9 +551,13 @@ def _():
     )
 
 
-@asked("network", "By how much does the cache on each of 64 chips exceed the least possible, if that of "
-       "Llama 3 70B is cut over "
-       "heads?", "pope2022#po-attention", "1")  # fmt: skip
+@asked(
+    "network",
+    "By how much does the cache on each of 64 chips exceed the least possible, if that of Llama 3 70B "
+    "is cut over heads?",
+    "pope2022#po-attention",
+    "1",
+)
 def _():
     model = pope2022.model_of(_llama())
     times = pope2022.cache_over_heads(model, 64, 64, 4096) / pope2022.cache_over_batch(model, 64, 64, 4096)
@@ -511,9 +572,12 @@ def _():
     )
 
 
-@asked("network", "If memory and arithmetic cost nothing, how fast is Llama 3 70B for one user on "
-       "LIMINAL's 128 chips?",
-       "liminal2025#faster-memory-a-ceiling", "1/s")  # fmt: skip
+@asked(
+    "network",
+    "If memory and arithmetic cost nothing, how fast is Llama 3 70B for one user on LIMINAL's 128 chips?",
+    "liminal2025#faster-memory-a-ceiling",
+    "1/s",
+)
 def _():
     app = liminal2025.load_model("Llama3-70B")
     each, one = liminal2025.collectives(app, 128), liminal2025.collective_latency(128)
@@ -525,8 +589,12 @@ def _():
     )  # fmt: skip
 
 
-@asked("network", "How long are the kernel launches of one token of Llama 3 70B, in Erdil's complete model?",
-       "erdil2025_model#launches-and-peaks-that-nobody-reaches", "ms")  # fmt: skip
+@asked(
+    "network",
+    "How long are the kernel launches of one token of Llama 3 70B, in Erdil's complete model?",
+    "erdil2025_model#launches-and-peaks-that-nobody-reaches",
+    "ms",
+)
 def _():
     seconds = erdil2025.launches(erdil2025.models["Llama 3 70B"].shape, erdil2025.Assumptions())
     return Key(
@@ -557,9 +625,13 @@ def _():
     )
 
 
-@asked("prompts", "How long does a token of the running box wait for prompts of the 31 others, if answers "
-       "have 512 tokens and a "
-       "prompt takes 177 ms?", "sixth_model#other-people-s-prompts", "ms")  # fmt: skip
+@asked(
+    "prompts",
+    "How long does a token of the running box wait for prompts of the 31 others, if answers have 512 "
+    "tokens and reading a prompt takes {prompt}?",
+    "sixth_model#other-people-s-prompts",
+    "ms",
+)
 def _():
     r = _request()
     wait = prompts.others_time(r.users, r.output_tokens, r.prompt.total)
@@ -575,8 +647,11 @@ def _():
     )
 
 
-@asked("prompts", "Why is reading a prompt limited by arithmetic and writing an answer by memory?",
-       "principles#why-a-prompt-is-different")  # fmt: skip
+@asked(
+    "prompts",
+    "Why is reading a prompt limited by arithmetic and writing an answer by memory?",
+    "principles#why-a-prompt-is-different",
+)
 def _():
     need = principles.critical_batch(_h100(), principles.profile_of(_llama()))
     return Choice(
@@ -592,9 +667,12 @@ def _():
     )
 
 
-@asked("prompts", "An agent sends 29,100 of 30,000 tokens of prompt again. Why is the turn so much cheaper "
-       "when they are in the "
-       "cache?", "price#rent")  # fmt: skip
+@asked(
+    "prompts",
+    "An agent sends 29,100 of 30,000 tokens of prompt again. Why is the turn so much cheaper when they "
+    "are in the cache?",
+    "price#rent",
+)
 def _():
     def cents(cached):
         box = inferlib.System(_h100(), 8)
@@ -613,9 +691,13 @@ def _():
     )  # fmt: skip
 
 
-@asked("cost", "What do a million tokens of Llama 3 70B cost one user alone on eight H100s, in 16 bits, at "
-       "the catalogue's price and "
-       "at the least?", "principles#what-a-token-costs", "usd")  # fmt: skip
+@asked(
+    "cost",
+    "What do a million tokens of Llama 3 70B cost one user alone on eight H100s, in 16 bits, at the "
+    "catalogue's price and at the least?",
+    "principles#what-a-token-costs",
+    "usd",
+)
 def _():
     chip = _h100()
     seconds = principles.roofline_time(chip, 0, principles.weight_data(principles.profile_of(_llama()), 1), 8)
@@ -628,9 +710,12 @@ def _():
     )
 
 
-@asked("cost", "On the running box (32 users, prompts of 3,840 tokens), how many times as dear is a token "
-       "of answer as one of "
-       "question?", "price#rent")  # fmt: skip
+@asked(
+    "cost",
+    "On the running box (32 users, prompts of 3,840 tokens), how many times as dear is a token of "
+    "answer as one of question?",
+    "price#rent",
+)
 def _():
     paid = _request().per_million
     times = paid["output"] / paid["input"]
@@ -647,9 +732,13 @@ def _():
     )
 
 
-@asked("cost", "Answers cost $3.77 a million on a machine that is always busy. It is busy in 40 % of the "
-       "hours that are paid for. What "
-       "do they cost?", "price#what-a-target-costs", "usd")  # fmt: skip
+@asked(
+    "cost",
+    "Answers cost {price} a million on a machine that is always busy. It is busy in 40 % of the hours "
+    "that are paid for. What do they cost?",
+    "price#what-a-target-costs",
+    "usd",
+)
 def _():
     full = _request().per_million["output"]
     return Key(
@@ -659,9 +748,12 @@ def _():
     )
 
 
-@asked("cost", "DeepSeek's price list of February 2025 asked how many times what an answer cost it, by its "
-       "own published speed?",
-       "price#a-price-list-explained")  # fmt: skip
+@asked(
+    "cost",
+    "DeepSeek's price list of February 2025 asked how many times what an answer cost it, by its own "
+    "published speed?",
+    "price#a-price-list-explained",
+)
 def _():
     row = tables.price_list().set_index(tables.price_list().columns[0]).loc["output"]
     times, ratio = row.iloc[0] / row.iloc[1], row.iloc[0] / row.iloc[2]
@@ -678,9 +770,13 @@ def _():
     )
 
 
-@asked("energy", "The running box draws what its eight chips need for a step of 32 users. How many joules "
-       "is a token of answer?",
-       "price#energy", "W*s")  # fmt: skip
+@asked(
+    "energy",
+    "The running box draws what its eight chips need for a step of 32 users. How many joules is a token "
+    "of answer?",
+    "price#energy",
+    "W*s",
+)
 def _():
     r = _request()
     return Key(
@@ -695,9 +791,11 @@ def _():
     )
 
 
-@asked("energy", "Renting the chips for an answer costs how many times their electricity, at ten cents a "
-       "kilowatt-hour?",
-       "price#energy")  # fmt: skip
+@asked(
+    "energy",
+    "Renting the chips for an answer costs how many times their electricity, at ten cents a kilowatt-hour?",
+    "price#energy",
+)
 def _():
     r = _request()
     electricity = 1e6 * r.joules / factor("kW*h", "W*s") * 0.10
@@ -717,8 +815,11 @@ def _():
     )
 
 
-@asked("method", "By LIMINAL's equation 8, how much of a step of the running question is overhead?",
-       "liminal2025#and-a-real-server")  # fmt: skip
+@asked(
+    "method",
+    "By LIMINAL's equation 8, how much of a step of the running question is overhead?",
+    "liminal2025#and-a-real-server",
+)
 def _():
     box, work = inferlib.System(_h100(), 8), inferlib.Workload(batch=32, context=4096)
     step = liminal2025.decode_step(_llama(), box, work, assumptions=liminal2025.Assumptions.fitted())
@@ -734,9 +835,12 @@ def _():
     )
 
 
-@asked("method", "Five drafts a round, each accepted with probability 0.8 if those before it are: how many "
-       "tokens does a round yield, "
-       "with the one that the verification adds?", "erdil2025_model#em-speculation")  # fmt: skip
+@asked(
+    "method",
+    "Five drafts a round, each accepted with probability 0.8 if those before it are: how many tokens "
+    "does a round yield, with the one that the verification adds?",
+    "erdil2025_model#em-speculation",
+)
 def _():
     made = erdil2025.expected_tokens(0.8, 6)
     return Choice(
@@ -804,8 +908,11 @@ def _():
     )
 
 
-@asked("method", "A prediction is checked against a number that the same formula made. What has been shown?",
-       "measurements#meas-mistakes")  # fmt: skip
+@asked(
+    "method",
+    "A prediction is checked against a number that the same formula made. What has been shown?",
+    "measurements#meas-mistakes",
+)
 def _():
     return Choice(
         "That the formula was typed in correctly, and no more",
