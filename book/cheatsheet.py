@@ -81,11 +81,10 @@ def _request():
 
 
 def _weights():
-    moe = inferlib.load_model("DeepSeek V3")
-    touched = moe.layers[-1].feed_forward.touched(BATCH)
-    dense = principles.weights_read(_profile(), BATCH) / 1e9
-    sparse = principles.weights_read(_profile("DeepSeek V3"), BATCH) / 1e9
-    return f"{dense:.1f} billion; DeepSeek V3 {sparse:.0f}, {touched:.0f} of 256 experts"
+    dense, sparse = (
+        principles.weights_read(_profile(name), BATCH) / 1e9 for name in ("Llama 3 70B", "DeepSeek V3")
+    )
+    return f"{dense:.1f} billion; DeepSeek V3 {sparse:.0f} billion"
 
 
 def _latent():
@@ -199,7 +198,7 @@ def sheet():
     """
     rows = "\n".join(
         f'| <span class="formula">{entry["says"]}</span> <span class="holds">{_source(entry)}; {entry["holds"]}</span> '
-        f"| ${typeset(entry)}$ | {WORKED[entry['name']]()} |"
+        f"| $\\displaystyle {typeset(entry)}$ | {WORKED[entry['name']]()} |"
         for entry in formulas()
     )
     letters = "; ".join(f"${symbol}$ {means}" for symbol, means in alphabet().items())

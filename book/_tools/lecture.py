@@ -1,8 +1,8 @@
 """Write copies of the stories for a lecture: exercises without solutions, and nothing executed yet.
 
-A teacher runs them live, cell by cell. Records and the pages of reference, which hold what a student should find, stay
-away. Where the repository's address is set in `_config.yml`, the first cells fetch the library, so that a copy also runs
-in a fresh notebook of any service.
+A teacher runs them live, cell by cell. Records and the pages of reference, which hold what a student should find,
+stay away. Where the repository's address is set in `_config.yml`, the first cells fetch the library, so that a copy
+also runs in a fresh notebook of any service.
 """
 
 from __future__ import annotations

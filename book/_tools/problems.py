@@ -19,8 +19,8 @@ LECTURE = runpy.run_path(str(Path(__file__).with_name("lecture.py")))
 NOTE = """# Problems for {student}
 
 Write each answer with its unit between the quotation marks, such as `"12.3 ms"`, and run the cell: it says whether the
-answer is right, which usual mistake leads to it, or how far off it is. GB is $10^9$ bytes, GiB $2^{{30}}$. An answer may
-be off by five per cent (one line), three (short) or two (study)."""
+answer is right, which usual mistake leads to it, or how far off it is. GB is $10^9$ bytes, GiB $2^{{30}}$. An answer
+may be off by five per cent (one line), three (short) or two (study)."""
 
 
 def names(asked):
@@ -59,9 +59,13 @@ def sheet(student, asked, address=""):
     start = f"from book.problems import checker\n\ncheck = checker({student!r})"
     cells.append(nbformat.v4.new_code_cell(start, id="check"))
     for a in asked:
-        lines = "\n\n".join([f"**{a.problem.name}** ({a.problem.level}) {a.text}", *(f"*{x}*" for x in a.facts)])
+        lines = "\n\n".join(
+            [f"**{a.problem.name}** ({a.problem.level}) {a.text}", *(f"*{x}*" for x in a.facts)]
+        )
         cells.append(nbformat.v4.new_markdown_cell(lines.replace("$", r"\$"), id=a.problem.name))
-        cells.append(nbformat.v4.new_code_cell(f'check("{a.problem.name}", "")', id=f"{a.problem.name}-check"))
+        cells.append(
+            nbformat.v4.new_code_cell(f'check("{a.problem.name}", "")', id=f"{a.problem.name}-check")
+        )
     nb = nbformat.v4.new_notebook(cells=cells)
     nb.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.validate(nb)

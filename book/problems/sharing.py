@@ -138,7 +138,8 @@ def _(count, load):
     "and arithmetic in 16 bits. What is the least time of a step, reading and calculating at once?",
     model=("Mixtral 8x22B", "DBRX", "Qwen3 235B-A22B"), chip=c.EIGHT_BITS, count=(4, 8),
     batch=(2, 4, 8, 16, 32), context=(1024, 4096, 16384),
-    where=lambda model, chip, count: c.weights_fit(model, chip, 0.8 * count, "fp8"),
+    where=lambda model, chip, count, batch, context: model.bytes_held(batch, context, "fp8")
+        < count * chip.memory_capacity,
 )  # fmt: skip
 def _(model, chip, count, batch, context):
     step = c.bound(model, chip, count, batch, context, "fp8")
