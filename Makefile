@@ -5,6 +5,9 @@ JOBS     ?= 2
 CHAPTERS ?=
 TESTS    ?=
 MODULES  ?=
+# Sheets of problems: make problems STUDENTS="Ada Bob", or STUDENTS=class.txt; PROBLEMS="memory cost-3" for some
+STUDENTS ?= Ada
+PROBLEMS ?=
 
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
@@ -21,7 +24,7 @@ export MPLCONFIGDIR := $(abspath $(VENV))/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test equal refresh lab bench mutate lock clean pdf epub cheatsheet lecture
+.PHONY: help book test equal refresh lab bench mutate lock clean pdf epub cheatsheet lecture problems
 # A build that failed half way must not look finished.
 .DELETE_ON_ERROR:
 
@@ -33,7 +36,8 @@ help:
 	@echo "make pdf      the whole book as _build/the-price-of-a-token.pdf (needs Chromium or Chrome)"
 	@echo "make epub     the whole book as _build/the-price-of-a-token.epub"
 	@echo "make cheatsheet  the formulas worth remembering as _build/cheatsheet.pdf"
-	@echo "make lecture  copies of the chapters without solutions, for a course, in _build/lecture"
+	@echo "make lecture  copies of the stories without solutions, for a course, in _build/lecture"
+	@echo "make problems STUDENTS=\"Ada Bob\"  a sheet for each student that marks itself, and a key, in _build/problems"
 	@echo "make lab      open the chapters in JupyterLab"
 	@echo "make bench    time the library"
 	@echo "make mutate   slips put into the library: how many its tests notice (MODULES=inferlib/x.py for one; hours for all)"
@@ -66,6 +70,9 @@ cheatsheet: $(BUILT)
 
 lecture: $(STAMP)
 	$(BIN)/python book/_tools/lecture.py _build/lecture
+
+problems: $(STAMP)
+	$(BIN)/python book/_tools/problems.py _build/problems --students $(STUDENTS) --problems $(PROBLEMS)
 
 test: $(STAMP)
 	$(BIN)/ruff check .

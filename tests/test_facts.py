@@ -215,8 +215,6 @@ def test_powers_on_the_cheat_sheet_are_those_of_the_equations():
         assert abs(power(fastest, at, name)) == pytest.approx(int(over) / int(under), rel=1e-5)
 
     machine = steinhardt2022.load_chip("A100")
-    assert "k squared times faster" in says("wasteful_time")
-    assert power(lambda k: steinhardt2022.wasteful_time(machine, k), {"k": 3.0}, "k") == pytest.approx(-2)
     assert "two thirds of the memory bandwidth times the root" in says("memory_limited_time")
     least = 2 / 3 * machine.memory_bandwidth * math.sqrt(machine.chips)
     assert steinhardt2022.sufficient_bandwidth(machine) == pytest.approx(least)
@@ -226,9 +224,8 @@ def test_powers_on_the_cheat_sheet_are_those_of_the_equations():
     assert two[0] / two[1] == pytest.approx(2)
 
 
-def test_the_constant_on_the_cheat_sheet_is_the_printed_one():
+def test_the_constant_of_a_layer_is_the_printed_one():
     """https://arxiv.org/abs/2507.14397, section 5: 95 to 138 microseconds a layer, 114 on average."""
-    assert "114 µs, 95 to 138 by model" in says("real_time")
     printed = published("liminal2025")
     assert printed["Text 5", "exposed time of a layer", ""] == "95-138"
     assert printed["Text 5", "exposed time of a layer, mean", ""] == "114"

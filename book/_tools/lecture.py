@@ -1,7 +1,8 @@
-"""Write copies of the chapters for a lecture: exercises without solutions, and nothing executed yet.
+"""Write copies of the stories for a lecture: exercises without solutions, and nothing executed yet.
 
-A teacher runs them live, cell by cell. Where the repository's address is set in `_config.yml`, the first cell
-installs the library, so that a copy also runs in a fresh notebook of any service.
+A teacher runs them live, cell by cell. Records and the pages of reference, which hold what a student should find,
+stay away. Where the repository's address is set in `_config.yml`, the first cells fetch the library, so that a copy
+also runs in a fresh notebook of any service.
 """
 
 from __future__ import annotations
@@ -15,11 +16,26 @@ import nbformat
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-START = re.compile(r"```+\{solution-start\}.*?\n```+\s*", re.S)
-END = re.compile(r"```+\{solution-end\}\s*\n```+\s*", re.S)
-WHOLE = re.compile(r"(?s)(```+)\{solution\}.*?\n\1\s*(?=\n|$)")
+# A solution that stands in one cell, or the part of one that starts or ends in a cell.
+SOLUTION = re.compile(
+    r"(```+)\{solution\}.*?\n\1\s*(?=\n|$)"
+    r"|```+\{solution-start\}(?:(?!\{solution-end\}).)*?(?:\{solution-end\}\s*\n```+\s*|\Z)"
+    r"|\A(?:(?!\{solution-start\}).)*?\{solution-end\}\s*\n```+\s*",
+    re.S,
+)
 EXERCISE = re.compile(r"(?s)(```+)\{exercise\}\s*\n(?::[^\n]*\n)*\s*(.*?)\n\1")
 NOTE = "*A copy for a lecture: outputs and solutions are left out; both are in the book.*"
+# Parts of the book that are no chapters to run live; what marks itself would show its key.
+NOT_LIVE = {"Reference"}
+KEYS = {"book/quiz", "book/problems"}
+
+
+def stories():
+    """The notebooks that are run live, in the order of the book: no records, no reference, no quiz."""
+    parts = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))["parts"]
+    files = [entry["file"] for part in parts if part["caption"] not in NOT_LIVE for entry in part["chapters"]]
+    paths = [ROOT / f"{file}.ipynb" for file in ["book/introduction", *files] if file not in KEYS]
+    return [path for path in paths if path.is_file()]
 
 
 def without_solutions(cells):
@@ -27,25 +43,31 @@ def without_solutions(cells):
     kept, inside = [], False
     for cell in cells:
         if cell.cell_type == "code":
-            if not inside:
-                kept.append(cell)
+            kept += [] if inside else [cell]
             continue
-        text = WHOLE.sub("", cell.source)
-        pieces, at = [], 0
-        while at < len(text):
-            found = (END if inside else START).search(text, at)
-            if not inside:
-                pieces.append(text[at : found.start() if found else len(text)])
-            if not found:
-                break
-            at, inside = found.end(), not inside
-        rest = EXERCISE.sub(r"> **Exercise.** \2", "".join(pieces)).strip()
-        if rest:
-            cell.source = rest
-            kept.append(cell)
+        starts, ends = (cell.source.count(f"{{solution-{what}}}") for what in ("start", "end"))
+        rest = "" if inside and not ends else SOLUTION.sub("", cell.source)
+        inside = inside + starts - ends > 0
+        cell.source = EXERCISE.sub(r"> **Exercise.** \2", rest).strip()
+        kept += [cell] if cell.source else []
     if inside:
         raise ValueError("a solution starts and does not end")
     return kept
+
+
+def first_cells(note, address=""):
+    """The cells that a copy begins with: what it is, and how a fresh notebook gets the library."""
+    first = [nbformat.v4.new_markdown_cell(note, id="lecture-note")]
+    if address:
+        name = address.rstrip("/").rpartition("/")[2]
+        install = f"!git clone -q --depth 1 {address} {name}\n%cd {name}\n%pip install -q '.[book]'"
+        first.append(nbformat.v4.new_code_cell(install, id="lecture-install"))
+    return first
+
+
+def address():
+    """The public address of the repository, or nothing."""
+    return yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["repository"]["url"]
 
 
 def lecture_copy(notebook, address=""):
@@ -56,11 +78,7 @@ def lecture_copy(notebook, address=""):
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         cell.metadata = nbformat.from_dict({})
-    first = [nbformat.v4.new_markdown_cell(NOTE, id="lecture-note")]
-    if address:
-        install = f'%pip install -q "inferlib[book] @ git+{address}"'
-        first.append(nbformat.v4.new_code_cell(install, id="lecture-install"))
-    nb.cells = [*first, *nb.cells]
+    nb.cells = [*first_cells(NOTE, address), *nb.cells]
     nbformat.validate(nb)
     return nb
 
@@ -70,14 +88,13 @@ def main():
     parser.add_argument("target", type=Path)
     target = parser.parse_args().target
     target.mkdir(parents=True, exist_ok=True)
-    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
-    address = config["repository"]["url"]
-    chapters = sorted((ROOT / "book").glob("*.ipynb"))
-    for path in chapters:
+    for old in target.glob("*.ipynb"):
+        old.unlink()
+    for path in stories():
         nb = nbformat.read(path, as_version=4)
-        text = nbformat.writes(lecture_copy(nb, address), indent=1)
+        text = nbformat.writes(lecture_copy(nb, address()), indent=1)
         (target / path.name).write_text(text + "\n", encoding="utf-8")
-    print(f"Wrote {len(chapters)} lecture copies to {target}")
+    print(f"Wrote {len(stories())} lecture copies to {target}")
 
 
 if __name__ == "__main__":

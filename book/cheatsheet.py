@@ -1,0 +1,213 @@
+"""The formulas worth remembering on one page: typeset from the register in one alphabet, each with a worked number.
+
+The numbers are those of the running question: Llama 3 70B in 16 bits on one box of eight H100s, 32 users, 4,096 tokens
+of context.
+"""
+
+import tomllib
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from typing import get_type_hints
+
+import inferlib
+from book.problems.bank import say
+from book.serving import tables
+from inferlib import principles
+from inferlib.equation import EQUATIONS, latex, symbolic
+from inferlib.papers import erdil2025, mazurek2025, pope2022, rooms, steinhardt2022
+from inferlib.serving import napkin, prompt, request
+
+BATCH, CONTEXT, CHIPS = 32, 4096, 8
+HOP, LATENCY = 1e-6, 5e-6
+_OURS = {"principles": "inferlib.principles", "serving": "inferlib.serving.napkin"}
+
+
+@cache
+def stated():
+    """``cheatsheet.toml``: the alphabet, and the formulas."""
+    return tomllib.loads((files("book") / "cheatsheet.toml").read_text("utf-8"))
+
+
+def formulas():
+    """The formulas of the sheet, in its order: source, name, left, says, holds, perhaps names and zero."""
+    return stated()["formula"]
+
+
+def alphabet():
+    """Symbol to its one meaning."""
+    return {symbol: entry["means"] for symbol, entry in stated()["alphabet"].items()}
+
+
+def expression(entry):
+    """The right-hand side of a formula, called on the symbols of the one alphabet."""
+    import sympy
+
+    import_module(_OURS.get(entry["source"], f"inferlib.papers.{entry['source']}"))
+    equation = EQUATIONS[entry["source"], entry["name"]]
+    names = {name: symbol for symbol, known in stated()["alphabet"].items() for name in known["names"]}
+    names |= entry.get("names", {})
+    hints = {name: kind for name, kind in get_type_hints(equation.function).items() if name != "return"}
+    records = {}
+    for name, kind in hints.items():
+        record = symbolic(kind, names)
+        records[name] = record.replace(
+            **{zero: sympy.Integer(0) for zero in entry.get("zero", ()) if hasattr(record, zero)}
+        )
+    plain = {name: sympy.Symbol(names.get(name, name), positive=True) for name in equation.arguments}
+    return equation.function(**records, **plain)
+
+
+def typeset(entry):
+    """A formula as LaTeX."""
+    return f"{entry['left']} = {latex(expression(entry))}"
+
+
+def _box():
+    return inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM")
+
+
+def _profile(model="Llama 3 70B"):
+    return principles.profile_of(inferlib.load_model(model))
+
+
+def _toy():
+    return erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+
+
+@cache
+def _request():
+    return tables.asked(BATCH)
+
+
+def _weights():
+    dense, sparse = (
+        principles.weights_read(_profile(name), BATCH) / 1e9 for name in ("Llama 3 70B", "DeepSeek V3")
+    )
+    return f"{dense:.1f} billion; DeepSeek V3 {sparse:.0f} billion"
+
+
+def _latent():
+    return f"DeepSeek V3: {say(mazurek2025.cache_per_token(mazurek2025.model_of('DeepSeek V3')), 'KiB')}"
+
+
+def _roofline():
+    model, chip = _box()
+    step = principles.decode_step(model, inferlib.System(chip, CHIPS), inferlib.Workload(BATCH, CONTEXT))
+    weights, caches, total = (say(t, "ms") for t in (step.terms["weights"], step.terms["cache"], step.total))
+    return f"{weights} weights, {caches} caches: {total}"
+
+
+def _vectors(model):
+    return BATCH * model.d_model * 2
+
+
+def _exchange():
+    model, chip = _box()
+    time = principles.exchange_time(LATENCY, _vectors(model), chip.scale_up_bandwidth)
+    return f"{say(_vectors(model), 'MB')}, {say(LATENCY, 'us')}: {say(time, 'us')}"
+
+
+def _token():
+    model, chip = _toy()
+    wait = erdil2025.grid_all_reduce_time(CHIPS, HOP)
+    return say(erdil2025.toy_latency(model, chip, CHIPS, BATCH, wait), "ms")
+
+
+def _napkin():
+    model, chip = _box()
+    step = principles.decode_step(model, inferlib.System(chip, CHIPS), inferlib.Workload(BATCH, CONTEXT))
+    reading = step.terms["weights"] + step.terms["cache"]
+    return say(
+        napkin.napkin_time(napkin.fitted(), reading, step.terms["arithmetic"], model.n_layers, CHIPS), "ms"
+    )
+
+
+def _others():
+    r = _request()
+    return say(prompt.others_time(r.users, r.output_tokens, r.prompt.total), "ms")
+
+
+def _machine():
+    r = _request()
+    return say(request.machine_time(r.prompt.total, r.output_tokens, r.step.total, r.users), "ms")
+
+
+def _power():
+    r = _request()
+    return f"{say(r.joules * r.users / r.step.total / CHIPS, 'W')} a chip: {say(r.joules, 'W*s')}"
+
+
+def _blocks():
+    machine = steinhardt2022.chip_of(inferlib.load_chip("H100 SXM"))
+    return say(steinhardt2022.memory_limited_time(machine), "us")
+
+
+def _cut():
+    model, chip = pope2022.model_of(_box()[0]), pope2022.chip_of(_box()[1])
+    return f"{say(pope2022.best_ws2d_time(model, chip, CHIPS, BATCH), 'us')} a layer"
+
+
+def _drafted():
+    from inferlib.serving.speculation import drafted_token_time
+
+    step, made = _request().step.total, erdil2025.expected_tokens(0.8, 4)
+    return f"D = 3 of 0.5 ms: {say(drafted_token_time(step, 3, 0.5e-3, made), 'ms')}"
+
+
+WORKED = {
+    "weights_read": _weights,
+    "cache_data": lambda: say(principles.cache_data(_profile(), BATCH, CONTEXT), "GB"),
+    "cache_per_token": _latent,
+    "decode_work": lambda: say(principles.decode_work(_profile(), BATCH, CONTEXT), "TFLOP"),
+    "roofline_time": _roofline,
+    "ridge_point": lambda: say(principles.ridge_point(_box()[1]), "FLOP/B"),
+    "critical_batch": lambda: say(principles.critical_batch(_box()[1], _profile()), "1"),
+    "exchange_time": _exchange,
+    "ring_all_reduce_time": lambda: f"1 µs a hop: {say(erdil2025.ring_all_reduce_time(CHIPS, HOP), 'us')}",
+    "grid_all_reduce_time": lambda: f"1 µs a hop: {say(erdil2025.grid_all_reduce_time(CHIPS, HOP), 'us')}",
+    "toy_latency": _token,
+    "optimal_n_gpu": lambda: f"{erdil2025.optimal_n_gpu(*_toy(), HOP):.0f} chips",
+    "minimum_latency_large": lambda: say(erdil2025.minimum_latency_large(*_toy(), HOP), "ms"),
+    "memory_limited_time": _blocks,
+    "best_ws2d_time": _cut,
+    "switch_to_x": lambda: (
+        f"{pope2022.switch_to_x(pope2022.model_of(_box()[0]), pope2022.load_mesh(64)):,.0f} tokens"
+    ),
+    "cache_over_heads": lambda: say(
+        pope2022.cache_over_heads(pope2022.model_of(_box()[0]), CHIPS, BATCH, CONTEXT), "GB"
+    ),
+    "imbalanced_load": lambda: f"72 chips: {1 / mazurek2025.records.balancedness(72):.2f} times the mean",
+    "napkin_time": _napkin,
+    "others_time": _others,
+    "first_token_time": lambda: say(_request().first_token, "ms"),
+    "machine_time": _machine,
+    "rent": lambda: f"{say(_request().dollars, 'cent')}s a request",
+    "token_energy": _power,
+    "expected_tokens": lambda: f"α = 0.8, three drafts: {erdil2025.expected_tokens(0.8, 4):.2f}",
+    "drafted_token_time": _drafted,
+}
+
+
+def sheet():
+    """The sheet as Markdown: a table of formulas, and the alphabet beneath it.
+
+    Returns
+    -------
+    str
+    """
+    rows = "\n".join(
+        f'| <span class="formula">{entry["says"]}</span> <span class="holds">{_source(entry)}; {entry["holds"]}</span> '
+        f"| $\\displaystyle {typeset(entry)}$ | {WORKED[entry['name']]()} |"
+        for entry in formulas()
+    )
+    letters = "; ".join(f"${symbol}$ {means}" for symbol, means in alphabet().items())
+    head = "| It says, and holds for | Formula | Running question |\n|---|---|---|"
+    return f"{head}\n{rows}\n\n{letters}.\n"
+
+
+def _source(entry):
+    number = EQUATIONS[entry["source"], entry["name"]].number
+    label = {"principles": "first principles", "serving": "sixth model"}.get(entry["source"])
+    label = label or rooms.label(entry["source"])
+    return f"{label}, eq. {number}" if number and number.isdigit() else label

@@ -1,0 +1,265 @@
+"""Problems whose parameters change by student, and whose answers are computed when they are asked for."""
+
+import string
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import signature
+from random import Random
+
+from inferlib import checks, load_chip, load_model
+from inferlib.units import factor
+
+# How far an answer may be off: a sum in the head, a few cells, a small project.
+LEVELS = ("one line", "short", "study")
+TOLERANCE = {"one line": 0.05, "short": 0.03, "study": 0.02}
+BANK: dict = {}  # name -> Problem
+
+# What the binary prefixes are worth; below a million they are too near to be told apart.
+_BINARY = {"GiB": "GB", "GB": "GiB", "TiB": "TB", "TB": "TiB"}
+_BYTES = {"GB": "10^9", "TB": "10^12", "GiB": "2^30", "TiB": "2^40"}
+_LOADED = {"model": load_model, "chip": load_chip}
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a problem asks for: the answer in SI, how one gets there, and what usual mistakes lead to.
+
+    ``mistakes`` maps a hint to the value (in SI) of who makes that mistake.
+    """
+
+    value: float
+    worked: str
+    mistakes: Mapping = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of the bank.
+
+    Parameters
+    ----------
+    name : str
+        Topic and number, such as ``"memory-3"``.
+    topic : str
+    level : str
+        ``"one line"``, ``"short"`` or ``"study"``; it sets the tolerance.
+    unit : str
+        Unit of the answer.
+    text : str
+        With the names of parameters in braces; ``{seconds:ms}`` is in milliseconds.
+    choices : mapping
+        Name of a parameter to the values it may have.
+    key : callable
+        The parameters to a :class:`Key`.
+    where : callable, optional
+        Parameters that make sense together.
+    told : callable, optional
+        What else the text says of the parameters, by name.
+    facts : bool
+        Whether to state what the catalogue knows of the model and the chip.
+    """
+
+    name: str
+    topic: str
+    level: str
+    unit: str
+    text: str
+    choices: Mapping
+    key: Callable
+    where: Callable | None = None
+    told: Callable | None = None
+    facts: bool = True
+
+    @property
+    def tolerance(self):
+        """How far an answer may be off, as a fraction."""
+        return TOLERANCE[self.level]
+
+    def asked(self, student):
+        """The problem with the parameters of one student: the same ones for the same name, on any machine.
+
+        Of the choices only those are taken in which every usual mistake leads to another answer.
+        """
+        random = Random(f"{student}/{self.name}")
+        for _ in range(1000):
+            given = {name: random.choice(values) for name, values in self.choices.items()}
+            given = {name: _LOADED.get(name, _itself)(value) for name, value in given.items()}
+            if self.where is not None and not _call(self.where, given):
+                continue
+            found = Asked(self, given, student)
+            if all(abs(value / found.key.value - 1) > self.tolerance for value in found.mistakes.values()):
+                return found
+        raise LookupError(f"no parameters of {self.name} make sense for {student!r}")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A problem as it is asked of one student."""
+
+    problem: Problem
+    given: Mapping
+    student: str = ""
+
+    @cached_property
+    def key(self):
+        """The answer, computed."""
+        return self.problem.key(**self.given)
+
+    @cached_property
+    def mistakes(self):
+        """Hint to the value, in SI, of who makes that mistake."""
+        unit = self.problem.unit
+        found = {hint: value for hint, value in self.key.mistakes.items() if value > 0}
+        other = _BINARY.get(unit)
+        if other and not any(other in hint for hint in found):
+            slip = f"you seem to have counted in {other}: a {unit} is {_BYTES[unit]} bytes"
+            found[slip] = self.key.value * factor(unit) / factor(other)
+        return found
+
+    @property
+    def text(self):
+        """The question in words, with what the catalogue states beneath it."""
+        also = {} if self.problem.told is None else _call(self.problem.told, self.given)
+        return _Formatter().format(self.problem.text, **self.given, **also)
+
+    @property
+    def facts(self):
+        """What the catalogue states of the model and the chip, one line each."""
+        if not self.problem.facts:
+            return []
+        told = {"model": _of_model, "chip": _of_chip}
+        return [told[name](value) for name, value in self.given.items() if name in told]
+
+    @property
+    def worked(self):
+        """The solution in words."""
+        return self.key.worked
+
+    @property
+    def answer(self):
+        """The answer with its unit, as text."""
+        return say(self.key.value, self.problem.unit)
+
+
+def problem(topic, level, unit, text, *, where=None, told=None, facts=True, **choices):
+    """Enter a function from parameters to a :class:`Key` into the bank; see :class:`Problem`."""
+    checks.one_of("level", level, TOLERANCE)
+
+    def enter(function):
+        name = f"{topic}-{1 + sum(p.topic == topic for p in BANK.values())}"
+        if set(signature(function).parameters) != set(choices):
+            raise TypeError(f"{function.__name__} of {name} does not take what is drawn: {sorted(choices)}")
+        BANK[name] = Problem(name, topic, level, unit, text, choices, function, where, told, facts)
+        return function
+
+    return enter
+
+
+def say(value, unit):
+    """A number in a unit, with three digits; of a count all of them.
+
+    Examples
+    --------
+    >>> say(0.0123456, "ms"), say(1234.5, "1"), say(2e12, "TB/s"), say(12.5, "usd")
+    ('12.3 ms', '1,234', '2 TB/s', '$12.5')
+    """
+    number = value / factor(unit)
+    large = abs(number) >= 1000
+    digits = f"{number:,.0f}" if large else f"{number:.3g}"
+    if unit == "usd":
+        return f"${digits}"
+    return digits if unit == "1" else f"{digits} {shown(unit)}"
+
+
+def shown(unit):
+    """A unit as one writes it in a text."""
+    return {"us": "µs", "1/s": "tokens/s", "usd": "dollars", "1": "", "W*s": "J"}.get(unit, unit)
+
+
+TOPICS = (
+    "memory", "cache", "arithmetic", "experts", "network", "collectives", "pipeline", "prompts", "cost", "energy",
+    "speculation", "method",
+)  # fmt: skip
+
+
+def problems(student, topic=None):
+    """The bank, or one topic of it, as it is asked of a student: topics in the order of the book, easy ones first.
+
+    Parameters
+    ----------
+    student : str
+    topic : str, optional
+        One of :data:`TOPICS`.
+
+    Returns
+    -------
+    list of Asked
+    """
+    if topic is not None:
+        checks.one_of("topic", topic, TOPICS)
+    names = sorted(BANK, key=lambda name: (TOPICS.index(BANK[name].topic), LEVELS.index(BANK[name].level)))
+    return [BANK[name].asked(student) for name in names if topic in (None, BANK[name].topic)]
+
+
+class _Formatter(string.Formatter):
+    """Names of records, numbers with the commas of thousands, and numbers in a unit."""
+
+    def format_field(self, value, spec):
+        if spec:
+            return say(value, spec)
+        if isinstance(value, (int, float)):
+            return f"{value:,.10g}"
+        return getattr(value, "name", None) or str(value)
+
+
+def _itself(value):
+    return value
+
+
+def _call(function, given):
+    """A function of some of the parameters."""
+    return function(**{name: given[name] for name in signature(function).parameters if name in given})
+
+
+def _of_model(model):
+    group = model.layers[-1]
+    attention, block = group.attention, group.feed_forward
+    told = [f"{model.n_params / 1e9:.1f} billion parameters"]
+    if model.sparse:
+        told[0] += f", {model.n_active / 1e9:.1f} billion of them active"
+    table = model.vocab_size * model.d_model / 1e9
+    told.append(
+        f"{table:.2f} billion in the input embedding" + (", which is also the head" if model.tied else "")
+    )
+    told.append(f"{model.n_layers} layers of width {model.d_model:,}")
+    if hasattr(attention, "n_kv_heads"):
+        heads = f"{attention.n_heads} query heads and {attention.n_kv_heads} key/value heads"
+        told.append(f"{heads} of width {attention.head_dim}")
+    else:
+        told.append(
+            f"{attention.n_heads} query heads, a latent of {attention.kv_rank} and a rotary key of {attention.rope_dim}"
+        )
+    if model.sparse:
+        told.append(f"{block.n_active} of {block.n_experts} routed experts for each token")
+    windows = {g.attention.window: g.count for g in model.layers if getattr(g.attention, "window", None)}
+    told += [f"in {sum(windows.values())} layers a window of {size:,} positions" for size in windows]
+    return f"{model.name}: {'; '.join(told)}."
+
+
+def _of_chip(chip):
+    peaks = ", ".join(
+        f"{say(peak, 'TFLOP/s')} in {name}" for name, peak in chip.peaks.items() if name in _TOLD
+    )
+    told = [
+        say(chip.memory_capacity, "GB"),
+        say(chip.memory_bandwidth, "TB/s"),
+        f"dense peaks {peaks}",
+        f"{say(chip.scale_up_bandwidth, 'GB/s')} one way to the chips of its box",
+        f"{chip.power:g} W",
+        f"${chip.price:g} an hour",
+    ]
+    return f"{chip.name}: {'; '.join(told)}."
+
+
+_TOLD = ("bf16", "fp8", "fp4")

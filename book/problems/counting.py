@@ -1,0 +1,410 @@
+"""Memory, cache and arithmetic: what one chip, or several alike, hold, read and calculate."""
+
+from functools import partial
+
+from book.problems import choices as c
+from book.problems.bank import Key, problem, say
+from inferlib import System, Workload, ops, principles
+from inferlib.principles import profile_of
+
+memory, cache, arithmetic = (partial(problem, topic) for topic in ("memory", "cache", "arithmetic"))
+
+
+@memory(
+    "one line", "GB",
+    "How many GB do the weights of {model} take in {weights}?",
+    model=c.DENSE, weights=c.FORMATS,
+)  # fmt: skip
+def _(model, weights):
+    held = c.weights_of(model, weights)
+    other = "fp8" if weights != "fp8" else "bf16"
+    return Key(
+        held,
+        f"{model.n_params / 1e9:.1f} billion weights of {c.bits(weights):g} bits, eight bits to a byte: "
+        f"{say(held, 'GB')}.",
+        {
+            "these are bits, or eight times the bytes: a byte has eight bits": 8 * held,
+            f"a weight in {weights} has {c.bits(weights):g} bits, not {c.bits(other):g}": c.weights_of(
+                model, other
+            ),
+        },
+    )
+
+
+@memory(
+    "one line", "ms",
+    "{count} × {chip} hold {model} in {weights}, cut evenly. How long do they take at the least to read "
+    "all weights once? Leave the input embedding out: a step looks up a few rows of it.",
+    model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), weights=("bf16", "fp8"),
+    where=c.weights_fit,
+)  # fmt: skip
+def _(model, chip, count, weights):
+    data = c.read_of(model, weights)
+    time = principles.memory_time(chip, data, count)
+    return Key(
+        time,
+        f"{say(data, 'GB')} over {count} × {say(chip.memory_bandwidth, 'TB/s')}: {say(time, 'ms')}.",
+        {
+            "every chip reads its own part only: divide by the chips": count * time,
+            "the bandwidth is in bytes, not in bits": time / 8,
+            "a weight of this format has another number of bytes": time / 2
+            if weights == "bf16"
+            else 2 * time,
+        },
+    )
+
+
+@memory(
+    "one line", "1/s",
+    "One user talks to {model} in 16 bits on {count} × {chip}, with a short context. How many tokens a "
+    "second are the most that memory allows?",
+    model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8),
+    where=c.weights_fit,
+)  # fmt: skip
+def _(model, chip, count):
+    data = c.read_of(model)
+    speed = 1 / principles.memory_time(chip, data, count)
+    return Key(
+        speed,
+        f"Every token reads {say(data, 'GB')}; {count} chips read "
+        f"{say(count * chip.memory_bandwidth, 'TB/s')}: "
+        f"{say(speed, '1/s')}.",
+        {
+            "that is what one chip reads: all of them read at the same time": speed / count,
+            "weights of 16 bits have two bytes each": 2 * speed,
+            "that is what the arithmetic allows; one user waits for memory": 1
+            / principles.arithmetic_time(chip, principles.decode_work(profile_of(model), 1, 0), count),
+        },
+    )
+
+
+@memory(
+    "short", "GB",
+    "{model} in 16 bits lies on {count} × {chip}, cut evenly. How many GB do all chips together have left "
+    "for caches?",
+    model=c.DENSE, chip=c.CHIPS, count=c.COUNTS,
+    where=c.weights_fit,
+)  # fmt: skip
+def _(model, chip, count):
+    system, held = System(chip, count), c.weights_of(model)
+    left = system.memory - held
+    return Key(
+        left,
+        f"{count} × {say(chip.memory_capacity, 'GB')} less {say(held, 'GB')} of weights: {say(left, 'GB')}.",
+        {
+            "the chips share one copy of the weights: do not subtract it for each": system.memory
+            - count * held,
+            "weights of 16 bits have two bytes each": system.memory - held / 2,
+            "that is the memory of all chips; the weights lie in it too": system.memory,
+            "that is what one chip has left": left / count if count > 1 else 0,
+        },
+    )
+
+
+@memory(
+    "short", "1",
+    "How many {chip} at the least hold {model} in {weights} and the 16-bit caches of {batch} sequences of "
+    "{context} tokens? Count chips, even if that number is no power of two.",
+    model=c.DENSE, chip=c.CHIPS, weights=("bf16", "fp8"), batch=(16, 32, 64), context=(4096, 8192, 16384),
+    where=lambda model, chip, weights, batch, context: model.bytes_held(batch, context, weights) < 32 *
+        chip.memory_capacity,
+)  # fmt: skip
+def _(model, chip, weights, batch, context):
+    caches, held = batch * model.cache_bytes(context), c.weights_of(model, weights)
+
+    def chips(data):
+        return ops.ceil(data / chip.memory_capacity)
+
+    return Key(
+        chips(held + caches),
+        f"{say(held, 'GB')} of weights and {say(caches, 'GB')} of caches, "
+        f"{say(chip.memory_capacity, 'GB')} a chip, "
+        f"rounded up: {say(chips(held + caches), '1')}.",
+        {
+            "the weights fit there, the caches do not": chips(held),
+            "that many would be needed if every query head had a cache of its own": chips(
+                held + c.groups(model) * caches
+            ),
+            "every sequence has a cache of its own": chips(held + caches / batch),
+        },
+    )
+
+
+@memory(
+    "study", "1",
+    "{count} × {chip} serve {model} in 16 bits. What is the largest batch whose caches of {context} "
+    "tokens each fit beside the weights, with nothing kept in reserve?",
+    model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), context=(2048, 4096, 8192),
+    where=lambda model, chip, count, context: c.all_fits(model, chip, count, 40, context),
+)  # fmt: skip
+def _(model, chip, count, context):
+    system, each, held = System(chip, count), model.cache_bytes(context), c.weights_of(model)
+    batch = principles.largest_batch(model, system, Workload(1, context))
+    return Key(
+        batch,
+        f"{say(system.memory - held, 'GB')} are left, {say(each, 'GB')} a sequence, rounded down: {batch}.",
+        {
+            "the weights lie in the same memory": system.memory / each,
+            "a cache is kept for each key/value head, not for each query head": batch / c.groups(model),
+            "a key and a value are kept for each position": 2 * batch,
+            "the memory is stated in GB, of 10^9 bytes": batch * 1.0737,
+        },
+    )
+
+
+@cache(
+    "one line", "KiB",
+    "How many KiB of cache does one token of context take in {model} at 16 bits?",
+    model=c.DENSE,
+)  # fmt: skip
+def _(model):
+    each = model.cache_bytes()
+    return Key(
+        each,
+        f"{model.n_layers} layers, {model.n_kv_heads} key/value heads, {model.head_dim} numbers of two "
+        f"bytes, a key and a "
+        f"value: {say(each, 'KiB')}.",
+        {
+            "query heads share keys and values here: count key/value heads": c.groups(model) * each,
+            "there are a key and a value": each / 2,
+            "every layer keeps its own": each / model.n_layers,
+        },
+    )
+
+
+@cache(
+    "one line", "GB",
+    "How many GB do the 16-bit caches of {batch} sequences of {context} tokens take in {model}?",
+    model=c.DENSE, batch=c.BATCHES, context=c.CONTEXTS,
+)  # fmt: skip
+def _(model, batch, context):
+    held = batch * model.cache_bytes(context)
+    return Key(
+        held,
+        f"{batch} × {context:,} tokens of {say(model.cache_bytes(), 'KiB')} each: {say(held, 'GB')}.",
+        {
+            "a batch shares weights, not caches: every sequence has its own": held / batch,
+            "a cache is kept for each key/value head, not for each query head": c.groups(model) * held,
+            "there are a key and a value": held / 2,
+        },
+    )
+
+
+@cache(
+    "short", "KiB",
+    "{model} keeps one latent and one rotary key for all heads of a layer. How many KiB of cache is that "
+    "for one token at {bits} bits?",
+    model=c.LATENT, bits=(8, 16),
+)  # fmt: skip
+def _(model, bits):
+    attention = model.layers[0].attention
+    each, heads = model.cache_bytes(1, bits / 8), attention.n_heads
+    whole = (
+        model.n_layers * heads * (attention.nope_dim + attention.rope_dim + attention.value_dim) * bits / 8
+    )
+    return Key(
+        each,
+        f"{model.n_layers} layers × ({attention.kv_rank} + {attention.rope_dim}) values of {bits} bits: "
+        f"{say(each, 'KiB')}.",
+        {
+            "keys and values of all heads are computed from the latent, not kept": whole,
+            "keys and values come from the same latent: count it once": model.n_layers
+            * (2 * attention.kv_rank + attention.rope_dim) * bits / 8,
+            "the rotary key is kept beside the latent": model.n_layers * attention.kv_rank * bits / 8,
+        },
+    )  # fmt: skip
+
+
+@cache(
+    "short", "ms",
+    "{count} × {chip} decode {batch} sequences of {context} tokens with {model}, caches in 16 bits. How "
+    "long does reading the caches take in one step?",
+    model=c.DENSE, chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, context=c.CONTEXTS,
+    where=c.all_fits,
+)  # fmt: skip
+def _(model, chip, count, batch, context):
+    data = principles.cache_data(profile_of(model), batch, context)
+    time = principles.memory_time(chip, data, count)
+    return Key(
+        time,
+        f"{say(data, 'GB')} of caches over {say(count * chip.memory_bandwidth, 'TB/s')}: {say(time, 'ms')}.",
+        {
+            "a batch shares weights, not caches": time / batch,
+            "a cache is kept for each key/value head, not for each query head": c.groups(model) * time,
+            "the chips share the reading": count * time,
+        },
+    )
+
+
+@cache(
+    "short", "1",
+    "A step of {model} with {batch} sequences reads 16-bit weights and caches. At which context do the "
+    "caches weigh as much as the weights that are read? (The input embedding is looked up, not read.)",
+    model=c.DENSE, batch=c.BATCHES,
+)  # fmt: skip
+def _(model, batch):
+    context = c.read_of(model) / (batch * model.cache_bytes())
+    return Key(
+        context,
+        f"{say(c.read_of(model), 'GB')} over {batch} × {say(model.cache_bytes(), 'KiB')}: {context:,.0f} "
+        f"tokens.",
+        {
+            "that is for a single sequence": batch * context,
+            "a cache is kept for each key/value head, not for each query head": context / c.groups(model),
+            "there are a key and a value": 2 * context,
+        },
+    )
+
+
+@cache(
+    "study", "GiB",
+    "Half of the layers of {model} have a window. How many GiB of 16-bit cache does one sequence of "
+    "{context} tokens keep?",
+    model=c.WINDOWED, context=(16384, 32768, 65536, 131072),
+)  # fmt: skip
+def _(model, context):
+    held = model.cache_bytes(context)
+    return Key(
+        held,
+        f"Layers that see everything keep {context:,} positions, the others only their window: "
+        f"{say(held, 'GiB')}.",
+        {
+            "layers with a window keep no more than it holds": context * model.cache_bytes(),
+            "layers without a window keep everything": model.n_layers
+            / sum(g.count for g in model.layers if g.attention.window) * (context * model.cache_bytes() - held),
+            "a cache is kept for each key/value head, not for each query head": c.groups(model) * held,
+            "there are a key and a value": held / 2,
+        },
+    )  # fmt: skip
+
+
+@arithmetic(
+    "one line", "GFLOP",
+    "How many GFLOP does one token of {model} take, attention over its context left out? (The input "
+    "embedding is looked up, not multiplied.)",
+    model=c.DENSE,
+)  # fmt: skip
+def _(model):
+    work = principles.decode_work(profile_of(model), 1, 0)
+    return Key(
+        work,
+        f"{work / 2e9:.1f} billion weights are met, each with one multiplication and one addition: "
+        f"{say(work, 'GFLOP')}.",
+        {
+            "each weight takes a multiplication and an addition": work / 2,
+            "six for each weight is training, with its backward pass": 3 * work,
+        },
+    )
+
+
+@arithmetic(
+    "one line", "FLOP/B",
+    "The data sheet of a chip prints {peak} TFLOP/s in 16 bits 'with sparsity' and {bandwidth} TB/s of "
+    "memory bandwidth. For how many FLOP for each byte is it built, with models as they are?",
+    peak=(624, 1979, 4500, 5000), bandwidth=(2.04, 3.35, 4.8, 8.0),
+)  # fmt: skip
+def _(peak, bandwidth):
+    from inferlib import Accelerator
+
+    chip = Accelerator(flops=peak * 1e12 / 2, memory_bandwidth=bandwidth * 1e12)
+    ridge = principles.ridge_point(chip)
+    return Key(
+        ridge,
+        f"Half of the sparse peak, {peak / 2:g} TFLOP/s, over {bandwidth:g} TB/s: {say(ridge, 'FLOP/B')}.",
+        {
+            "the peak with sparsity holds for weights half of which are zero: halve it": 2 * ridge,
+            "you halved twice: the bandwidth is right as it stands": ridge / 2,
+        },
+    )
+
+
+@arithmetic(
+    "one line", "1",
+    "{chip} multiplies in 16 bits weights that are stored in {weights}. At which batch does that take as "
+    "long as reading them, in a dense model with short contexts?",
+    chip=c.CHIPS, weights=("bf16", "fp8", "fp4"),
+)  # fmt: skip
+def _(chip, weights):
+    from inferlib import load_model
+
+    batch = principles.critical_batch(chip, profile_of(load_model("Llama 3 70B"), weights))
+    ridge = principles.ridge_point(chip)
+    return Key(
+        batch,
+        f"{say(ridge, 'FLOP/B')} times {c.bits(weights) / 8:g} bytes over 2 FLOP a weight: {batch:.0f}.",
+        {
+            "that is the balance of the chip; a weight of this format has other bytes": 0
+            if weights == "bf16"
+            else ridge,
+            "a weight takes two FLOP": 2 * batch,
+            "the peak with sparsity does not hold here": 2 * ridge if weights == "bf16" else 0,
+        },
+    )
+
+
+@arithmetic(
+    "short", "GFLOP",
+    "How many GFLOP does one token of {model} take at {context} tokens of context?",
+    model=c.SMALL, context=(32768, 65536, 131072),
+)  # fmt: skip
+def _(model, context):
+    work = sum(model.flops(context).values())
+    alone, scores = sum(model.flops(0).values()), model.flops(context)["scores"]
+    return Key(
+        work,
+        f"{say(alone, 'GFLOP')} with the weights; scores and values take {say(scores, 'GFLOP')} each: "
+        f"{say(work, 'GFLOP')}.",
+        {
+            "at this context attention is no small part": alone,
+            "after the scores, values are summed: as much again": work - scores,
+            "every query head computes, not only each key/value head": alone
+            + (work - alone) / c.groups(model),
+            "a multiplication and an addition are two FLOP": work / 2,
+        },
+    )
+
+
+@arithmetic(
+    "short", "ms",
+    "{batch} sequences with short contexts are decoded by {model} on {count} × {chip} in 16 bits. How "
+    "long does the arithmetic of one step take at the peak?",
+    model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=(64, 128, 256, 512),
+    where=c.weights_fit,
+)  # fmt: skip
+def _(model, chip, count, batch):
+    work = principles.decode_work(profile_of(model), batch, 0)
+    time = principles.arithmetic_time(chip, work, count)
+    return Key(
+        time,
+        f"{say(work, 'TFLOP')} over {count} × {say(chip.flops, 'TFLOP/s')}: {say(time, 'ms')}.",
+        {
+            "the peak with sparsity does not hold for these weights": time / 2,
+            "the batch shares the reading of weights, not the arithmetic": time / batch,
+            "the chips share the work": count * time,
+        },
+    )
+
+
+@arithmetic(
+    "study", "ms",
+    "What is the least time of one decode step of {model} on {count} × {chip}, {batch} sequences of "
+    "{context} tokens, everything in 16 bits, if reading and calculating overlap?",
+    model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=c.BATCHES, context=c.CONTEXTS,
+    where=c.all_fits,
+)  # fmt: skip
+def _(model, chip, count, batch, context):
+    step = c.bound(model, chip, count, batch, context)
+    t = step.terms
+    return Key(
+        step.total,
+        f"Weights {say(t['weights'], 'ms')} and caches {say(t['cache'], 'ms')} are read, "
+        f"{say(t['arithmetic'], 'ms')} "
+        f"are calculated meanwhile: {say(step.total, 'ms')}.",
+        {
+            "every sequence also reads its cache": max(t["weights"], t["arithmetic"]),
+            "reading and calculating overlap: the longer one counts": sum(t.values()),
+            "a batch shares the weights: they are read once a step": batch * t["weights"] + t["cache"],
+            "a cache is kept for each key/value head": t["weights"] + c.groups(model) * t["cache"],
+            "a batch shares weights, not caches": t["weights"] + t["cache"] / batch,
+        },
+    )

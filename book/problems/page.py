@@ -1,0 +1,92 @@
+"""Problems and questions in a page that marks answers without a kernel; without JavaScript the folded answers stay."""
+
+import hashlib
+import html
+import json
+from functools import cache
+from importlib.resources import files
+
+from book.problems.bank import problems, shown
+from book.problems.marking import units_of
+from inferlib.units import factor
+
+
+class Marked(list):
+    """Items that show themselves as a numbered list, each with a place for an answer.
+
+    An item has ``text``, ``lines`` (small print), ``options`` (of a choice, else empty), ``told`` (what the page must
+    know to mark it), ``explained`` (HTML behind the fold) and perhaps a ``label``.
+    """
+
+    def _repr_html_(self):
+        body = "".join(_item(self._identity(k), entry) for k, entry in enumerate(self))
+        identity = self._identity()
+        runtime = f"<style>{_file('mark.css')}</style><script>{_file('mark.js')}</script>"
+        return (
+            f'{runtime}<div id="{identity}" class="inferlib-marked"><ol class="questions">{body}</ol>'
+            f'<p class="score"></p></div><script>inferlibMark("{identity}");</script>'
+        )
+
+    def __repr__(self):
+        return "\n".join(f"{k}. {entry.text}\n   {entry.plain}" for k, entry in enumerate(self, 1))
+
+    def _identity(self, k=None):
+        texts = "".join(entry.text for entry in (self if k is None else self[k : k + 1]))
+        return f"marked-{hashlib.sha256(texts.encode()).hexdigest()[:10]}"
+
+
+def _item(identity, entry):
+    head = f"<strong>{html.escape(entry.label)}</strong> " if entry.label else ""
+    lines = "".join(f'<p class="facts">{html.escape(line)}</p>' for line in entry.lines)
+    options = "".join(f"<li>{html.escape(option)}</li>" for option in entry.options)
+    choice = f'<ol class="options" type="A">{options}</ol>' if options else ""
+    told = html.escape(json.dumps(entry.told, ensure_ascii=False), quote=True)
+    return (
+        f'<li id="{identity}" data-mark="{told}"><p id="{identity}-text">{head}{html.escape(entry.text)}</p>'
+        f"{lines}{choice}"
+        f"<details><summary>Answer</summary>{entry.explained}</details></li>"
+    )
+
+
+@cache
+def _file(name):
+    lines = (files("book.problems") / name).read_text("utf-8").splitlines()
+    stripped = (line.strip() for line in lines)
+    return "\n".join(line for line in stripped if line and not line.startswith("//"))
+
+
+def told_number(value, unit, answer, tolerance, mistakes):
+    """What the page must know to mark a number: all values in the unit that is asked for, to six digits."""
+    scale = factor(unit)
+    return {
+        "value": _six(value / scale),
+        "unit": shown(unit),
+        "units": {name: _six(worth) for name, worth in units_of(unit).items()},
+        "answer": answer,
+        "tolerance": tolerance,
+        "mistakes": [[_six(wrong / scale), hint] for hint, wrong in mistakes.items()],
+    }
+
+
+def _six(value):
+    return float(f"{value:.6g}")
+
+
+class _Shown:
+    """A problem as the page shows it."""
+
+    options = ()
+
+    def __init__(self, asked):
+        problem = asked.problem
+        self.label = f"{problem.name} ({problem.level})"
+        self.text, self.lines, self.plain = asked.text, asked.facts, asked.worked
+        self.told = told_number(
+            asked.key.value, problem.unit, asked.answer, problem.tolerance, asked.mistakes
+        )
+        self.explained = f"<p>{html.escape(asked.worked)}</p>"
+
+
+def sheet(student, topic):
+    """The problems of one topic for a student, to be shown at the end of a notebook cell."""
+    return Marked(_Shown(asked) for asked in problems(student, topic))

@@ -1,0 +1,925 @@
+"""Forty short questions that mark themselves in the page; every answer and every number in an option is "
+"computed."""
+
+import html
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+
+import inferlib
+from book.problems.bank import Key, say
+from book.problems.page import Marked, told_number
+from book.serving import tables
+from inferlib import checks, load_chip, load_model, principles
+from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, steinhardt2022
+from inferlib.serving import energy as power, prompt as prompts
+from inferlib.units import factor
+
+NEAR = 0.15  # an answer from the head may be so far off
+TOPICS = ("memory", "arithmetic", "experts", "network", "prompts", "cost", "energy", "method")
+QUESTIONS: list = []
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The right option, why it is right, and the wrong ones with what speaks against each."""
+
+    right: str
+    worked: str
+    wrong: Mapping = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question of the quiz: where the book teaches it, and a function that computes its answer."""
+
+    topic: str
+    words: str
+    place: str  # page and anchor, such as "principles#the-roofline"
+    unit: str | None  # of a number; None for a choice
+    answer: Callable
+
+    label, lines = "", ()
+
+    @property
+    def text(self):
+        """The question, with what it takes from the running box."""
+        return self.words.format(**_numbers()) if "{" in self.words else self.words
+
+    @property
+    def key(self):
+        """The computed answer: a Key, or a Choice."""
+        return _answered(self)
+
+    @property
+    def options(self):
+        """The options of a choice in an order of their own, the same for everybody; of a number none."""
+        if self.unit is not None:
+            return ()
+        options = [self.key.right, *self.key.wrong]
+        return tuple(Random(self.text).sample(options, len(options)))
+
+    @property
+    def told(self):
+        """What the page must know to mark the answer."""
+        key = self.key
+        if self.unit is not None:
+            return told_number(key.value, self.unit, say(key.value, self.unit), NEAR, key.mistakes)
+        hints = {key.right: "", **key.wrong}
+        return {"right": self.options.index(key.right), "options": [hints[option] for option in self.options]}
+
+    @property
+    def plain(self):
+        """The answer with its reason, as text."""
+        answer = self.key.right if self.unit is None else say(self.key.value, self.unit)
+        return f"{answer}. {self.key.worked}"
+
+    @property
+    def explained(self):
+        """The same with a link to the paragraph that teaches it, as HTML."""
+        page, _, anchor = self.place.partition("#")
+        link = f'<a href="{page}.html#{anchor}">Where the book says it</a>'
+        return f"<p>{html.escape(self.plain)} {link}.</p>"
+
+
+@cache
+def _answered(question):
+    return question.answer()
+
+
+def quiz(topic=None):
+    """The questions, or those on one topic, as a list that marks itself in the page.
+
+    Parameters
+    ----------
+    topic : str, optional
+        One of :data:`TOPICS`.
+
+    Examples
+    --------
+    >>> print(quiz("energy"))  # doctest: +ELLIPSIS
+    1. ...
+    """
+    if topic is not None:
+        checks.one_of("topic", topic, TOPICS)
+    return Marked(q for q in QUESTIONS if topic in (None, q.topic))
+
+
+def asked(topic, words, place, unit=None):
+    """Enter a function that answers with a Key (of a number in ``unit``) or a Choice into the quiz."""
+
+    def enter(function):
+        QUESTIONS.append(Question(topic, words, place, unit, function))
+        return function
+
+    return enter
+
+
+def _llama():
+    return load_model("Llama 3 70B")
+
+
+def _h100():
+    return load_chip("H100 SXM")
+
+
+def _deepseek():
+    return load_model("DeepSeek V3")
+
+
+@cache
+def _request():
+    return tables.asked()
+
+
+@cache
+def _numbers():
+    """What questions say of the running box."""
+    r = _request()
+    return {"prompt": say(r.prompt.total, "ms"), "price": say(r.per_million["output"], "usd")}
+
+
+@asked(
+    "memory",
+    "Why does decoding for one user leave the arithmetic of an H100 almost idle?",
+    "principles#the-roofline",
+)
+def _():
+    busy = principles.decode_intensity(principles.profile_of(_llama()), 1, 1) / principles.ridge_point(
+        _h100()
+    )
+    return Choice(
+        "A step reads every weight to use it for one multiplication and one addition",
+        f"With weights of two bytes that is a FLOP for each byte, where the chip could do three hundred: "
+        f"{100 * busy:.1f} % of its arithmetic is at work.",
+        {
+            "The next token cannot be computed before the last one": "that makes a user wait, but not "
+            "arithmetic idle",
+            "Attention over the context cannot run in parallel": "its heads and positions can, and it is a "
+            "small part here",
+            "The network between the chips is too slow": "on a single chip it is idle just the same",
+        },
+    )  # fmt: skip
+
+
+@asked(
+    "memory",
+    "How long do eight H100s need at the least to read all of the 16-bit weights of Llama 3 70B once?",
+    "principles#bytes-the-weights-once-a-step",
+    "ms",
+)
+def _():
+    data = sum(_llama().weight_bytes("bf16").values())
+    time = principles.memory_time(_h100(), data, 8)
+    return Key(
+        time,
+        f"{say(data, 'GB')} over eight times {say(_h100().memory_bandwidth, 'TB/s')}.",
+        {
+            "that is one chip alone; all eight read at the same time": 8 * time,
+            "a weight of 16 bits has two bytes": time / 2,
+        },
+    )
+
+
+@asked(
+    "memory",
+    "How much cache does one token of context take in Llama 3 70B at 16 bits?",
+    "principles#p-cache",
+)
+def _():
+    model = _llama()
+    each, heads = model.cache_bytes(), model.n_heads / model.n_kv_heads
+    return Choice(
+        say(each, "KiB"),
+        f"{model.n_layers} layers keep a key and a value for each of {model.n_kv_heads} heads of width "
+        f"{model.head_dim}, "
+        "two bytes each.",
+        {
+            say(each * heads, "KiB"): "eight query heads share a key and a value here",
+            say(each / 2, "KiB"): "there are a key and a value",
+            say(each / model.n_layers, "KiB"): "every layer keeps its own",
+        },
+    )
+
+
+@asked("memory", "How many values does DeepSeek V3 keep for a token of context?", "principles#p-cache")
+def _():
+    model = _deepseek()
+    kept, attention = model.cache_values(), model.layers[0].attention
+    whole = attention.n_heads * (attention.nope_dim + attention.rope_dim + attention.value_dim)
+    return Choice(
+        say(kept, "1"),
+        f"One latent and one rotary key for all heads of a layer; Llama 3 70B keeps "
+        f"{_llama().cache_values():,}.",
+        {
+            say(model.n_layers * whole, "1"): "keys and values of the heads are computed from the latent, "
+            "not kept",
+            say(kept + model.n_layers * attention.kv_rank, "1"): "keys and values come from the same latent",
+            say(model.n_layers * attention.kv_rank, "1"): "the rotary key is kept beside the latent",
+        },
+    )
+
+
+@asked("memory", "Does a larger batch make reading the cache cheaper for each token?", "principles#p-cache")
+def _():
+    return Choice(
+        "No: every sequence reads a cache of its own",
+        "Only the weights are shared by a batch; the caches grow with it.",
+        {
+            "Yes: what is read for one sequence serves all": "that is so for weights; nobody else attends "
+            "to your context",
+            "Yes, as long as the batch stays below the critical one": "the critical batch is about weights",
+            "No: a batch reads less of the weights instead": "a batch reads the same weights, or more "
+            "experts",
+        },
+    )  # fmt: skip
+
+
+@asked(
+    "memory",
+    "How many sequences of 4,096 tokens fit beside the 16-bit weights of Llama 3 70B on eight H100s?",
+    "principles#what-fits",
+    "1",
+)
+def _():
+    model, box = _llama(), inferlib.System(_h100(), 8)
+    batch = principles.largest_batch(model, box, inferlib.Workload(1, 4096))
+    return Key(
+        batch,
+        f"{say(box.memory - sum(model.weight_bytes().values()), 'GB')} are left, "
+        f"{say(model.cache_bytes(4096), 'GB')} each. "
+        "An engine keeps a reserve and lets in fewer.",
+        {
+            "the weights lie there too": box.memory / model.cache_bytes(4096),
+            "query heads share keys and values here": batch * model.n_kv_heads / model.n_heads,
+        },
+    )
+
+
+@asked(
+    "arithmetic",
+    "For how many FLOP for each byte is an H100 built, at 16 bits?",
+    "principles#the-roofline",
+    "FLOP/B",
+)
+def _():
+    ridge = principles.ridge_point(_h100())
+    return Key(
+        ridge,
+        "Dense peak over bandwidth. A dense step does one FLOP a byte for each sequence, so that is also "
+        "the critical "
+        "batch.",
+        {
+            "the peak with sparsity does not hold here": 2 * ridge,
+            "you halved a peak that was dense already": ridge / 2,
+        },
+    )
+
+
+@asked(
+    "arithmetic",
+    "Weights and arithmetic both go from 16 to 8 bits on an H100. What happens to the critical batch?",
+    "principles#the-critical-batch-and-what-the-cache-does-to-it",
+)
+def _():
+    sixteen = principles.critical_batch(_h100(), principles.profile_of(_llama()))
+    eight = principles.critical_batch(_h100().at("fp8"), principles.profile_of(_llama(), "fp8"))
+    return Choice(
+        f"It changes by a factor of {eight / sixteen:.2g}",
+        "Half the bytes to read, but twice the peak.",
+        {
+            f"It changes by a factor of {eight / sixteen / 2:.2g}": "the peak doubles as well",
+            f"It changes by a factor of {2 * eight / sixteen:.2g}": "the bytes halve as well",
+            f"It changes by a factor of {4 * eight / sixteen:.2g}": "the two changes work against each other",
+        },
+    )
+
+
+@asked(
+    "arithmetic",
+    "A data sheet of the H100 prints its 16-bit peak 'with sparsity'. What has Llama 3 70B of it?",
+    "notation#units",
+)
+def _():
+    dense = _h100().flops
+    return Choice(
+        say(dense, "TFLOP/s"),
+        f"The page prints {say(2 * dense, 'TFLOP/s')}, for weights half of which are zero in a fixed "
+        f"pattern; these are "
+        "not.",
+        {
+            say(2 * dense, "TFLOP/s"): "that is the number on the page, for weights half of which are zero",
+            say(dense / 2, "TFLOP/s"): "sparsity doubles the peak once",
+            say(4 * dense, "TFLOP/s"): "the dense peak is the lower one",
+        },
+    )
+
+
+@asked(
+    "arithmetic",
+    "How many GFLOP does one token of Llama 3 70B take, at a short context?",
+    "principles#arithmetic-two-operations-for-every-weight",
+    "GFLOP",
+)
+def _():
+    work = sum(_llama().flops(0).values())
+    return Key(
+        work,
+        f"{work / 2e9:.1f} billion weights are met (the input embedding is looked up), two FLOP each.",
+        {
+            "a multiplication and an addition are two FLOP": work / 2,
+            "six for each weight is training": 3 * work,
+        },
+    )
+
+
+@asked(
+    "arithmetic",
+    "How many FLOP for each byte does Llama 3 70B do at a very long context, in 16 bits, at any batch?",
+    "principles#the-critical-batch-and-what-the-cache-does-to-it",
+)
+def _():
+    profile = principles.profile_of(_llama())
+    least, ridge = principles.decode_intensity(profile, 1, 1e12), principles.ridge_point(_h100())
+    return Choice(
+        say(least, "FLOP/B"),
+        "2g/a, where g = 8 query heads share a key and a value has a = 2 bytes: only the cache is left, "
+        "and no batch "
+        "shares it.",
+        {
+            say(principles.decode_intensity(profile, 1, 1), "FLOP/B"): "that is the weights' ratio for one "
+            "sequence",
+            say(least * _llama().n_kv_heads, "FLOP/B"): "only eight query heads share a key, not all of them",
+            say(ridge, "FLOP/B"): "that is what the chip wants, and what it will never get here",
+        },
+    )
+
+
+@asked(
+    "experts",
+    "How many of the 256 routed experts of a layer of DeepSeek V3 does a batch of 32 touch?",
+    "principles#bytes-the-weights-once-a-step",
+    "1",
+)
+def _():
+    block = _deepseek().layers[-1].feed_forward
+    return Key(
+        block.touched(32),
+        f"A token goes to {block.n_active} of {block.n_experts}, and tokens meet: batching saves far less "
+        f"reading than in "
+        "a dense model.",
+        {
+            "tokens meet at the same experts": min(32 * block.n_active, block.n_experts),
+            "that is one token's": block.n_active,
+        },
+    )
+
+
+@asked(
+    "experts",
+    "From which batch on is less than one expert of a layer of DeepSeek V3 idle?",
+    "mazurek2025#two-tokens-sixteen-experts",
+    "1",
+)
+def _():
+    model = mazurek2025.model_of("DeepSeek V3")
+    batch = next(b for b in range(1, 10_000) if model.n_routed - mazurek2025.active_experts(model, b) < 1)
+    return Key(
+        batch,
+        f"A token misses one with probability {1 - model.n_active / model.n_routed:.3f}.",
+        {"that many would do if no two tokens chose the same": model.n_routed / model.n_active},
+    )
+
+
+@asked(
+    "experts",
+    "Experts are spread over 72 GPUs. To how much of its mean does the load of the fullest GPU rise?",
+    "mazurek2025#the-wire",
+)
+def _():
+    share = mazurek2025.records.balancedness(72)
+    plain = mazurek2025.records.balancedness(72, balanced=False)
+    return Choice(
+        f"To {1 / share:.2f} times",
+        f"Balancedness is {share:.3f} with copies of popular experts, and everybody waits for the fullest "
+        f"GPU.",
+        {
+            "It does not: each token goes to as many experts": "as many, but not the same: some experts "
+            "are popular",
+            f"To {share:.2f} times": "the fullest has more than the mean: divide",
+            f"To {1 / plain:.2f} times": "that would be without copies of popular experts",
+        },
+    )
+
+
+@asked(
+    "experts",
+    "Why may two half batches that overlap be slower than one whole batch?",
+    "mazurek2025#mz-whole",
+)
+def _():
+    block = _deepseek().layers[-1].feed_forward
+    return Choice(
+        "Each half touches nearly all experts and reads them again",
+        f"Of 256 experts 128 tokens touch {block.touched(128):.0f} and 64 tokens {block.touched(64):.0f}: "
+        f"what is hidden on "
+        "the network must be worth reading weights twice.",
+        {
+            "The network is slower with small messages": "bandwidth is what counts for messages of this size",
+            "Two halves need two copies of the experts": "both read the same ones",
+            "Half a batch cannot be balanced": "balance changes little; the weights are read twice",
+        },
+    )  # fmt: skip
+
+
+@asked("experts", "How much memory do the weights of DeepSeek V3 need in 8 bits?", "principles#what-fits")
+def _():
+    model = _deepseek()
+    return Choice(
+        f"{model.n_params / 1e9:.0f} GB",
+        f"All experts are kept, although a token goes through {model.n_active / 1e9:.0f} billion weights "
+        f"only.",
+        {
+            f"{model.n_active / 1e9:.0f} GB": "those are the active ones; any other may be asked for next",
+            f"{2 * model.n_params / 1e9:.0f} GB": "a weight of 8 bits is one byte",
+            f"{model.n_params / 8e9:.0f} GB": "a byte is 8 bits, and so is a weight here",
+        },
+    )
+
+
+@asked(
+    "network",
+    "Arithmetic gets twice as fast, network and memory stay. How does Steinhardt's fully used multiply "
+    "change, where the network is slow?",
+    "steinhardt2022#how-fine-can-one-cut",
+)
+def _():
+    slow = steinhardt2022.load_chip()
+    slow = slow.replace(network_bandwidth=slow.network_bandwidth / 100)
+    times = steinhardt2022.network_limited_time(slow.replace(flops=2 * slow.flops)) / (
+        steinhardt2022.network_limited_time(slow)
+    )
+    return Choice(
+        f"It takes {times:.2g} times as long",
+        "A faster chip needs a larger block to be kept busy, and a larger block takes longer: the square "
+        "of the peak.",
+        {
+            f"It takes {1 / 2:.2g} times as long": "only if the block stayed as it is, and then the chip "
+            "would idle",
+            "It takes as long as before": "the block that keeps it busy grows",
+            f"It takes {2:.2g} times as long": "both sides of the block grow",
+        },
+    )
+
+
+@asked(
+    "network",
+    "How many H100s make a token of Llama 3 70B fastest in Erdil's toy model, at a microsecond a hop?",
+    "erdil2025_toy#how-many-gpus-make-one-token-fastest",
+    "1",
+)
+def _():
+    model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    best = erdil2025.optimal_n_gpu(model, chip, 1e-6)
+    ratio = erdil2025.weight_time(model, chip, 1) / erdil2025.network_time(model, 1e-6)
+    return Key(
+        best,
+        "Reading falls as 1/N, waiting grows as the root of N: the best size is their ratio to the power "
+        "2/3.",
+        {"take the ratio to the power 2/3": ratio, "that is the root; the power is 2/3": ratio**0.5},
+    )
+
+
+@asked(
+    "network",
+    "Twice the memory bandwidth or half the time of a hop: which makes the fastest token faster?",
+    "erdil2025_toy#what-matters-and-how-much",
+)
+def _():
+    model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    before = erdil2025.minimum_latency(model, chip, 1e-6)
+    hop = before / erdil2025.minimum_latency(model, chip, 5e-7)
+    wide = chip.replace(memory_bandwidth=2 * chip.memory_bandwidth)
+    read = before / erdil2025.minimum_latency(model, wide, 1e-6)
+    return Choice(
+        f"The hop: {hop:.2f} times faster, against {read:.2f}",
+        "Hop latency enters with the power 2/3, bandwidth with 1/3.",
+        {
+            f"The bandwidth: {hop:.2f} times faster, against {read:.2f}": "the powers are the other way "
+            "round",
+            "Both by the same factor": "waiting has the larger power at the best size",
+            f"The bandwidth: {2:.2f} times faster": "the best size changes with it, and waiting stays",
+        },
+    )
+
+
+@asked(
+    "network",
+    "Why do two models of the same size, one deep and one wide, differ in their fastest token?",
+    "principles#waiting",
+)
+def _():
+    return Choice(
+        "Every layer waits for its own exchanges",
+        "Waiting counts layers, reading counts weights: the wide model waits less.",
+        {
+            "A deep model has more weights to read": "they are of the same size",
+            "A wide model needs more memory bandwidth": "reading the same bytes takes the same time",
+            "A deep model has the larger cache, and so waits": "a user with a short context waits just as "
+            "long",
+        },
+    )
+
+
+@asked(
+    "network",
+    "From how many tokens on should PaLM 540B gather weights rather than activations, on 64 chips?",
+    "pope2022#or-let-the-weights-travel",
+)
+def _():
+    model = pope2022.load_model()
+    tokens = pope2022.switch_to_x(model, pope2022.load_mesh(64))
+    return Choice(
+        say(tokens, "1"),
+        "Its width E, where both have two bytes, in the paper's count: prompts and very large batches.",
+        {
+            say(64, "1"): "that is the number of chips; at this batch activations are small",
+            say(model.d_ff, "1"): "that is the width of the feed-forward block",
+            say(tokens / 64, "1"): "the chips cancel out",
+        },
+    )
+
+
+@asked(
+    "network",
+    "By how much does the cache on each of 64 chips exceed the least possible, if that of Llama 3 70B "
+    "is cut over heads?",
+    "pope2022#po-attention",
+    "1",
+)
+def _():
+    model = pope2022.model_of(_llama())
+    times = pope2022.cache_over_heads(model, 64, 64, 4096) / pope2022.cache_over_batch(model, 64, 64, 4096)
+    return Key(
+        times,
+        f"{model.kv_heads} heads can be told apart, all other chips hold copies; cut over 64 sequences "
+        f"there are none.",
+        {
+            "only key/value heads have a cache": 1.0,
+            "that many chips hold the same": 64.0,
+        },
+    )
+
+
+@asked(
+    "network",
+    "If memory and arithmetic cost nothing, how fast is Llama 3 70B for one user on LIMINAL's 128 chips?",
+    "liminal2025#faster-memory-a-ceiling",
+    "1/s",
+)
+def _():
+    app = liminal2025.load_model("Llama3-70B")
+    each, one = liminal2025.collectives(app, 128), liminal2025.collective_latency(128)
+    return Key(
+        1 / (each * one),
+        f"{each:.0f} collectives of {say(one, 'us')}, which no bandwidth shortens.",
+        {"each layer has four collectives on so many chips": each / app.layers / (each * one),
+         "on so many chips attention has three collectives, not one": 2 / (each * one)},
+    )  # fmt: skip
+
+
+@asked(
+    "network",
+    "How long are the kernel launches of one token of Llama 3 70B, in Erdil's complete model?",
+    "erdil2025_model#launches-and-peaks-that-nobody-reaches",
+    "ms",
+)
+def _():
+    seconds = erdil2025.launches(erdil2025.models["Llama 3 70B"].shape, erdil2025.Assumptions())
+    return Key(
+        seconds,
+        "Four launches of 4 µs in each of 80 layers, on any number of GPUs: it counts layers, not bytes.",
+        {"there are four launches in a layer": seconds / 4, "more GPUs launch at the same time": seconds / 8},
+    )
+
+
+@asked(
+    "prompts",
+    "Of the time to a first token on a busy machine, what is most?",
+    "price#when-does-the-first-token-come",
+)
+def _():
+    r = _request()
+    return Choice(
+        "Waiting for prompts that are ahead, and reading one's own",
+        f"Of {say(r.first_token, 'ms')} on the running box one's own prompt is {say(r.prompt.total, 'ms')} "
+        f"and a step "
+        f"{say(r.step.total, 'ms')}.",
+        {
+            "Making the first token": f"a step takes {say(r.step.total, 'ms')} only",
+            "Reading the weights for the first time": "they are in memory already, and a prompt is bound "
+            "by arithmetic",
+            "Sending the prompt over the network": "a prompt is a few kilobytes of text",
+        },
+    )
+
+
+@asked(
+    "prompts",
+    "How long does a token of the running box wait for prompts of the 31 others, if answers have 512 "
+    "tokens and reading a prompt takes {prompt}?",
+    "sixth_model#other-people-s-prompts",
+    "ms",
+)
+def _():
+    r = _request()
+    wait = prompts.others_time(r.users, r.output_tokens, r.prompt.total)
+    return Key(
+        wait,
+        f"31 prompts of {say(r.prompt.total, 'ms')} are read while a user gets 512 tokens: nearly as long "
+        f"as the step "
+        "itself.",
+        {
+            "that is for a whole answer": wait * r.output_tokens,
+            "each of the 31 sends a prompt": wait / (r.users - 1),
+        },
+    )
+
+
+@asked(
+    "prompts",
+    "Why is reading a prompt limited by arithmetic and writing an answer by memory?",
+    "principles#why-a-prompt-is-different",
+)
+def _():
+    need = principles.critical_batch(_h100(), principles.profile_of(_llama()))
+    return Choice(
+        "All tokens of a prompt share one reading of the weights",
+        f"From {need:.0f} tokens on an H100 calculates longer than it reads; an answer is made a token at "
+        f"a time.",
+        {
+            "A prompt needs no cache": "it writes one, and reads it",
+            "Attention over a prompt grows with the square": "it does, but at usual lengths the weights "
+            "take most",
+            "Prompts are read in 8 bits": "whatever the format, a reading is shared by all tokens",
+        },
+    )
+
+
+@asked(
+    "prompts",
+    "An agent sends 29,100 of 30,000 tokens of prompt again. Why is the turn so much cheaper when they "
+    "are in the cache?",
+    "price#rent",
+)
+def _():
+    def cents(cached):
+        box = inferlib.System(_h100(), 8)
+        return 100 * inferlib.estimate_request(_llama(), box, 30000, 300, 16, cached_tokens=cached).dollars
+
+    return Choice(
+        "Their arithmetic is done; only new tokens look at them",
+        f"The turn costs {cents(29100):.2f} instead of {cents(0):.2f} cents: the answer is what is left, "
+        f"and a place to keep "
+        "the cache.",
+        {
+            "The cache is smaller than the text": "it is far larger: hundreds of kilobytes a token",
+            "A cached token needs no memory": "memory is just what it needs",
+            "Attention skips cached tokens": "every new token attends to all of them",
+        },
+    )  # fmt: skip
+
+
+@asked(
+    "cost",
+    "What do a million tokens of Llama 3 70B cost one user alone on eight H100s, in 16 bits, at the "
+    "catalogue's price and at the least?",
+    "principles#what-a-token-costs",
+    "usd",
+)
+def _():
+    chip = _h100()
+    seconds = principles.roofline_time(chip, 0, principles.weight_data(principles.profile_of(_llama()), 1), 8)
+    dollars = principles.cost_per_million(seconds, 1, 8, chip.price)
+    return Key(
+        dollars,
+        f"{say(seconds, 'ms')} of eight chips at ${chip.price:g} an hour: alone, one pays for all of the "
+        f"reading.",
+        {"all eight chips are paid for": dollars / 8, "a weight of 16 bits has two bytes": dollars / 2},
+    )
+
+
+@asked(
+    "cost",
+    "On the running box (32 users, prompts of 3,840 tokens), how many times as dear is a token of "
+    "answer as one of question?",
+    "price#rent",
+)
+def _():
+    paid = _request().per_million
+    times = paid["output"] / paid["input"]
+    return Choice(
+        f"{times:.1f} times",
+        f"${paid['output']:.2f} against ${paid['input']:.2f} a million: a step is shared by 32 tokens, the "
+        f"reading of a "
+        "prompt by thousands.",
+        {
+            f"{1:.1f} times": "both meet the same weights, but share the reading with unequal company",
+            f"{1 / times:.1f} times": "a prompt reads thousands of tokens at once: those are the cheap ones",
+            f"{32 * times:.0f} times": "so it would be for a single user",
+        },
+    )
+
+
+@asked(
+    "cost",
+    "Answers cost {price} a million on a machine that is always busy. It is busy in 40 % of the hours "
+    "that are paid for. What do they cost?",
+    "price#what-a-target-costs",
+    "usd",
+)
+def _():
+    full = _request().per_million["output"]
+    return Key(
+        full / 0.4,
+        f"{say(full, 'usd')} over 0.4: idle hours are paid for too, and providers do not publish them.",
+        {"idle hours make it dearer": 0.4 * full, "divide by the busy part, not by the idle one": full / 0.6},
+    )
+
+
+@asked(
+    "cost",
+    "DeepSeek's price list of February 2025 asked how many times what an answer cost it, by its own "
+    "published speed?",
+    "price#a-price-list-explained",
+)
+def _():
+    row = tables.price_list().set_index(tables.price_list().columns[0]).loc["output"]
+    times, ratio = row.iloc[0] / row.iloc[1], row.iloc[0] / row.iloc[2]
+    return Choice(
+        f"{times:.0f} times",
+        f"${row.iloc[0]:g} on the list against ${row.iloc[1]:.2f}: a list price is cost, idle hours, and "
+        f"what the market "
+        "bears.",
+        {
+            f"{1:.0f} times": "a list price is not a cost",
+            f"{times * 10:.0f} times": "look at the place of the point",
+            f"{ratio / 3:.0f} times": "that is nearer to the ratio of two prices on the list",
+        },
+    )
+
+
+@asked(
+    "energy",
+    "The running box draws what its eight chips need for a step of 32 users. How many joules is a token "
+    "of answer?",
+    "price#energy",
+    "W*s",
+)
+def _():
+    r = _request()
+    return Key(
+        r.joules,
+        f"{say(r.step.total, 'ms')} of eight chips at some "
+        f"{say(r.joules * r.users / r.step.total / 8, 'W')}, over 32 tokens.",
+        {
+            "32 users share the step": r.joules * r.users,
+            "all eight chips draw power": r.joules / 8,
+            "that is a token of the prompt": r.prompt_joules,
+        },
+    )
+
+
+@asked(
+    "energy",
+    "Renting the chips for an answer costs how many times their electricity, at ten cents a kilowatt-hour?",
+    "price#energy",
+)
+def _():
+    r = _request()
+    electricity = 1e6 * r.joules / factor("kW*h", "W*s") * 0.10
+    times = r.per_million["output"] / electricity
+    part = power.draw().awake
+    return Choice(
+        f"About {times:.0f} times",
+        f"${r.per_million['output']:.2f} a million tokens against {100 * electricity:.0f} cents, which is "
+        f"why no price list "
+        "mentions electricity.",
+        {
+            f"About {times / 10:.0f} times": "a kilowatt-hour is 3.6 MJ, and a token some two joules",
+            "About as much": "chips are dear, electricity is not",
+            f"About {times * part:.0f} times": "that is if the chips drew only what they draw while they "
+            "wait, and more",
+        },
+    )
+
+
+@asked(
+    "method",
+    "By LIMINAL's equation 8, how much of a step of the running question is overhead?",
+    "liminal2025#and-a-real-server",
+)
+def _():
+    box, work = inferlib.System(_h100(), 8), inferlib.Workload(batch=32, context=4096)
+    step = liminal2025.decode_step(_llama(), box, work, assumptions=liminal2025.Assumptions.fitted())
+    over, total = step.terms["overhead"], step.total
+    return Choice(
+        f"{1e3 * over:.1f} of {1e3 * total:.1f} ms",
+        "80 layers of 114 µs, whatever the chips and the batch.",
+        {
+            f"{1e3 * (total - over):.1f} of {1e3 * total:.1f} ms": "that is the reading",
+            f"{1e3 * over / 80:.2f} of {1e3 * total:.1f} ms": "each layer has its own",
+            f"{8e3 * over / 80:.1f} of {1e3 * total:.1f} ms": "it counts layers, not chips",
+        },
+    )
+
+
+@asked(
+    "method",
+    "Five drafts a round, each accepted with probability 0.8 if those before it are: how many tokens "
+    "does a round yield, with the one that the verification adds?",
+    "erdil2025_model#em-speculation",
+)
+def _():
+    made = erdil2025.expected_tokens(0.8, 6)
+    return Choice(
+        f"{made:.2f}",
+        f"{made - 1:.2f} accepted and one more; never above {1 / (1 - 0.8):.0f}, however long the round.",
+        {
+            f"{made - 1:.2f}": "the verification adds a token of its own",
+            f"{erdil2025.expected_tokens(0.8, 5):.2f}": "that is the yield of four drafts and one more",
+            f"{5 * 0.8 + 1:.2f}": "a draft counts only if all before it were accepted",
+        },
+    )
+
+
+@asked(
+    "method",
+    "A model of inference predicts a time below bytes over bandwidth. What is wrong?",
+    "principles#p-bounds",
+)
+def _():
+    return Choice(
+        "It leaves bytes out, or its bandwidth is of both directions",
+        "A cache, a head, experts that were touched: no step is faster than its reading.",
+        {
+            "Nothing: a good engine caches weights on the chip": "gigabytes do not fit there",
+            "Nothing: it counts a large batch": "a batch shares the reading, but the step still takes it",
+            "It leaves the network out": "that would make it too fast, but not below the reading",
+        },
+    )
+
+
+@asked(
+    "method",
+    "What does the sixth model say of a step of the running question?",
+    "sixth_model#the-running-question",
+    "ms",
+)
+def _():
+    box, work = inferlib.System(_h100(), 8), inferlib.Workload(batch=32, context=4096)
+    found = inferlib.estimate(_llama(), box, work)
+    bound = principles.decode_step(_llama(), box, work).total
+    return Key(
+        found.seconds,
+        f"Against {say(bound, 'ms')} of the bound: shares of the peaks, starts of kernels, agreeing and "
+        f"the engine take the "
+        "rest.",
+        {"that is the bound of first principles; real steps take longer": bound},
+    )
+
+
+@asked(
+    "method",
+    "Why is a fit judged on publishers that it has not seen, and not on rows?",
+    "sixth_model#how-far-off",
+)
+def _():
+    return Choice(
+        "Rows of one publisher share hardware, software and habits",
+        "A row left out is hardly unseen if its neighbours stay in: count publishers, not rows.",
+        {
+            "There are too few rows to leave any out": "there are more rows than publishers",
+            "Publishers may have made rows up": "that is another question, and leaving rows out would not "
+            "answer it",
+            "It makes the error smaller": "it makes it larger, and more honest",
+        },
+    )
+
+
+@asked(
+    "method",
+    "A prediction is checked against a number that the same formula made. What has been shown?",
+    "measurements#meas-mistakes",
+)
+def _():
+    return Choice(
+        "That the formula was typed in correctly, and no more",
+        "Only a measurement, or print that somebody else computed, can contradict a model.",
+        {
+            "That the model is right within its tolerance": "it would agree with itself if it were wrong",
+            "That the source made no error": "an error in the formula would be in both",
+            "That two methods agree": "they are one method",
+        },
+    )

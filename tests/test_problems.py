@@ -1,0 +1,208 @@
+"""The bank of problems: keys that are right, mistakes that can be told apart, one marker in Python and in the page."""
+
+import html
+import json
+import re
+import runpy
+from pathlib import Path
+
+import nbformat
+import pint
+import pytest
+from py_mini_racer import MiniRacer
+
+from book.problems import BANK, LEVELS, TOPICS, checker, mark, problems, sheet
+from book.problems.marking import read, units_of
+from book.problems.page import _file
+from inferlib import load_chip, load_model
+from inferlib.units import factor
+
+ROOT = Path(__file__).parents[1]
+TOOL = runpy.run_path(str(ROOT / "book" / "_tools" / "problems.py"))
+STUDENTS = [f"student {k}" for k in range(6)]
+SEVENTY, H100 = load_model("Llama 3 70B"), load_chip("H100 SXM")
+
+
+def test_the_bank_is_large_and_even():
+    assert len(BANK) >= 60
+    assert {p.topic for p in BANK.values()} == set(TOPICS) and len(TOPICS) == 12
+    for level in LEVELS:
+        assert sum(p.level == level for p in BANK.values()) >= 12
+    for topic in TOPICS:
+        own = [p.level for p in BANK.values() if p.topic == topic]
+        assert len(own) >= 5 and set(own) == set(LEVELS)
+        assert [asked.problem.topic for asked in problems("Ada", topic)] == [topic] * len(own)
+
+
+@pytest.mark.parametrize("name", BANK)
+def test_a_problem_of_many_students(name):
+    """Sensible numbers for everybody, the right answer as it is printed is right, and each mistake has its hint."""
+    problem, texts = BANK[name], set()
+    for student in STUDENTS:
+        asked = problem.asked(student)
+        texts.add(asked.text)
+        assert asked.key.value > 0 and asked.mistakes
+        assert not re.search(r"[{}]|nan|inf\b", asked.text + asked.worked), asked.text
+        verdict = mark(asked, asked.answer.removesuffix("."))
+        assert verdict and verdict.said == f"Right: {asked.answer}."
+        for hint, wrong in asked.mistakes.items():
+            assert abs(wrong / asked.key.value - 1) > problem.tolerance, (student, hint)
+            said = mark(asked, wrong / factor(problem.unit)).said
+            near = [h for h, value in asked.mistakes.items() if abs(wrong / value - 1) <= problem.tolerance]
+            assert said in {f"Not yet: {h}." for h in near}, (student, hint)
+    assert len(texts) >= 3, "numbers that hardly change by student"
+    assert problem.asked(STUDENTS[0]).text == problem.asked(STUDENTS[0]).text
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "answer", "mistake"),
+    [
+        # Each computed by hand from data sheets and shapes: 70.55 billion weights, 80 layers, 8 of 64 heads of width
+        # 128, d 8192, a vocabulary of 128,256; 3.35 TB/s, 989.5 TFLOP/s, 80 GB, $3.99.
+        ("memory-1", {"model": SEVENTY, "weights": "bf16"}, 141.1e9, 70.55e9),
+        ("memory-2", {"model": SEVENTY, "chip": H100, "count": 8, "weights": "bf16"}, 139e9 / 26.8e12, 41.49e-3),
+        ("memory-4", {"model": SEVENTY, "chip": H100, "count": 8}, 498.9e9, 640e9),
+        ("memory-5", {"model": SEVENTY, "chip": H100, "weights": "bf16", "batch": 32, "context": 16384}, 4, 2),
+        ("memory-6", {"model": SEVENTY, "chip": H100, "count": 8, "context": 4096}, 371, 476.8),
+        ("cache-1", {"model": SEVENTY}, 2 * 80 * 8 * 128 * 2, 2 * 80 * 64 * 128 * 2),
+        ("cache-2", {"model": SEVENTY, "batch": 32, "context": 4096}, 42.95e9, 8 * 42.95e9),
+        ("cache-3", {"model": load_model("DeepSeek V3"), "bits": 16}, 61 * 576 * 2, 61 * 512 * 2),
+        ("cache-4", {"model": SEVENTY, "chip": H100, "count": 8, "batch": 32, "context": 4096}, 1.6026e-3, None),
+        ("arithmetic-1", {"model": SEVENTY}, 2 * 69.5e9, 69.5e9),
+        ("arithmetic-2", {"peak": 1979, "bandwidth": 3.35}, 295.4, 590.7),
+        ("arithmetic-3", {"chip": H100, "weights": "fp8"}, 147.7, 295.4),
+        ("experts-1", {"model": load_model("DeepSeek V3"), "batch": 32}, 256 * (1 - (31 / 32) ** 32), 256),
+        ("experts-4", {"model": load_model("DeepSeek V3")}, 175, 32),
+        ("experts-5", {"count": 72, "load": 100}, 100 / 0.809, 80.9),  # Figure 12 of Mazurek and Schreiber
+        ("network-2", {"model": SEVENTY, "latency": 5e-6}, 160 * 5e-6, 80 * 5e-6),
+        ("network-4", {"model": SEVENTY, "chip": H100, "hop": 1e-6}, (141.1e9 / 3.35e12 / 320e-6) ** (2 / 3), None),
+        ("network-6", {"model": SEVENTY, "context": 4096, "ports": 1}, 4096 * 327680 / 50e9, 4096 * 327680 / 400e9),
+        ("collectives-1", {"count": 8, "hop": 1e-6}, 14e-6, 7e-6),
+        ("collectives-2", {"count": 64, "hop": 1e-6}, 14e-6, 126e-6),
+        ("collectives-3", {"model": SEVENTY, "chip": H100, "count": 8, "tokens": 1024},
+         2 * 7 / 8 * 1024 * 8192 * 2 / 450e9, 2 * 1024 * 8192 * 2 / 450e9),
+        ("collectives-4", {"model": SEVENTY, "batch": 32, "context": 4096, "count": 64}, 5.37e9, 0.671e9),
+        ("collectives-5", {"count": 128}, 1.01035e-6, None),  # section 3 of LIMINAL: about 1 us
+        ("pipeline-1", {"model": SEVENTY, "chip": H100, "stages": 4, "count": 2}, 139e9 / 6.7e12, 139e9 / 26.8e12),
+        ("pipeline-2", {"model": SEVENTY, "time": 20e-3, "stages": 4, "batch": 8}, 1600, 400),
+        ("prompts-1", {"model": SEVENTY, "tokens": 4000}, 2 * 68.45e9 * 4000, 68.45e9 * 4000),
+        ("prompts-4", {"users": 33, "answer": 1000, "reading": 0.1}, 3.2e-3, 3.3e-3),
+        ("cost-1", {"chip": H100, "count": 8, "batch": 32, "seconds": 12e-3}, 12e-3 / 32 / 3600 * 8 * 3.99e6, None),
+        ("cost-2", {"full": 1.2, "share": 40}, 3.0, 0.48),
+        ("cost-5", {"chip": H100, "count": 8, "reading": 0.2, "answer": 500, "step": 20e-3, "users": 32, "share": 50},
+         (0.2 + 0.3125) * 8 * 3.99 / 3600 / 0.5, (0.2 + 0.3125) * 8 * 3.99 / 3600),
+        ("energy-1", {"count": 8, "watts": 500, "batch": 32, "seconds": 16e-3}, 2.0, 64.0),
+        ("energy-2", {"joules": 1.8, "price": 10}, 0.05, 0.18),
+        ("speculation-1", {"drafts": 5, "chance": 0.8}, 3.68928, 2.68928),
+        ("speculation-2", {"percent": 80}, 5.0, 4.0),
+        ("speculation-3", {"drafts": 3, "draft": 0.5e-3, "verify": 12e-3, "length": 2.7}, 5e-3, 13.5e-3 / 4),
+        ("method-1", {"seconds": 6e-3, "measured": 12e-3}, 0.5, 1.0),
+        ("method-2", {"made": 1600, "batch": 32}, 20e-3, 20e-3 / 32),
+        # the bound that the chapter on first principles prints: 6.8 ms at 4,096 tokens, of which 1.6 cache
+        ("method-3", {"model": SEVENTY, "chip": H100, "count": 8, "batch": 32, "context": 4096, "measured": 13.58e-3},
+         0.5, None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_keys_that_a_hand_can_compute(name, given, answer, mistake):
+    key = BANK[name].key(**given)
+    assert key.value == pytest.approx(answer, rel=2e-3)
+    if mistake is not None:
+        assert any(value == pytest.approx(mistake, rel=2e-3) for value in key.mistakes.values()), key.mistakes
+
+
+def test_a_gib_for_a_gb_is_told():
+    asked = BANK["memory-1"].asked("Ada")
+    assert "GiB" in mark(asked, asked.key.value / 2**30).said
+    assert mark(asked, f"{asked.key.value / 2**30} GiB")
+
+
+@pytest.mark.parametrize(
+    ("written", "unit", "value"),
+    [("12.3 ms", "s", 0.0123), ("12.3ms", "ms", 0.0123), (12.3, "ms", 0.0123), ("1,234.5", "1", 1234.5),
+     ("1.2e3 µs", "ms", 1.2e-3), ("$3.50", "usd", 3.5), ("350 cents", "usd", 3.5), ("3 J", "W*s", 3),
+     ("12 %", "1", 0.12), ("2 GiB", "GB", 2**31), ("90 tokens/s", "1/s", 90), (pint.Quantity(3, "ms"), "s", 0.003)],
+)  # fmt: skip
+def test_numbers_as_people_write_them(written, unit, value):
+    assert read(written, unit) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("written", ["", "ms", "12,3 ms", "twelve", "12 GB", "1 2 ms", "12 mss", None])
+def test_what_cannot_be_read_is_said(written):
+    with pytest.raises(ValueError, match="no number|no unit"):
+        read(written, "ms")
+    assert mark(BANK["memory-2"].asked("Ada"), written).said.startswith("Not read: ")
+
+
+def test_a_student_checks_without_a_key():
+    check = checker("Ada")
+    asked = BANK["network-2"].asked("Ada")
+    assert check("network-2", asked.answer) and not check("network-2", "1 s") and not check("network-2")
+    assert "factor of 10^3" in check("network-2", 1e3 * asked.key.value / 1e-3).said
+    with pytest.raises(LookupError, match="network-2"):
+        check("netwrok-2", 1)
+
+
+@pytest.fixture(scope="module")
+def engine():
+    engine = MiniRacer()
+    engine.eval(f"const window = {{}}; {_file('mark.js')}")
+    return lambda told, text: json.loads(
+        engine.eval(f"JSON.stringify(window.inferlibVerdict({json.dumps(told)}, {json.dumps(text)}))")
+    )
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_the_page_says_what_python_says(topic, engine):
+    for asked, shown in zip(problems("Ada", topic), sheet("Ada", topic), strict=True):
+        scale = factor(asked.problem.unit)
+        right = asked.key.value / scale
+        others = [value / scale for value in asked.mistakes.values()]
+        texts = [
+            f"{x:.6g}" for x in (right, 1.3 * right, 0.4 * right, 1e3 * right, 2e4 * right, -right, *others)
+        ]
+        texts += [f"{right:.6g} {unit}" for unit in units_of(asked.problem.unit)]
+        texts += [asked.answer, "", "x", "12,3", "3 parsecs", "$1", "µ", ". ms"]
+        for text in texts:
+            said = mark(asked, text)
+            assert engine(shown.told, text) == {"right": said.right, "said": said.said}, (
+                asked.problem.name,
+                text,
+            )
+
+
+def test_the_page_holds_questions_answers_and_nothing_twice():
+    page = "".join(sheet("Ada", topic)._repr_html_() for topic in TOPICS)
+    assert page.count("<details><summary>Answer</summary>") == page.count("data-mark=") == len(BANK)
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    told = json.loads(html.unescape(re.search(r'data-mark="([^"]*)"', page)[1]))
+    assert {"value", "unit", "units", "answer", "tolerance", "mistakes"} == set(told)
+
+
+def test_a_sheet_holds_no_key_and_runs(tmp_path):
+    asked = TOOL["chosen"]("Ada", ["memory", "cost-3"])
+    assert [a.problem.name for a in asked][-1] == "cost-3" and len(asked) == 7
+    made = TOOL["sheet"]("Ada", asked, "https://example.org/book")
+    text = nbformat.writes(made)
+    assert all(a.worked not in text for a in asked) and "git clone" in text
+    code = [cell.source for cell in made.cells if cell.cell_type == "code" and cell.id != "lecture-install"]
+    scope = {}
+    exec(code[0], scope)
+    assert [str(eval(line, scope)) for line in code[1:]] == ["No answer yet."] * 7
+    key = TOOL["key"]({"Ada": asked})
+    assert all(a.answer in key and a.worked in key for a in asked)
+
+
+def test_names_come_from_words_or_a_file(tmp_path):
+    file = tmp_path / "class.txt"
+    file.write_text("Ada Lovelace\n\nBob\nBob\n", encoding="utf-8")
+    assert TOOL["names"]([str(file)]) == ["Ada Lovelace", "Bob"] and TOOL["names"](["Ada", "Bob"]) == [
+        "Ada",
+        "Bob",
+    ]
+    assert TOOL["file_name"]("Zoë O'Brien") == "zoë-o-brien"
+    with pytest.raises(ValueError, match="no students"):
+        TOOL["names"]([])
+    with pytest.raises(LookupError, match="cosst"):
+        TOOL["chosen"]("Ada", ["cosst"])
