@@ -170,6 +170,6 @@ def passage(text, words, where):
             pieces = SENTENCE.split(" ".join(block.split()))
         for piece in pieces:
             bare = re.sub(r"^(?:[-*]|\d+\.) ", "", piece.strip())
-            if words and bare.lstrip("*").startswith(words):
+            if words and bare.replace("*", "").startswith(words):
                 return " ".join(bare.split())
     raise LookupError(f"{where}: nothing begins with {words!r}")
