@@ -5,7 +5,7 @@ what is taken from the stored notebook. A reference is the id of a cell, the nam
 exercise; it may go on with a colon and
 
 - the first words of a sentence, a list item, a table or a box, of a cell of text;
-- ``math`` for the equations alone, ``last`` for the last step of a derivation, ``code`` for the code of a cell.
+- ``math`` for the equations alone, ``step 4`` or ``last`` for a step of a derivation, ``code`` for the code of a cell.
 
 ``long = true`` leaves a slide out of the cut of 45 minutes; ``ask`` is what to ask the room. The notes of a slide
 are the prose of the chapter that leads to it.
@@ -134,8 +134,9 @@ def output_parts(cell, output, words):
         return [("html", data["text/html"])]
     if "text/markdown" in data:
         text = data["text/markdown"]
-        if words == "last":
-            text = re.split(r"(?m)^\*\*\d+\.\*\* ", text)[-1]
+        step = re.fullmatch(r"step (\d+)|last", words)
+        if step:
+            text = re.split(r"(?m)^\*\*\d+\.\*\* ", text)[int(step[1] or -1)]
         elif words == "math":
             text = "\n\n".join(re.findall(r"(?s)\\begin\{equation\*?\}.*?\\end\{equation\*?\}", text))
         return [("text", text)]
