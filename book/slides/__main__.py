@@ -18,7 +18,7 @@ from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from book import slides
-from book._tools.formats import FLAGS, browser
+from book._tools.formats import BROWSERS, FLAGS, browser
 from inferlib import papers
 
 # Every explorer brings its style and its runtime; a deck needs each once.
@@ -128,11 +128,14 @@ def main():
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     (target / "index.html").write_text(index_html(), encoding="utf-8")
+    measured = args.measure and any(map(shutil.which, BROWSERS))
+    if args.measure and not measured:
+        print("There is no Chromium or Chrome: whether all fits on the slides was not measured.")
     wrong = []
     for name in slides.decks():
         page = target / f"{name}.html"
         page.write_text(deck_html(name), encoding="utf-8")
-        if args.measure:
+        if measured:
             wrong += [f"{name}: {fault}" for fault in faults(page)]
     print(f"Wrote {len(slides.decks())} decks to {target}")
     if wrong:
