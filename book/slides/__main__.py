@@ -78,13 +78,13 @@ def deck_html(name):
     render = markdown().render
     title = slides.heading(name)
     sections = []
-    for slide in slides.deck(name):
+    for number, slide in enumerate(slides.deck(name), 1):
         body = "".join(part_html(kind, content, render) for kind, content in slide.show)
         body = re.sub(r'(?s)(<pre class="out">((?!</pre>).)*</pre>){2,}', r'<div class="row">\g<0></div>', body)
         ask = f'<p class="ask">Ask: {html.escape(slide.ask)}</p>' if slide.ask else ""
         notes = ask + render(plain("\n\n".join(slide.notes)))
         sections.append(
-            f'<section data-minutes="{slide.minutes}"{" data-long" if slide.long else ""}>'
+            f'<section id="{number}" data-minutes="{slide.minutes}"{" data-long" if slide.long else ""}>'
             f"<h1>{render(slide.title)}</h1><div class=body>{body}</div>"
             f"<aside hidden>{notes}</aside></section>"
         )
