@@ -60,7 +60,6 @@ def numbers():
     llama, h100 = inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM")
     profile = principles.profile_of(llama)
     box, work = inferlib.System(h100, 8), inferlib.Workload(batch=32, context=4096)
-    weights = principles.weight_data(profile, 1)
     held = sum(llama.weight_bytes("bf16").values())
     cache_of_user = 4096 * llama.cache_bytes()
     room = box.count * h100.memory_capacity
@@ -77,7 +76,6 @@ def numbers():
         "critical": f"{principles.critical_batch(h100, profile):.0f}",
         "bound": f"{1e3 * principles.decode_step(llama, box, work).total:.1f}",
         "weights": f"{held / 1e9:.0f}",
-        "one_chip": f"{1e3 * principles.memory_time(h100, weights, 1):.0f}",
         "room": f"{room / 1e9:.0f}",
         "left": f"{(room - held) / 1e9:.0f}",
         "token_cache": f"{llama.cache_bytes() / 1024:.0f}",
@@ -141,7 +139,8 @@ class Session:
     def _repr_html_(self):
         rows, at = [], 0
         for minutes, part in self.parts:
-            rows.append(f'<tr><td class="number">{at}</td><td class="number">{minutes}</td><td>{_told(self, part)}</td></tr>')
+            numbers = "".join(f'<td class="number">{number}</td>' for number in (at, minutes))
+            rows.append(f"<tr>{numbers}<td>{_told(self, part)}</td></tr>")
             at += minutes
         head = "<tr><th>from</th><th>minutes</th><th>what</th></tr>"
         table = f'<table class="readable"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
@@ -171,7 +170,9 @@ def _told(session, part):
     if "then" in part:
         says += f"<br>Then: {_text(part['then'])}"
     if "strokes" in part:
-        strokes = "".join(f"<li>{_text(stroke)} <i>({minutes} min)</i></li>" for minutes, stroke in part["strokes"])
+        strokes = "".join(
+            f"<li>{_text(stroke)} <i>({minutes} min)</i></li>" for minutes, stroke in part["strokes"]
+        )
         says += f"<ol>{strokes}</ol>"
     return says
 

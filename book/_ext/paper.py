@@ -45,7 +45,11 @@ def settle(app, doctree, docname):
         return
     # What a book of the stories alone does not hold, and decks, which no paper holds.
     for link in list(doctree.findall(nodes.reference)):
-        if any("xref" in inside.get("classes", ()) for inside in link.children if isinstance(inside, nodes.Element)):
+        if any(
+            "xref" in inside.get("classes", ())
+            for inside in link.children
+            if isinstance(inside, nodes.Element)
+        ):
             link.replace_self(link.children)
     for raw in list(doctree.findall(nodes.raw)):
         if 'class="session"' in raw.astext():

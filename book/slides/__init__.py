@@ -77,7 +77,9 @@ def deck(name):
         entry = dict(entry)
         wanted = entry.pop("show")
         found = [find(name, reference) for reference in wanted]
-        shown = [part for reference, at in zip(wanted, found, strict=True) for part in parts(name, reference, at)]
+        shown = [
+            part for reference, at in zip(wanted, found, strict=True) for part in parts(name, reference, at)
+        ]
         end = max(found, default=read - 1) + 1
         notes = [source(c) for c in chapter(name)[read:end] if c["cell_type"] == "markdown"]
         read = max(read, end)

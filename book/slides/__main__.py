@@ -80,7 +80,9 @@ def deck_html(name):
     sections = []
     for number, slide in enumerate(slides.deck(name), 1):
         body = "".join(part_html(kind, content, render) for kind, content in slide.show)
-        body = re.sub(r'(?s)(<pre class="out">((?!</pre>).)*</pre>){2,}', r'<div class="row">\g<0></div>', body)
+        body = re.sub(
+            r'(?s)(<pre class="out">((?!</pre>).)*</pre>){2,}', r'<div class="row">\g<0></div>', body
+        )
         ask = f'<p class="ask">Ask: {html.escape(slide.ask)}</p>' if slide.ask else ""
         notes = ask + render(plain("\n\n".join(slide.notes)))
         sections.append(
@@ -101,7 +103,9 @@ def index_html():
     """A page that leads to all decks."""
     rows = "".join(
         f"<tr><th>{html.escape(slides.heading(n))}</th>"
-        + "".join(f'<td><a href="{n}.html?{cut}">{slides.minutes(n, cut)} minutes</a></td>' for cut in slides.CUTS)
+        + "".join(
+            f'<td><a href="{n}.html?{cut}">{slides.minutes(n, cut)} minutes</a></td>' for cut in slides.CUTS
+        )
         + "</tr>"
         for n in slides.decks()
     )
