@@ -3,6 +3,7 @@ VENV     ?= .venv
 JOBS     ?= 2
 # Narrow a run: make refresh CHAPTERS=book/notation.ipynb, make test TESTS=tests/test_prose.py
 CHAPTERS ?=
+BOOK     ?=
 TESTS    ?=
 MODULES  ?=
 # Sheets of problems: make problems STUDENTS="Ada Bob", or STUDENTS=class.txt; PROBLEMS="memory cost-3" for some
@@ -24,17 +25,19 @@ export MPLCONFIGDIR := $(abspath $(VENV))/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test equal refresh lab bench mutate lock clean pdf epub cheatsheet lecture problems
+.PHONY: help book slides test equal refresh lab bench mutate lock clean pdf epub stories cheatsheet lecture problems
 # A build that failed half way must not look finished.
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make book     build the book and check its links (first call: also .venv, about 2 minutes)"
+	@echo "make slides   the same, and see in a browser that all fits on the slides"
 	@echo "make test     style, unit tests, doctests, and every chapter run again and compared"
 	@echo "make equal    the chapters compared under the arithmetic of older CPUs (TESTS=book/x.ipynb for one)"
 	@echo "make refresh  run the chapters and store their outputs (CHAPTERS=book/x.ipynb for one)"
 	@echo "make pdf      the whole book as _build/the-price-of-a-token.pdf (needs Chromium or Chrome)"
 	@echo "make epub     the whole book as _build/the-price-of-a-token.epub"
+	@echo "make stories  the stories alone as PDF and ePub (or make pdf BOOK=stories, make epub BOOK=stories)"
 	@echo "make cheatsheet  the formulas worth remembering as _build/cheatsheet.pdf"
 	@echo "make lecture  copies of the stories without solutions, for a course, in _build/lecture"
 	@echo "make problems STUDENTS=\"Ada Bob\"  a sheet for each student that marks itself, and a key, in _build/problems"
@@ -51,19 +54,40 @@ $(BUILT): $(STAMP) $(SOURCES)
 	@echo "Building the book: some seconds"
 	@rm -f $@
 	$(BIN)/jupyter-book build . --all -W -n --keep-going
+	$(BIN)/python -m book.slides $(HTML)
 	$(BIN)/python book/_tools/links.py $(HTML)
 	@touch $@
 
+slides: $(BUILT)
+	$(BIN)/python -m book.slides $(HTML) --measure
+	@$(BIN)/python -c 'import pathlib; print("Open", pathlib.Path("$(HTML)/slides/index.html").resolve().as_uri())'
+
+# The stories alone are the same book with a shorter table of contents.
+ifeq ($(BOOK),stories)
+PAPER := _build/the-price-of-a-token-stories
+MADE  := _build/stories/_build
+PARTS := --toc _build/stories/_toc.yml --config _build/stories/_config.yml --path-output _build/stories
+else
+PAPER := _build/the-price-of-a-token
+MADE  := _build
+PARTS :=
+endif
+
 pdf: $(STAMP)
 	@$(BIN)/python book/_tools/formats.py browser
-	@echo "Building one page of the whole book and printing it: about a minute"
-	$(BIN)/jupyter-book build . --all --builder singlehtml -W -n --keep-going
-	$(BIN)/python book/_tools/formats.py pdf _build/singlehtml _build/the-price-of-a-token.pdf
+	@echo "Building one page and printing it: one to three minutes"
+	$(if $(PARTS),$(BIN)/python book/_tools/formats.py stories _build/stories)
+	$(BIN)/jupyter-book build . --all $(PARTS) --builder singlehtml -W -n --keep-going
+	$(BIN)/python book/_tools/formats.py pdf $(MADE)/singlehtml $(PAPER).pdf
 
 epub: $(STAMP)
-	@echo "Building the ePub: some seconds"
-	$(BIN)/jupyter-book build . --all --builder custom --custom-builder epub -W -n --keep-going
-	$(BIN)/python book/_tools/formats.py epub _build/epub _build/the-price-of-a-token.epub
+	@echo "Building the ePub: half a minute"
+	$(if $(PARTS),$(BIN)/python book/_tools/formats.py stories _build/stories)
+	$(BIN)/jupyter-book build . --all $(PARTS) --builder custom --custom-builder epub -W -n --keep-going
+	$(BIN)/python book/_tools/formats.py epub $(MADE)/epub $(PAPER).epub
+
+stories:
+	$(MAKE) pdf epub BOOK=stories
 
 cheatsheet: $(BUILT)
 	$(BIN)/python book/_tools/formats.py page $(HTML)/book/cheatsheet.html _build/cheatsheet.pdf

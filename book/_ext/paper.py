@@ -5,6 +5,8 @@ Jupyter Book is made for HTML pages; what follows is what its other builders lac
 
 from __future__ import annotations
 
+import re
+
 from bs4 import BeautifulSoup
 from docutils import nodes
 
@@ -38,7 +40,20 @@ def still(text):
 
 
 def settle(app, doctree, docname):
-    """In an ePub nothing moves: explorers keep the numbers they start with."""
+    """Links that lead nowhere become their words; in an ePub nothing moves, and explorers keep their first numbers."""
+    if app.builder.name not in ("singlehtml", "epub"):
+        return
+    # What a book of the stories alone does not hold, and decks, which no paper holds.
+    for link in list(doctree.findall(nodes.reference)):
+        if any(
+            "xref" in inside.get("classes", ())
+            for inside in link.children
+            if isinstance(inside, nodes.Element)
+        ):
+            link.replace_self(link.children)
+    for raw in list(doctree.findall(nodes.raw)):
+        if 'class="session"' in raw.astext():
+            raw[:] = [nodes.Text(re.sub(r"</?a\b[^>]*>", "", raw.astext()))]
     if app.builder.name != "epub":
         return
     for raw in list(doctree.findall(nodes.raw)):

@@ -1,4 +1,4 @@
-"""Make the whole book one PDF or one ePub, or print one of its pages, after the builder has run."""
+"""Make the book, or its stories alone, one PDF or one ePub, or print one of its pages, after the builder has run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+import yaml
+
+# Parts of the table of contents that are stories, and what they cite.
+STORIES, SOURCES = ("Foundations", "Stories", "Synthesis", "From a step to a price"), "book/bibliography"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # Without these a browser phones home, or refuses to run as root in a container.
 FLAGS = [
@@ -33,6 +37,24 @@ def browser():
         "The PDF is printed by a browser, and there is none: install Chromium "
         "(Debian, Ubuntu: apt install chromium) or Google Chrome."
     )
+
+
+def stories(target):
+    """Write the table of contents of the stories alone, and a configuration that knows what is not there."""
+    toc = yaml.safe_load(Path("_toc.yml").read_text(encoding="utf-8"))
+    toc["parts"] = [part for part in toc["parts"] if part["caption"] in STORIES]
+    toc["parts"].append({"caption": "Sources", "chapters": [{"file": SOURCES}]})
+    config = yaml.safe_load(Path("_config.yml").read_text(encoding="utf-8"))
+    config["title"] += ": the stories"
+    settings, own = config["sphinx"]["config"], config["sphinx"]["local_extensions"]
+    # Taken from where the configuration lies.
+    own.update({name: str(Path(folder).resolve()) for name, folder in own.items()})
+    # A link into a record or a tool becomes its words.
+    settings["suppress_warnings"] += ["ref", "myst.xref_missing"]
+    target.mkdir(parents=True, exist_ok=True)
+    for name, content in (("_toc.yml", toc), ("_config.yml", config)):
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        (target / name).write_text(text, encoding="utf-8")
 
 
 def pdf(built, target):
@@ -63,12 +85,15 @@ def print_page(page, target):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("format", choices=("pdf", "epub", "page", "browser"))
+    parser.add_argument("format", choices=("pdf", "epub", "page", "browser", "stories"))
     parser.add_argument("built", type=Path, nargs="?")
     parser.add_argument("target", type=Path, nargs="?")
     args = parser.parse_args()
     if args.format == "browser":
         browser()
+        return
+    if args.format == "stories":
+        stories(args.built)
         return
     if args.format == "pdf":
         pdf(args.built, args.target)
