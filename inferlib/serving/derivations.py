@@ -56,9 +56,10 @@ def prompts_of_others():
     waits = _symbol("others")
     own = reading + output * (step + waits)
     return [
-        Step("While one user asks and is answered, the machine reads a prompt of every user and takes the steps of one answer.",
+        Step("While one user asks and is answered, the machine reads a prompt of each and takes the steps of an answer.",
              sp.Eq(_symbol("seconds"), sp.expand(shared))),
-        Step("In that time the user sees the own prompt read, and waits for every token.", sp.Eq(_symbol("seconds"), own)),
+        Step("In that time the user sees the own prompt read, and waits for every token.",
+             sp.Eq(_symbol("seconds"), own)),
         Step("Both are the same time.",
              sp.Eq(waits, sp.factor(sp.solve(sp.Eq(own, sp.expand(shared)), waits)[0]))),
     ]  # fmt: skip
