@@ -303,7 +303,7 @@ def clues(figure=None):
     third.plot(list(said.values()), list(said), "o", color=WHO["liminal2025"])
     third.set_xscale("log", base=2)
     third.set_xticks([4, 8, 16, 32, 64], ["4", "8", "16", "32", "64"])
-    third.set(xlim=(4, 64), ylim=(2.5, -0.5), xlabel="times the tokens per watt, quoted for 128K")
+    third.set(xlim=(4, 64), ylim=(2.5, -0.5), xlabel="gain in tokens per watt, at 128K")
 
     fourth.set_title("4: an agreement", fontsize=10)
     errors = 100 * cases.agreement_at(4989)["4,989 tokens"].drop("rms")

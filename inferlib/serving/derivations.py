@@ -56,7 +56,7 @@ def prompts_of_others():
     waits = _symbol("others")
     own = reading + output * (step + waits)
     return [
-        Step("While one user asks and is answered, the machine reads a prompt of each and takes the steps of an answer.",
+        Step("While one user asks and is answered, the machine reads a prompt of each and makes one answer of all.",
              sp.Eq(_symbol("seconds"), sp.expand(shared))),
         Step("In that time the user sees the own prompt read, and waits for every token.",
              sp.Eq(_symbol("seconds"), own)),
