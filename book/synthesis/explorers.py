@@ -1,13 +1,13 @@
 """The napkin formula: what a reader can move in the page."""
 
 from inferlib import load_chip, load_model
-from inferlib.explorer import Choice, Slider, breakdown, memory
+from inferlib.explorer import Choice, Slider, breakdown
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.serving import napkin
 from inferlib.system import Breakdown
 
-_MODELS = {name: load_model(name) for name in ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Qwen3 32B")}
+_LAYERS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Qwen3 32B")
 
 
 def more_chips():
@@ -38,21 +38,11 @@ def more_chips():
             Slider("n_chips", "Chips in parallel", 1, 32, 8, whole=True),
             Slider("n_layers", "Layers", 8, 160, 80, whole=True),
             Slider("share", "Share of the peaks", 0.3, 1.0, round(fitted.share, 2)),
-            Slider("hop", "Time of one further chip", 0.1, 10, round(1e6 * fitted.hop, 1), "µs"),
-            Choice(
-                "model",
-                "Model",
-                {name: profile_of(model) for name, model in _MODELS.items()},
-                sets={name: {"n_layers": model.n_layers} for name, model in _MODELS.items()},
-            ),
+            Slider("hop", "Time of one further chip", 0.1, 10, round(1e6 * fitted.hop, 1), "us"),
+            Choice("model", "Model", {name: profile_of(load_model(name)) for name in _LAYERS}),
             Choice(
                 "chip", "Chip", {name: load_chip(name) for name in ("H100 SXM", "A100 80GB", "H200", "B200")}
             ),
         ],
         step,
-        limits=memory(
-            lambda model, batch, context, **at: roofline.memory_held(model, batch, context),
-            "n_chips",
-            "Memory for weights and cache",
-        ),
     )
