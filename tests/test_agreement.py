@@ -7,6 +7,7 @@ import nbformat
 import numpy as np
 import pytest
 
+import inferlib
 from book.liminal2025 import efficiency
 from book.mazurek2025 import repair, validation
 from book.pope2022 import benchmarks
@@ -353,6 +354,18 @@ def test_pieces_and_one_constant_for_a_layer():
     )
     assert len(error) == 112 and error.sixth.mean() < error["liminal2025.eq8"].mean() / 2
     assert error.loc["aic-32", "liminal2025.eq8"] < error.loc["aic-32", "sixth"]
+
+
+def test_attention_is_read_twice_at_half_the_peak():
+    from inferlib.papers import mazurek2025 as mz
+
+    says("mazurek2025", "11.4 GB of attention at 3.35 TB/s are 3.4 ms, twice that because kernels reach half")
+    model, nine = mz.model_of("DeepSeek V3"), mz.setup("9x8 H100")
+    once = mz.attention_weights(model) / 3.35e12
+    stages = mz.stages(model, nine.gpu, nine.deployment, 72 * 128, 4989)
+    terms = inferlib.Breakdown(stages, source="mazurek2025").terms
+    assert round(1e3 * once, 1) == 3.4
+    assert terms["attention weights"] == pytest.approx(4 * once, rel=0.01)
 
 
 def test_the_price_of_a_request_in_the_head():
