@@ -2,9 +2,9 @@
 
 Each page is opened in both themes on a wide screen and on a phone: no console message of an error,
 no request to another host, none that fails, every equation rendered, nothing wider than the phone,
-every image loaded and described and in the place kept for it; no page heavier than allowed, no explorer that
-changes its height or takes longer than a reader notices, nothing that axe calls a serious fault of
-accessibility. One page is also opened as a file, as a reader does who has no server.
+every image loaded and described and in the place kept for it, no two labels of a drawing on one another; no
+page heavier than allowed, no explorer that changes its height or takes longer than a reader notices, nothing
+that axe calls a serious fault of accessibility. One page is also opened as a file, as a reader does who has no server.
 """
 
 from __future__ import annotations
@@ -84,6 +84,34 @@ INSPECT = """theme => {
 }"""
 
 
+# Pairs of labels of one drawing of which one covers more than a fifth of the other: boxes of lines of text may
+# touch. Matplotlib writes a label as a group of glyphs, after a comment that says it.
+CROWDED = """window.crowded = (svg, where = svg.closest("[id]")?.id) => {
+  const said = (e) => [...e.childNodes].find((n) => n.nodeType === 8)?.data.trim() || e.textContent.trim() || e.id;
+  const labels = [...svg.querySelectorAll("text, g[id^='text_']")]
+    .filter((e) => !e.parentElement.closest("g[id^='text_']"))
+    .map((e) => [said(e), e.getBoundingClientRect()]).filter(([, box]) => box.width > 1 && box.height > 1);
+  return labels.flatMap(([one, a], i) => labels.slice(i + 1).filter(([, b]) => {
+    const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    return width > 0 && height > 0 && width * height > Math.min(a.width * a.height, b.width * b.height) / 5;
+  }).map(([other]) => `labels on one another in ${where}: ${one} | ${other}`));
+};"""
+
+# Drawings of the page, and pictures, which are drawn into it to be measured.
+OVERLAPS = """async (pictures) => {
+  const faults = [...document.querySelectorAll("article svg")].flatMap((svg) => window.crowded(svg));
+  const room = document.body.appendChild(document.createElement("div"));
+  for (const e of pictures ? document.querySelectorAll("article img[src$='.svg']") : []) {
+    const text = await (await fetch(e.src)).text();
+    room.innerHTML = text.slice(text.indexOf("<svg"));
+    faults.push(...window.crowded(room.firstChild, e.closest("figure[id]")?.id || e.alt));
+  }
+  room.remove();
+  return faults;
+}"""
+
+
 # Notes how high each explorer is before and after its script, and keeps what the script returns.
 WATCH = """(() => {
   let runtime;
@@ -110,6 +138,7 @@ PLAY = """() => {
         const start = performance.now();
         api.set(i.key, value);
         times.push(performance.now() - start);
+        faults.push(...[...box.querySelectorAll("svg")].flatMap((svg) => window.crowded(svg)));
         if (Math.abs(box.offsetHeight - height) > 2) {
           faults.push(`explorer ${name} changes from ${height} to ${box.offsetHeight} high: ${i.key} = ${value}`);
           api.set(i.key, i.start);
@@ -179,6 +208,7 @@ def visit(browser, base, page_name, theme, size, picture=None):
 
     context.route("**/*", only_own)
     page.add_init_script(WATCH)
+    page.add_init_script(CROWDED)
     once = theme == "light" and size == "desktop" and base.startswith("http")
     if once:
         page.on("response", weigh)
@@ -190,6 +220,7 @@ def visit(browser, base, page_name, theme, size, picture=None):
             faults.append(f"weighs {sum(weights.values()) / 1e6:.2f} MB without MathJax")
         faults += page.evaluate(LOAD)
         faults += page.evaluate(INSPECT, theme)
+        faults += page.evaluate(OVERLAPS, once)
         shifts, usual = page.evaluate(PLAY)
         faults += shifts
         REDRAWS.append(usual)

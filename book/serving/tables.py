@@ -34,7 +34,7 @@ def _groups(terms):
         "starts of kernels": ("kernel launch", "expert kernels"),
     }
     kinds |= {
-        "agreeing": ("collective latency", "collective bandwidth", "expert exchange"),
+        "all-reduces": ("collective latency", "collective bandwidth", "expert exchange"),
         "the engine": ("engine",),
     }
     return {kind: sum(terms.get(name, 0.0) for name in names) for kind, names in kinds.items()}
@@ -50,7 +50,7 @@ def steps_to_measured():
     step = decode_step(model, system, workload, layout, engine=engine)
     parts = _groups(step.counted)
     found = [("the bound", bound), ("shares that kernels reach", parts["reading"] - bound)]
-    found += [(name, parts[name]) for name in ("starts of kernels", "agreeing", "the engine")]
+    found += [(name, parts[name]) for name in ("starts of kernels", "all-reduces", "the engine")]
     found += [("prompts of the other users", line.others)]
     found += [("predicted", step.total + line.others), ("measured", row.tpot)]
     return pd.DataFrame([(name, 1e3 * value) for name, value in found], columns=["what", "ms"])
@@ -66,7 +66,7 @@ def ladder():
         "the bound": table.bound,
         "shares that kernels reach": wide,
         "starts of kernels": wide + parts["starts of kernels"],
-        "agreeing": wide + parts["starts of kernels"] + parts["agreeing"],
+        "all-reduces": wide + parts["starts of kernels"] + parts["all-reduces"],
         "prompts of other users": table.bare + table.others,
         "the engine": fit.predict(table, fit.fit_all()),
     }

@@ -266,3 +266,52 @@ def grades(ax=None):
     ax.grid(axis="y", visible=False)
     ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.75 / (1 + 0.45 * len(shares))), ncol=6, fontsize=9)
     return ax
+
+
+def clues(figure=None):
+    """What the four sources of the case files print, one clue a panel, before anything is computed."""
+    import matplotlib.pyplot as plt
+
+    from book.synthesis import cases
+
+    figure = figure or plt.figure(figsize=(7.4, 5.2))
+    axes = figure.subplots(2, 2, gridspec_kw={"hspace": 0.62, "wspace": 0.42})
+    twice = cases.printed_twice()
+    first, second, third, fourth = axes.flat
+
+    first.set_title("1: one question, two tables", fontsize=10)
+    first.barh(twice.index, twice["price of a million tokens"], height=0.5, color=WHO["erdil2025"])
+    for y, row in enumerate(twice.itertuples()):
+        first.text(0.02, y, f"{row.GPUs:.0f} GPUs", va="center", color="white", fontsize=9)
+    first.set_xlabel("dollars for a million tokens")
+
+    batch = 128
+    row = cases.sums().loc[batch]
+    second.set_title(f"2: two parts and their sum, batch {batch}", fontsize=10)
+    bars = (
+        ("prefill", 0, 0, row["PaLM prefill"], style.BLUE),
+        ("generate", 1, row["PaLM prefill"], row["PaLM generate"], style.SKY),
+        ("total", 2, 0, row["PaLM total"], style.FAINT),
+    )
+    for name, y, left, width, colour in bars:
+        second.barh([y], [width], left=left, height=0.6, color=colour, label=name)
+    second.set_yticks(range(len(bars)), [name for name, *_ in bars])
+    second.set_xlabel("milliseconds, as printed for PaLM")
+
+    third.set_title("3: what a tenth of the speed buys", fontsize=10)
+    said = cases.quoted()
+    third.plot(list(said.values()), list(said), "o", color=WHO["liminal2025"])
+    third.set_xscale("log", base=2)
+    third.set_xticks([4, 8, 16, 32, 64], ["4", "8", "16", "32", "64"])
+    third.set(xlim=(4, 64), ylim=(2.5, -0.5), xlabel="gain in tokens per watt, at 128K")
+
+    fourth.set_title("4: an agreement", fontsize=10)
+    errors = 100 * cases.agreement_at(4989)["4,989 tokens"].drop("rms")
+    fourth.plot(range(1, len(errors) + 1), errors, "o", color=WHO["mazurek2025"])
+    fourth.axhline(0, color=style.INK, linewidth=1)
+    fourth.set(ylim=(-50, 50), xlabel="measured point", ylabel="error of the model, %")
+    fourth.set_xticks(range(1, len(errors) + 1))
+    for ax in (first, second):
+        ax.invert_yaxis()
+        ax.grid(axis="y", visible=False)
+    return axes

@@ -105,7 +105,7 @@ window.inferlibExplorer = function (C) {
   };
   const scale = (low, high, from, to, log) => (v) =>
     from + (to - from) * (log ? Math.log(v / low) / Math.log(high / low) : (v - low) / (high - low));
-  const LEFT = 66, RIGHT = 12, TOP = 10, BOTTOM = 46, H = 300;
+  const LEFT = 84, RIGHT = 12, TOP = 32, BOTTOM = 46, H = 300;
   const axes = (picture, x, y) => {
     const X = scale(x.low, x.high, LEFT, W - RIGHT, x.log), Y = scale(y.low, y.high, H - BOTTOM, TOP, y.log);
     ticks(x.low, x.high, x.log).forEach((t) => {
@@ -114,10 +114,10 @@ window.inferlibExplorer = function (C) {
     });
     ticks(y.low, y.high, y.log).forEach((t) => {
       put(picture, "line", { x1: LEFT, x2: W - RIGHT, y1: Y(t), y2: Y(t), class: "grid" });
-      put(picture, "text", { x: LEFT - 6, y: Y(t) + 4, "text-anchor": "end" }, digits(t));
+      put(picture, "text", { x: LEFT - 6, y: Y(t) + 4, "text-anchor": "end" }, t < 1e6 ? digits(t) : digits(t / 1e6) + " M");
     });
     put(picture, "text", { x: (LEFT + W - RIGHT) / 2, y: H - 8, "text-anchor": "middle" }, x.label);
-    put(picture, "text", { transform: "translate(14 " + (TOP + H - BOTTOM) / 2 + ") rotate(-90)", "text-anchor": "middle" }, y.label);
+    put(picture, "text", { x: 4, y: 18 }, y.label);
     return [X, Y];
   };
   const path = (points, X, Y) => {

@@ -56,9 +56,10 @@ def prompts_of_others():
     waits = _symbol("others")
     own = reading + output * (step + waits)
     return [
-        Step("While one user asks and is answered, the machine does so much for all of them.",
+        Step("While one user asks and is answered, the machine reads a prompt of each and makes one answer of all.",
              sp.Eq(_symbol("seconds"), sp.expand(shared))),
-        Step("The user sees the own prompt and every token with its wait.", sp.Eq(_symbol("seconds"), own)),
+        Step("In that time the user sees the own prompt read, and waits for every token.",
+             sp.Eq(_symbol("seconds"), own)),
         Step("Both are the same time.",
              sp.Eq(waits, sp.factor(sp.solve(sp.Eq(own, sp.expand(shared)), waits)[0]))),
     ]  # fmt: skip
