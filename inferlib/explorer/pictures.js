@@ -40,6 +40,17 @@ window.inferlibPictures = {
       }
     }
   },
+  trade: (T, picture, view, values) => {
+    const [X, Y] = T.axes(picture, view.x, view.y);
+    if (view.shown !== view.curves[0]) T.put(picture, "path", { d: T.path(view.curves[0], X, Y), class: "curve before" });
+    T.put(picture, "path", { d: T.path(view.shown, X, Y), class: "curve c0" });
+    view.marks.concat(view.best).forEach((name, k) => {
+      const [x, y] = [X(values[2 * k]), Y(values[2 * k + 1])];
+      if (!Number.isFinite(x + y)) return;
+      T.put(picture, "circle", { cx: x, cy: y, r: 5, class: k < view.marks.length ? "dot c3" : "dot c2" });
+      T.put(picture, "text", { x: x - 9, y: y - 8, "text-anchor": "end" }, name);
+    });
+  },
   frontier: (T, picture, view, lines, here) => {
     const all = lines.flat(), known = all.concat(here.filter((e) => e.length).map((e) => [e[view.speed], e[view.cost]]));
     const span = (k) => known.length ? [Math.min(...known.map((p) => p[k])) / 1.3, Math.max(...known.map((p) => p[k])) * 1.3] : [1, 10];
