@@ -43,8 +43,12 @@ OTHER = {
 
 
 def slips(tree):
-    """Every slip of a module: the place of a node among all nodes, and its line."""
+    """Every slip of a module: the place of a node among all nodes, and its line; a strict zip slips unseen."""
+    keywords = (node for node in ast.walk(tree) if isinstance(node, ast.keyword))
+    safe = {id(node.value) for node in keywords if node.arg == "strict"}
     for place, node in enumerate(ast.walk(tree)):
+        if id(node) in safe:
+            continue
         operator = getattr(node, "op", None) or getattr(node, "ops", [None])[0]
         constant = isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
         if type(operator) in OTHER or constant:
