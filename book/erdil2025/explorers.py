@@ -175,7 +175,9 @@ def slope_and_wall():
         return _frontier(network, waits, drafts)[0][0]
 
     share = f"{100 * NEARLY:.0f} %"
-    says = f"{share} of the top speed costs {{0}} times what the cheapest token does. The wall: {{1}} tokens/s"
+    says = (
+        f"{share} of the top speed costs {{0}} times what the cheapest token does. The wall: {{1}} tokens/s"
+    )
     return Explorer(
         "What makes the slope, and what the wall",
         [
@@ -189,8 +191,8 @@ def slope_and_wall():
                 _told,
                 lambda x, y, alpha: alpha * log(x) - log(y),
                 Axis("speed", "tokens/s", 10, 400),
-                Axis("price", "$ per million tokens", 0.04, 100),
-                {f"{share} of the top speed": mark(_nearly)},
+                Axis("price", "$ per million", 0.04, 100),
+                {f"{share} of the top": mark(_nearly)},
                 title="Llama 3 70B with 8-bit weights on H100s; dashed, as in the paper",
             ),
             Sentence(

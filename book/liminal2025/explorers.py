@@ -93,21 +93,23 @@ def profits():
             Slider("latency", "One collective", 10, 2000, 200, "ns", log=True),
             Slider("faster", "Memory faster than HBM3, by", 1.5, 20, 7.5, "times"),
             Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True),
-            Slider("chips", "Chips", 8, 128, 128, log=True, whole=True),
+            Slider("chips", "Chips", 2, 128, 128, log=True, whole=True),
             Choice("app", "Model of the answer", {name: apps[name] for name in reversed(PROFITS)}),
         ],
         [
             Sentence(
-                {"times as fast": (gain, "1"), "of the gain without waiting": (share, "%"), "balance": (balance, "ns")},
+                {
+                    "times as fast": (gain, "1"),
+                    "of the gain without waiting": (share, "%"),
+                    "balance": (balance, "ns"),
+                },
                 (
                     (1.1, "The chosen model hardly notices: " + says),
                     (1.5, "The chosen model profits a little: " + says),
                     (None, "The chosen model profits: " + says),
                 ),
             ),
-            Curves(
-                {name: of_one(name) for name in PROFITS}, "latency", "times as fast, one user", "1"
-            ),
+            Curves({name: of_one(name) for name in PROFITS}, "latency", "times as fast, one user", "1"),
         ],
         limits={
             "Memory for weights and caches": Limit(

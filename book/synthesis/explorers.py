@@ -1,11 +1,13 @@
 """Everybody asked the same, and the napkin formula: what a reader can move in the page."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from book import calculator
 from inferlib import load_chip, load_model
 from inferlib.equation import quantity
 from inferlib.explorer import Bars, Choice, Explorer, Kind, Limit, Slider, memory
+from inferlib.papers.rooms import common_name
 from inferlib.principles import roofline
 from inferlib.principles.profile import Profile, profile_of
 from inferlib.serving import napkin
@@ -13,7 +15,7 @@ from inferlib.serving.estimate import error_bar, stated
 from inferlib.system import Breakdown
 
 _LAYERS = ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Qwen3 32B")
-_SERVED = ("Llama 3 70B", "Llama 3 8B", "Qwen3 235B-A22B", "DeepSeek V3")
+_SERVED = ("Llama 3 70B", "Qwen3 235B-A22B", "DeepSeek V3")
 _CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200")  # all of them measured
 MEMORY = "Memory for weights and cache"
 
@@ -79,7 +81,7 @@ def one_workload():
     """
 
     def shown(name):
-        model = load_model(name)
+        model = replace(load_model(name), name="this model")
         return lambda shape: model
 
     def held(kind, precision, batch, context, **at):
@@ -110,12 +112,40 @@ def one_workload():
         ],
         [
             Bars(
-                {name: answer.search() for name, answer in calculator.SOURCES.items()},
-                within=within, brief=True,
+                {name: _briefly(answer) for name, answer in calculator.SOURCES.items()},
+                within=within, words=_common_word,
             )
         ],
         limits=memory(held, "n_chips", MEMORY) | _cautions(),
     )  # fmt: skip
+
+
+# The toy model's network is waiting; the complete one is asked for latency and bandwidth together.
+_OWN = {
+    ("Erdil 2025, toy", "network"): "collective latency",
+    ("Erdil 2025", "collectives"): "collectives as a whole",
+}
+
+
+def _common_word(bar, term):
+    """What the bars of the chapter call a source's term."""
+    if (bar, term) in _OWN:
+        return _OWN[bar, term]
+    room = calculator.SOURCES[bar].room.removeprefix("inferlib.").removeprefix("papers.")
+    return common_name(room.split(".")[0], term)
+
+
+def _briefly(answer):
+    """An answer of the calculator, its refusal in the few words that a bar has room for."""
+    search = answer.search()
+
+    def function(**at):
+        step = search.function(**at)
+        said = r"^(this model: )?the (source|post|paper|toy model) describes (multi-head )?"
+        reason = re.sub(said, "", step.reason)
+        return step if step.feasible else replace(step, reason=reason)
+
+    return replace(search, function=function)
 
 
 def _cautions():
@@ -128,9 +158,13 @@ def _cautions():
 
     return {
         "context": caution(
-            "context", lambda **at: known["context"], f"no context beyond {known['context']:,} tokens was measured"
+            "context",
+            lambda **at: known["context"],
+            f"no context beyond {known['context']:,} tokens was measured",
         ),
         "tensor-parallel degree": caution(
-            "n_chips", lambda chip, **at: chip.scale_up_size, "one instance on more chips than share a fast network"
+            "n_chips",
+            lambda chip, **at: chip.scale_up_size,
+            "one instance on more chips than share a fast network",
         ),
     }

@@ -163,7 +163,9 @@ class Explorer:
             If an output cannot be printed as JavaScript or depends on something that is no input.
         """
         chosen = tuple(kinds.get(k.name, k.start()) for k in self._kinds)
-        return self._function(self.arguments(), self._variants[chosen][0])
+        if chosen not in self._memo:
+            self._memo[chosen] = self._function(self.arguments(), self._variants[chosen][0])
+        return self._memo[chosen]
 
     @property
     def _kinds(self):
@@ -238,9 +240,9 @@ class Explorer:
 
     def code(self):
         """All generated JavaScript: for each combination of kinds its function, and that of further columns."""
-        order = self.arguments()
-        functions = [self._function(order, values) for values, _ in self._variants.values()]
-        also = self._function(["seconds", *order], self._also[0]) if self._also[0] else "null"
+        names = [k.name for k in self._kinds]
+        functions = [self.javascript(**dict(zip(names, labels, strict=True))) for labels in self._variants]
+        also = self._function(["seconds", *self.arguments()], self._also[0]) if self._also[0] else "null"
         return functions, also
 
     def plans(self):

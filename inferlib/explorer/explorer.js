@@ -190,7 +190,7 @@ window.inferlibExplorer = function (C) {
     if (!view.logY) { low = Math.min(0, low); high = high > low ? high * 1.05 : low + 1; }
     else { low /= 1.15; high *= 1.15; }
     const range = good.length ? keep(v, low, high, view.logY) : kept[v] || { low: 1, high: 10 };
-    const [X, Y] = axes(picture, x, { ...range, log: view.logY, label: view.yLabel });
+    const [X, Y] = axes(picture, { ...x, label: x.label + (x.unit ? " (" + x.unit + ")" : "") }, { ...range, log: view.logY, label: view.yLabel });
     lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve c" + k }));
     put(picture, "line", { x1: X(state[view.x]), x2: X(state[view.x]), y1: TOP, y2: H - BOTTOM, class: "now" });
     found.forEach((one, k) => {
@@ -213,7 +213,7 @@ window.inferlibExplorer = function (C) {
       let left = 0;
       (one.terms || []).forEach(([name, seconds, counts]) => {
         if (!counts) return;
-        put(picture, "rect", { x: X(left), y: 2, width: Math.max(X(left + seconds) - X(left), 0), height: 22, class: "bar c" + view.colours[name] });
+        put(picture, "rect", { x: X(left), y: 2, width: Math.max(X(left + seconds) - X(left), 0), height: 22, class: "bar c" + view.colours[k][name] });
         left += seconds;
       });
       if (one.within) {
@@ -230,17 +230,17 @@ window.inferlibExplorer = function (C) {
         number.textContent = digits(seconds / view.factor || 0);
         remark.textContent = " (hidden)";
         remark.className = counts ? "absent" : "";
-        entry.appendChild(document.createElement("i")).className = "c" + view.colours[name];
+        entry.appendChild(document.createElement("i")).className = "c" + view.colours[k][name];
         [document.createTextNode(name + " "), number, document.createTextNode(" " + view.unit), remark].forEach((part) => entry.appendChild(part));
       });
       if (view.within[k]) listed(one.within ? "within" : "within absent").textContent = view.within[k] + ": "
         + digits(one.value / one.within / view.factor || 0) + " to " + digits(one.value * one.within / view.factor || 0) + " " + view.unit;
       const bound = (one.terms || []).filter((t) => t[2]).sort((a, b) => b[1] - a[1])[0];
       text(part + "-t", !view.brief ? (one.na ? "n/a" : digits(one.value / view.factor)) : one.na || digits(one.value / view.factor) + " " + view.unit
-        + (one.within ? ", " + view.within[k] + ": " + digits(one.value / one.within / view.factor) + " to " + digits(one.value * one.within / view.factor) : ""));
+        + (one.chosen ? ", " + one.chosen : "") + (one.within ? ", " + digits(one.value / one.within / view.factor) + " to " + digits(one.value * one.within / view.factor) : ""));
       if (view.brief) picture.setAttribute("aria-label", view.names[k] + ": " + (one.na || one.terms.filter((t) => t[2]).map(([name, seconds]) => name + " " + digits(seconds / view.factor)).join(", ")));
       text(part + "-b", bound ? bound[0] : "");
-      text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
+      if (!view.brief) text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
       const extra = columns(one, now);
       C.columns.forEach((_, c) => text(part + "-x" + c, one.na ? "n/a" : digits(extra[c])));
     });
@@ -292,8 +292,8 @@ window.inferlibExplorer = function (C) {
     const now = evaluate(), found = answers(now), sweeps = {}, missing = short(now);
     const told = (l, needed, has) => l.name + ": " + digits(needed) + " of " + digits(has) + " " + l.unit;
     const fits = (missing.length ? missing : limits(now).filter(([l]) => !l.quiet && !l.caution)).map((row) => told(...row));
-    text("limits", wrong().length ? wrong().join("; ") : (missing.length ? missing[0][0].says + ". " : "") + fits.join("; "));
-    if (C.limits.some((l) => l.caution)) text("cautions", missing.length || wrong().length ? "" : short(now, true).map(([l]) => l.says).join("; "));
+    const cautions = missing.length ? [] : short(now, true).map(([l]) => l.says);
+    text("limits", wrong().length ? wrong().join("; ") : (missing.length ? missing[0][0].says + ". " : "") + fits.concat(cautions).join("; "));
     find("limits").className = (C.limits.length ? "limits" : "limits brief") + (wrong().length || missing.length ? " missing" : "");
     C.views.forEach((view, v) => {
       if (view.type === "curves") drawCurves(v, found[v], sweeps);

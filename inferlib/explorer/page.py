@@ -46,8 +46,6 @@ def page(shown):
     views = "".join(_drawn(identity, shown, v, view) for v, view in enumerate(shown.views))
     brief = "" if shown.limits else " brief"
     limits = f'<div id="{identity}-limits" class="limits{brief}">{_limits(shown)}</div>'
-    if any(limit.caution for limit in shown.limits.values()):
-        limits += f'<div id="{identity}-cautions" class="cautions"></div>'
     moved = ", ".join(i.label[0].lower() + i.label[1:] for i in shown.inputs if not i.when)
     still = f'<p class="still">On the page one can move: {html.escape(moved)}.</p>'
     acts = "".join(
@@ -151,7 +149,7 @@ def _view(shown, view):
         return {
             "type": "bars", "names": list(view.steps), "unit": _shown_unit(view.unit),
             "factor": factor(view.unit), "colours": _colours(shown, view),
-            "terms": [_terms(shown, view, k) for k in range(len(view.steps))], "brief": view.brief,
+            "terms": [_terms(shown, view, k) for k in range(len(view.steps))], "brief": bool(view.words),
             "within": [view.within[name][1] if name in view.within else "" for name in view.steps],
         }  # fmt: skip
     if isinstance(view, Sentence):
@@ -208,7 +206,10 @@ def _part_colours(view):
 def _palette():
     from inferlib import style
 
-    return [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY]
+    return [
+        style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY, style.BROWN,
+        style.FAINT,
+    ]  # fmt: skip
 
 
 def _line_colours(names, given):
@@ -222,7 +223,11 @@ def _labelled(name, also):
 
 
 def _colours(shown, view):
-    return _coloured(dict.fromkeys(name for k in range(len(view.steps)) for name in _terms(shown, view, k)))
+    """The colour of each term, bar by bar."""
+    words = view.words or (lambda bar, term: term)
+    named = [{t: words(bar, t) for t in _terms(shown, view, k)} for k, bar in enumerate(view.steps)]
+    colours = _coloured(dict.fromkeys(word for bar in named for word in bar.values()))
+    return [{term: colours[word] for term, word in bar.items()} for bar in named]
 
 
 def _coloured(terms):
@@ -305,7 +310,9 @@ def _drawn(identity, shown, v, view):
         )
         inside = f'{_picture(part, view.title or shown.title)}<div class="readout">{legend}</div>'
     elif isinstance(view, Sentence):
-        inside = f'<p class="sentence" id="{part}">{html.escape(view.say(shown.evaluate(), digits))}</p>'
+        longest = max(len(text) for _, text in view.cases)
+        said = html.escape(view.say(shown.evaluate(), digits))
+        inside = f'<p class="sentence" id="{part}" style="--n:{longest}">{said}</p>'
     else:
         inside = _picture(part, view.title or shown.title, height=_HEIGHTS[type(view)])
         inside += _readout(part, shown, view)
@@ -364,7 +371,7 @@ def _bars(part, shown, view):
         + "</tr>"
         for k, name in enumerate(view.steps)
     )
-    if view.brief:
+    if view.words:
         return f"{_legend(shown, view)}{steps}{axis}"
     # Widths of their own, so that no number moves a column.
     widths = "".join(f'<col style="width:{em}em">' for em in (9.5, 4, 11, *(5.5 for _ in view.also)))
@@ -375,9 +382,15 @@ def _bars(part, shown, view):
 
 def _legend(shown, view):
     """What the colours of all bars mean."""
+    found = {
+        (view.words(bar, term), colour)
+        for bar, colours in zip(view.steps, _colours(shown, view), strict=True)
+        for term, colour in colours.items()
+    }
     entries = "".join(
-        f'<span><i class="c{k}"></i>{html.escape(term)}</span>' for term, k in _colours(shown, view).items()
+        f'<span><i class="c{k}"></i>{html.escape(word)}</span>' for word, k in sorted(found, key=lambda f: f[1])
     )
+    entries += "".join(f"<span>\u251c\u2500\u2524 {html.escape(says)}</span>" for _, says in view.within.values())
     return f'<div class="readout legend">{entries}</div>'
 
 
@@ -397,10 +410,10 @@ def _bar(part, shown, view, name, output, arguments):
     label = html.escape(f"{shown.title}: {name}" if name else shown.title)
     if view.within.get(name):
         told += f'<span class="within">{html.escape(view.within[name][1])}</span>'
-    if view.brief:
+    if view.words:
         told = f"{digits(step.total / factor(view.unit))} {view.unit}" if terms else html.escape(step.reason)
         return (
-            f'<div class="step brief">{heading[:-6]}<span id="{part}-t">{told}</span></div>'
+            f'<div class="step brief"><div class="heading"><b>{html.escape(name)}</b><span id="{part}-t">{told}</span></div>'
             f'<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg></div>'
         )
     return (
