@@ -115,19 +115,20 @@ window.inferlibExplorer = function (C) {
   };
   const scale = (low, high, from, to, log) => (v) =>
     from + (to - from) * (log ? Math.log(v / low) / Math.log(high / low) : (v - low) / (high - low));
-  const LEFT = 66, RIGHT = 12, TOP = 10, BOTTOM = 46, H = 300;
+  const LEFT = 56, RIGHT = 12, TOP = 26, BOTTOM = 46, H = 300;
+  const tick = (v) => (v >= 1e6 && v < 1e9 ? digits(v / 1e6) + "M" : v >= 1e4 && v < 1e6 ? digits(v / 1e3) + "K" : digits(v));
   const axes = (picture, x, y) => {
     const X = scale(x.low, x.high, LEFT, W - RIGHT, x.log), Y = scale(y.low, y.high, H - BOTTOM, TOP, y.log);
     ticks(x.low, x.high, x.log).forEach((t) => {
       put(picture, "line", { x1: X(t), x2: X(t), y1: TOP, y2: H - BOTTOM, class: "grid" });
-      put(picture, "text", { x: X(t), y: H - BOTTOM + 16, "text-anchor": "middle" }, digits(t));
+      put(picture, "text", { x: X(t), y: H - BOTTOM + 17, "text-anchor": X(t) > W - 30 ? "end" : "middle" }, tick(t));
     });
     ticks(y.low, y.high, y.log).forEach((t) => {
       put(picture, "line", { x1: LEFT, x2: W - RIGHT, y1: Y(t), y2: Y(t), class: "grid" });
-      put(picture, "text", { x: LEFT - 6, y: Y(t) + 4, "text-anchor": "end" }, digits(t));
+      put(picture, "text", { x: LEFT - 6, y: Y(t) + 4, "text-anchor": "end" }, tick(t));
     });
     put(picture, "text", { x: (LEFT + W - RIGHT) / 2, y: H - 8, "text-anchor": "middle" }, x.label);
-    put(picture, "text", { transform: "translate(14 " + (TOP + H - BOTTOM) / 2 + ") rotate(-90)", "text-anchor": "middle" }, y.label);
+    put(picture, "text", { x: 8, y: 15 }, y.label);
     return [X, Y];
   };
   const path = (points, X, Y) => {
@@ -290,7 +291,7 @@ window.inferlibExplorer = function (C) {
     showControls(besides);
     moving = Boolean(besides);
     const now = evaluate(), found = answers(now), sweeps = {}, missing = short(now);
-    const told = (l, needed, has) => l.name + ": " + digits(needed) + " of " + digits(has) + " " + l.unit;
+    const told = (l, needed, has) => l.name[0].toUpperCase() + l.name.slice(1) + ": " + digits(needed) + " of " + digits(has) + " " + l.unit;
     const fits = (missing.length ? missing : limits(now).filter(([l]) => !l.quiet && !l.caution)).map((row) => told(...row));
     const cautions = missing.length ? [] : short(now, true).map(([l]) => l.says);
     text("limits", wrong().length ? wrong().join("; ") : (missing.length ? missing[0][0].says + ". " : "") + fits.concat(cautions).join("; "));

@@ -200,7 +200,10 @@ def _picture_told(shown, view):
 
 
 def _part_colours(view):
-    return [_coloured(view.parts)[name] for name in view.parts]
+    free = _coloured(view.parts)
+    return [
+        _palette().index(view.colours[name]) if name in view.colours else free[name] for name in view.parts
+    ]
 
 
 def _palette():
@@ -256,7 +259,7 @@ def _limits(shown):
     """What is needed and what there is, at the start."""
     arguments = shown._arguments(shown.state())
     told = [
-        f"{name}: {digits(limit.needed(**arguments) / factor(limit.unit))} of "
+        f"{name[0].upper()}{name[1:]}: {digits(limit.needed(**arguments) / factor(limit.unit))} of "
         f"{digits(limit.available(**arguments) / factor(limit.unit))} {limit.unit}"
         for name, limit in shown.limits.items()
         if not (limit.quiet or limit.caution)
@@ -388,9 +391,12 @@ def _legend(shown, view):
         for term, colour in colours.items()
     }
     entries = "".join(
-        f'<span><i class="c{k}"></i>{html.escape(word)}</span>' for word, k in sorted(found, key=lambda f: f[1])
+        f'<span><i class="c{k}"></i>{html.escape(word)}</span>'
+        for word, k in sorted(found, key=lambda f: f[1])
     )
-    entries += "".join(f"<span>\u251c\u2500\u2524 {html.escape(says)}</span>" for _, says in view.within.values())
+    entries += "".join(
+        f"<span>\u251c\u2500\u2524 {html.escape(says)}</span>" for _, says in view.within.values()
+    )
     return f'<div class="readout legend">{entries}</div>'
 
 

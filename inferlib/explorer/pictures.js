@@ -35,7 +35,7 @@ window.inferlibPictures = {
       for (let c = 0; c < cells; c++) {
         const place = { x: (x + Math.floor(c / rows) * pitch).toFixed(1), y: (y + (c % rows) * pitch).toFixed(1), width: size.toFixed(1), height: size.toFixed(1) };
         const lit = Math.max(0, Math.min(1, (b ? others : first) - c));
-        if (lit) T.put(picture, "rect", Object.assign({ class: "bar c" + (b ? 0 : 1), "fill-opacity": lit.toFixed(2) }, place));
+        if (lit) T.put(picture, "rect", Object.assign({ class: "bar c" + (b ? 6 : 0), "fill-opacity": lit.toFixed(2) }, place));
         T.put(picture, "rect", Object.assign({ class: "cell" }, place));
       }
     }

@@ -32,12 +32,15 @@ class Gauge:
         Of all inputs: what there is room for.
     unit : str
     title : str
+    colours : dict
+        Part to a colour of :mod:`inferlib.style`, where the part's own name has none.
     """
 
     parts: Mapping
     room: Callable
     unit: str = "GB"
     title: str = "Memory"
+    colours: Mapping = field(default_factory=dict)
 
     @property
     def outputs(self):
