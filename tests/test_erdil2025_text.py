@@ -341,10 +341,12 @@ def test_bandwidth_makes_the_slope_and_latency_the_wall():
     """Without a limit of bandwidth nine tenths of the top speed get cheap; half the waiting moves the top."""
     from book.erdil2025 import figures_model
 
-    curves = figures_model.switched("Llama 3 70B 8-bit")
-    tops = [curve.tokens_per_second.max() for curve in curves.values()]
+    name, halved = "Llama 3 70B 8-bit", figures_model.WAITS["both halved"]
+    switches = {}, {"network": True}, {"waits": halved}, {"drafts": True}
+    curves = [figures_model.switched(name, **switched) for switched in switches]
+    tops = [curve.tokens_per_second.max() for curve in curves]
     assert tops[1] == pytest.approx(tops[0], rel=0.01) and tops[2] > 1.5 * tops[0] and tops[3] > 1.2 * tops[0]
-    costs = [c[c.tokens_per_second >= 0.9 * tops[0]].usd_per_million.min() for c in curves.values()]
+    costs = [c[c.tokens_per_second >= 0.9 * tops[0]].usd_per_million.min() for c in curves]
     assert costs[1] < costs[0] / 5
 
 

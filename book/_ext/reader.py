@@ -14,6 +14,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+from book._tools.still import drawn
+
 # Every explorer brings its style and its runtime, so that it works in a notebook; a page needs each once.
 SHARED = re.compile(r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</script>", re.S)
 # The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
@@ -116,7 +118,7 @@ def finish(app, pagename, templatename, context, doctree):
     """Change the page as it is about to be written."""
     if "body" not in context:
         return
-    context["body"] = headed(once(context["body"]))
+    context["body"] = drawn(headed(once(context["body"])))
     source = app.env.doc2path(pagename) if doctree is not None else ""
     if app.builder.name == "html" and source:
         data, folder = figure_data(Path(source)), Path(app.outdir) / "_data"

@@ -8,8 +8,14 @@ from inferlib import catalog, measured
 from inferlib.config.families import declarations, declared as declared_family, families
 from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER
 from inferlib.ops import symbolic
-from inferlib.serving import constants, energy, request
-from inferlib.serving.estimate import CAUTIONS, chip_facts, format_facts, limits, new_experts, stated as calibrated
+from inferlib.serving import constants, energy
+from inferlib.serving.estimate import (
+    chip_facts,
+    format_facts,
+    limits,
+    new_experts,
+    stated as calibrated,
+)
 from inferlib.system import System, Workload, format_bytes
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
 

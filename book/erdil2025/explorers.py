@@ -1,7 +1,26 @@
 """Erdil 2025: what a reader can move in the page."""
 
+from functools import cache
+
+import numpy as np
+
+from book.erdil2025 import figures_model
 from inferlib import load_chip
-from inferlib.explorer import Bars, Choice, Explorer, Limit, Slider, curves
+from inferlib.explorer import (
+    Axis,
+    Bars,
+    Choice,
+    Explorer,
+    Kind,
+    Limit,
+    Sentence,
+    Slider,
+    Trade,
+    curves,
+    memory,
+)
+from inferlib.kept import kept
+from inferlib.ops import log
 from inferlib.papers.erdil2025 import decode, search
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.equations.model import capacity_needed
@@ -44,11 +63,20 @@ def waiting_against_reading():
         y_label="milliseconds per token",
         unit="ms",
         log_y=True,
+        limits=memory(_weights, "n_gpu"),
     )
+
+
+def _weights(model, **at):
+    return model.weight_bytes * model.n_params
 
 
 def fastest_token():
     """The fastest speed and the instance it takes, over the time of one hop."""
+
+    def room(hop, model, chip):
+        return toy.optimal_n_gpu(model, chip, 1e-6 * hop) * chip.memory_capacity
+
     return curves(
         "The fastest token of any instance",
         [HOP, MODEL, CHIP],
@@ -60,6 +88,7 @@ def fastest_token():
         y_label="tokens per second, GPUs",
         unit="1",
         log_y=True,
+        limits={"memory": Limit(_weights, room, "GB")},
     )
 
 
@@ -69,21 +98,8 @@ def one_token():
     def step(n_gpu, batch, hop, base, model, chip):
         return Breakdown(toy.stages(model, chip, n_gpu, batch, _t_reduce(n_gpu, hop, base)))
 
-    def weights(model, **others):
-        return model.weight_bytes * model.n_params
-
-    return Explorer(
-        "One token", [N_GPU, BATCH, HOP, BASE, MODEL, CHIP], [Bars({"": step}, "ms")], limits=_memory(weights)
-    )
-
-
-def _memory(needed):
-    """The memory of an instance, in which weights and cache have to fit."""
-
-    def available(chip, **others):
-        return others.get("n_gpu", others.get("gpus")) * chip.memory_capacity
-
-    return {"memory": Limit(needed, available, "GB")}
+    inputs = [N_GPU, BATCH, HOP, BASE, MODEL, CHIP]
+    return Explorer("One token", inputs, [Bars({"": step}, "ms")], limits=memory(_weights, "n_gpu"))
 
 
 _DENSE = {
@@ -112,7 +128,7 @@ def one_layout():
         return capacity_needed(model, context, batch, batch, WHOLE_CACHE)
 
     inputs = [TIGHT, SERVED, CONTEXT, DENSE, GPUS]
-    return Explorer("One layout", inputs, [Bars({"": step}, "ms")], limits=_memory(held))
+    return Explorer("One layout", inputs, [Bars({"": step}, "ms")], limits=memory(held, "gpus"))
 
 
 def drafting():
@@ -135,3 +151,85 @@ def drafting():
         y_label="times as many tokens per second",
         unit="1",
     )
+
+
+def slope_and_wall():
+    """The frontier of Llama 3 70B with what makes its slope and its wall switched off, one by one.
+
+    Each curve is a search over all layouts, done before the page opens; the page finds what a customer prefers.
+    """
+
+    def mark(at):
+        return lambda network, waits, drafts, alpha: at(_frontier(network, waits, drafts))
+
+    def nearly(network, waits, drafts, alpha):
+        return _nearly(_frontier(network, waits, drafts))[1]
+
+    def cheapest(network, waits, drafts, alpha):
+        return _frontier(network, waits, drafts)[-1][1]
+
+    def dearer(**at):
+        return nearly(**at) / cheapest(**at)
+
+    def top(network, waits, drafts, alpha):
+        return _frontier(network, waits, drafts)[0][0]
+
+    share = f"{100 * NEARLY:.0f} %"
+    says = (
+        f"{share} of the top speed costs {{0}} times what the cheapest token does. The wall: {{1}} tokens/s"
+    )
+    return Explorer(
+        "What makes the slope, and what the wall",
+        [
+            Kind("network", "Bandwidth of the network", {"as in the paper": False, "without limit": True}),
+            Kind("waits", "Launches and latencies", {name: name for name in figures_model.WAITS}),
+            Kind("drafts", "Drafts", {"none": False, "by Llama 3 8B": True}),
+            Slider("alpha", "A customer's α", 0.5, 8, 3),
+        ],
+        [
+            Trade(
+                _told,
+                lambda x, y, alpha: alpha * log(x) - log(y),
+                Axis("speed", "tokens/s", 10, 400),
+                Axis("price", "$ per million", 0.04, 100),
+                {f"{share} of the top": mark(_nearly)},
+                title="Llama 3 70B with 8-bit weights on H100s; dashed, as in the paper",
+            ),
+            Sentence(
+                {"times the cheapest": (dearer, "1"), "the wall": (top, "1")},
+                (
+                    (10, f"Hardly a slope. {says}."),
+                    (None, f"A long slope. {says}."),
+                ),
+            ),
+        ],
+    )
+
+
+NEARLY = 0.9  # of the top speed: next to the wall
+
+
+@cache
+def _frontier(network, waits, drafts):
+    """The points of a frontier, fastest first."""
+
+    def search():
+        asked = network, figures_model.WAITS[waits], drafts
+        curve = figures_model.switched("Llama 3 70B 8-bit", *asked)
+        return list(zip(curve.tokens_per_second.tolist(), curve.usd_per_million.tolist(), strict=True))
+
+    return kept(f"erdil2025 slope and wall, {network}, {waits}, {drafts}", search)
+
+
+def _nearly(points):
+    """The cheapest point of nearly the top speed."""
+    return min((p for p in points if p[0] >= NEARLY * points[0][0]), key=lambda p: p[1])
+
+
+def _told(network, waits, drafts, alpha):
+    """As many points of a frontier as a picture shows, in four digits."""
+    points = [p for p in _frontier(network, waits, drafts) if p[0] >= 10]
+    found = np.log(points)
+    way = np.cumsum(np.hypot(*np.diff(found, axis=0, prepend=found[:1]).T))
+    places = np.searchsorted(way, np.linspace(0, way[-1] * (1 - 1e-9), 64))
+    return [tuple(float(f"{value:.4g}") for value in points[k]) for k in dict.fromkeys(places.tolist())]

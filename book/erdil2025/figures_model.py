@@ -1,6 +1,5 @@
 """Erdil 2025, sections 4 and 5: Figures 3 to 10 and the chapter's own, data first and pictures second."""
 
-from functools import cache
 
 from book.erdil2025 import economics
 from book.erdil2025.economics import DEFAULT, DRAFT, curves
@@ -188,7 +187,13 @@ def slope_and_wall(name="Llama 3 70B 8-bit", ax=None):
 
     ax = ax or plt.subplots(figsize=(6.6, 3.8))[1]
     colours = (style.INK, style.BLUE, style.RED, style.GREEN)
-    for (label, curve), colour in zip(switched(name).items(), colours, strict=True):
+    curves = {
+        "the paper's H100": switched(name),
+        "bandwidth of the network unlimited": switched(name, network=True),
+        "launches and latencies halved": switched(name, waits=WAITS["both halved"]),
+        "with drafts": switched(name, drafts=True),
+    }
+    for (label, curve), colour in zip(curves.items(), colours, strict=True):
         ax.plot(curve.tokens_per_second, curve.usd_per_million, color=colour, label=label)
     ax.set(xscale="log", yscale="log", xlim=(20, 400), ylim=(0.05, 100))
     ax.set_xticks([20, 50, 100, 200, 400], ["20", "50", "100", "200", "400"])
@@ -198,19 +203,39 @@ def slope_and_wall(name="Llama 3 70B 8-bit", ax=None):
     return ax
 
 
-@cache
-def switched(name):
-    """The frontiers of :func:`slope_and_wall`: label to DataFrame."""
-    free = chips["H100"].replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
+def _halved():
+    """The default with half of every launch and latency."""
     halves = ("base", "per_rank", "per_node")
     quick = tuple(p.replace(**{n: getattr(p, n) / 2 for n in halves}) for p in DEFAULT.protocols)
-    still = DEFAULT.replace(protocols=quick, t_kernel=DEFAULT.t_kernel / 2)
-    return {
-        "the paper's H100": economics.curve(name),
-        "bandwidth of the network unlimited": economics.frontier(models[name], free),
-        "launches and latencies halved": economics.frontier(models[name], chips["H100"], assumptions=still),
-        "with drafts": economics.curve(name, draft=DRAFT),
-    }
+    return DEFAULT.replace(protocols=quick, t_kernel=DEFAULT.t_kernel / 2)
+
+
+# Where waiting is nothing, instances grow without end: launches go, latencies halve.
+WAITS = {
+    "as in the paper": DEFAULT,
+    "no launches": DEFAULT.replace(t_kernel=1e-15),
+    "both halved": _halved(),
+}
+
+
+def switched(name, network=False, waits=DEFAULT, drafts=False):
+    """The frontier of a model on the paper's H100s with parts of the waiting switched off.
+
+    Parameters
+    ----------
+    name : str
+    network : bool
+        Whether the bandwidth of the network has no limit.
+    waits : Assumptions
+        One of :data:`WAITS`.
+    drafts : bool
+        Whether a small model drafts.
+    """
+    chip = chips["H100"]
+    if network:
+        chip = chip.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
+    drafting = {"draft": models[DRAFT], "acceptance": economics.ACCEPTANCE} if drafts else {}
+    return economics.frontier(models[name], chip, context=0, assumptions=waits, **drafting)
 
 
 # From the equations as printed to the notebook, one change after another. Each has to stand on the last.

@@ -4,7 +4,7 @@ from functools import partial
 
 from book.liminal2025 import cells
 from inferlib import catalog
-from inferlib.explorer import Bars, Choice, Curves, Explorer, Limit, Slider, curves, memory
+from inferlib.explorer import Bars, Choice, Curves, Explorer, Limit, Sentence, Slider, curves, memory
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.decode import decode_step
 from inferlib.papers.liminal2025.records import PRINTED, XPU, Assumptions, load_chip, load_model
@@ -50,6 +50,71 @@ def limits():
             "Memory for weights and caches": Limit(
                 lambda app, batch, context, **at: model.capacity_needed(app, batch, context),
                 lambda chips, capacity, **at: chips * capacity * factor("GB"),
+                "GB",
+            )
+        },
+    )
+
+
+PROFITS = ("Llama3-405B", "Llama3-70B", "DeepSeekV3", "GPT-OSS-120B", "Qwen3-30B")
+
+
+def profits():
+    """Who profits from faster memory, at which latency of a collective: one user, each model on the same chips."""
+    known = load_chip("HBM3")
+    apps = {name: load_model(name) for name in PROFITS}
+
+    def speed(app, latency, context, chips, faster=1):
+        chip = known.replace(bandwidth=known.bandwidth * faster)
+        return model.user_speed(app, chip, 1, context, chips, 1.0, latency * factor("ns"))
+
+    def gain(app, latency, faster, context, chips):
+        at = app, latency, context, chips
+        return speed(*at, faster) / speed(*at)
+
+    def of_one(name):
+        return lambda app, **at: gain(apps[name], **at)
+
+    def share(**at):
+        # of what it would gain if nobody waited
+        return (gain(**at) - 1) / (gain(**(at | {"latency": 0.0})) - 1)
+
+    def balance(app, context, chips, **at):
+        reading = model.batch_time(app, known, 1, context, chips, 1.0, 0.0)
+        return model.latency_for(app, chips, 1 / (2 * reading), 0.5)
+
+    says = (
+        "{0} times as fast, {1} % of what it would gain if nobody waited. "
+        "Today's memory and collectives take it equally long at {2} ns."
+    )
+    return Explorer(
+        "Who profits from faster memory?",
+        [
+            Slider("latency", "One collective", 10, 2000, 200, "ns", log=True),
+            Slider("faster", "Memory faster than HBM3, by", 1.5, 20, 7.5, "times"),
+            Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True),
+            Slider("chips", "Chips", 2, 128, 128, log=True, whole=True),
+            Choice("app", "Model of the answer", {name: apps[name] for name in reversed(PROFITS)}),
+        ],
+        [
+            Sentence(
+                {
+                    "times as fast": (gain, "1"),
+                    "of the gain without waiting": (share, "%"),
+                    "balance": (balance, "ns"),
+                },
+                (
+                    (1.1, "The chosen model hardly notices: " + says),
+                    (1.5, "The chosen model profits a little: " + says),
+                    (None, "The chosen model profits: " + says),
+                ),
+            ),
+            Curves({name: of_one(name) for name in PROFITS}, "latency", "times as fast, one user", "1"),
+        ],
+        limits={
+            "Memory for weights and caches": Limit(
+                lambda app, context, **at: model.capacity_needed(app, 1, context),
+                lambda chips, **at: chips * known.capacity,
                 "GB",
             )
         },

@@ -1,5 +1,6 @@
 """Mazurek & Schreiber 2025: what a reader can move in the page."""
 
+from inferlib import style
 from inferlib.explorer import Cells, Choice, Curves, Explorer, Gauge, Limit, Slider, breakdown, curves, memory
 from inferlib.ops import maximum
 from inferlib.papers.mazurek2025.decode import held_on_gpu, stages
@@ -135,6 +136,11 @@ def experts_waking():
                 {"experts awake": reading, "experts asleep": asleep, "other weights": rest, "cache": cache},
                 lambda chip, **at: chip.memory_capacity,
                 title="The memory of the fullest GPU",
+                colours={
+                    "experts awake": style.BLUE,
+                    "experts asleep": style.FAINT,
+                    "other weights": style.PURPLE,
+                },
             ),
             Curves(
                 {

@@ -65,7 +65,7 @@ def waste():
         "How far does giving up utilisation carry?",
         [
             Slider("k", "Given up, k", 1, 81, 3, log=True),
-            Slider("latency", "Latency of a multiply", 0, 10, 1.5, "us"),
+            Slider("latency", "Latency of a multiply", 0, 10, 1.5, "µs"),
             Slider("utilisation", "Utilisation at k = 1", 20, 100, 40, "%"),
             Choice("machine", "Machine", options),
         ],

@@ -3,8 +3,8 @@
 from inferlib.explorer.core import Explorer, breakdown, curves
 from inferlib.explorer.guess import Guess
 from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider
-from inferlib.explorer.outputs import Bars, Curves, Frontier, Limit, Search, memory
-from inferlib.explorer.pictures import Axis, Cells, Gauge, Plane
+from inferlib.explorer.outputs import Bars, Curves, Frontier, Limit, Search, Sentence, memory
+from inferlib.explorer.pictures import Axis, Cells, Gauge, Plane, Trade
 
 __all__ = [
     "Axis",
@@ -22,7 +22,9 @@ __all__ = [
     "Preset",
     "Search",
     "Section",
+    "Sentence",
     "Slider",
+    "Trade",
     "breakdown",
     "curves",
     "memory",

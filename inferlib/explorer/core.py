@@ -72,8 +72,8 @@ class Explorer:
         -------
         dict
             Output name to number, in its unit; None where there is no answer, or where a limit does not hold.
-            Of several bars, ``"bar: term"``, ``"bar: total"`` and ``"bar: column"``, and ``": chosen"`` after the
-            name of what was searched.
+            Of several bars, ``"bar: term"``, ``"bar: total"`` and ``"bar: column"``, ``"bar: low"`` and ``"bar: high"``
+            where it says how far it may be off, and ``": chosen"`` after the name of what was searched.
         """
         arguments = self._arguments(self.state(**values))
         answers = dict(self._answers(arguments))
@@ -86,10 +86,15 @@ class Explorer:
         """The limits that do not hold: name to (needed, available), in the limit's unit."""
         return self._short(self._arguments(self.state(**values)))
 
-    def _short(self, arguments):
+    def cautions(self, **values):
+        """The same of those limits that only caution."""
+        return self._short(self._arguments(self.state(**values)), caution=True)
+
+    def _short(self, arguments, caution=False):
         found = {
             name: tuple(f(**arguments) / factor(limit.unit) for f in (limit.needed, limit.available))
             for name, limit in self.limits.items()
+            if limit.caution == caution
         }
         return {name: (needed, has) for name, (needed, has) in found.items() if needed > has}
 
@@ -121,6 +126,8 @@ class Explorer:
                 for label, output in view.steps.items():
                     yield from _of_bar(view, label, output, arguments)
                 continue
+            if hasattr(view, "chosen"):
+                yield from view.chosen(arguments).items()
             for name, output, unit in _outputs.numbers(view):
                 value, chosen = _outputs.answer(output, arguments)
                 yield name, None if value is None else value / factor(unit)
@@ -156,7 +163,9 @@ class Explorer:
             If an output cannot be printed as JavaScript or depends on something that is no input.
         """
         chosen = tuple(kinds.get(k.name, k.start()) for k in self._kinds)
-        return self._function(self.arguments(), self._variants[chosen][0])
+        if chosen not in self._memo:
+            self._memo[chosen] = self._function(self.arguments(), self._variants[chosen][0])
+        return self._memo[chosen]
 
     @property
     def _kinds(self):
@@ -165,13 +174,15 @@ class Explorer:
     @cached_property
     def _variants(self):
         """Raw values and plan of every combination of kinds, on symbols."""
+        labels = itertools.product(*(k.options for k in self._kinds))
+        return dict(zip(labels, map(self._raw, self.structures()), strict=True))
+
+    def structures(self):
+        """What the outputs are called with in the page, for each combination of kinds: symbols but for the kinds."""
         symbols = {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
-        return {
-            labels: self._raw(
-                symbols | {k.name: k.options[v] for k, v in zip(self._kinds, labels, strict=True)}
-            )
-            for labels in itertools.product(*(k.options for k in self._kinds))
-        }
+        combinations = itertools.product(*(k.options.values() for k in self._kinds))
+        names = [k.name for k in self._kinds]
+        return [symbols | dict(zip(names, options, strict=True)) for options in combinations]
 
     def _raw(self, arguments, planned=None):
         """All numbers of all views, one after the other, and the plan that says which is what."""
@@ -186,6 +197,9 @@ class Explorer:
             for k, (name, output) in enumerate(named):
                 known = planned["views"][v][k] if planned else None
                 entries.append(_outputs.raw(name, output, arguments, values, known))
+                if name in getattr(view, "within", ()):
+                    entries[-1]["within"] = len(values)
+                    values.append(view.within[name][0](**arguments))
             plan.append(entries)
         at = len(values)
         for limit in self.limits.values():
@@ -202,6 +216,16 @@ class Explorer:
         columns = {name: f for v in self.views if isinstance(v, Bars) for name, f in v.also.items()}
         return [_call(f, symbols) for f, _ in columns.values()], list(columns)
 
+    def worth(self):
+        """JavaScript of what a point of a :class:`Trade` is worth, of its two numbers and :meth:`arguments`."""
+        import sympy
+
+        symbols = {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
+        point = {side: sympy.Symbol(side, positive=True) for side in "xy"}
+        views = [view for view in self.views if hasattr(view, "worth")]
+        values = [_call(view.worth, point | symbols) for view in views]
+        return self._function(["x", "y", *self.arguments()], values) if values else "null"
+
     def _function(self, order, values):
         """JavaScript of a list of expressions, what they share computed once."""
         import sympy
@@ -216,9 +240,9 @@ class Explorer:
 
     def code(self):
         """All generated JavaScript: for each combination of kinds its function, and that of further columns."""
-        order = self.arguments()
-        functions = [self._function(order, values) for values, _ in self._variants.values()]
-        also = self._function(["seconds", *order], self._also[0]) if self._also[0] else "null"
+        names = [k.name for k in self._kinds]
+        functions = [self.javascript(**dict(zip(names, labels, strict=True))) for labels in self._variants]
+        also = self._function(["seconds", *self.arguments()], self._also[0]) if self._also[0] else "null"
         return functions, also
 
     def plans(self):
@@ -251,7 +275,7 @@ class Explorer:
 
         arguments = self._arguments(self.state(**values))
         short = self._short(arguments)
-        for name, (needed, has) in short.items():
+        for name, (needed, has) in (short | self._short(arguments, caution=True)).items():
             limit = self.limits[name]
             print(f"{limit.says}. {name}: {needed:.4g} of {has:.4g} {limit.unit}")
         for view in self.views:
@@ -260,7 +284,9 @@ class Explorer:
             elif isinstance(view, Curves):
                 self._draw_curves(view, values, arguments)
             elif hasattr(view, "draw"):
-                view.draw(self.evaluate(**values))
+                view.draw(self.evaluate(**values), **arguments)
+            elif isinstance(view, _outputs.Sentence):
+                print(view.say(self.evaluate(**values), lambda value: f"{value:.3g}"))
         plt.show()
 
     def _draw_curves(self, view, values, arguments):
@@ -338,6 +364,10 @@ def _of_bar(view, label, output, arguments):
     answered = step is not None and step.feasible
     for name, seconds in step.terms.items() if answered else ():
         yield before + name, seconds / factor(view.unit)
+    if label in view.within:
+        off = view.within[label][0](**arguments)
+        for end, times in (("low", 1 / off), ("high", off)):
+            yield before + end, step.total * times / factor(view.unit) if answered else None
     if not label:
         return
     yield f"{before}total", step.total / factor(view.unit) if answered else None

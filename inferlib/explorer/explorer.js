@@ -43,11 +43,11 @@ window.inferlibExplorer = function (C) {
     for (const key in moved) values[key] = input(key).whole ? Math.round(moved[key]) : moved[key];
     const args = C.args.map((name) => values[name]);
     const variant = kinds.reduce((n, k) => n * k.size + state[k.key], 0);
-    return { args, raw: C.functions[variant](...args), plan: C.plans[variant] };
+    return { args, variant, raw: C.functions[variant](...args), plan: C.plans[variant] };
   };
   const limits = (now) => C.limits
     .map((l, k) => [l, now.raw[now.plan.limits + 2 * k] / l.factor, now.raw[now.plan.limits + 2 * k + 1] / l.factor]);
-  const short = (now) => limits(now).filter(([, needed, has]) => !(needed <= has));
+  const short = (now, caution = false) => limits(now).filter(([l, needed, has]) => l.caution === caution && !(needed <= has));
   const factorOf = (view, k) => view.factor || view.factors[k];
   const unitOf = (view, k) => (view.units ? view.units[k] : view.unit) || "";
 
@@ -76,7 +76,17 @@ window.inferlibExplorer = function (C) {
       const found = o.stages ? staged(o, raw) : { value: raw[o.at] };
       if (Number.isFinite(found.value) && (!best || found.value < best.value)) best = { ...found, chosen: o.label };
     });
+    if (best && "within" in entry) best.within = raw[entry.within];
     return best || { na: reason };
+  };
+  // The point of a curve that is worth most.
+  const chosen = (view, now) => {
+    let most = -Infinity, found = [];
+    view.curves[now.variant].forEach((point) => {
+      const [worth] = C.worth(...point, ...now.args);
+      if (worth > most) { most = worth; found = point; }
+    });
+    return found.map((value) => ({ value }));
   };
   const columns = (found, now) => (found.na || !C.also ? [] : C.also(found.value, ...now.args).map((v, k) => v / C.columns[k].factor));
 
@@ -105,19 +115,20 @@ window.inferlibExplorer = function (C) {
   };
   const scale = (low, high, from, to, log) => (v) =>
     from + (to - from) * (log ? Math.log(v / low) / Math.log(high / low) : (v - low) / (high - low));
-  const LEFT = 84, RIGHT = 12, TOP = 32, BOTTOM = 46, H = 300;
+  const LEFT = 56, RIGHT = 12, TOP = 26, BOTTOM = 46, H = 300;
+  const tick = (v) => (v >= 1e6 && v < 1e9 ? digits(v / 1e6) + "M" : v >= 1e4 && v < 1e6 ? digits(v / 1e3) + "K" : digits(v));
   const axes = (picture, x, y) => {
     const X = scale(x.low, x.high, LEFT, W - RIGHT, x.log), Y = scale(y.low, y.high, H - BOTTOM, TOP, y.log);
     ticks(x.low, x.high, x.log).forEach((t) => {
       put(picture, "line", { x1: X(t), x2: X(t), y1: TOP, y2: H - BOTTOM, class: "grid" });
-      put(picture, "text", { x: X(t), y: H - BOTTOM + 16, "text-anchor": "middle" }, digits(t));
+      put(picture, "text", { x: X(t), y: H - BOTTOM + 17, "text-anchor": X(t) > W - 30 ? "end" : "middle" }, tick(t));
     });
     ticks(y.low, y.high, y.log).forEach((t) => {
       put(picture, "line", { x1: LEFT, x2: W - RIGHT, y1: Y(t), y2: Y(t), class: "grid" });
-      put(picture, "text", { x: LEFT - 6, y: Y(t) + 4, "text-anchor": "end" }, t < 1e6 ? digits(t) : digits(t / 1e6) + " M");
+      put(picture, "text", { x: LEFT - 6, y: Y(t) + 4, "text-anchor": "end" }, tick(t));
     });
     put(picture, "text", { x: (LEFT + W - RIGHT) / 2, y: H - 8, "text-anchor": "middle" }, x.label);
-    put(picture, "text", { x: 4, y: 18 }, y.label);
+    put(picture, "text", { x: 8, y: 15 }, y.label);
     return [X, Y];
   };
   const path = (points, X, Y) => {
@@ -135,7 +146,8 @@ window.inferlibExplorer = function (C) {
   const answers = (now) => {
     const missing = short(now), na = wrong().length ? "not answered" : missing.length ? missing[0][0].says.toLowerCase() : "";
     return now.plan.views.map((entries, v) => entries.map((e, k) =>
-      na && !(k >= C.views[v].sizes && !wrong().length) ? { na } : answer(e, now.raw)));
+      na && !(k >= C.views[v].sizes && !wrong().length) ? { na } : answer(e, now.raw))
+      .concat(!C.views[v].curves ? [] : na ? [{ na }, { na }] : chosen(C.views[v], now)));
   };
   const curves = (v, sweep) => {
     const view = C.views[v];
@@ -179,7 +191,7 @@ window.inferlibExplorer = function (C) {
     if (!view.logY) { low = Math.min(0, low); high = high > low ? high * 1.05 : low + 1; }
     else { low /= 1.15; high *= 1.15; }
     const range = good.length ? keep(v, low, high, view.logY) : kept[v] || { low: 1, high: 10 };
-    const [X, Y] = axes(picture, x, { ...range, log: view.logY, label: view.yLabel });
+    const [X, Y] = axes(picture, { ...x, label: x.label + (x.unit ? " (" + x.unit + ")" : "") }, { ...range, log: view.logY, label: view.yLabel });
     lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve c" + k }));
     put(picture, "line", { x1: X(state[view.x]), x2: X(state[view.x]), y1: TOP, y2: H - BOTTOM, class: "now" });
     found.forEach((one, k) => {
@@ -191,19 +203,24 @@ window.inferlibExplorer = function (C) {
   }
   function drawBars(v, found, now) {
     const view = C.views[v];
-    const longest = Math.max(0, ...found.map((one) => (one.na ? 0 : one.value)));
+    const longest = Math.max(0, ...found.map((one) => (one.na ? 0 : one.value * (one.within || 1))));
     const end = longest || kept[v] ? keep(v, 0, longest * 1.02, false).high : 1;
     const X = scale(0, end, 8, W - RIGHT, false);
     found.forEach((one, k) => {
-      const part = "v" + v + "-s" + k, picture = find(part), list = find(part + "-r");
+      const part = "v" + v + "-s" + k, picture = find(part), list = view.brief ? document.createElement("p") : find(part + "-r");
       clear(picture);
       clear(list);
+      if (one.na) put(picture, "rect", { x: 8, y: 2, width: W - RIGHT - 8, height: 22, class: "none" });
       let left = 0;
       (one.terms || []).forEach(([name, seconds, counts]) => {
         if (!counts) return;
-        put(picture, "rect", { x: X(left), y: 2, width: Math.max(X(left + seconds) - X(left), 0), height: 22, class: "bar c" + view.colours[name] });
+        put(picture, "rect", { x: X(left), y: 2, width: Math.max(X(left + seconds) - X(left), 0), height: 22, class: "bar c" + view.colours[k][name] });
         left += seconds;
       });
+      if (one.within) {
+        const [from, to] = [X(one.value / one.within), X(one.value * one.within)];
+        put(picture, "path", { d: "M" + from + " 13H" + to + "M" + from + " 6V20M" + to + " 6V20", class: "off" });
+      }
       const listed = (kind) => Object.assign(list.appendChild(document.createElement("span")), { className: kind });
       if (one.na) listed("reason").textContent = one.na;
       // Every term keeps its place, in every state, so that nothing below moves.
@@ -214,13 +231,17 @@ window.inferlibExplorer = function (C) {
         number.textContent = digits(seconds / view.factor || 0);
         remark.textContent = " (hidden)";
         remark.className = counts ? "absent" : "";
-        entry.appendChild(document.createElement("i")).className = "c" + view.colours[name];
+        entry.appendChild(document.createElement("i")).className = "c" + view.colours[k][name];
         [document.createTextNode(name + " "), number, document.createTextNode(" " + view.unit), remark].forEach((part) => entry.appendChild(part));
       });
+      if (view.within[k]) listed(one.within ? "within" : "within absent").textContent = view.within[k] + ": "
+        + digits(one.value / one.within / view.factor || 0) + " to " + digits(one.value * one.within / view.factor || 0) + " " + view.unit;
       const bound = (one.terms || []).filter((t) => t[2]).sort((a, b) => b[1] - a[1])[0];
-      text(part + "-t", one.na ? "n/a" : digits(one.value / view.factor));
+      text(part + "-t", !view.brief ? (one.na ? "n/a" : digits(one.value / view.factor)) : one.na || digits(one.value / view.factor) + " " + view.unit
+        + (one.chosen ? ", " + one.chosen : "") + (one.within ? ", " + digits(one.value / one.within / view.factor) + " to " + digits(one.value * one.within / view.factor) : ""));
+      if (view.brief) picture.setAttribute("aria-label", view.names[k] + ": " + (one.na || one.terms.filter((t) => t[2]).map(([name, seconds]) => name + " " + digits(seconds / view.factor)).join(", ")));
       text(part + "-b", bound ? bound[0] : "");
-      text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
+      if (!view.brief) text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
       const extra = columns(one, now);
       C.columns.forEach((_, c) => text(part + "-x" + c, one.na ? "n/a" : digits(extra[c])));
     });
@@ -236,6 +257,11 @@ window.inferlibExplorer = function (C) {
     clear(picture);
     if (view.type === "frontier") return draw(tools, picture, view, pareto(v), answers(now)[view.bars].map((one) => columns(one, now)));
     const numbers = found.map((one, k) => (one.na ? NaN : one.value / view.factors[k]));
+    if (view.type === "sentence") {
+      const said = view.cases.find(([upper]) => upper === null || numbers[0] <= upper);
+      return text("v" + v, numbers.every(Number.isFinite) ? said[1].replace(/\{(\d)\}/g, (_, k) => digits(numbers[k])) : "");
+    }
+    view.shown = (view.curves || [])[now.variant];
     if (numbers.slice(view.sizes).every(Number.isFinite)) draw(tools, picture, view, numbers);
     view.names.forEach((_, k) => text("v" + v + "-" + k, digits(numbers[k])));
     picture.setAttribute("aria-label", [view.title, ...view.names.map((name, k) => name + " " + digits(numbers[k]) + " " + unitOf(view, k))].join(", "));
@@ -265,9 +291,10 @@ window.inferlibExplorer = function (C) {
     showControls(besides);
     moving = Boolean(besides);
     const now = evaluate(), found = answers(now), sweeps = {}, missing = short(now);
-    const told = (l, needed, has) => l.name + ": " + digits(needed) + " of " + digits(has) + " " + l.unit;
-    const fits = (missing.length ? missing : limits(now).filter(([l]) => !l.quiet)).map((row) => told(...row));
-    text("limits", wrong().length ? wrong().join("; ") : (missing.length ? missing[0][0].says + ". " : "") + fits.join("; "));
+    const told = (l, needed, has) => l.name[0].toUpperCase() + l.name.slice(1) + ": " + digits(needed) + " of " + digits(has) + " " + l.unit;
+    const fits = (missing.length ? missing : limits(now).filter(([l]) => !l.quiet && !l.caution)).map((row) => told(...row));
+    const cautions = missing.length ? [] : short(now, true).map(([l]) => l.says);
+    text("limits", wrong().length ? wrong().join("; ") : (missing.length ? missing[0][0].says + ". " : "") + fits.concat(cautions).join("; "));
     find("limits").className = (C.limits.length ? "limits" : "limits brief") + (wrong().length || missing.length ? " missing" : "");
     C.views.forEach((view, v) => {
       if (view.type === "curves") drawCurves(v, found[v], sweeps);
@@ -310,7 +337,7 @@ window.inferlibExplorer = function (C) {
     C.inputs.forEach((i) => {
       if (i.kind !== "preset") rows.push(["input", i.label, i.kind === "slider" ? state[i.key] : find(i.key).options[state[i.key]].text, i.unit || ""]);
     });
-    limits(now).forEach(([l, needed, has]) => l.quiet || rows.push(
+    limits(now).forEach(([l, needed, has]) => l.quiet || l.caution || rows.push(
       ["limit", l.name + ": needed", needed, l.unit], ["limit", l.name + ": available", has, l.unit]));
     C.views.forEach((view, v) => found[v].forEach((one, k) => {
       const name = view.names[k];

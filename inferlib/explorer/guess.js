@@ -17,8 +17,9 @@ window.inferlibGuess = function (C) {
   };
   slider.addEventListener("input", () => { moved = true; show(); });
   root.querySelector("button").addEventListener("click", () => {
+    if (!moved) { told.textContent = "Guess first: the slider was not moved."; return; }
     const said = C.by[0].toUpperCase() + C.by.slice(1) + " says " + shown(C.answer) + ". ";
-    told.textContent = said + (moved ? "Your guess, " + shown(guess()) + ", is " + verdict() + "." : "You made no guess: the slider was not moved.") + (C.why ? " " + C.why : "");
+    told.textContent = said + "Your guess, " + shown(guess()) + ", is " + verdict() + "." + (C.why ? " " + C.why : "");
   });
   show();
 };

@@ -58,13 +58,18 @@ class Bars:
     """Breakdowns as bars, one under the other on one scale, in ``unit``.
 
     ``also`` adds columns to the table below: name to a function of ``seconds``, the total of a bar, and of
-    those inputs that it names, with the unit to show it in.
+    those inputs that it names, with the unit to show it in. ``within`` says how far a bar may be off: its name to
+    a function of all inputs that returns a factor, and what the range from the total over the factor to the total
+    times the factor holds. With ``words``, a function of a bar's name and a term that returns the word for it in all
+    bars, they have one legend together, and no table.
     """
 
     steps: Mapping
     unit: str = "ms"
     also: Mapping = field(default_factory=dict)
     title: str = ""
+    within: Mapping = field(default_factory=dict)
+    words: Callable | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ class Limit:
     """Something that must hold: ``needed`` and ``available`` are functions of all inputs, shown in ``unit``.
 
     Where it does not, the page says ``says`` and what is missing, and shows no answer. A ``quiet`` one is only
-    mentioned then.
+    mentioned then. A ``caution`` takes no answer away: the page says it beside the answer.
     """
 
     needed: Callable
@@ -96,6 +101,44 @@ class Limit:
     unit: str
     quiet: bool = False
     says: str = "Does not fit"
+    caution: bool = False
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What the numbers say, in words that change with them.
+
+    Parameters
+    ----------
+    parts : dict
+        Name to a function of all inputs and the unit to say it in.
+    cases : tuple of pairs
+        Up to which value of the first part which text is said; the last has no end, None. ``{0}`` in it stands for
+        the first part, ``{1}`` for the second.
+    title : str
+    """
+
+    parts: Mapping
+    cases: tuple
+    title: str = ""
+
+    @property
+    def outputs(self):
+        """The parts, without their units."""
+        return {name: function for name, (function, _) in self.parts.items()}
+
+    @property
+    def units(self):
+        """The units of the parts."""
+        return [unit for _, unit in self.parts.values()]
+
+    def say(self, values, digits):
+        """The sentence for the parts' values, by name; nothing where one has no answer."""
+        told = [values[name] for name in self.parts]
+        if None in told:
+            return ""
+        text = next(text for upper, text in self.cases if upper is None or told[0] <= upper)
+        return text.format(*map(digits, told))
 
 
 def memory(held, chips=1, name="memory"):

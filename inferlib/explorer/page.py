@@ -12,12 +12,12 @@ from importlib.resources import files
 from numbers import Integral
 
 from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider, with_unit
-from inferlib.explorer.outputs import Bars, Curves, Frontier, numbers, step_of
-from inferlib.explorer.pictures import Cells, Gauge, Plane
+from inferlib.explorer.outputs import Bars, Curves, Frontier, Sentence, numbers, sizes, step_of
+from inferlib.explorer.pictures import Cells, Gauge, Plane, Trade
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
-_HEIGHTS = {Gauge: 52, Plane: 300, Cells: 154}
+_HEIGHTS = {Gauge: 52, Plane: 300, Cells: 154, Trade: 300}
 _KINDS = {Slider: "slider", Choice: "choice", Kind: "kind", Preset: "preset"}
 
 
@@ -30,7 +30,8 @@ def page(shown):
         "inputs": [_input(shown, i) for i in shown.inputs],
         "plans": shown.plans(),
         "limits": [
-            _with_factor(name, limit.unit) | {"quiet": limit.quiet, "says": limit.says}
+            _with_factor(name, limit.unit)
+            | {"quiet": limit.quiet, "says": limit.says, "caution": limit.caution}
             for name, limit in shown.limits.items()
         ],
         "columns": [
@@ -44,15 +45,17 @@ def page(shown):
     controls = "".join(_section(identity, entry) for entry in shown.sections)
     views = "".join(_drawn(identity, shown, v, view) for v, view in enumerate(shown.views))
     brief = "" if shown.limits else " brief"
-    limits = f'<div id="{identity}-limits" class="limits{brief}">&nbsp;</div>'
+    limits = f'<div id="{identity}-limits" class="limits{brief}">{_limits(shown)}</div>'
+    moved = ", ".join(i.label[0].lower() + i.label[1:] for i in shown.inputs if not i.when)
+    still = f'<p class="still">On the page one can move: {html.escape(moved)}.</p>'
     acts = "".join(
         f'<button type="button" data-act="{act}">{label}</button>'
         for act, label in (("link", "Link to this state"), ("csv", "Save as CSV"), ("reset", "Start again"))
     )
     said = f'<p id="{identity}-said" class="said" role="status" aria-live="polite"></p>'
-    body = f'{controls}{limits}{views}<div class="acts">{acts}</div>{said}'
+    body = f'{controls}{limits}{views}<div class="acts">{acts}</div>{still}{said}'
     data = _json(config | {"id": identity})
-    code = f"{{functions:[{','.join(functions)}],also:{also}}}"
+    code = f"{{functions:[{','.join(functions)}],also:{also},worth:{shown.worth()}}}"
     call = f"inferlibExplorer(Object.assign({data},{code}));"
     drawn = any(not isinstance(view, Bars | Curves) for view in shown.views)
     runtime = ("pictures.js", "explorer.js") if drawn else ("explorer.js",)
@@ -146,7 +149,13 @@ def _view(shown, view):
         return {
             "type": "bars", "names": list(view.steps), "unit": _shown_unit(view.unit),
             "factor": factor(view.unit), "colours": _colours(shown, view),
-            "terms": [_terms(shown, view, k) for k in range(len(view.steps))],
+            "terms": [_terms(shown, view, k) for k in range(len(view.steps))], "brief": bool(view.words),
+            "within": [view.within[name][1] if name in view.within else "" for name in view.steps],
+        }  # fmt: skip
+    if isinstance(view, Sentence):
+        return {
+            "type": "sentence", "names": list(view.parts), "units": [_shown_unit(unit) for unit in view.units],
+            "factors": [factor(unit) for unit in view.units], "cases": view.cases,
         }  # fmt: skip
     if isinstance(view, Curves):
         return {
@@ -163,36 +172,47 @@ def _view(shown, view):
             "xLabel": _labelled(view.speed, also), "yLabel": _labelled(view.cost, also),
             "colours": _line_colours(shown.views[bars].steps, view.colours),
         }  # fmt: skip
-    return _picture_told(view)
+    return _picture_told(shown, view)
 
 
-def _picture_told(view):
-    """A gauge, plane or cells."""
+def _picture_told(shown, view):
+    """A gauge, plane, cells or trade."""
     units = [unit for _, _, unit in numbers(view)]
     found = {
         "type": type(view).__name__.lower(), "title": view.title, "names": view.told(),
         "units": [_shown_unit(unit) for unit in units], "factors": [factor(unit) for unit in units],
-        "sizes": len(units) - len(view.sizes),
+        "sizes": len(units) - len(sizes(view)),
     }  # fmt: skip
     if isinstance(view, Plane):
         found["lines"] = [len(points) for points in view.lines.values()]
+    if isinstance(view, Plane | Trade):
         for name in "xy":
             axis = getattr(view, name)
             label = f"{axis.label} ({_shown_unit(axis.unit)})" if _shown_unit(axis.unit) else axis.label
             found[name] = {"label": label, "low": axis.low, "high": axis.high, "log": True}
     if isinstance(view, Gauge):
         found["colours"] = _part_colours(view)
+    if isinstance(view, Trade):
+        found["curves"] = [view.points(**arguments) for arguments in shown.structures()]
+        found["marks"], found["best"] = list(view.marks), view.best
+        found["units"], found["factors"] = view.said(), [1] * len(view.said())
     return found
 
 
 def _part_colours(view):
-    return [_coloured(view.parts)[name] for name in view.parts]
+    free = _coloured(view.parts)
+    return [
+        _palette().index(view.colours[name]) if name in view.colours else free[name] for name in view.parts
+    ]
 
 
 def _palette():
     from inferlib import style
 
-    return [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY]
+    return [
+        style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY, style.BROWN,
+        style.FAINT,
+    ]  # fmt: skip
 
 
 def _line_colours(names, given):
@@ -206,7 +226,11 @@ def _labelled(name, also):
 
 
 def _colours(shown, view):
-    return _coloured(dict.fromkeys(name for k in range(len(view.steps)) for name in _terms(shown, view, k)))
+    """The colour of each term, bar by bar."""
+    words = view.words or (lambda bar, term: term)
+    named = [{t: words(bar, t) for t in _terms(shown, view, k)} for k, bar in enumerate(view.steps)]
+    colours = _coloured(dict.fromkeys(word for bar in named for word in bar.values()))
+    return [{term: colours[word] for term, word in bar.items()} for bar in named]
 
 
 def _coloured(terms):
@@ -229,6 +253,18 @@ def _terms(shown, view, k):
 
 
 # What the reader sees before the runtime draws.
+
+
+def _limits(shown):
+    """What is needed and what there is, at the start."""
+    arguments = shown._arguments(shown.state())
+    told = [
+        f"{name[0].upper()}{name[1:]}: {digits(limit.needed(**arguments) / factor(limit.unit))} of "
+        f"{digits(limit.available(**arguments) / factor(limit.unit))} {limit.unit}"
+        for name, limit in shown.limits.items()
+        if not (limit.quiet or limit.caution)
+    ]
+    return html.escape("; ".join(told)) or "&nbsp;"
 
 
 def _section(identity, entry):
@@ -276,6 +312,10 @@ def _drawn(identity, shown, v, view):
             for n, k in zip(bars.steps, colours, strict=True)
         )
         inside = f'{_picture(part, view.title or shown.title)}<div class="readout">{legend}</div>'
+    elif isinstance(view, Sentence):
+        longest = max(len(text) for _, text in view.cases)
+        said = html.escape(view.say(shown.evaluate(), digits))
+        inside = f'<p class="sentence" id="{part}" style="--n:{longest}">{said}</p>'
     else:
         inside = _picture(part, view.title or shown.title, height=_HEIGHTS[type(view)])
         inside += _readout(part, shown, view)
@@ -294,9 +334,15 @@ def _readout(part, shown, view):
     entries = "".join(
         f'<span>{colour}{html.escape(name)} <b id="{part}-{k}">{digits(start[name])}</b> '
         f'{html.escape(_shown_unit(unit))}<em id="{part}-{k}-c"></em></span>'
-        for k, ((name, _, unit), colour) in enumerate(zip(numbers(view), colours, strict=False))
+        for k, ((name, unit), colour) in enumerate(zip(_said(view), colours, strict=False))
     )
     return f'<div class="readout">{entries}</div>'
+
+
+def _said(view):
+    """The numbers below a picture: name and unit."""
+    found = [(name, unit) for name, _, unit in numbers(view)]
+    return list(zip(view.told(), view.said(), strict=True)) if isinstance(view, Trade) else found
 
 
 def _readout_colours(view):
@@ -328,11 +374,30 @@ def _bars(part, shown, view):
         + "</tr>"
         for k, name in enumerate(view.steps)
     )
+    if view.words:
+        return f"{_legend(shown, view)}{steps}{axis}"
     # Widths of their own, so that no number moves a column.
     widths = "".join(f'<col style="width:{em}em">' for em in (9.5, 4, 11, *(5.5 for _ in view.also)))
     wide = f'style="table-layout:fixed;width:{24.5 + 5.5 * len(view.also)}em"'
     table = f"<table {wide}><colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f'{steps}{axis}<div class="scroll" tabindex="0" role="region" aria-label="Table">{table}</div>'
+
+
+def _legend(shown, view):
+    """What the colours of all bars mean."""
+    found = {
+        (view.words(bar, term), colour)
+        for bar, colours in zip(view.steps, _colours(shown, view), strict=True)
+        for term, colour in colours.items()
+    }
+    entries = "".join(
+        f'<span><i class="c{k}"></i>{html.escape(word)}</span>'
+        for word, k in sorted(found, key=lambda f: f[1])
+    )
+    entries += "".join(
+        f"<span>\u251c\u2500\u2524 {html.escape(says)}</span>" for _, says in view.within.values()
+    )
+    return f'<div class="readout legend">{entries}</div>'
 
 
 def _bar(part, shown, view, name, output, arguments):
@@ -349,6 +414,14 @@ def _bar(part, shown, view, name, output, arguments):
     )
     heading = f'<div class="heading"><b>{html.escape(name)}</b><em id="{part}-c"></em></div>' if name else ""
     label = html.escape(f"{shown.title}: {name}" if name else shown.title)
+    if view.within.get(name):
+        told += f'<span class="within">{html.escape(view.within[name][1])}</span>'
+    if view.words:
+        told = f"{digits(step.total / factor(view.unit))} {view.unit}" if terms else html.escape(step.reason)
+        return (
+            f'<div class="step brief"><div class="heading"><b>{html.escape(name)}</b><span id="{part}-t">{told}</span></div>'
+            f'<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg></div>'
+        )
     return (
         f'<div class="step">{heading}<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg>'
         f'<div class="readout" id="{part}-r">{told}</div></div>'

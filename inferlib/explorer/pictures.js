@@ -35,10 +35,21 @@ window.inferlibPictures = {
       for (let c = 0; c < cells; c++) {
         const place = { x: (x + Math.floor(c / rows) * pitch).toFixed(1), y: (y + (c % rows) * pitch).toFixed(1), width: size.toFixed(1), height: size.toFixed(1) };
         const lit = Math.max(0, Math.min(1, (b ? others : first) - c));
-        if (lit) T.put(picture, "rect", Object.assign({ class: "bar c" + (b ? 0 : 1), "fill-opacity": lit.toFixed(2) }, place));
+        if (lit) T.put(picture, "rect", Object.assign({ class: "bar c" + (b ? 6 : 0), "fill-opacity": lit.toFixed(2) }, place));
         T.put(picture, "rect", Object.assign({ class: "cell" }, place));
       }
     }
+  },
+  trade: (T, picture, view, values) => {
+    const [X, Y] = T.axes(picture, view.x, view.y);
+    if (view.shown !== view.curves[0]) T.put(picture, "path", { d: T.path(view.curves[0], X, Y), class: "curve before" });
+    T.put(picture, "path", { d: T.path(view.shown, X, Y), class: "curve c0" });
+    view.marks.concat(view.best).forEach((name, k) => {
+      const [x, y] = [X(values[2 * k]), Y(values[2 * k + 1])];
+      if (!Number.isFinite(x + y)) return;
+      T.put(picture, "circle", { cx: x, cy: y, r: 5, class: k < view.marks.length ? "dot c3" : "dot c2" });
+      T.put(picture, "text", { x: x - 9, y: y - 8, "text-anchor": "end" }, name);
+    });
   },
   frontier: (T, picture, view, lines, here) => {
     const all = lines.flat(), known = all.concat(here.filter((e) => e.length).map((e) => [e[view.speed], e[view.cost]]));

@@ -1,11 +1,13 @@
-"""Drawn mechanisms: memory that fills, a dot under a roof, cells that light up.
+"""Drawn mechanisms: memory that fills, a dot under a roof, cells that light up, a curve of what is traded.
 
 What moves in them are outputs like any others. A picture of sizes stays where a limit does not hold: that is
 what it is there to show.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import signature
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,15 @@ class Gauge:
         Of all inputs: what there is room for.
     unit : str
     title : str
+    colours : dict
+        Part to a colour of :mod:`inferlib.style`, where the part's own name has none.
     """
 
     parts: Mapping
     room: Callable
     unit: str = "GB"
     title: str = "Memory"
+    colours: Mapping = field(default_factory=dict)
 
     @property
     def outputs(self):
@@ -51,7 +56,7 @@ class Gauge:
         """Names of what stands below the picture."""
         return list(self.outputs)
 
-    def draw(self, values):
+    def draw(self, values, **arguments):
         """The still picture, by Matplotlib."""
         import matplotlib.pyplot as plt
 
@@ -110,7 +115,7 @@ class Plane:
         """Names of what stands below the picture."""
         return [self.x.label, self.y.label]
 
-    def draw(self, values):
+    def draw(self, values, **arguments):
         """The still picture, by Matplotlib."""
         import matplotlib.pyplot as plt
 
@@ -161,7 +166,7 @@ class Cells:
         """Names of what stands below the picture."""
         return list(self.names)
 
-    def draw(self, values):
+    def draw(self, values, **arguments):
         """The still picture, by Matplotlib."""
         import matplotlib.pyplot as plt
 
@@ -173,3 +178,77 @@ class Cells:
         _, ax = plt.subplots()
         ax.imshow(lit, vmin=0, vmax=1, cmap="Blues", aspect="auto")
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
+
+
+@dataclass(frozen=True)
+class Trade:
+    """A curve of what is traded, computed before the page opens, and the point on it that is worth most.
+
+    No page could search for such a curve. There is one for each combination of kinds; sliders and choices move only
+    what a point is worth. That of the start stays, for comparison.
+
+    Parameters
+    ----------
+    points : callable
+        Of all inputs: pairs ``(x, y)`` in the axes' units, in order.
+    worth : callable
+        Of ``x``, ``y`` and those inputs that it names, made of equations.
+    x, y : Axis
+    marks : dict
+        Name to a function of all inputs that returns a pair, marked on the curve.
+    best : str
+        What the page calls the point of greatest worth.
+    title : str
+    """
+
+    points: Callable
+    worth: Callable
+    x: Axis
+    y: Axis
+    marks: Mapping = field(default_factory=dict)
+    best: str = "preferred"
+    title: str = ""
+
+    @property
+    def outputs(self):
+        """Both numbers of every mark."""
+        return {
+            f"{name}: {axis.label}": partial(_side, mark, side)
+            for name, mark in self.marks.items()
+            for side, axis in enumerate((self.x, self.y))
+        }
+
+    @property
+    def units(self):
+        """They are in the axes' units already."""
+        return ["1"] * len(self.outputs)
+
+    def said(self):
+        """The unit of each number below the picture: they take turns."""
+        return [axis.unit for _ in (*self.marks, self.best) for axis in (self.x, self.y)]
+
+    def chosen(self, arguments):
+        """The point of greatest worth: name to number."""
+        wanted = set(signature(self.worth).parameters) - {"x", "y"}
+        given = {name: arguments[name] for name in wanted}
+        point = max(self.points(**arguments), key=lambda p: self.worth(x=p[0], y=p[1], **given))
+        return dict(zip(self.told()[-2:], point, strict=True))
+
+    def told(self):
+        """Names of what stands below the picture: the marks', and the best point's."""
+        return [*self.outputs, *(f"{self.best}: {axis.label}" for axis in (self.x, self.y))]
+
+    def draw(self, values, **arguments):
+        """The still picture, by Matplotlib."""
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots()
+        ax.plot(*zip(*self.points(**arguments), strict=True))
+        ax.plot(*(values[name] for name in self.told()[-2:]), "D", label=self.best)
+        ax.set(xscale="log", yscale="log", xlabel=self.x.label, ylabel=self.y.label)
+        ax.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high))
+        ax.legend()
+
+
+def _side(mark, side, **arguments):
+    return mark(**arguments)[side]

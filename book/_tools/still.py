@@ -1,0 +1,80 @@
+"""What explorers draw at their start, for a reader whose browser runs no scripts: drawn by their own, in V8."""
+
+import html
+import json
+import re
+
+# As much of a page as the runtime of explorers touches. Nodes are made as they are asked for.
+PAGE = r"""
+class Node {
+  constructor(name) {
+    this.nodeName = name; this.children = []; this.attributes = {}; this.own = ""; this.listeners = {};
+  }
+  setAttribute(key, value) { this.attributes[key] = String(value); }
+  getAttribute(key) { return key in this.attributes ? this.attributes[key] : null; }
+  appendChild(child) { this.children.push(child); return child; }
+  removeChild() { this.children.pop(); }
+  get lastChild() { return this.children[this.children.length - 1]; }
+  addEventListener(kind, call) { this.listeners[kind] = call; }
+  set textContent(text) { this.own = String(text); this.children = []; }
+  get textContent() { return this.own + this.children.map((c) => c.textContent).join(""); }
+}
+const made = {}, window = { addEventListener: () => {} };
+const rootOf = (id) => {
+  const root = new Node("root");
+  root.querySelector = (selector) => {
+    const whole = selector.slice(1), part = whole.replace(/^ex-[0-9a-f]+-/, ""), key = NAMED(whole, part);
+    if (key in made) return made[key];
+    const node = (made[key] = Object.assign(new Node(part), CONTROLS[key]));
+    node.setAttribute("data-key", part.replace(/-n$/, ""));
+    return node;
+  };
+  return root;
+};
+let root;
+const document = {
+  getElementById: (id) => (root = rootOf(id)), createElement: (n) => new Node(n), createElementNS: (_, n) => new Node(n),
+  createTextNode: (t) => Object.assign(new Node("#text"), { own: t }),
+};
+const location = { hash: HASH }, requestAnimationFrame = (f) => f();
+globalThis.setTimeout = () => 0;
+const history = { replaceState: (a, b, hash) => { location.hash = hash; } };
+"""
+
+SCRIPT = re.compile(r"(?s)<script>((?:window\.inferlib|inferlibExplorer\().*?)</script>")
+SELECT = re.compile(r'(?s)<select id="([^"]+)"[^>]*>(.*?)</select>')
+OPTION = re.compile(r"(?s)<option[^>]*>(.*?)</option>")
+# What the script fills: pictures, totals, cells of tables.
+EMPTY = re.compile(r'(<(svg|b|td|em)\b[^>]*\bid="(ex-[0-9a-f]+-[^"]+)"[^>]*>)(?=</\2>)')
+WRITTEN = """
+const safe = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/"/g, "&quot;");
+const written = (node) => "<" + node.nodeName + Object.entries(node.attributes).map(([k, v]) => ` ${k}="${safe(v)}"`).join("")
+  + ">" + safe(node.own) + node.children.map(written).join("") + "</" + node.nodeName + ">";
+JSON.stringify(Object.fromEntries(Object.entries(made).map(([key, node]) => [key, safe(node.own) + node.children.map(written).join("")])))
+"""
+
+
+def page(controls, *, hash="", named="part"):
+    """The script that stands for a page: its controls by id, its address, and whether ids are whole or parts."""
+    start = PAGE.replace("CONTROLS", json.dumps(controls)).replace("HASH", json.dumps(hash))
+    return start.replace("NAMED(whole, part)", named)
+
+
+def drawn(body):
+    """The HTML of a page, its explorers' pictures and numbers filled in as they stand at the start."""
+    scripts = SCRIPT.findall(body)
+    if not any(script.startswith("inferlibExplorer(") for script in scripts):
+        return body
+    from py_mini_racer import MiniRacer
+
+    controls = {
+        name: {"options": [{"text": html.unescape(text)} for text in OPTION.findall(options)]}
+        for name, options in SELECT.findall(body)
+    }
+    engine = MiniRacer()
+    engine.eval(page(controls, named="whole"))
+    for script in scripts:
+        if "inferlibGuess" not in script:
+            engine.eval(script.replace("inferlibExplorer(", "window.inferlibExplorer(") + ";0")
+    found = json.loads(engine.eval(WRITTEN))
+    return EMPTY.sub(lambda match: match[1] + found.get(match[3], ""), body)
