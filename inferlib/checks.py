@@ -11,6 +11,7 @@ from numbers import Real
 
 import numpy as np
 
+_PLAIN, _LARGE = (float, int), 1e300
 _NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray only where its numbers are not at hand
 
 
@@ -50,6 +51,13 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
     ...
     ValueError: batch is -1, but must be positive and finite
     """
+    if (
+        type(value) in _PLAIN
+        and 0 < value < _LARGE
+        and minimum is None
+        and (maximum is None or value <= maximum)
+    ):
+        return value  # most are such, and everything below takes twenty times as long
     allowed = "positive and finite" if not zero else "zero or positive, and finite"
     if minimum is not None:
         allowed += f", at least {minimum:g}"

@@ -50,14 +50,13 @@ class Record:
     """Base of the frozen records: refuses bad numbers when made, and can be copied with changes."""
 
     def __post_init__(self):
-        for f in quantities(self):
-            value = getattr(self, f.name)
-            if value is None and f.default is None:
+        for name, title, limits, optional in _doors(type(self)):
+            value = getattr(self, name)
+            if value is None and optional:
                 continue
-            limits = {key: f.metadata[key] for key in ("zero", "maximum")}
-            taken = checks.number(f"{type(self).__name__}.{f.name}", value, **limits)
+            taken = checks.number(title, value, **limits)
             if taken is not value:
-                object.__setattr__(self, f.name, taken)
+                object.__setattr__(self, name, taken)
 
     def replace(self, **changes):
         """A copy with some fields changed."""
@@ -75,6 +74,20 @@ class Record:
 def quantities(record):
     """The fields of a record (or record class) that were declared with :func:`quantity`."""
     return [f for f in fields(record) if "unit" in f.metadata]
+
+
+@cache
+def _doors(kind):
+    """Of every quantity of a record class: its name, how a refusal calls it, its limits, and whether it may lack."""
+    return [
+        (
+            f.name,
+            f"{kind.__name__}.{f.name}",
+            {n: f.metadata[n] for n in ("zero", "maximum")},
+            f.default is None,
+        )
+        for f in quantities(kind)
+    ]
 
 
 def symbolic(record, notation: Mapping[str, str] | str):

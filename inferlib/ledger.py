@@ -210,7 +210,9 @@ def notes(source: str | None = None) -> "pandas.DataFrame":
 def _texts(kind, source):
     import pandas as pd
 
-    both = (row for key in _chosen(source) for row in kept(f"errata and notes of {key}", partial(_filled, key)))
+    both = (
+        row for key in _chosen(source) for row in kept(f"errata and notes of {key}", partial(_filled, key))
+    )
     rows = [row for kind_of, *row in both if kind_of == kind]
     return pd.DataFrame(rows, columns=["source", *_ERRATUM])
 

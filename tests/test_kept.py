@@ -5,10 +5,13 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pandas as pd
 import pytest
 
 import inferlib
-from inferlib import kept, ledger
+from book.erdil2025 import economics
+from inferlib import explorer, kept, ledger
+from inferlib.papers.erdil2025 import chips, models, pareto
 
 VALUES = ((0.1 + 0.2, math.inf, -0.0, 5e-324, 2**70, True, None, "é\n"), (), ((1.0, (2, 3)),))
 
@@ -54,6 +57,7 @@ CHANGES = {
     "a printed number": lambda room: (room / "deep" / "b.csv").write_text("1,3"),
     "a new file": lambda room: (room / "c.toml").write_text(""),
     "another name": lambda room: (room / "a.py").rename(room / "d.py"),
+    "a runtime in JavaScript": lambda room: (room / "d.js").write_text("1"),
     "one file less": lambda room: (room / "a.py").unlink(),
 }
 
@@ -101,6 +105,59 @@ def test_many_may_write_at_once(folder):
         found = list(pool.map(lambda _: kept.kept("a", lambda: list(range(1000))), range(40)))
     assert set(found) == {tuple(range(1000))}
     assert len([path for path in folder.rglob("*") if path.is_file()]) == 1, "a temporary file is left"
+
+
+def test_of_many_who_ask_at_once_one_computes(folder):
+    pytest.importorskip("fcntl")
+    calls = []
+
+    def slow():
+        calls.append(1)
+        time.sleep(0.2)
+        return 1.5
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(lambda _: kept.kept("a", slow), range(8))) == {1.5}
+    assert len(calls) == 1 and [path.suffix for path in folder.rglob("*.*")] == [".json"]
+
+
+def test_after_a_failure_the_next_one_computes(folder):
+    with pytest.raises(AssertionError):
+        kept.kept("a", never)
+    assert kept.kept("a", lambda: 1) == 1
+
+
+def test_a_table_keeps_its_numbers_and_kinds(folder):
+    table = pd.DataFrame(
+        {"x": [0.1 + 0.2, math.nan, -0.0], "n": [1, 2, 2**60], "word": ["a", "é", ""], "b": [True] * 3}
+    )
+    for make in (lambda: table, never):
+        pd.testing.assert_frame_equal(kept.kept_frame("t", make), table, check_exact=True)
+
+
+def test_a_frontier_from_disk_is_the_one_computed(folder, monkeypatch):
+    asked = (models["Llama 3 8B"], chips["H100"])
+    options = [
+        {"pipeline": False} | more for more in ({}, {"context": 1000}, {"draft": models["Llama 3 8B"]})
+    ]
+    computed = [pareto.frontier(*asked, **each) for each in options]
+    for _ in range(2):
+        monkeypatch.setattr(economics, "_FOUND", {})
+        for each, table in zip(options, computed, strict=True):
+            pd.testing.assert_frame_equal(economics.frontier(*asked, **each), table, check_exact=True)
+        monkeypatch.setattr(pareto, "frontier", lambda *_, **__: never())
+
+
+def test_a_page_from_disk_is_the_one_made(folder, monkeypatch):
+    def shown(keep):
+        slider = explorer.Slider("a", "a", 1, 10, 2)
+        views = [explorer.Curves({"2a": lambda a: 2 * a}, "a", "2a")]
+        return explorer.Explorer("Twice", [slider], views, keep=keep)._repr_html_()
+
+    made = shown(keep=False)
+    assert not list(folder.rglob("*.json")) and shown(keep=True) == made
+    monkeypatch.setattr("inferlib.explorer.page.page", lambda _: never())
+    assert shown(keep=True) == made
 
 
 def test_what_older_code_kept_goes_after_a_week(folder):

@@ -254,4 +254,5 @@ def explorer():
                 lambda **at: at["n_layers"], "1", quiet=True,
             ),
         },
+        keep=True,
     )  # fmt: skip

@@ -306,19 +306,19 @@ def fit_first(table):
     """Constants of :func:`inferlib.serving.prompt.first_token_time`: the start of a layer, and passes."""
     from scipy.optimize import least_squares
 
-    w = weights(table)
+    w, seconds, first = weights(table), table.ttft.to_numpy(), _first(table)
 
     def misses(c):
-        return w * _softened(np.log(_first(table, c) / table.ttft.to_numpy()))
+        return w * _softened(np.log(first(c) / seconds))
 
     return _digits(least_squares(misses, [1e-3, 1.0], x_scale=[1e-3, 1], **_TO_THE_END).x)
 
 
-def _first(table, found):
-    start, passes = found
+def _first(table):
+    """Seconds to the first token of rows, as a function of the two constants."""
     step = (table.bare + features(table) @ fit_all()).to_numpy()
-    asked = (table.layer.to_numpy(), passes, table.prompt_time.to_numpy(), step, table.users.to_numpy())
-    return first_token_time(start, *asked)
+    layer, prompt, users = (table[name].to_numpy() for name in ("layer", "prompt_time", "users"))
+    return lambda found: first_token_time(found[0], layer, found[1], prompt, step, users)
 
 
 @cache
@@ -333,7 +333,7 @@ def first_left_out(by):
     logs = pd.Series(np.nan, index=table.index)
     for name in table[by].unique():
         own = table[by] == name
-        logs[own] = np.log(_first(table[own], fit_first(table[~own])) / table.ttft[own])
+        logs[own] = np.log(_first(table[own])(fit_first(table[~own])) / table.ttft[own])
     return logs
 
 

@@ -104,7 +104,7 @@ def _serving(name):
         f"| between tokens | {1e3 * row.tpot:.2f} ms | {1e3 * told:.2f} ms | {100 * (told / row.tpot - 1):+.0f} % |"
     )
     if name in set(fit.first_rows().id):
-        first = float(fit._first(own, fit.fit_first(fit.first_rows()))[0])
+        first = float(fit._first(own)(fit.fit_first(fit.first_rows()))[0])
         error = 100 * (first / row.ttft - 1)
         lines.append(f"| first token | {1e3 * row.ttft:.0f} ms | {1e3 * first:.0f} ms | {error:+.0f} % |")
     return lines

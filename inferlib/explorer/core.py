@@ -6,13 +6,14 @@ expressions that those calls return on symbols; in a notebook :meth:`Explorer.wi
 
 import itertools
 import math
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import signature
 
 from inferlib import checks
 from inferlib.explorer import inputs as _inputs, outputs as _outputs
 from inferlib.explorer.inputs import Choice, Kind, Preset, Slider
 from inferlib.explorer.outputs import Bars, Curves
+from inferlib.kept import kept
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
@@ -29,9 +30,13 @@ class Explorer:
         Drawn one under the other; they share the inputs.
     limits : dict, optional
         Name to :class:`Limit`; where one does not hold the page shows no answer, but what is missing.
+    keep : bool
+        Whether its page is kept on disk, which helps where its functions are many; for explorers made by the library
+        or the book alone, each with a title of its own.
     """
 
-    def __init__(self, title, inputs, views, *, limits=None):
+    def __init__(self, title, inputs, views, *, limits=None, keep=False):
+        self.keep = keep
         self.title, self.sections, self.views, self.limits = title, list(inputs), list(views), limits or {}
         self.inputs = _inputs.flat(inputs)
         _inputs.check(title, self.inputs)
@@ -253,7 +258,8 @@ class Explorer:
         from inferlib.explorer.page import page
 
         if "page" not in self._memo:
-            self._memo["page"] = page(self)
+            make = partial(page, self)
+            self._memo["page"] = kept(f"page of {self.title}", make) if self.keep else make()
         return self._memo["page"]
 
     def __repr__(self):
