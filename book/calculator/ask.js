@@ -60,33 +60,34 @@ globalThis.inferlibAsk = function (D) {
     const q = { ...m.values, ...c.values, ...D.engines[S.engine].values, n_chips: n, tp: l.tp, pp: l.pp, dp: l.dp, n_layers: layers(m), exchange_share: D.facts.exchange_share };
     const known = D.kernels[c.lender], weights = D.formats.weights[S.weights], mixed = sparse(m);
     const spread = l.ep > 1 && l.dp > 1 && mixed, part = weights.parts[mixed ? 1 : 0];
-    const fail = (reason) => ({ refused: reason });
+    let late = ""; // what the kernels lack is asked after the memory, as in the library
+    const fail = (reason) => { late = late || reason; };
     for (const name of D.parts) {
       const format = name === "attention" && S.wide ? "bf16" : part[name], [bytes, peaks] = D.formats.each[format], kernel = known.gemm[format];
-      if (typeof kernel === "string") return fail(kernel);
-      D.kernel.gemm.forEach((field, k) => { q[key("gemm", name) + "_" + field] = kernel[k]; });
+      if (typeof kernel === "string") fail(kernel);
+      else D.kernel.gemm.forEach((field, k) => { q[key("gemm", name) + "_" + field] = kernel[k]; });
       q[key("bytes", name)] = bytes;
       const peak = peaks.find((p) => p in c.peaks);
       q[key("peak", name)] = peak ? c.peaks[peak] : c.values.chip_flops;
     }
     const block = known.experts[part.experts], pairs = known.attention[S.cache];
-    if (mixed && typeof block === "string") return fail(block);
-    if (typeof pairs === "string") return fail(pairs);
-    if (mixed) D.kernel.experts.forEach((field, k) => { q["block_" + field] = block[k]; });
-    D.kernel.attention.forEach((field, k) => { q["pairs_" + field] = pairs[k]; });
+    if (mixed && typeof block === "string") fail(block);
+    else if (mixed) D.kernel.experts.forEach((field, k) => { q["block_" + field] = block[k]; });
+    if (typeof pairs === "string") fail(pairs);
+    else D.kernel.attention.forEach((field, k) => { q["pairs_" + field] = pairs[k]; });
     q.cache_bytes = D.formats.cache[S.cache];
     ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => { [q[kind + "_" + degree + "_latency"], q[kind + "_" + degree + "_bandwidth"]] = known[kind][k]; }));
     if (!q.chip_scale_up_size) q.chip_scale_up_size = n;
-    if (spread && (n <= Math.min(n, q.chip_scale_up_size) ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth) == null) return fail(c.name + " states no bandwidth to send tokens to experts over");
-    return { q, F: structures[m.structure][spread ? 1 : 0], spread, m, c, l, n };
+    if (spread && (n <= Math.min(n, q.chip_scale_up_size) ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth) == null) fail(c.name + " states no bandwidth to send tokens to experts over");
+    return { q, F: structures[m.structure][spread ? 1 : 0], spread, m, c, l, n, late };
   };
   const whole = (l, n) => Number.isInteger(l.tp) && Number.isInteger(l.dp) && Number.isInteger(l.pp) && l.tp * l.pp * l.dp === n;
-  const asked = (S, over) => {
+  const asked = (S) => {
     const m = model(S), l = layout(S, m);
     if (!whole(l, S.n_chips)) return { refused: S.n_chips + " chips cannot be divided into " + (S.layout === "copies" ? "copies of " + S.split + " chips" : S.split + " stages") };
     if (l.pp > layers(m)) return { refused: l.pp + " stages, but the model has " + layers(m) + " layers" };
     const at = machine(S, m, chip(S), S.n_chips, l);
-    return at.refused ? at : over ? { ...at, q: { ...at.q, ...over } } : at;
+    return at;
   };
 
   // --- Answers ----------------------------------------------------------------------------------------------
@@ -109,7 +110,8 @@ globalThis.inferlibAsk = function (D) {
     plan.flat(2).forEach((name, k) => { if (D.drawing.includes(name)) found[key(prefix, name)] = values[k]; });
     return found;
   };
-  const filled = (texts, beyond, facts) => texts.filter((_, k) => beyond[k] > 0).map((text) => text.replace(/\{(\w+)(:[^}]*)?\}/g, (_, name) => (typeof facts[name] === "number" ? Math.round(facts[name]).toLocaleString("en-US") : facts[name])));
+  const even = (v) => (Math.abs(v % 1) === 0.5 ? 2 * Math.round(v / 2) : Math.round(v)); // as Python rounds
+  const filled = (texts, beyond, facts) => texts.filter((_, k) => beyond[k] > 0).map((text) => text.replace(/\{(\w+)(:[^}]*)?\}/g, (_, name) => (typeof facts[name] === "number" ? even(facts[name]).toLocaleString("en-US") : facts[name])));
   const short = (S, at, needs, has) => D.short.replace("{need:.0f}", (needs * at.n / 1e9).toFixed(0)).replace("{have:.0f}", (has * at.n / 1e9).toFixed(0)).replace("{system}", at.n + " × " + at.c.name);
 
   const facts = (S, at, batch, context, more) => ({
@@ -124,8 +126,8 @@ globalThis.inferlibAsk = function (D) {
   const spread = (S, at) => D.engines[S.engine].factor[kind(at)];
 
   // A decode step of so many sequences of a context.
-  const step = (S, batch, context, over) => {
-    const at = asked(S, over);
+  const step = (S, batch, context) => {
+    const at = asked(S);
     if (at.refused) return { status: "n/a", reason: at.refused };
     return stepAt(S, at, batch, context);
   };
@@ -133,6 +135,7 @@ globalThis.inferlibAsk = function (D) {
     Object.assign(at.q, { batch, context });
     const [needs, has] = run(at, "fit"), fit = { needs: needs * at.n, has: has == null ? null : has * at.n };
     if (has != null && needs > has) return { status: "infeasible", reason: short(S, at, needs, has), fit };
+    if (at.late) return { status: "n/a", reason: at.late, fit };
     const values = run(at, "step"), seconds = total(values), found = terms(at.F.step.plan, values), bar = spread(S, at), cost = price(S, at.c.name);
     const counted = found.filter((t) => t.counts).sort((a, b) => b.seconds - a.seconds);
     const drawn = { ...at.q, step: seconds, running: batch, ...named("step", at.F.step.plan, values), batch };
@@ -179,7 +182,7 @@ globalThis.inferlibAsk = function (D) {
   // What each change buys: times before over times after.
   const changes = (S, batch, context) => {
     const before = asked(S);
-    if (before.refused) return [];
+    if (before.refused || before.late) return [];
     const base = total(run(before, "step", { batch, context }));
     return D.changes.map(({ name, scale: one, copies }) => {
       const at = asked(S), more = {}, scale = copies && S.layout === "copies" ? copies : one;
@@ -193,7 +196,7 @@ globalThis.inferlibAsk = function (D) {
   // A line of steps over batches; points that do not fit are left out.
   const overBatches = (S, context, batches) => {
     const at = asked(S);
-    if (at.refused) return [];
+    if (at.refused || at.late) return [];
     return batches.map((batch) => {
       const [needs, has] = run(at, "fit", { batch, context });
       const seconds = has != null && needs > has ? null : total(run(at, "step")), cost = price(S, at.c.name);
@@ -226,9 +229,9 @@ globalThis.inferlibAsk = function (D) {
     const { m, c, n, l, cost } = one, { prompt: tokens, output } = S, cached = Math.min(S.cached || 0, tokens - 1), context = tokens + output / 2;
     const miss = (reason, detail) => out.misses.push({ chip: c.name, n, layout: words(l), reason, detail });
     const at = machine(S, m, c, n, l);
-    if (at.refused) return miss("not described", at.refused);
+    if (at.late) return miss("not described", at.late);
     const places = rooms(at, tokens + output), rounds = Math.floor(Math.min(places, D.most) / l.dp);
-    if (!(rounds >= 1)) return miss("does not fit", "room for " + Math.max(places, 0).toPrecision(3) + " users");
+    if (!(rounds >= 1)) return miss("does not fit", "room for " + +Math.max(places, 0).toPrecision(3) + " users");
     const { read, fresh } = passes(at, tokens, cached), all = { ...at.q, output, tokens, cached, read: total(read), fresh, price: cost };
     const serve = (round) => {
       const users = l.dp * round, seconds = total(run(at, "step", { batch: users, context }));
@@ -240,7 +243,7 @@ globalThis.inferlibAsk = function (D) {
     let best = 0, offer = null, first = null;
     for (let round = 1; round <= rounds; round *= 2) {
       const found = serve(round);
-      if (round === 1) first = () => miss(found.slow ? "too slow" : "first token too late", found.slow ? found.speed.toPrecision(3) + " tokens/s for " + l.dp + " users" : found.first.toPrecision(3) + " s for " + l.dp + " users");
+      if (round === 1) first = () => miss(found.slow ? "too slow" : "first token too late", found.slow ? +found.speed.toPrecision(3) + " tokens/s for " + l.dp + " users" : +found.first.toPrecision(3) + " s for " + l.dp + " users");
       out.points.push(found);
       if (!found.slow && !found.late) { best = round; offer = found; }
     }
@@ -270,7 +273,7 @@ globalThis.inferlibAsk = function (D) {
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
   const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit }) => {
     const at = asked(S);
-    if (at.refused) return { name, factor: null, limit };
+    if (at.refused || at.late) return { name, factor: null, limit };
     const q = Object.assign(at.q, { batch, context, price: price(S, at.c.name) }), moved = Object.keys(q).flatMap((field) => scale.filter(([pattern]) => new RegExp("^(" + pattern + ")$").test(field)).map(([, power]) => [field, power]));
     const holds = (by) => {
       const now = { ...q };

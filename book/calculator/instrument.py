@@ -108,7 +108,7 @@ def script(name):
 
 def core():
     """JavaScript that answers without a page: ``inferlibConfig``, ``inferlibAsk`` and the data ``D``."""
-    told = json.dumps(data(), sort_keys=True, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+    told = json.dumps(data(), separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
     parts = [script(name) for name in SCRIPTS]
     return "\n".join([*parts, f"const D=Object.assign({told},{functions()});"])
 
@@ -143,7 +143,7 @@ def _options(groups, chosen):
 
 def _fields(identity):
     return "".join(
-        f'<div class="row"><label for="{identity}-{field}">{label}</label><input type="number" '
+        f'<div class="line"><label for="{identity}-{field}">{label}</label><input type="number" '
         f'id="{identity}-{field}" data-key="{field}" data-scale="{scale:g}" min="0.000001" max="100000000" step="any" '
         f'data-empty><span class="unit">{unit}</span></div>'
         for field, label, unit, scale in FIELDS

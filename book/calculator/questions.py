@@ -43,7 +43,9 @@ BLOCKS = {
 
 
 def number(name):
-    """The symbol of a number of a question."""
+    """The symbol of a number of a question; layers of a kind and shared experts may be none."""
+    if name.endswith(("_count", "_d_shared")) or name == "cached":
+        return sympy.Symbol(name, nonnegative=True)
     return sympy.Symbol(name, positive=True)
 
 
@@ -262,19 +264,19 @@ def code(names, expressions):
 
 # What the page multiplies to see what it buys: names of numbers, as patterns, and factors.
 CHANGES = (
-    {"name": "twice the memory bandwidth", "scale": [["chip_memory_bandwidth", 2]]},
-    {"name": "twice the arithmetic", "scale": [["chip_flops|peak_.*", 2]]},
+    {"name": "2 × memory speed", "scale": [["chip_memory_bandwidth", 2]]},
+    {"name": "2 × arithmetic", "scale": [["chip_flops|peak_.*", 2]]},
     {
-        "name": "twice the bandwidth of links",
+        "name": "2 × link bandwidth",
         "scale": [["chip_scale_(up|out)_bandwidth|(reduce|library)_[0-9]_bandwidth", 2]],
     },
-    {"name": "half the latency of collectives", "scale": [["(reduce|library)_[0-9]_latency|engine_box", 0.5]]},
-    {"name": "half the bytes of weights", "scale": [["bytes_.*", 0.5]]},
-    {"name": "half the bytes of the cache", "scale": [["cache_bytes", 0.5]]},
-    {"name": "half the time to start kernels", "scale": [["(gemm|block|pairs)_.*(start|depth)", 0.5]]},
-    {"name": "half the engine's time", "scale": [["engine_(base|layer|rank|sequence|together)", 0.5]]},
-    {"name": "twice the chips", "scale": [["n_chips|tp", 2]], "copies": [["n_chips|dp", 2]]},
-    {"name": "half the users", "scale": [["batch", 0.5]]},
+    {"name": "½ collective latency", "scale": [["(reduce|library)_[0-9]_latency|engine_box", 0.5]]},
+    {"name": "½ bytes of weights", "scale": [["bytes_.*", 0.5]]},
+    {"name": "½ bytes of cache", "scale": [["cache_bytes", 0.5]]},
+    {"name": "½ kernel starts", "scale": [["(gemm|block|pairs)_.*(start|depth)", 0.5]]},
+    {"name": "½ engine time", "scale": [["engine_(base|layer|rank|sequence|together)", 0.5]]},
+    {"name": "2 × chips", "scale": [["n_chips|tp", 2]], "copies": [["n_chips|dp", 2]]},
+    {"name": "½ users", "scale": [["batch", 0.5]]},
 )
 # What could be otherwise so that a step is fast or cheap enough, and how far the page looks.
 LEVERS = (
