@@ -1,5 +1,6 @@
 """The package as a stranger installs it: a wheel, in an empty environment, far from this folder."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -47,6 +48,13 @@ def test_the_library_works_alone(tmp_path):
     python = tmp_path / "env" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     target = ["--python", python, "install", "--no-compile", "-c", ROOT / "constraints.txt"]
     run(*pip, *target, wheel, cwd=tmp_path)
+
+    command = python.with_name("inferlib.exe" if sys.platform == "win32" else "inferlib")
+    asked = ["Llama 3.3 70B", "--weights", "fp8", "--json"]
+    said = json.loads(run(command, "ask", *asked, "--chip", "4x H100", "--batch", "32", cwd=tmp_path))
+    assert said["low"] < said["seconds"] < said["high"] and not said["cautions"]
+    promise = ["--speed", "50", "--first-token", "1", "--prompt", "2k", "--output", "500", "--counts", "4"]
+    assert json.loads(run(command, "decide", *asked, *promise, cwd=tmp_path))["offers"]
 
     row = run(python, "-c", USE, cwd=tmp_path)
     assert row.split()[:3] == ["True"] * 3 and "pip install -e" in row, row

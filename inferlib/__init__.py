@@ -28,9 +28,12 @@ _WHERE = {
     "explain": "inferlib.explanation",
     "minimise": "inferlib.equation",
     "ask": "inferlib.papers",
+    "answer": "inferlib.serving.answer",
     "decide": "inferlib.serving.decide",
+    "must_change": "inferlib.serving.change",
     "estimate": "inferlib.serving.estimate",
     "estimate_request": "inferlib.serving.request",
+    "widget": "inferlib.serving.widget",
 }
 _ROOMS = (
     "catalog",

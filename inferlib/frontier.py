@@ -13,7 +13,8 @@ def pareto(points, *, speed="tokens_per_second", cost="usd_per_million"):
     points : xarray.Dataset or pandas.DataFrame
         Any number of axes or rows. A point whose speed or cost is NaN is infeasible and left out.
     speed, cost : str
-        The two columns to trade; more speed and less cost are better.
+        The two columns to trade; more speed and less cost are better. By default the speed of one user: traded
+        against the throughput of all, cost would have almost nothing to trade.
 
     Returns
     -------

@@ -47,9 +47,7 @@ def test_nothing_cheaper_by_brute_force():
         for name, count in itertools.product(("H100 SXM", "H200", "A100 80GB"), (2, 4, 8))
         if (one := within(LLAMA, System(load_chip(name), count), *ASKED.values(), **PROMISE, weights="fp8"))
     )
-    found = decide(
-        LLAMA, **PROMISE, **ASKED, weights="fp8", chips=["H100", "H200", "A100"], counts=(2, 4, 8)
-    )
+    found = decide(LLAMA, **PROMISE, **ASKED, weights="fp8", chips=["H100", "H200", "A100"], counts=(2, 4, 8))
     assert found.best.dollars == pytest.approx(cheapest, rel=1e-12)
 
 
@@ -75,6 +73,15 @@ def test_frontier_trades_cost_for_speed_and_ends_in_the_cheapest():
     assert (table.speed.diff().dropna() < 0).all() and (table.usd_per_request.diff().dropna() < 0).all()
     assert (table.first_token <= 1).all()
     assert table[table.kept].usd_per_request.min() == pytest.approx(FOUND.best.dollars)
+
+
+def test_without_a_promise_memory_sets_the_number_of_users():
+    """By hand: nine tenths of four times 141 GB, less 70.6 GB of weights, over 320 KiB a token of 2,500."""
+    found = decide(LLAMA, **ASKED, weights="fp8", chips=["H200"], counts=(4,)).best
+    by_hand = (0.9 * 4 * 141e9 - 72.7e9) / (80 * 2 * 8 * 128 * 2 * 2500)
+    assert found.users == pytest.approx(by_hand, rel=2e-3)
+    more = again(LLAMA, found, found.users + 1)
+    assert more.users == found.users and any("the others wait" in caution for caution in more.cautions)
 
 
 def test_reasons():
@@ -125,6 +132,7 @@ def test_refusals_name_the_argument():
         ({"prices": {"H200": -1}}, r"prices\['H200'\] is -1"),
         ({"chips": ["H20O"]}, "did you mean .*'H200'"),
         ({"weights": "fp9"}, "no format 'fp9'"),
+        ({"prices": {"H200": []}}, "is empty"),
         ({"prices": {"H20O": 1}}, "did you mean .*'H200'"),
     ):
         with pytest.raises((ValueError, LookupError), match=told):
@@ -149,3 +157,20 @@ def test_it_says_so():
     nothing = decide(LLAMA, **ASKED, speed=1e4)
     assert nothing.best is None and nothing.table().empty and "Nothing keeps the promise" in str(nothing)
     assert inferlib.decide is decide
+
+
+def test_sure_means_that_the_slow_end_of_the_interval_keeps_the_promise():
+    asked = {**ASKED, **PROMISE, "weights": "fp8", "chips": ["H200", "B200"], "counts": (4, 8)}
+    sure = decide(LLAMA, **asked, sure=True)
+    assert sure.offers and sure.best.dollars > decide(LLAMA, **asked).best.dollars
+    for offer in sure.offers:
+        row = offer.row()
+        assert row["speed_low"] >= 50 and row["first_token_high"] <= 1
+
+
+def test_the_nearest_misses_are_told():
+    nothing = decide(LLAMA, **ASKED, weights="fp8", speed=200, counts=(4, 8, 16))
+    short = [miss.times for miss in nothing.nearest()]
+    assert short == sorted(short) and short[0] == min(miss.times for miss in nothing.misses if miss.times)
+    fastest = max(point["speed"] for point in nothing.points)
+    assert short[0] == pytest.approx(200 / fastest) and nothing.nearest()[0].layout in str(nothing)

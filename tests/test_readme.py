@@ -1,10 +1,15 @@
 """The README tells the truth: its commands exist, its links lead somewhere, its code runs, its picture is fresh."""
 
+import contextlib
 import importlib.util
+import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from inferlib.terminal import main
 
 ROOT = Path(__file__).parents[1]
 TEXTS = ("README.md", "CONTRIBUTING.md")
@@ -29,6 +34,28 @@ def test_links_and_paths_lead_somewhere(name):
 def test_code_runs():
     for code in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S):
         exec(code, {})
+
+
+def test_the_answer_it_opens_with_is_the_answer():
+    """The first block of code, evaluated, prints the block beneath it; the terminal prints the same."""
+    text = (ROOT / "README.md").read_text()
+    code, shown = re.search(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)+)", text, re.S).groups()
+    *before, last = code.strip().splitlines()
+    names = {}
+    exec("\n".join(before), names)
+    printed = "".join(f"    {line}\n" for line in str(eval(last, names)).splitlines())
+    assert shown == printed
+    line = shlex.split(re.search(r"^    inferlib (ask .*)$", text, re.M)[1])
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(line) == 0
+    assert out.getvalue() == printed.replace("    ", "")
+
+
+def test_its_commands_answer(capsys):
+    lines = re.findall(r"^    inferlib (.*)$", (ROOT / "README.md").read_text(), re.M)
+    assert len(lines) >= 2
+    for line in lines:
+        assert main(shlex.split(line)) == 0, line
 
 
 def test_picture_is_what_the_library_draws():

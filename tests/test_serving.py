@@ -445,3 +445,17 @@ def test_a_serving_row_is_answered_too():
     row = measured.serving().loc[name]
     text = residuals([name])
     assert f"| between tokens | {1e3 * row.tpot:.2f} ms |" in text and "| first token |" in text
+
+
+def test_caches_that_every_chip_keeps_whole():
+    """A latent cache lies whole on every chip of an instance; eight heads are cut in eight, whatever the chips."""
+    box, work = System(load_chip("H200"), 8), Workload(1, 10_000, "fp8")
+    held = inferlib.serving.decode.Place(
+        DEEPSEEK, box, work.replace(context=0), None, None, 1, None
+    ).memory()[0]
+    assert room(DEEPSEEK, box, work) == pytest.approx((0.9 * 141e9 - held) / (61 * 576 * 2 * 10_000))
+    llama = [room(MODEL, System(load_chip("H200"), n), Workload(1, 10_000, "fp8")) for n in (8, 16)]
+    a_chip = 80 * 2 * 128 * 2 * 10_000
+    weights = 70.6e9
+    assert llama[0] == pytest.approx((0.9 * 141e9 - weights / 8) / a_chip, rel=0.03)
+    assert llama[1] == pytest.approx((0.9 * 141e9 - weights / 16) / a_chip, rel=0.03)

@@ -10,7 +10,7 @@ import sympy as sp
 
 import inferlib
 from book.synthesis import finder, grid, indexes
-from inferlib import Layout, System, Workload, ledger, load_chip, load_model
+from inferlib import Layout, System, Workload, frontier, ledger, load_chip, load_model
 from inferlib.papers import rooms
 from inferlib.system import Breakdown
 
@@ -175,10 +175,18 @@ def test_the_grid_is_what_everybody_answers(small):
         "principles", load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(64, 1024)
     )
     point = small.sel(at)
-    assert float(point.latency) == step.total and float(point.tokens_per_second) == 64 / step.total
+    assert float(point.latency) == step.total and float(point.throughput) == 64 / step.total
+    assert float(point.tokens_per_second) == 1 / step.total
     # a chip costs 3.99 dollars an hour in the catalogue
     assert float(point.usd_per_million) == pytest.approx(step.total / 64 * 8 * 3.99 / 3600 * 1e6, rel=1e-9)
     assert str(point.binding.values) == "weights"
+
+
+def test_a_frontier_of_the_grid_trades_cost_for_the_speed_of_a_user(small):
+    """By default: a small batch is fast and dear, a large one slow and cheap, and both are there."""
+    table = frontier.pareto(small.sel(who="sixth", model="Llama 3 70B", context=1024))
+    assert set(table.batch) == {1, 64} and table.tokens_per_second.iloc[0] > table.tokens_per_second.iloc[-1]
+    assert table.usd_per_million.iloc[0] > 10 * table.usd_per_million.iloc[-1]
 
 
 def test_the_bound_is_below_everybody_who_counts_as_much(small):

@@ -67,10 +67,10 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
     Returns
     -------
     xarray.Dataset
-        Over ``who``, ``model``, ``chip``, ``batch`` and ``context``: ``latency`` (s), ``tokens_per_second`` of all
-        sequences, ``usd_per_million``, ``utilisation`` (share of the arithmetic peak), ``binding`` (common name
-        of the largest term), ``status`` and ``reason``. Numbers are NaN where there is no answer. Over model and
-        chip: ``count``, the chips used.
+        Over ``who``, ``model``, ``chip``, ``batch`` and ``context``: ``latency`` (s), ``tokens_per_second`` of one
+        user, ``throughput`` (tokens per second of all sequences), ``usd_per_million``, ``utilisation`` (share of
+        the arithmetic peak), ``binding`` (common name of the largest term), ``status`` and ``reason``. Numbers are
+        NaN where there is no answer. Over model and chip: ``count``, the chips used.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
     shape = tuple(len(values) for values in axes.values())
     numbers = {
         name: np.full(shape, np.nan)
-        for name in ("latency", "tokens_per_second", "usd_per_million", "utilisation")
+        for name in ("latency", "tokens_per_second", "throughput", "usd_per_million", "utilisation")
     }
     texts = {name: np.full(shape, "", dtype=object) for name in ("status", "reason", "binding")}
     count = np.zeros(shape[1:3], dtype=int)
@@ -122,7 +122,8 @@ def _figures(step, model, system, workload):
     figures = {
         "status": "ok",
         "latency": seconds,
-        "tokens_per_second": workload.batch / seconds,
+        "tokens_per_second": 1 / seconds,
+        "throughput": workload.batch / seconds,
         "utilisation": work / (seconds * system.count * chip.flops),
         "binding": common_name(step.source, step.binding),
     }

@@ -160,7 +160,12 @@ def load_model(model):
         beside = Path(model) / "hf_quant_config.json" if Path(model).is_dir() else None
         quantization = config.read_file(beside) if beside is not None and beside.is_file() else None
         return config.read_config(content, os.fspath(model), sources, quantization)
-    name = resolve("model", model)
+    return _catalogued(resolve("model", model))
+
+
+@cache
+def _catalogued(name):
+    """A model of the catalogue; records are frozen, so one is enough."""
     if name in same_shapes():
         entry = same_shapes()[name]
         source = (

@@ -1,5 +1,6 @@
 """The sixth model: a step, a prompt and a request from kernels that somebody timed, and what they cost."""
 
+from inferlib.serving.change import must_change
 from inferlib.serving.decide import Decision, decide
 from inferlib.serving.decode import decode_step
 from inferlib.serving.estimate import Estimate, estimate
@@ -14,6 +15,7 @@ __all__ = [
     "decode_step",
     "estimate",
     "estimate_request",
+    "must_change",
     "with_drafts",
     "within",
 ]

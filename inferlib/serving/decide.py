@@ -3,7 +3,7 @@
 import html
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from inferlib.catalog import chips as every_chip, load_chip, resolve
 from inferlib.serving import constants
 from inferlib.serving.decode import decode_step
 from inferlib.serving.prompt import room
-from inferlib.serving.request import Request, estimate_request, passes, served
+from inferlib.serving.request import Request, hopes, passes, served
 from inferlib.system import Accelerator, Layout, System, Workload, count as whole
 from inferlib.transformer import Transformer
 
@@ -120,6 +120,13 @@ class Offer:
         """In which respects nothing like it was measured."""
         return self.request.cautions
 
+    def span(self):
+        """Between what the speed and the first token lie in ``confidence`` of cases, in words."""
+        row = self.row()
+        slow, fast = row["speed_low"], row["speed_high"]
+        early, late = 1e3 * row["first_token_low"], 1e3 * row["first_token_high"]
+        return f"{slow:.3g} to {fast:.3g} tokens/s a user, first token {early:,.0f} to {late:,.0f} ms"
+
     def row(self):
         """The offer as a flat table row: seconds, tokens per second, dollars."""
         r, told = self.request, self.request.per_million
@@ -149,13 +156,17 @@ class Offer:
 
 @dataclass(frozen=True, eq=False)
 class Miss:
-    """One machine that does not keep the promise even for the fewest users, and why."""
+    """One machine that does not keep the promise even for the fewest users, and why.
+
+    ``times`` is by what factor it falls short, where that is a number.
+    """
 
     chip: str
     count: int
     layout: str
     reason: str
     detail: str
+    times: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,18 +221,27 @@ class Decision:
 
         from inferlib.frontier import pareto
 
-        at = [point for point in self.points if point["in_time"]]
-        table = pd.DataFrame(at or self.points[:0])
-        return pareto(table, speed="speed", cost="usd_per_request") if at else table
+        table = pd.DataFrame([point for point in self.points if point["in_time"]])
+        return pareto(table, speed="speed", cost="usd_per_request") if len(table) else table
 
-    def __str__(self):
-        lines = []
+    def to_dict(self):
+        """Everything as plain numbers and texts, SI units: what ``--json`` prints."""
+        table = self.frontier()
+        return {
+            "model": self.model, "asked": self.asked, "offers": [offer.row() for offer in self.offers],
+            "runners_up": [offer.row() for offer in self.runners_up],
+            "frontier": table.to_dict("records"), "why_not": self.why_not,
+            "misses": [vars(miss) for miss in self.misses],
+        }  # fmt: skip
+
+    def text(self, most=5):
+        """In words: so many offers and runners-up, and why others fail."""
         if self.best is None:
-            lines.append(f"Nothing keeps the promise for {self.model}.")
+            lines = [f"Nothing keeps the promise for {self.model}."]
         else:
-            lines.append(f"Cheapest: {self.best}")
+            lines = [f"Cheapest: {self.best}", f"  In 80 % of cases {self.best.span()}."]
             lines += [f"  Caution: {caution}." for caution in self.best.cautions]
-            lines += [f"Then: {offer}" for offer in self.runners_up]
+            lines += [f"Of other chips: {offer}" for offer in self.runners_up[: most - 1]]
         if self.why_not:
             counted = ", ".join(f"{reason} {n}" for reason, n in self.why_not.items())
             lines.append(f"Machines that fail: {counted}.")
@@ -229,12 +249,14 @@ class Decision:
             lines += [f"  {m.count} × {m.chip}, {m.layout}: {m.reason}, {m.detail}" for m in self.nearest()]
         return "\n".join(lines)
 
+    def __str__(self):
+        return self.text()
+
     __repr__ = __str__
 
     def nearest(self, most=3):
-        """The misses that come nearest: those refused last in the order of ``why_not``."""
-        order = sorted(self.misses, key=lambda miss: -FAILURES.index(miss.reason))
-        return tuple(order[:most])
+        """The misses that come nearest: those that fall short by the least."""
+        return tuple(sorted(self.misses, key=lambda miss: miss.times or np.inf)[:most])
 
     def _repr_html_(self):
         first = f"<p>{html.escape(str(self)).replace(chr(10), '<br>')}</p>"
@@ -244,7 +266,7 @@ class Decision:
 def decide(
     model, *, speed=None, first_token=None, prompt_tokens, output_tokens, cached_tokens=0, weights="bf16",
     cache="bf16", keep=None, chips=None, counts=COUNTS, layouts=None, prices=None, utilisation=1.0, engine=None,
-    most=MOST, progress=None,
+    most=MOST, sure=False, progress=None,
 ):  # fmt: skip
     """The cheapest machine that serves a model as promised, the runners-up, and why others fail.
 
@@ -283,6 +305,8 @@ def decide(
         Part of the paid hours in which a machine is this busy.
     most : int
         Users of one machine beyond which nobody looks.
+    sure : bool
+        Whether the slow end of the interval must keep the promise too, not the estimate alone.
     progress : callable, optional
         Takes the list of machines and yields them, such as ``tqdm.tqdm``.
 
@@ -324,7 +348,7 @@ def decide(
         "engine": engine, "keep": keep, "utilisation": utilisation,
     }  # fmt: skip
     constants.stored_bytes(weights), constants.formats(model, weights, keep)
-    search = _Search(model, work, speed, first_token, most, asked)
+    search = _Search(model, work, speed, first_token, most, asked, sure)
     offered = _offered(chips, prices)
     machines = [
         (chip, System(chip, n), layout, sold)
@@ -334,7 +358,8 @@ def decide(
     ]
     for machine in machines if progress is None else progress(machines):
         search.ask(*machine)
-    return search.found(dict(speed=speed, first_token=first_token, weights=weights, cache=cache, **asked))
+    told = {"speed": speed, "first_token": first_token, "sure": sure, "weights": weights, "cache": cache}
+    return search.found(told | asked)
 
 
 def _layouts(given, model, chip, count):
@@ -346,18 +371,34 @@ def _layouts(given, model, chip, count):
     return [checks.instance("layout", one, Layout) for one in given if one.tp * one.pp * one.dp == count]
 
 
+def offered(prices=None):
+    """The chips that :func:`decide` tries: those with operators of their own and a price, here or in the catalogue.
+
+    Examples
+    --------
+    >>> "H100 SXM" in offered(), "B300" in offered(), "B300" in offered({"B300": 6})
+    (True, False, True)
+    """
+    priced = {resolve("chip", name) for name in prices or {} if _known(name)}
+    timed = [name for name in every_chip() if constants.lender(name) == name]
+    return [name for name in timed if name in priced or load_chip(name).price is not None]
+
+
+def _known(name):
+    try:
+        return bool(resolve("chip", name))
+    except LookupError:
+        return False
+
+
 def _offered(chips, prices):
     """The chips to try, each at its lowest price, with (seller, highest price); chips without one stay None."""
     own = {}
-    for name, price in (prices or {}).items():
+    for name, price in checks.instance("prices", prices or {}, Mapping).items():
         among = [chip.name for chip in chips or () if isinstance(chip, Accelerator)]
         own[name if name in among else resolve("chip", name)] = _price(name, price)
-    if chips is None:
-        timed = [load_chip(name) for name in every_chip() if constants.lender(name) == name]
-        taken = [chip for chip in timed if chip.price is not None or chip.name in own]
-    else:
-        chips = [chips] if isinstance(chips, (str, Accelerator)) else chips
-        taken = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in chips]
+    chips = offered(own) if chips is None else [chips] if isinstance(chips, (str, Accelerator)) else chips
+    taken = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in chips]
     found = []
     for chip in taken:
         seller = str(chip.sources.get("price", "")).partition(",")[0]
@@ -381,8 +422,8 @@ def _price(name, price):
 class _Search:
     """Offers, points and misses, machine by machine."""
 
-    def __init__(self, model, work, speed, first_token, most, asked):
-        self.model, self.work, self.most, self.asked = model, work, most, asked
+    def __init__(self, model, work, speed, first_token, most, asked, sure):
+        self.model, self.work, self.most, self.asked, self.sure = model, work, most, asked, sure
         self.speed, self.first_token = speed, first_token
         self.offers, self.points, self.misses = [], [], []
 
@@ -408,19 +449,30 @@ class _Search:
         slow, late = self._short(tried)
         kept = ladder[~(slow | late)]
         if not len(kept):
+            who = "1 user" if layout.dp == 1 else f"{layout.dp} users"
             if slow[0]:
-                told = f"{1 / tried.token[0]:.3g} tokens/s for {layout.dp} users"
-                return self._miss(system, layout, TOO_SLOW, told)
-            told = f"{tried.first_token[0]:.3g} s for {layout.dp} users"
-            return self._miss(system, layout, TOO_LATE, told)
-        between = np.arange(kept[-1], min(2 * kept[-1], rounds + 1))
-        closer = self._served(system, layout, read, layout.dp * between)
-        slow, late = self._short(closer)
-        users = layout.dp * int(between[~(slow | late)][-1])
+                told = f"{1 / tried.token[0]:.3g} tokens/s for {who}"
+                return self._miss(system, layout, TOO_SLOW, told, float(self.speed * tried.token[0]))
+            told = f"{tried.first_token[0]:.3g} s for {who}"
+            return self._miss(system, layout, TOO_LATE, told, float(tried.first_token[0] / self.first_token))
+        users = layout.dp * self._most(
+            system, layout, read, int(kept[-1]), min(2 * int(kept[-1]), rounds + 1)
+        )
+        at = np.array([users])
         if users not in layout.dp * ladder:
-            at = np.array([users])
             self._keep(self._served(system, layout, read, at), system, layout, at)
-        self._offer(system, layout, users, *sold)
+        request = self._served(system, layout, read, users)
+        told = hopes(self.model, system, self.work.replace(batch=users), layout, users, users)
+        self.offers.append(Offer(system, layout, replace(request, cautions=told), *sold))
+
+    def _most(self, system, layout, read, low, high):
+        """The most rounds from ``low``, which keeps the promise, to below ``high``, which is too many."""
+        while high - low > 1:
+            between = np.unique(np.linspace(low, high - 1, 32).astype(int))
+            slow, late = self._short(self._served(system, layout, read, layout.dp * between))
+            kept = between[~(slow | late)]
+            low, high = int(kept[-1]), int(min([*between[between > kept[-1]], high]))
+        return low
 
     def _served(self, system, layout, read, users):
         step = decode_step(
@@ -435,9 +487,10 @@ class _Search:
 
     def _short(self, tried):
         """Where a token is too slow, and where the first comes too late."""
-        slow = tried.token * (self.speed or 0) > 1
-        late = tried.first_token > (self.first_token or np.inf)
-        return slow, late
+        token, first = tried.token, tried.first_token
+        if self.sure:
+            token, first = token * tried.step_factor, first * tried.first_factor
+        return token * (self.speed or 0) > 1, first > (self.first_token or np.inf)
 
     def _keep(self, tried, system, layout, users):
         slow, late = self._short(tried)
@@ -450,16 +503,8 @@ class _Search:
                 "in_time": not late[k], "kept": not (slow[k] or late[k]),
             })  # fmt: skip
 
-    def _offer(self, system, layout, users, seller, highest):
-        asked = dict(self.asked)
-        request = estimate_request(
-            self.model, system, asked.pop("prompt_tokens"), asked.pop("output_tokens"), users, layout=layout,
-            weights=self.work.weights, cache=self.work.cache, **asked,
-        )  # fmt: skip
-        self.offers.append(Offer(system, layout, request, seller, highest))
-
-    def _miss(self, system, layout, reason, detail):
-        self.misses.append(Miss(system.chip.name, system.count, in_words(layout), reason, detail))
+    def _miss(self, system, layout, reason, detail, times=None):
+        self.misses.append(Miss(system.chip.name, system.count, in_words(layout), reason, detail, times))
 
     def found(self, asked):
         """The decision: offers sorted by dollars a request, then by chips."""

@@ -87,6 +87,7 @@ class Place:
         self.spread = self.ep > 1 and self.dp > 1  # experts over all chips, attention copied
         self.expert_chips = self.tp * self.dp if self.spread else self.tp
         self.expert_rows = self.rows * (self.dp if self.spread else 1)
+        self._peaks = {}
 
     def refusal(self):
         """Why there is no answer, or nothing."""
@@ -131,6 +132,11 @@ class Place:
 
     def _peak(self, name):
         """The chip at the format in which it multiplies such weights."""
+        if name not in self._peaks:
+            self._peaks[name] = self._at(name)
+        return self._peaks[name]
+
+    def _at(self, name):
         for format in constants.multiplied_in(name):
             if format in self.system.chip.peaks:
                 return self.system.chip.at(format)
@@ -167,11 +173,21 @@ class Place:
             ]
         return found
 
+    def sequence(self, length):
+        """Bytes of one sequence's cache on one chip of its instance, where each chip keeps what it reads."""
+        groups = [group for group in self.model.layers if group.attention is not None]
+        kept = sum(g.count * g.attention.kept(length) / self.cuts(g.attention) for g in groups)
+        return kept * format_bytes(self.workload.cache) / self.pp
+
+    def cuts(self, attention):
+        """Into how many parts the chips of an instance cut the cache of a layer: a head of keys stays whole."""
+        return minimum(self.tp, attention.n_kv_heads) if isinstance(attention, Attention) else 1
+
     def attention(self, attention):
         """Bytes of cache that one chip reads in a layer, and its FLOP for scores and values."""
         seen = attended(attention, self.workload.context)
-        heads = 1 if isinstance(attention, LatentAttention) else minimum(self.tp, attention.n_kv_heads)
-        read = self.sequences * attention.cache_values() * seen * format_bytes(self.workload.cache) / heads
+        read = self.sequences * attention.cache_values() * seen * format_bytes(self.workload.cache)
+        read = read / self.cuts(attention)
         return read, self.rows * seen * sum(attention.pair_flops(absorbed=True).values()) / self.tp
 
     def stages(self, engine):

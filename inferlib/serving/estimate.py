@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from inferlib.catalog import load_model
 from inferlib.ops import minimum
 from inferlib.serving import constants
 from inferlib.serving.decode import decode_step
@@ -194,8 +195,24 @@ def format_facts(weights):
 
 
 def new_experts(model):
-    """1 for a mixture of experts that no measurement is of, else 0."""
-    return float(model.sparse and model.name not in stated()["sparse_models"])
+    """1 for a mixture of experts that no measurement is of, nor of another one of its shape, else 0.
+
+    Examples
+    --------
+    >>> new_experts(load_model("DeepSeek V3")), new_experts(load_model("deepseek-ai/DeepSeek-R1"))
+    (0.0, 0.0)
+    """
+    names = stated()["sparse_models"]
+    return float(model.sparse and model.name not in names and _shape(model) not in map(_shape_of, names))
+
+
+def _shape(model):
+    return (model.n_layers, model.d_model, model.n_params, model.n_active, model.cache_values())
+
+
+@cache
+def _shape_of(name):
+    return _shape(load_model(name))
 
 
 def told(declared, facts):

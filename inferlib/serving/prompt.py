@@ -136,6 +136,7 @@ def room(model, system, workload, layout=None, keep=None, usable=0.9):
     float
         Not rounded; zero or less if the weights alone do not fit.
     """
+
     def place(batch, context):
         return Place(model, system, workload.replace(batch=batch, context=context), layout, keep, 1, None)
 
@@ -143,10 +144,9 @@ def room(model, system, workload, layout=None, keep=None, usable=0.9):
 
 
 def places(place, length, usable=0.9):
-    """:func:`room` of any way to place a batch of a context: what one more sequence adds, into what is left."""
-    copies = place(1, 0).dp
-    used, have = place(1, 0).memory()
+    """:func:`room` of any way to place a batch of a context: what is left beside the weights, over one sequence."""
+    empty = place(1, 0)
+    used, have = empty.memory()
     if have is None:
         return float("inf")
-    each = place(copies, length).memory()[0] - place(copies, 0).memory()[0]
-    return copies * (usable * have - used) / each
+    return empty.dp * (usable * have - used) / empty.sequence(length)

@@ -282,7 +282,9 @@ def served(
         first["layer_start"], model.n_layers, first["passes"], reading, step.total, ahead
     )
     waited = waited + queue_time(asking, running, read.total / copies, output_tokens, step.total)
-    bar = None if symbolic(copies) else error_bar(model, layout, engine)["factor"]  # symbols were never measured
+    bar = (
+        None if symbolic(copies) else error_bar(model, layout, engine)["factor"]
+    )  # symbols were never measured
     return Request(
         step=step, prompt=read, system=system, reader=reader, prompt_tokens=prompt_tokens,
         cached_tokens=cached_tokens, output_tokens=output_tokens, users=running, first_token=waited,

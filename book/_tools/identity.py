@@ -1,0 +1,53 @@
+"""Write authors and address, which stand in ``_config.yml``, into the other files that state them.
+
+``author`` (several with commas) and ``repository: url`` are the one place: CITATION.cff, pyproject.toml and LICENSE
+follow. A test holds them to it.
+"""
+
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def stated():
+    """Authors and address of the one place."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
+    return [name.strip() for name in config["author"].split(",")], config["repository"]["url"] or ""
+
+
+def citation(text, authors, address):
+    """CITATION.cff with these authors and this address."""
+    names = "".join(f"  - name: {name}\n" for name in authors)
+    text = re.sub(r"(?m)^authors:\n(?:  - .*\n)+", f"authors:\n{names}", text)
+    text = re.sub(r"(?m)^repository-code: .*\n", "", text)
+    return text + (f"repository-code: {address}\n" if address else "")
+
+
+def project(text, authors, address):
+    """pyproject.toml with these authors and this address."""
+    names = ", ".join(f'{{ name = "{name}" }}' for name in authors)
+    text = re.sub(r"(?m)^authors = .*$", f"authors = [{names}]", text)
+    text = re.sub(r"\[project\.urls\]\n(?:\w+ = .*\n)+\n", "", text)
+    urls = f'[project.urls]\nRepository = "{address}"\n\n' if address else ""
+    return text.replace("[project.scripts]", f"{urls}[project.scripts]")
+
+
+def licence(text, authors, address):
+    """LICENSE with these authors."""
+    return re.sub(r"(?m)^(Copyright \(c\) [\d-]+,? ).*$", lambda line: line[1] + ", ".join(authors), text)
+
+
+FOLLOW = {"CITATION.cff": citation, "pyproject.toml": project, "LICENSE": licence}
+
+
+def main():
+    for name, written in FOLLOW.items():
+        path = ROOT / name
+        path.write_text(written(path.read_text("utf-8"), *stated()), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
