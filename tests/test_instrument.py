@@ -12,6 +12,7 @@ import inferlib
 from book.calculator import instrument, questions, tables
 from inferlib import catalog, config
 from inferlib.serving import decide, estimate_request
+from inferlib.serving.change import doubled, must_change
 from inferlib.serving.decide import in_words
 from inferlib.system import Layout, System, Workload
 
@@ -179,7 +180,7 @@ def test_a_changed_chip_is_the_record_replaced():
     [
         ("Llama 3.3 70B", {"weights": "fp8"}),
         ("GPT-OSS 120B", {"weights": "mxfp4", "wide": True}),
-        ("DeepSeek V3", {"weights": "fp8"}),
+        ("DeepSeek V3", {"weights": "fp8", "sure": True}),
     ],
 )
 def test_the_page_decides_as_the_library_does(name, more):
@@ -195,6 +196,7 @@ def test_the_page_decides_as_the_library_does(name, more):
     told = decide(
         catalog.load_model(name), speed=30, first_token=1.5, prompt_tokens=2000, output_tokens=500, cached_tokens=400,
         weights=tables.as_weights(more["weights"]), keep={"attention": "bf16"} if "wide" in more else None,
+        sure="sure" in more,
     )  # fmt: skip
     assert len(told.offers) > 10
     plain = [(o.system.chip.name, o.system.count, in_words(o.layout), o.users) for o in told.offers]
@@ -213,33 +215,30 @@ def test_the_page_decides_as_the_library_does(name, more):
     assert line == list(zip(frontier.chip, frontier["count"], frontier.users, strict=True))
 
 
+def question(name="Llama 3 70B", n=8, batch=32, context=4096):
+    return catalog.load_model(name), System(catalog.load_chip("H100 SXM"), n), Workload(batch, context)
+
+
 def test_what_a_change_buys_is_asked_of_the_library():
     gains = {g["name"]: g["gain"] for g in run(f"return A.changes({json.dumps(START)},32,4096)")}
-    model, chip = catalog.load_model("Llama 3 70B"), catalog.load_chip("H100 SXM")
-    work = Workload(32, 4096)
-
-    def seconds(chip, n=8, work=work):
-        return inferlib.estimate(model, System(chip, n), work).seconds
-
-    before = seconds(chip)
-    after = {
-        "2 × memory speed": seconds(chip.replace(memory_bandwidth=2 * chip.memory_bandwidth)),
-        "2 × chips": seconds(chip, 16),
-        "½ users": seconds(chip, work=Workload(16, 4096)),
-    }
-    assert {name: gains[name] for name in after} == pytest.approx({k: before / v for k, v in after.items()})
+    before = inferlib.estimate(*question()).seconds
+    after = {"2 × chips": question(n=16), "½ users": question(batch=16)}
+    expected = {name: before / inferlib.estimate(*asked).seconds for name, asked in after.items()}
+    told = {questions._IN_WORDS[name]: gain for name, gain in doubled(*question()).items()}
+    assert {name: gains[name] for name in expected | told} == pytest.approx(expected | told, rel=1e-9)
     assert list(gains.values()) == sorted(gains.values(), reverse=True)
 
 
-def test_what_must_change_is_enough_and_hardly_more():
-    goal = 0.010
-    found = run(f"return A.needed({json.dumps(START)},32,4096,(s)=>s<={goal})")
-    by = {f["name"]: f["factor"] for f in found}
-    model, chip = catalog.load_model("Llama 3 70B"), catalog.load_chip("H100 SXM")
-    faster = chip.replace(memory_bandwidth=by["memory bandwidth"] * chip.memory_bandwidth)
-    told = inferlib.estimate(model, System(faster, 8), Workload(32, 4096))
-    assert told.seconds == pytest.approx(goal, rel=1e-3) and told.seconds <= goal
-    assert by["arithmetic"] is None, "no arithmetic makes up for reading"
+@pytest.mark.parametrize("target", [{"seconds": 0.010}, {"dollars_per_million": 3.0}])
+def test_what_must_change_is_what_the_library_says(target):
+    told = must_change(*question(), **target)
+    goal = f"s<={target['seconds']}" if "seconds" in target else f"c<={target['dollars_per_million']}"
+    found = run(f"return A.needed({json.dumps(START)},32,4096,(s,c)=>{goal})")
+    by = {f["name"]: f["factor"] and (1 / f["factor"] if f["less"] else f["factor"]) for f in found}
+    for change in told.changes:
+        if change.resource != "chips":
+            expected = change.factor and pytest.approx(change.factor, rel=1e-6)
+            assert by[change.resource] == expected, change.resource
 
 
 def test_neighbours_are_rows_of_the_measurements():

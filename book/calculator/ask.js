@@ -187,7 +187,7 @@ globalThis.inferlibAsk = function (D) {
     return D.changes.map(({ name, scale: one, copies }) => {
       const at = asked(S), more = {}, scale = copies && S.layout === "copies" ? copies : one;
       Object.assign(at.q, { batch, context });
-      for (const field in at.q) for (const [pattern, by] of scale) if (new RegExp("^(" + pattern + ")$").test(field) && at.q[field] != null) more[field] = at.q[field] * by;
+      for (const field in scale) if (at.q[field] != null) more[field] = at.q[field] * Math.pow(2, scale[field]);
       const after = total(run(at, "step", more));
       return { name, gain: base / after };
     }).sort((a, b) => b.gain - a.gain);
@@ -227,23 +227,24 @@ globalThis.inferlibAsk = function (D) {
   // The time of an answer is asked for powers of two of users a copy, then between the last good one and the next.
   const judge = (S, one, out) => {
     const { m, c, n, l, cost } = one, { prompt: tokens, output } = S, cached = Math.min(S.cached || 0, tokens - 1), context = tokens + output / 2;
-    const miss = (reason, detail) => out.misses.push({ chip: c.name, n, layout: words(l), reason, detail });
+    const miss = (reason, detail, times) => out.misses.push({ chip: c.name, n, layout: words(l), reason, detail, times: times === undefined ? Infinity : times });
     const at = machine(S, m, c, n, l);
     if (at.late) return miss("not described", at.late);
     const places = rooms(at, tokens + output), rounds = Math.floor(Math.min(places, D.most) / l.dp);
     if (!(rounds >= 1)) return miss("does not fit", "room for " + +Math.max(places, 0).toPrecision(3) + " users");
     const { read, fresh } = passes(at, tokens, cached), all = { ...at.q, output, tokens, cached, read: total(read), fresh, price: cost };
+    const sure = S.sure ? [spread(S, at), D.facts.first_factor] : [1, 1], who = l.dp === 1 ? "1 user" : l.dp + " users";
     const serve = (round) => {
       const users = l.dp * round, seconds = total(run(at, "step", { batch: users, context }));
       Object.assign(all, { users, running: users, step: seconds });
       const [first, token] = D.glue.waiting(all), [dollars, , , million] = D.glue.paid(all);
-      const slow = S.speed ? token * S.speed > 1 : false, late = S.wait ? first > S.wait : false;
+      const slow = S.speed ? token * sure[0] * S.speed > 1 : false, late = S.wait ? first * sure[1] > S.wait : false;
       return { chip: c.name, n, layout: words(l), l, users, first, token, speed: 1 / token, dollars, million, slow, late };
     };
     let best = 0, offer = null, first = null;
     for (let round = 1; round <= rounds; round *= 2) {
       const found = serve(round);
-      if (round === 1) first = () => miss(found.slow ? "too slow" : "first token too late", found.slow ? +found.speed.toPrecision(3) + " tokens/s for " + l.dp + " users" : +found.first.toPrecision(3) + " s for " + l.dp + " users");
+      if (round === 1) first = () => miss(found.slow ? "too slow" : "first token too late", found.slow ? +found.speed.toPrecision(3) + " tokens/s for " + who : +found.first.toPrecision(3) + " s for " + who, found.slow ? found.token * S.speed : found.first / S.wait);
       out.points.push(found);
       if (!found.slow && !found.late) { best = round; offer = found; }
     }
@@ -271,21 +272,21 @@ globalThis.inferlibAsk = function (D) {
   const decide = (S) => { const out = search(); machines(S).forEach((one) => judge(S, one, out)); return decided(out); };
 
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
-  const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit }) => {
+  const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit, less }) => {
     const at = asked(S);
-    if (at.refused || at.late) return { name, factor: null, limit };
-    const q = Object.assign(at.q, { batch, context, price: price(S, at.c.name) }), moved = Object.keys(q).flatMap((field) => scale.filter(([pattern]) => new RegExp("^(" + pattern + ")$").test(field)).map(([, power]) => [field, power]));
+    if (at.refused || at.late) return { name, factor: null, limit, less };
+    const q = Object.assign(at.q, { batch, context, price: price(S, at.c.name) }), moved = Object.entries(scale);
     const holds = (by) => {
       const now = { ...q };
       moved.forEach(([field, power]) => { if (now[field] != null) now[field] *= Math.pow(by, power); });
       const [needs, has] = at.F.fit.f(now), seconds = total(at.F.step.f(now));
       return (has == null || needs <= has) && good(seconds, now.price == null ? null : D.glue.cost({ ...now, step: seconds })[0]);
     };
-    const tries = Array.from({ length: 41 }, (_, k) => Math.pow(limit, k / 40)), first = tries.findIndex(holds);
-    if (first < 0) return { name, factor: null, limit };
+    const tries = Array.from({ length: 61 }, (_, k) => Math.pow(limit, k / 60)), first = tries.findIndex(holds);
+    if (first < 0) return { name, factor: null, limit, less };
     let low = tries[Math.max(0, first - 1)], high = tries[first];
-    for (let k = 0; k < 20; k++) { const middle = Math.sqrt(low * high); if (holds(middle)) high = middle; else low = middle; }
-    return { name, factor: high, limit };
+    for (let k = 0; k < 40; k++) { const middle = Math.sqrt(low * high); if (holds(middle)) high = middle; else low = middle; }
+    return { name, factor: high, limit, less };
   });
 
   // The measured rows nearest to a question: same model and chip first, then by ratios of users, chips and context.

@@ -5,14 +5,17 @@ layout, a workload. ``functions`` calls the library on symbols of those names; :
 the numbers are for each model and chip of the catalogue.
 """
 
+from collections.abc import Mapping
 from functools import cache
 
 import sympy
 
+from inferlib.equation import Record
 from inferlib.explorer.core import _js
 from inferlib.ops import as_written, floor, minimum
 from inferlib.principles import cost_per_million
 from inferlib.serving import constants, prompt, request
+from inferlib.serving.change import BEST, PRICE, RESOURCES
 from inferlib.serving.decode import Place
 from inferlib.serving.kernels import Engine, Kernel, Link
 from inferlib.serving.prompt import _Prompt
@@ -262,31 +265,65 @@ def code(names, expressions):
     return f"({{{','.join(taken)}}})=>{{{lines}return [{','.join(map(_js, results))}];}}"
 
 
-# What the page multiplies to see what it buys: names of numbers, as patterns, and factors.
-CHANGES = (
-    {"name": "2 × memory speed", "scale": [["chip_memory_bandwidth", 2]]},
-    {"name": "2 × arithmetic", "scale": [["chip_flops|peak_.*", 2]]},
-    {
-        "name": "2 × link bandwidth",
-        "scale": [["chip_scale_(up|out)_bandwidth|(reduce|library)_[0-9]_bandwidth", 2]],
-    },
-    {"name": "½ collective latency", "scale": [["(reduce|library)_[0-9]_latency|engine_box", 0.5]]},
-    {"name": "½ bytes of weights", "scale": [["bytes_.*", 0.5]]},
-    {"name": "½ bytes of cache", "scale": [["cache_bytes", 0.5]]},
-    {"name": "½ kernel starts", "scale": [["(gemm|block|pairs)_.*(start|depth)", 0.5]]},
-    {"name": "½ engine time", "scale": [["engine_(base|layer|rank|sequence|together)", 0.5]]},
-    {"name": "2 × chips", "scale": [["n_chips|tp", 2]], "copies": [["n_chips|dp", 2]]},
-    {"name": "½ users", "scale": [["batch", 0.5]]},
+# Changes that belong to the question, not to a resource: what is multiplied, and with what.
+_OWN = (
+    ("½ bytes of weights", {f"bytes_{part}": -1 for part in constants.PARTS}),
+    ("½ bytes of cache", {"cache_bytes": -1}),
+    ("½ users", {"batch": -1}),
 )
-# What could be otherwise so that a step is fast or cheap enough, and how far the page looks.
-LEVERS = (
-    {"name": "memory bandwidth", "scale": [["chip_memory_bandwidth", 1]], "limit": 64},
-    {"name": "arithmetic", "scale": [["chip_flops|peak_.*", 1]], "limit": 64},
-    {"name": "smaller weights", "scale": [["bytes_.*", -1]], "limit": 16},
-    {"name": "less latency of collectives", "scale": [["(reduce|library)_[0-9]_latency|engine_box", -1]], "limit": 64},
-    {"name": "a faster engine", "scale": [["engine_(base|layer|rank|sequence|together)", -1]], "limit": 64},
-    {"name": "a lower price", "scale": [["price", -1]], "limit": 64},
-    {"name": "a shorter context", "scale": [["context", -1]], "limit": 1024},
-    {"name": "fewer users", "scale": [["batch", -1]], "limit": 8192},
-    {"name": "more users", "scale": [["batch", 1]], "limit": 8192},
-)
+_IN_WORDS = {
+    "memory bandwidth": "2 × memory speed", "arithmetic peak": "2 × arithmetic",
+    "network latency": "½ network latency", "network bandwidth": "2 × network bandwidth",
+    "kernel launch": "½ kernel launch", "engine time": "½ engine time",
+}  # fmt: skip
+
+
+def moved(resource):
+    """Which numbers of a question a resource stands for, and with which power of how many times as good it is."""
+    by = number("by")
+    made = resource.made(chip(), operators(), engine(), by)
+    powers = {}
+    for value in _leaves(made):
+        value = sympy.sympify(value)
+        for symbol in value.free_symbols - {by}:
+            power = sympy.degree(value, by) if value.is_polynomial(by) else -1
+            if power:
+                powers[str(symbol)] = int(power)
+    if "chip_flops" in powers:
+        powers |= {_part("peak", part): powers["chip_flops"] for part in constants.PARTS}
+    return powers
+
+
+def _leaves(value):
+    if isinstance(value, tuple):
+        return [leaf for one in value for leaf in _leaves(one)]
+    if isinstance(value, Mapping):
+        return [leaf for one in value.values() for leaf in _leaves(one)]
+    if isinstance(value, Record):
+        return [leaf for one in vars(value).values() for leaf in _leaves(one)]
+    return [value] if isinstance(value, sympy.Expr) else []
+
+
+def changes():
+    """What the page tries twice as good: name and the numbers that change, chips in the layouts that go on alike."""
+    found = [{"name": _IN_WORDS[r.name], "scale": moved(r)} for r in RESOURCES]
+    found += [{"name": name, "scale": _by_name(scale)} for name, scale in _OWN]
+    wider = {"name": "2 × chips", "scale": {"n_chips": 1, "tp": 1}, "copies": {"n_chips": 1, "dp": 1}}
+    return [*found, wider]
+
+
+def _by_name(scale):
+    return {name.replace(" ", "_").replace("-", "_"): power for name, power in scale.items()}
+
+
+def levers():
+    """What could be otherwise so that a step is fast or cheap enough, and as far as the page looks."""
+    found = [{"name": r.name, "scale": moved(r), "limit": BEST, "less": r.better == "less"} for r in RESOURCES]
+    return [
+        *found,
+        {"name": PRICE, "scale": {"price": -1}, "limit": BEST, "less": True},
+        {"name": "bytes of weights", "scale": _by_name(_OWN[0][1]), "limit": 16, "less": True},
+        {"name": "context", "scale": {"context": -1}, "limit": 1024, "less": True},
+        {"name": "fewer users", "scale": {"batch": -1}, "limit": 8192, "less": True},
+        {"name": "more users", "scale": {"batch": 1}, "limit": 8192, "less": False},
+    ]
