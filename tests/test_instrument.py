@@ -172,7 +172,9 @@ def test_a_chip_without_a_list_price_has_no_cost():
 def test_a_changed_chip_is_the_record_replaced():
     chip = catalog.load_chip("H200").replace(memory_bandwidth=6e12)
     told = inferlib.estimate(catalog.load_model("Llama 3 70B"), System(chip, 8), Workload(32, 4096))
-    assert page("step", chip="H200", changed={"memory_bandwidth": 6e12})["seconds"] == pytest.approx(told.seconds)
+    assert page("step", chip="H200", changed={"memory_bandwidth": 6e12})["seconds"] == pytest.approx(
+        told.seconds
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,12 @@ def test_the_page_decides_as_the_library_does(name, more):
     assert [(o["chip"], o["n"], o["layout"], o["users"]) for o in found["offers"]] == plain
     for here, there in zip(found["offers"], told.offers, strict=True):
         numbers = (here["dollars"], here["speed"], here["first"], here["million"])
-        expected = (there.dollars, there.speed, there.request.first_token, there.request.per_million["output"])
+        expected = (
+            there.dollars,
+            there.speed,
+            there.request.first_token,
+            there.request.per_million["output"],
+        )
         assert numbers == pytest.approx(expected, rel=1e-9)
     assert tuple(found["offers"][0]["cautions"]) == told.best.cautions
     assert [o["chip"] for o in found["runners"]] == [o.system.chip.name for o in told.runners_up]
@@ -289,7 +296,27 @@ def test_published_configurations_have_the_same_dimensions_or_are_refused():
 
 def test_configurations_changed_at_random_are_never_read_otherwise():
     choose = random.Random(7)
-    values = (None, 0, 1, 2, 3, 7, 64, 128, 4096, 1.5, -1, True, False, "", "full_attention", [], [1], {}, 10**10)
+    values = (
+        None,
+        0,
+        1,
+        2,
+        3,
+        7,
+        64,
+        128,
+        4096,
+        1.5,
+        -1,
+        True,
+        False,
+        "",
+        "full_attention",
+        [],
+        [1],
+        {},
+        10**10,
+    )
     read, every = 0, list(configs().items())
     for _ in range(400):
         name, about = choose.choice(every)
@@ -313,7 +340,9 @@ def test_configurations_changed_at_random_are_never_read_otherwise():
     assert read > 60
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"model_type": "unheard-of"}', '{"model_type": 3}', "{}", "null"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"model_type": "unheard-of"}', '{"model_type": 3}', "{}", "null"]
+)
 def test_what_is_no_configuration_is_refused(text):
     assert read_here(text)["error"]
 
@@ -322,7 +351,9 @@ def test_a_pasted_model_answers_as_the_library_reads_it():
     """But for vectors: biases and norms, which typed dimensions leave out."""
     about = configs()["Qwen/Qwen3-32B"]
     own = read_here(json.dumps(about))
-    told = inferlib.estimate(config.read_config(about), System(catalog.load_chip("H100 SXM"), 8), Workload(32, 4096))
+    told = inferlib.estimate(
+        config.read_config(about), System(catalog.load_chip("H100 SXM"), 8), Workload(32, 4096)
+    )
     found = page("step", own=own)
     assert found["seconds"] == pytest.approx(told.seconds, rel=1e-9)
     held = config.read_config(about).n_params * 2 + 32 * config.read_config(about).cache_bytes(4096, "bf16")
@@ -335,7 +366,18 @@ def test_a_pasted_model_answers_as_the_library_reads_it():
 def test_the_page_has_labels_for_all_that_can_be_set_and_is_light_enough():
     text = instrument.Instrument()._repr_html_()
     assert len(text) < 500_000
-    for control in ("model", "chip", "n_chips", "layout", "weights", "cache", "engine", "batch", "context", "price"):
+    for control in (
+        "model",
+        "chip",
+        "n_chips",
+        "layout",
+        "weights",
+        "cache",
+        "engine",
+        "batch",
+        "context",
+        "price",
+    ):
         assert f'data-key="{control}"' in text and f'for="ask-{control}"' in text
     assert "80 % of cases" in text, "without JavaScript the first answer stands there"
 

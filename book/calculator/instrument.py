@@ -1,4 +1,4 @@
-"""The instrument: a page that asks the sixth model anything, with the sources beneath; it needs no kernel and no network."""
+"""The instrument: a page that asks the sixth model anything, the sources beneath, without a kernel or a network."""
 
 import html
 import json

@@ -186,7 +186,9 @@ def functions(structure, spread):
     with as_written():
         step = _Step(structure, spread, batch, context)
         found = {"step": _told(step.stages(engine())), "fit": (["needs", "has"], list(step.memory()))}
-        room = prompt.places(lambda batch, context: _Step(structure, spread, batch, context), number("length"))
+        room = prompt.places(
+            lambda batch, context: _Step(structure, spread, batch, context), number("length")
+        )
         found["room"] = (["places"], [room])
         new = tokens - cached
         reading = _Reading(structure, spread, number("dp"), tokens, new, new=new, cached=cached)
@@ -217,6 +219,7 @@ def glue():
         number(name) for name in ("users", "places", "output", "tokens", "cached", "running")
     )
     fresh, read, step, price = (number(name) for name in ("fresh", "read", "step", "price"))
+    batch, chips, bar = (number(name) for name in ("batch", "n_chips", "spread"))
     with as_written():
         asked = request.served(
             _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
@@ -226,15 +229,21 @@ def glue():
             "running": (["running"], [minimum(users, floor(places))]),
             "waiting": (["first_token", "token"], [asked.first_token, asked.token]),
             "paid": (
-                ["request", *asked.per_million], [asked.dollars, *asked.per_million.values()],
+                ["request", *asked.per_million],
+                [asked.dollars, *asked.per_million.values()],
             ),
             "rates": (
                 ["speed", "chip", "low", "high"],
-                [1 / step, number("batch") / (step * number("n_chips")), step / number("spread"), step * number("spread")],
+                [
+                    1 / step,
+                    number("batch") / (step * number("n_chips")),
+                    step / number("spread"),
+                    step * number("spread"),
+                ],
             ),
             "joules": (["joules"], [asked.joules]),
             "prompt_joules": (["joules"], [asked.prompt_joules]),
-            "cost": (["dollars"], [cost_per_million(step, number("batch"), number("n_chips"), price)]),
+            "cost": (["dollars"], [cost_per_million(step, batch, chips, price)]),
         }
 
 
@@ -318,7 +327,9 @@ def _by_name(scale):
 
 def levers():
     """What could be otherwise so that a step is fast or cheap enough, and as far as the page looks."""
-    found = [{"name": r.name, "scale": moved(r), "limit": BEST, "less": r.better == "less"} for r in RESOURCES]
+    found = [
+        {"name": r.name, "scale": moved(r), "limit": BEST, "less": r.better == "less"} for r in RESOURCES
+    ]
     return [
         *found,
         {"name": PRICE, "scale": {"price": -1}, "limit": BEST, "less": True},
