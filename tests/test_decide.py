@@ -75,6 +75,15 @@ def test_frontier_trades_cost_for_speed_and_ends_in_the_cheapest():
     assert table[table.kept].usd_per_request.min() == pytest.approx(FOUND.best.dollars)
 
 
+def test_without_a_promise_memory_sets_the_number_of_users():
+    """By hand: nine tenths of four times 141 GB, less 70.6 GB of weights, over 320 KiB a token of 2,500."""
+    found = decide(LLAMA, **ASKED, weights="fp8", chips=["H200"], counts=(4,)).best
+    by_hand = (0.9 * 4 * 141e9 - 72.7e9) / (80 * 2 * 8 * 128 * 2 * 2500)
+    assert found.users == pytest.approx(by_hand, rel=2e-3)
+    more = again(LLAMA, found, found.users + 1)
+    assert more.users == found.users and any("the others wait" in caution for caution in more.cautions)
+
+
 def test_reasons():
     """70 GB of weights do not fit into 48; nothing makes 10,000 tokens a second; nothing answers in a microsecond."""
     asked = {**ASKED, "weights": "fp8", "counts": (1,)}

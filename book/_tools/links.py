@@ -72,6 +72,8 @@ def check(root):
             continue  # templates of the theme, not pages
         for element in parse(page).find_all(list(REFERENCES)):
             address = element.get(REFERENCES[element.name])
+            if "canonical" in element.get("rel", ()):
+                continue  # says where the page itself is
             wrong = fault(page, root, element.name, address) if address else None
             if wrong:
                 faults.append((str(page.relative_to(root)), address, wrong))

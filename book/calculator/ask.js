@@ -60,33 +60,34 @@ globalThis.inferlibAsk = function (D) {
     const q = { ...m.values, ...c.values, ...D.engines[S.engine].values, n_chips: n, tp: l.tp, pp: l.pp, dp: l.dp, n_layers: layers(m), exchange_share: D.facts.exchange_share };
     const known = D.kernels[c.lender], weights = D.formats.weights[S.weights], mixed = sparse(m);
     const spread = l.ep > 1 && l.dp > 1 && mixed, part = weights.parts[mixed ? 1 : 0];
-    const fail = (reason) => ({ refused: reason });
+    let late = ""; // what the kernels lack is asked after the memory, as in the library
+    const fail = (reason) => { late = late || reason; };
     for (const name of D.parts) {
       const format = name === "attention" && S.wide ? "bf16" : part[name], [bytes, peaks] = D.formats.each[format], kernel = known.gemm[format];
-      if (typeof kernel === "string") return fail(kernel);
-      D.kernel.gemm.forEach((field, k) => { q[key("gemm", name) + "_" + field] = kernel[k]; });
+      if (typeof kernel === "string") fail(kernel);
+      else D.kernel.gemm.forEach((field, k) => { q[key("gemm", name) + "_" + field] = kernel[k]; });
       q[key("bytes", name)] = bytes;
       const peak = peaks.find((p) => p in c.peaks);
       q[key("peak", name)] = peak ? c.peaks[peak] : c.values.chip_flops;
     }
     const block = known.experts[part.experts], pairs = known.attention[S.cache];
-    if (mixed && typeof block === "string") return fail(block);
-    if (typeof pairs === "string") return fail(pairs);
-    if (mixed) D.kernel.experts.forEach((field, k) => { q["block_" + field] = block[k]; });
-    D.kernel.attention.forEach((field, k) => { q["pairs_" + field] = pairs[k]; });
+    if (mixed && typeof block === "string") fail(block);
+    else if (mixed) D.kernel.experts.forEach((field, k) => { q["block_" + field] = block[k]; });
+    if (typeof pairs === "string") fail(pairs);
+    else D.kernel.attention.forEach((field, k) => { q["pairs_" + field] = pairs[k]; });
     q.cache_bytes = D.formats.cache[S.cache];
     ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => { [q[kind + "_" + degree + "_latency"], q[kind + "_" + degree + "_bandwidth"]] = known[kind][k]; }));
     if (!q.chip_scale_up_size) q.chip_scale_up_size = n;
-    if (spread && (n <= Math.min(n, q.chip_scale_up_size) ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth) == null) return fail(c.name + " states no bandwidth to send tokens to experts over");
-    return { q, F: structures[m.structure][spread ? 1 : 0], spread, m, c, l, n };
+    if (spread && (n <= Math.min(n, q.chip_scale_up_size) ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth) == null) fail(c.name + " states no bandwidth to send tokens to experts over");
+    return { q, F: structures[m.structure][spread ? 1 : 0], spread, m, c, l, n, late };
   };
   const whole = (l, n) => Number.isInteger(l.tp) && Number.isInteger(l.dp) && Number.isInteger(l.pp) && l.tp * l.pp * l.dp === n;
-  const asked = (S, over) => {
+  const asked = (S) => {
     const m = model(S), l = layout(S, m);
     if (!whole(l, S.n_chips)) return { refused: S.n_chips + " chips cannot be divided into " + (S.layout === "copies" ? "copies of " + S.split + " chips" : S.split + " stages") };
     if (l.pp > layers(m)) return { refused: l.pp + " stages, but the model has " + layers(m) + " layers" };
     const at = machine(S, m, chip(S), S.n_chips, l);
-    return at.refused ? at : over ? { ...at, q: { ...at.q, ...over } } : at;
+    return at;
   };
 
   // --- Answers ----------------------------------------------------------------------------------------------
@@ -109,7 +110,8 @@ globalThis.inferlibAsk = function (D) {
     plan.flat(2).forEach((name, k) => { if (D.drawing.includes(name)) found[key(prefix, name)] = values[k]; });
     return found;
   };
-  const filled = (texts, beyond, facts) => texts.filter((_, k) => beyond[k] > 0).map((text) => text.replace(/\{(\w+)(:[^}]*)?\}/g, (_, name) => (typeof facts[name] === "number" ? Math.round(facts[name]).toLocaleString("en-US") : facts[name])));
+  const even = (v) => (Math.abs(v % 1) === 0.5 ? 2 * Math.round(v / 2) : Math.round(v)); // as Python rounds
+  const filled = (texts, beyond, facts) => texts.filter((_, k) => beyond[k] > 0).map((text) => text.replace(/\{(\w+)(:[^}]*)?\}/g, (_, name) => (typeof facts[name] === "number" ? even(facts[name]).toLocaleString("en-US") : facts[name])));
   const short = (S, at, needs, has) => D.short.replace("{need:.0f}", (needs * at.n / 1e9).toFixed(0)).replace("{have:.0f}", (has * at.n / 1e9).toFixed(0)).replace("{system}", at.n + " × " + at.c.name);
 
   const facts = (S, at, batch, context, more) => ({
@@ -124,8 +126,8 @@ globalThis.inferlibAsk = function (D) {
   const spread = (S, at) => D.engines[S.engine].factor[kind(at)];
 
   // A decode step of so many sequences of a context.
-  const step = (S, batch, context, over) => {
-    const at = asked(S, over);
+  const step = (S, batch, context) => {
+    const at = asked(S);
     if (at.refused) return { status: "n/a", reason: at.refused };
     return stepAt(S, at, batch, context);
   };
@@ -133,6 +135,7 @@ globalThis.inferlibAsk = function (D) {
     Object.assign(at.q, { batch, context });
     const [needs, has] = run(at, "fit"), fit = { needs: needs * at.n, has: has == null ? null : has * at.n };
     if (has != null && needs > has) return { status: "infeasible", reason: short(S, at, needs, has), fit };
+    if (at.late) return { status: "n/a", reason: at.late, fit };
     const values = run(at, "step"), seconds = total(values), found = terms(at.F.step.plan, values), bar = spread(S, at), cost = price(S, at.c.name);
     const counted = found.filter((t) => t.counts).sort((a, b) => b.seconds - a.seconds);
     const drawn = { ...at.q, step: seconds, running: batch, ...named("step", at.F.step.plan, values), batch };
@@ -179,12 +182,12 @@ globalThis.inferlibAsk = function (D) {
   // What each change buys: times before over times after.
   const changes = (S, batch, context) => {
     const before = asked(S);
-    if (before.refused) return [];
+    if (before.refused || before.late) return [];
     const base = total(run(before, "step", { batch, context }));
     return D.changes.map(({ name, scale: one, copies }) => {
       const at = asked(S), more = {}, scale = copies && S.layout === "copies" ? copies : one;
       Object.assign(at.q, { batch, context });
-      for (const field in at.q) for (const [pattern, by] of scale) if (new RegExp("^(" + pattern + ")$").test(field) && at.q[field] != null) more[field] = at.q[field] * by;
+      for (const field in scale) if (at.q[field] != null) more[field] = at.q[field] * Math.pow(2, scale[field]);
       const after = total(run(at, "step", more));
       return { name, gain: base / after };
     }).sort((a, b) => b.gain - a.gain);
@@ -193,7 +196,7 @@ globalThis.inferlibAsk = function (D) {
   // A line of steps over batches; points that do not fit are left out.
   const overBatches = (S, context, batches) => {
     const at = asked(S);
-    if (at.refused) return [];
+    if (at.refused || at.late) return [];
     return batches.map((batch) => {
       const [needs, has] = run(at, "fit", { batch, context });
       const seconds = has != null && needs > has ? null : total(run(at, "step")), cost = price(S, at.c.name);
@@ -224,23 +227,24 @@ globalThis.inferlibAsk = function (D) {
   // The time of an answer is asked for powers of two of users a copy, then between the last good one and the next.
   const judge = (S, one, out) => {
     const { m, c, n, l, cost } = one, { prompt: tokens, output } = S, cached = Math.min(S.cached || 0, tokens - 1), context = tokens + output / 2;
-    const miss = (reason, detail) => out.misses.push({ chip: c.name, n, layout: words(l), reason, detail });
+    const miss = (reason, detail, times) => out.misses.push({ chip: c.name, n, layout: words(l), reason, detail, times: times === undefined ? Infinity : times });
     const at = machine(S, m, c, n, l);
-    if (at.refused) return miss("not described", at.refused);
+    if (at.late) return miss("not described", at.late);
     const places = rooms(at, tokens + output), rounds = Math.floor(Math.min(places, D.most) / l.dp);
-    if (!(rounds >= 1)) return miss("does not fit", "room for " + Math.max(places, 0).toPrecision(3) + " users");
+    if (!(rounds >= 1)) return miss("does not fit", "room for " + +Math.max(places, 0).toPrecision(3) + " users");
     const { read, fresh } = passes(at, tokens, cached), all = { ...at.q, output, tokens, cached, read: total(read), fresh, price: cost };
+    const sure = S.sure ? [spread(S, at), D.facts.first_factor] : [1, 1], who = l.dp === 1 ? "1 user" : l.dp + " users";
     const serve = (round) => {
       const users = l.dp * round, seconds = total(run(at, "step", { batch: users, context }));
       Object.assign(all, { users, running: users, step: seconds });
       const [first, token] = D.glue.waiting(all), [dollars, , , million] = D.glue.paid(all);
-      const slow = S.speed ? token * S.speed > 1 : false, late = S.wait ? first > S.wait : false;
+      const slow = S.speed ? token * sure[0] * S.speed > 1 : false, late = S.wait ? first * sure[1] > S.wait : false;
       return { chip: c.name, n, layout: words(l), l, users, first, token, speed: 1 / token, dollars, million, slow, late };
     };
     let best = 0, offer = null, first = null;
     for (let round = 1; round <= rounds; round *= 2) {
       const found = serve(round);
-      if (round === 1) first = () => miss(found.slow ? "too slow" : "first token too late", found.slow ? found.speed.toPrecision(3) + " tokens/s for " + l.dp + " users" : found.first.toPrecision(3) + " s for " + l.dp + " users");
+      if (round === 1) first = () => miss(found.slow ? "too slow" : "first token too late", found.slow ? +found.speed.toPrecision(3) + " tokens/s for " + who : +found.first.toPrecision(3) + " s for " + who, found.slow ? found.token * S.speed : found.first / S.wait);
       out.points.push(found);
       if (!found.slow && !found.late) { best = round; offer = found; }
     }
@@ -268,21 +272,21 @@ globalThis.inferlibAsk = function (D) {
   const decide = (S) => { const out = search(); machines(S).forEach((one) => judge(S, one, out)); return decided(out); };
 
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
-  const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit }) => {
+  const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit, less }) => {
     const at = asked(S);
-    if (at.refused) return { name, factor: null, limit };
-    const q = Object.assign(at.q, { batch, context, price: price(S, at.c.name) }), moved = Object.keys(q).flatMap((field) => scale.filter(([pattern]) => new RegExp("^(" + pattern + ")$").test(field)).map(([, power]) => [field, power]));
+    if (at.refused || at.late) return { name, factor: null, limit, less };
+    const q = Object.assign(at.q, { batch, context, price: price(S, at.c.name) }), moved = Object.entries(scale);
     const holds = (by) => {
       const now = { ...q };
       moved.forEach(([field, power]) => { if (now[field] != null) now[field] *= Math.pow(by, power); });
       const [needs, has] = at.F.fit.f(now), seconds = total(at.F.step.f(now));
       return (has == null || needs <= has) && good(seconds, now.price == null ? null : D.glue.cost({ ...now, step: seconds })[0]);
     };
-    const tries = Array.from({ length: 41 }, (_, k) => Math.pow(limit, k / 40)), first = tries.findIndex(holds);
-    if (first < 0) return { name, factor: null, limit };
+    const tries = Array.from({ length: 61 }, (_, k) => Math.pow(limit, k / 60)), first = tries.findIndex(holds);
+    if (first < 0) return { name, factor: null, limit, less };
     let low = tries[Math.max(0, first - 1)], high = tries[first];
-    for (let k = 0; k < 20; k++) { const middle = Math.sqrt(low * high); if (holds(middle)) high = middle; else low = middle; }
-    return { name, factor: high, limit };
+    for (let k = 0; k < 40; k++) { const middle = Math.sqrt(low * high); if (holds(middle)) high = middle; else low = middle; }
+    return { name, factor: high, limit, less };
   });
 
   // The measured rows nearest to a question: same model and chip first, then by ratios of users, chips and context.

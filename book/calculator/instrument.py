@@ -1,4 +1,4 @@
-"""The instrument: a page that asks the sixth model anything, with the sources beneath; it needs no kernel and no network."""
+"""The instrument: a page that asks the sixth model anything, the sources beneath, without a kernel or a network."""
 
 import html
 import json
@@ -81,8 +81,8 @@ def data():
         "stored": [questions._part("stored", part) for part in questions.STORED], "parts": constants.PARTS,
         "kernel": tables.KERNEL, "degrees": questions.DEGREES, "drawing": questions.TERMS, "short": decode.SHORT,
         "facts": tables.constant_facts(), "chips": tables.chips(), "kernels": tables.kernels(),
-        "formats": tables.formats(), "engines": tables.engines(), "changes": questions.CHANGES,
-        "levers": questions.LEVERS, "counts": COUNTS, "most": MOST, "measured": tables.measurements(),
+        "formats": tables.formats(), "engines": tables.engines(), "changes": questions.changes(),
+        "levers": questions.levers(), "counts": COUNTS, "most": MOST, "measured": tables.measurements(),
         "same": {name: 8 if n == 8 else 16 if n > 8 else 4 for name, n in bits.items()},
         "families": tables.declared(), "palette": _palette(), "gpus": _gpus(),
         "as_weights": {name: tables.as_weights(name) for name in tables.WEIGHTS},
@@ -108,7 +108,7 @@ def script(name):
 
 def core():
     """JavaScript that answers without a page: ``inferlibConfig``, ``inferlibAsk`` and the data ``D``."""
-    told = json.dumps(data(), sort_keys=True, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+    told = json.dumps(data(), separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
     parts = [script(name) for name in SCRIPTS]
     return "\n".join([*parts, f"const D=Object.assign({told},{functions()});"])
 
@@ -143,7 +143,7 @@ def _options(groups, chosen):
 
 def _fields(identity):
     return "".join(
-        f'<div class="row"><label for="{identity}-{field}">{label}</label><input type="number" '
+        f'<div class="line"><label for="{identity}-{field}">{label}</label><input type="number" '
         f'id="{identity}-{field}" data-key="{field}" data-scale="{scale:g}" min="0.000001" max="100000000" step="any" '
         f'data-empty><span class="unit">{unit}</span></div>'
         for field, label, unit, scale in FIELDS

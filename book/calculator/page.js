@@ -1,7 +1,7 @@
 // The page of the instrument: what a reader sets goes into one state; what is drawn comes from ask.js.
 globalThis.inferlibPage = function (root, D) {
   "use strict";
-  const A = inferlibAsk(D), readConfig = inferlibConfig(D.families), W = 600;
+  const A = inferlibAsk(D), readConfig = inferlibConfig(D.families), W = 430;
   const all = (query) => [...root.querySelectorAll(query)], part = (name) => root.querySelector('[data-part="' + name + '"]');
   const control = (key) => root.querySelector('[data-key="' + key + '"]');
   const esc = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
@@ -18,7 +18,7 @@ globalThis.inferlibPage = function (root, D) {
   const GB = (bytes) => digits(bytes / 1e9) + " GB";
 
   // --- The state -------------------------------------------------------------------------------------------
-  const START = { mode: "step", model: "Llama 3 70B", chip: "H100 SXM", n_chips: 8, layout: "tp", split: 2, weights: "bf16", cache: "bf16", wide: false, engine: "", batch: 32, context: 4096, users: 32, prompt: 4096, output: 512, share: 0, speed: 50, wait: 1, only: "", own: null, changed: {}, prices: "", price: undefined, sort: "users", ms: null, usd: null };
+  const START = { mode: "step", model: "Llama 3 70B", chip: "H100 SXM", n_chips: 8, layout: "tp", split: 2, weights: "bf16", cache: "bf16", wide: false, engine: "", batch: 32, context: 4096, users: 32, prompt: 4096, output: 512, share: 0, speed: 50, wait: 1, sure: false, only: "", own: null, changed: {}, prices: "", price: undefined, sort: "users", ms: null, usd: null };
   let S = { ...START }, refused = {}, shown = null, search = 0, view = "users";
   const inputs = all("[data-key]").filter((c) => c.type === "number"), UNITS = {};
   all("[data-scale]").forEach((c) => { UNITS[c.dataset.key] = +c.dataset.scale; });
@@ -63,7 +63,7 @@ globalThis.inferlibPage = function (root, D) {
     if (key === "chip") { S.changed = {}; S.price = undefined; Object.keys(refused).filter((k) => isChanged(k) || k === "price").forEach((k) => delete refused[k]); }
     if (key === "layout") S.split = S.layout === "copies" ? 1 : 2;
   };
-  const PLAIN = ["mode", "model", "chip", "n_chips", "layout", "split", "weights", "cache", "wide", "engine", "batch", "context", "users", "prompt", "output", "share", "speed", "wait", "only", "ms", "usd"];
+  const PLAIN = ["mode", "model", "chip", "n_chips", "layout", "split", "weights", "cache", "wide", "engine", "batch", "context", "users", "prompt", "output", "share", "speed", "wait", "sure", "only", "ms", "usd"];
   const link = () => {
     const pairs = PLAIN.filter((key) => S[key] !== START[key] || key === "mode" || key === "model" || key === "chip").map((key) => [key, S[key] === true ? "1" : S[key] === false ? "0" : S[key] == null ? "" : S[key]]);
     if (S.price !== undefined) pairs.push(["price", S.price == null ? "" : S.price]);
@@ -81,6 +81,7 @@ globalThis.inferlibPage = function (root, D) {
     if (slug !== "ask" || !pairs) return false;
     S = { ...START, changed: {} };
     refused = {};
+    ensure("step");
     const given = [];
     pairs.split("&").forEach((pair) => {
       let key = "", value = "";
@@ -146,7 +147,7 @@ globalThis.inferlibPage = function (root, D) {
     return found.length > 9 ? found.filter((t) => /^1/.test(t.toExponential())) : found;
   };
   const plane = (x, y, draw) => {
-    const H = 236, L = 46, R = 10, T = 8, B = 34, X = (v) => L + ((W - L - R) * Math.log(v / x.low)) / Math.log(x.high / x.low), Y = (v) => H - B - ((H - T - B) * Math.log(v / y.low)) / Math.log(y.high / y.low);
+    const H = 196, L = 42, R = 8, T = 6, B = 32, X = (v) => L + ((W - L - R) * Math.log(v / x.low)) / Math.log(x.high / x.low), Y = (v) => H - B - ((H - T - B) * Math.log(v / y.low)) / Math.log(y.high / y.low);
     const lines = ticks(x.low, x.high).map((t) => '<line class="grid" x1="' + X(t) + '" x2="' + X(t) + '" y1="' + T + '" y2="' + (H - B) + '"/><text x="' + X(t) + '" y="' + (H - B + 14) + '" text-anchor="middle">' + (t >= 1e4 ? t / 1e3 + "k" : +t.toPrecision(3)) + "</text>").join("")
       + ticks(y.low, y.high).map((t) => '<line class="grid" x1="' + L + '" x2="' + (W - R) + '" y1="' + Y(t) + '" y2="' + Y(t) + '"/><text x="' + (L - 5) + '" y="' + (Y(t) + 4) + '" text-anchor="end">' + +t.toPrecision(3) + "</text>").join("");
     return '<svg viewBox="0 0 ' + W + " " + H + '" role="img" aria-label="' + esc(x.label + " against " + y.label) + '">' + lines + '<text x="' + (L + W - R) / 2 + '" y="' + (H - 4) + '" text-anchor="middle">' + esc(x.label) + '</text><text transform="translate(11 ' + (T + H - B) / 2 + ') rotate(-90)" text-anchor="middle">' + esc(y.label) + "</text>" + draw(X, Y) + "</svg>";
@@ -163,7 +164,7 @@ globalThis.inferlibPage = function (root, D) {
     return plane({ ...x, label: "users at a time" }, { ...y, label: "ms a token" }, (X, Y) => {
       const up = line.map((p) => [p.batch, Math.min(1e3 * p.seconds * bar, y.high)]), down = line.map((p) => [p.batch, Math.max((1e3 * p.seconds) / bar, y.low)]).reverse();
       return '<path class="band" d="' + path(up.concat(down), X, Y) + 'Z"/><path class="curve c0" d="' + path(line.map((p) => [p.batch, 1e3 * p.seconds]), X, Y) + '"/>'
-        + dots.map((r) => '<a href="' + esc(r.url) + '" target="_blank" rel="noopener" tabindex="-1"><circle class="dot c3" cx="' + X(Math.max(r.users, x.low)) + '" cy="' + Y(1e3 * r.seconds) + '" r="4.5"><title>' + esc(r.publisher + ": " + time(r.seconds) + " a token, " + r.n + " x " + r.chip + ", " + r.users + " users, " + digits(r.context) + " tokens, " + r.weights) + "</title></circle></a>").join("")
+        + dots.map((r) => '<a href="' + esc(r.url) + '" target="_blank" rel="noopener" tabindex="-1"><circle class="dot c3' + (r.n === q.n_chips && D.same[r.weights] === D.same[q.weights] ? "" : " other") + '" cx="' + X(Math.max(r.users, x.low)) + '" cy="' + Y(1e3 * r.seconds) + '" r="3.5"><title>' + esc(r.publisher + ": " + time(r.seconds) + " a token, " + r.n + " x " + r.chip + ", " + r.users + " users, " + digits(r.context) + " tokens, " + r.weights) + "</title></circle></a>").join("")
         + '<circle class="here" cx="' + X(one.batch) + '" cy="' + Y(1e3 * one.seconds) + '" r="5.5"/>';
     });
   };
@@ -183,7 +184,7 @@ globalThis.inferlibPage = function (root, D) {
   };
 
   // --- Answers ---------------------------------------------------------------------------------------------
-  const tile = (name, value, note) => '<div class="tile"><dt>' + name + "</dt><dd>" + value + (note ? ' <small>' + note + "</small>" : "") + "</dd></div>";
+  const tile = (name, value, note) => '<div class="tile"><span>' + name + "</span><b>" + value + (note ? ' <small>' + note + "</small>" : "") + "</b></div>";
   const told = (cautions) => (cautions.length ? '<details class="cautions" open><summary>' + cautions.length + (cautions.length > 1 ? " cautions" : " caution") + ": the interval is a hope</summary><ul>" + cautions.map((c) => "<li>" + esc(c) + "</li>").join("") + "</ul></details>" : '<p class="fine">No caution: questions like this were measured.</p>');
   const bar = (one) => {
     const counted = one.terms.filter((t) => t.counts && t.seconds > 0), hidden = one.terms.filter((t) => !t.counts && t.seconds > 0);
@@ -194,8 +195,8 @@ globalThis.inferlibPage = function (root, D) {
     const share = fit.needs / fit.has, over = share > 1;
     return '<div class="gauge' + (over ? " over" : "") + '" role="img" aria-label="Memory"><i class="c2" style="width:' + Math.min(100, 100 * share) + '%"></i></div><p class="legend"><span><b>' + GB(fit.needs) + "</b> of " + GB(fit.has) + (over ? ": <strong>does not fit</strong>" : ", " + digits(100 * share) + " %") + "</span></p>";
   };
-  const gains = (list) => '<ol class="gains">' + list.map((g) => '<li><span class="name">' + g.name + '</span><span class="meter"><i class="' + (g.gain >= 1 ? "c0" : "c3") + '" style="width:' + Math.min(100, (100 * Math.abs(g.gain - 1)) / Math.max(0.5, ...list.map((o) => Math.abs(o.gain - 1)))) + '%"></i></span><b>' + (g.gain >= 1 ? "×" + g.gain.toFixed(2) : "×" + g.gain.toFixed(2) + " slower") + "</b></li>").join("") + "</ol>";
-  const rows = (near, q) => '<div class="scroll" tabindex="0" role="region" aria-label="Measured neighbours"><table><thead><tr><th scope="col">measured</th><th scope="col">on</th><th scope="col">users</th><th scope="col">tokens</th><th scope="col">ms</th><th scope="col" title="the same row, asked of this page">here</th></tr></thead><tbody>' + near.slice(0, 4).map((r) => {
+  const gains = (list) => '<ol class="gains">' + list.map((g) => '<li><span class="name">' + g.name + '</span><span class="meter"><i class="' + (g.gain >= 1 ? "c0" : "c3") + '" style="width:' + Math.min(100, (100 * Math.abs(g.gain - 1)) / Math.max(0.5, ...list.map((o) => Math.abs(o.gain - 1)))) + '%"></i></span><b>' + (g.gain >= 1 ? "×" + g.gain.toFixed(2) : "×" + g.gain.toFixed(2)) + "</b></li>").join("") + "</ol>";
+  const rows = (near, q) => '<div class="scroll" tabindex="0" role="region" aria-label="Measured neighbours"><table class="near"><thead><tr><th scope="col">measured</th><th scope="col">on</th><th scope="col">users</th><th scope="col">tokens</th><th scope="col">ms</th><th scope="col" title="the same row, asked of this page">here</th></tr></thead><tbody>' + near.slice(0, 4).map((r) => {
     const layout = r.dp > 1 ? { layout: "copies", split: r.tp } : { layout: r.tp < r.n ? "stages" : "tp", split: r.tp < r.n ? r.n / r.tp : 2 };
     const same = A.step({ ...q, own: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n, ...layout, weights: D.formats.weights[r.weights] ? r.weights : "bf16", engine: "" }, r.users, r.context);
     return '<tr><th scope="row"><a href="' + esc(r.url) + '" target="_blank" rel="noopener">' + esc(r.publisher.replace("aiconfigurator silicon sample / ", "")) + "</a></th><td>" + esc((r.model === A.model(q).name ? "" : r.model.replace(/^.*\//, "") + ", ") + r.n + " × " + r.chip + ", " + r.weights) + '</td><td class="n">' + digits(r.users) + '</td><td class="n">' + digits(r.context) + '</td><td class="n"><b>' + digits(1e3 * r.seconds) + '</b></td><td class="n">' + (same.status === "ok" ? digits(1e3 * same.seconds) : "n/a") + "</td></tr>";
@@ -208,13 +209,13 @@ globalThis.inferlibPage = function (root, D) {
     const holds = (s, cost) => goals.every(([, f]) => f(s, cost));
     if (holds(one.seconds, one.dollars)) return '<p class="note">It is reached already.</p>';
     const found = A.needed(q, one.batch, one.context, holds);
-    return '<ol class="gains">' + found.filter((f) => f.factor).sort((a, b) => a.factor - b.factor).map((f) => '<li><span class="name">' + f.name + "</span><b>" + (/users/.test(f.name) ? digits(/more/.test(f.name) ? Math.ceil(one.batch * f.factor) : one.batch / f.factor) + " users" : "×" + digits(f.factor)) + "</b></li>").join("") + '</ol><p class="note">' + (found.every((f) => !f.factor) ? "No single change reaches it." : "Alone not enough: " + found.filter((f) => !f.factor).map((f) => f.name).join(", ") + ".") + "</p>";
+    return '<ol class="gains">' + found.filter((f) => f.factor).sort((a, b) => a.factor - b.factor).map((f) => '<li><span class="name">' + f.name + "</span><b>" + (/users/.test(f.name) ? digits(/more/.test(f.name) ? Math.ceil(one.batch * f.factor) : one.batch / f.factor) + " users" : "×" + digits(f.less ? 1 / f.factor : f.factor)) + "</b></li>").join("") + '</ol><p class="note">' + (found.every((f) => !f.factor) ? "No single change reaches it." : "Alone not enough: " + found.filter((f) => !f.factor).map((f) => f.name).join(", ") + ".") + "</p>";
   };
-  const tabs = () => '<div class="tabs" role="group" aria-label="Which picture">' + [["users", "Users and measurements"], ["frontier", "Frontier"]].map(([name, label]) => '<button type="button" data-view="' + name + '" aria-pressed="' + (view === name) + '">' + label + "</button>").join("") + "</div>";
+  const tabs = () => '<div class="tabs" role="group" aria-label="Which picture">' + [["users", "ms over users"], ["frontier", "Frontier"]].map(([name, label]) => '<button type="button" data-view="' + name + '" aria-pressed="' + (view === name) + '">' + label + "</button>").join("") + "</div>";
 
   const ensure = (kind) => { const panes = part("panes"); if (panes.dataset.kind === kind) return; panes.dataset.kind = kind; panes.innerHTML = kind === "decide" ? DECIDE : STEP; };
   const goal = '<span class="goal">to reach <label><input type="number" data-key="ms" min="0.001" max="100000" step="any" data-empty aria-label="Goal: ms a token"> ms</label> or <label>$ <input type="number" data-key="usd" min="0.0001" max="100000" step="any" data-empty aria-label="Goal: dollars a million tokens"></label></span>';
-  const STEP = '<section class="buys" aria-label="What a change buys"><h4>What one change buys</h4><div data-part="gains"></div></section><section class="fit" aria-label="Memory and measurements"><h4>Memory</h4><div data-part="gauge"></div><h4>Nearest measured <small>(ms a token; <i>here</i>: this page on the same row)</small></h4><div data-part="near"></div></section><section class="picture" aria-label="Picture"><div data-part="tabs"></div><div data-part="picture"></div></section><section class="reach" aria-label="What must change"><h4>What must change</h4>' + goal + '<div data-part="reach"></div></section>';
+  const STEP = '<section class="buys" aria-label="What a change buys"><h4>What one change buys <small>(× as fast)</small></h4><div data-part="gains"></div></section><section class="fit" aria-label="Memory and measurements"><h4>Memory</h4><div data-part="gauge"></div><h4>Nearest measured <small>(<i>here</i>: this page, asked the same)</small></h4><div data-part="near"></div></section><section class="reach" aria-label="What must change"><h4>What must change</h4>' + goal + '<div data-part="reach"></div></section><section class="picture" aria-label="Picture"><div data-part="tabs"></div><div data-part="picture"></div></section>';
   const DECIDE = '<section class="wide" aria-label="Offers"><h4>The best of each chip</h4><div data-part="offers"></div></section><section class="picture" aria-label="Frontier"><h4>Frontier: what a request costs against the speed of a user</h4><div data-part="picture"></div></section><section class="misses" aria-label="What fails"><h4>What fails</h4><div data-part="misses"></div></section>';
   const html = (name, text) => { const node = part(name); if (node && node.dataset.now !== text) { node.innerHTML = text; node.dataset.now = text; } };
   const refusal = (title, text, fit) => { html("head", '<p class="refusal" role="alert"><strong>' + title + "</strong> " + esc(text) + "</p>"); ["gains", "near", "picture", "reach", "tabs"].forEach((name) => html(name, "")); html("gauge", fit ? gauge(fit) : ""); };
@@ -230,7 +231,7 @@ globalThis.inferlibPage = function (root, D) {
     const tiles = r
       ? [tile("tokens/s a user", digits(one.speed)), tile("users served", digits(one.running)), tile("$ a million in", one.million ? usd(one.million.input) : "n/a"), tile("cached", one.million ? usd(one.million.cached) : "n/a"), tile("out", one.million ? usd(one.million.output) : "n/a"), tile("a request", one.request == null ? "n/a" : digits(100 * one.request) + " ¢"), tile("joules a token", one.joules == null ? "n/a" : digits(one.joules), one.promptJoules == null ? "" : "prompt " + digits(one.promptJoules)), tile("bound by", one.binding)]
       : [tile("tokens/s a user", digits(one.speed)), tile("tokens/s a chip", digits(one.perChip)), tile("$ a million", usd(one.dollars)), tile("joules a token", one.joules == null ? "n/a" : digits(one.joules)), tile("bound by", one.binding)];
-    html("head", '<div class="bigs">' + big + '<dl class="tiles">' + tiles.join("") + "</dl></div>" + bar(one) + costLine(q, one) + told(one.cautions));
+    html("head", '<div class="bigs">' + big + '<div class="tiles">' + tiles.join("") + "</div></div>" + bar(one) + costLine(q, one) + told(one.cautions));
     const near = A.neighbours(q, one.batch, one.context, 60);
     html("gains", gains(A.changes(q, one.batch, one.context)));
     html("gauge", gauge(one.fit));
@@ -261,12 +262,12 @@ globalThis.inferlibPage = function (root, D) {
     out.misses.forEach((m) => { count[m.reason] = (count[m.reason] || 0) + 1; });
     const failed = Object.entries(count).map(([reason, n]) => reason + " " + n).join(", ");
     if (!best) html("head", '<p class="refusal"><strong>Nothing keeps the promise.</strong> ' + tried + " machines were asked: " + failed + ".</p>");
-    else html("head", '<div class="bigs"><div class="big"><b>' + best.n + " × " + esc(best.chip) + "</b> " + best.layout + ", " + best.users + " users<small>the cheapest of " + out.offers.length + " that keep the promise, " + tried + ' machines asked</small></div><dl class="tiles">' + [tile("a request", digits(100 * best.dollars) + " ¢"), tile("$ a million out", usd(best.million)), tile("tokens/s a user", digits(best.speed)), tile("first token", time(best.first))].join("") + "</dl></div>" + told(best.cautions));
+    else html("head", '<div class="bigs"><div class="big"><b>' + best.n + " × " + esc(best.chip) + "</b> " + best.layout + ", " + best.users + " users<small>the cheapest of " + out.offers.length + " that keep the promise, " + tried + ' machines asked</small></div><div class="tiles">' + [tile("a request", digits(100 * best.dollars) + " ¢"), tile("$ a million out", usd(best.million)), tile("tokens/s a user", digits(best.speed)), tile("first token", time(best.first))].join("") + "</div></div>" + told(best.cautions));
     const offers = best ? [best, ...out.runnersUp] : [];
-    html("offers", offers.length ? '<div class="scroll" tabindex="0" role="region" aria-label="Offers"><table><thead><tr><th scope="col">machine</th><th scope="col">layout</th><th scope="col">users</th><th scope="col">tokens/s</th><th scope="col">first token</th><th scope="col">¢ a request</th><th scope="col">$ a million out</th><th scope="col"></th></tr></thead><tbody>' + offers.map((o, k) => '<tr><th scope="row">' + o.n + " × " + esc(o.chip) + "</th><td>" + o.layout + '</td><td class="n">' + o.users + '</td><td class="n">' + digits(o.speed) + '</td><td class="n">' + time(o.first) + '</td><td class="n"><b>' + digits(100 * o.dollars) + '</b></td><td class="n">' + usd(o.million) + '</td><td><button type="button" data-offer="' + k + '">look</button>' + (o.cautions.length ? ' <span title="' + esc(o.cautions.join("; ")) + '">' + o.cautions.length + " cautions</span>" : "") + "</td></tr>").join("") + "</tbody></table></div>" : "");
-    html("misses", '<p class="note">' + (failed ? "Of " + tried + " machines: " + failed + "." : "None.") + "</p><ul>" + ["first token too late", "too slow", "does not fit", "not described"].flatMap((reason) => out.misses.filter((m) => m.reason === reason)).slice(0, best ? 3 : 6).map((m) => "<li>" + m.n + " × " + esc(m.chip) + ", " + m.layout + ": " + m.reason + ", " + esc(m.detail) + "</li>").join("") + "</ul>");
+    html("offers", offers.length ? '<div class="scroll" tabindex="0" role="region" aria-label="Offers"><table><thead><tr><th scope="col">machine</th><th scope="col">layout</th><th scope="col">users</th><th scope="col">tokens/s</th><th scope="col">first token</th><th scope="col">¢ a request</th><th scope="col">$/M out</th><th scope="col">cautions</th></tr></thead><tbody>' + offers.map((o, k) => '<tr><th scope="row"><button type="button" data-offer="' + k + '" title="Look at it as a request">' + o.n + " × " + esc(o.chip) + "</button></th><td>" + o.layout + '</td><td class="n">' + o.users + '</td><td class="n">' + digits(o.speed) + '</td><td class="n">' + time(o.first) + '</td><td class="n"><b>' + digits(100 * o.dollars) + '</b></td><td class="n">' + usd(o.million) + '</td><td>' + (o.cautions.length ? '<span title="' + esc(o.cautions.join("; ")) + '">' + o.cautions.length + "</span>" : "none") + "</td></tr>").join("") + "</tbody></table></div>" : "");
+    html("misses", '<p class="note">' + (failed ? "Of " + tried + " machines: " + failed + "." : "None.") + "</p><ul>" + out.misses.slice().sort((a, b) => a.times - b.times).slice(0, best ? 3 : 6).map((m) => "<li>" + m.n + " × " + esc(m.chip) + ", " + m.layout + ": " + m.reason + ", " + esc(m.detail) + "</li>").join("") + "</ul>");
     const line = out.frontier;
-    html("picture", line.length ? plane({ ...range(line.map((p) => p.speed)), label: "tokens/s for a user" }, { ...range(line.map((p) => 100 * p.dollars)), label: "¢ a request" }, (X, Y) => '<path class="curve c0" d="' + path(line.map((p) => [p.speed, 100 * p.dollars]), X, Y) + '"/>' + line.map((p) => '<circle class="dot c0" cx="' + X(p.speed) + '" cy="' + Y(100 * p.dollars) + '" r="3"><title>' + esc(p.n + " x " + p.chip + ", " + p.layout + ", " + p.users + " users, first token " + time(p.first)) + "</title></circle>").join("") + (q.speed && q.speed > range(line.map((p) => p.speed)).low ? '<line class="now" x1="' + X(q.speed) + '" x2="' + X(q.speed) + '" y1="8" y2="202"/>' : "") + (best ? '<circle class="here" cx="' + X(best.speed) + '" cy="' + Y(100 * best.dollars) + '" r="5.5"/>' : "")) : "");
+    html("picture", line.length ? plane({ ...range(line.map((p) => p.speed)), label: "tokens/s for a user" }, { ...range(line.map((p) => 100 * p.dollars)), label: "¢ a request" }, (X, Y) => '<path class="curve c0" d="' + path(line.map((p) => [p.speed, 100 * p.dollars]), X, Y) + '"/>' + line.map((p) => '<circle class="dot c0" cx="' + X(p.speed) + '" cy="' + Y(100 * p.dollars) + '" r="3"><title>' + esc(p.n + " x " + p.chip + ", " + p.layout + ", " + p.users + " users, first token " + time(p.first)) + "</title></circle>").join("") + (q.speed && q.speed > range(line.map((p) => p.speed)).low ? '<line class="now" x1="' + X(q.speed) + '" x2="' + X(q.speed) + '" y1="6" y2="164"/>' : "") + (best ? '<circle class="here" cx="' + X(best.speed) + '" cy="' + Y(100 * best.dollars) + '" r="5.5"/>' : "")) : "");
     say();
   };
 
@@ -285,7 +286,7 @@ globalThis.inferlibPage = function (root, D) {
   const python = () => {
     const q = asked(), l = A.layout(q, A.model(q)), quote = (t) => JSON.stringify(t), weights = D.as_weights[q.weights], w = typeof weights === "number" ? String(weights) : quote(weights);
     const model = "inferlib.load_model(" + (S.own ? '"config.json"' : quote(S.model)) + ")", extra = (q.wide ? ', keep={"attention": "bf16"}' : "") + (q.engine ? ", engine=" + quote(q.engine) : "");
-    if (S.mode === "decide") return "inferlib.serving.decide(" + model + ", speed=" + (q.speed == null ? "None" : q.speed) + ", first_token=" + (q.wait == null ? "None" : q.wait) + ", prompt_tokens=" + q.prompt + ", output_tokens=" + q.output + ", cached_tokens=" + q.cached + ", weights=" + w + ", cache=" + quote(q.cache) + (q.only ? ", chips=[" + quote(q.only) + "]" : "") + (Object.keys(q.prices).length ? ", prices=" + JSON.stringify(q.prices) : "") + extra + ")";
+    if (S.mode === "decide") return "inferlib.serving.decide(" + model + ", speed=" + (q.speed == null ? "None" : q.speed) + ", first_token=" + (q.wait == null ? "None" : q.wait) + ", prompt_tokens=" + q.prompt + ", output_tokens=" + q.output + ", cached_tokens=" + q.cached + ", weights=" + w + ", cache=" + quote(q.cache) + (q.sure ? ", sure=True" : "") + (q.only ? ", chips=[" + quote(q.only) + "]" : "") + (Object.keys(q.prices).length ? ", prices=" + JSON.stringify(q.prices) : "") + extra + ")";
     const changed = Object.entries(q.changed).filter(([k]) => !k.startsWith("peak")).map(([k, v]) => k + "=" + v).join(", "), chip = "inferlib.load_chip(" + quote(q.chip) + ")" + (changed ? ".replace(" + changed + ")" : "");
     const system = "inferlib.System(" + chip + ", " + q.n_chips + ")", layout = q.layout === "tp" ? "" : ", layout=inferlib.Layout(tp=" + l.tp + ", pp=" + l.pp + ", ep=" + l.ep + ", dp=" + l.dp + ")";
     if (S.mode === "request") return "inferlib.serving.estimate_request(" + model + ", " + system + ", " + q.prompt + ", " + q.output + ", users=" + q.users + ", cached_tokens=" + q.cached + ", weights=" + w + ", cache=" + quote(q.cache) + layout + (q.price != null ? ", price=" + q.price : "") + extra + ")";

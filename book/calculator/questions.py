@@ -5,14 +5,17 @@ layout, a workload. ``functions`` calls the library on symbols of those names; :
 the numbers are for each model and chip of the catalogue.
 """
 
+from collections.abc import Mapping
 from functools import cache
 
 import sympy
 
+from inferlib.equation import Record
 from inferlib.explorer.core import _js
 from inferlib.ops import as_written, floor, minimum
 from inferlib.principles import cost_per_million
 from inferlib.serving import constants, prompt, request
+from inferlib.serving.change import BEST, PRICE, RESOURCES
 from inferlib.serving.decode import Place
 from inferlib.serving.kernels import Engine, Kernel, Link
 from inferlib.serving.prompt import _Prompt
@@ -43,7 +46,9 @@ BLOCKS = {
 
 
 def number(name):
-    """The symbol of a number of a question."""
+    """The symbol of a number of a question; layers of a kind and shared experts may be none."""
+    if name.endswith(("_count", "_d_shared")) or name == "cached":
+        return sympy.Symbol(name, nonnegative=True)
     return sympy.Symbol(name, positive=True)
 
 
@@ -181,7 +186,9 @@ def functions(structure, spread):
     with as_written():
         step = _Step(structure, spread, batch, context)
         found = {"step": _told(step.stages(engine())), "fit": (["needs", "has"], list(step.memory()))}
-        room = prompt.places(lambda batch, context: _Step(structure, spread, batch, context), number("length"))
+        room = prompt.places(
+            lambda batch, context: _Step(structure, spread, batch, context), number("length")
+        )
         found["room"] = (["places"], [room])
         new = tokens - cached
         reading = _Reading(structure, spread, number("dp"), tokens, new, new=new, cached=cached)
@@ -212,6 +219,7 @@ def glue():
         number(name) for name in ("users", "places", "output", "tokens", "cached", "running")
     )
     fresh, read, step, price = (number(name) for name in ("fresh", "read", "step", "price"))
+    batch, chips, bar = (number(name) for name in ("batch", "n_chips", "spread"))
     with as_written():
         asked = request.served(
             _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
@@ -221,15 +229,21 @@ def glue():
             "running": (["running"], [minimum(users, floor(places))]),
             "waiting": (["first_token", "token"], [asked.first_token, asked.token]),
             "paid": (
-                ["request", *asked.per_million], [asked.dollars, *asked.per_million.values()],
+                ["request", *asked.per_million],
+                [asked.dollars, *asked.per_million.values()],
             ),
             "rates": (
                 ["speed", "chip", "low", "high"],
-                [1 / step, number("batch") / (step * number("n_chips")), step / number("spread"), step * number("spread")],
+                [
+                    1 / step,
+                    number("batch") / (step * number("n_chips")),
+                    step / number("spread"),
+                    step * number("spread"),
+                ],
             ),
             "joules": (["joules"], [asked.joules]),
             "prompt_joules": (["joules"], [asked.prompt_joules]),
-            "cost": (["dollars"], [cost_per_million(step, number("batch"), number("n_chips"), price)]),
+            "cost": (["dollars"], [cost_per_million(step, batch, chips, price)]),
         }
 
 
@@ -260,31 +274,67 @@ def code(names, expressions):
     return f"({{{','.join(taken)}}})=>{{{lines}return [{','.join(map(_js, results))}];}}"
 
 
-# What the page multiplies to see what it buys: names of numbers, as patterns, and factors.
-CHANGES = (
-    {"name": "twice the memory bandwidth", "scale": [["chip_memory_bandwidth", 2]]},
-    {"name": "twice the arithmetic", "scale": [["chip_flops|peak_.*", 2]]},
-    {
-        "name": "twice the bandwidth of links",
-        "scale": [["chip_scale_(up|out)_bandwidth|(reduce|library)_[0-9]_bandwidth", 2]],
-    },
-    {"name": "half the latency of collectives", "scale": [["(reduce|library)_[0-9]_latency|engine_box", 0.5]]},
-    {"name": "half the bytes of weights", "scale": [["bytes_.*", 0.5]]},
-    {"name": "half the bytes of the cache", "scale": [["cache_bytes", 0.5]]},
-    {"name": "half the time to start kernels", "scale": [["(gemm|block|pairs)_.*(start|depth)", 0.5]]},
-    {"name": "half the engine's time", "scale": [["engine_(base|layer|rank|sequence|together)", 0.5]]},
-    {"name": "twice the chips", "scale": [["n_chips|tp", 2]], "copies": [["n_chips|dp", 2]]},
-    {"name": "half the users", "scale": [["batch", 0.5]]},
+# Changes that belong to the question, not to a resource: what is multiplied, and with what.
+_OWN = (
+    ("½ bytes of weights", {f"bytes_{part}": -1 for part in constants.PARTS}),
+    ("½ bytes of cache", {"cache_bytes": -1}),
+    ("½ users", {"batch": -1}),
 )
-# What could be otherwise so that a step is fast or cheap enough, and how far the page looks.
-LEVERS = (
-    {"name": "memory bandwidth", "scale": [["chip_memory_bandwidth", 1]], "limit": 64},
-    {"name": "arithmetic", "scale": [["chip_flops|peak_.*", 1]], "limit": 64},
-    {"name": "smaller weights", "scale": [["bytes_.*", -1]], "limit": 16},
-    {"name": "less latency of collectives", "scale": [["(reduce|library)_[0-9]_latency|engine_box", -1]], "limit": 64},
-    {"name": "a faster engine", "scale": [["engine_(base|layer|rank|sequence|together)", -1]], "limit": 64},
-    {"name": "a lower price", "scale": [["price", -1]], "limit": 64},
-    {"name": "a shorter context", "scale": [["context", -1]], "limit": 1024},
-    {"name": "fewer users", "scale": [["batch", -1]], "limit": 8192},
-    {"name": "more users", "scale": [["batch", 1]], "limit": 8192},
-)
+_IN_WORDS = {
+    "memory bandwidth": "2 × memory speed", "arithmetic peak": "2 × arithmetic",
+    "network latency": "½ network latency", "network bandwidth": "2 × network bandwidth",
+    "kernel launch": "½ kernel launch", "engine time": "½ engine time",
+}  # fmt: skip
+
+
+def moved(resource):
+    """Which numbers of a question a resource stands for, and with which power of how many times as good it is."""
+    by = number("by")
+    made = resource.made(chip(), operators(), engine(), by)
+    powers = {}
+    for value in _leaves(made):
+        value = sympy.sympify(value)
+        for symbol in value.free_symbols - {by}:
+            power = sympy.degree(value, by) if value.is_polynomial(by) else -1
+            if power:
+                powers[str(symbol)] = int(power)
+    if "chip_flops" in powers:
+        powers |= {_part("peak", part): powers["chip_flops"] for part in constants.PARTS}
+    return powers
+
+
+def _leaves(value):
+    if isinstance(value, tuple):
+        return [leaf for one in value for leaf in _leaves(one)]
+    if isinstance(value, Mapping):
+        return [leaf for one in value.values() for leaf in _leaves(one)]
+    if isinstance(value, Record):
+        return [leaf for one in vars(value).values() for leaf in _leaves(one)]
+    return [value] if isinstance(value, sympy.Expr) else []
+
+
+def changes():
+    """What the page tries twice as good: name and the numbers that change, chips in the layouts that go on alike."""
+    found = [{"name": _IN_WORDS[r.name], "scale": moved(r)} for r in RESOURCES]
+    found += [{"name": name, "scale": _by_name(scale)} for name, scale in _OWN]
+    wider = {"name": "2 × chips", "scale": {"n_chips": 1, "tp": 1}, "copies": {"n_chips": 1, "dp": 1}}
+    return [*found, wider]
+
+
+def _by_name(scale):
+    return {name.replace(" ", "_").replace("-", "_"): power for name, power in scale.items()}
+
+
+def levers():
+    """What could be otherwise so that a step is fast or cheap enough, and as far as the page looks."""
+    found = [
+        {"name": r.name, "scale": moved(r), "limit": BEST, "less": r.better == "less"} for r in RESOURCES
+    ]
+    return [
+        *found,
+        {"name": PRICE, "scale": {"price": -1}, "limit": BEST, "less": True},
+        {"name": "bytes of weights", "scale": _by_name(_OWN[0][1]), "limit": 16, "less": True},
+        {"name": "context", "scale": {"context": -1}, "limit": 1024, "less": True},
+        {"name": "fewer users", "scale": {"batch": -1}, "limit": 8192, "less": True},
+        {"name": "more users", "scale": {"batch": 1}, "limit": 8192, "less": False},
+    ]

@@ -106,7 +106,11 @@ def _field(attention, name):
     value = getattr(attention, name)
     if name == "window":
         return NO_WINDOW if value is None else value
-    return attention.head_dim if name == "value_dim" and isinstance(attention, Attention) and value is None else value
+    return (
+        attention.head_dim
+        if name == "value_dim" and isinstance(attention, Attention) and value is None
+        else value
+    )
 
 
 def stored(model):
@@ -227,7 +231,7 @@ def cautions(declared):
     """Texts, and one JavaScript function of the facts whose values are above zero where they hold."""
     names = {
         "context", "batch", "tp", "expert_chips", "domain", "heads", "new_chip", "lent", "new_format",
-        "new_experts", "users", "running", "copies", *(f"most_{n}" for n in ("context", "batch", "tp", "expert_chips", "users")),
+        "new_experts", "users", "running", "copies", *(name for name in constant_facts() if name.startswith("most_")),
     }  # fmt: skip
     facts = {name: questions.number(name) for name in names}
     beyond = [caution.beyond(facts) for caution in declared]
@@ -257,9 +261,9 @@ def measurements():
     Returns
     -------
     dict
-        ``names``: models, chips, publishers with their addresses, formats, engines; ``rows``: model, chip, publisher,
-        weights, engine, chips, tensor-parallel degree, copies, users, context, milliseconds a token, milliseconds to the
-        first token (or null).
+        ``names``: models, chips, publishers with their addresses, formats, engines; ``rows``: model, chip,
+        publisher, weights, engine, chips, tensor-parallel degree, copies, users, context, milliseconds a token,
+        milliseconds to the first token (or null).
     """
     lists = {key: [] for key in ("model", "chip", "publisher", "weights", "engine")}
 
@@ -287,7 +291,10 @@ def measurements():
         numbers = (row.n_gpus, row.tp, row.dp, row.concurrency, row.context, _ms(row.tpot), _ms(row.ttft))
         rows.append([*at, *numbers])
     tidy = [[None if v is None or v != v else v for v in row] for row in rows]
-    return {"names": lists, "rows": [[int(v) if v is not None and v == int(v) else v for v in row] for row in tidy]}
+    return {
+        "names": lists,
+        "rows": [[int(v) if v is not None and v == int(v) else v for v in row] for row in tidy],
+    }
 
 
 def _ms(seconds):

@@ -104,6 +104,8 @@ class Place:
             return "the degrees of the layout must multiply to the chips of the system"
         if self.ep > 1 and self.dp * self.tp % self.ep:
             return "experts must divide the chips of an instance evenly"
+        if self.pp > self.model.n_layers:
+            return f"{self.pp} stages, but the model has {self.model.n_layers} layers"
         if self.pp > 1 and self.dp > 1:
             return "the sixth model describes stages or copies, not both"
         return ""
