@@ -191,7 +191,8 @@ def test_the_page_decides_as_the_library_does(name, more):
     found = run(
         f"const r=A.decide({state}),"
         "cut=(o)=>({chip:o.chip,n:o.n,layout:o.layout,users:o.users,dollars:o.dollars,"
-        "speed:o.speed,first:o.first,million:o.million,cautions:o.cautions});"
+        "speed:o.speed,first:o.first,million:o.million,cautions:o.cautions,"
+        "tokenLow:o.tokenLow,tokenHigh:o.tokenHigh,firstLow:o.firstLow,firstHigh:o.firstHigh});"
         "return {offers:r.offers.map(cut),runners:r.runnersUp.map(cut),misses:r.misses,points:r.points.length,"
         "frontier:r.frontier.map(cut)}"
     )
@@ -212,7 +213,11 @@ def test_the_page_decides_as_the_library_does(name, more):
             there.request.per_million["output"],
         )
         assert numbers == pytest.approx(expected, rel=1e-9)
-    assert tuple(found["offers"][0]["cautions"]) == told.best.cautions
+    best, row = found["offers"][0], told.best.row()
+    assert tuple(best["cautions"]) == told.best.cautions
+    ends = [1 / best["tokenHigh"], 1 / best["tokenLow"], best["firstLow"], best["firstHigh"]]
+    names = ("speed_low", "speed_high", "first_token_low", "first_token_high")
+    assert ends == pytest.approx([row[name] for name in names], rel=1e-9)
     assert [o["chip"] for o in found["runners"]] == [o.system.chip.name for o in told.runners_up]
     assert found["points"] == len(told.points)
     misses = sorted((m["chip"], m["n"], m["layout"], m["reason"], m["detail"]) for m in found["misses"])

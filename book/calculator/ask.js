@@ -265,6 +265,11 @@ globalThis.inferlibAsk = function (D) {
     out.runnersUp = out.offers.filter((o) => !seen.has(o.chip) && seen.add(o.chip)).slice(1);
     let lowest = Infinity;
     out.frontier = out.points.filter((p) => !p.late).sort((p, q) => q.speed - p.speed || p.dollars - q.dollars).filter((p) => p.dollars < lowest && ((lowest = p.dollars), true));
+    if (out.best) {
+      const o = out.best, ends = (seconds, factor) => D.glue.rates({ batch: o.users, n_chips: o.n, step: seconds, spread: factor }).slice(2);
+      [o.tokenLow, o.tokenHigh] = ends(o.token, spread(o.S, o.at));
+      [o.firstLow, o.firstHigh] = ends(o.first, D.facts.first_factor);
+    }
     out.offers.forEach((o) => { if (o === out.best || out.runnersUp.includes(o)) o.cautions = cautions(o.S, o.at, o.users, o.S.prompt + o.S.output / 2, { users: o.users, running: o.users }); });
     return out;
   };

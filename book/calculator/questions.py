@@ -282,7 +282,7 @@ _OWN = (
 )
 _IN_WORDS = {
     "memory bandwidth": "2 × memory speed", "arithmetic peak": "2 × arithmetic",
-    "network latency": "½ network latency", "network bandwidth": "2 × network bandwidth",
+    "network latency": "½ network latency", "network bandwidth": "2 × network speed",
     "kernel launch": "½ kernel launch", "engine time": "½ engine time",
 }  # fmt: skip
 
