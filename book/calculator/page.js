@@ -18,7 +18,7 @@ globalThis.inferlibPage = function (root, D) {
   const GB = (bytes) => digits(bytes / 1e9) + " GB";
 
   // --- The state -------------------------------------------------------------------------------------------
-  const START = { mode: "step", model: "Llama 3 70B", chip: "H100 SXM", n_chips: 8, layout: "tp", split: 2, weights: "bf16", cache: "bf16", wide: false, engine: "", batch: 32, context: 4096, users: 32, prompt: 4096, output: 512, share: 0, speed: 50, wait: 1, sure: false, only: "", own: null, changed: {}, prices: "", price: undefined, sort: "users", ms: null, usd: null };
+  const START = { mode: "step", model: "Llama 3 70B", chip: "H100 SXM", n_chips: 8, layout: "tp", split: 2, weights: "bf16", cache: "bf16", wide: false, engine: "", batch: 32, context: 4096, users: 32, prompt: 4096, output: 512, share: 0, speed: 50, wait: 1, sure: false, only: "", own: null, changed: {}, prices: "", price: undefined, sort: "users", ms: null, usd: null, drafted: 0, curve: "", length: 1 };
   let S = { ...START }, refused = {}, shown = null, search = 0, view = "users";
   const inputs = all("[data-key]").filter((c) => c.type === "number"), UNITS = {};
   all("[data-scale]").forEach((c) => { UNITS[c.dataset.key] = +c.dataset.scale; });
@@ -63,7 +63,14 @@ globalThis.inferlibPage = function (root, D) {
     if (key === "chip") { S.changed = {}; S.price = undefined; Object.keys(refused).filter((k) => isChanged(k) || k === "price").forEach((k) => delete refused[k]); }
     if (key === "layout") S.split = S.layout === "copies" ? 1 : 2;
   };
-  const PLAIN = ["mode", "model", "chip", "n_chips", "layout", "split", "weights", "cache", "wide", "engine", "batch", "context", "users", "prompt", "output", "share", "speed", "wait", "sure", "only", "ms", "usd"];
+  const PLAIN = ["mode", "model", "chip", "n_chips", "layout", "split", "weights", "cache", "wide", "engine", "batch", "context", "users", "prompt", "output", "share", "speed", "wait", "sure", "only", "ms", "usd", "drafted", "curve", "length"];
+  // A measured curve says how many tokens a step yields; nobody measured more drafts than it has.
+  const accepted = () => {
+    const lengths = S.curve && D.accepted[S.curve];
+    delete refused.length;
+    if (lengths && S.drafted) { if (S.drafted > lengths.length) refused.length = "Drafts a step: " + S.curve + " was measured with at most " + lengths.length; else S.length = lengths[S.drafted - 1]; }
+    else if (S.drafted && S.length > S.drafted + 1) refused.length = "Tokens a step: " + S.length + " is more than the drafts and one";
+  };
   const link = () => {
     const pairs = PLAIN.filter((key) => S[key] !== START[key] || key === "mode" || key === "model" || key === "chip").map((key) => [key, S[key] === true ? "1" : S[key] === false ? "0" : S[key] == null ? "" : S[key]]);
     if (S.price !== undefined) pairs.push(["price", S.price == null ? "" : S.price]);
@@ -164,7 +171,7 @@ globalThis.inferlibPage = function (root, D) {
     return plane({ ...x, label: "users at a time" }, { ...y, label: "ms a token" }, (X, Y) => {
       const up = line.map((p) => [p.batch, Math.min(1e3 * p.seconds * bar, y.high)]), down = line.map((p) => [p.batch, Math.max((1e3 * p.seconds) / bar, y.low)]).reverse();
       return '<path class="band" d="' + path(up.concat(down), X, Y) + 'Z"/><path class="curve c0" d="' + path(line.map((p) => [p.batch, 1e3 * p.seconds]), X, Y) + '"/>'
-        + dots.map((r) => '<a href="' + esc(r.url) + '" target="_blank" rel="noopener" tabindex="-1" aria-label="' + esc(r.publisher + ", " + time(r.seconds) + ", " + r.users + " users") + '"><circle class="dot c3' + (r.n === q.n_chips && D.same[r.weights] === D.same[q.weights] ? "" : " other") + '" cx="' + X(Math.max(r.users, x.low)) + '" cy="' + Y(1e3 * r.seconds) + '" r="3.5"><title>' + esc(r.publisher + ": " + time(r.seconds) + " a token, " + r.n + " x " + r.chip + ", " + r.users + " users, " + digits(r.context) + " tokens, " + r.weights) + "</title></circle></a>").join("")
+        + dots.map((r) => '<a href="' + esc(r.url) + '" target="_blank" rel="noopener" tabindex="-1" aria-label="' + esc(r.publisher + ", " + time(r.seconds) + ", " + r.users + " users") + '"><circle class="dot c3' + (r.n === q.n_chips && (!r.weights || D.same[r.weights] === D.same[q.weights]) ? "" : " other") + '" cx="' + X(Math.max(r.users, x.low)) + '" cy="' + Y(1e3 * r.seconds) + '" r="3.5"><title>' + esc(r.publisher + ": " + time(r.seconds) + " a token, " + r.n + " x " + r.chip + ", " + r.users + " users, " + digits(r.context) + " tokens" + (r.weights ? ", " + r.weights : "")) + "</title></circle></a>").join("")
         + '<circle class="here" cx="' + X(one.batch) + '" cy="' + Y(1e3 * one.seconds) + '" r="5.5"/>';
     });
   };
@@ -198,8 +205,8 @@ globalThis.inferlibPage = function (root, D) {
   const gains = (list) => '<ol class="gains">' + list.map((g) => '<li><span class="name">' + g.name + '</span><span class="meter"><i class="' + (g.gain >= 1 ? "c0" : "c3") + '" style="width:' + Math.min(100, (100 * Math.abs(g.gain - 1)) / Math.max(0.5, ...list.map((o) => Math.abs(o.gain - 1)))) + '%"></i></span><b>' + (g.gain >= 1 ? "×" + g.gain.toFixed(2) : "×" + g.gain.toFixed(2)) + "</b></li>").join("") + "</ol>";
   const rows = (near, q) => '<div class="scroll" tabindex="0" role="region" aria-label="Measured neighbours"><table class="near"><thead><tr><th scope="col">measured</th><th scope="col">on</th><th scope="col">users</th><th scope="col">tokens</th><th scope="col">ms</th><th scope="col" title="the same row, asked of this page">here</th></tr></thead><tbody>' + near.slice(0, 4).map((r) => {
     const layout = r.dp > 1 ? { layout: "copies", split: r.tp } : { layout: r.tp < r.n ? "stages" : "tp", split: r.tp < r.n ? r.n / r.tp : 2 };
-    const same = A.step({ ...q, own: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n, ...layout, weights: D.formats.weights[r.weights] ? r.weights : "bf16", engine: "" }, r.users, r.context);
-    return '<tr><th scope="row"><a href="' + esc(r.url) + '" target="_blank" rel="noopener">' + esc(r.publisher.replace("aiconfigurator silicon sample / ", "")) + "</a></th><td>" + esc((r.model === A.model(q).name ? "" : r.model.replace(/^.*\//, "") + ", ") + r.n + " × " + r.chip + ", " + r.weights) + '</td><td class="n">' + digits(r.users) + '</td><td class="n">' + digits(r.context) + '</td><td class="n"><b>' + digits(1e3 * r.seconds) + '</b></td><td class="n">' + (same.status === "ok" ? digits(1e3 * same.seconds) : "n/a") + "</td></tr>";
+    const same = A.step({ ...q, own: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n, ...layout, weights: !r.weights ? q.weights : D.formats.weights[r.weights] ? r.weights : "bf16", wide: r.weights === q.weights ? q.wide : r.weights === "mxfp4", drafted: 0, engine: "" }, r.users, r.context);
+    return '<tr><th scope="row"><a href="' + esc(r.url) + '" target="_blank" rel="noopener">' + esc(r.publisher.replace("aiconfigurator silicon sample / ", "")) + "</a></th><td>" + esc((r.model === A.model(q).name ? "" : r.model.replace(/^.*\//, "") + ", ") + r.n + " × " + r.chip + (r.weights ? ", " + r.weights : "")) + '</td><td class="n">' + digits(r.users) + '</td><td class="n">' + digits(r.context) + '</td><td class="n"><b>' + digits(1e3 * r.seconds) + '</b></td><td class="n">' + (same.status === "ok" ? digits(1e3 * same.seconds) : "n/a") + "</td></tr>";
   }).join("") + "</tbody></table></div>";
   const reach = (q, one) => {
     const goals = [];
@@ -231,7 +238,7 @@ globalThis.inferlibPage = function (root, D) {
     const tiles = r
       ? [tile("tokens/s a user", digits(one.speed)), tile("users served", digits(one.running)), tile("$ a million in", one.million ? usd(one.million.input) : "n/a"), tile("cached", one.million ? usd(one.million.cached) : "n/a"), tile("out", one.million ? usd(one.million.output) : "n/a"), tile("a request", one.request == null ? "n/a" : digits(100 * one.request) + " ¢"), tile("joules a token", one.joules == null ? "n/a" : digits(one.joules), one.promptJoules == null ? "" : "prompt " + digits(one.promptJoules)), tile("bound by", one.binding)]
       : [tile("tokens/s a user", digits(one.speed)), tile("tokens/s a chip", digits(one.perChip)), tile("$ a million", usd(one.dollars)), tile("joules a token", one.joules == null ? "n/a" : digits(one.joules)), tile("bound by", one.binding)];
-    html("head", '<div class="bigs">' + big + '<div class="tiles">' + tiles.join("") + "</div></div>" + bar(one) + costLine(q, one) + told(one.cautions));
+    html("head", '<div class="bigs">' + big + '<div class="tiles">' + tiles.join("") + "</div></div>" + (one.drafts ? '<p class="drafted">With ' + S.drafted + " drafts: <b>" + time(one.drafts.token) + "</b> a token, ×" + one.drafts.gain.toFixed(2) + ' <small>(verifying ' + time(one.drafts.verify) + ", a draft " + time(one.drafts.draft) + "; all else here without drafts)</small></p>" : "") + bar(one) + costLine(q, one) + told(one.cautions));
     const near = A.neighbours(q, one.batch, one.context, 60);
     html("gains", gains(A.changes(q, one.batch, one.context)));
     html("gauge", gauge(one.fit));
@@ -312,6 +319,7 @@ globalThis.inferlibPage = function (root, D) {
   const draw = (besides) => {
     const begun = performance.now();
     search += 1;
+    accepted();
     ensure(S.mode === "decide" ? "decide" : "step");
     showControls(besides);
     if (Object.keys(refused).length) { shown = null; refusal("Not asked:", Object.values(refused).join("; ")); html("offers", ""); html("misses", ""); }
