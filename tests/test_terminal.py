@@ -10,8 +10,9 @@ import pytest
 import inferlib
 from inferlib import System, Workload, estimate_request, load_chip, load_model
 from inferlib.serving import decide, estimate, must_change
-from inferlib.serving.answer import answer, layout_of, published, tokens
+from inferlib.serving.answer import answer
 from inferlib.serving.decide import in_words, layouts
+from inferlib.serving.typed import layout_of, published, tokens
 from inferlib.terminal import main
 
 MODELS = (

@@ -4,8 +4,9 @@ import html
 
 from inferlib import catalog
 from inferlib.serving import constants
-from inferlib.serving.answer import answer, choose, system_of
+from inferlib.serving.answer import answer, choose
 from inferlib.serving.decide import in_words, layouts
+from inferlib.serving.typed import system_of
 
 AS_STATED = "as the checkpoint states"
 ANY_ENGINE = "not known"
