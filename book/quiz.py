@@ -150,8 +150,9 @@ def _():
         _h100()
     )
     return Choice(
-        "A step reads every weight to use it for one multiplication and one addition",
-        f"With weights of two bytes that is a FLOP for each byte, where the chip could do three hundred: "
+        "Every weight is read to be used just once",
+        f"One multiplication and one addition for two bytes are a FLOP a byte, where the chip could do "
+        f"three hundred: "
         f"{100 * busy:.1f} % of its arithmetic is at work.",
         {
             "The next token cannot be computed before the last one": "that makes a user wait, but not "
@@ -427,7 +428,7 @@ def _():
         "the network must be worth reading weights twice.",
         {
             "The network is slower with small messages": "bandwidth is what counts for messages of this size",
-            "Two halves need two copies of the experts": "both read the same ones",
+            "Two halves need two copies of all experts in memory, one for each": "both read the same ones",
             "Half a batch cannot be balanced": "balance changes little; the weights are read twice",
         },
     )  # fmt: skip
@@ -612,13 +613,14 @@ def _():
 def _():
     r = _request()
     return Choice(
-        "Waiting for prompts that are ahead, and reading one's own",
+        "The prompts that are ahead, and one's own",
         f"Of {say(r.first_token, 'ms')} on the running box one's own prompt is {say(r.prompt.total, 'ms')} "
         f"and a step "
         f"{say(r.step.total, 'ms')}.",
         {
             "Making the first token": f"a step takes {say(r.step.total, 'ms')} only",
-            "Reading the weights for the first time": "they are in memory already, and a prompt is bound "
+            "Reading the weights from disk for the first time": "they are in memory already, and a prompt "
+            "is bound "
             "by arithmetic",
             "Sending the prompt over the network": "a prompt is a few kilobytes of text",
         },
@@ -655,7 +657,7 @@ def _():
 def _():
     need = principles.critical_batch(_h100(), principles.profile_of(_llama()))
     return Choice(
-        "All tokens of a prompt share one reading of the weights",
+        "Its tokens share one reading of the weights",
         f"From {need:.0f} tokens on an H100 calculates longer than it reads; an answer is made a token at "
         f"a time.",
         {
@@ -679,12 +681,14 @@ def _():
         return 100 * inferlib.estimate_request(_llama(), box, 30000, 300, 16, cached_tokens=cached).dollars
 
     return Choice(
-        "Their arithmetic is done; only new tokens look at them",
-        f"The turn costs {cents(29100):.2f} instead of {cents(0):.2f} cents: the answer is what is left, "
+        "Their arithmetic is done already",
+        f"Only new tokens look at them: the turn costs {cents(29100):.2f} instead of {cents(0):.2f} cents: "
+        f"the answer is what is left, "
         f"and a place to keep "
         "the cache.",
         {
-            "The cache is smaller than the text": "it is far larger: hundreds of kilobytes a token",
+            "The cache is smaller than the text that it stands for": "it is far larger: hundreds of "
+            "kilobytes a token",
             "A cached token needs no memory": "memory is just what it needs",
             "Attention skips cached tokens": "every new token attends to all of them",
         },
@@ -861,7 +865,7 @@ def _():
 )
 def _():
     return Choice(
-        "It leaves bytes out, or its bandwidth is of both directions",
+        "It leaves bytes out, or counts a link both ways",
         "A cache, a head, experts that were touched: no step is faster than its reading.",
         {
             "Nothing: a good engine caches weights on the chip": "gigabytes do not fit there",
@@ -900,7 +904,8 @@ def _():
         "Rows of one publisher share hardware, software and habits",
         "A row left out is hardly unseen if its neighbours stay in: count publishers, not rows.",
         {
-            "There are too few rows to leave any out": "there are more rows than publishers",
+            "There are too few rows to leave any of them out by chance": "there are more rows than "
+            "publishers",
             "Publishers may have made rows up": "that is another question, and leaving rows out would not "
             "answer it",
             "It makes the error smaller": "it makes it larger, and more honest",
@@ -915,7 +920,7 @@ def _():
 )
 def _():
     return Choice(
-        "That the formula was typed in correctly, and no more",
+        "That the formula was typed in correctly",
         "Only a measurement, or print that somebody else computed, can contradict a model.",
         {
             "That the model is right within its tolerance": "it would agree with itself if it were wrong",

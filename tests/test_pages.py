@@ -131,3 +131,14 @@ def test_every_entry_of_the_bibliography_is_cited_where_it_is_listed():
     page = (ROOT / "book" / "bibliography.md").read_text(encoding="utf-8")
     cited = {key for keys in re.findall(r"\{cite:[tp]\}`([^`]+)`", page) for key in keys.split(",")}
     assert len(entries) == len(set(entries)) >= 40 and cited == set(entries)
+
+
+def test_an_epub_keeps_what_needs_no_script_and_its_own_links():
+    from book.quiz import quiz
+
+    paper = runpy.run_path(str(ROOT / "book" / "_ext" / "paper.py"))
+    page = paper["still"](quiz("energy")._repr_html_())
+    assert "<script" not in page and "<style" not in page
+    assert page.count("<details>") == 2 and page.count('<ol class="options"') == 1
+    assert 'href="price.xhtml#energy"' in page and ".html" not in page
+    assert 'href="https://a.org/b.html"' in paper["still"]('<a href="https://a.org/b.html">b</a>')

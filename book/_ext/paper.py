@@ -36,6 +36,9 @@ def still(text):
         empty.decompose()
     for button in soup.select("button"):
         button.unwrap()
+    for link in soup.select('a[href*=".html"]'):
+        if not link["href"].startswith("http"):
+            link["href"] = link["href"].replace(".html", ".xhtml", 1)
     return soup.decode(formatter="minimal")
 
 

@@ -11,11 +11,11 @@ from inferlib import checks, load_chip, load_model
 from inferlib.units import factor
 
 # How far an answer may be off: a sum in the head, a few cells, a small project.
-LEVELS = ("one line", "short", "study")
 TOLERANCE = {"one line": 0.05, "short": 0.03, "study": 0.02}
+LEVELS = tuple(TOLERANCE)
 BANK: dict = {}  # name -> Problem
 
-# What the binary prefixes are worth; below a million they are too near to be told apart.
+# Kilo and kibi are too near to be told apart.
 _BINARY = {"GiB": "GB", "GB": "GiB", "TiB": "TB", "TB": "TiB"}
 _BYTES = {"GB": "10^9", "TB": "10^12", "GiB": "2^30", "TiB": "2^40"}
 _LOADED = {"model": load_model, "chip": load_chip}
@@ -87,7 +87,7 @@ class Problem:
             given = {name: _LOADED.get(name, _itself)(value) for name, value in given.items()}
             if self.where is not None and not _call(self.where, given):
                 continue
-            found = Asked(self, given, student)
+            found = Asked(self, given)
             if all(abs(value / found.key.value - 1) > self.tolerance for value in found.mistakes.values()):
                 return found
         raise LookupError(f"no parameters of {self.name} make sense for {student!r}")
@@ -99,7 +99,6 @@ class Asked:
 
     problem: Problem
     given: Mapping
-    student: str = ""
 
     @cached_property
     def key(self):
@@ -115,11 +114,13 @@ class Asked:
         if other and not any(other in hint for hint in found):
             slip = f"you seem to have counted in {other}: a {unit} is {_BYTES[unit]} bytes"
             found[slip] = self.key.value * factor(unit) / factor(other)
+        if unit == "%":
+            found["that is a fraction: a half is 50 %"] = self.key.value * factor("%")
         return found
 
     @property
     def text(self):
-        """The question in words, with what the catalogue states beneath it."""
+        """The question in words."""
         also = {} if self.problem.told is None else _call(self.problem.told, self.given)
         return _Formatter().format(self.problem.text, **self.given, **also)
 

@@ -25,7 +25,7 @@ KINDS = (
     {"W*s": ("J",), "kW*s": ("kJ",)},
     {"W": (), "kW": ()},
     {"FLOP/B": ("FLOP/byte",)},
-    {"1/s": ("tokens/s", "tok/s")},
+    {"1/s": ("tokens/s", "tok/s", "tokens per second")},
 )
 
 
