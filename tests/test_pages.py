@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 ROOT = Path(__file__).parents[1]
 READER = runpy.run_path(str(ROOT / "book" / "_ext" / "reader.py"))
+PAPER = runpy.run_path(str(ROOT / "book" / "_ext" / "paper.py"))
+FORMATS = runpy.run_path(str(ROOT / "book" / "_tools" / "formats.py"))
 
 
 def test_explorers_share_one_runtime():
@@ -142,3 +144,43 @@ def test_an_epub_keeps_what_needs_no_script_and_its_own_links():
     assert page.count("<details>") == 2 and page.count('<ol class="options"') == 1
     assert 'href="price.xhtml#energy"' in page and ".html" not in page
     assert 'href="https://a.org/b.html"' in paper["still"]('<a href="https://a.org/b.html">b</a>')
+
+
+def test_the_stories_alone_are_the_stories_and_what_they_cite(tmp_path, monkeypatch):
+    import yaml
+
+    monkeypatch.chdir(ROOT)
+    FORMATS["stories"](tmp_path)
+    toc, config = (
+        yaml.safe_load((tmp_path / name).read_text("utf-8")) for name in ("_toc.yml", "_config.yml")
+    )
+    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    assert (
+        toc["root"] == "book/introduction"
+        and files[0] == "book/principles"
+        and files[-2:]
+        == [
+            "book/price",
+            "book/bibliography",
+        ]
+    )
+    assert not any(name.endswith(("_record", "calculator", "scorecard")) for name in files)
+    assert all(Path(folder).is_absolute() for folder in config["sphinx"]["local_extensions"].values())
+
+
+def test_on_paper_no_link_leads_to_what_is_not_there():
+    from docutils import nodes
+    from docutils.utils import new_document
+
+    page = new_document("page")
+    dead = nodes.reference("", "", nodes.inline("", "the record", classes=["xref", "myst"]), refuri="#there")
+    live = nodes.reference("", "", nodes.inline("", "a figure", classes=["std", "std-ref"]), refuri="#here")
+    told = '<div class="session"><a href="../slides/x.html#1">One</a></div>'
+    page += nodes.paragraph("", "", dead, live)
+    page += nodes.raw("", told, format="html")
+    PAPER["settle"](SimpleNamespace(builder=SimpleNamespace(name="html")), page, "page")
+    assert len(list(page.findall(nodes.reference))) == 2
+    PAPER["settle"](SimpleNamespace(builder=SimpleNamespace(name="singlehtml")), page, "page")
+    assert [link["refuri"] for link in page.findall(nodes.reference)] == ["#here"]
+    assert page.astext().count("the record") == 1
+    assert page[1].astext() == '<div class="session">One</div>'

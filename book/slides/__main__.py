@@ -54,10 +54,10 @@ def plain(text):
 
 
 def named(key):
-    """A citation in words."""
+    """Who is cited, without the year."""
     if key in papers.sources():
-        return papers.label(key)
-    return re.sub(r"^(\w+?)(\d{4}).*", lambda m: f"{m[1].title()} {m[2]}", key)
+        return papers.label(key).removesuffix(key[-4:]).strip()
+    return re.sub(r"\d{4}.*", "", key).title()
 
 
 def part_html(kind, content, render):
