@@ -196,12 +196,8 @@ def test_no_equation_divides_by_zero_or_takes_less_than_nothing(entry):
             try:
                 with np.errstate(divide="raise", invalid="raise"):
                     answer = public(entry)(**base | {name: nothing})
-            except FloatingPointError:
-                # the one room whose declarations do not say yet by what it divides
-                assert entry.source == "erdil2025", f"{name} of {entry.name}: declare it > 0"
             except ValueError as refusal:
                 declared = str(refusal).startswith(f"{name} of {entry.name} is 0")
-                bare = entry.source == "erdil2025" and f"{name} = 0" in str(refusal)
-                assert declared or bare, f"{name} of {entry.name}: declare it > 0"
+                assert declared, f"{name} of {entry.name}: declare it > 0"
             else:
                 assert np.all(np.isfinite(answer))

@@ -50,7 +50,7 @@ def accepted_share(target_share, draft_share):
     return minimum(target_share, draft_share)
 
 
-@equation("46", unit="s", acceptance="1", drafts="1", verified="1", target_time="s", draft_time="s")
+@equation("46", unit="s", acceptance="1", drafts="1", verified="1 > 0", target_time="s", draft_time="s")
 def speculative_time(acceptance, drafts, verified, target_time, draft_time):
     """Mean time per token of speculative decoding.
 

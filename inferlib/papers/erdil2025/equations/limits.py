@@ -40,7 +40,7 @@ def node_all_reduce_latency(protocol: Protocol, n_gpu):
     return collective_latency(protocol, n_gpu, 1, ALL_REDUCE)
 
 
-@equation(unit="1", n_gpu="1")
+@equation(unit="1", n_gpu="1 > 0")
 def network_batch(shape: Shape, chip: GPU, protocol: Protocol, n_gpu):
     """The batch at which an all-reduce inside a node moves bytes for as long as it waits."""
     return node_all_reduce_latency(protocol, n_gpu) / extra_all_reduce_time(shape, chip, protocol, n_gpu, 1)
@@ -51,7 +51,7 @@ def all_reduces():
     return 2
 
 
-@equation(unit="s", n_params="1", n_gpu="1")
+@equation(unit="s", n_params="1", n_gpu="1 > 0")
 def weights_over_gpus(shape: Shape, chip: GPU, n_params, n_gpu):
     """Time to read the weights at the attainable bandwidth."""
     return shape.weight_bytes * n_params / (n_gpu * (chip.memory_bandwidth * chip.bandwidth_fraction))

@@ -48,7 +48,7 @@ class Collective:
         return reduce(minimum, (f + moved / share for f, share in zip(self.fixed, self.shares, strict=True)))
 
 
-@equation("23", unit="s", n_ranks="1", n_nodes="1", passes="1")
+@equation("23", unit="s", n_ranks="1", n_nodes="1 > 0", passes="1")
 def collective_latency(protocol: Protocol, n_ranks, n_nodes, passes):
     """Latency of one collective: a base, and every hop once per pass; equation 23 is LL with two passes."""
     return _waiting(protocol, n_ranks / n_nodes - 1, log2(n_nodes), passes)
@@ -59,7 +59,7 @@ def _waiting(protocol, neighbours, doublings, passes):
     return protocol.base + passes * (protocol.per_rank * neighbours + protocol.per_node * doublings)
 
 
-@equation(unit="s/B", n_ranks="1", n_nodes="1")
+@equation(unit="s/B", n_ranks="1 > 0", n_nodes="1 > 0")
 def time_inside(chip: GPU, n_ranks, n_nodes):
     """Seconds for every byte that a collective moves once inside nodes (equations 28 and 42, one pass).
 
@@ -68,7 +68,7 @@ def time_inside(chip: GPU, n_ranks, n_nodes):
     return n_nodes * maximum(n_ranks / n_nodes - 1, 0) / (n_ranks * chip.scale_up_bandwidth)
 
 
-@equation(unit="s/B", n_ranks="1", n_nodes="1")
+@equation(unit="s/B", n_ranks="1 > 0", n_nodes="1")
 def time_between(chip: GPU, n_ranks, n_nodes):
     """Seconds for every byte that a collective moves once between nodes (equations 28 and 41, one pass)."""
     return (n_nodes - 1) / (n_ranks * chip.scale_out_bandwidth)
@@ -402,7 +402,7 @@ def one_pass(shape, chip, stages, n_gpu, batch, context, new_tokens, assumptions
     )  # fmt: skip
 
 
-@equation("29", unit="s", n_gpu="1", batch="1", context="1", new_tokens="1")
+@equation("29", unit="s", n_gpu="1 > 0", batch="1", context="1", new_tokens="1")
 def layout_latency(
     shape: Shape, chip: GPU, cut: Cut, n_gpu, batch, context, new_tokens, assumptions: Assumptions
 ):

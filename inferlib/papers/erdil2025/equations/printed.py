@@ -25,7 +25,7 @@ derivation = partial(derivation, "erdil2025", chapter="erdil2025_model")
 _THERE_AND_BACK = 2  # an all-reduce is a reduce-scatter and an all-gather
 
 
-@equation("21", unit="1", sparsity="1")
+@equation("21", unit="1", sparsity="1 > 0")
 def active_parameters(shape: Shape, sparsity):
     """Parameters that one token is multiplied with.
 
@@ -40,7 +40,7 @@ def active_parameters(shape: Shape, sparsity):
     return attention_params(shape) + feed_forward_params(shape) / sparsity + embedding_params(shape)
 
 
-@equation("22", unit="1", sparsity="1", batch="1", also={"32": {}})
+@equation("22", unit="1", sparsity="1 > 0", batch="1", also={"32": {}})
 def parameters_read(shape: Shape, sparsity, batch):
     """Parameters that a batch reads from memory, on average.
 
@@ -50,7 +50,7 @@ def parameters_read(shape: Shape, sparsity, batch):
     return attention_params(shape) + used * feed_forward_params(shape) + embedding_params(shape)
 
 
-@equation("24", unit="s", n_ranks="1", batch="1")
+@equation("24", unit="s", n_ranks="1 > 0", batch="1")
 def extra_all_reduce_time(shape: Shape, chip: GPU, protocol: Protocol, n_ranks, batch):
     """Time that bandwidth adds to an all-reduce of one residual stream within a node.
 
@@ -76,13 +76,13 @@ def inter_node_reads(all_nodes, bytes_reduced):
     return _THERE_AND_BACK * (sqrt(all_nodes) - 1) * bytes_reduced
 
 
-@equation("42", unit="B", n_gpu="1", all_nodes="1", bytes_reduced="B")
+@equation("42", unit="B", n_gpu="1", all_nodes="1 > 0", bytes_reduced="B")
 def intra_node_reads(n_gpu, all_nodes, bytes_reduced):
     """Bytes that GPUs read from others of their node."""
     return _THERE_AND_BACK * (sqrt(n_gpu / all_nodes) - 1) * sqrt(all_nodes) * bytes_reduced
 
 
-@equation("27", unit="B", n_gpu="1", all_nodes="1", bytes_reduced="B")
+@equation("27", unit="B", n_gpu="1", all_nodes="1 > 0", bytes_reduced="B")
 def intra_node_reads_of_all_nodes(n_gpu, all_nodes, bytes_reduced):
     """Bytes that GPUs read from others of their node, as section 3.4 has them.
 
@@ -91,7 +91,7 @@ def intra_node_reads_of_all_nodes(n_gpu, all_nodes, bytes_reduced):
     return sqrt(all_nodes) * intra_node_reads(n_gpu, all_nodes, bytes_reduced)
 
 
-@equation("28", unit="s", n_gpu="1", inter_node_reads="B", intra_node_reads="B")
+@equation("28", unit="s", n_gpu="1 > 0", inter_node_reads="B", intra_node_reads="B")
 def transfer_time(chip: GPU, n_gpu, inter_node_reads, intra_node_reads):
     """Time that all bytes take between and inside nodes.
 
@@ -101,7 +101,7 @@ def transfer_time(chip: GPU, n_gpu, inter_node_reads, intra_node_reads):
     return between + intra_node_reads / (n_gpu * chip.scale_up_bandwidth)
 
 
-@equation(unit="s", n_gpu="1", network_and_kernel_time="s", bytes_read="B", total_flop="FLOP")
+@equation(unit="s", n_gpu="1 > 0", network_and_kernel_time="s", bytes_read="B", total_flop="FLOP")
 def overlapped_latency(chip: GPU, n_gpu, network_and_kernel_time, bytes_read, total_flop):
     """Token latency from its three parts: equation 29 as it stands in print.
 
@@ -167,7 +167,7 @@ def network_communication_time(shape: Shape, reductions, all_reduce_latency, tra
     return shape.n_layers * reductions * all_reduce_latency + transfer_time
 
 
-@equation("40", unit="s", n_gpu="1", all_nodes="1")
+@equation("40", unit="s", n_gpu="1", all_nodes="1 > 0")
 def all_reduce_latency(protocol: Protocol, n_gpu, all_nodes):
     """Latency of one all-reduce in an evenly cut instance.
 
@@ -192,7 +192,7 @@ def serial_all_reduces():
     ]
 
 
-@equation("45", unit="1", speed="1", price="1", alpha="1")
+@equation("45", unit="1", speed="1", price="1 > 0", alpha="1")
 def value(speed, price, alpha):
     """What a customer maximises: worth of a token over its price."""
     return speed**alpha / price

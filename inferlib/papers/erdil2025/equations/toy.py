@@ -17,7 +17,7 @@ from inferlib.units import factor
 equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
 
 
-@equation(unit="s", n_gpu="1")
+@equation(unit="s", n_gpu="1 > 0")
 def weight_time(model: Model, chip: Accelerator, n_gpu):
     """Time for every GPU to read its share of the weights once.
 
@@ -26,7 +26,7 @@ def weight_time(model: Model, chip: Accelerator, n_gpu):
     return model.weight_bytes * model.n_params / (n_gpu * chip.memory_bandwidth)
 
 
-@equation(unit="s", n_gpu="1", batch="1")
+@equation(unit="s", n_gpu="1 > 0", batch="1")
 def arithmetic_time(model: Model, chip: Accelerator, n_gpu, batch):
     """Time for every GPU to multiply its share of the weights with the whole batch."""
     return model.flop_per_weight * model.n_params * batch / (n_gpu * chip.flops)
@@ -53,7 +53,7 @@ def single_gpu_latency(model: Model, chip: Accelerator, batch):
     return maximum(weight_time(model, chip, 1), arithmetic_time(model, chip, 1, batch))
 
 
-@equation("2", unit="s", batch="1")
+@equation("2", unit="s", batch="1 > 0")
 def single_gpu_seconds(model: Model, chip: Accelerator, batch):
     """GPU seconds per token of a dense model on a single GPU.
 
@@ -96,7 +96,7 @@ def grid_all_reduce_time(n_gpu, t_hop):
     "3",
     also={"5": {"t_reduce": grid_all_reduce_time}, "8": {"t_reduce": grid_all_reduce_time}},
     unit="s",
-    n_gpu="1",
+    n_gpu="1 > 0",
     batch="1",
     t_reduce="s",
 )
@@ -119,7 +119,7 @@ def toy_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
     )
 
 
-@equation("4", unit="s", n_gpu="1", batch="1", t_reduce="s")
+@equation("4", unit="s", n_gpu="1 > 0", batch="1 > 0", t_reduce="s")
 def toy_gpu_seconds(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
     """GPU seconds per token of one tensor-parallel instance.
 
@@ -128,13 +128,13 @@ def toy_gpu_seconds(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
     return n_gpu / batch * toy_latency(model, chip, n_gpu, batch, t_reduce)
 
 
-@equation("9", unit="s", n_gpu="1", t_hop="s")
+@equation("9", unit="s", n_gpu="1 > 0", t_hop="s")
 def critical_latency(model: Model, chip: Accelerator, n_gpu, t_hop):
     """Time per token at the critical batch, where reading and multiplying take equally long."""
     return network_time(model, grid_all_reduce_time(n_gpu, t_hop)) + weight_time(model, chip, n_gpu)
 
 
-@equation("13", unit="1", t_hop="s")
+@equation("13", unit="1", t_hop="s > 0")
 def optimal_n_gpu(model: Model, chip: Accelerator, t_hop):
     """GPUs of the fastest instance, as a real number of at least 1."""
     return cbrt(maximum(weight_time(model, chip, 1) / network_time(model, t_hop), 1)) ** 2
@@ -154,7 +154,7 @@ def minimum_latency(model: Model, chip: Accelerator, t_hop):
     return where(reading > hops, 3 * cbrt(hops) ** 2 * cbrt(reading) - 2 * hops, reading + 0 * hops)
 
 
-@equation("15", unit="s", t_hop="s")
+@equation("15", unit="s", t_hop="s > 0")
 def cost_at_minimum_latency(model: Model, chip: Accelerator, t_hop):
     """GPU seconds per token of the fastest instance, run at the critical batch.
 
@@ -173,7 +173,7 @@ def minimum_latency_large(model: Model, chip: Accelerator, t_hop):
     return 3 * cbrt(network_time(model, t_hop)) ** 2 * cbrt(weight_time(model, chip, 1))
 
 
-@equation("19", form="approximation", unit="s", n_params="1", known_params="1", known_latency="s")
+@equation("19", form="approximation", unit="s", n_params="1", known_params="1 > 0", known_latency="s")
 def square_root_law(n_params, known_params, known_latency):
     """Time per token of a dense model, scaled from a known one with the square root of the parameters."""
     return known_latency * sqrt(n_params / known_params)
