@@ -383,10 +383,10 @@ def test_curves_are_drawn_to_scale():
             " made.v0.children.find(c => c.nodeName === 'path').attributes.d])"
         )
     )
-    assert float(where[0]) == pytest.approx((66 + 588) / 2)
+    assert float(where[0]) == pytest.approx((84 + 588) / 2)
     points = [tuple(map(float, p.split())) for p in re.findall(r"[ML]([-\d.]+ [-\d.]+)", where[1])]
-    assert points[0] == (66, 254) and points[-1][0] == 588
-    assert points[-1][1] == pytest.approx(254 + (10 - 254) / 1.05, abs=0.1)
+    assert points[0] == (84, 254) and points[-1][0] == 588
+    assert points[-1][1] == pytest.approx(254 + (32 - 254) / 1.05, abs=0.1)
 
 
 def test_whole_sliders_round_alike():
@@ -747,8 +747,8 @@ def test_a_dot_slides_under_its_roof_until_the_memory_is_full():
     # on logarithmic axes, below the ridge: up as far as right, in decades
     page.eval("move('batch', {value: '0'})")
     (left,) = drawn(page, "v0", "dot")
-    decades = (float(dot["cx"]) - float(left["cx"])) / 522 * math.log10(8000 / 0.3)
-    rise = (float(left["cy"]) - float(dot["cy"])) / (244 / 4)
+    decades = (float(dot["cx"]) - float(left["cx"])) / 504 * math.log10(8000 / 0.3)
+    rise = (float(left["cy"]) - float(dot["cy"])) / (222 / 4)
     assert decades > 0.5 and decades == pytest.approx(rise, rel=1e-6)
     at = shown.evaluate(batch=32)["intensity"] / shown.evaluate(batch=1)["intensity"]
     assert decades == pytest.approx(math.log10(at), rel=1e-6)
