@@ -220,6 +220,78 @@ def draw_bounds(model, chip, count, batch, context):
     return axes
 
 
+def kinds_data(model, chip, count, batches=(1, 32, 128), context=4096, prompt=2048):
+    """How long a box needs to read and to multiply, for decode steps and for a prompt.
+
+    Parameters
+    ----------
+    model : Transformer
+    chip : Accelerator
+    count : int
+        Chips in the box.
+    batches : tuple of int
+        Sequences in a decode step, one row each.
+    context, prompt : int
+        Tokens: behind every decoded sequence, and in the prompt.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``weights`` and ``cache``, which are read in turn, and ``multiply``, in milliseconds, by kind of step.
+    """
+    import pandas as pd
+
+    profile = profile_of(model)
+    cases = {
+        f"a token for {batch} user{'s' if batch > 1 else ''}": (
+            roofline.weight_data(profile, batch),
+            roofline.cache_data(profile, batch, context),
+            roofline.decode_work(profile, batch, context),
+        )
+        for batch in batches
+    }
+    cases[f"a prompt of {prompt:,} tokens"] = (
+        roofline.weight_data(profile, prompt),
+        0.0,
+        roofline.prefill_work(profile, prompt),
+    )
+    rows = [
+        {
+            "step": name,
+            "weights": 1e3 * roofline.memory_time(chip, weights, count),
+            "cache": 1e3 * roofline.memory_time(chip, cache, count),
+            "multiply": 1e3 * roofline.arithmetic_time(chip, work, count),
+        }
+        for name, (weights, cache, work) in cases.items()
+    ]
+    return pd.DataFrame(rows).set_index("step")
+
+
+def draw_kinds(model, chip, count):
+    """Reading beside multiplying, for a token of one user and of many, and for a prompt."""
+    import matplotlib.pyplot as plt
+
+    table = kinds_data(model, chip, count)
+    _, ax = plt.subplots(figsize=(6.6, 3.2), layout="constrained")
+    longest = table.max().max()
+    for y, (name, row) in enumerate(table.iterrows()):
+        read = row.weights + row.cache
+        first = not y
+        ax.barh(y - 0.19, row.weights, 0.34, color=style.BLUE, label="reading weights" if first else None)
+        ax.barh(
+            y - 0.19, row.cache, 0.34, left=row.weights, color=style.GREEN,
+            label="reading the cache" if first else None,
+        )  # fmt: skip
+        ax.barh(y + 0.19, row["multiply"], 0.34, color=style.ORANGE, label="multiplying" if first else None)
+        for at, time in ((y - 0.19, read), (y + 0.19, row["multiply"])):
+            ax.text(time + 0.01 * longest, at, f"{time:.2g} ms", va="center", fontsize=8)
+    ax.set_yticks(range(len(table)), table.index)
+    ax.set(ylim=(len(table) - 0.4, -0.6), xlim=(0, 1.15 * longest), xlabel="milliseconds on the box")
+    ax.grid(axis="y", visible=False)
+    ax.legend(fontsize=8, loc="center right")
+    return ax
+
+
 def cache_table(names=None):
     """The cache of one token, by model and kind of attention.
 
