@@ -16,6 +16,7 @@ from javascript import FILES, assert_equal_at_random, own_size, random_inputs
 from py_mini_racer import MiniRacer
 
 import inferlib
+from book import opening
 from book._tools import still
 from inferlib import explorer
 from inferlib.explorer import (
@@ -564,6 +565,7 @@ def every_explorer():
             own = getattr(make, "__module__", "") == module.__name__
             if isfunction(make) and own and not name.startswith("_"):
                 yield pytest.param(cache(make), id=f"{source}.{name}")
+    yield pytest.param(cache(opening.one_token), id="introduction.one_token")
 
 
 EVERY = list(every_explorer())
@@ -901,3 +903,15 @@ def test_without_scripts_a_page_shows_the_start():
     cells = re.findall(r'<td class="number"[^>]*>([^<]*)</td>', without)
     assert number(cells[0]) == pytest.approx(total, rel=5e-3)
     assert "On the page one can move: batch, context, chips, model, chip." in without
+
+
+def test_one_frame_has_one_redraw():
+    """However many moves come in between, the page draws once, and draws the last."""
+    page = page_of(CURVES)
+    start = page.eval("made['v0-0'].textContent")
+    page.eval("const frames = []; atFrame = (f) => frames.push(f);")
+    page.eval("for (const at of ['0.5', '1', '2']) move('n_gpu', {value: at});")
+    assert page.eval("made['v0-0'].textContent") == start and page.eval("frames.length") == 1
+    page.eval("frames[0]()")
+    moved = CURVES.evaluate(n_gpu=100)["latency"]
+    assert number(page.eval("made['v0-0'].textContent")) == pytest.approx(moved, rel=5e-3)

@@ -183,7 +183,9 @@ def few_icons(static, pages):
     cut.subset(font)
     font.flavor = "woff"
     font.save(fonts / "fa-solid-900.woff")
-    sheet.write_text(style.replace('fa-solid-900.woff2) format("woff2")', 'fa-solid-900.woff) format("woff")'), "utf-8")
+    sheet.write_text(
+        style.replace('fa-solid-900.woff2) format("woff2")', 'fa-solid-900.woff) format("woff")'), "utf-8"
+    )
 
 
 def tidy(app, exception):

@@ -37,7 +37,8 @@ const document = {
   createElement: (n) => new Node(n), createElementNS: (_, n) => new Node(n),
   createTextNode: (t) => Object.assign(new Node("#text"), { own: t }),
 };
-const location = { hash: HASH }, requestAnimationFrame = (f) => f();
+let atFrame = (f) => f();
+const location = { hash: HASH }, requestAnimationFrame = (f) => atFrame(f);
 globalThis.setTimeout = () => 0;
 const history = { replaceState: (a, b, hash) => { location.hash = hash; } };
 """
