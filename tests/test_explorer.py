@@ -107,9 +107,8 @@ def page_of(shown, hash=""):
     *shared, call = re.findall(r"<script>(.*?)</script>", shown._repr_html_(), re.S)
     shared = "\n".join(shared)
     page = MiniRacer()
-    page.eval(
-        f"{still.page(controls, hash=hash)}{MOVE}{shared}\nconst inferlibExplorer = window.inferlibExplorer, api = {call}"
-    )
+    stand_in = still.page(controls, hash=hash) + MOVE
+    page.eval(f"{stand_in}{shared}\nconst inferlibExplorer = window.inferlibExplorer, api = {call}")
     return page
 
 
