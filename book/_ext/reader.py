@@ -158,8 +158,38 @@ def patient(page, sizes):
     return re.sub(rf'<img(?! loading)[^>]*? src="[^"]*_images/({names})"', placed, page)
 
 
+ICON = re.compile(r'((?:\.fa-[a-z0-9-]+:before,?)+)\{content:"[^"]*"\}')
+GLYPH = re.compile(r'"\\([ef][0-9a-f]{3})"')
+
+
+def few_icons(static, pages):
+    """Of some two thousand icons in the theme's style sheet and font, those that a page, script or style names."""
+    from fontTools import subset, ttLib
+
+    sheet = static / "styles" / "pydata-sphinx-theme.css"
+    fonts = static / "vendor" / "fontawesome" / "webfonts"
+    named = "".join([*pages, *(script.read_text("utf-8") for script in static.rglob("*.js"))])
+    used = set(re.findall(r"\bfa-[a-z0-9-]+", named))
+
+    def kept(match):
+        return match[0] if used & set(re.findall(r"fa-[a-z0-9-]+", match[1])) else ""
+
+    style = ICON.sub(kept, sheet.read_text("utf-8"))
+    others = [style, *(other.read_text("utf-8") for other in static.rglob("*.css") if other != sheet)]
+    glyphs = {int(code, 16) for text in others for code in GLYPH.findall(text)}
+    font = ttLib.TTFont(fonts / "fa-solid-900.ttf", recalcTimestamp=False)
+    cut = subset.Subsetter()
+    cut.populate(unicodes=glyphs)
+    cut.subset(font)
+    font.flavor = "woff"
+    font.save(fonts / "fa-solid-900.woff")
+    sheet.write_text(
+        style.replace('fa-solid-900.woff2) format("woff2")', 'fa-solid-900.woff) format("woff")'), "utf-8"
+    )
+
+
 def tidy(app, exception):
-    """Take the icons' script out of the pages, maps of scripts out of the build, and weight off the figures."""
+    """Take the icons' script out of the pages, maps of scripts out of the build, and weight off figures and icons."""
     if exception or app.builder.name not in ("html", "singlehtml"):
         return
     root, sizes = Path(app.outdir), {}
@@ -181,6 +211,7 @@ def tidy(app, exception):
             page.write_text(finished, encoding="utf-8")
     for file in (root / "_static" / "scripts").glob("fontawesome.js*"):
         file.unlink()
+    few_icons(root / "_static", [page.read_text(encoding="utf-8") for page in root.rglob("*.html")])
     for file in (root / "_static").rglob("*.map"):
         file.unlink()
 

@@ -33,10 +33,12 @@ const rootOf = (id) => {
 };
 let root;
 const document = {
-  getElementById: (id) => (root = rootOf(id)), createElement: (n) => new Node(n), createElementNS: (_, n) => new Node(n),
+  getElementById: (id) => (root = rootOf(id)),
+  createElement: (n) => new Node(n), createElementNS: (_, n) => new Node(n),
   createTextNode: (t) => Object.assign(new Node("#text"), { own: t }),
 };
-const location = { hash: HASH }, requestAnimationFrame = (f) => f();
+let atFrame = (f) => f();
+const location = { hash: HASH }, requestAnimationFrame = (f) => atFrame(f);
 globalThis.setTimeout = () => 0;
 const history = { replaceState: (a, b, hash) => { location.hash = hash; } };
 """
@@ -48,9 +50,10 @@ OPTION = re.compile(r"(?s)<option[^>]*>(.*?)</option>")
 EMPTY = re.compile(r'(<(svg|b|td|em)\b[^>]*\bid="(ex-[0-9a-f]+-[^"]+)"[^>]*>)(?=</\2>)')
 WRITTEN = """
 const safe = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/"/g, "&quot;");
-const written = (node) => "<" + node.nodeName + Object.entries(node.attributes).map(([k, v]) => ` ${k}="${safe(v)}"`).join("")
-  + ">" + safe(node.own) + node.children.map(written).join("") + "</" + node.nodeName + ">";
-JSON.stringify(Object.fromEntries(Object.entries(made).map(([key, node]) => [key, safe(node.own) + node.children.map(written).join("")])))
+const attributes = (node) => Object.entries(node.attributes).map(([k, v]) => ` ${k}="${safe(v)}"`).join("");
+const inside = (node) => safe(node.own) + node.children.map(written).join("");
+const written = (node) => `<${node.nodeName}${attributes(node)}>${inside(node)}</${node.nodeName}>`;
+JSON.stringify(Object.fromEntries(Object.entries(made).map(([key, node]) => [key, inside(node)])))
 """
 
 

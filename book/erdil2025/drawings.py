@@ -38,7 +38,7 @@ def draw_layer(model=models["Llama 3 70B"], chip=chips["H100"], ax=None):
         starts = [i * (read + wait) for i in range(steps)]
         ax.broken_barh([(x, read) for x in starts], (y - 0.32, 0.64), color=style.BLUE)
         ax.broken_barh([(x + read, wait) for x in starts], (y - 0.32, 0.64), color=style.RED)
-        ax.text(row.sum() + 6, y, f"{row.sum():.0f} us", va="center", fontsize=9)
+        ax.text(row.sum() + 6, y, f"{row.sum():.0f} µs", va="center", fontsize=9)
     ax.set_yticks(range(len(data)), [f"{n} GPU{'s' if n > 1 else ''}" for n in data.index])
     ax.invert_yaxis()
     ax.set(xlabel="microseconds for one layer", xlim=(0, 1.12 * data.sum(axis=1).max()))

@@ -39,8 +39,8 @@ def limits():
         ],
         {
             "as it is": speed,
-            "collectives for nothing": lambda **at: speed(**(at | {"latency": 0.0})),
-            "memory for nothing": lambda **at: speed(**(at | {"bandwidth": 1e9})),
+            "free collectives": lambda **at: speed(**(at | {"latency": 0.0})),
+            "free memory": lambda **at: speed(**(at | {"bandwidth": 1e9})),
         },
         x="bandwidth",
         y_label="tokens per second, one user",
@@ -140,7 +140,7 @@ def design():
             _applications(),
         ],
         [
-            Curves({"memory of a chip, at least": bandwidth}, "waiting", "TB/s", "TB/s", True),
+            Curves({"memory, at least": bandwidth}, "waiting", "TB/s", "TB/s", True),
             Curves({"one collective, at most": latency}, "waiting", "nanoseconds", "ns", True),
         ],
     )

@@ -160,11 +160,11 @@ def _cautions():
         "context": caution(
             "context",
             lambda **at: known["context"],
-            f"no context beyond {known['context']:,} tokens was measured",
+            f"nothing was measured beyond {known['context']:,} tokens",
         ),
         "tensor-parallel degree": caution(
             "n_chips",
             lambda chip, **at: chip.scale_up_size,
-            "one instance on more chips than share a fast network",
+            "nothing was measured beyond one fast network",
         ),
     }

@@ -295,7 +295,7 @@ window.inferlibExplorer = function (C) {
     const fits = (missing.length ? missing : limits(now).filter(([l]) => !l.quiet && !l.caution)).map((row) => told(...row));
     const cautions = missing.length ? [] : short(now, true).map(([l]) => l.says);
     text("limits", wrong().length ? wrong().join("; ") : (missing.length ? missing[0][0].says + ". " : "") + fits.concat(cautions).join("; "));
-    find("limits").className = (C.limits.length ? "limits" : "limits brief") + (wrong().length || missing.length ? " missing" : "");
+    find("limits").className = (C.limits.some((l) => l.caution) ? "limits cautious" : C.limits.length ? "limits" : "limits brief") + (wrong().length || missing.length ? " missing" : "");
     C.views.forEach((view, v) => {
       if (view.type === "curves") drawCurves(v, found[v], sweeps);
       else if (view.type === "bars") drawBars(v, found[v], now);

@@ -45,6 +45,8 @@ def page(shown):
     controls = "".join(_section(identity, entry) for entry in shown.sections)
     views = "".join(_drawn(identity, shown, v, view) for v, view in enumerate(shown.views))
     brief = "" if shown.limits else " brief"
+    if any(limit.caution for limit in shown.limits.values()):
+        brief = " cautious"
     limits = f'<div id="{identity}-limits" class="limits{brief}">{_limits(shown)}</div>'
     moved = ", ".join(i.label[0].lower() + i.label[1:] for i in shown.inputs if not i.when)
     still = f'<p class="still">On the page one can move: {html.escape(moved)}.</p>'
@@ -419,7 +421,8 @@ def _bar(part, shown, view, name, output, arguments):
     if view.words:
         told = f"{digits(step.total / factor(view.unit))} {view.unit}" if terms else html.escape(step.reason)
         return (
-            f'<div class="step brief"><div class="heading"><b>{html.escape(name)}</b><span id="{part}-t">{told}</span></div>'
+            f'<div class="step brief"><div class="heading"><b>{html.escape(name)}</b>'
+            f'<span id="{part}-t">{told}</span></div>'
             f'<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg></div>'
         )
     return (
