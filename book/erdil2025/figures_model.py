@@ -1,6 +1,5 @@
 """Erdil 2025, sections 4 and 5: Figures 3 to 10 and the chapter's own, data first and pictures second."""
 
-
 from book.erdil2025 import economics
 from book.erdil2025.economics import DEFAULT, DRAFT, curves
 from book.erdil2025.figures import served_points
