@@ -48,7 +48,7 @@ def page(shown):
     if any(limit.caution for limit in shown.limits.values()):
         brief = " cautious"
     limits = f'<div id="{identity}-limits" class="limits{brief}">{_limits(shown)}</div>'
-    moved = ", ".join(i.label[0].lower() + i.label[1:] for i in shown.inputs if not i.when)
+    moved = ", ".join(_within(i.label) for i in shown.inputs if not i.when)
     still = f'<p class="still">On the page one can move: {html.escape(moved)}.</p>'
     acts = "".join(
         f'<button type="button" data-act="{act}">{label}</button>'
@@ -79,6 +79,11 @@ def guess_page(guess, start):
     )
     call = f"inferlibGuess({_json(config | {'id': identity})});"
     return _box(identity, guess.question, body, ("guess.js",), call)
+
+
+def _within(label):
+    """A label inside a sentence: small at its first letter, unless it opens with an abbreviation."""
+    return label if label[1:2].isupper() else label[0].lower() + label[1:]
 
 
 def _box(identity, title, body, runtime, call, slug=""):

@@ -58,7 +58,7 @@ def prompts_of_others():
     return [
         Step("While one user asks and is answered, the machine reads a prompt of each and makes one answer of all.",
              sp.Eq(_symbol("seconds"), sp.expand(shared))),
-        Step("In that time the user sees the own prompt read, and waits for every token.",
+        Step("In that time the user sees their own prompt read, and waits for every token.",
              sp.Eq(_symbol("seconds"), own)),
         Step("Both are the same time.",
              sp.Eq(waits, sp.factor(sp.solve(sp.Eq(own, sp.expand(shared)), waits)[0]))),

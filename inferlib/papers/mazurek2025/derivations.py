@@ -126,7 +126,7 @@ def urn():
         Step(
             "One token draws k of M experts without putting them back. It misses a given one in as many ways as k can "
             "be drawn from the others, out of all ways to draw k.",
-            sp.Eq(sp.Symbol(r"P(X_{ij} = 0)"), missed),
+            sp.Eq(sp.Symbol(r"P(X_{i,j} = 0)"), missed),
         ),
         Step(
             "So it reaches the expert with this probability.", sp.Eq(_left("selection_probability"), chosen)
