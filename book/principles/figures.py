@@ -274,7 +274,7 @@ def draw_kinds(model, chip, count):
     table = kinds_data(model, chip, count)
     _, ax = plt.subplots(figsize=(6.6, 3.2), layout="constrained")
     longest = table.max().max()
-    for y, (name, row) in enumerate(table.iterrows()):
+    for y, (_, row) in enumerate(table.iterrows()):
         read = row.weights + row.cache
         first = not y
         ax.barh(y - 0.19, row.weights, 0.34, color=style.BLUE, label="reading weights" if first else None)
