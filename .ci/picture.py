@@ -8,7 +8,9 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 PICTURE = Path(__file__).resolve().parents[1] / "book" / "_static" / "calculator.png"
-QUESTION = "#ask?mode=step&model=Llama%203.3%2070B&chip=H100%20SXM&n_chips=4&weights=fp8&batch=32&context=8192&ms=15"
+QUESTION = (
+    "#ask?mode=step&model=Llama%203.3%2070B&chip=H100%20SXM&n_chips=4&weights=fp8&batch=32&context=8192&ms=15"
+)
 
 
 def main():
@@ -17,7 +19,9 @@ def main():
     parser.add_argument("--browser", required=True, help="the browser's program")
     args = parser.parse_args()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=args.browser, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=args.browser, args=["--no-sandbox", "--disable-gpu"]
+        )
         page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
         page.goto((args.root / "book" / "calculator.html").as_uri() + QUESTION)
         page.wait_for_function("document.querySelector('.ask .stack')")

@@ -244,7 +244,10 @@ def glue():
                     step * number("spread"),
                 ],
             ),
-            "drafted": (["token"], [drafted_token_time(step, *(number(n) for n in ("drafted", "draft", "length")))]),
+            "drafted": (
+                ["token"],
+                [drafted_token_time(step, *(number(n) for n in ("drafted", "draft", "length")))],
+            ),
             "joules": (["joules"], [asked.joules]),
             "prompt_joules": (["joules"], [asked.prompt_joules]),
             "cost": (["dollars"], [cost_per_million(step, batch, chips, price)]),
