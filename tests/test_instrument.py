@@ -11,7 +11,7 @@ from py_mini_racer import MiniRacer
 import inferlib
 from book.calculator import instrument, questions, tables
 from inferlib import catalog, config
-from inferlib.serving import decide, estimate_request
+from inferlib.serving import decide, estimate_request, with_drafts
 from inferlib.serving.change import doubled, must_change
 from inferlib.serving.decide import in_words
 from inferlib.system import Layout, System, Workload
@@ -191,7 +191,8 @@ def test_the_page_decides_as_the_library_does(name, more):
     found = run(
         f"const r=A.decide({state}),"
         "cut=(o)=>({chip:o.chip,n:o.n,layout:o.layout,users:o.users,dollars:o.dollars,"
-        "speed:o.speed,first:o.first,million:o.million,cautions:o.cautions});"
+        "speed:o.speed,first:o.first,million:o.million,cautions:o.cautions,"
+        "tokenLow:o.tokenLow,tokenHigh:o.tokenHigh,firstLow:o.firstLow,firstHigh:o.firstHigh});"
         "return {offers:r.offers.map(cut),runners:r.runnersUp.map(cut),misses:r.misses,points:r.points.length,"
         "frontier:r.frontier.map(cut)}"
     )
@@ -212,7 +213,11 @@ def test_the_page_decides_as_the_library_does(name, more):
             there.request.per_million["output"],
         )
         assert numbers == pytest.approx(expected, rel=1e-9)
-    assert tuple(found["offers"][0]["cautions"]) == told.best.cautions
+    best, row = found["offers"][0], told.best.row()
+    assert tuple(best["cautions"]) == told.best.cautions
+    ends = [1 / best["tokenHigh"], 1 / best["tokenLow"], best["firstLow"], best["firstHigh"]]
+    names = ("speed_low", "speed_high", "first_token_low", "first_token_high")
+    assert ends == pytest.approx([row[name] for name in names], rel=1e-9)
     assert [o["chip"] for o in found["runners"]] == [o.system.chip.name for o in told.runners_up]
     assert found["points"] == len(told.points)
     misses = sorted((m["chip"], m["n"], m["layout"], m["reason"], m["detail"]) for m in found["misses"])
@@ -220,6 +225,14 @@ def test_the_page_decides_as_the_library_does(name, more):
     line = [(p["chip"], p["n"], p["users"]) for p in found["frontier"]]
     frontier = told.frontier()
     assert line == list(zip(frontier.chip, frontier["count"], frontier.users, strict=True))
+
+
+@pytest.mark.parametrize(("name", "n"), [("DeepSeek V3", 16), ("Llama 3 70B", 8)])
+def test_drafts_are_those_of_the_library(name, n):
+    model, system = catalog.load_model(name), System(catalog.load_chip("H200"), n)
+    told = with_drafts(model, system, Workload(32, 4096, "fp8"), drafted=3, length=2.82)
+    found = page("step", model=name, chip="H200", n_chips=n, weights="fp8", drafted=3, length=2.82)
+    assert found["drafts"]["token"] == pytest.approx(told, rel=1e-9)
 
 
 def question(name="Llama 3 70B", n=8, batch=32, context=4096):

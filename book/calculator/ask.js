@@ -57,7 +57,7 @@ globalThis.inferlibAsk = function (D) {
 
   // Everything that the functions take, but for the workload; or why there is no answer.
   const machine = (S, m, c, n, l) => {
-    const q = { ...m.values, ...c.values, ...D.engines[S.engine].values, n_chips: n, tp: l.tp, pp: l.pp, dp: l.dp, n_layers: layers(m), exchange_share: D.facts.exchange_share };
+    const q = { rows: 1, ...m.values, ...c.values, ...D.engines[S.engine].values, n_chips: n, tp: l.tp, pp: l.pp, dp: l.dp, n_layers: layers(m), exchange_share: D.facts.exchange_share };
     const known = D.kernels[c.lender], weights = D.formats.weights[S.weights], mixed = sparse(m);
     const spread = l.ep > 1 && l.dp > 1 && mixed, part = weights.parts[mixed ? 1 : 0];
     let late = ""; // what the kernels lack is asked after the memory, as in the library
@@ -139,12 +139,20 @@ globalThis.inferlibAsk = function (D) {
     const values = run(at, "step"), seconds = total(values), found = terms(at.F.step.plan, values), bar = spread(S, at), cost = price(S, at.c.name);
     const counted = found.filter((t) => t.counts).sort((a, b) => b.seconds - a.seconds);
     const drawn = { ...at.q, step: seconds, running: batch, ...named("step", at.F.step.plan, values), batch };
+    const drafts = S.drafted ? draftedAt(S, at, seconds) : null;
     const [speed, perChip, low, high] = D.glue.rates({ ...drawn, spread: bar });
     return {
       status: "ok", seconds, low, high, terms: found, binding: counted[0].name, fit, batch, context,
       speed, perChip, dollars: cost == null ? null : D.glue.cost({ ...drawn, price: cost })[0], price: cost,
-      joules: at.q.chip_power == null ? null : D.glue.joules(drawn)[0], cautions: cautions(S, at, batch, context), layout: words(at.l), at,
+      joules: at.q.chip_power == null ? null : D.glue.joules(drawn)[0], cautions: cautions(S, at, batch, context), layout: words(at.l), at, drafts,
     };
+  };
+  // A token with drafts: one step verifies them, a head of one layer (the last) made them one by one.
+  const draftedAt = (S, at, plain) => {
+    const last = groups(at.m).slice(-1)[0], head = { ...at.q, n_layers: 1 };
+    groups(at.m).forEach((k) => { head["l" + k + "_count"] = k === last ? 1 : 0; });
+    const verify = total(at.F.step.f({ ...at.q, rows: S.drafted + 1 })), draft = total(at.F.step.f(head)), [token] = D.glue.drafted({ step: verify, draft, drafted: S.drafted, length: S.length });
+    return { token, verify, draft, gain: plain / token };
   };
 
   // A request: question, answer, users at a time.
@@ -265,6 +273,11 @@ globalThis.inferlibAsk = function (D) {
     out.runnersUp = out.offers.filter((o) => !seen.has(o.chip) && seen.add(o.chip)).slice(1);
     let lowest = Infinity;
     out.frontier = out.points.filter((p) => !p.late).sort((p, q) => q.speed - p.speed || p.dollars - q.dollars).filter((p) => p.dollars < lowest && ((lowest = p.dollars), true));
+    if (out.best) {
+      const o = out.best, ends = (seconds, factor) => D.glue.rates({ batch: o.users, n_chips: o.n, step: seconds, spread: factor }).slice(2);
+      [o.tokenLow, o.tokenHigh] = ends(o.token, spread(o.S, o.at));
+      [o.firstLow, o.firstHigh] = ends(o.first, D.facts.first_factor);
+    }
     out.offers.forEach((o) => { if (o === out.best || out.runnersUp.includes(o)) o.cautions = cautions(o.S, o.at, o.users, o.S.prompt + o.S.output / 2, { users: o.users, running: o.users }); });
     return out;
   };

@@ -13,6 +13,7 @@ from inferlib.serving import constants, decode
 from inferlib.serving.decide import COUNTS, MOST
 from inferlib.serving.estimate import CAUTIONS
 from inferlib.serving.request import CAUTIONS as REQUEST_CAUTIONS
+from inferlib.serving.speculation import measured
 
 SCRIPTS = ("config.js", "ask.js")
 # What a reader may change of a chip: field, label, unit and how many SI units it has.
@@ -85,6 +86,7 @@ def data():
         "levers": questions.levers(), "counts": COUNTS, "most": MOST, "measured": tables.measurements(),
         "same": {name: 8 if n == 8 else 16 if n > 8 else 4 for name, n in bits.items()},
         "families": tables.declared(), "palette": _palette(), "gpus": _gpus(),
+        "accepted": {name: curve["length"] for name, curve in measured().items()},
         "as_weights": {name: tables.as_weights(name) for name in tables.WEIGHTS},
     }  # fmt: skip
 
@@ -177,6 +179,8 @@ def page():
         chips=_options({"Operators timed": timed, "Operators of a neighbour": others}, "H100 SXM"),
         timed=_options({"": timed}, ""),
         weights=_options({"": [(name, _FORMATS.get(name, name)) for name in tables.WEIGHTS]}, "bf16"),
+        curves=_options({"": list(measured())}, ""),
+        drafts=max(len(curve["length"]) for curve in measured().values()),
         fields=_fields(identity),
         start=f"<p>{html.escape(start)}</p>",
     )

@@ -19,6 +19,7 @@ from inferlib.serving.change import BEST, PRICE, RESOURCES
 from inferlib.serving.decode import Place
 from inferlib.serving.kernels import Engine, Kernel, Link
 from inferlib.serving.prompt import _Prompt
+from inferlib.serving.speculation import drafted_token_time
 from inferlib.system import Accelerator, System, Workload
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, Transformer
 
@@ -178,13 +179,14 @@ def functions(structure, spread):
     Returns
     -------
     dict
-        ``step``: terms of a decode step of ``batch`` and ``context``, and their total; ``fit``: bytes that a chip needs
+        ``step``: terms of a decode step of ``batch`` and ``context``, each sequence with so many ``rows``, and
+        their total; ``fit``: bytes that a chip needs
         and has; ``room``: sequences of ``length`` that fit; ``prompt``: terms of reading ``tokens``, of which
         ``cached`` are there.
     """
     batch, context, tokens, cached = (number(name) for name in ("batch", "context", "tokens", "cached"))
     with as_written():
-        step = _Step(structure, spread, batch, context)
+        step = _Step(structure, spread, batch, context, number("rows"))
         found = {"step": _told(step.stages(engine())), "fit": (["needs", "has"], list(step.memory()))}
         room = prompt.places(
             lambda batch, context: _Step(structure, spread, batch, context), number("length")
@@ -211,9 +213,10 @@ def glue():
     """What a request is beside its steps: name to (names, expressions) of times, tokens and users.
 
     ``running``: how many of the ``users`` there is room for. ``waiting``: seconds to the first token and between two.
-    ``paid``: dollars for a request, and for a million fresh, cached and output tokens. ``rates``: tokens a second of a
-    user and of a chip, and the ends of an interval. ``joules``: of an output token, of
-    ``running`` users, and of a prompt token. ``step_cost``: dollars for a token of a step.
+    ``paid``: dollars for a request, and for a million fresh, cached and output tokens. ``rates``: tokens a second of
+    a user and of a chip, and the ends of an interval. ``drafted``: seconds of a token with drafts, of the ``step``
+    that verifies and that of a ``draft``. ``joules``: of an output token of ``running`` users; ``prompt_joules`` of
+    one of the prompt. ``cost``: dollars for a million tokens of a step.
     """
     users, places, output, tokens, cached, running = (
         number(name) for name in ("users", "places", "output", "tokens", "cached", "running")
@@ -240,6 +243,10 @@ def glue():
                     step / number("spread"),
                     step * number("spread"),
                 ],
+            ),
+            "drafted": (
+                ["token"],
+                [drafted_token_time(step, *(number(n) for n in ("drafted", "draft", "length")))],
             ),
             "joules": (["joules"], [asked.joules]),
             "prompt_joules": (["joules"], [asked.prompt_joules]),
@@ -282,7 +289,7 @@ _OWN = (
 )
 _IN_WORDS = {
     "memory bandwidth": "2 × memory speed", "arithmetic peak": "2 × arithmetic",
-    "network latency": "½ network latency", "network bandwidth": "2 × network bandwidth",
+    "network latency": "½ network latency", "network bandwidth": "2 × network speed",
     "kernel launch": "½ kernel launch", "engine time": "½ engine time",
 }  # fmt: skip
 
