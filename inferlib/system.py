@@ -127,7 +127,7 @@ class Workload(Record):
         format_bytes(self.weights), format_bytes(self.cache)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Layout(Record):
     """Degrees of tensor, pipeline, expert and data parallelism."""
 

@@ -1,11 +1,12 @@
 """Slips that no other test would notice, each against a fact from outside or a second way to the number."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import inferlib
 from inferlib import Layout, System, Workload, frontier
-from inferlib.papers import erdil2025 as e
+from inferlib.papers import erdil2025 as e, liminal2025
 from inferlib.papers.erdil2025.equations import model, toy
 from inferlib.system import BITS, format_bytes
 
@@ -85,3 +86,45 @@ def test_a_system_answers_as_it_says():
     assert (layout.tp, layout.pp, layout.ep, layout.dp) == (1, 1, 1, 1)
     shown = inferlib.Breakdown(({"memory": 2e-3, "arithmetic": 1e-3},)).table()
     assert shown["ms"].tolist() == [2.0, 1.0, 2.0]
+
+
+def test_a_chip_may_be_free_and_chips_come_in_any_whole_number():
+    assert inferlib.load_chip("H100 SXM").replace(price=0).price == 0
+    for count in (1, 2, 3):
+        assert System(inferlib.load_chip("H100 SXM"), count).count == count
+    with pytest.raises(ValueError, match=r"System.count is 1.5, but must be a whole number"):
+        System(inferlib.load_chip("H100 SXM"), 1.5)
+
+
+def test_records_of_sweeps_are_told_apart_by_identity_and_layouts_by_value():
+    """Arrays have no truth value and no hash: what may hold them must not be compared field by field."""
+    many, chip = np.array([1.0, 2.0]), inferlib.load_chip("H100 SXM")
+    for make in (
+        lambda: chip.replace(memory_bandwidth=many),
+        lambda: System(chip, many),
+        lambda: Workload(many),
+        lambda: inferlib.Breakdown(({"memory": many},)),
+    ):
+        assert len({make(), make()}) == 2
+    assert len({Layout(tp=8), Layout(tp=8), Layout(tp=4)}) == 2
+
+
+def test_the_grid_of_the_toy_frontier_is_that_of_the_published_notebook():
+    """400 steps, even in the logarithm, from what the weights need (and one sequence) to 2^18 of each."""
+    points = e.toy_frontier(LLAMA, H100.replace(price=2.0), context=0)
+    least = LLAMA.weight_bytes * LLAMA.n_params / H100.memory_capacity
+    for axis, first in ((points.n_gpu, least), (points.batch, 1)):
+        steps = np.log(axis / first) / (np.log(2**18 / first) / 399)
+        np.testing.assert_allclose(steps, np.round(steps), atol=1e-6)
+    huge = LLAMA.replace(n_params=1e18)
+    with pytest.raises(ValueError, match=r"the largest instance tried has 262144"):
+        e.toy_frontier(huge, H100.replace(price=2.0))
+
+
+def test_a_batch_of_one_is_the_largest_where_no_second_fits():
+    model, chip = liminal2025.load_model("Llama3-70B"), liminal2025.load_chip("HBM3")
+    at = 4096.0
+    room = float(liminal2025.batch_room(model, chip, at, 8))
+    exactly_one = at * room / 1.5  # the cache of a sequence grows with its context
+    assert liminal2025.largest_batch(model, chip, exactly_one, 8) == 1
+    assert liminal2025.largest_batch(model, chip, 3 * exactly_one, 8) is None
