@@ -311,7 +311,7 @@ globalThis.inferlibAsk = function (D) {
       const [model, chip, publisher, weights, engine, n, tp, dp, users, at, ms, first] = row, called = names.model[model];
       const shape = apart(size(called), own) * 2 + (called === m.name || Math.abs(size(called) / own - 1) < 1e-6 ? 0 : 3);
       const far = shape + (names.chip[chip] === c ? 0 : 4) + apart(users, batch) + 1.5 * apart(n, S.n_chips) + 0.5 * apart(at, context) + (dp > 1 === (S.layout === "copies") ? 0 : 1) + (D.same[names.weights[weights]] === D.same[S.weights] ? 0 : 1);
-      return { far, model: called, chip: names.chip[chip], publisher: names.publisher[publisher][0], url: names.publisher[publisher][1], weights: names.weights[weights], engine: names.engine[engine], n, tp, dp, users, context: at, seconds: ms / 1e3, first: first == null ? null : first / 1e3, same: shape === 0 && names.chip[chip] === c };
+      return { far, model: called, chip: names.chip[chip], publisher: names.publisher[publisher][0], url: names.publisher[publisher][1], weights: names.weights[weights], engine: names.engine[engine], n, tp, dp, users, context: at, seconds: ms / 1e3, first: first == null ? null : first / 1e3, alike: shape === 0, same: shape === 0 && names.chip[chip] === c };
     }).sort((a, b) => a.far - b.far).slice(0, most);
   };
 
