@@ -14,7 +14,7 @@ globalThis.inferlibPage = function (root, D) {
   };
   const time = (s) => (s == null ? "n/a" : s >= 1 ? digits(s) + " s" : digits(1e3 * s) + " ms");
   const span = (a, b) => (b >= 1 ? digits(a) + " to " + digits(b) + " s" : digits(1e3 * a) + " to " + digits(1e3 * b) + " ms");
-  const usd = (v) => (v == null ? "n/a" : "$" + digits(v));
+  const usd = (v) => (v == null ? "n/a" : "$" + (v > 0 && v < 1e-3 ? v.toFixed(6) : digits(v)));
   const GB = (bytes) => digits(bytes / 1e9) + " GB";
 
   // --- The state -------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ globalThis.inferlibPage = function (root, D) {
     });
     all("input[type=range]").forEach((range) => { if (range !== besides) range.value = toRange(range, S[range.dataset.for]); range.setAttribute("aria-valuetext", digits(S[range.dataset.for])); });
     const own = root.querySelector(".own summary");
-    own.textContent = S.own ? "Your own model is asked (" + S.own.structure + "); paste another, or choose one above" : "A model of your own: paste its config.json";
+    own.textContent = S.own ? "Your own model is asked (" + S.own.structure + "): choose its formats below" : "A model of your own: paste its config.json";
     control("model").classList.toggle("aside", Boolean(S.own));
     part("split-label").textContent = S.layout === "stages" ? "Stages" : "TP of a copy";
     const cost = A.price(asked(), S.chip), list = listed();
@@ -205,8 +205,9 @@ globalThis.inferlibPage = function (root, D) {
   const gains = (list) => '<ol class="gains">' + list.map((g) => '<li><span class="name">' + g.name + '</span><span class="meter"><i class="' + (g.gain >= 1 ? "c0" : "c3") + '" style="width:' + Math.min(100, (100 * Math.abs(g.gain - 1)) / Math.max(0.5, ...list.map((o) => Math.abs(o.gain - 1)))) + '%"></i></span><b>' + (g.gain >= 1 ? "×" + g.gain.toFixed(2) : "×" + g.gain.toFixed(2)) + "</b></li>").join("") + "</ol>";
   const rows = (near, q) => '<div class="scroll" tabindex="0" role="region" aria-label="Measured neighbours"><table class="near"><thead><tr><th scope="col">measured</th><th scope="col">on</th><th scope="col">users</th><th scope="col">tokens</th><th scope="col">ms</th><th scope="col" title="the same row, asked of this page">here</th></tr></thead><tbody>' + near.slice(0, 4).map((r) => {
     const layout = r.dp > 1 ? { layout: "copies", split: r.tp } : { layout: r.tp < r.n ? "stages" : "tp", split: r.tp < r.n ? r.n / r.tp : 2 };
-    const same = A.step({ ...q, own: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n, ...layout, weights: !r.weights ? q.weights : D.formats.weights[r.weights] ? r.weights : "bf16", wide: r.weights === q.weights ? q.wide : r.weights === "mxfp4", drafted: 0, engine: "" }, r.users, r.context);
-    return '<tr><th scope="row"><a href="' + esc(r.url) + '" target="_blank" rel="noopener">' + esc(r.publisher.replace("aiconfigurator silicon sample / ", "")) + "</a></th><td>" + esc((r.alike ? "" : r.model.replace(/^.*\//, "") + ", ") + r.n + " × " + r.chip + (r.weights ? ", " + r.weights : "")) + '</td><td class="n">' + digits(r.users) + '</td><td class="n">' + digits(r.context) + '</td><td class="n"><b>' + digits(1e3 * r.seconds) + '</b></td><td class="n">' + (same.status === "ok" ? digits(1e3 * same.seconds) : "n/a") + "</td></tr>";
+    const again = { ...q, own: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n, ...layout, weights: !r.weights ? q.weights : D.formats.weights[r.weights] ? r.weights : "bf16", wide: r.weights === q.weights ? q.wide : r.weights === "mxfp4", drafted: 0, engine: "", users: r.users, cached: 0, output: r.output, prompt: r.context - r.output / 2 };
+    const same = r.output ? A.request(again) : A.step(again, r.users, r.context); // served rows have prompts in between
+    return '<tr><th scope="row"><a href="' + esc(r.url) + '" target="_blank" rel="noopener">' + esc(r.publisher.replace("aiconfigurator silicon sample / ", "")) + "</a></th><td>" + esc((r.alike ? "" : r.model.replace(/^.*\//, "") + ", ") + r.n + " × " + r.chip + (r.weights ? ", " + r.weights : "")) + '</td><td class="n">' + digits(r.users) + '</td><td class="n">' + digits(r.context) + '</td><td class="n"><b>' + digits(1e3 * r.seconds) + '</b></td><td class="n">' + (same.status === "ok" ? digits(1e3 * (r.output ? same.token : same.seconds)) : "n/a") + "</td></tr>";
   }).join("") + "</tbody></table></div>";
   const reach = (q, one) => {
     const goals = [];
