@@ -335,6 +335,12 @@ def test_what_the_stories_say_in_words():
     reading = sum(step.counted[name] for name in ("weights", "activations", "cache"))
     assert reading / step.total == pytest.approx(2 / 3, abs=0.02)
     assert step.counted["weights"] / reading == pytest.approx(3 / 4, abs=0.02)
+    network = step.counted["collective latency"] + step.counted["collective bandwidth"]
+    assert "arithmetic" not in step.counted and 0.2 < network / step.total < 0.25
+    seventy, hop = e.models["Llama 3 70B"], 1e-6
+    one = e.single_gpu_latency(seventy, H100, e.critical_batch(seventy, H100))
+    faster = one / e.minimum_latency(seventy, H100, hop)
+    assert faster == pytest.approx(10, abs=0.2) and 2.5 < e.optimal_n_gpu(seventy, H100, hop) / faster < 3
 
 
 def test_bandwidth_makes_the_slope_and_latency_the_wall():

@@ -901,7 +901,7 @@ def test_without_scripts_a_page_shows_the_start():
     total = others.evaluate()["all overlaps: total"]
     cells = re.findall(r'<td class="number"[^>]*>([^<]*)</td>', without)
     assert number(cells[0]) == pytest.approx(total, rel=5e-3)
-    assert "On the page one can move: batch, context, chips, model, chip." in without
+    assert "To be moved on the page, with scripts: batch, context, chips, model, chip." in without
 
 
 def test_one_frame_has_one_redraw():

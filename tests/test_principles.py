@@ -218,3 +218,15 @@ def test_the_two_bounds_part_most_where_the_derivation_says():
     values |= {derivations.BATCH: 1e9}
     assert float(steps[3].equation.rhs.subs(values)) == pytest.approx(contexts[ratio.argmax()], rel=1e-3)
     assert float(steps[4].equation.rhs.subs(values)) == pytest.approx(ratio.max(), rel=1e-4)
+
+
+def test_the_opening_picture_by_hand():
+    """Decode waits for memory and a prompt for arithmetic; two bytes and two FLOP for 70 billion weights."""
+    table = figures.kinds_data(LLAMA, H100, 8)
+    *decode, prompt = table.index
+    reading = table.weights + table.cache
+    assert (reading[decode] > 4 * table["multiply"][decode]).all()
+    assert reading[prompt] < table["multiply"][prompt]
+    assert table.weights.to_numpy() == pytest.approx(1e3 * 2 * 69.5e9 / (8 * 3.35e12), rel=2e-3)
+    assert table.cache.iloc[2] == pytest.approx(1e3 * 128 * 4096 * 320 * 1024 / (8 * 3.35e12))
+    assert table["multiply"][prompt] == pytest.approx(1e3 * 2048 * 2 * 69.5e9 / (8 * 989.4e12), rel=3e-3)

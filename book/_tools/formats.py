@@ -78,7 +78,7 @@ def print_page(page, target):
             f"--print-to-pdf={target}",
             page.resolve().as_uri(),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     if done.returncode or not target.is_file():
         sys.exit(f"{program} could not print:\n{done.stderr}")
 

@@ -49,7 +49,7 @@ def page(shown):
         brief = " cautious"
     limits = f'<div id="{identity}-limits" class="limits{brief}">{_limits(shown)}</div>'
     moved = ", ".join(_within(i.label) for i in shown.inputs if not i.when)
-    still = f'<p class="still">On the page one can move: {html.escape(moved)}.</p>'
+    still = f'<p class="still">To be moved on the page, with scripts: {html.escape(moved)}.</p>'
     acts = "".join(
         f'<button type="button" data-act="{act}">{label}</button>'
         for act, label in (("link", "Link to this state"), ("csv", "Save as CSV"), ("reset", "Start again"))

@@ -197,24 +197,14 @@ def answer(
     request, refused = None, ""
     if prompt is None and output is None and users is None:
         work = Workload(positive("batch", batch, 1), positive("context", context, 4096), weights, cache)
-        if cached:
+        if tokens("cached", cached, zero=True):
             raise ValueError(f"cached is {cached}, but needs a prompt and an output")
     else:
-        work, request, refused = _asked(
-            model,
-            system,
-            batch,
-            context,
-            prompt,
-            output,
-            cached,
-            users,
-            weights,
-            cache,
-            utilisation,
-            rate,
-            asked,
-        )
+        if context is not None or batch is not None:
+            raise ValueError("batch and context belong to a step: give prompt, output and users, or these")
+        formats = {"weights": weights, "cache": cache}
+        paid = {"price": rate, "utilisation": utilisation}
+        work, request, refused = _asked(model, system, prompt, output, cached, users, formats, paid, asked)
     found = estimate(model, system, work, **asked)
     gains, sooner = None, None
     if (drafted is None) != (length is None):
@@ -295,12 +285,8 @@ def choose(
     )  # fmt: skip
 
 
-def _asked(
-    model, system, batch, context, prompt, output, cached, users, weights, cache, utilisation, rate, asked
-):  # fmt: skip
+def _asked(model, system, prompt, output, cached, users, formats, paid, asked):
     """The step and the request of so many users, or why they find no room."""
-    if context is not None or batch is not None:
-        raise ValueError("batch and context belong to a step: give prompt, output and users, or these")
     if prompt is None or output is None:
         raise ValueError("a request needs both prompt and output, in tokens")
     prompt, output = positive("prompt", prompt), positive("output", output)
@@ -308,7 +294,7 @@ def _asked(
     if cached >= prompt:
         raise ValueError(f"cached is {cached}, but must be below prompt, {prompt}")
     checks.number("users", users, minimum=1)
-    work = Workload(users, prompt + output / 2, weights, cache)
+    work = Workload(users, prompt + output / 2, **formats)
     empty = estimate(model, system, work.replace(batch=1, context=0), **asked)
     if not empty.step.feasible:
         return work, None, ""
@@ -317,9 +303,8 @@ def _asked(
     if places < 1:
         return work, None, f"{system} has no room for one user beside the weights"
     request = estimate_request(
-        model, system, prompt, output, users, cached_tokens=cached, weights=weights, cache=cache,
-        price=rate, utilisation=utilisation, **asked,
-    )  # fmt: skip
+        model, system, prompt, output, users, cached_tokens=cached, **formats, **paid, **asked
+    )
     return work.replace(batch=request.users), request, ""
 
 
