@@ -146,7 +146,10 @@ class Session:
         table = f'<table class="readable"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
         lists = "".join(
             f"<p><b>{name}</b></p><ul>{''.join(f'<li>{_text(entry)}</li>' for entry in self.plan[key])}</ul>"
-            for name, key in (("Expect to hear, and how to answer", "misconceptions"), ("Homework", "homework"))
+            for name, key in (
+                ("Expect to hear, and how to answer", "misconceptions"),
+                ("Homework", "homework"),
+            )
         )
         return f'<div class="session">{table}{lists}</div>'
 

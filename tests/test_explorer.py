@@ -902,6 +902,7 @@ def test_without_scripts_a_page_shows_the_start():
     cells = re.findall(r'<td class="number"[^>]*>([^<]*)</td>', without)
     assert number(cells[0]) == pytest.approx(total, rel=5e-3)
     assert "To be moved on the page, with scripts: batch, context, chips, model, chip." in without
+    assert ", nodes, GPUs in a node, " in MADE["mazurek2025.one_step"]()._repr_html_()
 
 
 def test_one_frame_has_one_redraw():
