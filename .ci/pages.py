@@ -147,6 +147,12 @@ PLAY = """() => {
       }
     }
   }
+  const asked = window.inferlibAsked;
+  for (const value of asked ? [1, 2, 8, 30, 64, 200, 1000, 4000, 32] : []) {
+    times.push(asked.set("batch", value));
+    if (/NaN|undefined|Infinity/.test(document.querySelector(".ask").textContent))
+      faults.push(`the instrument shows no number for batch ${value}`);
+  }
   // The middle one: a busy machine makes any single redraw slow.
   const usual = times.sort((a, b) => a - b)[times.length >> 1] || 0;
   if (usual > 150) faults.push(`a redraw of an explorer takes ${Math.round(usual)} ms`);

@@ -270,7 +270,7 @@ def test_rows_that_are_not_scored_are_counted():
         ("Llama 3 70B", "H100 SXM", 8, Workload(1, 32768), "context 32,768"),
         ("Llama 3 8B", "H100 SXM", 8, Workload(20000, 1), "batch 20,000"),
         ("Llama 3 70B", "H100 SXM", 64, Workload(1, 128), "one instance on 64 chips"),
-        ("Llama 3 70B", "TPU v5p", 8, Workload(1, 128), "no measurement here is on TPU v5p"),
+        ("Llama 3 70B", "TPU v5p", 8, Workload(1, 128), "the interval rests on no measurement on TPU v5p"),
         ("Mixtral 8x22B", "H100 SXM", 8, Workload(100, 128), "mixtures of experts were measured on"),
     ],
 )  # fmt: skip

@@ -308,10 +308,10 @@ globalThis.inferlibAsk = function (D) {
     const size = (name) => { const known = D.models[name]; return known ? D.stored.reduce((sum, _, k) => sum + known.values[known.values.length - D.stored.length + k], 0) : 0; };
     const own = D.stored.reduce((sum, name) => sum + m.values[name], 0), apart = (a, b) => Math.abs(Math.log2(Math.max(a, 1) / Math.max(b, 1)));
     return D.measured.rows.map((row) => {
-      const [model, chip, publisher, weights, engine, n, tp, dp, users, at, ms, first] = row, called = names.model[model];
+      const [model, chip, publisher, weights, engine, n, tp, dp, users, at, ms, first, output] = row, called = names.model[model];
       const shape = apart(size(called), own) * 2 + (called === m.name || Math.abs(size(called) / own - 1) < 1e-6 ? 0 : 3);
       const far = shape + (names.chip[chip] === c ? 0 : 4) + apart(users, batch) + 1.5 * apart(n, S.n_chips) + 0.5 * apart(at, context) + (dp > 1 === (S.layout === "copies") ? 0 : 1) + (D.same[names.weights[weights]] === D.same[S.weights] ? 0 : 1);
-      return { far, model: called, chip: names.chip[chip], publisher: names.publisher[publisher][0], url: names.publisher[publisher][1], weights: names.weights[weights], engine: names.engine[engine], n, tp, dp, users, context: at, seconds: ms / 1e3, first: first == null ? null : first / 1e3, same: shape === 0 && names.chip[chip] === c };
+      return { far, model: called, chip: names.chip[chip], publisher: names.publisher[publisher][0], url: names.publisher[publisher][1], weights: names.weights[weights], engine: names.engine[engine], n, tp, dp, users, context: at, seconds: ms / 1e3, output, first: first == null ? null : first / 1e3, alike: shape === 0, same: shape === 0 && names.chip[chip] === c };
     }).sort((a, b) => a.far - b.far).slice(0, most);
   };
 

@@ -14,7 +14,7 @@ globalThis.inferlibPage = function (root, D) {
   };
   const time = (s) => (s == null ? "n/a" : s >= 1 ? digits(s) + " s" : digits(1e3 * s) + " ms");
   const span = (a, b) => (b >= 1 ? digits(a) + " to " + digits(b) + " s" : digits(1e3 * a) + " to " + digits(1e3 * b) + " ms");
-  const usd = (v) => (v == null ? "n/a" : "$" + digits(v));
+  const usd = (v) => (v == null ? "n/a" : "$" + (v > 0 && v < 1e-3 ? v.toFixed(6) : digits(v)));
   const GB = (bytes) => digits(bytes / 1e9) + " GB";
 
   // --- The state -------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ globalThis.inferlibPage = function (root, D) {
     });
     all("input[type=range]").forEach((range) => { if (range !== besides) range.value = toRange(range, S[range.dataset.for]); range.setAttribute("aria-valuetext", digits(S[range.dataset.for])); });
     const own = root.querySelector(".own summary");
-    own.textContent = S.own ? "Your own model is asked (" + S.own.structure + "); paste another, or choose one above" : "A model of your own: paste its config.json";
+    own.textContent = S.own ? "Your own model is asked (" + S.own.structure + "): choose its formats below" : "A model of your own: paste its config.json";
     control("model").classList.toggle("aside", Boolean(S.own));
     part("split-label").textContent = S.layout === "stages" ? "Stages" : "TP of a copy";
     const cost = A.price(asked(), S.chip), list = listed();
@@ -150,7 +150,7 @@ globalThis.inferlibPage = function (root, D) {
   const COLOUR = { weights: 0, "expert weights": 0, cache: 2, arithmetic: 1, "attention arithmetic": 1, "expert arithmetic": 1, "expert kernels": 4, "kernel launch": 4, "collective latency": 3, "collective bandwidth": 6, "expert exchange": 3, pipeline: 5, engine: 7 };
   const ticks = (low, high) => {
     const found = [];
-    for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++) [1, 2, 5].forEach((m) => { const t = m * Math.pow(10, e); if (t >= low * 0.999 && t <= high * 1.001) found.push(t); });
+    for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++) (high / low < 12 ? [1, 1.5, 2, 3, 4, 5, 7] : [1, 2, 5]).forEach((m) => { const t = m * Math.pow(10, e); if (t >= low * 0.999 && t <= high * 1.001) found.push(t); });
     return found.length > 9 ? found.filter((t) => /^1/.test(t.toExponential())) : found;
   };
   const plane = (x, y, draw) => {
@@ -166,7 +166,7 @@ globalThis.inferlibPage = function (root, D) {
   const drawUsers = (q, one, near) => {
     const most = Math.max(one.batch * 2, 64), line = A.overBatches(q, one.context, BATCHES.filter((b) => b <= Math.max(most, 1024)));
     if (!line.length) return "";
-    const bar = one.high / one.seconds, dots = near.filter((r) => r.model === A.model(q).name || r.same).filter((r) => r.chip === q.chip);
+    const bar = one.high / one.seconds, dots = near.filter((r) => r.same);
     const y = range([...line.map((p) => 1e3 * p.seconds), ...dots.map((r) => 1e3 * r.seconds), 1e3 * one.low, 1e3 * one.high]), x = { low: 0.9, high: Math.max(line[line.length - 1].batch, one.batch, ...dots.map((r) => r.users)) * 1.15 };
     return plane({ ...x, label: "users at a time" }, { ...y, label: "ms a token" }, (X, Y) => {
       const up = line.map((p) => [p.batch, Math.min(1e3 * p.seconds * bar, y.high)]), down = line.map((p) => [p.batch, Math.max((1e3 * p.seconds) / bar, y.low)]).reverse();
@@ -205,8 +205,9 @@ globalThis.inferlibPage = function (root, D) {
   const gains = (list) => '<ol class="gains">' + list.map((g) => '<li><span class="name">' + g.name + '</span><span class="meter"><i class="' + (g.gain >= 1 ? "c0" : "c3") + '" style="width:' + Math.min(100, (100 * Math.abs(g.gain - 1)) / Math.max(0.5, ...list.map((o) => Math.abs(o.gain - 1)))) + '%"></i></span><b>' + (g.gain >= 1 ? "×" + g.gain.toFixed(2) : "×" + g.gain.toFixed(2)) + "</b></li>").join("") + "</ol>";
   const rows = (near, q) => '<div class="scroll" tabindex="0" role="region" aria-label="Measured neighbours"><table class="near"><thead><tr><th scope="col">measured</th><th scope="col">on</th><th scope="col">users</th><th scope="col">tokens</th><th scope="col">ms</th><th scope="col" title="the same row, asked of this page">here</th></tr></thead><tbody>' + near.slice(0, 4).map((r) => {
     const layout = r.dp > 1 ? { layout: "copies", split: r.tp } : { layout: r.tp < r.n ? "stages" : "tp", split: r.tp < r.n ? r.n / r.tp : 2 };
-    const same = A.step({ ...q, own: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n, ...layout, weights: !r.weights ? q.weights : D.formats.weights[r.weights] ? r.weights : "bf16", wide: r.weights === q.weights ? q.wide : r.weights === "mxfp4", drafted: 0, engine: "" }, r.users, r.context);
-    return '<tr><th scope="row"><a href="' + esc(r.url) + '" target="_blank" rel="noopener">' + esc(r.publisher.replace("aiconfigurator silicon sample / ", "")) + "</a></th><td>" + esc((r.model === A.model(q).name ? "" : r.model.replace(/^.*\//, "") + ", ") + r.n + " × " + r.chip + (r.weights ? ", " + r.weights : "")) + '</td><td class="n">' + digits(r.users) + '</td><td class="n">' + digits(r.context) + '</td><td class="n"><b>' + digits(1e3 * r.seconds) + '</b></td><td class="n">' + (same.status === "ok" ? digits(1e3 * same.seconds) : "n/a") + "</td></tr>";
+    const again = { ...q, own: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n, ...layout, weights: !r.weights ? q.weights : D.formats.weights[r.weights] ? r.weights : "bf16", wide: r.weights === q.weights ? q.wide : r.weights === "mxfp4", drafted: 0, engine: "", users: r.users, cached: 0, output: r.output, prompt: r.context - r.output / 2 };
+    const same = r.output ? A.request(again) : A.step(again, r.users, r.context); // served rows have prompts in between
+    return '<tr><th scope="row"><a href="' + esc(r.url) + '" target="_blank" rel="noopener">' + esc(r.publisher.replace("aiconfigurator silicon sample / ", "")) + "</a></th><td>" + esc((r.alike ? "" : r.model.replace(/^.*\//, "") + ", ") + r.n + " × " + r.chip + (r.weights ? ", " + r.weights : "")) + '</td><td class="n">' + digits(r.users) + '</td><td class="n">' + digits(r.context) + '</td><td class="n"><b>' + digits(1e3 * r.seconds) + '</b></td><td class="n">' + (same.status === "ok" ? digits(1e3 * (r.output ? same.token : same.seconds)) : "n/a") + "</td></tr>";
   }).join("") + "</tbody></table></div>";
   const reach = (q, one) => {
     const goals = [];
@@ -216,7 +217,7 @@ globalThis.inferlibPage = function (root, D) {
     const holds = (s, cost) => goals.every(([, f]) => f(s, cost));
     if (holds(one.seconds, one.dollars)) return '<p class="note">It is reached already.</p>';
     const found = A.needed(q, one.batch, one.context, holds);
-    return '<ol class="gains">' + found.filter((f) => f.factor).sort((a, b) => a.factor - b.factor).map((f) => '<li><span class="name">' + f.name + "</span><b>" + (/users/.test(f.name) ? digits(/more/.test(f.name) ? Math.ceil(one.batch * f.factor) : one.batch / f.factor) + " users" : "×" + digits(f.less ? 1 / f.factor : f.factor)) + "</b></li>").join("") + '</ol><p class="note">' + (found.every((f) => !f.factor) ? "No single change reaches it." : "Alone not enough: " + found.filter((f) => !f.factor).map((f) => f.name).join(", ") + ".") + "</p>";
+    return '<ol class="gains">' + found.filter((f) => f.factor).sort((a, b) => a.factor - b.factor).map((f) => '<li><span class="name">' + f.name + "</span><b>" + (/users/.test(f.name) ? digits(/more/.test(f.name) ? Math.ceil(one.batch * f.factor) : Math.floor(one.batch / f.factor)) + " users" : "×" + digits(f.less ? 1 / f.factor : f.factor)) + "</b></li>").join("") + '</ol><p class="note">' + (found.every((f) => !f.factor) ? "No single change reaches it." : "Alone not enough: " + found.filter((f) => !f.factor).map((f) => f.name).join(", ") + ".") + "</p>";
   };
   const tabs = () => '<div class="tabs" role="group" aria-label="Which picture">' + [["users", "ms over users"], ["frontier", "Frontier"]].map(([name, label]) => '<button type="button" data-view="' + name + '" aria-pressed="' + (view === name) + '">' + label + "</button>").join("") + "</div>";
 

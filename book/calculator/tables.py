@@ -263,7 +263,7 @@ def measurements():
     dict
         ``names``: models, chips, publishers with their addresses, formats, engines; ``rows``: model, chip,
         publisher, weights, engine, chips, tensor-parallel degree, copies, users, context, milliseconds a token,
-        milliseconds to the first token (or null).
+        milliseconds to the first token and tokens of an answer (null for a step measured alone).
     """
     lists = {key: [] for key in ("model", "chip", "publisher", "weights", "engine")}
 
@@ -281,14 +281,23 @@ def measurements():
             place("model", row.model), place("chip", row.hardware), place("publisher", (row.source, row.url)),
             place("weights", row.weight_format), place("engine", row.engine),
         )  # fmt: skip
-        rows.append([*at, row.n_gpus, row.tp, row.dp, row.sequences, row.context, _ms(row.tpot), None])
+        rows.append([*at, row.n_gpus, row.tp, row.dp, row.sequences, row.context, _ms(row.tpot), None, None])
     table = measured.serving()
     for row in table[table.known & table.model.isin(known)].itertuples():
         at = (
             place("model", row.model), place("chip", row.hardware), place("publisher", (row.publisher, row.url)),
             place("weights", row.weights), place("engine", row.engine),
         )  # fmt: skip
-        numbers = (row.n_gpus, row.tp, row.dp, row.concurrency, row.context, _ms(row.tpot), _ms(row.ttft))
+        numbers = (
+            row.n_gpus,
+            row.tp,
+            row.dp,
+            row.concurrency,
+            row.context,
+            _ms(row.tpot),
+            _ms(row.ttft),
+            row.output_tokens,
+        )
         rows.append([*at, *numbers])
     tidy = [[None if v is None or v != v else v for v in row] for row in rows]
     return {

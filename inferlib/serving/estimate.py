@@ -164,7 +164,7 @@ CAUTIONS = (
         "one instance on {tp:,.0f} chips: more than share a fast network, or more than there are heads",
         lambda facts: facts["tp"] - minimum(facts["domain"], facts["heads"]),
     ),
-    Caution("no measurement here is on {chip}", lambda facts: facts["new_chip"]),
+    Caution("the interval rests on no measurement on {chip}", lambda facts: facts["new_chip"]),
     Caution(
         "nobody timed operators of {chip}: those of {lender} stand in for them", lambda facts: facts["lent"]
     ),
