@@ -351,6 +351,8 @@ def test_what_the_stories_say_in_words():
     assert name == "Llama 3 70B" and cost == pytest.approx(price, rel=0.1)
     plain = economics.curve("Llama 3 70B 8-bit")
     assert plain[plain.tokens_per_second >= speed].usd_per_million.min() > 5 * price
+    cuts = [e.best_layout(e.models["Llama 3 70B"], H100, n, 32, context=4096)[0] for n in (32, 64, 128)]
+    assert [cut.stages > 1 for cut in cuts] == [False, True, True]  # "from 64 GPUs on"
     seventy, hop = e.models["Llama 3 70B"], 1e-6
     one = e.single_gpu_latency(seventy, H100, e.critical_batch(seventy, H100))
     faster = one / e.minimum_latency(seventy, H100, hop)
