@@ -72,7 +72,8 @@ def _profile(model="Llama 3 70B"):
 
 
 def _toy():
-    return erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    model, chip = _box()
+    return erdil2025.model_of(model), chip
 
 
 @cache

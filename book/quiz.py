@@ -299,7 +299,7 @@ def _():
 
 @asked(
     "arithmetic",
-    "A data sheet of the H100 prints its 16-bit peak 'with sparsity'. What has Llama 3 70B of it?",
+    "A data sheet of the H100 prints its 16-bit peak 'with sparsity'. How much of that can Llama 3 70B use?",
     "notation#units",
 )
 def _():
@@ -887,7 +887,7 @@ def _():
     bound = principles.decode_step(_llama(), box, work).total
     return Key(
         found.seconds,
-        f"Against {say(bound, 'ms')} of the bound: shares of the peaks, starts of kernels, agreeing and "
+        f"Against {say(bound, 'ms')} of the bound: shares of the peaks, launches of kernels, exchanges and "
         f"the engine take the "
         "rest.",
         {"that is the bound of first principles; real steps take longer": bound},

@@ -17,6 +17,7 @@ from book.erdil2025.claims import (
     takeaways,
     toy as toy_claims,
 )
+from book.erdil2025.figures import served_points
 from inferlib import ledger
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025.equations import limits, printed
@@ -337,6 +338,21 @@ def test_what_the_stories_say_in_words():
     assert step.counted["weights"] / reading == pytest.approx(3 / 4, abs=0.02)
     network = step.counted["collective latency"] + step.counted["collective bandwidth"]
     assert "arithmetic" not in step.counted and 0.2 < network / step.total < 0.25
+    for name in ("Llama 3 70B 8-bit", "Llama 3 70B", "Llama 3.1 405B 8-bit", "Mistral Large 2"):
+        curve = economics.curve(
+            name
+        )  # "one way ... wins all along", attention on fewer GPUs near the top speed
+        top = curve[curve.tokens_per_second >= 0.8 * curve.tokens_per_second.max()]
+        assert set(curve.kind) == {"1D"} and (top.scale_down > 1).mean() > 0.75
+        assert (curve.scale_down > 1).mean() < 0.3
+    name, speed, price = served_points()[1]  # "the star lies close to the curve of its model"
+    curve = economics.curve("Llama 3 70B 8-bit", draft=economics.DRAFT)
+    cost = curve[curve.tokens_per_second >= speed].usd_per_million.min()
+    assert name == "Llama 3 70B" and cost == pytest.approx(price, rel=0.1)
+    plain = economics.curve("Llama 3 70B 8-bit")
+    assert plain[plain.tokens_per_second >= speed].usd_per_million.min() > 5 * price
+    cuts = [e.best_layout(e.models["Llama 3 70B"], H100, n, 32, context=4096)[0] for n in (32, 64, 128)]
+    assert [cut.stages > 1 for cut in cuts] == [False, True, True]  # "from 64 GPUs on"
     seventy, hop = e.models["Llama 3 70B"], 1e-6
     one = e.single_gpu_latency(seventy, H100, e.critical_batch(seventy, H100))
     faster = one / e.minimum_latency(seventy, H100, hop)

@@ -10,10 +10,12 @@ import nbformat
 import pytest
 from py_mini_racer import MiniRacer
 
+import inferlib
 from book import cheatsheet
 from book.problems.page import _file
 from book.quiz import NEAR, QUESTIONS, TOPICS, quiz
 from book.synthesis.indexes import anchor
+from inferlib.papers import erdil2025
 from inferlib.units import factor
 
 ROOT = Path(__file__).parents[1]
@@ -96,6 +98,12 @@ def test_a_formula_is_written_in_the_one_alphabet(entry):
     used = {str(symbol) for symbol in cheatsheet.expression(entry).free_symbols}
     assert used <= set(cheatsheet.alphabet()), "a symbol that the alphabet does not declare"
     assert re.search(r"\d", cheatsheet.WORKED[entry["name"]]())
+
+
+def test_the_toy_model_answers_as_in_its_story():
+    box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    step = erdil2025.toy_decode_step(inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(32, 4096))
+    assert cheatsheet.WORKED["toy_latency"]() == f"{1e3 * step.total:.2f} ms"
 
 
 def test_a_symbol_means_one_thing():

@@ -320,7 +320,7 @@ def _(peak, bandwidth):
 
 @arithmetic(
     "one line", "1",
-    "{chip} multiplies in 16 bits weights that are stored in {weights}. At which batch does that take as "
+    "One {chip} multiplies, in 16 bits, weights stored in {weights}. At which batch does that take as "
     "long as reading them, in a dense model with short contexts?",
     chip=c.CHIPS, weights=("bf16", "fp8", "fp4"),
 )  # fmt: skip
