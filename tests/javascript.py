@@ -10,7 +10,7 @@ from py_mini_racer import MiniRacer
 from inferlib.explorer import Choice, Kind, Preset, Slider
 from inferlib.explorer.page import _shared
 
-FILES = ("explorer.js", "pictures.js", "explorer.css")
+FILES = ("explorer.js", "pictures.js", "chips.js", "explorer.css")
 
 
 def run(shown, values):

@@ -406,7 +406,8 @@ def test_what_explorers_share_is_small():
     """The book keeps one copy for each page."""
     from inferlib.explorer import page
 
-    assert sum(len(page._shared(name)) for name in FILES) < 33_000
+    assert sum(len(page._shared(name)) for name in FILES if name != "chips.js") < 33_000
+    assert len(page._shared("chips.js")) < 3_000  # on pages with a mesh alone
 
 
 def test_two_explorers_have_two_ids():
@@ -757,6 +758,111 @@ def test_experts_light_up_with_the_batch():
     assert hundred[read] < 2 * one[read] and twenty["awake on the fullest"] == 8
     page = page_of(shown, shown.link(batch=1024, gpus="8", context=500))
     assert len(drawn(page, "v0", "bar")) == 256
+
+
+LAYOUTS = ("WS 1D", "WS 2D", "WG X", "WG XY", "WG XYZ")
+MEGABYTES = ("activations through a chip", "weights through a chip")
+TIMES = ("times that they are exchanged", "matrices fetched")
+
+
+def mesh_of_pope():
+    return MADE["pope2022.switch"]()
+
+
+def test_pope_the_drawn_megabytes_add_up_to_the_curve_and_to_the_paper_by_hand():
+    shown = mesh_of_pope()
+    at = {"x": 4, "y": 2, "z": 8, "tokens": 4096, "weight": 1}
+    found = {layout: shown.evaluate(layout=layout, **at) for layout in LAYOUTS}
+    for layout, values in found.items():
+        assert sum(values[n] for n in MEGABYTES) == pytest.approx(values[layout], rel=1e-12)
+        assert values["both, all layers"] == pytest.approx(118 * values[layout] / 1000, rel=1e-12)
+        assert values["of the matrix on a chip"] == 100 / 64
+    # a layer of PaLM by hand: E = 18432, F = 73728, two bytes an activation, one a weight
+    e, f, tokens = 18432, 73728, 4096
+    by_hand = {
+        "WS 1D": (2 * tokens * 2 * e * 63 / 64, 0),
+        "WS 2D": (2 * tokens * (2 * e / 4 * 15 / 16 + 2 * f / 16 * 3 / 4), 0),
+        "WG X": (2 * tokens * 2 * e / 4 * 15 / 16, 2 * e * f / 16 * 3 / 4),
+        "WG XY": (2 * tokens * 2 * e / 8 * 7 / 8, 2 * e * f / 8 * 7 / 8),
+        "WG XYZ": (0, 2 * e * f * 63 / 64),
+    }
+    for layout, moved in by_hand.items():
+        assert [1e6 * found[layout][n] for n in MEGABYTES] == pytest.approx(moved, rel=1e-12)
+    often = {layout: [values[n] for n in TIMES] for layout, values in found.items()}
+    assert often == {"WS 1D": [2, 0], "WS 2D": [4, 0], "WG X": [2, 2], "WG XY": [2, 2], "WG XYZ": [0, 2]}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_pope_a_mesh_of_one_moves_nothing_and_holds_all(layout):
+    shown = mesh_of_pope()
+    one = shown.evaluate(layout=layout, x=1, y=1, z=1, tokens=8388608)
+    assert [one[n] for n in (*MEGABYTES, *TIMES, *LAYOUTS, "both, all layers")] == [0] * 10
+    assert one["of the matrix on a chip"] == 100
+    page = page_of(shown, shown.link(layout=layout, x=1, y=1, z=1))
+    assert not drawn(page, "v0", "bar c6") and len(drawn(page, "v0", "off")) == 1
+    # the matrix, its piece on the chip, and what comes in and goes out; nobody to exchange with
+    assert len(drawn(page, "v0", "bar c0")) == 2 and len(drawn(page, "v0", "bar c1")) == 2
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_pope_axes_that_do_the_same_may_change_places(layout):
+    """1D and XYZ do not care which axis is which; 2D and X not for Y and Z, XY not for X and Y."""
+    shown = mesh_of_pope()
+    same = {"WS 2D": "yz", "WG X": "yz", "WG XY": "xy"}.get(layout, "xyz")
+    first, last = shown.evaluate(layout=layout, x=2, y=4, z=8), {"x": 2, "y": 4, "z": 8}
+    last[same[0]], last[same[-1]] = last[same[-1]], last[same[0]]
+    swapped = shown.evaluate(layout=layout, **last)
+    moved = (*MEGABYTES, *TIMES, "both, all layers")
+    assert [swapped[n] for n in moved] == pytest.approx([first[n] for n in moved], rel=1e-12)
+    different = {"WS 2D": (4, 2, 8), "WG X": (4, 2, 8), "WG XY": (8, 4, 2)}.get(layout)
+    if different:
+        other = shown.evaluate(layout=layout, **dict(zip("xyz", different, strict=True)))
+        assert other["both, all layers"] != pytest.approx(first["both, all layers"])
+
+
+@pytest.mark.parametrize(
+    ("layout", "fetching", "exchanging"),
+    # of 2 x 4 x 8 chips, besides the one in the middle
+    [("WS 1D", 0, 63), ("WS 2D", 0, 31 + 1), ("WG X", 1, 31), ("WG XY", 7, 7), ("WG XYZ", 63, 0)],
+)
+def test_pope_all_chips_are_drawn_with_their_pieces_and_their_partners(layout, fetching, exchanging):
+    from book.pope2022.schedules import Tensor, all_pieces
+    from inferlib.papers.pope2022 import Mesh
+
+    shown = mesh_of_pope()
+    page = page_of(shown, shown.link(layout=layout, x=2, y=4, z=8))
+    chips = drawn(page, "v0", "cell") + drawn(page, "v0", "off")
+    assert len(chips) == 64 and len({(c["x"], c["y"]) for c in chips}) == 64
+    shaded = [b for b in drawn(page, "v0", "bar") if (b["x"], b["y"], b["width"]) in
+              {(c["x"], c["y"], c["width"]) for c in chips} and "fill-opacity" in b]  # fmt: skip
+    assert [sum(b["class"] == f"bar c{k}" for b in shaded) for k in (6, 1)] == [fetching, exchanging]
+    # every piece of the matrix, where the chapter's still figures have it
+    cut = Tensor("W in", "E", "F", "", "zyx") if layout == "WS 1D" else Tensor("W in", "E", "F", "x", "zy")
+    (whole,) = drawn(page, "v0", "room")
+    left, top, side = (float(whole[n]) for n in ("x", "y", "width"))
+    pieces = all_pieces(cut, Mesh(2, 4, 8)).values()
+    expected = np.array(sorted((left + c0 * side, top + r0 * side) for (r0, _), (c0, _) in pieces))
+    outlines = np.array(sorted((float(g["x"]), float(g["y"])) for g in drawn(page, "v0", "grid")))
+    assert outlines == pytest.approx(expected, abs=0.051)  # a digit after the point
+    # what is fetched and owned is together the part that is multiplied
+    area = sum(float(b["width"]) * float(b["height"]) for b in drawn(page, "v0", "bar")
+               if float(b["x"]) < 290 and b["class"] in ("bar c0", "bar c6")) / side**2  # fmt: skip
+    assert area == pytest.approx((1 + fetching) / 64, rel=0.02)
+
+
+def test_pope_more_chips_than_are_drawn_are_refused_aloud():
+    shown = mesh_of_pope()
+    page = page_of(shown, shown.link(x=16, y=16, z=2))
+    assert asked(page, "made.limits.textContent").startswith("More chips than the paper's largest mesh has.")
+    assert "512 of 256" in asked(page, "made.limits.textContent") and not drawn(page, "v0", "cell")
+    assert set(shown.evaluate(x=16, y=16, z=2).values()) == {None}
+    assert not shown.shortages(x=16, y=16, z=1)
+    for wrong in ({"x": 0}, {"y": 17}, {"z": -1}, {"tokens": 1}, {"weight": 4}, {"layout": "WG Z"}):
+        with pytest.raises((ValueError, LookupError), match=next(iter(wrong))):
+            shown.evaluate(**wrong)
+        key, value = next(iter(wrong.items()))
+        page = page_of(shown, f"#{shown.slug}?{key}={value}")
+        assert refused(page) and all("na" in e for view in asked(page, "api.answers()") for e in view)
 
 
 def prices(cheap):

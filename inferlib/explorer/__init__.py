@@ -4,12 +4,13 @@ from inferlib.explorer.core import Explorer, breakdown, curves
 from inferlib.explorer.guess import Guess
 from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider
 from inferlib.explorer.outputs import Bars, Curves, Frontier, Limit, Search, Sentence, memory
-from inferlib.explorer.pictures import Axis, Cells, Gauge, Plane, Trade
+from inferlib.explorer.pictures import Axis, Cells, Chips, Gauge, Plane, Trade
 
 __all__ = [
     "Axis",
     "Bars",
     "Cells",
+    "Chips",
     "Choice",
     "Curves",
     "Explorer",

@@ -13,11 +13,11 @@ from numbers import Integral
 
 from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider, with_unit
 from inferlib.explorer.outputs import Bars, Curves, Frontier, Sentence, numbers, sizes, step_of
-from inferlib.explorer.pictures import Cells, Gauge, Plane, Trade
+from inferlib.explorer.pictures import Cells, Chips, Gauge, Plane, Trade
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
-_HEIGHTS = {Gauge: 52, Plane: 300, Cells: 154, Trade: 300}
+_HEIGHTS = {Gauge: 52, Plane: 300, Cells: 154, Chips: 302, Trade: 300}
 _KINDS = {Slider: "slider", Choice: "choice", Kind: "kind", Preset: "preset"}
 
 
@@ -60,7 +60,8 @@ def page(shown):
     code = f"{{functions:[{','.join(functions)}],also:{also},worth:{shown.worth()}}}"
     call = f"inferlibExplorer(Object.assign({data},{code}));"
     drawn = any(not isinstance(view, Bars | Curves) for view in shown.views)
-    runtime = ("pictures.js", "explorer.js") if drawn else ("explorer.js",)
+    mesh = ("chips.js",) if any(isinstance(view, Chips) for view in shown.views) else ()
+    runtime = (*(("pictures.js", *mesh) if drawn else ()), "explorer.js")
     return _box(identity, shown.title, body, runtime, call, shown.slug)
 
 
@@ -183,7 +184,7 @@ def _view(shown, view):
 
 
 def _picture_told(shown, view):
-    """A gauge, plane, cells or trade."""
+    """A gauge, plane, cells, chips or trade."""
     units = [unit for _, _, unit in numbers(view)]
     found = {
         "type": type(view).__name__.lower(), "title": view.title, "names": view.told(),
@@ -199,6 +200,8 @@ def _picture_told(shown, view):
             found[name] = {"label": label, "low": axis.low, "high": axis.high, "log": True}
     if isinstance(view, Gauge):
         found["colours"] = _part_colours(view)
+    if isinstance(view, Chips):
+        found["exchanges"] = len(view.exchanges)
     if isinstance(view, Trade):
         found["curves"] = [view.points(**arguments) for arguments in shown.structures()]
         found["marks"], found["best"] = list(view.marks), view.best
@@ -267,7 +270,7 @@ def _limits(shown):
     arguments = shown._arguments(shown.state())
     told = [
         f"{name[0].upper()}{name[1:]}: {digits(limit.needed(**arguments) / factor(limit.unit))} of "
-        f"{digits(limit.available(**arguments) / factor(limit.unit))} {limit.unit}"
+        f"{digits(limit.available(**arguments) / factor(limit.unit))} {_shown_unit(limit.unit)}".rstrip()
         for name, limit in shown.limits.items()
         if not (limit.quiet or limit.caution)
     ]
@@ -353,12 +356,13 @@ def _said(view):
 
 
 def _readout_colours(view):
-    """The key of each number below a picture; of a gauge the room has none, of the others no number has."""
+    """The key of each number below a picture; of a gauge the room has none, of most others no number has."""
     if isinstance(view, Curves):
         return [f'<i class="c{k}"></i>' for k in range(len(view.outputs))]
     if isinstance(view, Gauge):
         return [f'<i class="c{k}"></i>' for k in _part_colours(view)] + [""]
-    return [""] * len(view.told())
+    given = getattr(view, "colours", {})
+    return [f'<i class="c{_palette().index(given[n])}"></i>' if n in given else "" for n in view.told()]
 
 
 def _bars(part, shown, view):

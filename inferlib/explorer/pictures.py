@@ -1,4 +1,4 @@
-"""Drawn mechanisms: memory that fills, a dot under a roof, cells that light up, a curve of what is traded.
+"""Drawn mechanisms: memory that fills, a dot under a roof, cells that light up, a mesh of chips, a curve of a trade.
 
 What moves in them are outputs like any others. A picture of sizes stays where a limit does not hold: that is
 what it is there to show.
@@ -178,6 +178,79 @@ class Cells:
         _, ax = plt.subplots()
         ax.imshow(lit, vmin=0, vmax=1, cmap="Blues", aspect="auto")
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
+
+
+@dataclass(frozen=True)
+class Chips:
+    """All chips of a mesh with their pieces of one matrix, and with whom the one in the middle exchanges.
+
+    What is told of the axes is a function of all inputs that returns a number for each of X, Y and Z.
+
+    Parameters
+    ----------
+    numbers : dict
+        Name to a function of all inputs and its unit, said below the picture.
+    mesh : callable
+        Chips along each axis.
+    rows, columns : callable
+        Into how many parts each axis cuts the sides of the matrix.
+    fetched : callable
+        Over how many chips along each axis pieces of the matrix are gathered; 1 where none are.
+    exchanges : tuple of callable
+        The same for each collective of the activations.
+    colours : dict
+        Number to a colour of :mod:`inferlib.style`: blue for what a chip holds, sky for pieces that it fetches,
+        orange for activations.
+    title : str
+    """
+
+    numbers: Mapping
+    mesh: Callable
+    rows: Callable
+    columns: Callable
+    fetched: Callable
+    exchanges: tuple
+    colours: Mapping = field(default_factory=dict)
+    title: str = ""
+
+    @property
+    def outputs(self):
+        """The numbers, then what is told of the axes."""
+        named = {"mesh": self.mesh, "rows": self.rows, "columns": self.columns, "fetched": self.fetched}
+        named |= {f"exchange {k}": each for k, each in enumerate(self.exchanges)}
+        told = {name: function for name, (function, _) in self.numbers.items()}
+        sides = {
+            f"{n} {axis}": partial(_side, f, k) for n, f in named.items() for k, axis in enumerate("xyz")
+        }
+        return told | sides
+
+    @property
+    def units(self):
+        """The units of the numbers; the others have none."""
+        return [unit for _, unit in self.numbers.values()] + ["1"] * 3 * (4 + len(self.exchanges))
+
+    def told(self):
+        """Names of what stands below the picture."""
+        return list(self.numbers)
+
+    def draw(self, values, **arguments):
+        """The still picture, by Matplotlib: who exchanges with the chip in the middle."""
+        import matplotlib.pyplot as plt
+        import numpy as np
+
+        if values["mesh x"] is None:
+            return
+        groups = ["fetched", *(f"exchange {k}" for k in range(len(self.exchanges)))]
+        mesh, *reach = ([round(values[f"{name} {axis}"]) for axis in "xyz"] for name in ("mesh", *groups))
+        middle = [n // 2 for n in mesh]
+        found = np.zeros(mesh)
+        for shade, group in enumerate(reversed(reach), 1):
+            found[tuple(slice(None) if n > 1 else m for n, m in zip(group, middle, strict=True))] = shade
+        found[tuple(middle)] = len(reach) + 1
+        _, axes = plt.subplots(1, mesh[2], squeeze=False)
+        for z, ax in enumerate(axes[0]):
+            ax.imshow(found[:, :, z].T, vmin=0, vmax=len(reach) + 1, cmap="Blues")
+            ax.set(xticks=[], yticks=[])
 
 
 @dataclass(frozen=True)
