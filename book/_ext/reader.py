@@ -23,6 +23,8 @@ ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
 
 # Loaded at the head of every page for a search as one types, which is off; the page of search has its own.
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
+# Style and script of cards, grids and tabs, of which the book has none (their classes begin with sd-).
+CARDS = re.compile(r"\s*<(?:link|script)[^>]*(?:sphinx-design|design-tabs)[^>]*>(?:</script>)?")
 
 
 def once(body):
@@ -203,6 +205,8 @@ def tidy(app, exception):
     for page in root.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         finished = ICONS.sub("", text)
+        if 'class="sd-' not in finished:
+            finished = CARDS.sub("", finished)
         if page.name != "search.html":
             finished = SEARCH.sub("", finished)
         if sizes:

@@ -307,7 +307,8 @@ globalThis.inferlibAsk = function (D) {
     const names = D.measured.names, m = model(S), c = S.chip;
     const size = (name) => { const known = D.models[name]; return known ? D.stored.reduce((sum, _, k) => sum + known.values[known.values.length - D.stored.length + k], 0) : 0; };
     const own = D.stored.reduce((sum, name) => sum + m.values[name], 0), apart = (a, b) => Math.abs(Math.log2(Math.max(a, 1) / Math.max(b, 1)));
-    return D.measured.rows.map((row) => {
+    const every = D.measured.rows.flatMap(([machine, found]) => found.map((row) => [...machine, ...row]));
+    return every.map((row) => {
       const [model, chip, publisher, weights, engine, n, tp, dp, users, at, ms, first, output] = row, called = names.model[model];
       const shape = apart(size(called), own) * 2 + (called === m.name || Math.abs(size(called) / own - 1) < 1e-6 ? 0 : 3);
       const far = shape + (names.chip[chip] === c ? 0 : 4) + apart(users, batch) + 1.5 * apart(n, S.n_chips) + 0.5 * apart(at, context) + (dp > 1 === (S.layout === "copies") ? 0 : 1) + (D.same[names.weights[weights]] === D.same[S.weights] ? 0 : 1);

@@ -125,7 +125,7 @@ def five():
     asked = Explorer(shown.title, shown.sections, [Bars(steps)])
     functions, _ = asked.code()
     return (
-        f"{{functions:[{','.join(functions)}],args:{json.dumps(asked.arguments())},"
+        f"{{functions:[{','.join(map(questions.packed, functions))}],args:{json.dumps(asked.arguments())},"
         f"plans:{json.dumps(asked.plans(), separators=(',', ':'))}}}"
     )
 

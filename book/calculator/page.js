@@ -154,7 +154,7 @@ globalThis.inferlibPage = function (root, D) {
     return found.length > 9 ? found.filter((t) => /^1/.test(t.toExponential())) : found;
   };
   const plane = (x, y, draw) => {
-    const H = 196, L = 42, R = 8, T = 6, B = 32, X = (v) => L + ((W - L - R) * Math.log(v / x.low)) / Math.log(x.high / x.low), Y = (v) => H - B - ((H - T - B) * Math.log(v / y.low)) / Math.log(y.high / y.low);
+    const H = 202, L = 42, R = 8, T = 6, B = 38, X = (v) => L + ((W - L - R) * Math.log(v / x.low)) / Math.log(x.high / x.low), Y = (v) => H - B - ((H - T - B) * Math.log(v / y.low)) / Math.log(y.high / y.low);
     const lines = ticks(x.low, x.high).map((t) => '<line class="grid" x1="' + X(t) + '" x2="' + X(t) + '" y1="' + T + '" y2="' + (H - B) + '"/><text x="' + X(t) + '" y="' + (H - B + 14) + '" text-anchor="middle">' + (t >= 1e4 ? t / 1e3 + "k" : +t.toPrecision(3)) + "</text>").join("")
       + ticks(y.low, y.high).map((t) => '<line class="grid" x1="' + L + '" x2="' + (W - R) + '" y1="' + Y(t) + '" y2="' + Y(t) + '"/><text x="' + (L - 5) + '" y="' + (Y(t) + 4) + '" text-anchor="end">' + +t.toPrecision(3) + "</text>").join("");
     return '<svg viewBox="0 0 ' + W + " " + H + '" role="group" aria-label="' + esc(x.label + " against " + y.label) + '">' + lines + '<text x="' + (L + W - R) / 2 + '" y="' + (H - 4) + '" text-anchor="middle">' + esc(x.label) + '</text><text transform="translate(11 ' + (T + H - B) / 2 + ') rotate(-90)" text-anchor="middle">' + esc(y.label) + "</text>" + draw(X, Y) + "</svg>";

@@ -5,6 +5,7 @@ layout, a workload. ``functions`` calls the library on symbols of those names; :
 the numbers are for each model and chip of the catalogue.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache
 
@@ -278,7 +279,19 @@ def code(names, expressions):
     taken = sorted({str(s) for e in expressions for s in e.free_symbols})
     shared, results = sympy.cse(expressions, symbols=sympy.numbered_symbols("$"), order="canonical")
     lines = "".join(f"const {name}={_js(expression)};" for name, expression in shared)
-    return f"({{{','.join(taken)}}})=>{{{lines}return [{','.join(map(_js, results))}];}}"
+    short = {name: f"_{place}" for place, name in enumerate(taken)}
+    body = re.sub(
+        r"\b[a-z]\w*",
+        lambda word: short.get(word[0], word[0]),
+        f"{lines}return [{','.join(map(_js, results))}];",
+    )
+    return f"({{{','.join(f'{name}:{short[name]}' for name in taken)}}})=>{{{packed(body)}}}"
+
+
+def packed(code):
+    """Generated JavaScript with one ``const`` for all that follow one another, without spaces that say nothing."""
+    code = code.replace(";const ", ",")
+    return re.sub(r" ([-+*/?:<>=&|]+) (?!-)", r"\1", code).replace(", ", ",")
 
 
 # Changes that belong to the question, not to a resource: what is multiplied, and with what.

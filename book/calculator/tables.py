@@ -256,14 +256,15 @@ def constant_facts():
 
 @cache
 def measurements():
-    """Measured steps and requests as rows of places in lists of names, and numbers.
+    """Measured steps and requests by what was measured: places in lists of names, and numbers.
 
     Returns
     -------
     dict
-        ``names``: models, chips, publishers with their addresses, formats, engines; ``rows``: model, chip,
-        publisher, weights, engine, chips, tensor-parallel degree, copies, users, context, milliseconds a token,
-        milliseconds to the first token and tokens of an answer (null for a step measured alone).
+        ``names``: models, chips, publishers with their addresses, formats, engines; ``rows``: pairs of a machine
+        (model, chip, publisher, weights, engine, chips, tensor-parallel degree, copies) and what was measured on
+        it (users, context, milliseconds a token, milliseconds to the first token and tokens of an answer, null
+        for a step measured alone).
     """
     lists = {key: [] for key in ("model", "chip", "publisher", "weights", "engine")}
 
@@ -299,11 +300,11 @@ def measurements():
             row.output_tokens,
         )
         rows.append([*at, *numbers])
-    tidy = [[None if v is None or v != v else v for v in row] for row in rows]
-    return {
-        "names": lists,
-        "rows": [[int(v) if v is not None and v == int(v) else v for v in row] for row in tidy],
-    }
+    machines = {}
+    for row in rows:
+        tidy = [None if v is None or v != v else int(v) if v == int(v) else v for v in row]
+        machines.setdefault(tuple(tidy[:8]), []).append(tidy[8:])
+    return {"names": lists, "rows": [[list(machine), found] for machine, found in machines.items()]}
 
 
 def _ms(seconds):

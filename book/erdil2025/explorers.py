@@ -191,7 +191,7 @@ def slope_and_wall():
                 _told,
                 lambda x, y, alpha: alpha * log(x) - log(y),
                 Axis("speed", "tokens/s", 10, 400),
-                Axis("price", "$ per million", 0.04, 100),
+                Axis("price", "$ per million", 0.04, 150),
                 {f"{share} of the top": mark(_nearly)},
                 title="Llama 3 70B with 8-bit weights on H100s; dashed, as in the paper",
             ),

@@ -48,7 +48,9 @@ window.inferlibPictures = {
       const [x, y] = [X(values[2 * k]), Y(values[2 * k + 1])];
       if (!Number.isFinite(x + y)) return;
       T.put(picture, "circle", { cx: x, cy: y, r: 5, class: k < view.marks.length ? "dot c3" : "dot c2" });
-      T.put(picture, "text", { x: x - 9, y: y - 8, "text-anchor": "end" }, name);
+      // the best one below its dot, so that two names never lie on one another
+      const below = k === view.marks.length, start = below && x < 480;
+      T.put(picture, "text", { x: start ? x + 9 : x - 9, y: below ? y + 20 : y - 8, "text-anchor": start ? "start" : "end" }, name);
     });
   },
   frontier: (T, picture, view, lines, here) => {
