@@ -84,11 +84,7 @@ def _mesh_drawn():
 
         return reach
 
-    activations, weighed, held = (
-        "activations through a chip",
-        "weights through a chip",
-        "of the matrix on a chip",
-    )
+    activations, weighed, held = "activations moved", "weights moved", "of the matrix on a chip"
     return Chips(
         {
             activations: (bytes_of(_activations), "MB"),
@@ -105,7 +101,7 @@ def _mesh_drawn():
         # 2D exchanges over YZ, then over X; the second half of its four goes the same ways back
         (exchange(0), exchange(1)),
         {activations: style.ORANGE, weighed: style.SKY, held: style.BLUE},
-        "One layer: a matrix, and its pieces on all chips",
+        "One layer: a matrix, its pieces on all chips, what a chip moves",
     )
 
 
@@ -146,7 +142,7 @@ def switch():
             Slider("x", "Chips along X", 1, 16, 4, whole=True),
             Slider("y", "Chips along Y", 1, 16, 4, whole=True),
             Slider("z", "Chips along Z", 1, 16, 4, whole=True),
-            Slider("tokens", "Tokens in the batch", 256, 8388608, 18432, log=True),
+            Slider("tokens", "Tokens in the batch", 256, 4194304, 18432, log=True),
             Slider("weight", "Bytes of a weight", 0.5, 2, 2),
             Choice("model", "Model", models),
         ],
