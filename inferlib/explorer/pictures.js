@@ -1,5 +1,5 @@
 // How pictures are drawn; every number comes from the explorer, none is calculated here but places on the page.
-window.inferlibPictures = {
+window.inferlibPictures = Object.assign(window.inferlibPictures || {}, {
   gauge: (T, picture, view, values) => {
     const parts = values.slice(0, -1), room = values[parts.length], end = 420;
     const X = (v) => Math.min(592, 8 + (v / room) * (end - 8));
@@ -49,7 +49,7 @@ window.inferlibPictures = {
       if (!Number.isFinite(x + y)) return;
       T.put(picture, "circle", { cx: x, cy: y, r: 5, class: k < view.marks.length ? "dot c3" : "dot c2" });
       // the best one below its dot, so that two names never lie on one another
-      const below = k === view.marks.length, start = below && x < 480;
+      const below = k === view.marks.length && y < 215, start = below && x < 480;
       T.put(picture, "text", { x: start ? x + 9 : x - 9, y: below ? y + 20 : y - 8, "text-anchor": start ? "start" : "end" }, name);
     });
   },
@@ -61,4 +61,4 @@ window.inferlibPictures = {
     lines.forEach((points, k) => T.put(picture, "path", { d: T.path(points, X, Y), class: "curve c" + view.colours[k] }));
     here.forEach((e, k) => { if (e.length) T.put(picture, "circle", { cx: X(e[view.speed]), cy: Y(e[view.cost]), r: 5, class: "dot c" + view.colours[k] }); });
   },
-};
+});
