@@ -128,3 +128,16 @@ def test_a_batch_of_one_is_the_largest_where_no_second_fits():
     exactly_one = at * room / 1.5  # the cache of a sequence grows with its context
     assert liminal2025.largest_batch(model, chip, exactly_one, 8) == 1
     assert liminal2025.largest_batch(model, chip, 3 * exactly_one, 8) is None
+
+
+def test_a_prompt_pays_for_every_token_what_a_step_pays_for_one():
+    """What does not look back (connections between residual streams, routers, blocks) costs each token the same."""
+    streams = 0
+    for name in ("deepseek-ai/DeepSeek-V4-Pro", "Llama 3 70B"):
+        model = inferlib.load_model(name)
+        one, prompt = model.flops(1, 0), model.prefill_flops(1000)
+        for part in ("connections", "feed-forward", "experts", "router"):
+            if part in one:
+                assert prompt[part] == pytest.approx(1000 * one[part])
+                streams += part == "connections"
+    assert streams == 1
