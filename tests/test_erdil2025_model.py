@@ -13,7 +13,7 @@ import inferlib
 from book.erdil2025 import economics
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025 import pareto, search
-from inferlib.papers.erdil2025.equations.model import collective_latency
+from inferlib.papers.erdil2025.equations.model import collective_latency, one_pass, span
 from inferlib.papers.erdil2025.records import PROTOCOLS, chip_of, computing_at, model_of
 
 H100 = e.chips["H100"]
@@ -77,6 +77,17 @@ def test_the_search_is_the_minimum_over_layouts():
                     assumptions=assumptions,
                 )
                 assert found == pytest.approx(min(times, default=math.inf), rel=1e-12)
+
+
+def test_no_all_reduce_is_faster_than_its_bound():
+    """What the search leaves out unseen: over any GPUs, in any kind, all-reduces wait at least that long."""
+    gpus, shape = np.geomspace(1, 1e5, 2000), e.models["Llama 3 8B"].shape
+    for assumptions in (e.Assumptions(), e.TABLE_5, e.Assumptions.corrected()):
+        at = one_pass(shape, computing_at(H100, shape), 1, gpus, 1e-9, 0, 1, assumptions)
+        spread = span(at.chip, gpus)
+        for kind in assumptions.kinds:
+            for network in (at.attention_network(kind, spread), at.network(kind)):
+                assert (at.waiting(spread) <= shape.n_layers * at.layer(network)).all()
 
 
 @pytest.mark.parametrize(

@@ -92,11 +92,13 @@ def test_the_search_takes_arrays_of_dask_itself():
 
 
 def test_many_points_need_little_memory():
-    """What is computed on the way is some thousand points at a time: a twentieth of what all would take."""
+    """What is computed on the way is four blocks at most, whatever the cores: half of what all would take."""
     random = np.random.default_rng(0)
-    n_gpu, batch = 2 ** random.uniform(3, 10, 200_000), 2 ** random.uniform(0, 10, 200_000)
+    n_gpu, batch = 2 ** random.uniform(3, 10, 10**6), 2 ** random.uniform(0, 10, 10**6)
     tracemalloc.start()
-    erdil2025.token_latency(erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"], n_gpu, batch)
+    erdil2025.token_latency(
+        erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"], n_gpu, batch, pipeline=False
+    )
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 40e6, f"{peak / 1e6:.0f} MB"
+    assert peak < 300e6, f"{peak / 1e6:.0f} MB"

@@ -1,8 +1,5 @@
 """Erdil 2025, sections 4 and 5: the settings of its tables and figures, and what they give."""
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-
 from inferlib.frontier import preferred
 from inferlib.kept import kept_frame
 from inferlib.papers.erdil2025 import pareto
@@ -61,7 +58,7 @@ def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assu
 
 
 def curves(settings):
-    """Many frontiers of the paper's own models, as many at a time as there are cores, each computed once.
+    """Many frontiers of the paper's own models, each computed once.
 
     Parameters
     ----------
@@ -72,15 +69,7 @@ def curves(settings):
     -------
     list of pandas.DataFrame
     """
-    different = {_key(setting): setting for setting in settings}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(lambda setting: curve(**setting), different.values())
-        computed = dict(zip(different, found, strict=True))
-    return [computed[_key(setting)] for setting in settings]
-
-
-def _key(setting):
-    return tuple(sorted(setting.items(), key=lambda item: item[0]))
+    return [curve(**setting) for setting in settings]
 
 
 def fastest(curve):

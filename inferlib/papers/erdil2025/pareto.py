@@ -3,9 +3,6 @@
 A frontier has a few hundred points. Most cells of the grid are seen to be off it before they are searched.
 """
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from inferlib import checks
@@ -133,7 +130,7 @@ def frontier(
 
 
 def frontiers(questions, *, progress=None):
-    """Many frontiers, as many at a time as there are cores.
+    """Many frontiers, one after another; threads would only wait for one another.
 
     Parameters
     ----------
@@ -157,12 +154,8 @@ def frontiers(questions, *, progress=None):
     """
     from tqdm import tqdm
 
-    def answer(asked):
-        return frontier(**asked)
-
     hidden = None if progress is None else not progress
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(tqdm(pool.map(answer, questions), total=len(questions), unit="frontier", disable=hidden))
+    return [frontier(**asked) for asked in tqdm(questions, unit="frontier", disable=hidden)]
 
 
 def cheapest_below(latency, cost, allowed):

@@ -1,7 +1,7 @@
 """Erdil 2025: the best layout of an instance, and speculative decoding.
 
 A search goes through pipeline stages, attention's scale-downs and kinds of tensor parallelism. It sums the same
-terms as equation 29 (:class:`model.Pass`), a few thousand points at a time, and does not go on with what is
+terms as equation 29 (:class:`model.Pass`), a block of points at a time, and does not go on with what is
 slower already than the best layout of a point, or than a limit that somebody knows. The frontier of speed
 against cost is :mod:`inferlib.papers.erdil2025.pareto`.
 """
@@ -24,7 +24,10 @@ from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computi
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 _LESS, _MORE = 1 - 1e-9, 1 + 1e-9
 _FEW = 0.8  # of the points: only then is it faster to go on with those alone
-_BLOCK = 8192  # points at a time, so that their numbers stay in the processor's cache
+_BLOCK = (
+    65536  # points at a time, for each of at most so many threads: with fewer points or more threads these
+)
+_THREADS = 4  # wait for one another's Python
 
 
 @equation(unit="1", acceptance="1", tokens="1")
@@ -176,7 +179,8 @@ def _fastest(at, limit):
     """The least time of a pass over its scale-downs and kinds at every point, or the limit where none is below.
 
     What is scaled down further reads and multiplies no less, and its collectives take no less than nothing:
-    a point where that alone is too long is left out from there on.
+    a point where that alone is too long is left out from there on. Where waiting for other nodes makes it too
+    long, whatever the kind, only this scale-down is left out.
     """
     fastest, best, points = limit.copy(), limit, np.arange(limit.size)
     before = at.before()
@@ -194,9 +198,13 @@ def _fastest(at, limit):
             if not points.size:
                 break
         spread = m.span(at.chip, ranks)
-        for kind, block in zip(at.assumptions.kinds, blocks, strict=True):
-            network = at.layer(at.attention_network(kind, spread))
-            best = np.minimum(best, block + at.shape.n_layers * network + overlapped)
+        some = np.flatnonzero(least + overlapped + at.waiting(spread) <= best)
+        spread = m.Span(*_taken((spread.gpus, spread.nodes, spread.doublings), some))
+        tokens, reached, *starts = _taken((at.tokens, best, *blocks), some)
+        for kind, start in zip(at.assumptions.kinds, starts, strict=True):
+            network = m.added(one.time(tokens) for one in at.attention_network(kind, spread))
+            reached = np.minimum(reached, start + at.shape.n_layers * network + overlapped[some])
+        best[some] = reached
     fastest[points] = best
     return fastest
 
@@ -229,7 +237,7 @@ def _over_points(function, *values):
     """Call a function of one-dimensional arrays on numbers or arrays of any kind that broadcast."""
     lazy = any(type(getattr(value, "data", value)).__module__.startswith("dask") for value in values)
     # Dask has threads of its own.
-    over = partial(_in_blocks, function, 1 if lazy else os.cpu_count())
+    over = partial(_in_blocks, function, 1 if lazy else min(_THREADS, os.cpu_count()))
     if any(hasattr(value, "dims") for value in values):
         import xarray as xr
 

@@ -328,6 +328,11 @@ class Pass:
         """The collectives of attention over the GPUs of a :class:`Span`."""
         return attention_network(self.shape, self.chip, spread, kind, self.assumptions)
 
+    def waiting(self, spread):
+        """Seconds that the all-reduces of a block wait for the other nodes of a :class:`Span`, at the least."""
+        per_node = min(protocol.per_node for protocol in self.assumptions.protocols)
+        return self.shape.n_layers * ALL_REDUCE * per_node * spread.doublings
+
     def layer(self, network):
         """Seconds of one layer's collectives, dispatch to the experts left out."""
         return added(one.time(self.tokens) for one in network)
