@@ -121,8 +121,16 @@ def symbolic(record, notation: Mapping[str, str] | str):
             values[f.name] = sympy.Symbol(symbols[f.name], positive=True)
         elif isinstance(record, type):
             missing = f.default is MISSING or f.default is None
-            values[f.name] = sympy.Symbol(f.name, positive=True) if missing else sympy.nsimplify(f.default)
+            values[f.name] = sympy.Symbol(f.name, positive=True) if missing else _exact(f.default)
     return kind(**values)
+
+
+@cache
+def _exact(number):
+    """A default as a rational number, or what else SymPy finds it to be."""
+    import sympy
+
+    return sympy.nsimplify(number)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from py_mini_racer import MiniRacer
 
-from inferlib.explorer import Choice, Kind, Preset, Slider
+from inferlib.explorer import Choice, Kind, Slider
 from inferlib.explorer.page import _shared
 
 FILES = ("explorer.js", "pictures.js", "chips.js", "explorer.css")
@@ -54,7 +54,7 @@ def random_inputs(shown, random):
                 low, high = i.position(i.low), i.position(i.high)
                 raw = float(random.uniform(low, high))
                 values[i.name] = i.taken(min(max(10**raw if i.log else raw, i.low), i.high))
-            elif not isinstance(i, Preset):
+            else:
                 values[i.name] = str(random.choice(list(i.options)))
         try:
             shown.raw(**values)

@@ -24,13 +24,10 @@ from inferlib.explorer import (
     Choice,
     Curves,
     Explorer,
-    Frontier,
     Guess,
     Kind,
     Limit,
-    Preset,
     Search,
-    Section,
     Sentence,
     Slider,
 )
@@ -102,7 +99,7 @@ def page_of(shown, hash=""):
     """The explorer's own script in V8, over a small stand-in for the page."""
     controls = {}
     for i in shown.inputs:
-        labels = [i.own, *i.sets] if isinstance(i, Preset) else getattr(i, "options", ())
+        labels = getattr(i, "options", ())
         controls[i.name] = {"options": [{"text": label} for label in labels]} if labels else {}
     *shared, call = re.findall(r"<script>(.*?)</script>", shown._repr_html_(), re.S)
     shared = "\n".join(shared)
@@ -184,14 +181,11 @@ SEARCHED = Search(cut, "layout", LAYOUTS, spare=spare)
 RICH = Explorer(
     "Everything at once",
     [
-        Preset("example", "Example", {"small": {"size": 1, "kind": "dense"}, "large": {"size": 50, "kind": "sparse"}}),
         Slider("n", "Chips", 1, 64, 8, log=True, whole=True),
         Slider("batch", "Batch", 1, 512, 32, log=True),
         Choice("price", "Price", {"low": 1.0, "high": 4.0}, sets={"high": {"batch": 100}}),
-        Section("More", (
-            Kind("kind", "Kind", {"dense": "dense", "sparse": "sparse"}, offered={"sparse": {"price": ["high"]}}),
-            Slider("size", "Size", 1, 100, 1, when={"kind": ["sparse"]}),
-        )),
+        Kind("kind", "Kind", {"dense": "dense", "sparse": "sparse"}, offered={"sparse": {"price": ["high"]}}),
+        Slider("size", "Size", 1, 100, 1, when={"kind": ["sparse"]}),
     ],
     [
         Bars(
@@ -204,7 +198,6 @@ RICH = Explorer(
         Curves({"least time": Search(lambda **at: cut(**at).total, "layout", LAYOUTS, spare=spare)},
                x="n", y_label="ms", unit="ms", log_y=True),
         Curves({"work": lambda n, batch, kind, size, price: batch * size / n}, x="batch", y_label="work"),
-        Frontier("speed", "dollars", over=("n", "batch"), points=9),
     ],
     limits={"memory": Limit(lambda **at: 1e9 * at["size"], lambda **at: 2e9 * at["n"], "GB")},
 )  # fmt: skip
@@ -251,40 +244,15 @@ def test_a_link_reproduces_the_state_and_the_search_finds_what_minimise_finds():
     assert len(chosen) > 2, "the search must have had something to choose"
 
 
-def test_the_frontier_of_the_page_is_the_frontier_of_the_library():
-    import pandas as pd
-
-    from inferlib.frontier import pareto
-
-    random = np.random.default_rng(6)
-    for _ in range(4):
-        values = random_inputs(RICH, random) | {"size": 1.5}
-        lines = asked(page_of(RICH, RICH.link(**values)), "api.pareto(3)")
-        rows = []
-        for n in np.geomspace(1, 64, 9):
-            for batch in np.geomspace(1, 512, 9):
-                at = values | {"n": float(n), "batch": float(batch)}
-                if not RICH.shortages(**at):
-                    rows.append(RICH.evaluate(**at))
-        for label, line in zip(("searched", "plain"), lines, strict=True):
-            points = pd.DataFrame(rows, dtype=object).get([f"{label}: speed", f"{label}: dollars"])
-            points = points.astype(float).dropna()
-            if points.empty:
-                assert line == []
-                continue
-            best = pareto(points, speed=f"{label}: speed", cost=f"{label}: dollars")
-            assert np.array(line) == pytest.approx(best.to_numpy(), rel=1e-9)
-
-
-def test_presets_choices_and_what_depends_on_them():
+def test_choices_and_what_depends_on_them():
     page = page_of(RICH)
-    assert asked(page, "[made.example.selectedIndex, made['size-c'].hidden]") == [1, True]
+    assert asked(page, "[made.kind.selectedIndex, made['size-c'].hidden]") == [0, True]
     assert asked(page, "made.kind.options.map((o) => !!o.disabled)") == [False, True]
-    page.eval("move('example', {selectedIndex: 2})")  # sparse is not offered at the low price
-    assert asked(page, "[made.kind.selectedIndex, made.example.selectedIndex]") == [0, 0]
+    page.eval("move('kind', {selectedIndex: 1})")  # sparse is not offered at the low price
+    assert asked(page, "made.kind.selectedIndex") == 0
     page.eval("move('price', {selectedIndex: 1})")
     assert RICH.state(price="high")["batch"] == 100 == asked(page, "+made['batch-n'].value")
-    page.eval("move('example', {selectedIndex: 2})")
+    page.eval("move('kind', {selectedIndex: 1}); move('size', {value: '50'})")
     assert asked(page, "[made.kind.selectedIndex, made['size-c'].hidden]") == [1, False]
     assert asked(page, "made['v0-s1-r'].children[0].textContent") == "does not fit"
     page.eval("move('n', {value: '1.8'})")

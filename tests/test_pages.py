@@ -184,3 +184,15 @@ def test_on_paper_no_link_leads_to_what_is_not_there():
     assert [link["refuri"] for link in page.findall(nodes.reference)] == ["#here"]
     assert page.astext().count("the record") == 1
     assert page[1].astext() == '<div class="session">One</div>'
+
+
+def test_an_epub_gets_xml_without_dead_controls():
+    from xml.etree import ElementTree
+
+    from book import card, opening
+
+    for made, number in ((opening.one_token(), "5.19"), (card("erdil2025", "Table 1"), "234.3")):
+        text = PAPER["still"](made._repr_html_())
+        ElementTree.fromstring(f"<div>{text}</div>")
+        assert number in text
+        assert not any(part in text for part in ("<input", "<script", "<button", "popover"))

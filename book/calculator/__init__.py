@@ -1,7 +1,7 @@
 """The calculator: one model on one system, answered side by side by every source that exists.
 
 Everything it shows is an ordinary call of a source's ``decode_step`` on a :class:`inferlib.Transformer` and a
-chip of the catalogue. In the page the dimensions of the model are symbols, so that a reader can type others.
+chip of the catalogue, for dimensions that a reader can type. The page is :mod:`book.calculator.instrument`.
 """
 
 import re
@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from book.calculator import answers
-from inferlib import style
 from inferlib.catalog import chips, load_chip, load_model, models
 from inferlib.equation import Record, quantity
-from inferlib.explorer import Bars, Choice, Explorer, Frontier, Kind, Limit, Preset, Section, Slider, memory
+from inferlib.explorer import Bars, Choice, Explorer, Kind, Slider, memory
 from inferlib.papers.erdil2025.records import NO_GPUS
 from inferlib.principles import cost_per_million
 from inferlib.system import format_bytes
@@ -20,11 +19,10 @@ from inferlib.transformer import Attention, Experts, FeedForward, LatentAttentio
 
 # One line for each answer: what the page calls it, and how it is asked.
 SOURCES = {
-    "first principles": answers.Answer("inferlib.principles", line=style.YELLOW),
+    "first principles": answers.Answer("inferlib.principles"),
     "Steinhardt 2022": answers.Answer("inferlib.papers.steinhardt2022"),
     "Pope et al. 2022": answers.pope2022(),
-    # dense models only, and the one that shares its colour answers on sparse models only
-    "Erdil 2025, toy": answers.Answer("inferlib.papers.erdil2025", "toy_decode_step", line=style.PURPLE),
+    "Erdil 2025, toy": answers.Answer("inferlib.papers.erdil2025", "toy_decode_step"),
     "Erdil 2025": answers.erdil2025(),
     "LIMINAL 2025": answers.liminal2025(),
     "Mazurek & Schreiber 2025": answers.mazurek2025(),
@@ -181,13 +179,6 @@ def _memory(kind, precision, batch, context, **at):
     return model.bytes_held(batch, context, precision.weights, precision.cache)
 
 
-def _at_most(kinds, smaller, larger):
-    """A limit on dimensions that only some kinds have."""
-    return Limit(
-        lambda kind, **at: at[smaller] if kind in kinds else 1, lambda **at: at[larger], "1", quiet=True
-    )
-
-
 def _cost(seconds, batch, n_chips, price):
     return cost_per_million(seconds, batch, n_chips, price)
 
@@ -204,21 +195,23 @@ def _prose(text):
 
 
 def explorer():
-    """The calculator's page: latency, speed, price and breakdown of one token, by every source.
+    """Latency, speed, price and breakdown of one token by every source, of typed dimensions.
 
     Returns
     -------
     inferlib.explorer.Explorer
+        For Python, and for the instrument, whose page takes the JavaScript of the sources.
     """
-    known, found = catalogue(), offered_chips()
-    first = {"Llama 3 70B": known["Llama 3 70B"]}
-    box = {"H100 SXM": found["H100 SXM"]} | found
+    box = offered_chips()
+    box = {"H100 SXM": box["H100 SXM"]} | box
     eight = [name for name, chip in box.items() if "fp8" in chip.peaks]
-    prices = {name: {"price": chip.price} for name, chip in box.items() if chip.price is not None}
     inputs = [
-        Preset("model", "Model", first | known, own="my own, below"),
-        Section("Dimensions of the model", (Kind("kind", "Kind", KINDS), *_dimensions())),
-        Choice("chip", "Chip", box, sets=prices),
+        Kind("kind", "Kind", KINDS),
+        *_dimensions(),
+        Choice(
+            "chip", "Chip", box,
+            sets={name: {"price": chip.price} for name, chip in box.items() if chip.price is not None},
+        ),
         Slider("n_chips", "Chips", 1, 512, 8, log=True, whole=True),
         Choice(
             "precision", "Precision", PRECISIONS,
@@ -233,26 +226,5 @@ def explorer():
         "tokens/s per chip": (lambda seconds, batch, n_chips: batch / (seconds * n_chips), "1"),
         "$ per million tokens": (_cost, "1"),
     }
-    return Explorer(
-        "Calculator",
-        inputs,
-        [
-            Bars({name: answer.search() for name, answer in SOURCES.items()}, also=columns),
-            Frontier(
-                "tokens/s for a user", "$ per million tokens", over=("n_chips", "batch"),
-                title="The frontier: what no other number of chips and batch beats, and where you stand",
-                points=25,
-                colours={name: answer.colour for name, answer in SOURCES.items()},
-            ),
-        ],
-        limits=memory(_memory, "n_chips", "Memory for weights and cache")
-        | {
-            "Key and value heads": _at_most((_dense, _tied, _sparse), "n_kv_heads", "n_heads"),
-            "Experts of one token": _at_most((_sparse, _latent), "n_active", "n_experts"),
-            "Layers for a dense start and experts": Limit(
-                lambda kind, **at: at["n_dense"] + 1 if kind is _latent else 1,
-                lambda **at: at["n_layers"], "1", quiet=True,
-            ),
-        },
-        keep=True,
-    )  # fmt: skip
+    bars = Bars({name: answer.search() for name, answer in SOURCES.items()}, also=columns)
+    return Explorer("All sources", inputs, [bars], limits=memory(_memory, "n_chips"))

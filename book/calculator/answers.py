@@ -8,11 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, make_dataclass
 from importlib import import_module
 
-from inferlib import style
 from inferlib.equation import quantity
 from inferlib.explorer import Search
 from inferlib.ops import as_written, maximum, minimum, where
-from inferlib.papers import about
 from inferlib.serving import constants
 from inferlib.serving.kernels import Kernel, Link
 from inferlib.system import Accelerator, Breakdown, System, Workload
@@ -68,7 +66,7 @@ def offered(chip, gpu):
 def sixth():
     """The sixth model on one tensor-parallel instance, with the operators of the chip that the page offers."""
     return Answer(
-        "inferlib.serving", "decode_step", step=_sixth_step, line=style.SKY,
+        "inferlib.serving", "decode_step", step=_sixth_step,
         besides="Here an engine that serves, weights of one size, head and router at 16 bits.",
     )  # fmt: skip
 
@@ -124,8 +122,6 @@ class Answer:
         name, and nothing, when not given.
     besides : str
         What the page says beside the function's own words, such as which layouts it does not try.
-    line : str, optional
-        The colour of its frontier, where its source has none of its own.
     """
 
     room: str
@@ -134,17 +130,11 @@ class Answer:
     step: Callable | None = None
     spare: Callable | None = None
     besides: str = ""
-    line: str = ""
 
     @property
     def function(self):
         """The function that answers, from its room."""
         return getattr(import_module(self.room), self.name)
-
-    @property
-    def colour(self):
-        """The colour of its frontier: that of its source."""
-        return self.line or about(self.room.split(".")[2])["colour"]
 
     def search(self):
         """What the page draws as this source's bar."""

@@ -7,6 +7,7 @@ from importlib.resources import files
 
 from book.calculator import questions, tables
 from inferlib import style
+from inferlib.kept import kept
 from inferlib.ops import as_written
 from inferlib.papers.erdil2025.records import NO_GPUS
 from inferlib.serving import constants, decode
@@ -31,9 +32,12 @@ def _function(names, expressions, plan=None):
     return f"{{{made},plan:{json.dumps(plan)}}}" if plan is not None else f"{{{made}}}"
 
 
-@cache
 def functions():
-    """All generated JavaScript, as the text of one object."""
+    """All generated JavaScript, as the text of one object, kept on disk."""
+    return kept("functions of the instrument", _functions)
+
+
+def _functions():
     every = {}
     for structure in questions.STRUCTURES:
         sparse = any(block == "experts" for _, block in questions.STRUCTURES[structure])
@@ -116,13 +120,17 @@ def core():
 
 
 def five():
-    """The functions of the five sources, which the page asks of the same step."""
+    """The functions of the five sources, which the page asks of the same step, kept on disk."""
+    return kept("sources of the instrument", _five)
+
+
+def _five():
     from book.calculator import SOURCES, explorer
     from inferlib.explorer import Bars, Explorer
 
     shown = explorer()
     steps = {name: answer.search() for name, answer in SOURCES.items() if name != "sixth model"}
-    asked = Explorer(shown.title, shown.sections, [Bars(steps)])
+    asked = Explorer(shown.title, shown.inputs, [Bars(steps)])
     functions, _ = asked.code()
     return (
         f"{{functions:[{','.join(map(questions.packed, functions))}],args:{json.dumps(asked.arguments())},"

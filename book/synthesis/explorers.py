@@ -71,6 +71,7 @@ def more_chips():
         ],
         [Bars({"": step}, "ms", within=within)],
         limits=memory(held, "n_chips", MEMORY) | _cautions(),
+        keep=True,
     )
 
 
@@ -117,6 +118,7 @@ def one_workload():
             )
         ],
         limits=memory(held, "n_chips", MEMORY) | _cautions(),
+        keep=True,
     )  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 from inferlib.explorer.core import Explorer, breakdown, curves
 from inferlib.explorer.guess import Guess
-from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider
-from inferlib.explorer.outputs import Bars, Curves, Frontier, Limit, Search, Sentence, memory
+from inferlib.explorer.inputs import Choice, Kind, Slider
+from inferlib.explorer.outputs import Bars, Curves, Limit, Search, Sentence, memory
 from inferlib.explorer.pictures import Axis, Cells, Chips, Gauge, Plane, Trade
 
 __all__ = [
@@ -14,15 +14,12 @@ __all__ = [
     "Choice",
     "Curves",
     "Explorer",
-    "Frontier",
     "Gauge",
     "Guess",
     "Kind",
     "Limit",
     "Plane",
-    "Preset",
     "Search",
-    "Section",
     "Sentence",
     "Slider",
     "Trade",

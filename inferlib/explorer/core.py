@@ -11,7 +11,7 @@ from inspect import signature
 
 from inferlib import checks
 from inferlib.explorer import inputs as _inputs, outputs as _outputs
-from inferlib.explorer.inputs import Choice, Kind, Preset, Slider
+from inferlib.explorer.inputs import Choice, Kind, Slider
 from inferlib.explorer.outputs import Bars, Curves
 from inferlib.kept import kept
 from inferlib.system import Breakdown
@@ -25,8 +25,8 @@ class Explorer:
     ----------
     title : str
         Also what the address of a stored state begins with.
-    inputs : list of Slider, Choice, Kind, Preset or Section
-    views : list of Curves, Bars, Table or Frontier
+    inputs : list of Slider, Choice or Kind
+    views : list of Curves, Bars, Sentence or pictures
         Drawn one under the other; they share the inputs.
     limits : dict, optional
         Name to :class:`Limit`; where one does not hold the page shows no answer, but what is missing.
@@ -37,8 +37,7 @@ class Explorer:
 
     def __init__(self, title, inputs, views, *, limits=None, keep=False):
         self.keep = keep
-        self.title, self.sections, self.views, self.limits = title, list(inputs), list(views), limits or {}
-        self.inputs = _inputs.flat(inputs)
+        self.title, self.inputs, self.views, self.limits = title, list(inputs), list(views), limits or {}
         _inputs.check(title, self.inputs)
         _outputs.check(title, self.views, [i.name for i in self.inputs if isinstance(i, Slider)])
         self._memo = {}
@@ -46,7 +45,7 @@ class Explorer:
     # In Python.
 
     def state(self, **values):
-        """Values of all inputs but presets: those given, and the others as at the start.
+        """Values of all inputs: those given, and the others as at the start.
 
         A choice sets what it sets, unless that is given too.
 
@@ -55,7 +54,7 @@ class Explorer:
         LookupError, ValueError
             If there is no such input or option, or a value is out of range or not offered.
         """
-        known = {i.name: i for i in self.inputs if not isinstance(i, Preset)}
+        known = {i.name: i for i in self.inputs}
         for name in values:
             checks.one_of(f"input of {self.title!r}", name, known)
         full = {name: i.start() for name, i in known.items()}
@@ -108,11 +107,7 @@ class Explorer:
         from urllib.parse import quote
 
         full = self.state(**values)
-        told = [
-            i.name
-            for i in self.inputs
-            if i.name in full and (_inputs.meets(i.when, full) or full[i.name] != i.start())
-        ]
+        told = [i.name for i in self.inputs if (_inputs.meets(i.when, full) or full[i.name] != i.start())]
         pairs = (f"{name}={quote(_plain(full[name]), safe='')}" for name in told)
         return f"#{self.slug}?{'&'.join(pairs)}"
 
@@ -123,7 +118,7 @@ class Explorer:
         return "-".join(letters.split())
 
     def _arguments(self, values):
-        return {i.name: _inputs.accept(i, values[i.name]) for i in self.inputs if not isinstance(i, Preset)}
+        return {i.name: _inputs.accept(i, values[i.name]) for i in self.inputs}
 
     def _answers(self, arguments):
         for view in self.views:
@@ -271,7 +266,7 @@ class Explorer:
         """The same as ipywidgets, for a live notebook: computed by Python, drawn by Matplotlib."""
         import ipywidgets
 
-        controls = {i.name: _ipywidget(ipywidgets, i) for i in self.inputs if not isinstance(i, Preset)}
+        controls = {i.name: _ipywidget(ipywidgets, i) for i in self.inputs}
         return ipywidgets.interactive(self._draw, **controls)
 
     def _draw(self, **values):

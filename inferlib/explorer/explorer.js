@@ -18,13 +18,13 @@ window.inferlibExplorer = function (C) {
   };
   const typed = (v) => String(Number.isInteger(v) ? v : +v.toPrecision(4));
 
-  // The state: a number for each slider, the place of the option for each choice; presets have none.
+  // The state: a number for each slider, the place of the option for each choice.
   let state = {};
   // What was asked and cannot be answered, by input: nothing is shown while there is any.
   let refused = {};
   const wrong = () => Object.values(refused);
   const between = (i, value) => i.label + ": " + String(value).slice(0, 60) + " is not " + (i.whole ? "a whole number " : "") + "between " + digits(i.low) + " and " + digits(i.high);
-  const reset = () => C.inputs.forEach((i) => { if (i.kind !== "preset") state[i.key] = i.kind === "slider" ? i.start : 0; });
+  const reset = () => C.inputs.forEach((i) => { state[i.key] = i.kind === "slider" ? i.start : 0; });
   const meets = (wanted) => (wanted || []).every(([key, places]) => places.includes(state[key]));
   const apply = (values) => Object.assign(state, values || {});
   const settle = () => C.inputs.forEach((i) => {
@@ -157,22 +157,6 @@ window.inferlibExplorer = function (C) {
     }));
   };
   const sweep = (key) => grid(input(key), POINTS).map((x) => [x, answers(evaluate({ [key]: x }))]);
-  const pareto = (v) => {
-    const view = C.views[v], bars = view.bars, found = C.views[bars].names.map(() => []);
-    const [first, second] = view.over.map((key) => grid(input(key), view.points - 1));
-    first.forEach((a) => second.forEach((b) => {
-      const now = evaluate({ [view.over[0]]: a, [view.over[1]]: b });
-      answers(now)[bars].forEach((one, k) => {
-        const extra = columns(one, now);
-        if (!one.na) found[k].push([extra[view.speed], extra[view.cost]]);
-      });
-    }));
-    return found.map((points) => {
-      let lowest = Infinity;
-      return points.sort((p, q) => q[0] - p[0] || p[1] - q[1]).filter((p) => p[1] < lowest && ((lowest = p[1]), true));
-    });
-  };
-
   const text = (part, value) => { const node = find(part); if (node && node.textContent !== value) node.textContent = value; };
   // An axis stays, so that lengths can be compared, until something leaves it (then it grows by more than it must,
   // so that the next move finds it standing) or, at rest, hardly fills it.
@@ -255,7 +239,6 @@ window.inferlibExplorer = function (C) {
   function drawPicture(v, found, now) {
     const view = C.views[v], picture = find("v" + v), draw = window.inferlibPictures[view.type], tools = { put, axes, path, digits };
     clear(picture);
-    if (view.type === "frontier") return draw(tools, picture, view, pareto(v), answers(now)[view.bars].map((one) => columns(one, now)));
     const numbers = found.map((one, k) => (one.na ? NaN : one.value / view.factors[k]));
     if (view.type === "sentence") {
       const said = view.cases.find(([upper]) => upper === null || numbers[0] <= upper);
@@ -276,9 +259,6 @@ window.inferlibExplorer = function (C) {
         if (control !== besides) control.value = i.log ? Math.log10(state[i.key]) : state[i.key];
         if (number !== besides && !refused[i.key]) { number.value = typed(state[i.key]); number.setAttribute("aria-invalid", "false"); }
         control.setAttribute("aria-valuetext", digits(state[i.key]) + (i.unit ? " " + i.unit : ""));
-      } else if (i.kind === "preset") {
-        const same = (values) => Object.keys(values).every((key) => state[key] === values[key]);
-        control.selectedIndex = i.sets.findIndex(same) + 1;
       } else {
         control.selectedIndex = state[i.key];
         if (i.offered) i.offered.forEach((wanted, k) => { control.options[k].disabled = !meets(wanted); });
@@ -312,7 +292,7 @@ window.inferlibExplorer = function (C) {
     }).join(", ");
 
   // A link: the title, and every input by name.
-  const link = () => "#" + C.slug + "?" + C.inputs.filter((i) => i.kind !== "preset" && (meets(i.when) || state[i.key] !== (i.start || 0))).map((i) =>
+  const link = () => "#" + C.slug + "?" + C.inputs.filter((i) => meets(i.when) || state[i.key] !== (i.start || 0)).map((i) =>
     i.key + "=" + encodeURIComponent(i.kind === "slider" ? state[i.key] : find(i.key).options[state[i.key]].text)).join("&");
   const follow = (hash) => {
     const [slug, pairs] = (hash || "").replace(/^#/, "").split("?");
@@ -322,7 +302,7 @@ window.inferlibExplorer = function (C) {
       let key = "", value = "";
       try { [key, value = ""] = pair.split("=").map(decodeURIComponent); } catch (e) { refused[pair] = "The link is damaged at " + pair.slice(0, 60); return; }
       const i = input(key), place = i && i.kind !== "slider" ? Array.from(find(key).options).findIndex((o) => o.text === value) : 0;
-      if (!i || i.kind === "preset") refused[key] = "The link asks for " + key.slice(0, 60) + ", which is no input here";
+      if (!i) refused[key] = "The link asks for " + key.slice(0, 60) + ", which is no input here";
       else if (i.kind === "slider" ? !good(i, value) : place < 0) refused[key] = i.kind === "slider" ? between(i, value) : i.label + ": " + value.slice(0, 60) + " is not offered";
       else state[key] = i.kind === "slider" ? +value : place;
     });
@@ -335,7 +315,7 @@ window.inferlibExplorer = function (C) {
     const cell = (v) => (/[",\n]/.test(v) ? '"' + String(v).replace(/"/g, '""') + '"' : String(v));
     const now = evaluate(), found = answers(now), rows = [["kind", "name", "value", "unit"]];
     C.inputs.forEach((i) => {
-      if (i.kind !== "preset") rows.push(["input", i.label, i.kind === "slider" ? state[i.key] : find(i.key).options[state[i.key]].text, i.unit || ""]);
+      rows.push(["input", i.label, i.kind === "slider" ? state[i.key] : find(i.key).options[state[i.key]].text, i.unit || ""]);
     });
     limits(now).forEach(([l, needed, has]) => l.quiet || l.caution || rows.push(
       ["limit", l.name + ": needed", needed, l.unit], ["limit", l.name + ": available", has, l.unit]));
@@ -364,7 +344,6 @@ window.inferlibExplorer = function (C) {
     const i = input(key);
     refused = Object.fromEntries(Object.entries(refused).filter(([at]) => at !== key && input(at) && find(at + "-n") && find(at + "-n").getAttribute("aria-invalid") === "true"));
     if (i.kind === "slider") state[key] = i.whole ? Math.round(value) : value;
-    else if (i.kind === "preset") { if (value > 0) apply(i.sets[value - 1]); }
     else { state[key] = value; if (i.sets) apply(i.sets[value]); }
   };
   let waiting = false, linked = false;
@@ -422,5 +401,5 @@ window.inferlibExplorer = function (C) {
   draw();
   window.addEventListener("hashchange", () => { if (arrive()) later(null); });
   if (arrived) window.addEventListener("load", () => root.scrollIntoView());
-  return { evaluate, answers: () => answers(evaluate()), pareto, link, csv, set: (key, value) => { set(key, value); draw(); } };
+  return { evaluate, answers: () => answers(evaluate()), link, csv, set: (key, value) => { set(key, value); draw(); } };
 };

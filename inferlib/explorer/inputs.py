@@ -1,4 +1,4 @@
-"""What a reader moves in an explorer: sliders with a number field, choices, kinds, presets."""
+"""What a reader moves in an explorer: sliders with a number field, choices, kinds."""
 
 import keyword
 import math
@@ -153,38 +153,6 @@ class Kind:
         return next(iter(self.options))
 
 
-@dataclass(frozen=True)
-class Preset:
-    """Named states: choosing one sets other inputs, and nothing else; the outputs do not see it.
-
-    While the inputs stand as one of the presets says it is shown, else ``own``.
-    """
-
-    name: str
-    label: str
-    sets: Mapping
-    own: str = "as set below"
-    when: Mapping = field(default_factory=dict)
-
-    def __post_init__(self):
-        _named(self)
-        if not self.sets:
-            raise ValueError(f"preset {self.name} has no states")
-
-
-@dataclass(frozen=True)
-class Section:
-    """Inputs folded away under a heading."""
-
-    label: str
-    inputs: tuple
-
-
-def flat(inputs):
-    """The inputs without their sections, in order."""
-    return [i for entry in inputs for i in (entry.inputs if isinstance(entry, Section) else (entry,))]
-
-
 def columns_of(inputs):
     """The arguments of the JavaScript functions: sliders, then the columns of the choices."""
     sliders = [i.name for i in inputs if isinstance(i, Slider)]
@@ -207,8 +175,7 @@ def check(title, inputs):
                 for label in labels:
                     checks.one_of(f"option of {name}", label, getattr(asked, "options", ()))
         for label, values in getattr(i, "sets", {}).items():
-            if not isinstance(i, Preset):
-                checks.one_of(f"option of {i.name}", label, i.options)
+            checks.one_of(f"option of {i.name}", label, i.options)
             for name, value in values.items():
                 accept(known[checks.one_of(f"input that {i.name} sets", name, known)], value)
 

@@ -1,4 +1,4 @@
-"""What an explorer shows: curves, breakdown bars, tables and a frontier, each of ordinary calls of equations.
+"""What an explorer shows: curves, breakdown bars and sentences, each of ordinary calls of equations.
 
 An output is a function of all inputs by name that returns a number, a :class:`inferlib.Breakdown`, or None
 where it has no answer; or a :class:`Search` over such a function.
@@ -70,22 +70,6 @@ class Bars:
     title: str = ""
     within: Mapping = field(default_factory=dict)
     words: Callable | None = None
-
-
-@dataclass(frozen=True)
-class Frontier:
-    """What the bars trade: one of their ``also`` columns against another, over a grid of two sliders.
-
-    Of the grid the points are drawn that no other beats in both, and where the reader stands. ``colours``
-    may give a bar's line one of the colours of :mod:`inferlib.style`.
-    """
-
-    speed: str
-    cost: str
-    over: tuple
-    title: str = ""
-    points: int = 33
-    colours: Mapping = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -267,12 +251,6 @@ def check(title, views, sliders):
     for view in views:
         for name in (view.x,) if isinstance(view, Curves) else getattr(view, "over", ()):
             checks.one_of(f"{'x' if isinstance(view, Curves) else 'axis'} among the sliders", name, sliders)
-        if isinstance(view, Frontier):
-            bars = [v for v in views if isinstance(v, Bars)]
-            if not bars:
-                raise ValueError(f"explorer {title!r}: a frontier needs bars")
-            for column in (view.speed, view.cost):
-                checks.one_of("column of the bars", column, bars[0].also)
 
 
 def step_of(output, arguments):

@@ -11,14 +11,14 @@ from functools import cache
 from importlib.resources import files
 from numbers import Integral
 
-from inferlib.explorer.inputs import Choice, Kind, Preset, Section, Slider, with_unit
-from inferlib.explorer.outputs import Bars, Curves, Frontier, Sentence, numbers, sizes, step_of
+from inferlib.explorer.inputs import Choice, Kind, Slider, with_unit
+from inferlib.explorer.outputs import Bars, Curves, Sentence, numbers, sizes, step_of
 from inferlib.explorer.pictures import Cells, Chips, Gauge, Plane, Trade
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
 _HEIGHTS = {Gauge: 52, Plane: 300, Cells: 154, Chips: 302, Trade: 300}
-_KINDS = {Slider: "slider", Choice: "choice", Kind: "kind", Preset: "preset"}
+_KINDS = {Slider: "slider", Choice: "choice", Kind: "kind"}
 
 
 def page(shown):
@@ -42,7 +42,7 @@ def page(shown):
         "views": [_view(shown, view) for view in shown.views],
     }  # fmt: skip
     identity = _identity(shown.title, config, functions, also)
-    controls = "".join(_section(identity, entry) for entry in shown.sections)
+    controls = "".join(_control(identity, i) for i in shown.inputs)
     views = "".join(_drawn(identity, shown, v, view) for v, view in enumerate(shown.views))
     brief = "" if shown.limits else " brief"
     if any(limit.caution for limit in shown.limits.values()):
@@ -117,8 +117,6 @@ def _input(shown, i):
         return told | {
             "unit": i.unit, "low": i.low, "high": i.high, "log": i.log, "whole": i.whole, "start": i.value
         }  # fmt: skip
-    if isinstance(i, Preset):
-        return told | {"sets": [_settings(shown, values) for values in i.sets.values()]}
     if i.sets:
         told["sets"] = [_settings(shown, i.sets.get(label, {})) for label in i.options]
     if i.offered:
@@ -170,16 +168,6 @@ def _view(shown, view):
             "type": "curves", "names": list(view.outputs), "x": view.x, "yLabel": view.y_label,
             "unit": _shown_unit(view.unit), "factor": factor(view.unit), "logY": view.log_y,
         }  # fmt: skip
-    if isinstance(view, Frontier):
-        bars = next(i for i, v in enumerate(shown.views) if isinstance(v, Bars))
-        also = shown.views[bars].also
-        names = list(also)
-        return {
-            "type": "frontier", "names": [], "bars": bars, "over": list(view.over), "points": view.points,
-            "speed": names.index(view.speed), "cost": names.index(view.cost),
-            "xLabel": _labelled(view.speed, also), "yLabel": _labelled(view.cost, also),
-            "colours": _line_colours(shown.views[bars].steps, view.colours),
-        }  # fmt: skip
     return _picture_told(shown, view)
 
 
@@ -223,11 +211,6 @@ def _palette():
         style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY, style.BROWN,
         style.FAINT,
     ]  # fmt: skip
-
-
-def _line_colours(names, given):
-    """The place in the palette of each line: as given, else in order."""
-    return [_palette().index(given[name]) if name in given else k % 7 for k, name in enumerate(names)]
 
 
 def _labelled(name, also):
@@ -277,13 +260,6 @@ def _limits(shown):
     return html.escape("; ".join(told)) or "&nbsp;"
 
 
-def _section(identity, entry):
-    if isinstance(entry, Section):
-        inside = "".join(_control(identity, i) for i in entry.inputs)
-        return f"<details><summary>{html.escape(entry.label)}</summary>{inside}</details>"
-    return _control(identity, entry)
-
-
 def _control(identity, i):
     name = f"{identity}-{i.name}"
     label = f'<div class="control" id="{name}-c"><label for="{name}">{html.escape(i.label)}</label>'
@@ -293,8 +269,7 @@ def _control(identity, i):
             f'max="{i.high:g}" value="{i.value:.6g}" aria-label="{html.escape(with_unit(i))}, typed">'
         )
         return f'{label}{_range(identity, i)}{number}<span class="unit">{html.escape(i.unit)}</span></div>'
-    labels = [i.own, *i.sets] if isinstance(i, Preset) else i.options
-    options = "".join(f"<option>{html.escape(option)}</option>" for option in labels)
+    options = "".join(f"<option>{html.escape(option)}</option>" for option in i.options)
     return f'{label}<select id="{name}" data-key="{i.name}" autocomplete="off">{options}</select></div>'
 
 
@@ -314,14 +289,6 @@ def _drawn(identity, shown, v, view):
         inside = _bars(part, shown, view)
     elif isinstance(view, Curves):
         inside = _picture(part, view.title or shown.title, view.x) + _readout(part, shown, view)
-    elif isinstance(view, Frontier):
-        bars = next(b for b in shown.views if isinstance(b, Bars))
-        colours = _line_colours(bars.steps, view.colours)
-        legend = "".join(
-            f'<span><i class="c{k}"></i>{html.escape(n)}</span>'
-            for n, k in zip(bars.steps, colours, strict=True)
-        )
-        inside = f'{_picture(part, view.title or shown.title)}<div class="readout">{legend}</div>'
     elif isinstance(view, Sentence):
         longest = max(len(text) for _, text in view.cases)
         said = html.escape(view.say(shown.evaluate(), digits))

@@ -53,12 +53,4 @@ window.inferlibPictures = Object.assign(window.inferlibPictures || {}, {
       T.put(picture, "text", { x: start ? x + 9 : x - 9, y: below ? y + 20 : y - 8, "text-anchor": start ? "start" : "end" }, name);
     });
   },
-  frontier: (T, picture, view, lines, here) => {
-    const all = lines.flat(), known = all.concat(here.filter((e) => e.length).map((e) => [e[view.speed], e[view.cost]]));
-    const span = (k) => known.length ? [Math.min(...known.map((p) => p[k])) / 1.3, Math.max(...known.map((p) => p[k])) * 1.3] : [1, 10];
-    const [x0, x1] = span(0), [y0, y1] = span(1);
-    const [X, Y] = T.axes(picture, { low: x0, high: x1, log: true, label: view.xLabel }, { low: y0, high: y1, log: true, label: view.yLabel });
-    lines.forEach((points, k) => T.put(picture, "path", { d: T.path(points, X, Y), class: "curve c" + view.colours[k] }));
-    here.forEach((e, k) => { if (e.length) T.put(picture, "circle", { cx: X(e[view.speed]), cy: Y(e[view.cost]), r: 5, class: "dot c" + view.colours[k] }); });
-  },
 });
