@@ -530,12 +530,12 @@ def test_figure_3_begins_at_one_user_of_hbm3():
 
 def test_equation_8_travels_to_one_chip():
     table = travels.errors()
-    assert table.loc["all", "rows"] == 112 and table.rows.drop("all").sum() == 112
+    assert table.loc["all", "rows"] == 108 == table.rows.drop("all").sum()
     assert table.loc["1", "eq. 8"] < 9 < 35 < table.loc["1", "limit"]
-    assert table.loc["all", "eq. 8"] < 20 < 50 < table.loc["all", "limit"]
+    assert table.loc["all", "eq. 8"] < 18 < 45 < table.loc["all", "limit"]
     signed = table["eq. 8, signed"]
     assert (
-        min(signed["4"], signed["8"]) > 10 and max(signed["16"], signed["32"]) < -40
+        min(signed["4"], signed["8"]) > 10 and max(signed["16"], signed["32"]) < -30
     )  # no term for how many wait
     # a single chip of gpt-fast: Llama 2 7B in 16 bits on an A100, 6.6e9 weights in layers and the cache
     one = travels.answers().query("id == 'gf-01' and who == 'liminal2025.eq8'").iloc[0]
@@ -616,7 +616,7 @@ def test_numbers_behind_the_errata():
     assert (found["deepseek"], found["deepseek_low"], found["deepseek_low_shared"]) == ("559", "930", "871")
     assert (found["sram_slower"], found["sram_unhopped"], found["more_collectives"]) == (6, 7, 4)
     assert (found["gains_beyond"], found["losses_beyond"]) == ("26.3, 6.8, 7.1", "18%, 14%, 11%")
-    assert (found["eq8_rows"], found["eq8_all"], found["eq8_one"]) == ("112", "20%", "8%")
+    assert (found["eq8_rows"], found["eq8_all"], found["eq8_one"]) == ("108", "17%", "8%")
 
 
 # --- decode_step -----------------------------------------------------------------------------------------

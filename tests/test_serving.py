@@ -459,3 +459,19 @@ def test_caches_that_every_chip_keeps_whole():
     weights = 70.6e9
     assert llama[0] == pytest.approx((0.9 * 141e9 - weights / 8) / a_chip, rel=0.03)
     assert llama[1] == pytest.approx((0.9 * 141e9 - weights / 16) / a_chip, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("model", "system", "layout"),
+    [
+        (MODEL, BOX, None),
+        (MODEL, System(load_chip("H100 SXM"), 16), None),  # more chips than heads of keys
+        (DEEPSEEK, System(load_chip("H200"), 8), None),
+        (DEEPSEEK, System(load_chip("H200"), 16), Layout(1, 1, 16, 16)),
+    ],
+)
+def test_a_step_fits_as_long_as_there_is_room(model, system, layout):
+    work = Workload(1, 10_000, "fp8")
+    most = math.floor(room(model, system, work, layout, usable=1))
+    assert decode_step(model, system, work.replace(batch=most), layout).feasible
+    assert decode_step(model, system, work.replace(batch=most + 1), layout).status == "infeasible"

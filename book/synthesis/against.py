@@ -58,7 +58,10 @@ def use(row):
         # Kernels of late 2023 appear to read a grouped cache once for every query head; see the chapter.
         "old grouped-cache kernels": "kernels of this age" in row.notes,
     }
-    return next((reason for reason, holds in reasons.items() if holds), "clean")
+    reason = next((reason for reason, holds in reasons.items() if holds), "clean")
+    # A post that does not say how it cut attention: as its rows read, every chip keeps more than its memory.
+    full = reason == "clean" and serving.decode_step(*question(row)).status == "infeasible"
+    return "more than the memory holds" if full else reason
 
 
 def _band(value, edges):

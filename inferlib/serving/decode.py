@@ -115,10 +115,9 @@ class Place:
         parts = self.model.parameters()
         size = {part: n * self._bytes(part) for part, n in parts.items()}
         spread = size.pop("experts", 0) / (self.expert_chips * self.pp)
-        cache = self.sequences * self.model.cache_values(self.workload.context)
-        cache = cache * format_bytes(self.workload.cache)
-        own = (sum(size.values()) + cache) / (self.tp * self.pp)
-        return own + spread, self.system.chip.memory_capacity
+        own = sum(size.values()) / (self.tp * self.pp)
+        cache = self.sequences * self.sequence(self.workload.context)
+        return own + spread + cache, self.system.chip.memory_capacity
 
     def _bytes(self, part):
         return constants.stored_bytes(
