@@ -200,10 +200,10 @@ def _fastest(at, limit):
         spread = m.span(at.chip, ranks)
         some = np.flatnonzero(least + overlapped + at.waiting(spread) <= best)
         spread = m.Span(*_taken((spread.gpus, spread.nodes, spread.doublings), some))
-        tokens, reached, *starts = _taken((at.tokens, best, *blocks), some)
+        tokens, reached, overlapped, *starts = _taken((at.tokens, best, overlapped, *blocks), some)
         for kind, start in zip(at.assumptions.kinds, starts, strict=True):
             network = m.added(one.time(tokens) for one in at.attention_network(kind, spread))
-            reached = np.minimum(reached, start + at.shape.n_layers * network + overlapped[some])
+            reached = np.minimum(reached, start + at.shape.n_layers * network + overlapped)
         best[some] = reached
     fastest[points] = best
     return fastest
