@@ -59,7 +59,7 @@ def use(row):
         "old grouped-cache kernels": "kernels of this age" in row.notes,
     }
     reason = next((reason for reason, holds in reasons.items() if holds), "clean")
-    # A post that does not say how it cut attention: as its rows read, every chip keeps more than its memory.
+    # As such a row is read, every chip keeps more than its memory: layout or batch must be meant otherwise.
     full = reason == "clean" and serving.decode_step(*question(row)).status == "infeasible"
     return "more than the memory holds" if full else reason
 
