@@ -83,7 +83,7 @@ def test_eight_bit_arithmetic_is_offered_where_the_chip_has_it():
         ({"kind": "experts", "n_experts": 4, "n_active": 8}, "n_active"),
     ],
 )
-def test_impossible_dimensions_are_refused_in_python_and_are_a_shortage_in_the_page(shape, message):
+def test_impossible_dimensions_are_refused(shape, message):
     with pytest.raises(ValueError, match=message):
         SHOWN.evaluate(**shape)
 

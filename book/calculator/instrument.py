@@ -32,6 +32,7 @@ def _function(names, expressions, plan=None):
     return f"{{{made},plan:{json.dumps(plan)}}}" if plan is not None else f"{{{made}}}"
 
 
+@cache
 def functions():
     """All generated JavaScript, as the text of one object, kept on disk."""
     return kept("functions of the instrument", _functions)

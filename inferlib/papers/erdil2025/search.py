@@ -24,10 +24,8 @@ from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computi
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 _LESS, _MORE = 1 - 1e-9, 1 + 1e-9
 _FEW = 0.8  # of the points: only then is it faster to go on with those alone
-_BLOCK = (
-    65536  # points at a time, for each of at most so many threads: with fewer points or more threads these
-)
-_THREADS = 4  # wait for one another's Python
+# Points at a time for each thread, and threads: with fewer points or more threads these wait for one another.
+_BLOCK, _THREADS = 131072, 4
 
 
 @equation(unit="1", acceptance="1", tokens="1")
