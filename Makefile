@@ -15,13 +15,15 @@ STAMP   := $(VENV)/.installed
 HTML    := _build/html
 BUILT   := $(HTML)/.complete
 # All that the pages are made of; a build is due when one of these is newer than the last.
-SOURCES := _config.yml _toc.yml $(shell find book inferlib -type f \
+SOURCES := _config.yml _toc.yml $(shell find book tokenprice inferlib -type f \
              -not -path '*/.*' -not -path '*/__pycache__/*')
 
 # Kernels must not run the start-up files of whoever builds the book.
 export IPYTHONDIR := $(abspath $(VENV))/ipython
 # Matplotlib would note on a chapter's page that it cannot write to the home of whoever builds the book.
 export MPLCONFIGDIR := $(abspath $(VENV))/matplotlib
+# What takes long is kept there between runs, by what it was made from (book/kept.py).
+export TOKENPRICE_BUILD := $(abspath _build)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Containers often forbid it; every chapter would then compile the whole library anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -39,7 +41,7 @@ help:
 	@echo "make refresh  run the chapters and store their outputs (CHAPTERS=book/x.ipynb for one)"
 	@echo "make pdf      the whole book as _build/the-price-of-a-token.pdf (needs Chromium or Chrome)"
 	@echo "make epub     the whole book as _build/the-price-of-a-token.epub"
-	@echo "make stories  the stories alone as PDF and ePub (or make pdf BOOK=stories, make epub BOOK=stories)"
+	@echo "make stories  the stories alone: a PDF for students, without solutions, and an ePub (or make pdf BOOK=stories)"
 	@echo "make cheatsheet  the formulas worth remembering as _build/cheatsheet.pdf"
 	@echo "make lecture  copies of the stories without solutions, for a course, in _build/lecture"
 	@echo "make problems STUDENTS=\"Ada Bob\"  a sheet for each student that marks itself, and a key, in _build/problems"
@@ -80,7 +82,7 @@ pdf: $(STAMP)
 	@echo "Building one page and printing it: one to three minutes"
 	$(if $(PARTS),$(BIN)/python book/_tools/formats.py stories _build/stories)
 	$(BIN)/jupyter-book build . --all $(PARTS) --builder singlehtml -W -n --keep-going
-	$(BIN)/python book/_tools/formats.py pdf $(MADE)/singlehtml $(PAPER).pdf
+	$(BIN)/python book/_tools/formats.py pdf $(MADE)/singlehtml $(PAPER).pdf $(if $(PARTS),--students)
 
 epub: $(STAMP)
 	@echo "Building the ePub: half a minute"
@@ -114,8 +116,11 @@ refresh: $(STAMP)
 	$(BIN)/python book/_tools/refresh.py --jobs $(JOBS) $(CHAPTERS)
 	$(if $(CHAPTERS),,$(BIN)/python book/_tools/picture.py)
 
+# Trusted here, and not in anybody's home: stored figures and boxes are shown before a cell has run.
+LABDATA := $(abspath $(VENV))/jupyter
 lab: $(VENV)/.lab
-	$(BIN)/jupyter lab --notebook-dir=book
+	@JUPYTER_DATA_DIR=$(LABDATA) $(BIN)/jupyter trust book/*.ipynb > /dev/null
+	JUPYTER_DATA_DIR=$(LABDATA) $(BIN)/jupyter lab --notebook-dir=book --LabApp.default_url=/lab/tree/introduction.ipynb
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py
@@ -141,6 +146,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo "Installing the pinned packages into $(VENV): one to two minutes, only now"
 	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[book,test]'
+	@$(BIN)/python -c 'import matplotlib.font_manager' # which says so where building its cache of fonts takes long
 	@mkdir -p $(VENV)/ipython/profile_default
 	@echo 'c.IPKernelApp.log_level = 40' > $(VENV)/ipython/profile_default/ipython_kernel_config.py
 	@touch $@

@@ -57,7 +57,7 @@ def main():
         ]
         # What another arithmetic has computed and kept is not to be compared.
         with tempfile.TemporaryDirectory() as kept:
-            settings = os.environ | environment | {"INFERLIB_CACHE": kept}
+            settings = os.environ | environment | {"TOKENPRICE_BUILD": kept}
             if subprocess.run(command, cwd=ROOT, env=settings).returncode:
                 failed.append(name)
     sys.exit("".join(f"Chapters differ on a CPU with {name}\n" for name in failed) or 0)

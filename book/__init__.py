@@ -4,6 +4,6 @@ It is importable wherever the repository is installed as it stands (``pip instal
 holds the library alone.
 """
 
-from book.cards import card, misses
+from book.cards import card, index, misses
 
-__all__ = ["card", "misses"]
+__all__ = ["card", "index", "misses"]

@@ -9,11 +9,8 @@ from inferlib.units import factor
 def models():
     """The models of the catalogue.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a model: attention, layers, total and active parameters (billions), width of the residual
-        stream and of a head, KiB of cache for a token at 16 bits.
+    Returns one row a model: attention, layers, total and active parameters (billions), width of the residual
+    stream and of a head, KiB of cache for a token at 16 bits, positions its configuration allows.
     """
     import pandas as pd
 
@@ -33,6 +30,7 @@ def models():
                 "width": int(model.d_model),
                 "head": int(getattr(first, "head_dim", 0)) or "latent",
                 "cache": model.cache_bytes() / factor("KiB"),
+                "context": model.max_context or "",
             }
         )
     return pd.DataFrame(rows)
@@ -49,11 +47,8 @@ COUNTED = {
 def published():
     """Counts of this library beside published ones.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a published number: model, quantity, published (less what is not part of the language model,
-        see the note) and counted, their difference, note and source.
+    Returns one row a published number: model, quantity, published (less what is not part of the language
+    model, see the note) and counted, their difference, note and source.
     """
     import csv
 
@@ -82,11 +77,8 @@ def published():
 def chips():
     """The chips of the catalogue; an empty cell is a number that no vendor states.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a chip: dense TFLOP/s at 16 and 8 bits, memory (GB) and its bandwidth (TB/s), FLOP for every
-        byte at 16 bits, chips in a scale-up domain and one-way GB/s of each, one-way GB/s of its network.
+    Returns one row a chip: dense TFLOP/s at 16 and 8 bits, memory (GB) and its bandwidth (TB/s), FLOP for
+    every byte at 16 bits, chips in a scale-up domain and one-way GB/s of each, one-way GB/s of its network.
     """
     import pandas as pd
 
@@ -118,25 +110,18 @@ def _in(value, unit):
 
 
 def served():
-    """The configurations of models that are served today: read, or refused and why.
+    """The configurations of models that are served today.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a configuration: parameters and active parameters (billions), KiB of cache a token at 16 bits
-        (the growth over the last of 131,072 tokens: windows are full), MB of state a sequence, GB of its
-        checkpoint as it stores each part, what its layers have beside plain attention, and why it was refused
-        or its formats are not known.
+    Returns one row a configuration: parameters and active parameters (billions), KiB of cache a token at 16
+    bits (the growth over the last of 131,072 tokens: windows are full), MB of state a sequence, GB of its
+    checkpoint as it stores each part, positions its configuration allows, what its layers have beside plain
+    attention, and why its formats are not known.
     """
     import pandas as pd
 
     rows = []
     for name in catalog.served():
-        try:
-            model = catalog.load_model(name)
-        except ValueError as refusal:
-            rows.append({"model": name, "remark": f"refused: {refusal}"})
-            continue
+        model = catalog.load_model(name)
         stored = sum(model.weight_bytes("published").values()) / 1e9 if model.formats else None
         grown = (model.cache_bytes(2**17) - model.cache_bytes(2**17 - 2**10)) / 2**10
         rows.append(
@@ -147,10 +132,11 @@ def served():
                 "cache": grown / factor("KiB"),
                 "state": model.state_bytes() / 1e6,
                 "stored": stored,
+                "context": model.max_context,
                 "remark": "; ".join(filter(None, [model.unusual, model.notes.get("formats", "")])),
             }
         )
-    columns = ["model", "parameters", "active", "cache", "state", "stored", "remark"]
+    columns = ["model", "parameters", "active", "cache", "state", "stored", "context", "remark"]
     return pd.DataFrame(rows, columns=columns).astype(object).where(lambda t: t.notna(), "")
 
 
@@ -175,13 +161,10 @@ def _v32():
 def served_counts():
     """Counts of the served configurations beside those of others: transformers' own code, and the makers.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a number: model, quantity, published and counted (parameters in billions), the least count
-        (without the tables of words, where cards differ in that), the difference, the agreement asked for
-        (``exact``, ``rounded``, ``1%``, ``between`` the least count and the full one, or ``about``), the
-        resolution of the published number, note and source.
+    Returns one row a number: model, quantity, published and counted (parameters in billions), the least count
+    (without the tables of words, where cards differ in that), the difference, the agreement asked for
+    (``exact``, ``rounded``, ``1%``, ``between`` the least count and the full one, or ``about``), the
+    resolution of the published number, note and source.
     """
     import csv
 

@@ -15,12 +15,12 @@ from book.problems.bank import say
 from book.serving import tables
 from inferlib import principles
 from inferlib.equation import EQUATIONS, latex, symbolic
-from inferlib.papers import erdil2025, mazurek2025, pope2022, rooms, steinhardt2022
-from inferlib.serving import napkin, prompt, request
+from inferlib.papers import erdil2025, mazurek2025, pope2022, steinhardt2022
+from tokenprice import answerers, prompt, request
 
 BATCH, CONTEXT, CHIPS = 32, 4096, 8
 HOP, LATENCY = 1e-6, 5e-6
-_OURS = {"principles": "inferlib.principles", "serving": "inferlib.serving.napkin"}
+_OURS = {"principles": "inferlib.principles", "serving": "tokenprice"}
 
 
 @cache
@@ -115,15 +115,6 @@ def _token():
     return say(erdil2025.toy_latency(model, chip, CHIPS, BATCH, wait), "ms")
 
 
-def _napkin():
-    model, chip = _box()
-    step = principles.decode_step(model, inferlib.System(chip, CHIPS), inferlib.Workload(BATCH, CONTEXT))
-    reading = step.terms["weights"] + step.terms["cache"]
-    return say(
-        napkin.napkin_time(napkin.fitted(), reading, step.terms["arithmetic"], model.n_layers, CHIPS), "ms"
-    )
-
-
 def _others():
     r = _request()
     return say(prompt.others_time(r.users, r.output_tokens, r.prompt.total), "ms")
@@ -150,7 +141,7 @@ def _cut():
 
 
 def _drafted():
-    from inferlib.serving.speculation import drafted_token_time
+    from tokenprice.speculation import drafted_token_time
 
     step, made = _request().step.total, erdil2025.expected_tokens(0.8, 4)
     return f"D = 3 of 0.5 ms: {say(drafted_token_time(step, 3, 0.5e-3, made), 'ms')}"
@@ -179,7 +170,6 @@ WORKED = {
         pope2022.cache_over_heads(pope2022.model_of(_box()[0]), CHIPS, BATCH, CONTEXT), "GB"
     ),
     "imbalanced_load": lambda: f"72 chips: {1 / mazurek2025.records.balancedness(72):.2f} times the mean",
-    "napkin_time": _napkin,
     "others_time": _others,
     "first_token_time": lambda: say(_request().first_token, "ms"),
     "machine_time": _machine,
@@ -191,24 +181,24 @@ WORKED = {
 
 
 def sheet():
-    """The sheet as Markdown: a table of formulas, and the alphabet beneath it.
-
-    Returns
-    -------
-    str
-    """
+    """The sheet as Markdown: a table of formulas, and a table of its symbols."""
     rows = "\n".join(
         f'| <span class="formula">{entry["says"]}</span> <span class="holds">{_source(entry)}; {entry["holds"]}</span> '
         f"| $\\displaystyle {typeset(entry)}$ | {WORKED[entry['name']]()} |"
         for entry in formulas()
     )
-    letters = "; ".join(f"${symbol}$ {means}" for symbol, means in alphabet().items())
+    cells = [f"${symbol}$ | {means}" for symbol, means in alphabet().items()]
+    cells += [" | "] * (-len(cells) % 3)
+    third = len(cells) // 3
+    letters = "\n".join(f"| {' | '.join(cells[k::third])} |" for k in range(third))
     head = "| It says, and holds for | Formula | Running question |\n|---|---|---|"
-    return f"{head}\n{rows}\n\n{letters}.\n"
+    return (
+        f"{head}\n{rows}\n\n| Symbol | means | symbol | means | symbol | means |\n|{'---|' * 6}\n{letters}\n"
+    )
 
 
 def _source(entry):
     number = EQUATIONS[entry["source"], entry["name"]].number
     label = {"principles": "first principles", "serving": "sixth model"}.get(entry["source"])
-    label = label or rooms.label(entry["source"])
+    label = label or answerers.label(entry["source"])
     return f"{label}, eq. {number}" if number and number.isdigit() else label

@@ -1,6 +1,7 @@
 """The course: six sessions, each with its minutes, what to draw, what to ask, and what is wrong in most heads.
 
-``course.toml`` holds the plan. Minutes of slides come from the decks, those of a board from its strokes; numbers on
+A session shows itself as a page for the desk, and has one deck, in order (:meth:`Session.deck`). ``course.toml`` holds
+the plan. Minutes of slides come from the decks, those of a board from its strokes; numbers on
 the board are computed here and stand in the plan as names in braces.
 """
 
@@ -16,6 +17,8 @@ from urllib.parse import quote
 
 import inferlib
 from book import slides
+from book.problems.page import Marked, identity
+from book.quiz import quiz
 from inferlib import principles
 from inferlib.papers import erdil2025, pope2022
 
@@ -33,7 +36,12 @@ def sessions():
     """
     plan = tomllib.loads((Path(__file__).parent / "course.toml").read_text(encoding="utf-8"))["session"]
     known = numbers()
-    return tuple(Session(_filled(session, known)) for session in plan)
+    titles = re.findall(
+        r"## \d\. ([^\n]+?)(?:\\n|\n)", (Path(__file__).parent / "course.ipynb").read_text("utf-8")
+    )
+    return tuple(
+        Session(_filled(s, known), f"{k}. {t}") for k, (s, t) in enumerate(zip(plan, titles, strict=True), 1)
+    )
 
 
 def session(number):
@@ -79,6 +87,8 @@ def numbers():
         "room": f"{room / 1e9:.0f}",
         "left": f"{(room - held) / 1e9:.0f}",
         "token_cache": f"{llama.cache_bytes() / 1024:.0f}",
+        "token_bytes": f"{llama.cache_bytes():,.0f}",
+        "more": f"{100 * held / 2 / (room - held):.0f}",
         "user_cache": f"{cache_of_user / 1e9:.2f}",
         "fits": f"{(room - held) // cache_of_user:.0f}",
         "fits_longer": f"{(room - held) // (8 * cache_of_user):.0f}",
@@ -101,13 +111,43 @@ def numbers():
 class Session:
     """One session, which shows itself as a page for the desk.
 
-    Parameters
-    ----------
-    plan : dict
-        An entry of ``course.toml``.
+    ``plan``: an entry of ``course.toml``.
     """
 
     plan: dict
+    title: str
+
+    def deck(self):
+        """All slides of the session, in order; what has no slide of its own gets one with what the room must know."""
+        return tuple(slide for minutes, part in self.parts for slide in self._slides(minutes, part))
+
+    def _slides(self, minutes, part):
+        if "slides" in part:
+            return [slide for _, slide in self.shown(part)]
+        if "quiz" in part:
+            asked = quiz(session=part["quiz"])
+            title = f"From session {part['quiz']}: question"
+            return [
+                slides.Slide(
+                    f"{title} {k}", minutes / len(asked), [("html", Marked([q])._repr_html_())], [q.plain]
+                )
+                for k, q in enumerate(asked, 1)
+            ]
+        strokes = [f"{k}. {words} ({at} min)" for k, (at, words) in enumerate(part.get("strokes", ()), 1)]
+        notes = [part["what"], "\n".join(strokes), part.get("then", "")]
+        box, state = part.get("explorer"), {}
+        if not box:
+            show = [("text", part["room"])]
+        elif box["chapter"] == "calculator":
+            show = [("page", f"../book/{link(box)}")]
+        else:
+            show, state = [("html", slides.explorer(box["chapter"], box["name"]))], box["state"]
+        title = part.get("title") or part["what"].partition(": ")[2] or part["what"]
+        return [
+            slides.Slide(
+                title[0].upper() + title[1:], minutes, show, notes, ask=part.get("ask", ""), state=state
+            )
+        ]
 
     @property
     def parts(self):
@@ -120,6 +160,11 @@ class Session:
         if "strokes" in part:
             return sum(minutes for minutes, _ in part["strokes"])
         return part["minutes"]
+
+    @property
+    def boards(self):
+        """The strokes of each board, with their minutes."""
+        return [part["strokes"] for part in self.plan["part"] if "strokes" in part]
 
     @property
     def minutes(self):
@@ -149,9 +194,11 @@ class Session:
             for name, key in (
                 ("Expect to hear, and how to answer", "misconceptions"),
                 ("Homework", "homework"),
+                ("To read in the sources, for the next time", "reading"),
             )
         )
-        return f'<div class="session">{table}{lists}</div>'
+        deck = f'<p><a href="../slides/session-{self.title[0]}.html">The deck of this session</a></p>'
+        return f'<div class="session">{deck}{table}{lists}</div>'
 
     def __repr__(self):
         return "\n".join(f"{minutes:3} {part['what']}" for minutes, part in self.parts)
@@ -166,6 +213,12 @@ def _told(session, part):
             for number, slide in session.shown(part)
         )
         says += f" ({', '.join(links)})"
+    if "quiz" in part:
+        asked = quiz(session=part["quiz"])
+        items = "".join(
+            f'<li><a href="quiz.html#{identity(q.text)}">{html.escape(q.text)}</a></li>' for q in asked
+        )
+        says += f"<ol>{items}</ol>"
     if "explorer" in part:
         says += f' (<a href="{link(part["explorer"])}">the explorer, set</a>)'
     if "ask" in part:

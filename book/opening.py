@@ -1,93 +1,113 @@
 """The pictures of the introduction: what happens while one token is made, and what chips and company do to it."""
 
-from inferlib import load_chip, load_model, principles, style
-from inferlib.explorer import Bars, Choice, Explorer, Limit, Search, Slider
-from inferlib.ops import where
-from inferlib.system import Breakdown, System, Workload
+from dataclasses import dataclass, fields
 
-MODEL = "Llama 3 70B"
+from book import style
+from book.explorer import Axis, Bars, Choice, Explorer, Frontier, Slider, first, memory
+from book.sixth import Text
+from inferlib import load_chip, load_model, principles
+from inferlib.equation import quantity
+from inferlib.ops import where
+from inferlib.papers import erdil2025
+from inferlib.system import Breakdown, System, Workload
+from inferlib.units import factor
+from tokenprice import Promise, answerers, ask, change
+
+MODELS = ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "GPT-OSS 120B", "DeepSeek V3", "Llama 3.1 405B")
+CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200")
 EXCHANGES = 2  # of a layer: after attention and after the feed-forward block
 ENDLESS = {"memory_capacity": None}  # asked for times only; what fits is asked elsewhere
+# What a reader may ask for, by tokens per second; whoever runs a batch takes the cheapest.
+LOADS = {"agent": 300, "chat": 100, "batch": None}
 
 
-def step(chip, n_chips, batch, context, exchange):
-    """One token of Llama 3 70B: the bound of the peaks, and a wait of ``exchange`` seconds after every block.
+@dataclass(frozen=True, eq=False)
+class Layered(principles.Profile):
+    """A profile that also says how often the chips exchange, and how much."""
 
-    Parameters
-    ----------
-    chip : Accelerator
-    n_chips, batch, context : float
-    exchange : float
-        Seconds; the same for any number of chips beyond one, as a beginning.
+    n_layers: float = quantity("1", "layers", default=1)
+    d_model: float = quantity("1", "width of the model", default=1)
 
-    Returns
-    -------
-    Breakdown
-    """
-    model = load_model(MODEL)
+
+def layered(model):
+    """The profile of a transformer, with its layers."""
+    profile = principles.profile_of(model)
+    told = {f.name: getattr(profile, f.name) for f in fields(profile)}
+    return Layered(**told, n_layers=model.n_layers, d_model=model.d_model)
+
+
+def step(model, chip, n_chips, batch, context, exchange):
+    """One token of a model: the bound of the peaks, and an all-reduce (``exchange``, then its bytes) a block."""
     system = System(chip.replace(**ENDLESS), n_chips, domain=n_chips)
-    bound = principles.decode_step(principles.profile_of(model), system, Workload(batch, context))
-    waits = model.n_layers * EXCHANGES * principles.exchange_time(exchange, 0, chip.scale_up_bandwidth)
+    bound = principles.decode_step(model, system, Workload(batch, context))
+    # an all-reduce sends nearly two vectors of 16 bits
+    sent = 2 * (1 - 1 / n_chips) * 2 * batch * model.d_model
+    waits = model.n_layers * EXCHANGES * principles.exchange_time(exchange, sent, chip.scale_up_bandwidth)
     return Breakdown((*bound.stages, {"waiting": where(n_chips > 1, waits, 0.0)}))
 
 
-def one_token():
-    """One token to play with: chips, company, context, and how long an exchange takes."""
-    chips = {name: load_chip(name) for name in ("H100 SXM", "A100 80GB", "H200", "B200")}
-    profile = principles.profile_of(load_model(MODEL))
+def one_token(model=None, chip=None):
+    """One token to play with, and for every speed its least price over all numbers of chips and users."""
+    model, chip = model or load_model(MODELS[0]), chip or load_chip(CHIPS[0])
+    models = first(model, {name: load_model(name) for name in MODELS})
+    chips = first(chip, {name: load_chip(name) for name in CHIPS})
 
-    def seconds(all_chips, chip, n_chips, batch, context, exchange):
-        return step(chip, n_chips, batch, context, 1e-6 * exchange)
+    def chosen(model, weights, cache):
+        return model.replace(weight_bytes=weights, cache_bytes=cache)
 
-    def needed(batch, context, **others):
-        return principles.memory_held(profile, batch, context)
+    def seconds(chip, n_chips, batch, context, exchange, model, weights, cache, price=None):
+        shape = chosen(model, weights, cache)
+        return step(shape, chip, n_chips, batch, context, exchange * factor("us"))
 
-    def held(chip, n_chips, **others):
-        return n_chips * chip.memory_capacity
+    def speed(**at):
+        return 1 / seconds(**at).total
 
-    def dollars(seconds, batch, n_chips, price):
-        return principles.cost_per_million(seconds, batch, n_chips, price)
+    def dollars(price, batch, n_chips, **at):
+        total = seconds(batch=batch, n_chips=n_chips, **at).total
+        return principles.cost_per_million(total, batch, n_chips, price)
 
-    bars = Bars(
-        {MODEL: Search(lambda price, **at: seconds(**at), "all_chips", {"all chips": None}, _spare(needed, held))},
-        also={
-            "tokens/s for each user": (lambda seconds: 1 / seconds, "1"),
-            "$ per million tokens": (dollars, "1"),
-        },
-    )  # fmt: skip
-    inputs = [
-        Slider("n_chips", "Chips", 1, 1000, 8, log=True, whole=True),
-        Slider("batch", "Users at once", 1, 1000, 1, log=True, whole=True),
-        Slider("context", "Context", 1, 131072, 4096, "tokens", log=True, whole=True),
-        Slider("exchange", "One exchange", 0.1, 50, 5, "µs", log=True),
-        Slider("price", "Price of a chip", 0.5, 10, 2, "$/h", log=True),
-        Choice("chip", "Chip", chips),
-    ]
-    return Explorer("One token", inputs, [bars], limits={"Memory": Limit(needed, held, "GB")})
+    def held(batch, context, model, weights, cache, **others):
+        return principles.memory_held(chosen(model, weights, cache), batch, context)
+
+    powers = [*(2**k for k in range(10)), 1000]
+    frontier = Frontier(
+        (speed, dollars),
+        Axis("tokens/s for each user", "1", 5, 5000),
+        Axis("$ per million tokens", "1", 0.02, 500),
+        over={"n_chips": powers, "batch": sorted({round(2 ** (k / 4)) for k in range(49)})},
+        marks=LOADS,
+        title="Every number of chips and users: for each speed the least price",
+    )
+    return Explorer(
+        "One token",
+        [
+            Slider("n_chips", "Chips", 1, 1000, 8, log=True, whole=True),
+            Slider("batch", "Users at once", 1, 4096, 1, log=True, whole=True),
+            Slider("context", "Context", 1, 131072, 4096, "tokens", log=True, whole=True),
+            Slider("exchange", "Start of an exchange", 0.1, 50, 5, "µs", log=True),
+            Slider("price", "Price of a chip", 0.5, 10, 2, "$/h", log=True),
+            Choice("model", "Model", {name: layered(m) for name, m in models.items()}),
+            Choice("chip", "Chip", chips),
+            Choice("weights", "Weights", {"16 bits": 2, "8 bits": 1, "4 bits": 0.5}),
+            Choice("cache", "Cache", {"16 bits": 2, "8 bits": 1}),
+        ],
+        [Bars({"": seconds}), frontier],
+        limits=memory(held, "n_chips", "Memory"),
+    )
 
 
-def _spare(needed, held):
-    return lambda all_chips, **at: held(**at) - needed(**at)
-
-
-def chips_and_company(chip="H100 SXM", exchange=5e-6, price=2.0, context=4096):
-    """Time and price of a token by number of chips, for one user; and by number of users, on eight chips.
-
-    Returns
-    -------
-    dict of pandas.DataFrame
-        ``chips`` and ``users``: ``n``, the terms in milliseconds, ``usd`` for a million tokens.
-    """
+def chips_and_company(model, chip, exchange=5e-6, price=2.0, context=4096):
+    """Time and price of a token by number of chips, for one user; and by number of users, on eight chips."""
     import pandas as pd
 
-    record, tables = load_chip(chip), {}
+    shape, tables = layered(model), {}
     for name, cases in {
         "chips": [(n, 1) for n in (1, 2, 8, 32, 128, 512)],
         "users": [(8, b) for b in (1, 4, 16, 64, 256)],
     }.items():
         rows = []
         for n, batch in cases:
-            found = step(record, n, batch, context, exchange)
+            found = step(shape, chip, n, batch, context, exchange)
             usd = principles.cost_per_million(found.total, batch, n, price)
             terms = {term: 1e3 * time for term, time in found.counted.items()}
             rows.append({"n": n if name == "chips" else batch, **terms, "usd": usd})
@@ -95,14 +115,14 @@ def chips_and_company(chip="H100 SXM", exchange=5e-6, price=2.0, context=4096):
     return tables
 
 
-def draw_chips_and_company():
+def draw_chips_and_company(tables):
     """More chips: a token gets faster until only waiting is left, and dearer. More users: cheaper, and slower."""
     import matplotlib.pyplot as plt
 
     colours = {"weights": style.BLUE, "cache": style.GREEN, "waiting": style.RED}
     _, axes = plt.subplots(2, 2, figsize=(7.2, 4.6), sharex="col", height_ratios=[3, 2], layout="constrained")
     titles = {"chips": "one user, more chips", "users": "eight chips, more users"}
-    for (above, below), (name, table) in zip(axes.T, chips_and_company().items(), strict=True):
+    for (above, below), (name, table) in zip(axes.T, tables.items(), strict=True):
         x, bottom = range(len(table)), 0 * table.n
         for term, colour in colours.items():
             above.bar(x, table[term], bottom=bottom, color=colour, width=0.62, label=f"{_DOING[term]}")
@@ -176,3 +196,69 @@ def draw_mechanism():
     ax.set(xlim=(-1.0, 9.1), ylim=(0, 5.4))
     ax.axis("off")
     return ax
+
+
+# What a term of any answer is, in the few words of an introduction.
+KINDS = {
+    "reading weights": (style.BLUE, "weights", "weights and activations", "activations"),
+    "reading the context": (style.GREEN, "cache"),
+    "waiting for other chips": (
+        style.RED,
+        "network",
+        "collective latency",
+        "collective bandwidth",
+        "collectives",
+    ),
+    "software": (style.FAINT, "kernel launch", "engine", "overhead", "layer overhead"),
+}
+
+
+def everybody(*words, **options):
+    """The sixth model's answer, and the steps of all who answer, that of the toy model too, the sixth model's last."""
+    sixth = ask(*words, **options)
+    asked, keys = sixth.question, answerers.keys()
+    answers = {key: answerers.ask(key, asked.model, asked.machine, asked.workload) for key in keys}
+    found = {answerers.label(key): step for key, step in answers.items() if step.feasible}
+    found["Erdil 2025, toy"] = erdil2025.toy_decode_step(asked.model, asked.machine, asked.workload)
+    return sixth, found | {last: found.pop(last) for last in (answerers.label(answerers.SIXTH),)}
+
+
+def draw_answers(answers, sixth):
+    """Everybody's step as one bar, in four kinds of time; the sixth model's with its interval."""
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots(figsize=(7.2, 0.9 + 0.42 * len(answers)))
+    for y, step in enumerate(answers.values()):
+        left = 0.0
+        for kind, (colour, *names) in KINDS.items():
+            time = 1e3 * sum(seconds for name, seconds in step.counted.items() if name in names)
+            ax.barh(y, time, left=left, height=0.6, color=colour, label=None if y else kind)
+            left += time
+        ax.text(left, y, f" {1e3 * step.total:.1f}", va="center")
+    at = list(answers).index(answerers.label(answerers.SIXTH))
+    ends = [[1e3 * (sixth.seconds - sixth.low)], [1e3 * (sixth.high - sixth.seconds)]]
+    ax.errorbar(1e3 * sixth.seconds, at + 0.2, xerr=ends, color=style.INK, capsize=3, linewidth=1.2)
+    ax.set_yticks(range(len(answers)), answers)
+    ax.set(ylim=(len(answers) - 0.4, -0.6), xlabel="milliseconds per token")
+    ax.margins(x=0.05)
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.35, 1.0), ncol=4, fontsize=9)
+    return ax
+
+
+def in_three_lines(sixth):
+    """How long, what it costs, and what would make it twice as good."""
+    asked, half = sixth.question, sixth.dollars_per_million / 2
+    changes = change(asked, Promise(token=sixth.seconds / 2))
+    alone = [f"{c.resource} × {c.factor:.2g}" for c in changes.changes if c.factor and c.factor > 1]
+    fuller = (int(asked.workload.batch) << k for k in range(1, 10))
+    users = next(n for n in fuller if ask(asked.replace(batch=n)).dollars_per_million <= half)
+    middle, low, high = (f"{1e3 * seconds:.1f}" for seconds in (sixth.seconds, sixth.low, sixth.high))
+    return Text(
+        f"- **How long?** {middle} ms per token ({low} to {high} ms in {100 * sixth.confidence:.0f} % of cases), "
+        f"{sixth.speed:.0f} tokens/s for each user.\n"
+        f"- **At what price?** {sixth.dollars_per_million:.2f} dollars per million tokens, at {asked.rate:.2f} per "
+        f"chip and hour.\n"
+        f"- **Twice as good?** In half the time with {' or '.join(alone)}, and with no other part alone; at half the "
+        f"price with {users} users."
+    )

@@ -1,5 +1,4 @@
-"""Forty short questions that mark themselves in the page; every answer and every number in an option is "
-"computed."""
+"""Short questions that mark themselves in the page; every answer and every number in an option is computed."""
 
 import html
 from collections.abc import Callable, Mapping
@@ -8,13 +7,14 @@ from functools import cache
 from random import Random
 
 import inferlib
+import tokenprice
 from book.problems.bank import Key, say
 from book.problems.page import Marked, told_number
 from book.serving import tables
 from inferlib import checks, load_chip, load_model, principles
 from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, steinhardt2022
-from inferlib.serving import energy as power, prompt as prompts
 from inferlib.units import factor
+from tokenprice import energy as power, prompt as prompts
 
 NEAR = 0.15  # an answer from the head may be so far off
 TOPICS = ("memory", "arithmetic", "experts", "network", "prompts", "cost", "energy", "method")
@@ -39,8 +39,14 @@ class Question:
     place: str  # page and anchor, such as "principles#the-roofline"
     unit: str | None  # of a number; None for a choice
     answer: Callable
+    session: int | None = None  # of the course: the next one opens with it
 
-    label, lines = "", ()
+    lines = ()
+
+    @property
+    def label(self):
+        """What stands before the question."""
+        return f"Session {self.session}." if self.session else ""
 
     @property
     def text(self):
@@ -88,13 +94,11 @@ def _answered(question):
     return question.answer()
 
 
-def quiz(topic=None):
-    """The questions, or those on one topic, as a list that marks itself in the page.
+def quiz(topic=None, session=None):
+    """The questions, or those on one topic or one session of the course, as a list that marks itself in the page.
 
-    Parameters
-    ----------
-    topic : str, optional
-        One of :data:`TOPICS`.
+    ``topic``: one of :data:`TOPICS`. ``session``: the session that has just been held: the next one opens
+    with these.
 
     Examples
     --------
@@ -103,14 +107,14 @@ def quiz(topic=None):
     """
     if topic is not None:
         checks.one_of("topic", topic, TOPICS)
-    return Marked(q for q in QUESTIONS if topic in (None, q.topic))
+    return Marked(q for q in QUESTIONS if topic in (None, q.topic) and session in (None, q.session))
 
 
-def asked(topic, words, place, unit=None):
+def asked(topic, words, place, unit=None, session=None):
     """Enter a function that answers with a Key (of a number in ``unit``) or a Choice into the quiz."""
 
     def enter(function):
-        QUESTIONS.append(Question(topic, words, place, unit, function))
+        QUESTIONS.append(Question(topic, words, place, unit, function, session))
         return function
 
     return enter
@@ -144,8 +148,9 @@ def _numbers():
     "memory",
     "Why does decoding for one user leave the arithmetic of an H100 almost idle?",
     "principles#the-roofline",
+    session=1,
 )
-def _():
+def idle_arithmetic():
     busy = principles.decode_intensity(principles.profile_of(_llama()), 1, 1) / principles.ridge_point(
         _h100()
     )
@@ -166,11 +171,13 @@ def _():
 
 @asked(
     "memory",
-    "How long do eight H100s need at the least to read all of the 16-bit weights of Llama 3 70B once?",
+    "How long do eight H100s need at the least to read all of the 16-bit weights of Llama 3 70B once, "
+    "the input embedding too?",
     "principles#bytes-the-weights-once-a-step",
     "ms",
+    session=1,
 )
-def _():
+def weights_read():
     data = sum(_llama().weight_bytes("bf16").values())
     time = principles.memory_time(_h100(), data, 8)
     return Key(
@@ -187,8 +194,9 @@ def _():
     "memory",
     "How much cache does one token of context take in Llama 3 70B at 16 bits?",
     "principles#p-cache",
+    session=2,
 )
-def _():
+def cache_of_token():
     model = _llama()
     each, heads = model.cache_bytes(), model.n_heads / model.n_kv_heads
     return Choice(
@@ -205,7 +213,7 @@ def _():
 
 
 @asked("memory", "How many values does DeepSeek V3 keep for a token of context?", "principles#p-cache")
-def _():
+def latent_cache():
     model = _deepseek()
     kept, attention = model.cache_values(), model.layers[0].attention
     whole = attention.n_heads * (attention.nope_dim + attention.rope_dim + attention.value_dim)
@@ -222,8 +230,13 @@ def _():
     )
 
 
-@asked("memory", "Does a larger batch make reading the cache cheaper for each token?", "principles#p-cache")
-def _():
+@asked(
+    "memory",
+    "Does a larger batch make reading the cache cheaper for each token?",
+    "principles#p-cache",
+    session=2,
+)
+def batch_and_cache():
     return Choice(
         "No: every sequence reads a cache of its own",
         "Only the weights are shared by a batch; the caches grow with it.",
@@ -243,7 +256,7 @@ def _():
     "principles#what-fits",
     "1",
 )
-def _():
+def sequences_that_fit():
     model, box = _llama(), inferlib.System(_h100(), 8)
     batch = principles.largest_batch(model, box, inferlib.Workload(1, 4096))
     return Key(
@@ -263,8 +276,9 @@ def _():
     "For how many FLOP for each byte is an H100 built, at 16 bits?",
     "principles#the-roofline",
     "FLOP/B",
+    session=1,
 )
-def _():
+def balance():
     ridge = principles.ridge_point(_h100())
     return Key(
         ridge,
@@ -283,7 +297,7 @@ def _():
     "Weights and arithmetic both go from 16 to 8 bits on an H100. What happens to the critical batch?",
     "principles#the-critical-batch-and-what-the-cache-does-to-it",
 )
-def _():
+def eight_bits():
     sixteen = principles.critical_batch(_h100(), principles.profile_of(_llama()))
     eight = principles.critical_batch(_h100().at("fp8"), principles.profile_of(_llama(), "fp8"))
     return Choice(
@@ -302,7 +316,7 @@ def _():
     "A data sheet of the H100 prints its 16-bit peak 'with sparsity'. How much of that can Llama 3 70B use?",
     "notation#units",
 )
-def _():
+def sparsity():
     dense = _h100().flops
     return Choice(
         say(dense, "TFLOP/s"),
@@ -322,8 +336,9 @@ def _():
     "How many GFLOP does one token of Llama 3 70B take, at a short context?",
     "principles#arithmetic-two-operations-for-every-weight",
     "GFLOP",
+    session=1,
 )
-def _():
+def flop_of_token():
     work = sum(_llama().flops(0).values())
     return Key(
         work,
@@ -340,7 +355,7 @@ def _():
     "How many FLOP for each byte does Llama 3 70B do at a very long context, in 16 bits, at any batch?",
     "principles#the-critical-batch-and-what-the-cache-does-to-it",
 )
-def _():
+def long_context():
     profile = principles.profile_of(_llama())
     least, ridge = principles.decode_intensity(profile, 1, 1e12), principles.ridge_point(_h100())
     return Choice(
@@ -362,8 +377,9 @@ def _():
     "How many of the 256 routed experts of a layer of DeepSeek V3 does a batch of 32 touch?",
     "principles#bytes-the-weights-once-a-step",
     "1",
+    session=2,
 )
-def _():
+def experts_touched():
     block = _deepseek().layers[-1].feed_forward
     return Key(
         block.touched(32),
@@ -383,7 +399,7 @@ def _():
     "mazurek2025#two-tokens-sixteen-experts",
     "1",
 )
-def _():
+def experts_awake():
     model = mazurek2025.model_of("DeepSeek V3")
     batch = next(b for b in range(1, 10_000) if model.n_routed - mazurek2025.active_experts(model, b) < 1)
     return Key(
@@ -398,7 +414,7 @@ def _():
     "Experts are spread over 72 GPUs. To how much of its mean does the load of the fullest GPU rise?",
     "mazurek2025#the-wire",
 )
-def _():
+def fullest_gpu():
     share = mazurek2025.records.balancedness(72)
     plain = mazurek2025.records.balancedness(72, balanced=False)
     return Choice(
@@ -419,7 +435,7 @@ def _():
     "Why may two half batches that overlap be slower than one whole batch?",
     "mazurek2025#mz-whole",
 )
-def _():
+def two_half_batches():
     block = _deepseek().layers[-1].feed_forward
     return Choice(
         "Each half touches nearly all experts and reads them again",
@@ -434,8 +450,13 @@ def _():
     )  # fmt: skip
 
 
-@asked("experts", "How much memory do the weights of DeepSeek V3 need in 8 bits?", "principles#what-fits")
-def _():
+@asked(
+    "experts",
+    "How much memory do the weights of DeepSeek V3 need in 8 bits?",
+    "principles#what-fits",
+    session=2,
+)
+def experts_held():
     model = _deepseek()
     return Choice(
         f"{model.n_params / 1e9:.0f} GB",
@@ -455,7 +476,7 @@ def _():
     "change, where the network is slow?",
     "steinhardt2022#how-fine-can-one-cut",
 )
-def _():
+def more_arithmetic():
     slow = steinhardt2022.load_chip()
     slow = slow.replace(network_bandwidth=slow.network_bandwidth / 100)
     times = steinhardt2022.network_limited_time(slow.replace(flops=2 * slow.flops)) / (
@@ -479,8 +500,9 @@ def _():
     "How many H100s make a token of Llama 3 70B fastest in Erdil's toy model, at a microsecond a hop?",
     "erdil2025_toy#how-many-gpus-make-one-token-fastest",
     "1",
+    session=3,
 )
-def _():
+def best_size():
     model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
     best = erdil2025.optimal_n_gpu(model, chip, 1e-6)
     ratio = erdil2025.weight_time(model, chip, 1) / erdil2025.network_time(model, 1e-6)
@@ -496,8 +518,9 @@ def _():
     "network",
     "Twice the memory bandwidth or half the time of a hop: which makes the fastest token faster?",
     "erdil2025_toy#what-matters-and-how-much",
+    session=3,
 )
-def _():
+def bandwidth_or_hop():
     model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
     before = erdil2025.minimum_latency(model, chip, 1e-6)
     hop = before / erdil2025.minimum_latency(model, chip, 5e-7)
@@ -518,9 +541,10 @@ def _():
 @asked(
     "network",
     "Why do two models of the same size, one deep and one wide, differ in their fastest token?",
-    "principles#waiting",
+    "erdil2025_toy#many-gpus-and-a-network-that-only-has-latency",
+    session=3,
 )
-def _():
+def deep_or_wide():
     return Choice(
         "Every layer waits for its own exchanges",
         "Waiting counts layers, reading counts weights: the wide model waits less.",
@@ -537,8 +561,9 @@ def _():
     "network",
     "From how many tokens on should PaLM 540B gather weights rather than activations, on 64 chips?",
     "pope2022#or-let-the-weights-travel",
+    session=4,
 )
-def _():
+def weights_gathered():
     model = pope2022.load_model()
     tokens = pope2022.switch_to_x(model, pope2022.load_mesh(64))
     return Choice(
@@ -554,12 +579,54 @@ def _():
 
 @asked(
     "network",
+    "A layer is cut both ways, in squares. Four times as many chips share it: how do the activations that "
+    "pass through each chip change?",
+    "pope2022#cut-it-both-ways",
+    session=4,
+)
+def cut_both_ways():
+    model = pope2022.load_model("PaLM 540B", padded=True)
+    chip = pope2022.load_chip()
+    few, many = (pope2022.best_ws2d_time(model, chip, chips, 512) for chips in (64, 256))
+    return Choice(
+        f"They fall to {many / few:.2g} of what they were",
+        "The edges of a block fall with the root of its area: one over the root of the chips.",
+        {
+            "They stay as they were": "so it is for strips, each of which needs the whole long edge",
+            f"They fall to {(many / few) ** 2:.2g} of what they were": "so does the area, which is the weights",
+            f"They grow to {few / many:.2g} times of what they were": "finer blocks have shorter edges",
+        },
+    )
+
+
+@asked(
+    "network",
+    "On 64 chips PaLM 540B decodes for 512 users and reads prompts of a million tokens. Which of the two "
+    "gathers weights?",
+    "pope2022#or-let-the-weights-travel",
+    session=4,
+)
+def who_gathers():
+    switch = pope2022.switch_to_x(pope2022.load_model("PaLM 540B", padded=True), pope2022.load_mesh(64))
+    said = {(False, True): "Only the prompts", (True, True): "Both", (True, False): "Only the decoding",
+            (False, False): "Neither"}  # fmt: skip
+    right = said.pop(tuple(tokens > switch for tokens in (512, 1e6)))
+    return Choice(
+        right,
+        f"Weights travel from {say(switch, '1')} tokens in flight on: then tokens are the larger load.",
+        dict.fromkeys(said.values(), "compare the tokens in flight with the width of the model"),
+    )
+
+
+@asked(
+    "network",
     "By how much does the cache on each of 64 chips exceed the least possible, if that of Llama 3 70B "
     "is cut over heads?",
     "pope2022#po-attention",
     "1",
+    session=4,
 )
-def _():
+def copies_of_cache():
     model = pope2022.model_of(_llama())
     times = pope2022.cache_over_heads(model, 64, 64, 4096) / pope2022.cache_over_batch(model, 64, 64, 4096)
     return Key(
@@ -578,8 +645,9 @@ def _():
     "If memory and arithmetic cost nothing, how fast is Llama 3 70B for one user on LIMINAL's 128 chips?",
     "liminal2025#faster-memory-a-ceiling",
     "1/s",
+    session=3,
 )
-def _():
+def ceiling():
     app = liminal2025.load_model("Llama3-70B")
     each, one = liminal2025.collectives(app, 128), liminal2025.collective_latency(128)
     return Key(
@@ -596,7 +664,7 @@ def _():
     "erdil2025_model#launches-and-peaks-that-nobody-reaches",
     "ms",
 )
-def _():
+def launches():
     seconds = erdil2025.launches(erdil2025.models["Llama 3 70B"].shape, erdil2025.Assumptions())
     return Key(
         seconds,
@@ -609,8 +677,9 @@ def _():
     "prompts",
     "Of the time to a first token on a busy machine, what is most?",
     "price#when-does-the-first-token-come",
+    session=5,
 )
-def _():
+def first_token():
     r = _request()
     return Choice(
         "The prompts that are ahead, and one's own",
@@ -633,8 +702,9 @@ def _():
     "tokens and reading a prompt takes {prompt}?",
     "sixth_model#other-people-s-prompts",
     "ms",
+    session=5,
 )
-def _():
+def prompts_of_others():
     r = _request()
     wait = prompts.others_time(r.users, r.output_tokens, r.prompt.total)
     return Key(
@@ -654,7 +724,7 @@ def _():
     "Why is reading a prompt limited by arithmetic and writing an answer by memory?",
     "principles#why-a-prompt-is-different",
 )
-def _():
+def why_prompts_differ():
     need = principles.critical_batch(_h100(), principles.profile_of(_llama()))
     return Choice(
         "Its tokens share one reading of the weights",
@@ -675,10 +745,13 @@ def _():
     "are in the cache?",
     "price#rent",
 )
-def _():
+def cached_prompt():
     def cents(cached):
         box = inferlib.System(_h100(), 8)
-        return 100 * inferlib.estimate_request(_llama(), box, 30000, 300, 16, cached_tokens=cached).dollars
+        return (
+            100
+            * tokenprice.ask(_llama(), box, prompt=30000, output=300, users=16, cached=cached).request.dollars
+        )
 
     return Choice(
         "Their arithmetic is done already",
@@ -702,7 +775,7 @@ def _():
     "principles#what-a-token-costs",
     "usd",
 )
-def _():
+def price_alone():
     chip = _h100()
     seconds = principles.roofline_time(chip, 0, principles.weight_data(principles.profile_of(_llama()), 1), 8)
     dollars = principles.cost_per_million(seconds, 1, 8, chip.price)
@@ -719,8 +792,9 @@ def _():
     "On the running box (32 users, prompts of 3,840 tokens), how many times as dear is a token of "
     "answer as one of question?",
     "price#rent",
+    session=5,
 )
-def _():
+def answer_over_question():
     paid = _request().per_million
     times = paid["output"] / paid["input"]
     return Choice(
@@ -742,8 +816,9 @@ def _():
     "that are paid for. What do they cost?",
     "price#what-a-target-costs",
     "usd",
+    session=5,
 )
-def _():
+def idle_hours():
     full = _request().per_million["output"]
     return Key(
         full / 0.4,
@@ -758,7 +833,7 @@ def _():
     "published speed?",
     "price#a-price-list-explained",
 )
-def _():
+def price_list():
     row = tables.price_list().set_index(tables.price_list().columns[0]).loc["output"]
     times, ratio = row.iloc[0] / row.iloc[1], row.iloc[0] / row.iloc[2]
     return Choice(
@@ -781,7 +856,7 @@ def _():
     "price#energy",
     "W*s",
 )
-def _():
+def joules_of_answer():
     r = _request()
     return Key(
         r.joules,
@@ -800,7 +875,7 @@ def _():
     "Renting the chips for an answer costs how many times their electricity, at ten cents a kilowatt-hour?",
     "price#energy",
 )
-def _():
+def rent_over_electricity():
     r = _request()
     electricity = 1e6 * r.joules / factor("kW*h", "W*s") * 0.10
     times = r.per_million["output"] / electricity
@@ -824,7 +899,7 @@ def _():
     "By LIMINAL's equation 8, how much of a step of the running question is overhead?",
     "liminal2025#and-a-real-server",
 )
-def _():
+def overhead():
     box, work = inferlib.System(_h100(), 8), inferlib.Workload(batch=32, context=4096)
     step = liminal2025.decode_step(_llama(), box, work, assumptions=liminal2025.Assumptions.fitted())
     over, total = step.terms["overhead"], step.total
@@ -845,7 +920,7 @@ def _():
     "does a round yield, with the one that the verification adds?",
     "erdil2025_model#em-speculation",
 )
-def _():
+def yield_of_round():
     made = erdil2025.expected_tokens(0.8, 6)
     return Choice(
         f"{made:.2f}",
@@ -863,7 +938,7 @@ def _():
     "A model of inference predicts a time below bytes over bandwidth. What is wrong?",
     "principles#p-bounds",
 )
-def _():
+def below_the_bound():
     return Choice(
         "It leaves bytes out, or counts a link both ways",
         "A cache, a head, experts that were touched: no step is faster than its reading.",
@@ -881,9 +956,9 @@ def _():
     "sixth_model#the-running-question",
     "ms",
 )
-def _():
+def sixth_model():
     box, work = inferlib.System(_h100(), 8), inferlib.Workload(batch=32, context=4096)
-    found = inferlib.estimate(_llama(), box, work)
+    found = tokenprice.ask(_llama(), box, batch=32, context=4096)
     bound = principles.decode_step(_llama(), box, work).total
     return Key(
         found.seconds,
@@ -899,7 +974,7 @@ def _():
     "Why is a fit judged on publishers that it has not seen, and not on rows?",
     "sixth_model#how-far-off",
 )
-def _():
+def publishers():
     return Choice(
         "Rows of one publisher share hardware, software and habits",
         "A row left out is hardly unseen if its neighbours stay in: count publishers, not rows.",
@@ -918,7 +993,7 @@ def _():
     "A prediction is checked against a number that the same formula made. What has been shown?",
     "measurements#meas-mistakes",
 )
-def _():
+def own_formula():
     return Choice(
         "That the formula was typed in correctly",
         "Only a measurement, or print that somebody else computed, can contradict a model.",

@@ -4,13 +4,10 @@ from inferlib import papers
 
 
 def scope():
-    """What each source describes (``about.toml`` of its room).
+    """What each source describes (``source.toml``).
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by the sources' keys: ``label``, ``question``, and one column an ingredient, each ``"yes"``,
-        ``"partly"`` or ``"no"``.
+    Indexed by the sources' keys: ``label``, ``question``, and one column an ingredient, each ``"yes"``,
+    ``"partly"`` or ``"no"``.
     """
     import pandas as pd
 

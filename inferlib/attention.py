@@ -23,7 +23,7 @@ def at_most(record, name, limit):
         raise ValueError(f"{kind}.{name} is {value}, but must be at most {limit}, {bound}")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Indexer(Record):
     """A few narrow heads that score every position (or block of positions) for attention to choose from.
 
@@ -87,7 +87,7 @@ class _Pairs:
         return gate | ({} if self.indexer is None else self.indexer.matrices(d_model))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Attention(_Pairs, Record):
     """Attention whose cache holds one key and one value vector per key/value head: MHA, GQA, MQA.
 
@@ -160,7 +160,7 @@ class Attention(_Pairs, Record):
         return {"scores": heads * self.head_dim, "values": heads * self._value()}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class LatentAttention(_Pairs, Record):
     """Multi-head latent attention (MLA): the cache holds one latent and one rotary key for all heads.
 
@@ -235,7 +235,7 @@ class LatentAttention(_Pairs, Record):
         return self.kv_rank * self.n_heads * (self.nope_dim + self.value_dim)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class CompressedAttention(Record):
     """Attention of DeepSeek-V4: one vector is key and value of all heads, old positions are pooled.
 
@@ -363,7 +363,7 @@ class _Recurrent:
         return {"state": self.state_flops() * tokens}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class DeltaAttention(_Recurrent, Record):
     """Linear attention by the gated delta rule: Gated DeltaNet, Kimi Delta Attention.
 
@@ -383,7 +383,8 @@ class DeltaAttention(_Recurrent, Record):
     kind = "delta rule"
     window = None
 
-    def _channels(self):
+    def channels(self):
+        """Channels of the short convolution."""
         return 2 * self.n_key_heads * self.key_dim + self.n_heads * self.value_dim
 
     def matrices(self, d_model):
@@ -393,13 +394,13 @@ class DeltaAttention(_Recurrent, Record):
         if self.decay_rank is not None:
             decay = self.decay_rank * (d_model + self.n_heads * self.key_dim)
         gate = d_model * values if self.gate_rank is None else self.gate_rank * (d_model + values)
-        into = {"query, key, value": d_model * self._channels(), "gate": gate, "decay": decay}
+        into = {"query, key, value": d_model * self.channels(), "gate": gate, "decay": decay}
         return into | {"strength": d_model * self.n_heads, "output": values * d_model}
 
     def vectors(self, d_model):
         """The convolution, and the constants of the decay."""
         each = 1 if self.decay_rank is None else self.key_dim
-        return self._channels() * self.kernel + self.n_heads * (1 + each)
+        return self.channels() * self.kernel + self.n_heads * (1 + each)
 
     def norms(self):
         """Parameters of the norm of a head's result."""
@@ -408,14 +409,14 @@ class DeltaAttention(_Recurrent, Record):
     def state(self):
         """Values kept of a sequence: the heads' matrices, and the last inputs of the convolution."""
         matrices = self.n_heads * self.key_dim * self.value_dim
-        return {"state": matrices, "convolution": self._channels() * (self.kernel - 1)}
+        return {"state": matrices, "convolution": self.channels() * (self.kernel - 1)}
 
     def state_flops(self):
         """FLOP for a token: look up a key, change the state by an outer product, look up a query; convolve."""
-        return FLOP_PER_WEIGHT * (3 * self.state()["state"] + self._channels() * self.kernel)
+        return FLOP_PER_WEIGHT * (3 * self.state()["state"] + self.channels() * self.kernel)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class StateSpace(_Recurrent, Record):
     """A state-space layer (Mamba 2): each head keeps a matrix of its width times the width of the state."""
 
@@ -429,17 +430,18 @@ class StateSpace(_Recurrent, Record):
     kind = "state space"
     window = None
 
-    def _channels(self):
+    def channels(self):
+        """Channels of the short convolution."""
         return self.n_heads * self.head_dim + 2 * self.groups * self.state_dim
 
     def matrices(self, d_model):
         """Weights of each projection of one layer, by name."""
         inner = self.n_heads * self.head_dim
-        return {"input": d_model * (inner + self._channels() + self.n_heads), "output": inner * d_model}
+        return {"input": d_model * (inner + self.channels() + self.n_heads), "output": inner * d_model}
 
     def vectors(self, d_model):
         """The convolution, and three constants of each head: decay, step, and what passes by the state."""
-        return self._channels() * (self.kernel + (1 if self.convolution_bias else 0)) + 3 * self.n_heads
+        return self.channels() * (self.kernel + (1 if self.convolution_bias else 0)) + 3 * self.n_heads
 
     def norms(self):
         """Parameters of the norm of the result."""
@@ -448,11 +450,11 @@ class StateSpace(_Recurrent, Record):
     def state(self):
         """Values kept of a sequence: the heads' matrices, and the last inputs of the convolution."""
         matrices = self.n_heads * self.head_dim * self.state_dim
-        return {"state": matrices, "convolution": self._channels() * (self.kernel - 1)}
+        return {"state": matrices, "convolution": self.channels() * (self.kernel - 1)}
 
     def state_flops(self):
         """FLOP for a token: change the state by an outer product, look it up; convolve."""
-        return FLOP_PER_WEIGHT * (2 * self.state()["state"] + self._channels() * self.kernel)
+        return FLOP_PER_WEIGHT * (2 * self.state()["state"] + self.channels() * self.kernel)
 
 
 KINDS = (Attention, LatentAttention, CompressedAttention, DeltaAttention, StateSpace)

@@ -5,11 +5,19 @@ expressions, Pint quantities and lazy arrays pass: they were made by somebody wh
 sweeps, and equations are total functions. Anything else is refused.
 """
 
+import os
 from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Real
 
 import numpy as np
+
+
+def beside(module, name):
+    """The text of a file of the package, named from the ``__file__`` of a module: a first answer waits for no more."""
+    with open(os.path.join(os.path.dirname(module), name), encoding="utf-8") as file:
+        return file.read()
+
 
 _PLAIN, _LARGE = (float, int), 1e300
 _NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray only where its numbers are not at hand
@@ -64,7 +72,7 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
     if maximum is not None:
         allowed += f", at most {maximum:g}"
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r}, but must be a number, {allowed}")
+        raise TypeError(f"{name} is {short(repr, value)}, but must be a number, {allowed}")
     if isinstance(value, (Real, Decimal)):
         try:
             concrete = float(value)
@@ -83,7 +91,7 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
     elif _module(value) in _NOT_CONCRETE:
         return value
     else:
-        raise TypeError(f"{name} is {value!r}, but must be a number, {allowed}")
+        raise TypeError(f"{name} is {short(repr, value)}, but must be a number, {allowed}")
     bad = (
         ((not (masked and np.ndim(concrete))) & ~np.isfinite(concrete))
         | (concrete < 0)
@@ -95,17 +103,21 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
         bad = bad | (concrete > maximum)
     if np.any(bad):
         shown = value if np.ndim(concrete) == 0 else np.asarray(concrete)[bad].flat[0]
-        raise ValueError(f"{name} is {shown}, but must be {allowed}")
+        raise ValueError(f"{name} is {short(str, shown)}, but must be {allowed}")
     return value
+
+
+def short(spelled, value):
+    """A value as ``repr`` or ``str`` spells it, cut where it is too long to read."""
+    try:
+        text = spelled(value)
+    except ValueError:  # an integer of thousands of digits
+        return "a number too long to print"
+    return text if len(text) <= 120 else f"{text[:100]}... ({len(text)} characters)"
 
 
 def one_of(name, value, allowed):
     """Refuse a ``value`` that is not among ``allowed``, and suggest the nearest names.
-
-    Raises
-    ------
-    LookupError
-        Naming the argument, the value, near names, and all that is allowed.
 
     Examples
     --------
@@ -117,9 +129,9 @@ def one_of(name, value, allowed):
     allowed = list(allowed)
     if isinstance(value, str) and value in allowed:
         return value
-    near = _near(str(value), allowed)
+    near = _near(str(value)[:200], allowed) if isinstance(value, str) else []
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
-    raise LookupError(f"no {name} {value!r}{hint} Known: {', '.join(map(str, allowed))}")
+    raise LookupError(f"no {name} {short(repr, value)}{hint} Known: {', '.join(map(str, allowed))}")
 
 
 def instance(name, value, kind):

@@ -7,11 +7,15 @@ that ``explain`` shows) follows from calling that one function on other kinds of
 
 import dataclasses
 import inspect
+import os
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache, lru_cache, wraps
-from importlib.resources import files
+from functools import cache, wraps
+from importlib import import_module
+from importlib.util import find_spec
 from typing import get_type_hints
 
 from inferlib import checks
@@ -23,7 +27,12 @@ DERIVATIONS: dict = {}  # (source, function name) -> Derivation
 tracer = ContextVar("tracer", default=None)
 # Within an equation, whose arguments have passed the door: what it calls need not ask again.
 _inside = ContextVar("inside", default=False)
+# Within blocks of ``replaced``: equation -> what computes it there. Of all threads, since dask has its own.
+_replaced: dict = {}
+_judging = ContextVar("judging", default=False)
+_judged: dict = {}  # the same: equation -> why it does not follow, or ""
 _HUGE = float("inf")
+_RELATIONS = {"approximation": r"\approx", "limit": r"\to"}  # how an equation of this form is typeset
 
 
 def quantity(unit, meaning, *, default=MISSING, zero=False, maximum=None):
@@ -46,10 +55,28 @@ def quantity(unit, meaning, *, default=MISSING, zero=False, maximum=None):
     return field(default=default, metadata=about)
 
 
+class Fixed(dict):
+    """A dictionary of a record, which many share: it is read and never changed."""
+
+    def _refuse(self, *_, **__):
+        raise TypeError("this dictionary belongs to a record, which does not change; use .replace(...)")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self):
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self):
+        return Fixed, (dict(self),)
+
+
 class Record:
     """Base of the frozen records: refuses bad numbers when made, and can be copied with changes."""
 
     def __post_init__(self):
+        for name, value in vars(self).items():
+            if type(value) is dict:
+                object.__setattr__(self, name, Fixed(value))
         for name, title, limits, optional in _doors(type(self)):
             value = getattr(self, name)
             if value is None and optional:
@@ -99,7 +126,7 @@ def symbolic(record, notation: Mapping[str, str] | str):
         A record (fields the notation does not name keep its values) or a record class (they keep the
         class's defaults, or become a symbol of the field's own name).
     notation : mapping or str
-        Field name to LaTeX symbol, or the key of a source, whose ``notation.toml`` is read.
+        Field name to LaTeX symbol, or the key of a source, whose ``source.toml`` is read.
 
     Returns
     -------
@@ -111,7 +138,7 @@ def symbolic(record, notation: Mapping[str, str] | str):
     >>> symbolic(Accelerator, {"flops": "C", "memory_bandwidth": "M"}).flops
     C
     """
-    import sympy
+    from inferlib.extras import sympy
 
     symbols = symbols_of(notation) if isinstance(notation, str) else notation
     kind = record if isinstance(record, type) else type(record)
@@ -128,7 +155,7 @@ def symbolic(record, notation: Mapping[str, str] | str):
 @cache
 def _exact(number):
     """A default as a rational number, or what else SymPy finds it to be."""
-    import sympy
+    from inferlib.extras import sympy
 
     return sympy.nsimplify(number)
 
@@ -151,9 +178,57 @@ class Equation:
         """The function's name."""
         return self.function.__name__
 
+    @property
+    def working(self):
+        """The function that computes it now: its own, or what a block of ``replaced`` puts in its place."""
+        if _replaced and self not in _replaced and (why := _stale(self)):
+            raise ValueError(why)
+        return _replaced.get(self, self.function)
+
+    @contextmanager
+    def replaced(self, function):
+        """A block in which another function computes this equation, and all that calls it follows.
+
+        What cannot follow refuses and names the equation: a closed form that was derived from it, a search that
+        adds its terms in pieces, a printed page.
+
+        Parameters
+        ----------
+        function : callable
+            With the same parameters. The equation as it was is ``name.equation.function``.
+
+        Raises
+        ------
+        TypeError
+            If the parameters differ.
+
+        Examples
+        --------
+        >>> from inferlib.papers import steinhardt2022 as st
+        >>> with st.arithmetic_work.replaced(lambda machine, m, b: 4 * m**2 * b):
+        ...     st.arithmetic_time(st.load_chip("A100"), 1000, 78) * 1e6
+        1.0
+        >>> st.arithmetic_time(st.load_chip("A100"), 1000, 78) * 1e6
+        0.5
+        """
+        wanted, given = (list(inspect.signature(f).parameters) for f in (self.function, function))
+        if given != wanted:
+            raise TypeError(
+                f"what replaces {self.name} takes {', '.join(given)}, but must take {', '.join(wanted)}"
+            )
+        before = dict(_replaced)
+        _replaced[self] = function
+        _judged.clear()
+        try:
+            yield
+        finally:
+            _replaced.clear()
+            _replaced.update(before)
+            _judged.clear()
+
     def symbols(self):
         """The arguments as SymPy symbols and symbolic records, in the source's notation."""
-        import sympy
+        from inferlib.extras import sympy
 
         symbols = symbols_of(self.source)
         hints = get_type_hints(self.function)
@@ -167,12 +242,12 @@ class Equation:
         values = self.symbols()
         if number is not None and number != self.number:
             values |= {name: other.equation.expression() for name, other in self.also[number].items()}
-        return self.function(**values)
+        return self.working(**values)
 
     def latex(self, number=None):
         """The equation as LaTeX in the source's notation."""
         left = symbols_of(self.source).get(self.name, rf"\text{{{self.name.replace('_', ' ')}}}")
-        return f"{left} = {latex(self.expression(number))}"
+        return f"{left} {_RELATIONS.get(self.form, '=')} {latex(self.expression(number))}"
 
     def _repr_markdown_(self):
         return _display(self.latex(), self.number)
@@ -238,20 +313,22 @@ def equation(source, number=None, *, unit, chapter=None, form="function", also=N
     Returns
     -------
     decorator
-        The function it returns behaves like the one it was given and has the entry as ``.equation``.
+        The function it returns behaves like the one it was given, has the entry as ``.equation``, and can be
+        ``.replaced`` for a block.
     """
 
     def register(function):
         @wraps(function)
         def call(*args, **kwargs):
+            working = entry.working if _replaced else function
             if _inside.get():
                 trace = tracer.get()
-                return function(*args, **kwargs) if trace is None else trace(entry, args, kwargs)
+                return working(*args, **kwargs) if trace is None else trace(entry, args, kwargs)
             outside = _inside.set(True)
             try:
                 args, kwargs = door(args, kwargs)
                 trace = tracer.get()
-                return function(*args, **kwargs) if trace is None else trace(entry, args, kwargs)
+                return working(*args, **kwargs) if trace is None else trace(entry, args, kwargs)
             except ZeroDivisionError as error:
                 given = inspect.signature(function).bind(*args, **kwargs).arguments
                 at = ", ".join(f"{name} = {given[name]}" for name in units if name in given)
@@ -263,7 +340,7 @@ def equation(source, number=None, *, unit, chapter=None, form="function", also=N
         entry = Equation(source, number, function, unit, units, chapter or source, form, also or {})
         door = _door(function, units, positive)
         EQUATIONS[source, function.__name__] = entry
-        call.equation = entry
+        call.equation, call.replaced = entry, entry.replaced
         call.__doc__ = _documented(entry)
         return call
 
@@ -285,7 +362,8 @@ def _door(function, units, positive):
     def taken(name, value):
         if type(value) in (float, int) and (0 < value < _HUGE or (value == 0 and name not in positive)):
             return value
-        return checks.number(f"{name} of {title}", value, zero=name not in positive, masked=True)
+        number = checks.number(f"{name} of {title}", value, zero=name not in positive, masked=True)
+        return value if hasattr(value, "nodes") else number  # explain follows where it came from
 
     def door(args, kwargs):
         if args:
@@ -310,7 +388,8 @@ def _documented(entry):
             kind = "number or array" + (f", in {unit}" if unit != "1" else "")
             meaning = symbols.get(name, {}).get("meaning", "")
         else:
-            kind, meaning = getattr(argument.annotation, "__name__", str(argument.annotation)), ""
+            bare = argument.annotation is argument.empty  # structure, bound before the call
+            kind, meaning = "str" if bare else argument.annotation.__name__, ""
         lines += [f"{name} : {kind}"] + ([f"    {meaning}"] if meaning else [])
     returned = "of the kind of the numbers" + (f", in {entry.unit}" if entry.unit != "1" else "")
     number = f", equation {entry.number}" if entry.number else ""
@@ -370,9 +449,16 @@ class Step:
     number: str | None = None
     form: str = "step"
 
+    @property
+    def latex(self):
+        """The equation as LaTeX; a limit and an approximation are no equality."""
+        return latex(self.equation).replace(" = ", f" {_RELATIONS.get(self.form, '=')} ", 1)
+
 
 class Steps(list):
     """The ordered steps of a derivation; shows itself as numbered text and equations."""
+
+    broken = ""  # why they no longer prove what they proved
 
     @property
     def result(self):
@@ -380,13 +466,12 @@ class Steps(list):
         return self[-1].equation.rhs
 
     def _repr_markdown_(self):
-        steps = (
-            f"**{i}.** {s.caption}\n\n{_display(latex(s.equation), s.number)}" for i, s in enumerate(self, 1)
-        )
-        return "\n".join(steps)
+        steps = (f"**{i}.** {s.caption}\n\n{_display(s.latex, s.number)}" for i, s in enumerate(self, 1))
+        return "\n".join([*steps, self.broken])
 
     def __repr__(self):
-        return "\n".join(f"{i}. {s.caption} {s.equation}" for i, s in enumerate(self, 1))
+        steps = (f"{i}. {s.caption} {s.equation}" for i, s in enumerate(self, 1))
+        return "\n".join([*steps, *filter(None, [self.broken])])
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,41 +482,162 @@ class Derivation:
     function: Callable
     proves: Callable | None
     chapter: str
+    also: tuple = ()
 
 
-def derivation(source, *, proves=None, chapter=None):
-    """Register a function that returns :class:`Steps`, ending in the equation it ``proves``.
+def derivation(source, *, proves=None, also=(), chapter=None):
+    """Register a function that returns :class:`Steps`, ending in the equation it ``proves``; some show others ``also``.
 
-    A test asserts that the last step equals that equation called on symbols.
+    A test asserts that the last step equals that equation called on symbols. Where an equation is replaced the steps
+    are made anew, and say so when they no longer end there.
     """
 
     def register(function):
-        @lru_cache(maxsize=1)
+        @remembered
         @wraps(function)
-        def call():
-            return Steps(function())
+        def made():
+            steps = Steps(function())
+            if _replaced:
+                lost = [
+                    one.equation.name for one in (proves, *also) if one and not shows(steps, one.equation)
+                ]
+                says = f"With {names_of_replaced()} replaced this no longer ends in {', '.join(lost)}."
+                steps.broken = says if lost else ""
+            return steps
 
-        DERIVATIONS[source, function.__name__] = Derivation(source, call, proves, chapter or source)
+        @wraps(made)
+        def call():
+            trace = tracer.get()
+            return made() if trace is None else trace(entry, (), {})
+
+        call.steps, call.cache_clear = function, made.cache_clear
+        entry = Derivation(source, call, proves, chapter or source, also)
+        DERIVATIONS[source, function.__name__] = entry
         return call
 
     return register
 
 
+def remembered(function):
+    """The same function of no arguments, called once; inside a block of ``replaced`` it is called each time."""
+    once = cache(function)
+
+    @wraps(function)
+    def call():
+        return function() if _replaced else once()
+
+    call.cache_clear = once.cache_clear
+    return call
+
+
+def names_of_replaced():
+    """The equations that blocks of ``replaced`` have replaced, as text; empty outside of any."""
+    return ", ".join(entry.name for entry in _replaced)
+
+
+def refuse_replaced(what, *equations):
+    """Refuse inside a block that replaces one of some equations (any, where none is given).
+
+    ``what`` says what cannot follow.
+    """
+    found = names_of_replaced() if not equations else ", ".join(
+        one.equation.name for one in equations if one.equation in _replaced
+    )  # fmt: skip
+    if found:
+        raise ValueError(f"{what} cannot follow where {found} is replaced")
+
+
+def _stale(entry):
+    """Why an equation does not follow what is replaced: it is a closed form, derived from what now differs."""
+    if _judging.get():
+        return ""
+    if entry not in _judged:
+        token = _judging.set(True)
+        try:
+            broken = not any(_uses(one, entry) for one in _replaced) and _broken(entry)
+        finally:
+            _judging.reset(token)
+        _judged[entry] = broken and (
+            f"{entry.name} cannot follow where {names_of_replaced()} is replaced: it is the closed form of "
+            f"{broken}(), whose steps now end elsewhere"
+        )
+    return _judged[entry]
+
+
+def _broken(entry):
+    """The derivation that proves an equation and no longer ends in it, if there is one."""
+    folder = f"inferlib.papers.{entry.source}"
+    folder = folder if find_spec(folder) else entry.function.__module__.rpartition(".")[0]
+    if find_spec(f"{folder}.derivations"):
+        import_module(f"{folder}.derivations")
+    for known in list(DERIVATIONS.values()):
+        if any(one and one.equation is entry for one in (known.proves, *known.also)):
+            try:
+                followed = shows(known.function.steps(), entry)
+            except Exception:  # whatever SymPy makes of an equation that it was not meant for
+                followed = False
+            if not followed:
+                return known.function.__name__
+    return ""
+
+
+def _uses(one, other):
+    """Whether an equation, as its source has it, is computed from another."""
+    found = []
+
+    def trace(entry, args, kwargs):
+        found.append(entry)
+        return entry.function(*args, **kwargs)
+
+    saved = tracer.set(trace), _inside.set(True)
+    try:
+        one.function(**one.symbols())
+    finally:
+        tracer.reset(saved[0])
+        _inside.reset(saved[1])
+    return other in found
+
+
+def shows(steps, entry):
+    """Whether one of the steps of a derivation has an equation's right-hand side."""
+    from inferlib.extras import sympy
+
+    token = _judging.set(True)
+    try:
+        wanted = sympy.sympify(entry.expression())
+    finally:
+        _judging.reset(token)
+    sides = [sympy.sympify(step.equation.rhs) for step in reversed(steps) if hasattr(step.equation, "rhs")]
+    return wanted in sides or any(sympy.simplify(wanted - side) == 0 for side in sides)
+
+
 @cache
 def symbols_of(source):
-    """Field and argument names to the LaTeX symbols of a source (its ``notation.toml``)."""
+    """Field and argument names to the LaTeX symbols of a source (``source.toml``)."""
     return {name: entry["symbol"] for name, entry in notation_of(source).items()}
 
 
 @cache
 def notation_of(source):
-    """The ``notation.toml`` of a source (or of the room ``principles``): name to symbol and meaning."""
+    """Name to symbol and meaning, of a source or of another package with equations of its own."""
+    return stated(source)["notation"]
+
+
+@cache
+def stated(source):
+    """The ``source.toml`` of a source, as it is written: what it is about, its notation, what it assumes."""
     import tomllib
 
-    room = files("inferlib.papers") / source
-    if not room.is_dir():
-        room = files("inferlib") / source
-    return tomllib.loads((room / "notation.toml").read_text("utf-8"))
+    return tomllib.loads(checks.beside(_home(source), "source.toml"))
+
+
+def _home(source):
+    """A module beside the ``source.toml`` of a source, or of the package whose equations bear its name."""
+    room = os.path.join(os.path.dirname(__file__), "papers", source, "__init__.py")
+    if os.path.exists(room):
+        return room
+    modules = (entry.function.__module__ for (key, _), entry in EQUATIONS.items() if key == source)
+    return sys.modules[next(modules)].__file__
 
 
 def minimise(values, dim):

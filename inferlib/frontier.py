@@ -49,7 +49,7 @@ def pareto(points, *, speed="tokens_per_second", cost="usd_per_million"):
 
 def _of_grid(points, speed, cost):
     """The same for a grid, building rows only for the points that survive."""
-    import xarray as xr
+    from inferlib.extras import xarray as xr
 
     axes = list(points.sizes)
     values = xr.broadcast(points)[0].transpose(*axes)
@@ -61,7 +61,7 @@ def _of_grid(points, speed, cost):
     places = np.unravel_index(kept, [values.sizes[axis] for axis in axes])
     labels = {axis: values[axis].to_numpy()[at] for axis, at in zip(axes, places, strict=True)}
 
-    import pandas as pd
+    from inferlib.extras import pandas as pd
 
     return pd.DataFrame({name: column[kept] for name, column in flat.items()} | labels)
 

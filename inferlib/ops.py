@@ -202,12 +202,6 @@ def where(condition, yes, no):
 def interpolated(x, at, values):
     """The straight lines between points, at ``x``; constant before the first and after the last.
 
-    Parameters
-    ----------
-    x : number, array or sympy.Expr
-    at, values : sequence of float
-        The points, ``at`` rising.
-
     Examples
     --------
     >>> interpolated(3, [2, 4], [10, 20]), interpolated(9, [2, 4], [10, 20])

@@ -1,7 +1,9 @@
 """What a model of inference is asked about (chip, system, workload, layout), and what it answers."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from numbers import Integral, Real
 
 import numpy as np
@@ -29,7 +31,7 @@ def format_bytes(name):
     return checks.number("format", name)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Accelerator(Record):
     """One chip, with one arithmetic peak: that of ``format``.
 
@@ -53,7 +55,7 @@ class Accelerator(Record):
     name: str = ""
     format: str = "bf16"
     peaks: Mapping = field(default_factory=dict)
-    sources: Mapping = field(default_factory=dict)
+    sources: Mapping = field(default_factory=dict, compare=False)
     topology: str = ""
 
     def __post_init__(self):
@@ -83,7 +85,7 @@ def count(name, value):
     return int(value) if isinstance(value, np.integer) else taken
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class System(Record):
     """A number of equal chips; ``domain`` of them share one scale-up network."""
 
@@ -110,7 +112,7 @@ class System(Record):
         return f"{self.count} × {self.chip.name}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Workload(Record):
     """Sequences decoded together, each with ``context`` tokens behind it, in given number formats.
 
@@ -248,13 +250,54 @@ class Breakdown:
 
     def table(self):
         """The terms as a pandas DataFrame: milliseconds, and whether each counts or is hidden."""
-        import pandas as pd
+        from inferlib.extras import pandas as pd
 
         rows = [
             (name, 1e3 * s, "counts" if name in self.counted else "hidden") for name, s in self.terms.items()
         ]
         rows.append(("total", 1e3 * self.total, ""))
         return pd.DataFrame(rows, columns=["term", "ms", "in the total"]).set_index("term")
+
+
+class NotDescribed(ValueError):
+    """A source says nothing of such a question; the message says why."""
+
+
+class DoesNotFit(ValueError):
+    """Weights and cache exceed the memory; the message says by how much."""
+
+
+def answers(source):
+    """Make a ``decode_step`` of a function that returns the stages of its :class:`Breakdown`.
+
+    The function takes model, system, workload, layout and what else it names, checked here against its annotations;
+    it raises :class:`NotDescribed` (the answer is n/a) or :class:`DoesNotFit` (infeasible) where it has no stages.
+    """
+
+    def decorate(function):
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def decode_step(*args, **kwargs):
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            for name, value in given.arguments.items():
+                kind = signature.parameters[name].annotation
+                if kind is not inspect.Parameter.empty and not isinstance(value, kind):
+                    wanted = getattr(kind, "__name__", str(kind))
+                    raise TypeError(f"{name} is a {type(value).__name__}, but must be a {wanted}")
+            try:
+                stages = function(*args, **kwargs)
+            except (NotDescribed, DoesNotFit) as why:
+                status = "n/a" if isinstance(why, NotDescribed) else "infeasible"
+                return Breakdown(status=status, reason=str(why), source=source)
+            if isinstance(stages, Breakdown):  # of a search, whose answer comes from the layout that it chose
+                return stages
+            return Breakdown(stages, source=source, origin=(decode_step, *given.args))
+
+        return decode_step
+
+    return decorate
 
 
 def chip_peak(chip, workload):

@@ -27,7 +27,7 @@ from inferlib.equation import Record, quantity
 from inferlib.system import format_bytes
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class FeedForward(Record):
     """A dense feed-forward block, gated (three matrices) or plain (two)."""
 
@@ -52,7 +52,7 @@ class FeedForward(Record):
         return {"feed-forward": _biases(self.matrices, self.d_ff, d_model)} if self.biases else {}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Experts(Record):
     """A mixture of experts: each token goes to ``n_active`` of ``n_experts``, and to the shared expert.
 
@@ -77,11 +77,6 @@ class Experts(Record):
 
     def touched(self, batch):
         """Distinct routed experts that a batch is expected to reach, if all are equally likely.
-
-        Parameters
-        ----------
-        batch : float, array, xarray.DataArray or sympy.Expr
-            Tokens, each routed by itself.
 
         Examples
         --------
@@ -128,7 +123,7 @@ def _biases(matrices, d_ff, d_model):
 _BLOCKS = (FeedForward, Experts)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Layers(Record):
     """A group of equal layers: attention, then a feed-forward block, or only one of them (the other None)."""
 
@@ -153,7 +148,7 @@ class Layers(Record):
             raise TypeError("Layers need an attention or a feed_forward")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Transformer(Record):
     """A decoder-only transformer: groups of layers between an input embedding and an output head.
 
@@ -183,9 +178,10 @@ class Transformer(Record):
     draft_weights: float = quantity(
         "1", "further weights of what predicts tokens ahead", default=0, zero=True
     )
+    max_context: float = quantity("1", "positions its configuration allows", default=None)
     name: str = ""
-    sources: Mapping = field(default_factory=dict)
-    notes: Mapping = field(default_factory=dict)
+    sources: Mapping = field(default_factory=dict, compare=False)
+    notes: Mapping = field(default_factory=dict, compare=False)
     formats: Mapping = field(default_factory=dict)
 
     def __post_init__(self):
@@ -215,26 +211,6 @@ class Transformer(Record):
         **other,
     ):
         """A transformer of equal, dense layers.
-
-        Parameters
-        ----------
-        n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim, vocab_size : float or sympy.Expr
-            Layers; widths of the residual stream and of the feed-forward block; query heads, key/value
-            heads and their width; entries of the vocabulary.
-        ff_matrices : float
-            3 for a gated feed-forward block, 2 for a plain one.
-        window : float, optional
-            Positions a token sees, if not all.
-        biases : bool
-            Whether attention and feed-forward have biases.
-        norms : float
-            Vectors of width ``d_model`` in the norms of a layer.
-        **other
-            Further fields of :class:`Transformer`, such as ``tied``.
-
-        Returns
-        -------
-        Transformer
 
         Examples
         --------
@@ -441,25 +417,6 @@ class Transformer(Record):
     def prefill_flops(self, tokens, logits=1, absorbed=False):
         """FLOP to read a prompt, by part; of the pairs of positions only the causal half is counted.
 
-        Parameters
-        ----------
-        tokens : float, array, xarray.DataArray or sympy.Expr
-            Length of the prompt; nothing of it is in the cache yet.
-        logits : float
-            Positions for which the head is computed: generation needs the last one only.
-        absorbed : bool
-            MLA only, as in :meth:`flops`. Prompts are usually read with keys and values expanded.
-
-        Returns
-        -------
-        dict
-            The parts of :meth:`flops`.
-
-        Raises
-        ------
-        ValueError
-            If ``tokens`` or ``logits`` is negative or not finite.
-
         Examples
         --------
         >>> from inferlib import load_model
@@ -503,14 +460,7 @@ class Transformer(Record):
         return sum(g.count * g.attention.kept(context) for g in self.layers if g.attention is not None)
 
     def state_values(self):
-        """Values kept of a sequence that do not grow with it: states of linear attention, and what waits.
-
-        Returns
-        -------
-        dict
-            ``"state"``, ``"convolution"`` (last inputs of short convolutions) and ``"waiting"`` (to be
-            pooled), those the model has; empty for a model with a cache alone.
-        """
+        """Values kept of a sequence that do not grow with it: states of linear attention, and what waits."""
         found = [
             {what: group.count * n for what, n in group.attention.state().items()}
             for group in self.layers
@@ -519,13 +469,7 @@ class Transformer(Record):
         return _by_part(found)
 
     def state_bytes(self, state="fp32", convolution="bf16"):
-        """Bytes of a sequence that do not grow with it; engines keep states and what waits in 32 bits.
-
-        Parameters
-        ----------
-        state, convolution : str or float
-            Formats of states (and of what waits to be pooled), and of the inputs of convolutions.
-        """
+        """Bytes of a sequence that do not grow with it; engines keep states and what waits in 32 bits."""
         values = self.state_values()
         wide = values.get("state", 0) + values.get("waiting", 0)
         return wide * format_bytes(state) + values.get("convolution", 0) * format_bytes(convolution)
@@ -546,25 +490,6 @@ class Transformer(Record):
     def weight_bytes(self, format="bf16", keep=None):
         """Bytes of all parameters, by part.
 
-        Parameters
-        ----------
-        format : str or float
-            Number format, or bytes per value where scales add to it (MXFP4: ``4.25 / 8``), or
-            ``"published"``: every part as its checkpoint stores it, scales included.
-        keep : dict, optional
-            Parts that have another format, such as ``{"embeddings": "bf16", "head": "bf16"}``.
-
-        Returns
-        -------
-        dict
-
-        Raises
-        ------
-        LookupError
-            If a format or part is unknown.
-        ValueError
-            If the format is ``"published"`` and the configuration does not say it, with the reason.
-
         Examples
         --------
         >>> from inferlib import load_model
@@ -575,12 +500,6 @@ class Transformer(Record):
 
     def bytes_held(self, batch, context, weights="bf16", cache="bf16"):
         """Bytes of all weights, and of the caches of a batch of sequences of ``context`` tokens.
-
-        Parameters
-        ----------
-        batch, context : float or sympy.Expr
-        weights, cache : str or float
-            Number formats, or bytes per value.
 
         Examples
         --------

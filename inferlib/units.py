@@ -1,23 +1,56 @@
 """Units at the doors: text such as ``"3.35 TB/s"`` becomes a plain SI number, and back.
 
-One Pint registry, in which bytes, FLOP, dollars, tokens and watts are dimensions of their own. Equations
-see plain floats; data files and printed numbers carry a unit, converted here and nowhere else. Prefixes are
-exact: GB is 10^9 bytes, GiB is 2^30. Bits are not defined, so that "Gb" is refused rather than guessed.
+Bytes, FLOP, dollars, tokens and watts are dimensions of their own, so bytes over FLOP/s are not seconds. Equations see
+plain floats; data files and printed numbers carry a unit, converted here and nowhere else. Prefixes are exact: GB is
+10^9 bytes, GiB is 2^30. Bits are not defined, so that "Gb" is refused rather than guessed.
 """
 
 import math
+import re
 from functools import lru_cache
-from importlib.resources import files
+
+_PREFIXES = {
+    "n": 1e-9,
+    "u": 1e-6,
+    "m": 1e-3,
+    "": 1.0,
+    "k": 1e3,
+    "K": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+    "T": 1e12,
+    "P": 1e15,
+}
+_PREFIXES |= {f"{letter}i": 2.0 ** (10 * power) for power, letter in enumerate("KMGT", 1)}
+# A unit's size in base units, and its dimension.
+_UNITS = {
+    "s": (1.0, "s"), "min": (60.0, "s"), "h": (3600.0, "s"), "B": (1.0, "B"), "FLOP": (1.0, "FLOP"),
+    "usd": (1.0, "usd"), "cent": (0.01, "usd"), "tok": (1.0, "tok"), "W": (1.0, "W"),
+    "$": (1.0, "usd"), "USD": (1.0, "usd"), "1": (1.0, None), "%": (0.01, None),
+}  # fmt: skip
 
 
-@lru_cache(maxsize=1)
-def registry():
-    """Return the project's Pint registry (`units.txt`)."""
-    import pint
+def _read(word):
+    """Size and dimension of one unit with its prefix, such as ``GiB``."""
+    if word in _UNITS:
+        return _UNITS[word]
+    for prefix in (word[:2], word[:1]):
+        size, dimension = _UNITS.get(word[len(prefix) :], (None, None))
+        if prefix in _PREFIXES and dimension:
+            return _PREFIXES[prefix] * size, dimension
+    raise ValueError(f"no unit {word!r}")
 
-    units = pint.UnitRegistry(None)
-    units.load_definitions((files("inferlib") / "units.txt").read_text("utf-8").splitlines())
-    return units
+
+@lru_cache(maxsize=256)
+def _read_all(unit):
+    """Size of a product of units in base units, and the power of each dimension in it."""
+    size, powers = 1.0, {}
+    for sign, word in re.findall(r"(^|[*/])([^*/]*)", unit or "1"):
+        one, dimension = _read(word.strip())
+        size = size / one if sign == "/" else size * one
+        if dimension:
+            powers[dimension] = powers.get(dimension, 0) + (-1 if sign == "/" else 1)
+    return size, {name: power for name, power in powers.items() if power}
 
 
 @lru_cache(maxsize=256)
@@ -28,10 +61,6 @@ def factor(unit, into=None):
     ----------
     unit, into : str
         Such as ``"TB/s"``, ``"us"``, ``"usd/h"``, ``"%"`` or ``"1"``.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
@@ -50,10 +79,15 @@ def factor(unit, into=None):
     ValueError: cannot read 'GB/s' as 's'
     """
     try:
-        quantity = registry().Quantity(1, _spelled(unit))
-        return float((quantity.to_base_units() if into is None else quantity.to(_spelled(into))).magnitude)
-    except Exception as error:
-        raise ValueError(f"cannot read {unit!r} as {into or 'a unit'!r}") from error
+        size, powers = _read_all(unit)
+        if into is None:
+            return size
+        other, wanted = _read_all(into)
+    except ValueError as error:
+        raise ValueError(f"cannot read {unit!r} as {into or 'a unit'!r}: {error}") from None
+    if powers != wanted:
+        raise ValueError(f"cannot read {unit!r} as {into!r}")
+    return size / other
 
 
 def parse(text, unit):
@@ -80,22 +114,17 @@ def parse(text, unit):
     >>> parse(80, "B")
     Traceback (most recent call last):
     ...
-    ValueError: 80 has no unit, expected 'B'
+    ValueError: 80 has no unit, expected 'B', as in '80 B'
     """
-    if isinstance(text, (int, float)) and not isinstance(text, bool):
-        if unit != "1":
-            raise ValueError(f"{text} has no unit, expected {unit!r}")
-        return float(text)
-    value, _, written = str(text).strip().partition(" ")
+    bare = isinstance(text, (int, float)) and not isinstance(text, bool)
+    value, _, written = str(text if not bare or abs(text) < 1e300 else "inf").strip().partition(" ")
+    if unit != "1" and not written and value[-1:].isdigit():
+        raise ValueError(f"{value[:40]} has no unit, expected {unit!r}, as in '{value[:40]} {unit}'")
     try:
         number = float(value) * factor(written.strip() or "1", unit)
         if not math.isfinite(number):
             raise ValueError(f"{value} is not finite")
         return number
     except ValueError as error:
-        raise ValueError(f"cannot read {text!r} as a number of {unit!r}") from error
-
-
-def _spelled(unit):
-    # Pint reads "%" as the modulo operator
-    return "dimensionless" if unit in ("1", "") else unit.replace("%", "percent")
+        shown = f"{value} {written}".strip()[:80]
+        raise ValueError(f"cannot read {shown!r} as a number of {unit!r}") from error

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from py_mini_racer import MiniRacer
 
-from inferlib.explorer import Choice, Kind, Slider
-from inferlib.explorer.page import _shared
+from book.explorer import Choice, Kind, Slider
+from book.explorer.page import _shared
 
 FILES = ("explorer.js", "pictures.js", "chips.js", "explorer.css")
 

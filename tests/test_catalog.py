@@ -1,5 +1,7 @@
 """The catalogue of chips: every number against the text of its source, and against the other numbers."""
 
+import copy
+import pickle
 import re
 import tomllib
 from importlib.resources import files
@@ -196,6 +198,7 @@ TOTALS = [
     ("Gaudi 3", "scale_out_bandwidth", 8, "600 GB/s", 0),
     ("TPU v6e", "bf16", 256, "234.9 PFLOP/s", 0.001),
     ("TPU7x Ironwood", "fp8", 9216, "42500 PFLOP/s", 0.001),
+    ("Trainium 2", "scale_up_bandwidth", 2, "1.28 TB/s", 0),  # NeuronLink-v3
     ("TPU v5e", "scale_out_bandwidth", 8, "25 GB/s", 0),  # two ports of 100 Gbit/s of a host of 8
 ]
 
@@ -250,6 +253,12 @@ def test_prices_are_dated_snapshots_of_one_chip(name):
     assert 1.5 < chip.price / (chip.flops / 1e15) < 12
 
 
+def test_prices_beside_each_other_are_of_near_months():
+    dates = sorted(offer["date"][:7] for offer in PRICES.values())
+    months = [12 * int(date[:4]) + int(date[5:]) for date in dates]
+    assert months[-1] - months[0] <= 6
+
+
 def test_price_of_a_tray_is_divided():
     assert inferlib.load_chip("GB200 NVL72").price == 42 / 4
 
@@ -270,9 +279,9 @@ def test_chips_without_a_public_price_or_power_say_so():
         "DGX Spark",
         "MI325X",
     }
-    unsold |= {"MI355X", "Gaudi 3", "TPU v6e", "TPU7x Ironwood", "Trainium 2"}
+    unsold |= {"MI355X", "Gaudi 3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x Ironwood", "Trainium 2"}
     cards = {"RTX 4090", "RTX 5090", "RTX PRO 6000", "L4", "DGX Spark", "GH200"}
-    unlinked = {"H100 PCIe", "H100 NVL", "TPU v4", "Groq LPU", "MI325X", "MI355X", "Trainium 2"}
+    unlinked = {"H100 PCIe", "H100 NVL", "TPU v4", "Groq LPU", "MI325X", "Trainium 2"}
     assert missing == {
         "price": {"H800", "H20", "MI250X GCD", "Groq LPU"} | unsold,
         "power": {
@@ -287,7 +296,7 @@ def test_chips_without_a_public_price_or_power_say_so():
             "Trainium 2",
         },
         "scale_out_bandwidth": unlinked | cards,
-        "scale_up_bandwidth": {"Trainium 2"} | cards,
+        "scale_up_bandwidth": cards,
     }
 
 
@@ -334,6 +343,18 @@ def test_unknown_chips_give_a_few_near_names(name, near):
     assert len(str(error.value)) < 250, "not the whole catalogue"
 
 
+def test_what_many_share_cannot_be_changed():
+    """A record of the catalogue is made once: whoever changed its dictionaries would change every later answer."""
+    for record, name in [(inferlib.load_model("DeepSeek V3"), n) for n in ("formats", "notes", "sources")] + [
+        (inferlib.load_chip("H100"), n) for n in ("peaks", "sources")
+    ]:
+        held = getattr(record, name)
+        for change in (lambda d: d.update(a=1), lambda d: d.clear(), lambda d: d.pop(next(iter(d)))):
+            with pytest.raises(TypeError, match="belongs to a record"):
+                change(held)
+        assert pickle.loads(pickle.dumps(held)) == copy.deepcopy(held) == dict(held) and held
+
+
 OWN = """
 ["My chip"]
 peaks = { bf16 = "100 TFLOP/s", fp8 = "200 TFLOP/s" }
@@ -351,6 +372,9 @@ def test_chips_of_your_own(tmp_path):
     chip = catalog.load_chips(path)["My chip"]
     assert (chip.flops, chip.memory_capacity, chip.price, chip.topology) == (1e14, 64e9, 2, "switch")
     assert chip.at("fp8").flops == 2e14 and inferlib.System(chip, 8).domain == 4
+    for spelled in ("2 USD/h", "2 $/h"):
+        path.write_text(OWN.replace("2 usd/h", spelled))
+        assert catalog.load_chips(path)["My chip"].price == 2
 
 
 @pytest.mark.parametrize(
@@ -360,6 +384,21 @@ def test_chips_of_your_own(tmp_path):
         (OWN.replace("64 GB", "64 GB/s"), ValueError, "cannot read|must be"),
         (OWN.replace("fp8", "fp9"), LookupError, "no format 'fp9'"),
         (OWN.replace("switch", "ring"), LookupError, "no topology 'ring'"),
+        (OWN.replace("2 usd/h", "2"), ValueError, "chips.toml: chip 'My chip': price: 2 .*as in .*usd/h"),
+        (OWN.replace("My chip", "h100-sxm"), ValueError, "is called like 'H100 SXM' of the catalogue"),
+        (OWN.replace("My chip", "A100"), ValueError, "is called like 'A100 80GB'"),
+        (OWN.replace("My chip", "a\\u001b"), ValueError, "printable"),
+        (OWN.replace("My chip", "a" * 5000), ValueError, "printable"),
+        (OWN + 'sources = "x"', ValueError, "sources 'x'"),
+        (OWN + "sources = { price = 5 }", ValueError, "sources "),
+        (OWN + "sources = { bf16 = '{x.y}' }\npower = [1]", ValueError, "power"),
+        (
+            OWN.replace("size = 4", 'size = "2.5"'),
+            ValueError,
+            "scale_up_size is 2.5, but must be a whole number",
+        ),
+        (OWN.replace("size = 4", "size = 1" + "0" * 310), ValueError, "scale_up_size"),
+        (OWN.replace('"switch"', "5"), LookupError, "no topology 5"),
         ("[chip]\nname = 1", ValueError, "chip 'chip' has no peaks"),
         ("[chip", ValueError, "is not TOML"),
         ("a = " + "[" * 10**5, ValueError, "is not TOML"),
@@ -368,15 +407,16 @@ def test_chips_of_your_own(tmp_path):
 def test_files_of_chips_that_are_refused(text, error, message, tmp_path):
     path = tmp_path / "chips.toml"
     path.write_text(text)
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         catalog.load_chips(path)
+    assert len(str(caught.value)) < 600
     with pytest.raises(LookupError, match="no file"):
         catalog.load_chips(tmp_path / "none.toml")
 
 
 @pytest.mark.parametrize("text", ["990 TFLOP", "990 GB/s", "990", "-1 TFLOP/s", "inf TFLOP/s"])
 def test_a_catalogue_entry_with_a_wrong_number_is_refused(text):
-    with pytest.raises(ValueError, match="cannot read|must be"):
+    with pytest.raises(ValueError, match="cannot read|must be|has no unit"):
         catalog.record(Accelerator, {"flops": text, "memory_bandwidth": "1 TB/s"})
     with pytest.raises(LookupError, match="no field of Accelerator 'bandwidth'"):
         catalog.record(Accelerator, {"bandwidth": "1 TB/s"})

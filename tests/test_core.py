@@ -1,6 +1,7 @@
 """The shared rooms: breakdowns, frontiers, shapes, catalogue, operations on floats."""
 
 import math
+import pickle
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import inferlib
+import tokenprice
 from inferlib import Breakdown, frontier, ops
 
 SECONDS = st.floats(min_value=1e-9, max_value=1e3)
@@ -183,3 +185,19 @@ def test_systems_do_not_hold_domains_larger_than_themselves():
         inferlib.System(chip, 8, domain=16)
     with pytest.raises(TypeError, match="System.chip is a NoneType"):
         inferlib.System(None, 8)
+
+
+def test_records_of_plain_numbers_are_equal_by_value():
+    """Two readings of one chip or model are one key; a changed number is another, its source is not."""
+    for load, name in ((inferlib.load_chip, "H100"), (inferlib.load_model, "Llama 3 70B")):
+        one, other = load(name), pickle.loads(pickle.dumps(load(name)))
+        assert one == other and one is not other and len({one, other}) == 1
+    chip = inferlib.load_chip("H100")
+    assert chip.replace(sources={}) == chip != chip.replace(power=1.0)
+    box, work = inferlib.System(chip, 8), inferlib.Workload(8, 1024)
+    assert {box: 1}[inferlib.System(chip, 8)] and work == inferlib.Workload(8, 1024) != inferlib.Workload(
+        9, 1024
+    )
+    asked = tokenprice.Question("Llama 3 8B", "H100", keep="attention=bf16")
+    assert asked == tokenprice.Question("Llama 3 8B", "1x H100", keep={"attention": "BF16"})
+    assert hash(asked) == hash(asked.replace()) and asked != asked.replace(batch=2)

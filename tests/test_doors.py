@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import numpy as np
+import pint
 import pytest
 import sympy as sp
 import xarray as xr
@@ -11,6 +12,7 @@ from hypothesis import given, strategies as st
 
 import book
 import inferlib
+from book import audit
 from inferlib import Accelerator, Breakdown, Layout, System, Workload, catalog, checks, units
 from inferlib.equation import quantities
 from inferlib.papers import erdil2025
@@ -65,7 +67,12 @@ def test_records_are_frozen_and_refuse_unknown_fields(kind):
 
 @given(POSITIVE)
 def test_symbols_arrays_and_quantities_pass(value):
-    for x in (sp.Symbol("x"), xr.DataArray([value]), xr.DataArray([value]).chunk(), units.registry()("3 s")):
+    for x in (
+        sp.Symbol("x"),
+        xr.DataArray([value]),
+        xr.DataArray([value]).chunk(),
+        pint.UnitRegistry()("3 s"),
+    ):
         assert checks.number("x", x) is x
     with pytest.raises(ValueError, match="x is -"):
         checks.number("x", np.array([value, -value]))
@@ -104,8 +111,8 @@ def test_systems_are_whole_numbers_of_chips(count):
         (lambda: inferlib.load_model("Lama 3 70B"), "did you mean 'Llama 3 70B'"),
         (lambda: inferlib.load_chip("A100 80GB").at("fp8"), "no format of A100 80GB 'fp8'"),
         (lambda: Workload(batch=1, weights="bf61"), "did you mean 'bf16'"),
-        (lambda: inferlib.scorecard("nobody"), "no source 'nobody'"),
-        (lambda: inferlib.equations(3), "no source 3"),
+        (lambda: audit.scorecard("nobody"), "no source 'nobody'"),
+        (lambda: audit.equations(3), "no source 3"),
         (lambda: book.card("erdil2025", "Table 9"), "no artefact 'Table 9'"),
         (lambda: inferlib.minimise(xr.DataArray([1.0], dims="a"), "b"), "no dimension 'b'"),
     ],
@@ -185,9 +192,29 @@ def test_two_threads_do_not_mix_their_explanations():
         room.decode_step(
             inferlib.load_model("Llama 3 70B"), System(inferlib.load_chip("H100 SXM"), 8), Workload(32, 4096)
         )
-        for room in map(inferlib.papers.rooms.room, ("erdil2025", "steinhardt2022"))
+        for room in map(inferlib.papers.source.room, ("erdil2025", "steinhardt2022"))
     ]
-    alone = [str(inferlib.explain(step)) for step in steps]
+    alone = [str(audit.explain(step)) for step in steps]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda i: str(inferlib.explain(steps[i % 2])) == alone[i % 2], range(100)))
+        found = list(pool.map(lambda i: str(audit.explain(steps[i % 2])) == alone[i % 2], range(100)))
     assert all(found)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: checks.number("batch", "9" * 5000),
+        lambda: checks.number("batch", 10**400),
+        lambda: checks.number("batch", 10**5000),
+        lambda: checks.one_of("format", "f" * 5000, ["bf16"]),
+        lambda: checks.one_of("format", 10**5000, ["bf16"]),
+        lambda: units.parse("9" * 5000, "GB"),
+        lambda: units.parse(10**5000, "1"),
+        lambda: inferlib.load_chip("c" * 5000),
+        lambda: inferlib.load_model({"model_type": "m" * 5000}),
+    ],
+)
+def test_an_error_does_not_echo_thousands_of_characters(call):
+    with pytest.raises((TypeError, ValueError, LookupError)) as caught:
+        call()
+    assert len(str(caught.value)) < 1200

@@ -24,6 +24,7 @@ WANTED = [
     Requirement(text)
     for texts in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
     for text in texts
+    if not text.startswith(PROJECT["name"])
 ]
 SIX = {"jupyter-book", "numpy", "sympy", "matplotlib", "ipywidgets", "nbval"}
 

@@ -1,19 +1,18 @@
 """Erdil 2025, sections 3 to 5: the complete model against print, limits, symmetries and brute force."""
 
 import math
-import os
-import time
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 
 import inferlib
+from book import audit
 from book.erdil2025 import economics
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025 import pareto, search
-from inferlib.papers.erdil2025.equations.model import collective_latency, one_pass, span
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.equations.model import collective_latency
 from inferlib.papers.erdil2025.records import PROTOCOLS, chip_of, computing_at, model_of
 
 H100 = e.chips["H100"]
@@ -23,7 +22,7 @@ LL = next(p for p in PROTOCOLS if p.name == "LL")
 
 
 def test_all_74_cells_of_the_tables():
-    card = inferlib.scorecard("erdil2025").query("kind == 'model'")
+    card = audit.scorecard("erdil2025").query("kind == 'model'")
     card = card[card.artefact.str.startswith("Table")]
     assert len(card) == 74
     missed = card[card.grade != "exact"]
@@ -81,13 +80,16 @@ def test_the_search_is_the_minimum_over_layouts():
 
 def test_no_all_reduce_is_faster_than_its_bound():
     """What the search leaves out unseen: over any GPUs, in any kind, all-reduces wait at least that long."""
-    gpus, shape = np.geomspace(1, 1e5, 2000), e.models["Llama 3 8B"].shape
+    gpus, shape, tokens = np.geomspace(1, 1e5, 2000), e.models["Llama 3 8B"].shape, 1e-9
     for assumptions in (e.Assumptions(), e.TABLE_5, e.Assumptions.corrected()):
-        at = one_pass(shape, computing_at(H100, shape), 1, gpus, 1e-9, 0, 1, assumptions)
-        spread = span(at.chip, gpus)
+        spread = m.span(H100, gpus)
+        least = search.least_waiting(shape, spread, assumptions)
         for kind in assumptions.kinds:
-            for network in (at.attention_network(kind, spread), at.network(kind)):
-                assert (at.waiting(spread) <= shape.n_layers * at.layer(network)).all()
+            for network in (
+                m.attention_network(shape, H100, spread, kind, assumptions),
+                m.feed_forward_network(shape, H100, gpus, 1, kind, assumptions),
+            ):
+                assert (least <= shape.n_layers * sum(one.time(tokens) for one in network)).all()
 
 
 @pytest.mark.parametrize(
@@ -261,7 +263,7 @@ def test_decode_step():
     model = inferlib.load_model("Llama 3 70B")
     step = e.decode_step(model, system, work)
     by_hand = e.token_latency(model_of(model), chip_of(system.chip), 8, 32, context=4096)
-    assert step.total == pytest.approx(by_hand, rel=1e-12) and "layout_latency" in str(inferlib.explain(step))
+    assert step.total == pytest.approx(by_hand, rel=1e-12) and "layout_latency" in str(audit.explain(step))
     halves = e.decode_step(model, system, work, inferlib.Layout(tp=4, dp=2))
     alone = e.decode_step(
         model, inferlib.System(system.chip, 4), inferlib.Workload(16, 4096), inferlib.Layout(tp=4)
@@ -323,29 +325,6 @@ def test_the_papers_405b_has_twice_the_key_value_heads():
     published = model_of(inferlib.load_model("Llama 3.1 405B"))
     assert published.shape.group_size == 16 and e.models["Llama 3.1 405B"].shape.group_size == 8
     assert e.models["Llama 3.1 405B"].cache_bytes == 2 * published.cache_bytes
-
-
-def test_many_frontiers_are_those_computed_one_by_one():
-    asked = [
-        {"model": e.models["Llama 3 8B"], "chip": e.chips[name], "pipeline": False}
-        for name in ("H100", "A100")
-    ]
-    for many, one in zip(e.frontiers(asked), (e.frontier(**each) for each in asked), strict=True):
-        pd.testing.assert_frame_equal(many, one)
-
-
-def test_an_interrupted_sweep_does_not_begin_the_rest(monkeypatch):
-    begun = []
-
-    def interrupted(number):
-        begun.append(number)
-        time.sleep(0.05)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(pareto, "frontier", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        e.frontiers([{"number": number} for number in range(40 * os.cpu_count())])
-    assert len(begun) <= 4 * os.cpu_count()
 
 
 def test_a_curve_asked_for_in_two_ways_is_computed_once():

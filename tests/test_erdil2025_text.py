@@ -3,11 +3,13 @@
 import math
 import random
 
+import numpy as np
 import pytest
 import sympy as sp
 
-import inferlib
-from book.erdil2025 import economics, errata
+from book import audit
+from book.audit import ledger
+from book.erdil2025 import economics, errata, limits
 from book.erdil2025.claims import (
     context,
     economics as text_economics,
@@ -18,9 +20,8 @@ from book.erdil2025.claims import (
     toy as toy_claims,
 )
 from book.erdil2025.figures import served_points
-from inferlib import ledger
 from inferlib.papers import erdil2025 as e
-from inferlib.papers.erdil2025.equations import limits, printed
+from inferlib.papers.erdil2025.equations import model as model_equations, printed
 from inferlib.papers.erdil2025.records import computing_at
 from inferlib.units import factor
 
@@ -29,6 +30,7 @@ MISSED = {  # numbers that do not come out, and the erratum that names each
     ("Text 4", "drafts cut the latency of Llama 3 70B", "factor"): "speculative decoding of Llama",
     ("Text 4.1", "gain of drafts at one cost", "Llama 3 70B"): "gain of drafts",
     ("Table 3", "DeepSeek-V3", "batch"): None,  # rounded twice
+    ("Text 5.1", "prefill utilisation over that of decoding", "factor"): "utilisation of prefill",
 }
 FALSE = {  # statements that do not hold, and the erratum that covers each
     (
@@ -51,20 +53,20 @@ def computed(artefact, name, column=""):
 
 
 def test_what_misses_is_what_the_errata_name():
-    card = inferlib.scorecard("erdil2025")
+    card = audit.scorecard("erdil2025")
     numbers = card[card.kind.isin(["model", "derived", "identity"])]
     missed = numbers[numbers.grade != "exact"]
     assert set(zip(missed.artefact, missed.row, missed.column, strict=True)) == set(MISSED)
     wrong = card[card.grade == "does not hold"]
     assert set(zip(wrong.artefact, wrong.row, strict=True)) == set(FALSE)
-    places = inferlib.errata("erdil2025").place
+    places = audit.errata("erdil2025").place
     for name in filter(None, (*MISSED.values(), *FALSE.values())):
         assert places.str.contains(name, regex=False).any(), name
 
 
 def test_what_is_asked_of_a_statement_is_not_just_past_the_value():
     """Where the project chose a threshold, the row says so."""
-    card = inferlib.scorecard("erdil2025").query("kind == 'claim'")
+    card = audit.scorecard("erdil2025").query("kind == 'claim'")
     assert not card.note.str.contains("asked", regex=False).any()
     assert card.note.str.contains("threshold, ours").sum() >= 10
 
@@ -119,14 +121,38 @@ def test_printed_inputs_are_the_records():
 
 
 def test_every_printed_section_has_rows():
-    artefacts = set(inferlib.scorecard("erdil2025").artefact)
+    artefacts = set(audit.scorecard("erdil2025").artefact)
     assert artefacts >= {"Abstract", *(f"Text 3.{i}" for i in range(1, 7)), "Text 4", "Text 4.1", "Text 4.2"}
     assert artefacts >= {"Text 4.3", "Text 5.1", "Text 5.2", *(f"Table {i}" for i in range(1, 7))}
     assert artefacts >= {f"Footnote {i}" for i in (4, 5, 6, 7, 8, 11, 12)}
 
 
 def test_all_equations_are_listed():
-    assert set(inferlib.equations("erdil2025").number) >= {str(n) for n in range(1, 47)}
+    assert set(audit.equations("erdil2025").number) >= {str(n) for n in range(1, 47)}
+
+
+def printed_latency(shape, chip, n_gpu, batch, context):
+    """Equation 29 put together from equations 30 to 44, each as printed."""
+    assumptions = e.PRINTED_EQUATIONS
+    chip, (protocol,) = chip.capped(), assumptions.protocols
+    nodes, reductions = model_equations.span(chip, n_gpu).nodes, assumptions.kernels
+    sparse = model_equations.sparsity(shape, assumptions)
+    reduced = printed.bytes_reduced(shape, batch, shape.activation_bytes)
+    moving = printed.transfer_time(
+        chip, n_gpu, printed.inter_node_reads(nodes, reduced), printed.intra_node_reads(n_gpu, nodes, reduced)
+    )
+    latency = printed.all_reduce_latency(protocol, n_gpu, nodes)
+    network = printed.network_communication_time(shape, reductions, latency, moving)
+    values = printed.activations_read(
+        printed.cache_elements_read(shape, context, batch), printed.inputs_and_outputs_read(shape, batch)
+    )
+    read = printed.bytes_read(shape, printed.parameters_read(shape, sparse, batch), values)
+    weights = printed.pointwise_flop(shape, printed.active_parameters(shape, sparse))
+    flop = printed.total_flop(
+        batch, weights, printed.attention_flop(shape, context, assumptions.flop_per_pair)
+    )
+    waiting = printed.network_and_kernel_time(shape, reductions, assumptions.t_kernel, network)
+    return printed.overlapped_latency(chip, n_gpu, waiting, read, flop)
 
 
 @pytest.mark.parametrize("name", ["GPT-3", "GPT-J 6B", "Falcon 180B"])
@@ -140,9 +166,7 @@ def test_printed_equations_are_the_2d_layout(name):
         general = e.layout_latency(
             shape, chip, e.Cut(kind="2D"), n_gpu, batch, context, 1, e.PRINTED_EQUATIONS
         )
-        assert printed.printed_latency(shape, chip, n_gpu, batch, context) == pytest.approx(
-            general, rel=1e-12
-        )
+        assert printed_latency(shape, chip, n_gpu, batch, context) == pytest.approx(general, rel=1e-12)
 
 
 def test_where_printed_equations_and_layouts_part():
@@ -151,12 +175,12 @@ def test_where_printed_equations_and_layouts_part():
     chip = computing_at(H100, shape)
     at = (1.0, 1.0, 0.0)
     alone = e.layout_latency(shape, chip, e.Cut(kind="2D"), *at, 1, e.PRINTED_EQUATIONS)
-    assert printed.printed_latency(shape, chip, *at) - alone == pytest.approx(96 * 4 * 6.8e-6)
+    assert printed_latency(shape, chip, *at) - alone == pytest.approx(96 * 4 * 6.8e-6)
     gated = e.models["Llama 3 70B"].shape
     general = e.layout_latency(
         gated, chip, e.Cut(kind="2D"), 64, 64, 0, 1, e.PRINTED_EQUATIONS
     )  # computes with 16 bits either way
-    assert printed.printed_latency(gated, chip, 64, 64, 0) < general
+    assert printed_latency(gated, chip, 64, 64, 0) < general
 
 
 def test_printed_equations_by_hand():
@@ -292,7 +316,7 @@ def test_the_best_number_of_drafts_by_root_finding(decay, ratio):
     """Equation 46 scanned: the derived length is where its mean is least."""
     import numpy as np
 
-    from inferlib.papers.erdil2025.derivations.model import speculation
+    from book.erdil2025.derivations import speculation
 
     k, r = sp.symbols("k r", positive=True)
     best = float(speculation().result.subs({k: decay, r: ratio}).evalf())
@@ -309,7 +333,7 @@ def test_acceptance_is_the_overlap_of_two_distributions():
 
 def test_bytes_of_an_all_reduce_reach_both_prints():
     """The derivation's steps are the equations as printed: 41, 42, 27 and 28."""
-    from inferlib.papers.erdil2025.derivations.model import bytes_of_an_all_reduce
+    from inferlib.papers.erdil2025.derivations import bytes_of_an_all_reduce
 
     steps = {step.number: step.equation.rhs for step in bytes_of_an_all_reduce() if step.number}
     values = {"X": 5.0, r"N_{\text{nodes}}": 9.0, r"N_{\text{GPU}}": 36.0}
@@ -364,8 +388,8 @@ def test_bandwidth_makes_the_slope_and_latency_the_wall():
     from book.erdil2025 import figures_model
 
     name, halved = "Llama 3 70B 8-bit", figures_model.WAITS["both halved"]
-    switches = {}, {"network": True}, {"waits": halved}, {"drafts": True}
-    curves = [figures_model.switched(name, **switched) for switched in switches]
+    switches = {}, {"network": True}, {"waits": halved}, {"draft": e.models[economics.DRAFT]}
+    curves = [figures_model.switched(e.models[name], H100, **switched) for switched in switches]
     tops = [curve.tokens_per_second.max() for curve in curves]
     assert tops[1] == pytest.approx(tops[0], rel=0.01) and tops[2] > 1.5 * tops[0] and tops[3] > 1.2 * tops[0]
     costs = [c[c.tokens_per_second >= 0.9 * tops[0]].usd_per_million.min() for c in curves]
@@ -380,15 +404,45 @@ def test_explorers_say_what_does_not_fit():
     assert not shown.shortages(gpus=8, batch=32, context=4096)
     needed, has = shown.shortages(gpus=2, batch=1000, context=128_000)["memory"]
     assert has == 160 and needed == pytest.approx(139 + 1000 * 128_000 * 320 * 1024 / 1e9, rel=0.01)
-    assert explorers.one_token().shortages(n_gpu=1) and not explorers.one_token().shortages(n_gpu=2)
+    toy = explorers.waiting_against_reading()
+    assert toy.shortages(n_gpu=1) and not toy.shortages(n_gpu=1, bits="8 bits")
 
 
 def test_the_drawn_layer_is_the_model():
     """26 GPUs are the shortest row; rows are one layer of equation 3."""
     from book.erdil2025 import drawings
 
-    data = drawings.layer_times().sum(axis=1)
-    assert data.idxmin() == 26 and data[1024] > data[8]
     seventy = e.models["Llama 3 70B"]
+    data = drawings.layer_times(seventy, H100, 1e-6).sum(axis=1)
+    assert data.idxmin() == 26 and data[1024] > data[8]
     whole = e.toy_latency(seventy, H100, 8, 1, e.grid_all_reduce_time(8, 1e-6))
     assert data[8] == pytest.approx(1e6 * whole / 80)
+
+
+def test_the_box_prefers_what_the_table_prefers():
+    """The points that the page holds are enough for any customer: Table 6's 8-bit row is among them."""
+    from book.erdil2025 import explorers
+
+    found = explorers.slope_and_wall().evaluate()
+    printed = ledger.published("erdil2025")
+    speed = printed["Table 6", "8-bit weights", "tokens per second"].printed
+    price = printed["Table 6", "8-bit weights", "price of a million tokens"].printed
+    assert round(found["preferred: speed"]) == speed and round(found["preferred: price"], 2) == price
+
+
+def test_reading_ahead_is_worth_most_where_reading_and_waiting_take_equally_long():
+    """One user: u^2 (u - 1) H = W with u the root of the GPUs. At the critical batch multiplying waits all the same."""
+    seventy, hop = e.models["Llama 3 70B"], 1e-6
+    waits, reads = e.network_time(seventy, 2 * hop), e.weight_time(seventy, H100, 1)
+    (u,) = (r.real for r in np.roots([waits, -waits, 0, -reads]) if abs(r.imag) < 1e-9)
+    n = np.geomspace(1, 512, 20_000)
+    times = e.prefetched_latency(seventy, H100, n, 0, e.grid_all_reduce_time(n, hop))
+    assert n[times.argmin()] == pytest.approx(u**2, rel=1e-3)
+    assert times.min() == pytest.approx(reads / u**2, rel=1e-3)
+    assert 1 / times.min() > 1.9 / e.minimum_latency(seventy, H100, hop)
+    users = e.critical_batch(seventy, H100)
+    ahead, plain = (
+        f(seventy, H100, n, users, e.grid_all_reduce_time(n, hop))
+        for f in (e.prefetched_latency, e.toy_latency)
+    )
+    np.testing.assert_allclose(ahead, plain)

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 import inferlib
-from inferlib.papers import erdil2025, liminal2025, pope2022, rooms, steinhardt2022
+from inferlib import papers
+from inferlib.papers import erdil2025, liminal2025, pope2022, steinhardt2022
+from tokenprice import answerers
 
 BOOK = Path(__file__).parents[1] / "book"
 
@@ -84,14 +86,14 @@ FIRST |= {"steinhardt2022": "2206", "mazurek2025": "2509"}
 def test_years_of_the_bibliography_are_those_of_the_first_versions():
     text = (BOOK / "references.bib").read_text("utf-8")
     found = {key: body for key, body in re.findall(r"(?ms)^@\w+\{(\w+),(.*?)^\}", text)}
-    assert set(found) >= set(FIRST) == set(rooms.sources())
+    assert set(found) >= set(FIRST) == set(papers.sources())
     for key, first in FIRST.items():
         year, month = f"20{first[:2]}", first[2:]
         assert re.search(r"\byear\s*=\s*\{(\d+)\}", found[key])[1] == year
-        assert rooms.about(key)["date"] == f"{year}-{month}" and key.endswith(year)
+        assert papers.about(key)["date"] == f"{year}-{month}" and key.endswith(year)
         number = re.search(r"\beprint\s*=\s*\{(\d{4})\.", found[key])
         assert number is None or number[1] == first
-        assert year in rooms.label(key)
+        assert year in answerers.label(key)
 
 
 def published(source):
@@ -126,7 +128,7 @@ def errata(source):
     return tomllib.loads((BOOK / source / "errata.toml").read_text("utf-8"))["erratum"]
 
 
-WITH_ROWS = [(s, e) for s in rooms.sources() for e in errata(s) if e.get("rows")]
+WITH_ROWS = [(s, e) for s in papers.sources() for e in errata(s) if e.get("rows")]
 
 
 def numbers(text):

@@ -1,21 +1,30 @@
-"""The two floors: the library below, the book above; no room imports upwards, and none in a circle."""
+"""Three floors, `inferlib` below `tokenprice` below `book`: no import upwards or in a circle, and each works alone."""
 
 import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
+FLOORS = ("inferlib", "tokenprice", "book")
 
 
 def modules():
-    """Every module of both floors: name to path."""
-    paths = [*ROOT.glob("inferlib/**/*.py"), *ROOT.glob("book/[a-z]*/**/*.py"), *ROOT.glob("book/*.py")]
+    """Every module of all floors: name to path."""
+    paths = [path for floor in FLOORS for path in (ROOT / floor).rglob("*.py")]
+    paths = [p for p in paths if not any(part.startswith("_") for part in p.relative_to(ROOT).parts[:-1])]
     names = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
     return {name.removesuffix(".__init__"): path for name, path in names.items() if "conftest" not in name}
 
 
 def imported(path, known):
-    """The modules of both floors that one imports, at the top or inside a function."""
+    """The modules that one imports, at the top or inside a function, or names in a string."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -26,14 +35,35 @@ def imported(path, known):
     return found & set(known)
 
 
-def test_the_library_never_imports_the_book():
-    known = modules()
-    upwards = {
-        name: sorted(up)
-        for name, path in known.items()
-        if name.startswith("inferlib")
-        and (up := {m for m in imported(path, known) if not m.startswith("inferlib")})
+def named_in_strings(path):
+    """The floors whose modules a string of the code names, docstrings left out: as `import_module` takes them."""
+    tree = ast.parse(path.read_text("utf-8"))
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if hasattr(node, "body")
+        and isinstance(node.body, list)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
     }
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+    ]
+    return {
+        found.group(1) for text in texts if (found := re.match(rf"({'|'.join(FLOORS)})(\.[a-z_0-9]+)+", text))
+    }
+
+
+def test_no_floor_imports_a_higher_one():
+    known = modules()
+    upwards = {}
+    for name, path in known.items():
+        higher = FLOORS[FLOORS.index(name.split(".")[0]) + 1 :]
+        used = {m.split(".")[0] for m in imported(path, known)} | named_in_strings(path)
+        if used & set(higher):
+            upwards[name] = used & set(higher)
     assert not upwards
 
 
@@ -44,3 +74,35 @@ def test_nothing_is_imported_in_a_circle():
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+ALONE = """
+import importlib, pkgutil, sys
+import inferlib
+for floor in sys.argv[1:]:
+    package = importlib.import_module(floor)
+    for module in pkgutil.walk_packages(package.__path__, floor + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+question = inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(8, 1024)
+for key in inferlib.papers.answerers():
+    assert inferlib.papers.ask(key, *question).status in ("ok", "n/a", "infeasible"), key
+assert inferlib.papers.ask("erdil2025", *question).feasible
+"""
+
+
+@pytest.mark.parametrize("floors", [FLOORS[:1], FLOORS[:2]], ids="-".join)
+def test_a_floor_needs_only_those_below(floors, tmp_path):
+    for floor in floors:
+        shutil.copytree(ROOT / floor, tmp_path / floor, ignore=shutil.ignore_patterns("__pycache__"))
+    there = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"}
+    # -S with the packages of this environment named by hand: an editable install would bring the other floors back
+    packages = [p for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
+    there["PYTHONPATH"] = os.pathsep.join([str(tmp_path), *packages])
+    doctests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=--doctest-modules", floors[-1]]
+    for command in (["-c", ALONE, *floors], doctests):
+        run = subprocess.run(
+            [sys.executable, "-S", *command], cwd=tmp_path, env=there, capture_output=True, text=True
+        )
+        assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]

@@ -6,15 +6,16 @@ import io
 import pytest
 
 import inferlib
-from inferlib import catalog, measured as measurements
-from inferlib.measured import names, schema
+from book import measured as measurements
+from book.measured import names, schema
+from inferlib import catalog
 
 ALL = measurements.load()
 
 
 def raw():
     """The file as a list of dicts of text."""
-    file = measurements.files("inferlib.measured") / "measurements.csv"
+    file = measurements.files("book.measured") / "measurements.csv"
     return list(csv.DictReader(io.StringIO(file.read_text("utf-8"))))
 
 

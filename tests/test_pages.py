@@ -1,5 +1,6 @@
 """What the book's own Sphinx extensions do to a page."""
 
+import json
 import re
 import runpy
 import tomllib
@@ -9,50 +10,73 @@ from types import SimpleNamespace
 ROOT = Path(__file__).parents[1]
 READER = runpy.run_path(str(ROOT / "book" / "_ext" / "reader.py"))
 PAPER = runpy.run_path(str(ROOT / "book" / "_ext" / "paper.py"))
+DESK = runpy.run_path(str(ROOT / "book" / "_ext" / "desk.py"))
+MATHS = runpy.run_path(str(ROOT / "book" / "_ext" / "maths.py"))
+LINKS = runpy.run_path(str(ROOT / "book" / "_tools" / "links.py"))
 FORMATS = runpy.run_path(str(ROOT / "book" / "_tools" / "formats.py"))
 
 
 def test_explorers_share_one_runtime():
-    from book.erdil2025 import explorers
+    from book.steinhardt2022 import explorers
 
-    shown = [explorers.one_token()._repr_html_(), explorers.fastest_token()._repr_html_()]
+    shown = [explorers.multiply()._repr_html_(), explorers.decode()._repr_html_()]
     page = READER["once"]("".join(shown))
     assert page.count("window.inferlibExplorer = ") == 1 and page.count("<style>") == 1
     assert page.count('class="inferlib-explorer"') == page.count("inferlibExplorer(Object") == 2
     assert page.index("window.inferlibExplorer = ") < page.index("inferlibExplorer(Object")
 
 
-def test_a_figure_can_be_saved_with_its_data(tmp_path):
-    figure = (
-        '<figure id="fig-{0}"><img alt="x" src="../_images/{0}.svg"/><figcaption>One.</figcaption></figure>'
+def test_a_figure_can_be_saved():
+    figure = '<figure id="a"><img alt="x" src="../_images/a.svg"/><figcaption>One.</figcaption></figure>'
+    page = READER["downloads"](figure + '<figure id="c"><figcaption>No picture.</figcaption></figure>')
+    assert page.count("<a ") == page.count('<a class="save" href="../_images/a.svg" download>SVG</a>') == 1
+
+
+def test_a_link_in_the_text_sets_the_box_above_it_and_the_build_checks_what_it_asks(tmp_path):
+    import inferlib
+    from book.steinhardt2022 import explorers
+    from inferlib.papers import steinhardt2022 as st
+
+    decode = explorers.decode(inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM"))
+    boxes = [explorers.multiply(st.load_chip(), st.PRINTED)._repr_html_(), decode._repr_html_()]
+    link = '<a class="sets" href="#box?{}">x</a>'
+    page = READER["boxed"](
+        link.format("network=1") + boxes[0] + boxes[1] + link.format("batch=8&amp;machine=H200")
     )
-    others = figure.format("b") + '<figure id="fig-c"><figcaption>No picture.</figcaption></figure>'
-    page = READER["downloads"](figure.format("a") + others, {"fig-b": "x,y\n1,2\n"}, tmp_path / "_data")
-    assert page.count('<a class="save" href="../_images/a.svg" download>SVG</a>') == 1
-    assert page.count('<a class="save" href="../_data/fig-b.csv" download>CSV</a>') == 1
-    assert page.count("<a ") == 3 and [file.name for file in (tmp_path / "_data").iterdir()] == ["fig-b.csv"]
+    assert READER["boxed"]("no box") == "no box"
+    first, second = re.findall(r'data-slug="([^"]*)"', page)
+    assert re.findall(r'href="#([^"]*)[?]', page) == [first, second]
+    above = READER["boxed"](boxes[0] + link.format("batch=8") + boxes[1] + link.format("k=2"))
+    assert re.findall(r'href="#([^"]*)[?]', above) == [second, first]  # whichever box has such an input
+    (tmp_path / "p.html").write_text(page)
+    assert LINKS["check"](tmp_path) == []
+    for state in ("batch=9000", "machine=H20", "batch=x", "speed=1"):
+        (tmp_path / f"{state}.html").write_text(READER["boxed"](boxes[1] + link.format(state)))
+    faults = [fault for _, _, fault in LINKS["check"](tmp_path)]
+    wrong = [f"the box has no {state}" for state in ("batch=9000", "batch=x", "machine=H20")]
+    assert faults == [*wrong, "no such anchor"]
 
 
-def test_figures_bring_data():
-    """All figures but drawings; what is drawn is what is told."""
-    import matplotlib.pyplot as plt
+def test_a_curve_follows_what_it_is_given():
+    """t = n/4 + 1/n is least at 2, where it is 1; marks and names are read off the values."""
+    import xarray as xr
 
-    from inferlib.plotted import as_csv
+    from book import style
+    from inferlib import sweep
 
-    figure, (left, right) = plt.subplots(1, 2)
-    left.plot([1, 2], [3, 0.123456789], label="law")
-    left.axvline(5)
-    left.set(title="first", xlabel="batch", ylabel="ms")
-    right.barh([-0.2, 0.8], [7, 8], label="there")
-    right.set_yticks([0, 1], ["A", "B"])
-    text = as_csv(figure)
-    assert text.splitlines() == [
-        "panel,series,batch,ms", "first,law,1,3", "first,law,2,0.123457",
-        "panel 2,there,7,A", "panel 2,there,8,B",
-    ]  # fmt: skip
-    right.axis("off"), left.axis("off")
-    assert as_csv(figure) is None
-    plt.close(figure)
+    n = sweep("chips", 0.5, 8, points=5)
+    reading, waiting = 1e-3 / n, 1e-3 * n / 4
+    both = xr.Dataset({"weights": reading, "waiting": waiting, "total": reading + waiting})
+    ax = style.curve(both, mark={"equal": (2, 5e-4)}, unit="ms")
+    assert {line.get_label(): line.get_ydata()[0] for line in ax.lines[:3]} == {
+        "weights": 2,
+        "waiting": 0.125,
+        "total": 2.125,
+    }
+    assert [text.get_text() for text in ax.texts] == ["equal", "weights", "waiting", "total"]
+    assert ax.get_xlabel() == "chips" and ax.lines[0].get_color() == style.TERMS["weights"]
+    total = both["total"]
+    assert style.curve(total, mark=total.idxmin(), unit="ms").texts[0].get_text() == "2 chips: 1 ms"
 
 
 def test_no_head_of_a_table_is_empty():
@@ -60,7 +84,7 @@ def test_no_head_of_a_table_is_empty():
     import pandas as pd
     from bs4 import BeautifulSoup
 
-    from inferlib import style
+    from book import style
 
     index = pd.MultiIndex.from_tuples([("Table 1", "A"), ("Table 1", "B")], names=["artefact", "row"])
     frame = pd.DataFrame({"printed": [1.0, 2.0], "here": [1.0, 2.1]}, index=index)
@@ -110,7 +134,7 @@ def test_the_stamp_names_a_commit_or_says_that_there_is_none():
 
 def test_whose_the_numbers_are_is_in_the_bibliography():
     """Every publication of a measurement, every preprint behind a model, and for every chip one of its pages."""
-    from inferlib import measured
+    from book import measured
 
     bibliography = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
     missing = {url for url in measured.load().url if url not in bibliography}
@@ -196,3 +220,72 @@ def test_an_epub_gets_xml_without_dead_controls():
         ElementTree.fromstring(f"<div>{text}</div>")
         assert number in text
         assert not any(part in text for part in ("<input", "<script", "<button", "popover"))
+
+
+def test_equations_are_typeset_without_a_script():
+    """Lines that stand under each other, cases, roots and brackets; nothing of LaTeX is left."""
+    typeset = MATHS["typeset"]
+    lines = typeset("\\begin{gathered} a = b \\\\ c = \\frac{d}{2} \\end{gathered}", True)
+    assert lines.count("<mtr>") == 2 and 'displaystyle="true"' in lines
+    cases = typeset("\\begin{cases} 1 & \\text{for}\\: x > 0 \\\\0 & \\text{otherwise} \\end{cases}")
+    assert cases.count("<mtr>") == 2 and cases.count("<mtd") == 4
+    assert (
+        typeset("\\left(x\\right)")
+        == '<math display="inline"><mrow><mo>(</mo><mi>x</mi><mo>)</mo></mrow></math>'
+    )
+    register = (ROOT / "book" / "equations.ipynb").read_text(encoding="utf-8")
+    shown = "".join(
+        "".join(output["data"].get("text/markdown", ""))
+        for cell in json.loads(register)["cells"]
+        for output in cell.get("outputs", ())
+    )
+    formulas = re.findall(r"(?s)\$\$\n(.*?)\n\$\$", shown)
+    assert len(formulas) == shown.count('class="entry"') > 300
+    for formula in formulas:
+        assert "\\" not in typeset(formula, True), formula
+
+
+def test_a_search_leads_to_sections_entries_and_words():
+    page = """<article><section id="top"><h1>Notation<a class="headerlink" href="#top">#</a></h1><p>About.</p>
+    <section id="one"><h2>Erdil</h2><script>var x = 1;</script><table><td>a</td><td>114 µs</td></table>
+    <div class="entry" id="eq-1"><p><strong>Equation (1)</strong> time, function: long</p><math><mi>t</mi></math></div>
+    <dl><dt id="word-slo">SLO</dt><dd>a promise</dd></dl><section id="a-content">x</section>
+    </section></article>"""
+    rows = DESK["sections"]("n.html", page)
+    assert [address for (_, address), _ in rows] == [
+        "n.html#top",
+        "n.html#one",
+        "n.html#eq-1",
+        "n.html#word-slo",
+    ]
+    titles = [title for (title, _), _ in rows]
+    assert titles == [
+        "Notation",
+        "Notation · Erdil",
+        "Notation · Erdil: Equation (1) time",
+        "Notation · Erdil: SLO",
+    ]
+    assert rows[1][1] == "a 114 µs" and rows[3][1].startswith("SLO a promise")
+
+
+def test_what_a_cell_prints_under_a_heading_is_a_section():
+    from docutils import nodes
+    from docutils.utils import new_document
+
+    document = new_document("x")
+    chapter = nodes.section("", nodes.title("", "Equations"))
+    document += chapter
+    made = [
+        nodes.container(
+            "",
+            nodes.container("", nodes.rubric("", name, level=2, ids=[name.lower()]), nodes.paragraph("", "!"),
+                            mime_type="text/markdown"),
+        )
+        for name in ("Pope", "Erdil")
+    ]  # fmt: skip
+    chapter += nodes.container("", nodes.container("", *made, classes=["cell_output"]), classes=["cell"])
+    chapter += nodes.section("", nodes.title("", "Last"))
+    READER["Headings"](document).apply()
+    sections = list(chapter.findall(nodes.section))
+    assert [one.next_node(nodes.title).astext() for one in sections] == ["Equations", "Pope", "Erdil", "Last"]
+    assert [one["ids"] for one in sections[1:3]] == [["pope"], ["erdil"]]

@@ -22,7 +22,8 @@ def test_authors_and_address_follow_the_one_place(name):
     written = IDENTITY["FOLLOW"][name]
     assert text == written(text, *IDENTITY["stated"]()), "run python book/_tools/identity.py"
     filled = written(text, WHO, WHERE)
-    assert all(who in filled for who in WHO) and filled == written(filled, WHO, WHERE)
+    assert all(who in filled for who in WHO if not name.endswith("ipynb"))
+    assert filled == written(filled, WHO, WHERE)
     assert written(filled, *IDENTITY["stated"]()) == text
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inferlib.terminal import main
+from tokenprice.terminal import main
 
 ROOT = Path(__file__).parents[1]
 TEXTS = ("README.md", "CONTRIBUTING.md")
@@ -25,8 +25,10 @@ def test_commands_exist(name):
 @pytest.mark.parametrize("name", TEXTS)
 def test_links_and_paths_lead_somewhere(name):
     text = (ROOT / name).read_text()
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
-    paths = [path for path in re.findall(r"`((?:inferlib|book|\.ci)/[\w./]*)`", text)]
+    links = [
+        link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link and not link.startswith("#")
+    ]
+    paths = [path for path in re.findall(r"`((?:inferlib|tokenprice|book|\.ci)/[\w./]*)`", text)]
     for path in [*links, *paths]:
         assert (ROOT / path).exists(), path
 
@@ -45,14 +47,14 @@ def test_the_answer_it_opens_with_is_the_answer():
     exec("\n".join(before), names)
     printed = "".join(f"    {line}\n" for line in str(eval(last, names)).splitlines())
     assert shown == printed
-    line = shlex.split(re.search(r"^    inferlib (ask .*)$", text, re.M)[1])
+    line = shlex.split(re.search(r"^    tokenprice (ask .*)$", text, re.M)[1])
     with contextlib.redirect_stdout(io.StringIO()) as out:
         assert main(line) == 0
     assert out.getvalue() == printed.replace("    ", "")
 
 
 def test_its_commands_answer(capsys):
-    lines = re.findall(r"^    inferlib (.*)$", (ROOT / "README.md").read_text(), re.M)
+    lines = re.findall(r"^    tokenprice (.*)$", (ROOT / "README.md").read_text(), re.M)
     assert len(lines) >= 2
     for line in lines:
         assert main(shlex.split(line)) == 0, line

@@ -5,22 +5,17 @@ import tomllib
 
 import numpy as np
 import pytest
+from questions import request, step
 
 import inferlib
+from book import measured
 from book.serving import energy as watts, fit, operators, tables
-from inferlib import Layout, System, Workload, load_chip, load_model, measured
-from inferlib.serving import (
-    constants,
-    decode_step,
-    energy,
-    estimate_request,
-    speculation,
-    with_drafts,
-    within,
-)
-from inferlib.serving.estimate import error_bar, stated
-from inferlib.serving.kernels import Engine, Kernel, Link
-from inferlib.serving.prompt import others_time, prompt_pass, room
+from inferlib import Layout, System, Workload, load_chip, load_model
+from tokenprice import ask, constants, energy, request as requests, speculation
+from tokenprice.decode import Instance, decode_step
+from tokenprice.estimate import CAUTIONS, error_bar, stated
+from tokenprice.kernels import Engine, Kernel, Link, distinct_experts
+from tokenprice.prompt import Protocol, others_time, prompt_pass, prompts_ahead, room, turn_time
 
 MODEL, BOX, WORK = load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(32, 4096)
 DEEPSEEK = load_model("DeepSeek V3")
@@ -31,7 +26,20 @@ IDEAL = constants.one_kernel(
 
 
 def text(name):
-    return (fit.files("inferlib.serving") / name).read_text("utf-8")
+    return (fit.files("tokenprice") / name).read_text("utf-8")
+
+
+def test_experts_are_reached_as_timings_of_traffic_say():
+    """Time with the loads of traffic over time with even loads, by rows: aiconfigurator 0.12, power_law_1.01."""
+    for rows, least, most in ((4, 0.95, 1), (16, 0.81, 0.92), (64, 0.82, 0.91), (256, 0.93, 1)):
+        for n, k in ((128, 8), (256, 8)):
+            even = n * (1 - (1 - k / n) ** rows)
+            assert least <= distinct_experts(n, k, rows) / even <= most
+
+
+def test_one_program_starts_no_kernels():
+    step = decode_step(MODEL, System(load_chip("TPU v5p"), 8), WORK)
+    assert step.terms["kernel launch"] == 0 and step.terms["engine"] > 0
 
 
 # --- Every constant has a source ---------------------------------------------------------------------------
@@ -85,7 +93,7 @@ def test_every_constant_has_a_unit_a_range_and_an_address():
 def test_printed_constants():
     """Cells of the operator tables, read by eye: H100 in 16 bits, its eight-way all-reduce, attention of a B200."""
     h100, b200 = constants.operators("H100 SXM"), constants.operators("B200")
-    assert h100.kernel("gemm", "bf16").start == pytest.approx(3.33e-6)
+    assert h100.kernel("gemm", "bf16").start == pytest.approx(2.961e-6)
     assert h100.reduce[8].latency == pytest.approx(3.62e-6) and h100.reduce[8].bandwidth == pytest.approx(
         127.4e9
     )
@@ -95,8 +103,8 @@ def test_printed_constants():
 
 def test_a_chip_without_operators_borrows_and_says_so():
     assert constants.lender("MI300X") == "H100 SXM" and constants.lender("H100 SXM") == "H100 SXM"
-    told = inferlib.estimate(MODEL, System(load_chip("MI300X"), 8), WORK).cautions
-    assert any("those of H100 SXM stand in" in caution for caution in told)
+    told = step(MODEL, System(load_chip("MI300X"), 8), WORK).cautions
+    assert any("using those of H100 SXM" in caution for caution in told)
     for chip in inferlib.catalog.chips():
         assert constants.operators(chip).gemm
 
@@ -115,9 +123,9 @@ def test_by_hand():
     """One sequence of Llama 3 70B on eight chips: products read 137 GB at the share of the tables."""
     step = decode_step(MODEL, BOX, Workload(1, 1), engine="compiled")
     matrices = 2 * (80 * (8192 * (8192 + 2 * 1024) + 8192**2 + 3 * 8192 * 28672) + 8192 * 128256)
-    assert step.terms["weights"] == pytest.approx(matrices / 8 / (0.858 * 3.35e12), rel=1e-6)
+    assert step.terms["weights"] == pytest.approx(matrices / 8 / (0.8736 * 3.35e12), rel=1e-6)
     depth = 80 * (8192 + 1024 + 8192 + 3584) + 8192
-    starts = 321 * 3.33e-6 + depth * 1.049e-10 + 80 * 11e-6
+    starts = 321 * 2.961e-6 + depth * 2.159e-10 + 80 * 11e-6
     assert step.terms["kernel launch"] == pytest.approx(starts, rel=1e-3)
     assert step.terms["collective latency"] == pytest.approx(160 * 3.62e-6, rel=1e-3)
 
@@ -137,8 +145,9 @@ def test_stages_follow_one_another():
 
 def test_copies_of_a_dense_model_are_instances():
     one = decode_step(MODEL, System(load_chip("H100 SXM"), 4), WORK.replace(batch=16))
-    two = decode_step(MODEL, BOX, WORK, Layout(tp=4, dp=2))
-    assert two.total == pytest.approx(one.total, rel=1e-12)
+    for ep in (1, 2):  # a dense model has no experts to spread
+        two = decode_step(MODEL, BOX, WORK, Layout(tp=4, dp=2, ep=ep))
+        assert two.total == pytest.approx(one.total, rel=1e-12)
 
 
 def test_experts_over_many_chips():
@@ -156,8 +165,8 @@ def test_experts_over_many_chips():
 
 
 def test_what_does_not_fit_has_no_number():
-    answer = inferlib.estimate(MODEL, System(load_chip("H100 SXM"), 1), WORK)
-    assert str(answer).startswith("infeasible: needs") and answer.low is None
+    answer = step(MODEL, System(load_chip("H100 SXM"), 1), WORK)
+    assert "infeasible: needs" in str(answer) and answer.low is None
     with pytest.raises(ValueError, match="no time: infeasible"):
         _ = answer.seconds
 
@@ -167,12 +176,12 @@ def test_what_does_not_fit_has_no_number():
 )
 def test_bad_arguments_are_refused(bad):
     with pytest.raises(TypeError, match="is a str, but must be a"):
-        inferlib.estimate(*bad)
+        decode_step(*bad)
 
 
 def test_unknown_engines_parts_and_formats_are_refused():
-    with pytest.raises(LookupError, match="no engine 'vllm'"):
-        inferlib.estimate(MODEL, BOX, WORK, engine="vllm")
+    with pytest.raises(LookupError, match="no engine 'fast'"):
+        step(MODEL, BOX, WORK, engine="fast")
     for keep in ({"heads": "bf16"}, {"attention": "fp3"}):
         with pytest.raises(LookupError, match="no (part|format)"):
             decode_step(MODEL, BOX, WORK, keep=keep)
@@ -209,19 +218,22 @@ def test_repeated_rows_change_nothing():
 @pytest.mark.parametrize("engine", ["known", "unknown"])
 @pytest.mark.parametrize("name", ["dense", "experts"])
 def test_an_interval_holds_what_it_says(name, engine, by):
-    """80 % is claimed; of the rows of a publisher, or of a model, left out, 75 to 85 % lie inside."""
-    assert 0.75 <= tables.coverage(name, engine, by) <= 0.85
+    """80 % is claimed of rows and of publishers alike: of the one or the other left out, 75 % and more lie inside.
+
+    More do by as much as one publisher weighs, since a factor is the distance of some row.
+    """
+    publishers = fit.data().publisher[fit.slices()[name]].nunique()
+    assert 0.75 <= min(tables.coverage(name, engine, by)) <= 0.8 + 1 / publishers
 
 
 def test_errors_are_as_stated_and_the_aims_that_are_missed_are_known():
     table = fit.errors().set_index(["slice", "engine", "left out"]).error.sort_index()
     for (name, engine, _), error in table.items():
         assert error <= stated()["step"][name][engine]["error"] * 1.001
-    assert 0.09 < table["dense", "known"].max() < 0.1  # the aim was 9 %
-    assert table["dense", "unknown"].max() < 0.12  # the aim was 12 %: met
-    assert (
-        table["experts", "known", "model"] < 0.14 and table["experts", "known", "publisher"] > 0.13
-    )  # aim: 13 %
+    assert table["dense", "known"].max() < 0.09 and table["dense", "unknown"].max() < 0.12  # the aims: met
+    assert table["experts", "known"].max() < 0.12  # the aim was 13 %: met
+    logs = fit.first_left_out("model")
+    assert np.mean(np.abs(np.expm1(logs))) < 0.25 < stated()["first_token"]["error"]  # of publishers: missed
 
 
 def test_the_prompts_of_others_belong_there():
@@ -270,24 +282,26 @@ def test_rows_that_are_not_scored_are_counted():
         ("Llama 3 70B", "H100 SXM", 8, Workload(1, 32768), "context 32,768"),
         ("Llama 3 8B", "H100 SXM", 8, Workload(20000, 1), "batch 20,000"),
         ("Llama 3 70B", "H100 SXM", 64, Workload(1, 128), "one instance on 64 chips"),
-        ("Llama 3 70B", "TPU v5p", 8, Workload(1, 128), "the interval rests on no measurement on TPU v5p"),
+        ("Llama 3 70B", "TPU v5p", 8, Workload(1, 128), "nothing was measured on TPU v5p"),
         ("Mixtral 8x22B", "H100 SXM", 8, Workload(100, 128), "mixtures of experts were measured on"),
     ],
 )  # fmt: skip
 def test_cautions(model, chip, count, workload, word):
-    answer = inferlib.estimate(load_model(model), System(load_chip(chip), count), workload)
+    answer = step(load_model(model), System(load_chip(chip), count), workload)
     assert any(word in caution for caution in answer.cautions), answer.cautions
     assert f"Caution: {answer.cautions[0]}." in str(answer)
 
 
 def test_the_estimate():
-    blind, known = inferlib.estimate(MODEL, BOX, WORK), inferlib.estimate(MODEL, BOX, WORK, engine="compiled")
+    blind, known = (
+        step(MODEL, BOX, WORK),
+        step(MODEL, BOX, WORK, engine="compiled"),
+    )
     assert blind.low < blind.seconds < blind.high and blind.confidence == 0.8
     assert blind.high / blind.seconds == pytest.approx(error_bar(MODEL)["factor"])
     assert error_bar(MODEL)["factor"] >= error_bar(MODEL, engine="compiled")["factor"]
-    assert known.seconds < blind.seconds and blind.tokens_per_second == 32 / blind.seconds
-    assert blind.binding == "weights" and "80 % of cases" in str(blind) and blind.cautions == ()
-    assert str(blind).split(" (")[0] in blind._repr_html_()
+    assert known.seconds < blind.seconds and blind.throughput == 32 / blind.seconds
+    assert blind.step.binding == "weights" and "80 % of cases" in str(blind) and blind.cautions == ()
 
 
 # --- Prompts -----------------------------------------------------------------------------------------------
@@ -321,21 +335,59 @@ def test_a_cached_prefix_costs_its_pairs_only():
 
 
 def test_room_by_hand():
-    """Nine tenths of 640 GB less the weights, over 320 KiB a token."""
+    """Nine tenths of what the weights leave of 640 GB, over 320 KiB a token; every public row that ran has room."""
     asked = Workload(1, 4096)
     assert room(MODEL, BOX, asked) == pytest.approx(
-        (0.9 * 640e9 - 2 * MODEL.n_params) / (4096 * 327680), rel=1e-6
+        0.9 * (640e9 - 2 * MODEL.n_params) / (4096 * 327680), rel=1e-6
     )
+    for row in (rows := fit.serving_rows())[rows.use == "clean"].itertuples():
+        assert room(*fit.question(row)[:5]) >= row.dp
 
 
 def test_the_time_to_the_first_token_is_as_far_off_as_stated():
-    """Missed: 25 % was the aim. One constant is fitted; the factor on the prompt comes out at one by itself."""
-    first = stated()["first_token"]
+    """Missed: 25 % was the aim, and is reached by model where lengths differ; equal ones have a wider interval."""
+    first, widen, equal = (
+        stated()["first_token"],
+        stated()["widen"]["equal"],
+        fit.first_rows().equal.astype(bool),
+    )
+    wide = math.exp(math.hypot(math.log(first["factor"]), math.log(widen)))
     for by in ("publisher", "model"):
         logs = fit.first_left_out(by)
         assert float(np.mean(np.abs(np.expm1(logs)))) <= first["error"] * 1.001
-        assert np.mean(np.abs(logs) <= math.log(first["factor"])) >= 0.79
-    assert 0.3 < first["error"] < 0.42 and first["passes"] == pytest.approx(1, abs=0.1)
+        for own, bar in ((logs[~equal], first["factor"]), (logs[equal], wide)):
+            assert np.mean(np.abs(own) <= math.log(bar)) >= 0.79
+    assert np.mean(np.abs(np.expm1(logs[~equal]))) < 0.25 and first["error"] < 0.35
+
+
+def test_a_burst_by_hand():
+    """Four users ask at once and twice: prompts wait for 1, 2, 3, 4 in the first round, for their own in the second."""
+    assert prompts_ahead(burst=0.5, group=1, users=4) == (1 + 2 + 3 + 4 + 4 * 1) / 8
+    assert turn_time(arrivals=5, prompt_time=0.1) == pytest.approx(
+        0.05
+    )  # half busy: half a prompt of waiting
+
+
+def test_a_protocol_says_when_the_first_token_comes():
+    calm, burst, equal = (
+        request(MODEL, BOX, 4096, 512, 32, **protocol) for protocol in ({}, {"rounds": 10}, {"equal": True})
+    )
+    assert calm.first_token < burst.first_token < equal.first_token
+    alone = calm.prompt.total + stated()["first_token"]["layer"] * MODEL.n_layers
+    assert burst.first_token - calm.first_token == pytest.approx(31 / 20 * alone)
+    assert equal.first_factor > calm.first_factor == burst.first_factor
+    with pytest.raises(ValueError, match="rounds is 0"):
+        Protocol(rounds=0)
+
+
+def test_every_caution_widens_the_interval():
+    """No row, no certainty: a chip whose kernels are lent, and one of another maker, answer with wider intervals."""
+    assert all(caution.factor >= 1.1 for caution in (*CAUTIONS, *requests.CAUTIONS, *requests.FIRST))
+    spans = [
+        (e.high / e.low) ** 0.5
+        for e in (step(MODEL, System(load_chip(c), 8), WORK) for c in ("H100 SXM", "H20", "MI300X"))
+    ]
+    assert 1.2 < spans[0] < spans[1] < spans[2] and spans[2] > 1.8
 
 
 # --- Drafts, requests, prices, watts -------------------------------------------------------------------------
@@ -349,10 +401,12 @@ def test_drafts_against_published_speed():
     with pytest.raises(ValueError, match="drafted is 9"):
         speculation.acceptance("DeepSeek R1, MTP", 9)
     with pytest.raises(ValueError, match="length is 3"):
-        with_drafts(DEEPSEEK, System(load_chip("B200"), 8), Workload(1, 1, "fp4"), drafted=1, length=3)
+        speculation.drafted_step(
+            DEEPSEEK, System(load_chip("B200"), 8), Workload(1, 1, "fp4"), drafted=1, length=3
+        )
 
 
-REQUEST = estimate_request(MODEL, BOX, 4096, 512, 32, cached_tokens=1024)
+REQUEST = request(MODEL, BOX, 4096, 512, 32, cached=1024)
 
 
 def test_input_and_output_add_up_to_the_machine():
@@ -367,7 +421,7 @@ def test_input_and_output_add_up_to_the_machine():
     assert r.dollars == pytest.approx(paid)
     prices, counts = r.per_million, {"input": 3072, "cached": 1024, "output": 512}
     assert sum(prices[name] * n for name, n in counts.items()) / 1e6 == pytest.approx(paid)
-    half = estimate_request(MODEL, BOX, 4096, 512, 32, utilisation=0.5, cached_tokens=1024)
+    half = request(MODEL, BOX, 4096, 512, 32, utilisation=0.5, cached=1024)
     assert half.dollars == pytest.approx(2 * paid)
 
 
@@ -377,7 +431,7 @@ def test_cached_is_cheaper_than_fresh_and_fresh_than_output():
 
 
 def test_machines_of_their_own_for_prompts():
-    apart = estimate_request(MODEL, BOX, 4096, 512, 32, cached_tokens=1024, reader=BOX)
+    apart = request(MODEL, BOX, 4096, 512, 32, cached=1024, reader=BOX)
     assert apart.token == pytest.approx(apart.step.total) and apart.token < REQUEST.token
     assert apart.ratio == pytest.approx(32 * apart.prompt.total / (512 * apart.step.total))
     assert apart.dollars == pytest.approx(REQUEST.dollars)
@@ -385,30 +439,21 @@ def test_machines_of_their_own_for_prompts():
 
 def test_a_machine_that_is_asked_for_all_it_can_do():
     """Little's law: users over their time are the requests a second that a machine answers."""
-    assert REQUEST.load(REQUEST.users / REQUEST.seconds) == pytest.approx(1)
-    assert REQUEST.load(0.5 / REQUEST.machine_seconds) == pytest.approx(0.5, rel=0.1)
+    half = requests.load(REQUEST.users, REQUEST.seconds, 0.5 / REQUEST.machine_seconds)
+    assert half == pytest.approx(0.5, rel=0.1)
 
 
 def test_a_prompt_in_pieces_is_later_by_a_step_for_each():
-    pieces = estimate_request(MODEL, BOX, 4096, 512, 1, chunk=1024)
-    whole = estimate_request(MODEL, BOX, 4096, 512, 1)
-    passes = stated()["first_token"]["passes"]
-    assert pieces.first_token - whole.first_token == pytest.approx(4 * passes * whole.step.total)
-
-
-def test_a_service_target():
-    best = within(MODEL, BOX, 4096, 512, first_token=1.0, speed=30)
-    more = estimate_request(MODEL, BOX, 4096, 512, best.users + 1)
-    assert best.first_token <= 1 and best.token <= 1 / 30
-    assert more.first_token > 1 or more.token > 1 / 30
-    assert within(MODEL, BOX, 4096, 512, first_token=0.01, speed=30) is None
+    pieces = request(MODEL, BOX, 4096, 512, 1, chunk=1024)
+    whole = request(MODEL, BOX, 4096, 512, 1)
+    assert pieces.first_token - whole.first_token == pytest.approx(4 * whole.step.total)
 
 
 def test_users_beyond_the_memory_wait():
-    r = estimate_request(MODEL, System(load_chip("H100 SXM"), 4), 8192, 512, 100)
+    r = request(MODEL, System(load_chip("H100 SXM"), 4), 8192, 512, 100)
     assert r.users < 100 and any("the others wait" in caution for caution in r.cautions)
-    with pytest.raises(ValueError, match="no room for one"):
-        estimate_request(MODEL, System(load_chip("H100 SXM"), 1), 100, 10, 1)
+    full = ask(MODEL, "H100", prompt=100, output=10, weights="bf16")
+    assert full.request is None and "no room for one" in full.reason
 
 
 def test_others_by_hand():
@@ -424,16 +469,15 @@ def test_energy_is_as_stated():
 
 
 def test_what_the_service_states_of_itself():
-    """DeepSeek: $2 an hour, 14,800 tokens a second and box make 30 cents a million; list price 2.19."""
+    """DeepSeek: $2 an hour, 14,800 tokens a second and box make 30 cents a million; list price 2.19.
+
+    Its service overlaps two batches, which the sixth model does not: what is computed is 30 and 60 % dearer.
+    """
     table = tables.price_list().set_index("a million tokens")
     cost = table["cost at published speed, $"]
     assert cost["output"] == pytest.approx(16 / 3600 / 14800 * 1e6)
-    assert table.loc["output", "computed, $"] == pytest.approx(
-        table.loc["output", "cost at published speed, $"], rel=0.25
-    )
-    assert table.loc["input", "computed, $"] == pytest.approx(
-        table.loc["input", "cost at published speed, $"], rel=0.4
-    )
+    dearer = table["computed, $"] / cost
+    assert 1.2 < dearer["output"] < 1.4 and 1.4 < dearer["input"] < 1.7
     assert (table["computed, $"] < table["list, $"]).all()
 
 
@@ -450,15 +494,13 @@ def test_a_serving_row_is_answered_too():
 def test_caches_that_every_chip_keeps_whole():
     """A latent cache lies whole on every chip of an instance; eight heads are cut in eight, whatever the chips."""
     box, work = System(load_chip("H200"), 8), Workload(1, 10_000, "fp8")
-    held = inferlib.serving.decode.Place(
-        DEEPSEEK, box, work.replace(context=0), None, None, 1, None
-    ).memory()[0]
-    assert room(DEEPSEEK, box, work) == pytest.approx((0.9 * 141e9 - held) / (61 * 576 * 2 * 10_000))
+    held = Instance(DEEPSEEK, box, work.replace(context=0)).memory()[0]
+    assert room(DEEPSEEK, box, work) == pytest.approx(0.9 * (141e9 - held) / (61 * 576 * 2 * 10_000))
     llama = [room(MODEL, System(load_chip("H200"), n), Workload(1, 10_000, "fp8")) for n in (8, 16)]
     a_chip = 80 * 2 * 128 * 2 * 10_000
     weights = 70.6e9
-    assert llama[0] == pytest.approx((0.9 * 141e9 - weights / 8) / a_chip, rel=0.03)
-    assert llama[1] == pytest.approx((0.9 * 141e9 - weights / 16) / a_chip, rel=0.03)
+    assert llama[0] == pytest.approx(0.9 * (141e9 - weights / 8) / a_chip, rel=0.03)
+    assert llama[1] == pytest.approx(0.9 * (141e9 - weights / 16) / a_chip, rel=0.03)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Everybody against the measurements; the napkin formula; a measurement of your own; other books."""
+"""Every model against the measurements; a measurement of your own; other books."""
 
 import io
 from contextlib import redirect_stderr, redirect_stdout
@@ -6,64 +6,14 @@ from contextlib import redirect_stderr, redirect_stdout
 import numpy as np
 import pytest
 
-import inferlib
-from book.synthesis import against, elsewhere, fit, grid, napkin, printed
+from book import measured as measurements
+from book.synthesis import against, elsewhere, grid, printed
 from book.synthesis.check import main
-from inferlib import measured as measurements
-from inferlib.papers import rooms
-from inferlib.serving.napkin import Constants, fitted, napkin_time
+from tokenprice import answerers
 
-ROWS = fit.data()
+ROWS = printed.rows()
 TABLE = against.rows()
 MODEL, BOX, WORK = grid.running()
-
-
-# --- On a napkin -----------------------------------------------------------------------------------------
-
-
-def test_the_file_is_what_a_fit_gives():
-    assert fit.as_toml() == (fit.files("inferlib.serving") / "napkin.toml").read_text("utf-8")
-
-
-def test_a_fit_finds_the_constants_that_made_the_data():
-    made = {"share": 0.6, "layer": 5e-5, "hop": 2e-6}
-    found = fit.fit(fit.Rows(**(vars(ROWS) | {"measured": fit.times(made, ROWS)})))
-    assert found == pytest.approx(made, rel=1e-4)
-
-
-def test_publishers_weigh_equally_however_many_rows_they_have():
-    """A publisher whose rows are all there twice changes nothing."""
-    twice = np.concatenate([np.arange(len(ROWS.ids)), np.flatnonzero(ROWS.publisher == "aiconfigurator")])
-    columns = {name: value[twice] for name, value in vars(ROWS).items() if name != "ids"}
-    more = fit.Rows(**columns, ids=tuple(ROWS.ids[i] for i in twice))
-    assert fit.fit(more) == pytest.approx(fit.fit(ROWS), rel=1e-5)
-
-
-def test_no_row_is_predicted_by_a_fit_that_saw_it():
-    """Spoil one publisher's times: what is predicted for it must stay the same."""
-    own = ROWS.publisher == "vLLM"
-    spoilt = fit.Rows(**(vars(ROWS) | {"measured": np.where(own, 9 * ROWS.measured, ROWS.measured)}))
-    before = (1 + fit.held_out(ROWS)["vLLM"]) * ROWS.measured[own]
-    after = (1 + fit.held_out(spoilt)["vLLM"]) * spoilt.measured[own]
-    assert after == pytest.approx(before, rel=1e-9)
-
-
-def test_by_hand():
-    """gf-11: eight A100s read 138 GB; eighty layers; seven further chips in each of 160 all-reduces."""
-    c = Constants(share=0.5, layer=1e-5, hop=1e-6)
-    assert napkin_time(c, 8.5e-3, 1e-4, 80, 8) == pytest.approx(17e-3 + 0.8e-3 + 160 * 7e-6)
-
-
-def test_five_lines_are_the_formula():
-    """The text to paste, run: it differs from the formula by the rounding of three constants."""
-    space = {}
-    exec(napkin.five_lines(), space)
-    read, work = sum(MODEL.bytes_read(32, 4096).values()), 32 * sum(MODEL.flops(4096).values())
-    told = space["ms_per_token"](read / 1e9, work / 1e9, 80, 8, 3.35, 989)
-    whole = napkin_time(fitted(), read / (8 * 3.35e12), work / (8 * 989e12), 80, 8)
-    assert told == pytest.approx(1e3 * whole, rel=0.01)
-    assert len(napkin.five_lines().splitlines()) <= 5
-    assert told == pytest.approx(1e3 * inferlib.estimate(MODEL, BOX, WORK).seconds, rel=0.3)
 
 
 # --- Against measurements --------------------------------------------------------------------------------
@@ -76,7 +26,7 @@ def answers():
 
 def test_every_row_that_can_be_asked_is_asked_of_everybody(answers):
     asked = answers.groupby("id").who.nunique()
-    assert (asked == len(rooms.everybody())).all()
+    assert (asked == len(answerers.keys())).all()
     assert set(TABLE.index[TABLE.use == "clean"]) <= set(asked.index)
     assert (answers.status != "ok").eq(answers.predicted.isna()).all()
     assert (answers.reason != "")[answers.status != "ok"].all()
@@ -144,12 +94,12 @@ def test_erdil_s_printed_formula():
 
 def test_a_printed_time_by_hand():
     """gf-11 again: 80 layers, 4 times a kernel of 4 us and an all-reduce on a ring of sqrt(8)."""
-    at = list(ROWS.ids).index("gf-11")
+    at = "gf-11"
     reduce = 6.8e-6 + 1.2e-6 * (8**0.5 - 1)
     assert printed.times(ROWS)[at] == pytest.approx(
         80 * 4 * (4e-6 + reduce) + ROWS.memory[at] / 0.75, rel=1e-9
     )
-    at = list(ROWS.ids).index("gf-07")  # one chip: a kernel, nobody to wait for
+    at = "gf-07"  # one chip: a kernel, nobody to wait for
     assert printed.times(ROWS)[at] == pytest.approx(80 * 4 * 4e-6 + ROWS.memory[at] / 0.75, rel=1e-9)
 
 
@@ -188,14 +138,14 @@ def test_a_row_is_answered_by_everybody(answers):
         and f"| sixth model | {1e3 * predicted.predicted:.2f} ms | {100 * predicted.error:+.0f} % |" in text
     )
     assert (
-        all(against.rooms.label(key) in text for key in against.everybody())
+        all(against.answerers.label(key) in text for key in against.everybody())
         if hasattr(against, "rooms")
         else True
     )
 
 
 def test_new_and_changed_rows_are_found(tmp_path):
-    source = measurements.files("inferlib.measured") / "measurements.csv"
+    source = measurements.files("book.measured") / "measurements.csv"
     lines = source.read_text("utf-8").splitlines(keepends=True)
     old = tmp_path / "old.csv"
     changed = [
@@ -208,7 +158,7 @@ def test_new_and_changed_rows_are_found(tmp_path):
 
 def test_a_bad_file_or_row_is_refused(tmp_path):
     bad = tmp_path / "bad.csv"
-    source = measurements.files("inferlib.measured") / "measurements.csv"
+    source = measurements.files("book.measured") / "measurements.csv"
     bad.write_text(source.read_text("utf-8").replace("gf-01,,A", "gf-01,,D"), encoding="utf-8")
     assert run("--file", str(bad))[0] == 1 and "tier 'D'" in run("--file", str(bad))[2]
     assert run("gf-99")[0] == 1 and "no row 'gf-99'" in run("gf-99")[2]

@@ -9,16 +9,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 GENERAL = [f"tests/test_{name}.py" for name in ("equations", "ledger", "explorer", "floors")]
 USE = """
+from book import audit
 import inferlib
-card = inferlib.scorecard("tiny2026").set_index("row")
+card = audit.scorecard("tiny2026").set_index("row")
 print(card.grade["time"], card.grade["speed"], card.grade["a token takes less than a hundredth of a second"])
-print(card.right["speed"], inferlib.equations("tiny2026").number[0], inferlib.errata("tiny2026").corrected[0])
+print(card.right["speed"], audit.equations("tiny2026").number[0], audit.errata("tiny2026").corrected[0])
 print(inferlib.papers.sources()[-1], inferlib.papers.label("tiny2026"))
 """
 
 
 def test_two_folders_are_enough(tmp_path):
-    for folder in ("inferlib", "book", "tests"):
+    for folder in ("inferlib", "tokenprice", "book", "tests"):
         shutil.copytree(
             ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb")
         )

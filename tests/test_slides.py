@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import tokenprice
 from book import course, slides
 from book.slides import __main__ as pages
 
@@ -43,17 +44,24 @@ def test_a_cut_takes_no_longer_than_it_says(name):
     assert not slides.deck(name)[0].long and not slides.deck(name)[-1].long
 
 
-@pytest.mark.parametrize("name", slides.decks())
+DECKS = pages.decks()
+SESSIONS = [name for name in DECKS if name.startswith("session-")]
+
+
+@pytest.mark.parametrize("name", DECKS)
 def test_a_deck_is_live_and_asks_nothing_of_any_host(name):
-    page = pages.deck_html(name)
-    shown = {slug for s in slides.deck(name) for kind, content in s.show if kind == "html"
+    title, deck = DECKS[name]
+    page = pages.deck_html(title, deck)
+    shown = {slug for s in deck for kind, content in s.show if kind == "html"
              for slug in EXPLORER.findall(content)}  # fmt: skip
     assert set(EXPLORER.findall(page)) == shown
     assert page.count("inferlibExplorer(Object") == len(shown)
     assert page.count("window.inferlibExplorer = ") == bool(shown)
-    assert page.count("<section ") == len(slides.deck(name))
+    assert page.count("<section ") == len(deck)
     loaded = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*?\s(?:src|href)=[\"']?([^\"'\s>]+)", page)
-    assert loaded and all(address.startswith(("data:", "../_static/mathjax/")) for address in loaded)
+    assert loaded and all(
+        address.startswith(("data:", "../_static/mathjax/", "../book/")) for address in loaded
+    )
     assert not re.search(r"@import|url\(\s*['\"]?http", page)
     text = re.sub(r"(?s)<script.*?</script>|<style.*?</style>", "", page)
     assert not re.search(r"\{(?:cite|numref|ref|doc|eq)\b|:::|```", text)
@@ -83,6 +91,92 @@ def test_a_mistyped_reference_is_named():
         slides.find("principles", "fig-none")
 
 
+@pytest.mark.parametrize("number", range(1, 1 + len(course.sessions())))
+def test_a_session_is_one_deck_by_its_own_clock(number):
+    """All parts in order, board and pairs too, each explorer on its slide in the state that the plan asks for."""
+    session = course.session(number)
+    deck = session.deck()
+    assert sum(slide.minutes for slide in deck) == session.minutes
+    titles = iter(slide.title for slide in deck)
+    assert all(title in titles for _, p in session.parts if "slides" in p for title in p["slides"]), (
+        "not in order"
+    )
+    wanted = [p["explorer"] for p in session.plan["part"] if "explorer" in p]
+    set_to = [slide for slide in deck if slide.state or any(kind == "page" for kind, _ in slide.show)]
+    assert len(set_to) == len(wanted)
+    for slide, box in zip(set_to, wanted, strict=True):
+        kind, content = slide.show[0]
+        assert slide.ask and (
+            box["name"] in content if kind == "page" else f'data-slug="{box["name"]}"' in content
+        )
+        assert kind == "page" or slide.state == box["state"]
+    page = pages.deck_html(session.title, deck)
+    assert page.count(" data-state=") == sum(bool(slide.state) for slide in deck)
+
+
+@pytest.mark.parametrize("name", DECKS)
+def test_every_formula_on_a_slide_says_what_its_symbols_mean(name):
+    """From the register of notation; what it does not know, the slide says itself, in a sentence on the letters."""
+    for chapter in slides.decks() if name in SESSIONS else [name]:
+        for slide in DECKS[name][1]:
+            if name in SESSIONS and slide not in slides.deck(chapter):
+                continue
+            formulas = [
+                content for kind, content in slide.show if kind == "text" and r"\begin{equation" in content
+            ]
+            told = [slides.symbols_of(chapter, content) for content in formulas]
+            own = [
+                content
+                for kind, content in slide.show
+                if kind == "text" and content.startswith(("Here ", "On the left"))
+            ]
+            assert len([kind for kind, _ in slide.show if kind == "symbols"]) == sum(
+                bool(line) for line, _ in told
+            )
+            assert not any(left for _, left in told) or own, (slide.title, told)
+
+
+# A sentence that begins so means something that stood before it in the chapter, and does not stand on the slide.
+DANGLING = re.compile(r"(?:It|That|This|They|These|Those|Then|Both|He|Not|Put it)\b")
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_no_sentence_of_a_session_lacks_its_noun_and_no_number_stands_bare(name):
+    for slide in DECKS[name][1]:
+        kinds = [kind for kind, _ in slide.show]
+        for kind, content in slide.show:
+            if kind == "text" and not content.startswith("- "):
+                assert not DANGLING.match(content.lstrip("*")), (slide.title, content)
+            if kind == "out":
+                assert not re.fullmatch(r"[-\d.,\s]+", content), (slide.title, content)
+                assert len(kinds) > 1, f"a lone box of print: {slide.title}"
+
+
+@pytest.mark.parametrize("name", DECKS)
+def test_what_is_said_fits_the_minutes(name):
+    """Read aloud at 120 words a minute, slide by slide; of a board stroke by stroke."""
+    for slide in DECKS[name][1]:
+        assert slides.spoken(slide) <= slide.minutes * slides.ALOUD, slide.title
+
+
+def test_strokes_leave_time_to_draw():
+    for session in course.sessions():
+        for minutes, said in (stroke for strokes in session.boards for stroke in strokes):
+            assert slides.words(said) <= minutes * slides.ALOUD / 2, said
+
+
+def test_anybody_can_write_a_slide_in_markdown():
+    shown = slides.shown(
+        "principles", "A **sentence** with {{9298b574}} in it.\n\n{{fig-p-roofline}}\n\n- an item"
+    )
+    assert [kind for kind, _ in shown] == ["text", "figure", "text"]
+    assert re.search(r"with \d+\.\d+ in it", shown[0][1])
+    said = slides.inline("introduction", "intro-two-times: fetch:")
+    assert said.endswith(" tokens/s") and "fetch" not in said
+    with pytest.raises(LookupError, match="0 lines"):
+        slides.inline("introduction", "intro-two-times: wait:")
+
+
 def test_a_session_takes_ninety_minutes():
     assert len(course.sessions()) == 6
     for session in course.sessions():
@@ -97,19 +191,17 @@ def test_a_session_takes_ninety_minutes():
 def ranges_of(chapter, slug):
     """What the number fields of an explorer take, as its stored page has them: key to lowest and highest."""
     field = re.compile(r'<input type="number"[^>]* data-key="(\w+)"[^>]* min="([^"]+)" max="([^"]+)"')
-    for cell in slides.chapter(chapter):
-        for output in cell.get("outputs", ()):
-            page = "".join(output.get("data", {}).get("text/html", ""))
-            if f'data-slug="{slug}"' in page:
-                return {key: (float(low), float(high)) for key, low, high in field.findall(page)}
-    raise LookupError(f"{chapter} has no explorer {slug}")
+    found = field.findall(slides.explorer(chapter, slug))
+    return {key: (float(low), float(high)) for key, low, high in found}
 
 
 def test_an_explorer_can_be_in_the_state_that_a_session_asks_for():
     for session in course.sessions():
         for part in session.plan["part"]:
             wanted = part.get("explorer")
-            if wanted:
+            if wanted and wanted["name"] == "ask":
+                assert tokenprice.Question("Llama 3 70B", **wanted["state"])
+            elif wanted:
                 ranges = ranges_of(wanted["chapter"], wanted["name"])
                 for key, value in wanted["state"].items():
                     assert ranges[key][0] <= value <= ranges[key][1], (wanted["name"], key)

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from inferlib import style
-from inferlib.style import canonical_svg
+from book import style
+from book.style import canonical_svg
 
 
 def svg_of(*widths):

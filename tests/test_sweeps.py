@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from inferlib import ledger
+from book.audit import ledger
 from inferlib.equation import EQUATIONS
 from inferlib.papers import erdil2025, mazurek2025, pope2022
 

@@ -8,24 +8,25 @@ import numpy as np
 import pytest
 import sympy as sp
 
-import inferlib
+from book import audit
+from book.audit import ledger
 from book.synthesis import finder, grid, indexes
-from inferlib import Layout, System, Workload, frontier, ledger, load_chip, load_model
-from inferlib.papers import rooms
+from inferlib import Layout, System, Workload, frontier, load_chip, load_model, papers
 from inferlib.system import Breakdown
+from tokenprice import answerers
 
 BOOK = Path(__file__).parents[1] / "book"
 MODEL, BOX, WORK = grid.running()
-ANSWER = [key for key in rooms.everybody() if rooms.ask(key, MODEL, BOX, WORK).feasible]
-EVERYBODY = pytest.mark.parametrize("key", rooms.everybody())
+ANSWER = [key for key in answerers.keys() if answerers.ask(key, MODEL, BOX, WORK).feasible]
+EVERYBODY = pytest.mark.parametrize("key", answerers.keys())
 
 
 # --- Who answers -----------------------------------------------------------------------------------------
 
 
 def test_every_room_and_every_source_of_the_book_is_asked():
-    assert set(ledger.sources()) <= set(rooms.sources())
-    assert len(rooms.sources()) >= 5 and rooms.sources()[0] == "steinhardt2022"
+    assert set(ledger.sources()) <= set(papers.sources())
+    assert len(papers.sources()) >= 5 and papers.sources()[0] == "steinhardt2022"
     assert {"principles", "sixth", "steinhardt2022", "erdil2025"} <= set(ANSWER)
 
 
@@ -33,13 +34,13 @@ def test_every_room_and_every_source_of_the_book_is_asked():
 def test_every_answer_has_a_time_or_a_reason(key):
     for model in ("Llama 3 8B", "DeepSeek V3", "GPT-OSS 120B", "PaLM 540B"):
         for chip in ("A100 80GB", "TPU v4"):
-            step = rooms.ask(key, load_model(model), System(load_chip(chip), 64), Workload(8, 1024))
+            step = answerers.ask(key, load_model(model), System(load_chip(chip), 64), Workload(8, 1024))
             assert step.feasible or (step.reason and not step.reason.startswith("refused")), step.reason
 
 
 def test_a_room_without_an_answer_is_not_guessed(monkeypatch):
-    monkeypatch.setattr(rooms, "room", lambda key: rooms)
-    step = rooms.ask("erdil2025", MODEL, BOX, WORK)
+    monkeypatch.setattr(papers.source, "room", lambda key: papers.source)
+    step = answerers.ask("erdil2025", MODEL, BOX, WORK)
     assert step.status == "n/a" and "no chapter" in step.reason
 
 
@@ -47,8 +48,8 @@ def test_a_refusal_of_a_room_is_an_answer(monkeypatch):
     def refuses(*_):
         raise ValueError("odd layers")
 
-    monkeypatch.setattr(rooms, "_answerer", lambda key: refuses)
-    assert rooms.ask("erdil2025", MODEL, BOX, WORK).reason == "refused: odd layers"
+    monkeypatch.setattr(papers.source, "_answerer", lambda key: refuses)
+    assert answerers.ask("erdil2025", MODEL, BOX, WORK).reason == "refused: odd layers"
 
 
 @pytest.mark.parametrize(
@@ -63,9 +64,9 @@ def test_a_refusal_of_a_room_is_an_answer(monkeypatch):
 )
 def test_bad_questions_are_refused(arguments, error, message):
     with pytest.raises(error, match=message):
-        rooms.ask(*arguments)
+        answerers.ask(*arguments)
     with pytest.raises(LookupError, match="constants"):
-        rooms.ask("sixth", MODEL, BOX, WORK, constants="mine")
+        answerers.ask("sixth", MODEL, BOX, WORK, constants="mine")
 
 
 # --- Common terms ----------------------------------------------------------------------------------------
@@ -79,15 +80,15 @@ def test_every_term_of_every_room_has_a_common_name(key):
         model, chip = load_model(name), load_chip("H200")
         for batch in (1, 512):
             system = grid.system_for(model, chip, formats[0])
-            step = rooms.ask(key, model, system, Workload(batch, 4096, *formats))
-            names = {rooms.common_name(key, term) for term in step.terms}
-            assert names <= set(rooms.vocabulary()["common"]) - {"other"}, (key, step.terms)
+            step = answerers.ask(key, model, system, Workload(batch, 4096, *formats))
+            names = {papers.common_name(key, term) for term in step.terms}
+            assert names <= set(papers.vocabulary()["common"]) - {"other"}, (key, step.terms)
 
 
 @pytest.mark.parametrize("key", ANSWER)
 def test_common_terms_add_up(key):
-    step = rooms.ask(key, MODEL, BOX, WORK)
-    assert sum(rooms.common_terms(step).values()) == pytest.approx(step.total, rel=1e-12)
+    step = answerers.ask(key, MODEL, BOX, WORK)
+    assert sum(papers.common_terms(step).values()) == pytest.approx(step.total, rel=1e-12)
 
 
 def test_a_difference_is_the_sum_of_the_differences_of_its_terms():
@@ -99,7 +100,7 @@ def test_a_difference_is_the_sum_of_the_differences_of_its_terms():
 
 def test_hidden_terms_are_not_counted():
     step = Breakdown(({"network": 2.0, "arithmetic": 1.0}, {"kernel": 0.5}), source="steinhardt2022")
-    terms = rooms.common_terms(step)
+    terms = papers.common_terms(step)
     assert (terms["collective bandwidth"], terms["arithmetic"], terms["kernel launch"]) == (2.0, 0.0, 0.5)
 
 
@@ -115,42 +116,42 @@ def test_common_names():
         ("anybody", "pipeline"): "pipeline",
         ("anybody", "dark matter"): "other",
     }
-    assert {at: rooms.common_name(*at) for at in names} == names
+    assert {at: papers.common_name(*at) for at in names} == names
 
 
 # --- Versions --------------------------------------------------------------------------------------------
 
 
 def test_a_version_answers_beside_its_source_and_has_no_vote():
-    (key,) = rooms.versions("liminal2025")
-    everybody = rooms.everybody()
-    assert everybody.index(key) == everybody.index("liminal2025") + 1 and key not in rooms.sources()
-    assert rooms.source_of(key) == "liminal2025" and rooms.label(key) == "LIMINAL 2025, eq. 8"
+    (key,) = papers.versions("liminal2025")
+    everybody = answerers.keys()
+    assert everybody.index(key) == everybody.index("liminal2025") + 1 and key not in papers.sources()
+    assert papers.source_of(key) == "liminal2025" and answerers.label(key) == "LIMINAL 2025, eq. 8"
     with_it = grid.what_doubling_buys(MODEL, BOX, WORK)
-    without = grid.what_doubling_buys(MODEL, BOX, WORK, keys=rooms.sources())
+    without = grid.what_doubling_buys(MODEL, BOX, WORK, keys=papers.sources())
     for column in ("lowest", "highest", "sources"):
         assert with_it[column].equals(without[column]), column
     # it would have been the lowest: a third of the time is spent reading
-    assert with_it.loc["twice the memory bandwidth", rooms.label(key)] < with_it.lowest.iloc[0]
+    assert with_it.loc["twice the memory bandwidth", answerers.label(key)] < with_it.lowest.iloc[0]
 
 
 def test_equation_8_of_the_running_question_by_hand():
     """141 GB less embeddings and head, the cache, and 80 layers of 114 microseconds."""
     rate = 8 * 3.35e12
     reading = (2 * 68.451e9 + 32 * 4096 * 327680) / rate
-    step = rooms.ask("liminal2025.eq8", MODEL, BOX, Workload(batch=32, context=4096))
+    step = answerers.ask("liminal2025.eq8", MODEL, BOX, Workload(batch=32, context=4096))
     assert step.total == pytest.approx(reading + 80 * 114e-6, rel=1e-4) and step.source == "liminal2025"
-    low, high = rooms.printed_range("liminal2025.eq8", MODEL, BOX, Workload(batch=32, context=4096))
+    low, high = papers.printed_range("liminal2025.eq8", MODEL, BOX, Workload(batch=32, context=4096))
     assert (low.total, high.total) == pytest.approx((reading + 80 * 95e-6, reading + 80 * 138e-6), rel=1e-4)
-    same = rooms.ask("liminal2025.eq8", MODEL, BOX, Workload(batch=32, context=4096), constants="same")
+    same = answerers.ask("liminal2025.eq8", MODEL, BOX, Workload(batch=32, context=4096), constants="same")
     assert same.total == pytest.approx(step.total)  # its constant is the equation
 
 
 def test_unknown_versions_are_refused():
     with pytest.raises(LookupError, match="liminal2025.eq8"):
-        rooms.ask("liminal2025.eq9", MODEL, BOX, WORK)
+        answerers.ask("liminal2025.eq9", MODEL, BOX, WORK)
     with pytest.raises(LookupError, match="no version 'liminal2025'"):
-        rooms.printed_range("liminal2025", MODEL, BOX, WORK)
+        papers.printed_range("liminal2025", MODEL, BOX, WORK)
 
 
 def test_nobody_answers_is_said():
@@ -171,7 +172,7 @@ def small():
 
 def test_the_grid_is_what_everybody_answers(small):
     at = dict(who="principles", model="Llama 3 70B", chip="H100 SXM", batch=64, context=1024)
-    step = rooms.ask(
+    step = answerers.ask(
         "principles", load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(64, 1024)
     )
     point = small.sel(at)
@@ -244,8 +245,8 @@ def test_same_constants_leave_structure_only():
 
 def test_own_constants_are_the_source_s():
     """Erdil's H100 reads 3.3 TB/s, three quarters of it attained; the catalogue's 3.35."""
-    own = rooms.common_terms(rooms.ask("erdil2025", MODEL, BOX, WORK))["weights"]
-    same = rooms.common_terms(rooms.ask("erdil2025", MODEL, BOX, WORK, constants="same"))["weights"]
+    own = papers.common_terms(answerers.ask("erdil2025", MODEL, BOX, WORK))["weights"]
+    same = papers.common_terms(answerers.ask("erdil2025", MODEL, BOX, WORK, constants="same"))["weights"]
     assert own / same == pytest.approx(3.35 / 3.3 / 0.75, rel=1e-9)
 
 
@@ -254,12 +255,12 @@ def test_same_constants_are_peaks():
     deepseek, rack = load_model("DeepSeek V3"), System(load_chip("H200"), 32)
     asked = Workload(1024, 4096, "fp8", "bf16")
     dense = {
-        key: rooms.ask(key, MODEL, BOX, WORK, constants="same").terms["cache"]
+        key: answerers.ask(key, MODEL, BOX, WORK, constants="same").terms["cache"]
         for key in ("principles", "pope2022", "erdil2025", "liminal2025")
     }
     assert np.ptp(list(dense.values())) < 1e-9
     # Mazurek's two halves of the batch read one cache between them, at the peak
-    step = rooms.ask("mazurek2025", deepseek, rack, asked, constants="same")
+    step = answerers.ask("mazurek2025", deepseek, rack, asked, constants="same")
     values = 61 * 1024 / 32 * 4096 * (512 + 64) * 2
     assert step.terms["cache"] == pytest.approx(values / 4.8e12, rel=1e-3)
 
@@ -268,7 +269,9 @@ def test_all_five_rooms_answer_what_they_describe():
     """DeepSeek V3 on H200s: three sources; Llama 3 70B: the other two, and two of the three."""
     rack = System(load_chip("H200"), 32)
     answers = {
-        name: {key for key in rooms.sources() if rooms.ask(key, load_model(name), system, asked).feasible}
+        name: {
+            key for key in papers.sources() if answerers.ask(key, load_model(name), system, asked).feasible
+        }
         for name, system, asked in (
             ("DeepSeek V3", rack, Workload(1024, 4096, "fp8", "bf16")),
             ("Llama 3 70B", BOX, WORK),
@@ -277,11 +280,11 @@ def test_all_five_rooms_answer_what_they_describe():
     assert answers["DeepSeek V3"] == {"erdil2025", "liminal2025", "mazurek2025"}
     assert answers["Llama 3 70B"] == {"steinhardt2022", "pope2022", "erdil2025", "liminal2025"}
     for key in ("steinhardt2022", "pope2022"):
-        assert "dense" in rooms.ask(key, load_model("DeepSeek V3"), rack, WORK).reason
-    assert "latent" in rooms.ask("mazurek2025", MODEL, BOX, WORK).reason
-    assert "GPU" in rooms.ask("erdil2025", MODEL, System(load_chip("TPU v4"), 8), WORK).reason
+        assert "dense" in answerers.ask(key, load_model("DeepSeek V3"), rack, WORK).reason
+    assert "latent" in answerers.ask("mazurek2025", MODEL, BOX, WORK).reason
+    assert "GPU" in answerers.ask("erdil2025", MODEL, System(load_chip("TPU v4"), 8), WORK).reason
     # the complete model of Erdil, not his toy, which has neither experts nor a cache
-    assert "cache" in rooms.ask("erdil2025", MODEL, BOX, WORK).terms
+    assert "cache" in answerers.ask("erdil2025", MODEL, BOX, WORK).terms
 
 
 # --- What doubling buys ----------------------------------------------------------------------------------
@@ -304,7 +307,7 @@ def test_nothing_buys_more_than_its_factor_or_costs_speed(key, change):
 
 def test_half_the_latency_by_hand():
     """LIMINAL at one microsecond a collective: two in each of 80 layers, beside a transfer that stays."""
-    before = rooms.ask("liminal2025", MODEL, BOX, WORK, constants="same").total
+    before = answerers.ask("liminal2025", MODEL, BOX, WORK, constants="same").total
     gain = grid.speedup("liminal2025", grid.LATENCY, MODEL, BOX, WORK)
     assert gain == pytest.approx(before / (before - 80 * 2 * 0.5e-6))
     assert grid.speedup("erdil2025", grid.LATENCY, MODEL, BOX, WORK) > gain
@@ -343,7 +346,7 @@ def test_the_chapter_s_sentences():
 
 def test_the_finder_holds_every_row_and_leads_to_chapters():
     table = indexes.scorecard(BOOK)
-    card = inferlib.scorecard()
+    card = audit.scorecard()
     rows = table.rows()
     assert len(rows) == len(card)
     for row, place in zip(rows, card.artefact, strict=True):
@@ -355,37 +358,81 @@ def test_the_finder_holds_every_row_and_leads_to_chapters():
     assert data["rows"] == rows
 
 
-def test_the_finder_s_script_finds(tmp_path):
-    """The page's own script on a small table, with as much of a page as it needs."""
-    import pandas as pd
+# As much of a page as the finder's script touches.
+PAGE = """
+function element() { return { children: [], on: {}, value: "", dataset: {}, hidden: false,
+  set textContent(t) { this.text = t; if (t === "") this.children = []; }, get textContent() { return this.text; },
+  append(...c) { this.children.push(...c); }, appendChild(c) { this.children.push(c); return c; },
+  addEventListener(n, f) { this.on[n] = f; } }; }
+const parts = { tbody: element(), ".readout": element(), input: element(), button: element() }, on = {};
+const menu = element(), words = parts.input; menu.dataset = { column: "1", key: "n" }; words.dataset.key = "q";
+const entries = [], location = { hash: "", search: "" };
+const document = { createElement: element, querySelectorAll: (q) => q.startsWith("article") ? entries : [],
+  getElementById: () => ({ querySelector: (q) => parts[q], querySelectorAll: () => [menu] }) };
+const history = { replaceState: (a, b, to) => { location.hash = to; } };
+const addEventListener = (name, f) => { if (name === "DOMContentLoaded") f(); else on[name] = f; };
+class URLSearchParams { constructor(text) { this.pairs = text.replace("?", "").split("&").map((p) => p.split("=")); }
+  get(key) { const found = this.pairs.find((p) => p[0] === key); return found ? decodeURIComponent(found[1]) : null; } }
+const type = (e, text) => { e.value = text; e.on.input(); };
+const shown = () => JSON.stringify(parts.tbody.children.map((tr) => tr.children.map((td) => td.text)[0]));
+"""
+
+
+def script_of(page):
     from py_mini_racer import MiniRacer
 
-    frame = pd.DataFrame({"a": ["red apple", "green pear", "red </script> plum"], "n": [1, 2, 3]})
-    page = finder.finder(frame, filters=["n"], title="Fruit", page=2)._repr_html_()
     assert page.count("</script>") == 1
-    script = re.search(r"<script>(.*)</script>", page, re.S)[1]
     js = MiniRacer()
-    js.eval(
-        """
-        function element() { return { children: [], on: {}, value: "", dataset: {}, hidden: false,
-          set textContent(t) { this.text = t; if (t === "") this.children = []; },
-          get textContent() { return this.text; },
-          appendChild(c) { this.children.push(c); }, addEventListener(n, f) { this.on[n] = f; } }; }
-        const parts = { tbody: element(), ".readout": element(), "input[type=search]": element(), button: element() };
-        const menu = element(); menu.dataset.column = "1";
-        const document = { getElementById: () => ({ querySelector: (q) => parts[q], querySelectorAll: () => [menu] }),
-          createElement: element };
-        """
-    )
+    js.eval(PAGE)
+    return js, re.search(r"<script>(.*)</script>", page, re.S)[1]
+
+
+def test_the_finder_s_script_finds():
+    """The page's own script on a small table."""
+    import pandas as pd
+
+    texts = ["red apple, T_{Exposed}", "green pear", "red </script> plum 18 us"]
+    page = finder.finder(pd.DataFrame({"a": texts, "n": [1, 2, 3]}), filters=["n"], title="Fruit", page=2)
+    js, script = script_of(page._repr_html_())
     js.eval(script)
-    shown = "JSON.stringify(parts.tbody.children.map((tr) => tr.children[0].text))"
-    assert json.loads(js.eval(shown)) == ["red apple", "green pear"] and not js.eval("parts.button.hidden")
-    js.eval("parts['input[type=search]'].value = 'PLUM red'; parts['input[type=search]'].on.input()")
-    assert json.loads(js.eval(shown)) == ["red </script> plum"] and js.eval("parts.button.hidden")
-    js.eval("parts['input[type=search]'].value = ''; menu.value = '2'; menu.on.change()")
-    assert json.loads(js.eval(shown)) == ["green pear"]
-    js.eval("menu.value = ''; menu.on.change(); parts.button.on.click()")
-    assert len(json.loads(js.eval(shown))) == 3
+    assert json.loads(js.eval("shown()")) == texts[:2] and not js.eval("parts.button.hidden")
+
+    def found(typed):
+        js.eval(f"type(words, {json.dumps(typed)})")
+        return json.loads(js.eval("shown()"))
+
+    assert found("PLUM red") == texts[2:] and js.eval("parts.button.hidden")
+    assert js.eval("location.hash") == "#find?q=PLUM%20red"
+    # subscripts and units as one types them; a number is a whole one; names of JavaScript are no words of the page
+    assert found("t_exposed") == found("texposed") == texts[:1] and found("18 µs") == texts[2:]
+    assert found("8") == found("constructor") == found("__proto__") == found("[(*+") == []
+    assert found("") == texts[:2]
+    js.eval("type(menu, '2')")
+    assert json.loads(js.eval("shown()")) == texts[1:2] and js.eval("location.hash") == "#find?n=2"
+    js.eval("location.hash = '#find?q=red&n=3'; on.hashchange()")
+    assert json.loads(js.eval("shown()")) == texts[2:] and js.eval("words.value + menu.value") == "red3"
+    js.eval("location.hash = '#elsewhere'; on.hashchange(); parts.button.on.click()")
+    assert json.loads(js.eval("shown()")) == texts
+
+
+def test_a_filter_of_what_the_page_holds():
+    """Elements stay where they are; a Greek letter is found by its name, and the other way round."""
+    js, script = script_of(finder.of_page(".entry", ["form"], "Equations"))
+    js.eval("class Option { constructor(text) { this.text = text; } }; menu.dataset = { key: 'form' };")
+    texts = ["balance β_eb", "beta_eb in words", "something else"]
+    js.eval(
+        f"for (const text of {json.dumps(texts)}) entries.push(Object.assign(element(), {{ textContent: text }}));"
+    )
+    js.eval("entries.forEach((e, i) => { e.dataset.form = i ? 'step' : 'function'; });")
+    js.eval(script)
+    assert json.loads(js.eval("JSON.stringify(menu.children.map((o) => o.text))")) == ["function", "step"]
+    hidden = "JSON.stringify(entries.map((e) => e.hidden))"
+    for typed in ("βeb", "beta_eb", "betaeb"):
+        js.eval(f"type(words, {json.dumps(typed)})")
+        assert json.loads(js.eval(hidden)) == [False, False, True], typed
+    js.eval("type(menu, 'step')")
+    assert json.loads(js.eval(hidden)) == [True, False, True]
+    assert js.eval("parts['.readout'].text") == "1 of 3 entries"
 
 
 def test_the_finder_refuses_what_it_has_not():
@@ -408,10 +455,10 @@ def test_places_lead_to_their_sections():
 
 def test_totals_are_those_of_the_ledger():
     totals = indexes.totals().set_index("source")
-    card = inferlib.scorecard()
+    card = audit.scorecard()
     assert totals.loc["all", "printed"] == len(card) == totals.printed.iloc[:-1].sum()
     assert totals.loc["all", "results"] == card.kind.isin(["model", "derived"]).sum()
-    summary = inferlib.summary("erdil2025")
+    summary = audit.summary("erdil2025")
     good = summary[[g for g in ("exact", "consistent") if g in summary]].to_numpy().sum()
     assert totals.loc["Erdil 2025", "exact or consistent"] == good
     assert indexes.by_kind().drop(columns="source").to_numpy().sum() == len(card)
@@ -420,8 +467,8 @@ def test_totals_are_those_of_the_ledger():
 def test_every_erratum_is_in_the_chapter():
     chapter = (BOOK / "errata.ipynb").read_text(encoding="utf-8")
     shown = [head for group in indexes.errata(BOOK) for head, _, _ in group]
-    assert indexes.errata_counts().errata.sum() == len(inferlib.errata()) == len(shown)
-    for place in inferlib.errata().place:
+    assert indexes.errata_counts().errata.sum() == len(audit.errata()) == len(shown)
+    for place in audit.errata().place:
         assert json.dumps(place)[1:-1] in chapter or place in chapter, place
 
 
@@ -433,21 +480,7 @@ def test_errata_stand_by_weight_and_lead_to_their_rows(monkeypatch):
         {"source": "erdil2025", "place": place, **texts, "materiality": weight}
         for place, weight in (("first", "wording"), ("second", ""), ("third", "changes a conclusion"))
     ]
-    at = next(row for row in ledger.published("erdil2025") if row[0] == "Table 1")
-    written = {"erratum": [{"rows": [list(at)]}, {}, {}]}
-    monkeypatch.setattr(ledger, "errata", lambda: pd.DataFrame(entries))
-    monkeypatch.setattr(ledger, "_errata", lambda source: written)
-    groups = indexes.errata(BOOK)
-    assert [group.title for group in groups] == ["Changes a conclusion", "Wording", "Not weighed yet"]
-    page = groups[1]._repr_html_()
-    assert "a &lt; b" in page and "corrected" not in page and ", ".join(filter(None, at)) in page
-    assert f'href="{indexes.page_of("erdil2025", "Table 1", BOOK)}"' in page and "in print" in page
-
-
-def test_notes_are_folded(monkeypatch):
-    import pandas as pd
-
-    entry = {
+    note = {
         "source": "erdil2025",
         "place": "here",
         "printed": "p",
@@ -455,9 +488,33 @@ def test_notes_are_folded(monkeypatch):
         "evidence": "",
         "effect": "",
     }
-    monkeypatch.setattr(ledger, "notes", lambda: pd.DataFrame([entry]))
-    (group,) = indexes.notes()
-    assert group._repr_html_().startswith("<details><summary>Erdil 2025 (1)</summary>")
+    at = next(row for row in ledger.published("erdil2025") if row[0] == "Table 1")
+    written = {"erratum": [{"rows": [list(at)]}, {}, {}]}
+    monkeypatch.setattr(ledger, "errata", lambda: pd.DataFrame(entries))
+    monkeypatch.setattr(ledger, "notes", lambda: pd.DataFrame([note]))
+    monkeypatch.setattr(ledger, "_errata", lambda source: written if source == "erdil2025" else {})
+    (group,) = indexes.errata(BOOK)
+    assert [head for head, _, _ in group] == [
+        f"Erdil 2025: {place}" for place in ("third", "first", "second")
+    ]
+    page = group._repr_markdown_()
+    assert page.startswith("## Erdil 2025\n") and 'id="err-erdil-2025-third"' in page
+    assert "a &lt; b" in page and "corrected" not in page and ", ".join(filter(None, at)) in page
+    assert f'href="{indexes.page_of("erdil2025", "Table 1", BOOK)}"' in page and "in print" in page
+    folded = page[page.index("<details><summary>Notes on Erdil 2025 (1)</summary>") :]
+    assert "Erdil 2025: here" in folded and 'data-weight="note"' in folded
+
+
+def test_every_entry_has_an_address_of_its_own():
+    """Equations and errata are linked to by name, and of two equal names a browser finds one."""
+    register = [indexes.equations(source, BOOK) for source in ledger.sources()]
+    register += [indexes.own_equations("principles", "a"), indexes.own_equations("serving", "b")]
+    for entries in (register, indexes.errata(BOOK)):
+        shown = "".join(one._repr_markdown_() for one in entries)
+        names = re.findall(r'class="entry" id="([^"]*)"', shown)
+        assert len(names) == len(set(names)) == shown.count('class="entry"') > 0
+    # LIMINAL prints its equation 8 with the measured time of a layer, which nothing else there has
+    assert any('id="eq-liminal2025-8"' in one._repr_markdown_() for one in register)
 
 
 def test_of_a_claim_only_the_grade_is_shown():
@@ -469,7 +526,7 @@ def test_of_a_claim_only_the_grade_is_shown():
         and (claims.here == "").all()
         and (claims.grade != "").all()
     )
-    card = inferlib.scorecard()
+    card = audit.scorecard()
     wrong = indexes.totals().set_index("source").wrong
     assert wrong["all"] == (card.right == "no").sum() == wrong.iloc[:-1].sum()
 
@@ -516,29 +573,27 @@ def test_a_missing_equation_is_missed(monkeypatch):
 def test_every_equation_is_in_the_index():
     chapter = json.loads((BOOK / "equations.ipynb").read_text(encoding="utf-8"))
     shown = "".join(json.dumps(cell.get("outputs", "")) for cell in chapter["cells"])
-    for name in inferlib.equations().function:
-        assert f"[`{name}`]" in shown, f"{name}: run make refresh"
+    for name in audit.equations().function:
+        assert f"[{name}](" in shown, f"{name}: run make refresh"
     for source in ledger.sources():
         table = indexes.equations(source, BOOK)
-        assert len(table) == len(inferlib.equations(source))
+        assert len(table) == len(audit.equations(source))
         assert all((BOOK / f"{row.chapter}.ipynb").exists() for row in table)
 
 
 def test_a_layout_is_passed_on():
     """A fixed layout is passed on: whoever cannot describe it says so."""
-    for key in rooms.everybody():
-        step = rooms.ask(key, MODEL, BOX, WORK, Layout(tp=2, dp=4))
+    for key in answerers.keys():
+        step = answerers.ask(key, MODEL, BOX, WORK, Layout(tp=2, dp=4))
         assert step.status in ("ok", "n/a", "infeasible")
-    assert rooms.ask("sixth", MODEL, BOX, WORK, Layout(tp=2, dp=3)).status == "n/a"
+    assert answerers.ask("sixth", MODEL, BOX, WORK, Layout(tp=2, dp=3)).status == "n/a"
 
 
-def test_symbols_of_the_best_number_of_chips():
-    """The fastest instance on a napkin: the square root of reading over one hop of every layer."""
-    from inferlib.equation import symbolic
-    from inferlib.serving import napkin
-
-    t, n_layers, n = sp.symbols("t L N", positive=True)
-    c = symbolic(napkin.Constants, "serving")
-    time = napkin.napkin_time(c, t / n, 0, n_layers, n)
-    best = sp.solve(sp.diff(time, n), n)[0]
-    assert sp.simplify(best**2 - t / (c.share * c.reductions * n_layers * c.hop)) == 0
+def test_what_would_settle_a_reading_stands_beside_it():
+    points = {head: texts for group in indexes.open_points() for head, texts, _ in group}
+    assert any("Table D.4" in head for head in points) and all(t["would settle it"] for t in points.values())
+    assert set(points) <= {
+        f"{answerers.label(e.source)}: {e.place}"
+        for table in (audit.errata(), audit.notes())
+        for e in table.itertuples()
+    }

@@ -23,8 +23,6 @@ def share_handlers(app):
     for name in ("singlehtml", "epub"):
         if name in handlers:
             handlers[name] = {**handlers.get("html", {}), **handlers[name]}
-    if app.builder.name == "epub":
-        app.config.html_math_renderer = "mathml"
 
 
 def still(text):
@@ -48,12 +46,12 @@ def settle(app, doctree, docname):
         return
     # What a book of the stories alone does not hold, and decks, which no paper holds.
     for link in list(doctree.findall(nodes.reference)):
-        if any(
+        if "sets" in link["classes"] or any(
             "xref" in inside.get("classes", ())
             for inside in link.children
             if isinstance(inside, nodes.Element)
         ):
-            link.replace_self(link.children)
+            link.parent.replace(link, link.children)
     for raw in list(doctree.findall(nodes.raw)):
         if 'class="session"' in raw.astext():
             raw[:] = [nodes.Text(re.sub(r"</?a\b[^>]*>", "", raw.astext()))]
@@ -64,28 +62,7 @@ def settle(app, doctree, docname):
             raw[:] = [nodes.Text(still(raw.astext()))]
 
 
-def mathml(display):
-    """A visitor that writes an equation as MathML, which readers of ePubs show themselves."""
-
-    def visit(self, node):
-        from latex2mathml.converter import convert
-        from sphinx.util.math import get_node_equation_number
-
-        tag = "div" if display else "span"
-        self.body.append(self.starttag(node, tag, "", CLASS="math"))
-        kind = "block" if display else "inline"
-        self.body.append(convert(node.astext(), display=kind))
-        if display and node.get("number"):
-            number = get_node_equation_number(self, node)
-            self.body.append(f'<span class="eqno">({number})</span>')
-        self.body.append(f"</{tag}>")
-        raise nodes.SkipNode
-
-    return visit
-
-
 def setup(app):
-    app.add_html_math_renderer("mathml", (mathml(False), None), (mathml(True), None))
     app.connect("builder-inited", share_handlers)
     app.connect("doctree-resolved", settle)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

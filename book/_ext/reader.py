@@ -1,7 +1,7 @@
 """Sphinx extension: what the pages need beyond what Jupyter Book makes of the notebooks.
 
 One copy of what all explorers share, icons without their 1.5 MB script, figures that wait for their reader and
-can be saved with their data, the commit a page comes from, and no launch buttons while nobody knows where the
+can be saved, the commit a page comes from, and no launch buttons while nobody knows where the
 repository is.
 """
 
@@ -14,17 +14,25 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+from docutils import nodes
+from docutils.transforms import Transform
+
 from book._tools.still import drawn
+from book.synthesis import finder
 
 # Every explorer brings its style and its runtime, so that it works in a notebook; a page needs each once.
 SHARED = re.compile(r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</script>", re.S)
 # The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
 ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
 
-# Loaded at the head of every page for a search as one types, which is off; the page of search has its own.
+# The theme gives the button a name that lacks half of what it shows.
+NAMED = re.compile(r'(<button class="btn search-button-field[^>]*?) aria-label="Search"')
+# And the title of the book stands in no landmark.
+TITLE = re.compile(r'<div( class="sidebar-primary-item">\s*<a class="navbar-brand)')
+# Sphinx's search, which book/_ext/desk.py replaces.
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
-# Style and script of cards, grids and tabs, of which the book has none (their classes begin with sd-).
-CARDS = re.compile(r"\s*<(?:link|script)[^>]*(?:sphinx-design|design-tabs)[^>]*>(?:</script>)?")
+# Style and script of cards, grids and tabs, of which the book has none (their classes begin with sd-), and of Thebe.
+CARDS = re.compile(r"\s*<(?:link|script)[^>]*(?:sphinx-design|design-tabs|sphinx-thebe)[^>]*>(?:</script>)?")
 
 
 def once(body):
@@ -64,38 +72,59 @@ def stamp(source):
 
 
 FIGURE = re.compile(
-    r'(?s)(<figure[^>]*id="([^"]*)"[^>]*>(?:(?!</figure>).)*?'
-    r'<img[^>]*src="([^"]*)(_images/[^"]*\.svg)"[^>]*>.*?)(</figcaption>)'
+    r'(?s)(<figure[^>]*>(?:(?!</figure>).)*?<img[^>]*src="([^"]*_images/[^"]*\.svg)"[^>]*>.*?)(</figcaption>)'
 )
 
 
-def figure_data(source):
-    """The data of each figure of a notebook: name to text with commas."""
-    if source.suffix != ".ipynb":
-        return {}
-    found = {}
+def downloads(body):
+    """A link under each figure that saves it."""
+    return FIGURE.sub(
+        lambda found: f'{found[1]}<a class="save" href="{found[2]}" download>SVG</a>{found[3]}', body
+    )
+
+
+# Exercises and their solutions are on top.
+EXERCISES = re.compile(r"(?ms)^(`{3,})\{exercise\}.*?^\1 *$|^```\{solution-start\}.*?\{solution-end\}")
+FOLDED = {"remove-cell", "remove-input", "hide-cell", "hide-input"}
+
+
+def minutes(source):
+    """Minutes to read a chapter: 200 words each, half a one for a figure or a cell in view, two for a box."""
+    found = 0.0
     for cell in json.loads(source.read_text(encoding="utf-8"))["cells"]:
-        figure = cell["metadata"].get("mystnb", {}).get("figure", {})
-        for output in cell.get("outputs", ()):
-            if "text/csv" in output.get("data", {}):
-                found[figure.get("name")] = "".join(output["data"]["text/csv"])
-    return found
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            found += len(EXERCISES.sub("", text).split()) / 200
+            continue
+        found += 0.5 * (not FOLDED & set(cell["metadata"].get("tags", ())))
+        found += 0.5 * ("figure" in cell["metadata"].get("mystnb", {}))
+        shown = ("".join(output.get("data", {}).get("text/html", "")) for output in cell["outputs"])
+        found += 2 * any("inferlib-explorer" in html for html in shown)
+    return max(5, 5 * round(found / 5))
 
 
-def downloads(body, data, folder):
-    """Links under each figure that save it, and its data where it shows any."""
-    link = '<a class="save" href="{}" download>{}</a>'
+TAKEAWAYS = re.compile(
+    r'(<div class="[^"]*admonition[^"]*")(>\s*<p class="admonition-title">Takeaways</p>.*?)(</div>)', re.S
+)
 
-    def linked(match):
-        start, name, root, image, end = match.groups()
-        links = link.format(root + image, "SVG")
-        if name in data:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{name}.csv").write_text(data[name], encoding="utf-8")
-            links += link.format(f"{root}_data/{name}.csv", "CSV")
-        return start + links + end
 
-    return FIGURE.sub(linked, body)
+def answering(body, chapter):
+    """The page with an address at its takeaways, and below them links to the questions that they belong to."""
+    from book import questions
+
+    links = " ".join(
+        f'<a href="{questions.PAGE}.html#{questions.anchor(question)}">{html.escape(question)}</a>'
+        for question in questions.answered_by(chapter)
+    )
+    below = f'<p class="minutes">By question: {links}</p>' if links else ""
+    return TAKEAWAYS.sub(lambda box: f'{box[1]} id="takeaways"{box[2]}{below}{box[3]}', body, count=1)
+
+
+def timed(body, source):
+    """A story's page with its minutes under its title; stories are what has a deck of slides."""
+    if source.suffix != ".ipynb" or not (source.parent / "slides" / f"{source.stem}.md").exists():
+        return body
+    return body.replace("</h1>", f'</h1>\n<p class="minutes">About {minutes(source)} minutes</p>', 1)
 
 
 ROW_OF_HEADS = re.compile(r"(?s)(<tr[^>]*>\s*)((?:<th(?:\s[^>]*)?>\s*</th>\s*)*)(.*?</tr>)")
@@ -120,14 +149,101 @@ def finish(app, pagename, templatename, context, doctree):
     """Change the page as it is about to be written."""
     if "body" not in context:
         return
-    context["body"] = drawn(headed(once(context["body"])))
+    body = UNDATED.sub(r"\1\2\3", filtered(context["body"], context.get("title", "")))
+    context["body"] = drawn(headed(boxed(once(body))))
     source = app.env.doc2path(pagename) if doctree is not None else ""
     if app.builder.name == "html" and source:
-        data, folder = figure_data(Path(source)), Path(app.outdir) / "_data"
-        context["body"] = downloads(context["body"], data, folder)
+        body = timed(downloads(context["body"]), Path(source))
+        context["body"] = answering(body, Path(source).stem)
     if source:
         text = html.escape(stamp(Path(source)))
         context["body"] += f'\n<p class="stamp">{text}</p>\n'
+
+
+# A page on the web bears no year; its title, which the link holds, says more than "NVIDIA, n.d.".
+UNDATED = re.compile(r'(<a [^>]*title="[^"]*?\. ([^"]*?)\. n\.d\.[^"]*">)[^<]*n\.d\.(</a>)')
+FILTER = re.compile(r'<div class="finder" data-of="([^"]*)" data-menus="([^"]*)"></div>')
+
+
+def filtered(body, title):
+    """The page with a filter of what it holds where an empty element asks for one."""
+    return FILTER.sub(lambda box: finder.of_page(box[1], box[2].split(), f"Search: {title}"), body)
+
+
+class Headings(Transform):
+    """What a cell printed under headings of the second level are sections: in the contents, with an address each."""
+
+    default_priority = 5
+
+    def apply(self):
+        for output in reversed(list(self.document.findall(nodes.container))):
+            if "cell_output" not in output["classes"]:
+                continue
+            cell, sections = output.parent, []
+            for bundle in list(output):
+                kinds = (kind for kind in bundle if isinstance(kind, nodes.container))
+                shown = next((kind for kind in kinds if kind.get("mime_type") == "text/markdown"), None)
+                if not shown or not isinstance(shown[0], nodes.rubric):
+                    continue
+                title = nodes.title("", "", *shown[0].children)
+                inside = nodes.container("", *shown[1:], classes=output["classes"])
+                section = nodes.section("", title, nodes.container("", inside, classes=cell["classes"]))
+                section["ids"], section["names"] = shown[0]["ids"], shown[0]["names"]
+                self.document.ids.update(dict.fromkeys(section["ids"], section))
+                sections.append(section)
+                output.remove(bundle)
+            if sections:
+                chapter = self.document.next_node(nodes.section)
+                before = cell if cell.parent is chapter else cell.parent
+                chapter.insert(chapter.index(before) + 1, sections)
+
+
+class Words(Transform):
+    """A word that is explained in a list has an address."""
+
+    default_priority = 5
+
+    def apply(self):
+        for term in self.document.findall(nodes.term):
+            name = nodes.make_id(term.astext())
+            if not term["ids"] and f"word-{name}" not in self.document.ids:
+                term["ids"].append(f"word-{name}")
+                self.document.ids[f"word-{name}"] = term
+
+
+class BoxLinks(Transform):
+    """An ordinary link to the state of a box, such as `[16 GPUs](#box?n_gpu=16)`, names no anchor that MyST knows."""
+
+    default_priority = 870  # before MyST looks for anchors
+
+    def apply(self):
+        for link in self.document.findall(nodes.reference):
+            if link.get("id_link") and "?" in link["refuri"]:
+                del link["id_link"]
+                link["classes"], link["internal"] = ["sets"], True
+
+
+BOX = re.compile(r' data-slug="([^"]*)"')
+STATE = re.compile(r'(?<= href=")#box\?([^"]*)(?=")')
+
+
+def boxed(body):
+    """The page with `#box` as the name of a box that has the inputs that the link sets: the last above, or the next."""
+    found = list(BOX.finditer(body))
+    ends = [box.start() for box in found[1:]] + [len(body)]
+    boxes = [
+        (box.start(), box[1], set(re.findall(r'data-key="(\w+)"', body[box.start() : end])))
+        for box, end in zip(found, ends, strict=False)  # a page may have none
+    ]
+
+    def named(link):
+        wanted = {pair.split("=")[0] for pair in re.split("&(?:amp;)?", link[1])}
+        fitting = [box for box in boxes if wanted <= box[2]]
+        above = [slug for at, slug, _ in fitting if at < link.start()]
+        slugs = above[-1:] or [slug for _, slug, _ in fitting] or ["box"]
+        return f"#{slugs[0]}?{link[1]}"
+
+    return STATE.sub(named, body)
 
 
 def launch(app, config):
@@ -204,11 +320,11 @@ def tidy(app, exception):
             sizes[drawing.name] = [round(float(points) * 4 / 3) for points in size.groups()]
     for page in root.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        finished = ICONS.sub("", text)
+        finished = TITLE.sub(r'<div role="navigation" aria-label="First page"\1', ICONS.sub("", text))
+        finished = NAMED.sub(r"\1", finished)
         if 'class="sd-' not in finished:
             finished = CARDS.sub("", finished)
-        if page.name != "search.html":
-            finished = SEARCH.sub("", finished)
+        finished = SEARCH.sub("", finished)
         if sizes:
             finished = patient(finished, sizes)
         if finished != text:
@@ -220,7 +336,24 @@ def tidy(app, exception):
         file.unlink()
 
 
+def records(app, env):
+    """Figures of a record are counted in it, after an R and the chapter of its story, so that none has two owners."""
+    pages = [page for page in env.toc_fignumbers if page.endswith("_record")]
+    for page in pages:
+        of_story = env.toc_secnumbers.items()
+        key = page.removesuffix("_record")
+        chapters = [n[""][0] for story, n in of_story if story.startswith(key) and n.get("")]
+        for figures in env.toc_fignumbers[page].values():
+            for count, figure in enumerate(sorted(figures, key=figures.get), 1):
+                figures[figure] = (f"R{min(chapters)}", count)
+    return pages
+
+
 def setup(app):
+    app.add_transform(BoxLinks)
+    app.add_transform(Headings)
+    app.add_transform(Words)
+    app.connect("env-get-updated", records, priority=900)
     app.connect("config-inited", launch, priority=900)
     app.connect("html-page-context", finish, priority=900)
     app.connect("build-finished", tidy, priority=900)

@@ -57,12 +57,18 @@ def stories(target):
         (target / name).write_text(text, encoding="utf-8")
 
 
-def pdf(built, target):
-    """Print the single page of the book."""
+# What students are handed: exercises without solutions, in a size that is read at a desk.
+HANDED_OUT = """<style>@media print{@page{size:A4;margin:13mm 15mm}body{zoom:.7}
+.solution,.tag_hide-input summary{display:none!important}img,svg,table,pre,.admonition{break-inside:avoid}}</style>"""
+
+
+def pdf(built, target, students=False):
+    """Print the single page of the book, with solutions or for students."""
     (page,) = (built / "book").glob("*.html")
     # Its links to assets are those of a page at the top.
     top = built / "print.html"
-    shutil.copyfile(page, top)
+    text = page.read_text(encoding="utf-8")
+    top.write_text(text.replace("</head>", HANDED_OUT + "</head>", 1) if students else text, encoding="utf-8")
     print_page(top, target)
 
 
@@ -88,6 +94,7 @@ def main():
     parser.add_argument("format", choices=("pdf", "epub", "page", "browser", "stories"))
     parser.add_argument("built", type=Path, nargs="?")
     parser.add_argument("target", type=Path, nargs="?")
+    parser.add_argument("--students", action="store_true", help="a PDF without solutions, in a smaller type")
     args = parser.parse_args()
     if args.format == "browser":
         browser()
@@ -96,7 +103,7 @@ def main():
         stories(args.built)
         return
     if args.format == "pdf":
-        pdf(args.built, args.target)
+        pdf(args.built, args.target, args.students)
     elif args.format == "page":
         print_page(args.built, args.target)
     else:

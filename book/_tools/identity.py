@@ -1,9 +1,11 @@
 """Write authors and address, which stand in ``_config.yml``, into the other files that state them.
 
-``author`` (several with commas) and ``repository: url`` are the one place: CITATION.cff, pyproject.toml and LICENSE
-follow. A test holds them to it.
+``author`` (several with commas) and ``repository: url`` are the one place: CITATION.cff, pyproject.toml, LICENSE and
+the chapters follow: with an address each of them begins with a cell that fetches the book where it is not installed.
+A test holds them to it.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -40,7 +42,29 @@ def licence(text, authors, address):
     return re.sub(r"(?m)^(Copyright \(c\) [\d-]+,? ).*$", lambda line: line[1] + ", ".join(authors), text)
 
 
+def installing(address):
+    """Code of a cell that fetches the book, with what its chapters import, into a notebook that has not got it."""
+    name = address.rstrip("/").rpartition("/")[2].removesuffix(".git")
+    return (
+        "try:\n    import book\nexcept ImportError:\n"
+        f"    !git clone -q --depth 1 {address} {name} && pip install -q './{name}[book]'\n    %cd {name}"
+    )
+
+
+def chapter(text, authors, address):
+    """A chapter with a cell that installs, before its first code, or without one where there is no address."""
+    nb = json.loads(text)
+    cells = [cell for cell in nb["cells"] if cell["id"] != "install"]
+    first = next((i for i, cell in enumerate(cells) if cell["cell_type"] == "code"), None)
+    if address and first is not None:
+        lines = installing(address).splitlines(keepends=True)
+        cells.insert(first, {"cell_type": "code", "execution_count": None, "id": "install",
+                             "metadata": {"tags": ["remove-cell"]}, "outputs": [], "source": lines})  # fmt: skip
+    return json.dumps(nb | {"cells": cells}, indent=1, ensure_ascii=False) + "\n"
+
+
 FOLLOW = {"CITATION.cff": citation, "pyproject.toml": project, "LICENSE": licence}
+FOLLOW |= {f"book/{path.name}": chapter for path in sorted((ROOT / "book").glob("*.ipynb"))}
 
 
 def main():

@@ -15,6 +15,9 @@ from pathlib import Path
 import nbformat
 import yaml
 
+from book._tools.identity import installing
+from book._tools.plain import plain
+
 ROOT = Path(__file__).resolve().parents[2]
 # A solution that stands in one cell, or the part of one that starts or ends in a cell.
 SOLUTION = re.compile(
@@ -23,11 +26,10 @@ SOLUTION = re.compile(
     r"|\A(?:(?!\{solution-start\}).)*?\{solution-end\}\s*\n```+\s*",
     re.S,
 )
-EXERCISE = re.compile(r"(?s)(```+)\{exercise\}\s*\n(?::[^\n]*\n)*\s*(.*?)\n\1")
 NOTE = "*A copy for a lecture: outputs and solutions are left out; both are in the book.*"
 # Parts of the book that are no chapters to run live; what marks itself would show its key.
 NOT_LIVE = {"Reference"}
-KEYS = {"book/quiz", "book/problems"}
+KEYS = {"book/quiz", "book/problems", "book/handin"}
 
 
 def stories():
@@ -48,7 +50,7 @@ def without_solutions(cells):
         starts, ends = (cell.source.count(f"{{solution-{what}}}") for what in ("start", "end"))
         rest = "" if inside and not ends else SOLUTION.sub("", cell.source)
         inside = inside + starts - ends > 0
-        cell.source = EXERCISE.sub(r"> **Exercise.** \2", rest).strip()
+        cell.source = plain(rest)
         kept += [cell] if cell.source else []
     if inside:
         raise ValueError("a solution starts and does not end")
@@ -59,9 +61,7 @@ def first_cells(note, address=""):
     """The cells that a copy begins with: what it is, and how a fresh notebook gets the library."""
     first = [nbformat.v4.new_markdown_cell(note, id="lecture-note")]
     if address:
-        name = address.rstrip("/").rpartition("/")[2]
-        install = f"!git clone -q --depth 1 {address} {name}\n%cd {name}\n%pip install -q '.[book]'"
-        first.append(nbformat.v4.new_code_cell(install, id="lecture-install"))
+        first.append(nbformat.v4.new_code_cell(installing(address), id="install"))
     return first
 
 
@@ -73,7 +73,7 @@ def address():
 def lecture_copy(notebook, address=""):
     """A notebook to be run live."""
     nb = copy.deepcopy(notebook)
-    nb.cells = without_solutions(nb.cells)
+    nb.cells = [cell for cell in without_solutions(nb.cells) if cell.id != "install"]
     for cell in nb.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bs4 import BeautifulSoup
 
@@ -61,6 +61,27 @@ def fault(page, root, tag, address):
         and unquote(url.fragment).split("?")[0] not in anchors(target)
     ):
         return "no such anchor"
+    if "?" in url.fragment and target.suffix == ".html":
+        return state(target, *url.fragment.split("?", 1))
+    return None
+
+
+def state(page, slug, pairs):
+    """What a box does not offer of the state that a link sets, or None."""
+    box = parse(page).find(attrs={"data-slug": slug})
+    for name, value in parse_qsl(pairs, keep_blank_values=True):
+        if "finder" in box.get("class", ()) and box.find(attrs={"data-key": name}):
+            continue  # a search offers any words, and menus of what is there when it is opened
+        typed = box.find("input", attrs={"data-key": name, "type": "number"})
+        options = box.select(f'select[data-key="{name}"] option')
+        offered = {option.text for option in options} | {option.get("value") for option in options}
+        offered |= {radio["value"] for radio in box.select(f'input[type="radio"][data-key="{name}"]')}
+        try:
+            right = float(typed["min"]) <= float(value) <= float(typed["max"]) if typed else value in offered
+        except ValueError:
+            right = False
+        if not right:
+            return f"the box has no {name}={value}"
     return None
 
 

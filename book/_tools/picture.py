@@ -14,13 +14,24 @@ def drawn():
     """The picture as SVG text, the same in every run."""
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
+    import xarray as xr
 
-    from book.erdil2025 import figures
-    from inferlib import style
+    from book import style
+    from inferlib import sweep
+    from inferlib.papers import erdil2025
 
     style.use()
     _, ax = plt.subplots(figsize=(6.4, 3.4), facecolor="white")
-    figures.latency_over_size(ax=ax)
+    model, chip, hop = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"], 1e-6
+    gpus = sweep("GPUs in the instance", 1, 512)
+    times = {
+        "reading": erdil2025.weight_time(model, chip, gpus),
+        "network": erdil2025.network_time(model, erdil2025.grid_all_reduce_time(gpus, hop)),
+        "token latency": erdil2025.critical_latency(model, chip, gpus, hop),
+    }
+    best = erdil2025.optimal_n_gpu(model, chip, hop), erdil2025.minimum_latency(model, chip, hop)
+    colours = {"reading": style.BLUE, "network": style.RED, "token latency": style.INK}
+    style.curve(xr.Dataset(times), mark=best, unit="ms", ax=ax, colours=colours)
     text = io.StringIO()
     options = {"bbox_inches": "tight", "facecolor": "white", "metadata": style.SVG_METADATA}
     ax.figure.savefig(text, format="svg", **options)

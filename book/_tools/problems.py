@@ -14,23 +14,19 @@ from pathlib import Path
 import nbformat
 
 from book.problems import BANK, TOPICS, problems
+from book.problems.chains import CHAINS, chain
 
 LECTURE = runpy.run_path(str(Path(__file__).with_name("lecture.py")))
 NOTE = """# Problems for {student}
 
 Write each answer with its unit between the quotation marks, such as `"12.3 ms"`, and run the cell: it says whether the
 answer is right, which usual mistake leads to it, or how far off it is. GB is $10^9$ bytes, GiB $2^{{30}}$. An answer
-may be off by five per cent (one line), three (short) or two (study)."""
+may be off by five per cent (one line), three (short) or two (study); a whole number under a limit is exact. Memory
+holds all weights; a step reads all but the input embedding, unless a problem says otherwise."""
 
 
 def names(asked):
-    """Students: words, or the lines of a file.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """Students: words, or the lines of a file."""
     text = " ".join(asked)
     lines = Path(text).read_text("utf-8").splitlines() if Path(text).is_file() else asked
     found = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
@@ -40,17 +36,13 @@ def names(asked):
 
 
 def chosen(student, wanted):
-    """The problems of a student: of some topics and names, or all.
-
-    Raises
-    ------
-    LookupError
-        If a topic or problem is unknown.
-    """
-    unknown = set(wanted) - set(TOPICS) - set(BANK)
+    """The problems of a student: of some topics, names and chains, or all of the bank."""
+    chains = {f"chain-{session}": session for session in CHAINS}
+    unknown = set(wanted) - set(TOPICS) - set(BANK) - set(chains)
     if unknown:
         raise LookupError(f"no topic or problem {', '.join(sorted(unknown))}; topics are {', '.join(TOPICS)}")
-    return [a for a in problems(student) if not wanted or {a.problem.name, a.problem.topic} & set(wanted)]
+    single = [a for a in problems(student) if not wanted or {a.problem.name, a.problem.topic} & set(wanted)]
+    return single + [a for name in chains if name in wanted for a in chain(student, chains[name])]
 
 
 def sheet(student, asked, address=""):
@@ -59,12 +51,10 @@ def sheet(student, asked, address=""):
     start = f"from book.problems import checker\n\ncheck = checker({student!r})"
     cells.append(nbformat.v4.new_code_cell(start, id="check"))
     for a in asked:
-        lines = "\n\n".join(
-            [f"**{a.problem.name}** ({a.problem.level}) {a.text}", *(f"*{x}*" for x in a.facts)]
-        )
-        cells.append(nbformat.v4.new_markdown_cell(lines.replace("$", r"\$"), id=a.problem.name))
+        lines = "\n\n".join([f"**{a.name}** ({a.problem.level}) {a.text}", *(f"*{x}*" for x in a.facts)])
+        cells.append(nbformat.v4.new_markdown_cell(lines.replace("$", r"\$"), id=a.name.replace(".", "-")))
         cells.append(
-            nbformat.v4.new_code_cell(f'check("{a.problem.name}", "")', id=f"{a.problem.name}-check")
+            nbformat.v4.new_code_cell(f'check("{a.name}", "")', id=f"{a.name}-check".replace(".", "-"))
         )
     nb = nbformat.v4.new_notebook(cells=cells)
     nb.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -77,7 +67,7 @@ def key(sheets):
     lines = ["# Key"]
     for student, asked in sheets.items():
         lines += ["", f"## {student}", ""]
-        lines += [f"- **{a.problem.name}**: {a.answer}. {a.worked}" for a in asked]
+        lines += [f"- **{a.name}**: {a.answer}. {a.worked}" for a in asked]
     return "\n".join(lines) + "\n"
 
 

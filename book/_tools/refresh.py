@@ -43,12 +43,23 @@ def stable(text, rules):
     return text
 
 
+def fold(nb):
+    """Fold the code of solutions, as JupyterLab reads it; keep of all metadata what the pages and Lab need."""
+    inside = 0
+    for cell in nb.cells:
+        kept = {key: cell.metadata[key] for key in ("mystnb", "tags") if cell.metadata.get(key)}
+        if cell.cell_type == "markdown":
+            inside += cell.source.count("{solution-start}") - cell.source.count("{solution-end}")
+        elif inside:
+            kept["jupyter"] = {"outputs_hidden": True, "source_hidden": True}
+        cell.metadata = nbformat.from_dict(kept)
+
+
 def clean(nb, rules):
     """Remove from an executed notebook all that depends on the run or on the editor."""
     nb.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
+    fold(nb)
     for cell in nb.cells:
-        kept = {key: cell.metadata[key] for key in ("mystnb", "tags") if cell.metadata.get(key)}
-        cell.metadata = nbformat.from_dict(kept)
         for output in cell.get("outputs", ()):
             if "text" in output:
                 output.text = stable(output.text, rules)

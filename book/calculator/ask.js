@@ -1,46 +1,71 @@
-// Asks the generated functions: which numbers belong to a question, which functions answer it, what is searched. What is
-// computed is printed from the library's equations; here numbers are looked up, compared and sorted.
+// Asks the generated functions: which numbers belong to a question, which functions answer it, what is
+// searched.
+// What is computed is printed from the library's equations; here numbers are looked up, added up and sorted.
 globalThis.inferlibAsk = function (D) {
   "use strict";
-  const key = (what, part) => (what + "_" + part).replace(/[ -]/g, "_");
-  const structures = {};
-  for (const name in D.functions) structures[name] = D.functions[name].map((f) => f || D.functions[name][0]);
+  const key = (what, part) => (what + "_" + part).replace(/[ ,-]+/g, "_");
+  const has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
+  const named = (names, values) => Object.fromEntries(names.map((name, k) => [name, values[k]]));
+  const total = (list, of) => list.reduce((sum, one) => sum + of(one), 0);
+  // Of functions for experts that every chip of an instance cuts, and that are spread over all: the one that
+  // holds.
+  const of = (list, at) => list[at.spread && list.length > 1 ? 1 : 0];
 
-  // --- Numbers of a question ---------------------------------------------------------------------------------
+  const chips = Object.fromEntries(Object.entries(D.chips).map(([name, known]) =>
+    [name, { ...known, values: named(D.chip, known.values) }]));
+
+  // --- Numbers of a question --------------------------------------------------------------------------
   // A model by name, or one of the reader's own, whose parameters are counted from its dimensions.
-  const shapes = new Map();
-  const model = (S) => {
-    if (!S.own) {
-      const known = D.models[S.model];
-      if (!shapes.has(S.model)) {
-        const values = {};
-        D.structures[known.structure].forEach((name, k) => { values[name] = known.values[k]; });
-        shapes.set(S.model, { ...known, values, name: S.model });
-      }
-      return shapes.get(S.model);
+  const made = new Map();
+  const opened = (known, name) => {
+    const part = (placed) => placed && { ...D.kinds[placed[0]], own: named(D.kinds[placed[0]].names,
+      placed.slice(1)) };
+    const groups = known.layers.map(([count, ...both]) => ({ count, parts: both.map(part).filter(Boolean),
+      whole: both }));
+    const values = { d_model: known.d_model, vocab_size: known.vocab_size };
+    groups.forEach((g) => { g.seen = g.parts.find((p) => p.kept); });
+    values.n_layers = total(groups, (g) => (g.count * g.parts.length) / 2);
+    let stored = known.stored;
+    if (!stored) {
+      const counted = groups.flatMap((g) => g.parts.map((p) => p.stored(values, p.own).map((n) =>
+        g.count * n)));
+      const [head, norms] = D.whole.stored[known.tied ? 1 : 0](values);
+      const more = D.stored.map((part) => (part === "head" ? head : part === "norms" ? norms : 0));
+      stored = more.map((n, k) => n + total(counted, (each) => each[k]));
     }
-    const values = { ...S.own.values }, counted = D.shape[S.own.structure][S.own.tied ? 1 : 0](values);
-    D.stored.forEach((name, k) => { values[name] = counted[k]; });
-    return { structure: S.own.structure, values, name: "my model", new: S.own.structure === "dense" || !values.stored_experts ? 0 : 1 };
+    D.stored.forEach((part, k) => { values[key("stored", part)] = stored[k]; });
+    const fresh = known.stored ? known.new || 0 : Number(stored[D.stored.indexOf("experts")] > 0);
+    return { ...known, new: fresh, groups, values, name,
+      size: total(stored, Number) };
   };
-  const groups = (m) => D.places[m.structure].map((_, k) => k).filter((k) => m.values["l" + k + "_count"] > 0);
-  const layers = (m) => groups(m).reduce((n, k) => n + m.values["l" + k + "_count"], 0);
-  const heads = (m) => groups(m).map((k) => m.values["l" + k + "_n_heads"]);
-  const experts = (m) => groups(m).map((k) => m.values["l" + k + "_n_experts"]).filter((n) => n !== undefined && m.structure !== "dense");
+  const model = (S) => {
+    if (S.own) return opened(S.own, "my model");
+    if (!made.has(S.model)) made.set(S.model, opened(D.models[S.model], S.model));
+    return made.get(S.model);
+  };
+  const layers = (m) => total(m.groups, (g) => g.count);
+  const every = (m, name) => m.groups.flatMap((g) => g.parts.filter((p) => name in p.own).map((p) =>
+    p.own[name]));
+  const heads = (m) => every(m, "n_heads");
   const sparse = (m) => m.values.stored_experts > 0;
 
-  const FIELDS = ["memory_capacity", "memory_bandwidth", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size", "power"];
-  const chip = (S) => {
-    const known = D.chips[S.chip], changed = S.changed || {}, values = { ...known.values }, peaks = { ...known.peaks };
-    FIELDS.forEach((field) => { if (changed[field] != null) values["chip_" + field] = changed[field]; });
-    if (changed.peak_16 != null) { values.chip_flops = changed.peak_16; ["bf16", "fp16"].forEach((f) => { if (f in peaks) peaks[f] = changed.peak_16; }); }
-    ["fp8", "fp4"].forEach((f) => { if (changed["peak_" + f] != null) peaks[f] = changed["peak_" + f]; });
-    return { ...known, values, peaks, name: S.chip };
-  };
-  const price = (S, name) => {
+  // Dollars of an hour of a chip, and of one that is used.
+  const hourly = (S, name) => {
+    const listed = S.prices || {};
     if (name === S.chip && S.price !== undefined) return S.price;
-    const listed = (S.prices || {})[name];
-    return listed !== undefined ? listed : D.chips[name].values.chip_price;
+    return has(listed, name) ? listed[name] : chips[name].values.chip_price;
+  };
+  const price = (S, name) => { const hour = hourly(S, name); return hour == null ? null
+    : hour / (S.utilisation || 1); };
+  const chip = (S) => {
+    const known = chips[S.chip], values = { ...known.values }, peaks = { ...known.peaks };
+    for (const [field, value] of Object.entries(S.changed || {})) {
+      if (!field.startsWith("peak_")) values["chip_" + field] = value;
+      else if (field !== "peak_16") peaks[field.slice(5)] = value;
+      else { values.chip_flops = value; ["bf16", "fp16"].forEach((f) => { if (f in peaks) peaks[f] = value;
+        }); }
+    }
+    return { ...known, values, peaks, name: S.chip };
   };
 
   const layout = (S, m) => {
@@ -55,149 +80,256 @@ globalThis.inferlibAsk = function (D) {
     return (l.dp > 1 ? ["DP" + l.dp, ...cut] : cut).join(" x ") || "one chip";
   };
 
+  // The timed block nearest to a class of engine, a width and formats, as Operators.block finds it.
+  const nearest = (name, lender, engine, width, size, cache) => {
+    const rows = D.kernels[D.kernels[lender].lends[name]].timed[name];
+    const far = ([by, wide, bytes, kept]) =>
+      [by !== engine, Math.abs(wide - width), bytes == null ? 0 : Math.abs(bytes - size),
+        kept !== cache].map(Number);
+    const nearer = (a, b) => { const k = a.findIndex((v, i) => v !== b[i]); return k >= 0 && a[k] < b[k]; };
+    return rows.reduce((best, row) => (nearer(far(row), far(best)) ? row : best)).slice(4);
+  };
+
   // Everything that the functions take, but for the workload; or why there is no answer.
   const machine = (S, m, c, n, l) => {
-    const q = { rows: 1, ...m.values, ...c.values, ...D.engines[S.engine].values, n_chips: n, tp: l.tp, pp: l.pp, dp: l.dp, n_layers: layers(m), exchange_share: D.facts.exchange_share };
+    const q = { rows: 1, ...m.values, ...c.values, ...D.engines[S.engine].values, n_chips: n, tp: l.tp,
+      pp: l.pp, dp: l.dp };
+    q.exchange_share = D.facts.exchange_share;
     const known = D.kernels[c.lender], weights = D.formats.weights[S.weights], mixed = sparse(m);
     const spread = l.ep > 1 && l.dp > 1 && mixed, part = weights.parts[mixed ? 1 : 0];
     let late = ""; // what the kernels lack is asked after the memory, as in the library
-    const fail = (reason) => { late = late || reason; };
+    const put = (prefix, kind, found) => {
+      if (typeof found === "string") late = late || found;
+      else D.kernel[kind].forEach((field, k) => {
+        q[prefix + "_" + field] = c.program && (field === "start" || field === "depth") ? 0 : found[k];
+      });
+    };
     for (const name of D.parts) {
-      const format = name === "attention" && S.wide ? "bf16" : part[name], [bytes, peaks] = D.formats.each[format], kernel = known.gemm[format];
-      if (typeof kernel === "string") fail(kernel);
-      else D.kernel.gemm.forEach((field, k) => { q[key("gemm", name) + "_" + field] = kernel[k]; });
+      const format = name === "attention" && S.wide ? "bf16" : part[name], [bytes, peaks] =
+        D.formats.each[format];
+      put(key("gemm", name), "gemm", known.gemm[format]);
       q[key("bytes", name)] = bytes;
       const peak = peaks.find((p) => p in c.peaks);
       q[key("peak", name)] = peak ? c.peaks[peak] : c.values.chip_flops;
     }
-    const block = known.experts[part.experts], pairs = known.attention[S.cache];
-    if (mixed && typeof block === "string") fail(block);
-    else if (mixed) D.kernel.experts.forEach((field, k) => { q["block_" + field] = block[k]; });
-    if (typeof pairs === "string") fail(pairs);
-    else D.kernel.attention.forEach((field, k) => { q["pairs_" + field] = pairs[k]; });
+    const parts = m.groups.flatMap((g) => g.parts);
+    if (mixed) put("block", "experts", known.experts[part.experts]);
+    if (parts.some((p) => p.pairs)) put("pairs", "attention", known.attention[S.cache]);
+    const blocks = (by) => {
+      const found = {};
+      for (const name of new Set(parts.flatMap((p) => p.timed))) {
+        const asked = D.sparse.includes(name) ? [m.d_model, q.bytes_attention, S.cache] : [0, 0, ""];
+        nearest(name, c.lender, by, ...asked).forEach((v, k) => { found[key("timed", name) + "_"
+          + D.timed[name][k]] = v; });
+      }
+      return found;
+    };
+    // Prompts are read by the blocks of an engine that serves.
+    const compiled = S.engine === "compiled", reading = compiled ? blocks(0) : {};
+    Object.assign(q, blocks(compiled ? 1 : 0));
     q.cache_bytes = D.formats.cache[S.cache];
-    ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => { [q[kind + "_" + degree + "_latency"], q[kind + "_" + degree + "_bandwidth"]] = known[kind][k]; }));
+    ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => {
+      const at = kind + "_" + degree;
+      [q[at + "_latency"], q[at + "_bandwidth"]] = known[kind][k];
+    }));
     if (!q.chip_scale_up_size) q.chip_scale_up_size = n;
-    if (spread && (n <= Math.min(n, q.chip_scale_up_size) ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth) == null) fail(c.name + " states no bandwidth to send tokens to experts over");
-    return { q, F: structures[m.structure][spread ? 1 : 0], spread, m, c, l, n, late };
+    const sends = n <= q.chip_scale_up_size ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth;
+    if (spread && sends == null) late = late || c.name
+      + " states no bandwidth to send tokens to experts over";
+    return { q, reading, spread, m, c, l, n, late, groups: m.groups };
   };
-  const whole = (l, n) => Number.isInteger(l.tp) && Number.isInteger(l.dp) && Number.isInteger(l.pp) && l.tp * l.pp * l.dp === n;
+  const whole = (l, n) => [l.tp, l.dp, l.pp].every(Number.isInteger) && l.tp * l.pp * l.dp === n;
   const asked = (S) => {
-    const m = model(S), l = layout(S, m);
-    if (!whole(l, S.n_chips)) return { refused: S.n_chips + " chips cannot be divided into " + (S.layout === "copies" ? "copies of " + S.split + " chips" : S.split + " stages") };
-    if (l.pp > layers(m)) return { refused: l.pp + " stages, but the model has " + layers(m) + " layers" };
-    const at = machine(S, m, chip(S), S.n_chips, l);
-    return at;
+    const m = model(S), l = layout(S, m), n = S.n_chips, deep = layers(m);
+    const parts = S.layout === "copies" ? "copies of " + S.split + " chips" : S.split + " stages";
+    if (!whole(l, n)) return { refused: n + " chips cannot be divided into " + parts };
+    if (l.pp > deep) return { refused: l.pp + " stages, but the model has " + deep + " layers" };
+    const uneven = heads(m).find((one) => one % l.tp);
+    if (uneven) return { refused: words(l) + " cuts " + uneven + " heads in " + l.tp
+      + " parts, which cannot be" };
+    return machine(S, m, chip(S), n, l);
   };
 
-  // --- Answers ----------------------------------------------------------------------------------------------
-  const run = (at, name, more) => at.F[name].f(Object.assign(at.q, more));
-  const total = (values) => values[values.length - 1];
-  // Stages add; within a stage the longest group counts and hides the others.
-  const terms = (plan, values) => {
-    const found = [];
-    let k = 0;
-    plan.forEach((stage) => {
-      const inside = stage.map((group) => group.map((name) => ({ name, seconds: values[k++] }))), sums = inside.map((group) => group.reduce((s, t) => s + t.seconds, 0));
-      const longest = sums.indexOf(Math.max(...sums));
-      inside.forEach((group, g) => group.forEach((t) => found.push({ ...t, counts: g === longest })));
-    });
-    return found;
-  };
-  const named = (prefix, plan, values) => {
+  // --- Answers ----------------------------------------------------------------------------------------
+  // Seconds by term: groups of layers add, terms of one stage overlap, and the longest counts.
+  const timed = (at, what, q = at.q) => {
     const found = {};
-    D.drawing.forEach((name) => { found[key(prefix, name)] = 0; });
-    plan.flat(2).forEach((name, k) => { if (D.drawing.includes(name)) found[key(prefix, name)] = values[k]; });
+    const add = (count, made, own) => made.f(q, own).forEach((seconds, k) => {
+      const term = D.terms[made.terms[k]];
+      found[term] = (found[term] || 0) + count * seconds;
+    });
+    let sums = 0; // how often the chips of an instance add their parts together
+    at.groups.forEach((g) => g.parts.forEach((part) => {
+      sums += g.count * of(part.sums, at);
+      add(g.count, of(part[what], at), part.own);
+    }));
+    add(sums, D.whole.sums[what === "step" ? 0 : 1]);
+    add(1, of(D.whole[what], at));
+    const terms = [];
+    let sum = 0;
+    for (const stage of D.stages) {
+      const inside = stage.filter((name) => name in found);
+      if (!inside.length) continue;
+      const most = inside.reduce((a, b) => (found[b] > found[a] ? b : a));
+      inside.forEach((name) => terms.push({ name, seconds: found[name], counts: name === most }));
+      sum += found[most];
+    }
+    return { terms, total: sum };
+  };
+  const run = (at, more) => timed(at, "step", Object.assign(at.q, more)).total;
+  const kept = (at, length, q) => {
+    const each = at.groups.filter((g) => g.seen).map((g) => g.seen.kept({ ...q, length },
+      g.seen.own).map((n) => g.count * n));
+    return Object.assign(q, { length, kept: total(each, (n) => n[0]), state: total(each, (n) => n[1]) });
+  };
+  const fits = (at, q = at.q) => of(D.whole.fit, at)(kept(at, q.context, q));
+  const drawn = (prefix, terms) => {
+    const found = Object.fromEntries(D.drawing.map((name) => [key(prefix, name), 0]));
+    terms.forEach(({ name, seconds }) => { if (D.drawing.includes(name)) found[key(prefix, name)] = seconds;
+      });
     return found;
   };
   const even = (v) => (Math.abs(v % 1) === 0.5 ? 2 * Math.round(v / 2) : Math.round(v)); // as Python rounds
-  const filled = (texts, beyond, facts) => texts.filter((_, k) => beyond[k] > 0).map((text) => text.replace(/\{(\w+)(:[^}]*)?\}/g, (_, name) => (typeof facts[name] === "number" ? even(facts[name]).toLocaleString("en-US") : facts[name])));
-  const short = (S, at, needs, has) => D.short.replace("{need:.0f}", (needs * at.n / 1e9).toFixed(0)).replace("{have:.0f}", (has * at.n / 1e9).toFixed(0)).replace("{system}", at.n + " × " + at.c.name);
+  const shown = (v) => (typeof v === "number" ? even(v).toLocaleString("en-US") : v);
+  const filled = (text, facts) => text.replace(/\{(\w+)(:[^}]*)?\}/g, (_, name) => shown(facts[name]));
+  const short = (at, needs, own) => filled(D.short.replace(/:\.0f/g, ""), { system: at.n + " × " + at.c.name,
+    need: (needs * at.n / 1e9).toFixed(0), have: (own * at.n / 1e9).toFixed(0) });
 
-  const facts = (S, at, batch, context, more) => ({
-    ...D.facts, context, batch, tp: at.l.tp, expert_chips: at.l.dp > 1 ? at.n : 0, domain: Math.min(at.n, at.q.chip_scale_up_size), heads: Math.min(...heads(at.m)),
-    new_chip: at.c.new, chip: at.c.name, lender: at.c.lender, lent: at.c.lent, format: D.formats.weights[S.weights].told, new_format: D.formats.weights[S.weights].new, new_experts: at.m.new, copies: at.l.dp, ...more,
-  });
-  const cautions = (S, at, batch, context, more) => {
-    const told = facts(S, at, batch, context, more), found = filled(D.cautions.step.texts, D.cautions.step.f(told), told);
-    return more ? found.concat(filled(D.cautions.request.texts, D.cautions.request.f(told), told)) : found;
+  // Which cautions hold, and by how much they widen an interval: errors of their own add by their squares.
+  const doubts = (lists, S, at, batch, context, more) => {
+    const c = at.c, format = D.formats.weights[S.weights], seen = at.groups.filter((g) => g.seen).map((g) =>
+      g.seen.own.n_heads);
+    const told = {
+      ...D.facts, context, batch, tp: at.l.tp, expert_chips: at.l.dp > 1 ? at.n : 0, heads: Math.min(...seen),
+      domain: Math.min(at.n, at.q.chip_scale_up_size), new_chip: c.new, other_maker: c.maker, equal: 0,
+        chip: c.name,
+      lender: c.lender, lent: c.lent, format: format.told, new_format: format.new, new_experts: at.m.new,
+      copies: at.l.dp, ...more,
+    };
+    const held = lists.flatMap((name) => {
+      const { texts, widens, f } = D.cautions[name], by = f(told);
+      return texts.map((text, k) => [by[k] > 0, filled(text, told), widens[k]]).filter(([holds]) => holds);
+    });
+    return { texts: held.map(([, text]) => text), wider: (factor) => Math.exp(Math.hypot(Math.log(factor),
+      ...held.map(([, , by]) => Math.log(by)))) };
   };
-  const kind = (at) => (at.l.dp > 1 ? "copies" : sparse(at.m) ? "experts" : "dense");
-  const spread = (S, at) => D.engines[S.engine].factor[kind(at)];
+  const recent = (at) => {
+    if (!at.m.factors) return [];
+    const kinds = D.sparse.filter((name) => at.groups.some((g) => g.parts.some((p) =>
+      p.timed.includes(name))));
+    const lenders = new Set(kinds.sort().map((name) => D.kernels[at.c.lender].lends[name]));
+    const lent = [...lenders].filter((name) => name !== at.c.name);
+    return [...(at.m.told || []), ...lent.map((name) => "no timings of such attention on " + at.c.name
+      + "; using "
+      + name + "'s")];
+  };
+  const cautions = (S, at, ...put) => [...doubts(put[2] ? ["step", "request", "first"] : ["step"], S, at,
+    ...put).texts, ...recent(at)];
+  // How far an answer may be off: what rows left out say, and the cautions that hold; the second of a first
+  // token.
+  const spread = (S, at, ...put) => {
+    const kind = at.l.dp > 1 ? "copies" : sparse(at.m) ? "experts" : "dense", [token, copies] = at.m.factors
+      || [1, 1];
+    const bar = Math.max(D.engines[S.engine].factor[kind], token, at.l.dp > 1 ? copies : 1);
+    return doubts(put[2] ? ["step", "request"] : ["step"], S, at, ...put).wider(bar);
+  };
+  const firstSpread = (S, at, ...put) =>
+    doubts(["step", "request", "first"], S, at, ...put).wider(Math.max(D.facts.first_factor,
+      (at.m.factors || [1, 1, 1])[2]));
 
   // A decode step of so many sequences of a context.
   const step = (S, batch, context) => {
     const at = asked(S);
-    if (at.refused) return { status: "n/a", reason: at.refused };
-    return stepAt(S, at, batch, context);
+    return at.refused ? { status: "n/a", reason: at.refused } : stepAt(S, at, batch, context);
   };
   const stepAt = (S, at, batch, context) => {
     Object.assign(at.q, { batch, context });
-    const [needs, has] = run(at, "fit"), fit = { needs: needs * at.n, has: has == null ? null : has * at.n };
-    if (has != null && needs > has) return { status: "infeasible", reason: short(S, at, needs, has), fit };
+    const [needs, own] = fits(at), fit = { needs: needs * at.n, has: own == null ? null : own * at.n };
+    if (own != null && needs > own) return { status: "infeasible", reason: short(at, needs, own), fit };
     if (at.late) return { status: "n/a", reason: at.late, fit };
-    const values = run(at, "step"), seconds = total(values), found = terms(at.F.step.plan, values), bar = spread(S, at), cost = price(S, at.c.name);
-    const counted = found.filter((t) => t.counts).sort((a, b) => b.seconds - a.seconds);
-    const drawn = { ...at.q, step: seconds, running: batch, ...named("step", at.F.step.plan, values), batch };
-    const drafts = S.drafted ? draftedAt(S, at, seconds) : null;
-    const [speed, perChip, low, high] = D.glue.rates({ ...drawn, spread: bar });
+    const plain = timed(at, "step"), drafts = S.drafted ? draftedAt(S, at, plain.total) : null;
+    const { terms, total: seconds } = drafts || plain, cost = price(S, at.c.name);
+    const counted = terms.filter((t) => t.counts).sort((a, b) => b.seconds - a.seconds);
+    const all = { ...at.q, step: seconds, running: batch, ...drawn("step", terms), batch };
+    const [speed, perChip, low, high] = D.glue.rates({ ...all, spread: spread(S, at, batch, context) });
     return {
-      status: "ok", seconds, low, high, terms: found, binding: counted[0].name, fit, batch, context,
-      speed, perChip, dollars: cost == null ? null : D.glue.cost({ ...drawn, price: cost })[0], price: cost,
-      joules: at.q.chip_power == null ? null : D.glue.joules(drawn)[0], cautions: cautions(S, at, batch, context), layout: words(at.l), at, drafts,
+      status: "ok", seconds, low, high, terms, binding: counted[0].name, fit, batch, context, speed, perChip,
+      dollars: cost == null ? null : D.glue.cost({ ...all, price: cost })[0], price: cost,
+      joules: at.q.chip_power == null ? null : D.glue.joules(all)[0],
+      cautions: cautions(S, at, batch, context), layout: words(at.l), at, drafts,
     };
   };
   // A token with drafts: one step verifies them, a head of one layer (the last) made them one by one.
   const draftedAt = (S, at, plain) => {
-    const last = groups(at.m).slice(-1)[0], head = { ...at.q, n_layers: 1 };
-    groups(at.m).forEach((k) => { head["l" + k + "_count"] = k === last ? 1 : 0; });
-    const verify = total(at.F.step.f({ ...at.q, rows: S.drafted + 1 })), draft = total(at.F.step.f(head)), [token] = D.glue.drafted({ step: verify, draft, drafted: S.drafted, length: S.length });
-    return { token, verify, draft, gain: plain / token };
+    const last = at.groups[at.groups.length - 1], head = { ...at, groups: [{ ...last, count: 1 }] };
+    const verifying = timed(at, "step", { ...at.q, rows: S.drafted + 1 });
+    const alone = { ...at.q, n_layers: last.parts.length / 2, engine_base: 0, engine_rank: 0 };
+    const draft = timed(head, "step", alone).total + of(D.whole.join, at)(alone)[0];
+    const given = { draft, drafted: S.drafted, length: S.length };
+    const [token] = D.glue.drafted({ ...given, step: verifying.total }), [drafting] = D.glue.drafted({
+      ...given, step: 0 });
+    const terms = verifying.terms.map((t) => ({ ...t, seconds: t.seconds / S.length }));
+    terms.push({ name: "drafting", seconds: drafting, counts: true });
+    return { total: token, token, verify: verifying.total, draft, terms, gain: plain / token };
   };
 
   // A request: question, answer, users at a time.
-  const reading = (at, tokens, cached) => run(at, "prompt", { tokens, cached });
-  const rooms = (at, length) => (at.q.chip_memory_capacity == null ? Infinity : run(at, "room", { length })[0]);
   const passes = (at, tokens, cached) => {
-    const read = reading(at, tokens, cached), fresh = cached ? total(reading(at, tokens - cached, 0)) : total(read);
-    return { read, fresh };
+    const pass = (tokens, cached) => timed(at, "prompt", { ...at.q, ...at.reading, tokens, cached });
+    const read = pass(tokens, cached);
+    return { read, fresh: cached ? pass(tokens - cached, 0).total : read.total };
   };
+  const rooms = (at, length) =>
+    at.q.chip_memory_capacity == null ? Infinity : of(D.whole.room, at)(kept(at, length, { ...at.q }))[0];
+  const clamped = (S) => Math.min(S.cached || 0, S.prompt - 1);
   const request = (S) => {
-    const { prompt: tokens, output, users } = S, cached = Math.min(S.cached || 0, tokens - 1), at = asked(S);
+    const { prompt: tokens, output, users } = S, cached = clamped(S), at = asked(S);
     if (at.refused) return { status: "n/a", reason: at.refused };
     const places = rooms(at, tokens + output);
     if (!(places >= 1)) {
-      const one = stepAt(S, at, at.l.dp, tokens + output);
-      return { status: "infeasible", reason: "users is " + users + ", but " + at.n + " × " + at.c.name + " has no room for one of them beside the weights", fit: one.fit };
+      const one = stepAt(S, at, at.l.dp, tokens + output), box = at.n + " × " + at.c.name;
+      return { status: "infeasible", reason: box + " has no room for one user beside the weights",
+        fit: one.fit };
     }
-    const running = Number.isFinite(places) ? D.glue.running({ users, places })[0] : users, context = tokens + output / 2;
+    const running = Number.isFinite(places) ? D.glue.running({ users, places })[0] : users, context = tokens
+      + output / 2;
     const one = stepAt(S, at, running, context);
     if (one.status !== "ok") return one;
-    const { read, fresh } = passes(at, tokens, cached), values = run(at, "step", { batch: running, context });
-    const all = { ...at.q, output, tokens, cached, users, running, step: one.seconds, read: total(read), fresh, ...named("step", at.F.step.plan, values), ...named("read", at.F.prompt.plan, read) };
-    const [first, token] = D.glue.waiting(all), bar = spread(S, at), more = D.facts.first_factor, known = at.q.chip_power != null, cost = price(S, at.c.name);
-    const between = (seconds, factor) => D.glue.rates({ ...all, batch: running, step: seconds, spread: factor }), [speed, , tokenLow, tokenHigh] = between(token, bar), [, , firstLow, firstHigh] = between(first, more);
-    const found = { ...one, status: "ok", running, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed, reading: total(read) };
+    const { read, fresh } = passes(at, tokens, cached);
+    const all = { ...at.q, output, tokens, cached, users, running, step: one.seconds, read: read.total, fresh,
+      ...drawn("step", one.terms), ...drawn("read", read.terms) };
+    const put = [S, at, users, context, { users, running, prompt: tokens }], cost = price(S, at.c.name);
+    const between = (seconds, factor) => D.glue.rates({ ...all, batch: running, step: seconds,
+      spread: factor });
+    const [first, token] = D.glue.waiting(all), [speed, , tokenLow, tokenHigh] = between(token,
+      spread(...put));
+    const [, , firstLow, firstHigh] = between(first, firstSpread(...put));
+    const found = { ...one, running, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
+      reading: read.total };
     if (cost != null) {
-      const [request, input, kept, answer] = D.glue.paid({ ...all, price: cost });
-      Object.assign(found, { request, million: { input, cached: cached ? kept : null, output: answer } });
+      const [paid, input, again, answer] = D.glue.paid({ ...all, price: cost });
+      Object.assign(found, { request: paid, million: { input, cached: cached ? again : null,
+        output: answer } });
     }
-    if (known) Object.assign(found, { joules: D.glue.joules(all)[0], promptJoules: D.glue.prompt_joules(all)[0] });
-    found.cautions = cautions(S, at, users, context, { users, running });
+    if (at.q.chip_power != null) found.promptJoules = D.glue.prompt_joules(all)[0];
+    if (at.q.chip_power != null) found.joules = D.glue.joules(all)[0];
+    found.cautions = cautions(...put);
     return found;
   };
 
   // What each change buys: times before over times after.
+  const scaled = (q, scale, by) => {
+    const now = { ...q };
+    for (const field in scale) if (now[field] != null) now[field] *= Math.pow(by, scale[field]);
+    return now;
+  };
   const changes = (S, batch, context) => {
-    const before = asked(S);
-    if (before.refused || before.late) return [];
-    const base = total(run(before, "step", { batch, context }));
+    const at = asked(S);
+    if (at.refused || at.late) return [];
+    const base = run(at, { batch, context });
     return D.changes.map(({ name, scale: one, copies }) => {
-      const at = asked(S), more = {}, scale = copies && S.layout === "copies" ? copies : one;
-      Object.assign(at.q, { batch, context });
-      for (const field in scale) if (at.q[field] != null) more[field] = at.q[field] * Math.pow(2, scale[field]);
-      const after = total(run(at, "step", more));
-      return { name, gain: base / after };
+      const scale = copies && S.layout === "copies" ? copies : one;
+      return { name, gain: base / timed(at, "step", scaled(at.q, scale, 2)).total };
     }).sort((a, b) => b.gain - a.gain);
   };
 
@@ -205,65 +337,81 @@ globalThis.inferlibAsk = function (D) {
   const overBatches = (S, context, batches) => {
     const at = asked(S);
     if (at.refused || at.late) return [];
-    return batches.map((batch) => {
-      const [needs, has] = run(at, "fit", { batch, context });
-      const seconds = has != null && needs > has ? null : total(run(at, "step")), cost = price(S, at.c.name);
-      return seconds === null ? null : { batch, seconds, dollars: cost == null ? null : D.glue.cost({ ...at.q, step: seconds, price: cost })[0] };
-    }).filter(Boolean);
+    const cost = price(S, at.c.name);
+    return batches.flatMap((batch) => {
+      Object.assign(at.q, { batch, context });
+      const [needs, own] = fits(at);
+      if (own != null && needs > own) return [];
+      const seconds = run(at);
+      return [{ batch, seconds, dollars: cost == null ? null : D.glue.cost({ ...at.q, step: seconds,
+        price: cost })[0] }];
+    });
   };
 
-  // --- Decide: every machine that keeps a promise, cheapest first; the search of inferlib.decide ---------------
+  // --- Decide: every machine that keeps a promise, cheapest first; the search of tokenprice.decide
+  // -----------
   const layouts = (m, c, n) => {
-    const found = [], all = heads(m), blocks = experts(m), domain = Math.min(n, c.values.chip_scale_up_size || n), degrees = [];
+    const found = [], all = heads(m), domain = Math.min(n, c.values.chip_scale_up_size || n), degrees = [];
     for (let d = 1; d <= n; d *= 2) if (n % d === 0 && all.every((h) => h % d === 0)) degrees.push(d);
     const inside = degrees.filter((d) => d <= domain), last = inside[inside.length - 1], stages = n / last;
     if (degrees.includes(n)) found.push({ tp: n, pp: 1, dp: 1, ep: 1 });
     if (stages > 1 && stages <= layers(m)) found.push({ tp: last, pp: stages, dp: 1, ep: 1 });
     const sends = n <= domain ? c.values.chip_scale_up_bandwidth : c.values.chip_scale_out_bandwidth;
-    if (sparse(m) && n > 1 && n <= Math.min(...blocks) && sends != null) inside.filter((d) => d <= 8 && d < n).forEach((d) => found.push({ tp: d, pp: 1, ep: n, dp: n / d }));
-    return found;
+    if (!sparse(m) || n === 1 || n > Math.min(...every(m, "n_experts")) || sends == null) return found;
+    return found.concat(inside.filter((d) => d <= 8 && d < n).map((d) =>
+      ({ tp: d, pp: 1, ep: n, dp: n / d })));
   };
   const machines = (S) => {
-    const m = model(S), found = [];
-    const names = Object.keys(D.chips).filter((name) => D.chips[name].lender === name && price(S, name) != null && (!S.only || S.only === name));
-    names.forEach((name) => {
-      const c = name === S.chip ? chip(S) : chip({ chip: name });
-      D.counts.forEach((n) => layouts(m, c, n).forEach((l) => found.push({ m, c, n, l, cost: price(S, name) })));
+    const m = model(S), own = (name) => D.chips[name].lender === name && price(S, name) != null
+      && (!S.only || S.only === name);
+    return Object.keys(D.chips).filter(own).flatMap((name) => {
+      const c = chip(name === S.chip ? S : { chip: name }), cost = price(S, name);
+      return c.counts.flatMap((n) => layouts(m, c, n).map((l) => ({ m, c, n, l, cost })));
     });
-    return found;
   };
-  // The time of an answer is asked for powers of two of users a copy, then between the last good one and the next.
+  // The time of an answer is asked for powers of two of users a copy, then between the last good one and the
+  // next.
   const judge = (S, one, out) => {
-    const { m, c, n, l, cost } = one, { prompt: tokens, output } = S, cached = Math.min(S.cached || 0, tokens - 1), context = tokens + output / 2;
-    const miss = (reason, detail, times) => out.misses.push({ chip: c.name, n, layout: words(l), reason, detail, times: times === undefined ? Infinity : times });
+    const { m, c, n, l, cost } = one, { prompt: tokens, output } = S, cached = clamped(S), context = tokens
+      + output / 2;
+    const miss = (reason, detail, times = Infinity) =>
+      out.misses.push({ chip: c.name, n, layout: words(l), reason, detail, times });
     const at = machine(S, m, c, n, l);
     if (at.late) return miss("not described", at.late);
     const places = rooms(at, tokens + output), rounds = Math.floor(Math.min(places, D.most) / l.dp);
-    if (!(rounds >= 1)) return miss("does not fit", "room for " + +Math.max(places, 0).toPrecision(3) + " users");
-    const { read, fresh } = passes(at, tokens, cached), all = { ...at.q, output, tokens, cached, read: total(read), fresh, price: cost };
-    const sure = S.sure ? [spread(S, at), D.facts.first_factor] : [1, 1], who = l.dp === 1 ? "1 user" : l.dp + " users";
+    if (!(rounds >= 1)) return miss("does not fit", "room for " + +Math.max(places, 0).toPrecision(3)
+      + " users");
+    const { read, fresh } = passes(at, tokens, cached), who = l.dp === 1 ? "1 user" : l.dp + " users";
+    const all = { ...at.q, output, tokens, cached, read: read.total, fresh, price: cost };
     const serve = (round) => {
-      const users = l.dp * round, seconds = total(run(at, "step", { batch: users, context }));
-      Object.assign(all, { users, running: users, step: seconds });
+      const users = l.dp * round, put = [S, at, users, context, { users, running: users, prompt: tokens }];
+      Object.assign(all, { users, running: users, step: run(at, { batch: users, context }) });
       const [first, token] = D.glue.waiting(all), [dollars, , , million] = D.glue.paid(all);
-      const slow = S.speed ? token * sure[0] * S.speed > 1 : false, late = S.wait ? first * sure[1] > S.wait : false;
-      return { chip: c.name, n, layout: words(l), l, users, first, token, speed: 1 / token, dollars, million, slow, late };
+      const [later, late] = S.sure ? [spread(...put), firstSpread(...put)] : [1, 1];
+      const slow = Boolean(S.speed && token * later * S.speed > 1), behind = Boolean(S.wait
+        && first * late > S.wait);
+      return { chip: c.name, n, layout: words(l), l, users, first, token, speed: 1 / token, dollars, million,
+        slow, late: behind };
     };
-    let best = 0, offer = null, first = null;
+    const good = (found) => !found.slow && !found.late, missed = (found) => (found.slow
+      ? miss("too slow", +found.speed.toPrecision(3) + " tokens/s for " + who, found.token * S.speed)
+      : miss("first token too late", +found.first.toPrecision(3) + " s for " + who, found.first / S.wait));
+    let low = 0, offer = null, alone = null;
     for (let round = 1; round <= rounds; round *= 2) {
       const found = serve(round);
-      if (round === 1) first = () => miss(found.slow ? "too slow" : "first token too late", found.slow ? +found.speed.toPrecision(3) + " tokens/s for " + who : +found.first.toPrecision(3) + " s for " + who, found.slow ? found.token * S.speed : found.first / S.wait);
+      alone = alone || found;
       out.points.push(found);
-      if (!found.slow && !found.late) { best = round; offer = found; }
+      if (good(found)) [low, offer] = [round, found];
     }
-    if (!best) return first();
-    let low = best, high = Math.min(2 * best, rounds + 1);
+    if (!low) return missed(alone);
+    const power = low;
+    let high = Math.min(2 * low, rounds + 1);
     while (high - low > 1) {
       const middle = (low + high) >> 1, found = serve(middle);
-      if (found.slow || found.late) high = middle; else { low = middle; offer = found; }
+      if (good(found)) [low, offer] = [middle, found]; else high = middle;
     }
     out.offers.push({ ...offer, at, S: { ...S, chip: c.name, n_chips: n } });
-    if (low !== best) out.points.push(offer);
+    if (low !== power) out.points.push(offer);
     return undefined;
   };
   const decided = (out) => {
@@ -272,81 +420,170 @@ globalThis.inferlibAsk = function (D) {
     out.best = out.offers[0] || null;
     out.runnersUp = out.offers.filter((o) => !seen.has(o.chip) && seen.add(o.chip)).slice(1);
     let lowest = Infinity;
-    out.frontier = out.points.filter((p) => !p.late).sort((p, q) => q.speed - p.speed || p.dollars - q.dollars).filter((p) => p.dollars < lowest && ((lowest = p.dollars), true));
-    if (out.best) {
-      const o = out.best, ends = (seconds, factor) => D.glue.rates({ batch: o.users, n_chips: o.n, step: seconds, spread: factor }).slice(2);
-      [o.tokenLow, o.tokenHigh] = ends(o.token, spread(o.S, o.at));
-      [o.firstLow, o.firstHigh] = ends(o.first, D.facts.first_factor);
+    out.frontier = out.points.filter((p) => !p.late).sort((p, q) => q.speed - p.speed
+      || p.dollars - q.dollars)
+      .filter((p) => p.dollars < lowest && ((lowest = p.dollars), true));
+    for (const o of out.best ? [out.best, ...out.runnersUp] : []) {
+      const asking = { users: o.users, running: o.users, prompt: o.S.prompt };
+      const put = [o.S, o.at, o.users, o.S.prompt + o.S.output / 2, asking];
+      const ends = (step, bar) => D.glue.rates({ batch: o.users, n_chips: o.n, step, spread: bar }).slice(2);
+      [o.tokenLow, o.tokenHigh] = ends(o.token, spread(...put));
+      [o.firstLow, o.firstHigh] = ends(o.first, firstSpread(...put));
+      o.cautions = cautions(...put);
     }
-    out.offers.forEach((o) => { if (o === out.best || out.runnersUp.includes(o)) o.cautions = cautions(o.S, o.at, o.users, o.S.prompt + o.S.output / 2, { users: o.users, running: o.users }); });
     return out;
   };
   const search = () => ({ offers: [], points: [], misses: [] });
-  const decide = (S) => { const out = search(); machines(S).forEach((one) => judge(S, one, out)); return decided(out); };
+  const decide = (S) => { const out = search(); machines(S).forEach((one) => judge(S, one, out));
+    return decided(out); };
 
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
   const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit, less }) => {
-    const at = asked(S);
-    if (at.refused || at.late) return { name, factor: null, limit, less };
-    const q = Object.assign(at.q, { batch, context, price: price(S, at.c.name) }), moved = Object.entries(scale);
+    const at = asked(S), none = { name, factor: null, limit, less };
+    if (at.refused || at.late) return none;
+    const q = Object.assign(at.q, { batch, context, price: price(S, at.c.name) });
     const holds = (by) => {
-      const now = { ...q };
-      moved.forEach(([field, power]) => { if (now[field] != null) now[field] *= Math.pow(by, power); });
-      const [needs, has] = at.F.fit.f(now), seconds = total(at.F.step.f(now));
-      return (has == null || needs <= has) && good(seconds, now.price == null ? null : D.glue.cost({ ...now, step: seconds })[0]);
+      const now = scaled(q, scale, by), [needs, own] = fits(at, now);
+      if (own != null && needs > own) return false;
+      const step = timed(at, "step", now).total;
+      return good(step, now.price == null ? null : D.glue.cost({ ...now, step })[0]);
     };
-    const tries = Array.from({ length: 61 }, (_, k) => Math.pow(limit, k / 60)), first = tries.findIndex(holds);
-    if (first < 0) return { name, factor: null, limit, less };
+    const tries = Array.from({ length: 61 }, (_, k) => Math.pow(limit, k / 60)),
+      first = tries.findIndex(holds);
+    if (first < 0) return none;
     let low = tries[Math.max(0, first - 1)], high = tries[first];
-    for (let k = 0; k < 40; k++) { const middle = Math.sqrt(low * high); if (holds(middle)) high = middle; else low = middle; }
+    for (let k = 0; k < 40; k++) { const middle = Math.sqrt(low * high); if (holds(middle)) high = middle;
+      else low = middle; }
     return { name, factor: high, limit, less };
   });
 
-  // The measured rows nearest to a question: same model and chip first, then by ratios of users, chips and context.
+  // The measured rows nearest to a question: same model and chip first, then by ratios of users, chips and
+  // context.
   const neighbours = (S, batch, context, most) => {
-    const names = D.measured.names, m = model(S), c = S.chip;
-    const size = (name) => { const known = D.models[name]; return known ? D.stored.reduce((sum, _, k) => sum + known.values[known.values.length - D.stored.length + k], 0) : 0; };
-    const own = D.stored.reduce((sum, name) => sum + m.values[name], 0), apart = (a, b) => Math.abs(Math.log2(Math.max(a, 1) / Math.max(b, 1)));
-    const every = D.measured.rows.flatMap(([machine, found]) => found.map((row) => [...machine, ...row]));
-    return every.map((row) => {
-      const [model, chip, publisher, weights, engine, n, tp, dp, users, at, ms, first, output] = row, called = names.model[model];
-      const shape = apart(size(called), own) * 2 + (called === m.name || Math.abs(size(called) / own - 1) < 1e-6 ? 0 : 3);
-      const far = shape + (names.chip[chip] === c ? 0 : 4) + apart(users, batch) + 1.5 * apart(n, S.n_chips) + 0.5 * apart(at, context) + (dp > 1 === (S.layout === "copies") ? 0 : 1) + (D.same[names.weights[weights]] === D.same[S.weights] ? 0 : 1);
-      return { far, model: called, chip: names.chip[chip], publisher: names.publisher[publisher][0], url: names.publisher[publisher][1], weights: names.weights[weights], engine: names.engine[engine], n, tp, dp, users, context: at, seconds: ms / 1e3, output, first: first == null ? null : first / 1e3, alike: shape === 0, same: shape === 0 && names.chip[chip] === c };
+    const names = D.measured.names, m = model(S), bits = (format) => D.same[format];
+    const apart = (a, b) => Math.abs(Math.log2(Math.max(a, 1) / Math.max(b, 1)));
+    const size = (name) => (has(D.models, name) ? total(D.models[name].stored, Number) : 0);
+    const shapes = names.model.map((name) => {
+      const same = name === m.name || Math.abs(size(name) / m.size - 1) < 1e-6;
+      return apart(size(name), m.size) * 2 + (same ? 0 : 3);
+    });
+    // users, seconds between tokens, and seconds to the first where answers have a length
+    const cut = (list, n) => Array.from({ length: list.length / n }, (_, k) => list.slice(n * k, n * k + n));
+    const every = D.measured.rows.flatMap(([alike, found]) => cut(found, alike.length - 7).map((row) =>
+      [alike, row]));
+    return every.map(([[model, chip, who, format, engine, n, tp, dp, at, output], [users, ms, first]]) => {
+      const shape = shapes[model], weights = names.weights[format], same = names.chip[chip] === S.chip;
+      const [publisher, url] = names.publisher[who];
+      const far = shape + (same ? 0 : 4) + apart(users, batch) + 1.5 * apart(n, S.n_chips) + 0.5 * apart(at,
+        context)
+        + (dp > 1 === (S.layout === "copies") ? 0 : 1) + (bits(weights) === bits(S.weights) ? 0 : 1);
+      return { far, model: names.model[model], chip: names.chip[chip], publisher, url, weights,
+        engine: names.engine[engine],
+        n, tp, dp, users, context: at, seconds: ms / 1e3, output, first: first == null ? null : first / 1e3,
+        alike: shape === 0, same: same && shape === 0 };
     }).sort((a, b) => a.far - b.far).slice(0, most);
   };
 
-  // The five sources, of the same step: what they are asked in, and the best of the layouts that each offers here.
+  // The five sources, of the same step: what they are asked in, and the best of the layouts that each offers
+  // here.
   const sources = (S, batch, context) => {
-    const m = model(S), c = chip(S), v = m.values, F = D.five, none = (reason) => ({ refused: reason });
-    const has = (k) => v["l" + k + "_count"] > 0, plain = (k) => v["l" + k + "_window"] >= D.families.no_window && v["l" + k + "_value_dim"] === v["l" + k + "_head_dim"];
-    let kind = -1, at = 0;
-    if (m.structure === "dense" && !has(1) && plain(0)) kind = (S.own ? S.own.tied : m.tied) ? 1 : 0;
-    else if (m.structure === "experts" && !has(0) && !has(2) && plain(1)) [kind, at] = [2, 1];
-    else if (m.structure === "latent" && has(0) && has(1)) [kind, at] = [3, 1];
-    if (kind < 0 || (!S.own && m.five === false)) return none("Its layers differ, or see a window: the functions of the sources on this page do not describe such a model.");
-    const missing = ["memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size"].find((f) => c.values["chip_" + f] == null);
-    if (missing) return none(c.name + " states no " + missing.replace(/_/g, " ") + ", which the sources ask for.");
-    const q = { ...c.values, n_chips: S.n_chips, batch, context, price: 1, n_layers: layers(m), n_dense: kind === 3 ? v.l0_count : 1, d_model: v.d_model, vocab_size: v.vocab_size, chip_gpu: D.gpus[c.name], chip_peak_bf16: c.peaks.bf16 || c.values.chip_flops, chip_peak_fp8: c.peaks.fp8 || null };
-    ["n_heads", "n_kv_heads", "head_dim", "matrices", "n_experts", "n_active", "d_expert", "d_shared", "kv_rank", "q_rank", "nope_dim", "rope_dim", "value_dim"].forEach((name) => { q[name] = v["l" + at + "_" + name]; });
-    q.d_ff = v["l0_d_ff"];
-    const eight = D.same[S.weights] < 16 && S.weights !== "int4" && S.weights !== "int8" && c.peaks.fp8;
-    Object.assign(q, { precision_weights: D.same[S.weights] / 8, precision_cache: D.formats.cache[S.cache], precision_eight_bit: eight ? 1 : 0 });
-    const raw = F.functions[kind](...F.args.map((name) => q[name])), views = F.plans[kind].views[0];
-    return { answers: views.map(({ name, options }) => {
+    const m = model(S), c = chip(S), F = D.five, none = (reason) => ({ refused: reason });
+    const at = machine(S, m, c, S.n_chips, { tp: S.n_chips, pp: 1, dp: 1, ep: 1 });
+    const all = m.groups.map((g) => g.whole.map((part) => part && part[0])), q = { ...at.q, batch, context };
+    const usual = ({ own }) => !(own.window < D.families.no_window) && (own.value_dim === own.head_dim
+      || "kv_rank" in own);
+    const shape = F.shapes.findIndex((shape) => String(shape) === String(all));
+    if (shape < 0 || !m.groups.every((g) => usual(g.seen)))
+      return none("Its layers differ, or see a window: the functions of the sources on this page do not " +
+        "describe such a model.");
+    const missing = ["memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size"];
+    const without = missing.find((f) => c.values["chip_" + f] == null);
+    if (without) return none(c.name + " states no " + without.replace(/_/g, " ")
+      + ", which the sources ask for.");
+    m.groups.forEach((g, k) => {
+      q["l" + k + "_count"] = g.count;
+      g.parts.forEach((part) => { for (const name in part.own) q["l" + k + "_" + name] = part.own[name]; });
+    });
+    const size = D.same[S.weights] / 8, eight = size < 2 && !S.weights.startsWith("int") && c.peaks.fp8 ? 1
+      : 0;
+    const bf16 = c.peaks.bf16 || c.values.chip_flops;
+    Object.assign(q, { chip_gpu: F.gpus[c.name], chip_peak_bf16: bf16,
+      chip_peak_fp8: c.peaks.fp8 || null,
+      weight_size: size, eight_bit: eight });
+    const { f, plan } = F.asked[shape === 0 && m.tied ? F.shapes.length : shape], raw = f(q);
+    return { answers: plan.map(({ name, options }) => {
       let best = null, reason = "nothing fits";
       options.forEach((o) => {
         if ("na" in o) { reason = o.na; return; }
         if ("spare" in o && !(raw[o.spare] >= 0)) return;
-        const plan = [];
-        let k = 0;
-        o.stages.forEach((sizes) => { plan.push(sizes.map((n) => o.names.slice(k, (k += n)))); });
-        const found = terms(plan, raw.slice(o.at, o.at + o.names.length)), value = found.filter((t) => t.counts).reduce((sum, t) => sum + t.seconds, 0);
-        if (Number.isFinite(value) && (!best || value < best.value)) best = { name, value, terms: found, chosen: o.label };
+        let k = o.at, value = 0;
+        const found = [];
+        o.stages.forEach((sizes) => {
+          const groups = sizes.map((n) => raw.slice(k, (k += n))), sums = groups.map((g) =>
+            total(g, Number)), most = Math.max(...sums);
+          groups.forEach((g, i) => g.forEach((seconds) => found.push({ name: o.names[found.length], seconds,
+            counts: i === sums.indexOf(most) })));
+          value += most;
+        });
+        if (Number.isFinite(value) && (!best || value < best.value)) best = { name, value, terms: found,
+          chosen: o.label };
       });
       return best || { name, na: reason };
     }) };
   };
 
-  return { sources, model, chip, layout, words, step, request, changes, overBatches, machines, judge, search, decided, decide, needed, neighbours, price, layers, sparse };
+  // --- The question in words: for links, and as the call that returns this very answer ----------------
+  // A number in the words of its field: 8k, 95%, 500 ms, 50 tokens/s; a text where it is a share of another.
+  const read = (key, text) => {
+    const c = D.form.numbers[key],
+      found = /^\s*\$?\s*(\d[\d,_]*\.?\d*(?:e-?\d+)?|\.\d+)\s*(\D*)$/i.exec(text);
+    const unit = found && found[2].trim().toLowerCase(), number = found && +found[1].replace(/[,_]/g, "");
+    if (!found || !has(c.units, unit) || (/\$/.test(text) && !has(c.units, "usd"))) return NaN;
+    if (c.units[unit] === "share") return number <= 100 ? number + "%" : NaN;
+    const [by, power, most] = c.units[unit], v = +(power > 0 ? number * by : by / number).toPrecision(15);
+    return v >= c.least && v <= most && (!c.whole || Number.isInteger(v)) ? v : NaN;
+  };
+  const told = (name, v) => {
+    const { units, show } = D.form.numbers[name], known = units[show === "" && !has(units, "") ? "usd"
+      : show];
+    if (typeof v === "string") return v;
+    const n = known[1] > 0 ? v / known[0] : known[0] / v;
+    return +n.toPrecision(10) + (show === "%" ? "%" : show && " " + show);
+  };
+  const said = (q) => {
+    const own = { machine: q.n_chips + "x " + q.chip, layout: q.layout === "tp" ? null
+      : words(layout(q, model(q))),
+      keep: q.wide ? "attention=bf16" : null, cached: clamped(q) || null, drafted: q.drafted || null,
+      length: q.drafted ? q.length : null, token: q.token && told("token", q.token), engine: q.engine || null,
+      price: hourly(q, q.chip) === chips[q.chip].values.chip_price ? null : hourly(q, q.chip) };
+    const found = { model: q.own ? "config.json" : q.model };
+    for (const name of D.form.fields) {
+      const value = has(own, name) ? own[name] : q[name];
+      if (value != null && name !== "model" && D.form.modes[name].includes(q.mode)) found[name] = value;
+    }
+    if (q.mode === "decide" && q.only) found.chips = q.only;
+    if (q.mode === "decide" && q.sure) found.sure = true;
+    return found;
+  };
+  const python = (q) => {
+    const quote = (v) => (v === true ? "True" : JSON.stringify(v)), { model: name, machine: box, ...given } =
+      said(q);
+    if (q.mode === "decide" && Object.keys(q.prices).length) given.prices = q.prices;
+    const options = Object.entries(given).map(([field, value]) => field + "=" + quote(value));
+    if (q.mode === "decide") return "tokenprice.decide(" + [quote(name), ...options].join(", ") + ")";
+    const changed = Object.entries(q.changed || {}), plain = changed.filter(([field]) =>
+      !field.startsWith("peak"));
+    const fields = plain.map(([field, v]) => field + "=" + v);
+    if (changed.length > plain.length) {
+      const { values, peaks } = chip(q);
+      fields.push("flops=" + values.chip_flops, "peaks=" + quote(peaks));
+    }
+    const record = "inferlib.load_chip(" + quote(q.chip) + ").replace(" + fields.join(", ") + ")";
+    const machine = fields.length ? "inferlib.System(" + record + ", " + q.n_chips + ")" : quote(box);
+    return "tokenprice.ask(" + [quote(name), machine, ...options].join(", ") + ")";
+  };
+  return { chips, hourly, read, told, said, sources, model, chip, layout, words, step, request, changes,
+    overBatches, machines, judge,
+    search,
+    decided, decide, needed, neighbours, price, python, layers, sparse };
 };

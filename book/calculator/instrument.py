@@ -2,34 +2,21 @@
 
 import html
 import json
+from collections import Counter
 from functools import cache
 from importlib.resources import files
 
-from book.calculator import questions, tables
-from inferlib import style
-from inferlib.kept import kept
-from inferlib.ops import as_written
-from inferlib.papers.erdil2025.records import NO_GPUS
-from inferlib.serving import constants, decode
-from inferlib.serving.decide import COUNTS, MOST
-from inferlib.serving.estimate import CAUTIONS
-from inferlib.serving.request import CAUTIONS as REQUEST_CAUTIONS
-from inferlib.serving.speculation import measured
+from book import style
+from book.calculator import fields, questions, sources, tables
+from book.kept import kept
+from tokenprice import constants, decode, operators
+from tokenprice.decide import MOST
+from tokenprice.estimate import CAUTIONS
+from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, FIRST
+from tokenprice.speculation import measured
 
+TERMS = [term for stage in operators.STAGES for term in stage]
 SCRIPTS = ("config.js", "ask.js")
-# What a reader may change of a chip: field, label, unit and how many SI units it has.
-FIELDS = (
-    ("memory_capacity", "Memory", "GB", 1e9), ("memory_bandwidth", "Its bandwidth", "TB/s", 1e12),
-    ("peak_16", "16-bit peak", "TFLOP/s", 1e12), ("peak_fp8", "FP8 peak", "TFLOP/s", 1e12),
-    ("peak_fp4", "FP4 peak", "TFLOP/s", 1e12), ("scale_up_bandwidth", "Links in a domain", "GB/s", 1e9),
-    ("scale_up_size", "Chips in a domain", "", 1), ("scale_out_bandwidth", "Links outside", "GB/s", 1e9),
-    ("power", "Power", "W", 1),
-)  # fmt: skip
-
-
-def _function(names, expressions, plan=None):
-    made = f"f:{questions.code(names, expressions)}"
-    return f"{{{made},plan:{json.dumps(plan)}}}" if plan is not None else f"{{{made}}}"
 
 
 @cache
@@ -39,60 +26,71 @@ def functions():
 
 
 def _functions():
-    every = {}
-    for structure in questions.STRUCTURES:
-        sparse = any(block == "experts" for _, block in questions.STRUCTURES[structure])
-        variants = []
-        for spread in (False, True) if sparse else (False,):
-            asked = questions.functions(structure, spread)
-            inner = (
-                f"{name}:{_function([], values, plan if name in ('step', 'prompt') else None)}"
-                for name, (plan, values) in asked.items()
-            )
-            variants.append(f"{{{','.join(inner)}}}")
-        every[structure] = f"[{','.join(variants if sparse else [*variants, 'null'])}]"
-    with as_written():
-        shapes = (
-            f"{structure}:[{','.join(questions.code([], _shape(structure, tied)) for tied in (False, True))}]"
-            for structure in questions.STRUCTURES
-        )
-        shape = ",".join(shapes)
-    glue = ",".join(f"{name}:{questions.code(*asked)}" for name, asked in questions.glue().items())
     told = []
-    for name, declared in (("step", CAUTIONS), ("request", REQUEST_CAUTIONS)):
+    for name, declared in (("step", CAUTIONS), ("request", REQUEST_CAUTIONS), ("first", FIRST)):
         texts, code = tables.cautions(declared)
-        told.append(f"{name}:{{texts:{json.dumps(texts)},f:{code}}}")
-    made = ",".join(f"{name}:{code}" for name, code in every.items())
-    return f"{{functions:{{{made}}},shape:{{{shape}}},glue:{{{glue}}},cautions:{{{','.join(told)}}}}}"
+        widens = json.dumps([caution.factor for caution in declared])
+        told.append(f"{name}:{{texts:{json.dumps(texts)},widens:{widens},f:{code}}}")
+    glue = ",".join(f"{name}:{questions.code(*asked)}" for name, asked in questions.glue().items())
+    whole = ",".join(f"{what}:{_several(what, asked)}" for what, asked in questions.whole().items())
+    kinds = ",".join(map(_kind, tables.kinds()))
+    return f"{{kinds:[{kinds}],whole:{{{whole}}},glue:{{{glue}}},cautions:{{{','.join(told)}}}}}"
 
 
-def _shape(structure, tied):
-    return list(questions.shape(structure, tied).values())
+def _several(what, asked):
+    """Functions in a list: of seconds by term, or of expressions."""
+    if what in ("step", "prompt", "sums"):
+        made = [
+            f"{{terms:[{','.join(str(TERMS.index(name)) for name in t)}],f:{questions.code([], t.values())}}}"
+            for t in asked
+        ]
+    else:
+        made = [questions.code([], values) for values in asked]
+    return f"[{','.join(made)}]"
+
+
+def _kind(part):
+    """A kind of attention or block: its dimensions in order, its flags, what it asks the tables for, its functions."""
+    asked = questions.layer(part)
+    names = {
+        str(symbol)
+        for terms in asked["step"] + asked["prompt"]
+        for t in terms.values()
+        for symbol in t.free_symbols
+    }
+    timed = [
+        name for name, known in questions.timed().items()
+        if names & set(map(str, questions.numbers(questions.part_of("timed", name), known).values()))
+    ]  # fmt: skip
+    about = {
+        "of": next((name for name, kind in tables.KNOWN.items() if type(part) is kind), ""),
+        "names": questions.names_of(part), "flags": [name for name, value in vars(part).items() if value is True],
+        "pairs": int("pairs_start" in names), "timed": timed, "sums": asked["sums"],
+    }  # fmt: skip
+    made = ",".join(f"{what}:{_several(what, asked[what])}" for what in ("step", "prompt"))
+    made += "".join(
+        f",{what}:{questions.code([], asked[what])}" for what in ("stored", "kept") if what in asked
+    )
+    told = ",".join(f"{name}:{json.dumps(value, separators=(',', ':'))}" for name, value in about.items())
+    return f"{{{told},{made}}}"
 
 
 @cache
 def data():
     """Everything the page looks up, as plain data."""
-    known, refused = tables.models()
-    order = {}
-    for entry in known.values():
-        order.setdefault(entry["structure"], list(entry["values"]))
-    models = {
-        name: entry | {"values": [entry["values"][key] for key in order[entry["structure"]]]}
-        for name, entry in known.items()
-    }
     bits = {name: round(8 * constants.STORED[name]) for name in constants.STORED}
     return {
-        "models": models, "refused": refused, "structures": order, "places": questions.STRUCTURES,
-        "stored": [questions._part("stored", part) for part in questions.STORED], "parts": constants.PARTS,
+        "form": fields.data(), "models": tables.models()[0], "stored": questions.STORED, "parts": constants.PARTS,
+        "stages": operators.STAGES,
+        "terms": TERMS, "chip": [f"chip_{field}" for field in tables.CHIP],
         "kernel": tables.KERNEL, "degrees": questions.DEGREES, "drawing": questions.TERMS, "short": decode.SHORT,
+        "timed": questions.timed(), "sparse": tables.sparse(), "vectors": questions.VECTORS,
         "facts": tables.constant_facts(), "chips": tables.chips(), "kernels": tables.kernels(),
         "formats": tables.formats(), "engines": tables.engines(), "changes": questions.changes(),
-        "levers": questions.levers(), "counts": COUNTS, "most": MOST, "measured": tables.measurements(),
+        "levers": questions.levers(), "most": MOST, "measured": tables.measurements(),
         "same": {name: 8 if n == 8 else 16 if n > 8 else 4 for name, n in bits.items()},
-        "families": tables.declared(), "palette": _palette(), "gpus": _gpus(),
+        "families": tables.declared(), "palette": _palette(), "older": tables.older(),
         "accepted": {name: curve["length"] for name, curve in measured().items()},
-        "as_weights": {name: tables.as_weights(name) for name in tables.WEIGHTS},
     }  # fmt: skip
 
 
@@ -100,10 +98,6 @@ def _palette():
     """Terms of the sources: the place of their colour among those of the page."""
     colours = [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY]
     return {name: colours.index(colour) for name, colour in style.TERMS.items() if colour in colours}
-
-
-def _gpus():
-    return {name: float(not name.startswith(NO_GPUS)) for name in tables.chips()}
 
 
 def script(name):
@@ -115,28 +109,54 @@ def script(name):
 
 def core():
     """JavaScript that answers without a page: ``inferlibConfig``, ``inferlibAsk`` and the data ``D``."""
-    told = json.dumps(data(), separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
     parts = [script(name) for name in SCRIPTS]
-    return "\n".join([*parts, f"const D=Object.assign({told},{functions()});"])
+    made = f"const {literal(data())},D={{...$,...{functions()}}};"
+    return "\n".join([*parts, made, "Object.assign(D.families,{kinds:D.kinds,vectors:D.vectors});"])
 
 
-def five():
-    """The functions of the five sources, which the page asks of the same step, kept on disk."""
-    return kept("sources of the instrument", _five)
+def literal(value):
+    """Plain data as constants of JavaScript, the last of which is ``$``; what occurs twice stands once."""
+    often, places, made = Counter(_parts(value)), {}, []
+
+    def text(value, told):
+        if isinstance(value, (dict, list, tuple)):
+            if often[told] > 1 and len(told) > 16:
+                if told not in places:
+                    made.append(inside(value))
+                    places[told] = f"$${len(made)}"
+                return places[told]
+            return inside(value)
+        return shortest(value) if isinstance(value, float) else told.replace("</", "<\\/")
+
+    def inside(value):
+        if isinstance(value, dict):
+            return f"{{{','.join(f'{_key(name)}:{text(v, json.dumps(v))}' for name, v in value.items())}}}"
+        return f"[{','.join(text(v, json.dumps(v)) for v in value)}]"
+
+    whole = inside(value)
+    return ",".join([*(f"$${k}={one}" for k, one in enumerate(made, 1)), f"$={whole}"])
 
 
-def _five():
-    from book.calculator import SOURCES, explorer
-    from inferlib.explorer import Bars, Explorer
+def _key(name):
+    return name if name.isascii() and name.isidentifier() and name != "__proto__" else json.dumps(name)
 
-    shown = explorer()
-    steps = {name: answer.search() for name, answer in SOURCES.items() if name != "sixth model"}
-    asked = Explorer(shown.title, shown.inputs, [Bars(steps)])
-    functions, _ = asked.code()
-    return (
-        f"{{functions:[{','.join(map(questions.packed, functions))}],args:{json.dumps(asked.arguments())},"
-        f"plans:{json.dumps(asked.plans(), separators=(',', ':'))}}}"
-    )
+
+def _parts(value):
+    for one in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    ):
+        if isinstance(one, (dict, list, tuple)):
+            yield json.dumps(one)
+            yield from _parts(one)
+
+
+def shortest(value):
+    """A finite number in as few letters as read back to the same."""
+    plain = repr(value).removesuffix(".0")
+    digits, _, power = f"{value:.16e}".partition("e")
+    first, _, after = digits.rstrip("0").partition(".")
+    power = f"{first}{after}e{int(power) - len(after)}"
+    return min(plain, power, key=len) if float(power) == value else plain
 
 
 def _options(groups, chosen):
@@ -152,12 +172,11 @@ def _options(groups, chosen):
     return text
 
 
-def _fields(identity):
+def _chip(identity):
     return "".join(
-        f'<div class="line"><label for="{identity}-{field}">{label}</label><input type="number" '
-        f'id="{identity}-{field}" data-key="{field}" data-scale="{scale:g}" min="0.000001" max="100000000" step="any" '
-        f'data-empty><span class="unit">{unit}</span></div>'
-        for field, label, unit, scale in FIELDS
+        f'<div class="line"><label for="{identity}-{field}">{label}</label><input type="text" inputmode="decimal" '
+        f'id="{identity}-{field}" data-key="{field}"><span class="unit">{unit}</span></div>'
+        for field, label, unit, _ in fields.CHIP
     )
 
 
@@ -181,30 +200,33 @@ def page():
     timed = [name for name, chip in chips.items() if chip["lender"] == name]
     others = [name for name in chips if name not in timed]
     start = str(_at_the_start())
-    template = (files("book.calculator") / "instrument.html").read_text("utf-8")
-    body = template.format(
-        id=identity,
+    template, blocks = fields.blocks()
+    rows = fields.rows(
+        identity, blocks,
         models=_options(named, "Llama 3 70B"),
         chips=_options({"Operators timed": timed, "Operators of a neighbour": others}, "H100 SXM"),
         timed=_options({"": timed}, ""),
         weights=_options({"": [(name, _FORMATS.get(name, name)) for name in tables.WEIGHTS]}, "bf16"),
+        caches=_options({"": tables.CACHES}, "bf16"),
+        engines=_options({"": [(name, _ENGINES.get(name, name)) for name in constants.engines()["class"]]}, ""),
         curves=_options({"": list(measured())}, ""),
-        drafts=max(len(curve["length"]) for curve in measured().values()),
-        fields=_fields(identity),
-        start=f"<p>{html.escape(start)}</p>",
-    )
+    )  # fmt: skip
+    body = template.format(id=identity, rows=rows, chip=_chip(identity), start=f"<p>{html.escape(start)}</p>")
     call = (
         "(()=>{"
-        f"{core()}Object.assign(D,{{five:{five()}}});{script('page.js')}"
+        f"{core()}D.five={sources.five()};{script('page.js')}"
         'window.inferlibAsked=inferlibPage(document.querySelector(".ask"),D);})();'
     )
     return f"<style>{script('instrument.css')}</style>{body}<script>{call}</script>"
 
 
 _FORMATS = {"fp4": "fp4 (NVFP4)"}
+_ENGINES = {
+    "serving": "vLLM, SGLang of today", "compiled": "TensorRT-LLM and its like", "python-2024": "vLLM of 2024",
+}  # fmt: skip
 
 
 def _at_the_start():
-    from inferlib import System, Workload, estimate, load_chip, load_model
+    from tokenprice import ask
 
-    return estimate(load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(32, 4096))
+    return ask("Llama 3 70B", "8x H100", batch=32, context=4096)

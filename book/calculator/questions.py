@@ -1,57 +1,46 @@
 """The questions of the instrument as JavaScript: the sixth model called on symbols, and printed.
 
-A question is a flat set of numbers by name: the shape of a model, a chip, the kernels that serve each of its parts, a
-layout, a workload. ``functions`` calls the library on symbols of those names; :mod:`book.calculator.tables` says what
-the numbers are for each model and chip of the catalogue.
+A question is a flat set of numbers by name: a chip, the kernels that serve each part of a model, a layout, a workload;
+and the dimensions of each group of layers. Attention and blocks come in kinds, those that the catalogue has: the
+library is called on symbols once for each, and the page adds up groups. :mod:`book.calculator.tables` says what the
+numbers are for each model and chip of the catalogue.
 """
 
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
+from numbers import Real
+from types import SimpleNamespace
 
 import sympy
 
+from book.explorer.core import _js
 from inferlib.equation import Record
-from inferlib.explorer.core import _js
 from inferlib.ops import as_written, floor, minimum
 from inferlib.principles import cost_per_million
-from inferlib.serving import constants, prompt, request
-from inferlib.serving.change import BEST, PRICE, RESOURCES
-from inferlib.serving.decode import Place
-from inferlib.serving.kernels import Engine, Kernel, Link
-from inferlib.serving.prompt import _Prompt
-from inferlib.serving.speculation import drafted_token_time
 from inferlib.system import Accelerator, System, Workload
-from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, Transformer
+from inferlib.transformer import Attention, Experts, FeedForward, Indexer, Layers, Transformer
+from tokenprice import constants, decode, prompt, request
+from tokenprice.change import BEST, PRICE, RESOURCES
+from tokenprice.kernels import Block, Engine, Kernel, Link
+from tokenprice.operators import AllReduce, all_reduce
+from tokenprice.speculation import drafted_token_time, joined
 
 DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
 STORED = (*constants.PARTS, "norms")  # parts of a model that are stored apart
 ENGINE = ("base", "layer", "rank", "sequence", "together", "box")
 NO_WINDOW = 1e15  # positions: a window that no context reaches
-
-# The structures of a model that the page knows: for each group of layers its attention and its block.
-STRUCTURES = {
-    "dense": (("plain", "dense"), ("plain", "dense")),
-    "experts": (("plain", "dense"), ("plain", "experts"), ("plain", "experts")),
-    "chunked": (("chunked", "dense"), ("chunked", "experts"), ("plain", "experts")),
-    "latent": (("latent", "dense"), ("latent", "experts")),
-}
-ATTENTION = {
-    "plain": ("n_heads", "n_kv_heads", "head_dim", "value_dim", "window"),
-    "latent": ("n_heads", "kv_rank", "nope_dim", "rope_dim", "value_dim", "q_rank"),
-}
-ATTENTION["chunked"] = ATTENTION["plain"]
-BLOCKS = {
-    "dense": ("d_ff", "matrices"),
-    "experts": ("n_experts", "n_active", "d_expert", "d_shared", "matrices"),
-}
+# What of a layer takes no time of its own: small vectors, which are stored all the same.
+VECTORS = (
+    "biases", "router_bias", "shared_gate", "router_vectors", "input_bias", "output_bias", "qk_norm", "sinks",
+    "same_value", "norm_all_heads", "norms", "convolution_bias",
+)  # fmt: skip
 
 
 def number(name):
-    """The symbol of a number of a question; layers of a kind and shared experts may be none."""
-    if name.endswith(("_count", "_d_shared")) or name == "cached":
-        return sympy.Symbol(name, nonnegative=True)
-    return sympy.Symbol(name, positive=True)
+    """The symbol of a number of a question; there may be no shared experts, and nothing cached."""
+    return sympy.Symbol(name, **{"nonnegative" if name in ("l_d_shared", "cached") else "positive": True})
 
 
 def numbers(prefix, names):
@@ -59,30 +48,58 @@ def numbers(prefix, names):
     return {name: number(f"{prefix}_{name}") for name in names}
 
 
-class _Counted(Transformer):
-    """A model whose parameters are numbers of the question: what is stored at 16 bits beside the head, together."""
-
-    def parameters(self, active=False):
-        return {part: number(_part("stored", part)) for part in STORED}
+# --- Kinds of attention and of blocks ---------------------------------------------------------------------------
 
 
-def _attention(kind, at):
-    if kind == "latent":
-        return LatentAttention(**numbers(at, ATTENTION[kind]))
-    return Attention(**numbers(at, ATTENTION[kind]), chunked=kind == "chunked")
+def plain(part):
+    """An attention or block without its small vectors; a window is a number where no positions are picked."""
+    names = {f.name: f.default for f in fields(part)}
+    less = {name: names[name] for name in VECTORS if name in names}
+    if isinstance(part, Attention):
+        less["value_dim"] = part.value_dim or part.head_dim
+        less["chunked"] = part.chunked and part.window is not None
+        less["window"] = part.window or (None if part.top else NO_WINDOW)
+    if getattr(part, "indexer", None):
+        less["indexer"] = plain(part.indexer)
+    return part.replace(**less)
 
 
-def _block(kind, at):
-    return (FeedForward if kind == "dense" else Experts)(**numbers(at, BLOCKS[kind]))
+def dimensions(part, at=""):
+    """The numbers of a part by name; what is a flag, none, or no gate belongs to its kind."""
+    found = {}
+    for f in fields(part):
+        value = getattr(part, f.name)
+        if isinstance(value, Indexer):
+            found |= dimensions(value, f"{at}{f.name}_")
+        elif isinstance(value, Real) and not isinstance(value, bool) and (value or f.name == "d_shared"):
+            if f.name not in VECTORS:
+                found[at + f.name] = value
+    return found
 
 
-def model(structure, kind=_Counted):
-    """A model of a structure, in symbols."""
-    layers = tuple(
-        Layers(number(f"l{k}_count"), _attention(attention, f"l{k}"), _block(block, f"l{k}"))
-        for k, (attention, block) in enumerate(STRUCTURES[structure])
-    )
-    return kind(number("d_model"), number("vocab_size"), layers)
+def names_of(part):
+    """The dimensions of a kind, in the order in which :func:`dimensions` has them."""
+    found = []
+    for f in fields(part):
+        value = getattr(part, f.name)
+        if isinstance(value, Indexer):
+            found += [f"{f.name}_{name}" for name in names_of(value)]
+        elif isinstance(value, sympy.Symbol):
+            found.append(f.name)
+    return found
+
+
+def kind(part):
+    """What two parts have in common that differ in numbers only: a part in symbols."""
+    return _in_symbols(plain(part), "l_")
+
+
+def _in_symbols(part, at):
+    names = dimensions(part)
+    found = {name: number(at + name) for name in names if name in type(part).__dataclass_fields__}
+    if getattr(part, "indexer", None):
+        found["indexer"] = _in_symbols(part.indexer, f"{at}indexer_")
+    return part.replace(**found)
 
 
 def chip():
@@ -100,18 +117,15 @@ def system():
     return System(chip(), count, minimum(count, number("chip_scale_up_size")))
 
 
-def _part(what, part):
-    return f"{what}_{part}".replace(" ", "_").replace("-", "_")
-
-
 def operators():
-    """Kernels of each part of a model, of experts, of attention, and links, in symbols."""
+    """Kernels of each part of a model, of experts, of attention, of timed blocks, and links, in symbols."""
     kernel = ("start", "depth", "share", "prefill")
-    return constants.Operators(
+    return _Operators(
         exchange=number("exchange_share"),
-        gemm={part: Kernel(**numbers(_part("gemm", part), kernel)) for part in constants.PARTS},
-        experts={"experts": Kernel(**numbers("block", ("start", "share")))},
+        gemm={part: Kernel(**numbers(part_of("gemm", part), kernel)) for part in constants.PARTS},
+        experts={"experts": Kernel(**numbers("block", (*kernel, "half")))},
         attention={constants.ANY: Kernel(**numbers("pairs", ("start", "share", "prefill")))},
+        blocks={name: Block(**numbers(part_of("timed", name), names)) for name, names in timed().items()},
         **{
             kind: {n: Link(**numbers(f"{kind}_{n}", ("latency", "bandwidth"))) for n in DEGREES}
             for kind in ("reduce", "library")
@@ -119,46 +133,60 @@ def operators():
     )
 
 
-class _InSymbols:
+class _Operators(constants.Operators):
+    """Operators whose timed blocks are symbols: which of them is nearest is looked up beside the functions."""
+
+    def block(self, kind, *_):
+        return self.blocks[kind]
+
+
+@cache
+def timed():
+    """The kinds of blocks that somebody timed: name to the fields that any timing of it states."""
+    found = {}
+    for chip in constants.timed_blocks():
+        for (name, *_), block in constants.blocks_of(chip).items():
+            stated = {f.name for f in fields(block) if getattr(block, f.name) != f.default}
+            found.setdefault(name, {"start", "share"}).update(stated)
+    return {name: [f.name for f in fields(Block) if f.name in found[name]] for name in sorted(found)}
+
+
+class _InSymbols(decode.Instance):
     """A question whose degrees, formats and kernels are symbols."""
 
-    def __init__(self, structure, spread, batch, context, tokens=1, **more):
+    def __init__(self, layers, spread, batch, context, **more):
+        sparse = spread or any(isinstance(group.feed_forward, Experts) for group in layers)
+        shape = {"d_model": number("d_model"), "vocab_size": number("vocab_size")}
+        model = _Shape(layers=layers, sparse=sparse, **shape)
         work = Workload(batch, context, cache=number("cache_bytes"))
-        super().__init__(model(structure), system(), work, None, None, tokens, operators(), **more)
-        self.tp, self.pp, self.dp = (number(name) for name in ("tp", "pp", "dp"))
-        self.given = "a layout"
-        self.formats = {part: part for part in constants.PARTS}
-        self.sequences = batch / self.dp
-        self.rows = self.sequences * tokens
-        self.spread = spread
-        self.expert_chips = self.tp * self.dp if spread else self.tp
-        self.expert_rows = self.rows * (self.dp if spread else 1)
+        layout = SimpleNamespace(**{name: number(name) for name in ("tp", "pp", "dp")}, ep=2 if spread else 1)
+        super().__init__(model, system(), work, layout, None, operators(), **more)
+        self.layers = number("n_layers")
 
-    def _bytes(self, part):
-        return 2 if part == "norms" else number(_part("bytes", part))
+    def weight_bytes(self, part):
+        return 2 if part == "norms" else number(part_of("bytes", part))
 
-    def _name(self, format):
-        return format
+    def sequence(self, length):
+        return number("kept") if length else number("state")
 
-    def _peak(self, name):
-        return chip().replace(flops=number(_part("peak", name)))
+    def served(self, kind, part):
+        return (
+            self.operators.kernel(kind, part),
+            self.weight_bytes(part),
+            chip().replace(flops=number(part_of("peak", part))),
+        )
 
 
-class _Step(_InSymbols, Place):
-    pass
+class _Shape(SimpleNamespace):
+    """What is asked of a model beside its layers: what is stored at 16 bits beside the head, together."""
+
+    def parameters(self, active=False):
+        return {part: number(part_of("stored", part)) for part in STORED}
 
 
-class _Reading(_InSymbols, _Prompt):
-    pass
-
-
-def _told(stages):
-    """A breakdown as the page needs it: names by stage and group, its values, and the total last."""
-    from inferlib.system import Breakdown
-
-    step = Breakdown(tuple(stages))
-    plan = [[list(group) for group in stage] for stage in step.grouped]
-    return plan, [*step.terms.values(), step.total]
+def part_of(what, part):
+    """The name of a number of a part of a model."""
+    return re.sub("[ ,-]+", "_", f"{what}_{part}")
 
 
 def engine():
@@ -166,45 +194,69 @@ def engine():
     return Engine(**numbers("engine", ENGINE))
 
 
+def _step(layers=(), spread=False):
+    batch, context = number("batch"), number("context")
+    return _InSymbols(layers, spread, batch, context, engine=engine(), tokens=number("rows"))
+
+
+def _reading(layers=(), spread=False):
+    tokens, cached = number("tokens"), number("cached")
+    return _InSymbols(
+        layers, spread, number("dp"), tokens, engine=Engine(), tokens=tokens - cached, cached=cached
+    )
+
+
+def _terms(operators):
+    """Seconds by term of operators and how often each runs."""
+    total = {}
+    for count, op in operators:
+        for term, seconds in op.terms(count).items():
+            total[term] = total[term] + seconds if term in total else seconds
+    return total
+
+
 @cache
-def functions(structure, spread):
-    """What the page asks of a model of one structure: name to (plan or names, expressions).
+def layer(part):
+    """What the page asks of a kind of attention or block: name to seconds by term, or to expressions.
 
-    Parameters
-    ----------
-    structure : str
-        One of ``STRUCTURES``.
-    spread : bool
-        Whether experts are spread over all chips of copies of the attention.
-
-    Returns
-    -------
-    dict
-        ``step``: terms of a decode step of ``batch`` and ``context``, each sequence with so many ``rows``, and
-        their total; ``fit``: bytes that a chip needs
-        and has; ``room``: sequences of ``length`` that fit; ``prompt``: terms of reading ``tokens``, of which
-        ``cached`` are there.
+    Of experts twice, the second time spread over the chips of all copies. ``"sums"``: how often chips then add.
     """
-    batch, context, tokens, cached = (number(name) for name in ("batch", "context", "tokens", "cached"))
+    block = isinstance(part, (FeedForward, Experts))
+    both = (None, part) if block else (part, None)
+    group, found = (Layers(1, *both, norms=1),), {"step": [], "prompt": [], "sums": []}
     with as_written():
-        step = _Step(structure, spread, batch, context, number("rows"))
-        found = {"step": _told(step.stages(engine())), "fit": (["needs", "has"], list(step.memory()))}
-        room = prompt.places(
-            lambda batch, context: _Step(structure, spread, batch, context), number("length")
-        )
-        found["room"] = (["places"], [room])
-        new = tokens - cached
-        reading = _Reading(structure, spread, number("dp"), tokens, new, new=new, cached=cached)
-        found["prompt"] = _told(reading.stages(Engine()))
+        for spread in (False, True) if isinstance(part, Experts) else (False,):
+            for name, made in (("step", _step), ("prompt", _reading)):
+                ops = list(decode.layer(made(group, spread), *both))
+                own = [op for op in ops if not isinstance(op, AllReduce)]
+                found[name].append(_terms((1, op) for op in own))
+            found["sums"].append(len(ops) - len(own))
+        alone = Transformer(number("d_model"), number("vocab_size"), group, final_norm=0)
+        parts = alone.parameters()
+        found["stored"] = [0 if part == "head" else parts.get(part, 0) for part in STORED]
+        if not block:
+            at = _step(group)
+            at.model = alone
+            found["kept"] = [decode.Instance.sequence(at, n) for n in (number("length"), 0)]
     return found
 
 
-def shape(structure, tied):
-    """Parameters by part of a model whose small vectors are left out, in symbols."""
-    parts = model(structure, Transformer).replace(tied=tied).parameters()
-    head = sum(parts.pop(name, 0) for name in ("embeddings", "positions", "connections"))
-    parts["head"] = parts.get("head", 0) + head
-    return {part: parts.get(part, 0) for part in STORED}
+@cache
+def whole():
+    """What the page asks of a model whatever its layers; twice, the second time with experts spread."""
+    length = number("length")
+    with as_written():
+        return {
+            "step": [_terms(decode.step(_step((), spread))) for spread in (False, True)],
+            "prompt": [_terms(decode.step(_reading((), spread))) for spread in (False, True)],
+            "sums": [_terms((1, op) for op in all_reduce(made())) for made in (_step, _reading)],
+            "join": [[joined(_step((), spread))] for spread in (False, True)],
+            "fit": [list(_step((), spread).memory()) for spread in (False, True)],
+            "room": [[prompt.places(_InSymbols((), spread, 1, 0), length)] for spread in (False, True)],
+            "stored": [
+                [(2 - tied) * number("d_model") * number("vocab_size"), number("d_model")] for tied in (0, 1)
+            ],
+        }
 
 
 TERMS = ("weights", "cache", "expert weights", "arithmetic", "attention arithmetic", "expert arithmetic")
@@ -259,6 +311,7 @@ class _Lengths:
     """What a request needs of a model beside its steps."""
 
     n_layers, sparse = number("n_layers"), False
+    layers = (SimpleNamespace(count=n_layers, attention=True, feed_forward=True),)
 
 
 class _Copies:
@@ -270,11 +323,11 @@ class _Total:
 
     def __init__(self, name, total):
         self.total = total
-        self.terms = {term: number(_part(name, term)) for term in TERMS}
+        self.terms = {term: number(part_of(name, term)) for term in TERMS}
 
 
 def code(names, expressions):
-    """One JavaScript function of an object of numbers, what its expressions share computed once."""
+    """A JavaScript function of an object of numbers (and one of a group's); what is shared is computed once."""
     expressions = [sympy.sympify(e) for e in expressions]
     taken = sorted({str(s) for e in expressions for s in e.free_symbols})
     shared, results = sympy.cse(expressions, symbols=sympy.numbered_symbols("$"), order="canonical")
@@ -285,7 +338,10 @@ def code(names, expressions):
         lambda word: short.get(word[0], word[0]),
         f"{lines}return [{','.join(map(_js, results))}];",
     )
-    return f"({{{','.join(f'{name}:{short[name]}' for name in taken)}}})=>{{{packed(body)}}}"
+    own = [name for name in taken if name.startswith("l_")]
+    both = ([name for name in taken if name not in own], *([own] if own else []))
+    asked = (",".join(f"{name.removeprefix('l_')}:{short[name]}" for name in some) for some in both)
+    return f"({','.join(f'{{{names}}}' for names in asked)})=>{{{packed(body)}}}"
 
 
 def packed(code):
@@ -319,7 +375,7 @@ def moved(resource):
             if power:
                 powers[str(symbol)] = int(power)
     if "chip_flops" in powers:
-        powers |= {_part("peak", part): powers["chip_flops"] for part in constants.PARTS}
+        powers |= {part_of("peak", part): powers["chip_flops"] for part in constants.PARTS}
     return powers
 
 

@@ -2,22 +2,26 @@
 
 from functools import cache
 
+from book import measured
 from book.calculator import questions
-from book.calculator.questions import ATTENTION, BLOCKS, DEGREES, ENGINE, NO_WINDOW, STORED, STRUCTURES
-from inferlib import catalog, measured
+from book.calculator.questions import DEGREES, ENGINE, NO_WINDOW, STORED
+from inferlib import catalog
 from inferlib.config.families import declarations, declared as declared_family, families
 from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER
 from inferlib.ops import symbolic
-from inferlib.serving import constants, energy
-from inferlib.serving.estimate import (
+from inferlib.system import System, Workload, format_bytes
+from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
+from tokenprice import blocks, constants, energy
+from tokenprice.decide import sizes
+from tokenprice.decode import Instance
+from tokenprice.estimate import (
+    beyond_measured,
     chip_facts,
     format_facts,
     limits,
     new_experts,
     stated as calibrated,
 )
-from inferlib.system import System, Workload, format_bytes
-from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
 
 WEIGHTS = ("bf16", "fp16", "fp8", "int8", "fp4", "mxfp4", "int4")
 CACHES = ("bf16", "fp8")
@@ -27,7 +31,7 @@ CHIP = (
 )  # fmt: skip
 KERNEL = {
     "gemm": ("start", "depth", "share", "prefill"),
-    "experts": ("start", "share"),
+    "experts": ("start", "depth", "share", "prefill", "half"),
     "attention": ("start", "share", "prefill"),
 }
 
@@ -40,77 +44,67 @@ def as_weights(name):
 # --- Models ----------------------------------------------------------------------------------------------------
 
 
-def _slot(group):
-    attention = group.attention
-    kind = (
-        "latent"
-        if isinstance(attention, LatentAttention)
-        else "chunked"
-        if attention.chunked and attention.window is not None
-        else "plain"
+@cache
+def kinds():
+    """Every kind of attention and of block that the catalogue has, in symbols."""
+    names = (*catalog.models(), *catalog.same_shapes(), *catalog.served())
+    every = (group for model in map(_loaded, names) if model for group in model.layers)
+    parts = (part for group in every for part in (group.attention, group.feed_forward) if part is not None)
+    return tuple(dict.fromkeys(map(questions.kind, parts)))
+
+
+def sparse():
+    """The kinds of timed blocks that stand for a whole attention, and are chosen by width and formats."""
+    return sorted(
+        {kind for part in kinds() if (kind := getattr(part, "n_heads", None) and blocks.kind_of(part))}
     )
-    return kind, "experts" if isinstance(group.feed_forward, Experts) else "dense"
 
 
-def _placed(model):
-    """The structure that has room for every group of layers, and the group in each of its places (or None)."""
-    for name, places in STRUCTURES.items():
-        left, found = list(model.layers), []
-        for place in places:
-            group = next((group for group in left if _slot(group) == place), None)
-            found.append(group)
-            if group is not None:
-                left.remove(group)
-        if not left:
-            return name, found
-    return None, ()
+@cache
+def _loaded(name):
+    try:
+        return catalog.load_model(name)
+    except ValueError:
+        return None
 
 
 def numbers_of(model):
-    """The numbers of a question that a model answers, and its structure; a text where the page cannot take it.
+    """A model as the page takes it: its width, its vocabulary, and its groups of layers.
 
-    Returns
-    -------
-    tuple or str
-        Structure, and a dict of numbers by name.
+    Of a group how many, and of attention and block (or None) the place among :func:`kinds` and the numbers.
+    ValueError where there is no answer.
     """
-    refusal = described(model)
+    refusal = Instance(model, System(catalog.load_chip("H100 SXM"), 1), Workload(1, 1)).refusal()
     if refusal:
-        return refusal
-    structure, groups = _placed(model)
-    if structure is None:
-        return "its layers are of more kinds than this page has room for"
-    found = {"d_model": model.d_model, "vocab_size": model.vocab_size}
-    for k, ((attention, block), group) in enumerate(zip(STRUCTURES[structure], groups, strict=True)):
-        found[f"l{k}_count"] = 0 if group is None else group.count
-        for name in ATTENTION[attention]:
-            found[f"l{k}_{name}"] = 1 if group is None else _field(group.attention, name)
-        for name in BLOCKS[block]:
-            found[f"l{k}_{name}"] = 1 if group is None else getattr(group.feed_forward, name)
-    return structure, found | stored(model)
+        raise ValueError(refusal)
+    layers = [[g.count, _placed(g.attention), _placed(g.feed_forward)] for g in model.layers]
+    return {"d_model": model.d_model, "vocab_size": model.vocab_size, "layers": layers}
 
 
-def described(model):
-    """Why the sixth model has no answer for a model, or nothing."""
-    place = questions.Place(
-        model, System(catalog.load_chip("H100 SXM"), 1), Workload(1, 1), None, None, 1, None
-    )
-    reason = place.refusal()
-    latent = [g.attention for g in model.layers if isinstance(g.attention, LatentAttention)]
-    if not reason and any(attention.q_rank is None or attention.window is not None for attention in latent):
-        return "its latent attention has a window, or queries without a latent"
-    return reason
+def older():
+    """The structures of links of an older form: the kinds of attention and block of each of their groups."""
+    parts = {
+        "plain": Attention(8, 8, 8), "latent": LatentAttention(8, 8, 8, 8, 8, 8), "dense": FeedForward(8),
+        "chunked": Attention(8, 8, 8, window=8, chunked=True), "experts": Experts(8, 8, 8, 8),
+    }  # fmt: skip
+    structures = {
+        "dense": "plain dense, plain dense", "experts": "plain dense, plain experts, plain experts",
+        "chunked": "chunked dense, chunked experts, plain experts", "latent": "latent dense, latent experts",
+    }  # fmt: skip
+    known = {name: kinds().index(questions.kind(part)) for name, part in parts.items()}
+    return {
+        name: [[known[part] for part in pair.split()] for pair in pairs.split(", ")]
+        for name, pairs in structures.items()
+    }
 
 
-def _field(attention, name):
-    value = getattr(attention, name)
-    if name == "window":
-        return NO_WINDOW if value is None else value
-    return (
-        attention.head_dim
-        if name == "value_dim" and isinstance(attention, Attention) and value is None
-        else value
-    )
+def _placed(part):
+    if part is None:
+        return None
+    known = questions.kind(part)
+    if known not in kinds():
+        raise ValueError("its attention or its experts are of a kind that this page does not know")
+    return [kinds().index(known), *questions.dimensions(questions.plain(part)).values()]
 
 
 def stored(model):
@@ -118,7 +112,7 @@ def stored(model):
     parts = dict(model.parameters())
     found = {part: parts.pop(part, 0) for part in STORED}
     found["head"] += sum(parts.values())
-    return {questions._part("stored", part): number for part, number in found.items()}
+    return list(found.values())
 
 
 @cache
@@ -128,19 +122,22 @@ def models():
     for name in (*catalog.models(), *catalog.same_shapes(), *catalog.served()):
         try:
             model = catalog.load_model(name)
+            more = {"new": new_experts(model), "tied": model.tied, **_checkpoint(model), **_recent(model)}
+            found[name] = numbers_of(model) | {"stored": stored(model)} | {k: v for k, v in more.items() if v}
         except ValueError as error:
             refused[name] = str(error)
-            continue
-        made = numbers_of(model)
-        if isinstance(made, str):
-            refused[name] = made
-            continue
-        structure, values = made
-        found[name] = {
-            "structure": structure, "values": values, "new": new_experts(model), "tied": model.tied,
-            **_checkpoint(model),
-        }  # fmt: skip
     return found, refused
+
+
+def _recent(model):
+    """What the measurements say of the kinds of attention of 2025 and 2026, for a model that has one."""
+    known = blocks.recent().get(blocks.measured_as(model))
+    if known is None:
+        return {}
+    factors = [known["token"], known.get("copies", 1)]
+    if not blocks.among(model, known["models"]):
+        factors = [beyond_measured(factor) for factor in factors]
+    return {"told": blocks.cautions(model), "factors": [*factors, known["first"]]}
 
 
 def _checkpoint(model):
@@ -163,15 +160,16 @@ def chips():
         chip = catalog.load_chip(name)
         facts = chip_facts(name)
         found[name] = {
-            "values": {f"chip_{field}": getattr(chip, field) for field in CHIP},
+            "values": [getattr(chip, field) for field in CHIP],
             "peaks": dict(chip.peaks), "lender": facts["lender"], "new": facts["new_chip"], "lent": facts["lent"],
-            "source": chip.sources.get("price", ""),
+            "maker": facts["other_maker"], "program": name.startswith(constants.ONE_PROGRAM),
+            "source": chip.sources.get("price", ""), "counts": sizes(chip),
         }  # fmt: skip
     return found
 
 
 def kernels():
-    """For every chip that was timed: the constants of its kernels for each format, and of its links."""
+    """For every chip that was timed: the constants of its kernels for each format, of its links and its blocks."""
     found = {}
     for name in constants.stated()["chips"]:
         known = constants.operators(name)
@@ -188,7 +186,14 @@ def kernels():
             links = getattr(known, kind)
             last = [links[min(n, max(links))] for n in DEGREES]
             entry[kind] = [[link.latency, link.bandwidth] for link in last]
-        found[name] = entry
+        entry["lends"] = {kind: constants.block_lender(name, kind) for kind in questions.timed()}
+        own = {kind: [] for kind, lender in entry["lends"].items() if lender == name}
+        for (kind, engine, width, weights, cached), block in known.blocks.items():
+            if kind in own:
+                size = constants.STORED.get(weights)
+                numbers = [getattr(block, field) for field in questions.timed()[kind]]
+                own[kind].append([int(engine == "compiled"), width, size, cached, *numbers])
+        found[name] = entry | {"timed": own}
     return found
 
 
@@ -231,7 +236,8 @@ def cautions(declared):
     """Texts, and one JavaScript function of the facts whose values are above zero where they hold."""
     names = {
         "context", "batch", "tp", "expert_chips", "domain", "heads", "new_chip", "lent", "new_format",
-        "new_experts", "users", "running", "copies", *(name for name in constant_facts() if name.startswith("most_")),
+        "new_experts", "users", "running", "copies", "other_maker", "prompt", "equal",
+        *(name for name in constant_facts() if name.startswith("most_")),
     }  # fmt: skip
     facts = {name: questions.number(name) for name in names}
     beyond = [caution.beyond(facts) for caution in declared]
@@ -244,7 +250,8 @@ def constant_facts():
     first = calibrated()["first_token"]
     drawn = energy.draw()
     return limits() | {
-        "most_users": first["users"], "first_factor": first["factor"], "confidence": calibrated()["confidence"],
+        "most_users": first["users"], "most_prompt": first["prompt"], "first_factor": first["factor"],
+        "confidence": calibrated()["confidence"],
         "exchange_share": constants.stated()["exchange"]["share"][0],
         "energy_error": energy.stated()["error"],
         "draw": [drawn.awake, drawn.reading, drawn.calculating],
@@ -256,16 +263,7 @@ def constant_facts():
 
 @cache
 def measurements():
-    """Measured steps and requests by what was measured: places in lists of names, and numbers.
-
-    Returns
-    -------
-    dict
-        ``names``: models, chips, publishers with their addresses, formats, engines; ``rows``: pairs of a machine
-        (model, chip, publisher, weights, engine, chips, tensor-parallel degree, copies) and what was measured on
-        it (users, context, milliseconds a token, milliseconds to the first token and tokens of an answer, null
-        for a step measured alone).
-    """
+    """Measured steps and requests by what was measured: places in lists of names, and numbers."""
     lists = {key: [] for key in ("model", "chip", "publisher", "weights", "engine")}
 
     def place(key, value):
@@ -303,8 +301,12 @@ def measurements():
     machines = {}
     for row in rows:
         tidy = [None if v is None or v != v else int(v) if v == int(v) else v for v in row]
-        machines.setdefault(tuple(tidy[:8]), []).append(tidy[8:])
-    return {"names": lists, "rows": [[list(machine), found] for machine, found in machines.items()]}
+        users, context, token, first, output = tidy[8:]
+        alike = [*tidy[:8], context, output] if first is not None else [*tidy[:8], context]
+        machines.setdefault(tuple(alike), []).extend(
+            [users, token] if first is None else [users, token, first]
+        )
+    return {"names": lists, "rows": [[list(alike), found] for alike, found in machines.items()]}
 
 
 def _ms(seconds):
@@ -313,23 +315,13 @@ def _ms(seconds):
 
 # --- A configuration that a reader pastes ---------------------------------------------------------------------
 
-_KNOWN = {
-    "attention": Attention,
-    "latent": LatentAttention,
-    "dense": FeedForward,
-    "experts": Experts,
-}
+KNOWN = {"attention": Attention, "latent": LatentAttention, "dense": FeedForward, "experts": Experts}
 _WORDS = {"all", "list", "switch", "commas", "ones", "step", "from", "flag"}
 
 
 @cache
 def declared():
-    """The declarations of families as ``config.js`` takes them, those that it cannot follow with the reason.
-
-    Returns
-    -------
-    dict
-    """
+    """The declarations of families as ``config.js`` takes them, those that it cannot follow with the reason."""
     taken, refused = {}, {}
     for name in families():
         about = declared_family(name)
@@ -345,12 +337,11 @@ def declared():
             del taken[name]
     fields = {
         kind: {field: _kind_of(about) for field, about in record.__dataclass_fields__.items()}
-        for kind, record in _KNOWN.items()
+        for kind, record in KNOWN.items()
     }
     return {
         "families": taken, "refused": refused, "harmless": declarations()["harmless"], "fields": fields,
-        "most": MAX_NUMBER, "layers": MAX_LAYERS, "structures": STRUCTURES, "attention": ATTENTION, "blocks": BLOCKS,
-        "no_window": NO_WINDOW, "defaults": {"matrices": 3, "d_shared": 0},
+        "most": MAX_NUMBER, "layers": MAX_LAYERS, "no_window": NO_WINDOW, "defaults": {"matrices": 3, "d_shared": 0},
     }  # fmt: skip
 
 
@@ -361,10 +352,10 @@ def _kind_of(field):
 
 
 _UNTIMED = {
-    "delta": "nobody timed its linear attention",
-    "space": "nobody timed its state-space layers",
-    "pooled": "nobody timed attention to pooled positions",
-    "indexer": "nobody timed attention to positions that an indexer picks",
+    "delta": "this page has no kernels for its linear attention; Python and the terminal do",
+    "space": "this page has no kernels for its state-space layers; Python and the terminal do",
+    "pooled": "this page has no kernels for attention to pooled positions; Python and the terminal do",
+    "indexer": "this page has no kernels for attention to positions that an indexer picks; Python and the terminal do",
 }
 
 
@@ -373,8 +364,10 @@ def _too_much(about):
     kinds = [table.get("kind") for table in about["parts"].values() if "kind" in table]
     kinds += ["indexer" for table in about["parts"].values() if "indexer" in table]
     for kind in kinds:
-        if kind not in _KNOWN:
+        if kind not in KNOWN:
             return _UNTIMED[kind]
     if not {"attention", "feed_forward"} <= set(about["pattern"]) or "connections" in about:
         return "layers that are no pair of attention and a block, or mix residual streams"
+    if {"each", "vocabulary"} & set(about) or any("to" in rule for rule in about["pattern"]["feed_forward"]):
+        return "its keys are read in Python only"
     return ""

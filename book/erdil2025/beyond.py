@@ -22,16 +22,7 @@ def _divisors(value, limit):
 def machine_cuts(shape, n_gpu, assumptions):
     """The layouts that a machine can run: stages that divide the layers, groups that divide the heads.
 
-    Parameters
-    ----------
-    shape : Shape
-    n_gpu : int
-    assumptions : Assumptions
-
-    Yields
-    ------
-    Cut
-        Square groups only where tensor parallelism is two-dimensional; attention on 1/2, 1/4, ... of a group.
+    Square groups only where tensor parallelism is two-dimensional; attention on 1/2, 1/4, ... of a group.
     """
     for stages in _divisors(shape.n_layers, n_gpu):
         group = n_gpu // stages
@@ -46,22 +37,7 @@ def machine_cuts(shape, n_gpu, assumptions):
 
 
 def machine_frontier(model, chip, *, context=0, price=None, assumptions=None):
-    """The frontier of machines that exist: 1 to 256 GPUs in powers of two, whole batches, layouts that divide.
-
-    Parameters
-    ----------
-    model : Model or inferlib.Transformer
-    chip : GPU or inferlib.Accelerator
-    context : float
-    price : float, optional
-        Dollars per GPU and hour.
-    assumptions : Assumptions, optional
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns as :func:`frontier` has them.
-    """
+    """The frontier of machines that exist: 1 to 256 GPUs in powers of two, whole batches, layouts that divide."""
     import pandas as pd
 
     assumptions = assumptions or Assumptions()
@@ -95,13 +71,7 @@ def machine_frontier(model, chip, *, context=0, price=None, assumptions=None):
 
 
 def cost_of_rounding(name="Llama 3 70B 8-bit", chip="H100"):
-    """The preferred point of real-valued instances and of machines that exist.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row each.
-    """
+    """The preferred point of real-valued instances and of machines that exist."""
     import pandas as pd
 
     rows = {
@@ -116,22 +86,11 @@ def cost_of_rounding(name="Llama 3 70B 8-bit", chip="H100"):
 def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, steps=40, contexts=3, chunk=20):
     """The smallest cost of a token that takes no longer than some time, over the context: a sweep on dask.
 
-    Parameters
-    ----------
-    name, chip : str
-    seconds : float
-        The longest time per token that counts.
-    steps, contexts : int
-        Sizes of the instance and batches tried, and contexts: ``steps**2 * contexts`` configurations, each at
-        its best layout.
-    chunk : int
-        Sizes and batches that one task of dask computes.
-
-    Returns
-    -------
-    xarray.DataArray
-        Dollars for a million tokens over ``context``, not computed yet: ``.compute()`` does it with threads
-        of this machine, or on the cluster of a ``dask.distributed.Client``.
+    ``seconds``: the longest time per token that counts. ``steps``, ``contexts``: sizes of the instance and
+    batches tried, and contexts: ``steps**2 * contexts`` configurations, each at its best layout. ``chunk``:
+    sizes and batches that one task of dask computes. Returns dollars for a million tokens over ``context``,
+    not computed yet: ``.compute()`` does it with threads of this machine, or on the cluster of a
+    ``dask.distributed.Client``.
     """
     import xarray as xr
 
@@ -149,13 +108,7 @@ def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, ste
 def catalogue_chips(
     model=models["Llama 3 70B 8-bit"], names=("A100 80GB", "H100 SXM", "H200", "B200", "MI300X")
 ):
-    """The preferred point of a model on GPUs of the catalogue, at their list prices.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by GPU: price, and the fastest and the preferred point.
-    """
+    """The fastest and the preferred point of a model on GPUs of the catalogue, at their list prices."""
     import pandas as pd
 
     rows = {}
@@ -187,20 +140,9 @@ def _changes(chip, assumptions, factor_):
 
 
 def sensitivity(name="Llama 3 70B 8-bit", chip="H100", shift=SHIFT):
-    """How the preferred point moves when one assumption changes and everything is optimised again.
+    """Change of the preferred point's speed and value, speed^3 / price, by assumption; the largest swing first.
 
-    Parameters
-    ----------
-    name, chip : str
-        Of the paper's records.
-    shift : float
-        Each assumption is divided and multiplied by 1 + shift.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by assumption: the relative change of speed and of the value (speed^3 / price) when it is
-        lower and higher, largest swing of the value first.
+    Each assumption is divided and multiplied by 1 + ``shift``, and everything optimised again.
     """
     import pandas as pd
 
@@ -221,13 +163,7 @@ def sensitivity(name="Llama 3 70B 8-bit", chip="H100", shift=SHIFT):
 
 
 def eight_gpus(model=models["Llama 3 70B"], chip=chips["H100"]):
-    """Speed and utilisation of one box of eight GPUs over the batch: the paper's opening question.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by batch: tokens per second of one user, MFU, dollars per million tokens.
-    """
+    """Speed, utilisation and cost of one box of eight GPUs by batch: the paper's opening question."""
     import pandas as pd
 
     shape = model.shape
@@ -246,20 +182,7 @@ def eight_gpus(model=models["Llama 3 70B"], chip=chips["H100"]):
 
 
 def answer(speed, utilisation):
-    """What eight H100s could do at a given speed, and at a given utilisation, with Llama 3 70B.
-
-    Parameters
-    ----------
-    speed : float
-        Tokens per second of one user.
-    utilisation : float
-        Share of the arithmetic peak.
-
-    Returns
-    -------
-    dict
-        The best utilisation at the speed, and the best speed at the utilisation.
-    """
+    """The best utilisation of eight H100s with Llama 3 70B at a speed, and the best speed at a utilisation."""
     table = eight_gpus()
     return {
         "utilisation at that speed": table.mfu[table.tokens_per_second >= speed].max(),

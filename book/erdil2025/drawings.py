@@ -1,38 +1,31 @@
 """Erdil 2025: what happens on the GPUs of an instance, drawn."""
 
-from inferlib import style
+from book import style
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.records import ToyAssumptions, chips, models
 from inferlib.units import factor
 
 
-def layer_times(sizes=(1, 2, 8, 26, 128, 1024), model=models["Llama 3 70B"], chip=chips["H100"]):
-    """Microseconds that one layer reads and waits, on instances of several sizes.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by GPUs: ``reading`` and ``waiting`` of the whole layer.
-    """
+def layer_times(model, chip, hop, sizes=(1, 2, 8, 128, 1024)):
+    """Microseconds that one layer reads and waits, by GPUs; the best size stands among those given."""
     import pandas as pd
 
-    hop, layers = ToyAssumptions().t_hop, model.n_layers * factor("us")
+    best, layer = round(toy.optimal_n_gpu(model, chip, hop)), model.n_layers * factor("us")
     rows = {
         n: (
-            toy.weight_time(model, chip, n) / layers,
-            toy.network_time(model, toy.grid_all_reduce_time(n, hop)) / layers,
+            toy.weight_time(model, chip, n) / layer,
+            toy.network_time(model, toy.grid_all_reduce_time(n, hop)) / layer,
         )
-        for n in sizes
+        for n in sorted({best, *sizes})
     }
     return pd.DataFrame.from_dict(rows, orient="index", columns=["reading", "waiting"])
 
 
-def draw_layer(model=models["Llama 3 70B"], chip=chips["H100"], ax=None):
+def draw_layer(model, chip, hop):
     """One layer as a timeline, on more and more GPUs: its matrices are read, and after each all wait."""
     import matplotlib.pyplot as plt
 
-    ax = ax or plt.subplots(figsize=(6.8, 3.2))[1]
-    data, steps = layer_times(model=model, chip=chip), int(model.reductions)
+    _, ax = plt.subplots(figsize=(6.8, 3.2))
+    data, steps = layer_times(model, chip, hop), int(model.reductions)
     for y, (_, row) in enumerate(data.iterrows()):
         read, wait = row.reading / steps, row.waiting / steps
         starts = [i * (read + wait) for i in range(steps)]
@@ -48,7 +41,7 @@ def draw_layer(model=models["Llama 3 70B"], chip=chips["H100"], ax=None):
     return ax
 
 
-def draw_cuts(side=4):
+def draw_cuts(side):
     """A weight matrix on ``side`` x ``side`` GPUs, cut one way and both ways, and who adds up one output."""
     import matplotlib.pyplot as plt
     from matplotlib.patches import Rectangle

@@ -1,7 +1,7 @@
 """Erdil 2025, sections 4 and 5: the settings of its tables and figures, and what they give."""
 
+from book.kept import kept_frame
 from inferlib.frontier import preferred
-from inferlib.kept import kept_frame
 from inferlib.papers.erdil2025 import pareto
 from inferlib.papers.erdil2025.equations.model import layout_latency
 from inferlib.papers.erdil2025.records import TABLE_5, Assumptions, Cut, chips, computing_at, models
@@ -21,17 +21,7 @@ _FOUND: dict = {}  # what frontiers of this process were made from, in words, to
 
 
 def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
-    """What :func:`inferlib.papers.erdil2025.frontier` returns, computed once and kept on disk.
-
-    Parameters
-    ----------
-    model : Model
-    chip : GPU
-    context : float
-    assumptions : Assumptions
-    **options
-        Of that function, by name.
-    """
+    """What :func:`inferlib.papers.erdil2025.frontier` returns, computed once by each build."""
     options |= {"context": context, "assumptions": assumptions}
     asked = repr((model, chip, sorted(options.items())))
     if asked not in _FOUND:
@@ -39,36 +29,19 @@ def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
     return _FOUND[asked]
 
 
-def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=DEFAULT):
-    """A frontier of the paper's own models and GPUs by name, computed once.
+def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=DEFAULT, own=()):
+    """A frontier of the paper's own models and GPUs by name, with pipeline parallelism.
 
-    Parameters
-    ----------
-    model, chip, draft : str
-    acceptance, context : float
-    assumptions : Assumptions
-
-    Returns
-    -------
-    pandas.DataFrame
-        As :func:`frontier` returns it, with pipeline parallelism.
+    Another GPU may be given, and models of one's ``own``, which stand in place of the paper's of their names.
     """
-    drafting = {"draft": models[draft], "acceptance": acceptance} if draft else {}
-    return frontier(models[model], chips[chip], context=context, assumptions=assumptions, **drafting)
+    known = models | {one.name: one for one in own}
+    drafting = {"draft": known[draft], "acceptance": acceptance} if draft else {}
+    chip = chips[chip] if isinstance(chip, str) else chip
+    return frontier(known[model], chip, context=context, assumptions=assumptions, **drafting)
 
 
 def curves(settings):
-    """Many frontiers of the paper's own models, each computed once.
-
-    Parameters
-    ----------
-    settings : list of dict
-        Arguments of :func:`curve`, by name.
-
-    Returns
-    -------
-    list of pandas.DataFrame
-    """
+    """Frontiers of several settings, each the arguments of :func:`curve` by name."""
     return [curve(**setting) for setting in settings]
 
 
@@ -77,20 +50,12 @@ def fastest(curve):
     return curve.iloc[0]
 
 
-def settings(assumptions=None):
-    """Every row of Tables 2 to 6: (table, row) to the frontier it is read from and the point that it shows.
+def settings(assumptions=DEFAULT, older=None):
+    """Every row of Tables 2 to 6: (table, row) to the arguments of its :func:`curve` and the point that it shows.
 
-    Parameters
-    ----------
-    assumptions : Assumptions, optional
-        In place of the paper's own, for all tables.
-
-    Returns
-    -------
-    dict
-        (table, row) to (arguments of :func:`curve`, ``fastest`` or ``preferred``).
+    Other ``assumptions`` stand in place of the paper's own for all tables, ``older`` in place of Table 5's alone.
     """
-    usual, older = assumptions or DEFAULT, assumptions or TABLE_5
+    usual, older = assumptions, older or (TABLE_5 if assumptions == DEFAULT else assumptions)
     rows = {}
     for name in SERVED:
         served = {"model": name, "draft": DRAFT, "assumptions": usual}
@@ -105,28 +70,11 @@ def settings(assumptions=None):
     return rows
 
 
-def table(number, assumptions=None):
-    """One of Tables 2 to 6, not rounded.
-
-    Parameters
-    ----------
-    number : int
-    assumptions : Assumptions, optional
-        In place of the paper's own.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by the paper's rows, columns as :func:`frontier` has them.
-
-    Examples
-    --------
-    >>> table(4).tokens_per_second.round().astype(int).tolist()
-    [152, 132, 105]
-    """
+def table(number, assumptions=DEFAULT, older=None):
+    """One of Tables 2 to 6, not rounded, with the columns of :func:`frontier`; assumptions as in :func:`settings`."""
     import pandas as pd
 
-    chosen = settings(assumptions)
+    chosen = settings(assumptions, older)
     rows = {row: asked for (name, row), asked in chosen.items() if name == f"Table {number}"}
     found = curves([setting for setting, _ in rows.values()])
     points = {row: point(one) for (row, (_, point)), one in zip(rows.items(), found, strict=True)}
@@ -134,15 +82,7 @@ def table(number, assumptions=None):
 
 
 def seconds_at(setting, point):
-    """Seconds per token at a point of a frontier, computed again by the equations alone.
-
-    Parameters
-    ----------
-    setting : dict
-        Arguments of :func:`curve`.
-    point : pandas.Series
-        One of its rows.
-    """
+    """Seconds per token at a point of the frontier of a setting, computed again by the equations alone."""
     assumptions = setting.get("assumptions", DEFAULT)
     context = setting.get("context", 0)
 
@@ -160,3 +100,24 @@ def seconds_at(setting, point):
         setting.get("acceptance", ACCEPTANCE), point.gamma, point.gamma, verifying,
         pass_time(setting["draft"], draft, 1),
     )  # fmt: skip
+
+
+HEADS = {
+    "tokens_per_second": "tokens per second",
+    "usd_per_million": "dollars per million tokens",
+    "n_gpu": "instance size (GPUs)",
+    "batch": "batch size",
+    "mfu": "utilisation of the peak",
+    "gamma": "drafts",
+    "kind": "cut",
+}
+
+
+def as_printed(number, assumptions=DEFAULT, older=None):
+    """One of Tables 2 to 6 under the paper's headings, with what it does not print of a point beside it."""
+    cells = table(number, assumptions, older)
+    prices, drafts = ("usd_per_million", "mfu"), ("gamma", "kind")
+    shown = [name for name in HEADS if name not in (drafts if number not in (2, 3) else ())]
+    shown = [name for name in shown if number not in (2, 4) or name not in prices]
+    first = {4: "GPU", 6: "weight format"}.get(number, "model")
+    return cells[[n for n in shown if n in cells]].rename(columns=HEADS).reset_index(names=first)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from book.audit.ledger import Reader, errata_numbers, grade_of, published
 from book.erdil2025 import economics, tables
 from book.erdil2025.claims import (
     context,
@@ -24,9 +25,8 @@ from book.erdil2025.claims.model import (
     traffic_kept,
 )
 from book.erdil2025.claims.toy import beyond_critical, palm_power, scaled_latency, speed_up
-from inferlib.ledger import Reader, errata_numbers, grade_of, published
 from inferlib.papers.erdil2025 import pareto, search
-from inferlib.papers.erdil2025.equations import model as m, toy
+from inferlib.papers.erdil2025.equations import model as m, printed, toy
 from inferlib.papers.erdil2025.records import (
     FIGURE_1,
     PRINTED_EQUATIONS,
@@ -52,7 +52,7 @@ COLUMNS = {
 
 @errata_numbers("erdil2025")
 def _section_2():
-    corrected, nominal = tables.table_1(ToyAssumptions.corrected()), tables.nominal_table_1()
+    corrected, nominal = tables.table_1(ToyAssumptions.parallel()), tables.nominal_table_1()
     small, read = models["Llama 3 8B"], Reader("erdil2025", "Text 2.2.3")
     without, based = (
         toy.toy_frontier(small, H100, assumptions=a).tokens_per_second.max()
@@ -60,6 +60,7 @@ def _section_2():
     )
     served = Reader("erdil2025", "Text 2.2.2")("Llama 3 8B at Fireworks", "tokens per second")
     latency, cost = beyond_critical(models["Llama 3 70B"], 16)
+    pope = [row.value / tokens for row, tokens in zip(_printed_by_pope(), (64, 1), strict=True)]
     palm, measured = scaled_latency(read, "PaLM 62B"), read("PaLM 62B", "latency")
     rent = Reader("erdil2025", "Text 2.2.2")("rent of one GPU") / factor("usd/h")
     return {
@@ -77,12 +78,27 @@ def _section_2():
         "palm_62b": f"{palm / factor('ms'):.1f}",
         "palm_62b_error": f"{palm / measured - 1:+.0%}",
         "palm_power": f"{palm_power(read):.2f}",
+        "palm_power_two": f"{_power(measured, read('PaLM 540B', 'latency')):.2f}",
+        "pope_62b": f"{pope[0] / factor('ms'):.1f}",
+        "pope_540b": f"{pope[1] / factor('ms'):.1f}",
+        "pope_power": f"{_power(*pope):.2f}",
         "nominal_8b": f"{nominal['Llama 3 8B'][0]:.0f}",
         "nominal_70b": f"{nominal['Llama 3 70B'][0]:.0f}",
         "nominal_palm_gpus": f"{nominal['PaLM-540B'][1]:.0f}",
         "fraction_cost": f"{_cheapest(FIGURE_1):.3f}",
         "whole_cost": f"{_cheapest(FIGURE_1.replace(least_gpus=1.0)):.3f}",
     }
+
+
+def _printed_by_pope():
+    """Pope's fastest decodes: 64 tokens of PaLM 62B, and one of PaLM 540B."""
+    rows = published("pope2022")
+    return rows["Table 3", "low-latency decode", "latency"], rows["Text 4.4", "int8, batch 64", ""]
+
+
+def _power(small, large):
+    """The power of the parameters with which latency grows from PaLM 62B to PaLM 540B."""
+    return np.log(large / small) / np.log(540 / 62)
 
 
 def _cheapest(assumptions):
@@ -133,18 +149,7 @@ def cells_as_printed(table, alpha, dollars=None):
 
 
 def sampled_on_22_may(name, draft):
-    """Table 5's point of a frontier read with the thresholds committed on 22 May 2025, in absolute seconds.
-
-    Parameters
-    ----------
-    name, draft : str
-        The draft may be None.
-
-    Returns
-    -------
-    dict
-        Column of the table to value.
-    """
+    """Table 5's point of a frontier read with the thresholds committed on 22 May 2025, in absolute seconds."""
     shape, gpu, assumptions = search.opened(models[name], H100, TABLE_5)
     n_gpu, batch = (
         axis.ravel() for axis in np.meshgrid(*pareto.grid(shape, gpu, assumptions), indexing="ij")
@@ -196,7 +201,14 @@ def _captions():
         at_ours, _ = cells_as_printed(table, 3)
         exact, rows = exact + at_ours - at_two, rows + count // len(COLUMNS)
     batches = parallel.table_2_batches()
+    worth = [
+        printed.value(
+            _printed(table, row, "tokens per second"), _printed(table, row, "price of a million tokens"), 3
+        )
+        for table, row in (("Table 6", "16-bit weights"), ("Table 5", "Llama 3 70B"))
+    ]
     return found | {
+        "worth": f"{worth[0] / worth[1] - 1:.0%}",
         "older_exact": f"{older_sampler()}",
         "costs_lost": f"{exact}",
         "costs": f"{rows}",
@@ -347,7 +359,13 @@ def _context():
         }
     attainable, of_peak = context.mfu()
     needs, eight = bytes_and_flop_of_latents()
+    half, shares = (_printed("Text 4.3", "prefill", "utilisation"), takeaways.decoding_shares().values())
     return found | {
+        "deepseek_kb": f"{context.released_cache() / 1e3:.1f}",
+        "deepseek_cheaper": f"{context.cheaper_with_released_cache():.1f}",
+        "prefill_low": f"{half / max(shares):.1f}",
+        "prefill_high": f"{half / min(shares):.1f}",
+        "prefill_needed": f"{3 * max(shares):.0%}",
         "full_cost": f"{context.full_cost(price=2.0):.3f}",
         "full_cost_capped": f"{context.full_cost(H100.flops_fraction, 2.0):.2f}",
         "mfu": f"{of_peak:.1%}",

@@ -1,15 +1,16 @@
 """Erdil 2025: what a reader can move in the page."""
 
-from functools import cache
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from book.erdil2025 import figures_model
-from inferlib import load_chip
-from inferlib.explorer import (
+from book.explorer import (
     Axis,
     Bars,
     Choice,
+    Curves,
     Explorer,
     Kind,
     Limit,
@@ -17,53 +18,72 @@ from inferlib.explorer import (
     Slider,
     Trade,
     curves,
+    first,
     memory,
 )
-from inferlib.kept import kept
+from inferlib import load_chip
 from inferlib.ops import log
 from inferlib.papers.erdil2025 import decode, search
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.equations.model import capacity_needed
 from inferlib.papers.erdil2025.records import PROTOCOLS, Assumptions, Cut, chip_of, chips, models
-from inferlib.system import Breakdown
+from inferlib.system import Breakdown, format_bytes
+from inferlib.units import factor
 
 _CHIPS = {"H100, the paper's": chips["H100"]} | {
     n: load_chip(n) for n in ("A100 80GB", "H100 SXM", "H200", "B200")
 }
 _MODELS = {name: models[name] for name in ("Llama 3 70B", "Llama 3 8B", "GPT-3", "PaLM-540B", "GPT-4")}
 N_GPU = Slider("n_gpu", "GPUs in the instance", 1, 512, 26, log=True)
-BATCH = Slider("batch", "Batch", 1, 4096, 32, log=True)
 HOP = Slider("hop", "Time of one hop", 0.1, 10, 1, "µs", log=True)
-BASE = Slider("base", "Base latency of an all-reduce", 0, 20, 0, "µs")
 MODEL, CHIP = Choice("model", "Model", _MODELS), Choice("chip", "Chip", _CHIPS)
+BITS = Choice("bits", "Weights", {"16 bits": 2, "8 bits": 1, "4 bits": 0.5})
 
 
-def _t_reduce(n_gpu, hop, base):
-    return 1e-6 * base + toy.grid_all_reduce_time(n_gpu, 1e-6 * hop)
+def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop=1e-6):
+    """The toy model of any instance: its terms over the size, and one token; it begins with what is given."""
 
+    def given(hop, base, bits, model, chip, n_gpu, batch, **at):
+        wait = base * factor("us") + toy.grid_all_reduce_time(n_gpu, hop * factor("us"))
+        return model.replace(weight_bytes=bits), chip, n_gpu, batch, wait
 
-def waiting_against_reading():
-    """Network time and reading time over the size of the instance, at the critical batch."""
+    def network(**at):
+        model, *_, wait = given(**at)
+        return toy.network_time(model, wait)
 
-    def network(n_gpu, hop, base, model, chip):
-        return toy.network_time(model, _t_reduce(n_gpu, hop, base))
+    def reading(**at):
+        return toy.weight_time(*given(**at)[:3])
 
-    def reading(n_gpu, hop, base, model, chip):
-        return toy.weight_time(model, chip, n_gpu)
+    def latency(ahead, **at):
+        return (toy.prefetched_latency if ahead else toy.toy_latency)(*given(**at))
 
-    def both(n_gpu, hop, base, model, chip):
-        batch = toy.critical_batch(model, chip)
-        return toy.toy_latency(model, chip, n_gpu, batch, _t_reduce(n_gpu, hop, base))
+    def step(ahead, **at):
+        waits, overlapping = toy.stages(*given(**at))
+        if not ahead:
+            return Breakdown((waits, overlapping))
+        # Reading goes on while the GPUs wait; multiplying comes after.
+        after = waits | {"arithmetic": overlapping["arithmetic"]}
+        return Breakdown(({"memory": {"weights": overlapping["weights"]}, "the rest": after},))
 
-    return curves(
+    size = round(toy.optimal_n_gpu(model, chip, hop))
+    outputs = {"weights": reading, "network": network, "token": latency}
+    return Explorer(
         "Waiting against reading",
-        [N_GPU, HOP, BASE, MODEL, CHIP],
-        {"reading weights": reading, "waiting for the network": network, "token latency": both},
-        x="n_gpu",
-        y_label="milliseconds per token",
-        unit="ms",
-        log_y=True,
-        limits=memory(_weights, "n_gpu"),
+        [
+            replace(N_GPU, value=size),
+            Slider("batch", "Batch", 1, 4096, 1, log=True),
+            replace(HOP, value=hop / factor("us")),
+            Slider("base", "Base latency of an all-reduce", 0, 20, 0, "µs"),
+            BITS,
+            Kind("ahead", "Reading while waiting", {"no, as in the paper": False, "yes": True}),
+            Choice("model", "Model", first(model, _MODELS)),
+            Choice("chip", "Chip", {f"{chip.name}, as above": chip} | _CHIPS),
+        ],
+        [
+            Curves(outputs, "n_gpu", "milliseconds per token", "ms", True, least="token"),
+            Bars({"": step}, "ms"),
+        ],
+        limits=memory(lambda bits, model, **at: bits * model.n_params, "n_gpu"),
     )
 
 
@@ -92,50 +112,54 @@ def fastest_token():
     )
 
 
-def one_token():
-    """Where the time of one token goes, for any instance and batch."""
-
-    def step(n_gpu, batch, hop, base, model, chip):
-        return Breakdown(toy.stages(model, chip, n_gpu, batch, _t_reduce(n_gpu, hop, base)))
-
-    inputs = [N_GPU, BATCH, HOP, BASE, MODEL, CHIP]
-    return Explorer("One token", inputs, [Bars({"": step}, "ms")], limits=memory(_weights, "n_gpu"))
-
-
 _DENSE = {
     name: models[name].shape for name in ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Mistral Large 2")
 }
-_GPUS = {"H100, the paper's": chips["H100"], "A100, the paper's": chips["A100"]} | {
-    name: chip_of(load_chip(name)) for name in ("H100 SXM", "H200", "B200")
-}
-CONTEXT = Slider("context", "Context", 0, 128_000, 4096, "tokens")
+_GPUS = {name: chip_of(load_chip(name)) for name in ("H100 SXM", "H200", "B200", "A100 80GB", "MI300X")}
+CONTEXT = Slider("context", "Context", 1, 131_072, 4096, "tokens", log=True)
 TIGHT = Slider("gpus", "GPUs in the instance", 2, 256, 8, log=True)
 SERVED = Slider("batch", "Batch", 1, 1024, 32, log=True)
-DENSE, GPUS = Choice("model", "Model", _DENSE), Choice("chip", "GPU", _GPUS)
 WHOLE_CACHE = Assumptions(cache_of_micro_batch=False)
 LL_ONLY = Assumptions(protocols=tuple(p for p in PROTOCOLS if p.name == "LL"))
 
 
-def one_layout():
+def one_layout(model=models["Llama 3 70B"], chip=chips["H100"]):
     """Where the time of one token goes in a one-dimensional layout with the low-latency protocol."""
 
-    def step(gpus, batch, context, model, chip):
-        dense = model.replace(n_experts=1, n_active=1)
-        terms = decode.terms(dense, chip, Cut(kind="1D"), gpus, batch, context, 1, LL_ONLY)
+    def shape(model, bits, cache):
+        return model.replace(weight_bytes=format_bytes(bits), activation_bytes=cache)
+
+    def step(gpus, batch, context, bits, cache, model, chip):
+        dense = shape(model, bits, cache).replace(n_experts=1, n_active=1)
+        cut = Cut(kind="1D")
+        terms = decode.terms(dense, chip.at(bits), cut, gpus, batch, context, 1, LL_ONLY, split=False)
         return Breakdown(terms)
 
-    def held(gpus, batch, context, model, chip):
-        return capacity_needed(model, context, batch, batch, WHOLE_CACHE)
+    def held(gpus, batch, context, bits, cache, model, chip):
+        return capacity_needed(shape(model, bits, cache), context, batch, batch, WHOLE_CACHE)
 
-    inputs = [TIGHT, SERVED, CONTEXT, DENSE, GPUS]
-    return Explorer("One layout", inputs, [Bars({"": step}, "ms")], limits=memory(held, "gpus"))
+    return Explorer(
+        "One layout",
+        [
+            TIGHT,
+            SERVED,
+            CONTEXT,
+            Kind("bits", "Weights", {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}),
+            Choice("cache", "Cache and activations", {"16 bits": 2, "8 bits": 1}),
+            Choice("model", "Model", first(model.shape, _DENSE)),
+            Choice("chip", "GPU", {f"{chip.name}, as above": chip} | _GPUS),
+        ],
+        [Bars({"": step}, "ms")],
+        limits=memory(held, "gpus"),
+    )
 
 
-def drafting():
-    """Tokens of a round, and the gain in speed, over the acceptance of drafted tokens."""
+def drafting(model=models["Llama 3 70B 8-bit"], draft=models["Llama 3 8B"]):
+    """The gain in speed by a draft model, over the acceptance of its tokens; it starts with the bytes of both."""
+    share = 100 * _weights(draft) / _weights(model)
     accepted = Slider("accepted", "Acceptance", 5, 95, 80, "%")
     drafts = Slider("drafts", "Tokens drafted", 1, 8, 4, whole=True)
-    ratio = Slider("ratio", "Draft pass over target pass", 1, 50, 15, "%")
+    ratio = Slider("ratio", "Draft pass over target pass", 1, 50, round(share), "%")
 
     def printed(accepted, drafts, ratio):
         return 1 / search.speculative_time(0.01 * accepted, drafts, drafts, 1, 0.01 * ratio)
@@ -150,29 +174,35 @@ def drafting():
         x="accepted",
         y_label="times as many tokens per second",
         unit="1",
+        level=1,
     )
 
 
-def slope_and_wall():
-    """The frontier of Llama 3 70B with what makes its slope and its wall switched off, one by one.
+def slope_and_wall(model=models["Llama 3 70B 8-bit"], chip=chips["H100"], draft=models["Llama 3 8B"]):
+    """The frontier of a model with what makes its slope and its wall switched off, one by one.
 
     Each curve is a search over all layouts, done before the page opens; the page finds what a customer prefers.
     """
 
+    found = partial(_frontier, model, chip, draft)
+
+    def told(network, waits, drafts, alpha):
+        return _told(found(network, waits, drafts))
+
     def mark(at):
-        return lambda network, waits, drafts, alpha: at(_frontier(network, waits, drafts))
+        return lambda network, waits, drafts, alpha: at(found(network, waits, drafts))
 
     def nearly(network, waits, drafts, alpha):
-        return _nearly(_frontier(network, waits, drafts))[1]
+        return _nearly(found(network, waits, drafts))[1]
 
     def cheapest(network, waits, drafts, alpha):
-        return _frontier(network, waits, drafts)[-1][1]
+        return found(network, waits, drafts)[-1][1]
 
     def dearer(**at):
         return nearly(**at) / cheapest(**at)
 
     def top(network, waits, drafts, alpha):
-        return _frontier(network, waits, drafts)[0][0]
+        return found(network, waits, drafts)[0][0]
 
     share = f"{100 * NEARLY:.0f} %"
     says = (
@@ -183,17 +213,17 @@ def slope_and_wall():
         [
             Kind("network", "Bandwidth of the network", {"as in the paper": False, "without limit": True}),
             Kind("waits", "Launches and latencies", {name: name for name in figures_model.WAITS}),
-            Kind("drafts", "Drafts", {"none": False, "by Llama 3 8B": True}),
-            Slider("alpha", "A customer's α", 0.5, 8, 3),
+            Kind("drafts", "Drafts", {"none": False, f"by {draft.name}": True}),
+            ALPHA,
         ],
         [
             Trade(
-                _told,
+                told,
                 lambda x, y, alpha: alpha * log(x) - log(y),
                 Axis("speed", "tokens/s", 10, 400),
                 Axis("price", "$ per million", 0.04, 150),
                 {f"{share} of the top": mark(_nearly)},
-                title="Llama 3 70B with 8-bit weights on H100s; dashed, as in the paper",
+                title=f"{model.name} on {chip.name}s; dashed, as in the paper",
             ),
             Sentence(
                 {"times the cheapest": (dearer, "1"), "the wall": (top, "1")},
@@ -206,19 +236,16 @@ def slope_and_wall():
     )
 
 
+ALPHA = Slider("alpha", "A customer's α", 0.5, 8, 3)
 NEARLY = 0.9  # of the top speed: next to the wall
 
 
-@cache
-def _frontier(network, waits, drafts):
+def _frontier(model, chip, draft, network, waits, drafts):
     """The points of a frontier, fastest first."""
-
-    def search():
-        asked = network, figures_model.WAITS[waits], drafts
-        curve = figures_model.switched("Llama 3 70B 8-bit", *asked)
-        return list(zip(curve.tokens_per_second.tolist(), curve.usd_per_million.tolist(), strict=True))
-
-    return kept(f"erdil2025 slope and wall, {network}, {waits}, {drafts}", search)
+    curve = figures_model.switched(
+        model, chip, network, figures_model.WAITS[waits], draft if drafts else None
+    )
+    return list(zip(curve.tokens_per_second.tolist(), curve.usd_per_million.tolist(), strict=True))
 
 
 def _nearly(points):
@@ -226,10 +253,12 @@ def _nearly(points):
     return min((p for p in points if p[0] >= NEARLY * points[0][0]), key=lambda p: p[1])
 
 
-def _told(network, waits, drafts, alpha):
-    """As many points of a frontier as a picture shows, in four digits."""
-    points = [p for p in _frontier(network, waits, drafts) if p[0] >= 10]
-    found = np.log(points)
-    way = np.cumsum(np.hypot(*np.diff(found, axis=0, prepend=found[:1]).T))
-    places = np.searchsorted(way, np.linspace(0, way[-1] * (1 - 1e-9), 64))
-    return [tuple(float(f"{value:.4g}") for value in points[k]) for k in dict.fromkeys(places.tolist())]
+def _told(points):
+    """The points that a picture shows, in six digits: some evenly spread, and all that any customer prefers."""
+    points = [p for p in points if p[0] >= 10]
+    logs = np.log(points)
+    way = np.cumsum(np.hypot(*np.diff(logs, axis=0, prepend=logs[:1]).T))
+    places = set(np.searchsorted(way, np.linspace(0, way[-1] * (1 - 1e-9), 40)).tolist())
+    alphas = np.linspace(ALPHA.low, ALPHA.high, 76)
+    places |= {int((alpha * logs[:, 0] - logs[:, 1]).argmax()) for alpha in alphas}
+    return [tuple(float(f"{value:.6g}") for value in points[k]) for k in sorted(places)]

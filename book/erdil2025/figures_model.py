@@ -1,11 +1,11 @@
 """Erdil 2025, sections 4 and 5: Figures 3 to 10 and the chapter's own, data first and pictures second."""
 
+from book import style
 from book.erdil2025 import economics
 from book.erdil2025.economics import DEFAULT, DRAFT, curves
 from book.erdil2025.figures import served_points
-from inferlib import style
 from inferlib.frontier import preferred
-from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5, Assumptions, chips, models
+from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5, Assumptions
 
 LONG = 100_000  # tokens: the long context of Figures 9 and 10
 SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
@@ -16,17 +16,9 @@ _GENERATIONS = {"H100": style.GREEN, "A100": style.SKY, "V100": style.PURPLE}
 
 
 def figure_settings(number):
-    """What each curve of a figure is: label to arguments of :func:`economics.curve`.
+    """What each curve of Figure 3, 4, 6, 7, 8, 9 or 10 is: label to arguments of :func:`economics.curve`.
 
-    Parameters
-    ----------
-    number : int
-        3, 4, 6, 7, 8, 9 or 10.
-
-    Returns
-    -------
-    dict
-        Label to setting. Figure 7 is drawn with the program of its table and with that of the others.
+    Figure 7 is drawn with the program of its table and with that of the others.
     """
     if number in (3, 4):
         draft = DRAFT if number == 4 else None
@@ -54,38 +46,21 @@ def figure_settings(number):
     return settings | {"long, whole cache fits": whole}
 
 
-def figure_data(number):
-    """A figure as data: the frontiers of all its curves.
-
-    Parameters
-    ----------
-    number : int
-        3, 4, 6, 7, 8, 9 or 10.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As :func:`frontier` returns it, with a column ``curve``.
-    """
+def figure_data(number, **changed):
+    """The frontiers of a figure, named in a column ``curve``; ``changed`` is set in every :func:`economics.curve`."""
     import pandas as pd
 
-    settings = figure_settings(number)
+    settings = {name: one | changed for name, one in figure_settings(number).items()}
     found = zip(settings, curves(list(settings.values())), strict=True)
     return pd.concat([one.assign(curve=name) for name, one in found], ignore_index=True)
 
 
-def marks(number, alpha=3):
-    """The ends of every curve of a figure and the preferred point on it.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a mark: curve, which point, speed, cost, GPUs and batch.
-    """
+def marks(number, alpha=3, **changed):
+    """The ends of every curve of a figure and the preferred point on it."""
     import pandas as pd
 
     rows = []
-    for name, points in figure_data(number).groupby("curve", sort=False):
+    for name, points in figure_data(number, **changed).groupby("curve", sort=False):
         ends = {"fastest": points.iloc[0], "preferred": preferred(points, alpha), "cheapest": points.iloc[-1]}
         for which, point in ends.items():
             rows.append(
@@ -95,16 +70,16 @@ def marks(number, alpha=3):
     return pd.DataFrame(rows, columns=columns)
 
 
-def draw(number, colours, lines=None, ax=None):
+def draw(number, colours, lines=None, **changed):
     """Frontiers of one figure, their ends (dots) and preferred points (diamonds).
 
     The legend says how many GPUs and sequences stand at each: fastest, preferred, cheapest.
     """
     import matplotlib.pyplot as plt
 
-    ax = ax or plt.subplots(figsize=(6.6, 5.2))[1]
-    lines, where = lines or {}, marks(number).groupby("curve", sort=False)
-    for name, points in figure_data(number).groupby("curve", sort=False):
+    _, ax = plt.subplots(figsize=(6.6, 5.2))
+    lines, where = lines or {}, marks(number, **changed).groupby("curve", sort=False)
+    for name, points in figure_data(number, **changed).groupby("curve", sort=False):
         at = where.get_group(name)
         sizes = ", ".join(f"{_count(n)} × {_count(b)}" for n, b in zip(at.GPUs, at.batch, strict=True))
         line, colour = lines.get(name, "-"), colours[name]
@@ -134,63 +109,63 @@ def _count(value):
     return f"{value:.3g}" if value < 999.5 else f"{value / 1000:.3g}K"
 
 
-def figure_3(ax=None):
+def figure_3(**changed):
     """Figure 3: five models on H100s, without speculative decoding."""
-    return draw(3, _MODELS, ax=ax)
+    return draw(3, _MODELS, **changed)
 
 
-def figure_4(ax=None):
+def figure_4(**changed):
     """Figure 4: the same with Llama 3 8B drafting."""
-    return draw(4, _MODELS, ax=ax)
+    return draw(4, _MODELS, **changed)
 
 
-def figure_6(ax=None):
+def figure_6():
     """Figure 6: three generations of GPUs, Llama 3 70B at 8 bits."""
-    return draw(6, _GENERATIONS, ax=ax)
+    return draw(6, _GENERATIONS)
 
 
-def figure_7(ax=None):
+def figure_7(**changed):
     """Figure 7 with the program of Table 5 (lines) and with that of the other tables (dashes)."""
     names = figure_settings(7)
     tones = (style.SKY, style.BLUE, style.ORANGE, style.RED)
     colours = {name: tones[i % 4] for i, name in enumerate(names)}
     lines = {name: "--" for name in names if name.endswith("newer")}
-    return draw(7, colours, lines, ax=ax)
+    return draw(7, colours, lines, **changed)
 
 
-def figure_8(ax=None):
+def figure_8(**changed):
     """Figure 8: three precisions of the weights of Llama 3 70B."""
     colours = dict(zip(economics.PRECISIONS, (style.GREEN, style.BLUE, style.ORANGE), strict=True))
-    return draw(8, colours, ax=ax)
+    return draw(8, colours, **changed)
 
 
-def _contexts(number, ax):
+def _contexts(number, changed):
     names = list(figure_settings(number))
     tones = (style.SKY, style.BLUE, style.ORANGE, style.RED, style.FAINT)
-    return draw(number, dict(zip(names, tones, strict=True)), {names[-1]: ":"}, ax=ax)
+    return draw(number, dict(zip(names, tones, strict=True)), {names[-1]: ":"}, **changed)
 
 
-def figure_9(ax=None):
+def figure_9(**changed):
     """Figure 9: Mistral Large 2 at no and at long context; dotted, with the whole batch's cache in memory."""
-    return _contexts(9, ax)
+    return _contexts(9, changed)
 
 
-def figure_10(ax=None):
+def figure_10(**changed):
     """Figure 10: DeepSeek-V3 likewise."""
-    return _contexts(10, ax)
+    return _contexts(10, changed)
 
 
-def slope_and_wall(name="Llama 3 70B 8-bit", ax=None):
+def slope_and_wall(model, chip, draft):
     """A frontier as it is, without a limit of network bandwidth, with half the waiting, and with drafts."""
     import matplotlib.pyplot as plt
 
-    ax = ax or plt.subplots(figsize=(6.6, 3.8))[1]
-    colours = (style.INK, style.BLUE, style.RED, style.GREEN)
+    _, ax = plt.subplots(figsize=(6.6, 3.8))
+    colours = (style.INK, style.BLUE, style.RED, style.PURPLE)
     curves = {
-        "the paper's H100": switched(name),
-        "bandwidth of the network unlimited": switched(name, network=True),
-        "launches and latencies halved": switched(name, waits=WAITS["both halved"]),
-        "with drafts": switched(name, drafts=True),
+        f"the paper's {chip.name}": switched(model, chip),
+        "bandwidth of the network unlimited": switched(model, chip, network=True),
+        "launches and latencies halved": switched(model, chip, waits=WAITS["both halved"]),
+        "with drafts": switched(model, chip, draft=draft),
     }
     for (label, curve), colour in zip(curves.items(), colours, strict=True):
         ax.plot(curve.tokens_per_second, curve.usd_per_million, color=colour, label=label)
@@ -217,24 +192,12 @@ WAITS = {
 }
 
 
-def switched(name, network=False, waits=DEFAULT, drafts=False):
-    """The frontier of a model on the paper's H100s with parts of the waiting switched off.
-
-    Parameters
-    ----------
-    name : str
-    network : bool
-        Whether the bandwidth of the network has no limit.
-    waits : Assumptions
-        One of :data:`WAITS`.
-    drafts : bool
-        Whether a small model drafts.
-    """
-    chip = chips["H100"]
+def switched(model, chip, network=False, waits=DEFAULT, draft=None):
+    """The frontier of a model with parts of the waiting switched off: a network without limit, one of WAITS, drafts."""
     if network:
         chip = chip.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
-    drafting = {"draft": models[DRAFT], "acceptance": economics.ACCEPTANCE} if drafts else {}
-    return economics.frontier(models[name], chip, context=0, assumptions=waits, **drafting)
+    drafting = {"draft": draft, "acceptance": economics.ACCEPTANCE} if draft else {}
+    return economics.frontier(model, chip, context=0, assumptions=waits, **drafting)
 
 
 # From the equations as printed to the notebook, one change after another. Each has to stand on the last.
@@ -252,13 +215,7 @@ STEPS = {
 
 
 def from_print_to_notebook():
-    """Table 4 on the way from the printed equations to the notebook's model, one term at a time.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a step: tokens per second and GPUs of each generation.
-    """
+    """Table 4 on the way from the printed equations to the notebook's model, one term at a time."""
     import pandas as pd
 
     rows, assumptions = [], PRINTED_EQUATIONS
@@ -272,13 +229,7 @@ def from_print_to_notebook():
 
 
 def corrected_tables():
-    """Every row of Tables 2 to 6, as the paper's notebooks have it and with the errata fixed.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a printed row; speed, cost, GPUs and batch twice.
-    """
+    """Every row of Tables 2 to 6, as the paper's notebooks have it and with the errata fixed."""
     import pandas as pd
 
     rows = []
@@ -295,30 +246,23 @@ def corrected_tables():
     return pd.DataFrame(rows)
 
 
-def waterfall_data(batch=32, context=4096, n_gpu=8, model="Llama 3 70B", chip="H100"):
-    """Terms of the best layout over the size of the instance.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by GPUs: milliseconds of each term that counts.
-    """
+def terms_data(model, chip, batch, context):
+    """Milliseconds of each term that counts in the best layout, by GPUs of the instance."""
     import pandas as pd
 
     from inferlib.papers.erdil2025.decode import best_layout
 
-    sizes = [2**i for i in range(1, 9)]
-    steps = {n: best_layout(models[model], chips[chip], n, batch, context=context)[1] for n in sizes}
+    steps = {n: best_layout(model, chip, n, batch, context=context)[1] for n in (2**i for i in range(1, 9))}
     rows = {n: {k: 1e3 * v for k, v in step.counted.items()} for n, step in steps.items() if step.feasible}
     return pd.DataFrame(rows).T.fillna(0.0)
 
 
-def terms_over_size(ax=None, **case):
+def terms_over_size(model, chip, batch, context):
     """Where the time of a token goes as the instance grows: stacked terms of the best layout."""
     import matplotlib.pyplot as plt
 
-    ax = ax or plt.subplots()[1]
-    data = waterfall_data(**case)
+    _, ax = plt.subplots()
+    data = terms_data(model, chip, batch, context)
     bottom = 0 * data.iloc[:, 0]
     for name in data:
         ax.bar(
@@ -349,17 +293,17 @@ def tornado(ax=None, **case):
     return ax
 
 
-def box_of_eight(ax=None):
-    """Utilisation over speed of one box of eight H100s, and the paper's example beside it."""
+def box_of_eight(model, chip):
+    """Utilisation over speed of one box of eight, and the paper's example beside it."""
     import matplotlib.pyplot as plt
 
+    from book.audit.ledger import Reader
     from book.erdil2025.beyond import eight_gpus
-    from inferlib.ledger import Reader
 
     read = Reader("erdil2025", "Text 1")
     speed, used = (read("DGX H100 question", c) for c in ("tokens per second", "utilisation"))
-    ax = ax or plt.subplots(figsize=(6.4, 3.4))[1]
-    data = eight_gpus()
+    _, ax = plt.subplots(figsize=(6.4, 3.4))
+    data = eight_gpus(model, chip)
     ax.plot(data.tokens_per_second, 100 * data.mfu, color=style.ORANGE)
     ax.plot(speed, 100 * used, "o", color=style.INK)
     ax.annotate("the example", (speed, 100 * used), xytext=(6, 4), textcoords="offset points")

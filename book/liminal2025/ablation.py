@@ -1,172 +1,161 @@
 """LIMINAL 2025: which assumption matters. Change one, and count which of the 320 printed cells survive."""
 
-from dataclasses import dataclass
+import dataclasses
 from functools import lru_cache
 
 from book.liminal2025 import cells
+from book.liminal2025.cells import AS_PRINTED, Reading
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import PRINTED, Assumptions
+from inferlib.papers.liminal2025.equations import PRINTED, Assumptions
 from inferlib.units import factor
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One changed assumption: what it is about, what is changed, and the fields of Assumptions that say so."""
-
-    about: str
-    change: str
-    fields: tuple
-
-    def assumptions(self):
-        """The record with the change."""
-        return PRINTED.replace(**dict(self.fields))
+def counting(*dropped, keep=()):
+    """The paper's way of counting without some of its readings, and with operators that it leaves out kept."""
+    kept = [reading for reading in PRINTED.counting if reading not in dropped]
+    if keep:
+        kept = [_keeping(keep) if reading is model.matrices_only else reading for reading in kept]
+    return tuple(kept)
 
 
-def _variant(about, change, **fields):
-    return Variant(about, change, tuple(fields.items()))
+@lru_cache
+def _keeping(names):
+    return lambda op: op if op.name in names else model.matrices_only(op)
 
 
-def with_latencies(at_8, at_128):
-    """The fields that make a collective take these seconds on 8 and on 128 chips.
+def _embedding_stored(op):
+    """The embedding is stored, the head not read: both have a row for each word of the vocabulary."""
+    return dataclasses.replace(op, active=0, read=False) if op.name == "head" else model.matrices_only(op)
+
+
+def drawn_with_replacement(application, batch, assumptions):
+    """Experts reached if a token may draw the same one twice."""
+    draws = application.n_experts * application.routed_share * batch
+    return application.n_experts * (1 - (1 - 1 / application.n_experts) ** draws)
+
+
+def one_for_each_expert(application, batch, assumptions):
+    """Evaluations of an expert if equation 6 means the arithmetic of a single token."""
+    return model.active_experts(application, batch, assumptions)
+
+
+def with_latencies(at_8=None, at_128=None):
+    """The fields that make a collective take these seconds on 8 and on 128 chips, or what it takes.
 
     Two numbers settle the straight line in n that :func:`inferlib.papers.liminal2025.collective_latency` is.
-
-    Parameters
-    ----------
-    at_8, at_128 : float
-
-    Returns
-    -------
-    dict
     """
+    at_8, at_128 = at_8 or model.collective_latency(8), at_128 or model.collective_latency(128)
     slope = (at_128 - at_8) / (128 - 8)
     crossings = slope * PRINTED.radix * PRINTED.link / PRINTED.payload
     return {"on_chip": at_8 - 8 * slope - PRINTED.switch, "crossings": crossings}
 
 
-def _exactly(**seconds):
-    known = {"at_8": model.collective_latency(8), "at_128": model.collective_latency(128)}
-    return with_latencies(**(known | seconds))
-
-
 @lru_cache(maxsize=1)
-def variants():
-    """The readings tried, each one change away from the paper's set.
-
-    Returns
-    -------
-    tuple of Variant
-    """
+def readings():
+    """The paper's set, then every reading tried, each one change away from it: (what about, change) to Reading."""
     ns, gb, tb = factor("ns"), factor("GB"), factor("TB/s")
-    return (
-        _variant("numbers", "16-bit weights", weight_bytes=2.0),
-        _variant("numbers", "16-bit cache", cache_bytes=2.0),
-        _variant("numbers", "16-bit weights and cache", weight_bytes=2.0, cache_bytes=2.0),
-        _variant("numbers", "4-bit weights", weight_bytes=0.5),
-        _variant("units", "decimal GB", gb=gb),
-        _variant("units", "decimal TB/s", tb_per_s=tb),
-        _variant("units", "decimal K in contexts", kilotoken=1000.0),
-        _variant("units", "binary PFLOPS", pflops=2.0**50),
-        _variant("units", "everything decimal", gb=gb, tb_per_s=tb, kilotoken=1000.0),
-        _variant("weights", "input embedding stored", embeddings=True),
-        _variant("weights", "output head read", head=True),
-        _variant("weights", "head and embedding", head=True, embeddings=True),
-        _variant("weights", "norms and biases", vectors=True),
-        _variant("experts", "routers counted", router=True),
-        _variant("experts", "shared experts read", read_shared=True),
-        _variant("experts", "one evaluation an expert in equation 6", distinct_flops=True),
-        _variant("experts", "experts drawn with replacement", replacement=True),
-        _variant("latent attention", "low-rank matrices", fused_latent=False),
-        _variant("latent attention", "values over the latent alone", wide_values=False),
-        _variant("latent attention", "2 collectives", latent_collectives=2.0),
-        _variant("local attention", "windows and chunks", local_attention=True),
-        _variant("arithmetic", "1 scalar operation a score", scalar_ops=1.0),
-        _variant("arithmetic", "5 scalar operations a score", scalar_ops=5.0),
-        _variant("latency", "1 us means 1000 ns at TP128", **_exactly(at_128=factor("us"))),
-        _variant("latency", "438 ns means 438.0 at TP8", **_exactly(at_8=438 * ns)),
-        _variant("latency", "decimal links", link=50 * factor("GB/s")),
-        _variant("latency", "payload crosses one link", crossings=1.0),
-        _variant("latency", "nothing on the chip", on_chip=0.0),
-        _variant("collectives", "1 in attention on any number of chips", beyond_heads=1.0),
-        _variant("collectives", "2 in attention beyond the heads", beyond_heads=2.0),
-        _variant("collectives", "2 in a dense block", dense_collectives=2.0),
-        _variant("collectives", "1 in a mixture of experts", moe_collectives=1.0),
-        _variant("pipeline", "no latency between stages", t_stage=0.0),
-        _variant("pipeline", "200 ns between stages", t_stage=200 * ns),
-        _variant("pipeline", "a hop for every stage (equation 4)", free_stages=0.0),
-        _variant("pipeline", "SRAM in one stage", stage_per_layer=False),
-        _variant("batch", "batches of 128 at most", batch_limit=128.0),
-        Variant("all at once", "released architectures (corrected)", _changed(Assumptions.corrected())),
-        Variant("all at once", "and head, norms, embedding (complete)", _changed(Assumptions.complete())),
-    )
-
-
-def _changed(other):
-    return tuple((name, value) for name, value in vars(other).items() if value != getattr(PRINTED, name))
+    tried = {
+        "numbers": {
+            "16-bit weights": {"weight_bytes": 2.0},
+            "16-bit cache": {"cache_bytes": 2.0},
+            "16-bit weights and cache": {"weight_bytes": 2.0, "cache_bytes": 2.0},
+            "4-bit weights": {"weight_bytes": 0.5},
+        },
+        "units": {
+            "decimal GB": {"gb": gb},
+            "decimal TB/s": {"tb_per_s": tb},
+            "decimal K in contexts": {"kilotoken": 1000.0},
+            "binary PFLOPS": {"pflops": 2.0**50},
+            "everything decimal": {"gb": gb, "tb_per_s": tb, "kilotoken": 1000.0},
+        },
+        "weights": {
+            "input embedding stored": {"counting": (*counting(model.matrices_only), _embedding_stored)},
+            "output head read": {"counting": counting(keep=("head",))},
+            "head and embedding": {"counting": counting(keep=("head", "embedding"))},
+            "norms and biases": {"counting": counting(keep=("norms", "biases", "expert biases"))},
+        },
+        "experts": {
+            "routers counted": {"counting": counting(model.without_routers)},
+            "shared experts read": {"counting": counting(model.shared_unread)},
+            "one evaluation an expert in equation 6": {
+                "equations": ((model.expert_evaluations, one_for_each_expert),)
+            },
+            "experts drawn with replacement": {
+                "equations": ((model.active_experts, drawn_with_replacement),)
+            },
+        },
+        "latent attention": {
+            "low-rank matrices": {"counting": counting(model.multiplied_out)},
+            "values over the latent alone": {"counting": counting(model.values_over_keys)},
+            "2 collectives": {"latent_collectives": 2.0},
+        },
+        "local attention": {"windows and chunks": {"counting": counting(model.whole_contexts)}},
+        "arithmetic": {
+            "1 scalar operation a score": {"scalar_ops": 1.0},
+            "5 scalar operations a score": {"scalar_ops": 5.0},
+        },
+        "latency": {
+            "1 us means 1000 ns at TP128": with_latencies(at_128=factor("us")),
+            "438 ns means 438.0 at TP8": with_latencies(at_8=438 * ns),
+            "decimal links": {"link": 50 * factor("GB/s")},
+            "payload crosses one link": {"crossings": 1.0},
+            "nothing on the chip": {"on_chip": 0.0},
+        },
+        "collectives": {
+            "1 in attention on any number of chips": {"beyond_heads": 1.0},
+            "2 in attention beyond the heads": {"beyond_heads": 2.0},
+            "2 in a dense block": {"dense_collectives": 2.0},
+            "1 in a mixture of experts": {"moe_collectives": 1.0},
+        },
+        "pipeline": {
+            "no latency between stages": {"t_stage": 0.0},
+            "200 ns between stages": {"t_stage": 200 * ns},
+            "a hop for every stage (equation 4)": {"free_stages": 0.0},
+            "SRAM in one stage": {"stage_per_layer": False},
+        },
+        "batch": {"batches of 128 at most": {"batch_limit": 128.0}},
+        "all at once": {
+            "released architectures (corrected)": {"counting": Assumptions.corrected().counting},
+            "and head, norms, embedding (complete)": {"counting": Assumptions.complete().counting},
+        },
+    }
+    changed = {
+        (about, name): Reading.changed(**c) for about, more in tried.items() for name, c in more.items()
+    }
+    return {("", "as printed"): AS_PRINTED} | changed
 
 
 @lru_cache(maxsize=1)
 def survey():
-    """Which cell prints as printed under which reading.
-
-    Returns
-    -------
-    xarray.DataArray
-        True where the text of the cell is the printed one, over ``change`` (the first is ``"as printed"``) and
-        ``cell``, with coordinates ``artefact``, ``row`` and ``column`` of the cell, ``about`` of the change.
-    """
+    """Which cell prints as printed under which reading: booleans over ``change`` and ``cell``."""
     import xarray as xr
 
     printed = cells.printed_cells()
-    readings = [("", "as printed", PRINTED)]
-    readings += [(v.about, v.change, v.assumptions()) for v in variants()]
-    same = []
-    for _, _, assumptions in readings:
-        ours = cells.computed_cells(assumptions)
-        same.append([ours[place] == text for place, text in printed.items()])
-    places = list(zip(*printed, strict=True))
-    names = ("artefact", "row", "column")
-    coordinates = {name: ("cell", list(values)) for name, values in zip(names, places, strict=True)}
-    return xr.DataArray(
-        same,
-        dims=("change", "cell"),
-        coords={
-            "change": [change for _, change, _ in readings],
-            "about": ("change", [about for about, _, _ in readings]),
-            **coordinates,
-        },
-        name="as printed",
-    )
+    same = [
+        [ours[place] == text for place, text in printed.items()]
+        for ours in map(cells.computed_cells, readings().values())
+    ]
+    about, change = zip(*readings(), strict=True)
+    places = zip(("artefact", "row", "column"), zip(*printed, strict=True), strict=True)
+    coordinates = {name: ("cell", list(values)) for name, values in places}
+    coordinates |= {"change": list(change), "about": ("change", list(about))}
+    return xr.DataArray(same, dims=("change", "cell"), coords=coordinates, name="as printed")
 
 
-def survivors(assumptions):
-    """Cells that print as printed under any assumptions.
-
-    Parameters
-    ----------
-    assumptions : Assumptions
-
-    Returns
-    -------
-    int
+def survivors(**changes):
+    """Cells that print as printed under any changes of the paper's set.
 
     Examples
     --------
-    >>> survivors(PRINTED)
+    >>> survivors()
     306
     """
-    ours = cells.computed_cells(assumptions)
+    ours = cells.computed_cells(Reading.changed(**changes))
     return sum(ours[place] == text for place, text in cells.printed_cells().items())
 
 
 def table():
-    """How many cells survive each change, in all and by table.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``about``, ``change``, ``survive`` and one for each table.
-    """
+    """How many cells survive each change, in all and by table."""
     import pandas as pd
 
     found = survey()
@@ -177,75 +166,50 @@ def table():
     return pd.DataFrame(frame | by_table)
 
 
-def feasible(change, low, high, start=None, steps=30):
+def feasible(change, low, high, start, steps=30):
     """The interval of one number within which no cell is lost that prints as printed.
 
-    Parameters
-    ----------
-    change : str or callable
-        A number of Assumptions, or a function of the number that returns fields to change.
-    low, high : float
-        Where to stop looking; both ends must lose a cell.
-    start : float, optional
-        The paper's number; the field's default when not given.
-    steps : int
-        Halvings of the interval.
-
-    Returns
-    -------
-    tuple of float
-
-    Raises
-    ------
-    ValueError
-        If an end loses nothing.
+    ``change`` makes the fields to change of the number, of which ``start`` is the paper's; both ends must lose a cell.
     """
-    fields = change if callable(change) else (lambda value: {change: value})
-    at, most, ends = (getattr(PRINTED, change) if start is None else start, survivors(PRINTED), [])
-
-    def kept(value):
-        return survivors(PRINTED.replace(**fields(value))) >= most
-
+    most, ends = survivors(), []
     for outside in (low, high):
-        if kept(outside):
+        if survivors(**change(outside)) >= most:
             raise ValueError(f"{outside:g} loses no cell: look further out")
-        good, bad = at, outside
+        good, bad = start, outside
         for _ in range(steps):
             middle = (good + bad) / 2
-            good, bad = (middle, bad) if kept(middle) else (good, middle)
+            good, bad = (middle, bad) if survivors(**change(middle)) >= most else (good, middle)
         ends.append(good)
     return tuple(ends)
 
 
-def intervals():
-    """How sharply the printed digits settle the numbers of the paper's set, one at a time.
+def field(name):
+    """What :func:`feasible` changes for a field."""
+    return lambda value: {name: value}
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``low`` and ``high`` of each number, in the unit named, beside the ``used`` one; six digits, as text.
-    """
+
+def intervals():
+    """How sharply the printed digits settle the numbers of the paper's set, one at a time; six digits, as text."""
     import pandas as pd
 
-    ns = factor("ns")
     at_8, at_128 = model.collective_latency(8), model.collective_latency(128)
+    ns, hop = factor("ns"), PRINTED.t_stage
     asked = {
-        "a TB/s (GB/s)": ("tb_per_s", 1.0e12, 1.2e12, None, 1e9),
-        "a GB (MB)": ("gb", 1.0e9, 1.15e9, None, 1e6),
-        "a PFLOPS (TFLOP/s)": ("pflops", 0.9e15, 1.1e15, None, 1e12),
+        "a TB/s (GB/s)": (field("tb_per_s"), 1.0e12, AS_PRINTED.tb_per_s, 1.2e12, 1e9),
+        "a GB (MB)": (field("gb"), 1.0e9, AS_PRINTED.gb, 1.15e9, 1e6),
+        "a PFLOPS (TFLOP/s)": (field("pflops"), 0.9e15, AS_PRINTED.pflops, 1.1e15, 1e12),
         "a collective at TP128 (ns)": (
-            lambda t: _exactly(at_128=t),
+            lambda t: with_latencies(at_128=t),
             0.95 * at_128,
-            1.05 * at_128,
             at_128,
+            1.05 * at_128,
             ns,
         ),
-        "a collective at TP8 (ns)": (lambda t: _exactly(at_8=t), 0.95 * at_8, 1.05 * at_8, at_8, ns),
-        "from layer to layer on SRAM (ns)": ("t_stage", 90 * ns, 110 * ns, None, ns),
+        "a collective at TP8 (ns)": (lambda t: with_latencies(at_8=t), 0.95 * at_8, at_8, 1.05 * at_8, ns),
+        "from layer to layer on SRAM (ns)": (field("t_stage"), 0.9 * hop, hop, 1.1 * hop, ns),
     }
     rows = []
-    for name, (change, low, high, start, unit) in asked.items():
-        used = getattr(PRINTED, change) if start is None else start
-        ends = feasible(change, low, high, start, steps=14)
+    for name, (change, low, used, high, unit) in asked.items():
+        ends = feasible(change, low, high, used, steps=14)
         rows.append((name, *(f"{value / unit:.6g}" for value in (ends[0], used, ends[1]))))
     return pd.DataFrame(rows, columns=["number", "low", "used", "high"])

@@ -1,9 +1,13 @@
 """LIMINAL 2025: the 320 cells of Tables 4 to 7, as numbers and as the paper writes them."""
 
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
+from book.audit.explanation import inputs
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import IDEAL, PRINTED, load_chip, load_model, models
+from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_chip, load_model, models
+from inferlib.units import factor
 
 TABLES = ("Table 4", "Table 5", "Table 6", "Table 7")
 CONTEXTS = {"T=4K": 4, "T=128K": 128}  # the paper's K
@@ -13,14 +17,51 @@ MEMORIES = ("HBM3", "3D-DRAM", "SRAM")  # Table 7
 PARAMETERS, CAPACITY, INTENSITY, SPEED, GAIN = ("parameters", "capacity", "intensity", "speed", "gain")
 
 
-def large():
-    """The eight models of Tables 5 to 7, in the order of Table 4.
+@dataclass(frozen=True)
+class Reading:
+    """What the tables are computed with; the default is the paper's set, and the ablation changes one thing in it."""
 
-    Examples
-    --------
-    >>> len(large())
-    8
-    """
+    assumptions: Assumptions = PRINTED
+    gb: float = factor("GiB")  # what the paper's GB, TB/s, PFLOPS and K count
+    tb_per_s: float = factor("TiB/s")
+    pflops: float = factor("PFLOP/s")
+    kilotoken: float = 1024.0
+    batch_limit: float | None = None  # largest batch looked at
+    stage_per_layer: bool = True  # the SRAM system gives each layer a stage of its own
+    equations: tuple = ()  # pairs of an equation and the function that replaces it
+
+    @classmethod
+    def changed(cls, **changes):
+        """The paper's set with other values for fields of its own or of Assumptions."""
+        own = {f.name for f in fields(cls)} & changes.keys()
+        rest = {name: value for name, value in changes.items() if name not in own}
+        return cls(PRINTED.replace(**rest), **{name: changes[name] for name in own})
+
+    def chip(self, name):
+        """A chip of Table 3."""
+        chip = load_chip(name)
+        return chip.replace(
+            capacity=chip.capacity * (self.gb / factor("GiB")),
+            bandwidth=chip.bandwidth * (self.tb_per_s / factor("TiB/s")),
+            flops=chip.flops * (self.pflops / factor("PFLOP/s")),
+        )
+
+    def stages(self, app, memory):
+        """Stages of the pipeline in the paper's systems: one, or one for each layer where memory is SRAM."""
+        return app.layers if memory == "SRAM" and self.stage_per_layer else 1.0
+
+    def speed(self, name, memory, batch, context, n, t_tp=None, kind=model.user_speed):
+        """UTPS, or another speed, of one of the paper's systems; the achievable latency when none is given."""
+        app, assumed = load_model(name, self.assumptions), self.assumptions
+        t_tp = model.collective_latency(n, assumed) if t_tp is None else t_tp
+        return kind(app, self.chip(memory), batch, context, n, self.stages(app, memory), t_tp, assumed)
+
+
+AS_PRINTED = Reading()
+
+
+def large():
+    """The eight models of Tables 5 to 7, in the order of Table 4."""
     return [name for name in models() if name not in SMALL]
 
 
@@ -31,107 +72,72 @@ def latencies(assumptions=PRINTED):
 
 
 @lru_cache(maxsize=256)
-def cells(assumptions=PRINTED):
-    """Every cell of Tables 4 to 7.
-
-    Parameters
-    ----------
-    assumptions : Assumptions
-
-    Returns
-    -------
-    dict
-        (artefact, row, column) to (value in SI units, kind of number); None where nothing fits.
-    """
-    apps = {name: load_model(name, assumptions) for name in models()}
-    contexts = {label: k * assumptions.kilotoken for label, k in CONTEXTS.items()}
-    found = {}
-    for part in (_table_4, _table_5, _table_6, _table_7):
-        found |= part(apps, contexts, assumptions)
-    return found
+def cells(reading=AS_PRINTED):
+    """Every cell of Tables 4 to 7: (artefact, row, column) to (value in SI units or None, what it is written in)."""
+    contexts = {label: k * reading.kilotoken for label, k in CONTEXTS.items()}
+    with ExitStack() as changed:
+        for equation, function in reading.equations:
+            changed.enter_context(equation.replaced(function))
+        return {
+            (artefact, *place): cell
+            for artefact, rows in zip(TABLES, (_table_4, _table_5, _table_6, _table_7), strict=True)
+            for place, cell in rows(reading, contexts)
+        }
 
 
-def _table_4(apps, contexts, assumptions):
-    found = {}
-    for name, app in apps.items():
-        weights = model.stored_weights(app, assumptions) / assumptions.weight_bytes
+def _table_4(reading, contexts):
+    assumed = reading.assumptions
+    for name in models():
+        app = load_model(name, assumed)
         # a token's share: every weight it is multiplied with, but routed experts it does not go to
-        active = app.resident + app.expert * app.n_experts * app.routed_share
-        found["Table 4", name, "Active"] = active, PARAMETERS
-        found["Table 4", name, "# Param"] = weights, PARAMETERS
+        app_read = inputs(app)
+        active = app_read.resident + app_read.expert * app_read.n_experts * app_read.routed_share
+        yield (name, "Active"), (active, PARAMETERS)
+        weights = model.stored_weights(app, assumed) / assumed.weight_bytes
+        yield (name, "# Param"), (weights, PARAMETERS)
         for label, context in contexts.items():
             for batch in (1, 32):
-                at = app, batch, context, assumptions
-                column = f"{label} B={batch}"
-                found["Table 4", name, f"Capacity {column}"] = (model.capacity_needed(*at), CAPACITY)
-                found["Table 4", name, f"AMI {column}"] = (model.arithmetic_intensity(*at), INTENSITY)
-    return found
+                at = app, batch, context, assumed
+                yield (name, f"Capacity {label} B={batch}"), (model.capacity_needed(*at), CAPACITY)
+                yield (name, f"AMI {label} B={batch}"), (model.arithmetic_intensity(*at), INTENSITY)
 
 
-def _table_5(apps, contexts, assumptions):
-    found, chip = {}, load_chip("HBM3", assumptions)
+def _table_5(reading, contexts):
+    chip = reading.chip("HBM3")
     for name in large():
+        app = load_model(name, reading.assumptions)
         for label, context in contexts.items():
             for n in (8, 128):
-                t_tp, column = (model.collective_latency(n, assumptions), f"{label} TP{n}")
-                batch = model.largest_batch(apps[name], chip, context, n, assumptions)
+                batch = model.largest_batch(app, chip, context, n, reading.assumptions)
+                if batch is not None and reading.batch_limit:
+                    batch = min(batch, int(reading.batch_limit))
+                for head, size, kind in (
+                    ("Max UTPS", 1, model.user_speed),
+                    ("Max STPS", batch, model.system_speed),
+                    ("UTPS at max STPS", batch, model.user_speed),
+                ):
+                    speed = reading.speed(name, "HBM3", size, context, n, kind=kind) if batch else None
+                    yield (name, f"{head} {label} TP{n}"), (speed, SPEED)
 
-                def speed(kind, batch, at=(context, n, 1, t_tp, assumptions), app=apps[name]):
-                    return None if batch is None else kind(app, chip, batch, *at)
 
-                one = None if batch is None else 1
-                found["Table 5", name, f"Max UTPS {column}"] = (speed(model.user_speed, one), SPEED)
-                found["Table 5", name, f"Max STPS {column}"] = (speed(model.system_speed, batch), SPEED)
-                found["Table 5", name, f"UTPS at max STPS {column}"] = (speed(model.user_speed, batch), SPEED)
-    return found
-
-
-def _table_6(apps, contexts, assumptions):
-    found = {}
+def _table_6(reading, contexts):
     for name in large():
         for label, context in contexts.items():
-            new, old = (
-                model.user_speed(
-                    apps[name], load_chip(memory, assumptions), 1, context, 128, 1, IDEAL, assumptions
-                )
-                for memory in ("3D-DRAM", "HBM3")
-            )
-            found["Table 6", name, f"{label} UTPS"] = new, SPEED
-            found["Table 6", name, f"{label} Speedup"] = new / old, GAIN
-    return found
+            new, old = (reading.speed(name, memory, 1, context, 128, IDEAL) for memory in ("3D-DRAM", "HBM3"))
+            yield (name, f"{label} UTPS"), (new, SPEED)
+            yield (name, f"{label} Speedup"), (new / old, GAIN)
 
 
-def _table_7(apps, contexts, assumptions):
-    found = {}
+def _table_7(reading, contexts):
     for name in large():
         for memory in MEMORIES:
-            chip = load_chip(memory, assumptions)
-            stages = model.stages_of(apps[name], chip, assumptions)
-            for label, t_tp in latencies(assumptions).items():
-                speed = model.user_speed(
-                    apps[name], chip, 1, contexts["T=128K"], 128, stages, t_tp, assumptions
-                )
-                found["Table 7", name, f"{memory} {label}"] = speed, SPEED
-    return found
+            for label, t_tp in latencies(reading.assumptions).items():
+                speed = reading.speed(name, memory, 1, contexts["T=128K"], 128, t_tp)
+                yield (name, f"{memory} {label}"), (speed, SPEED)
 
 
-def written(value, kind, assumptions=PRINTED):
+def written(value, kind, gb=AS_PRINTED.gb):
     """A cell as the paper writes it.
-
-    Parameters
-    ----------
-    value : float or None
-        In SI units.
-    kind : str
-        What the cell holds, as :func:`cells` gives it.
-    assumptions : Assumptions
-        What a GB counts.
-
-    Returns
-    -------
-    str
-        Speeds below a thousand are whole; above, K or M with one decimal below ten and none from there. Halves
-        go to the even digit.
 
     Examples
     --------
@@ -143,7 +149,7 @@ def written(value, kind, assumptions=PRINTED):
     if value is None:
         return "-"
     if kind == CAPACITY:
-        return f"{round(value / assumptions.gb)}"
+        return f"{round(value / gb)}"
     if kind in (INTENSITY, GAIN):
         return f"{value:.2f}"
     if kind == PARAMETERS:
@@ -157,16 +163,7 @@ def written(value, kind, assumptions=PRINTED):
 
 
 def printed_text(row):
-    """A printed cell in the paper's own writing, from the row of ``published.csv``.
-
-    Parameters
-    ----------
-    row : inferlib.ledger.Row
-
-    Returns
-    -------
-    str
-    """
+    """A printed cell in the paper's own writing, from the row of ``published.csv``."""
     text = row.text
     if text == "-":
         return text
@@ -180,13 +177,8 @@ def printed_text(row):
 
 
 def printed_cells():
-    """The cells as the paper prints them: (artefact, row, column) to text.
-
-    Returns
-    -------
-    dict
-    """
-    from inferlib.ledger import published
+    """The cells as the paper prints them: (artefact, row, column) to text."""
+    from book.audit.ledger import published
 
     return {
         place: printed_text(row)
@@ -195,6 +187,6 @@ def printed_cells():
     }
 
 
-def computed_cells(assumptions=PRINTED):
-    """The cells as the paper would write what these assumptions give; keys as :func:`printed_cells`."""
-    return {place: written(*cell, assumptions) for place, cell in cells(assumptions).items()}
+def computed_cells(reading=AS_PRINTED):
+    """The cells as the paper would write what this reading gives; keys as :func:`printed_cells`."""
+    return {place: written(*cell, reading.gb) for place, cell in cells(reading).items()}

@@ -1,6 +1,8 @@
 """LIMINAL 2025: the numbers in ``errata.toml``, which stand there as names in braces."""
 
-from book.liminal2025 import ablation, efficiency, experts, travels
+from book.audit.ledger import Reader, errata_numbers
+from book.liminal2025 import ablation, cells, efficiency, experts, travels
+from book.liminal2025.ablation import counting
 from book.liminal2025.cells import latencies
 from book.liminal2025.speeds import (
     GB,
@@ -20,9 +22,8 @@ from book.liminal2025.speeds import (
     without_hops,
     written,
 )
-from inferlib.ledger import Reader, errata_numbers
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import (
+from inferlib.papers.liminal2025.equations import (
     IDEAL,
     PRINTED,
     Assumptions,
@@ -34,18 +35,18 @@ from inferlib.papers.liminal2025.records import (
 )
 
 PJ = 8e-12  # joule a byte
+READ_SHARED, LOCAL = counting(model.shared_unread), counting(model.whole_contexts)
+LOW_RANK_SHARED = counting(model.multiplied_out, model.shared_unread)
 
 
 def under(name, n, context, **changes):
     """UTPS on HBM3 at batch 1 under other assumptions, as the paper writes it."""
-    assumed = PRINTED.replace(**changes)
-    at = load_model(name, assumed), load_chip("HBM3", assumed), 1, context, n, 1
-    return written(model.user_speed(*at, model.collective_latency(n, assumed), assumed))
+    return written(cells.Reading.changed(**changes).speed(name, "HBM3", 1, context, n))
 
 
 def lost(**changes):
     """How many of the cells that print as printed do not under other assumptions."""
-    return ablation.survivors(PRINTED) - ablation.survivors(PRINTED.replace(**changes))
+    return ablation.survivors() - ablation.survivors(**changes)
 
 
 def gains(form, context, **rule):
@@ -66,17 +67,21 @@ def of_models():
     (fused, fused_active), (total, active) = (counted("DeepSeekV3", a) for a in (PRINTED, low))
     shape = transformer("DeepSeekV3")
     attention, d = shape.layers[0].attention, shape.d_model
-    shared = PRINTED.replace(read_shared=True)
+    shared = PRINTED.replace(counting=READ_SHARED)
     scout = [
         model.bytes_loaded(load_model("Llama4-Scout", a), 1, SMALL_CONTEXT, a) / 1e9
         for a in (PRINTED, shared)
     ]
-    qwen, literal = "Qwen3-30B", PRINTED.replace(distinct_flops=True)
+    qwen = load_model("Qwen3-30B")
+    of_one_token = model.expert_evaluations(qwen, 32) - model.active_experts(qwen, 32)
+    literal = (
+        model.tensor_work(qwen, 32, SMALL_CONTEXT) - PRINTED.flop_per_weight * qwen.expert * of_one_token
+    )
     big = transformer("Llama3-405B")
     return {
         "scout_read": f"{scout[0]:.1f}",
         "scout_all": f"{scout[1]:.1f}",
-        "shared_lost": lost(read_shared=True),
+        "shared_lost": lost(counting=READ_SHARED),
         "fused_total": f"{fused:.0f}",
         "fused_active": f"{fused_active:.1f}",
         "low_total": f"{total:.0f}",
@@ -85,15 +90,15 @@ def of_models():
         "kimi_low_active": f"{counted('Kimi-K2', low)[1]:.1f}",
         "fused_ratio": f"{latent_weights(attention, d) / sum(attention.matrices(d).values()):.1f}",
         "wide": f"{load_model('DeepSeekV3').pair_flops / load_model('DeepSeekV3', low).pair_flops - 1:.1%}",
-        "narrow_lost": lost(wide_values=False),
-        "local_lost": lost(local_attention=True),
+        "narrow_lost": lost(counting=counting(model.values_over_keys)),
+        "local_lost": lost(counting=LOCAL),
         "head_gb": f"{big.vocab_size * big.d_model / 1e9:.1f}",
-        "head_cells": ablation.survivors(PRINTED.replace(head=True, embeddings=True)),
+        "head_cells": ablation.survivors(counting=counting(keep=("head", "embedding"))),
         "scout": f"{needs('Llama4-Scout', 1, SMALL_CONTEXT) / GB:.0f}",
         "oss_32": f"{needs('GPT-OSS-120B', 32, LARGE_CONTEXT) / GB:.0f}",
         "llama_32": f"{needs('Llama3-405B', 32, LARGE_CONTEXT) / GB:.0f}",
-        "per_expert": f"{32 * 8 / model.active_experts(load_model(qwen), 32):.1f}",
-        "literal": f"{model.arithmetic_intensity(load_model(qwen, literal), 32, SMALL_CONTEXT, literal):.1f}",
+        "per_expert": f"{32 * 8 / model.active_experts(qwen, 32):.1f}",
+        "literal": f"{literal / model.bytes_loaded(qwen, 32, SMALL_CONTEXT):.1f}",
         "worst": f"{experts.noise().deviation.abs().max():.2f}",
         "dense": [name for name in ("Qwen3-4B", "Qwen3-30B", "Qwen3-235B") if not load_model(name).expert][0],
     }
@@ -103,23 +108,25 @@ def of_models():
 def of_speeds():
     """Numbers about speeds, in the paper's writing."""
     found = {
-        "slow": under("Llama3-405B", 128, SMALL_CONTEXT, pflops=PRINTED.pflops / 1000),
+        "slow": under("Llama3-405B", 128, SMALL_CONTEXT, pflops=1e12),
         "right": written(speed("Llama3-405B")),
         "maverick": written(speed("Llama4-Maverick", n=8)),
-        "maverick_all": under("Llama4-Maverick", 8, SMALL_CONTEXT, read_shared=True),
+        "maverick_all": under("Llama4-Maverick", 8, SMALL_CONTEXT, counting=READ_SHARED),
         "deepseek": written(speed("DeepSeekV3", n=8)),
-        "deepseek_all": under("DeepSeekV3", 8, SMALL_CONTEXT, read_shared=True),
-        "deepseek_low": under("DeepSeekV3", 8, SMALL_CONTEXT, fused_latent=False),
-        "deepseek_low_shared": under("DeepSeekV3", 8, SMALL_CONTEXT, fused_latent=False, read_shared=True),
+        "deepseek_all": under("DeepSeekV3", 8, SMALL_CONTEXT, counting=READ_SHARED),
+        "deepseek_low": under("DeepSeekV3", 8, SMALL_CONTEXT, counting=counting(model.multiplied_out)),
+        "deepseek_low_shared": under(
+            "DeepSeekV3", 8, SMALL_CONTEXT, counting=counting(model.multiplied_out, model.shared_unread)
+        ),
         "oss_short": written(speed("GPT-OSS-120B", n=8)),
-        "oss_head": under("GPT-OSS-120B", 8, SMALL_CONTEXT, head=True),
+        "oss_head": under("GPT-OSS-120B", 8, SMALL_CONTEXT, counting=counting(keep=("head",))),
         "hbm4_eight": written(speed("GPT-OSS-120B", "HBM4", n=8)),
         "ceiling": written(max(map(ceiling, LARGE))),
         "batch": f"{model.largest_batch(load_model('DeepSeekV3'), load_chip('HBM3'), SMALL_CONTEXT, 128):,}",
     }
     for short, name in (("oss", "GPT-OSS-120B"), ("maverick", "Llama4-Maverick")):
         found[f"{short}_full"] = written(speed(name, context=LARGE_CONTEXT, n=8))
-        found[f"{short}_local"] = under(name, 8, LARGE_CONTEXT, local_attention=True)
+        found[f"{short}_local"] = under(name, 8, LARGE_CONTEXT, counting=LOCAL)
     return found
 
 
@@ -189,9 +196,17 @@ def of_power():
         "kimi_long": f"{energies[128]:.1f}",
         "die": f"{PRINTED.power_per_mm2 * PRINTED.die_area:.0f}",
         "decimal_cells": ablation.table().set_index("change").survive["everything decimal"],
-        "more": f"{PRINTED.tb_per_s / 1e12 - 1:.0%}",
+        "more": f"{cells.AS_PRINTED.tb_per_s / 1e12 - 1:.0%}",
+        "latent_woken": " and ".join(f"{woken(name):.0f}" for name in ("Kimi-K2", "DeepSeekV3")),
+        "qwen_woken": f"{woken('Qwen3-30B'):.1f}",
         **travels.numbers(),
     }
+
+
+def woken(name):
+    """GB of the experts that one token goes to."""
+    app = load_model(name)
+    return app.expert * app.n_experts * app.routed_share / 1e9
 
 
 def _speed_kept(name):

@@ -3,31 +3,15 @@
 import math
 import re
 
+from book.liminal2025 import cells
 from inferlib import checks
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import PRINTED, load_model, models
+from inferlib.papers.liminal2025.equations import PRINTED, load_model, models
 from inferlib.system import count
 
 
 def simulate(n_experts, n_active, batch, draws=1000, seed=0):
     """Experts reached, by drawing: each token picks ``n_active`` distinct experts, all equally likely.
-
-    Parameters
-    ----------
-    n_experts, n_active, batch : int
-    draws : int
-        How often the whole batch is drawn.
-    seed : int
-
-    Returns
-    -------
-    numpy.ndarray
-        Distinct experts reached in each draw.
-
-    Raises
-    ------
-    ValueError
-        If a number is not whole and positive, or ``n_active`` exceeds ``n_experts``.
 
     Examples
     --------
@@ -51,15 +35,6 @@ def simulate(n_experts, n_active, batch, draws=1000, seed=0):
 def spread(app, batch):
     """Standard deviation of the experts that one draw of a batch reaches.
 
-    Parameters
-    ----------
-    app : Application
-    batch : int
-
-    Returns
-    -------
-    float
-
     Notes
     -----
     An expert is missed with chance q = (1 - k/E)^B, two given ones with q2 = (C(E-2, k) / C(E, k))^B; the number
@@ -78,56 +53,25 @@ def spread(app, batch):
     return math.sqrt(max(n * missed * (1 - missed) + n * (n - 1) * (both - missed**2), 0.0))
 
 
-def intensity_spread(app, batch, context, assumptions=PRINTED):
-    """Relative standard deviation of the arithmetic intensity over single draws of the experts.
-
-    Parameters
-    ----------
-    app : Application
-    batch, context : float
-    assumptions : Assumptions
-
-    Returns
-    -------
-    float
-    """
-    loaded = assumptions.weight_bytes * app.expert * spread(app, batch)
-    return loaded / model.bytes_loaded(app, batch, context, assumptions)
+def intensity_spread(app, batch, context):
+    """Relative standard deviation of the arithmetic intensity over single draws of the experts."""
+    loaded = PRINTED.weight_bytes * app.expert * spread(app, batch)
+    return loaded / model.bytes_loaded(app, batch, context)
 
 
-def implied(app, batch, context, intensity, assumptions=PRINTED):
-    """Experts reached that a printed intensity implies, everything else as computed.
-
-    Parameters
-    ----------
-    app : Application
-    batch, context : float
-    intensity : float
-        FLOP per byte.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    float
-    """
-    work = model.tensor_work(app, batch, context, assumptions)
-    expected = model.active_experts(app, batch, assumptions)
-    surplus = work / intensity - model.bytes_loaded(app, batch, context, assumptions)
-    return expected + surplus / (assumptions.weight_bytes * app.expert)
+def implied(app, batch, context, intensity):
+    """Experts reached that a printed intensity implies, everything else as computed."""
+    work = model.tensor_work(app, batch, context)
+    expected = model.active_experts(app, batch)
+    surplus = work / intensity - model.bytes_loaded(app, batch, context)
+    return expected + surplus / (PRINTED.weight_bytes * app.expert)
 
 
 def noise():
-    """The paper's Monte-Carlo against the closed form, model by model.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``low`` and ``high``: experts reached that the printed intensities at batch 32 allow (both contexts and
-        their rounding); ``closed form``; ``deviation`` of the middle, in standard deviations of one draw.
-    """
+    """The paper's Monte-Carlo against the closed form, model by model."""
     import pandas as pd
 
-    from inferlib.ledger import published
+    from book.audit.ledger import published
 
     printed, rows = published("liminal2025"), []
     for name in models():
@@ -137,7 +81,7 @@ def noise():
         ends = []
         for label, k in (("T=4K", 4), ("T=128K", 128)):
             row = printed["Table 4", name, f"AMI {label} B=32"]
-            at = app, 32, k * PRINTED.kilotoken
+            at = app, 32, k * cells.AS_PRINTED.kilotoken
             ends.append([implied(*at, row.printed + s * row.resolution / 2) for s in (1, -1)])
         low, high = max(e[0] for e in ends), min(e[1] for e in ends)
         expected, one = model.active_experts(app, 32), spread(app, 32)
@@ -148,16 +92,6 @@ def noise():
 
 def draws_behind(deviations):
     """How many draws an average needs to show deviations of this size: one over their mean square.
-
-    Parameters
-    ----------
-    deviations : sequence of float
-        In standard deviations of one draw.
-
-    Returns
-    -------
-    float
-        The maximum of the likelihood, if the averages are normal.
 
     Examples
     --------

@@ -1,41 +1,68 @@
 """LIMINAL 2025: what a reader can move in the page."""
 
+from dataclasses import replace
 from functools import partial
 
+from book.explorer import Bars, Choice, Curves, Explorer, Limit, Sentence, Slider, curves, first
 from book.liminal2025 import cells
+from book.liminal2025.derivations import latency_for
 from inferlib import catalog
-from inferlib.explorer import Bars, Choice, Curves, Explorer, Limit, Sentence, Slider, curves, memory
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.decode import decode_step
-from inferlib.papers.liminal2025.records import PRINTED, XPU, Assumptions, load_chip, load_model
-from inferlib.system import System, Workload
+from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, XPU, Assumptions, load_chip, load_model
+from inferlib.system import Breakdown, System, Workload
 from inferlib.units import factor
 
+CONTEXT = Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True)
+CHIPS = Slider("chips", "Chips", 2, 128, 128, log=True, whole=True)
+MEMORY = "Memory for weights and caches"
+BITS = {"16 bits": 2.0, "8 bits": 1.0, "4 bits": 0.5}
 
-def _applications():
-    return Choice("app", "Model", {name: load_model(name) for name in cells.large()})
+
+def _formats(weights="8 bits", cache="8 bits"):
+    """Choices of the bytes of a weight and of a cached value, with these at the start."""
+
+    def first(label, options):
+        return {label: options[label]} | options
+
+    narrow = {label: size for label, size in BITS.items() if size >= 1}
+    return [
+        Choice("weights", "Weights", first(weights, BITS)),
+        Choice("cache", "Cache", first(cache, narrow)),
+    ]
 
 
-def limits():
+def _counted(weights, cache, assumptions=PRINTED):
+    return assumptions.replace(weight_bytes=weights, cache_bytes=cache)
+
+
+def _latency(seconds):
+    """The time of one collective."""
+    return Slider("latency", "One collective", 10, 2000, round(seconds / factor("ns"), 1), "ns", log=True)
+
+
+def limits(apps=None, known=None, latency=IDEAL):
     """Tokens per second of one user over the memory bandwidth, and what caps them."""
-    known = load_chip("HBM3")
+    known = known or load_chip("HBM3")
+    apps = apps or {name: load_model(name) for name in cells.large()}
 
-    def speed(app, bandwidth, latency, batch, context, chips, capacity):
+    def speed(app, bandwidth, latency, batch, context, chips, capacity, weights, cache):
         chip = XPU(known.flops, bandwidth * factor("TB/s"), capacity * factor("GB"))
-        return model.user_speed(app, chip, batch, context, chips, 1.0, latency * factor("ns"))
+        at = app, chip, batch, context, chips, 1.0, latency * factor("ns")
+        return model.user_speed(*at, _counted(weights, cache))
 
     return curves(
         "What limits one user?",
         [
-            Slider("bandwidth", "Memory of a chip", 1, 200, 4.4, "TB/s", log=True),
-            Slider("latency", "One collective", 10, 2000, 200, "ns", log=True),
-            Slider("batch", "Batch", 1, 1024, 1, log=True, whole=True),
-            Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True),
-            Slider("chips", "Chips", 2, 128, 128, log=True, whole=True),
             Slider(
-                "capacity", "Room on a chip", 1, 1000, round(known.capacity / factor("GB")), "GB", log=True
+                "bandwidth", "Memory of a chip", 1, 200, round(known.bandwidth / 1e12, 1), "TB/s", log=True
             ),
-            _applications(),
+            _latency(latency),
+            Slider("batch", "Batch", 1, 1024, 1, log=True, whole=True),
+            CONTEXT,
+            CHIPS,
+            Slider("capacity", "Room on a chip", 1, 1000, round(known.capacity / 1e9), "GB", log=True),
+            *_formats(),
+            Choice("app", "Model", apps),
         ],
         {
             "as it is": speed,
@@ -47,8 +74,10 @@ def limits():
         unit="1/s",
         log_y=True,
         limits={
-            "Memory for weights and caches": Limit(
-                lambda app, batch, context, **at: model.capacity_needed(app, batch, context),
+            MEMORY: Limit(
+                lambda app, batch, context, weights, cache, **at: model.capacity_needed(
+                    app, batch, context, _counted(weights, cache)
+                ),
                 lambda chips, capacity, **at: chips * capacity * factor("GB"),
                 "GB",
             )
@@ -59,10 +88,10 @@ def limits():
 PROFITS = ("Llama3-405B", "Llama3-70B", "DeepSeekV3", "GPT-OSS-120B", "Qwen3-30B")
 
 
-def profits():
-    """Who profits from faster memory, at which latency of a collective: one user, each model on the same chips."""
-    known = load_chip("HBM3")
-    apps = {name: load_model(name) for name in PROFITS}
+def profits(apps=None, known=None, latency=IDEAL):
+    """Which model profits from faster memory, at which latency of a collective: one user, the same chips."""
+    known = known or load_chip("HBM3")
+    apps = apps or {name: load_model(name) for name in PROFITS}
 
     def speed(app, latency, context, chips, faster=1):
         chip = known.replace(bandwidth=known.bandwidth * faster)
@@ -81,20 +110,20 @@ def profits():
 
     def balance(app, context, chips, **at):
         reading = model.batch_time(app, known, 1, context, chips, 1.0, 0.0)
-        return model.latency_for(app, chips, 1 / (2 * reading), 0.5)
+        return latency_for(app, chips, 1 / (2 * reading), 0.5)
 
     says = (
-        "{0} times as fast, {1} % of what it would gain if nobody waited. "
+        "{0} times as fast, {1} % of what it would gain without waiting. "
         "Today's memory and collectives take it equally long at {2} ns."
     )
     return Explorer(
-        "Who profits from faster memory?",
+        "Which model profits from faster memory?",
         [
-            Slider("latency", "One collective", 10, 2000, 200, "ns", log=True),
-            Slider("faster", "Memory faster than HBM3, by", 1.5, 20, 7.5, "times"),
-            Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True),
-            Slider("chips", "Chips", 2, 128, 128, log=True, whole=True),
-            Choice("app", "Model of the answer", {name: apps[name] for name in reversed(PROFITS)}),
+            _latency(latency),
+            Slider("faster", f"Memory faster than {known.name}, by", 1.5, 20, 7.5, "times"),
+            CONTEXT,
+            CHIPS,
+            Choice("app", "Model of the answer", {name: apps[name] for name in reversed(apps)}),
         ],
         [
             Sentence(
@@ -109,10 +138,10 @@ def profits():
                     (None, "The chosen model profits: " + says),
                 ),
             ),
-            Curves({name: of_one(name) for name in PROFITS}, "latency", "times as fast, one user", "1"),
+            Curves({name: of_one(name) for name in apps}, "latency", "times as fast, one user", "1"),
         ],
         limits={
-            "Memory for weights and caches": Limit(
+            MEMORY: Limit(
                 lambda app, context, **at: model.capacity_needed(app, 1, context),
                 lambda chips, **at: chips * known.capacity,
                 "GB",
@@ -121,50 +150,43 @@ def profits():
     )
 
 
-def design():
-    """The chip that a speed needs: bandwidth and latency against the part of the time spent waiting."""
+SERVED = ("Llama 3 70B", "Llama 3 8B", "GPT-OSS 120B", "Qwen3 30B-A3B", "DeepSeek V3")
+GPUS = ("H100 SXM", "H200", "B200", "MI300X")
 
-    def bandwidth(app, waiting, speed, context, chips):
-        return model.bandwidth_for(app, 1, context, chips, speed, waiting * factor("%"))
 
-    def latency(app, waiting, speed, context, chips):
-        return model.latency_for(app, chips, speed, waiting * factor("%"))
+def decode(shape=None, system=None, workload=None):
+    """One step of a model as released on GPUs of today: the limit, and equation 8."""
+    system = system or System(catalog.load_chip(GPUS[0]), 8)
+    workload = workload or Workload(32, 4096)
+    models = first(shape, {name: catalog.load_model(name) for name in SERVED})
+    chips = first(system.chip, {name: catalog.load_chip(name) for name in GPUS})
+    released = Assumptions.corrected()
+    apps = {name: model.model_of(shape, released) for name, shape in models.items()}
+    gpus = {name: model.chip_of(chip, chip.format) for name, chip in chips.items()}
 
+    def step(batch, context, count, weights, cache, app, chip, assumptions=released):
+        at = app, chip, batch, context, count
+        return Breakdown(model.stages_of(*at, assumptions=_counted(weights, cache, assumptions)))
+
+    fitted = released.replace(t_real=Assumptions.fitted().t_real)
     return Explorer(
-        "Which chip makes a token that fast?",
+        "One step, as LIMINAL sees it",
         [
-            Slider("waiting", "Part of the time that is waiting", 1, 99, 50, "%"),
-            Slider("speed", "Tokens per second of one user", 100, 100_000, 10_000, log=True),
-            Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True),
-            Slider("chips", "Chips", 2, 128, 128, log=True, whole=True),
-            _applications(),
+            Slider("batch", "Batch", 1, 1024, workload.batch, log=True, whole=True),
+            replace(CONTEXT, value=workload.context),
+            Slider("count", "Chips", 1, 128, system.count, log=True, whole=True),
+            *_formats("16 bits", "16 bits"),
+            Choice("app", "Model", apps),
+            Choice("chip", "Chip", gpus),
         ],
-        [
-            Curves({"memory, at least": bandwidth}, "waiting", "TB/s", "TB/s", True),
-            Curves({"one collective, at most": latency}, "waiting", "nanoseconds", "ns", True),
-        ],
-    )
-
-
-def decode():
-    """The running question at any batch and context, on eight chips of a kind: the limit, and equation 8."""
-    llama = catalog.load_model("Llama 3 70B")
-
-    def step(batch, context, chip, assumptions=PRINTED):
-        return decode_step(
-            llama, System(chip, 8, domain=8), Workload(batch=batch, context=context), None, assumptions
-        )
-
-    chips = {name: catalog.load_chip(name) for name in ("H100 SXM", "H200", "B200")}
-    return Explorer(
-        "Llama 3 70B on eight chips, as LIMINAL sees it",
-        [
-            Slider("batch", "Batch", 1, 128, 32, log=True, whole=True),
-            Slider("context", "Context", 1024, 8192, 4096, "tokens", log=True, whole=True),
-            Choice("chip", "Chip", chips),
-        ],
-        [Bars({"limit": step, "equation 8": partial(step, assumptions=Assumptions.fitted())}, "ms")],
-        limits=memory(
-            lambda batch, context, **at: llama.bytes_held(batch, context), 8, "Memory for weights and cache"
-        ),
+        [Bars({"limit": step, "equation 8": partial(step, assumptions=fitted)}, "ms")],
+        limits={
+            MEMORY: Limit(
+                lambda app, batch, context, weights, cache, **at: model.capacity_needed(
+                    app, batch, context, _counted(weights, cache)
+                ),
+                lambda count, chip, **at: count * chip.capacity,
+                "GB",
+            )
+        },
     )

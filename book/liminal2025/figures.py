@@ -2,44 +2,30 @@
 
 import numpy as np
 
-from book.liminal2025 import ablation, cells, efficiency, experts, speeds, study
+from book.liminal2025 import cells, efficiency, experts, speeds
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import (
-    IDEAL,
+from inferlib.papers.liminal2025.equations import (
     PRINTED,
     chips,
     load_chip,
     load_model,
     operators,
-    transformer,
 )
 from inferlib.units import factor
 
 TB, NS, MS = factor("TB/s"), factor("ns"), factor("ms")
 
 
-def layer(name="Llama3-70B", batch=1, context=4096, n=8):
-    """Figure 1's callouts: what each operator of one layer computes, loads and waits for, on one of n chips.
-
-    Parameters
-    ----------
-    name : str
-        A dense model of the paper, whose layers are all alike.
-    batch, context, n : float
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by operator: ``MFLOP`` and ``MB`` of one chip, ``collectives``.
-    """
+def layer(shape, n, batch=1, context=4096):
+    """Figure 1's callouts for a dense model: what an operator of a layer computes, loads, waits for."""
     import pandas as pd
 
-    app, rows = load_model(name), {}
+    app, rows = model.model_of(shape), {}
     every = {
-        "heads": model.collectives(app.replace(dense_layers=0.0), n),
+        "head": model.collectives(app.replace(dense_layers=0.0), n),
         "dense": model.collectives(app.replace(head_layers=0.0), n),
     }
-    for op in operators(transformer(name)):
+    for op in operators(shape):
         flops = batch * (PRINTED.flop_per_weight * op.weights * op.active + op.pair_flops * context)
         loaded = PRINTED.weight_bytes * op.weights + batch * PRINTED.cache_bytes * op.cache * context
         waits = every[op.collective] / app.layers if op.collective else 0.0
@@ -47,11 +33,10 @@ def layer(name="Llama3-70B", batch=1, context=4096, n=8):
     return pd.DataFrame.from_dict(rows, orient="index", columns=["MFLOP", "MB", "collectives"])
 
 
-def draw_layer(data=None, n=8):
+def draw_layer(data, n):
     """Draw :func:`layer`: every operator cut in ``n``, one chip's share filled, and red where all must agree."""
-    from inferlib import style
+    from book import style
 
-    data = layer(n=n) if data is None else data
     _, ax = _axes((7.6, 2.9))
     # the collective of attention comes after its output projection
     waits = data.collectives.rename({"attention": "output", "output": "attention"})
@@ -84,42 +69,22 @@ def draw_layer(data=None, n=8):
     return ax
 
 
-def timelines(name="Llama3-70B", context=4 * 1024):
-    """One layer of one token, as chips read and then wait: four systems from today's box to free memory.
-
-    Parameters
-    ----------
-    name : str
-        Model of the paper.
-    context : float
-        Tokens.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by system: ``read`` and ``wait`` in microseconds a layer, and ``UTPS``.
-    """
+def timelines(app, context, systems, latency=model.collective_latency):
+    """Microseconds in which one layer of one token reads and waits, and UTPS, on systems (how many, chip or None)."""
     import pandas as pd
 
-    app, rows = load_model(name), {}
-    systems = {
-        "8 chips, HBM3": (8, "HBM3"),
-        "128 chips, HBM3": (128, "HBM3"),
-        "128 chips, 3D-DRAM": (128, "3D-DRAM"),
-        "128 chips, free memory": (128, None),
-    }
-    for label, (n, memory) in systems.items():
-        read = model.memory_time(app, load_chip(memory), 1, context, n) if memory else 0.0
-        wait = model.exposed_time(app, n, 1, model.collective_latency(n))
+    rows = {}
+    for label, (n, chip) in systems.items():
+        read = model.memory_time(app, chip, 1, context, n) if chip else 0.0
+        wait = model.exposed_time(app, n, 1, latency(n))
         rows[label] = (read / app.layers * 1e6, wait / app.layers * 1e6, 1 / (read + wait))
     return pd.DataFrame.from_dict(rows, orient="index", columns=["read", "wait", "UTPS"])
 
 
-def draw_timelines(data=None):
+def draw_timelines(data):
     """Draw :func:`timelines`: blue is reading, red is waiting for the other chips. Returns the Axes."""
-    from inferlib import style
+    from book import style
 
-    data = timelines() if data is None else data
     _, ax = _axes((7.2, 2.6))
     y = np.arange(len(data))
     ax.barh(y, data["read"], height=0.5, color=style.BLUE, label="reading")
@@ -134,41 +99,42 @@ def draw_timelines(data=None):
     return ax
 
 
-def bandwidth(n=128, t_tp=IDEAL):
-    """Figure 2: UTPS over the bandwidth of a chip, relative to HBM3, at batch 1.
+def draw_collective(sizes, ideal, assumptions=PRINTED):
+    """Draw one collective as a time line, on systems of several sizes and as the ideal. Returns the Axes."""
+    from book import style
 
-    Parameters
-    ----------
-    n : int
-        Chips.
-    t_tp : float
-        Seconds of a collective.
+    _, ax = _axes((7.2, 2.3))
+    for y, n in enumerate(sizes):
+        whole, x, small = model.collective_latency(n, assumptions) / NS, 0.0, ""
+        parts = {"on the chip": assumptions.on_chip / NS, "in the switch": assumptions.switch / NS}
+        for (name, length), alpha in zip(
+            (parts | {"transfer": whole}).items(), (0.45, 0.7, 1.0), strict=True
+        ):
+            length = min(length, whole - x)
+            ax.barh(y, length, left=x, height=0.5, color=style.RED, alpha=alpha, linewidth=0)
+            if length > whole / 8:
+                ax.text(x + length / 2, y, f"{name}\n{length:.0f}", ha="center", va="center", fontsize=9)
+            else:
+                small = f", {length:.0f} of it {name}"
+            x += length
+        ax.text(whole + 8, y, f"{whole:,.0f} ns{small}", va="center", fontsize=9)
+    ax.barh(len(sizes), ideal / NS, height=0.5, facecolor="none", edgecolor=style.RED, linewidth=1.2)
+    ax.text(ideal / NS + 8, len(sizes), f"{ideal / NS:,.0f} ns", va="center", fontsize=9)
+    ax.set_yticks(range(len(sizes) + 1), [*(f"{n} chips" for n in sizes), "ideal"])
+    ax.set(ylim=(len(sizes) + 0.6, -0.6), xlabel="nanoseconds of one collective")
+    ax.set_xlim(0, 1.12 * max(model.collective_latency(n, assumptions) for n in sizes) / NS)
+    ax.grid(axis="y", visible=False)
+    return ax
 
-    Returns
-    -------
-    xarray.DataArray
-        Gain over ``model``, ``context`` (tokens) and ``bandwidth`` (the paper's TB/s).
-    """
-    import xarray as xr
 
-    per_chip = np.geomspace(4, 120, 120)
-    axis = xr.DataArray(per_chip, coords={"bandwidth": per_chip})
-    context = xr.DataArray([4 * 1024, 128 * 1024], coords={"context": [4 * 1024, 128 * 1024]})
-    base, gains = load_chip("HBM3"), []
-    for name in cells.large():
-        at = 1, context, n, 1, t_tp
-        app, swept = (load_model(name), base.replace(bandwidth=axis * PRINTED.tb_per_s))
-        gains.append(model.user_speed(app, swept, *at) / model.user_speed(app, base, *at))
-    return xr.concat(gains, xr.DataArray(cells.large(), dims="model", name="model"))
-
-
-def draw_bandwidth(data=None):
-    """Draw :func:`bandwidth` for both contexts; the vertical line is 3D-DRAM. Returns the Axes."""
+def draw_bandwidth(data, mark):
+    """Draw gains over ``model``, ``context`` and ``bandwidth``; the vertical line is a chip to ``mark``."""
     import matplotlib.pyplot as plt
 
-    from inferlib import style
+    from book import style
 
-    data = bandwidth() if data is None else data
+    data = data.assign_coords(bandwidth=data.bandwidth / factor("TiB/s"))
+    at = mark.bandwidth / factor("TiB/s")
     _, axes = plt.subplots(1, 2, figsize=(8.6, 4.2), sharey=True, layout="constrained")
     for ax, context in zip(axes, data.context.values, strict=True):
         ends = {}
@@ -176,34 +142,34 @@ def draw_bandwidth(data=None):
             curve = data.sel(model=name, context=context)
             line = ax.plot(data.bandwidth, curve, color=_colours()[i % 7], linestyle="-" if i < 7 else "--")
             ends[name] = (float(curve[-1]), line[0].get_color())
-        ax.axvline(30, color=style.BLUE, linewidth=1)
-        ax.set(xscale="log", yscale="log", xlim=(4, 120), xlabel="memory bandwidth of a chip (TB/s)")
-        ax.set_title(f"context {context // 1024}K", fontsize=10)
+        ax.axvline(at, color=style.INK, linewidth=1)
+        ax.set(
+            xscale="log",
+            yscale="log",
+            xlim=ends_of(data.bandwidth),
+            xlabel="memory bandwidth of a chip (TB/s)",
+        )
+        ax.set_title(f"context {context / 1024:.0f}K", fontsize=10)
         ticks(ax.xaxis, (4, 8, 18, 30, 60, 120))
         ticks(ax.yaxis, (1, 1.5, 2, 3, 4, 6, 8))
         for (name, (_, colour)), y in zip(ends.items(), _apart([v for v, _ in ends.values()]), strict=True):
-            ax.text(126, y, name, color=colour, va="center", fontsize=8, clip_on=False)
-    axes[0].set_ylabel("tokens per second of one user, over HBM3")
-    axes[0].text(29, 7.4, "3D-DRAM", ha="right", color=style.BLUE, fontsize=9)
+            ax.text(
+                1.05 * ends_of(data.bandwidth)[1],
+                y,
+                name,
+                color=colour,
+                va="center",
+                fontsize=8,
+                clip_on=False,
+            )
+    axes[0].set_ylabel("tokens per second of one user,\nover those at the left")
+    top = axes[0].get_xaxis_transform()
+    axes[0].text(0.97 * at, 0.93, mark.name, ha="right", fontsize=9, transform=top)
     return axes
 
 
 def efficiency_sweep(names=None, context=128 * 1024):
-    """Figure 3: tokens per joule over UTPS as the batch grows, for both ends of the bracket of memory watts.
-
-    Parameters
-    ----------
-    names : tuple of str, optional
-        Models; the paper's eight when not given.
-    context : float
-        Tokens.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``model``, ``chip``, ``batch``, ``utps``; ``low`` and ``high`` of STPS/W over that of HBM3 for one user (at
-        one energy for both); ``marker``, whether the mark of a tenth lost stands here.
-    """
+    """Figure 3: tokens per joule over UTPS as the batch grows, for both ends of the bracket of memory watts."""
     import pandas as pd
 
     rows = []
@@ -231,7 +197,7 @@ def draw_efficiency(data=None):
     """
     import matplotlib.pyplot as plt
 
-    from inferlib import style
+    from book import style
 
     data = efficiency_sweep() if data is None else data
     names = list(data.model.unique())
@@ -254,11 +220,10 @@ def draw_efficiency(data=None):
     return axes
 
 
-def draw_survivors(data=None):
+def draw_survivors(data):
     """Draw :func:`ablation.table`: cells that survive each changed assumption. Returns the Axes."""
-    from inferlib import style
+    from book import style
 
-    data = ablation.table() if data is None else data
     _, ax = _axes((7, 8.6))
     colours = {about: _colours()[i % 7] for i, about in enumerate(data.about.unique())}
     y = np.arange(len(data))
@@ -274,18 +239,7 @@ def draw_survivors(data=None):
 
 
 def draws(name="DeepSeekV3", batch=32, times=2000, seed=1):
-    """Experts that single draws of a batch reach, beside the closed form and what the paper's cells imply.
-
-    Parameters
-    ----------
-    name : str
-    batch, times, seed : int
-
-    Returns
-    -------
-    dict
-        ``reached`` (array), ``closed``, ``implied``.
-    """
+    """Experts that single draws of a batch reach, beside the closed form and what the paper's cells imply."""
     app, found = (load_model(name), experts.noise().set_index("model").loc[name])
     k = round(app.n_experts * app.routed_share)
     return {
@@ -297,7 +251,7 @@ def draws(name="DeepSeekV3", batch=32, times=2000, seed=1):
 
 def draw_draws(data=None):
     """Draw :func:`draws` as a histogram with two lines. Returns the Axes."""
-    from inferlib import style
+    from book import style
 
     data = draws() if data is None else data
     _, ax = _axes((6.4, 3))
@@ -312,11 +266,10 @@ def draw_draws(data=None):
     return ax
 
 
-def draw_design(name="DeepSeekV3", data=None):
-    """Draw :func:`study.design`: the chips that reach a speed, and the paper's chips. Returns the Axes."""
-    from inferlib import style
+def draw_design(data, chips, latencies):
+    """Draw :func:`study.design`: what reaches a speed, and some chips at some latencies (s). Returns the Axes."""
+    from book import style
 
-    data = study.design(name) if data is None else data
     _, ax = _axes((6.8, 4.6))
     colours = (style.BLUE, style.GREEN, style.ORANGE)
     for speed, colour in zip(data.speed.values, colours, strict=True):
@@ -330,10 +283,10 @@ def draw_design(name="DeepSeekV3", data=None):
             va="bottom",
             fontsize=9,
         )
-    for i, memory in enumerate(chips()):
-        x = [t / NS for t in cells.latencies().values()]
-        y = [load_chip(memory).bandwidth / TB] * 3
-        ax.plot(x, y, "so^D"[i], color=style.INK, linestyle="none", markersize=5)
+    for i, (memory, chip) in enumerate(chips.items()):
+        x = [t / NS for t in latencies]
+        y = [chip.bandwidth / TB] * len(x)
+        ax.plot(x, y, "so^Dvp"[i % 6], color=style.INK, linestyle="none", markersize=5)
         ax.annotate(memory, (x[0], y[0]), (9, 0), textcoords="offset points", va="center", fontsize=9)
     ax.set(
         xscale="log", yscale="log", xlim=(1, 4000), ylim=(0.2, 2000),
@@ -343,18 +296,7 @@ def draw_design(name="DeepSeekV3", data=None):
 
 
 def shares(context=128 * 1024):
-    """Part of a token's time spent waiting, at batch 1 on 128 chips.
-
-    Parameters
-    ----------
-    context : float
-        Tokens.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Models by chip and latency.
-    """
+    """Part of a token's time spent waiting, at batch 1 on 128 chips."""
     import pandas as pd
 
     return pd.DataFrame(
@@ -371,13 +313,13 @@ def shares(context=128 * 1024):
 def _rectangle(corner, width, height, **style_):
     from matplotlib.patches import Rectangle
 
-    from inferlib import style
+    from book import style
 
     return Rectangle(corner, width, height, edgecolor=style.BLUE, linewidth=0.9, **style_)
 
 
 def _colours():
-    from inferlib import style
+    from book import style
 
     return (style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.SKY, style.YELLOW)
 
@@ -396,6 +338,11 @@ def ticks(axis, values):
 
     axis.set_ticks(values, [f"{v:g}" for v in values])
     axis.set_minor_locator(NullLocator())
+
+
+def ends_of(axis):
+    """The first and the last value."""
+    return float(axis[0]), float(axis[-1])
 
 
 def _axes(size=(6.4, 3.8)):

@@ -17,7 +17,8 @@
       const table = tables.appendChild(document.createElement("div"));
       table.appendChild(document.createElement("b")).textContent = artefact;
     }
-    if (last[0] !== artefact || last[1] !== row) tables.lastChild.appendChild(document.createElement("div")).className = "row";
+    if (last[0] !== artefact ||
+      last[1] !== row) tables.lastChild.appendChild(document.createElement("div")).className = "row";
     const box = tables.lastChild.lastChild.appendChild(document.createElement("button"));
     box.type = "button";
     // one stop of the Tab key for all cells: the arrows move among them
@@ -42,9 +43,11 @@
       if (wrong) broken += 1;
       box.className = wrong && noise ? "noise" : wrong ? "broken" : "";
       const [artefact, row, column, printed] = data.cells[i];
-      box.setAttribute("aria-label", artefact + ", " + row + ", " + column + ": " + printed + (wrong ? ", not reproduced" : ", reproduced"));
+      box.setAttribute("aria-label", artefact + ", " + row + ", " + column + ": " + printed + (wrong
+        ? ", not reproduced" : ", reproduced"));
     });
-    find(".count").textContent = boxes.length - broken + " of " + boxes.length + " cells print as printed. Striped: the paper's own draws of experts.";
+    find(".count").textContent = boxes.length - broken + " of " + boxes.length +
+      " cells print as printed. Striped: the paper's own draws of experts.";
     told.textContent = "";
   };
   menu.addEventListener("change", draw);

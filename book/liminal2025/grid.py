@@ -17,20 +17,11 @@ class CellGrid:
     title = "Which of the 320 cells survive?"
 
     def data(self):
-        """What the page holds: the cells, what is printed, and for each reading the texts that differ.
-
-        Returns
-        -------
-        dict
-            ``cells``: list of [row of the grid, column, printed text]; ``readings``: list of [label, {index of
-            a cell: text}], the first the paper's own.
-        """
+        """What the page holds: the cells, what is printed, and for each reading the texts that differ."""
         printed = cells.printed_cells()
-        labels, readings = list(printed), [("", "as printed", cells.PRINTED)]
-        readings += [(v.about, v.change, v.assumptions()) for v in ablation.variants()]
-        found = []
-        for about, change, assumptions in readings:
-            ours = cells.computed_cells(assumptions)
+        labels, found = list(printed), []
+        for (about, change), reading in ablation.readings().items():
+            ours = cells.computed_cells(reading)
             wrong = {i: ours[place] for i, place in enumerate(labels) if ours[place] != printed[place]}
             found.append([f"{about}: {change}" if about else "the paper's set", wrong])
         return {"cells": [[*place, printed[place]] for place in labels], "readings": found}
@@ -52,4 +43,4 @@ class CellGrid:
         )
 
     def __repr__(self):
-        return f"CellGrid({len(cells.printed_cells())} cells, {len(ablation.variants())} readings)"
+        return f"CellGrid({len(cells.printed_cells())} cells, {len(ablation.readings())} readings)"

@@ -1,10 +1,11 @@
 """LIMINAL 2025: speeds, limits and needs of the paper's systems, which its text is checked with."""
 
+from book.audit.explanation import inputs
 from book.liminal2025 import cells
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import IDEAL, PRINTED, chips, load_chip, load_model, models
+from inferlib.papers.liminal2025.equations import IDEAL, chips, load_chip, load_model, models
 
-GB, K = PRINTED.gb, PRINTED.kilotoken
+GB, K = cells.AS_PRINTED.gb, cells.AS_PRINTED.kilotoken
 SMALL_CONTEXT, LARGE_CONTEXT = 4 * K, 128 * K
 LARGE = cells.large()
 DRAM = ("HBM3", "HBM4", "3D-DRAM")
@@ -15,15 +16,13 @@ QUOTED = ("Qwen3-30B", "DeepSeekV3", "Kimi-K2")
 
 def speed(name, memory="HBM3", batch=1, context=SMALL_CONTEXT, n=128, t_tp=None):
     """UTPS of one of the paper's systems; the achievable latency when none is given."""
-    app, chip = load_model(name), load_chip(memory)
-    t_tp = model.collective_latency(n) if t_tp is None else t_tp
-    return model.user_speed(app, chip, batch, context, n, model.stages_of(app, chip), t_tp)
+    return cells.AS_PRINTED.speed(name, memory, batch, context, n, t_tp)
 
 
 def waiting_share(name, memory, context, t_tp, n=128):
     """Part of a token's time that is exposed, at batch 1."""
     app = load_model(name)
-    exposed = model.exposed_time(app, n, model.stages_of(app, load_chip(memory)), t_tp)
+    exposed = model.exposed_time(app, n, cells.AS_PRINTED.stages(app, memory), t_tp)
     return exposed * speed(name, memory, 1, context, n, t_tp)
 
 
@@ -74,12 +73,14 @@ def huge():
 
 def active_experts(name):
     """Routed experts of a layer that a token goes to."""
-    return load_model(name).n_experts * load_model(name).routed_share
+    app = inputs(load_model(name))
+    return app.n_experts * app.routed_share
 
 
 def active_weights(name):
     """Weights that a token is multiplied with."""
-    return load_model(name).used + load_model(name).expert * active_experts(name)
+    app = inputs(load_model(name))
+    return app.used + app.expert * active_experts(name)
 
 
 def arithmetic_binds(context=LARGE_CONTEXT):

@@ -2,9 +2,17 @@
 
 import math
 
+from book.liminal2025 import derivations
 from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import PRINTED, Assumptions, chip_of, load_chip, load_model, model_of
+from inferlib.papers.liminal2025.equations import (
+    PRINTED,
+    Assumptions,
+    chip_of,
+    load_chip,
+    load_model,
+    model_of,
+)
 
 # Systems of today: a chip of the catalogue, chips that share every operator, and the format they compute in.
 SYSTEMS = {
@@ -21,22 +29,6 @@ SPEEDS = (1_000, 10_000, 100_000)
 
 def today(shape, context=4096, assumptions=None):
     """One model on systems of today: speed of one user and of the system, by the paper's equations.
-
-    Parameters
-    ----------
-    shape : Transformer, str or path
-        As :func:`inferlib.load_model` takes it: a name of the catalogue, or a ``config.json``.
-    context : float
-        Tokens.
-    assumptions : Assumptions, optional
-        ``Assumptions.corrected()`` when not given: one byte a value, the architecture as released.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a system: chips that share every operator, ``stages`` of a pipeline (as few as hold one
-        sequence), ``UTPS`` at batch 1, part of the time spent ``waiting``, what it ``reads`` (the rest), largest
-        ``batch`` of a stage, and ``STPS`` at it.
 
     Notes
     -----
@@ -62,54 +54,25 @@ def today(shape, context=4096, assumptions=None):
     return pd.DataFrame(rows)
 
 
-def design(name, n=128, context=4096, speeds=SPEEDS, assumptions=None):
-    """What a chip needs for given speeds of one user, over the part of the time spent waiting.
-
-    Parameters
-    ----------
-    name : str
-        Model of the paper.
-    n : int
-        Chips.
-    context : float
-        Tokens.
-    speeds : tuple of float
-        Tokens per second.
-    assumptions : Assumptions, optional
-        The paper's when not given.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``bandwidth`` (B/s) and ``latency`` (s) over ``speed`` and ``waiting``.
-    """
+def design(app, n=128, context=4096, speeds=SPEEDS):
+    """What a chip needs for given speeds of one user, over the part of the time spent waiting."""
     import numpy as np
     import xarray as xr
 
-    assumptions = Assumptions() if assumptions is None else assumptions
-    app = load_model(name, assumptions)
     parts = np.linspace(0.005, 0.995, 199)
     waiting = xr.DataArray(parts, coords={"waiting": parts})
     speed = xr.DataArray(list(speeds), coords={"speed": list(speeds)})
-    at = n, speed, waiting, assumptions
+    at = n, speed, waiting
     return xr.Dataset(
-        {"bandwidth": model.bandwidth_for(app, 1, context, *at), "latency": model.latency_for(app, *at)}
+        {
+            "bandwidth": derivations.bandwidth_for(app, 1, context, *at),
+            "latency": derivations.latency_for(app, *at),
+        }
     )
 
 
 def corrected(context=4096):
-    """What changes under ``Assumptions.corrected()``: UTPS on HBM3 at batch 1.
-
-    Parameters
-    ----------
-    context : float
-        Tokens.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Models, and for 8 and 128 chips the speed as the paper has it and corrected; None where it does not fit.
-    """
+    """What changes under ``Assumptions.corrected()``: UTPS on HBM3 at batch 1."""
     import pandas as pd
 
     from book.liminal2025.cells import large
@@ -119,7 +82,7 @@ def corrected(context=4096):
         row = {"model": name}
         for n in (8, 128):
             for label, assumed in (("printed", PRINTED), ("corrected", Assumptions.corrected())):
-                app, chip = (load_model(name, assumed), load_chip("HBM3", assumed))
+                app, chip = (load_model(name, assumed), load_chip("HBM3"))
                 fits = model.largest_batch(app, chip, context, n, assumed) is not None
                 t_tp = model.collective_latency(n, assumed)
                 speed = model.user_speed(app, chip, 1, context, n, 1, t_tp, assumed)
@@ -128,20 +91,13 @@ def corrected(context=4096):
     return pd.DataFrame(rows)
 
 
-def needs(name, speeds=SPEEDS, n=128, context=4096):
-    """The design chart in figures: bandwidth and latency if half of the time is spent waiting, and the limits.
-
-    Returns
-    -------
-    pandas.DataFrame
-        For each speed: ``TB/s`` and ``ns`` at half and half; ``TB/s at least`` with collectives for nothing;
-        ``ns at most`` with memory for nothing.
-    """
+def needs(app, speeds=SPEEDS, n=128, context=4096):
+    """The design chart in figures: bandwidth and latency if half of the time is spent waiting, and the limits."""
     import pandas as pd
 
-    app, rows = load_model(name), []
+    rows = []
     for u in speeds:
-        least, half = (model.bandwidth_for(app, 1, context, n, u, x) / 1e12 for x in (0.0, 0.5))
-        most = 1e9 * model.latency_for(app, n, u, 1.0)
+        least, half = (derivations.bandwidth_for(app, 1, context, n, u, x) / 1e12 for x in (0.0, 0.5))
+        most = 1e9 * derivations.latency_for(app, n, u, 1.0)
         rows.append((u, half, most / 2, least, most))
     return pd.DataFrame(rows, columns=["tokens/s", "TB/s", "ns", "TB/s at least", "ns at most"])

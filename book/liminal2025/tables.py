@@ -2,12 +2,13 @@
 
 import re
 
+from book.audit import ledger
+from book.audit.explanation import named
+from book.audit.ledger import Noted
 from book.liminal2025 import cells, experts
-from inferlib import ledger
 from inferlib.equation import notation_of
-from inferlib.ledger import Noted
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import PRINTED, chips, load_chip, load_model, models, transformer
+from inferlib.papers.liminal2025.equations import PRINTED, chips, load_chip, load_model, models, transformer
 from inferlib.transformer import Experts
 from inferlib.units import factor
 
@@ -33,14 +34,7 @@ def architecture(name):
 
 
 def table_1():
-    """The models: what the configurations say beside what Table 1 says.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a model: its architecture, parameters of the release and those that Table 4 counts (billions),
-        layers, what is cached for a token (KiB at one byte), and collectives on 8 and on 128 chips.
-    """
+    """The models: what the configurations say beside what Table 1 says."""
     import pandas as pd
 
     rows = []
@@ -63,15 +57,10 @@ def table_1():
 
 
 def table_2():
-    """The variables of Table 2: the paper's symbol, the name in this library, and what it is.
-
-    Returns
-    -------
-    inferlib.notation.Symbols
-    """
+    """The variables of Table 2: the paper's symbol, the name in this library, and what it is."""
     import pandas as pd
 
-    from inferlib.notation import Symbols
+    from book.audit.notation import Symbols
 
     names = ("n", "stages", "flops", "bandwidth", "t_tp", "t_stage", "layers")
     names += ("tensor_work", "bytes_loaded", "collectives")
@@ -80,21 +69,22 @@ def table_2():
     return Symbols(pd.DataFrame(rows, columns=["symbol", "name", "meaning"]))
 
 
-def table_3(assumptions=PRINTED):
-    """The chips, in SI units, with the intensity at which arithmetic and memory are balanced.
-
-    Returns
-    -------
-    pandas.DataFrame
-    """
+def table_3():
+    """The chips as printed, then in SI units, with the intensity at which arithmetic and memory are balanced."""
     import pandas as pd
 
-    rows = []
+    printed, rows = ledger.published("liminal2025"), []
+
+    def cell(name, column):
+        row = printed["Table 3", f"xPU-{name}", column]
+        return f"{row.text} {row.unit.replace('i', '')}"
+
     for name in chips():
-        chip = load_chip(name, assumptions)
+        chip = load_chip(name)
         rows.append(
             {
                 "chip": f"xPU-{name}",
+                "printed": ", ".join(cell(name, column) for column in ("Mem BW", "Compute", "Capacity")),
                 "memory (10^12 B/s)": chip.bandwidth / 1e12,
                 "arithmetic (PFLOP/s)": chip.flops / 1e15,
                 "capacity (10^9 B)": chip.capacity / 1e9,
@@ -105,24 +95,11 @@ def table_3(assumptions=PRINTED):
     return pd.DataFrame(rows)
 
 
-def as_printed(artefact, assumptions=PRINTED):
-    """One of Tables 4 to 7 in the paper's writing.
-
-    Parameters
-    ----------
-    artefact : str
-        ``"Table 4"`` to ``"Table 7"``.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    pandas.DataFrame
-        Models by columns, whose names have a level for each line of the paper's head. Cells that the paper
-        prints differently are followed by its text in brackets.
-    """
+def as_printed(artefact):
+    """One of Tables 4 to 7 in the paper's writing."""
     import pandas as pd
 
-    printed, ours = cells.printed_cells(), cells.computed_cells(assumptions)
+    printed, ours = cells.printed_cells(), cells.computed_cells()
     table = {}
     for place, text in printed.items():
         if place[0] == artefact:
@@ -138,8 +115,25 @@ def as_printed(artefact, assumptions=PRINTED):
 # --- The scorecard ---------------------------------------------------------------------------------------
 
 
-def _cells_of(artefact):
-    return {place[1:]: value for place, (value, _) in cells.cells().items() if place[0] == artefact}
+def _cells_of(artefact, assumptions):
+    found = cells.cells(cells.Reading(assumptions))
+    return {
+        place[1:]: _too_large(*place[1:], assumptions) if value is None else value
+        for place, (value, _) in found.items()
+        if place[0] == artefact
+    }
+
+
+def _too_large(name, column, assumptions):
+    """No number, and why."""
+    n, gb = int(column.rpartition("TP")[2]), factor("GiB")
+
+    def nothing(read):
+        weights = model.stored_weights(load_model(name, assumptions), assumptions)
+        held = named(f"memory of {n} HBM3 chips", n * load_chip("HBM3").capacity, "B")
+        return Noted(None, f"weights of {weights / gb:,.0f} GB of the paper's, and room for {held / gb:,.0f}")
+
+    return nothing
 
 
 def sizes(family=None):
@@ -175,10 +169,17 @@ def _architectures(read, holds):
     stated |= {"Qwen 3": "GQA+MoE*", "Kimi K2": "MLA+MoE*", "GPT-OSS": "GQA+MoE"}
     for family, names in FAMILIES.items():
         kinds = {name: architecture(name) for name in names}
-        # the star marks a mixture of dense and sparse layers
+        # the star marks models of dense and sparse layers
+        starred, mixed = stated[family].endswith("*"), any(kind.endswith("*") for kind in kinds.values())
+        fair = "but for the star, which stands for dense and sparse layers in one model" * (starred != mixed)
         right = [kind.strip("*") == stated[family].strip("*") for kind in kinds.values()]
         listed = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
-        holds(f"{family}: the primary architecture is {stated[family]}", sum(right) > len(right) / 2, listed)
+        holds(
+            f"{family}: the primary architecture is {stated[family]}",
+            sum(right) > len(right) / 2,
+            listed,
+            fair,
+        )
 
 
 @ledger.claims("liminal2025", "Table 3")
@@ -197,9 +198,9 @@ def _clock(read, holds):
 
 
 @ledger.reproduces("liminal2025", "Table 4")
-def _table_4(read):
-    found = _cells_of("Table 4")
-    contexts = {label: k * PRINTED.kilotoken for label, k in cells.CONTEXTS.items()}
+def _table_4(read, assumptions=PRINTED):
+    found = _cells_of("Table 4", assumptions)
+    contexts = {label: k * cells.AS_PRINTED.kilotoken for label, k in cells.CONTEXTS.items()}
     for (name, column), value in found.items():
         app = load_model(name)
         if column.startswith("AMI") and column.endswith("B=32") and app.expert:
@@ -212,4 +213,6 @@ def _table_4(read):
 
 
 for _artefact in ("Table 5", "Table 6", "Table 7"):
-    ledger.reproduces("liminal2025", _artefact)(lambda read, artefact=_artefact: _cells_of(artefact))
+    ledger.reproduces("liminal2025", _artefact)(
+        lambda read, assumptions=PRINTED, artefact=_artefact: _cells_of(artefact, assumptions)
+    )

@@ -6,7 +6,7 @@ import numpy as np
 
 from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import PRINTED, Assumptions, chip_of, load_model, stated
+from inferlib.papers.liminal2025.equations import PRINTED, Assumptions, chip_of, load_model, stated
 
 LIMIT, EQUATION_8 = "liminal2025", "liminal2025.eq8"
 MS = 1e-3
@@ -14,32 +14,19 @@ MS = 1e-3
 
 @cache
 def answers():
-    """Both answers to every clean public row.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As :func:`book.synthesis.against.answers` returns it, rows without an answer left out.
-    """
+    """Both answers to every clean public row."""
     from book.synthesis import against
 
     table = against.answers([LIMIT, EQUATION_8])
     return table[(table.use == "clean") & table.predicted.notna()]
 
 
-def errors():
-    """Errors of both by the number of chips in parallel, and in all.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``rows`` answered, mean absolute error of the ``limit`` and of ``eq. 8``, and the latter's mean ``signed`` one,
-        in per cent.
-    """
+def errors(data):
+    """Errors of both by the number of chips in parallel, and in all."""
     import pandas as pd
 
-    wide = answers().pivot(index="id", columns="who", values="error")
-    chips = answers().drop_duplicates("id").set_index("id").tp.loc[wide.index]
+    wide = data.pivot(index="id", columns="who", values="error")
+    chips = data.drop_duplicates("id").set_index("id").tp.loc[wide.index]
     groups = {str(n): wide[chips == n] for n in sorted(set(chips))} | {"all": wide}
     found = {
         n: {
@@ -69,17 +56,11 @@ def numbers():
 
 
 def validation_points():
-    """The configurations of section 5 and whether they fit: 5 models, 8 batches, 8 contexts.
-
-    Returns
-    -------
-    list of (str, int, int, bool)
-        Model, batch, context in tokens, and whether weights and caches of 16-bit numbers fit 8 x H100.
-    """
+    """The configurations of section 5 and whether they fit: 5 models, 8 batches, 8 contexts."""
     given, wide = stated()["validation"], PRINTED.replace(weight_bytes=2.0, cache_bytes=2.0)
     memory = 8 * catalog.load_chip("H100 SXM").memory_capacity
     points = [
-        (name, batch, k * int(wide.kilotoken))
+        (name, batch, k * 1024)
         for name in given["models"]
         for batch in given["batches"]
         for k in given["contexts"]
@@ -91,15 +72,7 @@ def validation_points():
 
 
 def validation():
-    """Figure 4's horizontal axis: what the model predicts for the configurations of section 5.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``model``, ``batch``, ``context`` (tokens), ``limit`` (s, the longer of arithmetic and memory on 8 x
-        H100 with 16-bit numbers), and ``low``, ``mean`` and ``high`` (s, equation 8 with the printed range of the
-        latency of a layer and its mean).
-    """
+    """Figure 4's horizontal axis: what the model predicts for the configurations of section 5."""
     import pandas as pd
 
     rows, chip = [], chip_of(catalog.load_chip("H100 SXM"), "bf16")
@@ -115,14 +88,13 @@ def validation():
     return pd.DataFrame(rows)
 
 
-def draw_validation(data=None):
+def draw_validation(data):
     """Draw :func:`validation`: the limit and what is fitted on top of it, over the batch. Returns the Axes."""
     import matplotlib.pyplot as plt
 
+    from book import style
     from book.liminal2025.figures import ticks
-    from inferlib import style
 
-    data = validation() if data is None else data
     names = list(data.model.unique())
     _, axes = plt.subplots(1, len(names), figsize=(8.8, 3.2), sharey=True, layout="constrained")
     for ax, name in zip(axes, names, strict=True):
@@ -150,19 +122,12 @@ def draw_validation(data=None):
     return axes
 
 
-def draw_public(data=None):
-    """Figure 4 with public measurements: equation 8 against them, and how its errors are spread. Returns the Axes.
-
-    Parameters
-    ----------
-    data : pandas.DataFrame, optional
-        As :func:`book.liminal2025.travels.answers` returns it.
-    """
+def draw_public(data):
+    """Figure 4 with public measurements: equation 8 against them, and how its errors are spread. Returns the Axes."""
     import matplotlib.pyplot as plt
 
-    from inferlib import style
+    from book import style
 
-    data = answers() if data is None else data
     eight, limit = (data[data.who == who] for who in (EQUATION_8, LIMIT))
     _, (left, right) = plt.subplots(1, 2, figsize=(8.8, 4), width_ratios=(1.25, 1), layout="constrained")
     ends = np.array([1.0, 300.0])

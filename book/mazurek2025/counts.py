@@ -1,6 +1,6 @@
 """Mazurek & Schreiber 2025: what its formulas count in a model, before anything takes time."""
 
-from inferlib.papers.mazurek2025.equations import experts, memory
+from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import Deployment, model_of
 from inferlib.units import factor
 
@@ -8,36 +8,24 @@ MB, GB = factor("MB"), factor("GB")
 
 
 def attention_matrices(model=None):
-    """The eight matrices of attention.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by matrix: ``MB`` of one layer and ``GB`` of all.
-    """
+    """The eight matrices of attention."""
     import pandas as pd
 
     model = model or model_of("DeepSeek V3")
-    sizes = {name: matrix(model) for name, matrix in memory.ATTENTION.items()}
-    sizes["all"] = memory.layer_attention_weights(model)
+    sizes = {name: matrix(model) for name, matrix in eq.ATTENTION.items()}
+    sizes["all"] = eq.layer_attention_weights(model)
     frame = pd.DataFrame({"MB": {name: size / MB for name, size in sizes.items()}})
     return frame.assign(GB=frame.MB * MB * model.n_layers / GB)
 
 
 def parameters(model=None):
-    """Parameters by part as the source's formulas count them, one byte each.
-
-    Returns
-    -------
-    dict
-        ``attention``, ``experts`` (shared ones and routers included), ``dense``, ``embeddings`` and ``all``.
-    """
+    """Parameters by part as the source's formulas count them, one byte each."""
     model = model or model_of("DeepSeek V3")
     parts = {
-        "attention": memory.attention_weights(model),
-        "experts": memory.experts_on_gpu(model, model.n_shared + model.n_routed),
-        "dense": memory.dense_weights(model),
-        "embeddings": memory.embedding_weights(model),
+        "attention": eq.attention_weights(model),
+        "experts": eq.experts_on_gpu(model, model.n_shared + model.n_routed),
+        "dense": eq.dense_weights(model),
+        "embeddings": eq.embedding_weights(model),
     }
     return parts | {"all": sum(parts.values())}
 
@@ -45,20 +33,13 @@ def parameters(model=None):
 def active_parameters(model=None):
     """Parameters one token is multiplied with: the head, and not the embedding table."""
     model = model or model_of("DeepSeek V3")
-    parts = parameters(model) | {"experts": memory.experts_on_gpu(model, model.used)}
+    parts = parameters(model) | {"experts": eq.experts_on_gpu(model, model.used)}
     return parts["attention"] + parts["experts"] + parts["dense"] + parts["embeddings"] / 2
 
 
 def outweighing(model=None, low=2, high=200):
-    """The most GPUs for which the experts on one, dealt out evenly, still weigh as much as attention.
-
-    Returns
-    -------
-    int
-    """
+    """The most GPUs for which the experts on one, dealt out evenly, still weigh as much as attention."""
     model = model or model_of("DeepSeek V3")
-    attention = memory.attention_weights(model)
-    on = {
-        n: memory.experts_on_gpu(model, experts.held_experts(model, Deployment(n))) for n in range(low, high)
-    }
+    attention = eq.attention_weights(model)
+    on = {n: eq.experts_on_gpu(model, eq.held_experts(model, Deployment(n))) for n in range(low, high)}
     return max(n for n, weight in on.items() if weight >= attention)

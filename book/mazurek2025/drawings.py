@@ -2,41 +2,32 @@
 
 import numpy as np
 
-from book.mazurek2025.systems import CONTEXT, MODEL
-from inferlib import style
-from inferlib.papers.mazurek2025.equations import experts, memory, network, throughput
-from inferlib.papers.mazurek2025.records import DEFAULT, setup
+from book import style
+from book.mazurek2025.systems import CONTEXT
+from inferlib.papers.mazurek2025 import equations as eq
+from inferlib.papers.mazurek2025.records import DEFAULT
 from inferlib.units import factor
 
 
-def layer_data(name="9x8 H100", own=128):
-    """One layer of one pass, for the drawing of dispatch and combine.
-
-    Returns
-    -------
-    dict
-        ``own`` sequences and ``held`` experts of a GPU, ``sent`` copies of a token, and bytes that a GPU
-        dispatches (``out``) and gets back (``back``) in one layer for all its sequences.
-    """
-    at = setup(name)
-    one = own * MODEL.d_model * network.messages(MODEL)
+def layer_data(model, at, own):
+    """One layer of one pass of a setup: experts held, and bytes that a GPU dispatches and gets back."""
+    one = own * model.d_model * eq.messages(model)
     return {
         "gpus": at.deployment.n_gpus,
         "own": own,
-        "held": experts.held_experts(MODEL, at.deployment),
-        "sent": network.messages(MODEL),
+        "held": eq.held_experts(model, at.deployment),
         "out": one * DEFAULT.dispatch_bytes,
         "back": one * DEFAULT.combine_bytes,
     }
 
 
-def expert_parallel(ax=None, name="9x8 H100", own=128):
+def expert_parallel(model, setup, own, ax=None):
     """Attention on every GPU for its own sequences, experts spread over all: dispatch there, combine back."""
     import matplotlib.pyplot as plt
     from matplotlib.patches import FancyBboxPatch
 
     ax = ax or plt.subplots(figsize=(7.0, 4.0), layout="constrained")[1]
-    data = layer_data(name, own)
+    data = layer_data(model, setup, own)
     shown, x = (("GPU 1", "GPU 2", "GPU 3", f"GPU {data['gpus']}"), (0, 2.3, 4.6, 8.0))
 
     def box(at, y, text, colour, height=0.9):
@@ -82,30 +73,20 @@ def expert_parallel(ax=None, name="9x8 H100", own=128):
     return ax
 
 
-def timeline_data(name="9x8 H100", own=128, context=CONTEXT, layers=2):
-    """Two micro-batches taking turns through some layers, and the same batch in one piece.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a bar: ``plan`` (``"overlap"`` or ``"one batch"``), ``lane`` (``"GPU"`` or ``"network"``),
-        ``batch``, ``part`` and ``start`` and ``end`` in microseconds. In the overlapped plan, attention and
-        experts of one half run while the other half is on the network, and a layer takes as long for each half
-        as equation 49 says.
-    """
+def timeline_data(model, at, own, context, layers=2):
+    """Two micro-batches taking turns through some layers, and the same batch in one piece."""
     import pandas as pd
 
-    at = setup(name)
     batch, rows = own * at.deployment.n_gpus, []
 
     def layer(part):
-        where = MODEL, at.gpu, at.deployment, part
-        times = (throughput.attention_time(*where, context), throughput.expert_time(*where))
-        sent = network.network_time(*where)
-        return [1e6 * t / MODEL.n_layers for t in (*times, sent)]
+        where = model, at.gpu, at.deployment, part
+        times = (eq.attention_time(*where, context), eq.expert_time(*where))
+        sent = eq.network_time(*where)
+        return [1e6 * t / model.n_layers for t in (*times, sent)]
 
     attention, expert, sent = layer(batch / 2)
-    turn = throughput.overlapped_time(attention, expert, sent) / 2
+    turn = eq.overlapped_time(attention, expert, sent) / 2
     for i in range(2 * layers):
         start, half = i * turn, "AB"[i % 2]
         rows.append(("overlap", "GPU", half, "attention", start, start + attention))
@@ -124,13 +105,13 @@ def timeline_data(name="9x8 H100", own=128, context=CONTEXT, layers=2):
     return pd.DataFrame(rows, columns=["plan", "lane", "batch", "part", "start", "end"])
 
 
-def timeline(axes=None, name="9x8 H100", own=128, context=CONTEXT):
+def timeline(model, at, own, context, axes=None):
     """Two layers with two-batch overlap and without, to scale."""
     import matplotlib.pyplot as plt
 
     if axes is None:
         axes = plt.subplots(2, 1, figsize=(7.2, 3.6), sharex=True, layout="constrained")[1]
-    data = timeline_data(name, own, context)
+    data = timeline_data(model, at, own, context)
     colours = {"attention": style.GREEN, "experts": style.BLUE, "network": style.RED}
     for ax, plan in zip(axes, ("one batch", "overlap"), strict=True):
         rows = data[data.plan == plan]
@@ -158,31 +139,24 @@ def timeline(axes=None, name="9x8 H100", own=128, context=CONTEXT):
     return axes
 
 
-def two_tokens_data(seed=2):
-    """Experts of one layer that two tokens are sent to, drawn at random.
-
-    Returns
-    -------
-    dict
-        ``first`` and ``second``: sets of routed experts; ``expected`` distinct ones of two tokens; megabytes to read
-        for ``one`` token and for ``two``.
-    """
+def two_tokens_data(model, seed=2):
+    """Experts of one layer that two tokens are sent to, drawn at random."""
     random = np.random.default_rng(seed)
-    first, second = (set(random.choice(MODEL.n_routed, MODEL.n_active, replace=False)) for _ in range(2))
-    one = memory.expert_weights(MODEL) / factor("MB")
-    expected = experts.active_experts(MODEL, 2)
+    first, second = (set(random.choice(model.n_routed, model.n_active, replace=False)) for _ in range(2))
+    one = eq.expert_weights(model) / factor("MB")
+    expected = eq.active_experts(model, 2)
     return {
-        "first": first, "second": second, "expected": expected, "one": one * MODEL.n_active, "two": one * expected,
+        "first": first, "second": second, "expected": expected, "one": one * model.n_active, "two": one * expected,
     }  # fmt: skip
 
 
-def two_tokens(ax=None, seed=2):
+def two_tokens(model, ax=None, seed=2):
     """Figure 1: two tokens wake different experts of a layer."""
     import matplotlib.pyplot as plt
 
     ax = ax or plt.subplots(figsize=(4.6, 4.4), layout="constrained")[1]
-    data, side = two_tokens_data(seed), int(MODEL.n_routed**0.5)
-    for expert in range(MODEL.n_routed):
+    data, side = two_tokens_data(model, seed), int(model.n_routed**0.5)
+    for expert in range(model.n_routed):
         woken = expert in data["first"], expert in data["second"]
         colour = {(True, False): style.BLUE, (False, True): style.ORANGE, (True, True): style.RED}.get(woken)
         spot = dict(facecolor=colour or "none", edgecolor=style.FAINT, linewidth=0.8)
@@ -197,17 +171,17 @@ def two_tokens(ax=None, seed=2):
     return ax
 
 
-def layer(ax=None):
+def layer(model, ax=None):
     """Figure 5: one layer of experts, a router and a shared expert."""
     import matplotlib.pyplot as plt
 
     ax = ax or plt.subplots(figsize=(6.4, 2.9), layout="constrained")[1]
     boxes = {
-        "token": (0.0, 1.2, 1.3, f"token\n{MODEL.d_model} wide", style.INK),
-        "router": (2.2, 2.0, 1.7, f"router\n{MODEL.d_model} × {MODEL.n_routed}", style.PURPLE),
-        "routed": (5.0, 2.0, 2.4, f"best {MODEL.n_active} of {MODEL.n_routed}\nrouted experts", style.BLUE),
-        "shared": (5.0, 0.3, 2.4, f"{MODEL.n_shared} shared expert,\nalways", style.GREEN),
-        "sum": (8.5, 1.2, 1.5, f"sum of {MODEL.used}", style.INK),
+        "token": (0.0, 1.2, 1.3, f"token\n{model.d_model} wide", style.INK),
+        "router": (2.2, 2.0, 1.7, f"router\n{model.d_model} × {model.n_routed}", style.PURPLE),
+        "routed": (5.0, 2.0, 2.4, f"best {model.n_active} of {model.n_routed}\nrouted experts", style.BLUE),
+        "shared": (5.0, 0.3, 2.4, f"{model.n_shared} shared expert,\nalways", style.GREEN),
+        "sum": (8.5, 1.2, 1.5, f"sum of {model.used}", style.INK),
     }
     for x, y, width, text, colour in boxes.values():
         ax.add_patch(plt.Rectangle((x, y), width, 0.9, facecolor="none", edgecolor=colour, linewidth=1.6))
@@ -224,31 +198,23 @@ def layer(ax=None):
     return ax
 
 
-def prefill_decode_data(context=CONTEXT, name="9x8 H100", own=128):
-    """Times of one request whose prompt is read on one GPU and answered on another.
-
-    Returns
-    -------
-    dict
-        Seconds: ``prefill`` (attention's arithmetic alone, as the source counts it), ``transfer`` of the cache over
-        one link between nodes, and one ``decode`` step; and the ``cache`` in bytes.
-    """
-    at = setup(name)
-    cache = context * memory.cache_per_token(MODEL)
+def prefill_decode_data(model, at, context=CONTEXT, own=128):
+    """Times of one request whose prompt is read on one GPU and answered on another."""
+    cache = context * eq.cache_per_token(model)
     return {
-        "prefill": throughput.prefill_time(MODEL, at.gpu, context),
+        "prefill": eq.prefill_time(model, at.gpu, context),
         "transfer": cache / at.gpu.inter_bandwidth,
-        "decode": throughput.step_time(MODEL, at.gpu, at.deployment, own * at.deployment.n_gpus, context),
+        "decode": eq.step_time(model, at.gpu, at.deployment, own * at.deployment.n_gpus, context),
         "cache": cache,
     }
 
 
-def prefill_decode(ax=None, steps=4):
+def prefill_decode(model, at, ax=None, steps=4):
     """Figure 9: a request prefilled on one machine and decoded on another; lengths to scale, the times are ours."""
     import matplotlib.pyplot as plt
 
     ax = ax or plt.subplots(figsize=(7.2, 2.4), layout="constrained")[1]
-    data = prefill_decode_data()
+    data = prefill_decode_data(model, at)
     ends, done = {}, 0.0
     bars = [("prefill", 0, style.ORANGE), ("transfer", 0, style.RED)] + [("decode", 1, style.BLUE)] * steps
     for part, lane, colour in bars:

@@ -1,11 +1,11 @@
 """Mazurek & Schreiber 2025: the numbers in ``errata.toml``."""
 
+from book.audit.ledger import errata_numbers
 from book.mazurek2025 import repair, simulation, systems
 from book.mazurek2025.counts import GB, MB, parameters
 from book.mazurek2025.systems import CONTEXT, MODEL, TRUE
 from inferlib.catalog import load_model
-from inferlib.ledger import errata_numbers
-from inferlib.papers.mazurek2025.equations import experts, flops, memory, network
+from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, model_of, setup, stated
 from inferlib.units import factor, parse
 
@@ -14,12 +14,12 @@ from inferlib.units import factor, parse
 def _arithmetic():
     """Equations 16 to 36, and what they leave out."""
     right = Assumptions.corrected()
-    ours, changed = (flops.decode_attention_flops(MODEL, 1, 1, a) for a in (DEFAULT, right))
+    ours, changed = (eq.decode_attention_flops(MODEL, 1, 1, a) for a in (DEFAULT, right))
     absorbed = [
-        flops.absorbed_decode_flops(MODEL, 1, 1, a) - flops.absorbed_decode_flops(MODEL, 1, 0, a)
+        eq.absorbed_decode_flops(MODEL, 1, 1, a) - eq.absorbed_decode_flops(MODEL, 1, 0, a)
         for a in (DEFAULT, right)
     ]
-    head, counted = flops.dense_flops(MODEL, 1), flops.moe_flops(MODEL, 1) * MODEL.n_expert_layers
+    head, counted = eq.dense_flops(MODEL, 1), eq.moe_flops(MODEL, 1) * MODEL.n_expert_layers
     return {
         "value_17": f"{ours / changed - 1:.0%}",
         "value_36": f"{absorbed[0] / absorbed[1] - 1:.1%}",
@@ -34,16 +34,16 @@ def _arithmetic():
 def _experts():
     """Section 3.1.2, its two readings, and what the experts of a GPU are."""
     four, nine = (setup(name).deployment for name in ("4x8 H100", "9x8 H100"))
-    full = [experts.fullest_gpu_experts(at, MODEL.n_routed) for at in (four, nine)]
+    full = [eq.fullest_gpu_experts(at, MODEL.n_routed) for at in (four, nine)]
     reaches = simulation.fullest_by_formula(batches=(16,), draws=300).iloc[0]
-    linear = [experts.active_experts(MODEL, b) / (b * MODEL.n_active) for b in (8, 32)]
+    linear = [eq.active_experts(MODEL, b) / (b * MODEL.n_active) for b in (8, 32)]
     small, found = simulation.fewer_experts_gain(), repair.strongest()
     capped, literal = (found.loc[reading] for reading in systems.READINGS)
     return {
         "full_4x8": f"{full[0]:.1f}",
         "held_4x8": f"{MODEL.n_routed / four.n_gpus:.0f}",
         "full_9x8": f"{full[1]:.1f}",
-        "held_9x8": f"{experts.held_experts(MODEL, nine) - 1:.0f}",
+        "held_9x8": f"{eq.held_experts(MODEL, nine) - 1:.0f}",
         "printed_16": f"{reaches.printed:.2f}",
         "simulated_16": f"{reaches.simulated:.2f}",
         "placed_16": f"{reaches['without replacement']:.2f}",
@@ -59,7 +59,7 @@ def _experts():
         "fewest": f"{small['mean']:.0%}",
         "overlap_cost": f"{small['overlap']:.0%}",
         "terms": f"{MODEL.n_active + 1:.0f}",
-        "messages": f"{network.messages(MODEL):.0f}",
+        "messages": f"{eq.messages(MODEL):.0f}",
         "everyone": f"{MODEL.n_shared + MODEL.n_routed:.0f}",
     }
 
@@ -70,12 +70,12 @@ def _sizes():
     parts, kb, n = parameters(), factor("KB"), 16
     qwen, other = load_model("Qwen3 32B"), load_model("Qwen2.5 72B")
     return {
-        "load_printed": f"{experts.shared_expert_load(MODEL, n):.2f}",
-        "load_mean": f"{experts.shared_expert_load_corrected(MODEL, n):.2f}",
+        "load_printed": f"{eq.shared_expert_load(MODEL, n):.2f}",
+        "load_mean": f"{eq.shared_expert_load_corrected(MODEL, n):.2f}",
         "load_others": f"{1 + n / MODEL.n_active:.1f}",
-        "layer_mb": f"{memory.layer_attention_weights(MODEL) / MB:.1f}",
-        "activations_mb": f"{memory.all_expert_activations(MODEL, 1) / MB:.2f}",
-        "expert_mb": f"{memory.expert_weights(MODEL) / MB:.1f}",
+        "layer_mb": f"{eq.layer_attention_weights(MODEL) / MB:.1f}",
+        "activations_mb": f"{eq.all_expert_activations(MODEL, 1) / MB:.2f}",
+        "expert_mb": f"{eq.expert_weights(MODEL) / MB:.1f}",
         "attention_gb": f"{parts['attention'] / GB:.2f}",
         "experts_b": f"{parts['experts'] / 1e9:.1f}",
         "experts_share": f"{parts['experts'] / parts['all']:.1%}",

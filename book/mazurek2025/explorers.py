@@ -1,24 +1,56 @@
 """Mazurek & Schreiber 2025: what a reader can move in the page."""
 
-from inferlib import style
-from inferlib.explorer import Cells, Choice, Curves, Explorer, Gauge, Limit, Slider, breakdown, curves, memory
+from book import style
+from book.explorer import (
+    Cells,
+    Choice,
+    Curves,
+    Explorer,
+    Gauge,
+    Limit,
+    Slider,
+    breakdown,
+    curves,
+    first,
+    memory,
+)
 from inferlib.ops import maximum
+from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.decode import held_on_gpu, stages
-from inferlib.papers.mazurek2025.equations import experts, memory as traffic, network, throughput
 from inferlib.papers.mazurek2025.records import DEFAULT, Deployment, chip_of, model_of
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
 _CHIPS = {name: chip_of(name) for name in ("H100 SXM", "H200", "B200", "H20")}
 _MODELS = {name: model_of(name) for name in ("DeepSeek V3", "Kimi K2")}
-OWN = Slider("own", "Sequences on a GPU", 1, 1024, 128, log=True, whole=True)
-CONTEXT = Slider("context", "Tokens of context", 500, 32768, 4989, log=True, whole=True)
 BALANCE = Slider("balance", "Balancedness", 10, 100, 81, "%")
 EXTRA = Slider("extra", "Extra experts", 0, 128, 32, whole=True)
 OVERHEAD = Slider("overhead", "Overhead of a layer", 0, 200, 0, "µs")
-CHIP, MODEL = Choice("chip", "Chip", _CHIPS), Choice("model", "Model", _MODELS)
+CHIP = Choice("chip", "Chip", _CHIPS)
+WEIGHTS = Choice("weights", "Weights", {"8 bits": 1.0, "16 bits": 2.0, "4 bits": 0.5})
+CACHE = Choice("cache", "Cache", {"16 bits": 2.0, "8 bits": 1.0})
 SIZE = Choice("size", "GPUs in a node", {"8": 8, "72, one rack": 72})
+
+
+def _work(own, context):
+    """The sliders of a GPU's own batch and its context, where they start."""
+    return (
+        Slider("own", "Sequences per GPU", 1, 1024, own, log=True, whole=True),
+        Slider("context", "Tokens of context", 500, 32768, context, log=True, whole=True),
+    )
+
+
 MEMORY = "Memory of one GPU, for its weights and cache"
+
+
+def _models(model):
+    """The models to choose from, the chapter's first."""
+    return Choice("model", "Model", first(model, _MODELS))
+
+
+def _assumed(weights, cache, overhead=0):
+    """The source's assumptions with the reader's formats; arithmetic stays in the source's."""
+    return DEFAULT.replace(weight_bytes=weights, cache_value_bytes=cache, overhead=overhead * factor("us"))
 
 
 def _place(nodes, size, balance, extra, two_batch=True):
@@ -26,26 +58,25 @@ def _place(nodes, size, balance, extra, two_batch=True):
     return Deployment(nodes * size, nodes, balance * factor("%"), extra, two_batch)
 
 
-def overlap():
+def overlap(model=None, own=128, context=4989):
     """Speed of a GPU over its sequences, with and without two-batch overlap, and the network's ceiling."""
 
     def speed(two_batch):
-        def output(own, context, balance, overhead, chip, model):
+        def output(own, context, balance, overhead, weights, cache, chip, model):
             at = _place(9, 8, balance, 32, two_batch)
-            assumed = DEFAULT.replace(overhead=overhead * factor("us"))
-            return throughput.gpu_throughput(model, chip, at, own * 72, context, assumed)
+            return eq.gpu_throughput(model, chip, at, own * 72, context, _assumed(weights, cache, overhead))
 
         return output
 
-    def ceiling(own, context, balance, overhead, chip, model):
-        return network.network_ceiling(model, chip, _place(9, 8, balance, 32))
+    def ceiling(balance, chip, model, **at):
+        return eq.network_ceiling(model, chip, _place(9, 8, balance, 32))
 
-    def held(own, context, balance, model, **at):
-        return sum(held_on_gpu(model, _place(9, 8, balance, 32), own * 72, context))
+    def held(own, context, balance, weights, cache, model, **at):
+        return sum(held_on_gpu(model, _place(9, 8, balance, 32), own * 72, context, _assumed(weights, cache)))
 
     return curves(
         "Does overlap pay?",
-        [OWN, CONTEXT, BALANCE, OVERHEAD, CHIP, MODEL],
+        [*_work(own, context), BALANCE, OVERHEAD, WEIGHTS, CACHE, CHIP, _models(model)],
         {"two-batch overlap": speed(True), "one batch": speed(False), "ceiling of the network": ceiling},
         x="own",
         y_label="tokens per second and GPU, 72 GPUs",
@@ -55,16 +86,16 @@ def overlap():
     )
 
 
-def one_step():
+def one_step(model=None, own=128, context=4989):
     """Where the time of a step goes on any number of nodes, as long as every GPU has an expert and room."""
 
-    def step(own, context, nodes, balance, extra, overhead, chip, size, model):
-        at = _place(nodes, size, balance, extra)
-        assumed = DEFAULT.replace(overhead=overhead * factor("us"))
+    def step(own, context, nodes, balance, extra, overhead, weights, cache, chip, size, model):
+        at, assumed = _place(nodes, size, balance, extra), _assumed(weights, cache, overhead)
         return Breakdown(stages(model, chip, at, own * nodes * size, context, assumed))
 
-    def held(own, context, nodes, balance, extra, size, model, **at):
-        return sum(held_on_gpu(model, _place(nodes, size, balance, extra), own * nodes * size, context))
+    def held(own, context, nodes, balance, extra, weights, cache, size, model, **at):
+        place, assumed = _place(nodes, size, balance, extra), _assumed(weights, cache)
+        return sum(held_on_gpu(model, place, own * nodes * size, context, assumed))
 
     an_expert_each = Limit(
         lambda nodes, size, **at: nodes * size,
@@ -76,37 +107,38 @@ def one_step():
     nodes = Slider("nodes", "Nodes", 1, 18, 9, whole=True)
     return breakdown(
         "One step of every sequence",
-        [OWN, CONTEXT, nodes, SIZE, BALANCE, EXTRA, OVERHEAD, CHIP, MODEL],
+        [*_work(own, context), nodes, SIZE, BALANCE, EXTRA, OVERHEAD, WEIGHTS, CACHE, CHIP, _models(model)],
         step,
         limits=memory(held, name=MEMORY) | {"More GPUs than experts of a layer": an_expert_each},
     )
 
 
-def experts_waking():
+def experts_waking(model=None, context=4989):
     """The 256 experts of a layer on 8 to 256 GPUs: which are awake, what the fullest GPU reads, what it has room for.
 
     The more sequences, the more experts are awake and the more bytes are read, until nearly all are; then
     a larger batch costs cache alone, until the memory is full.
     """
-    model = _MODELS["DeepSeek V3"]
+    model = model or _MODELS["DeepSeek V3"]
 
     def place(gpus):
         return Deployment(gpus)
 
     def first(batch, gpus, **at):
-        return experts.loaded_experts(model, place(gpus), batch) - model.n_shared
+        # the asymptotic formula falls below one where GPUs outnumber the experts that are awake
+        return maximum(eq.loaded_experts(model, place(gpus), batch) - model.n_shared, 1)
 
     def others(batch, gpus, **at):
-        return maximum(experts.active_experts(model, batch) - first(batch, gpus), 0) / (gpus - 1)
+        return maximum(eq.active_experts(model, batch) - first(batch, gpus), 0) / (gpus - 1)
 
     def reading(batch, gpus, **at):
-        return traffic.experts_on_gpu(model, model.n_shared + first(batch, gpus))
+        return eq.experts_on_gpu(model, model.n_shared + first(batch, gpus))
 
     def asleep(batch, gpus, **at):
-        return traffic.experts_on_gpu(model, experts.held_experts(model, place(gpus))) - reading(batch, gpus)
+        return eq.experts_on_gpu(model, eq.held_experts(model, place(gpus))) - reading(batch, gpus)
 
     def rest(**at):
-        return traffic.weights_on_gpu(model, 0) - traffic.experts_on_gpu(model, 0)
+        return eq.weights_on_gpu(model, 0) - eq.experts_on_gpu(model, 0)
 
     def cache(batch, context, gpus, **at):
         return held_on_gpu(model, place(gpus), batch, context)[1]
@@ -115,14 +147,14 @@ def experts_waking():
         return sum(held_on_gpu(model, place(gpus), batch, context))
 
     def step(batch, context, gpus, **at):
-        return reading(batch, gpus) + rest() + traffic.cache_traffic(model, batch / gpus, context)
+        return reading(batch, gpus) + rest() + eq.cache_traffic(model, batch / gpus, context)
 
     counts = {str(n): n for n in (32, 8, 16, 64, 128, 256)}
     batch = Slider("batch", "Sequences on all GPUs", 1, 16384, 16, log=True, whole=True)
     names = ("GPUs", "experts on each", "awake on the fullest", "awake on each other")
     return Explorer(
         "Experts waking up",
-        [batch, CONTEXT, Choice("gpus", "GPUs", counts), CHIP],
+        [batch, _work(128, context)[1], Choice("gpus", "GPUs", counts), CHIP],
         [
             Cells(
                 lambda gpus, **at: gpus,
@@ -130,7 +162,7 @@ def experts_waking():
                 first,
                 others,
                 names,
-                "The experts of one layer of DeepSeek V3, each GPU's together; the fullest GPU first",
+                "The experts of one layer, each GPU's together; the fullest GPU first",
             ),
             Gauge(
                 {"experts awake": reading, "experts asleep": asleep, "other weights": rest, "cache": cache},

@@ -1,9 +1,23 @@
 """Beyond Mazurek & Schreiber 2025: routing that knows nodes, memory that runs out, and other chips."""
 
+from functools import partial
+
 from book.mazurek2025.systems import MODEL
-from inferlib.papers.mazurek2025.equations import experts, memory, network, throughput
-from inferlib.papers.mazurek2025.records import DEFAULT, chip_of, deployment, setup
+from inferlib.equation import equation
+from inferlib.ops import minimum
+from inferlib.papers.mazurek2025 import equations as eq
+from inferlib.papers.mazurek2025.records import (
+    DEFAULT,
+    Assumptions,
+    Deployment,
+    Model,
+    chip_of,
+    deployment,
+    setup,
+)
 from inferlib.units import factor
+
+equation = partial(equation, "mazurek2025")
 
 SIDE_BY_SIDE = {  # chip: GPUs and nodes of one deployment
     "H100 SXM": (64, 8),
@@ -14,33 +28,45 @@ SIDE_BY_SIDE = {  # chip: GPUs and nodes of one deployment
 }
 
 
+# --- Section 2.3: routing that knows nodes, for which the source has no number ---------------------------
+
+
+@equation(unit="1", limit="1")
+def nodes_reached(model: Model, deployment: Deployment, limit):
+    """Expected nodes on which a token's routed experts sit: the limit, or what free routing reaches if less."""
+    missed = (1 - 1 / deployment.n_nodes) ** model.n_active
+    return minimum(limit, deployment.n_nodes * (1 - missed))
+
+
+@equation(unit="1", limit="1")
+def node_messages(model: Model, deployment: Deployment, limit):
+    """Copies that leave a token's node if every other node gets one and hands it on inside (DeepSeek's library)."""
+    return nodes_reached(model, deployment, limit) * (deployment.n_nodes - 1) / deployment.n_nodes
+
+
+@equation(unit="1", limit="1 > 0")
+def local_messages(model: Model, limit, assumptions: Assumptions = DEFAULT):
+    """Copies that leave the node, one for every expert, if the own node is always among the ``limit`` routed to."""
+    return eq.messages(model, assumptions) * (limit - 1) / limit
+
+
+@equation(unit="1")
+def expert_messages(model: Model, deployment: Deployment, assumptions: Assumptions = DEFAULT):
+    """Copies that leave the node as the source counts them: one for every expert on another node."""
+    return eq.messages(model, assumptions) * (deployment.n_nodes - 1) / deployment.n_nodes
+
+
 def routing(name="9x8 H100", limits=(2, 3, 4, 6, 9), assumptions=DEFAULT):
-    """Section 2.3: copies of a token's vector that leave its node, if it may go to a few nodes only.
-
-    Parameters
-    ----------
-    name : str
-        One of the three setups.
-    limits : sequence of int
-        Most nodes of a token; DeepSeek trained with 4.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by limit: copies that leave the node as the source counts them, with one copy for each node, and
-        with one for each expert but the own node always among those chosen; and the ceiling of the network in
-        tokens per second and GPU for each, from the copies between nodes alone.
-    """
+    """Section 2.3: copies of a token's vector that leave its node, if it may go to a few nodes only."""
     import pandas as pd
 
     at = setup(name)
-    source = float(network.expert_messages(MODEL, at.deployment, assumptions))
-    today = network.network_ceiling(MODEL, at.gpu, at.deployment, assumptions)
+    source = float(expert_messages(MODEL, at.deployment, assumptions))
+    today = eq.network_ceiling(MODEL, at.gpu, at.deployment, assumptions)
     rows = {}
     for limit in limits:
-        once = float(network.node_messages(MODEL, at.deployment, limit))
-        local = float(network.local_messages(MODEL, limit, assumptions))
+        once = float(node_messages(MODEL, at.deployment, limit))
+        local = float(local_messages(MODEL, limit, assumptions))
         rows[limit] = (source, once, local, today, today * source / once, today * source / local)
     columns = [
         "copies, source", "one for each node", "own node preferred",
@@ -50,61 +76,38 @@ def routing(name="9x8 H100", limits=(2, 3, 4, 6, 9), assumptions=DEFAULT):
 
 
 def room(contexts=(2000, 4989, 8000, 32768)):
-    """The largest batch that fits beside the weights, by chip and context.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by chip: GB of weights of one of 64 GPUs, GB left, and sequences a GPU at each context; nothing is
-        kept back for software or activations.
-    """
+    """The largest batch that fits beside the weights, by chip and context."""
     import pandas as pd
 
     rows = {}
     for name, (gpus, nodes) in SIDE_BY_SIDE.items():
         gpu, where = chip_of(name), deployment(gpus, nodes)
-        held = experts.held_experts(MODEL, where)
-        weights = memory.weights_on_gpu(MODEL, held)
-        fitting = [int(memory.largest_own_batch(MODEL, gpu, s, held)) for s in contexts]
+        held = eq.held_experts(MODEL, where)
+        weights = eq.weights_on_gpu(MODEL, held)
+        fitting = [int(eq.largest_own_batch(MODEL, gpu, s, held)) for s in contexts]
         rows[name] = (weights / 1e9, (gpu.memory_capacity - weights) / 1e9, *fitting)
     columns = ["weights, GB", "left, GB", *(f"at {s:,} tokens" for s in contexts)]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
 def side_by_side(context=4989, speed=20.0, assumptions=DEFAULT):
-    """Five chips, 64 of each, at the largest batch that fits and still serves every request fast enough.
-
-    Parameters
-    ----------
-    context : float
-        Tokens behind each sequence.
-    speed : float
-        Least tokens per second of a request.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by chip: sequences a GPU, what ends the batch (``memory``, ``speed``), tokens per second of a
-        request and of a GPU, dollars for a million tokens at the catalogue's list price (empty where there is
-        none), and what sets the time.
-    """
+    """Five chips, 64 of each, at the largest batch that fits and still serves every request fast enough."""
     import numpy as np
     import pandas as pd
 
     rows, own = {}, np.arange(1, 4097)
     for name, (gpus, nodes) in SIDE_BY_SIDE.items():
         gpu, where = chip_of(name), deployment(gpus, nodes)
-        step = throughput.step_time(MODEL, gpu, where, own * float(gpus), context, assumptions)
-        held = experts.held_experts(MODEL, where)
-        fits = own <= memory.largest_own_batch(MODEL, gpu, context, held, assumptions)
-        fast = throughput.request_speed(step) >= speed
+        step = eq.step_time(MODEL, gpu, where, own * float(gpus), context, assumptions)
+        held = eq.held_experts(MODEL, where)
+        fits = own <= eq.largest_own_batch(MODEL, gpu, context, held, assumptions)
+        fast = eq.request_speed(step) >= speed
         both = np.flatnonzero(fits & fast)
         if not both.size:
             rows[name] = (0, "memory" if not fits[0] else "speed", *[float("nan")] * 3)
             continue
         i = both[-1]
-        request = float(throughput.request_speed(step)[i])
+        request = float(eq.request_speed(step)[i])
         per_gpu = own[i] * request
         price = gpu.price * factor("usd/h", "usd/s") / per_gpu * 1e6 if gpu.price else float("nan")
         rows[name] = (int(own[i]), "memory" if fast[i + 1] else "speed", request, per_gpu, price)
@@ -120,14 +123,7 @@ def side_by_side(context=4989, speed=20.0, assumptions=DEFAULT):
 
 
 def limited_curves(context=4989):
-    """What memory leaves of Figures 14 and 17: the best speed of a GPU with and without its limit.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by setup: sequences a GPU that fit, the speed of a GPU there, and that at 1024 sequences, where
-        the source's figures end.
-    """
+    """What memory leaves of Figures 14 and 17: the best speed of a GPU with and without its limit."""
     import pandas as pd
 
     from inferlib.papers.mazurek2025.records import setups
@@ -135,10 +131,10 @@ def limited_curves(context=4989):
     rows = {}
     for name in setups():
         at = setup(name)
-        held = experts.held_experts(MODEL, at.deployment)
-        fitting = float(memory.largest_own_batch(MODEL, at.gpu, context, held))
+        held = eq.held_experts(MODEL, at.deployment)
+        fitting = float(eq.largest_own_batch(MODEL, at.gpu, context, held))
         speeds = [
-            throughput.gpu_throughput(MODEL, at.gpu, at.deployment, b * at.deployment.n_gpus, context)
+            eq.gpu_throughput(MODEL, at.gpu, at.deployment, b * at.deployment.n_gpus, context)
             for b in (fitting, 1024)
         ]
         rows[name] = (fitting, *speeds, speeds[0] / speeds[1])

@@ -6,10 +6,10 @@ drawn with stated choices (see :mod:`book.mazurek2025.systems`). Figures 2, 3 an
 
 import numpy as np
 
+from book import style
 from book.mazurek2025 import simulation, systems, validation
-from book.mazurek2025.systems import CONTEXT, MODEL, READINGS, TRUE
-from inferlib import style
-from inferlib.papers.mazurek2025.equations import experts, memory, throughput
+from book.mazurek2025.systems import CONTEXT, MODEL
+from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, balancedness, model_of, setup, setups, stated
 
 COLOURS = {"4x8 H100": style.GREEN, "9x8 H100": style.BLUE, "12x4 B200": style.ORANGE}
@@ -38,39 +38,10 @@ def _write(ax, curve, x, text, colour, shift=(6, 0), ha="left", va="center"):
 # --- Experts ---------------------------------------------------------------------------------------------
 
 
-def figure_10_data():
-    """Figure 10: distinct experts that a batch reaches in a layer, over the batch."""
-    batch = _over(np.unique(np.geomspace(1, 512, 120).round()), "batch")
-    return experts.active_experts(MODEL, batch)
-
-
-def figure_10(ax=None):
-    """Figure 10, with what a linear growth would be."""
-    ax = ax or _axes()
-    data = figure_10_data()
-    line = np.minimum(data.batch * MODEL.n_active, MODEL.n_routed)
-    ax.plot(data.batch, line, "--", color=style.FAINT)
-    ax.plot(data.batch, data, color=style.PURPLE)
-    at = experts.active_experts(MODEL, 128)
-    ax.plot(128, at, "o", color=style.PURPLE)
-    ax.annotate("batch 128", (128, at), (0, -18), textcoords="offset points", ha="center")
-    ax.text(7, 90, "if no two tokens\nshared an expert", color=style.FAINT, ha="right")
-    ax.text(40, 150, "expected", color=style.PURPLE)
-    ax.set(xscale="log", xlabel="tokens in the batch", ylabel="experts reached in a layer")
-    ax.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
-    ax.minorticks_off()
-    return ax
-
-
-def fullest_data():
-    """The fullest GPU's active experts on 4x8 H100: printed, drawn without replacement, simulated."""
-    return simulation.fullest_by_formula()
-
-
 def fullest(ax=None):
     """Balls into bins against experts that are placed evenly, without the shared expert."""
     ax = ax or _axes()
-    data = fullest_data()
+    data = simulation.fullest_by_formula()
     ax.axhline(data.held.iloc[0], color=style.INK, linewidth=1.2)
     ax.text(1, data.held.iloc[0] + 0.25, "experts that a GPU holds")
     ax.plot(data.index, data["printed"], color=style.PURPLE)
@@ -100,12 +71,7 @@ def fullest(ax=None):
 
 
 def figure_12_data():
-    """Figure 12, read off the plot: balancedness over GPUs, with and without balancing.
-
-    Returns
-    -------
-    pandas.DataFrame
-    """
+    """Figure 12, read off the plot: balancedness over GPUs, with and without balancing."""
     import pandas as pd
 
     read = stated()["balancedness"]
@@ -130,41 +96,28 @@ def figure_12(ax=None):
 # --- Figures 13, 14 and 17 -------------------------------------------------------------------------------
 
 
-def curves(context=CONTEXT, assumptions=DEFAULT, model=MODEL):
-    """The three setups over sequences a GPU.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``setup`` and ``own`` (sequences a GPU): tokens per second of a ``request``, of a ``gpu`` and
-        ``total``; ``fits`` where weights and cache fit into the memory.
-    """
+def curves(model=MODEL, context=CONTEXT, assumptions=DEFAULT):
+    """The three setups over sequences per GPU: speed of a request, of a GPU, of all, and whether they fit."""
     import xarray as xr
 
     own, parts = _over(np.geomspace(1, 1024, 101), "own"), []
     for name in setups():
         at = setup(name)
         n = at.deployment.n_gpus
-        step = throughput.step_time(model, at.gpu, at.deployment, own * n, context, assumptions)
-        held = experts.held_experts(model, at.deployment)
+        step = eq.step_time(model, at.gpu, at.deployment, own * n, context, assumptions)
+        held = eq.held_experts(model, at.deployment)
         data = {
-            "request": throughput.request_speed(step),
-            "total": throughput.global_throughput(step, own * n),
-            "gpu": throughput.global_throughput(step, own * n) / n,
-            "fits": own <= memory.largest_own_batch(model, at.gpu, context, held, assumptions),
+            "request": eq.request_speed(step),
+            "total": eq.global_throughput(step, own * n),
+            "gpu": eq.global_throughput(step, own * n) / n,
+            "fits": own <= eq.largest_own_batch(model, at.gpu, context, held, assumptions),
         }
         parts.append(xr.Dataset(data).assign_coords(setup=name))
-    return xr.concat(parts, "setup")
+    return xr.concat(parts, "setup").assign_attrs(context=context)
 
 
 def measured_points():
-    """The seven points of SGLang that the source compares with.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``setup``, ``own`` (sequences a GPU), ``gpu`` (tokens per second and GPU) and ``n_gpus``.
-    """
+    """The seven points of SGLang that the source compares with."""
     import pandas as pd
 
     table = validation.measured()
@@ -176,22 +129,21 @@ def measured_points():
     return pd.DataFrame(rows, columns=["setup", "own", "gpu", "n_gpus"])
 
 
-def _both(ax):
+def _both(ax, capped, literal):
     """The two readings in a legend."""
-    ax.plot([], [], color=style.INK, label=f"capped, {CONTEXT} tokens")
-    ax.plot([], [], "--", color=style.INK, linewidth=1.2, label=f"literal, {TRUE} tokens")
+    ax.plot([], [], color=style.INK, label=f"capped, {capped.context:g} tokens")
+    ax.plot([], [], "--", color=style.INK, linewidth=1.2, label=f"literal, {literal.context:g} tokens")
 
 
-def figure_13(ax=None, context=CONTEXT):
+def figure_13(capped, literal, ax=None):
     """Figure 13: total throughput against the speed of one request, with SGLang's points.
 
-    Full lines: experts of a GPU capped, at ``context``. Dashed: section 3.1.2 read literally, at the measured length.
+    ``capped`` and ``literal``: curves of both readings, full and dashed.
     """
     ax = ax or _axes()
-    data, points = curves(context), measured_points()
-    literal = curves(TRUE, READINGS["literal"])
+    points = measured_points()
     for name, colour in COLOURS.items():
-        curve, other = data.sel(setup=name), literal.sel(setup=name)
+        curve, other = capped.sel(setup=name), literal.sel(setup=name)
         ax.plot(curve.request, curve.total, color=colour)
         ax.plot(other.request, other.total, "--", color=colour, linewidth=1.2)
         seen = points[points.setup == name]
@@ -199,21 +151,20 @@ def figure_13(ax=None, context=CONTEXT):
         ax.plot([], [], color=colour, label=name)
     ax.set(yscale="log", xlim=(0, 65), xlabel="tokens per second of one request")
     ax.set(ylabel="tokens per second of all requests")
-    _both(ax)
+    _both(ax, capped, literal)
     ax.legend(loc="lower left", fontsize=9)
     return ax
 
 
-def figure_14(ax=None, context=CONTEXT):
+def figure_14(capped, literal, ax=None):
     """Figure 14: tokens per second and GPU over sequences a GPU; faint where memory would not suffice.
 
     Full and dashed lines as in :func:`figure_13`.
     """
     ax = ax or _axes()
-    data, points = curves(context), measured_points()
-    literal = curves(TRUE, READINGS["literal"])
+    points = measured_points()
     for name, colour in COLOURS.items():
-        curve, other = data.sel(setup=name), literal.sel(setup=name)
+        curve, other = capped.sel(setup=name), literal.sel(setup=name)
         ax.plot(other.own, other.gpu, "--", color=colour, linewidth=1.2)
         ax.plot(curve.own, curve.gpu, color=colour, alpha=0.35)
         ax.plot(curve.own, curve.gpu.where(curve.fits), color=colour)
@@ -223,20 +174,13 @@ def figure_14(ax=None, context=CONTEXT):
     ax.set(xscale="log", yscale="log", xlabel="sequences on a GPU", ylabel="tokens per second and GPU")
     ax.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"])
     ax.minorticks_off()
-    _both(ax)
+    _both(ax, capped, literal)
     ax.legend(loc="upper left", fontsize=9)
     return ax
 
 
 def figure_15_data():
-    """Figure 15: Kimi K2 over DeepSeek V3.
-
-    Returns
-    -------
-    xarray.DataArray
-        Ratio of speeds over ``reading`` (Kimi's configuration, or only its number of experts), ``setup`` and
-        ``own``.
-    """
+    """Figure 15: Kimi K2 over DeepSeek V3."""
     import xarray as xr
 
     own = _over(np.geomspace(1, 1024, 61), "own")
@@ -282,27 +226,20 @@ def figure_15(axes=None):
 
 
 def figure_16_data(name="4x8 H100"):
-    """Figure 16: how much longer a decode step, and the attention of a prompt, take with more context.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``context``, relative to 1024 tokens: ``prefill``, and ``decode`` for 1, 8, 32 and 128 sequences a
-        GPU (``own``), and at the batch that fits at 32,768 tokens (own 0).
-    """
+    """Figure 16: how much longer a decode step, and the attention of a prompt, take with more context."""
     import xarray as xr
 
     at, context = setup(name), _over(np.geomspace(SHORT, LONG, 61), "context")
     n = at.deployment.n_gpus
-    held = experts.held_experts(MODEL, at.deployment)
-    fitting = float(memory.largest_own_batch(MODEL, at.gpu, LONG, held))
+    held = eq.held_experts(MODEL, at.deployment)
+    fitting = float(eq.largest_own_batch(MODEL, at.gpu, LONG, held))
 
     def step(own, context):
-        return throughput.step_time(MODEL, at.gpu, at.deployment, own * n, context)
+        return eq.step_time(MODEL, at.gpu, at.deployment, own * n, context)
 
     rows = [(step(b, context) / step(b, SHORT)).assign_coords(own=b) for b in (1, 8, 32, 128)]
     rows.append((step(fitting, context) / step(fitting, SHORT)).assign_coords(own=0))
-    prompt = throughput.prefill_time(MODEL, at.gpu, context) / throughput.prefill_time(MODEL, at.gpu, SHORT)
+    prompt = eq.prefill_time(MODEL, at.gpu, context) / eq.prefill_time(MODEL, at.gpu, SHORT)
     return xr.Dataset({"prefill": prompt, "decode": xr.concat(rows, "own")}).assign_attrs(fitting=fitting)
 
 
@@ -327,24 +264,18 @@ def figure_16(ax=None):
 
 
 def figure_17_data(contexts=(2000, CONTEXT, LONG)):
-    """Figure 17: the largest batch of a GPU at 20 tokens per second of a request, and what memory holds.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by context and setup: ``by speed`` and ``by memory``, in sequences a GPU.
-    """
+    """Figure 17: the largest batch of a GPU at 20 tokens per second of a request, and what memory holds."""
     import pandas as pd
 
-    from inferlib.ledger import Reader
+    from book.audit.ledger import Reader
 
     speed = Reader("mazurek2025", "Figure 17")("tokens per second of a request")
     rows = {}
     for context in contexts:
         for name in setups():
             at = setup(name)
-            held = experts.held_experts(MODEL, at.deployment)
-            room = int(memory.largest_own_batch(MODEL, at.gpu, context, held))
+            held = eq.held_experts(MODEL, at.deployment)
+            room = int(eq.largest_own_batch(MODEL, at.gpu, context, held))
             rows[context, name] = (systems.largest_batch(name, speed, context), room)
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["by speed", "by memory"])
     table.index = pd.MultiIndex.from_tuples(table.index, names=["context", "setup"])

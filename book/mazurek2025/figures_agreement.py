@@ -1,8 +1,8 @@
 """Mazurek & Schreiber 2025 against measurements, in pictures: data first, here or in the studies."""
 
+from book import style
 from book.mazurek2025 import repair, validation
 from book.mazurek2025.systems import CONTEXT, READINGS, TRUE
-from inferlib import style
 
 
 def _axes(size=(6.4, 3.8)):
@@ -32,77 +32,61 @@ def scan(ax=None):
     return ax
 
 
-def overhead_data():
-    """SGLang on 72 H100s at about 2050 tokens: speeds measured and modelled over the batch.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by (overlap, sequences a GPU): ``measured``, ``capped``, ``literal``, ``with overhead``.
-    """
-    import pandas as pd
-
-    table = validation.measured().loc[list(validation.H100)]
-    table = table[table.output_tokens == 100]
-    models = READINGS | {"with overhead": repair.fitted()}
-    rows = {
-        (row.overlap == "two-batch", row.own): (
-            row.per_gpu, *(validation.predicted(row, assumed) for assumed in models.values())
-        )
-        for _, row in table.iterrows()
-    }  # fmt: skip
-    data = pd.DataFrame.from_dict(rows, orient="index", columns=["measured", *models])
-    data.index = pd.MultiIndex.from_tuples(data.index, names=["overlap", "own"])
-    return data.sort_index()
-
-
-def overhead(axes=None):
-    """Measured points against the capped model with the overhead and without, and the literal one."""
+def over_measured(data, axes=None):
+    """Predicted over measured at each point's own length; empty marks have the overhead of each layer added."""
     import matplotlib.pyplot as plt
 
+    panels = [("72 H100s", "one batch"), ("72 H100s", "two-batch overlap"), ("GB200 rack", "one batch")]
     if axes is None:
-        axes = plt.subplots(1, 2, figsize=(7.2, 3.5), sharey=True, layout="constrained")[1]
-    data = overhead_data()
-    for ax, (overlap, title) in zip(
-        axes, ((False, "without overlap"), (True, "two-batch overlap")), strict=True
-    ):
-        rows = data.loc[overlap]
-        ax.plot(rows.index, rows.capped, "--", color=style.PURPLE, label="capped")
-        ax.plot(rows.index, rows["with overhead"], color=style.PURPLE, label="capped, with overhead")
-        ax.plot(rows.index, rows.literal, color=style.GREEN, label="literal")
-        ax.plot(rows.index, rows.measured, "o", color=style.INK)
-        ax.set(xscale="log", yscale="log", title=title, xlabel="sequences on a GPU")
-        ax.set_xticks([2, 8, 32, 128], ["2", "8", "32", "128"])
+        axes = plt.subplots(1, 3, figsize=(7.6, 3.9), sharey=True, layout="constrained")[1]
+    colours = dict(zip(READINGS, (style.PURPLE, style.INK), strict=True))
+    for ax, at in zip(axes, panels, strict=True):
+        rows = data.loc[at]
+        for name, values in rows.items():
+            reading, _, more = name.partition(" + ")
+            line = dict(
+                linestyle="--" if more else "-", linewidth=1.2, markerfacecolor="none" if more else None
+            )
+            marker = "o" if reading == "capped" else "^"
+            ax.plot(
+                rows.index, values, marker, color=colours[reading], label=name, **line | {"markersize": 6}
+            )
+        ax.axhline(1, color=style.FAINT, linewidth=1.2, zorder=0)
+        ax.set(title="\n".join(at), xscale="log", yscale="log", xlabel="sequences on a GPU")
+        ax.set_xticks([2, 8, 32, 128, 512], ["2", "8", "32", "128", "512"])
         ax.minorticks_off()
-    axes[0].set_ylabel("tokens per second and GPU")
-    axes[0].legend(loc="upper left", fontsize=8.5)
+    axes[0].set(ylabel="predicted over measured speed")
+    axes[0].set_yticks([0.7, 0.8, 1, 1.25, 1.5, 2], ["0.7", "0.8", "1", "1.25", "1.5", "2"])
+    axes[0].minorticks_off()
+    axes[0].figure.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=4, fontsize=9
+    )
     return axes
 
 
-def components(axes=None):
-    """Where the time of a layer goes, at the true length: both readings beside SGLang's profile."""
+def components(data, ax=None):
+    """Where the time of a layer goes in both readings and in SGLang's profile; totals at the ends of the bars."""
     import matplotlib.pyplot as plt
 
-    if axes is None:
-        axes = plt.subplots(figsize=(7.0, 3.8), layout="constrained")[1]
-    data = repair.components()
+    ax = ax or plt.subplots(figsize=(7.0, 3.8), layout="constrained")[1]
     colours = (style.GREEN, style.BLUE, style.RED, style.FAINT)
-    columns = list(data.columns)
-    for y, column in enumerate(columns):
+    for y, column in enumerate(data):
         left = 0.0
         for part, colour in zip(data.index, colours, strict=True):
             value = data.loc[part, column]
-            axes.barh(y, value, left=left, color=colour, height=0.6, label=part if y == 0 else None)
+            ax.barh(y, value, left=left, color=colour, height=0.6, label=part if y == 0 else None)
             if value > 0.08:
-                axes.text(
+                ax.text(
                     left + value / 2, y, f"{value:.2f}", ha="center", va="center", color="white", fontsize=9
                 )
             left += value
-    axes.set_yticks(range(len(columns)), [f"{overlap}: {who}" for overlap, who in columns])
-    axes.set(ylim=(len(columns) - 0.5, -0.5), xlabel="milliseconds for a layer, both micro-batches")
-    axes.grid(axis="y", visible=False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncol=4, fontsize=8.5)
-    return axes
+        ax.text(left + 0.02, y, f"{left:.2f}", va="center", fontsize=9)
+    ax.set_yticks(range(len(data.columns)), [f"{overlap}: {who}" for overlap, who in data])
+    ax.set(ylim=(len(data.columns) - 0.5, -0.5), xlabel="milliseconds for a layer, the whole batch")
+    ax.set_xlim(0, 1.08 * data.sum().max())
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncol=4, fontsize=8.5)
+    return ax
 
 
 def predictions(ax=None):

@@ -16,7 +16,7 @@ from book.mazurek2025.validation import (
     predicted,
     rms,
 )
-from inferlib.papers.mazurek2025.equations import network, throughput
+from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, setup
 from inferlib.units import parse
 
@@ -24,42 +24,19 @@ STEP = 1e-6  # s: the grid on which an overhead is fitted
 
 
 def cache_share(name="9x8 H100", own=256, context=CONTEXT):
-    """Share of one step that the cache takes in a setup, and what the assumed extra context costs (s).
-
-    Returns
-    -------
-    dict
-        ``share`` of the step; ``excess``: seconds a step grows from the measured length to ``context``; ``layer``: the
-        same for one layer and micro-batch.
-    """
+    """Share of one step that the cache takes in a setup, and what the assumed extra context costs (s)."""
     at, model = setup(name), MODEL
     batch = own * at.deployment.n_gpus
-    long, short = (
-        2 * throughput.attention_time(model, at.gpu, at.deployment, batch / 2, s) for s in (context, TRUE)
-    )
-    total = throughput.step_time(model, at.gpu, at.deployment, batch, context)
-    none = 2 * throughput.attention_time(model, at.gpu, at.deployment, batch / 2, 0)
+    long, short = (2 * eq.attention_time(model, at.gpu, at.deployment, batch / 2, s) for s in (context, TRUE))
+    total = eq.step_time(model, at.gpu, at.deployment, batch, context)
+    none = 2 * eq.attention_time(model, at.gpu, at.deployment, batch / 2, 0)
     excess = long - short
     return {"share": (long - none) / total, "excess": excess, "layer": excess / (2 * model.n_layers)}
 
 
 @cache
 def fitted(rows=H100, hidden=False, assumptions=DEFAULT):
-    """The overhead of a layer and micro-batch that fits measured rows best, on a grid of a microsecond.
-
-    Parameters
-    ----------
-    rows : tuple of str
-    hidden : bool
-        Whether it adds to computation, which may hide the network, or comes on top of both.
-    assumptions : Assumptions
-        What else the model assumes.
-
-    Returns
-    -------
-    Assumptions
-        With that ``overhead``.
-    """
+    """The overhead of a layer and micro-batch that fits measured rows best, on a grid of a microsecond."""
     import numpy as np
 
     base, steps = assumptions.replace(overhead_hidden=hidden), STEP * np.arange(301)
@@ -69,16 +46,7 @@ def fitted(rows=H100, hidden=False, assumptions=DEFAULT):
 
 @cache
 def strongest():
-    """Both readings of section 3.1.2 against everything measured: which of them fits where.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by reading. Errors as root of the mean square: SGLang's ``14 rows`` on H100s at their own lengths
-        (and their ``mean``), the drawn points of either system and all ``seven`` at 2050 tokens, the seven at 4989,
-        the rack as SGLang ran it (``GB200 as measured``) and ``all rows`` that can be compared. ``best overhead``
-        is what :func:`fitted` adds, in microseconds.
-    """
+    """Both readings of section 3.1.2 against everything measured: which of them fits where."""
     import pandas as pd
 
     rows = {}
@@ -108,14 +76,7 @@ def halves():
 
 
 def cross_validation():
-    """The overhead fitted on one part of the 14 points and tested on the rest, experts of a GPU capped.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a way to split: overhead in microseconds, rms error on the fitted and on the other points, and
-        rms of the other points without any overhead.
-    """
+    """The overhead fitted on one part of the 14 points and tested on the rest, experts of a GPU capped."""
     import pandas as pd
 
     rows = []
@@ -136,13 +97,7 @@ def cross_validation():
 
 
 def places():
-    """Where an overhead has to enter: hidden behind the network or not, in three readings of the model.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a place: best overhead in microseconds and rms error over the 14 points.
-    """
+    """Where an overhead has to enter: hidden behind the network or not, in three readings of the model."""
     import pandas as pd
 
     rows = []
@@ -155,14 +110,7 @@ def places():
 
 
 def components(context=TRUE, own=256):
-    """Time of one layer by part on 9x8 H100, in both readings at a context and as SGLang shows its kernels.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by part: milliseconds, ``capped``, ``literal`` and ``measured``, with two-batch overlap and without.
-        The model's part for experts holds dense layers and embeddings too.
-    """
+    """Time of one layer by part on 9x8 H100, in both readings at a context and as SGLang shows its kernels."""
     import pandas as pd
 
     text = (files("book.mazurek2025") / "breakdown.toml").read_text("utf-8")
@@ -171,8 +119,8 @@ def components(context=TRUE, own=256):
     for name, title, turns in (("two_batch", "two batches", 2), ("one_batch", "one batch", 1)):
         where = MODEL, at.gpu, at.deployment, own * at.deployment.n_gpus / turns
         for reading, assumed in READINGS.items():
-            attention = throughput.attention_time(*where, context, assumed)
-            expert, sent = throughput.expert_time(*where, assumed), network.network_time(*where, assumed)
+            attention = eq.attention_time(*where, context, assumed)
+            expert, sent = eq.expert_time(*where, assumed), eq.network_time(*where, assumed)
             waiting = max(sent - attention - expert, 0) if turns == 2 else sent
             columns[title, reading] = [
                 turns * t / MODEL.n_layers * 1e3 for t in (attention, expert, waiting, 0.0)
@@ -187,14 +135,7 @@ def components(context=TRUE, own=256):
 
 
 def overlap_gain():
-    """How much faster two-batch overlap makes a step on 9x8 H100, measured and modelled.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by sequences a GPU: the ratio of speeds with and without, ``measured``, in both readings of section
-        3.1.2, and ``with overhead`` (capped).
-    """
+    """How much faster two-batch overlap makes a step on 9x8 H100, measured and modelled."""
     import pandas as pd
 
     table = measured().loc[list(H100)]
@@ -218,15 +159,7 @@ def _models():
 
 
 def predictions():
-    """Every comparable measurement against four readings of the model.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by id: system, GPUs, sequences a GPU, context, overlap, measured tokens per second and GPU, and
-        the relative error capped, literal, corrected, and capped with the overhead fitted on the 14 points;
-        ``network`` where the capped model says that the network sets the time.
-    """
+    """Every comparable measurement against four readings of the model."""
     import pandas as pd
 
     table, models, rows = measured(), _models(), {}
@@ -247,13 +180,7 @@ def predictions():
 
 
 def trends():
-    """Ratios of measured speeds that the model should give, whatever its scale.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by trend: the ratio measured, and by the models of :func:`predictions`.
-    """
+    """Ratios of measured speeds that the model should give, whatever its scale."""
     import pandas as pd
 
     table = measured()

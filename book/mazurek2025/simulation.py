@@ -3,29 +3,12 @@
 from functools import cache
 
 from book.mazurek2025.systems import CONTEXT, MODEL
-from inferlib.papers.mazurek2025.equations import experts, memory, throughput
+from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, deployment, setup
 
 
 def simulated_fullest(n_active_tokens, n_gpus, draws=2000, seed=0, model=None):
-    """The fullest GPU's active experts by simulation: tokens choose experts at random, experts are dealt evenly.
-
-    Parameters
-    ----------
-    n_active_tokens : int
-        Tokens routed at the same time.
-    n_gpus : int
-        GPUs, a divisor of the routed experts.
-    draws, seed : int
-        How many batches are drawn, and the seed of the random numbers.
-    model : Model, optional
-        DeepSeek V3 when not given.
-
-    Returns
-    -------
-    float
-        Mean over the draws, without the shared expert.
-    """
+    """The fullest GPU's active experts by simulation: tokens choose experts at random, experts are dealt evenly."""
     import numpy as np
 
     model = model or MODEL
@@ -39,22 +22,16 @@ def simulated_fullest(n_active_tokens, n_gpus, draws=2000, seed=0, model=None):
 
 
 def fullest_by_formula(batches=(1, 2, 4, 8, 16, 32, 64), n_gpus=32, draws=400):
-    """The fullest GPU's active experts: both formulas and a simulation.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by tokens: ``printed`` (balls into bins), ``without replacement``, ``simulated`` and ``held``.
-    """
+    """The fullest GPU's active experts: both formulas and a simulation."""
     import pandas as pd
 
     at = deployment(n_gpus)
     rows = {}
     for n in batches:
-        active = experts.active_experts(MODEL, n)
+        active = eq.active_experts(MODEL, n)
         rows[n] = (
-            experts.fullest_gpu_experts(at, active),
-            experts.fullest_gpu_experts_placed(MODEL, at, active),
+            eq.fullest_gpu_experts(at, active),
+            eq.fullest_gpu_experts_placed(MODEL, at, active),
             simulated_fullest(n, n_gpus, draws),
             MODEL.n_routed / n_gpus,
         )
@@ -64,22 +41,15 @@ def fullest_by_formula(batches=(1, 2, 4, 8, 16, 32, 64), n_gpus=32, draws=400):
 
 @cache
 def fewer_experts_gain():
-    """What fewer active experts could be worth at a global batch of 32 on 4x8 H100, and what overlap costs there.
-
-    Returns
-    -------
-    dict
-        Relative gain in speed with as many experts on the fullest GPU as a simulation finds (``simulated``), with
-        only those of the mean GPU (``mean``), and with the whole batch in one piece (``overlap``).
-    """
+    """What fewer active experts could be worth at a global batch of 32 on 4x8 H100, and what overlap costs there."""
     at, batch = setup("4x8 H100"), 32
-    base = throughput.step_time(MODEL, at.gpu, at.deployment, batch, CONTEXT)
-    printed = experts.loaded_experts(MODEL, at.deployment, batch / 2)
-    mean = experts.active_experts(MODEL, batch / 2) / at.deployment.n_gpus
+    base = eq.step_time(MODEL, at.gpu, at.deployment, batch, CONTEXT)
+    printed = eq.loaded_experts(MODEL, at.deployment, batch / 2)
+    mean = eq.active_experts(MODEL, batch / 2) / at.deployment.n_gpus
     simulated = simulated_fullest(batch // 2, at.deployment.n_gpus, draws=500)
     second = 2 * DEFAULT.memory_inefficiency / at.gpu.memory_bandwidth
-    expert = second * MODEL.n_expert_layers * memory.expert_weights(MODEL)
-    serial = throughput.step_time(MODEL, at.gpu, at.deployment.replace(two_batch=False), batch, CONTEXT)
+    expert = second * MODEL.n_expert_layers * eq.expert_weights(MODEL)
+    serial = eq.step_time(MODEL, at.gpu, at.deployment.replace(two_batch=False), batch, CONTEXT)
     gains = {
         name: base / (base - expert * (printed - routed - MODEL.n_shared)) - 1
         for name, routed in (("simulated", simulated), ("mean", mean))

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from inferlib.papers.mazurek2025.equations import experts, flops, memory, network, throughput
+from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, deployment, model_of, setup, setups
 
 CONTEXT = 4989  # tokens: see the text above
@@ -24,26 +24,20 @@ def speed(name, own, context=CONTEXT, assumptions=DEFAULT, model=MODEL, **change
     """Tokens per second and GPU of one of the three setups, or of one like it."""
     at = setup(name)
     where = at.deployment.replace(**changes)
-    return throughput.gpu_throughput(model, at.gpu, where, own * where.n_gpus, context, assumptions)
+    return eq.gpu_throughput(model, at.gpu, where, own * where.n_gpus, context, assumptions)
 
 
 def parts_of(name, own, context=CONTEXT, assumptions=DEFAULT, model=MODEL):
-    """Times of half of a batch on a setup: attention and experts by resource, and the network.
-
-    Returns
-    -------
-    dict
-        Seconds.
-    """
+    """Times of half of a batch on a setup: attention and experts by resource, and the network."""
     at = setup(name)
     half = own * at.deployment.n_gpus / 2
     where = model, at.gpu, at.deployment, half
     return {
-        "attention memory": throughput.attention_memory_time(*where, context, assumptions),
-        "attention arithmetic": throughput.attention_arithmetic_time(*where, context, assumptions),
-        "expert memory": throughput.expert_memory_time(*where, assumptions),
-        "expert arithmetic": throughput.expert_arithmetic_time(*where, assumptions),
-        "network": network.network_time(*where, assumptions),
+        "attention memory": eq.attention_memory_time(*where, context, assumptions),
+        "attention arithmetic": eq.attention_arithmetic_time(*where, context, assumptions),
+        "expert memory": eq.expert_memory_time(*where, assumptions),
+        "expert arithmetic": eq.expert_arithmetic_time(*where, assumptions),
+        "network": eq.network_time(*where, assumptions),
     }
 
 
@@ -72,9 +66,10 @@ def best_overlap_gain(context=CONTEXT):
     best = {}
     for name in setups():
         gain = speed(name, own, context) / speed(name, own, context, two_batch=False)
-        best[name] = float(gain.max())
+        best[name] = float(gain.max()), float(own[gain.argmax()])
     name = max(best, key=best.get)
-    return best[name], name
+    at = name, best[name][1], context
+    return speed(*at) / speed(*at, two_batch=False), name
 
 
 def head_batch():
@@ -84,8 +79,8 @@ def head_batch():
     """
     gpu, a = setup("4x8 H100").gpu, DEFAULT
     one = MODEL.replace(n_dense_layers=0)
-    reading = a.memory_inefficiency * memory.embedding_weights(one) / gpu.memory_bandwidth
-    work = flops.dense_flops(one, 1) / gpu.fp8_flops
+    reading = a.memory_inefficiency * eq.embedding_weights(one) / gpu.memory_bandwidth
+    work = eq.dense_flops(one, 1) / gpu.fp8_flops
     return reading / (a.expert_inefficiency * a.arithmetic_penalty * work)
 
 
@@ -94,12 +89,12 @@ def section_3_ratio():
     at = setup("9x8 H100")
     batch = at.deployment.n_gpus
     where = MODEL, at.gpu, at.deployment, batch
-    printed = throughput.section_3_time(
-        throughput.attention_time(*where, CONTEXT),
-        throughput.expert_time(*where),
-        network.network_time(*where),
+    printed = eq.section_3_time(
+        eq.attention_time(*where, CONTEXT),
+        eq.expert_time(*where),
+        eq.network_time(*where),
     )
-    return throughput.step_time(*where, CONTEXT) / printed
+    return eq.step_time(*where, CONTEXT) / printed
 
 
 def value_flop_effect():
@@ -123,22 +118,12 @@ def cache_fp8(own=(32, 64, 128, 256)):
 def free_memory(name="4x8 H100"):
     """Bytes that the weights leave free on one GPU of a setup."""
     at = setup(name)
-    held = experts.held_experts(MODEL, at.deployment)
-    return at.gpu.memory_capacity - memory.weights_on_gpu(MODEL, held)
+    held = eq.held_experts(MODEL, at.deployment)
+    return at.gpu.memory_capacity - eq.weights_on_gpu(MODEL, held)
 
 
 def kimi_over_deepseek(own, name, kimi=None, context=CONTEXT, assumptions=DEFAULT):
-    """Speed of Kimi K2 over that of DeepSeek V3 on a setup; copies of experts fill its GPUs evenly.
-
-    Parameters
-    ----------
-    own : float or array
-        Sequences a GPU.
-    name : str
-        One of the three setups.
-    kimi : Model, optional
-        Kimi K2's own configuration when not given.
-    """
+    """Speed of Kimi K2 over that of DeepSeek V3 on a setup; copies of experts fill its GPUs evenly."""
     kimi = kimi or model_of("Kimi K2")
     extra, how = (-kimi.n_routed) % setup(name).deployment.n_gpus, (context, assumptions)
     return speed(name, own, *how, model=kimi, extra_experts=extra) / speed(name, own, *how)
@@ -153,33 +138,18 @@ def lengthening(context=32768, short=1024, own=8, name="4x8 H100"):
     """How much longer a decode step and a prompt take with a longer context: two ratios."""
     at = setup(name)
     batch = own * at.deployment.n_gpus
-    step = [throughput.step_time(MODEL, at.gpu, at.deployment, batch, s) for s in (context, short)]
-    prompt = [throughput.prefill_time(MODEL, at.gpu, s) for s in (context, short)]
+    step = [eq.step_time(MODEL, at.gpu, at.deployment, batch, s) for s in (context, short)]
+    prompt = [eq.prefill_time(MODEL, at.gpu, s) for s in (context, short)]
     return step[0] / step[1], prompt[0] / prompt[1]
 
 
-def largest_batch(name, speed, context=CONTEXT, limit=4096):
-    """Most sequences a GPU of a setup at which every request still gets so many tokens per second.
-
-    Parameters
-    ----------
-    name : str
-        One of the three setups.
-    speed : float
-        Tokens per second of a request.
-    context : float
-    limit : int
-        The largest batch that is tried.
-
-    Returns
-    -------
-    int
-        0 where not even one sequence is that fast.
-    """
+def largest_batch(name, speed, context=CONTEXT, limit=4096, assumptions=DEFAULT):
+    """Most sequences a GPU of a setup at which every request still gets so many tokens per second; 0 if none does."""
     at = setup(name)
     own = np.arange(1, limit + 1)
-    step = throughput.step_time(MODEL, at.gpu, at.deployment, own * float(at.deployment.n_gpus), context)
-    fast = throughput.request_speed(step) >= speed
+    batch = own * float(at.deployment.n_gpus)
+    step = eq.step_time(MODEL, at.gpu, at.deployment, batch, context, assumptions)
+    fast = eq.request_speed(step) >= speed
     return int(own[fast].max(initial=0))
 
 
@@ -187,73 +157,36 @@ def corrected_ceiling(name):
     """Tokens per second and GPU that a setup's network lets through, as printed and corrected."""
     at = setup(name)
     return tuple(
-        network.network_ceiling(MODEL, at.gpu, at.deployment, a) for a in (DEFAULT, Assumptions.corrected())
+        eq.network_ceiling(MODEL, at.gpu, at.deployment, a) for a in (DEFAULT, Assumptions.corrected())
     )
 
 
 def widths(counts=(8, 16, 32, 64, 128), own=128, context=TRUE, assumptions=DEFAULT):
-    """The same H100s in ever wider deployments: the speed of one of them.
-
-    Returns
-    -------
-    dict
-        GPUs to tokens per second and GPU.
-    """
+    """The same H100s in ever wider deployments: the speed of one of them."""
     gpu, found = setup("4x8 H100").gpu, {}
     for n in counts:
         at = deployment(n, max(n // 8, 1), extra_experts=(-MODEL.n_routed) % n)
-        found[n] = float(throughput.gpu_throughput(MODEL, gpu, at, own * n, context, assumptions))
+        found[n] = float(eq.gpu_throughput(MODEL, gpu, at, own * n, context, assumptions))
     return found
 
 
-def wider(counts=(8, 16, 32, 72, 144), own=128, context=CONTEXT):
-    """What one H100 gains when the experts are spread over more of them.
-
-    Parameters
-    ----------
-    counts : sequence of int
-        GPUs, in boxes of eight.
-    own : float
-        Sequences a GPU, whether they fit or not.
-    context : float
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by GPUs: experts of a layer on one, sequences for which it has memory (none where the weights alone do
-        not fit), its tokens per second at ``own`` sequences, and at those that fit.
-    """
+def wider(model=MODEL, gpu=None, own=128, context=CONTEXT, counts=(8, 16, 32, 72, 144)):
+    """What one H100 gains when the experts are spread over more of them."""
     import pandas as pd
 
-    gpu, rows = setup("4x8 H100").gpu, {}
+    gpu, rows = gpu or setup("4x8 H100").gpu, {}
     for n in counts:
-        at = deployment(n, n // 8, extra_experts=(-MODEL.n_routed) % n)
-        held = experts.held_experts(MODEL, at)
-        fits = max(int(memory.largest_own_batch(MODEL, gpu, context, held)), 0)
-        speeds = [
-            float(throughput.gpu_throughput(MODEL, gpu, at, b * n, context)) if b else 0.0
-            for b in (own, fits)
-        ]
+        at = deployment(n, n // 8, extra_experts=(-model.n_routed) % n)
+        held = eq.held_experts(model, at)
+        fits = max(int(eq.largest_own_batch(model, gpu, context, held)), 0)
+        speeds = [float(eq.gpu_throughput(model, gpu, at, b * n, context)) if b else 0.0 for b in (own, fits)]
         rows[n] = (held, fits, *speeds)
     columns = ["experts a layer", "sequences that fit", f"tokens/s at {own}", "tokens/s at those"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("H100s")
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis(gpu.name)
 
 
 def choices(own=(8, 64, 256, 512), context=4989):
-    """What each open choice is worth: the source's systems with one choice changed at a time.
-
-    Parameters
-    ----------
-    own : sequence of int
-        Sequences a GPU.
-    context : float
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by choice: tokens per second and GPU over those of the capped reading, the smallest and the
-        largest ratio over systems and batches.
-    """
+    """What each open choice is worth: the source's systems with one choice changed at a time."""
     import pandas as pd
 
     def speeds(assumptions=DEFAULT, context=context, **changes):

@@ -6,7 +6,7 @@ What the agreement is worth, and what may stand for what in it, is the matter of
 from functools import cache, lru_cache
 
 from book.mazurek2025.systems import CONTEXT, READINGS, TRUE
-from inferlib.papers.mazurek2025.equations import network, throughput
+from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, chip_of, deployment, model_of, setup
 
 # The seven points of SGLang that Figures 13 and 14 compare with: both systems as its second post draws them.
@@ -29,16 +29,8 @@ EXTRA = {**dict.fromkeys(H100, 32), "ep-16": 0, "ep-45": 96}
 
 @lru_cache(maxsize=1)
 def measured():
-    """The measurements of DeepSeek V3 and Kimi K2 in :mod:`inferlib.measured`, each once.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Its columns, and ``per_gpu`` (tokens per second and GPU), ``own`` (sequences a GPU), ``mean_context``
-        (prompt plus half of the output, where both are given) and ``why_not`` (why the row cannot be compared
-        with this model; empty if it can).
-    """
-    from inferlib import measured as measurements
+    """The measurements of DeepSeek V3 and Kimi K2 in :mod:`book.measured`, each once."""
+    from book import measured as measurements
 
     table = measurements.load()
     table = table[table.model.isin(["DeepSeek V3", "Kimi K2"])].copy()
@@ -71,21 +63,7 @@ def _placed(row_id):
 
 
 def placed(row, balanced=None):
-    """The deployment of a measured row.
-
-    Parameters
-    ----------
-    row : pandas.Series
-        Of :func:`measured`.
-    balanced : bool, optional
-        Whether experts are balanced; as the row's notes say when not given.
-
-    Returns
-    -------
-    Deployment
-        In the nodes of the chip's scale-up domain, balanced as in Figure 12 for so many GPUs, or evenly where
-        the row says so. Where a row does not say whether two batches overlap, they do.
-    """
+    """The deployment of a measured row."""
     from inferlib import load_chip
 
     n = int(row.n_gpus)
@@ -104,23 +82,10 @@ def _notes(row):
 
 
 def predicted(row, assumptions=DEFAULT, context=None):
-    """Tokens per second and GPU of a measured row.
-
-    Parameters
-    ----------
-    row : pandas.Series
-        Of :func:`measured`.
-    assumptions : Assumptions
-    context : float, optional
-        Tokens behind each sequence; the row's own when not given.
-
-    Returns
-    -------
-    float, or an array where a field of the assumptions is one
-    """
+    """Tokens per second and GPU of a measured row."""
     context = row.mean_context if context is None else context
     model, gpu, where = _model(row.model), _gpu(row.hardware), _placed(row.name)
-    return throughput.gpu_throughput(model, gpu, where, row.sequences, context, assumptions)
+    return eq.gpu_throughput(model, gpu, where, row.sequences, context, assumptions)
 
 
 def on_network(row, assumptions=DEFAULT):
@@ -129,10 +94,10 @@ def on_network(row, assumptions=DEFAULT):
     if not where.two_batch:
         return False
     half = row.sequences / 2
-    computing = throughput.attention_time(
-        model, gpu, where, half, row.mean_context, assumptions
-    ) + throughput.expert_time(model, gpu, where, half, assumptions)
-    return bool(network.network_time(model, gpu, where, half, assumptions) > computing)
+    computing = eq.attention_time(model, gpu, where, half, row.mean_context, assumptions) + eq.expert_time(
+        model, gpu, where, half, assumptions
+    )
+    return bool(eq.network_time(model, gpu, where, half, assumptions) > computing)
 
 
 def rms(errors):
@@ -145,25 +110,12 @@ def rms(errors):
 
 
 def compared(context, assumptions=DEFAULT):
-    """The seven points of SGLang that the source's figures show, against its model as it runs it.
-
-    Parameters
-    ----------
-    context : float or array
-        Tokens behind each sequence, which the source does not state for these figures.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    dict
-        (setup, sequences a GPU) to the relative error of the prediction. All with two-batch overlap and on the
-        source's own systems, although SGLang ran the rack without overlap.
-    """
+    """The seven points of SGLang that the source's figures show, against its model as it runs it."""
     table, model, errors = measured(), model_of("DeepSeek V3"), {}
     for name, rows in COMPARED.items():
         at = setup(name)
         for row in (table.loc[i] for i in rows):
-            speed = throughput.gpu_throughput(
+            speed = eq.gpu_throughput(
                 model, at.gpu, at.deployment, row.own * at.deployment.n_gpus, context, assumptions
             )
             errors[name, int(row.own)] = speed / row.per_gpu - 1
@@ -171,13 +123,7 @@ def compared(context, assumptions=DEFAULT):
 
 
 def scan(assumptions=DEFAULT, low=500, high=12000, step=50):
-    """Error over the seven points for every context.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by context: ``rms``, and one column a point.
-    """
+    """Error over the seven points for every context."""
     import numpy as np
     import pandas as pd
 
@@ -201,13 +147,7 @@ def readings():
 
 
 def best_contexts():
-    """For each reading the context that fits the seven points best, and how well.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by reading: ``best context``, its ``rms``, and the rms at 4989 and 2050 tokens.
-    """
+    """For each reading the context that fits the seven points best, and how well."""
     import pandas as pd
 
     rows = {}
@@ -226,13 +166,7 @@ def errors(rows, assumptions=DEFAULT):
 
 
 def not_comparable():
-    """The measurements that this model cannot be held against, by reason.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a reason: how many measurements, and which.
-    """
+    """The measurements that this model cannot be held against, by reason."""
     import pandas as pd
 
     table = measured()

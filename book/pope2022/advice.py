@@ -1,25 +1,17 @@
 """Pope et al. 2022 on other machines: which layout to take for a prefill."""
 
-from book.pope2022.figures import _axes
+from book import style
+from book.pope2022.figures import axes
 
 
 def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
     """The layout with the least bound over the prompt tokens in a batch, on machines of the catalogue.
 
-    Parameters
-    ----------
-    transformer : str
-        A dense model of the catalogue.
-    machines : dict, optional
-        Chip to count; boxes of eight and a slice of 64 TPU v5p when not given.
-    context : float
-        Tokens of each sequence of a prefill.
+    ``transformer``: a dense model of the catalogue. ``machines``: chip to count; boxes of eight and a slice of 64
+    TPU v5p when not given. ``context``: tokens of each sequence of a prefill.
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``machine``, ``tokens`` in the batch, the ``layout`` that moves least, its ``network`` time and the
-        ``arithmetic`` time (s), and the time of the network in ``WS 1D``.
+    Returns ``machine``, ``tokens`` in the batch, the ``layout`` that moves least, its ``network`` time and the
+    ``arithmetic`` time (s), and the time of the network in ``WS 1D``.
     """
     import pandas as pd
 
@@ -44,12 +36,9 @@ def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
     return pd.DataFrame(rows, columns=["machine", "tokens", "layout", "network", "arithmetic", "1D"])
 
 
-def draw_advice(data=None):
+def draw_advice(data):
     """Draw :func:`advice_data`: communication over arithmetic, with the best layout and in 1D. Returns Axes."""
-    from inferlib import style
-
-    data = advice_data() if data is None else data
-    _, ax = _axes()
+    _, ax = axes()
     colours = (style.GREEN, style.BLUE, style.ORANGE, style.RED)
     for colour, (name, rows) in zip(colours, data.groupby("machine", sort=False), strict=True):
         ax.plot(rows.tokens, rows.network / rows.arithmetic, "o-", color=colour, markersize=4, label=name)

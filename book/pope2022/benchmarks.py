@@ -2,10 +2,9 @@
 
 from functools import cache
 
+from book.audit.ledger import Reader, published
 from inferlib import checks
-from inferlib.ledger import Reader, published
-from inferlib.papers.pope2022.equations.costs import mfu, parameters
-from inferlib.papers.pope2022.records import PRINTED, load_chip, load_model, stated
+from inferlib.papers.pope2022 import PRINTED, load_chip, load_model, mfu, parameters, stated
 
 TABLES = ("Table D.2", "Table D.3", "Table D.4")
 # Chips behind each column; the first three are FasterTransformer's, on A100s.
@@ -60,17 +59,7 @@ def tokens_of(read, table, column, batch):
 def utilisation(read, table, column, batch, time):
     """The utilisation that a time of a table means, by the rule that the paper's cells follow.
 
-    Parameters
-    ----------
-    read : inferlib.ledger.Reader
-        For the lengths of input and output.
-    table, column : str
-    batch, time : float
-        Sequences, and seconds.
-
-    Returns
-    -------
-    float
+    ``read``: for the lengths of input and output. ``batch, time``: sequences, and seconds.
     """
     tokens = tokens_of(read, table, column, batch)
     n_params = reckoned_parameters("PaLM 540B" if column.startswith("PaLM") else "MT-NLG 530B")
@@ -102,19 +91,11 @@ class _Open(Reader):
 def totals(table, assumptions=PRINTED):
     """The end-to-end results of a table.
 
-    Parameters
-    ----------
-    table : str
-        One of :data:`TABLES`.
-    assumptions : Assumptions
-        With ``swapped_totals`` the two columns of total times of Table D.4 are exchanged, and each
-        utilisation follows from its own time.
+    ``table``: one of :data:`TABLES`. ``assumptions``: with ``swapped_totals`` the two columns of total times of
+    Table D.4 are exchanged, and each utilisation follows from its own time.
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``column``, ``batch``, ``time`` (s), ``printed`` (the printed utilisation, or the repaired one
-        rounded as print would) and ``exact`` (the utilisation from the time).
+    Returns ``column``, ``batch``, ``time`` (s), ``printed`` (the printed utilisation, or the repaired one rounded
+    as print would) and ``exact`` (the utilisation from the time).
     """
     import pandas as pd
 
@@ -135,20 +116,10 @@ def totals(table, assumptions=PRINTED):
 def frontier(table, without_palm=False, assumptions=PRINTED, by="printed"):
     """The Pareto frontier of latency and utilisation by the paper's definition: ties stay.
 
-    Parameters
-    ----------
-    table : str
-    without_palm : bool
-        Underlined in print, among the Megatron results only; else bold, among all.
-    assumptions : Assumptions
-        As for :func:`totals`.
-    by : {"printed", "exact"}
-        Which utilisation to compare.
+    ``without_palm``: underlined in print, among the Megatron results only; else bold, among all. ``assumptions``:
+    as for :func:`totals`. ``by``: which utilisation to compare.
 
-    Returns
-    -------
-    pandas.DataFrame
-        The rows of :func:`totals` on the frontier, fastest first.
+    The rows of :func:`totals` on the frontier, fastest first.
     """
     checks.one_of("by", by, ("printed", "exact"))
     rows = totals(table, assumptions)
@@ -161,10 +132,7 @@ def frontier(table, without_palm=False, assumptions=PRINTED, by="printed"):
 def frontier_table(assumptions=PRINTED, by="printed"):
     """Who stands on the frontiers of the three tables.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each table and frontier, one column for each of :data:`TOTALS`: the batches.
+    One row for each table and frontier, one column for each of :data:`TOTALS`: the batches.
     """
     import pandas as pd
 
@@ -180,11 +148,8 @@ def frontier_table(assumptions=PRINTED, by="printed"):
 def column_check():
     """Prefill + generate beside both columns of total times, in every row of the three tables.
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``table``, ``rows``, and in how many of them the sum is the printed total of PaLM, or of MT-NLG, to
-        within the rounding of three printed milliseconds.
+    Returns ``table``, ``rows``, and in how many of them the sum is the printed total of PaLM, or of MT-NLG, to
+    within the rounding of three printed milliseconds.
     """
     import pandas as pd
 

@@ -1,6 +1,7 @@
 """Pope et al. 2022, Figures 2, 4, 5, A.1 and A.2: our own drawings of :mod:`book.pope2022.schedules`, for any mesh."""
 
-from book.pope2022 import evidence
+from book import style
+from book.pope2022.figures import axes
 from book.pope2022.schedules import (
     ATTENTIONS,
     AXES,
@@ -12,22 +13,18 @@ from book.pope2022.schedules import (
     piece,
     schedule,
 )
-from inferlib.papers.pope2022.equations.costs import cache_over_batch, cache_over_heads, memory_time
-from inferlib.papers.pope2022.records import load_mesh, multihead
+from inferlib.papers.pope2022 import cache_over_batch, cache_over_heads, memory_time, multihead
 
 
-def draw_layout(layout="WS 2D", mesh=None, chip=(0, 0, 0)):
+def draw_layout(layout, mesh, chip=(0, 0, 0)):
     """Draw :func:`pieces`: every tensor with its cuts, and in colour what one chip holds.
 
     Parameters are those of :func:`pieces`. Returns the Axes.
     """
-    import matplotlib.pyplot as plt
-
-    mesh = mesh or load_mesh(8)
     plan = attention_schedule(layout) if layout in ATTENTIONS else schedule(layout)
     top, bottom = plan["activations"], plan["weights"]
     longest = max(_length(top), _length(bottom))
-    _, ax = plt.subplots(figsize=(6.6, 4.4), layout="constrained")
+    _, ax = axes((6.6, 4.4))
     _draw_row(ax, top, 2.12, longest, mesh, chip)
     _draw_row(ax, bottom, 0.0, longest, mesh, chip)
     name = "attention" if layout in ATTENTIONS else "activations"
@@ -50,8 +47,6 @@ def _length(row):
 
 
 def _draw_row(ax, row, y, longest, mesh, chip):
-    from inferlib import style
-
     x = 0.0
     for step in row:
         if isinstance(step, Move):
@@ -70,8 +65,6 @@ def _draw_row(ax, row, y, longest, mesh, chip):
 def _draw_tensor(ax, tensor, x, y, mesh, chip, height=1.2):
     from matplotlib.patches import Rectangle
 
-    from inferlib import style
-
     (r0, r1), (c0, c1) = piece(tensor, mesh, chip)
     weights = tensor.rows in ("E", "F") or tensor.name == "K and V"
     colour = style.BLUE if weights else style.ORANGE
@@ -84,9 +77,9 @@ def _draw_tensor(ax, tensor, x, y, mesh, chip, height=1.2):
             facecolor=colour if hatch is None else "none", edgecolor=colour, hatch=hatch, alpha=0.75, linewidth=0.8,
         )
     )  # fmt: skip
-    for axes, vertical in ((tensor.column_axes, True), (tensor.row_axes, False)):
+    for cut, vertical in ((tensor.column_axes, True), (tensor.row_axes, False)):
         parts = 1
-        for axis in axes:
+        for axis in cut:
             parts *= int(getattr(mesh, axis))
         for i in range(1, parts if parts <= 64 else 1):
             line = [x + i / parts * _TENSOR] * 2 if vertical else [x, x + _TENSOR]
@@ -97,104 +90,86 @@ def _draw_tensor(ax, tensor, x, y, mesh, chip, height=1.2):
     ax.text(x + _TENSOR / 2, y + height + 0.02, tensor.name, ha="center", va="bottom", fontsize=8)
 
 
-def draw_cuts(mesh=None, chip=(1, 0, 1)):
+def draw_cuts(mesh, chip=(1, 0, 1)):
     """Draw one weight matrix cut in 1D, in 2D, and gathered: what a chip holds and what it must be sent.
 
-    Dark is the chip's own piece of the weights, light what it gathers. The bar beside the matrix is the part of the
-    input that it then needs, the bar below the part of the output; a thin bar is one of a part of the sequences.
-    Parameters are those of :func:`pieces`. Returns the Axes.
+    The input comes from above. Dark is the chip's own piece of the weights, light what it gathers. The bar above
+    the matrix is the part of the input that it then needs, the bar beside it the part of the output that it
+    makes; a thin bar is one of a part of the sequences. Parameters are those of :func:`pieces`. Returns the Axes.
     """
-    import matplotlib.pyplot as plt
     from matplotlib.patches import Rectangle
 
-    from inferlib import style
-
-    mesh = mesh or load_mesh(8)
-    block = Tensor("W in", "E", "F", "x", "zy")
-    strip = Tensor("W in", "E", "F", "", "xyz")
+    block, strip = Tensor("W in", "E", "F", "x", "zy"), Tensor("W in", "E", "F", "", "xyz")
     cuts = {
         "1D: a strip": (strip, strip, 1),
         "2D: a block": (block, block, 1),
-        "gathered over X and Y": (block, Tensor("W in", "E", "F", "", "z"), mesh.x * mesh.y),
+        "gathered over X and Y": (block, Tensor("W in", "E", "F", "", "z"), mesh.along("xy")),
     }
-    _, axes = plt.subplots(1, 3, figsize=(7.2, 2.7), layout="constrained")
-    for ax, (name, (own, used, parts)) in zip(axes, cuts.items(), strict=True):
+    both = axes((7.2, 2.7), columns=len(cuts))[1]
+    for ax, (name, (own, used, parts)) in zip(both, cuts.items(), strict=True):
+
+        def box(x, y, wide, tall, ax=ax, **look):
+            ax.add_patch(Rectangle((x, 1 - y - tall), wide, tall, **({"linewidth": 0} | look)))
+
         thick = 0.12 / parts
-        (r0, r1), (c0, c1) = piece(used, mesh, chip)
-        ax.add_patch(Rectangle((c0, 1 - r1), c1 - c0, r1 - r0, color=style.BLUE, alpha=0.35, linewidth=0))
-        ax.add_patch(
-            Rectangle((-0.04 - thick, 1 - r1), thick, r1 - r0, color=style.ORANGE, alpha=0.8, linewidth=0)
-        )
-        ax.add_patch(Rectangle((c0, -0.04 - thick), c1 - c0, thick, color=style.RED, alpha=0.8, linewidth=0))
-        (r0, r1), (c0, c1) = piece(own, mesh, chip)
-        ax.add_patch(Rectangle((c0, 1 - r1), c1 - c0, r1 - r0, color=style.BLUE, alpha=0.75, linewidth=0))
-        for (r0, r1), (c0, c1) in all_pieces(own, mesh).values():
-            ax.add_patch(
-                Rectangle((c0, 1 - r1), c1 - c0, r1 - r0, fill=False, edgecolor=style.FAINT, linewidth=0.6)
-            )
-        ax.add_patch(Rectangle((0, 0), 1, 1, fill=False, edgecolor=style.INK, linewidth=1))
-        ax.set(xlim=(-0.22, 1.05), ylim=(-0.22, 1.05), aspect="equal")
-        ax.set_title(name, fontsize=9.5)
+        (x0, x1), (y0, y1) = piece(used, mesh, chip)
+        box(x0, y0, x1 - x0, y1 - y0, color=style.BLUE, alpha=0.35)
+        box(x0, -0.04 - thick, x1 - x0, thick, color=style.RED, alpha=0.8)
+        box(-0.04 - thick, y0, thick, y1 - y0, color=style.RED, alpha=0.8)
+        (x0, x1), (y0, y1) = piece(own, mesh, chip)
+        box(x0, y0, x1 - x0, y1 - y0, color=style.BLUE, alpha=0.75)
+        for (x0, x1), (y0, y1) in all_pieces(own, mesh).values():
+            box(x0, y0, x1 - x0, y1 - y0, fill=False, edgecolor=style.FAINT, linewidth=0.6)
+        box(0, 0, 1, 1, fill=False, edgecolor=style.INK, linewidth=1)
+        ax.set(xlim=(-0.22, 1.05), ylim=(-0.05, 1.22), aspect="equal")
+        ax.set_title(name, fontsize=10)
         ax.axis("off")
-    axes[0].text(-0.2, 0.5, "input", rotation=90, va="center", ha="right", fontsize=8)
-    axes[0].text(0.5, -0.2, "output", va="top", ha="center", fontsize=8)
-    return axes
+    both[0].text(-0.02, 1.1, "input", va="center", ha="right", fontsize=9)
+    both[0].text(-0.2, 0.5, "output", rotation=90, va="center", ha="right", fontsize=9)
+    return both
 
 
-def cache_data(batch=512, context=2048):
-    """The three ways to cut the cache of PaLM 540B over 64 chips (Figure 4).
+def cache_data(model, chip, chips, batch, context):
+    """The three ways to cut the cache of a model over some chips (Figure 4).
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by :data:`ATTENTIONS`: ``bytes`` on a chip, ``seconds`` to read them, and whether they ``fit`` into
-        its memory.
+    Returns rows indexed by :data:`ATTENTIONS`: ``bytes`` on a chip, ``seconds`` to read them, and whether they
+    ``fit`` into its memory.
     """
     import pandas as pd
 
-    palm, chip = evidence.palm(), evidence.TPU
-    at = evidence.SLICE, batch, context
-    held = [
-        cache_over_heads(multihead(palm), *at), cache_over_heads(palm, *at), cache_over_batch(palm, *at)
-    ]  # fmt: skip
+    at = chips, batch, context
+    held = cache_over_heads(multihead(model), *at), cache_over_heads(model, *at), cache_over_batch(model, *at)
     rows = [(size, memory_time(chip, size), size < chip.memory_capacity) for size in held]
     return pd.DataFrame(rows, index=list(ATTENTIONS), columns=["bytes", "seconds", "fits"])
 
 
-def draw_caches(mesh=None):
-    """Draw what of the keys and values each of eight chips keeps, with :func:`cache_data`. Returns the Axes."""
-    import matplotlib.pyplot as plt
+def draw_caches(data, mesh):
+    """Draw what of the keys and values each chip of a mesh keeps, with :func:`cache_data`. Returns the Axes."""
     from matplotlib.patches import Rectangle
 
-    from inferlib import style
-
-    mesh, data = mesh or load_mesh(8), cache_data()
-    _, axes = plt.subplots(1, 3, figsize=(7.2, 2.2), layout="constrained")
-    for ax, kind in zip(axes, ATTENTIONS, strict=True):
+    both = axes((7.2, 2.2), columns=len(ATTENTIONS))[1]
+    for ax, kind in zip(both, ATTENTIONS, strict=True):
         cache = attention_schedule(kind)["weights"][0]
         for i, ((r0, r1), (c0, c1)) in enumerate(all_pieces(cache, mesh).values()):
             x, y = i % 4 + 0.1, 1.1 - i // 4
             part = (x + 0.8 * c0, y + 0.8 * (1 - r1)), 0.8 * (c1 - c0), 0.8 * (r1 - r0)
-            ax.add_patch(Rectangle(*part, color=style.BLUE, alpha=0.75, linewidth=0))
+            ax.add_patch(Rectangle(*part, color=style.GREEN, alpha=0.75, linewidth=0))
             ax.add_patch(Rectangle((x, y), 0.8, 0.8, fill=False, edgecolor=style.INK, linewidth=0.8))
         size, seconds, fits = data.loc[kind]
-        told = f"{size / 1e9:.1f} GB a chip" + ("" if fits else ", too much")
-        ax.set_title(f"{kind}\n{told}\n{1e3 * seconds:.1f} ms to read", fontsize=9)
+        says = f"{size / 1e9:.1f} GB on a chip" + ("" if fits else ", too much")
+        ax.set_title(f"{kind}\n{says}\n{1e3 * seconds:.1f} ms to read", fontsize=9)
         ax.set(xlim=(0, 4), ylim=(0, 2), aspect="equal")
         ax.axis("off")
-    return axes
+    return both
 
 
 def draw_collectives(k=3):
     """Draw :func:`collectives`: a colour for the chip a part came from, all colours for a sum. Returns Axes."""
-    import matplotlib.pyplot as plt
     from matplotlib.patches import Rectangle
 
-    from inferlib import style
-
     colours = [style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.SKY, style.YELLOW, style.RED]
-    _, axes = plt.subplots(1, 3, figsize=(7.2, 0.9 + 0.42 * k), layout="constrained")
-    for ax, (name, states) in zip(axes, collectives(k).items(), strict=True):
+    both = axes((7.2, 0.9 + 0.42 * k), columns=3)[1]
+    for ax, (name, states) in zip(both, collectives(k).items(), strict=True):
         for side, state in enumerate(states):
             for chip, slots in enumerate(state):
                 for slot, origin in enumerate(slots):
@@ -215,4 +190,4 @@ def draw_collectives(k=3):
         ax.set_title(name, fontsize=10)
         for chip in range(k):
             ax.text(-0.25, k - 1 - chip + 0.4, str(chip), ha="right", va="center", fontsize=8)
-    return axes
+    return both

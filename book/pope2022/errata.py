@@ -1,15 +1,23 @@
 """Pope et al. 2022: the numbers that ``errata.toml`` names in braces."""
 
+from book.audit.ledger import Reader, errata_numbers, published
 from book.pope2022 import benchmarks, evidence
 from book.pope2022.benchmarks import TABLES, batches, printed_mfu, printed_time, utilisation
 from book.pope2022.evidence import SLICE, TPU, configurations
 from book.pope2022.tables import table_1
-from book.pope2022.text import attention_share
-from inferlib.ledger import Reader, errata_numbers
-from inferlib.papers.pope2022.equations import layouts
-from inferlib.papers.pope2022.equations.costs import cache_of_token, cache_over_batch, weights_on_chip
-from inferlib.papers.pope2022.equations.prediction import gather_time
-from inferlib.papers.pope2022.records import CORRECTED, PRINTED, load_mesh, load_model, multihead
+from book.pope2022.text import LL, attention_share, growth, read_off
+from inferlib.papers import pope2022 as pope
+from inferlib.papers.pope2022 import (
+    CORRECTED,
+    PRINTED,
+    cache_of_token,
+    cache_over_batch,
+    gather_time,
+    load_mesh,
+    load_model,
+    multihead,
+    weights_on_chip,
+)
 
 LAST = "Table D.4"
 
@@ -59,25 +67,25 @@ def criteria():
     wide = four.replace(d_ff=2 * four.d_model)
     tokens = configurations()["Table 2", "high-throughput prefill"]["tokens"]
     whole = PRINTED.replace(whole_layer=True)
-    xy, xyz = (f(model, TPU, mesh, tokens) for f in (layouts.wgxy_time, layouts.wgxyz_time))
-    real = list(layouts.switches(model, mesh, CORRECTED).values())
+    xy, xyz = (pope.layer_time(model, TPU, mesh, tokens, layout) for layout in ("WG XY", "WG XYZ"))
+    real = list(pope.switches(model, mesh, CORRECTED).values())
     return {
-        "even": layouts.break_even(four),
-        "wide_printed": layouts.printed_break_even(wide),
-        "wide_even": layouts.break_even(wide),
-        "even_x2": layouts.break_even_of_x(four, 2),
-        "even_x4": layouts.break_even_of_x(four, 4),
+        "even": pope.break_even(four),
+        "wide_printed": pope.printed_break_even(wide),
+        "wide_even": pope.break_even(wide),
+        "even_x2": pope.break_even_of_x(four, 2),
+        "even_x4": pope.break_even_of_x(four, 4),
         "xyz_excess": xyz / xy - 1,
         "largest": tokens,
-        "gather": gather_time(model, TPU, mesh, mesh.chips, 1),
+        "gather": gather_time(model, TPU, mesh),
         "gathered_pass": evidence.measured_pass("Table 2", "high-throughput prefill", 1),
-        "whole_2d": layouts.ws2d_volume(model, mesh, 1, whole) / layouts.ws2d_volume(model, mesh, 1) - 1,
-        "whole_x": layouts.best_x(model, mesh.chips, whole),
-        "printed_x": layouts.best_x(model, mesh.chips),
-        "whole_even": layouts.break_even(model, whole),
-        "printed_xy": layouts.switches(model, mesh)["WG X to WG XY"],
+        "whole_2d": pope.ws2d_volume(model, mesh, 1, whole) / pope.ws2d_volume(model, mesh, 1) - 1,
+        "whole_x": pope.best_x(model, mesh.chips, whole),
+        "printed_x": pope.best_x(model, mesh.chips),
+        "whole_even": pope.break_even(model, whole),
+        "printed_xy": pope.switches(model, mesh)["WG X to WG XY"],
         "whole_xy": real[1],
-        "printed_xyz": layouts.switches(model, mesh)["WG XY to WG XYZ"] / 1e6,
+        "printed_xyz": pope.switches(model, mesh)["WG XY to WG XYZ"] / 1e6,
         "whole_xyz": real[2] / 1e6,
     }
 
@@ -104,11 +112,26 @@ def caches():
 
 
 @errata_numbers("pope2022")
+def growth_of_latency():
+    """The one law of section 4.4, by the printed runs and by what Erdil 2025 reads off the figure."""
+    read = benchmarks.open_reader("Table 2")
+    names = ("8B", "62B", "540B")
+    theirs = {n: published("erdil2025")["Text 2.2.3", f"PaLM {n}", "latency"].value for n in names}
+    return {
+        "growth": growth(read, "decode"),
+        "palm_62b": 1e3 * evidence.measured_pass("Table 3", f"{LL} decode", read("tokens of decode")),
+        "palm_540b": 1e3 * read("int8, batch 64", artefact="Text 4.4"),
+        "read_two": read_off(("62B", "540B")),
+        "read_all": read_off(("8B", "540B")),
+    } | {f"erdil_{name.lower()}": 1e3 * seconds for name, seconds in theirs.items()}
+
+
+@errata_numbers("pope2022")
 def public_code():
     """Megatron's totals as the released script would reckon them."""
     found = {}
     for table in TABLES[:2]:
         for name, layers in (("as_run", None), ("as_coded", load_model("PaLM 540B").layers)):
-            error = evidence.megatron_table(steps_of=layers).query("table == @table").error
+            error = evidence.megatron_table(evidence.fitted(), steps_of=layers).query("table == @table").error
             found[f"{name}_{table[-1]}"] = evidence.rms(error)
     return found

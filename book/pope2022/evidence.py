@@ -1,28 +1,27 @@
 """Pope et al. 2022: the bound and the two-constant model held against the paper's own measurements."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
+from book.audit.ledger import Reader
 from book.pope2022 import benchmarks
 from book.pope2022.benchmarks import TABLES, batches, lengths
 from inferlib import checks
-from inferlib.ledger import Reader
-from inferlib.papers.pope2022.equations.costs import CACHES
-from inferlib.papers.pope2022.equations.prediction import (
+from inferlib.papers.pope2022 import (
+    CACHES,
+    CORRECTED,
     Constants,
     bound,
-    wgx_step,
-    wgxy_step,
-    wgxyz_step,
-    ws1d_step,
-    ws2d_step,
+    load_chip,
+    load_mesh,
+    load_model,
+    stated,
+    step_time,
 )
-from inferlib.papers.pope2022.records import CORRECTED, load_chip, load_mesh, load_model, stated
 
 TPU = load_chip("TPU v4")
 SLICE = int(Reader("pope2022", "Appendix D")("chips"))  # of the measurements of appendix D
-GATHERED = {"WG X": wgx_step, "WG XY": wgxy_step, "WG XYZ": wgxyz_step}
 
 
 # --- The cells of appendix D -----------------------------------------------------------------------------
@@ -31,19 +30,12 @@ GATHERED = {"WG X": wgx_step, "WG XY": wgxy_step, "WG XYZ": wgxyz_step}
 def cells(tables=TABLES, attention="Head"):
     """The PaLM prefill and generate measurements of appendix D, with what the model needs of each.
 
-    Parameters
-    ----------
-    tables : tuple of str
-        Some of :data:`book.pope2022.benchmarks.TABLES`.
-    attention : {"Head", "Batch"}
-        What the cache is cut over in generation. The authors' public code leaves it on every chip
-        ("Head"); the text of appendix D cuts it over the batch.
+    ``tables``: some of :data:`book.pope2022.benchmarks.TABLES`. ``attention``: what the cache is cut over in
+    generation. The authors' public code leaves it on every chip ("Head"); the text of appendix D cuts it over the
+    batch.
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``table``, ``phase``, ``batch``, ``tokens`` of the batch in one pass, ``seen`` that each sees, bytes
-        of cache that one chip reads (``held``), ``passes``, and seconds ``measured``.
+    Returns ``table``, ``phase``, ``batch``, ``tokens`` of the batch in one pass, ``seen`` that each sees, bytes of
+    cache that one chip reads (``held``), ``passes``, and seconds ``measured``.
     """
     import pandas as pd
 
@@ -69,31 +61,21 @@ def palm():
     return load_model("PaLM 540B", padded=True)
 
 
-def predicted(rows, constants, model=None):
+def predicted(rows, constants, chip=TPU):
     """Seconds of each of :func:`cells` by the two-constant model."""
     at = (rows[name].to_numpy(float) for name in ("tokens", "seen", "held"))
-    step = ws2d_step(model or palm(), TPU, load_mesh(SLICE), constants, *at)
-    return rows.passes.to_numpy(float) * step
+    return rows.passes.to_numpy(float) * step_time(palm(), chip, load_mesh(SLICE), constants, *at)
 
 
-def fit(rows, times=predicted):
+def fit(rows, times=predicted, chip=TPU):
     """The two constants that make the relative errors of some cells least, in squares.
 
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        As :func:`cells` returns them.
-    times : callable
-        Of the rows and the constants: seconds, by some form of the model.
-
-    Returns
-    -------
-    Constants
+    ``times`` gives seconds of the rows, the constants and the chip, by some form of the model.
     """
     from scipy.optimize import least_squares
 
     def misses(logarithms):
-        return times(rows, Constants(*np.exp(logarithms))) / rows.measured.to_numpy() - 1
+        return times(rows, Constants(*np.exp(logarithms)), chip=chip) / rows.measured.to_numpy() - 1
 
     exact = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-14)
     found = least_squares(misses, np.log([0.7, 1e-4]), bounds=(np.log(1e-9), 0), **exact)
@@ -103,14 +85,7 @@ def fit(rows, times=predicted):
 
 @cache
 def fitted(tables=TABLES, attention="Head"):
-    """The constants fitted on the cells of some tables.
-
-    Examples
-    --------
-    >>> constants = fitted()
-    >>> f"{constants.efficiency:.2f}, {1e6 * constants.overhead:.0f} us"
-    '0.81, 135 us'
-    """
+    """The constants fitted on the cells of some tables, for the chip of the paper."""
     return fit(cells(tables, attention))
 
 
@@ -124,34 +99,31 @@ def rms(errors):
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
-def errors(rows, constants, model=None):
+def errors(rows, constants, chip=TPU):
     """Relative errors of the model on some cells."""
-    return predicted(rows, constants, model) / rows.measured.to_numpy() - 1
+    return predicted(rows, constants, chip) / rows.measured.to_numpy() - 1
 
 
-def cross_validation(attention="Head"):
+def cross_validation(chip=TPU):
     """Leave one table out: the constants from the other two, and the errors on the one left out.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by the table left out, ``"none"`` last: ``efficiency``, ``overhead`` (us), ``inside`` (rms on
-        the cells fitted), ``outside`` (rms on those left out), ``prefill``, ``generate`` (rms of those parts
-        outside), and the ``worst`` error outside, all in per cent. Without a table left out, outside is the
-        same as inside.
+    Returns rows indexed by the table left out, ``"none"`` last: ``efficiency``, ``overhead`` (us), ``inside`` (rms
+    on the cells fitted), ``outside`` (rms on those left out), ``prefill``, ``generate`` (rms of those parts
+    outside), and the ``worst`` error outside, all in per cent. Without a table left out, outside is the same as
+    inside.
     """
     import pandas as pd
 
     rows = {}
     for left in (*TABLES, "none"):
-        used = others(left) if left in TABLES else TABLES
-        constants = fitted(used, attention)
-        tested = cells((left,) if left in TABLES else TABLES, attention)
-        error = errors(tested, constants)
+        used = cells(others(left))
+        constants = fit(used, chip=chip)
+        tested = cells((left,)) if left in TABLES else used
+        error = errors(tested, constants, chip)
         rows[left] = {
             "efficiency": constants.efficiency,
             "overhead": 1e6 * constants.overhead,
-            "inside": 100 * rms(errors(cells(used, attention), constants)),
+            "inside": 100 * rms(errors(used, constants, chip)),
             "outside": 100 * rms(error),
             "prefill": 100 * rms(error[tested.phase == "prefill"]),
             "generate": 100 * rms(error[tested.phase == "generate"]),
@@ -163,52 +135,36 @@ def cross_validation(attention="Head"):
 # --- The eight configurations of Tables 2 and 3 ----------------------------------------------------------
 
 
-def configurations():
-    """The eight configurations of Tables 2 and 3.
-
-    Returns
-    -------
-    dict
-        (table, row) to a dict: ``model`` as it was run, ``mesh``, ``batch``, ``layout``, ``attention``,
-        ``tokens`` of a pass, ``seen``, ``held`` (bytes of cache on a chip) and ``passes``.
-    """
+def configurations(chip=TPU):
+    """The eight configurations of Tables 2 and 3: (table, row) to what :func:`configuration` returns."""
     found = {}
     for entry in stated()["configurations"]:
         table, row = entry["table"], entry["row"]
         read = Reader("pope2022", table)
         chips, batch = int(read(row, "chips")), read(row, "batch")
         prompt, answer = read("tokens of prefill"), read("tokens of decode")
+        cut = entry["layout"], entry["attention"], entry["weights"], prompt
         found[table, row] = configuration(
-            entry["model"], chips, batch, entry["layout"], entry["attention"], entry["weights"],
-            prompt, answer if row.endswith("decode") else None,
-        )  # fmt: skip
+            entry["model"], chips, batch, *cut, answer if row.endswith("decode") else None, chip
+        )
     return found
 
 
-def configuration(name, chips, batch, layout, attention, weights, context, answer=None):
-    """What the model needs to know of one configuration.
+def configuration(name, chips, batch, layout, attention, weights, context, answer=None, chip=TPU):
+    """What the model needs to know of one run.
 
-    Parameters
-    ----------
-    name : str
-        A model of the paper; PaLM 540B gets its 64 heads on 64 and more chips.
-    chips : int
-    batch : float
-    layout, attention, weights : str
-        Such as ``"WS 2D"``, ``"Batch"`` and ``"int8"``.
-    context : float
-        Tokens of the prompt, or of context before the first token generated.
-    answer : float, optional
-        Tokens generated; a prefill when not given.
+    ``name``: a model of the paper; PaLM 540B gets its 64 heads on 64 and more chips. ``layout, attention,
+    weights``: such as ``"WS 2D"``, ``"Batch"`` and ``"int8"``. ``context``: tokens of the prompt, or of context
+    before the first token generated. ``answer``: tokens generated; a prefill when not given.
 
-    Returns
-    -------
-    dict
+    Returns ``model`` as it was run, ``chip``, ``mesh``, ``batch``, ``layout``, ``attention``, ``tokens`` of a pass,
+    ``seen``, ``held`` (bytes of cache on a chip) and ``passes``.
     """
     model = load_model(name, padded=name == "PaLM 540B" and chips >= SLICE).at(weights)
     seen = context if answer is None else context + answer / 2
     return {
         "model": model,
+        "chip": chip,
         "mesh": load_mesh(chips),
         "batch": batch,
         "layout": layout,
@@ -222,17 +178,14 @@ def configuration(name, chips, batch, layout, attention, weights, context, answe
 
 def pass_time(at, constants):
     """Seconds of one forward pass of a configuration by the two-constant model."""
-    needs = at["model"], TPU, at["mesh"], constants, at["tokens"], at["seen"]
-    if at["layout"] in GATHERED:
-        return GATHERED[at["layout"]](*needs)
-    return (ws1d_step if at["layout"] == "WS 1D" else ws2d_step)(*needs, at["held"])
+    work = at["tokens"], at["seen"], at["held"]
+    return step_time(at["model"], at["chip"], at["mesh"], constants, *work, layout=at["layout"])
 
 
 def pass_bound(at, assumptions=CORRECTED):
     """What each resource needs for one forward pass of a configuration."""
-    return bound(
-        at["model"], TPU, at["mesh"], at["layout"], at["tokens"], at["seen"], at["held"], assumptions
-    )
+    place = at["model"], at["chip"], at["mesh"], at["layout"]
+    return bound(*place, at["tokens"], at["seen"], at["held"], assumptions)
 
 
 def measured_pass(table, row, passes):
@@ -240,19 +193,24 @@ def measured_pass(table, row, passes):
     return benchmarks.published("pope2022")[table, row, "latency"].value / passes
 
 
-def bounds():
+def in_words(table, row):
+    """A configuration as a reader would say it: model, users, and whether it reads or writes."""
+    model = {"Table 2": "540B", "Table 3": "62B"}[table]
+    users = "one user" if row == "low-latency prefill" else "few users" if "low" in row else "512 users"
+    return f"{model}, {users}, {'reading' if row.endswith('prefill') else 'writing'}"
+
+
+def bounds(chip=TPU):
     """The roofline bound of the eight configurations, and what was measured.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by table and row, times in milliseconds of a forward pass: ``arithmetic``, ``weights``,
-        ``cache``, ``network``, the ``bound``, which resource ``binds``, ``measured``, and measured over bound.
+    Returns rows indexed by table and row, times in milliseconds of a forward pass: ``arithmetic``, ``weights``,
+    ``cache``, ``network``, the ``bound``, which resource ``binds``, ``measured``, and measured over bound; ``says``
+    names the run in words.
     """
     import pandas as pd
 
     rows = {}
-    for place, at in configurations().items():
+    for place, at in configurations(chip).items():
         need = pass_bound(at)
         groups = {
             "arithmetic": need["arithmetic"],
@@ -266,77 +224,59 @@ def bounds():
             "binds": binds,
             "measured": 1e3 * measured,
             "over bound": measured / groups[binds],
+            "says": in_words(*place),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def held_out():
+def held_out(constants, chip=TPU):
     """The two-constant model on latencies that it was not fitted to.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by configuration: ``measured`` and ``predicted`` milliseconds of a forward pass, and the
-        ``error`` in per cent. Eight configurations of Tables 2 and 3, and the 36.9 ms of section 4.4.
+    Returns rows indexed by configuration: ``measured`` and ``predicted`` milliseconds of a forward pass, and the
+    ``error`` in per cent. Eight configurations of Tables 2 and 3, and the 36.9 ms of section 4.4.
     """
     import pandas as pd
 
-    constants, rows = fitted(), {}
-    for place, at in configurations().items():
+    rows = {}
+    for place, at in configurations(chip).items():
         rows[", ".join(place)] = (measured_pass(*place, at["passes"]), pass_time(at, constants))
     rows["Text 4.4, bfloat16 at batch 64"] = (
         Reader("pope2022", "Text 4.4")("bfloat16, batch 64"),
-        pass_time(bf16_decode(), constants),
+        pass_time(bf16_decode(chip), constants),
     )
     table = 1e3 * pd.DataFrame.from_dict(rows, orient="index", columns=["measured", "predicted"])
     return table.assign(error=100 * (table.predicted / table.measured - 1))
 
 
-def bf16_decode():
+def bf16_decode(chip=TPU):
     """The low-latency decode of Table 2 with 16-bit weights (section 4.4)."""
-    return configuration("PaLM 540B", SLICE, 64, "WS 2D", "Batch", "bf16", 2048, 64)
+    return configuration("PaLM 540B", SLICE, 64, "WS 2D", "Batch", "bf16", 2048, 64, chip)
 
 
-def megatron(table, batch, constants, steps_of=None):
+def megatron(table, batch, constants, steps_of=None, chip=TPU):
     """Seconds of a total of MT-NLG 530B by the two-constant model: prefill and all steps.
 
-    Parameters
-    ----------
-    table : str
-    batch : float
-    constants : Constants
-    steps_of : float, optional
-        Layers by which the steps of generation are scaled up, as the authors' public code does from PaLM's; the
-        model's own when not given.
-
-    Returns
-    -------
-    float
+    ``steps_of``: layers by which the steps of generation are scaled up, as the authors' public code does from
+    PaLM's; the model's own when not given.
     """
     read, model = Reader("pope2022", table), load_model("MT-NLG 530B")
     given, made = lengths(read, table)
-    at = model, TPU, load_mesh(SLICE), constants
-    held = CACHES["Head"]
-    prefill = ws2d_step(*at, batch * given, given, held(model, SLICE, batch, given))
+    step, held = (
+        partial(step_time, model, chip, load_mesh(SLICE), constants),
+        partial(CACHES["Head"], model, SLICE),
+    )
+    prefill = step(batch * given, given, held(batch, given))
     context = given + made / 2
-    step = ws2d_step(*at, batch, context, held(model, SLICE, batch, context))
-    return prefill + made * step * (steps_of or model.layers) / model.layers
+    generate = made * step(batch, context, held(batch, context))
+    return prefill + generate * (steps_of or model.layers) / model.layers
 
 
-def megatron_table(swapped=True, steps_of=None):
+def megatron_table(constants, swapped=True, steps_of=None, chip=TPU):
     """The 27 totals of MT-NLG 530B, held out of the fit.
 
-    Parameters
-    ----------
-    swapped : bool
-        Take the total times of Table D.4 from the other column.
-    steps_of : float, optional
-        As for :func:`megatron`.
+    ``swapped``: take the total times of Table D.4 from the other column. ``steps_of``: as for :func:`megatron`.
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``table``, ``batch``, ``measured``, ``predicted`` (ms) and the ``error`` in per cent.
+    Returns ``table``, ``batch``, ``measured``, ``predicted`` (ms) and the ``error`` in per cent.
     """
     import pandas as pd
 
@@ -344,8 +284,11 @@ def megatron_table(swapped=True, steps_of=None):
     for table in TABLES:
         column = "PaLM total" if swapped and table == "Table D.4" else "MT-NLG total"
         for batch in batches(table, column):
-            measured = benchmarks.printed_time(table, column, batch)
-            rows.append((table, batch, 1e3 * measured, 1e3 * megatron(table, batch, fitted(), steps_of)))
+            times = (
+                benchmarks.printed_time(table, column, batch),
+                megatron(table, batch, constants, steps_of, chip),
+            )
+            rows.append((table, batch, *(1e3 * t for t in times)))
     frame = pd.DataFrame(rows, columns=["table", "batch", "measured", "predicted"])
     return frame.assign(error=100 * (frame.predicted / frame.measured - 1))
 

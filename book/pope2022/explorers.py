@@ -1,15 +1,26 @@
 """Pope et al. 2022: what a reader can move in the page."""
 
+from book import style
+from book.explorer import Chips, Choice, Curves, Explorer, Kind, Limit, Sentence, Slider, breakdown, memory
+from book.explorer.inputs import first
 from book.pope2022 import evidence
 from book.pope2022.schedules import AXES, Move, schedule
-from inferlib import load_chip, load_model, style
-from inferlib.explorer import Chips, Choice, Curves, Explorer, Kind, Limit, Slider, breakdown, memory
+from inferlib import load_chip, load_model
 from inferlib.ops import minimum
-from inferlib.papers.pope2022.decode import decode_step
-from inferlib.papers.pope2022.equations import layouts
-from inferlib.papers.pope2022.records import EXACT, Mesh, load_model as paper_model, model_of
+from inferlib.papers import pope2022 as pope
+from inferlib.papers.pope2022 import (
+    EXACT,
+    PRINTED,
+    Assumptions,
+    Mesh,
+    decode_step,
+    load_mesh,
+    load_model as paper_model,
+    model_of,
+)
 from inferlib.system import System, Workload
 
+WEIGHTS = {"16 bits": 2.0, "8 bits": 1.0, "4 bits": 0.5}  # bytes of a value
 _LARGEST = 256  # chips of the paper's largest mesh (section 4)
 
 
@@ -33,19 +44,19 @@ def _group(axes, x, y, z):
 
 def _activations(layout, model, mesh, tokens):
     """Bytes of activations through a chip, one layer."""
-    weight_stationary = {"WS 1D": layouts.ws1d_volume, "WS 2D": layouts.ws2d_volume}
+    weight_stationary = {"WS 1D": pope.ws1d_volume, "WS 2D": pope.ws2d_volume}
     if layout in weight_stationary:
         volume = weight_stationary[layout](model, mesh, tokens, EXACT)
     else:
         fetched = _group(_exchanges(layout)[1], mesh.x, mesh.y, mesh.z)
-        volume = layouts.gathered_activation_volume(model, mesh, tokens, fetched, EXACT)
+        volume = pope.gathered_activation_volume(model, mesh, tokens, fetched, EXACT)
     return volume * model.activation_bytes
 
 
 def _weights(layout, model, mesh):
     """Bytes of weights through a chip, one layer."""
     fetched = _group(_exchanges(layout)[1], mesh.x, mesh.y, mesh.z)
-    return layouts.gathered_weight_volume(model, mesh, fetched, EXACT) * model.weight_bytes
+    return pope.gathered_weight_volume(model, mesh, fetched, EXACT) * model.weight_bytes
 
 
 def _mesh_drawn():
@@ -100,18 +111,21 @@ def _mesh_drawn():
         lambda x, y, z, layout, **at: _along(_exchanges(layout)[1], x, y, z),
         # 2D exchanges over YZ, then over X; the second half of its four goes the same ways back
         (exchange(0), exchange(1)),
-        {activations: style.ORANGE, weighed: style.SKY, held: style.BLUE},
+        {activations: style.RED, weighed: style.SKY, held: style.BLUE},
         "One layer: a matrix, its pieces on all chips, what a chip moves",
     )
 
 
-def switch():
+def switch(model=None, mesh=None, tokens=64):
     """What each layout moves over the tokens of the batch: where would the reader switch?
+
+    The box opens with a model, a mesh and a number of tokens: PaLM 540B on 64 chips where none is given.
 
     Above the curves is drawn how one of the layouts cuts a matrix over the mesh, and who exchanges what with whom.
     """
+    model, mesh = model or evidence.palm(), mesh or load_mesh(evidence.SLICE)
     models = {
-        "PaLM 540B, 64 heads": evidence.palm(),
+        f"{model.name}, {model.heads:.0f} heads": model,
         "PaLM 62B": paper_model("PaLM 62B"),
         # one pair of collectives, the feed-forward layer's, as the paper's formulas have it
         "MT-NLG 530B": paper_model("MT-NLG 530B").replace(parallel=True),
@@ -124,7 +138,7 @@ def switch():
             shape = model.replace(weight_bytes=weight)
             mesh = Mesh(x, y, z)
             # with the factor (K - 1)/K, so that a chip alone moves nothing; the switch points are the same
-            seconds = layouts.TIMES[layout](shape, evidence.TPU, mesh, tokens, EXACT)
+            seconds = pope.layer_time(shape, evidence.TPU, mesh, tokens, layout, EXACT)
             return seconds * evidence.TPU.network_bandwidth
 
         return megabytes
@@ -135,49 +149,79 @@ def switch():
         "1",
         says="More chips than the paper's largest mesh has",
     )
+
+    def hands_over(tokens, x, y, z, weight, model, **at):
+        return pope.switch_to_x(model.replace(weight_bytes=weight), Mesh(x, y, z)) / tokens
+
+    order = sorted(
+        pope.LAYOUTS, key=lambda name: name != "WS 2D"
+    )  # the box opens with the cut that decode takes
     return Explorer(
         "Which layout moves least?",
         [
-            Kind("layout", "Layout drawn", {name: name for name in layouts.TIMES}),
-            Slider("x", "Chips along X", 1, 16, 4, whole=True),
-            Slider("y", "Chips along Y", 1, 16, 4, whole=True),
-            Slider("z", "Chips along Z", 1, 16, 4, whole=True),
-            Slider("tokens", "Tokens in the batch", 256, 4194304, 18432, log=True),
-            Slider("weight", "Bytes of a weight", 0.5, 2, 2),
+            Kind("layout", "Layout drawn", {name: name for name in order}),
+            Slider("x", "Chips along X", 1, 16, mesh.x, whole=True),
+            Slider("y", "Chips along Y", 1, 16, mesh.y, whole=True),
+            Slider("z", "Chips along Z", 1, 16, mesh.z, whole=True),
+            Slider("tokens", "Tokens in the batch", 1, 4194304, tokens, log=True, whole=True),
+            Choice("weight", "Weights", WEIGHTS),
             Choice("model", "Model", models),
         ],
         [
             _mesh_drawn(),
+            Sentence(
+                {"tokens of the switch over those of the batch": (hands_over, "1")},
+                (
+                    (1, "More tokens than the switch from 2D to gathered weights: let the weights travel."),
+                    (
+                        None,
+                        "{0} times as many tokens would bring the switch to gathered weights: leave them still.",
+                    ),
+                ),
+            ),
             Curves(
-                {name: moved(name) for name in layouts.TIMES},
+                {name: moved(name) for name in pope.LAYOUTS},
                 "tokens",
-                "megabytes through a chip, one layer",
+                "MB through a chip, one layer",
                 "MB",
                 log_y=True,
             ),
         ],
-        limits={"Chips": drawable},
+        limits={"Chips, of the largest mesh": drawable},
     )
 
 
-def decode():
-    """The running question at any batch and context, on eight chips of a kind."""
-    llama = load_model("Llama 3 70B")
+def decode(model=None, chip=None):
+    """The running question for the reader's model, chips and formats, with communication hidden or exposed.
 
-    def step(batch, context, chip):
-        return decode_step(llama, System(chip, 8, domain=8), Workload(batch=batch, context=context))
+    The box opens with a model and a chip: Llama 3 70B and the H100 where none is given.
+    """
+    models = {name: load_model(name) for name in ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B")}
+    chips = {name: load_chip(name) for name in ("H100 SXM", "A100 80GB", "H200", "B200")}
+    models, chips = first(model, models), first(chip, chips)
+    readings = {"hidden": PRINTED, "exposed, all that a layer moves": Assumptions.one_axis_at_a_time()}
 
-    chips = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200")}
+    def step(batch, context, n_chips, model, chip, weights, cache, network):
+        work = Workload(batch=batch, context=context, weights=weights, cache=cache)
+        return decode_step(model, System(chip, n_chips, domain=n_chips), work, assumptions=network)
 
+    def held(batch, context, model, weights, cache, **at):
+        shape = model_of(model, weights, cache)
+        return pope.parameters(shape) * weights + batch * context * pope.cache_of_token(shape)
+
+    counts = {str(n): n for n in (8, 4, 2, 1)}
     return breakdown(
-        "Llama 3 70B on eight chips",
+        "One token of a dense model in a box",
         [
-            Slider("batch", "Batch", 8, 256, 32, log=True, whole=True),
-            Slider("context", "Context", 128, 32768, 4096, log=True, whole=True),
+            Kind("model", "Model", models),
+            Kind("n_chips", "Chips", counts),
             Choice("chip", "Chip", chips),
+            Slider("batch", "Batch", 1, 1024, 32, log=True, whole=True),
+            Slider("context", "Context", 128, 131072, 4096, "tokens", log=True, whole=True),
+            Choice("weights", "Weights", WEIGHTS),
+            Choice("cache", "Cache", {name: WEIGHTS[name] for name in ("16 bits", "8 bits")}),
+            Kind("network", "Exchanges", readings),
         ],
         step,
-        limits=memory(
-            lambda batch, context, **at: llama.bytes_held(batch, context), 8, "Memory for weights and cache"
-        ),
+        limits=memory(held, "n_chips", "Memory for weights and cache"),
     )

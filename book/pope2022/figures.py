@@ -2,83 +2,63 @@
 
 import numpy as np
 
+from book import style
+from book.audit.ledger import Reader
 from book.pope2022 import benchmarks, evidence
 from book.pope2022.evidence import SLICE, TPU
-from book.pope2022.tables import gpu_bounds
-from inferlib.ledger import Reader
-from inferlib.papers.pope2022.equations import layouts
-from inferlib.papers.pope2022.equations.costs import (
+from inferlib.papers import pope2022 as pope
+from inferlib.papers.pope2022 import (
     CACHES,
+    EXACT,
+    PRINTED,
     attention_flops,
     compute_time,
     context_over_batch,
     context_over_heads,
     matmul_flops,
     memory_time,
+    multihead,
     weights_on_chip,
 )
-from inferlib.papers.pope2022.records import EXACT, PRINTED, load_mesh, multihead
 
 MS = 1e-3
 CONTEXTS = (128, 512, 2048, 8192, 16384, 32768, 65536, 131072)  # of Figure 8, by the authors' public code
 
 
+def axes(size=(6.4, 3.8), columns=1):
+    """A figure of the chapter's size and its Axes."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(1, columns, figsize=size, layout="constrained")
+
+
 def layout_colours():
     """The colour of each layout, everywhere in the chapter."""
-    from inferlib import style
-
     order = (style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE)  # as the explorer has them
-    return dict(zip(layouts.TIMES, order, strict=True))
+    return dict(zip(pope.LAYOUTS, order, strict=True))
 
 
 # --- Figure 3: what each layout moves --------------------------------------------------------------------
 
 
-def figure_3_data(model=None, mesh=None, assumptions=PRINTED):
-    """What one chip moves for one layer over the tokens of the batch, in every layout.
+def figure_3(moved, switches):
+    """Bytes that each layout moves over the tokens of the batch, dots at the switch points. Returns the Axes.
 
-    Parameters
-    ----------
-    model : Model, optional
-        PaLM 540B as it was run when not given. The figure's own model is not named in its text.
-    mesh : Mesh, optional
-        64 chips when not given.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    xarray.DataArray
-        Bytes over ``layout`` and ``tokens``.
+    ``moved``: bytes over ``layout`` and ``tokens``. ``switches``: tokens at which one layout takes over from
+    another, such as :func:`pope2022.switches`.
     """
-    import xarray as xr
-
-    model, mesh = model or evidence.palm(), mesh or load_mesh(SLICE)
-    tokens = np.geomspace(2**9, 2**23, 141)
-    axis = xr.DataArray(tokens, coords={"tokens": tokens})
-    seconds = layouts.communication(model, TPU, mesh, axis, assumptions)
-    return seconds * TPU.network_bandwidth
-
-
-def figure_3(data=None, model=None, mesh=None):
-    """Draw :func:`figure_3_data`, dots at the switch points. Returns the Axes."""
-    from inferlib import style
-
-    model, mesh = model or evidence.palm(), mesh or load_mesh(SLICE)
-    data = figure_3_data(model, mesh) if data is None else data
-    _, ax = _axes((6.4, 4))
-    shared = data.sel(layout=list(layouts.SHARED))
-    ax.plot(data.tokens, shared.min("layout") / 1e6, color=style.FAINT, linewidth=8, alpha=0.35)
+    _, ax = axes((6.4, 4))
+    least = moved.sel(layout=list(pope.SHARED)).min("layout") / 1e6
+    ax.plot(moved.tokens, least, color=style.FAINT, linewidth=8, alpha=0.35)
     for name, colour in layout_colours().items():
         line = "--" if name == "WS 1D" else "-"
-        ax.plot(data.tokens, data.sel(layout=name) / 1e6, line, color=colour, label=name)
-    for tokens in layouts.switches(model, mesh).values():
-        at = float(layouts.choose(model, TPU, mesh, tokens)[0]) * TPU.network_bandwidth / 1e6
+        ax.plot(moved.tokens, moved.sel(layout=name) / 1e6, line, color=colour, label=name)
+    for tokens in switches.values():
+        at = float(least.interp(tokens=tokens))
         ax.plot(tokens, at, "o", color=style.INK, zorder=5)
         ax.annotate(f"{tokens:,.0f}", (tokens, at), (6, -13), textcoords="offset points", fontsize=9)
-    ax.set(
-        xscale="log", yscale="log", xlabel="tokens in the batch", ylabel="megabytes through a chip, one layer"
-    )
-    ax.set(ylim=(10, 3e5))
+    ax.set(xscale="log", yscale="log", xlabel="tokens in the batch", ylabel="MB through a chip, one layer")
+    ax.set(ylim=(float(least.min()) / 3, float(moved.max()) / 1e6))
     ax.legend(ncol=2)
     return ax
 
@@ -86,39 +66,29 @@ def figure_3(data=None, model=None, mesh=None):
 def break_even_data():
     """Communication of 2D over that of 1D, over the number of chips, with and without (K - 1)/K.
 
-    Returns
-    -------
-    xarray.Dataset
-        ``printed`` at the best X, ``exact`` at the best X (at least 1), and ``exact X = 2``, ``4``, over
-        ``chips``: ratios, for a block four times as wide as the model.
+    Returns ``printed`` at the best X, ``exact`` at the best X (at least 1), and ``exact X = 2``, ``4``, over
+    ``chips``: ratios, for a block four times as wide as the model.
     """
     import xarray as xr
-
-    from inferlib.papers.pope2022.records import Mesh
 
     values = np.geomspace(2, 512, 161)
     chips = xr.DataArray(values, coords={"chips": values})
     model = evidence.palm()
 
     def ratio(x, assumptions):
-        flat, line = Mesh(x, (chips / x).clip(min=1)), Mesh(1, chips)
-        return layouts.ws2d_volume(model, flat, 1, assumptions) / layouts.ws1d_volume(
-            model, line, 1, assumptions
-        )
+        flat, line = pope.Mesh(x, (chips / x).clip(min=1)), pope.Mesh(1, chips)
+        return pope.ws2d_volume(model, flat, 1, assumptions) / pope.ws1d_volume(model, line, 1, assumptions)
 
-    best = layouts.best_x(model, chips).clip(min=1)
+    best = pope.best_x(model, chips).clip(min=1)
     curves = {"printed costs, best X": ratio(best, PRINTED), "exact, best X": ratio(best, EXACT)}
     for x in (2, 4):
         curves[f"exact, X = {x}"] = ratio(x, EXACT).where(chips >= x)
     return xr.Dataset(curves)
 
 
-def draw_break_even(data=None):
+def draw_break_even(data):
     """Draw :func:`break_even_data`: below the line at 1, 2D moves less. Returns the Axes."""
-    from inferlib import style
-
-    data = break_even_data() if data is None else data
-    _, ax = _axes()
+    _, ax = axes()
     colours = (style.RED, style.BLUE, style.GREEN, style.ORANGE)
     for name, colour in zip(data, colours, strict=True):
         line = "--" if name.startswith("printed") else "-"
@@ -142,11 +112,8 @@ def figure_8_data():
     Everything but the cache is the roofline bound of the rest: arithmetic or reading the weights, whichever
     takes longer; no constant is fitted.
 
-    Returns
-    -------
-    xarray.Dataset
-        ``cache``: seconds to read the cache, and ``rest``, over ``variant`` and ``context``; ``longest``: the
-        context that fits into 30 % of the memory with all 118 layers, over ``variant``.
+    Returns ``cache``: seconds to read the cache, and ``rest``, over ``variant`` and ``context``; ``longest``: the
+    context that fits into 30 % of the memory with all 118 layers, over ``variant``.
     """
     import xarray as xr
 
@@ -177,12 +144,9 @@ def figure_8_data():
     ).assign_coords(variant=list(cases))
 
 
-def figure_8(data=None):
+def figure_8(data):
     """Draw :func:`figure_8_data`; dotted where the whole model's cache would not fit. Returns the Axes."""
-    from inferlib import style
-
-    data = figure_8_data() if data is None else data
-    _, ax = _axes()
+    _, ax = axes()
     for (name, curve), colour in zip(
         data.groupby("variant"), (style.RED, style.BLUE, style.ORANGE), strict=True
     ):
@@ -207,16 +171,9 @@ def figure_8(data=None):
 def frontier_data(table="Table D.3", assumptions=PRINTED):
     """Latency and utilisation of all end-to-end results of a table, and who is on the frontiers.
 
-    Parameters
-    ----------
-    table : str
-    assumptions : Assumptions
-        With ``swapped_totals`` Table D.4 is repaired.
+    ``assumptions``: with ``swapped_totals`` Table D.4 is repaired.
 
-    Returns
-    -------
-    pandas.DataFrame
-        :func:`book.pope2022.benchmarks.totals` with ``bold`` and ``underlined``.
+    Returns :func:`book.pope2022.benchmarks.totals` with ``bold`` and ``underlined``.
     """
     rows = benchmarks.totals(table, assumptions)
     marks = {}
@@ -227,15 +184,12 @@ def frontier_data(table="Table D.3", assumptions=PRINTED):
     return rows.assign(**{name: [place in kept for place in places] for name, kept in marks.items()})
 
 
-def figure_9(table="Table D.3", assumptions=PRINTED):
+def figure_9(data):
     """Draw :func:`frontier_data`; filled points are on the frontier of all. Returns the Axes."""
-    from inferlib import style
-
-    data = frontier_data(table, assumptions)
     colours = dict(
         zip(benchmarks.TOTALS, (style.SKY, style.PURPLE, style.YELLOW, style.ORANGE, style.BLUE), strict=True)
     )
-    _, ax = _axes()
+    _, ax = axes()
     for name, rows in data.groupby("column", sort=False):
         ax.plot(rows.time, 100 * rows.exact, "-", color=colours[name], linewidth=1.2)
         ax.plot(rows.time, 100 * rows.exact, "o", color=colours[name], fillstyle="none", markersize=6)
@@ -247,12 +201,9 @@ def figure_9(table="Table D.3", assumptions=PRINTED):
     return ax
 
 
-def gpu_bound_figure(data=None):
+def gpu_bound_figure(data):
     """FasterTransformer's times over the roofline of their A100s. Returns the Axes."""
-    from inferlib import style
-
-    data = gpu_bounds() if data is None else data
-    _, ax = _axes()
+    _, ax = axes()
     colours = (style.SKY, style.PURPLE, style.YELLOW)
     markers = dict(zip(benchmarks.TABLES, "osD", strict=True))
     for colour, (name, rows) in zip(colours, data.groupby("column", sort=False), strict=True):
@@ -272,28 +223,19 @@ def gpu_bound_figure(data=None):
 # --- Prediction against measurement ----------------------------------------------------------------------
 
 
-def draw_fit():
-    """Measured over predicted in every cell of appendix D, and in those held out. Returns the Axes."""
-    from inferlib import style
-
-    constants = evidence.fitted()
-    cells = evidence.cells()
-    cells = cells.assign(ratio=cells.measured / evidence.predicted(cells, constants))
-    _, ax = _axes((6.4, 4))
-    for (phase, rows), colour, marker in zip(
-        cells.groupby("phase"), (style.ORANGE, style.BLUE), "os", strict=True
-    ):
+def draw_fit(cells, constants, chip):
+    """Measured over predicted in the cells fitted, and in the runs that were not. Returns the Axes."""
+    cells = cells.assign(ratio=cells.measured / evidence.predicted(cells, constants, chip))
+    _, ax = axes((6.4, 4))
+    kinds = zip(cells.groupby("phase"), (style.BLUE, style.ORANGE), "so", strict=True)
+    for (phase, rows), colour, marker in kinds:
         ax.plot(rows.measured, rows.ratio, marker, color=colour, markersize=5, label=f"PaLM {phase}, fitted")
-    other = evidence.megatron_table()
-    ax.plot(
-        other.measured / 1e3, other.measured / other.predicted, "D", color=style.PURPLE, markersize=5,
-        fillstyle="none", label="MT-NLG totals, held out",
-    )  # fmt: skip
-    held = evidence.held_out()
-    ax.plot(
-        held.measured / 1e3, held.measured / held.predicted, "*", color=style.RED, markersize=10,
-        label="Tables 2 and 3, held out",
-    )  # fmt: skip
+    rings = {"color": style.PURPLE, "markersize": 5, "fillstyle": "none", "label": "MT-NLG totals, held out"}
+    other = evidence.megatron_table(constants, chip=chip)
+    ax.plot(other.measured / 1e3, other.measured / other.predicted, "D", **rings)
+    held = evidence.held_out(constants, chip)
+    stars = {"color": style.RED, "markersize": 10, "label": "Tables 2 and 3, held out"}
+    ax.plot(held.measured / 1e3, held.measured / held.predicted, "*", **stars)
     ax.axhline(1, color=style.INK, linewidth=1)
     ax.axhspan(0.9, 1.1, color=style.FAINT, alpha=0.15, linewidth=0)
     ax.set(xscale="log", xlabel="measured seconds", ylabel="measured over predicted", ylim=(0.6, 1.5))
@@ -301,37 +243,46 @@ def draw_fit():
     return ax
 
 
-def draw_bounds():
-    """Every resource of the eight configurations over what was measured. Returns the Axes."""
-    from inferlib import style
-
-    data = evidence.bounds()
-    _, ax = _axes((7, 4.2))
-    parts = {"arithmetic": style.ORANGE, "weights": style.BLUE, "cache": style.GREEN, "network": style.RED}
+def draw_bounds(data):
+    """Every resource of the runs of :func:`evidence.bounds` over what was measured. Returns the Axes."""
+    _, ax = axes((7, 4.2))
     heights = {"arithmetic": 0.24, "weights": 0, "cache": 0, "network": -0.24}
-    for i, (_, row) in enumerate(data.iterrows()):
-        y, left = len(data) - i, 0.0
-        for name, colour in parts.items():
-            share = 100 * row[name] / row.measured
-            start = left if name == "cache" else 0.0
-            ax.barh(
-                y + heights[name],
-                share,
-                left=start,
-                height=0.22,
-                color=colour,
-                label=name if i == 0 else None,
-            )
-            left = share if name == "weights" else left
+    ends = range(len(data), 0, -1)
+    for name, height in heights.items():
+        left = data.weights / data.measured if name == "cache" else 0 * data.measured
+        bars = {"left": 100 * left, "height": 0.22, "color": style.TERMS[name], "label": name}
+        ax.barh([y + height for y in ends], 100 * data[name] / data.measured, **bars)
     ax.axvline(100, color=style.INK, linewidth=1)
-    ax.set_yticks(range(len(data), 0, -1), data.index, fontsize=8)
-    ax.set(xlabel="per cent of the measured time, every peak as reached", xlim=(0, 105))
+    ax.set_yticks(ends, data.says, fontsize=9)
+    ax.set(xlabel="% of the measured time, every peak as reached", xlim=(0, 105))
     ax.grid(axis="y", visible=False)
     ax.legend(ncol=4, fontsize=9, loc="upper center", bbox_to_anchor=(0.4, 1.12))
     return ax
 
 
-def _axes(size=(6.4, 3.8)):
-    import matplotlib.pyplot as plt
+def draw_waterfall(parts, measured):
+    """Where the time of a token goes: one part after the other, up to what was measured. Returns the Axes.
 
-    return plt.subplots(figsize=size, layout="constrained")
+    ``parts``: what is counted, in words, to seconds and the term of :data:`book.style.TERMS` whose colour it takes.
+    ``measured``: seconds.
+    """
+    _, ax = axes((6.8, 0.9 + 0.42 * len(parts)))
+    rows = {name: (t, style.TERMS[kind]) for name, (t, kind) in parts.items()}
+    total, start = sum(t for t, _ in rows.values()), 0.0
+    if measured > total:
+        rows["not explained"] = measured - total, "none"
+    for i, (seconds, colour) in enumerate(rows.values()):
+        ax.barh(
+            -i, 1e3 * seconds, left=1e3 * start, height=0.7, color=colour, edgecolor=style.INK, linewidth=0.6
+        )
+        start += seconds
+        inside = colour != "none" and seconds > 0.1 * measured
+        place = {"ha": "center", "color": "white"} if inside else {"ha": "left"}
+        x = 1e3 * (start - seconds / 2) if inside else 1e3 * start + 0.3
+        ax.text(x, -i, f"{1e3 * seconds:.1f} ms", va="center", fontsize=9, **place)
+    ax.axvline(1e3 * measured, color=style.INK, linewidth=1)
+    ax.text(1e3 * measured, 0.62, f"measured {1e3 * measured:.1f} ms ", ha="right", va="center", fontsize=9)
+    ax.set_yticks([-i for i in range(len(rows))], rows)
+    ax.set(xlabel="ms of one token", xlim=(0, 1.13e3 * max(measured, start)), ylim=(0.4 - len(rows), 0.95))
+    ax.grid(axis="y", visible=False)
+    return ax

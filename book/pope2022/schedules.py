@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from inferlib import checks
-from inferlib.papers.pope2022.records import load_mesh
+from inferlib.papers.pope2022 import load_mesh
 
 AXES = ("x", "y", "z")
 
@@ -53,16 +53,6 @@ class Move:
 
 def schedule(layout):
     """What a feed-forward layer holds and moves, in order.
-
-    Parameters
-    ----------
-    layout : {"WS 1D", "WS 2D", "WG X", "WG XY", "WG XYZ"}
-
-    Returns
-    -------
-    dict
-        ``"activations"`` and ``"weights"``: lists of :class:`Tensor` and :class:`Move`, in the order in
-        which they come.
 
     Examples
     --------
@@ -132,15 +122,7 @@ ATTENTIONS = ("multihead over heads", "multiquery over heads", "multiquery over 
 def attention_schedule(kind):
     """What attention holds and moves while generating (Figures 4 and 5).
 
-    Parameters
-    ----------
-    kind : {"multihead over heads", "multiquery over heads", "multiquery over batch"}
-
-    Returns
-    -------
-    dict
-        As :func:`schedule` returns it; the second list is the cache, rows its sequences, columns its
-        key/value heads.
+    As :func:`schedule` returns it; the second list is the cache, rows its sequences, columns its key/value heads.
     """
     checks.one_of("kind", kind, ATTENTIONS)
     queries = Tensor("queries", "B", "H", "", "xyz")
@@ -163,18 +145,6 @@ def attention_schedule(kind):
 
 def piece(tensor, mesh, chip):
     """The part of a tensor on one chip.
-
-    Parameters
-    ----------
-    tensor : Tensor
-    mesh : Mesh
-    chip : tuple of int
-        Its place along x, y and z, from 0.
-
-    Returns
-    -------
-    rows, columns : tuple of float
-        From and to, as fractions of each side.
 
     Examples
     --------
@@ -199,19 +169,11 @@ def _interval(axes, mesh, chip):
 def pieces(layout, mesh=None, chip=(0, 0, 0)):
     """Which slice of which tensor a chip holds, step by step.
 
-    Parameters
-    ----------
-    layout : str
-        As for :func:`schedule`, or one of :data:`ATTENTIONS`.
-    mesh : Mesh, optional
-        The slice of eight chips when not given.
-    chip : tuple of int
+    ``layout``: as for :func:`schedule`, or one of :data:`ATTENTIONS`. ``mesh``: the slice of eight chips when not
+    given.
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``tensor``, ``notation``, ``rows`` and ``columns`` (from and to), the ``share`` of the tensor that the
-        chip holds, and what moves ``before`` it is there.
+    Returns ``tensor``, ``notation``, ``rows`` and ``columns`` (from and to), the ``share`` of the tensor that the
+    chip holds, and what moves ``before`` it is there.
     """
     import pandas as pd
 
@@ -242,16 +204,8 @@ def all_pieces(tensor, mesh):
 def collectives(k=3):
     """What each of ``k`` chips holds before and after the three collectives (Figure A.1).
 
-    Parameters
-    ----------
-    k : int
-        Chips, at least 2.
-
-    Returns
-    -------
-    dict
-        Collective to (before, after). Each is a list of one list for each chip, of what it has in each of
-        ``k`` slots: a set of the chips that this part came from, or None.
+    ``k``: chips, at least 2. Returns collective to (before, after). Each is a list of one list for each chip,
+    of what it has in each of ``k`` slots: a set of the chips that this part came from, or None.
 
     Examples
     --------

@@ -2,26 +2,28 @@
 
 from functools import partial
 
+from book.audit.ledger import Noted, Reader, reproduces
 from book.pope2022 import benchmarks, evidence
 from book.pope2022.benchmarks import COLUMNS, TABLES, batches, reckoned_parameters, utilisation
 from book.pope2022.evidence import TPU, configurations, fitted, others
-from inferlib.ledger import Noted, Reader, reproduces
-from inferlib.papers.pope2022.equations import layouts
-from inferlib.papers.pope2022.equations.costs import (
+from inferlib.papers import pope2022 as pope
+from inferlib.papers.pope2022 import (
     attention_flops,
     cache_of_token,
+    choose,
     compute_time,
     context_over_batch,
     context_over_heads,
     cost,
+    load_model,
     matmul_flops,
     memory_time,
     mfu,
+    multihead,
     parameters,
+    stated,
     weights_on_chip,
 )
-from inferlib.papers.pope2022.equations.layouts import choose
-from inferlib.papers.pope2022.records import load_model, multihead, stated
 
 reproduces = partial(reproduces, "pope2022")
 SLICE = evidence.SLICE
@@ -30,9 +32,8 @@ SLICE = evidence.SLICE
 # --- Table 1 ---------------------------------------------------------------------------------------------
 
 
-def variants():
+def variants(model):
     """The three attention variants of Table 1: name to model and the function that gives its context."""
-    model = evidence.palm()
     return {
         "Multihead": (multihead(model), context_over_heads),
         "Baseline multiquery": (model, context_over_heads),
@@ -40,23 +41,34 @@ def variants():
     }
 
 
-def table_1():
-    """Table 1: the longest contexts on 64 chips, not rounded.
+def table_1(model=None, chip=TPU, chips=SLICE):
+    """Table 1: the longest contexts of PaLM 540B on 64 chips, or of another model elsewhere; not rounded.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by variant, one column for each batch.
+    Returns rows indexed by variant, one column for each batch.
     """
     import pandas as pd
 
-    read = Reader("pope2022", "Table 1")
-    sizes = [read("batch", "128"), read("batch", "512")]
-    rows = {
-        name: [function(model, TPU, SLICE, b, read("memory kept for the cache")) for b in sizes]
-        for name, (model, function) in variants().items()
+    rows = contexts(model, chip, chips)
+    return pd.DataFrame.from_dict(rows, orient="index", columns=[f"batch {b:g}" for b in _sizes()])
+
+
+def _sizes():
+    return [Reader("pope2022", "Table 1")("batch", size) for size in ("128", "512")]
+
+
+def contexts(model=None, chip=TPU, chips=SLICE):
+    """The rows of :func:`table_1`: variant to a context for each batch."""
+    kept = Reader("pope2022", "Table 1")("memory kept for the cache")
+    return {
+        name: [function(variant, chip, chips, batch, kept) for batch in _sizes()]
+        for name, (variant, function) in variants(model or evidence.palm()).items()
     }
-    return pd.DataFrame.from_dict(rows, orient="index", columns=[f"batch {b:g}" for b in sizes])
+
+
+def gain(over="Multihead"):
+    """How many times the longest context of another variant the optimised one has."""
+    found = contexts()
+    return found["Optimized multiquery"][0] / found[over][0]
 
 
 @reproduces("Table 1")
@@ -69,8 +81,7 @@ def _table_1(read):
     noted = {
         place: value if place[0].startswith("Opt") else Noted(value, note) for place, value in cells.items()
     }
-    ratio = (found.loc["Optimized multiquery"] / found.loc["Multihead"]).iloc[0]
-    return noted | {("context of the optimised layout over the others", ""): ratio}
+    return noted | {("context of the optimised layout over the others", ""): gain()}
 
 
 # --- Tables 2 and 3 --------------------------------------------------------------------------------------
@@ -88,18 +99,15 @@ def printed_utilisation(read, table, row):
 def chosen():
     """The layout that moves least for each configuration of Tables 2 and 3, beside the paper's.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by (table, row): ``printed`` and ``least`` layout, and by how much more the printed one
-        moves (``excess``, a fraction).
+    Returns rows indexed by (table, row): ``printed`` and ``least`` layout, and by how much more the printed one
+    moves (``excess``, a fraction).
     """
     import pandas as pd
 
     rows = {}
     for place, at in configurations().items():
         best, name = choose(at["model"], TPU, at["mesh"], at["tokens"])
-        own = layouts.TIMES[at["layout"]](at["model"], TPU, at["mesh"], at["tokens"])
+        own = pope.layer_time(at["model"], TPU, at["mesh"], at["tokens"], at["layout"])
         rows[place] = (at["layout"], str(name.values), float(own / best) - 1)
     return pd.DataFrame.from_dict(rows, orient="index", columns=["printed", "least", "excess"])
 
@@ -119,28 +127,22 @@ for _table in ("Table 2", "Table 3"):
 
 
 def cost_table():
-    """Chip-seconds for a token in the eight configurations, from the printed latencies.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by configuration: ``chips``, ``batch``, ``layout``, seconds, and chip-milliseconds a token.
-    """
+    """Tables 2 and 3 as printed, configuration by configuration, with what the latency means in chip-ms per token."""
     import pandas as pd
 
     rows = {}
     for (table, row), at in configurations().items():
-        seconds = evidence.measured_pass(table, row, 1)
-        each = cost(at["mesh"].chips, at["tokens"] * at["passes"], seconds)
-        rows[f"{at['model'].name}, {row}"] = (
-            at["mesh"].chips,
-            at["batch"],
-            at["layout"],
-            seconds,
-            1e3 * each,
-        )
-    columns = ["chips", "batch", "layout", "seconds", "chip-ms a token"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        seconds, chips = evidence.measured_pass(table, row, 1), at["mesh"].chips
+        rows[f"{at['model'].name}, {row}"] = {
+            "chips": int(chips),
+            "batch": int(at["batch"]),
+            "FFN": at["layout"],
+            "attention": at["attention"],
+            "weights": {1: "int8", 2: "bfloat16"}[at["model"].weight_bytes],
+            "latency, s": seconds,
+            "chip-ms per token": round(1e3 * cost(chips, at["tokens"] * at["passes"], seconds), 2),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 # --- Appendix D ------------------------------------------------------------------------------------------
@@ -207,14 +209,11 @@ for _table in TABLES:
 def grades_of_utilisation():
     """How the printed utilisations of appendix D come out, column by column.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by column: exact cells over all cells in each table.
+    Returns rows indexed by column: exact cells over all cells in each table.
     """
     import pandas as pd
 
-    from inferlib.ledger import scorecard
+    from book.audit.ledger import scorecard
 
     rows = scorecard("pope2022")
     rows = rows[rows.artefact.isin(TABLES) & rows.column.str.endswith(", MFU")]
@@ -227,14 +226,7 @@ def grades_of_utilisation():
 def utilisations(table):
     """The cells of utilisation of one of Tables D.2 to D.4, from the printed times beside them.
 
-    Parameters
-    ----------
-    table : str
-
-    Returns
-    -------
-    pandas.DataFrame
-        Per cent to a tenth, indexed by batch; empty text where the paper prints no time.
+    Per cent to a tenth, indexed by batch; empty text where the paper prints no time.
     """
     import pandas as pd
 
@@ -252,10 +244,7 @@ def utilisations(table):
 def times(table):
     """The measured times of one of Tables D.2 to D.4 beside the two-constant model, fitted on the other two.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Milliseconds, indexed by batch: each measured column and, behind it, the ``model``.
+    Milliseconds, indexed by batch: each measured column and, behind it, the ``model``.
     """
     import pandas as pd
 
@@ -274,11 +263,8 @@ def times(table):
 def sensitivity():
     """How many cells of utilisation agree with print, over the parameter count they are reckoned with.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by parameters (10^9): cells of PaLM (of 81), and of FasterTransformer and MT-NLG without the
-        column of Table D.4 that is in doubt (of 96).
+    Returns rows indexed by parameters (10^9): cells of PaLM (of 81), and of FasterTransformer and MT-NLG without
+    the column of Table D.4 that is in doubt (of 96).
     """
     import pandas as pd
 
@@ -309,10 +295,7 @@ def gpu_bounds():
     The stages of a pipeline are taken to work at the same time, as micro-batches would have it: else this
     would be no bound.
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``table``, ``column``, ``batch``, ``bound`` and ``measured`` (ms) and their ratio ``over``.
+    Returns ``table``, ``column``, ``batch``, ``bound`` and ``measured`` (ms) and their ratio ``over``.
     """
     import pandas as pd
 

@@ -3,31 +3,33 @@
 import math
 from functools import partial
 
-from book.pope2022 import evidence
+from book.audit.ledger import Noted, published, reproduces
+from book.pope2022 import curves, derivations, evidence
 from book.pope2022.benchmarks import TABLES, batches, reckoned_parameters, utilisation
 from book.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
-from book.pope2022.tables import printed_utilisation, table_1
+from book.pope2022.tables import gain, printed_utilisation
 from inferlib.equation import untraced
-from inferlib.ledger import Noted, reproduces
-from inferlib.papers.pope2022 import derivations
-from inferlib.papers.pope2022.equations.costs import (
-    cache_of_token,
-    cache_over_batch,
-    cost,
-    mfu,
-    parameters,
-)
-from inferlib.papers.pope2022.equations.layouts import (
+from inferlib.papers.pope2022 import (
+    EXACT,
     all_gather_time,
     all_reduce_time,
+    attention_time,
     best_x,
     best_yz,
     break_even,
+    cache_of_token,
+    cache_over_batch,
+    cost,
+    load_mesh,
+    load_model,
+    mfu,
+    multihead,
     outer_width,
+    parameters,
+    serial,
+    step_time,
     ws1d_volume,
 )
-from inferlib.papers.pope2022.equations.prediction import attention_time, ws2d_step
-from inferlib.papers.pope2022.records import EXACT, load_mesh, load_model, multihead, serial
 
 reproduces = partial(reproduces, "pope2022")
 MESH = load_mesh(SLICE)
@@ -45,11 +47,8 @@ def _prefill_mfu(read):
 
 @reproduces("Abstract")
 def _abstract(read):
-    found = table_1()
     return {
-        ("context that multiquery attention allows, over the other layouts", ""): (
-            found.loc["Optimized multiquery"] / found.loc["Multihead"]
-        ).iloc[0],
+        ("context that multiquery attention allows, over the other layouts", ""): gain(),
         ("latency of one token at a small batch", ""): _from("Text 4.4", "int8, batch 64"),
         ("utilisation when processing input", ""): _prefill_mfu,
     }
@@ -112,7 +111,7 @@ def _text_3_2_2(read):
     width, inner, chips = (read("example", name) for name in ("d_model", "d_ff", "chips"))
     example = load_model("PaLM 540B").replace(d_model=width, d_ff=inner)
     four, d = load_model("PaLM 540B"), derivations
-    least = d.sp.simplify(d.four_times().result * d.W * d.sp.sqrt(d.N) / (d.T * d.E * d.ACT))
+    unit = d.T * d.E * d.ACT / (d.W * d.sp.sqrt(d.N))
     return {
         ("example", "parts of d_model"): best_x(example, chips),
         ("example", "parts of d_ff"): best_yz(example, chips),
@@ -120,7 +119,9 @@ def _text_3_2_2(read):
         ("F = 4E: 2D beats 1D above so many chips", ""): break_even(four),
         ("F = 4E: best X over the root of the chips", ""): best_x(four, 1),
         ("F = 4E: best YZ over the root of the chips", ""): best_yz(four, 1),
-        ("F = 4E: time at the best X, over BLE / root of the chips", ""): float(least),
+        ("F = 4E: time at the best X, over BLE / root of the chips", ""): lambda read: float(
+            d.sp.simplify(d.four_times().result / unit)
+        ),
     }
 
 
@@ -128,8 +129,11 @@ def _text_3_2_2(read):
 def _text_3_2_3(read):
     d = derivations
     unit = d.E * d.sp.sqrt(d.T * d.F / d.N) * d.ACT / d.W
-    least = d.sp.simplify(d.same_bytes(d.optimal_gather().result) / unit)
-    return {("time at the best N, over E times the root of BLF / n", ""): float(least)}
+    return {
+        ("time at the best N, over E times the root of BLF / n", ""): lambda read: float(
+            d.sp.simplify(d.same_bytes(d.optimal_gather().result) / unit)
+        )
+    }
 
 
 @reproduces("Text 3.4")
@@ -164,14 +168,12 @@ def attention_share(batch, context):
     model = evidence.palm()
     held = cache_over_batch(model, SLICE, batch, context)
     at = model, TPU, MESH, fitted(), batch, context, held
-    return attention_time(*at) / ws2d_step(*at)
+    return attention_time(*at) / step_time(*at)
 
 
 @reproduces("Text 4.2")
 def _text_4_2(read):
-    found = table_1()
-    best = found.loc["Optimized multiquery"]
-    ratios = tuple((best / found.loc[name]).iloc[0] for name in ("Multihead", "Baseline multiquery"))
+    ratios = gain(), gain("Baseline multiquery")
     note = (
         f"by the two-constant model; were attention as long in both, the steps would be {evidence.apart():.1f} "
         "times apart"
@@ -189,7 +191,7 @@ def _text_4_2(read):
 def _text_4_3(read):
     model, batch = evidence.palm(), read("serial block", "batch")
     held = cache_over_batch(model, SLICE, batch, 2048)
-    steps = [ws2d_step(m, TPU, MESH, fitted(), batch, 2048, held) for m in (serial(model), model)]
+    steps = [step_time(m, TPU, MESH, fitted(), batch, 2048, held) for m in (serial(model), model)]
     longer = Noted(
         steps[0] / steps[1] - 1, "two-constant model: one more gather and scatter of BLE/X a layer"
     )
@@ -203,8 +205,8 @@ def _text_4_4(read):
     batch = _batch_as_fast(slow, constants)
     fast = pass_time(evidence.configurations()["Table 2", f"{LL} decode"], constants)
     return {
-        ("batch 512 takes, over the least latency", ""): lambda read: (
-            _each_step(read, "Table 2", f"{HT} decode") / read("int8, batch 64")
+        ("batch 512 takes, over the least latency", ""): lambda read: Noted(
+            _each_step(read, "Table 2", f"{HT} decode") / read("int8, batch 64"), _least_latencies()
         ),
         (f"{LL} decode", "batch"): tuple(
             read(f"{LL} decode", "batch", table) for table in ("Table 3", "Table 2")
@@ -220,9 +222,21 @@ def _text_4_4(read):
         ("latency grows with this power of model size", ""): lambda read: Noted(
             growth(read, "decode"),
             f"of decoding, and {growth(read, 'prefill'):.2f} of prefill, between 62B and 540B; the paper says "
-            "approximately",
+            f"approximately; from what Erdil reads off Figure 1 {read_off(('62B', '540B')):.2f} between the same two, "
+            f"and {read_off(('8B', '540B')):.2f} from 8B on",
         ),
     }
+
+
+def _least_latencies():
+    """What the figure of the two-constant model says of the same ratio, where the paper ran and beyond."""
+    steps = curves.runs("decode").query("model == 'PaLM 540B'")
+    least = steps.groupby("chips").time.min()
+    slow, fastest = steps[(steps.chips == SLICE) & (steps.batch == 512)].time.min(), least.idxmin()
+    return (
+        f"of the printed runs, on {SLICE} chips; the two-constant model says {slow / least[SLICE]:.1f} "
+        f"there, and {slow / least[fastest]:.1f} with the {1e3 * least[fastest]:.1f} ms it finds on {fastest} chips"
+    )
 
 
 def growth(read, phase):
@@ -230,6 +244,15 @@ def growth(read, phase):
     ratio = parameters(load_model("PaLM 540B")) / parameters(load_model("PaLM 62B"))
     times = [read(f"{LL} {phase}", "latency", table) for table in ("Table 2", "Table 3")]
     return math.log(times[0] / times[1]) / math.log(ratio)
+
+
+def read_off(names):
+    """The same power between two models by the latencies that Erdil 2025 reads off Figure 1 (its section 2.2.3)."""
+    times, sizes = (
+        [published("erdil2025")["Text 2.2.3", f"PaLM {name}", what].value for name in names]
+        for what in ("latency", "parameters")
+    )
+    return math.log(times[1] / times[0]) / math.log(sizes[1] / sizes[0])
 
 
 def _batch_as_fast(time, constants):

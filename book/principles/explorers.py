@@ -1,7 +1,7 @@
 """First principles: what a reader can move in the page."""
 
+from book.explorer import Axis, Bars, Choice, Explorer, Gauge, Plane, Slider, curves, first, memory
 from inferlib import load_chip, load_model
-from inferlib.explorer import Axis, Bars, Choice, Explorer, Gauge, Plane, Slider, curves, memory
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Breakdown, System, Workload
@@ -13,30 +13,42 @@ _CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200", "MI300X", "TPU v5p")
 BATCH = Slider("batch", "Batch", 1, 4096, 32, log=True)
 CONTEXT = Slider("context", "Context", 1, 131072, 4096, "tokens", log=True)
 COUNT = Slider("n_chips", "Chips", 1, 64, 8, whole=True)
+FORMATS = (
+    Choice("weights", "Weights", {"16 bits": 2, "8 bits": 1, "4 bits": 0.5}),
+    Choice("cache", "Cache", {"16 bits": 2, "8 bits": 1}),
+)
 
 
-def _model():
-    return Choice("model", "Model", {name: profile_of(load_model(name)) for name in _MODELS})
+def _model(model):
+    """The chapter's model first, then some of the catalogue."""
+    known = first(model, {name: load_model(name) for name in _MODELS})
+    return Choice("model", "Model", {name: profile_of(one) for name, one in known.items()})
 
 
-def _chip():
-    return Choice("chip", "Chip", {name: load_chip(name) for name in _CHIPS})
+def _chip(chip):
+    return Choice("chip", "Chip", first(chip, {name: load_chip(name) for name in _CHIPS}))
+
+
+def _stored(model, weights, cache):
+    return model.replace(weight_bytes=weights, cache_bytes=cache)
 
 
 def _limits():
-    def held(batch, context, model, **at):
-        return roofline.memory_held(model, batch, context)
+    def held(batch, context, model, weights, cache, **at):
+        return roofline.memory_held(_stored(model, weights, cache), batch, context)
 
     return memory(held, "n_chips", "Memory for weights and cache")
 
 
-def on_the_roofline():
+def on_the_roofline(model=None, chip=None):
     """Intensity of decode over the batch, against the balance of the chip; the curve ends where memory is full."""
     return curves(
         "How near a step comes to the balance of the chip",
-        [BATCH, CONTEXT, COUNT, _model(), _chip()],
+        [BATCH, CONTEXT, COUNT, _model(model), _chip(chip), *FORMATS],
         {
-            "decode": lambda batch, context, model, **at: roofline.decode_intensity(model, batch, context),
+            "decode": lambda batch, context, model, weights, cache, **at: roofline.decode_intensity(
+                _stored(model, weights, cache), batch, context
+            ),
             "balance of the chip": lambda chip, **at: roofline.ridge_point(chip),
         },
         x="batch",
@@ -47,15 +59,15 @@ def on_the_roofline():
     )
 
 
-def memory_and_roof():
+def memory_and_roof(model=None, chip=None):
     """A decode step as a dot under the roofline of one chip, and the chips' memory filling below it.
 
     Both slide with batch and context. Where the memory is full there is no step, and no dot.
     """
     low, high = 0.3, 8000.0
 
-    def intensity(batch, context, model, **at):
-        return roofline.decode_intensity(model, batch, context)
+    def intensity(batch, context, model, weights, cache, **at):
+        return roofline.decode_intensity(_stored(model, weights, cache), batch, context)
 
     def reached(chip, **at):
         return roofline.attainable_flops(chip, intensity(**at))
@@ -67,7 +79,7 @@ def memory_and_roof():
     )
     return Explorer(
         "A step under the roof, and the memory that ends it",
-        [BATCH, CONTEXT, COUNT, _model(), _chip()],
+        [BATCH, CONTEXT, COUNT, _model(model), _chip(chip), *FORMATS],
         [
             Plane(
                 {"roof": roof},
@@ -78,8 +90,12 @@ def memory_and_roof():
             ),
             Gauge(
                 {
-                    "weights": lambda model, **at: roofline.weights_held(model),
-                    "cache": lambda batch, context, model, **at: roofline.cache_data(model, batch, context),
+                    "weights": lambda model, weights, cache, **at: roofline.weights_held(
+                        _stored(model, weights, cache)
+                    ),
+                    "cache": lambda batch, context, model, weights, cache, **at: roofline.cache_data(
+                        _stored(model, weights, cache), batch, context
+                    ),
                 },
                 lambda n_chips, chip, **at: n_chips * chip.memory_capacity,
                 title="The memory of all chips",
@@ -89,17 +105,19 @@ def memory_and_roof():
     )
 
 
-def one_step():
+def one_step(model=None, chip=None):
     """Weights, cache and arithmetic of one decode step by both bounds, and whether it fits."""
 
-    def overlapped(batch, context, n_chips, model, chip):
+    def overlapped(batch, context, n_chips, model, chip, weights, cache):
+        model = _stored(model, weights, cache)
         return roofline.decode_step(model, _endless(chip, n_chips), Workload(batch, context))
 
-    def in_turn(batch, context, n_chips, model, chip):
+    def in_turn(batch, context, n_chips, model, chip, weights, cache):
+        model = _stored(model, weights, cache)
         return Breakdown(roofline.in_turn_stages(chip, model, n_chips, batch, context))
 
     bars = Bars({"all overlaps": overlapped, "operators in turn": in_turn})
-    inputs = [BATCH, CONTEXT, COUNT, _model(), _chip()]
+    inputs = [BATCH, CONTEXT, COUNT, _model(model), _chip(chip), *FORMATS]
     return Explorer("The least time of one decode step", inputs, [bars], limits=_limits())
 
 

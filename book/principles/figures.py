@@ -1,6 +1,7 @@
 """First principles, as data first and pictures second."""
 
-from inferlib import catalog, style
+from book import style
+from inferlib import catalog
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import System, Workload, format_bytes
@@ -9,23 +10,7 @@ KINDS = {"MHA": style.RED, "GQA": style.BLUE, "MQA": style.GREEN, "MLA": style.P
 
 
 def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-1):
-    """The operators of one layer in a decode step: what each calculates and reads.
-
-    Parameters
-    ----------
-    model : Transformer
-    batch, context : float
-    weights, cache : str
-        Number formats.
-    group : int
-        Which group of equal layers; the last by default.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by operator: ``flop``, ``weight_bytes`` and ``cache_bytes``. Of routed experts the expected
-        number that the batch touches is read.
-    """
+    """The operators of one layer in a decode step: what each calculates and reads."""
     import pandas as pd
 
     from inferlib.transformer import attended
@@ -82,13 +67,7 @@ def _si(value, unit):
 
 
 def roofline_points(model, batches=(1, 8, 64, 512), contexts=(1, 4096, 32768)):
-    """Where decode steps stand on the roofline.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``batch`` and ``context``: ``intensity`` (FLOP/B) and ``work`` (FLOP).
-    """
+    """Where decode steps stand on the roofline."""
     import xarray as xr
 
     profile = profile_of(model)
@@ -159,13 +138,7 @@ def draw_roofline(model, chip, prompt=2048, ax=None):
 
 
 def bounds_data(model, chip, count, batch, context):
-    """What the two bounds of a step consist of: when each kind of reading and calculating begins and ends.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``bound``, ``row`` (memory or arithmetic), ``what``, ``start`` and ``length`` in milliseconds.
-    """
+    """What the two bounds of a step consist of: when each kind of reading and calculating begins and ends."""
     import pandas as pd
 
     matrices, attention = roofline.in_turn_stages(chip, profile_of(model), count, batch, context)
@@ -221,24 +194,7 @@ def draw_bounds(model, chip, count, batch, context):
 
 
 def kinds_data(model, chip, count, batches=(1, 32, 128), context=4096, prompt=2048):
-    """How long a box needs to read and to multiply, for decode steps and for a prompt.
-
-    Parameters
-    ----------
-    model : Transformer
-    chip : Accelerator
-    count : int
-        Chips in the box.
-    batches : tuple of int
-        Sequences in a decode step, one row each.
-    context, prompt : int
-        Tokens: behind every decoded sequence, and in the prompt.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``weights`` and ``cache``, which are read in turn, and ``multiply``, in milliseconds, by kind of step.
-    """
+    """How long a box needs to read and to multiply, for decode steps and for a prompt."""
     import pandas as pd
 
     profile = profile_of(model)
@@ -292,19 +248,12 @@ def draw_kinds(model, chip, count):
     return ax
 
 
-def cache_table(names=None):
-    """The cache of one token, by model and kind of attention.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by model: ``attention`` (kinds, joined), ``kib`` at 16 bits without windows, ``kib_at_32k``
-        averaged over 32,768 tokens of context with windows.
-    """
+def cache_table():
+    """The cache of one token, by model and kind of attention."""
     import pandas as pd
 
     rows = {}
-    for name in names or catalog.models():
+    for name in catalog.models():
         model = catalog.load_model(name)
         kinds = sorted({group.attention.kind for group in model.layers})
         windows = any(group.attention.window is not None for group in model.layers)
@@ -316,11 +265,11 @@ def cache_table(names=None):
     return pd.DataFrame.from_dict(rows, orient="index", columns=["attention", "kib", "kib_at_32k"])
 
 
-def draw_cache(names=None, ax=None):
+def draw_cache(ax=None):
     """Bytes of cache for one token of context, by model, coloured by kind of attention."""
     import matplotlib.pyplot as plt
 
-    table = cache_table(names).sort_values("kib", kind="stable")
+    table = cache_table().sort_values("kib", kind="stable")
     if ax is None:
         _, ax = plt.subplots(figsize=(6.6, 0.24 * len(table) + 0.9))
     for y, row in enumerate(table.itertuples()):
@@ -337,18 +286,15 @@ def draw_cache(names=None, ax=None):
     return ax
 
 
-def fits_data(model, chips=("H100 SXM", "H200", "B200"), count=8, weights="bf16", cache="bf16"):
+def fits_data(model, chips, count, weights="bf16", cache="bf16"):
     """The largest batch by context on machines of several chips.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by context, one column a chip.
+    Indexed by context, one column a chip.
     """
     import pandas as pd
 
     contexts = [1024 * 2**i for i in range(8)]
-    systems = {name: System(catalog.load_chip(name), count) for name in chips}
+    systems = {chip.name: System(chip, count) for chip in chips}
     return pd.DataFrame(
         {
             name: [
@@ -364,13 +310,7 @@ def fits_data(model, chips=("H100 SXM", "H200", "B200"), count=8, weights="bf16"
 
 
 def intensity_over_batch(model, contexts=(0, 1024, 4096, 32768)):
-    """Arithmetic intensity of decode over the batch, at several contexts.
-
-    Returns
-    -------
-    xarray.DataArray
-        Over ``batch`` and ``context``; FLOP/B.
-    """
+    """Arithmetic intensity of decode over the batch, at several contexts."""
     import numpy as np
     import xarray as xr
 

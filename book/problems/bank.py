@@ -3,7 +3,7 @@
 import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import signature
 from random import Random
 
@@ -37,27 +37,12 @@ class Key:
 class Problem:
     """One problem of the bank.
 
-    Parameters
-    ----------
-    name : str
-        Topic and number, such as ``"memory-3"``.
-    topic : str
-    level : str
-        ``"one line"``, ``"short"`` or ``"study"``; it sets the tolerance.
-    unit : str
-        Unit of the answer.
-    text : str
-        With the names of parameters in braces; ``{seconds:ms}`` is in milliseconds.
-    choices : mapping
-        Name of a parameter to the values it may have.
-    key : callable
-        The parameters to a :class:`Key`.
-    where : callable, optional
-        Parameters that make sense together.
-    told : callable, optional
-        What else the text says of the parameters, by name.
-    facts : bool
-        Whether to state what the catalogue knows of the model and the chip.
+    ``name``: topic and number, such as ``"memory-3"``. ``level``: ``"one line"``, ``"short"`` or ``"study"``;
+    it sets the tolerance. ``unit``: unit of the answer. ``text``: with the names of parameters in braces;
+    ``{seconds:ms}`` is in milliseconds. ``choices``: name of a parameter to the values it may have. ``key``:
+    the parameters to a :class:`Key`. ``where``: parameters that make sense together. ``told``: what else the
+    text says of the parameters, by name. ``facts``: whether to state what the catalogue knows of the model
+    and the chip. ``exact``: whether a whole number is asked for that must be met, such as the most that fits.
     """
 
     name: str
@@ -70,10 +55,11 @@ class Problem:
     where: Callable | None = None
     told: Callable | None = None
     facts: bool = True
+    exact: bool = False
 
     @property
-    def tolerance(self):
-        """How far an answer may be off, as a fraction."""
+    def near(self):
+        """What counts as the same answer, as a fraction; where the answer is exact it decides on hints only."""
         return TOLERANCE[self.level]
 
     def asked(self, student):
@@ -88,7 +74,7 @@ class Problem:
             if self.where is not None and not _call(self.where, given):
                 continue
             found = Asked(self, given)
-            if all(abs(value / found.key.value - 1) > self.tolerance for value in found.mistakes.values()):
+            if all(abs(value / found.key.value - 1) > self.near for value in found.mistakes.values()):
                 return found
         raise LookupError(f"no parameters of {self.name} make sense for {student!r}")
 
@@ -99,6 +85,12 @@ class Asked:
 
     problem: Problem
     given: Mapping
+    within: str = ""  # the place in a chain
+
+    @property
+    def name(self):
+        """What the student calls it."""
+        return self.within or self.problem.name
 
     @cached_property
     def key(self):
@@ -143,7 +135,7 @@ class Asked:
         return say(self.key.value, self.problem.unit)
 
 
-def problem(topic, level, unit, text, *, where=None, told=None, facts=True, **choices):
+def problem(topic, level, unit, text, *, where=None, told=None, facts=True, exact=False, **choices):
     """Enter a function from parameters to a :class:`Key` into the bank; see :class:`Problem`."""
     checks.one_of("level", level, TOLERANCE)
 
@@ -151,13 +143,13 @@ def problem(topic, level, unit, text, *, where=None, told=None, facts=True, **ch
         name = f"{topic}-{1 + sum(p.topic == topic for p in BANK.values())}"
         if set(signature(function).parameters) != set(choices):
             raise TypeError(f"{function.__name__} of {name} does not take what is drawn: {sorted(choices)}")
-        BANK[name] = Problem(name, topic, level, unit, text, choices, function, where, told, facts)
+        BANK[name] = Problem(name, topic, level, unit, text, choices, function, where, told, facts, exact)
         return function
 
     return enter
 
 
-def say(value, unit):
+def say(value, unit, digits=3):
     """A number in a unit, with three digits; of a count all of them.
 
     Examples
@@ -167,10 +159,14 @@ def say(value, unit):
     """
     number = value / factor(unit)
     large = abs(number) >= 1000
-    digits = f"{number:,.0f}" if large else f"{number:.3g}"
+    written = f"{number:,.0f}" if large else f"{number:.{digits}g}"
     if unit == "usd":
-        return f"${digits}"
-    return digits if unit == "1" else f"{digits} {shown(unit)}"
+        return f"${written}"
+    return written if unit == "1" else f"{written} {shown(unit)}"
+
+
+# A sum in print must add up with the digits that it shows: one digit more than an answer has.
+in_sums = partial(say, digits=4)
 
 
 def shown(unit):
@@ -187,15 +183,7 @@ TOPICS = (
 def problems(student, topic=None):
     """The bank, or one topic of it, as it is asked of a student: topics in the order of the book, easy ones first.
 
-    Parameters
-    ----------
-    student : str
-    topic : str, optional
-        One of :data:`TOPICS`.
-
-    Returns
-    -------
-    list of Asked
+    ``topic``: one of :data:`TOPICS`.
     """
     if topic is not None:
         checks.one_of("topic", topic, TOPICS)
@@ -231,7 +219,8 @@ def _of_model(model):
         told[0] += f", {model.n_active / 1e9:.1f} billion of them active"
     table = model.vocab_size * model.d_model / 1e9
     told.append(
-        f"{table:.2f} billion in the input embedding" + (", which is also the head" if model.tied else "")
+        f"{table:.2f} billion in the input embedding, "
+        + ("which is also the head and so read" if model.tied else "of which a step reads a few rows")
     )
     told.append(f"{model.n_layers} layers of width {model.d_model:,}")
     if hasattr(attention, "n_kv_heads"):
@@ -250,13 +239,13 @@ def _of_model(model):
 
 def _of_chip(chip):
     peaks = ", ".join(
-        f"{say(peak, 'TFLOP/s')} in {name}" for name, peak in chip.peaks.items() if name in _TOLD
+        f"{in_sums(peak, 'TFLOP/s')} in {name}" for name, peak in chip.peaks.items() if name in _TOLD
     )
     told = [
-        say(chip.memory_capacity, "GB"),
-        say(chip.memory_bandwidth, "TB/s"),
+        in_sums(chip.memory_capacity, "GB"),
+        in_sums(chip.memory_bandwidth, "TB/s"),
         f"dense peaks {peaks}",
-        f"{say(chip.scale_up_bandwidth, 'GB/s')} one way to the chips of its box",
+        f"{in_sums(chip.scale_up_bandwidth, 'GB/s')} one way to the chips of its box",
         f"{chip.power:g} W",
         f"${chip.price:g} an hour",
     ]

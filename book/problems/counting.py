@@ -3,7 +3,7 @@
 from functools import partial
 
 from book.problems import choices as c
-from book.problems.bank import Key, problem, say
+from book.problems.bank import Key, in_sums as say, problem
 from inferlib import System, Workload, ops, principles
 from inferlib.principles import profile_of
 
@@ -15,13 +15,12 @@ memory, cache, arithmetic = (partial(problem, topic) for topic in ("memory", "ca
     "How many GB do the weights of {model} take in {weights}?",
     model=c.DENSE, weights=c.FORMATS,
 )  # fmt: skip
-def _(model, weights):
+def weights_held(model, weights):
     held = c.weights_of(model, weights)
     other = "fp8" if weights != "fp8" else "bf16"
     return Key(
         held,
-        f"{model.n_params / 1e9:.1f} billion weights of {c.bits(weights):g} bits, eight bits to a byte: "
-        f"{say(held, 'GB')}.",
+        f"{model.n_params / 1e9:.4g} billion × {c.bits(weights):g} bits / 8 bits = {say(held, 'GB')}.",
         {
             "these are bits, or eight times the bytes: a byte has eight bits": 8 * held,
             f"a weight in {weights} has {c.bits(weights):g} bits, not {c.bits(other):g}": c.weights_of(
@@ -38,12 +37,13 @@ def _(model, weights):
     model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), weights=("bf16", "fp8"),
     where=c.weights_fit,
 )  # fmt: skip
-def _(model, chip, count, weights):
+def weights_read(model, chip, count, weights):
     data = c.read_of(model, weights)
     time = principles.memory_time(chip, data, count)
     return Key(
         time,
-        f"{say(data, 'GB')} over {count} × {say(chip.memory_bandwidth, 'TB/s')}: {say(time, 'ms')}.",
+        f"Each chip reads its part: {say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')}) = "
+        f"{say(time, 'ms')}.",
         {
             "every chip reads its own part only: divide by the chips": count * time,
             "the bandwidth is in bytes, not in bits": time / 8,
@@ -61,14 +61,13 @@ def _(model, chip, count, weights):
     model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8),
     where=c.weights_fit,
 )  # fmt: skip
-def _(model, chip, count):
+def one_user(model, chip, count):
     data = c.read_of(model)
     speed = 1 / principles.memory_time(chip, data, count)
     return Key(
         speed,
-        f"Every token reads {say(data, 'GB')}; {count} chips read "
-        f"{say(count * chip.memory_bandwidth, 'TB/s')}: "
-        f"{say(speed, '1/s')}.",
+        f"Every token reads {say(data, 'GB')}: {count} × {say(chip.memory_bandwidth, 'TB/s')} / "
+        f"{say(data, 'GB')} = {say(speed, '1/s')}.",
         {
             "that is what one chip reads: all of them read at the same time": speed / count,
             "weights of 16 bits have two bytes each": 2 * speed,
@@ -85,12 +84,13 @@ def _(model, chip, count):
     model=c.DENSE, chip=c.CHIPS, count=c.COUNTS,
     where=c.weights_fit,
 )  # fmt: skip
-def _(model, chip, count):
+def room_for_caches(model, chip, count):
     system, held = System(chip, count), c.weights_of(model)
     left = system.memory - held
     return Key(
         left,
-        f"{count} × {say(chip.memory_capacity, 'GB')} less {say(held, 'GB')} of weights: {say(left, 'GB')}.",
+        f"All chips share one copy of the weights: {count} × {say(chip.memory_capacity, 'GB')} - "
+        f"{say(held, 'GB')} = {say(left, 'GB')}.",
         {
             "the chips share one copy of the weights: do not subtract it for each": system.memory
             - count * held,
@@ -105,11 +105,12 @@ def _(model, chip, count):
     "short", "1",
     "How many {chip} at the least hold {model} in {weights} and the 16-bit caches of {batch} sequences of "
     "{context} tokens? Count chips, even if that number is no power of two.",
+    exact=True,
     model=c.DENSE, chip=c.CHIPS, weights=("bf16", "fp8"), batch=(16, 32, 64), context=(4096, 8192, 16384),
     where=lambda model, chip, weights, batch, context: model.bytes_held(batch, context, weights) < 32 *
         chip.memory_capacity,
 )  # fmt: skip
-def _(model, chip, weights, batch, context):
+def chips_needed(model, chip, weights, batch, context):
     caches, held = batch * model.cache_bytes(context), c.weights_of(model, weights)
 
     def chips(data):
@@ -117,9 +118,8 @@ def _(model, chip, weights, batch, context):
 
     return Key(
         chips(held + caches),
-        f"{say(held, 'GB')} of weights and {say(caches, 'GB')} of caches, "
-        f"{say(chip.memory_capacity, 'GB')} a chip, "
-        f"rounded up: {say(chips(held + caches), '1')}.",
+        f"Weights and caches over the memory of a chip: ({say(held, 'GB')} + {say(caches, 'GB')}) / "
+        f"{say(chip.memory_capacity, 'GB')} = {(held + caches) / chip.memory_capacity:.3f}, rounded up.",
         {
             "the weights fit there, the caches do not": chips(held),
             "that many would be needed if every query head had a cache of its own": chips(
@@ -134,15 +134,17 @@ def _(model, chip, weights, batch, context):
     "study", "1",
     "{count} × {chip} serve {model} in 16 bits. What is the largest batch whose caches of {context} "
     "tokens each fit beside the weights, with nothing kept in reserve?",
+    exact=True,
     model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), context=(2048, 4096, 8192),
     where=lambda model, chip, count, context: c.all_fits(model, chip, count, 40, context),
 )  # fmt: skip
-def _(model, chip, count, context):
+def largest_batch(model, chip, count, context):
     system, each, held = System(chip, count), model.cache_bytes(context), c.weights_of(model)
     batch = principles.largest_batch(model, system, Workload(1, context))
     return Key(
         batch,
-        f"{say(system.memory - held, 'GB')} are left, {say(each, 'GB')} a sequence, rounded down: {batch}.",
+        f"What is left over a sequence's cache: ({say(system.memory, 'GB')} - {say(held, 'GB')}) / "
+        f"{say(each, 'GB')} = {(system.memory - held) / each:.1f}, rounded down.",
         {
             "the weights lie in the same memory": system.memory / each,
             "a cache is kept for each key/value head, not for each query head": batch / c.groups(model),
@@ -157,13 +159,12 @@ def _(model, chip, count, context):
     "How many KiB of cache does one token of context take in {model} at 16 bits?",
     model=c.DENSE,
 )  # fmt: skip
-def _(model):
+def cache_of_token(model):
     each = model.cache_bytes()
     return Key(
         each,
-        f"{model.n_layers} layers, {model.n_kv_heads} key/value heads, {model.head_dim} numbers of two "
-        f"bytes, a key and a "
-        f"value: {say(each, 'KiB')}.",
+        f"Layers, key/value heads, their width, two bytes, a key and a value: {model.n_layers} × "
+        f"{model.n_kv_heads} × {model.head_dim} × 2 B × 2 = {say(each, 'KiB')}.",
         {
             "query heads share keys and values here: count key/value heads": c.groups(model) * each,
             "there are a key and a value": each / 2,
@@ -177,11 +178,11 @@ def _(model):
     "How many GB do the 16-bit caches of {batch} sequences of {context} tokens take in {model}?",
     model=c.DENSE, batch=c.BATCHES, context=c.CONTEXTS,
 )  # fmt: skip
-def _(model, batch, context):
+def cache_of_batch(model, batch, context):
     held = batch * model.cache_bytes(context)
     return Key(
         held,
-        f"{batch} × {context:,} tokens of {say(model.cache_bytes(), 'KiB')} each: {say(held, 'GB')}.",
+        f"{batch} × {context:,} × {say(model.cache_bytes(), 'KiB')} = {say(held, 'GB')}.",
         {
             "a batch shares weights, not caches: every sequence has its own": held / batch,
             "a cache is kept for each key/value head, not for each query head": c.groups(model) * held,
@@ -196,7 +197,7 @@ def _(model, batch, context):
     "for one token at {bits} bits?",
     model=c.LATENT, bits=(8, 16),
 )  # fmt: skip
-def _(model, bits):
+def latent(model, bits):
     attention = model.layers[0].attention
     each, heads = model.cache_bytes(1, bits / 8), attention.n_heads
     whole = (
@@ -204,8 +205,8 @@ def _(model, bits):
     )
     return Key(
         each,
-        f"{model.n_layers} layers × ({attention.kv_rank} + {attention.rope_dim}) values of {bits} bits: "
-        f"{say(each, 'KiB')}.",
+        f"One latent and one rotary key a layer: {model.n_layers} × ({attention.kv_rank} + "
+        f"{attention.rope_dim}) × {bits} bits / 8 bits = {say(each, 'KiB')}.",
         {
             "keys and values of all heads are computed from the latent, not kept": whole,
             "keys and values come from the same latent: count it once": model.n_layers
@@ -222,12 +223,12 @@ def _(model, bits):
     model=c.DENSE, chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, context=c.CONTEXTS,
     where=c.all_fits,
 )  # fmt: skip
-def _(model, chip, count, batch, context):
+def caches_read(model, chip, count, batch, context):
     data = principles.cache_data(profile_of(model), batch, context)
     time = principles.memory_time(chip, data, count)
     return Key(
         time,
-        f"{say(data, 'GB')} of caches over {say(count * chip.memory_bandwidth, 'TB/s')}: {say(time, 'ms')}.",
+        f"{say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')}) = {say(time, 'ms')}.",
         {
             "a batch shares weights, not caches": time / batch,
             "a cache is kept for each key/value head, not for each query head": c.groups(model) * time,
@@ -242,12 +243,12 @@ def _(model, chip, count, batch, context):
     "caches weigh as much as the weights that are read? (The input embedding is looked up, not read.)",
     model=c.DENSE, batch=c.BATCHES,
 )  # fmt: skip
-def _(model, batch):
+def caches_as_heavy_as_weights(model, batch):
     context = c.read_of(model) / (batch * model.cache_bytes())
     return Key(
         context,
-        f"{say(c.read_of(model), 'GB')} over {batch} × {say(model.cache_bytes(), 'KiB')}: {context:,.0f} "
-        f"tokens.",
+        f"{say(c.read_of(model), 'GB')} / ({batch} × {say(model.cache_bytes(), 'KiB')}) = "
+        f"{say(context, '1')} tokens.",
         {
             "that is for a single sequence": batch * context,
             "a cache is kept for each key/value head, not for each query head": context / c.groups(model),
@@ -262,11 +263,14 @@ def _(model, batch):
     "{context} tokens keep?",
     model=c.WINDOWED, context=(16384, 32768, 65536, 131072),
 )  # fmt: skip
-def _(model, context):
+def windows(model, context):
     held = model.cache_bytes(context)
+    (window,) = {g.attention.window for g in model.layers if g.attention.window}
     return Key(
         held,
-        f"Layers that see everything keep {context:,} positions, the others only their window: "
+        f"A layer keeps {say(model.cache_bytes() / model.n_layers, 'KiB')} for a position; half of them "
+        f"keep all positions, half their window: {model.n_layers // 2} × "
+        f"{say(model.cache_bytes() / model.n_layers, 'KiB')} × ({context:,} + {window}) = "
         f"{say(held, 'GiB')}.",
         {
             "layers with a window keep no more than it holds": context * model.cache_bytes(),
@@ -284,12 +288,12 @@ def _(model, context):
     "embedding is looked up, not multiplied.)",
     model=c.DENSE,
 )  # fmt: skip
-def _(model):
+def flop_of_token(model):
     work = principles.decode_work(profile_of(model), 1, 0)
     return Key(
         work,
-        f"{work / 2e9:.1f} billion weights are met, each with one multiplication and one addition: "
-        f"{say(work, 'GFLOP')}.",
+        f"Each weight that is met takes a multiplication and an addition: {work / 2e9:.4g} billion × 2 FLOP "
+        f"= {say(work, 'GFLOP')}.",
         {
             "each weight takes a multiplication and an addition": work / 2,
             "six for each weight is training, with its backward pass": 3 * work,
@@ -302,15 +306,17 @@ def _(model):
     "The data sheet of a chip prints {peak} TFLOP/s in 16 bits 'with sparsity' and {bandwidth} TB/s of "
     "memory bandwidth. For how many FLOP for each byte is it built, with models as they are?",
     peak=(624, 1979, 4500, 5000), bandwidth=(2.04, 3.35, 4.8, 8.0),
+    where=lambda peak, bandwidth: 150 < peak / 2 / bandwidth < 320,  # as chips are sold
 )  # fmt: skip
-def _(peak, bandwidth):
+def balance(peak, bandwidth):
     from inferlib import Accelerator
 
     chip = Accelerator(flops=peak * 1e12 / 2, memory_bandwidth=bandwidth * 1e12)
     ridge = principles.ridge_point(chip)
     return Key(
         ridge,
-        f"Half of the sparse peak, {peak / 2:g} TFLOP/s, over {bandwidth:g} TB/s: {say(ridge, 'FLOP/B')}.",
+        f"Half of the sparse peak over the bandwidth: {peak / 2:g} TFLOP/s / {bandwidth:g} TB/s = "
+        f"{say(ridge, 'FLOP/B')}.",
         {
             "the peak with sparsity holds for weights half of which are zero: halve it": 2 * ridge,
             "you halved twice: the bandwidth is right as it stands": ridge / 2,
@@ -324,14 +330,15 @@ def _(peak, bandwidth):
     "long as reading them, in a dense model with short contexts?",
     chip=c.CHIPS, weights=("bf16", "fp8", "fp4"),
 )  # fmt: skip
-def _(chip, weights):
+def critical_batch(chip, weights):
     from inferlib import load_model
 
     batch = principles.critical_batch(chip, profile_of(load_model("Llama 3 70B"), weights))
     ridge = principles.ridge_point(chip)
     return Key(
         batch,
-        f"{say(ridge, 'FLOP/B')} times {c.bits(weights) / 8:g} bytes over 2 FLOP a weight: {batch:.0f}.",
+        f"The balance of the chip times the bytes of a weight, over two FLOP: {say(ridge, 'FLOP/B')} × "
+        f"{c.bits(weights) / 8:g} B / 2 FLOP = {say(batch, '1')}.",
         {
             "that is the balance of the chip; a weight of this format has other bytes": 0
             if weights == "bf16"
@@ -347,12 +354,12 @@ def _(chip, weights):
     "How many GFLOP does one token of {model} take at {context} tokens of context?",
     model=c.SMALL, context=(32768, 65536, 131072),
 )  # fmt: skip
-def _(model, context):
+def long_context(model, context):
     work = sum(model.flops(context).values())
     alone, scores = sum(model.flops(0).values()), model.flops(context)["scores"]
     return Key(
         work,
-        f"{say(alone, 'GFLOP')} with the weights; scores and values take {say(scores, 'GFLOP')} each: "
+        f"The weights, then scores and values alike: {say(alone, 'GFLOP')} + 2 × {say(scores, 'GFLOP')} = "
         f"{say(work, 'GFLOP')}.",
         {
             "at this context attention is no small part": alone,
@@ -371,12 +378,12 @@ def _(model, context):
     model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=(64, 128, 256, 512),
     where=c.weights_fit,
 )  # fmt: skip
-def _(model, chip, count, batch):
+def arithmetic_of_step(model, chip, count, batch):
     work = principles.decode_work(profile_of(model), batch, 0)
     time = principles.arithmetic_time(chip, work, count)
     return Key(
         time,
-        f"{say(work, 'TFLOP')} over {count} × {say(chip.flops, 'TFLOP/s')}: {say(time, 'ms')}.",
+        f"{say(work, 'TFLOP')} / ({count} × {say(chip.flops, 'TFLOP/s')}) = {say(time, 'ms')}.",
         {
             "the peak with sparsity does not hold for these weights": time / 2,
             "the batch shares the reading of weights, not the arithmetic": time / batch,
@@ -392,14 +399,14 @@ def _(model, chip, count, batch):
     model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=c.BATCHES, context=c.CONTEXTS,
     where=c.all_fits,
 )  # fmt: skip
-def _(model, chip, count, batch, context):
+def bound_of_step(model, chip, count, batch, context):
     step = c.bound(model, chip, count, batch, context)
     t = step.terms
     return Key(
         step.total,
-        f"Weights {say(t['weights'], 'ms')} and caches {say(t['cache'], 'ms')} are read, "
-        f"{say(t['arithmetic'], 'ms')} "
-        f"are calculated meanwhile: {say(step.total, 'ms')}.",
+        f"Reading weights and caches: {say(t['weights'], 'ms')} + {say(t['cache'], 'ms')} = "
+        f"{say(t['weights'] + t['cache'], 'ms')}. Calculating takes {say(t['arithmetic'], 'ms')} meanwhile, "
+        f"and the longer counts: {say(step.total, 'ms')}.",
         {
             "every sequence also reads its cache": max(t["weights"], t["arithmetic"]),
             "reading and calculating overlap: the longer one counts": sum(t.values()),

@@ -4,16 +4,19 @@ window.inferlibVerdict = function (d, answer) {
   if (d.options) {
     if (answer === null) return { right: false, said: "Not read: choose one of the options." };
     const right = +answer === d.right;
-    return { right, said: right ? "Right." : "Not yet" + (d.options[answer] ? ": " + d.options[answer] : "") + "." };
+    return { right, said: right ? "Right." : "Not yet" + (d.options[answer] ? ": " + d.options[answer]
+      : "") + "." };
   }
   const far = (ratio) => {
     if (ratio <= 0) return "the answer is positive";
     const times = ratio > 1 ? ratio : 1 / ratio, side = ratio > 1 ? "large" : "small";
     for (const power of [3, 6, 9]) {
-      if (Math.abs(times / 10 ** power - 1) < 0.08) return `it is off by a factor of 10^${power}: look at the prefix of the unit`;
+      if (Math.abs(times / 10 ** power - 1) < 0.08)
+        return `it is off by a factor of 10^${power}: look at the prefix of the unit`;
     }
     if (times < 1.5) return `it is ${(100 * Math.abs(ratio - 1)).toFixed(0)} % too ${side}`;
-    return times < 1000 ? `it is ${times.toFixed(1)} times too ${side}` : `it is over a thousand times too ${side}`;
+    return times < 1000 ? `it is ${times.toFixed(1)} times too ${side}`
+      : `it is over a thousand times too ${side}`;
   };
   const no = (said) => ({ right: false, said: said + "." });
   let text = answer.trim().replace(/[µμ]/g, "u");
@@ -21,20 +24,27 @@ window.inferlibVerdict = function (d, answer) {
   const found = /^([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][+-]?\d+)?) *([^\d\s,.].*)?$/.exec(text);
   if (!found || !/\d/.test(found[1])) return no("Not read: that is no number, or no number and its unit");
   const written = (found[2] || "").trim();
-  if (written && !(written in d.units)) return no(`Not read: ${written} is no unit of this answer, which is asked for in ${d.unit || "plain numbers"}`);
+  if (written &&
+    !(written in d.units)) 
+      return no(`Not read: ${written} is no unit of this answer, ` +
+        `which is asked for in ${d.unit || "plain numbers"}`);
   const value = +found[1].replace(/,/g, "") * (written ? d.units[written] : 1);
-  const near = (other) => Math.abs(value / other - 1) <= d.tolerance;
-  if (near(d.value)) return { right: true, said: `Right: ${d.answer}.` };
+  const near = (other, by = d.tolerance) => Math.abs(value / other - 1) <= by;
+  if (near(d.value, d.exact ? 1e-9 : d.tolerance)) return { right: true, said: `Right: ${d.answer}.` };
+  if (near(d.value)) return no("Not yet: near, but a whole number under a limit is exact");
   for (const [other, hint] of d.mistakes) if (near(other)) return no("Not yet: " + hint);
   return no("Not yet: " + far(value / d.value));
 };
 window.inferlibMark = function (id) {
   "use strict";
-  const root = document.getElementById(id), made = (tag, values) => Object.assign(document.createElement(tag), values);
+  const root = document.getElementById(id),
+    made = (tag, values) => Object.assign(document.createElement(tag), values);
   const score = () => {
-    const all = [...document.querySelectorAll("[data-mark]")], right = all.filter((item) => item.dataset.state === "right");
+    const all = [...document.querySelectorAll("[data-mark]")],
+      right = all.filter((item) => item.dataset.state === "right");
     const said = `${right.length} of ${all.length} on this page are right`;
-    document.querySelectorAll(".inferlib-marked .score").forEach((place) => { place.textContent = said + "."; });
+    document.querySelectorAll(".inferlib-marked .score").forEach((place) => { place.textContent = said + ".";
+      });
     return said;
   };
   root.querySelectorAll("[data-mark]").forEach((item) => {
@@ -46,7 +56,8 @@ window.inferlibMark = function (id) {
       list.setAttribute("role", "radiogroup");
       list.setAttribute("aria-labelledby", item.id + "-text");
       list.querySelectorAll("li").forEach((li, k) => {
-        const label = made("label"), radio = made("input", { type: "radio", name: item.id, value: k, autocomplete: "off" });
+        const label = made("label"),
+          radio = made("input", { type: "radio", name: item.id, value: k, autocomplete: "off" });
         li.setAttribute("role", "none");
         label.append(radio, ...li.childNodes);
         li.append(label);
@@ -56,7 +67,8 @@ window.inferlibMark = function (id) {
       given = () => { const chosen = form.querySelector(":checked"); return chosen && +chosen.value; };
     } else {
       const label = made("label", { textContent: "Your answer " });
-      const input = made("input", { type: "text", autocomplete: "off", placeholder: d.unit ? "number, in " + d.unit : "number" });
+      const input = made("input", { type: "text", autocomplete: "off", placeholder: d.unit
+        ? "number, in " + d.unit : "number" });
       input.setAttribute("aria-describedby", item.id + "-text");
       label.append(input);
       form.append(label);

@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from book.problems.bank import BANK, Asked, shown
-from inferlib import checks
+from book.problems.bank import Asked, shown
 from inferlib.units import factor, parse
 
 NUMBER = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][+-]?\d+)?) *([^\d\s,.].*)?")
@@ -46,25 +45,13 @@ class Verdict:
 def read(answer, unit):
     """An answer as a plain number in SI.
 
-    Parameters
-    ----------
-    answer : str, float or pint.Quantity
-        A bare number is taken in ``unit``; so is a text without a unit.
-    unit : str
-        The unit that was asked for.
-
-    Raises
-    ------
-    ValueError
-        If it is no number, or has a unit of another kind.
-
     Examples
     --------
     >>> read("12.3 ms", "s"), read("1,234.5", "1"), read(0.5, "ms")
     (0.0123, 1234.5, 0.0005)
     """
     if hasattr(answer, "magnitude"):
-        return parse(f"{answer.magnitude} {answer.units}", _base(unit))
+        return parse(f"{answer.magnitude} {answer.units:~}", _base(unit))
     text = re.sub("[µμ]", "u", str(answer).strip())
     if text.startswith("$"):
         text = f"{text[1:]} $"
@@ -105,18 +92,6 @@ def units_of(unit):
 def mark(asked, answer):
     """Say whether an answer is right, which usual mistake leads to it, or how far off it is.
 
-    Parameters
-    ----------
-    asked : Asked
-        A problem as it was asked of somebody: ``BANK["memory-3"].asked("Ada")``.
-    answer : str, float or pint.Quantity
-        See :func:`read`.
-
-    Returns
-    -------
-    Verdict
-        True where the answer is right.
-
     Examples
     --------
     >>> from book.problems import BANK
@@ -130,10 +105,13 @@ def mark(asked, answer):
         value = read(answer, asked.problem.unit)
     except ValueError as error:
         return Verdict(False, f"Not read: {error}.")
-    if abs(value / asked.key.value - 1) <= asked.problem.tolerance:
+    off, near, exact = abs(value / asked.key.value - 1), asked.problem.near, asked.problem.exact
+    if off <= (1e-9 if exact else near):
         return Verdict(True, f"Right: {asked.answer}.")
+    if off <= near:
+        return Verdict(False, "Not yet: near, but a whole number under a limit is exact.")
     for hint, wrong in asked.mistakes.items():
-        if abs(value / wrong - 1) <= asked.problem.tolerance:
+        if abs(value / wrong - 1) <= near:
             return Verdict(False, f"Not yet: {hint}.")
     return Verdict(False, f"Not yet: {_far(value / asked.key.value)}.")
 
@@ -156,15 +134,8 @@ def _far(ratio):
 def checker(student) -> Callable:
     """The ``check`` of a student's notebook.
 
-    Parameters
-    ----------
-    student : str
-        The name on the sheet: it decides the parameters.
-
-    Returns
-    -------
-    callable
-        ``check("memory-3", "12.3 ms")`` returns a :class:`Verdict`.
+    ``student``: the name on the sheet: it decides the parameters. Returns ``check("memory-3", "12.3 ms")``
+    returns a :class:`Verdict`.
 
     Examples
     --------
@@ -174,7 +145,9 @@ def checker(student) -> Callable:
     """
 
     def check(name, answer=""):
-        asked: Asked = BANK[checks.one_of("problem", name, BANK)].asked(student)
+        from book.problems.chains import find
+
+        asked: Asked = find(student, name)
         return Verdict(False, "No answer yet.") if answer == "" else mark(asked, answer)
 
     return check

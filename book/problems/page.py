@@ -3,10 +3,12 @@
 import hashlib
 import html
 import json
+import re
 from functools import cache
 from importlib.resources import files
 
 from book.problems.bank import problems, shown
+from book.problems.chains import chain
 from book.problems.marking import units_of
 from inferlib.units import factor
 
@@ -19,30 +21,31 @@ class Marked(list):
     """
 
     def _repr_html_(self):
-        body = "".join(_item(self._identity(k), entry) for k, entry in enumerate(self))
-        identity = self._identity()
+        body = "".join(_item(identity(entry.text), entry) for entry in self)
+        whole = identity("".join(entry.text for entry in self))
         runtime = f"<style>{_file('mark.css')}</style><script>{_file('mark.js')}</script>"
         return (
-            f'{runtime}<div id="{identity}" class="inferlib-marked"><ol class="questions">{body}</ol>'
-            f'<p class="score"></p></div><script>inferlibMark("{identity}");</script>'
+            f'{runtime}<div id="{whole}" class="inferlib-marked"><ol class="questions">{body}</ol>'
+            f'<p class="score"></p></div><script>inferlibMark("{whole}");</script>'
         )
 
     def __repr__(self):
         return "\n".join(f"{k}. {entry.text}\n   {entry.plain}" for k, entry in enumerate(self, 1))
 
-    def _identity(self, k=None):
-        texts = "".join(entry.text for entry in (self if k is None else self[k : k + 1]))
-        return f"marked-{hashlib.sha256(texts.encode()).hexdigest()[:10]}"
+
+def identity(text):
+    """The anchor of an item, or of a list of them, by its words."""
+    return f"marked-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
-def _item(identity, entry):
+def _item(anchor, entry):
     head = f"<strong>{html.escape(entry.label)}</strong> " if entry.label else ""
     lines = "".join(f'<p class="facts">{html.escape(line)}</p>' for line in entry.lines)
     options = "".join(f"<li>{html.escape(option)}</li>" for option in entry.options)
     choice = f'<ol class="options" type="A">{options}</ol>' if options else ""
     told = html.escape(json.dumps(entry.told, ensure_ascii=False), quote=True)
     return (
-        f'<li id="{identity}" data-mark="{told}"><p id="{identity}-text">{head}{html.escape(entry.text)}</p>'
+        f'<li id="{anchor}" data-mark="{told}"><p id="{anchor}-text">{head}{html.escape(entry.text)}</p>'
         f"{lines}{choice}"
         f"<details><summary>Answer</summary>{entry.explained}</details></li>"
     )
@@ -55,7 +58,7 @@ def _file(name):
     return "\n".join(line for line in stripped if line and not line.startswith("//"))
 
 
-def told_number(value, unit, answer, tolerance, mistakes):
+def told_number(value, unit, answer, tolerance, mistakes, exact=False):
     """What the page must know to mark a number: all values in the unit that is asked for, to six digits."""
     scale = factor(unit)
     return {
@@ -64,6 +67,7 @@ def told_number(value, unit, answer, tolerance, mistakes):
         "units": {name: _six(worth) for name, worth in units_of(unit).items()},
         "answer": answer,
         "tolerance": tolerance,
+        "exact": exact,
         "mistakes": [[_six(wrong / scale), hint] for hint, wrong in mistakes.items()],
     }
 
@@ -79,14 +83,16 @@ class _Shown:
 
     def __init__(self, asked):
         problem = asked.problem
-        self.label = f"{problem.name} ({problem.level})"
+        self.label = f"{asked.name} ({problem.level})"
         self.text, self.lines, self.plain = asked.text, asked.facts, asked.worked
         self.told = told_number(
-            asked.key.value, problem.unit, asked.answer, problem.tolerance, asked.mistakes
+            asked.key.value, problem.unit, asked.answer, problem.near, asked.mistakes, problem.exact
         )
         self.explained = f"<p>{html.escape(asked.worked)}</p>"
 
 
 def sheet(student, topic):
-    """The problems of one topic for a student, to be shown at the end of a notebook cell."""
-    return Marked(_Shown(asked) for asked in problems(student, topic))
+    """The problems of one topic, or one ``"chain-3"``, for a student, to be shown at the end of a notebook cell."""
+    links = re.fullmatch(r"chain-(\d+)", topic)
+    asked = chain(student, int(links[1])) if links else problems(student, topic)
+    return Marked(map(_Shown, asked))

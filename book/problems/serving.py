@@ -3,14 +3,16 @@
 from functools import partial
 
 import inferlib
+import tokenprice
 from book.problems import choices as c
-from book.problems.bank import Key, problem, say
+from book.problems.bank import Key, in_sums as say, problem
 from inferlib import System, Workload, principles
 from inferlib.papers import erdil2025
 from inferlib.principles import profile_of
-from inferlib.serving import energy as power, napkin, prompt, request
-from inferlib.serving.speculation import acceptance, drafted_token_time, with_drafts
 from inferlib.units import factor
+from tokenprice import energy as power, prompt, request
+from tokenprice.decode import decode_step
+from tokenprice.speculation import acceptance, drafted_step, drafted_token_time
 
 prompts, cost, energy, speculation, method = (
     partial(problem, topic) for topic in ("prompts", "cost", "energy", "speculation", "method")
@@ -32,14 +34,14 @@ HOUR = factor("h", "s")
     "the head asked for the last token only?",
     model=c.DENSE, tokens=c.PROMPTS,
 )  # fmt: skip
-def _(model, tokens):
+def flop_of_prompt(model, tokens):
     parts = model.prefill_flops(tokens)
     work = sum(parts.values()) - parts["scores"] - parts["values"]
     return Key(
         work,
-        f"Two FLOP for each of {(work - parts['head']) / 2e9 / tokens:.1f} billion weights in the layers "
-        f"and each of "
-        f"{tokens:,} tokens, and the head once: {say(work, 'TFLOP')}.",
+        "Two FLOP for each weight of the layers and each token, and the head once: 2 FLOP × "
+        f"{(work - parts['head']) / 2e9 / tokens:.4g} billion × {tokens:,} + {say(parts['head'], 'GFLOP')} "
+        f"= {say(work, 'TFLOP')}.",
         {
             "each weight takes a multiplication and an addition": work / 2,
             "six for each weight is training": 3 * work,
@@ -54,14 +56,13 @@ def _(model, tokens):
     "reads the weights of a dense model in {weights}?",
     chip=c.CHIPS, weights=c.FORMATS,
 )  # fmt: skip
-def _(chip, weights):
+def critical_prompt(chip, weights):
     profile = profile_of(inferlib.load_model("Llama 3 70B"), weights)
     tokens, ridge = principles.critical_batch(chip, profile), principles.ridge_point(chip)
     return Key(
         tokens,
-        f"All tokens share one reading, as a batch does: {say(ridge, 'FLOP/B')} × {c.bits(weights) / 8:g} "
-        f"B / 2 FLOP = "
-        f"{tokens:.0f}.",
+        f"All tokens share one reading, as a batch does: {say(ridge, 'FLOP/B')} × {c.bits(weights) / 8:g} B "
+        f"/ 2 FLOP = {say(tokens, '1')}.",
         {
             "a weight takes two FLOP": 2 * tokens,
             "count the bytes of a weight": ridge
@@ -80,13 +81,13 @@ def _(chip, weights):
     model=c.DENSE, chip=c.CHIPS, count=(4, 8), tokens=c.PROMPTS, share=(50, 60, 70),
     where=c.weights_fit,
 )  # fmt: skip
-def _(model, chip, count, tokens, share):
+def time_of_prompt(model, chip, count, tokens, share):
     work = sum(model.prefill_flops(tokens).values())
     peak = principles.arithmetic_time(chip, work, count)
-    time = napkin.attained_time(napkin.Constants(share / 100, 0, 0), peak)
+    time = 100 * peak / share
     return Key(
         time,
-        f"{say(work, 'TFLOP')} at {share} % of {say(count * chip.flops, 'TFLOP/s')}: {say(time, 's')}.",
+        f"{say(work, 'TFLOP')} / ({share} % × {count} × {say(chip.flops, 'TFLOP/s')}) = {say(time, 's')}.",
         {
             "a share of the peak is reached: divide by it": peak,
             "the time gets longer with a share below one, not shorter": peak * share / 100,
@@ -103,13 +104,11 @@ def _(model, chip, count, tokens, share):
     "for prompts of others, on average?",
     users=USERS, answer=c.ANSWERS, reading=READS,
 )  # fmt: skip
-def _(users, answer, reading):
+def prompts_of_others(users, answer, reading):
     wait = prompt.others_time(users, answer, reading)
     return Key(
         wait,
-        f"{users - 1} prompts are read among {answer} tokens: {users - 1} × {say(reading, 'ms')} / "
-        f"{answer} = "
-        f"{say(wait, 'ms')}.",
+        f"{users - 1} × {say(reading, 'ms')} / {answer:,} = {say(wait, 'ms')}.",
         {
             "your own prompt is not one of the others'": wait * users / (users - 1),
             "that is the wait of a whole answer": wait * answer,
@@ -124,7 +123,7 @@ def _(users, answer, reading):
     "{model} still have to do (the head for the last token only)?",
     model=c.SMALL, tokens=(64000, 100000), cached=(48000, 32000, 56000),
 )  # fmt: skip
-def _(model, tokens, cached):
+def cached_prompt(model, tokens, cached):
     def whole(n):
         return sum(model.prefill_flops(n).values())
 
@@ -133,9 +132,8 @@ def _(model, tokens, cached):
     alone = whole(tokens - cached)
     return Key(
         work,
-        f"The whole prompt takes {say(whole(tokens), 'TFLOP')}, what is cached took "
-        f"{say(whole(cached), 'TFLOP')}: "
-        f"{say(work, 'TFLOP')} are left.",
+        f"The whole prompt less what is cached, and the head once more: {say(whole(tokens), 'TFLOP')} - "
+        f"{say(whole(cached), 'TFLOP')} + {say(head, 'GFLOP')} = {say(work, 'TFLOP')}.",
         {
             "new tokens also look at those in the cache": alone,
             "what is in the cache need not be computed again": whole(tokens),
@@ -153,13 +151,14 @@ def _(model, tokens, cached):
     where=lambda model, chip, count, users, tokens, answer: 1.25 * model.bytes_held(users, tokens + answer)
         < count * chip.memory_capacity,
 )  # fmt: skip
-def _(model, chip, count, users, tokens, answer):
-    asked = inferlib.estimate_request(model, System(chip, count), tokens, answer, users)
+def first_token(model, chip, count, users, tokens, answer):
+    work = {"prompt": tokens, "output": answer, "users": users, "weights": "bf16"}
+    asked = tokenprice.ask(model, System(chip, count), **work).request
     return Key(
         asked.first_token,
         f"The prompt alone takes {say(asked.prompt.total, 's')}, a step {say(asked.step.total, 's')}; "
-        f"those ahead in the "
-        f"queue and the start of the layers make it {say(asked.first_token, 's')}.",
+        "those that come together, a second step and the way in and out make it "
+        f"{say(asked.first_token, 's')}.",
         {
             "other prompts are ahead of yours": asked.prompt.total + asked.step.total,
             "if everybody had to wait for everybody else": users * asked.prompt.total,
@@ -174,11 +173,12 @@ def _(model, chip, count, users, tokens, answer):
     "a million tokens cost at the catalogue's price?",
     chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, seconds=STEPS,
 )  # fmt: skip
-def _(chip, count, batch, seconds):
+def price_of_step(chip, count, batch, seconds):
     dollars = principles.cost_per_million(seconds, batch, count, chip.price)
     return Key(
         dollars,
-        f"{count} × ${chip.price:g} an hour, {say(batch / seconds, '1/s')}: {say(dollars, 'usd')}.",
+        f"{count} × ${chip.price:g} / 3,600 s × {say(seconds, 'ms')} / {batch} × 1,000,000 = "
+        f"{say(dollars, 'usd')}.",
         {
             "the users share the step": batch * dollars,
             "all chips are paid for": dollars / count,
@@ -193,11 +193,11 @@ def _(chip, count, batch, seconds):
     "is busy in {share} % of the hours that are paid for?",
     full=(0.4, 1.2, 2.5, 3.8), share=(25, 30, 40, 60),
 )  # fmt: skip
-def _(full, share):
+def idle_hours(full, share):
     dollars = request.rent(1, 1, full, share / 100)
     return Key(
         dollars,
-        f"{say(full, 'usd')} over {share / 100:g}: {say(dollars, 'usd')}.",
+        f"{say(full, 'usd')} / {share} % = {say(dollars, 'usd')}.",
         {
             "idle hours make a token dearer: divide": full * share / 100,
             "divide by the part that is used, not by the idle part": full / (1 - share / 100),
@@ -213,7 +213,7 @@ def _(full, share):
     model=c.DENSE, chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, context=(1024, 4096, 16384),
     where=c.all_fits,
 )  # fmt: skip
-def _(model, chip, count, batch, context):
+def least_price(model, chip, count, batch, context):
     step = c.bound(model, chip, count, batch, context)
 
     def price(seconds):
@@ -221,9 +221,8 @@ def _(model, chip, count, batch, context):
 
     return Key(
         price(step.total),
-        f"A step takes {say(step.total, 'ms')} and makes {batch} tokens; {count} chips cost "
-        f"${count * chip.price:g} an hour: "
-        f"{say(price(step.total), 'usd')}.",
+        f"A step takes {say(step.total, 'ms')}: {count} × ${chip.price:g} / 3,600 s × "
+        f"{say(step.total, 'ms')} / {batch} × 1,000,000 = {say(price(step.total), 'usd')}.",
         {
             "the batch shares the weights, so a step makes many tokens": batch * price(step.total),
             "every sequence also reads its cache": price(
@@ -241,12 +240,11 @@ def _(model, chip, count, batch, context):
     "nothing else meanwhile. What does a million tokens of question cost at the catalogue's price?",
     chip=c.CHIPS, count=(4, 8), tokens=c.PROMPTS[:3], reading=READS,
 )  # fmt: skip
-def _(chip, count, tokens, reading):
+def price_of_question(chip, count, tokens, reading):
     dollars = principles.cost_per_million(reading, tokens, count, chip.price)
     return Key(
         dollars,
-        f"{count} × ${chip.price:g} an hour for {say(reading, 'ms')}, over {tokens:,} tokens, times a "
-        f"million: "
+        f"{count} × ${chip.price:g} / 3,600 s × {say(reading, 'ms')} / {tokens:,} × 1,000,000 = "
         f"{say(dollars, 'usd')}.",
         {
             "all chips are paid for": dollars / count,
@@ -263,16 +261,16 @@ def _(chip, count, tokens, reading):
     chip=c.CHIPS, count=(4, 8), reading=READS, answer=c.ANSWERS, step=STEPS, users=USERS,
     share=(40, 50, 70),
 )  # fmt: skip
-def _(chip, count, reading, answer, step, users, share):
+def price_of_request(chip, count, reading, answer, step, users, share):
     def dollars(seconds, used=share / 100):
         return request.rent(seconds, count, chip.price / HOUR, used)
 
     seconds = request.machine_time(reading, answer, step, users)
     return Key(
         dollars(seconds),
-        f"{say(reading, 'ms')} and {answer} × {say(step, 'ms')} / {users}: {say(seconds, 'ms')} of the "
-        f"machine, "
-        f"{say(dollars(seconds), 'cent')}.",
+        f"The machine is taken for {say(reading, 'ms')} + {answer} × {say(step, 'ms')} / {users} = "
+        f"{say(seconds, 'ms')}, and that costs {count} × ${chip.price:g} / 3,600 s × {say(seconds, 'ms')} / "
+        f"{share} % = {say(dollars(seconds), 'cent')}.",
         {
             "users share the steps of an answer": dollars(reading + answer * step),
             "a prompt has the machine for itself": dollars((reading + answer * step) / users),
@@ -291,12 +289,14 @@ def _(chip, count, reading, answer, step, users, share):
     where=lambda model, chip, count, users, tokens, answer: 1.25 * model.bytes_held(users, tokens + answer)
         < count * chip.memory_capacity,
 )  # fmt: skip
-def _(model, chip, count, users, tokens, answer):
-    asked = inferlib.estimate_request(model, System(chip, count), tokens, answer, users)
+def price_of_answer(model, chip, count, users, tokens, answer):
+    work = {"prompt": tokens, "output": answer, "users": users, "weights": "bf16"}
+    asked = tokenprice.ask(model, System(chip, count), **work).request
     dollars = asked.per_million["output"]
     return Key(
         dollars,
-        f"A step takes {say(asked.step.total, 'ms')} and makes {users} tokens: {say(dollars, 'usd')}.",
+        f"A step takes {say(asked.step.total, 'ms')}: {count} × ${chip.price:g} / 3,600 s × "
+        f"{say(asked.step.total, 'ms')} / {users} × 1,000,000 = {say(dollars, 'usd')}.",
         {
             "that is a million tokens of question": asked.per_million["input"],
             "the wait for prompts of others is paid with those prompts": principles.cost_per_million(
@@ -316,11 +316,11 @@ def _(model, chip, count, users, tokens, answer):
     "many joules is that a token?",
     count=(4, 8), watts=(400, 500, 600, 800), batch=c.BATCHES, seconds=STEPS,
 )  # fmt: skip
-def _(count, watts, batch, seconds):
+def joules_of_step(count, watts, batch, seconds):
     joules = power.token_energy(count, watts, seconds, batch)
     return Key(
         joules,
-        f"{count} × {watts} W × {say(seconds, 'ms')} / {batch}: {say(joules, 'W*s')}.",
+        f"{count} × {watts} W × {say(seconds, 'ms')} / {batch} = {say(joules, 'W*s')}.",
         {"the users share the step": batch * joules, "all chips draw power": joules / count},
     )
 
@@ -331,12 +331,13 @@ def _(count, watts, batch, seconds):
     "kilowatt-hour?",
     joules=(0.8, 1.5, 2.5, 4.0), price=(8, 10, 15, 20),
 )  # fmt: skip
-def _(joules, price):
+def electricity(joules, price):
     hours = power.token_energy(1, joules, 1, 1) * 1e6 / factor("kW*h", "W*s")
     cents = hours * price * factor("cent")
     return Key(
         cents,
-        f"A million tokens take {joules:g} MJ, {hours:.3g} kWh: {say(cents, 'cent')}.",
+        f"A kilowatt-hour is 3.6 MJ: 1,000,000 × {joules:g} J / 3,600,000 J × {price} cent = "
+        f"{say(cents, 'cent')}.",
         {
             "a kilowatt-hour is 3.6 MJ, not 1 MJ": 3.6 * cents,
             "a kilowatt-hour is 3.6 MJ: a thousand watts, 3,600 seconds": cents * 1000,
@@ -351,14 +352,13 @@ def _(joules, price):
     chip=("H100 SXM", "H200", "B200"), memory=(40, 50, 60), arithmetic=(10, 20, 30),
     told=lambda: {"parts": _parts()},
 )  # fmt: skip
-def _(chip, memory, arithmetic):
-    parts = power.draw()
+def power_of_chip(chip, memory, arithmetic):
+    parts = _draw()
     drawn = power.chip_draw(parts, chip.power, memory / 100, arithmetic / 100)
     return Key(
         drawn,
-        f"{parts.awake:.2f} + {parts.reading:.2f} × {memory / 100:g} + {parts.calculating:.2f} × "
-        f"{arithmetic / 100:g} of "
-        f"{chip.power:g} W: {say(drawn, 'W')}.",
+        f"({parts.awake:g} + {parts.reading:g} × {memory} % + {parts.calculating:g} × {arithmetic} %) × "
+        f"{chip.power:g} W = {say(drawn, 'W')}.",
         {
             "a serving chip draws power while it waits": drawn - parts.awake * chip.power,
             "it draws its rated power only when everything is busy": chip.power,
@@ -376,22 +376,23 @@ def _(chip, memory, arithmetic):
     where=c.weights_fit,
     told=lambda: {"parts": _parts()},
 )  # fmt: skip
-def _(model, chip, count, batch):
+def joules_at_the_bound(model, chip, count, batch):
     step = c.bound(model, chip, count, batch, 0)
-    busy = step.terms["arithmetic"] / step.total
-    drawn = power.chip_draw(power.draw(), chip.power, 1, busy)
+    parts, busy = _draw(), step.terms["arithmetic"] / step.total
+    drawn = power.chip_draw(parts, chip.power, 1, busy)
     joules = power.token_energy(count, drawn, step.total, batch)
     return Key(
         joules,
-        f"A step takes {say(step.total, 'ms')}, arithmetic {100 * busy:.0f} % of it; a chip draws "
-        f"{say(drawn, 'W')}: "
-        f"{say(joules, 'W*s')}.",
+        f"Arithmetic is busy {100 * busy:.4g} % of a step of {say(step.total, 'ms')}, so a chip draws "
+        f"({parts.awake:g} + {parts.reading:g} + {parts.calculating:g} × {100 * busy:.4g} %) × "
+        f"{chip.power:g} W = {say(drawn, 'W')}, and a token takes {count} × {say(drawn, 'W')} × "
+        f"{say(step.total, 'ms')} / {batch} = {say(joules, 'W*s')}.",
         {
             "the users share the step": batch * joules,
             "all chips draw power": joules / count,
             "the chip draws less than its rated power": joules * chip.power / drawn,
             "a serving chip also draws power only for being awake": joules
-            * (1 - power.draw().awake * chip.power / drawn),
+            * (1 - parts.awake * chip.power / drawn),
         },
     )
 
@@ -404,8 +405,9 @@ def _(model, chip, count, batch):
     where=lambda model, chip, count, users, tokens, answer: 1.25 * model.bytes_held(users, tokens + answer)
         < count * chip.memory_capacity,
 )  # fmt: skip
-def _(model, chip, count, users, tokens, answer):
-    asked = inferlib.estimate_request(model, System(chip, count), tokens, answer, users)
+def joules_of_answer(model, chip, count, users, tokens, answer):
+    work = {"prompt": tokens, "output": answer, "users": users, "weights": "bf16"}
+    asked = tokenprice.ask(model, System(chip, count), **work).request
     joules = asked.joules
     return Key(
         joules,
@@ -423,11 +425,19 @@ def _(model, chip, count, users, tokens, answer):
     )
 
 
-def _parts():
+def _draw():
+    """The fitted parts with the digits that the text prints, so that its sums add up."""
     parts = power.draw()
+    return parts.replace(
+        **{name: round(getattr(parts, name), 2) for name in ("awake", "reading", "calculating")}
+    )
+
+
+def _parts():
+    parts = _draw()
     return (
-        f"{parts.awake:.2f} of the rated power always, {parts.reading:.2f} while memory is busy, "
-        f"{parts.calculating:.2f} while arithmetic is"
+        f"{parts.awake:g} of the rated power always, {parts.reading:g} while memory is busy, "
+        f"{parts.calculating:g} while arithmetic is"
     )
 
 
@@ -437,11 +447,12 @@ def _parts():
     "many tokens does it yield on average, with the one that the verification itself adds?",
     drafts=(2, 3, 4, 5), chance=(0.6, 0.7, 0.8),
 )  # fmt: skip
-def _(drafts, chance):
+def yield_of_round(drafts, chance):
     made = erdil2025.expected_tokens(chance, drafts + 1)
     return Key(
         made,
-        f"1 + {chance} + {chance}² + ... up to the power {drafts}: {made:.2f}.",
+        f"{' + '.join(['1', f'{chance}', *(f'{chance}^{k}' for k in range(2, drafts + 1))])} = "
+        f"{say(made, '1')}.",
         {
             "the verification adds a token of its own": made - 1,
             "a draft counts only if those before it were accepted": drafts * chance + 1,
@@ -456,11 +467,11 @@ def _(drafts, chance):
     "very most, on average, however many are drafted?",
     percent=(50, 60, 70, 75, 80, 85, 90),
 )  # fmt: skip
-def _(percent):
+def most_of_round(percent):
     most = erdil2025.expected_tokens(percent / 100, 10_000)
     return Key(
         most,
-        f"The series ends at 1 / (1 - {percent / 100:g}): {most:.3g}.",
+        f"The series ends at 1 / (1 - {percent} %) = {say(most, '1')}.",
         {
             "the verification adds a token of its own": most - 1,
             "that is one over the probability to be accepted": 100 / percent,
@@ -474,11 +485,11 @@ def _(percent):
     "{verify:ms}. A step yields {length} tokens. How long is it from token to token?",
     drafts=(2, 3, 4), draft=(0.0005, 0.001, 0.002), verify=(0.01, 0.014, 0.02), length=(1.9, 2.4, 2.8),
 )  # fmt: skip
-def _(drafts, draft, verify, length):
+def drafting(drafts, draft, verify, length):
     time = drafted_token_time(verify, drafts, draft, length)
     return Key(
         time,
-        f"({say(verify, 'ms')} + {drafts} × {say(draft, 'ms')}) / {length}: {say(time, 'ms')}.",
+        f"({say(verify, 'ms')} + {drafts} × {say(draft, 'ms')}) / {length} = {say(time, 'ms')}.",
         {
             "drafts are made one after another": drafted_token_time(verify, 1, draft, length),
             "not every draft is accepted": drafted_token_time(verify, drafts, draft, drafts + 1),
@@ -495,15 +506,15 @@ def _(drafts, draft, verify, length):
     "tokens?",
     step=(0.01, 0.015, 0.025), drafts=(2, 3, 4, 5), draft=(0.0005, 0.001, 0.002), chance=(0.6, 0.7, 0.8),
 )  # fmt: skip
-def _(step, drafts, draft, chance):
+def gain(step, drafts, draft, chance):
     def gain(length, verify=1.1 * step):
         return step / drafted_token_time(verify, drafts, draft, length)
 
     made = erdil2025.expected_tokens(chance, drafts + 1)
     return Key(
         gain(made),
-        f"A round takes {say(1.1 * step + drafts * draft, 'ms')} and yields {made:.2f} tokens: "
-        f"{gain(made):.2f} times.",
+        f"A round yields {say(made, '1')} tokens, so it is {say(step, 'ms')} × {say(made, '1')} / (1.1 × "
+        f"{say(step, 'ms')} + {drafts} × {say(draft, 'ms')}) = {say(gain(made), '1')} times as fast.",
         {
             "drafting and verifying take time": made,
             "the verification adds a token of its own": gain(made - 1),
@@ -514,23 +525,28 @@ def _(step, drafts, draft, chance):
 
 
 @speculation(
-    "short", "1",
+    "short", "%",
     "Each draft takes {percent} % of a step and is accepted with probability {chance}; verifying takes "
-    "one step. With how many drafts a round are tokens fastest?",
+    "one step. With the best number of drafts a round, how long is a token, in per cent of a step?",
     percent=(2, 4, 6, 10), chance=(0.6, 0.7, 0.8, 0.9),
 )  # fmt: skip
-def _(percent, chance):
+def best_drafts(percent, chance):
     def time(drafts, own=1):
         made = erdil2025.expected_tokens(chance, drafts + own)
         return drafted_token_time(1, drafts, percent / 100, made)
 
     best = min(range(1, 60), key=time)
+    made = erdil2025.expected_tokens(chance, best + 1)
     return Key(
-        best,
-        f"With {best} drafts a token takes {time(best):.3f} of a step; with one more {time(best + 1):.3f}.",
+        time(best),
+        f"It is {best} drafts, which yield {say(made, '1')} tokens: (1 + {best} × {percent} %) / {say(made, '1')} "
+        f"= {say(time(best), '%')}. With one draft more it is {say(time(best + 1), '%')}.",
         {
-            "the verification adds a token of its own": min(range(1, 60), key=lambda drafts: time(drafts, 0)),
-            "a later draft is accepted only if all before it are: more is not better": round(100 / percent),
+            "the verification adds a token of its own": time(best, 0),
+            "a later draft is accepted only if all before it are: more is not better": time(
+                round(100 / percent)
+            ),
+            "one draft a round is not the best": time(1),
         },
     )
 
@@ -543,20 +559,19 @@ def _(percent, chance):
     chip=("B200",), count=(8,), users=(1, 4, 16, 64), drafts=(1, 2, 3), facts=False,
     told=lambda drafts: {"length": acceptance("DeepSeek R1, MTP", drafts)},
 )  # fmt: skip
-def _(chip, count, users, drafts):
+def measured_drafts(chip, count, users, drafts):
     model, keep = inferlib.load_model("DeepSeek V3"), {"attention": "bf16"}
     at = model, System(chip, count), Workload(users, 2000, "fp4", "fp8")
-    plain = inferlib.serving.decode_step(*at, keep=keep).total
+    plain = decode_step(*at, keep=keep).total
     length = acceptance("DeepSeek R1, MTP", drafts)
-    drafted = with_drafts(*at, drafted=drafts, length=length, keep=keep)
+    drafted = drafted_step(*at, drafted=drafts, length=length, keep=keep).total
     return Key(
         plain / drafted,
-        f"{say(plain, 'ms')} a token without drafts, {say(drafted, 'ms')} with them: {plain / drafted:.2f} "
-        f"times.",
+        f"{say(plain, 'ms')} / {say(drafted, 'ms')} = {say(plain / drafted, '1')}.",
         {
             "drafting and verifying take time": length,
             "that many only if every draft were accepted": plain
-            / with_drafts(*at, drafted=drafts, length=drafts + 1, keep=keep),
+            / drafted_step(*at, drafted=drafts, length=drafts + 1, keep=keep).total,
         },
     )
 
@@ -567,11 +582,11 @@ def _(chip, count, users, drafts):
     "measurement is the model too fast?",
     seconds=(0.006, 0.007, 0.008), measured=(0.011, 0.013, 0.016),
 )  # fmt: skip
-def _(seconds, measured):
+def too_fast(seconds, measured):
     short = 1 - seconds / measured
     return Key(
         short,
-        f"{say(measured - seconds, 'ms')} are missing of {say(measured, 'ms')}: {100 * short:.0f} %.",
+        f"({say(measured, 'ms')} - {say(seconds, 'ms')}) / {say(measured, 'ms')} = {say(short, '%')}.",
         {
             "of the measurement, not of the prediction": measured / seconds - 1,
             "that is what the model has; how much is missing?": seconds / measured,
@@ -585,11 +600,11 @@ def _(seconds, measured):
     "from token to token?",
     made=(800, 1500, 2400, 4000), batch=(8, 16, 32, 64, 128),
 )  # fmt: skip
-def _(made, batch):
+def whose_tokens(made, batch):
     time = batch / made
     return Key(
         time,
-        f"Each gets {made / batch:.3g} tokens a second: {say(time, 'ms')}.",
+        f"{batch} / {made:,} tokens/s = {say(time, 'ms')}.",
         {"that counts the tokens of all users as one's": time / batch},
     )
 
@@ -603,13 +618,13 @@ def _(made, batch):
     where=lambda model, chip, count, batch, context, measured: c.all_fits(model, chip, count, batch,
         context) and 0.25 < c.bound(model, chip, count, batch, context).total / measured < 0.9,
 )  # fmt: skip
-def _(model, chip, count, batch, context, measured):
+def share_of_bandwidth(model, chip, count, batch, context, measured):
     t = c.bound(model, chip, count, batch, context).terms
     reading = t["weights"] + t["cache"]
     return Key(
         reading / measured,
-        f"Weights and caches take {say(reading, 'ms')} at the full bandwidth: "
-        f"{100 * reading / measured:.0f} %.",
+        f"({say(t['weights'], 'ms')} + {say(t['cache'], 'ms')}) / {say(measured, 'ms')} = "
+        f"{say(reading / measured, '%')}.",
         {
             "caches are read as well": t["weights"] / measured,
             "the weights are read as well": t["cache"] / measured,
@@ -622,29 +637,23 @@ def _(model, chip, count, batch, context, measured):
 
 @method(
     "short", "ms",
-    "On a napkin, how long does a step take whose least time is {least:ms}, for a model of {layers} "
-    "layers on {count} chips? (Share of the peaks {share}, {layer:us} a layer, {hop:us} for each further "
-    "chip and all-reduce, two all-reduces a layer.)",
-    least=(0.003, 0.005, 0.007, 0.012), layers=(32, 64, 80, 126), count=(2, 4, 8),
-    told=lambda: {"share": f"{napkin.fitted().share:.3g}", "layer": napkin.fitted().layer, "hop":
-        napkin.fitted().hop},
+    "How long does a step take whose least time is {least:ms}, for a model of {layers} layers on {count} "
+    "chips? (Its kernels reach {share} % of the bandwidth; the kernels of a layer start in {layer:us} together; "
+    "an all-reduce takes {wait:us}, and a layer has two.)",
+    least=(0.003, 0.005, 0.007, 0.012), layers=(32, 64, 80, 126), count=(4, 8), share=(70, 87),
+    layer=(26e-6, 46e-6), wait=(3e-6, 3.6e-6),
 )  # fmt: skip
-def _(least, layers, count):
-    three = napkin.fitted()
-    time = napkin.napkin_time(three, least, 0, layers, count)
-    busy = napkin.attained_time(three, least)
+def parts_of_step(least, layers, count, share, layer, wait):
+    busy, starts, waits = 100 * least / share, layers * layer, 2 * layers * wait
     return Key(
-        time,
-        f"{say(busy, 'ms')} at the share that is reached, {say(napkin.launch_time(three, layers), 'ms')} "
-        f"for the layers, "
-        f"{say(napkin.waiting_time(three, layers, count), 'ms')} for all-reduces: {say(time, 'ms')}.",
+        busy + starts + waits,
+        f"{say(least, 'ms')} / {share} % + {layers} × {say(layer, 'us')} + 2 × {layers} × {say(wait, 'us')} "
+        f"= {say(busy + starts + waits, 'ms')}.",
         {
-            "only a share of the peaks is reached": time - busy + least,
-            "one chip waits for nobody: count the further ones": napkin.napkin_time(
-                three, least, 0, layers, count + 1
-            ),
-            "layers also take time that no bytes explain": time - napkin.launch_time(three, layers),
-            "chips also wait for one another": time - napkin.waiting_time(three, layers, count),
+            "only a share of the bandwidth is reached": least + starts + waits,
+            "the least time counts all chips already": busy / count + starts + waits,
+            "kernels also take time to start": busy + waits,
+            "chips also wait for one another": busy + starts,
         },
     )
 
@@ -657,7 +666,7 @@ def _(least, layers, count):
     what=("memory bandwidth", "number of chips", "bits a weight saves, by going to 8"),
     context=(1024, 4096, 16384),
 )  # fmt: skip
-def _(what, context):
+def what_if(what, context):
     model, chip = (
         inferlib.load_model("Llama 3 70B"),
         inferlib.load_chip("H100 SXM").replace(memory_capacity=None),
@@ -670,7 +679,7 @@ def _(what, context):
     before = c.bound(model, chip, 8, 32, context).total
     return Key(
         before / changed,
-        f"{say(before, 'ms')} before, {say(changed, 'ms')} after: {before / changed:.2f} times.",
+        f"{say(before, 'ms')} / {say(changed, 'ms')} = {say(before / changed, '1')}.",
         {
             "weights are halved, caches are not": 2 if "bits" in what else 0,
             "nothing else binds then": 0 if "bits" in what else 1,
@@ -687,12 +696,13 @@ def _(what, context):
     where=lambda model, chip, count, batch, context: 1.25 * model.bytes_held(batch, context) < count *
         chip.memory_capacity,
 )  # fmt: skip
-def _(model, chip, count, batch, context, measured):
-    found = inferlib.estimate(model, System(chip, count), Workload(batch, context)).seconds
+def sixth_model(model, chip, count, batch, context, measured):
+    found = tokenprice.ask(model, System(chip, count), batch=batch, context=context, weights="bf16").seconds
     bound = c.bound(model, chip, count, batch, context).total
     return Key(
         1 - found / measured,
-        f"The sixth model says {say(found, 'ms')}: {100 * (1 - found / measured):.0f} % below.",
+        f"({say(measured, 'ms')} - {say(found, 'ms')}) / {say(measured, 'ms')} = "
+        f"{say(1 - found / measured, '%')}.",
         {
             "that is the bound of first principles": 1 - bound / measured,
             "of the measurement, not of the prediction": measured / found - 1,

@@ -3,7 +3,7 @@
 from functools import partial
 
 from book.problems import choices as c
-from book.problems.bank import Key, problem, say
+from book.problems.bank import Key, in_sums as say, problem
 from inferlib import System, ops, principles
 from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022
 from inferlib.principles import exchange_time, profile_of
@@ -26,20 +26,34 @@ def vectors(model, batch):
     return batch * model.d_model * c.format_bytes("bf16")
 
 
+PRINTED = liminal2025.Assumptions()
+SWITCH = (
+    "(The chip itself takes {on_chip:ns} and the switch of {radix} ports {switch:ns}; {payload:KiB} go over a link "
+    "{crossings} times, and a chip has its part of the ports, {link:GiB/s} each.)"
+)
+
+
+def told_of_switch():
+    """What LIMINAL assumes of a collective, by name."""
+    told = ("on_chip", "switch", "radix", "payload", "crossings", "link")
+    layer = {"dense": "dense_collectives", "within": "within_heads", "beyond": "beyond_heads"}
+    return {n: getattr(PRINTED, n) for n in told} | {k: getattr(PRINTED, n) for k, n in layer.items()}
+
+
 @experts(
     "one line", "1",
     "How many different routed experts of a layer does a step of {model} with {batch} sequences touch, if "
     "all are equally popular?",
     model=c.FINE, batch=(8, 16, 32, 64),
 )  # fmt: skip
-def _(model, batch):
+def experts_touched(model, batch):
     block = block_of(model)
     touched = block.touched(batch)
     return Key(
         touched,
-        f"A token misses an expert with probability 1 - {block.n_active}/{block.n_experts}, all of them "
-        f"with that to the "
-        f"power {batch}: {touched:.1f} of {block.n_experts} are touched.",
+        f"What all tokens of the batch miss is left over: "
+        f"{block.n_experts} × (1 - (1 - {block.n_active} / {block.n_experts})^{batch}) = "
+        f"{say(touched, '1')}.",
         {
             "tokens meet at the same experts: do not just multiply": min(
                 batch * block.n_active, block.n_experts
@@ -54,13 +68,13 @@ def _(model, batch):
     "How many GB must the memory of a system have for the weights of {model} in {weights}?",
     model=c.EXPERTS, weights=("bf16", "fp8"),
 )  # fmt: skip
-def _(model, weights):
+def experts_held(model, weights):
     held = c.weights_of(model, weights)
     active = held * model.n_active / model.n_params
     return Key(
         held,
-        f"All experts are kept, whoever is asked: {model.n_params / 1e9:.1f} billion weights, "
-        f"{say(held, 'GB')}.",
+        f"All experts are kept, whoever is asked: {model.n_params / 1e9:.4g} billion × {c.bits(weights):g} "
+        f"bits / 8 bits = {say(held, 'GB')}.",
         {
             "those are the active weights; the others must be in memory too": active,
             f"a weight in {weights} has {c.bits(weights):g} bits": held * 2 if weights == "fp8" else held / 2,
@@ -74,14 +88,16 @@ def _(model, weights):
     "experts are equally popular?",
     model=c.FINE, batch=(4, 8, 16, 32, 64),
 )  # fmt: skip
-def _(model, batch):
+def experts_read(model, batch):
     profile = profile_of(model, "fp8")
-    read = principles.weight_data(profile, batch)
+    read, all_of_it = (principles.weight_data(profile, b) for b in (batch, 1e9))
+    block = block_of(model)
+    routed = (all_of_it - principles.weight_data(profile, 1)) / (1 - block.n_active / block.n_experts)
     return Key(
         read,
-        f"What every step reads, and {say(block_of(model).touched(batch), '1')} of "
-        f"{block_of(model).n_experts} experts in "
-        f"each layer: {say(read, 'GB')}.",
+        "What every step reads, and the part of all experts that is touched: "
+        f"{say(all_of_it - routed, 'GB')} + {say(routed, 'GB')} × {say(block.touched(batch), '1')} / "
+        f"{block.n_experts} = {say(read, 'GB')}.",
         {
             "those are one token's weights; a batch touches more experts": principles.weight_data(profile, 1),
             "not all experts are touched": principles.weight_data(profile, 1e9),
@@ -94,15 +110,16 @@ def _(model, batch):
 @experts(
     "short", "1",
     "From which batch on is, on average, less than one routed expert of a layer of {model} untouched?",
+    exact=True,
     model=c.FINE,
 )  # fmt: skip
-def _(model):
+def all_experts_awake(model):
     block = block_of(model)
     batch = next(b for b in range(1, 10_000) if block.n_experts - block.touched(b) < 1)
     return Key(
         batch,
-        f"{block.n_experts} × {1 - block.n_active / block.n_experts:.4f} to the power b falls below one at "
-        f"{batch}.",
+        f"The first batch at which less than one is missed: {block.n_experts} × (1 - {block.n_active} / "
+        f"{block.n_experts})^{batch} = {block.n_experts - block.touched(batch):.4g}.",
         {
             "that many would do if no two tokens chose the same expert": block.n_experts / block.n_active,
             "each expert is missed by each token with the probability 1 - k/E, not 1/E": block.n_experts,
@@ -113,18 +130,18 @@ def _(model):
 @experts(
     "short", "1",
     "The experts of a layer are dealt over {count} GPUs of Mazurek and Schreiber's setting, and popular "
-    "ones are copied (with balancing). The average GPU gets {load} tokens in a layer. How many does the "
-    "fullest get?",
+    "ones are copied: the average load is {share} of the fullest. The average GPU gets {load} tokens in a "
+    "layer. How many does the fullest get?",
     count=(16, 32, 64, 72), load=(64, 100, 250, 500), facts=False,
+    told=lambda count: {"share": round(mazurek2025.records.balancedness(count), 3)},
 )  # fmt: skip
-def _(count, load):
+def fullest_gpu(count, load):
     share = mazurek2025.records.balancedness(count)
     fullest = load / share
     worse = load / mazurek2025.records.balancedness(count, balanced=False)
     return Key(
         fullest,
-        f"Balancedness, the average over the fullest, is {share:.3f} for {count} GPUs: {load} over that is "
-        f"{fullest:.0f}.",
+        f"{load} / {share:.3f} = {say(fullest, '1')}.",
         {
             "the fullest GPU has more than the average: divide by the balancedness": load * share,
             "that is without copies of popular experts": worse,
@@ -141,7 +158,7 @@ def _(count, load):
     where=lambda model, chip, count, batch, context: model.bytes_held(batch, context, "fp8")
         < count * chip.memory_capacity,
 )  # fmt: skip
-def _(model, chip, count, batch, context):
+def bound_with_experts(model, chip, count, batch, context):
     step = c.bound(model, chip, count, batch, context, "fp8")
     t, profile = step.terms, profile_of(model, "fp8")
 
@@ -150,9 +167,9 @@ def _(model, chip, count, batch, context):
 
     return Key(
         step.total,
-        f"The experts touched and all else take {say(t['weights'], 'ms')} to read, caches "
-        f"{say(t['cache'], 'ms')}, "
-        f"arithmetic {say(t['arithmetic'], 'ms')} meanwhile: {say(step.total, 'ms')}.",
+        f"Reading the experts touched and all else, and the caches: {say(t['weights'], 'ms')} + "
+        f"{say(t['cache'], 'ms')} = {say(t['weights'] + t['cache'], 'ms')}. Calculating takes "
+        f"{say(t['arithmetic'], 'ms')} meanwhile, and the longer counts: {say(step.total, 'ms')}.",
         {
             "a batch touches more experts than one token does": reading(1),
             "a small batch does not touch all experts": reading(1e9),
@@ -164,19 +181,19 @@ def _(model, chip, count, batch, context):
 
 @network(
     "one line", "us",
-    "A layer of {model} exchanges one 16-bit vector, as wide as the model, for each of {batch} sequences "
+    "A layer of {model} exchanges one 16-bit vector of {width} numbers for each of {batch} sequences "
     "over a link of {chip}. The data sheet prints its bandwidth of both directions together, "
     "{twice:GB/s}. Beside {latency:us} that no bytes explain, how long does that take?",
     model=c.DENSE, chip=c.CHIPS, batch=(64, 128, 256, 512), latency=LATENCIES, facts=False,
-    told=lambda chip: {"twice": 2 * chip.scale_up_bandwidth},
+    told=lambda model, chip: {"width": model.d_model, "twice": 2 * chip.scale_up_bandwidth},
 )  # fmt: skip
-def _(model, chip, batch, latency):
+def exchange(model, chip, batch, latency):
     data = vectors(model, batch)
     time = exchange_time(latency, data, chip.scale_up_bandwidth)
     return Key(
         time,
-        f"{say(data, 'MB')} over {say(chip.scale_up_bandwidth, 'GB/s')} one way, and {say(latency, 'us')}: "
-        f"{say(time, 'us')}.",
+        f"Bytes go one way, at half of what is printed: {say(data, 'MB')} / "
+        f"{say(chip.scale_up_bandwidth, 'GB/s')} + {say(latency, 'us')} = {say(time, 'us')}.",
         {
             "that bandwidth counts both directions; bytes go one way": exchange_time(
                 latency, data, 2 * chip.scale_up_bandwidth
@@ -193,11 +210,11 @@ def _(model, chip, batch, latency):
     "sent. How long does one token wait in all?",
     model=c.DENSE, latency=LATENCIES,
 )  # fmt: skip
-def _(model, latency):
+def waits_of_token(model, latency):
     wait = model.n_layers * EXCHANGES * exchange_time(latency, 0, 1)
     return Key(
         wait,
-        f"{model.n_layers} layers × {EXCHANGES} × {say(latency, 'us')}: {say(wait, 'ms')}.",
+        f"{model.n_layers} × {EXCHANGES} × {say(latency, 'us')} = {say(wait, 'ms')}.",
         {
             "there are two exchanges in each layer": wait / EXCHANGES,
             "every layer waits for its own": latency * EXCHANGES,
@@ -211,11 +228,11 @@ def _(model, latency):
     "two exchanges of {latency:us} in every layer?",
     model=c.DENSE, latency=LATENCIES,
 )  # fmt: skip
-def _(model, latency):
+def ceiling_of_waiting(model, latency):
     speed = 1 / (model.n_layers * EXCHANGES * exchange_time(latency, 0, 1))
     return Key(
         speed,
-        f"One over {model.n_layers} × {EXCHANGES} × {say(latency, 'us')}: {say(speed, '1/s')}.",
+        f"1 / ({model.n_layers} × {EXCHANGES} × {say(latency, 'us')}) = {say(speed, '1/s')}.",
         {"there are two exchanges in each layer": EXCHANGES * speed},
     )
 
@@ -223,18 +240,18 @@ def _(model, latency):
 @network(
     "short", "1",
     "In Erdil's toy model, how many {chip} make a token of {model} in 16 bits fastest, if a hop takes "
-    "{hop:us}? (Four all-reduces in a layer, over a square of chips; not rounded.)",
+    "{hop:us}? (Four all-reduces in a layer, over a square of chips; all weights are read, the input embedding too; "
+    "not rounded.)",
     model=c.DENSE, chip=c.CHIPS, hop=HOPS,
 )  # fmt: skip
-def _(model, chip, hop):
+def best_size(model, chip, hop):
     toy = erdil2025.model_of(model)
     reading, waiting = erdil2025.weight_time(toy, chip, 1), erdil2025.network_time(toy, hop)
     best = erdil2025.optimal_n_gpu(toy, chip, hop)
     return Key(
         best,
-        f"One chip reads for {say(reading, 'ms')}, all hops of one side take {say(waiting, 'ms')}: their "
-        f"ratio to the power "
-        f"2/3 is {best:.1f}.",
+        f"One chip's reading over all hops of one side, to the power 2/3: ({say(reading, 'ms')} / "
+        f"{say(waiting, 'ms')})^(2/3) = {say(best, '1')}.",
         {
             "waiting grows with the root of the chips: the power is 2/3": reading / waiting,
             "the power is 2/3, not 1/2": (reading / waiting) ** (1 / 2),
@@ -249,13 +266,14 @@ def _(model, chip, hop):
     "of {hop:us}, in Erdil's toy model?",
     model=c.DENSE, chip=c.CHIPS, hop=HOPS,
 )  # fmt: skip
-def _(model, chip, hop):
+def fastest_token(model, chip, hop):
     toy = erdil2025.model_of(model)
     best = erdil2025.optimal_n_gpu(toy, chip, hop)
     time, reading = erdil2025.minimum_latency(toy, chip, hop), erdil2025.weight_time(toy, chip, best)
     return Key(
         time,
-        f"At {best:.1f} chips reading takes {say(reading, 'ms')}, waiting the rest of {say(time, 'ms')}.",
+        f"Reading and waiting at {say(best, '1')} chips: {say(reading, 'ms')} + {say(time - reading, 'ms')} "
+        f"= {say(time, 'ms')}.",
         {
             "at the best size chips also wait for one another": reading,
             "that is the waiting; the weights are read as well": time - reading,
@@ -271,12 +289,12 @@ def _(model, chip, hop):
     "decodes, over {ports} network ports of 400 Gbit/s each. How long does that take?",
     model=c.DENSE, context=c.CONTEXTS[2:], ports=(1, 4, 8),
 )  # fmt: skip
-def _(model, context, ports):
+def cache_on_the_wire(model, context, ports):
     data, port = model.cache_bytes(context), 400e9 / 8
     time = exchange_time(0, data, ports * port)
     return Key(
         time,
-        f"{say(data, 'GB')} over {ports} × {say(port, 'GB/s')}: {say(time, 'ms')}.",
+        f"{say(data, 'GB')} / ({ports} × {say(port, 'GB/s')}) = {say(time, 'ms')}.",
         {
             "ports are sold in bits: eight of them are a byte": time / 8,
             "all ports send at the same time": ports * time,
@@ -291,11 +309,12 @@ def _(model, context, ports):
     "How long does the latency of an all-reduce along a ring of {count} chips take, at {hop:us} a hop?",
     count=(4, 8, 16, 32, 64), hop=HOPS,
 )  # fmt: skip
-def _(count, hop):
+def ring(count, hop):
     time = erdil2025.ring_all_reduce_time(count, hop)
     return Key(
         time,
-        f"Round once to add up, once more to hand out, {count - 1} hops each: {say(time, 'us')}.",
+        f"Round once to add up, once more to hand out: 2 × ({count} - 1) × {say(hop, 'us')} = "
+        f"{say(time, 'us')}.",
         {
             "the sum must also be handed out: round twice": time / 2,
             "that is one hop": hop,
@@ -309,12 +328,12 @@ def _(count, hop):
     "long does the latency of such an all-reduce take?",
     count=(16, 64, 144, 256), hop=HOPS,
 )  # fmt: skip
-def _(count, hop):
+def grid(count, hop):
     time = erdil2025.grid_all_reduce_time(count, hop)
     return Key(
         time,
-        f"A side has {count**0.5:.0f} chips, and a hop is taken for each of the others, there and back: "
-        f"{say(time, 'us')}.",
+        f"A hop for each of the others of a side, there and back: 2 × ({count**0.5:.0f} - 1) × "
+        f"{say(hop, 'us')} = {say(time, 'us')}.",
         {
             "a ring of the grid holds one side of it, not all chips": erdil2025.ring_all_reduce_time(
                 count, hop
@@ -330,13 +349,14 @@ def _(count, hop):
     "reduce-scatter and an all-gather, bandwidth only, the factor (K - 1)/K kept. How long?",
     model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), tokens=(256, 1024, 4096),
 )  # fmt: skip
-def _(model, chip, count, tokens):
+def all_reduce(model, chip, count, tokens):
     exact = pope2022.Assumptions(exact_collectives=True)
     size, at = vectors(model, tokens), pope2022.chip_of(chip)
     time = pope2022.all_reduce_time(at, size, count, exact)
     return Key(
         time,
-        f"{say(size, 'MB')} go out and come back, {count - 1}/{count} of them: {say(time, 'us')}.",
+        f"All parts but a chip's own go out and come back: 2 × {count - 1} / {count} × {say(size, 'MB')} / "
+        f"{say(chip.scale_up_bandwidth, 'GB/s')} = {say(time, 'us')}.",
         {
             "half of that is missing: scatter and gather are two, values have two bytes, links are stated "
             "one way": time / 2,
@@ -351,15 +371,14 @@ def _(model, chip, count, tokens):
     "{count} chips. How many GB lie on each chip?",
     model=c.DENSE, batch=c.BATCHES, context=c.CONTEXTS, count=(16, 32, 64),
 )  # fmt: skip
-def _(model, batch, context, count):
+def cache_over_heads(model, batch, context, count):
     at = pope2022.model_of(model)
     held = pope2022.cache_over_heads(at, count, batch, context)
     whole = batch * model.cache_bytes(context)
     return Key(
         held,
         f"Only {model.n_kv_heads} parts can be told apart, the other chips hold copies: {say(whole, 'GB')} "
-        f"over "
-        f"{model.n_kv_heads} is {say(held, 'GB')}.",
+        f"/ {model.n_kv_heads} = {say(held, 'GB')}.",
         {
             "there are fewer key/value heads than chips: the others hold copies": whole / count,
             "the whole cache is on no chip": whole,
@@ -371,20 +390,19 @@ def _(model, batch, context, count):
 @collectives(
     "short", "us",
     "By LIMINAL's sum for a switch of 128 ports, how long is the latency of one collective among {count} "
-    "chips?",
-    count=(2, 4, 8, 16, 32, 64, 128), facts=False,
+    "chips? " + SWITCH,
+    count=(2, 4, 8, 16, 32, 64, 128), facts=False, told=told_of_switch,
 )  # fmt: skip
-def _(count):
-    printed = liminal2025.Assumptions()
+def switch(count):
     time = liminal2025.collective_latency(count)
     return Key(
         time,
-        f"On the chip {say(printed.on_chip, 'ns')}, through the switch {say(printed.switch, 'ns')}, and "
-        f"the transfer: "
-        f"{say(time, 'us')}.",
+        f"{say(PRINTED.on_chip, 'ns')} + {say(PRINTED.switch, 'ns')} + {PRINTED.crossings:g} × "
+        f"{say(PRINTED.payload, 'KiB')} / ({PRINTED.radix:g} / {count} × "
+        f"{say(PRINTED.link, 'GiB/s')}) = {say(time, 'us')}.",
         {
-            "the message also has to cross the switch": time - printed.switch,
-            "chips take their own time beside the switch": time - printed.on_chip,
+            "the message also has to cross the switch": time - PRINTED.switch,
+            "chips take their own time beside the switch": time - PRINTED.on_chip,
             "one chip uses only its part of the ports": liminal2025.collective_latency(128),
         },
     )
@@ -392,20 +410,22 @@ def _(count):
 
 @collectives(
     "study", "ms",
-    "By LIMINAL, how long is all of the waiting in one step of {model} on {count} chips?",
-    model=("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B"), count=(4, 8, 32, 64, 128),
+    "By LIMINAL, how long is all of the waiting in one step of {model} on {count} chips? "
+    "A layer has {dense} collective of the feed-forward block and {within} of attention, or {beyond} on more "
+    "chips than key/value heads. " + SWITCH,
+    model=("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B"), count=(4, 8, 32, 64, 128), told=told_of_switch,
 )  # fmt: skip
-def _(model, count):
+def all_waiting(model, count):
     app, one = liminal2025.model_of(model), liminal2025.collective_latency(count)
-    printed = liminal2025.Assumptions()
     wait = liminal2025.exposed_time(app, count, 1, one)
     each = liminal2025.collectives(app, count)
     return Key(
         wait,
-        f"{each:.0f} collectives of {say(one, 'us')}: {say(wait, 'ms')}.",
+        f"{each:.0f} collectives of {say(one, 'us')} each: {each:.0f} × {say(one, 'us')} = "
+        f"{say(wait, 'ms')}.",
         {
             "beyond the key/value heads attention needs further "
-            "collectives": one * printed.within_heads * app.layers
+            "collectives": one * PRINTED.within_heads * app.layers
             if count > app.kv_heads else 0,
             "every layer has collectives of its own": wait / app.layers,
             "that is one collective a layer": one * app.layers,
@@ -420,13 +440,12 @@ def _(model, count):
     model=c.DENSE, chip=c.CHIPS, stages=(2, 4, 8), count=(2, 4, 8),
     where=lambda model, chip, stages, count: c.weights_fit(model, chip, stages * count),
 )  # fmt: skip
-def _(model, chip, stages, count):
+def stages_in_turn(model, chip, stages, count):
     time = principles.memory_time(chip, c.read_of(model), count)
     return Key(
         time,
-        f"One stage after the other reads its layers with its own {count} chips: "
-        f"{say(c.read_of(model), 'GB')} over "
-        f"{say(count * chip.memory_bandwidth, 'TB/s')}, {say(time, 'ms')}.",
+        f"One stage after the other reads its layers with its own chips: {say(c.read_of(model), 'GB')} / "
+        f"({count} × {say(chip.memory_bandwidth, 'TB/s')}) = {say(time, 'ms')}.",
         {
             "stages work one after the other on a token: they do not shorten it": time / stages,
             "the chips of a stage share its reading": count * time,
@@ -440,12 +459,11 @@ def _(model, chip, stages, count):
     "{batch} of its own. How many tokens does the pipeline make in a second?",
     model=c.DENSE, time=(0.02, 0.032, 0.05), stages=(2, 4, 8), batch=(8, 16, 32), facts=False,
 )  # fmt: skip
-def _(model, time, stages, batch):
+def batches_on_their_way(model, time, stages, batch):
     made = erdil2025.throughput(stages * batch, time)
     return Key(
         made,
-        f"{stages} batches of {batch} are on their way, each is done after {say(time, 'ms')}: "
-        f"{say(made, '1')} a second.",
+        f"A batch in every stage: {stages} × {batch} / {say(time, 'ms')} = {say(made, '1')}.",
         {
             "every stage has a batch of its own: all are on their way at once": batch / time,
             "that is the speed of one user": 1 / time,
@@ -456,18 +474,18 @@ def _(model, time, stages, batch):
 
 @pipeline(
     "short", "ms",
-    "Between the {stages} stages of a pipeline the 16-bit vectors of {batch} sequences of {model} go over "
-    "the network of {chip}, {latency:us} and {bandwidth:GB/s} each time. How much does that add to a "
+    "Between the {stages} stages of a pipeline the 16-bit vectors ({width} numbers) of {batch} sequences of "
+    "{model} go over the network of {chip}, {latency:us} and {bandwidth:GB/s} each time. How much does that add to a "
     "token?",
     model=c.DENSE, chip=c.CHIPS, stages=(2, 4, 8), batch=(64, 256, 1024), latency=LATENCIES, facts=False,
-    told=lambda chip: {"bandwidth": chip.scale_out_bandwidth},
+    told=lambda model, chip: {"width": model.d_model, "bandwidth": chip.scale_out_bandwidth},
 )  # fmt: skip
-def _(model, chip, stages, batch, latency):
+def between_stages(model, chip, stages, batch, latency):
     one = exchange_time(latency, vectors(model, batch), chip.scale_out_bandwidth)
     return Key(
         (stages - 1) * one,
-        f"{say(vectors(model, batch), 'MB')} take {say(one, 'us')}, {stages - 1} times: "
-        f"{say((stages - 1) * one, 'ms')}.",
+        f"({stages} - 1) × ({say(latency, 'us')} + {say(vectors(model, batch), 'MB')} / "
+        f"{say(chip.scale_out_bandwidth, 'GB/s')}) = {say((stages - 1) * one, 'ms')}.",
         {
             "there is one step less than stages": stages * one,
             "vectors go over once a stage, not once a layer": model.n_layers * one,
@@ -485,14 +503,13 @@ def _(model, chip, stages, batch, latency):
     where=lambda model, stages, count, batch, context: model.bytes_held(stages * batch, context) < stages *
         count * 80e9,
 )  # fmt: skip
-def _(model, stages, count, batch, context):
+def caches_of_stages(model, stages, count, batch, context):
     weights, caches = c.weights_of(model), stages * batch * model.cache_bytes(context)
     each = stages * count
     return Key(
         (weights + caches) / each,
-        f"{say(weights, 'GB')} of weights and {stages * batch} caches, {say(caches, 'GB')}, over {each} "
-        f"chips: "
-        f"{say((weights + caches) / each, 'GB')}.",
+        f"The weights and {stages * batch} caches over all chips: ({say(weights, 'GB')} + "
+        f"{say(caches, 'GB')}) / {each} = {say((weights + caches) / each, 'GB')}.",
         {
             "all batches that are on their way have caches": (weights + caches / stages) / each,
             "the stages share the weights too": weights / count + caches / each,
@@ -505,15 +522,16 @@ def _(model, stages, count, batch, context):
     "short", "1",
     "{model} needs {batch} caches of {context} tokens beside its 16-bit weights. How many instances of "
     "{count} × {chip}, as stages of one pipeline, hold all of that? Round up.",
+    exact=True,
     model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=(64, 128, 256), context=(8192, 16384, 32768),
     where=lambda model, chip, count, batch, context: model.bytes_held(batch, context) < 20 * count *
         chip.memory_capacity,
 )  # fmt: skip
-def _(model, chip, count, batch, context):
+def instances_needed(model, chip, count, batch, context):
     need, have = model.bytes_held(batch, context), System(chip, count).memory
     return Key(
         ops.ceil(need / have),
-        f"{say(need, 'GB')} over {say(have, 'GB')} an instance, rounded up: {ops.ceil(need / have):.0f}.",
+        f"{say(need, 'GB')} / ({count} × {say(chip.memory_capacity, 'GB')}) = {need / have:.3f}, rounded up.",
         {
             "the weights take room as well": ops.ceil((need - c.weights_of(model)) / have),
             "an instance has several chips": ops.ceil(need / chip.memory_capacity),
@@ -531,7 +549,7 @@ def _(model, chip, count, batch, context):
     where=lambda model, chip, total: c.weights_fit(model, chip, total),
     told=lambda total, stages: {"each": total // stages},
 )  # fmt: skip
-def _(model, chip, total, stages, latency):
+def one_instance_or_stages(model, chip, total, stages, latency):
     def time(chips):
         waits = model.n_layers * EXCHANGES * exchange_time(chips * latency, 0, 1)
         return principles.memory_time(chip, c.read_of(model), chips) + waits
@@ -539,8 +557,8 @@ def _(model, chip, total, stages, latency):
     one, cut = time(total), time(total / stages)
     return Key(
         max(one / cut, cut / one),
-        f"One instance: {say(one, 'ms')}; {stages} stages: {say(cut, 'ms')}. The ratio is "
-        f"{max(one / cut, cut / one):.2f}.",
+        f"One instance takes {say(one, 'ms')}, {stages} stages {say(cut, 'ms')}: {say(max(one, cut), 'ms')} "
+        f"/ {say(min(one, cut), 'ms')} = {say(max(one / cut, cut / one), '1')}.",
         {
             "you took the slower way over the faster one turned round": min(one / cut, cut / one),
             "without exchanges one instance would always win by the number of stages": stages,

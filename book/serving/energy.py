@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from inferlib import catalog
-from inferlib.serving import constants, decode_step, energy
 from inferlib.system import System, Workload
+from tokenprice import constants, energy
+from tokenprice.decode import decode_step
 
 PROMPT = 200.0  # tokens, assumed: the cache is a small part of these rows
 
@@ -82,7 +83,7 @@ def as_toml():
 
 def main():
     """Write the file."""
-    path = files("inferlib.serving") / "energy.toml"
+    path = files("tokenprice") / "energy.toml"
     path.write_text(as_toml(), encoding="utf-8", newline="\n")
     print(as_toml())
 

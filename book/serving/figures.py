@@ -1,11 +1,12 @@
 """Pictures of the sixth model and of the price of a request: data first, picture second."""
 
-import html
-
 import numpy as np
 
-from book.serving import energy as measured_energy, fit, tables
-from inferlib import style
+from book import style
+from book.serving import energy as measured_energy, fit
+from inferlib.system import System
+from tokenprice.decode import decode_step
+from tokenprice.prompt import room
 
 COLOURS = (
     style.BLUE,
@@ -26,10 +27,9 @@ def _axes(ax, **size):
     return ax if ax is not None else plt.subplots(**size)[1]
 
 
-def waterfall(ax=None):
-    """From the bound to a measured step: what each kind of time adds, on the row of :func:`tables.case`."""
-    ax = _axes(ax, figsize=(6.8, 3.6))
-    table = tables.steps_to_measured()
+def waterfall(table):
+    """From the bound to a measured step: what each kind of time adds."""
+    ax = _axes(None, figsize=(6.8, 3.6))
     left = 0.0
     for y, (name, ms) in enumerate(zip(table["what"], table["ms"], strict=True)):
         whole = name in ("the bound", "predicted", "measured")
@@ -45,10 +45,9 @@ def waterfall(ax=None):
     return ax
 
 
-def ladder(ax=None):
+def ladder(table):
     """Mean error on the dense rows as the terms are added one after the other."""
-    ax = _axes(ax, figsize=(6.8, 2.8))
-    table = tables.ladder()
+    ax = _axes(None, figsize=(6.8, 2.8))
     y = range(len(table))
     ax.barh(y, table["error, %"], height=0.6, color=style.BLUE)
     for place, value in zip(y, table["error, %"], strict=True):
@@ -60,10 +59,9 @@ def ladder(ax=None):
     return ax
 
 
-def copies(ax=None):
+def copies(table):
     """Attention copied, experts spread over 48 chips: measured and predicted over the batch."""
-    ax = _axes(ax, figsize=(6.0, 3.2))
-    table = tables.spread_experts()
+    ax = _axes(None, figsize=(6.0, 3.2))
     for i, (name, own) in enumerate(table.groupby("system", sort=False)):
         colour = COLOURS[i]
         ax.plot(own["sequences a chip"], own["measured, ms"], "o", color=colour, label=f"{name}, measured")
@@ -76,124 +74,158 @@ def copies(ax=None):
     return ax
 
 
-class Scatter:
-    """Predicted against measured as a picture whose points say, and link to, where they come from."""
+def over_context(models, system, workload):
+    """Time of a token, and how many users fit, over the context; pairs of models share a colour."""
+    import matplotlib.pyplot as plt
 
-    SIZE, ROOM = 460, 46
-
-    def __init__(self, points, label, colours):
-        self.points, self.label, self.colours = points, label, colours
-        self.low, self.high = 1e3 * points.measured.min() / 1.3, 1e3 * points.measured.max() * 1.3
-
-    def _at(self, ms):
-        part = np.log(np.clip(ms, self.low, self.high) / self.low) / np.log(self.high / self.low)
-        return part * (self.SIZE - self.ROOM)
-
-    def _text(self, x, y, text, anchor="middle", turn=""):
-        return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}"{turn}>{html.escape(text)}</text>'
-
-    def _axes(self):
-        size, room, edge = self.SIZE, self.ROOM, self.SIZE - self.ROOM
-        yield f'<path d="M{room} {edge}L{size} 0" stroke="currentColor" fill="none"/>'
-        for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500):
-            if self.low < tick < self.high:
-                yield self._text(room + self._at(tick), edge + 15, f"{tick}")
-                yield self._text(room - 5, edge - self._at(tick) + 4, f"{tick}", "end")
-        yield self._text((size + room) / 2, size - 8, "measured, ms")
-        yield self._text(12, edge / 2, "predicted, ms", turn=f' transform="rotate(-90 12 {edge / 2})"')
-
-    def _point(self, row):
-        x = self.ROOM + self._at(1e3 * row.measured)
-        y = self.SIZE - self.ROOM - self._at(1e3 * row.predicted)
-        told = (
-            f"{row.publisher}: {row.model}, {row.n_gpus} x {row.hardware}, {row.batch:.0f} sequences: "
-            f"{1e3 * row.measured:.3g} ms, predicted {1e3 * row.predicted:.3g}"
-        )
-        colour = self.colours[row.publisher]
-        return (
-            f'<a href="{html.escape(row.url)}" tabindex="-1"><circle cx="{x:.0f}" cy="{y:.0f}" r="2.6" '
-            f'fill="{colour}" fill-opacity=".65"><title>{html.escape(told)}</title></circle></a>'
-        )
-
-    def _repr_html_(self):
-        inside = "".join([*self._axes(), *(self._point(row) for row in self.points.itertuples())])
-        key = " ".join(
-            f'<span style="white-space:nowrap"><span style="color:{colour}">●</span> {html.escape(who)}</span>'
-            for who, colour in self.colours.items()
-        )
-        return (
-            f'<svg class="scatter" role="group" viewBox="0 0 {self.SIZE} {self.SIZE}" '
-            f'style="max-width:34rem;width:100%" aria-label="{html.escape(self.label)}" '
-            f'font-size="11" fill="currentColor">{inside}</svg><p>{key}</p>'
-        )
-
-    def __repr__(self):
-        return f"{len(self.points)} rows of {self.points.publisher.nunique()} publishers"
-
-
-def every_row(most=60):
-    """All rows left out by publisher, predicted against measured; at most so many of one publisher and model."""
-    table = fit.data()
-    points = table.assign(predicted=np.exp(fit.left_out("publisher")) * table.measured)
-    points = points.sort_values(["publisher", "model", "hardware", "measured"])
-    rank = points.groupby(["publisher", "model"]).cumcount()
-    total = points.groupby(["publisher", "model"]).measured.transform("size")
-    points = points[(rank % np.ceil(total / most).clip(lower=1)) == 0]
-    who = sorted(points.publisher.unique())
-    label = "Predicted against measured milliseconds of decode steps; most points lie near the diagonal."
-    return Scatter(points, label, dict(zip(who, COLOURS, strict=False)))
+    chip = system.chip.replace(memory_capacity=None)
+    lengths = 1000 * 2.0 ** np.arange(0, 9)
+    figure, axes = plt.subplots(1, 2, figsize=(8.0, 3.4))
+    for i, (name, model) in enumerate(models.items()):
+        work = [workload.replace(context=n) for n in lengths]
+        # drawn for any batch, whether or not its users would fit
+        steps = [decode_step(model, System(chip, system.count), at).total for at in work]
+        line = {"color": COLOURS[2 * (i // 2)], "linestyle": ("--", "-")[i % 2]}
+        axes[0].plot(lengths, 1e3 * np.array(steps), label=name, **line)
+        axes[1].plot(lengths, [room(model, system, at) for at in work], **line)
+    axes[0].set(ylabel=f"milliseconds a token, {workload.batch:g} users", ylim=(0, None))
+    axes[1].set(ylabel="users that fit", yscale="log")
+    for ax in axes:
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(lengths[::2], [f"{n / 1000:.0f}K" for n in lengths[::2]])
+        ax.set_xlabel("context")
+    axes[0].legend(fontsize=8)
+    figure.tight_layout()
+    return axes
 
 
 # --- The price ------------------------------------------------------------------------------------------------
 
 
-def timeline(request, ax=None):
-    """One request in time: waiting for a turn, its prompt, and the first of its tokens."""
-    ax = _axes(ax, figsize=(6.8, 1.9))
-    read, token = 1e3 * request.prompt.total, 1e3 * request.token
-    wait = 1e3 * request.first_token - read
-    ax.barh(0, wait, color=style.FAINT, height=0.5, label="in the queue, starting")
-    ax.barh(0, read, left=wait, color=style.BLUE, height=0.5, label="reading the prompt")
-    for i in range(20):
-        ax.barh(
-            0,
-            0.8 * token,
-            left=wait + read + i * token,
-            color=style.ORANGE,
-            height=0.5,
-            label="tokens" if i == 0 else None,
-        )
-    ax.set_yticks([])
-    ax.set_xlabel("milliseconds since the question")
-    ax.legend(ncol=3, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, 1.35))
+def schedule(request, pieces=8, seconds=2.0, axes=None):
+    """Two seconds of the box that serves a request and its like: prompts that stop it, that ride along, that are away.
+
+    Under each lane stand the tokens of one user who is being answered.
+    """
+    import matplotlib.pyplot as plt
+
+    read, step, every = request.prompt.total, request.step.total, request.machine_seconds
+    ways = {"full stop": (1, 0), "in pieces": (pieces, step), "elsewhere": (0, 0)}
+    axes = axes if axes is not None else plt.subplots(3, figsize=(6.8, 3.6), sharex=True)[1]
+    for ax, (name, (parts, along)) in zip(axes, ways.items(), strict=True):
+        now, due, left, tokens, blocks = 0.0, every / 3, 0, [], []
+        while now < seconds:
+            if parts and not left and due <= now:
+                due, left = due + every, parts
+            long = read / parts + along if left else step
+            blocks.append((now, long, style.ORANGE if left else style.BLUE))
+            if along or not left:
+                tokens.append(now + long)
+            now, left = now + long, max(left - 1, 0)
+        for colour in (style.BLUE, style.ORANGE):
+            _blocks(ax, [(start, long) for start, long, own in blocks if own == colour], 0, colour)
+        if not parts:
+            _blocks(
+                ax, [(every * (k + 1 / 3), read) for k in range(int(seconds / every) + 1)], 1, style.ORANGE
+            )
+        ax.plot(tokens, [-0.3] * len(tokens), "|", color=style.INK, markersize=5)
+        lanes = {0.4: "box", -0.3: "a user's tokens"} | ({} if parts else {1.4: "another box"})
+        ax.set_yticks(list(lanes), list(lanes.values()))
+        ax.set_title(name, loc="left", fontsize=9)
+        ax.set(xlim=(0, seconds), ylim=(-0.6, 0.9 if parts else 1.9))
+        ax.grid(visible=False)
+    axes[-1].set_xlabel("seconds")
+    handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in (style.BLUE, style.ORANGE)]
+    axes[0].legend(
+        handles,
+        ["a step of all users", "a prompt"],
+        ncol=2,
+        fontsize=8,
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+    )
+    axes[0].figure.tight_layout()
+    return axes
+
+
+def _blocks(ax, blocks, low, colour):
+    """Blocks of time as one path: hundreds of patches would make the page heavy."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    sides = [
+        [(t, low), (t + long, low), (t + long, low + 0.8), (t, low + 0.8), (t, low)] for t, long in blocks
+    ]
+    if sides:
+        path = Path.make_compound_path(*(Path(corners, closed=True) for corners in sides))
+        ax.add_patch(PathPatch(path, facecolor=colour, edgecolor="white", linewidth=0.4))
+
+
+def fleet(question, loads=(0.2, 0.4, 0.6, 0.75), requests=2000, ax=None):
+    """Time to the first token on one machine over its load: the formula, its slow end, and a simulation."""
+    from tokenprice import simulate
+    from tokenprice.fleet import fleet as asked
+
+    ax = _axes(ax, figsize=(6.4, 3.4))
+    one = asked(question.replace(arrivals=1e-6, machines=1), question.machine)
+    at, grid = one.station, np.linspace(0.01, 0.97, 97)
+    for by, name, line in ((1, "formula", "-"), (one.factor, "formula, slow end of the interval", "--")):
+        states = [at.slower(by).at(load / at.load(1)) for load in grid]
+        first = [state.first_token if state else np.nan for state in states]
+        ax.plot(grid, first, line, color=style.BLUE, label=name)
+    found = [
+        simulate(question.replace(arrivals=load / at.load(1), machines=1), requests=requests, seed=1)
+        for load in loads
+    ]
+    ax.plot(loads, [one.mean("first") for one in found], "o", color=style.INK, label="simulated, mean")
+    for share, mark in ((90, "^"), (99, "v")):
+        late = [one.percentile("first", share) for one in found]
+        ax.plot(loads, late, mark, color=style.ORANGE, label=f"simulated, p{share}")
+    ax.axvline(1 / one.factor, color=style.RED, linewidth=1)
+    ax.text(1 / one.factor, ax.get_ylim()[0], " no answer", color=style.RED, fontsize=9, va="bottom")
+    ax.set(yscale="log", xlabel="load", ylabel="seconds to the first token", xlim=(0, 1))
+    ax.legend(fontsize=8, loc="upper left")
     return ax
 
 
-def over_users(ax=None):
+def decisions(cached, readers, drafted, formats):
+    """Four decisions, one picture each: a turn over its cached share, prompts over chips, drafts and formats."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 2, figsize=(7.0, 5.2))
+    axes = axes.ravel()
+    axes[0].plot(
+        [100 * share for share in cached], [100 * r.dollars for r in cached.values()], "o-", color=style.GREEN
+    )
+    axes[0].set(xlabel="cached share of the prompt, %", ylabel="cents per turn", ylim=(0, None))
+    read = {n: (1e3 * r.prompt.total, r.per_million["input"]) for n, r in readers.items()}
+    axes[1].plot(*zip(*read.values(), strict=True), "o-", color=style.BLUE)
+    for n, at in read.items():
+        axes[1].annotate(f"{n} chips", at, fontsize=8, xytext=(4, 4), textcoords="offset points")
+    axes[1].set(xlabel="ms to read a prompt", ylabel="dollars per million in", ylim=(0, None))
+    axes[2].plot(list(drafted), list(drafted.values()), "o-", color=style.ORANGE)
+    axes[2].axhline(1, color=style.INK, linewidth=1)
+    axes[2].set(xscale="log", xlabel="users", ylabel="times as fast with drafts")
+    for (name, answers), colour in zip(formats.items(), (style.BLUE, style.ORANGE), strict=True):
+        ms = [1e3 * one.seconds for one in answers.values()]
+        low, high = ([1e3 * getattr(one, end) for one in answers.values()] for end in ("low", "high"))
+        axes[3].plot(list(answers), ms, "o-", color=colour, label=name)
+        axes[3].fill_between(list(answers), low, high, color=colour, alpha=0.15, linewidth=0)
+    axes[3].set(xscale="log", xlabel="users", ylabel="ms per token", ylim=(0, None))
+    axes[3].legend(fontsize=8)
+    figure.tight_layout()
+    return axes
+
+
+def over_users(table):
     """Dollars for a million tokens, and what a user waits, over the users that share a machine."""
-    ax = _axes(ax, figsize=(6.4, 3.4))
-    table = tables.over_users()
+    ax = _axes(None, figsize=(6.4, 3.4))
     for name, colour in (("output", style.ORANGE), ("input", style.BLUE), ("cached", style.GREEN)):
         ax.plot(table.users, table[name], "o-", color=colour, label=name)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.set_xticks(table.users, [str(n) for n in table.users])
     ax.set(xlabel="users at a time", ylabel="dollars for a million tokens")
-    ax.legend(fontsize=9)
-    return ax
-
-
-def others(ax=None):
-    """Time between tokens of dense serving rows, with and without the prompts of others."""
-    ax = _axes(ax, figsize=(5.6, 4.2))
-    table = fit.data()
-    own = table[(table.set == "serving") & ~table.experts & (table.copies == 1)]
-    whole = fit.predict(own, fit.fit_all())
-    ax.plot(1e3 * own.measured, 1e3 * (whole - own.others), ".", color=style.FAINT, label="the step alone")
-    ax.plot(1e3 * own.measured, 1e3 * whole, ".", color=style.BLUE, label="with the prompts of others")
-    ends = [3, 170]
-    ax.plot(ends, ends, color=style.INK, linewidth=1)
-    ax.set(xscale="log", yscale="log", xlabel="measured, ms a token", ylabel="predicted, ms a token")
     ax.legend(fontsize=9)
     return ax
 
@@ -211,10 +243,9 @@ def first_token(ax=None):
     return ax
 
 
-def drafts(ax=None):
+def drafts(table):
     """Speed with drafted tokens over speed without: published, and computed from published acceptance."""
-    ax = _axes(ax, figsize=(5.8, 3.0))
-    table = tables.drafts()
+    ax = _axes(None, figsize=(5.8, 3.0))
     ax.plot(table.drafted, table.measured, "o", color=style.INK, label="measured")
     ax.plot(table.drafted, table.predicted, "-", color=style.BLUE, label="computed")
     ax.plot(table.drafted, table.length, ":", color=style.FAINT, label="tokens a step")

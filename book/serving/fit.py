@@ -11,19 +11,38 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 
-from inferlib import catalog, checks, measured
+from book import measured
+from inferlib import catalog, checks
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
-from inferlib.serving import constants, decode_step
-from inferlib.serving.kernels import Engine
-from inferlib.serving.prompt import first_token_time, others_time, prompt_pass, room
 from inferlib.system import Layout, System, Workload, chip_peak
+from inferlib.transformer import Experts
+from tokenprice import constants
+from tokenprice.decode import decode_step
+from tokenprice.kernels import Engine
+from tokenprice.prompt import (
+    first_token_time,
+    loop_arrivals,
+    others_time,
+    prompt_pass,
+    prompts_ahead,
+    room,
+    turn_time,
+)
 
 CONFIDENCE = 0.8
+LEAST = 1.1  # no distance from the measurements widens an interval by less
+# How far distances widen an interval that no row tells of: a judgement, each way.
+JUDGED = {"context": 1.2, "batch": 1.2, "tp": 1.5, "expert_chips": 1.3, "maker": 1.8, "prompt": 2.5}
+# Chips whose kernels are known, and those of the chip that is tried in their place.
+LENT = {
+    "H200": "H100 SXM", "B200": "H200", "B300": "B200", "A100 80GB": "H100 SXM", "H100 SXM": "A100 80GB",
+    "L40S": "A100 80GB",
+}  # fmt: skip
 MOST_USERS = 128  # times to the first token are fitted up to so many users; beyond them the queue decides
 # What is fitted: constant of Engine, class, its unit step in the fit.
 FITTED = (
-    ("layer", "compiled", 1e-5), ("layer", "serving", 1e-5), ("together", "both", 1e-5),
+    ("rank", "compiled", 1e-4), ("layer", "serving", 1e-5), ("together", "both", 1e-5),
     ("base", "python-2024", 1e-3), ("rank", "python-2024", 1e-3), ("sequence", "python-2024", 1e-4),
     ("box", "all", 1e-5),
 )  # fmt: skip
@@ -84,15 +103,7 @@ def _chip(name):
 
 @cache
 def data():
-    """One line for every row that is scored: what is known without fitting, and what multiplies each constant.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``id``, ``publisher``, ``model``, ``engine`` (class), ``experts``, ``copies`` (of the attention), ``bare``
-        (the step without its engine) and ``others`` in seconds, ``measured``, ``ttft``, ``prompt_time``, ``users``,
-        ``step_features`` and so on.
-    """
+    """One line for every row that is scored: what is known without fitting, and what multiplies each constant."""
     return pd.DataFrame([*_static(), *_closed()])
 
 
@@ -106,7 +117,7 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, **
         "id": row.Index, "publisher": publisher, "model": model.name, "engine": engine, "hardware": system.chip.name,
         "experts": bool(model.sparse), "copies": layout.dp, "n_gpus": system.count, "batch": workload.batch,
         "context": workload.context, "weights": getattr(row, "weight_format", None) or row.weights,
-        "bare": step.total,
+        "bare": step.total, "asked": (model, system, workload, layout, keep),
         "bound": bound(model, system, workload, layout), "measured": row.tpot, "terms": step.counted,
         "url": row.url, "software": row.engine,
         "layer": float(model.n_layers), "together": sequences * doublings, "base": 1.0, "rank": doublings,
@@ -141,7 +152,7 @@ def _static():
             others = others_time(row.batch, 0.9 * row.output_tokens, reading)
         yield _line(
             row, publisher, model, system, workload, layout, engine, others=others, ttft=np.nan,
-            prompt_time=np.nan, users=row.batch, fits=True, set="steps",
+            users=row.batch, fits=True, set="steps",
         )  # fmt: skip
 
 
@@ -151,11 +162,17 @@ def _closed():
         model, system, workload, layout, keep, engine = question(row)
         places = room(model, system, workload, layout, keep)
         running = min(row.concurrency, max(places, layout.dp))
-        reading = prompt_pass(model, system, workload, row.prompt_tokens, layout=layout, keep=keep).total
-        others = others_time(running / layout.dp, row.output_tokens, reading)
+        reading = prompt_pass(model, system, workload, row.prompt_tokens, layout=layout, keep=keep)
+        others = others_time(running / layout.dp, row.output_tokens, reading.total)
+        block = next((g.feed_forward for g in model.layers if isinstance(g.feed_forward, Experts)), None)
         yield _line(
             row, row.publisher, model, system, workload.replace(batch=running), layout, engine, keep, others=others,
-            ttft=row.ttft, prompt_time=reading, users=row.concurrency, fits=row.concurrency <= places, set="serving",
+            ttft=row.ttft, prompt_time=reading.total, users=row.concurrency, fits=row.concurrency <= places,
+            set="serving", prompt_tokens=row.prompt_tokens, output_tokens=row.output_tokens, rounds=row.rounds,
+            equal=row.equal,
+            width=1.0 if block is None else block.d_expert / row.tp,
+            expert_read=reading.terms.get("expert weights", 0.0),
+            expert_work=reading.terms.get("expert arithmetic", 0.0),
         )  # fmt: skip
 
 
@@ -220,14 +237,10 @@ def predict(table, found, engine=None):
 def left_out(by, engine=None):
     """Logarithms of predicted over measured, every publisher or model predicted by a fit to the others.
 
-    Parameters
-    ----------
-    by : {"publisher", "model"}
-    engine : str, optional
-        The class to assume for all rows; each row's own when not given.
+    ``by``: "publisher", "model". ``engine``: the class to assume for all rows; each row's own when not given.
     """
     table = data()
-    checks.one_of("by", by, ("publisher", "model"))
+    checks.one_of("by", by, ("publisher", "model", "hardware", "weights"))
     errors = pd.Series(np.nan, index=table.index)
     for name, found in _folds(by).items():
         own = table[by] == name
@@ -255,70 +268,162 @@ def slices():
 def errors():
     """Mean absolute error and the factor that holds 80 % of rows, by slice and way of leaving out.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a slice, engine known or not, and way: ``rows``, ``error`` (mean |predicted/measured - 1|),
-        ``factor`` (80 % of rows lie within it), ``others`` (share of rows inside the factor of all other groups).
+    Returns one row a slice, engine known or not, and way: ``rows``, ``error`` (mean |predicted/measured -
+    1|), ``factor`` (80 % of rows lie within it), ``others`` (share of rows inside the factor of all other
+    groups).
     """
     found = []
     for blind in (None, "serving"):
         for by in ("publisher", "model"):
             logs = left_out(by, blind)
             for name, chosen in slices().items():
-                own = logs[chosen]
-                groups = data()[by][chosen]
+                own, groups, publishers = logs[chosen], data()[by][chosen], data().publisher[chosen]
+                miss = np.abs(np.expm1(own))
                 found.append(
                     {
                         "slice": name, "engine": "unknown" if blind else "known", "left out": by, "rows": len(own),
-                        "error": float(np.mean(np.abs(np.expm1(own)))), "bias": float(own.mean()),
-                        "factor": factor(own), "nested": nested(own, groups),
+                        "error": float(miss.mean()), "of publishers": float(miss.groupby(publishers).mean().mean()),
+                        "bias": float(own.mean()), "factor": factor(own, publishers), "nested": nested(own, groups),
                     }
                 )  # fmt: skip
     return pd.DataFrame(found)
 
 
-def factor(logs):
-    """The factor that holds ``CONFIDENCE`` of rows, each way."""
-    return float(np.exp(np.quantile(np.abs(logs), CONFIDENCE)))
+def factor(logs, groups):
+    """The factor that holds ``CONFIDENCE`` of rows each way, and as many where every group weighs the same.
+
+    The conformal quantile for data in groups, by pooling the groups' distributions (Dunn, Wasserman and Ramdas,
+    "Distribution-free prediction sets for two-layer hierarchical models", 2023), without its correction for few groups.
+    """
+    far = np.abs(logs).sort_values()
+    share = (1 / groups.map(groups.value_counts()) / groups.nunique())[far.index].cumsum()
+    balanced = far.iloc[min(int(np.searchsorted(share, CONFIDENCE)), len(far) - 1)]
+    return float(np.exp(max(np.quantile(far, CONFIDENCE), balanced)))
 
 
 def nested(logs, groups):
     """Share of rows inside a factor that was made from the rows of all other groups."""
     inside = [
-        np.abs(logs[groups == g]) <= np.log(factor(logs[groups != g]))
+        np.abs(logs[groups == g]) <= np.log(factor(logs[groups != g], groups[groups != g]))
         for g in groups.unique()
         if (groups != g).any()
     ]
     return float(np.mean(np.concatenate(inside))) if inside else float("nan")
 
 
+# --- Distance from the measurements ---------------------------------------------------------------------------
+
+
+def distances():
+    """How far each distance that rows tell of makes an interval wider: logarithms there, their groups, the usual."""
+    table, logs = data(), left_out("publisher")
+    usual = factor(logs, table.publisher)
+    waiting, far = ~table.fits.astype(bool), table.box > 0
+    found = {
+        "users": (logs[waiting], table.publisher[waiting], usual),
+        "boxes": (logs[far], table.publisher[far], usual),
+        "chip": (left_out("hardware"), table.hardware, usual),
+        "format": (left_out("weights"), table.weights, usual),
+        "experts": (left_out("model")[table.experts], table.model[table.experts], usual),
+        "lent": (*lent(), usual),
+    }
+    first, logs = first_rows(near=False), first_left_out("publisher", near=False)
+    near, copied, equal = first.users <= MOST_USERS, first.copies > 1, first.equal.astype(bool)
+    for name, chosen in (
+        ("most_users", ~near & ~copied & ~equal),
+        ("copies", copied),
+        ("equal", near & equal),
+    ):
+        found[name] = logs[chosen], first.publisher[chosen], first_factor()
+    return found
+
+
+def widening():
+    """The factor of every caution: what an interval must have there, less what it has anyway, by their squares."""
+    found = {
+        name: max(
+            LEAST, float(np.exp(np.sqrt(max(np.log(factor(logs, groups)) ** 2 - np.log(usual) ** 2, 0))))
+        )
+        for name, (logs, groups, usual) in distances().items()
+    }
+    return JUDGED | found
+
+
+def lent(most=60):
+    """Errors of steps on chips whose kernels are known, if those of another chip stood in; and the chips."""
+    table, found = data(), []
+    for chip, other in LENT.items():
+        own = table[table.hardware == chip]
+        own = own.iloc[:: max(len(own) // most, 1)]
+        bare = [
+            decode_step(*asked, engine=Engine(), keep=keep, operators=constants.operators(other)).total
+            for *asked, keep in own.asked
+        ]
+        found.append(np.log((bare + own.others + features(own) @ fit_all()) / own.measured))
+    logs = pd.concat(found)
+    return logs, table.hardware[logs.index]
+
+
 # --- The first token ------------------------------------------------------------------------------------------
 
+FIRST = {"prefill": 0.3, "half": 1000.0, "layer": 1e-4, "door": 0.03, "group": 1.0}  # where the search starts
 
-def first_rows():
-    """Rows with a time to the first token, with room for all users and at most ``MOST_USERS`` of them."""
+
+def first_rows(near=True):
+    """Rows with a time to the first token and room for all users; ``near``: at most ``MOST_USERS``, and no copies."""
     table = data()
-    return table[table.ttft.notna() & table.fits & (table.users <= MOST_USERS) & (table.copies == 1)]
+    table = table.assign(step=table.bare + features(table) @ fit_all())
+    table = table[table.ttft.notna() & table.fits]
+    return table[(table.users <= MOST_USERS) & (table.copies == 1)] if near else table
 
 
 def fit_first(table):
-    """Constants of :func:`inferlib.serving.prompt.first_token_time`: the start of a layer, and passes."""
+    """What experts reach in prompts, the way into a service, and the prompts that come together in equal answers.
+
+    The search is over logarithms; a constant that no row knows stays where it starts.
+    """
     from scipy.optimize import least_squares
 
-    w, seconds, first = weights(table), table.ttft.to_numpy(), _first(table)
+    w, start = weights(table), np.log([*FIRST.values()])
+    predicted, seconds = first_token(table), table.ttft.to_numpy()
 
     def misses(c):
-        return w * _softened(np.log(first(c) / seconds))
+        return np.append(w * _softened(np.log(predicted(np.exp(c)) / seconds)), 0.02 * (c - start))
 
-    return _digits(least_squares(misses, [1e-3, 1.0], x_scale=[1e-3, 1], **_TO_THE_END).x)
+    return _digits(np.exp(least_squares(misses, start, **_TO_THE_END | {"bounds": (-np.inf, np.inf)}).x))
 
 
-def _first(table):
-    """Seconds to the first token of rows, as a function of the two constants."""
-    step = (table.bare + features(table) @ fit_all()).to_numpy()
-    layer, prompt, users = (table[name].to_numpy() for name in ("layer", "prompt_time", "users"))
-    return lambda found: first_token_time(found[0], layer, found[1], prompt, step, users)
+def first_token(table):
+    """Seconds to the first token of rows, as a function of the constants of ``FIRST``."""
+    known = constants.engines()["experts"]
+    names = (
+        "layer",
+        "prompt_time",
+        "expert_read",
+        "expert_work",
+        "width",
+        "users",
+        "output_tokens",
+        "step",
+        "rounds",
+        "equal",
+    )
+    layers, prompt, read, work, width, users, output, step, rounds, equal = (
+        table[name].to_numpy() for name in names
+    )
+    rest = prompt - np.maximum(read, work)
+    work = work * known["prefill"][0] / (1 + known["half"][0] / width)
+
+    def predicted(found):
+        prefill, half, layer, door, alike = found
+        reading = rest + np.maximum(read, work / prefill * (1 + half / width))
+        group = np.where(equal, np.minimum(alike, users), 1.0)
+        turn = turn_time(loop_arrivals(users - group, reading, output, step), reading)
+        return first_token_time(
+            door, prompts_ahead(1 / rounds, group, users), reading + layer * layers, turn, step
+        )
+
+    return predicted
 
 
 @cache
@@ -327,14 +432,27 @@ def fit_all():
     return fit(data())
 
 
-def first_left_out(by):
+def first_left_out(by, near=True):
     """Logarithms of predicted over measured times to the first token, left out by publisher or model."""
-    table = first_rows()
+    table = first_rows(near)
     logs = pd.Series(np.nan, index=table.index)
-    for name in table[by].unique():
+    for name, found in _first_folds(by).items():
         own = table[by] == name
-        logs[own] = np.log(_first(table[own])(fit_first(table[~own])) / table.ttft[own])
+        logs[own] = np.log(first_token(table[own])(found) / table.ttft[own])
     return logs
+
+
+def first_factor():
+    """The factor that holds the times to the first token where lengths differ, left out either way."""
+    table = first_rows()
+    drawn = ~table.equal.astype(bool)
+    return max(factor(first_left_out(by)[drawn], table.publisher[drawn]) for by in ("publisher", "model"))
+
+
+@cache
+def _first_folds(by):
+    table = first_rows()
+    return {name: fit_first(table[table[by] != name]) for name in sorted(table[by].unique())}
 
 
 # --- The files ------------------------------------------------------------------------------------------------
@@ -353,31 +471,45 @@ def engine_tables():
     return found
 
 
+def prompt_table():
+    """What experts reach in prompts: value, and least and greatest over the fits with one group left out."""
+    found = np.array(
+        [fit_first(first_rows()), *_first_folds("publisher").values(), *_first_folds("model").values()]
+    )
+    spans = zip(found[0], found.min(axis=0), found.max(axis=0), strict=True)
+    return {name: span for name, span in zip(FIRST, spans, strict=True) if name in ("prefill", "half")}
+
+
 def engines_toml():
     """The text of ``engines.toml``."""
     pairs = ",\n".join(f'  ["{word}", "{name}"]' for word, name in SOFTWARE)
     lines = [
         "# Written by `python -m book.serving.fit`; a test repeats the fit. Constants of classes of engine, fitted to",
         "# whole steps: [value, least, greatest over fits with one publisher or one model left out], in seconds.",
-        "# `software` finds the class of an engine by a word in its name, the first that fits.",
+        "# `software` finds the class of an engine by a word in its name, the first that fits. `experts`: the share of",
+        "# the arithmetic peak that wide experts reach in prompts, and the width on a chip that reaches half of it.",
         "",
         f"software = [\n{pairs},\n]",
     ]
-    for name, table in engine_tables().items():
-        lines += ["", f'[class."{name}"]', *(f"{key} = {_numbers(v)}" for key, v in table.items())]
+    tables = {f'class."{name}"': table for name, table in engine_tables().items()} | {
+        "experts": prompt_table()
+    }
+    for name, table in tables.items():
+        lines += ["", f"[{name}]", *(f"{key} = {_numbers(v)}" for key, v in table.items())]
     return "\n".join(lines) + "\n"
 
 
 def calibration_toml():
     """The text of ``calibration.toml``."""
     table = errors()
-    worst = table.groupby(["slice", "engine"], sort=False).error.max()
+    worst = table.groupby(["slice", "engine"], sort=False)[["error", "factor"]].max()
     first = {by: first_left_out(by) for by in ("publisher", "model")}
-    start, passes = fit_first(first_rows())
+    *_, layer, door, group = fit_first(first_rows())
     rows = data()
     lines = [
         "# Written by `python -m book.serving.fit`; a test repeats it. Errors of rows left out by publisher and by",
-        "# model: mean |predicted/measured - 1|, the worse of the two, and the factor that holds 80 % of both.",
+        "# model: mean |predicted/measured - 1|; the factor that holds 80 % of rows, and of all publishers alike;",
+        "# the worse of the two ways. `widen`: how much wider each caution makes an interval, each way.",
         "",
         f"confidence = {CONFIDENCE}",
         f"rows = {len(rows)}",
@@ -391,15 +523,17 @@ def calibration_toml():
         f"tp = {int(2 ** rows['rank'][rows.copies == 1].max())}",
         f"expert_chips = {int(rows.n_gpus[rows.copies > 1].max())}",
     ]
-    for (name, known), error in worst.items():
-        blind = None if known == "known" else "serving"
-        both = np.concatenate([left_out(by, blind)[slices()[name]] for by in ("publisher", "model")])
-        lines += ["", f'[step."{name}"."{known}"]', f"error = {error:.4g}", f"factor = {factor(both):.4g}"]
+    for (name, known), one in worst.iterrows():
+        lines += [
+            "",
+            f'[step."{name}"."{known}"]',
+            *(f"{key} = {one[key]:.4g}" for key in ("error", "factor")),
+        ]
     lines += [
-        "", "[first_token]", f"layer_start = {start:.4g}", f"passes = {passes:.4g}",
-        f"rows = {len(first_rows())}", f"users = {MOST_USERS}",
+        "", "[first_token]", f"door = {door:.4g}", f"layer = {layer:.4g}", f"group = {group:.4g}",
+        f"rows = {len(first_rows())}", f"users = {MOST_USERS}", f"prompt = {first_rows().prompt_tokens.max():.0f}",
         f"error = {max(float(np.mean(np.abs(np.expm1(logs)))) for logs in first.values()):.4g}",
-        f"factor = {max(factor(logs) for logs in first.values()):.4g}",
+        f"factor = {first_factor():.4g}", "", "[widen]", *(f"{name} = {by:.4g}" for name, by in widening().items()),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
@@ -413,12 +547,14 @@ def _numbers(values):
 
 
 def main():
-    """Fit, and write both files."""
-    for name, text in (("engines", engines_toml()), ("calibration", calibration_toml())):
-        path = files("inferlib.serving") / f"{name}.toml"
-        path.write_text(text, encoding="utf-8", newline="\n")
-        print(text)
-    print(errors().round(3).to_string())
+    """Fit, and write both files, until nothing changes: engines are fitted with prompts as the files have them."""
+    written = {}
+    while written != (written := {"engines": engines_toml(), "calibration": calibration_toml()}):
+        for name, text in written.items():
+            (files("tokenprice") / f"{name}.toml").write_text(text, encoding="utf-8", newline="\n")
+        for known in (data, _folds, fit_all, _first_folds, constants.engines, constants.operators):
+            known.cache_clear()
+    print(*written.values(), errors().round(3).to_string(), sep="\n")
 
 
 if __name__ == "__main__":

@@ -30,8 +30,9 @@ FORMATS = {
     "int4_wo": "int4",
     "int8_wo": "int8",
 }
-# A chip that multiplies 8 bits takes MXFP4 experts with 8-bit activations.
+# MXFP4 experts with 8-bit activations, where a chip multiplies those.
 EIGHT_BIT = "w4a8_mxfp4_mxfp8"
+USABLE, FEW = 0.25, 90  # mean error of a fit to timings, and how many it needs
 
 
 @cache
@@ -40,14 +41,7 @@ def _read(name):
 
 
 def constants():
-    """All constants of all chips.
-
-    Returns
-    -------
-    dict
-        Chip to ``gemm``, ``experts``, ``attention`` (by format) and ``reduce``, ``library`` (by chips), each a dict
-        of constants to ``[value, least, greatest]`` in SI units.
-    """
+    """All constants of all chips."""
     return {name: _chip(key) for key, name in CHIPS.items()}
 
 
@@ -66,18 +60,16 @@ def _chip(key):
                 found[into][chips] = {"latency": start, "bandwidth": [1e9 * value for value in share]}
             continue
         name = FORMATS.get(line.dtype.removeprefix("kv "))
-        if line.dtype == EIGHT_BIT:
-            name = "mxfp4"  # stands after the 16-bit line, and replaces it
-        if name is None:
+        if name is None or kind == "moe":
             continue
-        into = {"moe": "experts"}.get(kind, kind)
-        entry = found[into].setdefault(name, {})
+        entry = found[kind].setdefault(name, {})
         if rest == "prefill":
             entry["prefill"] = share
         elif kind == "gemm":
             entry |= _gemm(key, line.dtype) or {"start": start, "depth": [0.0] * 3, "share": share}
         else:
             entry |= {"start": start, "share": share}
+    found["experts"] = _experts(key)
     return found
 
 
@@ -85,10 +77,34 @@ def _gemm(key, dtype):
     """Start, depth and share of a matrix product from the three-constant fits that are usable, over engines."""
     table = _read("gemm")
     own = table[(table.chip == key) & (table.dtype == dtype) & table.usable]
-    if own.empty:
-        return None
-    columns = {"start": own.t0_us * 1e-6, "depth": own.ns_per_k * 1e-9, "share": own.share}
-    return {name: [float(c.median()), float(c.min()), float(c.max())] for name, c in columns.items()}
+    return None if own.empty else _constants(own, own.median(numeric_only=True), "ns_per_k", 1e-9)
+
+
+def _experts(key):
+    """The block of experts for each format: the fastest kernel at a usual size, as engines choose it."""
+    table = _read("experts")
+    odd = table.kernel.str.contains("nongated|situ")  # two matrices an expert, or another activation
+    own = table[(table.chip == key) & (table.n > FEW) & ~odd]
+    own = own[
+        (own.error_three < USABLE) | (own.error_three == own.groupby("dtype").error_three.transform("min"))
+    ]
+    names = own.dtype.replace({EIGHT_BIT: "w4a16_mxfp4"}).map(FORMATS)
+    # 32 experts of 4 MB, on a chip of 4 TB/s
+    seconds = own.t0_us + 32 * own.us_per_expert + 32 / own.share
+    fastest = seconds.groupby(names, sort=False).idxmin()
+    return {
+        name: _constants(own[names == name], own.loc[at], "us_per_expert", 1e-6)
+        for name, at in fastest.items()
+    }
+
+
+def _constants(own, taken, depth, scale):
+    """Constants of a kernel with the span over all that were timed."""
+    columns = {"start": ("t0_us", 1e-6), "depth": (depth, scale), "share": ("share", 1)}
+    return {
+        name: [float(by * value) for value in (taken[column], own[column].min(), own[column].max())]
+        for name, (column, by) in columns.items()
+    }
 
 
 def _three(line, name, scale):
@@ -112,7 +128,8 @@ def as_toml():
     lines = [
         "# Written by `python -m book.serving.operators` from book/serving/operators; a test repeats it.",
         "# Every constant is [value, least, greatest over engines]. Seconds, bytes per second, or a share of the data",
-        "# sheet. A matrix product takes start + depth x (its inner dimension) + bytes / (share x bandwidth).",
+        "# sheet. A matrix product takes start + depth x (its inner dimension) + bytes / (share x bandwidth); in a",
+        "# block of experts depth counts the distinct experts that are read.",
         "",
         "[about]",
         'source = "ai-dynamo/aiconfigurator at 095f58a, systems/data: operator timings, newest version of each engine"',
@@ -141,7 +158,7 @@ def _numbers(values):
 
 def main():
     """Write the file."""
-    path = files("inferlib.serving") / "operators.toml"
+    path = files("tokenprice") / "operators.toml"
     path.write_text(as_toml(), encoding="utf-8", newline="\n")
 
 

@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 
 import inferlib
+import tokenprice
 from book.serving import fit
 from inferlib.principles import cost_per_million
-from inferlib.serving import constants, decode_step, speculation
 from inferlib.system import Layout, System, Workload
+from tokenprice import constants, speculation
+from tokenprice.decode import decode_step
 
 CASE = (
     "aic-32"  # Llama 3 70B in 8 bits on four H100s, 32 users: the nearest serving row of the running question
@@ -77,22 +79,59 @@ def ladder():
 def errors():
     """The stated errors by slice and way of leaving out, in per cent, for the chapter."""
     table = fit.errors()
-    table["within, %"] = [
-        100 * coverage(name, engine, by)
-        for name, engine, by in zip(table["slice"], table["engine"], table["left out"], strict=True)
-    ]
-    shown = table.assign(**{"error, %": 100 * table.error, "mean error, %": 100 * np.expm1(table.bias)})
-    return shown[["slice", "engine", "left out", "rows", "error, %", "mean error, %", "within, %"]].rename(
-        columns={"slice": "rows of"}
+    within = [coverage(one["slice"], one.engine, one["left out"]) for _, one in table.iterrows()]
+    shown = table[["slice", "engine", "left out", "rows"]].rename(columns={"slice": "rows of"})
+    return shown.assign(**{
+        "error, %": 100 * table.error, "of publishers, %": 100 * table["of publishers"],
+        "mean error, %": 100 * np.expm1(table.bias),
+        "within, %": [100 * rows for rows, _ in within],
+        "within, of publishers, %": [100 * alike for _, alike in within],
+    })  # fmt: skip
+
+
+def first_tokens():
+    """Errors of times to the first token left out, by publisher and way of leaving out, in per cent."""
+    table, found = fit.first_rows(), []
+    for by in ("publisher", "model"):
+        logs = fit.first_left_out(by)
+        for name, own in logs.groupby(table.publisher):
+            found.append(
+                (
+                    name,
+                    by,
+                    len(own),
+                    100 * np.abs(np.expm1(own)).mean(),
+                    100 * np.expm1(own.median()),
+                    fit.factor(own, table.publisher[own.index]),
+                )
+            )
+    return pd.DataFrame(
+        found, columns=["publisher", "left out", "rows", "error, %", "median error, %", "factor of 80 %"]
     )
 
 
-def coverage(slice, engine, by):
-    """Share of rows left out that lie within the interval stated for their class."""
-    from inferlib.serving.estimate import stated
+def distances():
+    """What each distance from the measurements costs: rows, the factor that holds 80 % there, the widening."""
+    known, told = fit.widening(), fit.distances()
+    rows = [
+        (
+            name,
+            *((len(told[name][0]), fit.factor(*told[name][:2])) if name in told else (0, np.nan)),
+            known[name],
+        )
+        for name in known
+    ]
+    return pd.DataFrame(rows, columns=["distance", "rows", "factor there", "widens by"])
 
-    logs = fit.left_out(by, None if engine == "known" else "serving")[fit.slices()[slice]]
-    return float(np.mean(np.abs(logs) <= np.log(stated()["step"][slice][engine]["factor"])))
+
+def coverage(slice, engine, by):
+    """Share of rows left out within the interval stated for their class; and the mean of publishers' shares."""
+    from tokenprice.estimate import stated
+
+    chosen = fit.slices()[slice]
+    logs = fit.left_out(by, None if engine == "known" else "serving")[chosen]
+    inside = np.abs(logs) <= np.log(stated()["step"][slice][engine]["factor"])
+    return float(inside.mean()), float(inside.groupby(fit.data().publisher[chosen]).mean().mean())
 
 
 def kept_out():
@@ -145,14 +184,14 @@ def nearest():
 def asked(users=32, **more):
     """The running question as a request: a prompt of 3,840 tokens and an answer of 512, so 4,096 on the mean."""
     box = System(inferlib.load_chip("H100 SXM"), 8)
-    return inferlib.estimate_request(inferlib.load_model("Llama 3 70B"), box, 3840, 512, users, **more)
+    return tokenprice.ask("Llama 3 70B", box, prompt=3840, output=512, users=users, **more).request
 
 
-def over_users():
-    """Price and patience of the running question over the users that share the box."""
+def over_users(model, system):
+    """Price and patience of the running request, half of its prompt cached, over the users that share a machine."""
     found = []
     for users in (1, 2, 4, 8, 16, 32, 64, 128):
-        r = asked(users, cached_tokens=1920)
+        r = tokenprice.ask(model, system, prompt=3840, output=512, users=users, cached=1920).request
         found.append(
             {"users": users, **r.per_million, "first token, s": r.first_token, "tokens a second": 1 / r.token}
         )
@@ -170,7 +209,7 @@ def drafts(curve="DeepSeek R1, MTP"):
             n,
             length,
             speedup,
-            plain / speculation.with_drafts(model, box, work, drafted=n, length=length, **asked),
+            plain / speculation.drafted_step(model, box, work, drafted=n, length=length, **asked).total,
         )
         for n, (length, speedup) in enumerate(zip(known["length"], known["speedup"], strict=True), 1)
     ]
@@ -186,10 +225,8 @@ def service():
 def price_list():
     """DeepSeek's list price, what its own throughput costs, and what the sixth model computes.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Dollars a million tokens: ``list``, ``cost`` at the published tokens per second of a box, ``computed``.
+    Returns dollars a million tokens: ``list``, ``cost`` at the published tokens per second of a box,
+    ``computed``.
     """
     told = service()
     chip, model = inferlib.load_chip(told["chip"]), inferlib.load_model("DeepSeek V3")
@@ -220,7 +257,7 @@ def price_list():
 
 def prompt_parts(model, system, tokens, cached, layout):
     """Seconds of the fresh and of the cached part of a prompt."""
-    from inferlib.serving.prompt import prompt_pass
+    from tokenprice.prompt import prompt_pass
 
     work = Workload(1, 0, "fp8")
     whole = prompt_pass(model, system, work, tokens, cached, layout).total
@@ -245,7 +282,7 @@ def some_kernels():
 
 def reduces():
     """Microseconds of one all-reduce of 8,192 values a sequence in 16 bits, by chips and sequences."""
-    from inferlib.serving.kernels import reduce_time
+    from tokenprice.kernels import reduce_time
 
     rows = []
     for chip in ("A100 80GB", "H100 SXM", "B200"):

@@ -1,24 +1,30 @@
-"""Slides from the stories: what a slide shows is named in a chapter's TOML and stands in the chapter.
+"""Slides in Markdown: one file ``<chapter>.md`` for each deck, which anybody can edit.
 
-One file ``<chapter>.toml`` for each deck, one ``[[slide]]`` for each slide: a title, the minutes, and in ``show``
-what is taken from the stored notebook. A reference is the id of a cell, the name of a figure or the label of an
-exercise; it may go on with a colon and
+A slide begins with ``## Title`` and lines of options: its ``minutes``, perhaps what to ``ask`` the room, and
+``long: yes`` where it stays out of the cut of 45 minutes. Below them stands Markdown. What the chapter holds already,
+and all numbers, are taken from its stored notebook by ``{{reference}}``: the id of a cell, the name of a figure or the
+label of an exercise, which may go on with a colon and
 
-- the first words of a sentence, a list item, a table or a box, of a cell of text;
-- ``math`` for the equations alone, ``step 4`` or ``last`` for a step of a derivation, ``code`` for the code of a cell.
+- the first words of a sentence, a list item, a table or a box, of a cell of text, or of a line of print;
+- ``math`` for the equations alone, ``result`` for the last of them, ``step 4`` or ``last`` for a step of a derivation,
+  ``code`` for the code of a cell.
 
-``long = true`` leaves a slide out of the cut of 45 minutes; ``ask`` is what to ask the room. The notes of a slide
-are the prose of the chapter that leads to it.
+A formula gets a line of its symbols from the register of notation. The notes of a slide are the prose of the chapter
+that leads to it (or the cells that ``notes:`` names), as much of it as can be read aloud in the slide's minutes.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+
+from book._tools.plain import FENCE, OPTIONS
+from inferlib.equation import notation_of
 
 BOOK = Path(__file__).parents[1]
 CUTS = (45, 90)
@@ -28,33 +34,26 @@ CUTS = (45, 90)
 class Slide:
     """One slide of a deck.
 
-    Parameters
-    ----------
-    title : str
-    minutes : int
-    show : list of tuple
-        Kind and content of each part, in order: ``"text"`` and ``"notes"`` are Markdown, ``"code"`` and ``"out"``
-        plain text, ``"html"`` is HTML, ``"figure"`` an SVG and its alternative text.
-    notes : list of str
-        Markdown of the chapter, for who speaks.
-    long : bool
-        Only in the cut of 90 minutes.
-    ask : str
-        A question to the room, before anything is moved or said.
+    ``show``: kind and content of each part, in order: ``"text"`` and ``"symbols"`` are Markdown, ``"code"``
+    and ``"out"`` plain text, ``"html"`` is HTML, ``"figure"`` an SVG and its alternative text, ``"page"`` an
+    address. ``notes``: markdown of the chapter, for who speaks. ``long``: only in the cut of 90 minutes.
+    ``ask``: a question to the room, before anything is moved or said. ``state``: what the sliders of its
+    explorer are set to.
     """
 
     title: str
-    minutes: int
+    minutes: float
     show: list
     notes: list
     long: bool = False
     ask: str = ""
+    state: Mapping = field(default_factory=dict)
 
 
 def decks():
     """Names of the chapters that have a deck, in the order of the book."""
     order = re.findall(r"book/(\w+)", (BOOK.parent / "_toc.yml").read_text(encoding="utf-8"))
-    return sorted((p.stem for p in Path(__file__).parent.glob("*.toml")), key=order.index)
+    return sorted((p.stem for p in Path(__file__).parent.glob("*.md")), key=order.index)
 
 
 @cache
@@ -68,23 +67,152 @@ def heading(name):
     return re.search(r"(?m)^# (.+)", source(chapter(name)[0]))[1]
 
 
+ALONE = re.compile(r"\{\{([^{}]+)\}\}")
+
+
 @cache
 def deck(name):
     """All slides of a chapter."""
-    plan = tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))["slide"]
+    text = (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8")
     slides, read = [], 0
-    for entry in plan:
-        entry = dict(entry)
-        wanted = entry.pop("show")
-        found = [find(name, reference) for reference in wanted]
-        shown = [
-            part for reference, at in zip(wanted, found, strict=True) for part in parts(name, reference, at)
-        ]
-        end = max(found, default=read - 1) + 1
-        notes = [source(c) for c in chapter(name)[read:end] if c["cell_type"] == "markdown"]
+    for entry in re.split(r"(?m)^## ", text)[1:]:
+        head, _, body = entry.partition("\n\n")
+        title, *lines = head.splitlines()
+        options = dict(line.split(": ", 1) for line in lines)
+        on_it = [find(name, reference) for reference in ALONE.findall(body)]
+        named = [find(name, reference) for reference in options.get("notes", "").split()]
+        end = max(named or on_it, default=read - 1) + 1
+        notes = told(name, named or [at for at in range(read, end) if at not in on_it or is_text(name, at)])
         read = max(read, end)
-        slides.append(Slide(show=shown, notes=notes, **entry))
+        slide = Slide(
+            title, int(options["minutes"]), shown(name, body), [],
+            long="long" in options, ask=options.get("ask", ""),
+        )  # fmt: skip
+        slides.append(replace(slide, notes=fitting(notes, slide.minutes * ALOUD - spoken(slide))))
     return tuple(slides)
+
+
+def is_text(name, at):
+    """Whether a cell of a chapter is prose."""
+    return chapter(name)[at]["cell_type"] == "markdown"
+
+
+def told(name, places):
+    """The prose of some cells; a sentence that ends in what the next cell prints goes on with it."""
+    text = ""
+    for at in places:
+        cell = chapter(name)[at]
+        if is_text(name, at):
+            text += "\n\n" + source(cell)
+        elif re.search(r"[\w:]\Z", text):
+            prints = [part for output in cell["outputs"] for part in output_parts(cell, output, "")]
+            lines = [" ".join(line.split()) for kind, c in prints if kind == "out" for line in c.splitlines()]
+            text += " " + "; ".join(lines) + "." if lines else ""
+    return text.strip()
+
+
+ALOUD = 120  # words a minute
+
+
+def words(text):
+    """How many words of a text are read aloud: formulas, fences and addresses are not."""
+    text = re.sub(r"(?s)\$\$.*?\$\$|\\begin\{.*?\\end\{[^}]*\}|\]\([^)]*\)|^`{3,}.*?$", " ", text)
+    return len(re.findall(r"[A-Za-z0-9][\w'.,-]*", text))
+
+
+def spoken(slide):
+    """Words of a slide that are read aloud: what it shows as text, what the room is asked, and the notes."""
+    shown = [content for kind, content in slide.show if kind in ("text", "symbols")]
+    return sum(map(words, [*shown, slide.ask, *slide.notes]))
+
+
+def fitting(text, most):
+    """The last paragraphs of a text that can be read aloud in so many words: those next to what is shown."""
+    kept = []
+    for paragraph in reversed(re.split(r"\n\s*\n", FENCE.sub("", text))):
+        most -= words(paragraph)
+        if most < 0:
+            break
+        kept.insert(0, paragraph)
+    return kept
+
+
+def shown(name, body):
+    """What the Markdown of a slide shows, as pairs of kind and content."""
+    found = []
+    for block in re.split(r"\n\s*\n", body.strip()):
+        alone = ALONE.fullmatch(block.strip())
+        if alone:
+            found += parts(name, alone[1], find(name, alone[1]))
+        else:
+            found.append(("text", ALONE.sub(lambda m: inline(name, m[1]), block)))
+    symbols = [line for kind, content in found if kind == "text" and (line := symbols_of(name, content)[0])]
+    return found + [("symbols", line) for line in symbols]
+
+
+def inline(name, reference):
+    """What a reference within a sentence stands for: words of the chapter, or what a line of print says."""
+    ((kind, content),) = parts(name, reference, find(name, reference))
+    words = reference.partition(":")[2].strip()
+    if kind != "out" or not words:
+        return content
+    lines = [line for line in content.splitlines() if line.startswith(words)]
+    if len(lines) != 1:
+        raise LookupError(f"slides of {name}: {len(lines)} lines of {reference} begin with {words!r}")
+    return lines[0].removeprefix(words).strip()
+
+
+# Commands of LaTeX, and the letters of functions, which are no symbols.
+COMMAND = re.compile(
+    r"\\(?:begin|end)\{\w+\*?\}|\\tag\{[^}]*\}|\\(?:frac|sqrt|left|right|max|min|log|approx|cdot|quad|textstyle|sum|infty"
+    r"|to|geq|leq|le|ge|partial|operatorname|mathbb|text|mathrm|qquad|times|,|;|!|\\)|[{}\[\]()^_&,.=+\-*/<>|$0-9\s]"
+)
+
+
+def symbols_of(name, text):
+    """A line that says what the symbols of the displayed equations of a text mean, and what of them it leaves open."""
+    formulas = re.findall(r"(?s)\$\$.+?\$\$|\\begin\{equation\*?\}.*?\\end\{equation\*?\}", text)
+    if not formulas:
+        return "", ""
+    left, told = " ".join(map(_plain_symbol, formulas)), []
+    source = SOURCE_OF.get(name, name)
+    import_module(
+        {"principles": "inferlib.principles", "serving": "tokenprice"}.get(
+            source, f"inferlib.papers.{source}"
+        )
+    )
+    entries = notation_of(source).values()
+    for entry in sorted(entries, key=lambda e: -len(_plain_symbol(e["symbol"]))):
+        symbol = re.escape(_plain_symbol(entry["symbol"]))
+        at = re.search(rf"(?<![A-Za-z\\]){symbol}(?![A-Za-z_])", left)
+        if at:
+            left = re.sub(rf"(?<![A-Za-z\\]){symbol}(?![A-Za-z_])", " ", left)
+            told.append((at.start(), f"${entry['symbol']}$ {_short(entry['meaning'])}"))
+    return "; ".join(dict.fromkeys(words for _, words in sorted(told))), COMMAND.sub("", left)
+
+
+# Chapters whose equations stand in another register than the one of their name.
+SOURCE_OF = {"introduction": "erdil2025", "erdil2025_toy": "erdil2025", "erdil2025_model": "erdil2025",
+             "sixth_model": "serving", "price": "serving"}  # fmt: skip
+
+
+def _plain_symbol(latex):
+    return re.sub(r"([_^])\{(\w)\}", r"\1\2", latex)
+
+
+def _short(meaning):
+    """A meaning without its asides."""
+    return re.sub(r" \([^)]*\)|[;:].*", "", meaning)
+
+
+def explorer(name, slug):
+    """The box of a chapter that a session sets, as HTML."""
+    for cell in chapter(name):
+        for output in cell.get("outputs", ()):
+            page = "".join(output.get("data", {}).get("text/html", ""))
+            if f'data-slug="{slug}"' in page:
+                return page
+    raise LookupError(f"{name} has no explorer {slug}")
 
 
 def minutes(name, cut):
@@ -120,10 +248,10 @@ def parts(name, reference, at):
         return [("text", passage(text, words, f"slides of {name}, {key}"))]
     if words == "code":
         return [("code", source(cell))]
-    shown = [part for output in cell["outputs"] for part in output_parts(cell, output, words)]
-    if not shown:
+    found = [part for output in cell["outputs"] for part in output_parts(cell, output, words)]
+    if not found:
         raise LookupError(f"slides of {name}: cell {key!r} shows nothing")
-    return shown
+    return found
 
 
 def output_parts(cell, output, words):
@@ -139,15 +267,14 @@ def output_parts(cell, output, words):
         step = re.fullmatch(r"step (\d+)|last", words)
         if step:
             text = re.split(r"(?m)^\*\*\d+\.\*\* ", text)[int(step[1] or -1)]
-        elif words == "math":
-            text = "\n\n".join(re.findall(r"(?s)\\begin\{equation\*?\}.*?\\end\{equation\*?\}", text))
+        elif words in ("math", "result"):
+            found = re.findall(r"(?s)\\begin\{equation\*?\}.*?\\end\{equation\*?\}", text)
+            text = "\n\n".join(found[-1:] if words == "result" else found)
         return [("text", text)]
     return [("out", ("".join(output.get("text", "")) or data.get("text/plain", "")).rstrip())]
 
 
-FENCE = re.compile(r"(?ms)^(`{3,})\{(\w[\w-]*)\}([^\n]*)\n(.*?)^\1 *$")
 SENTENCE = re.compile(r"(?<=[.?!])\s+|(?<=[.?!][*)_])\s+|(?<=[.?!:]\*\*)\s+")
-OPTIONS = re.compile(r"\A(?::[^\n]*\n)*\s*")
 
 
 def exercise(text, label):

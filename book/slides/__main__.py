@@ -17,13 +17,12 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from book import slides
+from book import course, slides
 from book._tools.formats import BROWSERS, FLAGS, browser
-from inferlib import papers
+from book._tools.plain import FENCE, OPTIONS, plain as unresolved
 
 # Every explorer brings its style and its runtime; a deck needs each once.
 SHARED = re.compile(r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</script>", re.S)
-ROLE = re.compile(r"\{(\w+)(?::\w+)?\}`([^`<]*?)\s*(?:<[^`]*>)?`")
 
 
 def markdown():
@@ -39,25 +38,10 @@ def markdown():
 
 
 def plain(text):
-    """A text without what only the book resolves: boxes, targets, references, citations."""
-
-    def role(match):
-        kind, words = match.groups()
-        if kind == "cite":
-            return ", ".join(named(key) for key in words.split(","))
-        return {"numref": "the figure", "eq": "the equation"}.get(kind, words)
-
-    text = slides.FENCE.sub(lambda fence: slides.OPTIONS.sub("", fence[4]), text)
-    text = re.sub(r"(?m)^\(\S+\)=$|^# .*$", "", text)
-    text = re.sub(r"\[([^\]]*)\]\((?:[\w#-]+|\w+\.(?:ipynb|md))\)", r"\1", text)
-    return ROLE.sub(role, text)
-
-
-def named(key):
-    """Who is cited, without the year."""
-    if key in papers.sources():
-        return papers.label(key).removesuffix(key[-4:]).strip()
-    return re.sub(r"\d{4}.*", "", key).title()
+    """The words of a chapter for a slide, which has a title already and no place for titles of boxes."""
+    text = FENCE.sub(lambda fence: OPTIONS.sub("", fence[4]), text)
+    text = re.sub(r"(?m)^# .*$", "", text)
+    return unresolved(re.sub(r"\[([^\]]*)\]\(\w+\.(?:ipynb|md)\)", r"\1", text))
 
 
 def part_html(kind, content, render):
@@ -70,23 +54,34 @@ def part_html(kind, content, render):
         return f'<div class="live">{content}</div>'
     if kind == "text":
         return f'<div class="text">{render(plain(content))}</div>'
+    if kind == "symbols":
+        return f'<div class="text symbols">{render("Here " + content + ".")}</div>'
+    if kind == "page":
+        return f'<iframe src="{content}" title="The page itself"></iframe>'
     return f'<pre class="{kind}">{html.escape(content)}</pre>'
 
 
-def deck_html(name):
+def decks():
+    """Every deck: the name of its file to its title and slides; sessions of the course first."""
+    sessions = {f"session-{k}": (f"Session {s.title}", s.deck()) for k, s in enumerate(course.sessions(), 1)}
+    return sessions | {name: (slides.heading(name), slides.deck(name)) for name in slides.decks()}
+
+
+def deck_html(title, deck):
     """The page of a deck."""
     render = markdown().render
-    title = slides.heading(name)
     sections = []
-    for number, slide in enumerate(slides.deck(name), 1):
+    for number, slide in enumerate(deck, 1):
         body = "".join(part_html(kind, content, render) for kind, content in slide.show)
         body = re.sub(
             r'(?s)(<pre class="out">((?!</pre>).)*</pre>){2,}', r'<div class="row">\g<0></div>', body
         )
         ask = f'<p class="ask">Ask: {html.escape(slide.ask)}</p>' if slide.ask else ""
         notes = ask + render(plain("\n\n".join(slide.notes)))
+        state = f' data-state="{html.escape(json.dumps(slide.state))}"' if slide.state else ""
         sections.append(
-            f'<section id="{number}" data-minutes="{slide.minutes}"{" data-long" if slide.long else ""}>'
+            f'<section id="{number}" data-minutes="{slide.minutes}"{" data-long" if slide.long else ""}'
+            f"{state}>"
             f"<h1>{render(slide.title)}</h1><div class=body>{body}</div>"
             f"<aside hidden>{notes}</aside></section>"
         )
@@ -102,6 +97,11 @@ def deck_html(name):
 def index_html():
     """A page that leads to all decks."""
     rows = "".join(
+        f'<tr><th>Session {html.escape(s.title)}</th><td colspan="2"><a href="session-{k}.html">{s.minutes} minutes'
+        f"</a></td></tr>"
+        for k, s in enumerate(course.sessions(), 1)
+    )
+    rows += "".join(
         f"<tr><th>{html.escape(slides.heading(n))}</th>"
         + "".join(
             f'<td><a href="{n}.html?{cut}">{slides.minutes(n, cut)} minutes</a></td>' for cut in slides.CUTS
@@ -113,10 +113,13 @@ def index_html():
     return page.replace("{rows}", rows)
 
 
-def faults(page):
-    """What does not fit on its slide, as the browser measures it."""
+SCREENS = ("1920,1080", "1440,1080")
+
+
+def faults(page, size):
+    """What does not fit on its slide or cannot be read from the last row, as the browser measures it on a screen."""
     with tempfile.TemporaryDirectory() as profile:
-        command = [browser(), *FLAGS, f"--user-data-dir={profile}", "--window-size=1280,720"]
+        command = [browser(), *FLAGS, f"--user-data-dir={profile}", f"--window-size={size}"]
         command += ["--virtual-time-budget=60000", "--dump-dom", page.resolve().as_uri()]
         dom = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
     found = re.search(r'data-faults="([^"]*)"', dom)
@@ -136,12 +139,12 @@ def main():
     if args.measure and not measured:
         print("There is no Chromium or Chrome: whether all fits on the slides was not measured.")
     wrong = []
-    for name in slides.decks():
+    for name, (title, deck) in decks().items():
         page = target / f"{name}.html"
-        page.write_text(deck_html(name), encoding="utf-8")
+        page.write_text(deck_html(title, deck), encoding="utf-8")
         if measured:
-            wrong += [f"{name}: {fault}" for fault in faults(page)]
-    print(f"Wrote {len(slides.decks())} decks to {target}")
+            wrong += [f"{name}, {size}: {fault}" for size in SCREENS for fault in faults(page, size)]
+    print(f"Wrote {len(decks())} decks to {target}")
     if wrong:
         sys.exit("\n".join(wrong))
 

@@ -1,10 +1,10 @@
 """Steinhardt 2022: the numbers that ``errata.toml`` names in braces."""
 
+from book.audit.ledger import Reader, compute, errata_numbers, published
 from book.steinhardt2022.symbols import slopes
 from book.steinhardt2022.tables import MS, US, counts, power_of_two, slow_network, uneven_share, warm_up
-from inferlib.ledger import Reader, compute, errata_numbers, published
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.records import PRINTED, WITHOUT_LIMIT, Assumptions, load_chip, stated
+from inferlib.papers.steinhardt2022.equations import PRINTED, WITHOUT_LIMIT, Assumptions, load_chip, stated
 from inferlib.units import factor
 
 
@@ -104,5 +104,6 @@ def example():
         "tile_us": tile.microseconds["memory"],
         "tile_stated_us": _recomputed("Tiling", "memory", "time") / US,
         "tile_speed_up": batched.microseconds.max() / given["layers"] / tile.microseconds.max(),
+        "short": 1 - rows["Tiling", "memory", "time"].value / US / tile.microseconds["memory"],
         "both_ways": one.amount["network"],
     }

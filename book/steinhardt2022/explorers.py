@@ -1,94 +1,117 @@
 """Steinhardt 2022: what a reader can move in the page."""
 
+from book.audit.ledger import Reader
+from book.explorer import Bars, Choice, Curves, Explorer, Kind, Limit, Slider, first
 from book.steinhardt2022.tables import LINKS, POD, modern_machines
 from inferlib import load_chip, load_model
-from inferlib.explorer import Bars, Choice, Curves, Explorer, Limit, Slider
-from inferlib.ledger import Reader
-from inferlib.ops import where
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.decode import decode_step
-from inferlib.papers.steinhardt2022.records import WITHOUT_LIMIT, Assumptions, Machine, load_chip as post_chip
-from inferlib.system import System, Workload
+from inferlib.papers.steinhardt2022.equations import (
+    PRINTED,
+    Assumptions,
+    Machine,
+    decode_step,
+    load_chip as st_chip,
+)
+from inferlib.system import System, Workload, format_bytes
 from inferlib.units import factor
 
 WIDEST = Reader("steinhardt2022", "Justification")("width of many models")[1]
 # The formula cuts matrices over machines; one that nothing leaves has no such limit.
-TO_CUT = "Out of reach: a machine's block is wider than any matrix"
+TO_CUT = "No matrix is as wide as the block of a machine: nothing is cut between machines"
 
 
-def _block(machine, k=1):
-    return where(machine.network_bandwidth >= WITHOUT_LIMIT, 0, model.machine_block(machine) / k)
+def multiply(machine=None, assumptions=PRINTED, width=WIDEST):
+    """One multiply over the network and over the slow-down k, from a machine that the reader may change.
 
+    ``machine``: where the box starts. ``width``: of the widest matrix: a machine's block cannot be wider.
+    """
+    machine = machine or st_chip()
+    chips = {"as above": machine} | {
+        name: m for name, m in modern_machines().items() if name not in (POD, LINKS)
+    }
 
-def network():
-    """Time of one multiply over the network's bandwidth, for a chip and a machine of the reader's own."""
-
-    def machine(flops, memory, network, chips):
+    def made(flops, memory, network, chips, **at):
         return Machine(flops * factor("TFLOP/s"), memory * factor("TB/s"), network * factor("TB/s"), chips)
 
-    outputs = {
-        "least time": lambda **at: model.elapsed_time(machine(**at)),
-        "with a network without limit": lambda **at: model.memory_limited_time(machine(**at)),
-    }
+    def time(k, latency, utilisation, **at):
+        assumed = Assumptions(utilisation=utilisation * factor("%"), latency=latency * factor("us"))
+        return model.practical_time(made(**at), k, assumed)
+
+    def set_to(m):
+        rates = {
+            "flops": (m.flops, "TFLOP/s"),
+            "memory": (m.memory_bandwidth, "TB/s"),
+            "network": (m.network_bandwidth, "TB/s"),
+        }
+        return {name: rate / factor(unit) for name, (rate, unit) in rates.items()} | {"chips": m.chips}
+
+    start = set_to(machine)
     return Explorer(
-        "How much network is enough?",
+        "One multiply, and what limits it",
         [
-            Slider("network", "Network of a machine", 0.2, 20, 2, "TB/s", log=True),
-            Slider("memory", "Memory of a chip", 0.2, 20, 2, "TB/s", log=True),
-            Slider("flops", "Arithmetic of a chip", 31.2, 3120, 312, "TFLOP/s", log=True),
-            Slider("chips", "Chips in a machine", 1, 72, 8, whole=True),
+            Choice(
+                "machine",
+                "Machine",
+                {name: m.flops for name, m in chips.items()},
+                {name: set_to(m) for name, m in chips.items()},
+            ),
+            Slider("network", "Network of a machine", 0.1, 40, start["network"], "TB/s", log=True),
+            Slider("memory", "Memory of a chip", 0.2, 20, start["memory"], "TB/s", log=True),
+            Slider("flops", "Arithmetic of a chip", 31.2, 5000, start["flops"], "TFLOP/s", log=True),
+            Slider("chips", "Chips in a machine", 1, 72, start["chips"], whole=True),
+            Slider("k", "Slow-down, k", 1, 81, 1, log=True),
+            Slider("latency", "Latency of a multiply", 0, 10, assumptions.latency / factor("us"), "µs"),
+            Slider("utilisation", "Utilisation at k = 1", 20, 100, assumptions.utilisation / factor("%"), "%"),
         ],
-        [Curves(outputs, "network", "microseconds per multiply", "us", True)],
+        [
+            Curves(
+                {
+                    "least time": lambda **at: model.elapsed_time(made(**at)),
+                    "with a network without limit": lambda **at: model.memory_limited_time(made(**at)),
+                },
+                "network", "one multiply, fully used, µs", "us", True,
+            ),
+            Curves(
+                {"with latency": time, "without": lambda **at: time(**(at | {"latency": 0.0}))},
+                "k", "one multiply in practice, µs", "us", True,
+            ),
+        ],
         limits={
             TO_CUT: Limit(
-                lambda **at: model.machine_block(machine(**at)), lambda **at: WIDEST, "1", quiet=True
+                lambda k, **at: model.machine_block(made(**at)) / k, lambda **at: width, "1", caution=True
             )
         },
-    )
+    )  # fmt: skip
 
 
-def waste():
-    """Time of one multiply over the utilisation given up, with and without latency."""
-    slow = post_chip("A100, warm-up").network_bandwidth
-    options = {
-        "the post's A100": post_chip(),
-        "the same, 400 GB/s": post_chip().replace(network_bandwidth=slow),
-    }
-    options |= {name: modern_machines()[name] for name in ("H100 SXM", "B200", POD, LINKS)}
+def decode(shape=None, chip=None, count=8):
+    """The running question at any batch and weight format, on so many chips of a kind.
 
-    def time(machine, k, utilisation, latency):
-        assumed = Assumptions(utilisation=utilisation * factor("%"), latency=latency * factor("us"))
-        return model.practical_time(machine, k, assumed)
+    ``shape``: the first of the models that are offered. ``chip``: the first of the chips.
+    """
+    names = ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "Llama 3.1 405B", "GPT-3 175B")
+    models = first(shape, {name: load_model(name) for name in names})
+    others = ("H100 SXM", "H200", "B200", "A100 80GB", "MI300X")
+    chips = first(chip, {name: load_chip(name) for name in others})
 
-    outputs = {"with latency": time, "without": lambda **at: time(**(at | {"latency": 0.0}))}
+    def step(batch, chips, machine, weights, model):
+        system = System(machine.replace(memory_capacity=None), chips, domain=chips)
+        return decode_step(model, system, Workload(batch=batch, weights=weights))
+
     return Explorer(
-        "How far does giving up utilisation carry?",
+        "One token on one box",
         [
-            Slider("k", "Given up, k", 1, 81, 3, log=True),
-            Slider("latency", "Latency of a multiply", 0, 10, 1.5, "µs"),
-            Slider("utilisation", "Utilisation at k = 1", 20, 100, 40, "%"),
-            Choice("machine", "Machine", options),
+            Kind("model", "Model", models),
+            Choice("machine", "Chip", chips),
+            Slider("chips", "Chips", 1, 72, count, whole=True),
+            Kind("weights", "Weights", {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}),
+            Slider("batch", "Batch", 1, 1024, 32, log=True, whole=True),
         ],
-        [Curves(outputs, "k", "microseconds per multiply", "us", True)],
-        limits={
-            TO_CUT: Limit(lambda machine, k, **at: _block(machine, k), lambda **at: WIDEST, "1", quiet=True)
-        },
-    )
-
-
-def decode():
-    """The running question at any batch, on eight chips of a kind."""
-    llama = load_model("Llama 3 70B")
-
-    def step(batch, chip):
-        return decode_step(llama, System(chip, 8, domain=8), Workload(batch=batch))
-
-    chips = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200")}
-    batch = Slider("batch", "Batch", 1, 1024, 32, log=True, whole=True)
-    held = sum(llama.weight_bytes().values())
-    return Explorer(
-        "Llama 3 70B on eight chips",
-        [batch, Choice("chip", "Chip", chips)],
         [Bars({"": step}, "ms")],
-        limits={"weights": Limit(lambda **at: held, lambda batch, chip: 8 * chip.memory_capacity, "GB")},
-    )
+        limits={
+            "weights": Limit(
+                lambda model, weights, **at: sum(model.parameters().values()) * format_bytes(weights),
+                lambda chips, machine, **at: chips * machine.memory_capacity, "GB",
+            )
+        },
+    )  # fmt: skip

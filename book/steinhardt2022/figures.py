@@ -1,13 +1,16 @@
-"""Steinhardt 2022: the chapter's figures, data first and picture second."""
+"""Steinhardt 2022: the chapter's figures; each draws what its cell gives it."""
 
+import math
+
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import Rectangle
 
-from book.steinhardt2022.tables import LINKS, POD, modern_machines
+from book import style
+from book.steinhardt2022.tables import LINKS, POD, US
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.records import PRINTED, WITHOUT_LIMIT, load_chip as post_chip
-from inferlib.units import factor
 
-US = factor("us")
+RESOURCES = {"network": style.RED, "memory": style.BLUE, "arithmetic": style.ORANGE}
 # How a machine is called in the figure, and where its name stands beside its point, in points.
 _NAMES = {POD: "TPU v4 pod:\nnothing leaves it", LINKS: "TPU v4, chip by chip"}
 _SHIFTS = {
@@ -15,241 +18,205 @@ _SHIFTS = {
     "H100 SXM": ((-2, -17), "left"),
     POD: ((-9, -14), "right"),
     LINKS: ((3, 20), "right"),
-    "warm-up": ((3, 8), "right"),
-    "the post's A100": ((4, 21), "right"),
+    "at 400 GB/s": ((0, 22), "center"),
     "B200": ((-1, 9), "right"),
     "A100 80GB": ((12, 9), "center"),
 }
 
 
-def star_terms(machine=None, batch=None):
-    """The three terms of the starred equation over the block size, at one batch.
-
-    Parameters
-    ----------
-    machine : Machine, optional
-        The post's A100 when not given.
-    batch : float, optional
-        The machine's best batch when not given.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``network``, ``memory``, ``arithmetic`` and ``slowest`` in seconds over ``block``.
-    """
+def times(machine, m, b):
+    """The three terms of the starred equation, as one labelled set."""
     import xarray as xr
 
-    machine = machine or post_chip()
-    batch = model.best_batch(machine) if batch is None else batch
-    block = np.geomspace(50, 10_000, 200)
-    m = xr.DataArray(block, coords={"block": block})
-    terms = {
-        "network": model.network_time(machine, m, batch),
-        "memory": model.memory_time(machine, m, batch),
-        "arithmetic": model.arithmetic_time(machine, m, batch),
-        "slowest": model.block_time(machine, m, batch),
-    }
-    return xr.Dataset(terms)
+    return xr.Dataset({name: getattr(model, f"{name}_time")(machine, m, b) for name in RESOURCES})
 
 
-def draw_star_terms(data=None, machine=None):
-    """Draw :func:`star_terms`; the dot marks the best block. Returns the Axes."""
-    from inferlib import style
+def shares(terms):
+    """What each chip is busy with, and waits for, as shares of the longest of its times. Returns the Axes.
 
-    machine = machine or post_chip()
-    data = star_terms(machine) if data is None else data
-    _, ax = axes()
-    lines = {"network": style.RED, "memory": style.BLUE, "arithmetic": style.ORANGE}
-    ax.plot(data.block, data.slowest / US, color=style.FAINT, linewidth=7, alpha=0.35, solid_capstyle="round")
-    for name, colour in lines.items():
-        ax.plot(data.block, data[name] / US, color=colour)
-    best, time = model.best_block(machine), model.elapsed_time(machine) / US
-    ax.plot(best, time, "o", color=style.INK, zorder=5)
-    ax.annotate("all busy: the best block", (best, time), (9, -16), textcoords="offset points")
-    ax.set(xscale="log", yscale="log", xlabel="edge of a chip's block, m", ylabel="microseconds")
-    _mark(ax, data.block, data.network / US, 0.22, "network", style.RED, (0, 6), "right")
-    _mark(ax, data.block, data.memory / US, 0.0, "memory", style.BLUE, (0, -5), "left", "top")
-    _mark(ax, data.block, data.arithmetic / US, 0.35, "arithmetic", style.ORANGE, (6, -4), "left", "top")
-    _mark(ax, data.block, data.slowest / US, 0.85, "(⋆): the slowest", style.FAINT, (-10, 2), "right")
+    ``terms`` are :func:`times` over ``grid``, the tiles along each side of a matrix.
+    """
+    _, ax = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
+    for row, (grid, at) in enumerate(terms.groupby("grid")):
+        longest = max(float(at[name].item()) for name in RESOURCES)
+        for i, (name, colour) in enumerate(RESOURCES.items()):
+            part = float(at[name].item()) / longest
+            ax.barh(row * 4 + i, 1, color=style.FAINT, alpha=0.25, height=0.9)
+            ax.barh(row * 4 + i, part, color=colour, height=0.9, label=f"{name}, {grid**2:.0f} chips")
+            if row == 0:
+                ax.text(0.01, i, name, color="white", va="center", fontsize=8, fontweight="bold")
+        busy = float(at.arithmetic.item()) / longest
+        ax.text(1.02, row * 4 + 1, f"{longest / US:.2g} μs,\nbusy {busy:.0%}", va="center")
+    chips = [f"{grid**2:.0f} chip{'s' if grid > 1 else ''}" for grid in terms.grid.values]
+    ax.set_yticks([row * 4 + 1 for row in range(len(chips))], chips)
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 1.22), xlabel="share of the time of one multiply")
     return ax
 
 
-def network_sweep(machine=None):
-    """The time of one multiply over the network's bandwidth, with both branches.
+def tiles(machine, width, batch, grids=(1, 2, 4)):
+    """A matrix cut, with what one chip takes in and sends out, counted by the source. Returns the Axes."""
+    _, every = plt.subplots(1, len(grids), figsize=(6.4, 3.0), layout="constrained")
+    whole = [count(machine, width, batch) for count in (model.arithmetic_work, model.network_traffic)]
+    for ax, grid in zip(every, grids, strict=True):
+        edge, part = width / grid, 1 / grid
+        weights = model.arithmetic_work(machine, edge, batch) / whole[0]
+        vectors = model.network_traffic(machine, edge, batch) / whole[1]
+        for column in range(grid):
+            for row in range(grid):
+                ours = column == 0 and row == grid - 1
+                face = style.BLUE if ours else "none"
+                rim = style.INK if grid == 1 or ours else style.FAINT
+                ax.add_patch(Rectangle((column * part, row * part), part, part, fc=face, ec=rim, alpha=0.75))
+        # the vectors that come in from above and the sums that leave to the left, of the chip in the corner
+        ax.add_patch(Rectangle((0, 1.06), part, 0.1, fc=style.RED, ec="none"))
+        ax.add_patch(Rectangle((-0.16, 1 - part), 0.1, part, fc=style.RED, ec="none"))
+        ax.set_title(f"{grid**2} chip{'s' if grid > 1 else ''}", fontsize=10)
+        ax.text(0.5, -0.1, f"weights {_part(weights)}", color=style.BLUE, ha="center", va="top")
+        ax.text(0.5, -0.26, f"vectors {_part(vectors)}", color=style.RED, ha="center", va="top")
+        ax.set(xlim=(-0.2, 1.05), ylim=(-0.42, 1.2), aspect="equal")
+        ax.axis("off")
+    return every
 
-    Parameters
-    ----------
-    machine : Machine, optional
-        The post's A100 when not given; its own network is not used.
 
-    Returns
-    -------
-    xarray.Dataset
-        ``first``, ``second`` (NaN where it has no meaning) and ``elapsed`` in seconds over ``ratio``, the
-        bandwidth as one chip sees it over the memory bandwidth, B / (M sqrt(N)).
+def _part(share):
+    return "all" if share == 1 else f"1/{1 / share:.0f}"
+
+
+def plane(machine, m, b):
+    """Which resource is the slowest over block and batch, and the best points without and with the network.
+
+    A line joins blocks and batches whose arithmetic takes equally long. Returns the Axes.
     """
-    import xarray as xr
-
-    machine = machine or post_chip()
-    ratio = np.linspace(0.2, 1.2, 201)
-    x = xr.DataArray(ratio, coords={"ratio": ratio})
-    swept = machine.replace(
-        network_bandwidth=x.clip(max=0.995) * machine.memory_bandwidth * machine.chips**0.5
+    terms = times(machine, m, b)
+    _, ax = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
+    for name, colour in RESOURCES.items():
+        slower = terms[[other for other in RESOURCES if other != name]].to_array().max("variable")
+        margin = np.log(terms[name] / slower).transpose(b.dims[0], m.dims[0])
+        ax.contourf(m, b, margin, levels=[0, 100], colors=[colour], alpha=0.16)
+    alone = model.memory_block(machine), model.memory_batch(machine), model.memory_limited_time(machine)
+    best = model.best_block(machine), model.best_batch(machine), model.elapsed_time(machine)
+    for (x, y, time), text, side, fill in (
+        (alone, "best for the\nmemory alone", "right", "none"),
+        (best, "best", "left", style.INK),
+    ):
+        ax.plot(
+            m,
+            time * machine.flops / machine.flop_per_weight / m**2,
+            color=style.ORANGE,
+            linewidth=1,
+            label=text,
+        )
+        ax.plot(x, y, "o", mfc=fill, mec=style.INK, zorder=5)
+        shift = (-8, -8) if side == "right" else (8, 6)
+        ax.annotate(
+            f"{text}: {x:.0f} × {y:.0f}, {time / US:.2f} μs",
+            (x, y),
+            shift,
+            textcoords="offset points",
+            ha=side,
+        )
+    low, high = float(m[0]), float(m[-1])
+    ax.text(low * 1.1, float(b[-1]) / 1.2, "the network is the slowest", color=style.RED, va="top")
+    ax.text(high / 1.1, float(b[0]) * 1.2, "the memory is", color=style.BLUE, ha="right", va="bottom")
+    ax.text(
+        high / 1.1, float(b[-1]) / 1.2, "arithmetic is:\nfully used", color=style.ORANGE, ha="right", va="top"
     )
-    return xr.Dataset(
-        {
-            "first": model.memory_limited_time(machine) + 0 * x,
-            "second": model.network_limited_time(swept).where(x <= 0.995),
-            "elapsed": model.elapsed_time(swept),
-        }
-    )
-
-
-def draw_network_sweep(data=None, machine=None):
-    """Draw :func:`network_sweep`: the branches touch at two thirds. Returns the Axes."""
-    from inferlib import style
-
-    machine = machine or post_chip()
-    data = network_sweep(machine) if data is None else data
-    _, ax = axes()
-    ax.plot(data.ratio, data.elapsed / US, color=style.FAINT, linewidth=7, alpha=0.35, solid_capstyle="round")
-    ax.plot(data.ratio, data["first"] / US, color=style.BLUE)
-    ax.plot(data.ratio, data.second / US, color=style.RED)
-    meet, least = (model.sufficient_bandwidth(machine), model.memory_limited_time(machine) / US)
-    seen = meet / machine.chips**0.5 / machine.memory_bandwidth
-    ax.plot(seen, least, "o", color=style.INK, zorder=5)
-    ax.annotate("they touch\nat two thirds", (seen, least), (0, 14), textcoords="offset points", ha="center")
-    here = model.effective_bandwidth(machine) / machine.memory_bandwidth
-    ax.plot(here, model.elapsed_time(machine) / US, "s", color=style.INK, zorder=5)
-    ax.annotate(
-        "the post's A100", (here, model.elapsed_time(machine) / US), (9, 4), textcoords="offset points"
-    )
-    ax.annotate("second branch", (0.25, 1.9), (22, 0), textcoords="offset points", color=style.RED)
-    ax.annotate("first branch", (0.3, least), (0, -15), textcoords="offset points", color=style.BLUE)
-    ax.set(
-        ylim=(0, 3), xlim=(0.2, 1.2), ylabel="microseconds per multiply",
-        xlabel="network over memory bandwidth as one chip sees them, B / (M √N)",
-    )  # fmt: skip
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(float(b[0]), float(b[-1])))
+    ax.set(xlabel="edge of a chip's block, m", ylabel="batch, b")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:,g}")
     return ax
 
 
-def waste_sweep(machine=None, assumptions=PRINTED):
-    """Time of one multiply and utilisation when k times as much utilisation is given up.
+def machine_traffic(machine, chips=4):
+    """Blocks of vectors that cross the network of a machine, in and out, in units of one chip's block.
 
-    Parameters
-    ----------
-    machine : Machine, optional
-        The post's A100 when not given.
-    assumptions : Assumptions
-        Utilisation at k = 1, and latency.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``ideal`` (no latency) and ``practical`` in seconds, and ``utilisation``, over ``k``.
+    ``apart``: its chips hold blocks with nothing in common; ``together``: a square grid of neighbours.
     """
-    import xarray as xr
-
-    machine = machine or post_chip()
-    values = np.geomspace(1, 10, 100)
-    k = xr.DataArray(values, coords={"k": values})
-    practical = model.practical_time(machine, k, assumptions)
-    # arithmetic at the peak over the time that passes
-    work = model.wasteful_time(machine, k) / k
-    return xr.Dataset(
-        {
-            "ideal": model.practical_time(machine, k, assumptions.replace(latency=0.0)),
-            "practical": practical,
-            "utilisation": work / practical,
-        }
-    )
+    alone, many = (machine.replace(chips=count) for count in (1, chips))
+    one = model.network_time(alone, 1.0, 1.0)
+    return {"apart": 2 * chips, "together": 2 * model.network_time(many, 1.0, 1.0) / one}
 
 
-def draw_waste_sweep(data=None, assumptions=PRINTED):
-    """Draw :func:`waste_sweep`: time above, utilisation below. Returns both Axes."""
-    import matplotlib.pyplot as plt
+def neighbours(machine, chips=4):
+    """Draw :func:`machine_traffic`. Returns the Axes."""
+    counts, side = machine_traffic(machine, chips), math.isqrt(chips)
+    _, every = plt.subplots(1, 2, figsize=(6.4, 3.2), layout="constrained")
+    for ax, name, gap in zip(every, ("apart", "together"), (0.6, 0.0), strict=True):
+        step = 1 + gap
+        for column in range(side):
+            for row in range(side):
+                x, y = column * step, row * step
+                ax.add_patch(Rectangle((x, y), 1, 1, fc=style.BLUE, ec="white", alpha=0.75, linewidth=1.5))
+                if gap or row == side - 1:
+                    ax.add_patch(Rectangle((x + 0.04, y + 1.06), 0.92, 0.16, fc=style.RED, ec="none"))
+                if gap or column == 0:
+                    ax.add_patch(Rectangle((x - 0.22, y + 0.04), 0.16, 0.92, fc=style.RED, ec="none"))
+        end = side + gap * (side - 1)
+        ax.add_patch(Rectangle((-0.4, -0.15), end + 0.55, end + 0.5, fc="none", ec=style.INK, linestyle="--"))
+        ax.set_title("blocks apart" if gap else "neighbours", fontsize=10)
+        says = f"{counts[name]:.0f} blocks of vectors"
+        ax.text(end / 2, -0.3, says, color=style.RED, ha="center", va="top")
+        ax.set(xlim=(-0.5, end + 0.3), ylim=(-0.75, end + 0.5), aspect="equal")
+        ax.axis("off")
+    return every
 
-    from inferlib import style
 
-    data = waste_sweep(assumptions=assumptions) if data is None else data
+def waste(time, utilisation, floor, half):
+    """Time of one multiply and its utilisation over k, each with and without latency. Returns both Axes.
+
+    ``floor`` is the latency in seconds, ``half`` the k at which it is half of the time.
+    """
+    colours = {"without latency": style.ORANGE, "with latency": style.RED}
     _, (top, bottom) = plt.subplots(
         2, 1, sharex=True, figsize=(6.4, 5), height_ratios=[3, 2], layout="constrained"
     )
-    top.axhspan(1, 2, color=style.FAINT, alpha=0.25, linewidth=0)
-    top.text(10, 0.92, "latency, 1 to 2 μs", ha="right", va="top")
-    top.plot(data.k, data.ideal / US, color=style.BLUE)
-    top.plot(data.k, data.practical / US, color=style.RED)
-    _mark(top, data.k, data.ideal / US, 0.62, "without latency: 1/k²", style.BLUE, (-8, -8), "right", "top")
-    _mark(
-        top, data.k, data.practical / US, 0.5, "with the post's 1.5 μs", style.RED, (4, 10), "left", "bottom"
+    top.axhline(floor / US, color=style.FAINT, linestyle="--")
+    top.text(9.8, floor / US / 1.1, f"latency, {floor / US:.2g} μs", ha="right", va="top")
+    style.curve(
+        time,
+        unit="us",
+        says="one multiply",
+        ax=top,
+        colours=colours,
+        mark={"half of it latency": (half, 2 * floor)},
     )
-    top.set(xscale="log", yscale="log", ylabel="microseconds per multiply", ylim=(0.02, 7))
-    bottom.plot(data.k, 100 * assumptions.utilisation / data.k, color=style.BLUE)
-    bottom.plot(data.k, 100 * data.utilisation, color=style.RED)
-    _mark(
-        bottom,
-        data.k,
-        100 * assumptions.utilisation / data.k,
-        0.3,
-        "without latency: 1/k",
-        style.BLUE,
-        (6, 6),
+    style.curve(
+        utilisation,
+        unit="%",
+        says="utilisation",
+        over="slow-down of block and batch, k",
+        log="x",
+        ax=bottom,
+        colours=colours,
     )
-    bottom.text(1.02, 3, "with it: 1/k³ in the end", color=style.RED)
-    bottom.set(ylabel="utilisation, %", xlabel="utilisation given up on purpose, k", ylim=(0, None))
-    bottom.set_xticks([1, 2, 3, 5, 10], ["1", "2", "3", "5", "10"])
-    bottom.minorticks_off()
+    top.set_xlabel("")
+    bottom.set_ylim(0, None)
     return top, bottom
 
 
-def regions():
-    """Where machines stand beside the line at which the network stops binding.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by machine: ``chips`` N, ``ratio`` B / M (infinite where nothing leaves the machine),
-        ``switch`` (that of the line at N), and whether the ``network`` binds.
-    """
-    import pandas as pd
-
-    every = {"the post's A100": post_chip("A100"), "warm-up": post_chip("A100, warm-up")}
-    every |= modern_machines()
-    rows = {
-        name: {
-            "chips": machine.chips,
-            "ratio": np.inf
-            if machine.network_bandwidth >= WITHOUT_LIMIT
-            else machine.network_bandwidth / machine.memory_bandwidth,
-            "switch": model.sufficient_bandwidth(machine) / machine.memory_bandwidth,
-            "network": bool(machine.network_bandwidth < model.sufficient_bandwidth(machine)),
-        }
-        for name, machine in every.items()
-    }
-    return pd.DataFrame.from_dict(rows, orient="index")
-
-
-def draw_regions(data=None):
-    """Draw :func:`regions`: the binding branch over B / M and N. Returns the Axes."""
-    from inferlib import style
-
-    data = regions() if data is None else data
-    _, ax = axes((6.4, 4.2))
+def regions(machines):
+    """Machines beside the line at which the network stops binding, over B / M and N. Returns the Axes."""
+    _, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
     chips, edge = np.geomspace(1, 10_000, 100), 500
-    line = model.sufficient_bandwidth(post_chip().replace(memory_bandwidth=1.0, chips=chips))
-    ax.plot(line, chips, color=style.INK)
+    one = next(iter(machines.values())).replace(memory_bandwidth=1.0, chips=chips)
+    line = model.sufficient_bandwidth(one)  # in units of the memory bandwidth
+    ax.plot(line, chips, color=style.INK, label="2/3 M sqrt(N)")
     ax.fill_betweenx(chips, 0.01, line, color=style.RED, alpha=0.10, linewidth=0)
     ax.fill_betweenx(chips, line, edge, color=style.BLUE, alpha=0.10, linewidth=0)
     ax.text(0.012, 400, "the network binds:\nsecond branch", color=style.RED, va="top")
     ax.text(440, 1.3, "memory binds:\nfirst branch", color=style.BLUE, ha="right", va="bottom")
     ax.text(13, 200, "B = ⅔ M √N", ha="left", va="top")
-    for name, row in data.iterrows():
+    for name, machine in machines.items():
+        ratio = machine.network_bandwidth / machine.memory_bandwidth
         colour = style.CHIPS.get(name.split(",")[0], style.INK)
-        marker = ">" if np.isinf(row.ratio) else "o" if colour != style.INK else "s"
-        x = min(row.ratio, edge)
-        ax.plot(x, row.chips, marker, color=colour, zorder=5, clip_on=False)
+        marker = ">" if ratio > edge else "o" if colour != style.INK else "s"
+        at = min(ratio, edge), machine.chips
+        ax.plot(*at, marker, color=colour, zorder=5, clip_on=False, label=name)
         shift, side = _SHIFTS.get(name, ((0, 9), "center"))
-        ax.annotate(_NAMES.get(name, name), (x, row.chips), shift, textcoords="offset points", ha=side)
+        ax.annotate(_NAMES.get(name, name), at, shift, textcoords="offset points", ha=side)
     ax.set(
         xscale="log", yscale="log", xlim=(0.01, edge), ylim=(1, 10_000),
         xlabel="network over memory bandwidth, B / M", ylabel="chips in a machine, N",
@@ -258,18 +225,3 @@ def draw_regions(data=None):
     ax.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
     ax.minorticks_off()
     return ax
-
-
-def _mark(ax, x, y, part, text, colour, shift, ha="left", va="bottom"):
-    """Write a curve's name beside it, at a part of its length."""
-    i = int(part * len(x))
-    ax.annotate(
-        text, (float(x[i]), float(y[i])), shift, textcoords="offset points", ha=ha, va=va, color=colour
-    )
-
-
-def axes(size=(6.4, 3.8)):
-    """One plain picture of a size in inches: the figure and its Axes."""
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=size, layout="constrained")

@@ -62,14 +62,20 @@ def formula():
     import sympy as sp
 
     s = derived()
-    first, second = s.memory_limited().result, s.network_limited().result
     shape = s.C**2 * s.N / (s.B**2 * (s.M - s.B / sp.sqrt(s.N)))
-    switch = sp.simplify(s.meeting().result / (s.M * sp.sqrt(s.N)))
+
+    def switch(side):
+        return lambda read: number(sp.fraction(sp.simplify(s.meeting().result / (s.M * sp.sqrt(s.N))))[side])
+
     return {
-        ("first branch: coefficient of C^2 / M^3", ""): number(first / (s.C**2 / s.M**3)),
-        ("second branch: coefficient of C^2 N / (B^2 (M - B / sqrt(N)))", ""): number(second / shape),
-        ("switch at (2/3) M sqrt(N): numerator", ""): number(sp.fraction(switch)[0]),
-        ("switch at (2/3) M sqrt(N): denominator", ""): number(sp.fraction(switch)[1]),
+        ("first branch: coefficient of C^2 / M^3", ""): lambda read: number(
+            s.memory_limited().result / (s.C**2 / s.M**3)
+        ),
+        ("second branch: coefficient of C^2 N / (B^2 (M - B / sqrt(N)))", ""): lambda read: number(
+            s.network_limited().result / shape
+        ),
+        ("switch at (2/3) M sqrt(N): numerator", ""): switch(0),
+        ("switch at (2/3) M sqrt(N): denominator", ""): switch(1),
     }
 
 

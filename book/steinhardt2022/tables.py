@@ -2,10 +2,10 @@
 
 import math
 
+from book.audit.ledger import Reader
 from inferlib.catalog import load_chip
-from inferlib.ledger import Reader
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.records import (
+from inferlib.papers.steinhardt2022.equations import (
     PRINTED,
     WITHOUT_LIMIT,
     Assumptions,
@@ -23,18 +23,10 @@ US, MS = factor("us"), factor("ms")
 def warm_up(batch=1, grid=1):
     """The warm-up exactly: amounts and times of its layers by resource.
 
-    Parameters
-    ----------
-    batch : int
-        Vectors multiplied together.
-    grid : int
-        Tiles along each side of a layer's matrix, one chip each; one layer is counted where it is above 1.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by resource: ``amount`` (B or FLOP) and ``microseconds``. Vectors are counted into and out of
-        each layer in memory; over the network once for the whole stack on one chip, in and out.
+    ``batch``: vectors multiplied together. ``grid``: tiles along each side of a layer's matrix, one chip
+    each; one layer is counted where it is above 1. Indexed by resource: ``amount`` (B or FLOP) and
+    ``microseconds``. Vectors are counted into and out of each layer in memory; over the network once for the
+    whole stack on one chip, in and out.
     """
     import pandas as pd
 
@@ -51,32 +43,25 @@ def warm_up(batch=1, grid=1):
 def modern_machines():
     """The machines of today's chips: traffic inside a scale-up domain is free.
 
-    Returns
-    -------
-    dict
-        Name to Machine. A TPU v4 pod, which the post calls a node, holds any matrix of the post by itself;
-        the last machine is the other reading of it, every chip a machine with its links as the network.
+    Returns name to Machine. A TPU v4 pod, which the post calls a node, holds any matrix of the post by
+    itself; the last machine is the other reading of it, every chip a machine with its links as the network.
     """
     tpu = load_chip(POD)
     eight = {name: chip_of(load_chip(name)) for name in CHIPS}
     return eight | {POD: chip_of(tpu, network="none"), LINKS: chip_of(tpu, network="links")}
 
 
-def modern():
-    """The complete formula for machines of today's chips.
+def modern(machines):
+    """The complete formula for machines, by name.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by machine: ``C`` (TFLOP/s), ``M`` and ``B`` (TB/s; infinite where nothing leaves the
-        machine), ``N``; the ``ratio`` of the network to the bandwidth at which it would stop binding; best
-        ``block`` and ``batch``; the edge of the block of a whole ``machine``; and the ``time`` of one
-        multiply at full utilisation (us).
+    Indexed by machine: ``C`` (TFLOP/s), ``M`` and ``B`` (TB/s; infinite where nothing leaves the machine),
+    ``N``; the ``ratio`` of the network to the bandwidth at which it would stop binding; best ``block`` and
+    ``batch``; the edge of the block of a whole ``machine``; and the ``time`` of one multiply at full
+    utilisation (us).
     """
     import pandas as pd
 
-    rows = {"post's A100": post_chip("A100"), "at 400 GB/s": slow_network()} | modern_machines()
-    return pd.DataFrame({name: _at_best(machine) for name, machine in rows.items()}).T
+    return pd.DataFrame({name: _at_best(machine) for name, machine in machines.items()}).T
 
 
 def _at_best(machine):
@@ -97,11 +82,8 @@ def _at_best(machine):
 def one_change_at_a_time():
     """What the headline becomes when one assumption changes and the rest stays as printed.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by the change: microseconds of one multiply at full utilisation, milliseconds of a forward
-        pass, and how many times as long as the printed reading that is.
+    Indexed by the change: microseconds of one multiply at full utilisation, milliseconds of a forward pass,
+    and how many times as long as the printed reading that is.
     """
     import pandas as pd
 

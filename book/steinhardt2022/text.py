@@ -3,16 +3,16 @@
 import math
 from functools import partial
 
-import inferlib.ledger
+import book.audit.ledger
+from book.audit.ledger import Noted
 from book.steinhardt2022.symbols import coefficient, derived, expression, formula, number
 from book.steinhardt2022.tables import MS, US, counts, power_of_two, slow_network, warm_up
 from inferlib.catalog import load_chip
-from inferlib.ledger import Noted
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.records import PRINTED, WITHOUT_LIMIT, load_chip as post_chip, stated
+from inferlib.papers.steinhardt2022.equations import PRINTED, WITHOUT_LIMIT, load_chip as post_chip, stated
 from inferlib.units import factor
 
-reproduces = partial(inferlib.ledger.reproduces, "steinhardt2022")
+reproduces = partial(book.audit.ledger.reproduces, "steinhardt2022")
 
 
 @reproduces("Introduction")
@@ -25,10 +25,10 @@ def _introduction(read):
 
 
 @reproduces("Technical answer")
-def _technical_answer(read):
+def _technical_answer(read, assumptions=PRINTED):
     a100, slow = post_chip("A100"), slow_network()
     practical = [model.practical_time(a100, 1, PRINTED.replace(utilisation=u)) / US for u in (0.5, 0.3)]
-    passes = [model.forward_pass_time(a100, 1, PRINTED.replace(utilisation=u)) / MS for u in (0.5, 0.3)]
+    passes = [model.forward_pass_time(a100, 1, assumptions.replace(utilisation=u)) / MS for u in (0.5, 0.3)]
     return formula() | {
         ("A100", "first branch"): model.memory_limited_time(a100),
         ("A100", "second branch"): Noted(
@@ -38,9 +38,10 @@ def _technical_answer(read):
         ("a multiply in practice", ""): Noted(
             model.practical_time(a100, 1), f"{practical[0]:.1f} us at 50 %, {practical[1]:.1f} us at 30 %"
         ),
-        ("multiplies of Chinchilla", ""): model.multiplies(),
+        ("multiplies of Chinchilla", ""): model.multiplies(assumptions),
         ("a forward pass", ""): Noted(
-            model.forward_pass_time(a100, 1), f"{passes[0]:.2f} ms at 50 %, {passes[1]:.2f} ms at 30 %"
+            model.forward_pass_time(a100, 1, assumptions),
+            f"{passes[0]:.2f} ms at 50 %, {passes[1]:.2f} ms at 30 %",
         ),
     }
 
@@ -52,8 +53,8 @@ def _justification(read):
     (machines, chips), fewer = counts(power_of_two(rough)), counts(power_of_two(whole))
     with_constants = "with constants {:.0f} to {:.0f}"
     return {
-        ("8 x A100", "block"): Noted(
-            power_of_two(rough),
+        ("8 x A100", "block"): lambda read: Noted(
+            power_of_two(model.rough_machine_block(a100)),
             f"before rounding {rough:.0f}; with constants {whole:.0f}, the power of two is {power_of_two(whole):.0f}",
         ),
         ("8 x A100", "machines"): Noted(machines, with_constants.format(*fewer[0])),
@@ -71,7 +72,7 @@ def _matrix_multiplies(read):
 
     d, length = (model.attention_ratio.equation.symbols()[name] for name in ("d", "context"))
     return {
-        ("three multiplies: coefficient of d^2", ""): coefficient(
+        ("three multiplies: coefficient of d^2", ""): lambda read: coefficient(
             model.attention_ratio(d, length) * 2 * length * d, d**2
         ),
         ("multiplies over the next most expensive term", ""): ratio,
@@ -215,27 +216,33 @@ def _detailed_count(read):
     import sympy as sp
 
     s = derived()
-    one, need, best = s.ONE_CHIP, s._memory_per_work(), partial(expression, s.ONE_CHIP)
-    time = model.network_limited_time(one)
-    switch = sp.solve(sp.Eq(model.network_block(one), model.memory_block(one)), s.B)[0]
+    one, best = s.ONE_CHIP, partial(expression, s.ONE_CHIP)
+
+    def before(name, monomial):
+        return lambda read: coefficient(best(name), monomial)
+
+    def needed(monomial):
+        return lambda read: coefficient(s._memory_per_work(), monomial)
+
+    def switch(read):
+        return number(s.M / sp.solve(sp.Eq(model.network_block(one), model.memory_block(one)), s.B)[0])
+
     return {
         ("bytes of a number", ""): lambda read: read("bits of a number") / 8,
-        ("network bytes: coefficient of m b", ""): coefficient(best("network_traffic"), s.m * s.b),
-        ("memory bytes: coefficient of m b", ""): coefficient(best("memory_traffic"), s.m * s.b),
-        ("memory bytes: coefficient of m^2", ""): coefficient(best("memory_traffic"), s.m**2),
-        ("operations: coefficient of m^2 b", ""): coefficient(best("arithmetic_work"), s.m**2 * s.b),
-        ("smallest block: coefficient of C / B", ""): coefficient(best("network_block"), s.C / s.B),
-        ("memory condition: coefficient of 1 / m", ""): coefficient(need, 1 / s.m),
-        ("memory condition: coefficient of 1 / b", ""): coefficient(need, 1 / s.b),
-        ("elapsed time: coefficient of C^2 / (B^2 (M - B))", ""): number(
-            time / (s.C**2 / (s.B**2 * (s.M - s.B)))
+        ("network bytes: coefficient of m b", ""): before("network_traffic", s.m * s.b),
+        ("memory bytes: coefficient of m b", ""): before("memory_traffic", s.m * s.b),
+        ("memory bytes: coefficient of m^2", ""): before("memory_traffic", s.m**2),
+        ("operations: coefficient of m^2 b", ""): before("arithmetic_work", s.m**2 * s.b),
+        ("smallest block: coefficient of C / B", ""): before("network_block", s.C / s.B),
+        ("memory condition: coefficient of 1 / m", ""): needed(1 / s.m),
+        ("memory condition: coefficient of 1 / b", ""): needed(1 / s.b),
+        ("elapsed time: coefficient of C^2 / (B^2 (M - B))", ""): lambda read: number(
+            model.network_limited_time(one) / (s.C**2 / (s.B**2 * (s.M - s.B)))
         ),
-        ("best block: coefficient of C / M", ""): coefficient(best("memory_block"), s.C / s.M),
-        ("best batch: coefficient of C / M", ""): coefficient(best("memory_batch"), s.C / s.M),
-        ("elapsed time: coefficient of C^2 / M^3", ""): coefficient(
-            best("memory_limited_time"), s.C**2 / s.M**3
-        ),
-        ("the other branch applies up to M / B of", ""): number(s.M / switch),
+        ("best block: coefficient of C / M", ""): before("memory_block", s.C / s.M),
+        ("best batch: coefficient of C / M", ""): before("memory_batch", s.C / s.M),
+        ("elapsed time: coefficient of C^2 / M^3", ""): before("memory_limited_time", s.C**2 / s.M**3),
+        ("the other branch applies up to M / B of", ""): switch,
     }
 
 
@@ -251,7 +258,7 @@ def _more_memory(read):
         ("utilisation at a large batch", ""): model.block_utilisation(
             a100, model.best_block(a100), model.best_batch(a100)
         ),
-        ("theoretical batch: coefficient of C / M", ""): coefficient(
+        ("theoretical batch: coefficient of C / M", ""): lambda read: coefficient(
             expression(derived().ONE_CHIP, "memory_batch"), derived().C / derived().M
         ),
         ("k", ""): lambda read: 1 / read("utilisation"),

@@ -2,12 +2,14 @@
 
 from functools import cache
 
-from inferlib import catalog, checks, measured as measurements, serving
-from inferlib.papers.rooms import BOUND, SIXTH, ask, everybody, label
+from book import measured as measurements
+from inferlib import catalog, checks
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
-from inferlib.serving import constants
 from inferlib.system import Layout, System, Workload, chip_peak
+from tokenprice import answerers, constants
+from tokenprice.answerers import BOUND, SIXTH
+from tokenprice.decode import decode_step
 
 MOST_PREFILL = 0.05  # rows with a larger share of the prompt say little about decode
 PUBLISHERS = {
@@ -28,12 +30,9 @@ BANDS = {"batch": (1, 8, 32, 128), "context": (128, 1024, 4096)}
 def rows(path=None):
     """All measurements with what is needed to ask about them, and to group the answers.
 
-    Returns
-    -------
-    pandas.DataFrame
-        The columns of :func:`inferlib.measured.load` and ``publisher`` (one observation of an independent
-        kind), ``use`` (``"clean"``, or why a row tells little about one decode step), ``instance`` (whether
-        it is one tensor-parallel instance), ``batches`` and ``contexts`` (in bands).
+    Returns the columns of :func:`book.measured.load` and ``publisher`` (one observation of an independent
+    kind), ``use`` (``"clean"``, or why a row tells little about one decode step), ``instance`` (whether it is
+    one tensor-parallel instance), ``batches`` and ``contexts`` (in bands).
     """
     table = measurements.load(path)
     prefix = table.index.str.split("-").str[0]
@@ -60,7 +59,7 @@ def use(row):
     }
     reason = next((reason for reason, holds in reasons.items() if holds), "clean")
     # As such a row is read, every chip keeps more than its memory: layout or batch must be meant otherwise.
-    full = reason == "clean" and serving.decode_step(*question(row)).status == "infeasible"
+    full = reason == "clean" and decode_step(*question(row)).status == "infeasible"
     return "more than the memory holds" if full else reason
 
 
@@ -84,10 +83,7 @@ def _first(band):
 def question(row):
     """Model, system, workload and layout of a row of :func:`rows`.
 
-    Raises
-    ------
-    ValueError
-        If the row states no format.
+    Raises ValueError if the row states no format.
     """
     if row.weight_format in ("", "mixed") or row.kv_format == "":
         raise ValueError(f"row {row.Index} does not state one format of weights and cache")
@@ -115,9 +111,9 @@ def answer(key, row):
     """
     model, system, workload, layout = question(row)
     if key == SIXTH:
-        return serving.decode_step(model, system, workload, layout, engine=constants.engine_class(row.engine))
+        return decode_step(model, system, workload, layout, engine=constants.engine_class(row.engine))
     if key != BOUND:
-        return ask(key, model, system, workload, layout)
+        return answerers.ask(key, model, system, workload, layout)
     profile = profile_of(model, workload.weights, workload.cache)
     profile = profile.replace(weight_bytes=constants.stored_bytes(workload.weights))
     # One token at a time goes through a pipeline: only the chips of one stage work on it.
@@ -129,11 +125,8 @@ def answer(key, row):
 def publishers(table=None):
     """What every publisher's clean rows cover.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a publisher: ``rows``, how many ``models`` and ``chips``, the most chips in ``parallel``, largest
-        ``batch`` and the longest ``context``, and ``where`` most of its rows were read.
+    Returns one row a publisher: ``rows``, how many ``models`` and ``chips``, the most chips in ``parallel``,
+    largest ``batch`` and the longest ``context``, and ``where`` most of its rows were read.
     """
     table = rows() if table is None else table
     clean = table[table.use == "clean"].groupby("publisher")
@@ -152,22 +145,16 @@ def publishers(table=None):
 def answers(keys=None, table=None):
     """Everybody's answer to every row that can be asked about.
 
-    Parameters
-    ----------
-    keys : list of str, optional
-        Who; everybody when not given.
-    table : pandas.DataFrame, optional
-        As :func:`rows` returns it; its rows with a time, a known model and stated formats are asked.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row an answer: ``id``, ``who``, ``status``, ``reason``, ``predicted`` and ``measured`` in seconds,
-        ``error`` (predicted over measured, less one; NaN without an answer), and what rows are grouped by.
+    ``keys``: who; everybody when not given. ``table``: as :func:`rows` returns it; its rows with a time, a
+    known model and stated formats are asked. Returns one row an answer: ``id``, ``who``, ``status``,
+    ``reason``, ``predicted`` and ``measured`` in seconds, ``error`` (predicted over measured, less one; NaN
+    without an answer), and what rows are grouped by.
     """
     import pandas as pd
 
-    keys = everybody() if keys is None else [checks.one_of("source", key, everybody()) for key in keys]
+    keys = (
+        answerers.keys() if keys is None else [checks.one_of("source", key, answerers.keys()) for key in keys]
+    )
     table = rows() if table is None else table
     asked = table[table.tpot.notna() & table.model_in_catalogue & (table.kv_format != "")]
     asked = asked[~asked.weight_format.isin(["", "mixed"])]
@@ -200,19 +187,9 @@ def all_answers():
 def errors(by=None, table=None, *, use="clean"):
     """Mean absolute and mean signed error of everybody, in all or by a column.
 
-    Parameters
-    ----------
-    by : str, optional
-        ``"publisher"``, ``"hardware"``, ``"tp"``, ``"weight_format"``, ``"batches"`` or ``"contexts"``.
-    table : pandas.DataFrame, optional
-        As :func:`answers` returns it.
-    use : str, optional
-        Only rows of this use; None for all.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by who (and by group): ``rows`` answered, ``n/a``, ``mean |error|``, ``mean error``, ``worst``.
+    ``by``: ``"publisher"``, ``"hardware"``, ``"tp"``, ``"weight_format"``, ``"batches"`` or ``"contexts"``.
+    ``table``: as :func:`answers` returns it. ``use``: only rows of this use; None for all. Indexed by who
+    (and by group): ``rows`` answered, ``n/a``, ``mean |error|``, ``mean error``, ``worst``.
     """
     table = all_answers() if table is None else table
     if by is not None:
@@ -233,7 +210,7 @@ def errors(by=None, table=None, *, use="clean"):
 def matrix(by, table=None, *, use="clean"):
     """Mean absolute error of everybody (columns) by a column's values (rows); NaN where nobody answers."""
     wide = errors(by, table, use=use)["mean |error|"].unstack("who")
-    known = [key for key in everybody() if key in wide]
+    known = [key for key in answerers.keys() if key in wide]
     if by in ("batches", "contexts"):
         wide = wide.sort_index(key=lambda bands: [_first(band) for band in bands])
     return wide[known].dropna(axis=1, how="all")
@@ -242,10 +219,7 @@ def matrix(by, table=None, *, use="clean"):
 def over_bound(table=None):
     """Measured time over the bound of the peaks, one row a measurement of one instance.
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``ratio`` and what rows are grouped by.
+    Returns ``ratio`` and what rows are grouped by.
     """
     table = all_answers() if table is None else table
     bound = table[(table.who == BOUND) & table.predicted.notna()]
@@ -255,18 +229,10 @@ def over_bound(table=None):
 def shown(frame, first):
     """Errors as a chapter shows them: per cent, labels for who answers, blanks where nobody does.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        As :func:`errors` (without ``by``) or :func:`matrix` returns it.
-    first : str
-        Head of the first column.
-
-    Returns
-    -------
-    inferlib.style.Table
+    ``frame``: as :func:`errors` (without ``by``) or :func:`matrix` returns it. ``first``: head of the first
+    column.
     """
-    from inferlib.style import table
+    from book.style import table
 
     percent = frame.copy().astype(object)
     for name in frame:
@@ -281,22 +247,17 @@ def shown(frame, first):
 
 
 def _label(name):
-    return label(name) if name in everybody() else name
+    return answerers.label(name) if name in answerers.keys() else name
 
 
 def find():
-    """All answers to all rows as a table to search in the page: milliseconds, and the error in per cent.
-
-    Returns
-    -------
-    book.synthesis.finder.Finder
-    """
+    """All answers to all rows as a table to search in the page: milliseconds, and the error in per cent."""
     from book.synthesis.finder import finder
 
     table = all_answers()
     table = table[table.status == "ok"]
     shown = table.assign(
-        who=[label(key) for key in table.who],
+        who=[answerers.label(key) for key in table.who],
         **{"measured, ms": 1e3 * table.measured, "predicted, ms": 1e3 * table.predicted},
         **{"error, %": (100 * table.error).round(1), "chips": table.hardware, "in parallel": table.tp},
     )

@@ -5,8 +5,10 @@ from functools import cache
 from book.synthesis import grid
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model
-from inferlib.papers.rooms import SIXTH, ask, common_terms, label, sources, versions
+from inferlib.papers.source import common_terms, sources, versions
 from inferlib.system import System, Workload
+from tokenprice import answerers
+from tokenprice.answerers import SIXTH
 
 READING = ("weights", "cache", "activations")
 SHORT, LONG = (("dense, short", "experts, short"), ("dense, long", "experts, long"))
@@ -28,15 +30,7 @@ def cases():
 def gains(case):
     """What every change buys in one case, by each published source that describes it.
 
-    Parameters
-    ----------
-    case : str
-        One of :func:`cases`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As :func:`book.synthesis.grid.what_doubling_buys` returns it.
+    ``case``: one of :func:`cases`. As :func:`book.synthesis.grid.what_doubling_buys` returns it.
     """
     checks.one_of("case", case, cases())
     return grid.what_doubling_buys(*cases()[case], keys=sources())
@@ -45,10 +39,7 @@ def gains(case):
 def ranges():
     """Lowest and highest gain over the sources, and how many they are, of every change in every case.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by change; columns (case, ``lowest`` / ``highest`` / ``sources``).
+    Indexed by change; columns (case, ``lowest`` / ``highest`` / ``sources``).
     """
     import pandas as pd
 
@@ -73,15 +64,12 @@ def shown():
 def beside_sixth(case="dense, short"):
     """The range of the sources beside the answers fitted to real servers: further versions, and the sixth model.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by change: ``lowest``, ``highest`` and a column for each of these that describes the case (NaN where
-        it has no such quantity).
+    Indexed by change: ``lowest``, ``highest`` and a column for each of these that describes the case (NaN
+    where it has no such quantity).
     """
     table = gains(case)[["lowest", "highest"]]
     beside = {
-        label(key): [grid.speedup(key, change, *cases()[case]) for change in table.index]
+        answerers.label(key): [grid.speedup(key, change, *cases()[case]) for change in table.index]
         for key in (*versions(), SIXTH)
     }
     return table.assign(**beside).dropna(axis=1, how="all")
@@ -90,26 +78,19 @@ def beside_sixth(case="dense, short"):
 def answers(case, **changes):
     """Every source's answer to a case, by label; those that do not describe it are left out.
 
-    Parameters
-    ----------
-    case : str
-    **changes
-        Fields of the workload in place of the case's.
+    ``**changes``: fields of the workload in place of the case's.
     """
     checks.one_of("case", case, cases())
     model, system, workload = cases()[case]
     workload = workload.replace(**changes)
-    steps = {key: ask(key, model, system, workload) for key in sources()}
-    return {label(key): step for key, step in steps.items() if step.feasible}
+    steps = {key: answerers.ask(key, model, system, workload) for key in sources()}
+    return {answerers.label(key): step for key, step in steps.items() if step.feasible}
 
 
 def reading_shares():
     """Share of its step that each source spends reading, by its own constants.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Labels by case; NaN where a source does not describe it.
+    Labels by case; NaN where a source does not describe it.
     """
     import pandas as pd
 
@@ -124,16 +105,7 @@ def reading_shares():
 def ratios(case, before, after):
     """How many times as long a step takes after a change of the workload, by source.
 
-    Parameters
-    ----------
-    case : str
-    before, after : dict
-        Fields of the workload.
-
-    Returns
-    -------
-    pandas.Series
-        Over the labels of those that answer both.
+    ``before``, ``after``: fields of the workload. Over the labels of those that answer both.
 
     Examples
     --------
@@ -149,17 +121,14 @@ def ratios(case, before, after):
 def claims():
     """Each statement of the chapter with the numbers it rests on.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by a short name: ``statement``, ``lowest`` and ``highest`` over all cases and sources, ``points``
-        (how many numbers), and whether it ``holds`` for every one of them.
+    Indexed by a short name: ``statement``, ``lowest`` and ``highest`` over all cases and sources, ``points``
+    (how many numbers), and whether it ``holds`` for every one of them.
     """
     import pandas as pd
 
     both = pd.concat({case: gains(case) for case in cases()})
     by = {change: both.xs(change, level="change") for change in grid.CHANGES}
-    names = [label(key) for key in sources()]
+    names = [answerers.label(key) for key in sources()]
 
     def values(change, *, of=None):
         table = by[change].reindex(columns=names)

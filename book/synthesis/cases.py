@@ -5,12 +5,13 @@ Every number is computed or printed by a room.
 
 import pandas as pd
 
+from book.audit import ledger
 from book.erdil2025 import economics
 from book.liminal2025 import efficiency
 from book.mazurek2025 import repair, validation
 from book.mazurek2025.systems import READINGS
 from book.pope2022 import benchmarks
-from inferlib import ledger
+from inferlib.papers.erdil2025.equations.printed import value
 
 # One question that two tables of Erdil answer: Llama 3 70B at 16 bits on H100s, no drafts, the preferred point.
 TWICE = {"Table 5": "Llama 3 70B", "Table 6": "16-bit weights"}
@@ -25,10 +26,7 @@ _COLUMNS = {
 def printed_twice():
     """What two tables of Erdil print for one and the same question.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by table; in the units printed.
+    Indexed by table; in the units printed.
     """
     rows = ledger.published("erdil2025")
     return pd.DataFrame(
@@ -36,18 +34,17 @@ def printed_twice():
     ).T
 
 
+def worth(twice, alpha):
+    """What two printed points are worth by equation 45, speed to the power alpha over price, by table."""
+    speed, price = (twice[name].to_numpy() for name in ("tokens per second", "price of a million tokens"))
+    return pd.Series(value(speed, price, alpha), index=twice.index)
+
+
 def computed_twice(**changes):
     """The same question by the assumptions of both tables.
 
-    Parameters
-    ----------
-    **changes
-        Fields of the assumptions of Table 6 to change; with any of them the answer to those is the only row.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by whose assumptions; columns as :func:`printed_twice`.
+    ``**changes``: fields of the assumptions of Table 6 to change; with any of them the answer to those is the
+    only row. Indexed by whose assumptions; columns as :func:`printed_twice`.
     """
     (older, point), (newer, _) = (economics.settings()[table, row] for table, row in TWICE.items())
     asked = {"assumptions of Table 5": older["assumptions"], "assumptions of Table 6": newer["assumptions"]}
@@ -62,10 +59,7 @@ def computed_twice(**changes):
 def notebooks():
     """Where the assumptions of the two tables differ.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by field; one column a table.
+    Indexed by field; one column a table.
     """
     import dataclasses
 
@@ -81,14 +75,7 @@ def notebooks():
 def sums(table="Table D.4"):
     """Prefill, generate, their sum, and both columns of totals of one of Pope's tables.
 
-    Parameters
-    ----------
-    table : str
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by batch; milliseconds.
+    Indexed by batch; milliseconds.
     """
     columns = ("PaLM prefill", "PaLM generate", "PaLM total", "MT-NLG total")
     rows = {
@@ -103,48 +90,29 @@ def sums(table="Table D.4"):
 def quoted_gains(contexts=(32, 128)):
     """The gains that section 4.6 of LIMINAL quotes, and the same rule at several contexts.
 
-    Parameters
-    ----------
-    contexts : tuple of int
-        In the paper's K.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by model: ``quoted``, then batch and gain at each context.
+    ``contexts``: in the paper's K. Indexed by model: ``quoted``, then batch and gain at each context.
     """
-    said = quoted()
+    said = efficiency.quoted()
     ours = efficiency.markers(contexts).set_index("model").loc[list(said)]
     ours.insert(0, "quoted", pd.Series(said))
+    beyond = {name: efficiency.marker(name, "3D-DRAM", 1024 * contexts[-1], beyond=True)[1] for name in said}
+    ours[f"past the loss at {contexts[-1]}K"] = pd.Series(beyond)
     return ours
-
-
-def quoted():
-    """Model to the gain in tokens per second and watt that section 4.6 of LIMINAL quotes for 3D-DRAM."""
-    rows = ledger.published("liminal2025").values()
-    at = ("Text 4.6", "gain in STPS/W on 3D-DRAM")
-    return {row.column: row.value for row in rows if (row.artefact, row.row) == at}
 
 
 def misses():
     """By how much the three quoted gains are missed at each context, at worst.
 
-    Returns
-    -------
-    pandas.Series
-        Indexed by thousands of tokens.
+    Indexed by thousands of tokens.
     """
-    found = efficiency.best_context(quoted().get)
+    found = efficiency.best_context(efficiency.quoted().get)
     return pd.Series(found, name="worst miss").rename_axis("context, K")
 
 
 def lengths():
     """The lengths that the measurements of Mazurek and Schreiber's seven points state.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by system: tokens of prompt and of output, and the mean context of a sequence.
+    Indexed by system: tokens of prompt and of output, and the mean context of a sequence.
     """
     table = validation.measured()
     columns = ["prompt_tokens", "output_tokens", "mean_context"]
@@ -157,16 +125,8 @@ def lengths():
 def agreement_at(*contexts, reading="capped"):
     """Error of Mazurek and Schreiber's seven points at several contexts.
 
-    Parameters
-    ----------
-    *contexts : float
-    reading : str
-        ``"capped"`` or ``"literal"``: how the two formulas for the experts of a GPU join.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by system and sequences a GPU, one column a context; the last row is the root of the mean square.
+    ``reading``: ``"capped"`` or ``"literal"``: how the two formulas for the experts of a GPU join. Indexed by
+    system and sequences a GPU, one column a context; the last row is the root of the mean square.
     """
     assumed = READINGS[reading]
     errors = pd.DataFrame(
@@ -180,11 +140,8 @@ def agreement_at(*contexts, reading="capped"):
 def two_readings():
     """Both readings of the paper's formula against the measurements, errors as root of the mean square.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a comparison (see :func:`book.mazurek2025.repair.strongest`), one column a reading; the last row is
-        the overhead that fits best, in microseconds a layer.
+    Returns one row a comparison (see :func:`book.mazurek2025.repair.strongest`), one column a reading; the
+    last row is the overhead that fits best, in microseconds a layer.
     """
     shown = repair.strongest().drop(columns="mean").T
     last = shown.index[-1]

@@ -7,7 +7,7 @@ predicts and how far it is off. ``--since`` names an older copy of the file: the
 import argparse
 import sys
 
-from inferlib import measured as measurements
+from book import measured as measurements
 
 
 def main(arguments=None):
@@ -44,24 +44,11 @@ def _chosen(given):
 def residuals(ids, path=None):
     """Markdown: every model's prediction and error for the rows named.
 
-    Parameters
-    ----------
-    ids : list of str
-    path : str, optional
-        A CSV file; the package's own when not given.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    LookupError
-        If there is no such row.
+    ``path``: a CSV file; the package's own when not given. Raises LookupError if there is no such row.
     """
     from book.synthesis import against
     from inferlib import checks
-    from inferlib.papers import rooms
+    from tokenprice import answerers
 
     table = against.rows(path)
     closed = measurements.serving() if path is None else table.iloc[:0]
@@ -82,7 +69,7 @@ def residuals(ids, path=None):
         for answer in answers.itertuples():
             told = f"{1e3 * answer.predicted:.2f} ms | {100 * answer.error:+.0f} %"
             refused = f"{answer.status} | {answer.reason}"
-            lines.append(f"| {rooms.label(answer.who)} | {told if answer.status == 'ok' else refused} |")
+            lines.append(f"| {answerers.label(answer.who)} | {told if answer.status == 'ok' else refused} |")
     return "\n".join(lines)
 
 
@@ -103,8 +90,9 @@ def _serving(name):
     lines.append(
         f"| between tokens | {1e3 * row.tpot:.2f} ms | {1e3 * told:.2f} ms | {100 * (told / row.tpot - 1):+.0f} % |"
     )
-    if name in set(fit.first_rows().id):
-        first = float(fit._first(own)(fit.fit_first(fit.first_rows()))[0])
+    near = fit.first_rows()
+    if name in set(near.id):
+        first = float(fit.first_token(near[near.id == name])(fit.fit_first(near))[0])
         error = 100 * (first / row.ttft - 1)
         lines.append(f"| first token | {1e3 * row.ttft:.0f} ms | {1e3 * first:.0f} ms | {error:+.0f} % |")
     return lines

@@ -5,8 +5,9 @@ from functools import cache
 from importlib.resources import files
 
 from inferlib.catalog import load_chip, load_model
-from inferlib.papers.rooms import BOUND, SIXTH, ask
 from inferlib.system import System, Workload
+from tokenprice import answerers
+from tokenprice.answerers import BOUND, SIXTH
 
 
 @cache
@@ -15,12 +16,7 @@ def _stated():
 
 
 def peers():
-    """Others by name: what each does better, when to use it, and where it is.
-
-    Returns
-    -------
-    pandas.DataFrame
-    """
+    """Others by name: what each does better, when to use it, and where it is."""
     import pandas as pd
 
     rows = {name: entry for name, entry in _stated().items() if name != "common"}
@@ -31,11 +27,8 @@ def peers():
 def common():
     """A question that *How to Scale Your Model* answers, answered here.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a case: format, chips and batch; milliseconds a step in that book, by the bound, and by the sixth
-        model (NaN, with the reason, where a case does not fit by our count of bytes).
+    Returns one row a case: format, chips and batch; milliseconds a step in that book, by the bound, and by
+    the sixth model (NaN, with the reason, where a case does not fit by our count of bytes).
     """
     import pandas as pd
 
@@ -46,8 +39,8 @@ def common():
         # That book's int4 and int8 runs keep arithmetic at 16 bits, as the bound here does.
         work = Workload(case["batch"], asked["context"], case["format"], case["format"])
         endless = System(chip.replace(memory_capacity=None), case["chips"])
-        steps = {key: ask(key, model, endless, work) for key in (BOUND, SIXTH)}
-        fits = ask(BOUND, model, System(chip, case["chips"]), work)
+        steps = {key: answerers.ask(key, model, endless, work) for key in (BOUND, SIXTH)}
+        fits = answerers.ask(BOUND, model, System(chip, case["chips"]), work)
         row = case | {"there": float(asked["answer_ms"])}
         row |= {"bound here": 1e3 * steps[BOUND].total, "sixth model": 1e3 * steps[SIXTH].total}
         rows.append(row | {"fits by our count": "yes" if fits.feasible else fits.reason})

@@ -1,97 +1,140 @@
-"""Everybody asked the same, and the napkin formula: what a reader can move in the page."""
+"""One workload for every model that answers: what a reader can move in the page."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import make_dataclass, replace
 
-from book import calculator
+from book.calculator import sources
+from book.explorer import Bars, Choice, Explorer, Kind, Limit, Slider, first, memory
+from book.synthesis.grid import running
 from inferlib import load_chip, load_model
 from inferlib.equation import quantity
-from inferlib.explorer import Bars, Choice, Explorer, Kind, Limit, Slider, memory
-from inferlib.papers.rooms import common_name
-from inferlib.principles import roofline
-from inferlib.principles.profile import Profile, profile_of
-from inferlib.serving import napkin
-from inferlib.serving.estimate import error_bar, stated
-from inferlib.system import Breakdown
+from inferlib.ops import where
+from inferlib.papers.erdil2025.records import NO_GPUS
+from inferlib.papers.source import common_name
+from tokenprice import constants
+from tokenprice.estimate import error_bar, stated
+from tokenprice.kernels import Kernel, Link
 
-_LAYERS = ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Qwen3 32B")
 _SERVED = ("Llama 3 70B", "Qwen3 235B-A22B", "DeepSeek V3")
 _CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200")  # all of them measured
 MEMORY = "Memory for weights and cache"
 
 
-@dataclass(frozen=True, eq=False)
-class Layered(Profile):
-    """A profile that knows how many layers the model has."""
+# The constants of the sixth model that a chip brings with it: kind, number format, constant.
+_SIZES = ("bf16", "fp8", "fp8 block", "fp4")
+_KERNELS = [
+    *((kind, size, name) for kind in ("gemm", "experts") for size in _SIZES for name in ("start", "share")),
+    *((kind, size, "depth") for kind in ("gemm", "experts") for size in _SIZES),
+    *(("gemm", size, "prefill") for size in _SIZES),
+    *(("attention", size, name) for size in ("bf16", "fp8") for name in ("start", "share", "prefill")),
+]
+_LINKS = [("reduce", n, name) for n in (2, 4, 8) for name in ("latency", "bandwidth")]
+_UNITS = {"start": "s", "latency": "s", "depth": "s", "bandwidth": "B/s"}
 
-    n_layers: float = quantity("1", "layers", default=1)
+
+def _field(kind, size, name):
+    return f"{kind}_{size}_{name}".replace(" ", "_")
 
 
-def _layered(name):
-    model = load_model(name)
-    return Layered(**vars(profile_of(model)), n_layers=model.n_layers)
+def _constant(kind, size, name):
+    told = quantity(_UNITS.get(name, "1"), f"{name} of {kind} ({size})", default=None, zero=True)
+    return _field(kind, size, name), float, told
 
 
-def more_chips():
-    """One step of the napkin formula by named terms, its constants under the reader's hand."""
-    fitted = napkin.fitted()
+Timed = make_dataclass(
+    "Timed",
+    [_constant(*place) for place in (*_KERNELS, *_LINKS)],
+    bases=(sources.Offered,),
+    frozen=True,
+    eq=False,
+    namespace={"__doc__": "A chip that the page offers, with what the sixth model knows of its operators."},
+)
 
-    def step(batch, context, n_chips, share, hop, model, chip):
-        constants = napkin.Constants(share, fitted.layer, hop * 1e-6)
-        weights = roofline.memory_time(chip, roofline.weight_data(model, batch), n_chips)
-        cache = roofline.memory_time(chip, roofline.cache_data(model, batch, context), n_chips)
-        work = roofline.arithmetic_time(chip, roofline.decode_work(model, batch, context), n_chips)
-        reading = {
-            "weights": napkin.attained_time(constants, weights),
-            "cache": napkin.attained_time(constants, cache),
-        }
-        stages = (
-            {"memory": reading, "arithmetic": napkin.attained_time(constants, work)},
-            {"kernel launch": napkin.launch_time(constants, model.n_layers)},
-            {"collective latency": napkin.waiting_time(constants, model.n_layers, n_chips)},
-        )
-        return Breakdown(stages, source="sixth")
 
-    def held(batch, context, model, **at):
-        return roofline.memory_held(model, batch, context)
+def _timed(chip):
+    """A chip as the page asks it."""
+    known = constants.operators(chip.name)
+    found = {_field(*at): getattr(known.kernel(at[0], at[1]), at[2]) for at in _KERNELS}
+    # beyond the degrees that were timed, the last one
+    links = {n: known.reduce[min(n, max(known.reduce))] for n in (2, 4, 8)}
+    found |= {_field(*at): getattr(links[at[1]], at[2]) for at in _LINKS}
+    # a chip without bfloat16 multiplies 16-bit weights at its other 16-bit peak
+    peaks = {**chip.peaks, "bf16": chip.peaks.get("bf16", chip.flops)}
+    gpu = float(not chip.name.startswith(NO_GPUS))
+    return Timed(**vars(chip) | {"peaks": peaks}, gpu=gpu, **found)
 
-    off = napkin.stated()["held_out"]
-    chips = {name: load_chip(name) for name in _CHIPS}
-    within = {"": (lambda **at: 1 + off, f"its mean error on publishers left out, {100 * off:.0f} %")}
-    return Explorer(
-        "One decode step on a napkin",
-        [
-            Slider("batch", "Batch", 1, 512, 32, log=True),
-            Slider("context", "Context", 1, 131072, 4096, "tokens", log=True),
-            Slider("n_chips", "Chips in parallel", 1, 32, 8, whole=True),
-            Slider("share", "Share of the peaks", 0.3, 1.0, round(fitted.share, 2)),
-            Slider("hop", "Time of one further chip", 0.1, 10, round(1e6 * fitted.hop, 1), "µs"),
-            Choice("model", "Model", {name: _layered(name) for name in _LAYERS}),
-            Choice("chip", "Chip", chips),
-        ],
-        [Bars({"": step}, "ms", within=within)],
-        limits=memory(held, "n_chips", MEMORY) | _cautions(),
-        keep=True,
+
+def _sixth():
+    """The sixth model on one tensor-parallel instance, with the operators of the chip that the page offers."""
+    return sources.Answer(
+        "tokenprice.decode", "decode_step", step=_sixth_step,
+        besides="Here an engine that serves, weights of one size, head and router at 16 bits.",
+    )  # fmt: skip
+
+
+def _sixth_step(model, system, workload, option, function):
+    chip = system.chip
+
+    def kernel(kind, bytes, **names):
+        eight = "fp8 block" if model.sparse and kind != "attention" else "fp8"
+
+        def pick(name):
+            sixteen, small = (getattr(chip, _field(kind, size, name)) for size in ("bf16", eight))
+            if kind != "attention":
+                small = where(bytes > 0.75, small, getattr(chip, _field(kind, "fp4", name)))
+            return where(bytes > 1.5, sixteen, small)
+
+        return Kernel(**{name: pick(name) for name in names["constants"]})
+
+    weights, cache = workload.weights, workload.cache
+    made = kernel("gemm", weights, constants=("start", "share", "depth"))
+    long = where(
+        chip.flops > chip.peaks.get("bf16", chip.flops),
+        chip.gemm_fp8_prefill,
+        chip.gemm_bf16_prefill,
     )
+    asked = constants.one_kernel(
+        gemm=made.replace(prefill=long),
+        attention=kernel("attention", cache, constants=("start", "share", "prefill")),
+        experts=kernel("experts", weights, constants=("start", "share", "depth")).replace(
+            **constants.reached()
+        ),
+        reduce={
+            n: Link(getattr(chip, f"reduce_{n}_latency"), getattr(chip, f"reduce_{n}_bandwidth"))
+            for n in (2, 4, 8)
+        },
+    )
+    return function(model, system, workload, operators=asked)
 
 
-def one_workload():
+ANSWERS = sources.SOURCES | {"sixth model": _sixth()}
+
+
+def one_workload(model=None, system=None, workload=None):
     """Everybody's answer to one question of the reader's own, one stacked bar each, as the calculator asks them.
+
+    It starts with the given one, or with the running question.
 
     What does not fit or is not described is grey, with the reason. The last answer says how far it may be off.
     """
 
-    def shown(name):
-        model = replace(load_model(name), name="this model")
-        return lambda shape: model
+    if model is None:
+        model, system, workload = running()
+    named = first(model, {name: load_model(name) for name in _SERVED})
+
+    def shown(one):
+        nameless = replace(one, name="this model")
+        return lambda shape: nameless
 
     def held(kind, precision, batch, context, **at):
         return kind({}).bytes_held(batch, context, precision.weights, precision.cache)
 
-    offered = calculator.offered_chips()
-    chips = {name: offered[name] for name in _CHIPS}
+    known = first(system.chip, {name: load_chip(name) for name in _CHIPS})
+    chips = {name: _timed(chip) for name, chip in known.items()}
     eight = [name for name, chip in chips.items() if "fp8" in chip.peaks]
-    precisions = {name: calculator.PRECISIONS[name] for name in ("16 bits", "8 bits, arithmetic too")}
+    precisions = {
+        "16 bits": sources.Precision(2.0, 2.0, 0.0), "8 bits, arithmetic too": sources.Precision(1.0, 1.0, 1.0)
+    }  # fmt: skip
     within = {
         "sixth model": (
             lambda kind, **at: error_bar(kind({}))["factor"],
@@ -101,24 +144,24 @@ def one_workload():
     return Explorer(
         "One workload, every answer",
         [
-            Kind("kind", "Model", {name: shown(name) for name in _SERVED}),
+            Kind("kind", "Model", {name: shown(one) for name, one in named.items()}),
             Choice("chip", "Chip", chips),
             Choice(
                 "precision", "Precision", precisions,
                 offered={name: {"chip": eight} for name, p in precisions.items() if p.eight_bit},
             ),
-            Slider("n_chips", "Chips", 1, 72, 8, log=True, whole=True),
-            Slider("batch", "Batch", 1, 1024, 32, "sequences", log=True, whole=True),
-            Slider("context", "Context", 1, 131072, 4096, "tokens", log=True, whole=True),
+            Slider("n_chips", "Chips", 1, 72, system.count, log=True, whole=True),
+            Slider("batch", "Batch", 1, 1024, workload.batch, "sequences", log=True, whole=True),
+            Slider("context", "Context", 1, 131072, workload.context, "tokens", log=True, whole=True),
         ],
         [
             Bars(
-                {name: _briefly(answer) for name, answer in calculator.SOURCES.items()},
+                {name: _briefly(answer) for name, answer in ANSWERS.items()},
                 within=within, words=_common_word,
             )
         ],
         limits=memory(held, "n_chips", MEMORY) | _cautions(),
-        keep=True,
+        keep=repr((model, system, workload)),
     )  # fmt: skip
 
 
@@ -133,7 +176,7 @@ def _common_word(bar, term):
     """What the bars of the chapter call a source's term."""
     if (bar, term) in _OWN:
         return _OWN[bar, term]
-    room = calculator.SOURCES[bar].room.removeprefix("inferlib.").removeprefix("papers.")
+    room = ANSWERS[bar].room.removeprefix("inferlib.").removeprefix("papers.")
     return common_name(room.split(".")[0], term)
 
 
@@ -151,7 +194,7 @@ def _briefly(answer):
 
 
 def _cautions():
-    """In which respects nothing like a question was measured, as :func:`inferlib.serving.estimate.cautions` says."""
+    """In which respects nothing like a question was measured, as :func:`tokenprice.estimate.interval` says."""
     known = stated()
 
     def caution(asked, most, words):

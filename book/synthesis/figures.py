@@ -1,13 +1,15 @@
 """Pictures of the synthesis: data first, picture second."""
 
+from book import style
 from book.synthesis import against, agreement, grid
-from inferlib import style
-from inferlib.papers import about, rooms
+from inferlib import papers
+from inferlib.papers import about
+from tokenprice import answerers
 
-_OURS = {rooms.BOUND: style.FAINT, rooms.SIXTH: style.INK}
-WHO = {key: _OURS.get(key) or about(rooms.source_of(key))["colour"] for key in rooms.everybody()}
+_OURS = {answerers.BOUND: style.FAINT, answerers.SIXTH: style.INK}
+WHO = {key: _OURS.get(key) or about(papers.source_of(key))["colour"] for key in answerers.keys()}
 # Dashed is ours, dotted a further version of a source.
-LINES = dict.fromkeys(rooms.versions(), ":") | dict.fromkeys(_OURS, "--")
+LINES = dict.fromkeys(papers.versions(), ":") | dict.fromkeys(_OURS, "--")
 
 _PUBLISHERS = (style.BLUE, style.ORANGE, style.INK, style.GREEN, style.RED, style.PURPLE, style.SKY)
 
@@ -21,12 +23,8 @@ def _axes(ax, **size):
 def stacked(table, ax=None, measured=None):
     """One bar for each who answers, its terms stacked under common names.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        As :func:`book.synthesis.grid.decomposition` returns it.
-    measured : float, optional
-        A measured time in milliseconds, drawn as a line.
+    ``table``: as :func:`book.synthesis.grid.decomposition` returns it. ``measured``: a measured time in
+    milliseconds, drawn as a line.
     """
     ax = _axes(ax, figsize=(6.8, 1.5 + 0.42 * len(table.columns)))
     terms, left = table.drop(index="total"), 0 * table.loc["total"]
@@ -57,11 +55,11 @@ def error_bar(ax, estimate):
 def printed_ranges(ax, model, system, workload):
     """The ranges that sources print for the constants of their versions, drawn on the bars of :func:`stacked`."""
     bars = [text.get_text() for text in ax.get_yticklabels()]
-    for key in rooms.versions():
-        ends = rooms.printed_range(key, model, system, workload)
-        if ends and rooms.label(key) in bars:
-            middle = rooms.ask(key, model, system, workload).total
-            _interval(ax, bars.index(rooms.label(key)), ends[0].total, middle, ends[1].total)
+    for key in papers.versions():
+        ends = papers.printed_range(key, model, system, workload)
+        if ends and answerers.label(key) in bars:
+            middle = answerers.ask(key, model, system, workload).total
+            _interval(ax, bars.index(answerers.label(key)), ends[0].total, middle, ends[1].total)
     return ax
 
 
@@ -74,17 +72,14 @@ def _interval(ax, y, *seconds):
     return ax
 
 
-def latency_over_batch(model="Llama 3 70B", chip="H100 SXM", context=4096, ax=None):
-    """Everybody's time per token over the batch, for one model, chip and context of the grid."""
-    ax = _axes(ax)
-    data = grid.whole_grid().sel(model=model, chip=chip, context=context)
-    for key in data.who.values:
-        values = 1e3 * data.latency.sel(who=key)
-        if values.notnull().any():
-            line = {"linestyle": LINES.get(key, "-"), "color": WHO[key]}
-            ax.plot(data.batch, values, marker="o", markersize=4, label=rooms.label(key), **line)
+def latency_over_batch(table):
+    """Everybody's time per token over the batch, as :func:`book.synthesis.grid.over_batch` returns it."""
+    ax = _axes(None)
+    for key, seconds in table.iterrows():
+        line = {"linestyle": LINES.get(key, "-"), "color": WHO[key]}
+        ax.plot(table.columns, 1e3 * seconds, marker="o", markersize=4, label=answerers.label(key), **line)
     ax.set(xscale="log", yscale="log", xlabel="sequences decoded together", ylabel="milliseconds per token")
-    ax.set_xticks(data.batch.values, [str(b) for b in data.batch.values])
+    ax.set_xticks(table.columns, map(str, table.columns))
     low, high = ax.get_ylim()
     milliseconds = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500) if low < t < high]
     ax.set_yticks(milliseconds, [str(t) for t in milliseconds])
@@ -96,13 +91,11 @@ def latency_over_batch(model="Llama 3 70B", chip="H100 SXM", context=4096, ax=No
 def spread_data(data=None):
     """Highest over lowest answer of the published sources, by model and context, at a batch of 32.
 
-    Returns
-    -------
-    xarray.DataArray
-        Factor over ``model`` and ``context``, the middle one of the chips; NaN where fewer than two answer.
+    Returns factor over ``model`` and ``context``, the middle one of the chips; NaN where fewer than two
+    answer.
     """
     data = grid.whole_grid() if data is None else data
-    published = data.latency.sel(who=[key for key in data.who.values if key in rooms.sources()], batch=32)
+    published = data.latency.sel(who=[key for key in data.who.values if key in papers.sources()], batch=32)
     factor = (published.max("who") / published.min("who")).where(published.notnull().sum("who") >= 2)
     return factor.median("chip")
 
@@ -112,10 +105,7 @@ def gains_range(cases=("dense, short", "dense, long"), ax=None):
 
     The answers fitted to real servers are marked above the bar of the first case.
 
-    Parameters
-    ----------
-    cases : tuple of str
-        Of :func:`book.synthesis.agreement.cases`.
+    ``cases``: of :func:`book.synthesis.agreement.cases`.
     """
     ax = _axes(ax, figsize=(6.8, 4.2))
     table, height = agreement.ranges(), 0.3
@@ -159,16 +149,16 @@ def scatter(who, ax=None):
     ax.plot(ends, [1.25 * e for e in ends], color=style.FAINT, linewidth=0.8, linestyle="--")
     ax.plot(ends, [e / 1.25 for e in ends], color=style.FAINT, linewidth=0.8, linestyle="--")
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    ax.set(xlabel="measured, milliseconds per token", ylabel=f"{rooms.label(who)}, milliseconds per token")
+    ax.set(
+        xlabel="measured, milliseconds per token", ylabel=f"{answerers.label(who)}, milliseconds per token"
+    )
     ax.legend(fontsize=8, loc="lower right")
     return ax
 
 
-def over_bound(ax=None):
-    """Measured time over the bound, against the bound, of clean rows of one instance; coloured by its chips."""
-    ax = _axes(ax, figsize=(6.8, 4.0))
-    table = against.over_bound()
-    table = table[(table.use == "clean") & table.instance]
+def over_bound(table):
+    """Measured time over the bound, against the bound, of rows of one instance; coloured by its chips."""
+    ax = _axes(None, figsize=(6.8, 4.0))
     colours = (style.GREEN, style.SKY, style.ORANGE, style.RED, style.PURPLE, style.INK)
     for colour, (degree, own) in zip(colours, table.groupby("tp"), strict=True):
         name = f"{degree} chip{'s' * (degree > 1)}"
@@ -183,22 +173,21 @@ def over_bound(ax=None):
     return ax
 
 
-def predictions(figure=None):
+def predictions(table):
     """Everybody's answer over the measured time, against the measured time: a panel each, coloured by publisher."""
     import matplotlib.pyplot as plt
 
-    figure = figure or plt.figure(figsize=(7.4, 7.6), layout="constrained")
+    figure = plt.figure(figsize=(7.4, 7.6), layout="constrained")
     axes = figure.subplots(3, 3, sharex=True, sharey=True)
-    table = against.all_answers()
     table = table[(table.use == "clean") & table.predicted.notna()]
     publishers = sorted(set(table.publisher), key=str.lower)
-    for ax, key in zip(axes.flat, rooms.everybody(), strict=True):
+    for ax, key in zip(axes.flat, answerers.keys(), strict=True):
         for publisher, colour in zip(publishers, _PUBLISHERS, strict=True):
             own = table[(table.who == key) & (table.publisher == publisher)]
             at = (1e3 * own.measured, own.predicted / own.measured)
             ax.plot(*at, "o", markersize=3.5, color=colour, alpha=0.75, label=publisher)
         error = table[table.who == key].error.abs()
-        name = rooms.label(key).replace(" & Schreiber", "")
+        name = answerers.label(key).replace(" & Schreiber", "")
         ax.set_title(f"{name}\n{len(error)} rows, {100 * error.mean():.0f} %", fontsize=9)
         ax.axhline(1, color=style.INK, linewidth=1)
         ax.set(xscale="log", xticks=[], ylim=(1 / 16, 2.3))
@@ -212,10 +201,9 @@ def predictions(figure=None):
     return axes
 
 
-def voices(ax=None):
+def voices(table):
     """How many sources answer the questions that are asked about each model."""
-    ax = _axes(ax, figsize=(6.8, 3.4))
-    table = grid.voices()
+    ax = _axes(None, figsize=(6.8, 3.4))
     left = 0 * table.sum(axis=1)
     shades = (style.FAINT, style.YELLOW, style.SKY, style.BLUE, style.GREEN)
     for colour, count in zip(shades, table, strict=True):
@@ -232,7 +220,7 @@ def voices(ax=None):
 
 def grades(ax=None):
     """How many printed results of each source have which grade."""
-    from inferlib import ledger
+    from book.audit import ledger
 
     ax = _axes(ax, figsize=(6.8, 1.4 + 0.45 * len(ledger.sources())))
     card = ledger.scorecard()
@@ -260,7 +248,7 @@ def grades(ax=None):
         left = left + shares[grade]
     for y, total in enumerate(counts.sum(axis=1)):
         ax.text(101, y, f"{total}", va="center", fontsize=9)
-    ax.set_yticks(range(len(shares)), [rooms.label(key) for key in shares.index])
+    ax.set_yticks(range(len(shares)), [answerers.label(key) for key in shares.index])
     ax.invert_yaxis()
     ax.set(xlabel="share of printed results, %", xlim=(0, 108))
     ax.grid(axis="y", visible=False)
@@ -268,15 +256,14 @@ def grades(ax=None):
     return ax
 
 
-def clues(figure=None):
-    """What the four sources of the case files print, one clue a panel, before anything is computed."""
+def clues(twice, sums, quoted, errors, batch=128):
+    """What the four sources of the case files print, one clue a panel, before anything is computed.
+
+    Two offers of Erdil's, a table of sums, gains by model, and errors at measured points.
+    """
     import matplotlib.pyplot as plt
 
-    from book.synthesis import cases
-
-    figure = figure or plt.figure(figsize=(7.4, 5.2))
-    axes = figure.subplots(2, 2, gridspec_kw={"hspace": 0.62, "wspace": 0.42})
-    twice = cases.printed_twice()
+    _, axes = plt.subplots(2, 2, figsize=(7.4, 5.2), gridspec_kw={"hspace": 0.62, "wspace": 0.42})
     first, second, third, fourth = axes.flat
 
     first.set_title("1: one question, two tables", fontsize=10)
@@ -285,8 +272,7 @@ def clues(figure=None):
         first.text(0.02, y, f"{row.GPUs:.0f} GPUs", va="center", color="white", fontsize=9)
     first.set_xlabel("dollars for a million tokens")
 
-    batch = 128
-    row = cases.sums().loc[batch]
+    row = sums.loc[batch]
     second.set_title(f"2: two parts and their sum, batch {batch}", fontsize=10)
     bars = (
         ("prefill", 0, 0, row["PaLM prefill"], style.BLUE),
@@ -299,15 +285,13 @@ def clues(figure=None):
     second.set_xlabel("milliseconds, as printed for PaLM")
 
     third.set_title("3: what a tenth of the speed buys", fontsize=10)
-    said = cases.quoted()
-    third.plot(list(said.values()), list(said), "o", color=WHO["liminal2025"])
+    third.plot(quoted, quoted.index, "o", color=WHO["liminal2025"])
     third.set_xscale("log", base=2)
     third.set_xticks([4, 8, 16, 32, 64], ["4", "8", "16", "32", "64"])
     third.set(xlim=(4, 64), ylim=(2.5, -0.5), xlabel="gain in tokens per watt, at 128K")
 
     fourth.set_title("4: an agreement", fontsize=10)
-    errors = 100 * cases.agreement_at(4989)["4,989 tokens"].drop("rms")
-    fourth.plot(range(1, len(errors) + 1), errors, "o", color=WHO["mazurek2025"])
+    fourth.plot(range(1, len(errors) + 1), 100 * errors, "o", color=WHO["mazurek2025"])
     fourth.axhline(0, color=style.INK, linewidth=1)
     fourth.set(ylim=(-50, 50), xlabel="measured point", ylabel="error of the model, %")
     fourth.set_xticks(range(1, len(errors) + 1))

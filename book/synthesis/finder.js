@@ -1,43 +1,72 @@
 (function (C) {
   "use strict";
-  const root = document.getElementById(C.id), body = root.querySelector("tbody"), said = root.querySelector(".readout");
-  const words = root.querySelector("input[type=search]"), more = root.querySelector("button");
-  const selects = Array.from(root.querySelectorAll("select"));
-  const texts = C.rows.map((row) => row.map((cell) => String(Array.isArray(cell) ? cell[0] : cell)).join(" ").toLowerCase());
+  const root = document.getElementById(C.id), make = (tag) => document.createElement(tag);
+  const [words, note, body, more] = ["input", ".readout", "tbody", "button"].map(
+    (part) => root.querySelector(part));
+  const selects = Array.from(root.querySelectorAll("select")), controls = [words, ...selects];
+  // Rows that are drawn here, so many at a time, or what stands in the page already.
+  const items = C.rows || Array.from(document.querySelectorAll("article " + C.of));
+  const plain = (cell) => String(Array.isArray(cell) ? cell[0] : cell);
+  // As it is typed: Greek letters by name, no subscripts, brackets and commas, a micro as u.
+  const GREEK = ("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda u nu xi omicron pi rho " +
+    "sigma sigma tau upsilon phi chi psi omega").split(" ");
+  const fold = (text) => text.normalize("NFKD").toLowerCase().replace(/[_{}\\^$,()]/g, "")
+    .replace(/[α-ω]/g, (c) => GREEK[c.charCodeAt(0) - 945]);
+  const texts = items.map((item) => fold(C.rows ? item.map(plain).join(" ") : item.textContent));
+  // Numbers and words of two letters are found whole, any other anywhere.
+  const tests = () => fold(words.value).split(/[\s"]+/).filter(Boolean).map((word) => new RegExp(
+    (/^[\d.]|^..?$/.test(word) ? "(?:^|[^a-z0-9.])" : "") + word.replace(/[^a-z0-9]/g, "\\$&") +
+    (/^[\d.]+$|^..?$/.test(word) ? "(?!\\.?[a-z0-9])" : "")));
+  const heading = (e) => e.closest("section").querySelector("h1, h2, h3").firstChild.textContent;
+  const value = (e, s) => C.rows ? plain(e[+s.dataset.column]) : e.dataset[s.dataset.key] || heading(e);
   let most = C.page;
-  function matches() {
-    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-    return C.rows.map((row, i) => i).filter((i) =>
-      wanted.every((word) => texts[i].includes(word)) &&
-      selects.every((s) => s.value === "" || String(C.rows[i][+s.dataset.column]) === s.value));
-  }
-  function cell(value, column) {
-    const td = document.createElement("td");
-    if (Array.isArray(value)) {
-      const a = document.createElement("a");
-      a.textContent = value[0];
-      a.href = value[1];
-      td.appendChild(a);
-    } else td.textContent = value;
-    if (C.numbers.includes(column)) td.className = "number";
+  function cell(content, column, wanted) {
+    const td = make("td"), all = C.ranked ? String(content).split(" ") : [];
+    if (Array.isArray(content)) [td.appendChild(make("a")).textContent, td.children[0].href] = content;
+    else if (C.ranked) {  // of a long text as much as shows why it was found
+      const hit = (word) => wanted.some((test) => test.test(fold(word)));
+      const from = Math.max(0, all.findIndex(hit) - 8);
+      for (const word of all.slice(from, from + 36))
+        td.append(Object.assign(make(hit(word) ? "mark" : "span"), { textContent: word }), " ");
+    } else td.textContent = content;
+    if (C.numbers && C.numbers.includes(column)) td.className = "number";
     return td;
   }
   function draw() {
-    const found = matches();
+    const wanted = tests(), phrase = fold(words.value).trim(), asked = controls.some((e) => e.value !== "");
+    const fits = (i) => wanted.every((test) => test.test(texts[i])) &&
+      selects.every((s) => s.value === "" || value(items[i], s) === s.value);
+    const rank = (i, title = fold(plain(items[i][0]))) => (title.includes(phrase) ? 9 : 0) +
+      (texts[i].includes(phrase) ? 3 : 0) + wanted.filter((test) => test.test(title)).length;
+    let found = items.map((_, i) => i).filter((i) => (wanted[0] || !C.ranked) && fits(i));
+    if (C.ranked) found = found.map((i) => [rank(i), i]).sort((a, b) => b[0] - a[0]).map((pair) => pair[1]);
+    const shown = C.rows ? found.slice(0, most) : found, kept = new Set(shown);
     body.textContent = "";
-    found.slice(0, most).forEach((i) => {
-      const tr = document.createElement("tr");
-      C.rows[i].forEach((value, column) => tr.appendChild(cell(value, column)));
-      body.appendChild(tr);
-    });
-    const shown = Math.min(most, found.length);
-    said.textContent = found.length.toLocaleString("en-US") + " of " + C.rows.length.toLocaleString("en-US") +
-      " rows" + (shown < found.length ? ", the first " + shown + " shown" : "");
-    more.hidden = shown >= found.length;
+    items.forEach((item, i) => { item.hidden = !kept.has(i); });
+    for (const i of C.rows ? shown : [])
+      body.appendChild(make("tr")).append(...items[i].map((text, column) => cell(text, column, wanted)));
+    for (const e of C.of ? document.querySelectorAll("section section, article details") : [])
+      e.open = asked && !(e.hidden = asked && !e.querySelector(C.of + ":not([hidden])"));
+    more.hidden = shown.length === found.length;
+    note.textContent = [found, items].map((all) => all.length.toLocaleString("en-US")).join(" of ") + " " +
+      C.noun + (more.hidden ? "" : ", the first " + shown.length + " shown");
   }
-  const again = () => { most = C.page; draw(); };
-  words.addEventListener("input", again);
-  selects.forEach((s) => s.addEventListener("change", again));
+  // The address holds the state.
+  const again = () => {
+    const pair = (e) => e.dataset.key + "=" + encodeURIComponent(e.value);
+    history.replaceState(null, "", "#find?" + controls.filter((e) => e.value).map(pair).join("&"));
+    most = C.page;
+    draw();
+  };
+  const arrive = () => {
+    const at = location.hash.split("#find?")[1], state = new URLSearchParams(at || location.search);
+    controls.forEach((e) => { e.value = state.get(e.dataset.key) || ""; });
+    draw();
+  };
+  for (const s of C.of ? selects : [])
+    s.append(...Array.from(new Set(items.map((item) => value(item, s))), (text) => new Option(text)));
+  controls.forEach((e) => e.addEventListener("input", again));
   more.addEventListener("click", () => { most += C.page; draw(); });
-  draw();
+  addEventListener("hashchange", arrive);
+  arrive();
 })

@@ -1,11 +1,13 @@
-"""A table that a reader searches and filters in the page, with no kernel: rows as JSON, a few lines of JavaScript."""
+"""What a reader searches and filters in the page, with no kernel: a table of rows, or what the page holds anyway."""
 
+import base64
+import gzip
 import html
 from importlib.resources import files
 from numbers import Number
 
-from inferlib.explorer.page import _identity, _json
-from inferlib.style import _digits
+from book.explorer.page import _identity, _json
+from book.style import _digits
 
 
 class Finder:
@@ -29,32 +31,17 @@ class Finder:
     def _repr_html_(self):
         columns = list(self.frame)
         numbers = [i for i, name in enumerate(columns) if _numeric(self.frame[name])]
-        config = {"rows": self.rows(), "numbers": numbers, "page": self.page}
-        identity = _identity(self.title, config, "finder")
-        selects = "".join(self._select(identity, columns, name) for name in self.filters)
+        selects = "".join(self._select(columns, name) for name in self.filters)
         head = "".join(f"<th>{html.escape(str(name))}</th>" for name in columns)
-        runtime = (files("book.synthesis") / "finder.js").read_text("utf-8").strip()
-        data = _json(config | {"id": identity})
-        return (
-            f'<div class="finder" id="{identity}" role="group" aria-label="{html.escape(self.title)}">'
-            f'<div class="controls"><label>Search <input type="search" autocomplete="off"></label>{selects}</div>'
-            '<div class="readout" role="status" aria-live="polite"></div>'
-            f'<table class="readable"><thead><tr>{head}</tr></thead><tbody></tbody></table>'
-            '<button type="button">Show more</button>'
-            "<noscript>This table needs JavaScript; the data are in the notebook.</noscript>"
-            f"<script>{runtime}({data});</script></div>"
-        )
+        config = {"rows": self.rows(), "numbers": numbers, "page": self.page, "noun": "rows"}
+        return _box(self.title, config, selects, f"<thead><tr>{head}</tr></thead>")
 
-    def _select(self, identity, columns, name):
+    def _select(self, columns, name):
         values = sorted({_shown(value) for value in self.frame[name]}, key=_natural)
         options = "".join(
             f'<option value="{html.escape(v, quote=True)}">{html.escape(v)}</option>' for v in values
         )
-        at = columns.index(name)
-        return (
-            f"<label>{html.escape(str(name))} "
-            f'<select data-column="{at}" autocomplete="off"><option value="">all</option>{options}</select></label>'
-        )
+        return _menu(str(name), options, f' data-column="{columns.index(name)}"')
 
     def __repr__(self):
         return f"Finder({self.title!r}, {len(self.frame)} rows of {', '.join(map(str, self.frame))})"
@@ -63,21 +50,9 @@ class Finder:
 def finder(frame, *, filters=(), links=None, title, page=40):
     """Show a frame as a table that can be searched and filtered in the page.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    filters : sequence of str
-        Columns with a menu of their values (not a column of links).
-    links : dict, optional
-        Column to a list of addresses, one a row; empty for none.
-    title : str
-        What the table is, for readers who do not see it.
-    page : int
-        Rows shown at once.
-
-    Returns
-    -------
-    Finder
+    ``filters``: columns with a menu of their values (not a column of links). ``links``: column to a list of
+    addresses, one a row; empty for none. ``title``: what the table is, for readers who do not see it.
+    ``page``: rows shown at once.
     """
     links = links or {}
     for name in (*filters, *links):
@@ -89,6 +64,54 @@ def finder(frame, *, filters=(), links=None, title, page=40):
         if len(addresses) != len(frame):
             raise ValueError(f"{len(addresses)} addresses for the {len(frame)} rows of column {name!r}")
     return Finder(frame, tuple(filters), links, title, page)
+
+
+def of_page(selector, menus, title, noun="entries"):
+    """HTML of a filter of what the page holds: elements that a selector names, by their text and by menus.
+
+    A menu is a ``data-`` attribute of the elements; where they have none it is the heading that they stand under.
+    """
+    config = {"of": f":is({selector})", "noun": noun}
+    # What stands further down has to be there first.
+    start = 'addEventListener("DOMContentLoaded",()=>'
+    return _box(title, config, "".join(_menu(name, "") for name in menus), "", start)
+
+
+def of_book(rows):
+    """HTML of a search: rows of a title with its address, and a text, the best first; packed, as they are many."""
+    packed = base64.b64encode(gzip.compress(_json(rows).encode(), 9, mtime=0)).decode()
+    unpacked = (
+        f'new Response(new Blob([Uint8Array.from(atob("{packed}"),(c)=>c.charCodeAt(0))]).stream()'
+        '.pipeThrough(new DecompressionStream("gzip"))).json()'
+    )
+    config = {"ranked": True, "page": 20, "noun": "sections"}
+    head = "<thead><tr><th>section</th><th>what it says</th></tr></thead>"
+    return _box("Search the book", config, "", head, f"{unpacked}.then((rows)=>", ",rows")
+
+
+def _menu(name, options, also=""):
+    name = html.escape(name)
+    return (
+        f'<label>{name} <select data-key="{name}"{also} autocomplete="off"><option value="">all</option>'
+        f"{options}</select></label>"
+    )
+
+
+def _box(title, config, selects, head, start="", also=""):
+    """The box of a filter: fields, how many were found, and a table where the rows are its own."""
+    identity = _identity(title, config, "finder")
+    runtime = (files("book.synthesis") / "finder.js").read_text("utf-8").strip()
+    data = f"{_json(config | {'id': identity})[:-1]}{also}}}"
+    return (
+        f'<div class="finder" id="{identity}" data-slug="find" role="search" aria-label="{html.escape(title)}">'
+        '<div class="controls"><label>Search <input type="search" data-key="q" autocomplete="off" '
+        f'spellcheck="false"></label>{selects}</div>'
+        '<div class="readout" role="status" aria-live="polite"></div>'
+        f'<table class="readable"{"" if head else " hidden"}>{head}<tbody></tbody></table>'
+        '<button type="button">Show more</button>'
+        "<noscript>To search here needs JavaScript.</noscript>"
+        f"<script>{start}{runtime}({data}){')' if start else ''};</script></div>"
+    )
 
 
 def _shown(value):

@@ -5,26 +5,24 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
-from inferlib import checks, serving
+from book.kept import kept
+from inferlib import checks
 from inferlib.catalog import load_chip, load_model
-from inferlib.kept import kept
-from inferlib.papers.rooms import (
-    SIXTH,
-    ask,
+from inferlib.papers.source import (
     common_name,
     common_terms,
     default_assumptions,
-    everybody,
-    label,
     room,
     sources,
     vocabulary,
     with_constants,
     with_values,
-)  # fmt: skip
+)
 from inferlib.principles import cost_per_million
-from inferlib.serving import constants
 from inferlib.system import System, Workload
+from tokenprice import answerers, constants
+from tokenprice.answerers import SIXTH
+from tokenprice.decode import decode_step
 
 
 @cache
@@ -59,32 +57,19 @@ def system_for(model, chip, weights):
 def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, constants="own"):
     """Everybody's answer on a grid of models, chips, batches and contexts.
 
-    Parameters
-    ----------
-    keys, models, chips, batches, contexts : list, optional
-        Those of ``questions.toml`` when not given, and everybody.
-    constants : {"own", "same"}
-        As for :func:`inferlib.papers.rooms.ask`.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``who``, ``model``, ``chip``, ``batch`` and ``context``: ``latency`` (s), ``tokens_per_second`` of one
-        user, ``throughput`` (tokens per second of all sequences), ``usd_per_million``, ``utilisation`` (share of
-        the arithmetic peak), ``binding`` (common name of the largest term), ``status`` and ``reason``. Numbers are
-        NaN where there is no answer. Over model and chip: ``count``, the chips used.
-
-    Raises
-    ------
-    LookupError
-        If a name is unknown.
+    ``keys``, ``models``, ``chips``, ``batches``, ``contexts``: those of ``questions.toml`` when not given,
+    and everybody. ``constants``: as for :func:`inferlib.papers.source.ask`. Over ``who``, ``model``,
+    ``chip``, ``batch`` and ``context``: ``latency`` (s), ``tokens_per_second`` of one user, ``throughput``
+    (tokens per second of all sequences), ``usd_per_million``, ``utilisation`` (share of the arithmetic peak),
+    ``binding`` (common name of the largest term), ``status`` and ``reason``. Numbers are NaN where there is
+    no answer. Over model and chip: ``count``, the chips used. Raises LookupError if a name is unknown.
     """
     import numpy as np
     import xarray as xr
 
     asked = questions()
     axes = {
-        "who": list(everybody() if keys is None else keys),
+        "who": list(answerers.keys() if keys is None else keys),
         "model": list(asked["formats"] if models is None else models),
         "chip": list(asked["chips"] if chips is None else chips),
         "batch": list(asked["batches"] if batches is None else batches),
@@ -108,7 +93,7 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
                     workload = Workload(batch, context, *formats)
                     for k, key in enumerate(axes["who"]):
                         at = k, m, c, b, s
-                        step = ask(key, model, system, workload, constants=constants)
+                        step = answerers.ask(key, model, system, workload, constants=constants)
                         for column, value in _figures(step, model, system, workload).items():
                             (numbers if column in numbers else texts)[column][at] = value
     variables = {name: (tuple(axes), values) for name, values in (numbers | texts).items()}
@@ -147,10 +132,7 @@ def whole_grid(constants="own"):
 def coverage(data=None):
     """How many questions of a grid everybody answers, finds infeasible, and says nothing about.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by who: ``answers``, ``infeasible``, ``n/a``, and the commonest ``reason`` for n/a.
+    Indexed by who: ``answers``, ``infeasible``, ``n/a``, and the commonest ``reason`` for n/a.
     """
     import pandas as pd
 
@@ -159,7 +141,7 @@ def coverage(data=None):
     for key in data.who.values:
         status = data.status.sel(who=key).to_numpy().ravel()
         reasons = pd.Series(data.reason.sel(who=key).to_numpy().ravel())[status == "n/a"]
-        found[label(key)] = {
+        found[answerers.label(key)] = {
             "answers": int((status == "ok").sum()),
             "infeasible": int((status == "infeasible").sum()),
             "n/a": int((status == "n/a").sum()),
@@ -171,32 +153,43 @@ def coverage(data=None):
 def decomposition(model, system, workload, keys=None, *, constants="own"):
     """Everybody's counted terms under common names.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Milliseconds, terms by label of who answers; the last row is ``total``. Each column adds up to its total,
-        so a difference between two columns is the sum of the differences of their terms. Only those that
-        answer are there.
+    Returns milliseconds, terms by label of who answers; the last row is ``total``. Each column adds up to its
+    total, so a difference between two columns is the sum of the differences of their terms. Only those that
+    answer are there.
     """
     import pandas as pd
 
-    steps = {key: ask(key, model, system, workload, constants=constants) for key in keys or everybody()}
-    columns = {label(key): common_terms(step) for key, step in steps.items() if step.feasible}
+    steps = {
+        key: answerers.ask(key, model, system, workload, constants=constants)
+        for key in keys or answerers.keys()
+    }
+    columns = {answerers.label(key): common_terms(step) for key, step in steps.items() if step.feasible}
     if not columns:
-        reasons = "; ".join(f"{label(key)}: {step.reason}" for key, step in steps.items())
+        reasons = "; ".join(f"{answerers.label(key)}: {step.reason}" for key, step in steps.items())
         raise ValueError(f"nobody answers: {reasons}")
     table = 1e3 * pd.DataFrame(columns).reindex(vocabulary()["common"])
     table = table[(table != 0).any(axis=1)]
     return pd.concat([table, table.sum().to_frame("total").T]).rename_axis("ms")
 
 
+def over_batch(model, system, workload):
+    """Everybody's seconds a token by batch (columns), those of ``questions.toml``; NaN where there is no answer."""
+    import pandas as pd
+
+    def seconds(key, batch):
+        step = answerers.ask(key, model, system, workload.replace(batch=batch))
+        return step.total if step.feasible else float("nan")
+
+    found = {
+        batch: {key: seconds(key, batch) for key in answerers.keys()} for batch in questions()["batches"]
+    }
+    return pd.DataFrame(found).dropna(how="all")
+
+
 def disagreement(table):
     """Where answers differ: per term the lowest, the highest and the range, in milliseconds.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        As :func:`decomposition` returns it.
+    ``table``: as :func:`decomposition` returns it.
     """
     import pandas as pd
 
@@ -208,15 +201,8 @@ def disagreement(table):
 def voices(data=None):
     """How many published sources answer the questions of a grid; a version has no voice of its own.
 
-    Parameters
-    ----------
-    data : xarray.Dataset, optional
-        As :func:`grid` returns it; all questions when not given.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Questions, by model (rows) and by the number of sources that answer (columns, from none to the most).
+    ``data``: as :func:`grid` returns it; all questions when not given. Returns questions, by model (rows) and
+    by the number of sources that answer (columns, from none to the most).
     """
     data = whole_grid() if data is None else data
     ours = [key for key in data.who.values if key in sources()]
@@ -228,20 +214,11 @@ def voices(data=None):
 def constants_or_structure(own=None, same=None, *, without=()):
     """How much of the disagreement goes away when all sources use the same constants.
 
-    Parameters
-    ----------
-    own, same : xarray.Dataset, optional
-        Two grids; those of all questions when not given. Only sources count (not the bound, not the sixth model),
-        and only questions that at least two of them answer in both grids.
-    without : sequence of str
-        Sources that are left out, to see what hangs on one of them.
-
-    Returns
-    -------
-    dict
-        ``questions`` compared; ``own`` and ``same``: the typical factor between two sources (the root of the mean
-        square of the logarithm of their ratio, as a factor); ``structure``: the part of the mean square that
-        remains with the same constants.
+    ``own``, ``same``: two grids; those of all questions when not given. Only sources count (not the bound,
+    not the sixth model), and only questions that at least two of them answer in both grids. ``without``:
+    sources that are left out, to see what hangs on one of them. Returns ``questions`` compared; ``own`` and
+    ``same``: the typical factor between two sources (the root of the mean square of the logarithm of their
+    ratio, as a factor); ``structure``: the part of the mean square that remains with the same constants.
     """
     import numpy as np
 
@@ -309,19 +286,9 @@ CHANGES = {
 def speedup(key, change, model, system, workload):
     """How many times faster a token gets by one change, as one of those that answer sees it.
 
-    Parameters
-    ----------
-    key : str
-        Who.
-    change : str
-        One of ``CHANGES``.
-    model, system, workload
-        The question before the change. It is asked with the catalogue's chip.
-
-    Returns
-    -------
-    float
-        Time before over time after; NaN where either is n/a or infeasible, or the source has no such quantity.
+    ``key``: who. ``change``: one of ``CHANGES``. ``model``, ``system``, ``workload``: the question before the
+    change. It is asked with the catalogue's chip. Returns time before over time after; NaN where either is
+    n/a or infeasible, or the source has no such quantity.
 
     Examples
     --------
@@ -329,12 +296,12 @@ def speedup(key, change, model, system, workload):
     2.0
     """
     checks.one_of("change", change, CHANGES)
-    before = ask(key, model, system, workload, constants="same")
+    before = answerers.ask(key, model, system, workload, constants="same")
     if change == LATENCY:
         after = _latency_halved(key, model, system, workload)
     else:
         try:
-            after = ask(key, *CHANGES[change](model, system, workload), constants="same")
+            after = answerers.ask(key, *CHANGES[change](model, system, workload), constants="same")
         except ValueError:
             return float("nan")
     if after is None or not (before.feasible and after.feasible):
@@ -350,9 +317,7 @@ def _latency_halved(key, model, system, workload):
         links = {n: link.replace(latency=link.latency / 2) for n, link in own.reduce.items()}
         engine = constants.engine()
         halved = engine.replace(box=engine.box / 2)
-        return serving.decode_step(
-            model, system, workload, operators=own.replace(reduce=links), engine=halved
-        )
+        return decode_step(model, system, workload, operators=own.replace(reduce=links), engine=halved)
     answer = getattr(room(key), "decode_step", None) if key in sources() else None
     printed = default_assumptions(answer) if answer else None
     if printed is None or with_values(printed, halves) is printed:
@@ -367,16 +332,13 @@ def _latency_halved(key, model, system, workload):
 def what_doubling_buys(model, system, workload, keys=None, changes=None):
     """Every change's gain as everybody sees it, with the range over the sources.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by change; one column for each that answers the question, then ``lowest`` and ``highest`` over the
-        published sources (NaN where none has such a quantity) and ``sources``, how many that are.
+    Indexed by change; one column for each that answers the question, then ``lowest`` and ``highest`` over the
+    published sources (NaN where none has such a quantity) and ``sources``, how many that are.
     """
     import pandas as pd
 
-    keys = everybody() if keys is None else list(keys)
-    keys = [key for key in keys if ask(key, model, system, workload, constants="same").feasible]
+    keys = answerers.keys() if keys is None else list(keys)
+    keys = [key for key in keys if answerers.ask(key, model, system, workload, constants="same").feasible]
     table = pd.DataFrame(
         {
             key: [speedup(key, change, model, system, workload) for change in changes or CHANGES]
@@ -390,4 +352,4 @@ def what_doubling_buys(model, system, workload, keys=None, changes=None):
         "highest": published.max(axis=1),
         "sources": published.count(axis=1),
     }
-    return table.rename(columns=label).assign(**gains)
+    return table.rename(columns=answerers.label).assign(**gains)

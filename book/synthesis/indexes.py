@@ -8,12 +8,12 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
+from book.audit import ledger
+from book.audit.printed import KINDS
 from book.synthesis.finder import finder
 from book.synthesis.said import broken, said
-from inferlib import ledger
 from inferlib.equation import DERIVATIONS, EQUATIONS
-from inferlib.papers import rooms
-from inferlib.printed import KINDS
+from tokenprice import answerers
 
 # Every number that a source prints beside an equation, by the chapter that shows them.
 PRINTED_EQUATIONS = {
@@ -45,10 +45,7 @@ def page_of(source, artefact, folder="."):
     The section is that of the cell which names the artefact, in the source's record if there; where none does, its
     record, or its first chapter.
 
-    Returns
-    -------
-    str
-        Such as ``"erdil2025_toy.html#table-1-five-models"``; empty where the source has no chapter here.
+    Such as ``"erdil2025_toy.html#table-1-five-models"``; empty where the source has no chapter here.
     """
     first = ""
     own = {stem: cells for stem, cells in chapters(folder).items() if stem.startswith(source)}
@@ -82,7 +79,7 @@ def scorecard(folder="."):
     card = ledger.scorecard()
     places = {(s, a): page_of(s, a, folder) for s, a in set(zip(card.source, card.artefact, strict=True))}
     links = [places[at] for at in zip(card.source, card.artefact, strict=True)]
-    frame = _told(card)[["source", "kind", "printed", "here", "grade", "right", "note"]]
+    frame = _told(card)[["source", "kind", "printed", "here", "grade", "right", "corrected", "note"]]
     frame.insert(1, "place", card.artefact)
     frame.insert(2, "what", [", ".join(filter(None, at)) for at in zip(card.row, card.column, strict=True)])
     return finder(
@@ -96,8 +93,9 @@ def scorecard(folder="."):
 def _told(card):
     """Rows of the scorecard for reading: numbers as people say them, and of a claim only how it came out."""
     frame = card.rename(columns={"reproduced": "here"})
-    frame["source"] = [rooms.label(key) for key in card.source]
-    for name in ("printed", "here"):
+    frame["source"] = [answerers.label(key) for key in card.source]
+    frame["corrected"] = card.corrected.mask(card.right != "no", "")  # elsewhere it is the printed number
+    for name in ("printed", "here", "corrected"):
         cells = zip(frame[name], frame.unit, frame.kind, strict=True)
         frame[name] = ["" if kind == "claim" else said(value, unit) for value, unit, kind in cells]
     return frame
@@ -106,22 +104,23 @@ def _told(card):
 def totals():
     """Rows of every source, and how the results and claims came out.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a source and one for all: ``printed`` numbers and claims, ``results`` (kinds model and derived), how
-        many of them come out ``exact or consistent`` (also in per cent), ``claims`` with how many of them ``hold``,
-        are ``loosely worded`` and ``do not hold``, and how many rows of any kind are ``wrong`` in print. What only
-        restates a number (kind identity) is printed, but no result.
+    Returns one row a source and one for all: ``printed`` numbers and claims, ``results`` (kinds model and
+    derived), how many of them come out ``exact or consistent`` (also in per cent), ``claims`` with how many
+    of them ``hold``, are ``loosely worded`` and ``do not hold``; its ``errata``, and how many rows are
+    ``wrong`` because of them; and how many of the results were ``not judged``. What only restates a number
+    (kind identity) is printed, but no result.
     """
     import pandas as pd
 
-    card = ledger.scorecard()
-    found = [_total(rooms.label(key), own) for key, own in card.groupby("source", sort=False)]
-    return pd.DataFrame([*found, _total("all", card)])
+    card, causes = ledger.scorecard(), ledger.errata().source
+    found = [
+        _total(answerers.label(key), own, sum(causes == key))
+        for key, own in card.groupby("source", sort=False)
+    ]
+    return pd.DataFrame([*found, _total("all", card, len(causes))])
 
 
-def _total(name, card):
+def _total(name, card, causes):
     results = card[card.kind.isin(["model", "derived"])]
     good = int(results.grade.isin(["exact", "consistent"]).sum())
     claims = card.grade[card.kind == "claim"].value_counts()
@@ -135,7 +134,9 @@ def _total(name, card):
         "hold": int(claims.get("holds", 0)),
         "loosely worded": int(claims.get("loosely worded", 0)),
         "do not hold": int(claims.get("does not hold", 0)),
+        "errata": causes,
         "wrong": int((card.right == "no").sum()),
+        "not judged": int((results.right == "not judged").sum()),
     }
 
 
@@ -143,62 +144,89 @@ def by_kind():
     """Rows of every source by kind."""
     counts = ledger.scorecard().groupby(["source", "kind"], sort=False).size().unstack(fill_value=0)
     counts = counts[[kind for kind in KINDS if kind in counts]]
-    counts.index = [rooms.label(key) for key in counts.index]
+    counts.index = [answerers.label(key) for key in counts.index]
     return counts.rename_axis("source").rename_axis(None, axis=1).reset_index()
 
 
+def slug(*words):
+    """An anchor of these words, such as ``eq-liminal2025-8``."""
+    return re.sub(r"[^a-z0-9_]+", "-", "-".join(words).lower()).strip("-")
+
+
 class Entries(list):
-    """Errata or notes of one weight as a list to read; each leads to the rows that it concerns."""
+    """Errata of one source as a list to read, with its notes folded below; each leads to the rows that it concerns."""
 
-    def __init__(self, entries, title, folded=False):
+    def __init__(self, title, entries, notes=()):
         super().__init__(entries)
-        self.title, self.folded = title, folded
+        self.title, self.notes = title, notes
 
-    def _repr_html_(self):
-        body = "".join(self._entry(*entry) for entry in self)
-        head = f"{html.escape(self.title)} ({len(self)})"
-        if self.folded:
-            return f'<details><summary>{head}</summary><dl class="entries">{body}</dl></details>'
-        return f'<p class="weight">{head}</p><dl class="entries">{body}</dl>'
+    def _repr_markdown_(self):
+        made = (
+            f'## {self.title}\n\n<dl class="entries">{"".join(self._entry(*entry) for entry in self)}</dl>\n'
+        )
+        if self.notes:
+            body = "".join(self._entry(*entry) for entry in self.notes)
+            summary = f"<summary>Notes on {html.escape(self.title)} ({len(self.notes)})</summary>"
+            made += f'\n<details>{summary}<dl class="entries">{body}</dl></details>\n'
+        return made
 
     def _entry(self, head, texts, rows):
+        own = slug("err", head)
         parts = [f"<div><b>{name}</b> {html.escape(text)}</div>" for name, text in texts.items() if text]
         for told, address in rows:
             parts.append(f'<div><b>row</b> <a href="{address}">{html.escape(told)}</a></div>')
-        return f"<dt>{html.escape(head)}</dt><dd>{''.join(parts)}</dd>"
+        weight = texts.get("weight") or "note"
+        return (
+            f'<div class="entry" id="{own}" data-weight="{weight}"><dt>{html.escape(head)} <a href="#{own}" '
+            f'aria-label="link to this entry">#</a></dt><dd>{"".join(parts)}</dd></div>'
+        )
 
     def __repr__(self):
         return "\n".join([self.title, *(f"  {head}" for head, _, _ in self)])
 
 
 def errata(folder="."):
-    """All errata of all sources by materiality, the weightiest first, each with the rows that it concerns.
+    """All errata and notes of all sources, each with the rows that it concerns: the weightiest of a source first.
 
-    Returns
-    -------
-    list of Entries
-        One for each materiality that occurs; the last for errata that nobody has weighed yet, if any.
+    Returns one for each source that has any.
     """
-    table, groups = ledger.errata(), {}
-    for source, own in table.groupby("source", sort=False):
-        for entry, written in zip(own.itertuples(), ledger._errata(source)["erratum"], strict=True):
-            rows = [_row(source, place, folder) for place in written.get("rows", ())]
-            groups.setdefault(entry.materiality, []).append((_head(entry), _texts(entry), rows))
-    ordered = sorted(groups, key=lambda weight: (*ledger.MATERIALITY, "").index(weight))
-    return [Entries(groups[w], w[:1].upper() + w[1:] or "Not weighed yet") for w in ordered]
+    found, errors, notes = [], ledger.errata(), ledger.notes()
+    for source in ledger.sources():
+        own = errors[errors.source == source].itertuples()
+        entries = [
+            (_head(entry), {"weight": entry.materiality} | _texts(entry), written.get("rows", ()))
+            for entry, written in zip(own, ledger._errata(source).get("erratum", ()), strict=True)
+        ]
+        entries.sort(key=lambda entry: (*ledger.MATERIALITY, "").index(entry[1]["weight"]))
+        told = [(head, texts, [_row(source, at, folder) for at in rows]) for head, texts, rows in entries]
+        minor = [(_head(entry), _texts(entry), []) for entry in notes[notes.source == source].itertuples()]
+        if told or minor:
+            found.append(Entries(answerers.label(source), told, minor))
+    return found
 
 
-def notes():
-    """What is worth knowing of print and changes nothing, folded: one :class:`Entries` a source."""
-    told = ledger.notes()
-    return [
-        Entries([(_head(entry), _texts(entry), []) for entry in own.itertuples()], rooms.label(source), True)
-        for source, own in told.groupby("source", sort=False)
-    ]
+def open_points():
+    """What each author could settle, by source: errata and notes that say which number would decide them."""
+    found = []
+    for source in ledger.sources():
+        texts = [*ledger.errata(source).itertuples(), *ledger.notes(source).itertuples()]
+        written = [entry for kind in ("erratum", "note") for entry in ledger._errata(source).get(kind, ())]
+        points = [
+            (
+                _head(entry),
+                {"printed": entry.printed, "our reading": entry.corrected, "would settle it": own["settle"]},
+                [],
+            )
+            for entry, own in zip(texts, written, strict=True)
+            if "settle" in own
+        ]
+        if points:
+            found.append(Entries(answerers.label(source), points))
+    return found
 
 
 def _head(entry):
-    return f"{rooms.label(entry.source)}: {entry.place}"
+    return f"{answerers.label(entry.source)}: {entry.place}"
 
 
 def _texts(entry):
@@ -221,7 +249,7 @@ def errata_counts():
     table = ledger.errata()
     counts = table.groupby(["source", "materiality"], sort=False).size().unstack(fill_value=0)
     counts = counts[[weight for weight in (*ledger.MATERIALITY, "") if weight in counts]]
-    counts.index = [rooms.label(key) for key in counts.index]
+    counts.index = [answerers.label(key) for key in counts.index]
     counts = counts.rename(columns={"": "not weighed yet"}).assign(errata=counts.sum(axis=1))
     return counts.rename_axis("source").rename_axis(None, axis=1).reset_index()
 
@@ -229,10 +257,8 @@ def errata_counts():
 def equation_coverage(folder="."):
     """How many of the numbered equations of each chapter of the book the library has.
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``chapter``, ``numbered`` in print, ``here``, and what is ``missing``. Chapters not written yet are left out.
+    Returns ``chapter``, ``numbered`` in print, ``here``, and what is ``missing``. Chapters not written yet
+    are left out.
     """
     import pandas as pd
 
@@ -248,18 +274,28 @@ def equation_coverage(folder="."):
 
 
 class Equations(list):
-    """Equations of one source, each with its number, function and form; one too long for a line is broken."""
+    """Equations of one room, each with its number, function, meaning and form; one too long for a line is broken."""
 
-    def __init__(self, source, rows):
+    def __init__(self, source, title, rows):
         super().__init__(rows)
-        self.source = source
+        self.source, self.title = source, title
 
     def _repr_markdown_(self):
-        return "\n\n".join(self._shown(row) for row in self) + "\n"
+        shown, named = [], set()
+        for row in self:
+            own = slug("eq", self.source, row.number or row.function)
+            if own in named:  # one number of two functions, or one function without a number in two forms
+                own = slug("eq", self.source, row.number, row.function)
+            named.add(own)
+            shown.append(
+                f'<div class="entry" id="{own}" data-form="{row.form}">\n\n{self._shown(row)}\n\n</div>'
+            )
+        return f"## {self.title}\n\n" + "\n\n".join(shown) + "\n"
 
     def _shown(self, row):
-        number = f"**({row.number})** " if row.number else ""
-        head = f"{number}[`{row.function}`]({row.chapter}.ipynb), {row.form}"
+        number = f"**Equation ({row.number})** " if row.number else ""
+        meaning = _meaning(self.source, row.function)
+        head = f"{number}[{row.function}]({row.chapter}.ipynb), {row.form}: {meaning}"
         lines = broken(row.latex, partial(_expression, self.source, row))
         if len(lines) == 1:
             return f"{head}\n\n$$\n{lines[0]}\n$$"
@@ -272,12 +308,26 @@ class Equations(list):
         return "\n".join(f"({row.number}) {row.function}" for row in self)
 
 
-def _expression(source, row):
-    """The equation of a row as SymPy has it: its left side as LaTeX, and its right side."""
-    left = row.latex.partition(" = ")[0]
+def _entry(source, function):
     if source in ledger.sources():
         ledger._open(source)  # the table may have been kept from an earlier run
-    entry = EQUATIONS.get((source, row.function))
+    return EQUATIONS.get((source, function))
+
+
+def _meaning(source, function):
+    """The first paragraph of what an equation or a derivation says of itself, as Markdown."""
+    entry = _entry(source, function) or DERIVATIONS[source, function]
+    text = " ".join(entry.function.__doc__.split("\n\n")[0].split())
+    # What stands between backticks is code, the rest is no Markdown.
+    parts = text.replace("``", "`").split("`")
+    parts[::2] = [re.sub(r"([*_<$\[\]\\^~])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts)
+
+
+def _expression(source, row):
+    """The equation of a row as SymPy has it: its left side as LaTeX, and its right side."""
+    left = re.split(r" (?:=|\\approx) ", row.latex)[0]
+    entry = _entry(source, row.function)
     if entry is not None:
         return left, entry.expression(row.number or None)
     steps = DERIVATIONS[source, row.function].function()
@@ -293,21 +343,21 @@ def equations(source, folder="."):
     known = chapters(folder)
     first = next((stem for stem in known if stem.startswith(source)), source)
     table["chapter"] = [chapter if chapter in known else first for chapter in table.chapter]
-    return Equations(source, table.itertuples(index=False))
+    return Equations(source, answerers.label(source), table.itertuples(index=False))
 
 
-def own_equations(room):
+def own_equations(room, title):
     """The equations of a shared room (``"principles"`` or ``"serving"``), as the index shows them."""
-    import_module(f"inferlib.{room}.derivations")
-    if room == "serving":
-        import_module("inferlib.serving.napkin")
+    import_module("tokenprice.derivations" if room == "serving" else f"inferlib.{room}.derivations")
     Row = namedtuple("Row", "number function form chapter latex")
     entries = [entry for (key, _), entry in EQUATIONS.items() if key == room]
-    return Equations(room, (Row(e.number or "", e.name, e.form, e.chapter, e.latex()) for e in entries))
+    return Equations(
+        room, title, (Row(e.number or "", e.name, e.form, e.chapter, e.latex()) for e in entries)
+    )
 
 
 def misses():
-    """All results and claims that do not come out, with the reason, for :func:`inferlib.style.table`."""
+    """All results and claims that do not come out, with the reason, for :func:`book.style.table`."""
     card = ledger.scorecard()
     asked = card.kind.isin(["model", "derived", "claim"])
     wrong = card[asked & ~card.grade.isin(["exact", "consistent", "holds", "-"])]

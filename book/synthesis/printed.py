@@ -11,14 +11,36 @@ all-reduce. The paper's complete model, which searches for the best layout, is a
 import numpy as np
 
 from book.synthesis import against
-from inferlib.papers.rooms import BOUND, label, versions
+from inferlib.papers.source import versions
+from tokenprice import answerers
+from tokenprice.answerers import BOUND
 
 NODE = 8  # chips of one box
 CHIP = "H100"  # the paper's text prints the attainable fractions of this one
 
 
+def rows():
+    """What the formula needs of the clean rows of one instance: times at the peaks, layers, chips, the measurement."""
+    import pandas as pd
+
+    table = against.rows()
+    table = table[(table.use == "clean") & table.instance & (table.publisher != "DeepSeek at scale")]
+    found = {}
+    for row in table.itertuples():
+        terms, model = against.answer("principles", row).terms, against._model(row.model)
+        found[row.Index] = {
+            "memory": terms["weights"] + terms["cache"],
+            "arithmetic": terms["arithmetic"],
+            "n_layers": model.n_layers,
+            "n_chips": row.tp,
+            "measured": row.tpot,
+            "dense": not model.sparse,
+        }
+    return pd.DataFrame.from_dict(found, orient="index")
+
+
 def times(rows):
-    """Seconds per token by the printed formula, for rows as :func:`book.synthesis.fit.data` gives them."""
+    """Seconds per token by the printed formula, for :func:`rows`."""
     from inferlib.papers.erdil2025 import PRINTED_EQUATIONS, chips
     from inferlib.papers.erdil2025.equations import printed
 
@@ -33,28 +55,20 @@ def times(rows):
 def check():
     """Errors of printed formulas and of the bare bound on the clean dense rows, by tensor-parallel degree.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a degree and one for all: ``rows``; mean absolute error of the ``bound``; and of each formula that
-        describes these rows the mean absolute and the mean signed error.
+    Returns one row a degree and one for all: ``rows``; mean absolute error of the ``bound``; and of each
+    formula that describes these rows the mean absolute and the mean signed error.
     """
     import pandas as pd
 
-    from book.synthesis import fit
-
-    rows = fit.data()
-    table = against.all_answers()
+    asked, table = rows(), against.all_answers()
 
     def error_of(key):
-        return table[table.who == key].set_index("id").error.loc[list(rows.ids)].to_numpy()
+        return table[table.who == key].set_index("id").error.loc[asked.index]
 
-    models = against.rows().model.loc[list(rows.ids)]
-    dense = np.array([not against._model(name).sparse for name in models])
-    formulas = {"formula": times(rows) / rows.measured - 1} | {
-        label(key): error_of(key) for key in versions()
+    formulas = {"formula": times(asked) / asked.measured - 1} | {
+        answerers.label(key): error_of(key) for key in versions()
     }
-    made = pd.DataFrame({"tp": rows.n_chips, "bound": error_of(BOUND)} | formulas)[dense]
+    made = pd.DataFrame({"tp": asked.n_chips, "bound": error_of(BOUND)} | formulas)[asked.dense]
     made = made.dropna(axis=1, how="all")
 
     def errors(own):

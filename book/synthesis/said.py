@@ -3,7 +3,7 @@
 import re
 from numbers import Number
 
-from inferlib.style import _digits
+from book.style import _digits
 
 PREFIXES = (
     (1e15, "P"),
@@ -15,6 +15,7 @@ PREFIXES = (
     (1e-3, "m"),
     (1e-6, "µ"),
     (1e-9, "n"),
+    (1e-12, "p"),
 )
 COUNTS = ((1e12, " T"), (1e9, " B"), (1e6, " M"))  # trillions, billions, millions
 DOLLARS = {"usd/h": "an hour", "usd/Mtok": "a million tokens"}
@@ -42,7 +43,7 @@ def said(value, unit="1"):
     value = float(value)
     if unit in DOLLARS:
         return f"${_digits(value)} {DOLLARS[unit]}"
-    if unit in ("s", "B", "FLOP", "FLOP/s", "B/s") and value:
+    if unit in ("s", "B", "FLOP", "FLOP/s", "B/s", "s/B") and value:
         size = next((p for p in PREFIXES if abs(value) >= p[0] * (1 - 1e-9)), PREFIXES[-1])
         return f"{_digits(value / size[0])} {size[1]}{unit}"
     for size, name in COUNTS:
@@ -54,16 +55,8 @@ def said(value, unit="1"):
 def broken(text, expression):
     """The lines of an equation: one if it is short enough, else its long parts named and below it.
 
-    Parameters
-    ----------
-    text : str
-        LaTeX of the whole.
-    expression : callable
-        Returns its left side as LaTeX and its right side as SymPy has it; asked only where the text is too long.
-
-    Returns
-    -------
-    list of str
+    ``text``: laTeX of the whole. ``expression``: returns its left side as LaTeX and its right side as SymPy
+    has it; asked only where the text is too long.
     """
     if _width(text) <= WIDTH:
         return [text.replace("\n", " ")]

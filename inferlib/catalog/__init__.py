@@ -12,8 +12,6 @@ import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
-from pathlib import Path
 
 from inferlib import checks, config
 from inferlib.equation import quantities
@@ -87,28 +85,46 @@ def load_chips(path):
     LookupError
         If there is no such file, or a field that chips do not have.
     ValueError
-        If it is not TOML, a number has the wrong unit, or a chip has no peaks.
+        If it is not TOML, a number has the wrong unit, a chip has no peaks, or its name is the catalogue's.
     """
+    from pathlib import Path
+
     content = config.content_of(Path(path))
     try:
         tables = tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
-    for name, entry in tables.items():
-        if (
-            not isinstance(entry, Mapping)
-            or not isinstance(entry.get("peaks"), Mapping)
-            or not entry["peaks"]
-        ):
-            raise ValueError(f"{path}: chip {name!r} has no peaks, such as bf16 = '990 TFLOP/s'")
-    return {name: _chip(name, entry) for name, entry in tables.items()}
+    return {name: _own_chip(path, name, entry) for name, entry in tables.items()}
+
+
+def _own_chip(path, name, entry):
+    """A chip of a user's file: what may stand in it is checked, and every error says where."""
+    where, known = f"{path}: chip {config.shown(name)}", _known("chip").get(_plain(name))
+    peaks = entry.get("peaks") if isinstance(entry, Mapping) else None
+    if not isinstance(peaks, Mapping) or not peaks:
+        raise ValueError(f"{where} has no peaks, such as bf16 = '990 TFLOP/s'")
+    if not name.isprintable() or len(name) > 80:
+        raise ValueError(f"{where} needs a name of at most 80 printable characters")
+    if known:  # else answers for it would count as measured
+        raise ValueError(f"{where} is called like {known!r} of the catalogue; rename yours")
+    sources = entry.get("sources", {})
+    if not isinstance(sources, Mapping) or not all(isinstance(text, str) for text in sources.values()):
+        raise ValueError(f"{where} has sources {config.shown(sources)}, but they must be texts by field")
+    try:
+        chip = _chip(name, entry)
+    except (ValueError, LookupError, TypeError) as error:
+        raise type(error)(f"{where}: {error}") from None
+    if chip.scale_up_size is not None and chip.scale_up_size % 1:
+        raise ValueError(f"{where}: scale_up_size is {chip.scale_up_size:g}, but must be a whole number")
+    return chip
 
 
 def _chip(name, entry, offer=None):
     """An Accelerator from its table."""
     entry = dict(entry)
-    pages, peaks = entry.pop("pages", {}), entry.pop("peaks")
-    sources = {field: text.format(**pages) for field, text in entry.pop("sources", {}).items()}
+    pages, peaks, sources = (entry.pop(key, {}) for key in ("pages", "peaks", "sources"))
+    if pages:
+        sources = {field: text.format(**pages) for field, text in sources.items()}
     format = next(f for f in ("bf16", "fp16", *peaks) if f in peaks)
     if format in sources:
         sources["flops"] = sources[format]
@@ -157,30 +173,40 @@ def load_model(model):
         return config.read_config(model)
     if not (isinstance(model, str) and model in models()) and config.looks_like_path(model):
         content, sources = config.read_file(model), {"shape": os.fspath(model)}
-        beside = Path(model) / "hf_quant_config.json" if Path(model).is_dir() else None
-        quantization = config.read_file(beside) if beside is not None and beside.is_file() else None
-        return config.read_config(content, os.fspath(model), sources, quantization)
-    return _catalogued(resolve("model", model))
+        return config.read_config(content, os.fspath(model), sources, config.read_beside(model))
+    name, format = _resolved(model)
+    return _catalogued(name, format)
 
 
 @cache
-def _catalogued(name):
-    """A model of the catalogue; records are frozen, so one is enough."""
+def _catalogued(name, format=None):
+    """A model of the catalogue, perhaps in another format; records are frozen, so one is enough."""
+    title, entry = (name if format is None else f"{name} {format}"), _table("models.toml").get(name, {})
     if name in same_shapes():
-        entry = same_shapes()[name]
-        source = (
-            f"https://huggingface.co/{entry['id']}/blob/main/config.json, of the shape of {entry['like']}"
+        like, also = same_shapes()[name]["like"], same_shapes()[name]
+        model, source = (
+            _catalogued(resolve("model", like), format),
+            f"{_HUB}{also['id']}/blob/main/config.json",
         )
-        return load_model(entry["like"]).replace(name=name, sources={"shape": source})
-    if name in _served() and name not in models():
-        entry = _served()[name]
-        sources = {"shape": f"https://huggingface.co/{name}/blob/main/config.json"}
-        return config.read_config(entry["config"], name, sources, entry.get("hf_quant_config"))
-    entry = _table("models.toml")[name]
-    sources = {"shape": entry["source"]}
+        return model.replace(
+            name=title,
+            sources={"shape": f"{source}, of the shape of {like}"},
+            max_context=also.get("context", model.max_context),
+        )
     if "shape" in entry:
-        return Transformer.dense(**entry["shape"], name=name, sources=sources)
-    return config.read_config(config.parse(entry["config"]), name, sources)
+        return Transformer.dense(**entry["shape"], name=name, sources={"shape": entry["source"]})
+    source = entry.get("source", f"{_HUB}{name}/blob/main/config.json")
+    # the catalogue's own name of a model that is also served takes the whole file, its formats with it
+    held = {"config": config.parse(entry["config"])} if "config" in entry else _served()[_address(source)]
+    content, beside = held["config"], held.get("hf_quant_config")
+    if format is not None:
+        content, beside = content | {"quantization_config": _table("names.toml")["format"][format]}, None
+    return config.read_config(content, title, {"shape": source}, beside)
+
+
+def _address(source):
+    """The name on Hugging Face in the address of a configuration, or None."""
+    return "/".join(source.removeprefix(_HUB).split("/")[:2]) if source.startswith(_HUB) else None
 
 
 def same_shapes():
@@ -189,111 +215,111 @@ def same_shapes():
 
 
 def resolve(what, name):
-    """The catalogue's name for what somebody types.
-
-    Parameters
-    ----------
-    what : {"model", "chip"}
-    name : str
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    LookupError
-        If nothing is called so, with a few near names.
+    """The catalogue's name of a ``"model"`` or ``"chip"``, by any spelling; LookupError with a few near names.
 
     Examples
     --------
-    >>> resolve("chip", "h100"), resolve("model", "gpt-oss-120b")
-    ('H100 SXM', 'GPT-OSS 120B')
+    >>> resolve("chip", "h100"), resolve("model", "gpt-oss-120b"), resolve("model", "Qwen3-235B")
+    ('H100 SXM', 'GPT-OSS 120B', 'Qwen3 235B-A22B')
     """
+    found = _found(what, name)
+    if found is None:
+        typed = _plain(str(name)[:200])
+        near = get_close_matches(typed, _known(what), n=5, cutoff=0.6)
+        inside = [known for known in _known(what) if len(typed) > 2 and typed in known]
+        names = dict.fromkeys(_known(what)[known] for known in [*inside[:3], *near])
+        hint = f"; did you mean {' or '.join(map(repr, list(names)[:4]))}?" if names else ";"
+        raise LookupError(
+            f"no {what} {config.shown(name)}{hint} inferlib.catalog.{what}s() lists those of the catalogue"
+        )
+    return found
+
+
+def _resolved(name):
+    """The catalogue's name of a model, and the format that the last words of a typed name may add to it."""
+    found, formats = _found("model", name), _table("names.toml")["format"]
+    for format in formats if found is None and isinstance(name, str) and len(name) < 200 else ():
+        head, end = " ".join(_words(name)), " ".join(_words(format))
+        base = _found("model", head.removesuffix(f" {end}")) if head.endswith(f" {end}") else None
+        if base is not None and "shape" not in _table("models.toml").get(base, {}):
+            return base, format
+    return (resolve("model", name) if found is None else found), None
+
+
+def _found(what, name):
+    """The catalogue's name, or None."""
     tables = (chips(),) if what == "chip" else (models(), served(), same_shapes())
-    if isinstance(name, str):
-        for table in tables:
-            if name in table:
-                return name
-        plain = _plain(name) if len(name) < 200 else ""
-        if plain in _known(what):
-            return _known(what)[plain]
-    near = get_close_matches(_plain(str(name)[:200]), _known(what), n=5, cutoff=0.6)
-    inside = [
-        known
-        for known in _known(what)
-        if len(_plain(str(name)[:200])) > 2 and _plain(str(name)[:200]) in known
-    ]
-    names = dict.fromkeys(_known(what)[known] for known in [*inside[:3], *near])
-    hint = f"; did you mean {' or '.join(map(repr, list(names)[:4]))}?" if names else ";"
-    raise LookupError(
-        f"no {what} {config.shown(name)}{hint} inferlib.catalog.{what}s() lists those of the catalogue"
-    )
+    if not isinstance(name, str) or len(name) >= 200:
+        return None
+    if any(name in table for table in tables):
+        return name
+    known, typed = _known(what), _words(name)
+    if "".join(typed) in known:
+        return known["".join(typed)]
+    # the first words of one model, of which all others that begin so are versions: "Qwen3-235B"
+    spelled = _spelled(what) if what == "model" and typed else {}
+    begin = sorted((words for words in spelled if words[: len(typed)] == tuple(typed)), key=len)
+    others = {spelled[words] for words in begin if words[: len(begin[0])] != begin[0]}
+    # no checkpoint in 8 or 4 bits for a name that says none
+    one = begin and not _REDUCED & set(begin[0][len(typed) :]) and others <= {spelled[begin[0]]}
+    return spelled[begin[0]] if one else None
 
 
+_HUB = "https://huggingface.co/"
+_REDUCED = {"fp8", "nvfp4", "mxfp4", "fp4", "int8", "int4"}
 _ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528", "bf16")
 
 
 @cache
 def _known(what):
     """Every name that may be typed, without what does not matter, to the catalogue's name."""
+    return {"".join(words): name for words, name in _spelled(what).items()}
+
+
+@cache
+def _spelled(what):
+    """Every name that may be typed, as words, to the catalogue's name; later ones win."""
+    names = _table("names.toml")
     if what == "chip":
-        known = {_plain(name): name for name in chips()}
-        return {_plain(also): name for also, name in _table("names.toml")["chip"].items()} | known
-    known = {_plain(name): name for name in served()}
-    for name, entry in same_shapes().items():
-        known |= {_plain(name): name, _plain(entry["id"]): name}
-    for name, entry in _table("models.toml").items():
-        address = re.match(r"https://huggingface\.co/([^/]+/[^/]+)", entry["source"])
-        known |= {_plain(name): name} | ({_plain(address[1]): name} if address else {})
-    return known
+        typed = names["chip"] | {name: name for name in chips()}
+    else:
+        typed = {name: name for name in served()} | names["alias"]
+        for name, entry in (same_shapes() | _table("models.toml")).items():
+            address = entry.get("id") or _address(entry["source"])
+            typed |= {name: name} | ({address: name} if address else {})
+    return {tuple(_words(text)): name for text, name in typed.items()}
 
 
 def _plain(name):
-    """A name without its maker, capitals, blanks and hyphens, and without endings that change no shape."""
+    return "".join(_words(name))
+
+
+def _words(name):
+    """Words of a name without its maker and capitals, and without those that change no shape."""
     words = [w for w in re.split(r"[\s_-]+", name.rpartition("/")[2].lower()) if w]
-    while len(words) > 1 and words[-1] in _ENDINGS:
-        words.pop()
-    return "".join(words).removeprefix("meta") if name.lower().startswith("meta") else "".join(words)
+    words = words[:1] + [w for w in words[1:] if w not in _ENDINGS]
+    return words[1:] if words[:1] == ["meta"] and len(words) > 1 else words
 
 
 @cache
 def _served():
-    return json.loads((files("inferlib.catalog") / "served.json").read_text("utf-8"))
+    return json.loads(checks.beside(__file__, "served.json"))
 
 
 def record(kind, entry, **other):
-    """Build a record from a table of a TOML file, every number checked against its field's unit.
-
-    Parameters
-    ----------
-    kind : type
-        A record class.
-    entry : dict
-        Field name to ``"number unit"`` (or a bare number where the unit is ``"1"``); ``sources`` may map
-        field names to where they are stated.
-    **other
-        Fields that are not numbers.
-
-    Raises
-    ------
-    ValueError
-        If a number has the wrong dimension or no unit.
-    LookupError
-        If the table names a field the record does not have.
-    """
-    units = {f.name: f.metadata["unit"] for f in quantities(kind)}
-    values = {}
+    """A record from a table of a TOML file (``"number unit"`` by field), every number checked against its unit."""
+    units, values = {f.name: f.metadata["unit"] for f in quantities(kind)}, {}
     for name, value in entry.items():
         if name in ("sources", "peaks"):
             continue
         checks.one_of(f"field of {kind.__name__}", name, units)
-        values[name] = parse(value, units[name])
-    if "sources" in entry:
-        other["sources"] = entry["sources"]
-    return kind(**values, **other)
+        try:
+            values[name] = parse(value, units[name])
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return kind(**values, **({"sources": entry["sources"]} if "sources" in entry else {}), **other)
 
 
 @cache
 def _table(file):
-    return tomllib.loads((files("inferlib.catalog") / file).read_text("utf-8"))
+    return tomllib.loads(checks.beside(__file__, file))

@@ -9,43 +9,23 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 
 from inferlib import checks
 from inferlib.config.families import declarations, declared, families, shape_of
 from inferlib.config.formats import formats_of
-from inferlib.config.keys import REQUIRED, Keys, shown
+from inferlib.config.keys import Keys, shown
 from inferlib.transformer import Transformer
 
 MAX_BYTES = 4 * 10**6  # the longest published one lists 22,000 quantized tensors
 
 
 def read_config(config, name="", sources=None, quantization=None):
-    """The Transformer that a parsed ``config.json`` describes.
+    """The Transformer that a parsed ``config.json`` describes, called ``name`` and stated in ``sources``.
 
-    Parameters
-    ----------
-    config : mapping
-        As ``json.load`` returns it.
-    name : str
-        How errors, and the result, call the model.
-    sources : dict, optional
-        Where the configuration is stated.
-    quantization : mapping, optional
-        What an ``hf_quant_config.json`` beside it holds.
-
-    Returns
-    -------
-    Transformer
-        Its ``notes`` name what the configuration mentions and the count leaves out, its ``formats`` how the
-        checkpoint stores each part.
-
-    Raises
-    ------
-    LookupError
-        If the ``model_type`` is not a family known here.
-    ValueError
-        If a key is missing, unknown, of the wrong type or out of range.
+    ``quantization`` is what an ``hf_quant_config.json`` beside it holds. LookupError where the ``model_type`` is no
+    family known here, ValueError where a key is missing, unknown, of the wrong type or out of range. The result's
+    ``notes`` name what the configuration mentions and the count leaves out, its ``formats`` how the checkpoint
+    stores each part.
 
     Examples
     --------
@@ -61,41 +41,55 @@ def read_config(config, name="", sources=None, quantization=None):
     if not isinstance(config, Mapping):
         raise ValueError(f"{where} is {shown(config)}, but must be an object of keys and values")
     config = Keys(config, where)
-    shape, formats = _read(config, quantization)
+    shape, formats = _read(config, [] if quantization is None else [quantization])
     return Transformer(**shape, name=name, sources=sources or {}, notes=config.notes, formats=formats)
 
 
-def _read(c, quantization=None, family=None, architectures=None):
+def _read(c, stated=(), family=None, architectures=None):
     """Fields of a Transformer, and its formats; a wrapper is asked for the model inside."""
     family = c.text("model_type", *([family] if family else []))
     checks.one_of(f"model_type (in {c.where})", family, families())
     about = declared(family)
-    stated = quantization or c._take("quantization_config", None)
+    # what a serving engine would load counts first: the section in the file itself, then the file beside it
+    own = c._take("quantization_config", None) or c._take("compression_config", None)
+    sections = [section for section in (own, *stated) if section is not None]
     architectures = architectures or c._take("architectures", None)
     if about.get("flat") and about["inside"] not in c.data:
         family, about = about["holds"][0], declared(about["holds"][0])
-    if "inside" not in about:
-        shape = shape_of(c, family)
-        c.finish(family, {*declarations()["harmless"], *about.get("harmless", ())})
-        shape |= _head(c, architectures)
-        return shape, formats_of(c, shape.pop("sequence"), shape, stated, family)
+    wrapper = "inside" in about
+    shape, formats = _inside(c, family, sections, architectures) if wrapper else (shape_of(c, family), None)
+    c.finish(family, {*declarations()["harmless"], *about.get("harmless", ())})
+    if wrapper:
+        return shape, formats
+    shape |= _head(c, architectures) | {"max_context": _max_context(c)}
+    return shape, formats_of(c, shape.pop("sequence"), shape["d_model"], sections, family)
+
+
+def _inside(c, family, sections, architectures):
+    """The language model in a wrapper, which says some of its keys outside."""
+    about = declared(family)
     for key, remark in about.get("notes", {}).items():
         c.note(key, remark)
-    inside = c._take(about["inside"], REQUIRED)
-    if not isinstance(inside, Mapping):
-        c.refuse(about["inside"], "an object of keys and values")
-    text = Keys(inside, f"{c.where}: {about['inside']}")
+    text = c.object(about["inside"])
     kind = text.data.get("model_type", about["holds"][0])
     if kind not in about["holds"]:
         text.refuse("model_type", f"{' or '.join(about['holds'])}, the language model of a {family}")
-    if "tie_word_embeddings" in c.data and "tie_word_embeddings" not in inside:
-        text.data = {**inside, "tie_word_embeddings": c.data["tie_word_embeddings"]}
-    shape, formats = _read(text, stated, kind, architectures)
-    if c.flag("tie_word_embeddings", shape["tied"]) != shape["tied"]:
+    outside = ("tie_word_embeddings", "torch_dtype", "dtype")
+    text.data = {key: c.data[key] for key in outside if key in c.data} | text.data
+    shape, formats = _read(text, sections, kind, architectures)
+    tied = c.flag("tie_word_embeddings", shape["tied"])
+    # where they differ, transformers 4 asked the inner one and transformers 5, which writes both, asks the outer one
+    if tied != shape["tied"] and str(c.data.get("transformers_version") or "") < "5":
         c.refuse("tie_word_embeddings", "the same as in text_config")
-    c.finish(family, {*declarations()["harmless"], *about.get("harmless", ())})
+    shape["tied"] = tied
     c.notes |= text.notes
     return shape, formats
+
+
+def _max_context(c):
+    """How many positions the configuration says the model was made for."""
+    keys = ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length")
+    return next((c.whole(key) for key in keys if c.given(key)), None)
 
 
 def _head(c, architectures):
@@ -123,29 +117,25 @@ def _head(c, architectures):
 
 
 def read_file(path):
-    """Parse a ``config.json``, or the one in a folder.
+    """A parsed ``config.json``, or the one in a folder; LookupError where there is none that can be read."""
+    from pathlib import Path
 
-    Parameters
-    ----------
-    path : str or os.PathLike
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    LookupError
-        If there is no such file, or it cannot be read.
-    ValueError
-        If it is larger than a megabyte or not JSON; a key given twice and NaN are not JSON here.
-    """
     path = Path(path)
     try:
         path = path / "config.json" if path.is_dir() else path
     except OSError:
         pass  # content_of says why
     return parse(content_of(path), str(path))
+
+
+def read_beside(path):
+    """What an ``hf_quant_config.json`` in the folder of a ``config.json`` holds; None where there is none."""
+    from pathlib import Path
+
+    path = Path(path)
+    beside = (path if path.is_dir() else path.parent) / "hf_quant_config.json"
+    good = path.is_dir() or path.name == "config.json"  # of a file by another name it may not be the sister
+    return parse(content_of(beside), str(beside)) if good and beside.is_file() else None
 
 
 def content_of(path):

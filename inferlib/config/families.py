@@ -1,11 +1,15 @@
-"""From keys to a shape, by the declarations of ``catalog/families.toml``, which explains its words."""
+"""From keys to a shape, by the declarations of ``catalog/families.toml``, which explains its words.
+
+Every word of a family's table has one function here: :data:`CHECKS` for what must hold of single keys,
+:data:`RULES` for which layer is of which kind, :func:`value` for expressions.
+"""
 
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 
+from inferlib import checks
 from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER, REQUIRED
 from inferlib.transformer import (
     Attention,
@@ -36,7 +40,7 @@ UNUSED = {"attention.n_heads_in_group", "ffn.ffn_mult"}  # what a part left out 
 @cache
 def declarations():
     """The file of declarations: ``harmless`` keys of all families, and a table for each ``family``."""
-    return tomllib.loads((files("inferlib.catalog") / "families.toml").read_text("utf-8"))
+    return tomllib.loads(checks.beside(__file__, "../catalog/families.toml"))
 
 
 def families():
@@ -46,104 +50,80 @@ def families():
 
 @cache
 def declared(name):
-    """What is declared for a ``model_type``, with what it takes over from the one it is ``like``."""
+    """What is declared for a ``model_type``, with what it and its parts take over from those they are ``like``."""
+    family = _told(name)
+    return family | {"parts": {part: _whole(part, family["parts"]) for part in family.get("parts", ())}}
+
+
+def _told(name):
     family = families()[name]
-    return _merged(declared(family["like"]), family) if "like" in family else family
+    return _merged(_told(family["like"]), family) if "like" in family else family
+
+
+def _whole(part, parts):
+    if "like" not in parts[part]:
+        return parts[part]
+    found = _merged(_whole(parts[part]["like"], parts), parts[part])
+    return {field: text for field, text in found.items() if field != "like" and text != "none"}
 
 
 def _merged(base, changes):
-    both = {
-        key: _merged(base[key], value)
-        if isinstance(base.get(key), dict) and isinstance(value, dict)
-        else value
-        for key, value in changes.items()
-    }
-    return base | both
+    """Tables within tables change key by key."""
+    inner = {key: v for key, v in changes.items() if isinstance(v, dict) and isinstance(base.get(key), dict)}
+    return base | changes | {key: _merged(base[key], v) for key, v in inner.items()}
 
 
 def shape_of(c, name):
-    """What a configuration says of a model of a family.
+    """Fields of a Transformer, and ``"sequence"``: for each layer its attention and feed-forward block.
 
-    Parameters
-    ----------
-    c : Keys
-        Every key the family knows is asked for.
-    name : str
-        The ``model_type``.
-
-    Returns
-    -------
-    dict
-        Fields of a Transformer, and ``"sequence"``: for each layer its attention and feed-forward block.
-
-    Raises
-    ------
-    ValueError
-        If a key is missing, of the wrong type, out of range, or contradicts another.
+    Every key that the family knows is asked for, so that ``c.finish`` can refuse the others.
     """
     family = declared(name)
-    for key, (only, why) in family.get("only", {}).items():
-        c.must_be(key, only, why)
-    for key, meaning in family.get("stated", {}).items():
-        c.stated(key, meaning)
-    for key, remark in family.get("notes", {}).items():
-        c.note(key, remark)
-    for key, text in family.get("equal", {}).items():
-        if c.whole(key, None, zero=True) not in (None, value(c, text)):
-            c.refuse(key, text)
-    for key, allowed in family.get("lists", {}).items():
-        if c.given(key):
-            c.listed(key, allowed)
-    for key, other in family.get("said_by", {}).items():
-        if c.whole(key, None) not in (None, 1) and not c.given(other):
-            c.refuse(key, f"1 where {other} does not say which layers it means")
-    for key, other in family.get("alike", {}).items():
-        if c.given(key) and c.listed(key, (0, 1)) != c.listed(other, (0, 1)):
-            c.refuse(key, f"the same as {other}")
-    for key in family.get("numbers", ()):
-        c.whole(key, None, zero=True)
+    for word, check in CHECKS.items():
+        for key in family.get(word, ()):
+            check(c, key, family[word][key] if isinstance(family[word], Mapping) else None)
     n_layers = value(c, family.get("layers", "num_hidden_layers"), most=MAX_LAYERS)
     parts = {part: _part(c, table) for part, table in family["parts"].items() if _used(c, table)}
-    pattern, parts = family["pattern"], _Parts(c, family["parts"], parts)
-    if "blocks" in pattern:
-        sequence = _block_configs(c, pattern["blocks"], n_layers)
-    elif "layer" in pattern:
-        kinds = [parts[kind] for kind in _kinds(c, pattern["layer"], n_layers)]
-        sequence = [(None, kind) if isinstance(kind, BLOCKS) else (kind, None) for kind in kinds]
-    else:
-        mixers, blocks = (_kinds(c, pattern[what], n_layers) for what in ("attention", "feed_forward"))
-        sequence = [(parts[m], parts[b]) for m, b in zip(mixers, blocks, strict=True)]
+
+    def part(kind):
+        if kind not in parts:
+            c.refuse(family["parts"][kind]["needs"], f"given, since a layer is of the kind {kind!r}")
+        return parts[kind]
+
+    sequence = _sequence(c, family["pattern"], part, n_layers)
+    # two maps a layer where copies of the residual stream are mixed, and what stands after the last layer
     mixing, last = (value(c, text, zero=True) for text in family.get("connections", (0, 0)))
     norms = value(c, family.get("norms", 2))
+    # equal parts are one object, so that pairs of them tell equal layers
+    pairs = {(id(mixer), id(block)): (mixer, block) for mixer, block in sequence}
     counts = Counter((id(mixer), id(block)) for mixer, block in sequence)
-    known = {(id(mixer), id(block)): (mixer, block) for mixer, block in sequence}
-    layers = tuple(_layers(n, *known[pair], norms, mixing) for pair, n in counts.items())
     shape = {
         "d_model": value(c, family.get("width", "hidden_size")),
-        "vocab_size": c.whole("vocab_size"),
+        "vocab_size": value(c, family.get("vocabulary", "vocab_size")),
         "tied": c.flag("tie_word_embeddings", family.get("tied", False)),
         "final_norm": family.get("final_norm", 1),
         "head_bias": family.get("head_bias", False),
-        "layers": layers,
+        "layers": tuple(_layers(n, *pairs[pair], norms, mixing) for pair, n in counts.items()),
         "sequence": sequence,
         "connections": last,
     }
     if "positions" in family:
         shape["positions"] = value(c, family["positions"])
-    if "drafts" in family:
-        shape |= _drafts(c, family["drafts"], parts, norms, mixing)
-    return shape
+    return shape | (_drafts(c, family["drafts"], part, norms, mixing) if "drafts" in family else {})
 
 
-class _Parts(dict):
-    """Kinds of attention and blocks; a layer of a kind whose key is not given names that key."""
+def _sequence(c, pattern, part, n):
+    """Attention and feed-forward block of each layer; a layer may have only one of them."""
+    if "blocks" in pattern:
+        return _block_configs(c, pattern["blocks"], n)
+    if "layer" in pattern:
+        return [_alone(part(kind)) for kind in _kinds(c, pattern["layer"], n)]
+    mixers, blocks = (_kinds(c, pattern[what], n) for what in ("attention", "feed_forward"))
+    return [(part(m), part(b)) for m, b in zip(mixers, blocks, strict=True)]
 
-    def __init__(self, c, tables, made):
-        super().__init__(made)
-        self.c, self.tables = c, tables
 
-    def __missing__(self, part):
-        self.c.refuse(self.tables[part]["needs"], f"given, since a layer is of the kind {part!r}")
+def _alone(part):
+    return (None, part) if isinstance(part, BLOCKS) else (part, None)
 
 
 def _layers(count, attention, block, norms, mixing=0):
@@ -151,36 +131,81 @@ def _layers(count, attention, block, norms, mixing=0):
     return Layers(count, attention, block, 1 if attention is None or block is None else norms, mixing)
 
 
+# --- What must hold of single keys --------------------------------------------------------------------------
+
+
+def _each(c, key, _):
+    """A list that says the same number for every layer counts as that number."""
+    said = c.data.get(key)
+    if isinstance(said, list) and said and all(type(n) is int and n == said[0] for n in said):
+        c.data = {**c.data, key: said[0]}
+
+
+def _equal(c, key, text):
+    if c.whole(key, None, zero=True) not in (None, value(c, text)):
+        c.refuse(key, text)
+
+
+def _one_of_list(c, key, allowed):
+    if c.given(key):
+        c.listed(key, allowed)
+
+
+def _said_by(c, key, other):
+    if c.whole(key, None) not in (None, 1) and not c.given(other):
+        c.refuse(key, f"1 where {other} does not say which layers it means")
+
+
+def _alike(c, key, other):
+    if c.given(key) and c.listed(key, (0, 1)) != c.listed(other, (0, 1)):
+        c.refuse(key, f"the same as {other}")
+
+
+CHECKS = {
+    "each": _each,
+    "only": lambda c, key, said: c.must_be(key, *said),
+    "stated": lambda c, key, meaning: c.stated(key, meaning),
+    "notes": lambda c, key, remark: c.note(key, remark),
+    "equal": _equal,
+    "lists": _one_of_list,
+    "said_by": _said_by,
+    "alike": _alike,
+    "numbers": lambda c, key, _: c.whole(key, None, zero=True),
+}
+
+
+# --- Expressions --------------------------------------------------------------------------------------------
+
+
 def value(c, text, zero=False, most=MAX_NUMBER):
     """The whole number that an expression stands for: a sum of products of keys and numbers; see the file."""
     if isinstance(text, Mapping):
-        return _choice(c, text, zero)
+        chosen = text["yes"] if _on(c, text) else text["no"]
+        return None if chosen == "none" else value(c, chosen, zero)
     if isinstance(text, bool | int):
         return text
     total = 0
     for product in text.split(" + "):
-        factors = [_factor(c, word, zero, most) for word in product.split(" * ")]
-        if None in factors:
-            return None
         found = 1
-        for factor in factors:
+        for factor in [_factor(c, word, zero, most) for word in product.split(" * ")]:
+            if factor is None:  # a key that may be missing is: then there is none of the whole
+                return None
             found *= factor
         total += found
     return total
 
 
-def _choice(c, table, zero):
-    """One of two expressions, by a flag, a text, or whether a key is given."""
-    if "flag" in table:
-        key, _, default = table["flag"].partition("=")
-        on = c.flag(key, default == "true")
-    elif "text" in table:
+def _on(c, table):
+    """Which of two expressions counts: by a flag, a text, or whether a key is given."""
+    if "text" in table:
         key, _, default = table["text"].partition("=")
-        on = c.text(key, default) == table["is"]
-    else:
-        on = c.given(table["given"])
-    chosen = table["yes"] if on else table["no"]
-    return None if chosen == "none" else value(c, chosen, zero)
+        return c.text(key, default) == table["is"]
+    return _flag(c, table["flag"]) if "flag" in table else c.given(table["given"])
+
+
+def _flag(c, text):
+    key, _, default = text.partition("=")
+    return c.flag(key, default == "true")
 
 
 def _factor(c, word, zero, most):
@@ -189,14 +214,13 @@ def _factor(c, word, zero, most):
     if word.startswith("#"):  # the length of a list
         found = c._take(word[1:], REQUIRED)
         return len(found) if isinstance(found, list | str) else c.refuse(word[1:], "a list")
-    if "/" in word and "=" not in word:
-        return _quotient(c, word)
     names, _, default = word.partition("=")
-    optional = names.endswith("?")
+    if "/" in names:
+        return _quotient(c, word)
     key = _same(c, names.removesuffix("?").split("|"))
     if default in ("true", "false"):
         return int(c.flag(key, default == "true"))
-    if optional:  # null and 0 say that there is none
+    if names.endswith("?"):  # null and 0 say that there is none
         return c.whole(key, None, zero=True, maximum=most) or None
     if not default:
         return c.whole(key, zero=zero, maximum=most)
@@ -262,10 +286,10 @@ def _kinds(c, rules, n):
         return [rules] * n
     chosen = next((rule for rule in rules if _applies(c, rule)), rules[-1])
     for rule in rules:
-        if rule is not chosen:  # known, though another rule counts
-            for word in ("list", "ones", "commas", "step", "from", "every", "never"):
-                c._take(rule.get(word, "model_type").partition("=")[0], None)
-    return _rule(c, chosen, n)
+        for word in (*RULES, "every", "never") if rule is not chosen else ():
+            for key in rule.get(word, "model_type").partition("=")[0].split("|"):
+                c._take(key, None)  # known, though another rule counts
+    return next(RULES[word](c, chosen, n) for word in RULES if word in chosen)
 
 
 def _applies(c, rule):
@@ -273,58 +297,17 @@ def _applies(c, rule):
     return key is not None and c.given(key) and not (rule.get("empty") and c.data.get(key) == [])
 
 
-def _rule(c, rule, n):
-    if "all" in rule:
-        return [rule["all"]] * n
-    if "list" in rule:
-        return _from_list(c, rule, n)
-    if "switch" in rule:
-        key, _, default = rule["switch"].partition("=")
-        return [rule["yes"] if c.flag(key, default == "true") else rule["no"]] * n
-    if "commas" in rule:  # layers by number, in one text
-        text = c.text(rule["commas"])
-        words = text.split(",") if len(text) <= 8 * MAX_LAYERS else ["x"]
-        if not all(word.strip().isdecimal() and len(word) < 9 for word in words):
-            c.refuse(rule["commas"], "numbers of layers with commas between")
-        chosen = {int(word) for word in words}
-        return [rule["is"] if i in chosen else rule["else"] for i in range(n)]
-    if "ones" in rule:
-        first = rule.get("first", 0)
-        chosen = set(c.listed(rule["ones"], range(first, n + first)))
-        if "others_listed" in rule:
-            others = set(c.listed(rule["others_listed"], range(first, n + first)))
-            if chosen | others != set(range(first, n + first)) or chosen & others:
-                c.refuse(rule["ones"], f"with {rule['others_listed']} every layer once")
-        return [rule["is"] if i + first in chosen else rule["else"] for i in range(n)]
-    if "step" in rule:
-        step = value(c, rule["step"])
-        never = set(c.listed(rule["never"], range(n))) if rule.get("never") and c.given(rule["never"]) else ()
-        if rule.get("never"):
-            c._take(rule["never"], None)
-        return [rule["is"] if (i + 1) % step == 0 and i not in never else rule["else"] for i in range(n)]
-    if "from" in rule:
-        first = c.whole(*_defaulted(rule["from"]), zero=True, maximum=n)
-        every = value(c, rule.get("every", "1"))
-        return [rule["is"] if i >= first and i % every == 0 else rule["else"] for i in range(n)]
-    key, _, default = rule["flag"].partition("=")  # a switch that only a list of layers can turn on
-    if c.flag(key, default == "true"):
-        c.refuse(key, rule["must"])
-    return [rule["no"]] * n
-
-
-def _defaulted(text):
-    key, _, default = text.partition("=")
-    return (key, int(default)) if default else (key,)
+def _chosen(rule, n, is_one):
+    return [rule["is"] if is_one(i) else rule["else"] for i in range(n)]
 
 
 def _from_list(c, rule, n):
-    names = {_entry(entry, rule): kind for entry, kind in rule["names"].items()}
+    """An entry a layer; perhaps only where a switch is on, and perhaps with the drafts' layers after."""
+    names = {int(entry) if rule.get("numbers") else entry: kind for entry, kind in rule["names"].items()}
     more = value(c, rule["more"], zero=True) if "more" in rule else 0
     found = c.listed(rule["list"], names, n, n + more)
-    if "flag" in rule:  # the switch decides whether the list counts
-        key, _, default = rule["flag"].partition("=")
-        if not c.flag(key, default == "true"):
-            return [rule["no"]] * n
+    if "flag" in rule and not _flag(c, rule["flag"]):
+        return [rule["no"]] * n
     kinds = [names[entry] for entry in found[:n]]
     if "window" in rule and rule["window"][1] in kinds:
         key = rule["window"][0]
@@ -333,11 +316,69 @@ def _from_list(c, rule, n):
     return kinds
 
 
-def _entry(entry, rule):
-    return int(entry) if rule.get("numbers") else entry
+def _by_commas(c, rule, n):
+    """Numbers of layers, in one text."""
+    text = c.text(rule["commas"])
+    words = text.split(",") if len(text) <= 8 * MAX_LAYERS else ["x"]
+    if not all(word.strip().isdecimal() and len(word) < 9 for word in words):
+        c.refuse(rule["commas"], "numbers of layers with commas between")
+    return _chosen(rule, n, {int(word) for word in words}.__contains__)
 
 
-def _drafts(c, table, parts, norms, mixing):
+def _by_number(c, rule, n):
+    """A list of the layers; perhaps another one has all the rest."""
+    every = range(rule.get("first", 0), n + rule.get("first", 0))
+    chosen = set(c.listed(rule["ones"], every))
+    if "others_listed" in rule:
+        others = set(c.listed(rule["others_listed"], every))
+        if chosen | others != set(every) or chosen & others:
+            c.refuse(rule["ones"], f"with {rule['others_listed']} every layer once")
+    return _chosen(rule, n, lambda i: every[i] in chosen)
+
+
+def _by_step(c, rule, n):
+    step, never = value(c, rule["step"]), rule.get("never")
+    left_out = set(c.listed(never, range(n))) if never and c.given(never) else ()
+    if never:
+        c._take(never, None)
+    return _chosen(rule, n, lambda i: (i + 1) % step == 0 and i not in left_out)
+
+
+def _from_layer(c, rule, n):
+    """From one layer on, every so many, perhaps up to another (-1: the last)."""
+    key, _, default = rule["from"].partition("=")
+    first, every = (
+        c.whole(key, *([int(default)] if default else []), zero=True, maximum=n),
+        rule.get("every", "1"),
+    )
+    every, last = value(c, every), n
+    if "to" in rule and c._take(rule["to"], -1) != -1:
+        last = c.whole(rule["to"], zero=True, maximum=n)
+    return _chosen(rule, n, lambda i: first <= i <= last and i % every == 0)
+
+
+def _by_switch(c, rule, n):
+    """One kind for all; a switch with ``must`` only a list of layers can turn on."""
+    on = _flag(c, rule.get("switch") or rule["flag"])
+    if on and "must" in rule:
+        c.refuse(rule["flag"].partition("=")[0], rule["must"])
+    return [rule["yes"] if on else rule["no"]] * n
+
+
+RULES = {
+    "all": lambda c, rule, n: [rule["all"]] * n,
+    "list": _from_list,
+    "switch": _by_switch,
+    "commas": _by_commas,
+    "ones": _by_number,
+    "step": _by_step,
+    "from": _from_layer,
+    "to": None,
+    "flag": _by_switch,
+}
+
+
+def _drafts(c, table, part, norms, mixing):
     """The layers that predict further tokens: their number, one module's layers, and what else it holds."""
     count = value(c, table["count"], zero=True)
     for key in table.get("list", ()):
@@ -347,42 +388,45 @@ def _drafts(c, table, parts, norms, mixing):
     c.notes[table["count"].partition("=")[0]] = "layers that predict further tokens (MTP), counted apart"
     if "list" in table:
         key = next((k for k in table["list"] if c.given(k)), table["list"][0])
-        kinds = [parts[table["names"][kind]] for kind in c.listed(key, table["names"])]
-        layers = [_layers(count, *((None, k) if isinstance(k, BLOCKS) else (k, None)), norms) for k in kinds]
+        kinds = [part(table["names"][kind]) for kind in c.listed(key, table["names"])]
+        layers = [_layers(count, *_alone(kind), norms) for kind in kinds]
     else:
-        layers = [_layers(count, parts[table["attention"]], parts[table["feed_forward"]], norms, mixing)]
+        layers = [_layers(count, part(table["attention"]), part(table["feed_forward"]), norms, mixing)]
     return {"drafts": tuple(layers), "draft_weights": count * value(c, table["weights"])}
+
+
+# --- Searched architectures ---------------------------------------------------------------------------------
 
 
 def _block_configs(c, key, n):
     """Layers of a searched architecture (Puzzle): each says how much of attention and feed-forward it keeps."""
     heads, width = c.whole("num_attention_heads"), c.whole("hidden_size")
-    plain, blocks, sequence = {}, {}, []  # equal parts are one object, so that equal layers make one group
     head_dim = value(c, "head_dim=hidden_size/num_attention_heads")
+    made, sequence = {None: None}, []  # equal parts are one object, so that equal layers make one group
     for layer in c.objects(key, n):
-        pair = []
-        for name in ("attention", "ffn"):
-            part = layer._at(f"{name}.no_op")[0]
-            part.must_be("replace_with_linear", False, "a linear map in place of a part is not read here")
-            if part.flag("no_op", False):
-                pair.append(None)
-            elif name == "attention":
-                group = part.whole("n_heads_in_group", maximum=heads)
-                if heads % group:
-                    part.refuse("n_heads_in_group", f"a divisor of num_attention_heads, {heads}")
-                window = part.whole("window_length", None)
-                record = plain.setdefault(
-                    (group, window), Attention(heads, heads // group, head_dim, window=window)
-                )
-                pair.append(record)
-            else:
-                d_ff = _searched_width(part, width)
-                pair.append(blocks.setdefault(d_ff, FeedForward(d_ff)))
-        if pair == [None, None]:
+        attention, block = _kept_part(layer, "attention"), _kept_part(layer, "ffn")
+        mixer = d_ff = None
+        if attention is not None:
+            group = attention.whole("n_heads_in_group", maximum=heads)
+            if heads % group:
+                attention.refuse("n_heads_in_group", f"a divisor of num_attention_heads, {heads}")
+            mixer = (group, attention.whole("window_length", None))
+            made.setdefault(mixer, Attention(heads, heads // group, head_dim, window=mixer[1]))
+        if block is not None:
+            d_ff = _searched_width(block, width)
+            made.setdefault(d_ff, FeedForward(d_ff))
+        if mixer is d_ff:  # neither
             layer.refuse("ffn", "an object with no_op false where attention has it true")
         layer.finish("nemotron-nas", UNUSED)
-        sequence.append(tuple(pair))
+        sequence.append((made[mixer], made[d_ff]))
     return sequence
+
+
+def _kept_part(layer, name):
+    """The keys of a layer's attention or feed-forward; None where the search left it out."""
+    part = layer._at(f"{name}.no_op")[0]
+    part.must_be("replace_with_linear", False, "a linear map in place of a part is not read here")
+    return None if part.flag("no_op", False) else part
 
 
 def _searched_width(part, width):

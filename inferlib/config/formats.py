@@ -1,52 +1,62 @@
 """How a checkpoint stores each part, from its quantization section: bytes of a value, scales included.
 
-The section names tensors, by pattern; this module makes the names that the matrices of every layer may have,
-asks which format each has, and averages over each part of the model. What it does not understand leaves no
-formats and a reason in the notes: a count of parameters does not depend on it.
+A section names tensors, by pattern; this module makes the names that the matrices of every layer may have, asks
+which format each has, and averages over each part of the model. A section that it does not understand leaves no
+formats and a reason in the notes: a count of parameters does not depend on it, but nobody may take it for 16 bits.
 """
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fnmatch import translate
+from functools import cache
 
 from inferlib.config.families import declared
 from inferlib.config.keys import shown
 from inferlib.system import BITS
-from inferlib.transformer import CompressedAttention, DeltaAttention, Experts, StateSpace
+from inferlib.transformer import CompressedAttention, DeltaAttention, StateSpace
 
 MAX_NAMES = 10**5
 MAX_PATTERNS = 100  # that stand for any layer
 MAX_LAYERS = 1000
+MAX_GROUP = 10**5
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 
 # bits of a value with its share of the scales: a byte for 16 or 32 values in the block formats of 4 and 8 bits
 ALGORITHMS = {
     "FP8": 8,
     "FP8_PB_WO": 8 + 32 / 128**2,
+    "FP8_PER_CHANNEL_PER_TOKEN": 8,
+    "INT8": 8,
     "MXFP8": 8 + 8 / 32,
     "MXFP4": 4 + 8 / 32,
     "NVFP4": 4 + 8 / 16,
+    "NVFP4_AWQ": 4 + 8 / 16,
     "W4A16_NVFP4": 4 + 8 / 16,
 }
 
-# where the matrices of inferlib.transformer live in published checkpoints; after the words, further names
+# where the matrices of inferlib.transformer live in published checkpoints
+FUSED = ("qkv_proj", "wqkv", "c_attn", "query_key_value", "Wqkv", "in_proj_qkv", "in_proj_qkvz")
 ATTENTION = {
-    "query": ("q_proj",),
-    "key": ("k_proj", "wkv", "kv_proj"),
-    "value": ("v_proj",),
-    "output": ("o_proj", "out_proj"),
-    "gate": ("g_proj", "in_proj_z", "q_proj"),
+    "query": ("q_proj", *FUSED),
+    "key": ("k_proj", "wkv", "kv_proj", *FUSED),
+    "value": ("v_proj", *FUSED),
+    "output": ("o_proj", "out_proj", "wo", "c_proj", "dense"),
+    "gate": ("g_proj", "in_proj_z", "in_proj_qkvz", "q_proj"),
+    "gate down": ("g_a_proj",),
+    "gate up": ("g_b_proj",),
     "query down": ("q_a_proj", "wq_a"),
     "query up": ("q_b_proj", "wq_b"),
     "latent down": ("kv_a_proj_with_mqa",),
     "latent up": ("kv_b_proj",),
     "output down": ("wo_a", "o_a_proj"),
     "output up": ("wo_b", "o_b_proj"),
-    "index query": ("indexer.wq_b", "index_q_proj", "indexer.q_proj"),
+    "index query": ("indexer.wq_b", "index_q_proj", "indexer.q_proj", "indexer.q_b_proj"),
     "index key": ("indexer.wk", "index_k_proj", "indexer.k_proj"),
     "index weights": ("indexer.weights_proj",),
-    "query, key, value": ("in_proj_qkv", "in_proj_qkvz", "q_proj"),
-    "decay": ("in_proj_a", "in_proj_ba", "f_b_proj"),
+    "decay": ("in_proj_a", "in_proj_ba"),
+    "decay down": ("f_a_proj", "forget_gate.f_a_proj"),
+    "decay up": ("f_b_proj", "forget_gate.f_b_proj"),
     "strength": ("in_proj_b", "in_proj_ba", "b_proj"),
     "input": ("in_proj",),
     "pool": ("compressor.wkv", "compressor.kv_proj"),
@@ -55,263 +65,336 @@ WIDE = (
     "pool",
     "index weights",
 )  # kept at 16 bits unless named, as are ways into and out of a narrower stream
+HOMES = ("self_attn", "attn", "attention", "mixer")
+LINEAR_HOMES = ("linear_attn", "self_attn", "mixer")
 BLOCK = ("mlp", "ffn", "block_sparse_moe", "feed_forward", "mixer")
+INNER = {
+    "feed-forward": ("",),
+    "experts": ("experts.",),
+    "shared experts": ("shared_experts.", "shared_expert.", "shared_mlp."),
+    "latent": ("",),
+}
+WORDS = (
+    ("up_proj", "w3", "gate_up_proj", "input_linear", "c_fc", "fc_in", "dense_h_to_4h", "gate_and_up_proj"),
+    ("down_proj", "w2", "output_linear", "c_proj", "fc_out", "dense_4h_to_h"),
+    ("gate_proj", "w1", "gate_up_proj", "input_linear", "gate_and_up_proj"),
+)
+LATENT_WORDS = (("fc1_latent_proj", "routed_expert_down_proj"), ("fc2_latent_proj", "routed_expert_up_proj"))
 
 
 class Unknown(Exception):
     """A quantization section that is not understood; its text says why."""
 
 
-def formats_of(c, sequence, shape, stated, family):
-    """Bytes of a value of each part and of the cache, as the checkpoint stores them.
+def _must(good, what, found, must):
+    if not good:
+        raise Unknown(f"{what} is {shown(found)}, but must be {must}")
 
-    Parameters
-    ----------
-    c : Keys
-        The configuration of the language model; notes are added to it.
-    sequence : list
-        Attention and feed-forward block of each layer.
-    shape : dict
-        Fields of the Transformer.
-    stated : mapping or None
-        ``quantization_config``, or what ``hf_quant_config.json`` holds.
-    family : str
-        The ``model_type``.
 
-    Returns
-    -------
-    dict
-        Empty where the configuration states no formats, or none that is understood (the note ``formats``
-        then says why).
+def formats_of(c, sequence, d_model, sections, family):
+    """Bytes of a value of each part and of the cache, by the first section that is understood.
+
+    Empty where the configuration states no formats, or none that is understood: the note ``formats`` then says why.
     """
-    c.asked.add("quantization_config")
-    if stated is not None:
+    if sections:
         c.notes["quantization_config"] = "how the checkpoint stores its weights: see formats"
-    try:
-        plain = _plain(c, stated, declared(family).get("dtype"))
-        if plain is None:
-            return {}
-        scheme = None if stated is None else _Scheme(stated, c, family)
-        found = {"embeddings": plain, "norms": plain, "router": plain, "positions": plain}
-        found["connections"] = 4.0  # the families that have them keep them in 32 bits
-        found["cache"] = plain if scheme is None or scheme.cache is None else scheme.cache
-        if len(sequence) > MAX_LAYERS:
-            raise Unknown(f"more than {MAX_LAYERS} layers")
-        totals = {}
-        for i, pair in enumerate(sequence):
-            for part, names, values in _matrices(i, *pair, shape["d_model"]):
-                bits = None if scheme is None else scheme.bits(names, part)
-                total = totals.setdefault(part.split(":")[0], [0, 0])
-                total[0] += values
-                total[1] += values * (plain if bits is None else bits / 8)
-        found |= {part: size / values for part, (values, size) in totals.items() if values}
-        bits = None if scheme is None else scheme.bits(("lm_head", "head"), "head")
-        found["head"] = plain if bits is None else bits / 8
-    except Unknown as reason:
-        c.notes["formats"] = str(reason)
-        return {}
-    return found
+    for stated in sections or [None]:
+        try:
+            found = _stored(c, sequence, d_model, stated, declared(family).get("homes", {}))
+            c.notes.pop("formats", None)
+            return found
+        except Unknown as reason:
+            c.notes.setdefault("formats", str(reason))
+    return {}
 
 
-def _plain(c, stated, usual):
-    """Bytes of a value that is not quantized."""
+def _stored(c, sequence, d_model, stated, homes):
     name = c.data.get("torch_dtype", c.data.get("dtype"))
-    name = usual if name is None and stated is not None else name
     if name is None and stated is None:
-        return None
-    if not isinstance(name, str) or name not in DTYPES:
-        raise Unknown(f"dtype is {shown(name)}, but must be one of {', '.join(DTYPES)}")
-    return BITS[DTYPES[name]] / 8
+        return {}
+    name = "bfloat16" if name is None else name  # what stands beside a quantization that leaves it open
+    _must(isinstance(name, str) and name in DTYPES, "dtype", name, f"one of {', '.join(DTYPES)}")
+    _must(len(sequence) <= MAX_LAYERS, "the number of layers", len(sequence), f"at most {MAX_LAYERS}")
+    scheme, plain = _scheme(stated, c.data.get("expert_dtype")), BITS[DTYPES[name]]
+    values, bits = {}, {}
+    for i, pair in enumerate(sequence):
+        for part, wide, names, n in _matrices(f"layers.{i}", *pair, d_model, homes):
+            values[part] = values.get(part, 0) + n
+            bits[part] = bits.get(part, 0) + n * (scheme.bits(names, part, wide) or plain)
+    found = {part: bits[part] / n for part, n in values.items() if n}
+    found |= dict.fromkeys(("embeddings", "norms", "router", "positions"), plain)
+    found["head"] = scheme.bits(("lm_head", "head"), "head", not scheme.head) or plain
+    found["cache"] = scheme.cache or plain
+    found["connections"] = 32  # the families that have them keep them so
+    return {part: size / 8 for part, size in found.items()}
 
 
-def _matrices(i, attention, block, d_model):
-    """The matrices of a layer: part, the names one may have, and its weights."""
-    layer = f"layers.{i}"
+def _matrices(layer, attention, block, d_model, homes):
+    """The matrices of a layer: part, whether only its name narrows it, the names one may have, and its weights."""
     if attention is not None:
-        homes = ("self_attn", "attn", "attention", "mixer")
-        if isinstance(attention, DeltaAttention | StateSpace):
-            homes = ("linear_attn", "self_attn", "mixer")
-        for name, values in attention.matrices(d_model).items():
+        places = LINEAR_HOMES if isinstance(attention, DeltaAttention | StateSpace) else HOMES
+        delta = isinstance(attention, DeltaAttention)
+        for name, n in (_of_delta(attention, d_model) if delta else attention.matrices(d_model)).items():
             if name == "index key" and isinstance(attention, CompressedAttention):
                 name = "pool"  # the indexer's keys are pooled by maps of the same kind
-            names = [f"{layer}.{home}.{word}" for home in homes for word in ATTENTION[name]]
-            yield "attention" if name not in WIDE else f"attention: {name}", names, values
-    if block is None:
-        return
-    for part, values in block.weights(d_model).items():
-        if part == "router" or not values:
+            names = [f"{layer}.{place}.{word}" for place in places for word in ATTENTION[name]]
+            yield "attention", name in WIDE, names, n
+    for part, n in block.weights(d_model).items() if block is not None else ():
+        if part == "router" or not n:
             continue
-        homes = {
-            "feed-forward": [""],
-            "experts": ["experts.0."],
-            "shared experts": ["shared_experts.", "shared_expert."],
-            "latent": [""],
-        }[part]
-        if isinstance(block, Experts) and part == "latent":
-            words = [
-                ["fc1_latent_proj", "routed_expert_down_proj"],
-                ["fc2_latent_proj", "routed_expert_up_proj"],
-            ]
-        else:
-            words = [
-                ["up_proj", "w3", "gate_up_proj"],
-                ["down_proj", "w2"],
-                ["gate_proj", "w1", "gate_up_proj"],
-            ]
-            words = words[: block.matrices]
+        places = homes.get(part) or [f"{home}.{inner}" for home in BLOCK for inner in INNER[part]]
+        words = LATENT_WORDS if part == "latent" else WORDS[: block.matrices]
         for word in words:
-            names = [f"{layer}.{home}.{inner}{w}" for home in BLOCK for inner in homes for w in word]
-            yield part, names, values / len(words)
+            names = [f"{layer}.{place}{w}" for place in places for w in word]
+            yield part, part == "latent", names, n / len(words)
 
 
+def _of_delta(attention, d_model):
+    """Matrices of linear attention one by one; a projection through a narrow matrix is two."""
+    found, keys = attention.matrices(d_model), d_model * attention.n_key_heads * attention.key_dim
+    values = found.pop("query, key, value") - 2 * keys
+    for name, rank in (("decay", attention.decay_rank), ("gate", attention.gate_rank)):
+        if rank is not None:
+            down = d_model * rank
+            found |= {f"{name} down": down, f"{name} up": found.pop(name) - down}
+    return found | {"query": keys, "key": keys, "value": values}
+
+
+# --- What a section says of any tensor ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
 class _Scheme:
-    """What a quantization section says of any tensor."""
+    """Bits of a value of the matrices, and of the experts; who keeps 16, who has others; the head; the cache."""
 
-    def __init__(self, stated, c, family):
-        if not isinstance(stated, Mapping):
-            raise Unknown(f"quantization_config is {shown(stated)}, but must be an object")
-        stated = (
-            {**stated, **stated["quantization"]}
-            if isinstance(stated.get("quantization"), Mapping)
-            else stated
-        )
-        self.method = stated.get("quant_method") or ("modelopt" if "quant_algo" in stated else None)
-        readers = {
-            "fp8": self._fp8, "mxfp4": self._mxfp4, "modelopt": self._modelopt,
-            "compressed-tensors": self._groups,
-        }  # fmt: skip
-        if not isinstance(self.method, str) or self.method not in readers:
-            raise Unknown(f"quant_method is {shown(self.method)}, but must be one of {', '.join(readers)}")
-        self.stated, self.c, self.family = stated, c, family
-        self.default, self.excluded, self.given = None, _Patterns(()), []
-        self.linear_only = self.method in ("fp8", "mxfp4")  # leave the head as it is without saying so
-        self.cache = self._cache()
-        readers[self.method]()
+    default: float | None = None
+    experts: float | None = None
+    kept: "_Patterns | None" = None
+    given: tuple = ()
+    head: bool = False
+    cache: float | None = None
 
-    def bits(self, names, part):
+    def bits(self, names, part, wide):
         """Bits of a value of the tensor that has one of these names; None: not quantized."""
         for patterns, bits in self.given:
             if patterns.match(names):
                 return bits
-        wide = part == "latent" or part.startswith("attention: ") or (part == "head" and self.linear_only)
-        if wide or self.excluded.match(names):
+        if wide or (self.kept is not None and self.kept.match(names)):
             return None
-        if part == "experts" and self.c.data.get("expert_dtype") == "fp4" and self.method == "fp8":
-            return ALGORITHMS["MXFP4"]
-        return self.default if part == "experts" or self.method != "mxfp4" else None
+        return (self.experts if part == "experts" else None) or self.default
 
-    def _cache(self):
-        algorithm, scheme = self.stated.get("kv_cache_quant_algo"), self.stated.get("kv_cache_scheme")
-        if algorithm is not None:
-            return _algorithm(algorithm) / 8
-        if scheme is None:
-            return None
-        bits = scheme.get("num_bits") if isinstance(scheme, Mapping) else None
-        if bits != 8:
-            raise Unknown(f"kv_cache_scheme is {shown(scheme)}, but must have 8 bits")
-        return 1.0
 
-    def _fp8(self):
-        block = self.stated.get("weight_block_size")
-        self.default = 8
-        if block is not None:
-            good = isinstance(block, list) and len(block) == 2
-            if not good or not all(type(n) is int and 0 < n <= 10**5 for n in block):
-                raise Unknown(f"weight_block_size is {shown(block)}, but must be two whole numbers")
-            scale = 8 if self.stated.get("scale_fmt") == "ue8m0" else 32
-            self.default = 8 + scale / (block[0] * block[1])
-        self.excluded = _Patterns(self._list("modules_to_not_convert", "ignored_layers"))
-        self._layers()
+def _scheme(stated, expert_dtype):
+    if stated is None:
+        return _Scheme()
+    _must(isinstance(stated, Mapping), "quantization_config", stated, "an object")
+    if isinstance(stated.get("quantization"), Mapping):
+        stated = {**stated, **stated["quantization"]}
+    method = stated.get("quant_method") or ("modelopt" if "quant_algo" in stated else None)
+    name = method.lower().replace("_", "-") if isinstance(method, str) else None
+    _must(name in METHODS, "quant_method", method, f"one of {', '.join(METHODS)}")
+    read, lists, head = METHODS[name]
+    said = {
+        "kept": _texts(stated, *lists),
+        "given": _layers(stated),
+        "cache": _cache(stated),
+        "head": head,
+    } | read(stated)
+    if name == "fp8" and expert_dtype == "fp4":
+        said["experts"] = ALGORITHMS["MXFP4"]
+    given = tuple((_Patterns(names), bits) for bits, names in said.pop("given").items())
+    return _Scheme(**said | {"kept": _Patterns(said["kept"]), "given": given})
 
-    def _mxfp4(self):
-        self.default = ALGORITHMS["MXFP4"]
-        self.excluded = _Patterns(self._list("modules_to_not_convert"))
 
-    def _modelopt(self):
-        algorithm = self.stated.get("quant_algo")
-        if algorithm == "MIXED_PRECISION":
-            if "quantized_layers" not in self.stated:
-                raise Unknown("quantized_layers is missing, but MIXED_PRECISION needs it")
+def _layers(stated):
+    """Names of tensors by the format that is their own."""
+    by_format = {}
+    for name, entry in _object(stated, "quantized_layers").items():
+        algorithm = entry.get("quant_algo") if isinstance(entry, Mapping) else None
+        by_format.setdefault(_algorithm(algorithm), []).append(name)
+    return by_format
+
+
+def _cache(stated):
+    """Bits of a value of the cache, where the section says so."""
+    scheme = stated.get("kv_cache_quant_algo") or stated.get("kv_cache_scheme")
+    if scheme is None or isinstance(scheme, str):
+        return None if scheme is None or scheme.upper() == "NONE" else _algorithm(scheme)
+    _must(isinstance(scheme, Mapping) and scheme.get("num_bits") == 8, "kv_cache_scheme", scheme, "of 8 bits")
+    return 8
+
+
+def _fp8(stated):
+    block = stated.get("weight_block_size")
+    if block is None:
+        return {"default": 8}
+    good = isinstance(block, list) and len(block) == 2 and all(_is_size(n) for n in block)
+    _must(good, "weight_block_size", block, "two whole numbers")
+    return {"default": 8 + (8 if stated.get("scale_fmt") == "ue8m0" else 32) / (block[0] * block[1])}
+
+
+def _modelopt(stated):
+    algorithm = stated.get("quant_algo")
+    if algorithm == "MIXED_PRECISION":
+        if "quantized_layers" not in stated:
+            raise Unknown("quantized_layers is missing, but MIXED_PRECISION needs it")
+        return {}
+    awq = algorithm in ("W4A16_AWQ", "W4A8_AWQ")
+    default = _packed(4, stated.get("group_size", 128), False) if awq else _algorithm(algorithm)
+    if not {"exclude_modules", "ignore"} & set(stated):
+        raise Unknown("exclude_modules is missing, so it is open which tensors are quantized")
+    return {"default": default}
+
+
+def _compressed(stated):
+    groups, found, given = _object(stated, "config_groups"), {}, {}
+    if not groups:
+        raise Unknown("config_groups is missing, but compressed-tensors needs it")
+    for group in groups.values():
+        good = isinstance(group, Mapping) and isinstance(group.get("weights"), Mapping)
+        _must(good, "a group of config_groups", group, "an object that says how weights are stored")
+        if group.get("targets") == ["Linear"]:
+            found["default"] = _group_bits(group["weights"])
         else:
-            self.default = _algorithm(algorithm)
-            if not {"exclude_modules", "ignore"} & set(self.stated):
-                raise Unknown("exclude_modules is missing, so it is open which tensors are quantized")
-        self.excluded = _Patterns(self._list("exclude_modules", "ignore"))
-        self._layers()
-
-    def _layers(self):
-        """Tensors with a format of their own."""
-        listed = self.stated.get("quantized_layers", {})
-        if not isinstance(listed, Mapping) or len(listed) > MAX_NAMES:
-            raise Unknown(
-                f"quantized_layers is {shown(listed)}, but must be an object of at most {MAX_NAMES}"
-            )
-        by_format = {}
-        for name, entry in listed.items():
-            algorithm = entry.get("quant_algo") if isinstance(entry, Mapping) else None
-            by_format.setdefault(_algorithm(algorithm), []).append(name)
-        self.given = [(_Patterns(names), bits) for bits, names in by_format.items()]
-
-    def _groups(self):
-        groups = self.stated.get("config_groups")
-        if not isinstance(groups, Mapping) or not groups:
-            raise Unknown("config_groups is missing, but compressed-tensors needs it")
-        self.excluded = _Patterns(self._list("ignore"))
-        for group in groups.values():
-            weights = group.get("weights") if isinstance(group, Mapping) else None
-            if not isinstance(weights, Mapping):
-                raise Unknown(
-                    f"a group of config_groups is {shown(group)}, but must say how weights are stored"
-                )
-            targets = group.get("targets")
-            if targets == ["Linear"]:
-                self.default = _group_bits(weights)
-            else:
-                self.given.append((_Patterns(_texts("targets", targets)), _group_bits(weights)))
-
-    def _list(self, *keys):
-        key = next((key for key in keys if self.stated.get(key) is not None), None)
-        return () if key is None else _texts(key, self.stated[key])
+            given.setdefault(_group_bits(group["weights"]), []).extend(_texts(group, "targets"))
+    return found | {"given": given}
 
 
-def _texts(key, found):
-    good = isinstance(found, list) and len(found) <= MAX_NAMES
-    if not good or not all(isinstance(text, str) and len(text) <= 300 for text in found):
-        raise Unknown(f"{key} is {shown(found)}, but must be a list of names of tensors")
-    return found
+def _integers(stated):
+    """AWQ, GPTQ, AutoRound: whole numbers in groups, each with a scale of 16 bits and a zero point."""
+    _must(stated.get("data_type", "int") == "int", "data_type", stated.get("data_type"), "int")
+    rules = {f"re:{str(rule)[2:]}": str(rule)[:2] == "-:" for rule in _object(stated, "dynamic")}
+    extra = _object(stated, "extra_config").items()
+    rules |= {name: isinstance(entry, Mapping) and entry.get("bits") == 16 for name, entry in extra}
+    rules |= {key: False for key in ("modules_in_block_to_quantize",) if stated.get(key)}
+    for name, left_out in rules.items():
+        _must(left_out, "a format of its own", name, "16 bits")
+    bits, size = (
+        stated.get(key, stated.get(old)) for key, old in (("bits", "w_bit"), ("group_size", "q_group_size"))
+    )
+    kept = [*rules, *_texts(stated, "modules_to_not_convert")]
+    return {"default": _packed(bits, size, True), "kept": kept, "head": stated.get("lm_head") is True}
+
+
+def _bitsandbytes(stated):
+    """NF4 or FP4 in blocks of 64, whose scales of 32 bits may be quantized again in blocks of 256; or int8."""
+    if stated.get("load_in_8bit") is True:
+        return {"default": 8}
+    if stated.get("load_in_4bit") is not True:
+        raise Unknown("neither load_in_8bit nor load_in_4bit is true")
+    return {"default": 4 + (8 + 32 / 256 if stated.get("bnb_4bit_use_double_quant") else 32) / 64}
+
+
+def _quark(stated):
+    """AMD's: a format of all layers, of some by pattern, and of the cache in what keys and values put out."""
+    _must(not stated.get("layer_type_quant_config"), "layer_type_quant_config", "given", "empty")
+    overall, found, given = _object(stated, "global_quant_config").get("weight"), {}, {}
+    for name, entry in _object(stated, "layer_quant_config").items():
+        weight = entry.get("weight") if isinstance(entry, Mapping) else None
+        given.setdefault(16 if weight is None else _quark_bits(weight), []).append(name)
+    for entry in _object(stated, "kv_cache_quant_config").values():
+        found["cache"] = _quark_bits(entry.get("output_tensors") if isinstance(entry, Mapping) else None)
+    return found | {"default": None if overall is None else _quark_bits(overall), "given": given}
+
+
+def _quark_bits(weight):
+    sizes = {"fp8_e4m3": 8, "int8": 8, "fp4": 4, "int4": 4, "uint4": 4}
+    dtype = weight.get("dtype") if isinstance(weight, Mapping) else None
+    good = isinstance(dtype, str) and dtype in sizes
+    _must(good, "a format of Quark", weight, f"an object whose dtype is one of {', '.join(sizes)}")
+    size = weight.get("group_size") if weight.get("qscheme") == "per_group" else -1
+    kind = "float" if dtype.startswith("fp") else "int"
+    return _group_bits({"num_bits": sizes[dtype], "type": kind, "group_size": size})
+
+
+# how each tool's section is read, which keys list what it leaves at 16 bits, and whether the head is quantized too
+METHODS = {
+    "fp8": (_fp8, ("modules_to_not_convert", "ignored_layers"), False),
+    "fbgemm-fp8": (_fp8, ("modules_to_not_convert",), False),
+    "mxfp4": (lambda stated: {"experts": ALGORITHMS["MXFP4"]}, ("modules_to_not_convert",), False),
+    "modelopt": (_modelopt, ("exclude_modules", "ignore"), True),
+    "compressed-tensors": (_compressed, ("ignore",), True),
+    "awq": (_integers, (), False),
+    "gptq": (_integers, (), False),
+    "auto-round": (_integers, (), False),
+    "bitsandbytes": (_bitsandbytes, ("llm_int8_skip_modules",), False),
+    "quark": (_quark, ("exclude",), True),
+}
 
 
 def _algorithm(name):
-    if not isinstance(name, str) or name not in ALGORITHMS:
-        raise Unknown(f"quant_algo is {shown(name)}, but must be one of {', '.join(ALGORITHMS)}")
+    _must(isinstance(name, str) and name in ALGORITHMS, "quant_algo", name, f"one of {', '.join(ALGORITHMS)}")
     return ALGORITHMS[name]
 
 
 def _group_bits(weights):
-    """Bits of a value of compressed-tensors: scales of a group take 16 bits, or 8 in the block formats."""
+    """Bits of a value in groups: their scales take 16 bits, or 8 in the block formats of 4."""
     bits, size, kind = (weights.get(key) for key in ("num_bits", "group_size", "type"))
-    if bits not in (4, 8) or kind not in ("int", "float") or type(bits) is not int:
-        raise Unknown(f"weights are {shown(dict(weights))}, but must be int or float of 4 or 8 bits")
-    if size is None or size == -1:  # one scale a channel or a tensor
-        return bits
-    if type(size) is not int or not 0 < size <= 10**5:
-        raise Unknown(f"group_size is {shown(size)}, but must be a whole number")
-    return bits + (8 if kind == "float" and bits == 4 else 16) / size
+    size = -1 if size is None else size
+    if kind == "int":
+        return _packed(bits, size, weights.get("symmetric") is False)
+    good = kind == "float" and type(bits) is int and bits in (4, 8)
+    _must(good, "weights", dict(weights), "int, or float of 4 or 8 bits")
+    return bits + _share(8 if bits == 4 else 16, size)
+
+
+def _packed(bits, size, zeros):
+    """Bits of a whole number in a group with a scale of 16 bits and perhaps a zero point."""
+    _must(type(bits) is int and 2 <= bits <= 8, "bits", bits, "a whole number from 2 to 8")
+    return bits + _share(16 + (bits if zeros else 0), size)
+
+
+def _share(bits, size):
+    """What a group has beside its values, for each of them; size -1: one group a row, which is too long to count."""
+    _must(_is_size(size) or size == -1, "group_size", size, "a whole number")
+    return 0 if size == -1 else bits / size
+
+
+def _is_size(n):
+    return type(n) is int and 0 < n <= MAX_GROUP
+
+
+# --- Names of tensors -----------------------------------------------------------------------------------------
+
+
+def _object(stated, key):
+    found = stated.get(key) or {}
+    _must(
+        isinstance(found, Mapping) and len(found) <= MAX_NAMES,
+        key,
+        found,
+        f"an object of at most {MAX_NAMES}",
+    )
+    return found
+
+
+def _texts(stated, *keys):
+    """The list under the first of these keys that is given."""
+    for key in keys:
+        found = stated.get(key)
+        if found is not None:
+            good = isinstance(found, list) and len(found) <= MAX_NAMES
+            good = good and all(isinstance(text, str) and len(text) <= 300 for text in found)
+            _must(good, key, found, "a list of names of tensors")
+            return found
+    return []
 
 
 class _Patterns:
-    """Names of tensors, with ``*`` or as a plain regular expression (``re:``), without the model's prefix."""
+    """Names of tensors or of modules, with ``*`` or as a plain regular expression (``re:``)."""
 
     def __init__(self, texts):
         self.exact, anywhere, self.expressions, by_layer = set(), [], [], {}
         for text in texts:
-            if not isinstance(text, str) or len(text) > 300 or text.count("*") > 4:
-                raise Unknown(f"the name of a tensor is {shown(text)}")
+            good = isinstance(text, str) and len(text) <= 300 and text.count("*") <= 4
+            _must(good, "the name of a tensor", text, "a short text")
             if text.startswith("re:"):
                 self.expressions.append(_expression(text[3:]))
                 continue
-            text = re.sub(r"^(model\.|language_model\.|backbone\.)+", "", text)
-            text = re.sub(r"\.experts\.\d+\.", ".experts.0.", text)
+            text = re.sub(r"^((model|language_model|backbone|transformer|gpt_neox)\.)+", "", text)
+            text = re.sub(
+                r"\.experts\.(\d+|\*)\.", ".experts.", re.sub(r"^(h|blocks)\.(?=\d)", "layers.", text)
+            )
             if "*" not in text:
                 self.exact.add(text)
                 continue
@@ -327,14 +410,27 @@ class _Patterns:
         return any(self._one(name) for name in names)
 
     def _one(self, name):
-        words = name.split(".")
-        holders = [".".join(words[:n]) for n in range(1, len(words) + 1)]
-        globs = [self.anywhere, self.by_layer.get(words[1] if len(words) > 1 else "")]
+        holders, inside = _modules(name)
+        globs = [
+            self.anywhere,
+            self.by_layer.get(holders[1].rpartition(".")[2]) if len(holders) > 1 else None,
+        ]
         return (
-            any(holder in self.exact for holder in holders)
-            or any(glob is not None and any(map(glob.match, holders)) for glob in globs)
-            or any(expression.match(name) for expression in self.expressions)
+            not self.exact.isdisjoint(holders)
+            # a plain name may leave out what stands before it, as "self_attn" or "mlp.down_proj" do
+            or not self.exact.isdisjoint(inside)
+            or any(glob.match(holder) for glob in globs if glob is not None for holder in holders)
+            or any(e.match(f"{prefix}{name}") for e in self.expressions for prefix in ("", "model."))
         )
+
+
+@cache
+def _modules(name):
+    """The modules that hold a tensor, from the model down; and all runs of words of its name inside a layer."""
+    words = name.split(".")
+    inside = range(2, len(words))
+    runs = [".".join(words[i : k + 1]) for i in inside for k in inside if k >= i]
+    return [".".join(words[:n]) for n in range(1, len(words) + 1)], runs
 
 
 def _either(globs):
@@ -344,8 +440,8 @@ def _either(globs):
 
 def _expression(text):
     """A regular expression of a few plain parts, which cannot take long on a short name."""
-    if not re.fullmatch(r"[\w.*|()\\$^-]{1,200}", text) or text.count("*") > 4 or ")*" in text:
-        raise Unknown(f"the pattern {shown(text)} is not a plain one")
+    plain = re.fullmatch(r"[\w.*+|()\[\]\\$^-]{1,200}", text) and not re.search(r"\)[*+]", text)
+    _must(plain and text.count("*") + text.count("+") <= 4, "a pattern", text, "a plain one")
     try:
         return re.compile(text)
     except re.error:

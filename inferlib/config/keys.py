@@ -4,6 +4,8 @@ import json
 import reprlib
 from collections.abc import Mapping
 
+from inferlib.checks import short
+
 MAX_LAYERS = 10**4
 MAX_NUMBER = 10**9
 REQUIRED = object()
@@ -28,11 +30,15 @@ class Keys:
         if outer not in self.inside:
             if absent and self.data.get(outer) is None:
                 return None, name
-            value = self._take(outer, REQUIRED)
-            if not isinstance(value, Mapping):
-                self.refuse(outer, "an object of keys and values")
-            self.inside[outer] = Keys(value, f"{self.where}: {outer}")
+            self.inside[outer] = self.object(outer)
         return self.inside[outer], name
+
+    def object(self, key):
+        """The keys of an object inside."""
+        value = self._take(key, REQUIRED)
+        if not isinstance(value, Mapping):
+            self.refuse(key, "an object of keys and values")
+        return Keys(value, f"{self.where}: {key}")
 
     def _take(self, key, default):
         keys, name = self._at(key, absent=default is not REQUIRED)
@@ -116,22 +122,17 @@ class Keys:
     def finish(self, family, harmless):
         """Refuse keys that nobody asked for and that may change the shape."""
         for name, keys in self.inside.items():
-            keys.finish(
-                family, {key.removeprefix(f"{name}.") for key in harmless if key.startswith(f"{name}.")}
-            )
+            # what changes nothing outside changes nothing inside: transformers 5 writes some of it there again
+            keys.finish(family, {*harmless, *(key.removeprefix(f"{name}.") for key in harmless)})
         for key, value in self.data.items():
             off = value is None or value is False or value in (0, "", [], {})
             if key not in self.asked and key not in harmless and not off:
-                plain = isinstance(key, str) and len(key) < 80 and key.isprintable()
-                named = key if plain else shown(key)
+                name = key if isinstance(key, str) and len(key) < 80 and key.isprintable() else shown(key)
                 raise ValueError(
-                    f"{self.where}: {named} is {shown(value)}, but a {family!r} model has no such key"
+                    f"{self.where}: {name} is {shown(value)}, but a {family!r} model has no such key"
                 )
 
 
 def shown(value):
-    """A short picture of any value."""
-    try:
-        return reprlib.repr(value)
-    except ValueError:  # an integer of thousands of digits
-        return "a number too long to print"
+    """A short picture of any value, however deep."""
+    return short(reprlib.repr, value)

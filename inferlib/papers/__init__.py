@@ -1,8 +1,23 @@
-"""One room per source: its equations, derivations and answer to a decode step.
+"""One package per source: its equations, derivations and answer to a decode step.
 
-What each room prints, and what of that reproduces, stands on the floor above, in ``book/``.
+What each source prints, and what of that reproduces, stands in the book.
 """
 
-from inferlib.papers.rooms import about, ask, common_terms, everybody, label, source_of, sources, versions
+from inferlib.papers.source import (
+    about,
+    answerers,
+    ask,
+    common_name,
+    common_terms,
+    label,
+    printed_range,
+    source_of,
+    sources,
+    versions,
+    vocabulary,
+)
 
-__all__ = ["about", "ask", "common_terms", "everybody", "label", "source_of", "sources", "versions"]
+__all__ = [
+    "about", "answerers", "ask", "common_name", "common_terms", "label", "printed_range", "source_of", "sources",
+    "versions", "vocabulary",
+]  # fmt: skip

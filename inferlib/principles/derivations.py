@@ -2,9 +2,8 @@
 
 from functools import partial
 
-import sympy as sp
-
 from inferlib.equation import Step, derivation, symbolic, symbols_of
+from inferlib.extras import sympy as sp
 from inferlib.principles import roofline
 from inferlib.principles.profile import Profile
 from inferlib.system import Accelerator

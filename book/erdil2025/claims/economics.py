@@ -1,14 +1,16 @@
 """Erdil 2025, sections 4 and 4.2 with their captions and footnotes: everything their text prints, recomputed."""
 
+import math
 from functools import cache, partial
 
 import numpy as np
 
+from book.audit.explanation import named
+from book.audit.ledger import Noted, claims, published, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims.model import DEFAULT, H100, feed_forward, token_latency
 from book.erdil2025.claims.parallel import at_cost, common_costs, gains, table_2_batches
 from book.erdil2025.claims.toy import speed_up
-from inferlib.ledger import Noted, claims, published, reproduces
 from inferlib.papers.erdil2025.records import TABLE_5, chips, computing_at, models
 from inferlib.papers.erdil2025.shape import cache_values
 from inferlib.units import factor
@@ -19,14 +21,7 @@ SEVENTY = "Llama 3 70B 8-bit"
 
 @cache
 def fastest(name, chip="H100", bandwidth=1.0):
-    """Most tokens per second of a dense model at one sequence, and the GPUs that make them.
-
-    Parameters
-    ----------
-    name, chip : str
-    bandwidth : float
-        Multiple of the chip's memory bandwidth.
-    """
+    """Most tokens per second of a dense model at one sequence, and the GPUs that make them."""
     gpu = chips[chip].replace(memory_bandwidth=bandwidth * chips[chip].memory_bandwidth)
     n_gpu = np.geomspace(1, 1024, 500)
     seconds = token_latency(models[name], gpu, n_gpu, 1)
@@ -37,10 +32,8 @@ def fastest(name, chip="H100", bandwidth=1.0):
 def generation_gains():
     """What each GPU generation brings to Table 4's model at one cost: tokens per second, and GPUs saved.
 
-    Returns
-    -------
-    dict
-        (older, newer) to (geometric mean of the speeds' ratio, smallest, largest, that of the sizes' ratio).
+    Returns (older, newer) to (geometric mean of the speeds' ratio, smallest, largest, that of the sizes'
+    ratio).
     """
     found = {}
     for older, newer in (("V100", "A100"), ("A100", "H100")):
@@ -68,9 +61,8 @@ def _per_generation(read):
         f"{a} to {b} {mean - 1:+.0%} ({low - 1:.0%} to {high - 1:.0%})"
         for (a, b), (mean, low, high, _) in found.items()
     )
-    return Noted(
-        np.prod([mean for mean, *_ in found.values()]) ** 0.5 - 1, f"0.5 to 10 dollars a million: {text}"
-    )
+    means = [named(f"{a} to {b}, mean speed-up", float(mean)) for (a, b), (mean, *_) in found.items()]
+    return Noted(math.prod(means) ** 0.5 - 1, f"0.5 to 10 dollars a million: {text}")
 
 
 def _smaller(read):
@@ -79,8 +71,9 @@ def _smaller(read):
     tops = ", ".join(
         f"{economics.fastest(economics.curve(SEVENTY, chip)).n_gpu:.0f}" for chip in economics.GENERATIONS
     )
+    means = [named(f"{a} to {b}, mean shrinking", float(ratio)) for (a, b), (*_, ratio) in found.items()]
     return Noted(
-        np.prod([ratio for *_, ratio in found.values()]) ** 0.5,
+        math.prod(means) ** 0.5,
         f"0.5 to 10 dollars a million: {text}; fastest points of H100, A100, V100: {tops} GPUs",
     )
 
@@ -121,11 +114,23 @@ def drafting_gains(name=SEVENTY, assumptions=DEFAULT):
     return gains(plain, drafted)
 
 
+def most_with_drafts(name=SEVENTY, assumptions=DEFAULT):
+    """Speed with drafts over speed without, at the cost where that is most."""
+    curves = [economics.curve(name, draft=d, assumptions=assumptions) for d in (economics.DRAFT, None)]
+    costs = common_costs(*curves)
+    drafted, plain = (at_cost(curve, costs) for curve in curves)
+    at = (drafted / plain).argmax()
+    found = f"of {name} at {costs[at]:.3g} dollars a million, where drafts gain most"
+    return named(f"speed with drafts {found}", float(drafted[at]), "tok/s") / named(
+        f"speed without {found}", float(plain[at]), "tok/s"
+    )
+
+
 def _halved(read):
-    top, most, _ = drafting_gains()
+    top, *_ = drafting_gains()
     older = drafting_gains("Llama 3 70B", TABLE_5)[1]
     return Noted(
-        1 + most,
+        most_with_drafts(),
         f"at most at one cost; {1 + top:.2f} at the fastest points of Tables 4 and 2; at 16 bits with Table 5's "
         f"notebook {1 + older:.2f}",
     )
@@ -248,7 +253,7 @@ def _activations_help(read):
     shape = models["Llama 3 70B"].shape
     eight = shape.replace(activation_bytes=1.0)
     cached, moved = [
-        (cache_values(s) * s.activation_bytes, feed_forward(s, 8, 1, "1D")[0].per_token[0])
+        (cache_values(s) * s.activation_bytes, feed_forward(s, 8, 1, "1D")[0].per_token)
         for s in (shape, eight)
     ]
     ratios = [new / old for old, new in zip(cached, moved, strict=True)]

@@ -4,6 +4,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from book.audit.ledger import Noted, claims, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims.context import GROUPED, LONG, MISTRAL, utilisation
 from book.erdil2025.claims.economics import SEVENTY, fastest
@@ -17,7 +18,6 @@ from book.erdil2025.claims.model import (
     bytes_and_flop_of_latents,
     token_latency,
 )
-from inferlib.ledger import Noted, claims, reproduces
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import (
     chips,

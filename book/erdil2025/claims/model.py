@@ -8,9 +8,10 @@ from functools import cache, partial
 
 import numpy as np
 
+from book.audit.explanation import named
+from book.audit.ledger import Noted, claims, reproduces
 from book.erdil2025 import economics
 from inferlib.equation import symbolic, untraced
-from inferlib.ledger import Noted, claims, reproduces
 from inferlib.papers.erdil2025 import decode, search
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
 from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, PROTOCOLS, ToyAssumptions, chips, models
@@ -28,8 +29,7 @@ DEEPSEEK = models["DeepSeek-V3"].shape
 
 def feed_forward(shape, group, experts, kind, assumptions=DEFAULT):
     """The all-reduces of a feed-forward block that so many H100s share."""
-    block = m.feed_forward_span(H100, group, experts)
-    return m.feed_forward_network(shape, H100, group, block, kind, assumptions)
+    return m.feed_forward_network(shape, H100, group, experts, kind, assumptions)
 
 
 # Section 3.1: attention.
@@ -157,13 +157,18 @@ def _text_3_3(read):
         (row, "base"): lambda read: m.collective_latency(LL, 1, 1, 2),
         (row, "one more rank in a node"): lambda read: _latency_step(2, 1),
         (row, "one doubling of the nodes"): lambda read: _latency_step(2, 2),
-        ("ranks of an all-reduce", "exponent of the instance size"): lambda read: (
-            np.log2(m.span(H100, 64).cut("2D")[0]) / np.log2(64)
-        ),
-        ("nodes of an all-reduce", "exponent of the instance's nodes"): lambda read: (
-            np.log2(m.span(H100, 64).cut("2D")[1]) / np.log2(m.span(H100, 64).cut("1D")[1])
+        ("ranks of an all-reduce", "exponent of the instance size"): lambda read: _exponent(0, 64),
+        ("nodes of an all-reduce", "exponent of the instance's nodes"): lambda read: _exponent(
+            1, m.span(H100, 64).cut("1D")[1]
         ),
     }
+
+
+def _exponent(place, whole):
+    """The power with which what an evenly cut all-reduce meets grows, on 64 H100s: ranks (0) or nodes (1)."""
+    what = ("ranks", "nodes")[place]
+    met = named(f"{what} of an all-reduce on 64 H100s, cut both ways", m.span(H100, 64).cut("2D")[place])
+    return float(np.log2(met) / np.log2(named(f"{('GPUs', 'nodes')[place]} of the instance", whole)))
 
 
 EXAMPLE = "extra time of an all-reduce (eq. 24)"
@@ -181,14 +186,7 @@ def _reduced_each_way(read):
 
 
 def equal_batch():
-    """The batches at which bytes take as long as latency, and b*: eight GPUs and a width of 10,000.
-
-    Returns
-    -------
-    tuple
-        By equations 23 and 24 (cut one way, LL's half of the bandwidth), by equations 40 and 42 (cut both ways, all of
-        it), and the critical batch.
-    """
+    """The batches at which bytes take as long as latency, and b*: eight GPUs and a width of 10,000."""
     shape = models["Llama 3 70B"].shape.replace(d_model=10_000)
     extra = printed.extra_all_reduce_time(shape, H100, LL, 8, 1)
     latency = m.collective_latency(LL, 8, 1, 2)
@@ -231,7 +229,7 @@ def traffic_kept():
     """The part of the network's bytes that 8-bit weights leave."""
     shape = models["Llama 3 70B"].shape
     both, narrow = (
-        feed_forward(s, 8, 1, "1D")[0].per_token[0] for s in (shape, shape.replace(weight_bytes=1.0))
+        feed_forward(s, 8, 1, "1D")[0].per_token for s in (shape, shape.replace(weight_bytes=1.0))
     )
     return narrow / both
 
@@ -329,7 +327,7 @@ def _swiglu(read):
     shape = models["Llama 3 70B"].shape
     plain = printed.bytes_reduced(shape, 1, shape.activation_bytes)
     more = shape.n_layers * shape.d_ff * shape.activation_bytes / plain
-    gated, vanilla = (feed_forward(shape.replace(ff_up=up), 64, 1, "2D")[1].per_token[0] for up in (2, 1))
+    gated, vanilla = (feed_forward(shape.replace(ff_up=up), 64, 1, "2D")[1].per_token for up in (2, 1))
     return (gated == 2 * vanilla, f"one more d_ff: {more:.0%} more bytes for Llama 3 70B")
 
 

@@ -4,6 +4,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from book.audit.ledger import claims, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims.model import (
     DEEPSEEK,
@@ -17,7 +18,6 @@ from book.erdil2025.claims.model import (
     token_latency,
 )
 from inferlib.equation import untraced
-from inferlib.ledger import claims, reproduces
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import KINDS, Assumptions, Cut, models
 from inferlib.papers.erdil2025.search import expected_tokens
@@ -121,8 +121,8 @@ def _transfers(read):
 def _transferred(experts, group, shape):
     """Seconds of bytes for one token: the all-to-alls of so many groups of experts, and one 1D all-reduce."""
     alone = Assumptions(protocols=(LL,))
-    sparse = m.dispatch_network(shape, H100, group, experts, alone).per_token[0] * alone.dispatches
-    reduce = feed_forward(shape, group, 1, "1D", alone)[0].per_token[0]
+    sparse = m.dispatch_network(shape, H100, group, experts, alone).per_token * alone.dispatches
+    reduce = feed_forward(shape, group, 1, "1D", alone)[0].per_token
     return sparse, reduce
 
 

@@ -3,12 +3,13 @@
 from fractions import Fraction
 from functools import partial
 
+from book.audit.explanation import named
+from book.audit.ledger import Noted, claims, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims.economics import SEVENTY, drafting_gains
 from book.erdil2025.claims.model import DEFAULT, H100, token_latency
 from book.erdil2025.claims.parallel import at_cost
 from inferlib.equation import untraced
-from inferlib.ledger import Noted, claims, reproduces
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import TABLE_5, models
 
@@ -49,8 +50,10 @@ def gain_at_table_5(name):
     """Gain of drafts at the cost of Table 5's point without them, and between its two points."""
     plain, drafted = (economics.curve(name, draft=d, assumptions=TABLE_5) for d in (None, economics.DRAFT))
     at = economics.preferred(plain)
-    same = at_cost(drafted, [at.usd_per_million])[0] / at.tokens_per_second - 1
-    return float(same), float(economics.preferred(drafted).tokens_per_second / at.tokens_per_second - 1)
+    cost = f"at {at.usd_per_million:.3g} dollars a million, the cost of Table 5's point"
+    found = named(f"speed with drafts {cost}", float(at_cost(drafted, [at.usd_per_million])[0]), "tok/s")
+    same = found / named(f"speed without {cost}", float(at.tokens_per_second), "tok/s") - 1
+    return same, float(economics.preferred(drafted).tokens_per_second / at.tokens_per_second - 1)
 
 
 def _drafted(read, name):

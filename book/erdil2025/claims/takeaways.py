@@ -4,9 +4,11 @@ from functools import cache, partial
 
 import numpy as np
 
+from book.audit.explanation import inputs, named
+from book.audit.ledger import Noted, claims, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims.context import utilisation
-from book.erdil2025.claims.economics import SEVENTY, drafting_gains, fastest, halvings
+from book.erdil2025.claims.economics import SEVENTY, drafting_gains, fastest, halvings, most_with_drafts
 from book.erdil2025.claims.model import (
     DEFAULT,
     H100,
@@ -17,7 +19,6 @@ from book.erdil2025.claims.model import (
     token_latency,
 )
 from book.erdil2025.claims.toy import based, exponents, speed_up
-from inferlib.ledger import Noted, claims, reproduces
 from inferlib.papers.erdil2025.equations import model as m, toy
 from inferlib.papers.erdil2025.records import (
     TABLE_5,
@@ -37,13 +38,7 @@ reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil202
 
 @cache
 def dgx_question(speed=70.0, part=0.15):
-    """Llama 3 70B at 16 bits on eight H100s: the best utilisation at a speed, and the best speed at a utilisation.
-
-    Returns
-    -------
-    tuple
-        (utilisation, batch) at the speed, and (tokens per second, batch) at the utilisation.
-    """
+    """Llama 3 70B at 16 bits on eight H100s: the best utilisation at a speed, and the best speed at a utilisation."""
     batch = np.geomspace(8, 512, 4000)
     speeds = 1 / token_latency(models["Llama 3 70B"], H100, 8, batch)
     shares = utilisation("Llama 3 70B", H100, 8, batch)
@@ -202,7 +197,7 @@ def _groq(read):
 
 def _drafts(read):
     name = "Llama 3.1 405B"
-    newer, older = (1 + drafting_gains(name, assumptions)[1] for assumptions in (DEFAULT, TABLE_5))
+    newer, older = (most_with_drafts(name, assumptions) for assumptions in (DEFAULT, TABLE_5))
     seventy = 1 + drafting_gains("Llama 3 70B")[1]
     return Noted(
         newer,
@@ -213,8 +208,13 @@ def _drafts(read):
 def _halved_precision(read):
     points, tops = ([1 - 1 / (1 + gain) for gain in found] for found in halvings())
     text = [", ".join(f"{saved:.1%}" for saved in found) for found in (points, tops)]
+    steps = [(place, pair) for place in ("Table 6", "the fastest") for pair in ("16 to 8", "8 to 4")]
+    known = [
+        named(f"saved from {pair} bits, points of {place}", saved)
+        for (place, pair), saved in zip(steps, [*points, *tops], strict=True)
+    ]
     return Noted(
-        float(np.mean([*points, *tops])),
+        sum(known) / len(known),
         f"Llama 3 70B, 16 to 8 and 8 to 4 bits: {text[0]} between Table 6's points, {text[1]} between the fastest",
     )
 
@@ -231,13 +231,26 @@ def _boundary(read):
 
 
 def _over_decoding(read):
-    half = read("prefill", "utilisation", "Text 4.3")
-    shares = {
-        row: economics.preferred(economics.curve(name)).mfu for row, name in economics.PRECISIONS.items()
-    }
+    half, shares = read("prefill", "utilisation", "Text 4.3"), decoding_shares()
     ratios = [half / share for share in shares.values()]
     text = ", ".join(f"{row} {share:.1%}" for row, share in shares.items())
-    return Noted((min(ratios), max(ratios)), f"{half:.0%} over the utilisation at Table 6's points: {text}")
+    return Noted(
+        (min(ratios), max(ratios)),
+        f"{half:.0%} over Table 6's points, both of the attainable rate: {text}; with those of the peak "
+        f"{min(ratios) / H100.flops_fraction:.1f} to {max(ratios) / H100.flops_fraction:.1f}",
+    )
+
+
+def decoding_shares():
+    """Share of the attainable arithmetic that decoding uses at Table 6's points, by row."""
+    reached = {
+        row: economics.preferred(economics.curve(name)).mfu for row, name in economics.PRECISIONS.items()
+    }
+    return {
+        row: named(f"utilisation of the peak at the point of {row}", float(share))
+        / inputs(H100).flops_fraction
+        for row, share in reached.items()
+    }
 
 
 @reproduces("Text 5.1")

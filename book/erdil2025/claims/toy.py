@@ -1,13 +1,13 @@
 """Erdil 2025, sections 1 and 2: everything their text prints, recomputed."""
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
+from book.audit.ledger import Noted, claims, reproduces
 from book.erdil2025.economics import frontier
 from book.erdil2025.tables import H100, MODELS, SERVED, served, table_1
-from inferlib.ledger import Noted, claims, reproduces
-from inferlib.papers.erdil2025.derivations import toy as derivations
+from inferlib.papers.erdil2025 import derivations
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.records import FIGURE_1, FIGURE_1_CAPPED, ToyAssumptions, models
 
@@ -77,7 +77,7 @@ def _footnote_1(read):
 
 @reproduces("Text 2.2.1")
 def _text_2_2_1(read):
-    ranks, hop = derivations.even_split()[2].equation.rhs, "time of one hop"
+    hop = "time of one hop"
     grid = "time of an all-reduce over an evenly cut grid"
     return {
         # By how much the hops of one half of an all-reduce fall short of the ranks, on a ring of ten.
@@ -89,8 +89,8 @@ def _text_2_2_1(read):
         ),
         # At four GPUs sqrt(N) - 1 is one.
         (grid, "factor before (sqrt(N) - 1)"): lambda read: toy.grid_all_reduce_time(4, read(hop)),
-        ("ranks in an all-reduce", "exponent of the instance size"): float(
-            derivations.exponent(ranks, derivations.N_GPU)
+        ("ranks in an all-reduce", "exponent of the instance size"): lambda read: float(
+            derivations.exponent(derivations.even_split()[2].equation.rhs, derivations.N_GPU)
         ),
     }
 
@@ -110,7 +110,7 @@ def _instance(read, holds):
         uneven > even,
         f"a grid four times as long as wide moves {uneven / even - 1:.0%} more",
     )
-    speed = [table_1(a).tokens_per_second["PaLM-540B"] for a in (None, ToyAssumptions.corrected())]
+    speed = [table_1(a).tokens_per_second["PaLM-540B"] for a in (ToyAssumptions(), ToyAssumptions.parallel())]
     holds(
         "parallel attention is a significant gain for inference",
         speed[1] > 1.1 * speed[0],
@@ -156,30 +156,36 @@ def _text_2_2_3(read):
     latency, size, factor = (
         "smallest latency", "fastest instance size", "cost of the smallest latency over the smallest cost"
     )  # fmt: skip
+    best, least, three = d.optimal_instance, d.minimum_latency, d.factor_three
     found = {
-        ("balance at the optimum", "exponent of the instance size, waiting (eq. 10)"): d.exponent(
-            balance.lhs, d.N_GPU
+        ("balance at the optimum", "exponent of the instance size, waiting (eq. 10)"): (
+            best, d.exponent(balance.lhs, d.N_GPU)
         ),
-        ("balance at the optimum", "exponent of the instance size, reading (eq. 10)"): d.exponent(
-            balance.rhs, d.N_GPU
+        ("balance at the optimum", "exponent of the instance size, reading (eq. 10)"): (
+            best, d.exponent(balance.rhs, d.N_GPU)
         ),
-        (size, "power that is linear in reading (eq. 11)"): d.exponent(collected.lhs, d.N_GPU),
-        (size, "exponent (eq. 12)"): d.exponent(optimum.rhs, d.MODEL.n_params),
-        (size, "exponent of the maximum (eq. 13)"): final.rhs.as_base_exp()[1],
-        (latency, "factor (eq. 14)"): first.subs(once),
-        (latency, "exponent of the hops (eq. 14)"): d.exponent(first, d.HOPS),
-        (latency, "exponent of reading (eq. 14)"): d.exponent(first, d.READING),
-        (latency, "second factor (eq. 14)"): -second.subs(once),
-        (factor, "FLOP in eq. 17"): d.factor_three().result * d.CHIP.flops / d.MODEL.n_params / limit,
-        (latency, "exponent of depth"): depth,
-        (latency, "exponent of width"): width,
-    }
-    return {place: float(value) for place, value in found.items()} | {
+        (size, "power that is linear in reading (eq. 11)"): (best, d.exponent(collected.lhs, d.N_GPU)),
+        (size, "exponent (eq. 12)"): (best, d.exponent(optimum.rhs, d.MODEL.n_params)),
+        (size, "exponent of the maximum (eq. 13)"): (best, final.rhs.as_base_exp()[1]),
+        (latency, "factor (eq. 14)"): (least, first.subs(once)),
+        (latency, "exponent of the hops (eq. 14)"): (least, d.exponent(first, d.HOPS)),
+        (latency, "exponent of reading (eq. 14)"): (least, d.exponent(first, d.READING)),
+        (latency, "second factor (eq. 14)"): (least, -second.subs(once)),
+        (factor, "FLOP in eq. 17"): (three, three().result * d.CHIP.flops / d.MODEL.n_params / limit),
+        (factor, ""): (three, limit),
+        (latency, "exponent of depth"): (d.scaling, depth),
+        (latency, "exponent of width"): (d.scaling, width),
+    }  # fmt: skip
+    notes = {(factor, ""): f"in the limit; {cost_factor(SEVENTY):.2f} for Llama 3 70B"}
+
+    def read_off(derivation, value, note):
+        return lambda read: Noted(float(value), note) if derivation() else None
+
+    return {place: read_off(*pair, notes.get(place, "")) for place, pair in found.items()} | {
         # N = width^2 depth, so width = (N / depth)^(1/2), and depth is a power of N.
         (latency, "exponent of parameters (eq. 19)"): lambda read: (
             read("depth", "exponent of parameters") * (depth - width / 2) + width / 2
         ),
-        (factor, ""): Noted(limit, f"in the limit; {cost_factor(SEVENTY):.2f} for Llama 3 70B"),
         ("70B dense model", "tokens per second"): partial(_scaled_speed, name="70B dense model"),
         ("405B dense model", "tokens per second"): partial(_scaled_speed, name="405B dense model"),
         ("PaLM 62B", "latency"): partial(scaled_latency, name="PaLM 62B"),
@@ -293,17 +299,13 @@ def _limits(read, holds):
     )
 
 
-@cache
-def frontier_widths():
-    """How many times its cheapest token a fast one costs, with the H100's network and without a limit of bandwidth.
+def frontier_widths(chip=H100, model=models["Llama 3 70B 8-bit"]):
+    """How many times its cheapest token a fast one costs, with the chip's network and without a limit of bandwidth.
 
-    Returns
-    -------
-    tuple
-        At nine tenths of the top speed, with and without; and at the top, a pair.
+    At nine tenths of the top speed, with and without; and at the top, a pair.
     """
-    free = H100.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
-    curves = [frontier(models["Llama 3 70B 8-bit"], chip) for chip in (H100, free)]
+    free = chip.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
+    curves = [frontier(model, one) for one in (chip, free)]
     cheapest = [curve.usd_per_million.min() for curve in curves]
     fast = [c[c.tokens_per_second >= 0.9 * c.tokens_per_second.max()].usd_per_million.min() for c in curves]
     wide, narrow = (cost / least for cost, least in zip(fast, cheapest, strict=True))

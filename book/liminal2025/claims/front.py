@@ -1,5 +1,6 @@
 """LIMINAL 2025: abstract, introduction and conclusion, and the key findings that they repeat."""
 
+from book.audit.ledger import Noted, claims, reproduces
 from book.liminal2025 import efficiency
 from book.liminal2025.cells import latencies
 from book.liminal2025.claims.memory import for_32, least
@@ -18,9 +19,8 @@ from book.liminal2025.speeds import (
     written,
 )
 from book.liminal2025.tables import families
-from inferlib.ledger import Noted, claims, reproduces
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import IDEAL, chips
+from inferlib.papers.liminal2025.equations import IDEAL, chips
 from inferlib.units import factor
 
 

@@ -1,5 +1,6 @@
 """LIMINAL 2025: its text about models, chips, capacity, collectives and users (sections 2 to 4.3)."""
 
+from book.audit.ledger import Noted, claims, reproduces
 from book.liminal2025 import cells, efficiency
 from book.liminal2025.experts import batch_of
 from book.liminal2025.speeds import (
@@ -18,9 +19,8 @@ from book.liminal2025.speeds import (
     waiting_share,
 )
 from book.liminal2025.tables import families, sizes
-from inferlib.ledger import Noted, claims, reproduces
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import load_chip, load_model, models, stated
+from inferlib.papers.liminal2025.equations import load_chip, load_model, models, stated
 
 
 def least():

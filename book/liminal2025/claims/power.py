@@ -1,8 +1,12 @@
 """LIMINAL 2025: its text about power and large batches (section 4.6, Figure 3, Appendix A)."""
 
 import math
+from functools import partial
 
+from book.audit.explanation import inputs
+from book.audit.ledger import Noted, claims, reproduces
 from book.liminal2025 import efficiency
+from book.liminal2025.cells import AS_PRINTED
 from book.liminal2025.speeds import (
     DRAM,
     LARGE,
@@ -18,9 +22,9 @@ from book.liminal2025.speeds import (
     sram_wins,
     without_hops,
 )
-from inferlib.ledger import Noted, claims, reproduces
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import PRINTED, load_chip, load_model
+from inferlib.papers.liminal2025.equations import load_chip, load_model
+from inferlib.units import factor
 
 PICOJOULE = 8e-12  # joule a byte
 
@@ -38,7 +42,7 @@ def _text_4_6(read):
             model.collectives(oss, 128),
             f"at TP128, which the section is about and Tables 5 and 7 need; {model.collectives(oss, 8):.0f} at TP8",
         ),
-        ("GPT-OSS-120B", "layers"): oss.layers,
+        ("GPT-OSS-120B", "layers"): inputs(oss).layers,
         ("experts of a token", "Kimi-K2"): active_experts("Kimi-K2"),
         ("experts of a token", "DeepSeekV3"): active_experts("DeepSeekV3"),
     } | {("gain in STPS/W on 3D-DRAM", name): _quoted_gain(name) for name in QUOTED}
@@ -51,11 +55,12 @@ def _exposed(app, chip, batch):
 
 
 def _quoted_gain(name):
-    batch, gain = efficiency.marker(name, "3D-DRAM", LARGE_CONTEXT)
+    batch, _ = efficiency.marker(name, "3D-DRAM", LARGE_CONTEXT)
+    system = partial(AS_PRINTED.speed, name, "3D-DRAM", context=LARGE_CONTEXT, n=128, kind=model.system_speed)
     _, shorter = efficiency.marker(name, "3D-DRAM", 32 * K)
     _, beyond = efficiency.marker(name, "3D-DRAM", LARGE_CONTEXT, beyond=True)
     return Noted(
-        gain,
+        system(batch=batch) / system(batch=1),
         f"batch {batch} at the stated 128K; the first power of two past the loss gives {beyond:.1f}; at 32K the rule "
         f"within the loss gives {shorter:.2f}",
     )
@@ -94,8 +99,9 @@ def _speeds(read, holds):
     holds(
         "DeepSeekV3 and Kimi-K2 gain less than smaller models",
         max(latent) < min(small.values()),
-        f"{max(latent):.1f} at 3D-DRAM's marker against {min(small.values()):.1f} and more; put down to eight experts "
-        f"a token, which Qwen3-30B has too, and it gains {small['Qwen3-30B']:.1f}",
+        f"{max(latent):.1f} at 3D-DRAM's marker against {min(small.values()):.1f} and more",
+        fair="of large models, as the sentence before says: eight experts alone, the cause given, are no reason, since "
+        f"Qwen3-30B has eight too, and gains {small['Qwen3-30B']:.1f}",
     )
     sram = {name: sram_wins(name) for name in LARGE}
     hopless = [without_hops(name) > speed(name, "3D-DRAM", 1, LARGE_CONTEXT) for name in LARGE]
@@ -150,7 +156,7 @@ def _latent_bound(holds):
         good.append(model.compute_time(*at) > model.memory_time(*at))
         # with an endless batch only attention counts: its FLOP over the bytes of the cache
         limit = model.attention_work(app, 1) / model.cache_size(app, 1)
-        notes.append(f"{name} from {chip.flops / limit / PRINTED.tb_per_s:.1f} TB/s")
+        notes.append(f"{name} from {chip.flops / limit / factor('TiB/s'):.1f} TB/s")
     holds(
         "DeepSeekV3 and Kimi-K2 are bound by arithmetic on HBM4 as the batch grows",
         all(good),

@@ -1,5 +1,6 @@
 """LIMINAL 2025: its text about bandwidth, latency and arithmetic (sections 4.4, 4.5 and 4.7)."""
 
+from book.audit.ledger import Noted, claims, reproduces
 from book.liminal2025 import efficiency
 from book.liminal2025.cells import latencies
 from book.liminal2025.claims.front import bandwidth_ratio
@@ -15,9 +16,8 @@ from book.liminal2025.speeds import (
     waiting_share,
     without_hops,
 )
-from inferlib.ledger import Noted, claims, reproduces
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.records import IDEAL, chips, load_chip, load_model
+from inferlib.papers.liminal2025.equations import IDEAL, chips, load_chip, load_model
 
 CONTEXTS = {"4K": SMALL_CONTEXT, "128K": LARGE_CONTEXT}
 

@@ -6,11 +6,12 @@ section 3.1.2 differ, the note gives both. Thresholds that are ours are named as
 
 from functools import partial
 
+from book.audit.ledger import claims
 from book.mazurek2025 import systems
+from book.mazurek2025.derivations import compute_bound_context
+from book.mazurek2025.readings import faster, last_context
 from book.mazurek2025.systems import CONTEXT, MODEL, OWN, READINGS, network_binds, speed
-from inferlib.ledger import claims
-from inferlib.papers.mazurek2025.derivations import compute_bound_context
-from inferlib.papers.mazurek2025.equations import experts, memory, network, throughput
+from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import (
     DEFAULT,
     Assumptions,
@@ -37,11 +38,8 @@ def _figure_12(read, holds):
 
 
 def _last(true):
-    """The longest of many contexts at which a statement is true in each reading, as text; true at all shorter ones."""
-    steps, ends = range(50, 9000, 50), {}
-    for name, assumed in READINGS.items():
-        ends[name] = next(s for s in steps if not true(s, assumed)) - 50
-    return ", ".join(f"{name} up to {end} tokens" for name, end in ends.items())
+    """The longest context at which a statement is true in each reading, as text."""
+    return ", ".join(f"{name} up to {end} tokens" for name, end in last_context(true).items())
 
 
 @claims("Figure 14")
@@ -57,7 +55,7 @@ def _figure_14(read, holds):
         f"{min(gains):.0f} to {max(gains):.0f} times from 1 to 1024 a GPU",
     )  # fmt: skip
     where = setup("9x8 H100")
-    once, twice = (network.network_time(MODEL, where.gpu, where.deployment, b) for b in (1, 2))
+    once, twice = (eq.network_time(MODEL, where.gpu, where.deployment, b) for b in (1, 2))
     holds(
         "traffic grows linearly with the batch",
         abs(twice / once - 2) < 1e-12,
@@ -69,32 +67,29 @@ def _figure_14(read, holds):
         "both H100 setups at 1024 a GPU and 500 tokens",
     )
 
-    def ahead(context, assumed):
-        return speed("4x8 H100", own, context, assumed) > speed("9x8 H100", own, context, assumed)
-
     four, nine = (speed(name, own) for name in ("4x8 H100", "9x8 H100"))
     holds(
         "there 4x8 H100 is faster per GPU than 9x8 H100", four > nine,
-        f"capped, {four:.0f} and {nine:.0f} tokens/s at {CONTEXT} tokens; true {_last(ahead)}",
+        f"capped, {four:.0f} and {nine:.0f} tokens/s at {CONTEXT} tokens; true {_last(partial(faster, own))}",
     )  # fmt: skip
     holds(
         "there 9x8 H100 is bound by the network", network_binds("9x8 H100", own),
         f"true {_last(lambda context, assumed: network_binds('9x8 H100', own, context, assumed))}",
     )  # fmt: skip
     at = setup("4x8 H100")
-    room = memory.largest_own_batch(MODEL, at.gpu, CONTEXT, experts.held_experts(MODEL, at.deployment))
+    room = eq.largest_own_batch(MODEL, at.gpu, CONTEXT, eq.held_experts(MODEL, at.deployment))
     holds(
         "4x8 H100 cannot hold that batch",
         room < own,
         f"at most {room:.0f} sequences of {CONTEXT} tokens a GPU",
     )
-    most = network.network_ceiling(MODEL, setup(_RACK).gpu, setup(_RACK).deployment)
+    most = eq.network_ceiling(MODEL, setup(_RACK).gpu, setup(_RACK).deployment)
     holds(
         "12x4 B200 is never bound by the network",
         not any(network_binds(_RACK, b, s) for b in OWN for s in (500, CONTEXT)),
         f"its network would let {most:,.0f} tokens/s a GPU through",
     )
-    held = [experts.held_experts(MODEL, Deployment(n)) for n in (32, 64)]
+    held = [eq.held_experts(MODEL, Deployment(n)) for n in (32, 64)]
     holds(
         "more GPUs share the expert weights in proportion", held[0] / held[1] > 1.7,
         f"{held[0]} experts of a layer on one of 32 GPUs, {held[1]} on one of 64 (asked: 1.7 times)",
@@ -109,10 +104,10 @@ def _kimi(own, name, assumed):
 def _figure_15(read, holds):
     kimi, own = model_of("Kimi K2"), (8, 64, 256, 512)
     count = (
-        memory.attention_weights(kimi)
-        + memory.experts_on_gpu(kimi, kimi.n_routed + kimi.n_shared)
-        + memory.dense_weights(kimi)
-        + memory.embedding_weights(kimi)
+        eq.attention_weights(kimi)
+        + eq.experts_on_gpu(kimi, kimi.n_routed + kimi.n_shared)
+        + eq.dense_weights(kimi)
+        + eq.embedding_weights(kimi)
     )
     holds("Kimi K2 has more than 1T parameters", count > 1e12, f"{count / 1e9:.1f} billion")
     holds(
@@ -121,10 +116,10 @@ def _figure_15(read, holds):
         f"{MODEL.n_dense_layers}, vocabulary {kimi.vocab_size:,} in place of {MODEL.vocab_size:,}",
         fair="essentially: the same kinds of layers, not the same sizes",
     )  # fmt: skip
-    sent = network.tokens_traffic(kimi, 1)
+    sent = eq.tokens_traffic(kimi, 1)
     holds(
         "traffic is the same",
-        lambda read: network.tokens_traffic(kimi, 1) == network.tokens_traffic(MODEL, 1),
+        lambda read: eq.tokens_traffic(kimi, 1) == eq.tokens_traffic(MODEL, 1),
         f"{sent / 1e6:.3f} MB a token in both",
     )
     ratios = {
@@ -153,7 +148,7 @@ def _figure_15(read, holds):
         f"by at most {1 - worst['capped']:.0%} (asked: a fifth); {1 - guessed:.0%} if only the experts differed",
     )  # fmt: skip
     at = setup("4x8 H100").deployment
-    held = [memory.weights_on_gpu(m, experts.held_experts(m, at)) / 1e9 for m in (kimi, MODEL)]
+    held = [eq.weights_on_gpu(m, eq.held_experts(m, at)) / 1e9 for m in (kimi, MODEL)]
     holds(
         "Kimi K2 reaches the limit of memory earlier", held[0] > held[1],
         f"{held[0]:.1f} and {held[1]:.1f} GB of weights on a GPU of 4x8",
@@ -163,7 +158,7 @@ def _figure_15(read, holds):
 @claims("Figure 16")
 def _figure_16(read, holds):
     gpu = setup("4x8 H100").gpu
-    long, longer = (throughput.prefill_time(MODEL, gpu, s) for s in (1e6, 2e6))
+    long, longer = (eq.prefill_time(MODEL, gpu, s) for s in (1e6, 2e6))
     holds(
         "a prompt's time grows with the square of its length", 3.9 < longer / long <= 4,
         f"twice a million tokens, {longer / long:.2f} times the time (asked: 3.9 to 4)",

@@ -5,23 +5,29 @@ from functools import partial
 
 import sympy as sp
 
+from book.audit.ledger import claims
 from book.pope2022 import evidence
 from book.pope2022.evidence import SLICE, TPU, configuration
 from book.pope2022.tables import table_1
-from inferlib.ledger import claims
-from inferlib.papers.pope2022 import derivations as d
-from inferlib.papers.pope2022.equations import layouts
-from inferlib.papers.pope2022.equations.costs import (
+from inferlib.papers import pope2022 as pope
+from inferlib.papers.pope2022 import (
+    EXACT,
     attention_flops,
+    batch_attention_volume,
+    break_even,
     cache_of_token,
     cache_over_batch,
     cache_over_heads,
+    derivations as d,
+    load_mesh,
+    load_model,
     matmul_flops,
     memory_time,
+    meshes,
+    multihead,
+    printed_break_even,
     weights_on_chip,
 )
-from inferlib.papers.pope2022.equations.layouts import batch_attention_volume, break_even, printed_break_even
-from inferlib.papers.pope2022.records import EXACT, load_mesh, load_model, meshes, multihead
 
 claims = partial(claims, "pope2022")
 MESH = load_mesh(SLICE)
@@ -63,8 +69,8 @@ def tradeoffs(read, holds):
         "by definition: twice the model, twice the time; twice the chips, half",
     )
     fallen = {
-        "1D": layouts.ws1d_time(model, TPU, load_mesh(256), 1) / layouts.ws1d_time(model, TPU, MESH, 1),
-        "2D": layouts.best_ws2d_time(model, TPU, 256, 1) / layouts.best_ws2d_time(model, TPU, 64, 1),
+        "1D": pope.ws1d_time(model, TPU, load_mesh(256), 1) / pope.ws1d_time(model, TPU, MESH, 1),
+        "2D": pope.best_ws2d_time(model, TPU, 256, 1) / pope.best_ws2d_time(model, TPU, 64, 1),
     }
     holds(
         "communication falls less quickly with the chips than these",
@@ -76,8 +82,8 @@ def tradeoffs(read, holds):
 @claims("Text 3.2.1")
 def one_dimension(read, holds):
     model = load_model("PaLM 540B")
-    moved = {layouts.ws1d_volume(model, load_mesh(n), 1) for n in meshes()}
-    exact = [layouts.ws1d_volume(model, load_mesh(n), 1, EXACT) for n in (8, 256)]
+    moved = {pope.ws1d_volume(model, load_mesh(n), 1) for n in meshes()}
+    exact = [pope.ws1d_volume(model, load_mesh(n), 1, EXACT) for n in (8, 256)]
     holds(
         "1D: communication does not fall with the number of chips",
         len(moved) == 1,
@@ -106,8 +112,8 @@ def gathering(read, holds):
     best = d.optimal_gather()
     found = sp.simplify(d.same_bytes(best[-2].equation.rhs) - sp.sqrt(d.T * d.N / d.F))
     holds("best N is the root of BL n / F", found == 0)
-    weights = layouts.gathered_weight_volume(model, MESH, MESH.x * MESH.y)
-    left = layouts.gathered_activation_volume(model, MESH, tokens, MESH.x * MESH.y)
+    weights = pope.gathered_weight_volume(model, MESH, MESH.x * MESH.y)
+    left = pope.gathered_activation_volume(model, MESH, tokens, MESH.x * MESH.y)
     holds(
         "gathering over XY moves EF/Z of each matrix",
         math.isclose(weights / 2, model.d_model * model.d_ff / MESH.z),
@@ -116,7 +122,7 @@ def gathering(read, holds):
         "gathering over XY leaves BLE/(XY) of the activations",
         math.isclose(left / 2, tokens * model.d_model / (MESH.x * MESH.y)),
     )
-    skipped = layouts.ws2d_volume(model, MESH, tokens) - layouts.gathered_activation_volume(
+    skipped = pope.ws2d_volume(model, MESH, tokens) - pope.gathered_activation_volume(
         model, MESH, tokens, MESH.x
     )
     holds(
@@ -129,7 +135,7 @@ def gathering(read, holds):
         powers == [1, sp.Rational(1, 2)],
     )
     printed, still = (
-        layouts.gathered_activation_volume(model, MESH, tokens, MESH.chips, *a) for a in ((), (EXACT,))
+        pope.gathered_activation_volume(model, MESH, tokens, MESH.chips, *a) for a in ((), (EXACT,))
     )
     holds(
         "very large batches keep activations fully stationary",
@@ -197,7 +203,7 @@ def _exchange(model, tokens):
 @claims("Text 3.6")
 def quantization(read, holds):
     model, tokens = evidence.palm(), 2**20
-    times = [layouts.wgxyz_time(m, TPU, MESH, tokens, EXACT) for m in (model.at("int8"), model)]
+    times = [pope.layer_time(m, TPU, MESH, tokens, "WG XYZ", EXACT) for m in (model.at("int8"), model)]
     holds(
         "int8 weights reduce communication in weight-gathered layouts",
         times[0] < times[1],

@@ -2,35 +2,29 @@
 
 from functools import partial
 
+from book.audit.ledger import claims
 from book.pope2022 import benchmarks, curves, evidence, figures
 from book.pope2022.benchmarks import TABLES, batches, printed_time
 from book.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
 from book.pope2022.tables import chosen, printed_utilisation
 from book.pope2022.text import HT, LL, MESH, chip_seconds, growth
-from inferlib.ledger import claims
-from inferlib.papers.pope2022.equations import layouts
-from inferlib.papers.pope2022.equations.costs import (
+from inferlib.papers import pope2022 as pope
+from inferlib.papers.pope2022 import (
+    EXACT,
     cache_over_batch,
     cache_over_heads,
     context_over_heads,
-    memory_time,
-    parameters,
-    weights_on_chip,
-)
-from inferlib.papers.pope2022.equations.prediction import (
+    exchange_time,
     gather_time,
-    ws1d_axis_time,
-    ws1d_step,
-    ws2d_axis_time,
-    ws2d_step,
-)
-from inferlib.papers.pope2022.records import (
-    EXACT,
     load_mesh,
     load_model,
+    memory_time,
     multihead,
+    parameters,
     serial,
     stated,
+    step_time,
+    weights_on_chip,
 )
 
 claims = partial(claims, "pope2022")
@@ -62,8 +56,10 @@ def feedforward(read, holds):
     for n in (64, 128, 256):
         mesh, held = load_mesh(n), cache_over_batch(model, n, batch, 2048)
         at = model, TPU, mesh, constants, batch, 2048, held
-        steps[n] = [f(*at) for f in (ws1d_step, ws2d_step)]
-        moved = [model.layers * f(model, TPU, mesh, batch) for f in (ws1d_axis_time, ws2d_axis_time)]
+        steps[n] = [step_time(*at, layout=name) for name in ("WS 1D", "WS 2D")]
+        moved = [
+            model.layers * exchange_time(model, TPU, mesh, batch, layout=name) for name in ("WS 1D", "WS 2D")
+        ]
         shares[n] = [m / step for m, step in zip(moved, steps[n], strict=True)]
     told = (f"{n} chips {1e3 * one:.0f} and {1e3 * two:.0f} ms" for n, (one, two) in steps.items())
     holds(
@@ -77,7 +73,7 @@ def feedforward(read, holds):
         all(last > first for first, last in zip(shares[64], shares[256], strict=True)),
         f"1D and 2D by the two-constant model: {', '.join(told)}",
     )
-    used = curves.figure_7_data()
+    used = curves.figure_7_data(model.at("bf16"), TPU, MESH, constants)
     best = [str(used.sel(sequences=n).idxmax("layout").values) for n in (1, 512)]
     holds(
         "the fastest layout of prefill goes from 2D to weight-gathered",
@@ -92,16 +88,16 @@ def feedforward(read, holds):
         "less than half is our reading",
     )
     prefill = evidence.measured_pass("Table 2", f"{HT} prefill", 1)
-    share = gather_time(model, TPU, MESH, MESH.chips, 1) / prefill
+    share = gather_time(model, TPU, MESH) / prefill
     holds(
         "communication is almost negligible at a million tokens (under 10 % of the time)",
         share < 0.1,
         f"all weights gathered take {share:.1%} of the measured time, even if nothing hid them",
     )
-    switch = layouts.switch_to_x(model, MESH)
+    switch = pope.switch_to_x(model, MESH)
     holds(
         "in generation the batch is too small for gathered weights",
-        lambda read: layouts.switch_to_x(model, MESH) > read("decode", "batch"),
+        lambda read: pope.switch_to_x(model, MESH) > read("decode", "batch"),
         f"they move less from {switch:,.0f} tokens on",
     )
     held = cache_over_heads(multihead(model), SLICE, 512, 2048)
@@ -125,7 +121,7 @@ def attention(read, holds):
         f"{changes[0]:+.1%} of attention's own with 64 heads, {changes[1]:+.1%} with 48",
     )
     times = [
-        ws2d_step(m, TPU, MESH, fitted(), 2048, 2048, cache_over_heads(m, SLICE, 1, 2048))
+        step_time(m, TPU, MESH, fitted(), 2048, 2048, cache_over_heads(m, SLICE, 1, 2048))
         for m in (multihead(model), model)
     ]
     holds(
@@ -171,7 +167,7 @@ def longest_contexts(read, holds):
 def serial_blocks(read, holds):
     model = evidence.palm()
     moved = [
-        layouts.gathered_activation_volume(m, MESH, 2**20, MESH.chips, EXACT) for m in (serial(model), model)
+        pope.gathered_activation_volume(m, MESH, 2**20, MESH.chips, EXACT) for m in (serial(model), model)
     ]
     holds(
         "in prefill the difference shrinks", moved[0] - moved[1] == 0, "to nothing with all weights gathered"
@@ -345,7 +341,7 @@ def utilisation(read, holds):
         long[1] > long[0],
         f"{long[1]:.0%} against {long[0]:.0%}",
     )
-    front = curves.frontier_of(curves.sweep("prefill"))["PaLM 540B", "bf16"]
+    front = curves.frontier_of(curves.runs("prefill"))["PaLM 540B", "bf16"]
     before = front[front.layout == "WS 2D"].mfu.iloc[-1]
     after = front[front.layout != "WS 2D"].mfu.iloc[0]
     others = front.groupby(front.layout == "WS 2D").mfu.diff().max()

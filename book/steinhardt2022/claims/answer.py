@@ -3,7 +3,7 @@
 import math
 from functools import partial
 
-import inferlib.ledger
+import book.audit.ledger
 from book.steinhardt2022.symbols import (
     TIMES,
     constant_in,
@@ -20,9 +20,9 @@ from book.steinhardt2022.symbols import (
 from book.steinhardt2022.tables import LINKS, POD, US, counts, modern_machines, power_of_two, switch_ratio
 from inferlib.catalog import load_chip
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.records import PRINTED, WITHOUT_LIMIT, load_chip as post_chip
+from inferlib.papers.steinhardt2022.equations import PRINTED, WITHOUT_LIMIT, load_chip as post_chip
 
-claims = partial(inferlib.ledger.claims, "steinhardt2022")
+claims = partial(book.audit.ledger.claims, "steinhardt2022")
 K = 10.0  # the share of utilisation that the post gives up as an example
 ONE_MACHINE = "a pod counted as one machine, as the post counts its GPUs per node"
 

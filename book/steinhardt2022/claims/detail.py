@@ -3,14 +3,14 @@
 import math
 from functools import partial
 
-import inferlib.ledger
+import book.audit.ledger
 from book.steinhardt2022.symbols import derived, expression, scales, slopes
 from book.steinhardt2022.tables import US, warm_up
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.records import WITHOUT_LIMIT, load_chip as post_chip, stated
+from inferlib.papers.steinhardt2022.equations import WITHOUT_LIMIT, load_chip as post_chip, stated
 from inferlib.units import factor
 
-claims = partial(inferlib.ledger.claims, "steinhardt2022")
+claims = partial(book.audit.ledger.claims, "steinhardt2022")
 
 
 @claims("Matrix multiplies")

@@ -1,25 +1,15 @@
 """Erdil 2025: the complete model's answer to one question, split into named terms."""
 
-from functools import partial
-
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.equations.model import layout_latency
 from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computing_at, model_of
 from inferlib.papers.erdil2025.search import cuts, infeasible
-from inferlib.system import Breakdown, System, Workload
+from inferlib.system import Breakdown, DoesNotFit, Layout, NotDescribed, System, Workload, answers
 
 
 def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=None):
     """The fastest layout of one instance, term by term.
 
-    Parameters
-    ----------
-    model : Model or inferlib.Transformer
-    chip : GPU or inferlib.Accelerator
-    n_gpu, batch, context : float
-    new_tokens : int
-    pipeline : bool
-    assumptions : Assumptions, optional
+    Parameters are :func:`token_latency`'s, as plain numbers.
 
     Returns
     -------
@@ -37,75 +27,48 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
     """
     assumptions = assumptions or Assumptions()
     shape = model_of(model).shape
-    chip = computing_at(chip_of(chip), shape)
-    return _fastest(
-        shape, chip, n_gpu, batch, context, new_tokens, assumptions,
-        cuts(shape, n_gpu, batch, pipeline, assumptions), answer=partial(Breakdown, source="erdil2025"),
-    )  # fmt: skip
+    chip, searched = computing_at(chip_of(chip), shape), cuts(shape, n_gpu, batch, pipeline, assumptions)
+    try:
+        return _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptions)
+    except DoesNotFit as reason:
+        return None, Breakdown(status="infeasible", reason=str(reason), source="erdil2025")
 
 
-def _fastest(shape, chip, n_gpu, batch, context, new_tokens, assumptions, candidates, answer):
-    """The fastest of some layouts that can be run, and its terms."""
-    reasons, possible = [], []
-    for cut in candidates:
-        reason = infeasible(shape, chip, n_gpu, cut.stages, batch, context, assumptions)
-        (reasons if reason else possible).append(reason or cut)
+def _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptions):
+    """The fastest of some layouts that can be run, and its terms; it, not the search, explains the answer."""
+    reasons = [infeasible(shape, chip, n_gpu, cut.stages, batch, context, assumptions) for cut in searched]
+    possible = [cut for cut, reason in zip(searched, reasons, strict=True) if not reason]
     if not possible:
-        return None, answer(status="infeasible", reason=reasons[0])
+        raise DoesNotFit(reasons[0])
     at = (n_gpu, batch, context, new_tokens, assumptions)
-    best = min(possible, key=lambda cut: layout_latency(shape, chip, cut, *at))
-    origin = (
-        layout_latency,
-        shape,
-        chip,
-        best,
-        *at,
-    )  # the chosen layout, not the search, explains the answer
-    return best, answer(terms(shape, chip, best, *at), origin=origin)
+    cut = min(possible, key=lambda cut: m.layout_latency(shape, chip, cut, *at))
+    origin = (m.layout_latency, shape, chip, cut, *at)
+    return cut, Breakdown(terms(shape, chip, cut, *at), source="erdil2025", origin=origin)
 
 
-def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions, together=False):
-    """The terms of :func:`layout_latency` as the stages of a breakdown.
+def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions, split=True):
+    """:func:`model.layout_terms` as the stages of a breakdown: each wait, then reading over multiplying.
 
-    Launches, latency and bandwidth of the collectives and hops between pipeline stages follow one another;
-    then reading (weights, cache and activations share the memory) overlaps with multiplying. With ``together``
-    latency and bandwidth of the collectives are one term, which is what works on symbols too.
+    Symbols take ``split=False``: which protocol is fastest, they cannot tell.
     """
-    at = m.one_pass(shape, chip, cut.stages, n_gpu, batch, context, new_tokens, assumptions)
-    ranks = at.group / cut.scale_down
-    attention = at.attention_network(cut.kind, m.span(chip, ranks))
-    network = [(1, one) for one in attention + at.network(cut.kind)]
-    if at.dispatch is not None:
-        network.append((assumptions.dispatches, at.dispatch))
-    stages = [{"kernel launch": at.launches}]
-    if together:
-        times = [shape.n_layers * repeats * one.time(at.tokens) for repeats, one in network]
-        stages += [{"collectives": m.added(times)}]
-    else:
-        waiting, moving = _waiting_and_moving(shape, network, at.tokens)
-        stages += [{"collective latency": waiting}, {"collective bandwidth": moving}]
-    if cut.stages > 1:
-        stages.append({"pipeline": at.hops})
-    memory, multiplying = at.reading(cut.scale_down, ranks), at.multiplying(cut.scale_down)
+    at = (n_gpu, batch, context, new_tokens, assumptions)
+    waiting, reading, multiplying = m.layout_terms(shape, chip, cut, *at, split)
+    if cut.stages == 1:
+        del waiting["pipeline"]
     if not context:
-        del memory["cache"], multiplying["attention arithmetic"]
-    stages.append({"memory": memory, "multiplying": multiplying})
-    return tuple(stages)
+        del reading["cache"], multiplying["attention arithmetic"]
+    waits = tuple({name: seconds} for name, seconds in waiting.items())
+    return (*waits, {"memory": reading, "multiplying": multiplying})
 
 
-def _waiting_and_moving(shape, network, tokens):
-    """Latency and bandwidth of all collectives, each in its fastest protocol."""
-    waiting = moving = 0.0
-    for repeats, one in network:
-        fixed, per_token = min(
-            zip(one.fixed, one.per_token, strict=True), key=lambda affine: affine[0] + affine[1] * tokens
-        )
-        waiting += shape.n_layers * repeats * fixed
-        moving += shape.n_layers * repeats * per_token * tokens
-    return waiting, moving
-
-
-def decode_step(model, system, workload, layout=None, assumptions=None):
+@answers("erdil2025")
+def decode_step(
+    model,
+    system: System,
+    workload: Workload,
+    layout: Layout | None = None,
+    assumptions: Assumptions | None = None,
+):
     """The complete model's answer to one question: time per token on a given system.
 
     Parameters
@@ -135,29 +98,24 @@ def decode_step(model, system, workload, layout=None, assumptions=None):
     ValueError
         If a layout does not use the whole system.
     """
-    for name, value, kind in (("system", system, System), ("workload", workload, Workload)):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind.__name__}")
-    answer = partial(Breakdown, source="erdil2025")
     try:
         shape = model_of(model, workload.weights, workload.cache).shape
         chip = computing_at(chip_of(system.chip.replace(scale_up_size=system.domain)), shape)
     except (ValueError, LookupError) as refused:
-        return answer(status="n/a", reason=str(refused))
+        raise NotDescribed(str(refused)) from refused
     assumptions = assumptions or Assumptions()
     n_gpu, batch = system.count, workload.batch
     if layout is None:
-        candidates = cuts(shape, n_gpu, batch, True, assumptions)
+        searched = cuts(shape, n_gpu, batch, True, assumptions)
     else:
         if layout.tp * layout.pp * layout.ep * layout.dp != n_gpu:
             raise ValueError(f"layout is {layout}, but tp x pp x ep x dp must be the system's {n_gpu} GPUs")
-        n_gpu, batch = n_gpu / layout.dp, batch / layout.dp
+        n_gpu, batch = n_gpu / layout.dp, batch / layout.dp  # type: ignore[assignment]
         groups = m.expert_groups(shape, n_gpu / layout.pp, batch / layout.pp, assumptions)
         if layout.ep != groups:
-            reason = f"the paper's rule spreads the experts over {groups:g} groups here, not {layout.ep}"
-            return answer(status="n/a", reason=reason)
-        candidates = [
-            Cut(float(layout.pp), cut.scale_down, cut.kind)
-            for cut in cuts(shape, n_gpu / layout.pp, batch, False, assumptions)
-        ]
-    return _fastest(shape, chip, n_gpu, batch, workload.context, 1, assumptions, candidates, answer)[1]
+            raise NotDescribed(
+                f"the paper's rule spreads the experts over {groups:g} groups here, not {layout.ep}"
+            )
+        within = cuts(shape, n_gpu / layout.pp, batch, False, assumptions)
+        searched = [Cut(float(layout.pp), cut.scale_down, cut.kind) for cut in within]
+    return _fastest(shape, chip, searched, n_gpu, batch, workload.context, 1, assumptions)[1]

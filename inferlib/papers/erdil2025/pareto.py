@@ -18,13 +18,7 @@ _COARSE, _BLOCK = 8, 32768  # every so many rows and columns come first; cells a
 
 
 def grid(shape, chip, assumptions):
-    """The paper's grid of instances and batches: evenly spaced logarithms.
-
-    Returns
-    -------
-    n_gpu, batch : numpy.ndarray
-        From where the weights fill the memory, and from one sequence.
-    """
+    """The paper's grid: instances from where the weights fill the memory, batches from one, by even logarithms."""
     least = np.log2(shape.weight_bytes * parameter_count(shape) / chip.memory_capacity)
     if least > LARGEST:
         raise ValueError(
@@ -83,7 +77,7 @@ def frontier(
     >>> round(fastest.tokens_per_second), round(fastest.n_gpu)
     (152, 24)
     """
-    import pandas as pd
+    from inferlib.extras import pandas as pd
 
     shape, gpu, assumptions = search.opened(model, chip, assumptions)
     price = checks.number("price", chip_of(chip).price if price is None else price)
@@ -129,53 +123,10 @@ def frontier(
     return table.assign(**search.layouts_at(shape, gpu, n, b, context, verified, pipeline, assumptions))
 
 
-def frontiers(questions, *, progress=None):
-    """Many frontiers, one after another; threads would only wait for one another.
-
-    Parameters
-    ----------
-    questions : list of dict
-        The arguments of each :func:`frontier`, by name.
-    progress : bool, optional
-        Whether to show a bar; by default only on a terminal. An interrupt stops the sweep.
-
-    Returns
-    -------
-    list of pandas.DataFrame
-        In the order of the questions.
-
-    Examples
-    --------
-    >>> from inferlib.papers.erdil2025 import chips, models
-    >>> served = {"model": models["Llama 3 8B"], "pipeline": False}
-    >>> curves = frontiers([served | {"chip": chips[name]} for name in ("H100", "A100")])
-    >>> [round(curve.tokens_per_second.max()) for curve in curves]
-    [451, 391]
-    """
-    from tqdm import tqdm
-
-    hidden = None if progress is None else not progress
-    return [frontier(**asked) for asked in tqdm(questions, unit="frontier", disable=hidden)]
-
-
 def cheapest_below(latency, cost, allowed):
-    """The cheapest allowed point below each of a thousand latencies, the paper's way of reading a frontier.
+    """Flat indices, fastest first, of the cheapest allowed point below each of a thousand latencies.
 
-    Parameters
-    ----------
-    latency, cost : numpy.ndarray
-        Of the same shape; infinite where infeasible.
-    allowed : numpy.ndarray of bool
-
-    Returns
-    -------
-    numpy.ndarray
-        Flat indices, fastest first, each once.
-
-    Raises
-    ------
-    ValueError
-        If no point is allowed and feasible.
+    This is how the paper reads a frontier; a latency is infinite where nothing is feasible.
     """
     latency, cost = latency.ravel(), cost.ravel()
     smallest = latency.min()
@@ -196,15 +147,8 @@ def cheapest_below(latency, cost, allowed):
 def _latencies(search, n_gpu, batch, throughput_cap):
     """Latencies of the cells of a grid that may be on its frontier, infinite elsewhere, and their drafts.
 
-    Some cells first, evenly spread; what they cost says how fast every other cell must be to count.
-
-    Parameters
-    ----------
-    search : callable
-        Gives the latencies of cells that are not above a limit, and the drafts of each.
-    n_gpu, batch : numpy.ndarray
-        Of each cell.
-    throughput_cap : float
+    Some cells first, evenly spread; what they cost says how fast every other cell must be to count. ``search`` gives
+    the latencies of cells that are not above a limit, and the drafts of each.
     """
     latency, gamma = np.full(n_gpu.shape, np.inf), np.ones(n_gpu.shape, dtype=int)
 
@@ -227,12 +171,7 @@ def _latencies(search, n_gpu, batch, throughput_cap):
 def slowest(per_second, latency, cost):
     """How slow a point may be that is not beaten in both latency and cost by points that are known.
 
-    Parameters
-    ----------
-    per_second : numpy.ndarray
-        Cost of each point for a second of its latency.
-    latency, cost : numpy.ndarray
-        Of the points that are known.
+    ``per_second`` is the cost of each point for a second of its latency.
     """
     order = np.argsort(latency)
     latency, cost = latency[order], np.minimum.accumulate(cost[order])

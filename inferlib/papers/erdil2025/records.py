@@ -1,15 +1,13 @@
 """The paper's own records: models, GPUs, protocols, layouts, and what it assumes beside its equations."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
 from numbers import Real
 
 from inferlib import checks
 from inferlib.catalog import record
 from inferlib.checks import Names
-from inferlib.equation import Record, quantities, quantity
+from inferlib.equation import Record, quantities, quantity, stated
 from inferlib.papers.erdil2025.shape import Shape, cache_values, parameter_count
 from inferlib.system import Accelerator, format_bytes
 from inferlib.transformer import Experts, LatentAttention, Transformer
@@ -53,6 +51,13 @@ class Model(Record):
             sources=_STATED,
         )
 
+    def replace(self, **changes):
+        """The same with other values; a shape follows in its format, and a model of other sums has none."""
+        if self.shape is not None and "shape" not in changes:
+            same = {name: changes[name] for name in ("weight_bytes", "name") if name in changes}
+            changes["shape"] = self.shape.replace(**same) if len(same) == len(changes) else None
+        return super().replace(**changes)
+
 
 @dataclass(frozen=True)
 class Protocol(Record):
@@ -91,14 +96,8 @@ def model_of(model, weights="bf16", cache="bf16"):
 
     The paper knows one kind of layer. Where layers differ in their feed-forward block (a mixture of experts
     that begins with dense layers), the kind that most layers have stands for all; shared experts count as
-    routed ones that every token goes to, as the paper does with DeepSeek-V3.
-
-    Raises
-    ------
-    TypeError
-        If it is neither.
-    ValueError
-        If its layers differ in attention, or see a window only: the paper describes neither.
+    routed ones that every token goes to, as the paper does with DeepSeek-V3. ValueError: it describes no windows,
+    and no layers of unequal attention.
     """
     if isinstance(model, Model):
         return model
@@ -145,15 +144,8 @@ def chip_of(chip):
 
     The two bandwidths, the size of a node, memory, peaks and price are the chip's; the attainable fractions
     are those of the paper's H100. Where a chip does not multiply a narrow format, its next wider peak stands
-    (the weights are unpacked first).
-
-    Raises
-    ------
-    TypeError
-        If it is neither.
-    ValueError
-        If the chip is not a GPU, or lacks a bandwidth or its memory: the paper's network is nodes of GPUs
-        on NVLink or its like, joined by network cards, with the latencies of NCCL.
+    (the weights are unpacked first). ValueError: the paper's network is nodes of GPUs on NVLink or its like,
+    joined by network cards, with the latencies of NCCL; another chip, or one without a bandwidth, is not described.
     """
     if isinstance(chip, GPU):
         return chip
@@ -181,20 +173,14 @@ _BITS = {16: "bf16", 8: "fp8", 4: "fp4"}
 
 
 def computing_at(chip, shape):
-    """The GPU at the peak of a model's weight format.
-
-    Raises
-    ------
-    LookupError
-        If the paper gives the GPU no peak for that format.
-    """
+    """The GPU at the peak of a model's weight format; LookupError where the paper gives it none."""
     if shape.bits not in _BITS:
         raise LookupError(f"a weight of {shape.bits} bits has no format; known: {sorted(_BITS)}")
     return chip.at(_BITS[shape.bits])
 
 
 def _load():
-    tables = tomllib.loads((files("inferlib.papers.erdil2025") / "assumptions.toml").read_text("utf-8"))
+    tables = stated("erdil2025")
     chips = {}
     for name, entry in tables["chips"].items():
         peaks = {format: parse(peak, "FLOP/s") for format, peak in entry["peaks"].items()}
@@ -221,68 +207,50 @@ class Assumptions(Record):
     """What the complete model assumes beyond its equations.
 
     The default is the author's notebook of 27 May 2025, which made Tables 2, 3, 4 and 6.
-
-    Attributes
-    ----------
-    kinds : tuple of str
-        Tensor-parallel layouts to search: ``"2D"`` (both dimensions of a matrix cut) and ``"1D"``.
-    protocols : tuple of Protocol
-        NCCL protocols; each collective takes the fastest.
-    networks_overlap : bool
-        Whether traffic inside nodes and between them takes the longer of two times, or their sum.
-    scale_downs, pipelines : int
-        Steps of the geometric grids of attention scale-down and of pipeline degrees; 0 for none.
-    pipelines_to_batch : bool
-        Whether the grid of pipeline degrees ends at the smaller of batch and layers, or at the layers.
-    traffic : str
-        How often a matrix multiplication moves its inputs and outputs: ``"tiled"``, each GPU what its tile
-        needs; ``"over-read"``, both growing with the GPUs; ``"once"``.
-    whole_sparsity : bool
-        Whether the sparsity E/k is rounded down, as in the notebook.
-    embedding_multiplied : bool
-        Whether the input embedding counts as a matrix multiplication.
-    cache_of_micro_batch : bool
-        Whether the capacity test sees the cache of one micro-batch only.
-    cache_read_per_stage : bool
-        Whether every stage reads the cache of the whole batch.
-    dispatch_to_active : bool
-        Whether all-to-alls move a token to all its experts even where fewer groups hold them.
-    hop_halved : bool
-        Whether a transfer between stages takes half the time its bytes need.
-    latent_as_coded : bool
-        Whether latent attention reads the matrices of the notebook, more than twice its parameters.
-    free_token : bool
-        Whether a verification yields one token more than the accepted drafts (Leviathan et al. 2023), or
-        the drafts only, as in equation 46.
-    joint_capacity : bool
-        Whether target and draft must fit into memory together.
     """
 
     t_kernel: float = quantity("s", "time to launch a kernel", default=4e-6)
     kernels: float = quantity("1", "kernels launched in one layer, one after another", default=4)
     dispatches: float = quantity("1", "all-to-alls in one sparse layer: to the experts and back", default=2)
     expert_threshold: float = quantity(
-        "1", "sequences of a micro-batch for every unit of sparsity, from which on experts are spread",
-        default=2, zero=True,
-    )  # fmt: skip
+        "1",
+        "sequences of a micro-batch per unit of sparsity, from which experts are spread",
+        default=2,
+        zero=True,
+    )
     flop_per_pair: float = quantity(
         "FLOP", "multiplying one query with one key, and its weight with a value", default=4
     )
+    # Both dimensions of a matrix cut, or one.
     kinds: tuple = KINDS
+    # Of NCCL; each collective takes the fastest.
     protocols: tuple = PROTOCOLS
+    # Traffic inside nodes and between them takes the longer of two times, not their sum.
     networks_overlap: bool = True
+    # Steps of the geometric grids that are searched; 0 for none.
     scale_downs: int = 5
     pipelines: int = 9
+    # The grid of pipeline degrees ends at the smaller of batch and layers, not at the layers.
     pipelines_to_batch: bool = True
+    # A multiplication moves what each GPU's tile needs, or inputs and outputs that grow with the GPUs, or each once.
     traffic: str = "tiled"
+    # The sparsity E/k is rounded down.
     whole_sparsity: bool = True
+    # The input embedding, which is looked up, counts as a multiplication.
     embedding_multiplied: bool = True
+    # The capacity test sees the cache of one micro-batch only.
     cache_of_micro_batch: bool = True
+    # Every stage reads the cache of the whole batch.
     cache_read_per_stage: bool = False
+    # All-to-alls move a token to all its experts even where fewer groups hold them.
     dispatch_to_active: bool = False
+    # A transfer between stages takes half the time that its bytes need.
     hop_halved: bool = True
+    # Latent attention reads more than twice its parameters.
     latent_as_coded: bool = True
+    # A verification yields one token more than the accepted drafts (Leviathan et al. 2023); equation 46 has no such.
     free_token: bool = False
+    # Target and draft must fit into memory together.
     joint_capacity: bool = False
 
     def __post_init__(self):
@@ -340,13 +308,7 @@ class Assumptions(Record):
 
 @dataclass(frozen=True)
 class Cut(Record):
-    """One layout: pipeline stages, attention scale-down, and the kind of tensor parallelism.
-
-    Examples
-    --------
-    >>> Cut(stages=2.0, kind="1D").scale_down
-    1.0
-    """
+    """One layout: pipeline stages, attention scale-down, and the kind of tensor parallelism."""
 
     stages: float = quantity("1", "pipeline stages", default=1.0)
     scale_down: float = quantity(
@@ -373,8 +335,13 @@ class ToyAssumptions(Record):
 
     @classmethod
     def corrected(cls):
-        """Two all-reduces a layer where attention is parallel (equation 7); no instance below one GPU."""
-        return cls(serial_attention=False, least_gpus=1.0)
+        """No instance below one GPU."""
+        return cls(least_gpus=1.0)
+
+    @classmethod
+    def parallel(cls):
+        """Two all-reduces a layer where attention is parallel (equation 7); Table 1 states four for all."""
+        return cls(serial_attention=False)
 
     @classmethod
     def figure_1(cls):

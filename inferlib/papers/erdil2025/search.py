@@ -1,9 +1,9 @@
 """Erdil 2025: the best layout of an instance, and speculative decoding.
 
-A search goes through pipeline stages, attention's scale-downs and kinds of tensor parallelism. It sums the same
-terms as equation 29 (:class:`model.Pass`), a block of points at a time, and does not go on with what is
-slower already than the best layout of a point, or than a limit that somebody knows. The frontier of speed
-against cost is :mod:`inferlib.papers.erdil2025.pareto`.
+A search goes through pipeline stages, attention's scale-downs and kinds of tensor parallelism. It cuts equation 29
+(:func:`model.layout_terms`) into what all scale-downs share and what each adds, a block of points at a time, and drops
+a point as soon as what it has added up exceeds the best layout found there, or a limit that the caller knows. The
+frontier of speed against cost is :mod:`inferlib.papers.erdil2025.pareto`.
 """
 
 import os
@@ -11,14 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from itertools import accumulate
 from operator import mul
+from types import SimpleNamespace
 
 import numpy as np
 
 from inferlib import checks
-from inferlib.equation import equation, inside
+from inferlib.equation import equation, inside, refuse_replaced
 from inferlib.ops import minimum
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.equations.model import layout_latency
 from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computing_at, model_of
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
@@ -30,9 +30,9 @@ _BLOCK, _THREADS = 131072, 4
 
 @equation(unit="1", acceptance="1", tokens="1")
 def expected_tokens(acceptance, tokens):
-    """Tokens that one verification yields when each of ``tokens`` is accepted with the same probability.
+    """Tokens per verification when each of ``tokens`` is accepted with the same probability: section 4.1's V.
 
-    Section 4.1's V; with one more than the drafts, as Leviathan et al. (2023) count it. The acceptance is below 1.
+    With one more than the drafts, as Leviathan et al. (2023) count it. The acceptance is below 1.
 
     Examples
     --------
@@ -44,16 +44,13 @@ def expected_tokens(acceptance, tokens):
 
 @equation(unit="1", target_share="1", draft_share="1")
 def accepted_share(target_share, draft_share):
-    """How often one token is drafted and accepted (section 4.1): q min(1, p / q).
-
-    The sum over all tokens is the acceptance.
-    """
+    """How often one token is drafted and accepted: q min(1, p / q), whose sum over all tokens is the acceptance."""
     return minimum(target_share, draft_share)
 
 
 @equation("46", unit="s", acceptance="1", drafts="1", verified="1 > 0", target_time="s", draft_time="s")
 def speculative_time(acceptance, drafts, verified, target_time, draft_time):
-    """Mean time per token of speculative decoding.
+    """Mean time per token of speculative decoding: a target pass and the drafts, over the tokens they yield.
 
     Equation 46 has one number for the drafts of a round and the tokens that its verification may yield.
     """
@@ -78,13 +75,7 @@ def pipeline_degrees(n_layers, batch, pipeline, assumptions):
 
 
 def scale_downs(group, assumptions):
-    """The attention scale-downs searched: a geometric grid from one to the GPUs of a stage.
-
-    Returns
-    -------
-    list of pairs
-        The factor, and the GPUs that then share attention.
-    """
+    """Attention scale-downs, with the GPUs left to share attention: a geometric grid up to a stage's GPUs."""
     steps = assumptions.scale_downs
     if not steps:
         return [(1.0, group)]
@@ -103,113 +94,133 @@ def cuts(shape, n_gpu, batch, pipeline, assumptions):
     ]
 
 
-def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions, beside=None):
-    """Why a number of pipeline stages cannot be run, or an empty text where it can.
-
-    Parameters
-    ----------
-    shape : Shape
-    chip : GPU
-    n_gpu, stages, batch, context : float
-    assumptions : Assumptions
-    beside : Shape, optional
-        Another model that serves the same sequences from the same memory.
-    """
+def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions):
+    """Why a number of pipeline stages cannot be run, or an empty text where it can."""
     if stages * _LESS > min(n_gpu, batch):
         return (
             f"{stages:.3g} pipeline stages need as many GPUs and sequences, not {n_gpu:.3g} and {batch:.3g}"
         )
-    needed, have = _needed(shape, stages, batch, context, assumptions, beside), n_gpu * chip.memory_capacity
+    needed, have = _needed(shape, stages, batch, context, assumptions), n_gpu * chip.memory_capacity
     if needed > have:
         return f"weights and cache need {needed / 1e9:.4g} GB, but {n_gpu:.4g} GPUs have {have / 1e9:.4g} GB"
     return ""
 
 
-def _needed(shape, stages, batch, context, assumptions, beside):
-    """Bytes of memory that have to fit."""
+def _needed(shape, stages, batch, context, assumptions, beside=None):
+    """Bytes of memory for a model, and for another ``beside`` it that serves the same sequences."""
     models = [shape] if beside is None else [shape, beside]
     return sum(m.capacity_needed(one, context, batch / stages, batch, assumptions) for one in models)
 
 
-def fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside):
+def fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside=None):
     """The same as :func:`infeasible` for arrays: where a number of stages can be run."""
     needed = _needed(shape, stages, batch, context, assumptions, beside)
     return (stages * _LESS <= np.minimum(n_gpu, batch)) & (needed <= n_gpu * chip.memory_capacity)
+
+
+class Points(SimpleNamespace):
+    """Quantities at the points of a search, as arrays; plain numbers are the same at all of them."""
+
+    def at(self, chosen):
+        """The same at some of the points."""
+        return Points(**{name: v[chosen] if np.ndim(v) else v for name, v in vars(self).items()})
 
 
 @inside
 def pass_times(
     shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions, beside=None, limit=np.inf
 ):
-    """The fastest layout's time at every point, where it is not above a limit.
-
-    Parameters
-    ----------
-    shape : Shape
-    chip : GPU
-    n_gpu, batch, context : numpy.ndarray
-        Points, one-dimensional.
-    new_tokens : float
-    pipeline : bool
-    assumptions : Assumptions
-    beside : Shape, optional
-        Another model in the same memory.
-    limit : float or numpy.ndarray
-        Seconds. A layout that cannot stay below is left out as soon as that is seen.
-
-    Returns
-    -------
-    numpy.ndarray
-        Seconds; infinite where no layout fits, or none stays below the limit.
-    """
+    """Seconds in the fastest layout at every point; infinite where none fits or stays below a limit of seconds."""
+    refuse_replaced("the search over layouts, which cuts equation 29 into pieces,", m.layout_latency)
     if not n_gpu.size:
         return np.full(n_gpu.shape, np.inf)
     limit = np.broadcast_to(limit, n_gpu.shape) * _MORE
     best = limit.copy()
     for stages in reversed(pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)):
-        points = np.flatnonzero(fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside))
-        at = _taken((stages, n_gpu, batch, context), points)
-        best[points] = _fastest(m.one_pass(shape, chip, *at, new_tokens, assumptions), best[points])
+        possible = np.flatnonzero(fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside))
+        at = Points(stages=stages, n_gpu=n_gpu, batch=batch, context=context, best=best).at(possible)
+        best[possible] = _fastest(shape, chip, at, new_tokens, assumptions)
     return np.where(best < limit, best, np.inf)
 
 
-def _fastest(at, limit):
-    """The least time of a pass over its scale-downs and kinds at every point, or the limit where none is below.
+def _shared(shape, chip, at, new_tokens, assumptions):
+    """What equation 29 has in common for all scale-downs at some points; ``starts`` has a row for each kind."""
+    group, micro = at.n_gpu / at.stages, at.batch / at.stages
+    tokens = micro * new_tokens
+    experts = m.expert_groups(shape, group, micro, assumptions)
+    used, rate = m.experts_used(shape, tokens, assumptions), m.memory_rate(chip, group)
+    block, moved = m.feed_forward_bytes(shape, group, experts, assumptions)
+    unembedding = shape.weight_bytes * m.embedding_params(shape)
+    spread, pairs, repeated = m.flop_per_token(shape, at.context, assumptions)
+    each = at.batch * new_tokens / m.arithmetic_rate(chip, at.n_gpu)
+    cache = m.cache_bytes(shape, at.context, micro, at.batch, assumptions)
+
+    before = m.launches(shape, assumptions)
+    before = before + (at.stages - 1) * m.stage_network(shape, chip, group, assumptions).time(tokens)
+    for one in m.dispatches(shape, chip, group, experts, assumptions):
+        before = before + shape.n_layers * one.time(tokens)
+    starts = [
+        before + shape.n_layers * m.added(one.time(tokens) for one in network)
+        for network in (
+            m.feed_forward_network(shape, chip, group, experts, kind, assumptions)
+            for kind in assumptions.kinds
+        )
+    ]
+    return Points(
+        group=group,
+        tokens=tokens,
+        reading=(shape.n_layers * used * (block + moved * tokens) + unembedding + cache) / rate,
+        per_byte=shape.n_layers / rate,  # of attention's matrices, read again with every scale-down
+        multiplying=each * (spread + pairs),
+        repeated=each * repeated,
+        starts=np.stack(starts, axis=-1),
+        least=reduce(np.minimum, starts),
+        best=at.best,
+        place=np.arange(at.best.size),
+    )
+
+
+def least_waiting(shape, spread, assumptions):
+    """Seconds that the all-reduces of a block wait for the other nodes of a :class:`model.Span`, at the least."""
+    per_node = min(protocol.per_node for protocol in assumptions.protocols)
+    return shape.n_layers * m.ALL_REDUCE * per_node * spread.doublings
+
+
+def _fastest(shape, chip, at, new_tokens, assumptions):
+    """The least time over scale-downs and kinds at every point, or ``best`` where none is below that.
 
     What is scaled down further reads and multiplies no less, and its collectives take no less than nothing:
     a point where that alone is too long is left out from there on. Where waiting for other nodes makes it too
     long, whatever the kind, only this scale-down is left out.
     """
-    fastest, best, points = limit.copy(), limit, np.arange(limit.size)
-    before = at.before()
-    blocks = [before + at.shape.n_layers * at.layer(at.network(kind)) for kind in at.assumptions.kinds]
-    least = reduce(np.minimum, blocks)
-    for z, ranks in scale_downs(at.group, at.assumptions):
-        z, ranks = _taken((z, ranks), points)
-        overlapped = at.overlapped(z, ranks)
-        hopeful = np.flatnonzero(least + overlapped <= best)
-        if hopeful.size <= _FEW * points.size:
-            fastest[points] = best
-            at, (z, ranks, points, overlapped, best, least, *blocks) = (
-                at.of(hopeful), _taken((z, ranks, points, overlapped, best, least, *blocks), hopeful)
-            )  # fmt: skip
-            if not points.size:
+    fastest, open = at.best.copy(), _shared(shape, chip, at, new_tokens, assumptions)
+    for index in range(len(scale_downs(1.0, assumptions))):
+        open.z, open.ranks = scale_downs(open.group, assumptions)[index]
+        weights, moved = m.attention_bytes(shape, open.ranks, assumptions)
+        reading = open.reading + open.z * open.per_byte * (weights + moved * open.tokens)
+        open.overlapped = np.maximum(reading, open.multiplying + open.z * open.repeated)
+        hopeful = np.flatnonzero(open.least + open.overlapped <= open.best)
+        if hopeful.size <= _FEW * open.place.size:
+            fastest[open.place] = open.best
+            open = open.at(hopeful)
+            if not hopeful.size:
                 break
-        spread = m.span(at.chip, ranks)
-        some = np.flatnonzero(least + overlapped + at.waiting(spread) <= best)
-        spread = m.Span(*_taken((spread.gpus, spread.nodes, spread.doublings), some))
-        tokens, reached, overlapped, *starts = _taken((at.tokens, best, overlapped, *blocks), some)
-        for kind, start in zip(at.assumptions.kinds, starts, strict=True):
-            network = m.added(one.time(tokens) for one in at.attention_network(kind, spread))
-            reached = np.minimum(reached, start + at.shape.n_layers * network + overlapped)
-        best[some] = reached
-    fastest[points] = best
+        spread = m.span(chip, open.ranks)
+        waiting = least_waiting(shape, spread, assumptions)
+        some = np.flatnonzero(open.least + open.overlapped + waiting <= open.best)
+        here = Points(
+            gpus=spread.gpus, nodes=spread.nodes, doublings=spread.doublings, tokens=open.tokens,
+            starts=open.starts, overlapped=open.overlapped, best=open.best,
+        ).at(some)  # fmt: skip
+        spread = m.Span(here.gpus, here.nodes, here.doublings)
+        for i, kind in enumerate(assumptions.kinds):
+            network = m.attention_network(shape, chip, spread, kind, assumptions)
+            network = m.added(one.time(here.tokens) for one in network)
+            seconds = here.starts[:, i] + shape.n_layers * network + here.overlapped
+            here.best = np.minimum(here.best, seconds)
+        open.best[some] = here.best
+    fastest[open.place] = open.best
     return fastest
-
-
-def _taken(values, points):
-    """Some points of arrays; plain numbers stay."""
-    return [value[points] if np.ndim(value) else value for value in values]
 
 
 def opened(model, chip, assumptions):
@@ -219,25 +230,19 @@ def opened(model, chip, assumptions):
         raise TypeError(f"assumptions is a {type(assumptions).__name__}, but must be erdil2025 Assumptions")
     shape = model_of(model).shape
     if shape is None:
-        raise ValueError("model has no shape; make it with Model.of(shape)")
+        raise ValueError(f"model {model.name!r} has no shape, or its sums were changed; use Model.of(shape)")
     return shape, computing_at(chip_of(chip), shape), assumptions
-
-
-def _checked(n_gpu, batch, context):
-    """Numbers or arrays as arrays that broadcast."""
-    for name, value in (("n_gpu", n_gpu), ("batch", batch)):
-        checks.number(name, value)
-    checks.number("context", context, zero=True)
-    return tuple(np.asarray(value, dtype=float) for value in (n_gpu, batch, context))
 
 
 def _over_points(function, *values):
     """Call a function of one-dimensional arrays on numbers or arrays of any kind that broadcast."""
     lazy = any(type(getattr(value, "data", value)).__module__.startswith("dask") for value in values)
+    if lazy:
+        refuse_replaced("a search that dask runs later")
     # Dask has threads of its own.
     over = partial(_in_blocks, function, 1 if lazy else min(_THREADS, os.cpu_count()))
     if any(hasattr(value, "dims") for value in values):
-        import xarray as xr
+        from inferlib.extras import xarray as xr
 
         return xr.apply_ufunc(over, *values, dask="parallelized", output_dtypes=[float])
     if lazy:
@@ -250,7 +255,10 @@ def _over_points(function, *values):
 
 def _in_blocks(function, threads, n_gpu, batch, context):
     """The same over NumPy arrays, block by block."""
-    values = np.broadcast_arrays(*_checked(n_gpu, batch, context))
+    for name, value in (("n_gpu", n_gpu), ("batch", batch)):
+        checks.number(name, value)
+    checks.number("context", context, zero=True)
+    values = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in (n_gpu, batch, context)))
     result = np.empty(values[0].shape)
 
     def compute(start):
@@ -268,9 +276,7 @@ def _in_blocks(function, threads, n_gpu, batch, context):
     return result
 
 
-def token_latency(
-    model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=None
-):  # fmt: skip
+def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=None):
     """Time of one pass through a model in the best layout.
 
     Parameters
@@ -318,23 +324,9 @@ def speculative_latency(
 ):
     """Mean time per token with speculative decoding, at the best number of drafts and the best layouts.
 
-    Parameters
-    ----------
-    target, draft : Model or inferlib.Transformer
-    chip : GPU or inferlib.Accelerator
-    n_gpu, batch, context : float, array or xarray.DataArray
-    acceptance : float
-        Probability that a drafted token is accepted, at least 0 and below 1.
-    gamma_max : int
-        Most tokens of one round (the paper's gamma).
-    pipeline : bool
-    assumptions : Assumptions, optional
-
-    Returns
-    -------
-    same kind as the numbers
-        Seconds per token; infinite where a model does not fit. Not above :func:`token_latency`: a round
-        without drafts is one of the choices.
+    Parameters are :func:`token_latency`'s, for two models; a drafted token is accepted with the probability
+    ``acceptance`` (below 1), and a round has at most ``gamma_max`` tokens. Not above :func:`token_latency`, since a
+    round without drafts is one of the choices.
 
     Examples
     --------
@@ -404,37 +396,15 @@ def speculated(
 
 
 def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions):
-    """The best layout at given points: its kind, pipeline stages and attention scale-down.
-
-    Parameters
-    ----------
-    shape : Shape
-    chip : GPU
-    n_gpu, batch, context, new_tokens : numpy.ndarray
-        Points, one-dimensional.
-    pipeline : bool
-    assumptions : Assumptions
-
-    Returns
-    -------
-    dict
-        ``kind``, ``stages`` and ``scale_down``, each an array; ties go to the first in the search.
-    """
+    """``kind``, ``stages`` and ``scale_down`` of the best layout at given points; ties go to the first searched."""
     degrees = pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)
     stages = np.stack([np.broadcast_to(one, n_gpu.shape) for one in degrees])
-    possible = fits(shape, chip, n_gpu, stages, batch, context, assumptions, None)
+    possible = fits(shape, chip, n_gpu, stages, batch, context, assumptions)
     downs = [np.broadcast_to(z, stages.shape) for z, _ in scale_downs(n_gpu / stages, assumptions)]
     stages, downs = np.broadcast_arrays(stages[:, None], np.stack(downs, axis=1))
-    seconds = np.stack(
-        [
-            layout_latency(
-                shape, chip, Cut(stages, downs, kind), n_gpu, batch, context, new_tokens, assumptions
-            )
-            for kind in assumptions.kinds
-        ],
-        axis=2,
-    )
-    seconds = np.where(possible[:, None, None], seconds, np.inf)
+    at = (n_gpu, batch, context, new_tokens, assumptions)
+    seconds = [m.layout_latency(shape, chip, Cut(stages, downs, kind), *at) for kind in assumptions.kinds]
+    seconds = np.where(possible[:, None, None], np.stack(seconds, axis=2), np.inf)
     layouts = seconds.reshape(-1, n_gpu.size)
     first = np.argmax(layouts * _LESS <= layouts.min(axis=0), axis=0)
     stage, down, kind = np.unravel_index(first, seconds.shape[:3])

@@ -45,13 +45,9 @@ class Shape(Record):
 
 @equation(unit="1")
 def cache_values(shape: Shape):
-    """Values that one token leaves in the cache of one layer (equation 34's first factors).
-
-    Keys and values of every key/value head; for latent attention the latent alone, since the paper leaves the
-    rotary part out.
-    """
+    """Values that one token leaves in the cache of one layer (equation 34's first factors)."""
     if shape.latent:
-        return shape.kv_rank
+        return shape.kv_rank  # DeepSeek-V3 keeps a rotary key beside it, which the paper leaves out
     return 2 * shape.n_heads / shape.group_size * shape.head_dim
 
 
@@ -92,26 +88,11 @@ def embedding_params(shape: Shape):
 
 @equation("20", unit="1", chapter="erdil2025_model")
 def printed_parameters(shape: Shape):
-    """Parameters of a model: attention, feed-forward and unembedding.
-
-    Number of parameters; the input embedding is left out, since it is looked up, not multiplied.
-    """
+    """Parameters of attention, feed-forward and unembedding; the input embedding is looked up, not multiplied."""
     return attention_params(shape) + feed_forward_params(shape) + embedding_params(shape)
 
 
 @equation(unit="1")
 def parameter_count(shape: Shape):
-    """Parameters as the paper counts them: every expert, and the input and output embedding both.
-
-    Notes
-    -----
-    Not in the paper, which prints nominal sizes and equation 20; this is the count of its notebook, which
-    Table 1 needs.
-
-    Examples
-    --------
-    >>> from inferlib.papers.erdil2025 import models
-    >>> int(parameter_count(models["Llama 3 70B"].shape))
-    70552387584
-    """
+    """Parameters as the paper's notebook counts them for Table 1: every expert, and both embedding tables."""
     return printed_parameters(shape) + embedding_params(shape)

@@ -2,11 +2,10 @@
 
 from functools import partial
 
-import sympy as sp
-
 from inferlib.equation import Step, derivation, symbolic, symbols_of
-from inferlib.papers.liminal2025 import equations as model, records
-from inferlib.papers.liminal2025.records import XPU, Application, Assumptions
+from inferlib.extras import sympy as sp
+from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers.liminal2025.equations import XPU, Application, Assumptions
 from inferlib.transformer import LatentAttention
 
 derivation = partial(derivation, "liminal2025")
@@ -61,7 +60,7 @@ def experts_reached():
     ]
 
 
-@derivation(proves=records.latent_weights)
+@derivation(proves=model.latent_weights)
 def multiplied_out():
     """What the paper stores for one layer of latent attention."""
     heads, rq, rc = LATENT.n_heads, LATENT.q_rank, LATENT.kv_rank
@@ -104,20 +103,6 @@ def multiplied_out():
     ]
 
 
-@derivation(proves=model.batch_room)
-def room():
-    """The largest batch that fits."""
-    needed = model.capacity_needed(APP, B, T, ASSUMED)
-    found = sp.solve(sp.Eq(needed, N * CHIP.capacity), B)[0]
-    return [
-        Step(
-            "Weights are stored once, a cache for every sequence.", sp.Eq(symbol("capacity_needed"), needed)
-        ),
-        Step("All of it is shared evenly by N chips.", sp.Eq(needed, N * CHIP.capacity)),
-        Step("Solved for the batch, to be rounded down:", sp.Eq(symbol("batch_room"), found)),
-    ]
-
-
 @derivation()
 def intensity_limit():
     """The intensity of a dense model as the batch, and then the context, grow without limit."""
@@ -156,11 +141,11 @@ def ceiling():
     at_memory = 1 / (model.memory_time(*AT, ASSUMED) + waiting)
     fastest = sp.Symbol(r"\text{UTPS}_{\text{BW}\to\infty}")
     endless = sp.limit(at_memory, CHIP.bandwidth, sp.oo)
-    one_stage = _in_symbols(model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED), "collectives")
+    one_stage = in_symbols(model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED), "collectives")
     return [
         Step(
             "Where memory binds, a user sees:",
-            sp.Eq(symbol("user_speed"), _in_symbols(at_memory, "memory_time")),
+            sp.Eq(symbol("user_speed"), in_symbols(at_memory, "memory_time")),
         ),
         Step("However fast the memory, the waiting remains.", sp.Eq(fastest, endless)),
         Step(
@@ -170,7 +155,7 @@ def ceiling():
     ]
 
 
-def _in_symbols(expression, *names):
+def in_symbols(expression, *names):
     """An expression with what other equations give in it replaced by their symbols."""
     parts = {
         "collectives": model.collectives(APP, N, ASSUMED),
@@ -181,32 +166,6 @@ def _in_symbols(expression, *names):
 
 
 @derivation()
-def in_short():
-    """Equations 4, 1 and 5, each in the symbols of the ones before."""
-    step = AT[:-1] + (N, P, T_TP, ASSUMED)
-    time, waiting = model.batch_time(*step), model.exposed_time(APP, N, P, T_TP, ASSUMED)
-    # the sum is flat, so what is exposed is taken out as a whole
-    short = symbol("exposed_time") + _in_symbols(time - waiting, "compute_time", "memory_time")
-    user, system = (
-        f(*step).xreplace({time: symbol("batch_time")}) for f in (model.user_speed, model.system_speed)
-    )
-    return [
-        Step(
-            "Collectives of all layers, and a hop from stage to stage.",
-            sp.Eq(symbol("exposed_time"), _in_symbols(waiting, "collectives")),
-            "4",
-        ),
-        Step("What overlaps, and what does not.", sp.Eq(symbol("batch_time"), short), "1"),
-        Step("A token for each user in that time:", sp.Eq(symbol("user_speed"), user), "5"),
-        Step("A batch in each stage of the pipeline:", sp.Eq(symbol("system_speed"), system)),
-        Step(
-            "So for each token that one user sees, the system makes this many:",
-            sp.Eq(symbol("system_speed") / symbol("user_speed"), sp.simplify(system / user)),
-        ),
-    ]
-
-
-@derivation()
 def with_overhead():
     """Equation 8: the constant that a fit finds, and the one that equation 4 stands for."""
     layer, layers, i = symbol("t_layer"), APP.layers, sp.Symbol("i", integer=True)
@@ -214,8 +173,8 @@ def with_overhead():
     slope = sp.expand(sp.diff((roofline[i] + layers * layer - measured[i]) ** 2, layer))
     slopes = sum(sp.Sum(part, (i, 1, n)).doit() for part in sp.Add.make_args(slope))
     names = "compute_time", "memory_time", "collectives"
-    real = _in_symbols(model.real_time(*AT, layer, ASSUMED), *names)
-    limit = _in_symbols(model.batch_time(*AT, P, T_TP, ASSUMED), *names)
+    real = in_symbols(model.real_time(*AT, layer, ASSUMED), *names)
+    limit = in_symbols(model.batch_time(*AT, P, T_TP, ASSUMED), *names)
     same = sp.solve(sp.Eq(real, limit), layer)[0]
     return [
         Step(
@@ -234,43 +193,5 @@ def with_overhead():
         Step(
             "Equations 8 and 1 say the same with this constant: what equation 4 charges a layer.",
             sp.Eq(layer, same),
-        ),
-    ]
-
-
-@derivation(proves=model.bandwidth_for)
-def bandwidth_needed():
-    """The memory bandwidth that a speed needs."""
-    loaded = {model.bytes_loaded(APP, B, T, ASSUMED): symbol("bytes_loaded")}
-    reading = model.memory_time(*AT, ASSUMED).xreplace(loaded)
-    rest = sp.Symbol("y", positive=True)
-    found = sp.solve(sp.Eq(reading, rest / SPEED), CHIP.bandwidth)[0].subs(rest, 1 - WAITING)
-    whole = found.xreplace({short: full for full, short in loaded.items()})
-    return [
-        Step(
-            "A token may take 1/u, of which a part x is spent waiting.",
-            sp.Eq(symbol("memory_time"), (1 - WAITING) / SPEED),
-        ),
-        Step(
-            "Memory delivers its bytes in the rest.",
-            sp.Eq(reading, (1 - WAITING) / SPEED),
-        ),
-        Step("Solved for the bandwidth of one chip:", sp.Eq(symbol("bandwidth_for"), found)),
-        Step("With the bytes written out:", sp.Eq(symbol("bandwidth_for"), whole)),
-    ]
-
-
-@derivation()
-def latency_allowed():
-    """The latency of a collective that a speed allows, on more than one chip."""
-    waits = model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED)
-    waits = _in_symbols(waits, "collectives")
-    return [
-        Step(
-            "The other part, x of the time, is all that collectives may take.", sp.Eq(waits, WAITING / SPEED)
-        ),
-        Step(
-            "Solved for the latency of one:",
-            sp.Eq(symbol("latency_for"), sp.solve(sp.Eq(waits, WAITING / SPEED), T_TP)[0]),
         ),
     ]

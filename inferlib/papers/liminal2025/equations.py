@@ -1,28 +1,412 @@
 """LIMINAL 2025: the limit of decode, from bytes, FLOP and collectives (equations 1 to 8).
 
-A step reads what it needs from memory while it computes, then waits for the chips to agree: once or several
-times in each layer. The equations see a model as an :class:`Application`, sums over its layers, and a chip as
-an :class:`XPU`. All chips of a tensor-parallel domain share every operator evenly.
+A step reads what it needs from memory while it computes, then waits for the chips to agree, once or several times in
+each layer. The equations see a chip as an :class:`XPU` and a model as an :class:`Application`, sums over its layers.
+All chips of a tensor-parallel domain share every operator evenly.
 """
 
-from inferlib.ops import ceil, maximum, minimum, where
-from inferlib.papers.liminal2025.records import PRINTED, XPU, Application, Assumptions, equation
+import dataclasses
+from dataclasses import dataclass
+from functools import cache, partial
+from numbers import Real
 
-# --- What a step needs -----------------------------------------------------------------------------------
+import inferlib.equation
+from inferlib import catalog, checks
+from inferlib.equation import Record, quantity
+from inferlib.ops import ceil, maximum, minimum, where
+from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, answers, format_bytes
+from inferlib.transformer import Experts, LatentAttention, Transformer
+from inferlib.units import parse
+
+equation = partial(inferlib.equation.equation, "liminal2025")
+stated = partial(inferlib.equation.stated, "liminal2025")
+
+
+def _of(table):
+    """A field of a record whose default is what a table of ``source.toml`` states under the same name."""
+
+    def made(name, unit, meaning, zero=False):
+        return quantity(unit, meaning, default=parse(stated()[table][name], unit), zero=zero)
+
+    return made
+
+
+IDEAL = parse(stated()["collective"]["ideal"], "s")  # section 3's lower bound, for the studies of bandwidth
+_collective, _power = _of("collective"), _of("power")
+
+
+# --- Section 3: chips ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class XPU(Record):
+    """One chip as the paper sees it."""
+
+    flops: float = quantity("FLOP/s", "peak of the tensor engine of one chip")
+    bandwidth: float = quantity("B/s", "memory bandwidth of one chip")
+    capacity: float = quantity("B", "memory of one chip")
+    scalar_flops: float = quantity("FLOP/s", "peak of the scalar engine of one chip", default=0.2e15)
+    name: str = ""
+
+    def __str__(self):
+        return self.name
+
+
+def chips():
+    """The names of the paper's chips, in the order of its Table 3."""
+    return list(stated()["chips"])
+
+
+def load_chip(name):
+    """A chip of Table 3.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`chips`; another is a LookupError that suggests near names.
+
+    Returns
+    -------
+    XPU
+
+    Examples
+    --------
+    >>> load_chip("HBM3").bandwidth / 2**40
+    4.0
+    """
+    entry = stated()["chips"][checks.one_of("chip of the paper", name, chips())]
+    units = {"flops": "FLOP/s", "bandwidth": "B/s", "capacity": "B", "scalar_flops": "FLOP/s"}
+    return XPU(**{field: parse(entry[field], unit) for field, unit in units.items()}, name=name)
+
+
+def chip_of(chip, weights="fp8"):
+    """A chip of the catalogue as the paper would describe it, in the arithmetic of the weights' format."""
+    # a chip made of symbols, or asked for bytes instead of a format, computes in the format it has
+    own = chip.format == weights or not isinstance(weights, str)
+    computing = chip if own else chip.at(weights)
+    if chip.memory_capacity is None:
+        raise ValueError(f"chip {chip.name!r} states no memory_capacity")
+    return XPU(computing.flops, chip.memory_bandwidth, chip.memory_capacity, name=chip.name)
+
+
+# --- Sections 2.2 and 4.1: a model, operator by operator -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator of ``layers`` equal layers; ``copies`` of it are stored, ``active`` of them used by a token.
+
+    ``cache`` values, ``pair_flops`` and ``scores`` belong to each position of the context, of which it sees at most
+    ``window``. ``collective`` names what the chips have to agree on after it.
+    """
+
+    name: str
+    layers: float
+    weights: float = 0
+    copies: float = 1
+    active: float = 1
+    read: bool = True
+    cache: float = 0
+    pair_flops: float = 0
+    scores: float = 0
+    window: float | None = None
+    collective: str = ""
+    attention: object = None
+    d_model: float = 0
+
+
+@equation(unit="1", d_model="1")
+def latent_weights(attention: LatentAttention, d_model):
+    """Weights of one layer of latent attention if its up-projections are multiplied out: what Table 4 needs.
+
+    Queries go straight into the space of the latent and results straight out of it, so each head has a matrix from the
+    query's latent to the cache's, and one from there to the output.
+    """
+    down = d_model * (attention.q_rank + attention.kv_rank + attention.rope_dim)
+    each = attention.q_rank * (attention.rope_dim + attention.kv_rank) + attention.kv_rank * d_model
+    return down + attention.n_heads * each
+
+
+# How the paper counts, found from its tables: each reading takes an operator as released and returns it as the paper
+# has it, or None where the paper leaves it out. The printed cells need all of them together.
+
+
+def multiplied_out(op):
+    """The up-projections of latent attention are stored as products with their neighbours."""
+    if op.name != "projections":
+        return op
+    if op.attention.q_rank is None:
+        raise NotDescribed("there is no latent of queries to multiply out; use Assumptions.corrected()")
+    return dataclasses.replace(op, weights=latent_weights(op.attention, op.d_model))
+
+
+def values_over_keys(op):
+    """The value product of latent attention runs over the rotary part of the cache too, which holds keys only."""
+    if op.collective != "latent":
+        return op
+    return dataclasses.replace(op, pair_flops=2 * op.attention.pair_flops(absorbed=True)["scores"])
+
+
+def shared_unread(op):
+    """Shared experts are stored and multiplied with, but not part of the bytes loaded."""
+    return dataclasses.replace(op, read=False) if op.name == "shared expert" else op
+
+
+def whole_contexts(op):
+    """Every layer attends to the whole context: no windows, no chunks."""
+    return dataclasses.replace(op, window=None)
+
+
+def without_routers(op):
+    """Routers are not counted."""
+    return None if op.name == "router" else op
+
+
+def matrices_only(op):
+    """Norms, biases, the output head and the embedding are not counted. A simplification, and no error."""
+    return None if op.name in ("norms", "biases", "expert biases", "head", "embedding") else op
+
+
+CORRECTED = (matrices_only,)
+AS_PRINTED = (multiplied_out, values_over_keys, shared_unread, whole_contexts, without_routers, *CORRECTED)
+
+
+@dataclass(frozen=True)
+class Assumptions(Record):
+    """Everything the paper assumes; the default reproduces Tables 4 to 7.
+
+    Most of it is not in the paper: the printed digits exclude the alternatives (``book.liminal2025.ablation``).
+    ``counting`` lists the readings by which the paper counts the operators of a model.
+    """
+
+    weight_bytes: float = quantity("B", "bytes of one weight", default=1.0)
+    cache_bytes: float = quantity("B", "bytes of one value in the cache", default=1.0)
+    flop_per_weight: float = quantity("FLOP", "a multiply and an add", default=2.0)
+    scalar_ops: float = quantity("FLOP", "scalar operations for each attention score", default=0.0, zero=True)
+    on_chip: float = _collective("on_chip", "s", "propagation on the chip", zero=True)
+    switch: float = _collective("switch", "s", "latency of the switch", zero=True)
+    payload: float = _collective("payload", "B", "bytes of one collective", zero=True)
+    link: float = _collective("link", "B/s", "bandwidth of one link")
+    radix: float = _collective("radix", "1", "ports of the switch")
+    crossings: float = quantity("1", "times the payload crosses a link: up and down", default=2.0)
+    within_heads: float = quantity("1", "collectives of attention up to a chip for each head", default=1.0)
+    beyond_heads: float = quantity("1", "collectives of attention on more chips", default=3.0)
+    latent_collectives: float = quantity("1", "collectives of latent attention", default=3.0)
+    dense_collectives: float = quantity("1", "collectives of a dense block", default=1.0)
+    moe_collectives: float = quantity("1", "collectives of a mixture of experts", default=2.0)
+    # Not printed. Only the product of hops and stages is settled, by the SRAM columns of Table 7.
+    t_stage: float = quantity("s", "latency from one pipeline stage to the next", default=1e-7, zero=True)
+    free_stages: float = quantity("1", "pipeline stages that cost no hop", default=1.0, zero=True)
+    t_real: float = quantity("s", "exposed time of one layer, measured (equation 8)", default=None)
+    power_per_mm2: float = _power("power_per_mm2", "W", "power of one square millimetre")
+    die_area: float = _power("die_area", "1", "square millimetres of a chip")
+    server_power: float = _power("server_power", "W", "power of one server but for its chips")
+    server_chips: float = _power("server_chips", "1", "chips of one server")
+    counting: tuple = AS_PRINTED
+
+    @classmethod
+    def corrected(cls):
+        """The released architectures counted as they are; the system as in the paper."""
+        return cls(counting=CORRECTED)
+
+    @classmethod
+    def complete(cls):
+        """:meth:`corrected`, with every weight that a token needs: head, norms, biases; embeddings stored."""
+        return cls(counting=())
+
+    @classmethod
+    def fitted(cls, end="mean"):
+        """The paper's equation 8: the exposed time of a layer as fitted to measurements on 8 x H100.
+
+        ``end`` is ``"mean"``, or ``"low"`` or ``"high"`` of the printed range over five models.
+
+        Examples
+        --------
+        >>> [round(Assumptions.fitted(end).t_real * 1e6) for end in ("low", "mean", "high")]
+        [95, 114, 138]
+        """
+        exposed = stated()["exposed"]
+        return cls(t_real=parse(exposed[checks.one_of("end", end, exposed)], "s"))
+
+
+PRINTED = Assumptions()
+
+
+@dataclass(frozen=True)
+class Application(Record):
+    """A model as the equations see it: sums over its layers. Made by :func:`model_of`.
+
+    Weights and cache are counted in values, not bytes; what is zero the model does not have.
+    """
+
+    layers: float = quantity("1", "layers")
+    resident: float = quantity("1", "weights stored, but for routed experts")
+    loaded: float = quantity("1", "weights every step loads")
+    used: float = quantity("1", "weights a token is multiplied with, but for routed experts")
+    expert: float = quantity("1", "weights of one routed expert, of all layers together", zero=True)
+    n_experts: float = quantity("1", "routed experts of a layer")
+    routed_share: float = quantity("1", "chance that a token reaches a given expert: k of E", maximum=1)
+    cache: float = quantity("1", "values cached for a position that every layer keeps", zero=True)
+    pair_flops: float = quantity("FLOP", "tensor FLOP of attention for a position", zero=True)
+    scores: float = quantity("1", "attention scores for a position", zero=True)
+    head_layers: float = quantity("1", "layers whose attention has key/value heads", zero=True)
+    kv_heads: float = quantity("1", "key/value heads of such a layer")
+    latent_layers: float = quantity("1", "layers with latent attention", zero=True)
+    dense_layers: float = quantity("1", "layers with a dense block", zero=True)
+    moe_layers: float = quantity("1", "layers with a mixture of experts", zero=True)
+    window: float = quantity("1", "positions that local layers see", default=1.0)
+    local_cache: float = quantity("1", "values cached for a position in the window", default=0.0, zero=True)
+    local_pair_flops: float = quantity("FLOP", "the same FLOP, of local layers", default=0.0, zero=True)
+    local_scores: float = quantity("1", "the same scores, of local layers", default=0.0, zero=True)
+    name: str = ""
+
+    def __str__(self):
+        return self.name
+
+
+def operators(model, assumptions=PRINTED):
+    """The operators of a model (the paper's Figure 1), counted by the readings of ``assumptions``.
+
+    Returns
+    -------
+    list of Operator
+        One list for all groups of equal layers.
+    """
+    checks.instance("model", model, Transformer)
+    if model.unusual:
+        raise NotDescribed(f"the paper does not describe {model.unusual}, which {model.name} has")
+    found = [op for group in model.layers for op in _operators_of(group, model.d_model)]
+    found.append(Operator("head", 1, model.vocab_size * model.d_model))
+    if not model.tied:
+        found.append(Operator("embedding", 1, model.vocab_size * model.d_model, active=0, read=False))
+    for reading in assumptions.counting:
+        found = [op for op in map(reading, found) if op is not None]
+    return found
+
+
+def _operators_of(group, d):
+    """The operators of a group of equal layers as released."""
+    n, attention, block = group.count, group.attention, group.feed_forward
+    matrices, per_position = attention.matrices(d), sum(attention.pair_flops(absorbed=True).values())
+    latent = isinstance(attention, LatentAttention)
+    if latent:
+        weights = sum(matrices.values())
+        yield Operator("projections", n, weights, attention=attention, d_model=d)
+    else:
+        yield Operator("query, key, value", n, sum(matrices[name] for name in ("query", "key", "value")))
+    cache, heads, waits = attention.cache_values(), attention.n_heads, "latent" if latent else "head"
+    yield Operator("attention", n, cache=cache, pair_flops=per_position, scores=heads,
+                   window=attention.window, collective=waits, attention=attention)  # fmt: skip
+    if not latent:
+        yield Operator("output", n, matrices["output"])
+    if isinstance(block, Experts):
+        each = block.matrices * d
+        yield Operator("experts", n, each * block.d_expert, block.n_experts, block.n_active, collective="moe")
+        if block.biases:
+            biases = block.vectors(d, 1)["experts"]
+            yield Operator("expert biases", n, biases, block.n_experts, block.n_active)
+        if block.d_shared:
+            yield Operator("shared expert", n, each * block.d_shared)
+        yield Operator("router", n, block.n_experts * d)
+    else:
+        yield Operator("feed-forward", n, sum(block.weights(d).values()), collective="dense")
+        yield Operator("biases", n, sum(block.vectors(d).values()))
+    yield Operator("norms", n, group.norms * d + attention.norms() + attention.vectors(d))
+
+
+def model_of(model, assumptions=PRINTED):
+    """A model as the equations see it: the sums of its operators.
+
+    Parameters
+    ----------
+    model : Transformer
+        All its mixtures of experts must be alike, and all its local layers must see the same window; else a ValueError.
+    assumptions : Assumptions
+
+    Returns
+    -------
+    Application
+
+    Examples
+    --------
+    >>> llama = model_of(catalog.load_model("Llama 3 70B"))
+    >>> round(llama.loaded / 1e9, 2), llama.cache / 1024
+    (68.45, 160.0)
+    """
+    found = operators(model, assumptions)
+    routed = [op for op in found if op.name in ("experts", "expert biases")]
+    fixed = [op for op in found if op not in routed]
+    local = [op for op in found if op.window is not None]
+    shapes = {(op.copies, op.active) for op in routed} or {(1, 1)}
+    windows = {op.window for op in local} or {1}
+    heads = {group.attention.n_kv_heads for group in model.layers if group.attention.kind != "MLA"} or {1}
+    for what, values in (("mixtures of experts", shapes), ("windows", windows), ("key/value heads", heads)):
+        if len(values) > 1:
+            raise NotDescribed(
+                f"{model.name or 'this model'} has layers with different {what}: {sorted(values)}"
+            )
+    (experts, active), everywhere = shapes.pop(), [op for op in found if op.window is None]
+
+    def total(ops, field):
+        return _plain(sum(op.layers * getattr(op, field) for op in ops))
+
+    def per_position(ops, prefix=""):
+        return {prefix + field: total(ops, field) for field in ("cache", "pair_flops", "scores")}
+
+    return Application(
+        layers=_plain(model.n_layers),
+        resident=total(fixed, "weights"),
+        loaded=total([op for op in fixed if op.read], "weights"),
+        used=total([op for op in fixed if op.active], "weights"),
+        expert=total(routed, "weights"),
+        n_experts=_plain(experts),
+        routed_share=active / experts,
+        kv_heads=_plain(heads.pop()),
+        window=_plain(windows.pop()),
+        name=model.name,
+        **per_position(everywhere),
+        **per_position(local, "local_"),
+        **{
+            f"{kind}_layers": _plain(sum(op.layers for op in found if op.collective == kind))
+            for kind in ("head", "latent", "dense", "moe")
+        },
+    )
+
+
+def _plain(count):
+    """A float, or the symbol that stands for one."""
+    return float(count) if isinstance(count, Real) else count
+
+
+def models():
+    """The names of the paper's models, in the order of its Table 4."""
+    return list(stated()["models"])
+
+
+@cache
+def transformer(name):
+    """The catalogue's model behind a name of the paper."""
+    return catalog.load_model(stated()["models"][checks.one_of("model of the paper", name, models())])
+
+
+@cache
+def load_model(name, assumptions=PRINTED):
+    """A model of Table 4 as the equations see it; ``name`` is one of :func:`models`, else a LookupError.
+
+    Examples
+    --------
+    >>> round(load_model("DeepSeekV3").loaded / 1e9, 1)
+    37.7
+    """
+    return model_of(transformer(name), assumptions)
+
+
+# --- Sections 2.3 and 2.4: what a step needs -------------------------------------------------------------
 
 
 @equation(unit="B", context="1")
 def cache_size(application: Application, context, assumptions: Assumptions = PRINTED):
-    """Bytes of the cache of one sequence.
-
-    Local layers keep no more than their window; by default the paper has none.
-
-    Examples
-    --------
-    >>> from inferlib.papers.liminal2025 import load_model
-    >>> cache_size(load_model("Llama3-70B"), 4096) / 2**20
-    640.0
-    """
+    """Bytes of the cache of one sequence. Local layers keep no more than their window; as printed there are none."""
     local = application.local_cache * minimum(context, application.window)
     return assumptions.cache_bytes * (application.cache * context + local)
 
@@ -42,33 +426,16 @@ def capacity_needed(application: Application, batch, context, assumptions: Assum
 
 @equation(unit="1", batch="1")
 def active_experts(application: Application, batch, assumptions: Assumptions = PRINTED):
-    """Routed experts of a layer that a batch is expected to reach, if all are equally likely.
+    """Routed experts of a layer that a batch is expected to reach if all are equally likely: E (1 - (1 - k/E)^B).
 
     Section 2.4 estimates it by a Monte-Carlo simulation; this is what that converges to.
-
-    Examples
-    --------
-    >>> from inferlib.papers.liminal2025 import load_model
-    >>> deepseek = load_model("DeepSeekV3")
-    >>> active_experts(deepseek, 1), round(active_experts(deepseek, 32), 1)
-    (8.0, 163.3)
     """
-    if assumptions.replacement:
-        draws = application.n_experts * application.routed_share * batch
-        missed = (1 - 1 / application.n_experts) ** draws
-    else:
-        missed = (1 - application.routed_share) ** batch
-    return application.n_experts * (1 - missed)
+    return application.n_experts * (1 - (1 - application.routed_share) ** batch)
 
 
 @equation(unit="1", batch="1")
 def expert_evaluations(application: Application, batch, assumptions: Assumptions = PRINTED):
-    """Evaluations of one routed expert in a layer: k for each token, as the tables need.
-
-    With ``distinct_flops`` one for each expert reached, if equation 6 means the arithmetic of a single token.
-    """
-    if assumptions.distinct_flops:
-        return active_experts(application, batch, assumptions)
+    """Evaluations of one routed expert in a layer: k for each token, as the tables need."""
     return batch * application.n_experts * application.routed_share
 
 
@@ -105,42 +472,33 @@ def bytes_loaded(application: Application, batch, context, assumptions: Assumpti
 
 @equation(unit="FLOP/B", batch="1", context="1")
 def arithmetic_intensity(application: Application, batch, context, assumptions: Assumptions = PRINTED):
-    """FLOP for each byte loaded: AMI of Table 4.
-
-    Examples
-    --------
-    >>> from inferlib.papers.liminal2025 import load_model
-    >>> f"{arithmetic_intensity(load_model('Llama3-70B'), 32, 4096):.2f}"
-    '52.54'
-    """
-    work = tensor_work(application, batch, context, assumptions) + scalar_work(
-        application, batch, context, assumptions
-    )
-    return work / bytes_loaded(application, batch, context, assumptions)
+    """FLOP for each byte loaded: AMI of Table 4."""
+    at = application, batch, context, assumptions
+    return (tensor_work(*at) + scalar_work(*at)) / bytes_loaded(*at)
 
 
-# --- How long it takes -----------------------------------------------------------------------------------
+# --- Equations 1 to 8: how long it takes -----------------------------------------------------------------
 
 
 @equation("2", unit="s", batch="1", context="1", n="1 > 0")
 def compute_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
-    """Seconds of arithmetic in one step on n chips."""
+    """Seconds of arithmetic in one step: F / (N FLOPS), tensor and scalar engine one after the other."""
     tensor = tensor_work(application, batch, context, assumptions) / (n * chip.flops)
     return tensor + scalar_work(application, batch, context, assumptions) / (n * chip.scalar_flops)
 
 
 @equation("3", unit="s", batch="1", context="1", n="1 > 0")
 def memory_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
-    """Seconds in which n chips load what one step needs."""
+    """Seconds in which n chips load what one step needs: M / (N BW)."""
     return bytes_loaded(application, batch, context, assumptions) / (n * chip.bandwidth)
 
 
 @equation("6", unit="s", batch="1", n="1 > 0")
 def expert_compute_time(application: Application, chip: XPU, batch, n, assumptions: Assumptions = PRINTED):
-    """The part of :func:`compute_time` that belongs to routed experts.
+    """The part of :func:`compute_time` that belongs to routed experts: F_expert A / (N FLOPS).
 
-    Printed as the arithmetic of one expert times the experts reached: that of all tokens which come to it, as the
-    tables need (or of a single one, with ``Assumptions.distinct_flops``).
+    F_expert must be the arithmetic of all tokens that come to an expert: the tables need k B evaluations, not one for
+    each expert reached.
     """
     work = assumptions.flop_per_weight * application.expert
     return work * expert_evaluations(application, batch, assumptions) / (n * chip.flops)
@@ -148,20 +506,17 @@ def expert_compute_time(application: Application, chip: XPU, batch, n, assumptio
 
 @equation("7", unit="s", batch="1", n="1 > 0")
 def expert_memory_time(application: Application, chip: XPU, batch, n, assumptions: Assumptions = PRINTED):
-    """The part of :func:`memory_time` that belongs to routed experts."""
+    """The part of :func:`memory_time` that belongs to routed experts: M_expert A / (N BW)."""
     each = assumptions.weight_bytes * application.expert
     return each * active_experts(application, batch, assumptions) / (n * chip.bandwidth)
 
 
 @equation(unit="s", n="1")
 def collective_latency(n, assumptions: Assumptions = PRINTED):
-    """Latency of one collective among n chips: on the chip, through the switch, and the transfer.
+    """Latency of one collective among n chips, at most ``radix``: on the chip, through the switch, and the transfer.
 
-    A switch of ``radix`` ports gives each of n chips ``radix / n`` links; the payload goes up one and comes down
-    another.
-
-    ``n``: chips, at most ``radix``.
-    Section 3 prints the ingredients and two results, not the sum.
+    A switch of ``radix`` ports gives each of n chips ``radix / n`` links. Section 3 prints the ingredients and two
+    results, not the sum; that the payload goes up one link and comes down another is inferred from them.
 
     Examples
     --------
@@ -174,14 +529,7 @@ def collective_latency(n, assumptions: Assumptions = PRINTED):
 
 @equation(unit="1", n="1")
 def collectives(application: Application, n, assumptions: Assumptions = PRINTED):
-    """Collectives of one step on n chips: S_N of every layer, summed (section 2.4).
-
-    Examples
-    --------
-    >>> from inferlib.papers.liminal2025 import load_model
-    >>> [collectives(load_model("Llama3-70B"), n) for n in (1, 8, 128)]
-    [0.0, 160.0, 320.0]
-    """
+    """Collectives of one step on n chips: S_N of every layer, summed (section 2.4). One chip waits for nobody."""
     split = where(n <= application.kv_heads, assumptions.within_heads, assumptions.beyond_heads)
     attention = application.head_layers * split + application.latent_layers * assumptions.latent_collectives
     dense = application.dense_layers * assumptions.dense_collectives
@@ -191,23 +539,19 @@ def collectives(application: Application, n, assumptions: Assumptions = PRINTED)
 
 @equation("4", unit="s", n="1", stages="1", t_tp="s")
 def exposed_time(application: Application, n, stages, t_tp, assumptions: Assumptions = PRINTED):
-    """Seconds in which neither memory nor arithmetic works: collectives, and hops between stages."""
+    """Seconds in which neither memory nor arithmetic works: T_TP S_N L + T_PP P.
+
+    A pipeline of one stage has no hop: with one, cells of every table would print otherwise.
+    """
     hops = maximum(stages - assumptions.free_stages, 0)
     return t_tp * collectives(application, n, assumptions) + assumptions.t_stage * hops
 
 
 @equation("1", unit="s", batch="1", context="1", n="1 > 0", stages="1", t_tp="s")
 def batch_time(
-    application: Application,
-    chip: XPU,
-    batch,
-    context,
-    n,
-    stages,
-    t_tp,
-    assumptions: Assumptions = PRINTED,
+    application: Application, chip: XPU, batch, context, n, stages, t_tp, assumptions: Assumptions = PRINTED
 ):
-    """Seconds of one step: the longer of arithmetic and memory, and the exposed time."""
+    """Seconds of one step: max(T_Compute, T_Mem) + T_Exposed."""
     at = application, chip, batch, context, n, assumptions
     overlapped = maximum(compute_time(*at), memory_time(*at))
     return overlapped + exposed_time(application, n, stages, t_tp, assumptions)
@@ -215,20 +559,12 @@ def batch_time(
 
 @equation("5", unit="1/s", batch="1", context="1", n="1 > 0", stages="1", t_tp="s")
 def user_speed(
-    application: Application,
-    chip: XPU,
-    batch,
-    context,
-    n,
-    stages,
-    t_tp,
-    assumptions: Assumptions = PRINTED,
+    application: Application, chip: XPU, batch, context, n, stages, t_tp, assumptions: Assumptions = PRINTED
 ):
-    """UTPS, tokens per second that one user sees.
+    """UTPS, tokens per second that one user sees: 1 / T_Batch.
 
     Examples
     --------
-    >>> from inferlib.papers.liminal2025 import load_chip, load_model
     >>> llama = load_model("Llama3-70B")
     >>> round(user_speed(llama, load_chip("HBM3"), 1, 4096, 8, 1, collective_latency(8)))
     491
@@ -238,16 +574,9 @@ def user_speed(
 
 @equation("5", unit="1/s", batch="1", context="1", n="1 > 0", stages="1", t_tp="s")
 def system_speed(
-    application: Application,
-    chip: XPU,
-    batch,
-    context,
-    n,
-    stages,
-    t_tp,
-    assumptions: Assumptions = PRINTED,
+    application: Application, chip: XPU, batch, context, n, stages, t_tp, assumptions: Assumptions = PRINTED
 ):
-    """STPS, tokens per second of the whole system: every stage has a batch of its own."""
+    """STPS, tokens per second of the whole system, with a batch in every stage: B P / T_Batch."""
     return stages * batch / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
 
 
@@ -261,12 +590,12 @@ def measured_overhead(application: Application, t_layer):
 def real_time(
     application: Application, chip: XPU, batch, context, n, t_layer, assumptions: Assumptions = PRINTED
 ):
-    """Seconds of one step with the exposed time of a layer taken from measurements."""
+    """Seconds of one step on a server that exists: max(T_Compute, T_Mem) + T_Exposed,Real L."""
     at = application, chip, batch, context, n, assumptions
     return maximum(compute_time(*at), memory_time(*at)) + measured_overhead(application, t_layer)
 
 
-# --- What fits ------------------------------------------------------------------------------------------
+# --- What fits -------------------------------------------------------------------------------------------
 
 
 @equation(unit="1", context="1 > 0", n="1")
@@ -285,58 +614,22 @@ def stages_room(application: Application, chip: XPU, batch, context, n, assumpti
 def largest_batch(application, chip, context, n, assumptions=PRINTED):
     """The largest whole batch that fits, or None where not even one sequence does.
 
-    Parameters
-    ----------
-    application : Application
-    chip : XPU
-    context, n : float
-    assumptions : Assumptions
-        A ``batch_limit`` caps the answer.
-
-    Returns
-    -------
-    int or None
-
     Examples
     --------
-    >>> from inferlib.papers.liminal2025 import load_chip, load_model
     >>> largest_batch(load_model("DeepSeekV3"), load_chip("HBM3"), 4096, 128)
     86855
     """
+    # ceil snaps to a whole number within rounding; turned round, so does this
     fitting = -int(ceil(-float(batch_room(application, chip, context, n, assumptions))))
-    if fitting < 1:
-        return None
-    return fitting if assumptions.batch_limit is None else min(fitting, int(assumptions.batch_limit))
+    return fitting if fitting >= 1 else None
 
 
-def stages_of(application, chip, assumptions=PRINTED):
-    """Stages of the pipeline in the paper's systems: one, or one for each layer where memory is SRAM.
-
-    Parameters
-    ----------
-    application : Application
-    chip : XPU
-    assumptions : Assumptions
-
-    Returns
-    -------
-    float
-    """
-    return application.layers if chip.name == "SRAM" and assumptions.stage_per_layer else 1.0
-
-
-# --- Power ----------------------------------------------------------------------------------------------
+# --- Appendix A: power -----------------------------------------------------------------------------------
 
 
 @equation(unit="W", memory_power="W")
 def chip_power(memory_power, assumptions: Assumptions = PRINTED):
-    """Watts of one chip with its memory and its share of a server (Appendix A).
-
-    Examples
-    --------
-    >>> round(chip_power(0), 1)
-    917.5
-    """
+    """Watts of one chip with its memory and its share of a server. What memories draw is not printed."""
     die = assumptions.power_per_mm2 * assumptions.die_area
     return die + memory_power + assumptions.server_power / assumptions.server_chips
 
@@ -347,25 +640,94 @@ def power_efficiency(speed, n, stages, memory_power, assumptions: Assumptions = 
     return speed / (n * stages * chip_power(memory_power, assumptions))
 
 
-# --- The study turned round ------------------------------------------------------------------------------
+# --- The answer ------------------------------------------------------------------------------------------
 
 
-@equation(unit="B/s", batch="1", context="1", n="1 > 0", speed="1/s", waiting="1")
-def bandwidth_for(
-    application: Application, batch, context, n, speed, waiting, assumptions: Assumptions = PRINTED
+@answers("liminal2025")
+def decode_step(
+    model: Transformer,
+    system: System,
+    workload: Workload,
+    layout: Layout | None = None,
+    assumptions: Assumptions = PRINTED,
 ):
-    """Memory bandwidth a chip needs for a speed, if a given part of the time is spent waiting.
+    """One token for every sequence of a batch, as far as the paper describes it.
 
-    ``waiting``: part of a token's time that collectives take, below 1.
-    Not in the paper; memory is taken to bind, not arithmetic.
+    Parameters
+    ----------
+    model : Transformer
+    system : System
+        All chips are one tensor-parallel domain, or as many pipeline stages as ``layout`` says. A collective takes
+        :func:`collective_latency`: that of the paper's switch, not of the chip's own links.
+    workload : Workload
+        Its formats replace the paper's single byte; arithmetic runs at the peak of the weights' format.
+    layout : Layout, optional
+        ``tp`` and ``pp`` with ``tp * pp = system.count``. The batch is that of one stage.
+    assumptions : Assumptions
+        ``Assumptions.fitted()`` answers with equation 8; the default is the limit.
+
+    Returns
+    -------
+    Breakdown
+        Memory (weights and cache, which add) beside arithmetic, then what is exposed: collectives and hops, or the
+        measured overhead of every layer.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    >>> step = decode_step(inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(batch=32, context=4096))
+    >>> f"{step.total * 1e3:.2f} ms, bound by {step.binding}"
+    '6.78 ms, bound by weights'
+    >>> real = decode_step(*step.origin[1:4], assumptions=Assumptions.fitted())
+    >>> f"{real.total * 1e3:.2f} ms, bound by {real.binding}"
+    '15.83 ms, bound by overhead'
     """
-    return bytes_loaded(application, batch, context, assumptions) * speed / (n * (1 - waiting))
+    tp, pp = (layout.tp, layout.pp) if layout is not None else (system.count, 1)
+    _described(system, workload, layout, tp, pp, assumptions)
+    counted = assumptions.replace(
+        weight_bytes=format_bytes(workload.weights), cache_bytes=format_bytes(workload.cache)
+    )
+    app, chip = model_of(model, counted), chip_of(system.chip, workload.weights)
+    batch, context = workload.batch, workload.context
+    needed = capacity_needed(app, pp * batch, context, counted)
+    if isinstance(needed, Real) and needed > system.memory:
+        have = f"the {system.memory / 1e9:.0f} GB of {system}"
+        raise DoesNotFit(f"{needed / 1e9:.0f} GB of weights and cache exceed {have}")
+
+    return stages_of(app, chip, batch, context, tp, pp, counted)
 
 
-@equation(unit="s", n="1", speed="1/s > 0", waiting="1")
-def latency_for(application: Application, n, speed, waiting, assumptions: Assumptions = PRINTED):
-    """Latency a collective may have for a speed, if it may take a given part of the time.
+def stages_of(app, chip, batch, context, tp, pp=1, assumptions=PRINTED):
+    """The stages of a step: memory beside arithmetic, then each thing that is exposed."""
+    cache = batch * cache_size(app, context, assumptions) / (tp * chip.bandwidth)
+    at = app, chip, batch, context, tp, assumptions
+    memory = {"weights": memory_time(*at) - cache, "cache": cache}
+    if isinstance(context, Real) and context == 0:
+        del memory["cache"]
+    overlapped = {"memory": memory, "arithmetic": compute_time(*at)}
+    if assumptions.t_real is not None:
+        # equation 8: what was measured stands for everything that is exposed
+        return overlapped, {"overhead": measured_overhead(app, assumptions.t_real)}
+    t_tp = collective_latency(tp, assumptions)
+    network = exposed_time(app, tp, assumptions.free_stages, t_tp, assumptions)
+    hops = exposed_time(app, tp, pp, t_tp, assumptions) - network
+    waits = {"network": (tp, network), "pipeline": (pp, hops)}
+    # a degree of one waits for nothing; a symbolic one keeps its term
+    named = [{name: t} for name, (degree, t) in waits.items() if not isinstance(degree, Real) or degree != 1]
+    return overlapped, *named
 
-    A single chip, which has no collective, is answered as if it had one.
-    """
-    return waiting / (speed * maximum(collectives(application, n, assumptions), 1))
+
+def _described(system, workload, layout, tp, pp, assumptions):
+    """Refuse what the paper does not describe."""
+    if layout is not None and (layout.ep, layout.dp) != (1, 1):
+        raise NotDescribed("the paper's TP stands for expert and data parallelism too: give tp and pp only")
+    if isinstance(system.count, Real) and tp * pp != system.count:
+        raise NotDescribed(f"tp * pp is {tp * pp}, but the system has {system.count} chips")
+    if isinstance(tp, Real) and tp > assumptions.radix:
+        limit = f"{assumptions.radix:.0f} chips that share every operator"
+        raise NotDescribed(f"the paper stops at {limit}: give a layout with pp")
+    if isinstance(workload.weights, str) and workload.weights not in system.chip.peaks:
+        raise NotDescribed(f"{system.chip.name} states no arithmetic peak in {workload.weights}")
+    if system.chip.memory_capacity is None:
+        raise NotDescribed(f"{system.chip.name} states no memory capacity")

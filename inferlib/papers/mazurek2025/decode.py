@@ -1,10 +1,9 @@
 """Mazurek & Schreiber 2025: one decode step by named terms, and whether it fits."""
 
-from functools import partial
 from numbers import Real
 
 from inferlib.ops import maximum
-from inferlib.papers.mazurek2025.equations import experts, memory, network, throughput
+from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import (
     DEFAULT,
     Assumptions,
@@ -15,69 +14,51 @@ from inferlib.papers.mazurek2025.records import (
     model_of,
     not_described,
 )
-from inferlib.system import Breakdown, Layout, System, Workload, format_bytes
+from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, answers, format_bytes
 from inferlib.transformer import Transformer
 
 
 def stages(model, gpu, deployment, batch, context, assumptions=DEFAULT):
     """The terms of :func:`step_time` as the stages of a breakdown; their total is that time.
 
-    Parameters
-    ----------
-    model : Model
-    gpu : GPU
-    deployment : Deployment
-    batch, context : float, array or sympy.Expr
-        Sequences on all GPUs together, and tokens behind each.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    tuple of dict
-        Attention: its memory traffic by part, beside its arithmetic. Then experts: the same. Then the
-        network, as far as computation does not hide it, and overhead where it is charged.
+    Attention: its memory traffic by part, beside its arithmetic. Then experts: the same. Then the network, as far as
+    computation does not hide it, and overhead where it is charged.
     """
     turns = 2 if deployment.two_batch else 1
     part, own = batch / turns, batch / turns / deployment.n_gpus
+    half = model, gpu, deployment, part
 
     def reading(traffic):
         return turns * assumptions.memory_inefficiency * traffic / gpu.memory_bandwidth
 
-    loaded = experts.loaded_experts(model, deployment, part, assumptions)
+    loaded = eq.loaded_experts(model, deployment, part, assumptions)
+    others = eq.dense_weights(model, assumptions) + eq.embedding_weights(model, assumptions)
     attention = {
         "memory": {
-            "attention weights": reading(memory.attention_weights(model, assumptions)),
-            "cache": reading(memory.cache_traffic(model, own, context, assumptions)),
-            "attention activations": reading(memory.attention_activations(model, own, assumptions)),
+            "attention weights": reading(eq.attention_weights(model, assumptions)),
+            "cache": reading(eq.cache_traffic(model, own, context, assumptions)),
+            "attention activations": reading(eq.attention_activations(model, own, assumptions)),
         },
-        "attention arithmetic": turns
-        * throughput.attention_arithmetic_time(model, gpu, deployment, part, context, assumptions),
+        "attention arithmetic": turns * eq.attention_arithmetic_time(*half, context, assumptions),
     }
-    others = memory.dense_weights(model, assumptions) + memory.embedding_weights(model, assumptions)
-    expert = {
+    experts = {
         "memory": {
-            "expert weights": reading(memory.experts_on_gpu(model, loaded, assumptions)),
+            "expert weights": reading(eq.experts_on_gpu(model, loaded, assumptions)),
             "dense layers and embeddings": reading(others),
-            "expert activations": reading(memory.expert_activations(model, deployment, part, assumptions)),
+            "expert activations": reading(eq.expert_activations(model, deployment, part, assumptions)),
         },
-        "expert arithmetic": turns
-        * throughput.expert_arithmetic_time(model, gpu, deployment, part, assumptions),
+        "expert arithmetic": turns * eq.expert_arithmetic_time(*half, assumptions),
     }
-    on_network = turns * network.network_time(model, gpu, deployment, part, assumptions)
-    overhead = turns * throughput.overhead_time(model, assumptions)
+    network = turns * eq.network_time(*half, assumptions)
+    overhead = turns * eq.overhead_time(model, assumptions)
+    rest = {"network": network}
     if deployment.two_batch:
-        computing = turns * (
-            throughput.attention_time(model, gpu, deployment, part, context, assumptions)
-            + throughput.expert_time(model, gpu, deployment, part, assumptions)
-        )
-        if assumptions.overhead_hidden:
-            computing = computing + overhead
-        rest = {"network not hidden": maximum(on_network - computing, 0)}
-    else:
-        rest = {"network": on_network}
+        computing = eq.attention_time(*half, context, assumptions) + eq.expert_time(*half, assumptions)
+        hiding = turns * computing + (overhead if assumptions.overhead_hidden else 0)
+        rest = {"network not hidden": maximum(network - hiding, 0)}
     if isinstance(assumptions.overhead, Real) and assumptions.overhead == 0:
-        return attention, expert, rest
-    return attention, expert, rest, {"overhead": overhead}
+        return attention, experts, rest
+    return attention, experts, rest, {"overhead": overhead}
 
 
 def fits(model, gpu, deployment, batch, context, assumptions=DEFAULT):
@@ -85,15 +66,6 @@ def fits(model, gpu, deployment, batch, context, assumptions=DEFAULT):
 
     The source leaves this open on purpose (end of section 3.5). Weights are those of the experts a GPU holds;
     activations and the space that software takes are left out.
-
-    Examples
-    --------
-    >>> from inferlib.papers.mazurek2025 import setup
-    >>> at = setup("4x8 H100")
-    >>> fits(model_of("DeepSeek V3"), at.gpu, at.deployment, 32 * 64, 4989)
-    ''
-    >>> fits(model_of("DeepSeek V3"), at.gpu, at.deployment, 32 * 512, 4989)
-    'weights of 38 GB and a cache of 180 GB exceed the 80 GB of one GPU'
     """
     if gpu.memory_capacity is None:
         return ""
@@ -106,7 +78,15 @@ def fits(model, gpu, deployment, batch, context, assumptions=DEFAULT):
     return f"{what} exceed the {size:.0f} GB of one GPU"
 
 
-def decode_step(model, system, workload, layout=None, assumptions=DEFAULT, *, two_batch=True):
+@answers("mazurek2025")
+def decode_step(
+    model: Transformer | Model,
+    system: System,
+    workload: Workload,
+    layout: Layout | None = None,
+    assumptions: Assumptions = DEFAULT,
+    two_batch: bool = True,
+):
     """One token for every sequence of a batch, on GPUs that share the experts and repeat the attention.
 
     Parameters
@@ -145,43 +125,26 @@ def decode_step(model, system, workload, layout=None, assumptions=DEFAULT, *, tw
     >>> f"{1e3 * step.total:.1f} ms, bound by {step.binding}"
     '23.4 ms, bound by cache'
     """
-    for name, value, kinds in (
-        ("model", model, (Transformer, Model)),
-        ("system", system, (System,)),
-        ("workload", workload, (Workload,)),
-        ("layout", layout, (Layout, type(None))),
-        ("assumptions", assumptions, (Assumptions,)),
+    count, domain = system.count, system.domain or system.count
+    counted = isinstance(count, Real)  # symbols are taken to be whole nodes
+    if isinstance(model, Transformer) and (reason := not_described(model)):
+        raise NotDescribed(reason)
+    if layout is not None and (
+        (layout.tp, layout.pp, layout.ep) != (1, 1, count) or layout.dp not in (1, count)
     ):
-        if not isinstance(value, kinds):
-            raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kinds[0].__name__}")
-    if not isinstance(two_batch, bool):
-        raise TypeError(f"two_batch is {two_batch!r}, but must be True or False")
-    call = partial(decode_step, two_batch=two_batch)
-    answer = partial(
-        Breakdown, source="mazurek2025", origin=(call, model, system, workload, layout, assumptions)
-    )
-    reason = not_described(model) if isinstance(model, Transformer) else ""
-    if not reason and layout is not None and not _described(layout, system.count):
-        reason = f"the source spreads experts over all {system.count} GPUs and repeats attention on each"
-    counted = isinstance(system.count, Real)  # symbols are taken to be whole nodes
-    if not reason and counted and system.count % system.domain:
-        reason = (
-            f"the source's nodes are equal, and {system.count} GPUs are not a multiple of {system.domain}"
-        )
-    across = not counted or system.count > system.domain
-    if not reason and across and system.chip.scale_out_bandwidth is None:
-        reason = f"{system.chip.name} states no bandwidth from one node to another"
+        raise NotDescribed(f"the source spreads experts over all {count} GPUs and repeats attention on each")
+    if counted and count % domain:
+        raise NotDescribed(f"the source's nodes are equal, and {count} GPUs are not a multiple of {domain}")
+    if (not counted or count > domain) and system.chip.scale_out_bandwidth is None:
+        raise NotDescribed(f"{system.chip.name} states no bandwidth from one node to another")
     try:
         gpu = chip_of(system.chip)
     except ValueError as error:
-        reason = reason or str(error)
-    if reason:
-        return answer(status="n/a", reason=reason)
+        raise NotDescribed(str(error)) from None
     at = _at(model, gpu, system, workload, assumptions, two_batch)
-    reason = fits(*at)
-    if reason:
-        return answer(status="infeasible", reason=reason)
-    return answer(stages(*at))
+    if reason := fits(*at):
+        raise DoesNotFit(reason)
+    return stages(*at)
 
 
 def _at(model, gpu, system, workload, assumptions, two_batch):
@@ -197,10 +160,7 @@ def _at(model, gpu, system, workload, assumptions, two_batch):
 
 
 def memory_left(model, system, workload, assumptions=DEFAULT):
-    """Bytes left on each GPU beside its weights and its part of the cache; negative where it does not fit.
-
-    Parameters are those of :func:`decode_step`; numbers or symbols.
-    """
+    """Bytes left on each GPU beside its weights and its part of the cache; negative where it does not fit."""
     gpu = chip_of(system.chip)
     model, _, *rest = _at(model, gpu, system, workload, assumptions, True)
     weights, cache = held_on_gpu(model, *rest)
@@ -208,16 +168,6 @@ def memory_left(model, system, workload, assumptions=DEFAULT):
 
 
 def held_on_gpu(model, deployment, batch, context, assumptions=DEFAULT):
-    """Bytes of weights, and of cache, on one GPU; arguments as of :func:`stages`.
-
-    Returns
-    -------
-    tuple
-        Weights of attention, of the experts that the GPU holds and of the rest; the cache of its sequences.
-    """
-    weights = memory.weights_on_gpu(model, experts.held_experts(model, deployment), assumptions)
-    return weights, batch / deployment.n_gpus * context * memory.cache_per_token(model, assumptions)
-
-
-def _described(layout, count):
-    return (layout.tp, layout.pp) == (1, 1) and layout.ep == count and layout.dp in (1, count)
+    """Bytes of weights on one GPU (attention, the experts it holds, the rest), and of its sequences' cache."""
+    weights = eq.weights_on_gpu(model, eq.held_experts(model, deployment), assumptions)
+    return weights, batch / deployment.n_gpus * context * eq.cache_per_token(model, assumptions)

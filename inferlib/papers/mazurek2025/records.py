@@ -1,11 +1,10 @@
 """The records of the model: a mixture of experts with latent attention, a GPU, a deployment, assumptions."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib.resources import files
+from functools import lru_cache, partial
 
+import inferlib.equation
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model
 from inferlib.equation import Record, quantity
@@ -14,11 +13,7 @@ from inferlib.system import Accelerator
 from inferlib.transformer import Experts, FeedForward, LatentAttention, Transformer
 from inferlib.units import parse
 
-
-@lru_cache(maxsize=1)
-def stated():
-    """The source's ``assumptions.toml`` as it is written: units as text."""
-    return tomllib.loads((files("inferlib.papers.mazurek2025") / "assumptions.toml").read_text("utf-8"))
+stated = partial(inferlib.equation.stated, "mazurek2025")
 
 
 @dataclass(frozen=True)
@@ -59,39 +54,19 @@ class Model(Record):
         return self.n_shared_active + self.n_active
 
 
+_LATENT = ("n_heads", "kv_rank", "q_rank", "nope_dim", "rope_dim", "value_dim")
+
+
 def model_of(model):
-    """A model of this source made from an :class:`inferlib.Transformer`; its own pass through.
+    """This source's view of a :class:`inferlib.Transformer`, or of a name in the catalogue; its own pass through.
 
-    Parameters
-    ----------
-    model : Transformer, Model or str
-        A name is looked up in the catalogue.
-
-    Returns
-    -------
-    Model
-
-    Raises
-    ------
-    TypeError
-        If it is none of these.
-    ValueError
-        If it is not a mixture of gated experts with latent attention whose queries have a latent too.
-
-    Examples
-    --------
-    >>> model = model_of("DeepSeek V3")
-    >>> model.n_layers, model.used
-    (61, 9)
+    Raises ``ValueError`` for what is no mixture of gated experts with latent attention for keys and queries.
     """
     if isinstance(model, Model):
         return model
     if isinstance(model, str):
         model = load_model(model)
-    if not isinstance(model, Transformer):
-        raise TypeError(
-            f"model is a {type(model).__name__}, but must be a Transformer or a mazurek2025 Model"
-        )
+    checks.instance("model", model, Transformer)
     reason = not_described(model)
     if reason:
         raise ValueError(f"model {model.name!r}: {reason}")
@@ -103,13 +78,8 @@ def model_of(model):
     if not symbolic(shared) and shared == int(shared):
         shared = int(shared)
     return Model(
+        **{name: getattr(attention, name) for name in _LATENT},
         d_model=model.d_model,
-        n_heads=attention.n_heads,
-        nope_dim=attention.nope_dim,
-        value_dim=attention.value_dim,
-        rope_dim=attention.rope_dim,
-        kv_rank=attention.kv_rank,
-        q_rank=attention.q_rank,
         n_routed=experts.n_experts,
         n_active=experts.n_active,
         d_expert=experts.d_expert,
@@ -134,7 +104,7 @@ def not_described(model):
     first = model.layers[0].attention
     if first.q_rank is None:
         return "the source describes queries with a latent of their own only"
-    for part in ("n_heads", "kv_rank", "q_rank", "nope_dim", "rope_dim", "value_dim"):
+    for part in _LATENT:
         if any(getattr(group.attention, part) != getattr(first, part) for group in model.layers):
             return f"its layers have no common {part}"
     blocks = [group.feed_forward for group in model.layers]
@@ -164,55 +134,33 @@ class GPU(Record):
 
 
 def chip_of(chip):
-    """The source's view of a chip of the catalogue.
+    """This source's view of a chip of the catalogue, or of its name; its own pass through.
 
-    Parameters
-    ----------
-    chip : Accelerator, GPU or str
-        A name is looked up in the catalogue. The chip needs BF16 and FP8 peaks and a scale-up bandwidth; one
-        without a network of its own can only be used inside one node.
-
-    Returns
-    -------
-    GPU
-
-    Raises
-    ------
-    TypeError
-        If it is none of these.
-    ValueError
-        If the chip lacks what the source needs.
-
-    Examples
-    --------
-    >>> chip_of("H100 SXM").fp8_flops / 1e12
-    1979.0
+    Raises ``ValueError`` without peaks in BF16 and FP8 or a scale-up bandwidth. A chip without a network of its own can
+    only be used inside one node.
     """
     if isinstance(chip, GPU):
         return chip
     if isinstance(chip, str):
         chip = load_chip(chip)
-    if not isinstance(chip, Accelerator):
-        raise TypeError(f"chip is a {type(chip).__name__}, but must be an Accelerator or a mazurek2025 GPU")
+    checks.instance("chip", chip, Accelerator)
     for format in ("bf16", "fp8"):
         if format not in chip.peaks:
             raise ValueError(f"chip {chip.name!r} states no {format} peak, which the source needs")
     if chip.scale_up_bandwidth is None:
         raise ValueError(f"chip {chip.name!r} states no scale_up_bandwidth, which the source needs")
-    alike = ("memory_bandwidth", "memory_capacity", "price")
-    stated_as = {"bf16_flops": "bf16", "fp8_flops": "fp8", **dict(zip(alike, alike, strict=True))}
-    stated_as |= {"intra_bandwidth": "scale_up_bandwidth", "inter_bandwidth": "scale_out_bandwidth"}
+    alike = {name: name for name in ("memory_bandwidth", "memory_capacity", "price")}
+    links = {"intra_bandwidth": "scale_up_bandwidth", "inter_bandwidth": "scale_out_bandwidth"}
+    sources = {"bf16_flops": "bf16", "fp8_flops": "fp8"} | alike | links
     return GPU(
+        **{name: getattr(chip, name) for name in alike},
         bf16_flops=chip.peaks["bf16"],
         fp8_flops=chip.peaks["fp8"],
-        memory_bandwidth=chip.memory_bandwidth,
         intra_bandwidth=chip.scale_up_bandwidth,
         # a GPU without a network is used inside one node, where nothing goes to another
         inter_bandwidth=chip.scale_out_bandwidth or chip.scale_up_bandwidth,
-        memory_capacity=chip.memory_capacity,
-        price=chip.price,
         name=chip.name,
-        sources={name: chip.sources.get(there, "") for name, there in stated_as.items()},
+        sources={name: chip.sources.get(there, "") for name, there in sources.items()},
     )
 
 
@@ -233,38 +181,11 @@ class Deployment(Record):
 
     def __post_init__(self):
         super().__post_init__()
-        if isinstance(self.two_batch, bool):
-            return
-        raise TypeError(f"Deployment.two_batch is {self.two_batch!r}, but must be True or False")
+        checks.instance("Deployment.two_batch", self.two_batch, bool)
 
 
 def deployment(n_gpus, n_nodes=1, *, extra_experts=0, balanced=True, two_batch=True, name=""):
-    """A deployment with the balancedness that Figure 12 shows for so many GPUs.
-
-    Parameters
-    ----------
-    n_gpus, n_nodes : int
-        GPUs, and nodes they stand in (at most one each).
-    extra_experts : int
-        Copies of routed experts.
-    balanced : bool
-        Whether the experts are balanced (the two kinds of bars in Figure 12).
-    two_batch : bool
-
-    Returns
-    -------
-    Deployment
-
-    Raises
-    ------
-    ValueError
-        If a count is not a whole number, or there are more nodes than GPUs.
-
-    Examples
-    --------
-    >>> deployment(72, 9, extra_experts=32).balancedness
-    0.809
-    """
+    """A deployment with the balancedness that Figure 12 shows for so many GPUs."""
     for what, value in (("n_gpus", n_gpus), ("n_nodes", n_nodes)):
         checks.number(what, value, minimum=1)
         if value != int(value):
@@ -275,13 +196,7 @@ def deployment(n_gpus, n_nodes=1, *, extra_experts=0, balanced=True, two_batch=T
 
 
 def balancedness(n_gpus, balanced=True):
-    """Figure 12 between its bars: linear in the number of GPUs, constant beyond the first and last bar.
-
-    Examples
-    --------
-    >>> balancedness(32), balancedness(32, balanced=False), balancedness(1)
-    (0.8, 0.549, 1.0)
-    """
+    """Figure 12 between its bars: linear in the number of GPUs, constant beyond the first and last bar."""
     read = stated()["balancedness"]
     bars = ("gpus", "with_balancing") if balanced else ("gpus_without", "without_balancing")
     between = interpolated(n_gpus, *(read[name] for name in bars))
@@ -289,7 +204,7 @@ def balancedness(n_gpus, balanced=True):
 
 
 def _assumed(name, unit, meaning):
-    """A field whose default stands in ``assumptions.toml``."""
+    """A field whose default stands in ``source.toml``."""
     return quantity(unit, meaning, default=parse(stated()["assumptions"][name], unit))
 
 
@@ -300,39 +215,30 @@ class Assumptions(Record):
     Five fields stand for errors of print: ``value_flop`` (a missing factor 2), ``dense_layers_send`` and
     ``shared_sent`` (61 layers and 9 messages where 58 and 8 would be right), ``without_replacement`` (experts
     are placed evenly, not thrown like balls into bins), ``all_flops`` (dense layers and head are multiplied
-    too). ``capped`` joins the two formulas for the experts of a GPU, the second only up to the first: that is our
-    reading, for section 3.1.2 prints no minimum. ``overhead`` is not in the source: seconds of each layer
+    too). ``capped`` lets the smaller of section 3.1.2's two formulas for the experts of a GPU count: that is our
+    reading, for it prints no minimum. ``overhead`` is not in the source: time of each layer
     and micro-batch that nothing hides, or that computation and network hide if ``overhead_hidden``.
-
-    Examples
-    --------
-    >>> Assumptions().value_flop, Assumptions.corrected().value_flop
-    (1.0, 2.0)
     """
 
+    # fmt: off
     weight_bytes: float = _assumed("weight_bytes", "B", "bytes of one weight")
     cache_value_bytes: float = _assumed("cache_value_bytes", "B", "bytes of one value in the cache")
     attention_activation_bytes: float = _assumed(
-        "attention_activation_bytes", "B", "bytes read and written for one value between blocks"
-    )
+        "attention_activation_bytes", "B", "bytes read and written for one value between blocks")
     dispatch_bytes: float = _assumed("dispatch_bytes", "B", "bytes of one value on its way to an expert")
     combine_bytes: float = _assumed("combine_bytes", "B", "bytes of one value on its way back")
     flop_per_weight: float = _assumed("flop_per_weight", "FLOP", "a multiplication and an addition")
     value_flop: float = _assumed("value_flop", "FLOP", "FLOP counted for one product with a value")
     memory_inefficiency: float = _assumed("memory_inefficiency", "1", "time on memory over that at the peak")
     attention_inefficiency: float = _assumed(
-        "attention_inefficiency", "1", "time on attention's arithmetic over that at the peak"
-    )
+        "attention_inefficiency", "1", "time on attention's arithmetic over that at the peak")
     expert_inefficiency: float = _assumed(
-        "expert_inefficiency", "1", "time on experts' arithmetic over that at the peak"
-    )
+        "expert_inefficiency", "1", "time on experts' arithmetic over that at the peak")
     arithmetic_penalty: float = _assumed("arithmetic_penalty", "1", "factor on both arithmetic times")
-    network_inefficiency: float = _assumed(
-        "network_inefficiency", "1", "time on the network over that at the peak"
-    )
+    network_inefficiency: float = _assumed("network_inefficiency", "1", "time on the network over that at the peak")
     overhead: float = quantity(
-        "s", "time of one layer and micro-batch that is no work (not in the source)", default=0.0, zero=True
-    )
+        "s", "time of one layer and micro-batch that is no work (not in the source)", default=0.0, zero=True)
+    # fmt: on
     dense_layers_send: bool = True
     shared_sent: bool = True
     capped: bool = True
@@ -343,20 +249,12 @@ class Assumptions(Record):
     @classmethod
     def corrected(cls):
         """The reading without the source's errors of print."""
-        return cls(
-            value_flop=2.0,
-            dense_layers_send=False,
-            shared_sent=False,
-            without_replacement=True,
-            all_flops=True,
-        )
+        wrong = dict(dense_layers_send=False, shared_sent=False, without_replacement=True, all_flops=True)
+        return cls(value_flop=2.0, **wrong)
 
     @classmethod
     def uncapped(cls):
-        """Section 3.1.2 read literally: balls into bins at every batch, the shared expert on top.
-
-        It puts more experts on the fullest GPU than that GPU holds.
-        """
+        """Section 3.1.2 read literally: balls into bins at every batch, more experts than a GPU holds."""
         return cls(capped=False)
 
 
@@ -379,17 +277,7 @@ def setups():
 
 @lru_cache
 def setup(name):
-    """One of the three systems of section 3.6, balanced as in Figure 12.
-
-    Parameters
-    ----------
-    name : str
-        ``"4x8 H100"``, ``"9x8 H100"`` or ``"12x4 B200"``.
-
-    Returns
-    -------
-    Setup
-        Its ``gpu`` and ``deployment``.
+    """One of the three systems of section 3.6 with its GPU, balanced as in Figure 12.
 
     Examples
     --------

@@ -1,7 +1,5 @@
 """Pope et al. 2022, "Efficiently scaling Transformer inference": how to cut a large model across chips."""
 
 from inferlib.papers.pope2022.decode import *
-from inferlib.papers.pope2022.equations.costs import *
-from inferlib.papers.pope2022.equations.layouts import *
-from inferlib.papers.pope2022.equations.prediction import *
+from inferlib.papers.pope2022.equations import *
 from inferlib.papers.pope2022.records import *

@@ -8,29 +8,25 @@ from numbers import Real
 
 from inferlib import checks
 from inferlib.ops import minimum, where
-from inferlib.papers.pope2022.equations.costs import (
-    attention_flops,
-    compute_time,
-    matmul_flops,
-    memory_time,
-    weights_on_chip,
-)
-from inferlib.papers.pope2022.equations.layouts import (
-    TIMES,
+from inferlib.papers.pope2022.equations import (
+    LAYOUTS,
     batch_attention_volume,
+    bound,
     cache_on_chip,
     gathered_over,
+    layer_time,
     why_not,
 )
 from inferlib.papers.pope2022.records import (
     CORRECTED,
     PRINTED,
+    Assumptions,
     Mesh,
     chip_of,
     model_of,
     not_described,
 )
-from inferlib.system import Breakdown, Layout, System, Workload
+from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, answers
 from inferlib.transformer import Transformer
 
 
@@ -79,7 +75,7 @@ def options(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTE
     ValueError, TypeError
         If a number is not positive, or ``count`` no whole number.
     """
-    import pandas as pd
+    from inferlib.extras import pandas as pd
 
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"count is {count!r}, but must be a whole number of at least 1")
@@ -87,85 +83,53 @@ def options(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTE
     checks.number("tokens", tokens, minimum=1)
     checks.number("context", context, zero=True)
     rows = []
-    for mesh in boxes(count):
-        for layout in TIMES:
-            if _twice(layout, mesh):
-                continue
-            # where every chip has sequences of its own, there is nothing left to cut over heads
-            for attention in ("Batch",) if layout == "WG XYZ" else ("Head", "Batch"):
-                at = model, chip, mesh, layout, attention, batch, tokens, context, assumptions
-                needs = pass_needs(*at)
-                rows.append(
-                    {
-                        "layout": layout, "attention": attention, "x": mesh.x, "y": mesh.y, "z": mesh.z,
-                        "network": needs["network"], "memory": needs["weights"] + needs["cache"],
-                        "arithmetic": needs["arithmetic"],
-                        "why not": why_not(model, chip, mesh, layout, attention, batch, context + tokens),
-                    }
-                )  # fmt: skip
-    frame = pd.DataFrame(rows)
-    frame.insert(8, "bound", frame[["network", "memory", "arithmetic"]].max(axis=1))
-    runs = frame["why not"] != ""
-    order = frame.assign(runs=runs).sort_values(["runs", "bound", "network"], kind="stable").index
+    for mesh, layout in ((m, name) for m in boxes(count) for name in LAYOUTS if _distinct(name, m)):
+        # where every chip has sequences of its own, there is nothing left to cut over heads
+        for attention in ("Batch",) if layout == "WG XYZ" else ("Head", "Batch"):
+            at = model, chip, mesh, layout, attention, batch
+            needs = pass_needs(*at, tokens, context, assumptions)
+            needs["memory"] = needs.pop("weights") + needs.pop("cache")
+            needs["bound"] = max(needs.values())
+            box = {"layout": layout, "attention": attention, "x": mesh.x, "y": mesh.y, "z": mesh.z}
+            rows.append(box | needs | {"why not": why_not(*at, context + tokens)})
+    columns = ["layout", "attention", "x", "y", "z", "network", "memory", "arithmetic", "bound", "why not"]
+    frame = pd.DataFrame(rows)[columns]
+    stuck = frame["why not"] != ""
+    order = frame.assign(stuck=stuck).sort_values(["stuck", "bound", "network"], kind="stable").index
     return frame.loc[order].reset_index(drop=True)
 
 
-def _twice(layout, mesh):
-    """Whether a layout is another one on this box, or the same as on another box."""
+def _distinct(layout, mesh):
+    """Whether this box is the one that stands for its layout: others are the same, or another layout."""
     if layout == "WS 1D":
-        return mesh.x != mesh.chips  # how the chips stand makes no difference
+        return mesh.x == mesh.chips  # how the chips stand makes no difference
     if layout == "WS 2D":
-        return mesh.x == 1 or mesh.y != 1
+        return mesh.x != 1 and mesh.y == 1
     if layout == "WG X":
-        return mesh.x in (1, mesh.chips) or mesh.y != 1
-    if layout == "WG XY":
-        return True  # the number of chips gathered over is what counts, and WG X has them all
-    return mesh.x != mesh.chips or mesh.chips == 1
+        return mesh.x not in (1, mesh.chips) and mesh.y == 1
+    # WG XY: only the number of chips gathered over counts, and WG X has them all
+    return layout == "WG XYZ" and mesh.x == mesh.chips != 1
 
 
 def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, assumptions):
-    """Seconds that each resource needs for one forward pass, at its peak.
+    """Seconds that each resource needs at its peak, as :func:`bound`, with what attention over the batch adds.
 
-    Parameters
-    ----------
-    model : Model
-    chip : Chip
-    mesh : Mesh
-    layout, attention : str
-        One of :data:`TIMES`, and ``"Head"`` or ``"Batch"``.
-    batch, tokens, context : float
-        Sequences; new tokens and cached tokens of each.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    dict
-        ``"weights"``, ``"cache"``, ``"arithmetic"`` and ``"network"``. Each new token sees the cached ones
-        and all new ones of its sequence.
+    Each new token sees the cached ones and all new ones of its sequence.
     """
     seen = context + (tokens if tokens > 1 else 0)
-    moved = model.layers * TIMES[layout](model, chip, mesh, batch * tokens, assumptions)
-    parts = gathered_over(mesh, layout)
+    held = cache_on_chip(model, mesh, layout, attention, batch, seen)
+    needs = bound(model, chip, mesh, layout, batch * tokens, seen, held, assumptions)
+    parts, moved = gathered_over(mesh, layout), needs["network"]
     if attention == "Batch" and parts != mesh.chips:
         # the all-to-all runs among the chips that share one part of the batch
-        sharing = Mesh(mesh.chips / parts)
-        volume = batch_attention_volume(model, sharing, batch * tokens / parts, assumptions)
+        volume = batch_attention_volume(model, Mesh(mesh.chips / parts), batch * tokens / parts, assumptions)
         moved = moved + model.layers * volume * model.activation_bytes / chip.network_bandwidth
-    flop = matmul_flops(model, batch * tokens) + attention_flops(model, batch * tokens, seen)
-    return {
-        "weights": memory_time(chip, weights_on_chip(model, mesh.chips)),
-        "cache": memory_time(chip, cache_on_chip(model, mesh, layout, attention, batch, seen)),
-        "arithmetic": compute_time(chip, mesh.chips, flop),
-        "network": where(mesh.chips > 1, moved, 0.0 * moved),
-    }
+    # without the factor (K - 1)/K one chip would exchange with itself
+    return needs | {"network": where(mesh.chips > 1, moved, 0.0 * moved)}
 
 
 def advice(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
     """The best way to cut a model at this batch: the first row of :func:`options`.
-
-    Returns
-    -------
-    pandas.Series
 
     Raises
     ------
@@ -175,6 +139,7 @@ def advice(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED
     Examples
     --------
     >>> from inferlib import load_chip, load_model
+    >>> from inferlib.papers.pope2022 import chip_of, model_of
     >>> model, chip = model_of(load_model("Llama 3 70B")), chip_of(load_chip("H100 SXM"))
     >>> advice(model, chip, 8, batch=32, context=4096).layout
     'WS 2D'
@@ -185,7 +150,14 @@ def advice(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED
     return best
 
 
-def decode_step(model, system, workload, layout=None, assumptions=PRINTED) -> Breakdown:
+@answers("pope2022")
+def decode_step(
+    model: Transformer,
+    system: System,
+    workload: Workload,
+    layout: Layout | None = None,
+    assumptions: Assumptions = PRINTED,
+):
     """One token for every sequence of a batch, as far as the paper describes it.
 
     The model is cut over all chips, weight-stationary, in one or two dimensions: the box that moves least is
@@ -210,11 +182,6 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED) -> Br
     Breakdown
         Terms ``weights`` and ``cache``, which add, ``arithmetic`` and ``network``.
 
-    Raises
-    ------
-    TypeError
-        If an argument is not of the class named above.
-
     Examples
     --------
     >>> import inferlib
@@ -223,48 +190,39 @@ def decode_step(model, system, workload, layout=None, assumptions=PRINTED) -> Br
     >>> f"{step.total * 1e3:.2f} ms, bound by {step.binding}"
     '6.87 ms, bound by weights'
     """
-    checks.instance("model", model, Transformer)
-    checks.instance("system", system, System)
-    checks.instance("workload", workload, Workload)
-    reason = not_described(model)
-    if not reason and layout is not None:
-        checks.instance("layout", layout, Layout)
-        if (layout.pp, layout.ep, layout.dp) != (1, 1, 1) or layout.tp != system.count:
-            reason = f"the paper cuts every matrix over all {system.count} chips"
-    if not reason and system.count != system.domain:
-        reason = (
-            f"the paper's chips share one network; these are {system.count} in domains of {system.domain}"
+    count, batch, context = system.count, workload.batch, workload.context
+    if reason := not_described(model):
+        raise NotDescribed(reason)
+    if layout is not None and layout != Layout(tp=count):
+        raise NotDescribed(f"the paper cuts every matrix over all {count} chips")
+    if count != system.domain:
+        raise NotDescribed(
+            f"the paper's chips share one network; these are {count} in domains of {system.domain}"
         )
     missing = [n for n in ("memory_capacity", "scale_up_bandwidth") if getattr(system.chip, n) is None]
-    if not reason and missing:
-        reason = f"{system.chip.name} states no {' and no '.join(missing)}"
-    if reason:
-        return Breakdown(status="n/a", reason=reason, source="pope2022")
+    if missing:
+        raise NotDescribed(f"{system.chip.name} states no {' and no '.join(missing)}")
 
     shape, chip = model_of(model, workload.weights, workload.cache), chip_of(system.chip)
-    batch, context = workload.batch, workload.context
     # on symbols the batch is taken to fill the chips
-    few = isinstance(batch, Real) and batch <= minimum(system.count, shape.kv_heads)
-    attention = "Head" if few or shape.kv_heads >= system.count else "Batch"
-    ways = [("WS 1D", boxes(system.count)[-1])]
-    ways += [("WS 2D", mesh) for mesh in boxes(system.count) if mesh.x > 1 and mesh.y == 1]
-    kind, mesh = min(ways, key=lambda way: TIMES[way[0]](shape, chip, way[1], 1, assumptions))
+    few = isinstance(batch, Real) and batch <= minimum(count, shape.kv_heads)
+    attention = "Head" if few or shape.kv_heads >= count else "Batch"
+    ways = [("WS 1D", boxes(count)[-1])]
+    ways += [("WS 2D", mesh) for mesh in boxes(count) if mesh.x > 1 and mesh.y == 1]
+    cut, mesh = min(ways, key=lambda way: layer_time(shape, chip, way[1], 1, way[0], assumptions))
     if isinstance(batch, Real) and isinstance(context, Real):
-        reason = why_not(shape, chip, mesh, kind, attention, batch, context)
-        if reason:
-            return Breakdown(status="infeasible", reason=reason, source="pope2022")
-    origin = (decode_step, model, system, workload, layout, assumptions)
-    stages = stages_in(shape, chip, mesh, kind, attention, batch, context, assumptions)
-    return Breakdown(stages, source="pope2022", origin=origin)
+        if reason := why_not(shape, chip, mesh, cut, attention, batch, context):
+            raise DoesNotFit(reason)
+    return stages_in(shape, chip, mesh, cut, attention, batch, context, assumptions)
 
 
 def stages_in(model, chip, mesh, layout, attention, batch, context, assumptions=PRINTED):
-    """One decode step in a given layout, as the stages of a breakdown; parameters as :func:`pass_needs`.
+    """One decode step in a given layout, as the stages of a breakdown, on numbers or symbols.
 
-    Works on numbers and on symbols; whether it fits is :func:`layouts.why_not`.
+    Whether it fits is for :func:`why_not` to say.
     """
     needs = pass_needs(model, chip, mesh, layout, attention, batch, 1, context, assumptions)
-    network = needs.pop("network")
-    memory = {name: needs[name] for name in ("weights", "cache")}
-    busy = {"memory": memory, "arithmetic": needs["arithmetic"]}
-    return (busy, {"network": network}) if assumptions.exposed else (busy | {"network": network},)
+    memory = {name: needs.pop(name) for name in ("weights", "cache")}
+    network = {"network": needs.pop("network")}
+    busy = {"memory": memory, **needs}
+    return (busy, network) if assumptions.exposed else (busy | network,)

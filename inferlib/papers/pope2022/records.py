@@ -1,11 +1,10 @@
 """Pope et al. 2022: the records its equations take, and what the paper assumes in them."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib.resources import files
+from functools import partial
 
+import inferlib.equation
 from inferlib import checks
 from inferlib.catalog import record
 from inferlib.equation import Record, quantity
@@ -13,11 +12,7 @@ from inferlib.system import format_bytes
 from inferlib.transformer import Attention
 from inferlib.units import parse
 
-
-@lru_cache(maxsize=1)
-def stated():
-    """The room's ``assumptions.toml`` as it is written: units as text."""
-    return tomllib.loads((files("inferlib.papers.pope2022") / "assumptions.toml").read_text("utf-8"))
+stated = partial(inferlib.equation.stated, "pope2022")
 
 
 @dataclass(frozen=True)
@@ -25,13 +20,6 @@ class Model(Record):
     """A decoder of equal layers as the paper counts it: matrices and one embedding table, nothing else.
 
     ``parallel`` says that attention and feed-forward work side by side on the same input.
-
-    Examples
-    --------
-    >>> load_model("PaLM 540B").d_ff
-    73728.0
-    >>> load_model("PaLM 540B").at("int8").weight_bytes
-    1.0
     """
 
     layers: float = quantity("1", "layers")
@@ -57,15 +45,7 @@ class Model(Record):
 
 @dataclass(frozen=True)
 class Chip(Record):
-    """One chip: three rates and its memory.
-
-    The network's bandwidth is that of all links of the chip together, one way.
-
-    Examples
-    --------
-    >>> load_chip("TPU v4").network_bandwidth
-    270000000000.0
-    """
+    """One chip: three rates and its memory. The network's is that of all its links together, one way."""
 
     flops: float = quantity("FLOP/s", "arithmetic peak of one chip")
     memory_bandwidth: float = quantity("B/s", "memory bandwidth of one chip")
@@ -81,11 +61,6 @@ class Mesh(Record):
 
     In a torus an axis has two of a chip's six links; in a box whose ends are not joined, one. Behind a
     switch every axis has them all.
-
-    Examples
-    --------
-    >>> load_mesh(64).chips, load_mesh(64).x_share == 1 / 3, load_mesh(16).x_share == 1 / 6
-    (64.0, True, True)
     """
 
     x: float = quantity("1", "chips along the first axis")
@@ -104,6 +79,13 @@ class Mesh(Record):
     def chips(self):
         """Chips in the box."""
         return self.x * self.y * self.z
+
+    def along(self, axes):
+        """Chips that exchange over some axes, such as ``"xy"``."""
+        found = 1
+        for axis in axes:
+            found = found * getattr(self, axis)
+        return found
 
     def __str__(self):
         return f"{self.x:g} x {self.y:g} x {self.z:g}"
@@ -124,11 +106,6 @@ class Assumptions(Record):
         Communication adds to the other times. Else it is hidden behind the longest of them.
     swapped_totals : bool
         Read the two total columns of Table D.4 as exchanged, the simplest reading of their sums.
-
-    Examples
-    --------
-    >>> Assumptions().exact_collectives, Assumptions.corrected().swapped_totals
-    (False, True)
     """
 
     flop_per_weight: float = quantity(
@@ -161,29 +138,14 @@ PRINTED, EXACT, CORRECTED = Assumptions(), Assumptions.exact(), Assumptions.corr
 
 
 def models():
-    """The names of the models that the paper runs.
-
-    Examples
-    --------
-    >>> models()
-    ['PaLM 540B', 'PaLM 62B', 'PaLM 8B', 'MT-NLG 530B']
-    """
+    """The names of the models that the paper runs."""
     return list(stated()["models"])
 
 
 def load_model(name="PaLM 540B", padded=False):
-    """A model of the paper.
+    """A model of the paper, one of :func:`models`.
 
-    Parameters
-    ----------
-    name : str
-        One of :func:`models`.
-    padded : bool
-        PaLM 540B with 64 heads in place of 48, as it was run on 64 and more chips.
-
-    Returns
-    -------
-    Model
+    ``padded`` gives PaLM 540B 64 heads in place of 48, as it was run on 64 and more chips.
 
     Raises
     ------
@@ -208,13 +170,7 @@ def load_model(name="PaLM 540B", padded=False):
 
 
 def multihead(model):
-    """The variant of Table 1 and Figure 8: a key/value head for each query head, of half the width.
-
-    Examples
-    --------
-    >>> multihead(load_model("PaLM 540B", padded=True)).kv_heads
-    64.0
-    """
+    """The variant of Table 1 and Figure 8: a key/value head for each query head, of half the width."""
     width = float(stated()["variants"]["multihead_head_dim"])
     return model.replace(kv_heads=model.heads, head_dim=width, name=f"{model.name}, multihead")
 
@@ -225,54 +181,27 @@ def serial(model):
 
 
 def chips():
-    """The names of the chips in the paper's benchmarks.
-
-    Examples
-    --------
-    >>> chips()
-    ['TPU v4', 'A100']
-    """
+    """The names of the chips in the paper's benchmarks."""
     return list(stated()["chips"])
 
 
 def load_chip(name="TPU v4"):
-    """A chip of the paper: ``"TPU v4"``, or the ``"A100"`` of the FasterTransformer benchmarks.
-
-    Raises
-    ------
-    LookupError
-        If the paper has no such chip; near names are suggested.
-    """
+    """A chip of the paper: ``"TPU v4"``, or the ``"A100"`` of the FasterTransformer benchmarks."""
     return record(Chip, stated()["chips"][checks.one_of("chip", name, chips())], name=name)
 
 
 def meshes():
-    """The slices of TPU v4 that the paper's code uses, by chips.
-
-    Examples
-    --------
-    >>> meshes()
-    [8, 16, 32, 64, 128, 256]
-    """
+    """The slices of TPU v4 that the paper's code uses, by chips."""
     return [int(chips) for chips in stated()["meshes"]]
 
 
 def load_mesh(chips=64):
     """The slice of so many TPU v4, with its bandwidth along each axis.
 
-    Parameters
-    ----------
-    chips : int
-        One of :func:`meshes`.
-
-    Returns
-    -------
-    Mesh
-
     Raises
     ------
     LookupError
-        If the paper's code has no such slice.
+        If the paper's code has no such slice; :func:`torus` makes others.
 
     Examples
     --------
@@ -285,13 +214,7 @@ def load_mesh(chips=64):
 
 
 def torus(x, y, z):
-    """A slice of TPU v4 of any size; its axes are joined to rings if each is a multiple of four chips.
-
-    Examples
-    --------
-    >>> torus(4, 4, 8).z_share == 1 / 3, torus(2, 2, 1).y_share == 1 / 6
-    (True, True)
-    """
+    """A slice of TPU v4 of any size; its axes are joined to rings if each is a multiple of four chips."""
     rule = stated()["torus"]
     joined = all(axis % rule["closed"] == 0 for axis in (x, y, z))
     share = (2 if joined else 1) / rule["links"]
@@ -302,31 +225,14 @@ def torus(x, y, z):
 
 
 def model_of(transformer, weights="bf16", cache="bf16", parallel=False):
-    """A Transformer as the paper would count it.
+    """A Transformer of the catalogue as the paper would count it; activations have 16 bits.
 
-    Parameters
-    ----------
-    transformer : Transformer
-        Equal, dense layers with one kind of attention over the whole context.
-    weights, cache : str
-        Number formats; activations have 16 bits.
-    parallel : bool
-        Whether attention and feed-forward work side by side; few models but PaLM do.
-
-    Returns
-    -------
-    Model
+    ``parallel`` says whether attention and feed-forward work side by side; few models but PaLM do.
 
     Raises
     ------
     ValueError
         If the model has experts, latent or windowed attention, or unequal layers: the paper has none.
-
-    Examples
-    --------
-    >>> from inferlib import load_model
-    >>> model_of(load_model("Llama 3 70B")).kv_heads
-    8
     """
     reason = not_described(transformer)
     if reason:
@@ -360,9 +266,8 @@ def not_described(transformer):
         return "the paper describes multihead and multiquery attention only"
     if any(a.window is not None for a in attentions):
         return "the paper describes attention over the whole context only"
-    names = ("d_ff", "ff_matrices", "n_heads", "n_kv_heads", "head_dim")
-    try:
-        for name in names:
+    try:  # a Transformer refuses to say what differs from layer to layer
+        for name in ("d_ff", "ff_matrices", "n_heads", "n_kv_heads", "head_dim"):
             getattr(transformer, name)
     except ValueError:
         return "the paper describes equal layers only"
@@ -376,22 +281,16 @@ def chip_of(accelerator):
     ------
     ValueError
         If the chip states no memory capacity, or no bandwidth to its neighbours.
-
-    Examples
-    --------
-    >>> from inferlib import load_chip
-    >>> chip_of(load_chip("H100 SXM")).network_bandwidth
-    450000000000.0
     """
     for name in ("memory_capacity", "scale_up_bandwidth"):
         if getattr(accelerator, name) is None:
             raise ValueError(f"chip {accelerator.name!r} states no {name}, which the paper's model needs")
-    stated = accelerator.sources
+    given = accelerator.sources
     return Chip(
         flops=accelerator.flops,
         memory_bandwidth=accelerator.memory_bandwidth,
         memory_capacity=accelerator.memory_capacity,
         network_bandwidth=accelerator.scale_up_bandwidth,
         name=accelerator.name,
-        sources=stated | {"network_bandwidth": stated.get("scale_up_bandwidth", "not stated")},
+        sources=given | {"network_bandwidth": given.get("scale_up_bandwidth", "not stated")},
     )

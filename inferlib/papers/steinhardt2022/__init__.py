@@ -1,5 +1,3 @@
 """Steinhardt 2022, "How fast can we perform a forward pass?": the least time of one pass through a model."""
 
-from inferlib.papers.steinhardt2022.decode import *
 from inferlib.papers.steinhardt2022.equations import *
-from inferlib.papers.steinhardt2022.records import *

@@ -3,13 +3,12 @@
 Every step is solved or differentiated by SymPy from the times of one block; no result is written down.
 """
 
-from functools import cache, partial
+from functools import partial
 
-import sympy as sp
-
-from inferlib.equation import Step, derivation, symbolic, symbols_of
+from inferlib.equation import Step, derivation, remembered, symbolic, symbols_of
+from inferlib.extras import sympy as sp
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.records import Assumptions, Machine
+from inferlib.papers.steinhardt2022.equations import Machine
 
 derivation = partial(derivation, "steinhardt2022")
 
@@ -30,13 +29,13 @@ def _memory_per_work():
     return sp.expand(model.memory_traffic(ONE_CHIP, m, b) / model.arithmetic_work(ONE_CHIP, m, b))
 
 
-@cache
+@remembered
 def _tight_batch():
     """The batch at which memory and arithmetic take equally long."""
     return sp.factor(sp.solve(sp.Eq(_memory_per_work(), M / C), b)[0])
 
 
-@cache
+@remembered
 def _tight_time():
     """The time of a block whose batch keeps memory just from binding."""
     return sp.factor(model.arithmetic_time(ONE_CHIP, m, _tight_batch()))
@@ -68,7 +67,7 @@ def network_condition():
     ]
 
 
-@derivation(proves=model.memory_limited_time)
+@derivation(proves=model.memory_limited_time, also=(model.memory_block, model.memory_batch))
 def memory_limited():
     """The least time at full utilisation when the network is no obstacle."""
     need, batch, time = _memory_per_work(), _tight_batch(), _tight_time()
@@ -99,7 +98,7 @@ def memory_limited():
     ]
 
 
-@derivation(proves=model.network_limited_time)
+@derivation(proves=model.network_limited_time, also=(model.network_batch,))
 def network_limited():
     """The least time at full utilisation when the network asks for larger blocks than memory does."""
     smallest = sp.solve(sp.Eq(model.network_time(ONE_CHIP, m, b), model.arithmetic_time(ONE_CHIP, m, b)), m)[
@@ -119,7 +118,11 @@ def network_limited():
             sp.Eq(_left("block_time"), time),
         ),
         Step(
-            "On a machine of N chips, B becomes B over the square root of N: the second branch.",
+            "On a machine of N chips, B becomes B over the square root of N: in the batch,",
+            sp.Eq(_left("network_batch"), batch.subs(B, model.effective_bandwidth(MACHINE))),
+        ),
+        Step(
+            "and in the time, the second branch.",
             sp.Eq(_left("network_limited_time"), time.subs(B, model.effective_bandwidth(MACHINE))),
         ),
     ]
@@ -185,107 +188,6 @@ def grid_of_chips():
             sp.Eq(_left("network_time"), together),
         ),
         Step("Each chip now sees this much.", sp.Eq(_left("effective_bandwidth"), seen[1])),
-    ]
-
-
-@derivation(proves=model.grid_bandwidth)
-def uneven_grid():
-    """What a grid that is not square costs."""
-    side = sp.Symbol("s", positive=True)
-    columns = sp.solve(sp.Eq(r * side, N), side)[0]
-    both = model.network_traffic(MACHINE, m, b)
-    one_way = both / 2  # as many numbers leave a block as come in
-    traffic = sp.factor(one_way.subs(m, columns * m) + one_way.subs(m, r * m))
-    seen = sp.solve(sp.Eq(both / X, traffic / B), X)[0]
-    best = sp.solve(sp.diff(traffic, r), r)[0]
-    return [
-        Step("N blocks in r rows stand in so many columns.", sp.Eq(side, columns)),
-        Step(
-            "The grid takes in one block of vectors for each column and sends out one for each row, as wide as a "
-            "chip's block.",
-            sp.Eq(_left("network_traffic"), traffic),
-        ),
-        Step("That is least in the square grid.", sp.Eq(r, best)),
-        Step(
-            "There each chip sees what the grid of the last derivation gave it.",
-            sp.Eq(_left("effective_bandwidth"), sp.simplify(seen.subs(r, best))),
-        ),
-        Step(
-            "In any other this is the bandwidth with which one chip alone would need as long.",
-            sp.Eq(_left("grid_bandwidth"), seen),
-        ),
-    ]
-
-
-@derivation()
-def no_maximum():
-    """Why the complete formula is two cases and not the larger of two terms."""
-    first, second = model.memory_limited_time(MACHINE), model.network_limited_time(MACHINE)
-    ratio = sp.factor(sp.simplify((second / first).subs(B, X * M * sp.sqrt(N))))
-    over = sp.Symbol(rf"{_NAMES['network_limited_time']} / {_NAMES['memory_limited_time']}")
-    beyond = sp.Rational(3, 2)
-    return [
-        Step(
-            "Measure the network as one chip sees it, as a share x of the memory bandwidth.",
-            sp.Eq(X, sp.solve(sp.Eq(B, X * M * sp.sqrt(N)), X)[0]),
-        ),
-        Step("The second branch over the first then depends on x alone.", sp.Eq(over, ratio)),
-        Step(
-            "It is 1 where they meet and above 1 on both sides, so short of x = 1 the second is never the smaller.",
-            sp.Eq(sp.Symbol("x_{min}"), sp.solve(sp.diff(ratio, X), X)[0]),
-        ),
-        Step("Towards x = 1 it has no limit.", sp.Eq(over, sp.limit(ratio, X, 1, "-"))),
-        Step(
-            "Beyond it the second branch is negative, here at one and a half times the memory bandwidth. The larger of "
-            "the two terms is therefore wrong between two thirds and one, and right before and after.",
-            sp.Eq(over, ratio.subs(X, beyond)),
-        ),
-    ]
-
-
-@derivation(proves=model.machine_block)
-def machine_input():
-    """How wide the block of a whole machine is, and what is left of it when constants are dropped."""
-    useful = MACHINE.replace(network_bandwidth=X)
-    grid = model.network_block(useful) * sp.sqrt(N)
-    return [
-        Step(
-            "A machine's square grid is as wide as its chips side by side, each holding the best block for a network "
-            "of which x is of use.",
-            sp.Eq(_left("machine_block"), grid),
-        ),
-        Step(
-            "Over the block that the post's sentence without constants gives, at the same network.",
-            sp.Eq(
-                _left("machine_block") / _left("rough_machine_block"),
-                sp.simplify(grid / model.rough_machine_block(useful)),
-            ),
-        ),
-        Step(
-            "With x the useful part of the network this holds on both branches.",
-            sp.Eq(_left("machine_block"), grid.subs(X, model.useful_bandwidth(MACHINE))),
-        ),
-    ]
-
-
-@derivation(proves=model.latency_waste)
-def latency_end():
-    """How much utilisation can be given up before latency is half of the time."""
-    whole = _left("elapsed_time")
-    assumed = symbolic(Assumptions, "steinhardt2022")
-    without = model.practical_time(MACHINE, k, assumed.replace(latency=sp.Integer(0)))
-    part = whole * sp.simplify(without / model.elapsed_time(MACHINE))
-    most = sp.solve(sp.Eq(part, assumed.latency), k)[0]
-    return [
-        Step(
-            "A multiply at one part in k of the utilisation that real code reaches, without its latency.",
-            sp.Eq(_left("practical_time"), part),
-        ),
-        Step("That is as long as the latency at this k.", sp.Eq(k, most)),
-        Step(
-            "With the least time of a multiply put in, on whichever branch it is.",
-            sp.Eq(_left("latency_waste"), most.subs(whole, model.elapsed_time(MACHINE))),
-        ),
     ]
 
 

@@ -1,111 +1,207 @@
 """Steinhardt 2022: the least time of one forward pass, from three rates and nothing else.
 
-A matrix multiply is cut into square blocks, one for each chip. A chip receives vectors, reads its block,
-multiplies and sends vectors on; the slowest of network, memory and arithmetic sets the time (the equation
-that the post marks with a star). Everything else follows from that one line.
+A matrix multiply is cut into square blocks, one for each chip. A chip receives vectors, reads its block, multiplies and
+sends vectors on; the slowest of network, memory and arithmetic sets the time (the equation that the post marks with a
+star). Everything else follows from that one line.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from numbers import Real
 
 import inferlib.equation
+from inferlib import checks
+from inferlib.catalog import record
+from inferlib.equation import Record, quantity
 from inferlib.ops import maximum, minimum, sqrt
-from inferlib.papers.steinhardt2022.records import PRINTED, Assumptions, Machine
+from inferlib.system import (
+    Accelerator,
+    DoesNotFit,
+    Layout,
+    NotDescribed,
+    System,
+    Workload,
+    answers,
+    count as whole,
+    format_bytes,
+)
+from inferlib.transformer import Transformer
+from inferlib.units import parse
 
 equation = partial(inferlib.equation.equation, "steinhardt2022")
+stated = partial(inferlib.equation.stated, "steinhardt2022")
+WITHOUT_LIMIT = 1e18  # B/s: a network faster than any machine has a use for
+NETWORKS = {"scale-out": "scale_out_bandwidth", "links": "scale_up_bandwidth", "none": None}
 
 
-# --- One block on one chip -------------------------------------------------------------------------------
+# --- A machine, and what is assumed beside it ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Machine(Record):
+    """Equal chips behind one network connection; traffic between them is free.
+
+    Examples
+    --------
+    >>> Machine(flops=-1.0, memory_bandwidth=2e12, network_bandwidth=2e12)
+    Traceback (most recent call last):
+    ...
+    ValueError: Machine.flops is -1.0, but must be positive and finite
+    """
+
+    flops: float = quantity("FLOP/s", "arithmetic peak of one chip")
+    memory_bandwidth: float = quantity("B/s", "memory bandwidth of one chip")
+    network_bandwidth: float = quantity("B/s", "bandwidth from one machine to another")
+    chips: float = quantity("1", "chips in one machine", default=1)
+    word: float = quantity("B", "bytes of one number of a vector", default=2)
+    weight_word: float = quantity("B", "bytes of one weight", default=2)
+    flop_per_weight: float = quantity("FLOP", "one multiply and one add", default=2)
+    name: str = ""
+    sources: Mapping = field(default_factory=dict, compare=False)
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.number("Machine.chips", self.chips, minimum=1)
+
+
+def _assumed(name, unit="1"):
+    return parse(stated()["assumptions"][name], unit)
+
+
+@dataclass(frozen=True)
+class Assumptions(Record):
+    """What the post assumes beyond the machine; the default reproduces what it prints."""
+
+    utilisation: float = quantity(
+        "1", "share of the arithmetic peak reached", default=_assumed("utilisation"), maximum=1
+    )
+    latency: float = quantity("s", "latency of one multiply", default=_assumed("latency", "s"), zero=True)
+    multiplies_per_layer: float = quantity(
+        "1", "consecutive multiplies in one layer", default=_assumed("multiplies_per_layer")
+    )
+    layers: float = quantity("1", "layers of the model", default=_assumed("layers"))
+
+    @classmethod
+    def corrected(cls):
+        """Without the post's slip: four multiplies of a layer run one after the other, not two."""
+        return cls(multiplies_per_layer=_assumed("serial_multiplies_per_layer"))
+
+
+PRINTED = Assumptions()
+
+
+def chips():
+    """The names of the machines that the post describes by their chip."""
+    return list(stated()["machines"])
+
+
+def load_chip(name="A100"):
+    """A chip of the post, in its machine.
+
+    Parameters
+    ----------
+    name : str
+        ``"A100"``: eight chips at 2 TB/s of memory and 2 TB/s of network, as in the technical answer.
+        ``"A100, warm-up"``: one chip at 1.5 TB/s and 400 GB/s.
+
+    Returns
+    -------
+    Machine
+    """
+    return record(Machine, stated()["machines"][checks.one_of("chip", name, chips())], name=name)
+
+
+def chip_of(accelerator, count=None, network="scale-out"):
+    """A chip of the catalogue as the post sees it: in one of several equal machines.
+
+    Parameters
+    ----------
+    accelerator : Accelerator
+    count : int, optional
+        Chips in the machine: the chip's ``scale_up_size`` when not given, and 1 with ``"links"``.
+    network : {"scale-out", "links", "none"}
+        What joins machines: each chip's ``scale_out_bandwidth``; for a chip whose domain has no switch, its links to
+        its neighbours (``scale_up_bandwidth``); or nothing, where one machine holds all of a model.
+
+    Returns
+    -------
+    Machine
+        Its network is ``count`` times the bandwidth of one chip, or :data:`WITHOUT_LIMIT` where nothing leaves it.
+
+    Raises
+    ------
+    TypeError, ValueError, LookupError
+        If an argument is not allowed, or the chip states no such bandwidth or size.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> chip_of(inferlib.load_chip("H100 SXM")).network_bandwidth
+    400000000000.0
+    """
+    if not isinstance(accelerator, Accelerator):
+        raise TypeError(f"accelerator is a {type(accelerator).__name__}, but must be an Accelerator")
+    name = NETWORKS[checks.one_of("network", network, NETWORKS)]
+    each = getattr(accelerator, name) if name else None
+    if name and each is None:
+        raise ValueError(f"chip {accelerator.name!r} states no {name}, so no bandwidth between machines")
+    count = 1 if network == "links" and count is None else count
+    stands = accelerator.sources | {"chips": "given"}
+    if count is None:
+        count, stands["chips"] = accelerator.scale_up_size, accelerator.sources.get("scale_up_size", "")
+        if count is None:
+            raise ValueError(f"chip {accelerator.name!r} states no scale_up_size, so count must be given")
+    else:
+        count = whole("count", count)
+    number = f"{count:g}" if isinstance(count, Real) else count  # a symbol, in a page's generated code
+    stands["network_bandwidth"] = (
+        f"{number} times {name}: {stands.get(name, 'not stated')}"
+        if name
+        else "without limit: nothing leaves a machine by itself"
+    )
+    rates = accelerator.flops, accelerator.memory_bandwidth, count * each if name else WITHOUT_LIMIT, count
+    return Machine(*rates, name=accelerator.name, sources=stands)
+
+
+# --- One block on one chip (Detailed count of operation costs) -------------------------------------------
 
 
 @equation(unit="B", m="1", b="1")
 def network_traffic(machine: Machine, m, b):
-    """Bytes into and out of one chip: m numbers of each of b vectors, both ways.
-
-    Detailed count of operation costs: 4mb.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> network_traffic(load_chip("A100, warm-up"), 2048, 256) / 2**20
-    2.0
-    """
+    """Bytes into and out of one chip, m numbers of each of b vectors both ways: 4mb."""
     return 2 * machine.word * m * b
 
 
 @equation(unit="B", m="1", b="1")
 def memory_traffic(machine: Machine, m, b):
-    """Bytes one chip reads and writes in its memory: vectors in and out, and its block of weights.
-
-    Detailed count of operation costs: 4mb + 2m^2.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> memory_traffic(load_chip("A100, warm-up"), 2048, 256) / 2**20
-    10.0
-    """
+    """Bytes one chip reads and writes: vectors in and out, and its block of weights once: 4mb + 2m^2."""
     return 2 * machine.word * m * b + machine.weight_word * m**2
 
 
 @equation(unit="FLOP", m="1", b="1")
 def arithmetic_work(machine: Machine, m, b):
-    """Operations of one chip: one multiply and one add for each weight and vector.
-
-    Detailed count of operation costs: 2m^2 b.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> arithmetic_work(load_chip("A100, warm-up"), 2048, 256) / 2**30
-    2.0
-    """
+    """Operations of one chip, one multiply and one add for each weight and vector: 2m^2 b."""
     return machine.flop_per_weight * m**2 * b
 
 
 @equation(unit="FLOP", m="1", b="1")
 def combining_work(machine: Machine, m, b):
-    """Additions that combine one chip's partial results with its neighbours': one for each output.
-
-    Detailed count of operation costs: the post-processing, which it leaves out.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> combining_work(load_chip("A100, warm-up"), 2048, 256) / 2**10
-    512.0
-    """
-    # a multiply-add without its multiply
-    return machine.flop_per_weight / 2 * m * b
+    """Additions that combine the partial results of neighbours, the post-processing that the post leaves out."""
+    return machine.flop_per_weight / 2 * m * b  # a multiply-add without its multiply
 
 
 @equation(unit="B/s")
 def effective_bandwidth(machine: Machine):
-    """Network bandwidth that one chip sees when its machine holds a square grid of blocks.
-
-    One machine, multiple GPUs: B / sqrt(N).
-
-    Examples
-    --------
-    >>> effective_bandwidth(Machine(312e12, 2e12, 2e12, chips=4)) / 1e12
-    1.0
-    """
+    """Network bandwidth that one chip sees when its machine holds a square grid of blocks: B / sqrt(N)."""
     return machine.network_bandwidth / sqrt(machine.chips)
 
 
 @equation(unit="B/s", rows="1 > 0")
 def grid_bandwidth(machine: Machine, rows):
-    """Network bandwidth that one chip sees when its machine holds a grid of a given number of rows.
+    """The same for a grid of so many rows, each sending one output, with one input for each column.
 
-    A machine whose chips do not make a square (8 of them) must choose: 2 x 4, or 1 x 8. Each row of the
-    grid sends one output, each column receives one input.
-
-    With as many rows as columns that of :func:`effective_bandwidth`. Not in the post, which assumes that N is
-    a perfect square.
-
-    Examples
-    --------
-    >>> grid_bandwidth(Machine(312e12, 2e12, 2e12, chips=4), 2) / 1e12
-    1.0
+    Not in the post, which assumes that N is a perfect square; 8 chips must choose 2 x 4 or 1 x 8.
     """
     return 2 * machine.network_bandwidth / (rows + machine.chips / rows)
 
@@ -134,13 +230,9 @@ def block_time(machine: Machine, m, b):
 
     The post prints it for one chip in a machine; with N chips the network counts as B / sqrt(N).
 
-    Detailed count of operation costs, the equation marked with a star.
-
     Examples
     --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> machine = load_chip("A100, warm-up")
-    >>> f"{block_time(machine, 2048, 256) * 1e6:.2f} us"
+    >>> f"{block_time(load_chip('A100, warm-up'), 2048, 256) * 1e6:.2f} us"
     '6.99 us'
     """
     slowest = maximum(memory_time(machine, m, b), arithmetic_time(machine, m, b))
@@ -153,7 +245,7 @@ def block_utilisation(machine: Machine, m, b):
     return arithmetic_time(machine, m, b) / block_time(machine, m, b)
 
 
-# --- The fastest multiply at full utilisation ------------------------------------------------------------
+# --- The fastest multiply at full utilisation (Complete formula) -----------------------------------------
 
 
 @equation(unit="1")
@@ -166,8 +258,7 @@ def network_block(machine: Machine):
 def network_batch(machine: Machine):
     """Smallest batch that keeps memory from binding at :func:`network_block`: C / (M - B / sqrt(N)).
 
-    It means something where B / sqrt(N) is below M; at and beyond M no finite batch is enough.
-    :func:`best_batch` is defined everywhere.
+    Only where B / sqrt(N) is below M: beyond, no finite batch is enough. :func:`best_batch` is defined everywhere.
     """
     left = machine.memory_bandwidth - effective_bandwidth(machine)
     return machine.weight_word * machine.flops / machine.flop_per_weight / left
@@ -175,17 +266,7 @@ def network_batch(machine: Machine):
 
 @equation(unit="s")
 def network_limited_time(machine: Machine):
-    """Least time of a multiply where the network binds: 8 C^2 N / (B^2 (M - B / sqrt(N))).
-
-    ``machine``: with B / sqrt(N) below M, as in :func:`network_batch`.
-    The complete formula, second branch.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> f"{network_limited_time(load_chip('A100')) * 1e6:.3f} us"
-    '1.205 us'
-    """
+    """Least time of a multiply where the network binds, second branch: 8 C^2 N / (B^2 (M - B / sqrt(N)))."""
     return arithmetic_time(machine, network_block(machine), network_batch(machine))
 
 
@@ -203,16 +284,7 @@ def memory_batch(machine: Machine):
 
 @equation(unit="s")
 def memory_limited_time(machine: Machine):
-    """Least time of a multiply where the network does not bind: 54 C^2 / M^3.
-
-    The complete formula, first branch.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> f"{memory_limited_time(load_chip('A100')) * 1e6:.3f} us"
-    '0.657 us'
-    """
+    """Least time of a multiply where the network does not bind, first branch: 54 C^2 / M^3."""
     return arithmetic_time(machine, memory_block(machine), memory_batch(machine))
 
 
@@ -229,7 +301,8 @@ def useful_bandwidth(machine: Machine):
 
 
 def _useful(machine):
-    # The branches meet where B / sqrt(N) is two thirds of M, and there they agree in m, b and time.
+    # The second branch with the useful part of the network is the first once the network suffices: they meet where
+    # B / sqrt(N) is two thirds of M, and agree there in m, b and time. So one expression serves for both.
     return machine.replace(network_bandwidth=useful_bandwidth(machine))
 
 
@@ -245,56 +318,30 @@ def best_batch(machine: Machine):
     return network_batch(_useful(machine))
 
 
-@equation(unit="1")
-def machine_block(machine: Machine):
-    """Edge of the block that a whole machine holds in the fastest multiply: m sqrt(N).
-
-    A matrix narrower than this fits into one machine. The formula is for wider ones.
+@equation(unit="s")
+def elapsed_time(machine: Machine):
+    """Least time of one multiply at full utilisation: both branches of the complete formula.
 
     Examples
     --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> f"{machine_block(load_chip('A100')):.0f}"
-    '2496'
+    >>> f"{elapsed_time(load_chip('A100')) * 1e6:.3f} us"
+    '1.205 us'
     """
+    return network_limited_time(_useful(machine))
+
+
+@equation(unit="1")
+def machine_block(machine: Machine):
+    """Edge of the block of a whole machine, m sqrt(N); a matrix narrower than this fits into one machine."""
     return best_block(machine) * sqrt(machine.chips)
 
 
 @equation(unit="1")
 def rough_machine_block(machine: Machine):
-    """Edge of a machine's block without the constants of the derivation: C N / B.
-
-    Justifying the formula, N > 1, which ignores constants. :func:`machine_block` has them: twice as much where
-    the network binds.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> rough_machine_block(load_chip("A100"))
-    1248.0
-    """
+    """The same without the constants of the derivation, C N / B: half of it where the network binds."""
     return (
         machine.word * machine.flops * machine.chips / (machine.flop_per_weight * machine.network_bandwidth)
     )
-
-
-@equation(unit="s")
-def elapsed_time(machine: Machine):
-    """Least time of one multiply at full utilisation: both branches of the complete formula.
-
-    The second branch with the useful part of the network is the first branch once the network suffices,
-    so one expression serves for both, and a network of any speed has a finite answer.
-
-    The complete formula.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> fast = load_chip("A100").replace(network_bandwidth=1e15)
-    >>> abs(elapsed_time(fast) / memory_limited_time(fast) - 1) < 1e-12
-    True
-    """
-    return network_limited_time(_useful(machine))
 
 
 # --- What a multiply costs in practice -------------------------------------------------------------------
@@ -302,38 +349,19 @@ def elapsed_time(machine: Machine):
 
 @equation(unit="s", k="1 > 0")
 def wasteful_time(machine: Machine, k):
-    """Time of one multiply when block and batch are both k times smaller than the best.
-
-    Trading off speed and cost: k^2 times faster.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> machine = load_chip("A100")
-    >>> round(elapsed_time(machine) / wasteful_time(machine, 10), 9)
-    100.0
-    """
+    """Time of one multiply when block and batch are both k times smaller than the best: k^2 times less."""
     return elapsed_time(machine) / k**2
 
 
 @equation(unit="s", k="1 > 0")
 def practical_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
-    """Time of one multiply at the utilisation real code reaches, with latency.
-
-    The still short but technical answer.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> f"{practical_time(load_chip('A100'), 1) * 1e6:.2f} us"
-    '4.51 us'
-    """
+    """Time of one multiply at the utilisation real code reaches, with latency."""
     return wasteful_time(machine, k) / assumptions.utilisation + assumptions.latency
 
 
 @equation(unit="1")
 def multiplies(assumptions: Assumptions = PRINTED):
-    """Consecutive multiplies of a forward pass: twice the layers. The post's L."""
+    """Consecutive multiplies of a forward pass, the post's L: twice the layers."""
     return assumptions.multiplies_per_layer * assumptions.layers
 
 
@@ -343,7 +371,6 @@ def forward_pass_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
 
     Examples
     --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
     >>> f"{forward_pass_time(load_chip('A100'), 1) * 1e3:.2f} ms"
     '0.72 ms'
     """
@@ -358,31 +385,15 @@ def latency_waste(machine: Machine, assumptions: Assumptions = PRINTED):
 
 @equation(unit="1")
 def multiply_adds_per_number(machine: Machine):
-    """Multiply-adds a chip can do while its memory delivers one number: the post's R.
-
-    The post's R is C / M, in operations for each byte. A multiply-add is two operations and a 16-bit number
-    two bytes, so the two are the same number there, and this one is also the edge of a block.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> machine = load_chip("A100")
-    >>> multiply_adds_per_number(machine), machine.flops / machine.memory_bandwidth
-    (156.0, 156.0)
-    """
+    """Multiply-adds a chip can do while its memory delivers one number: the post's R, and the edge of a block."""
+    # The post's R is C / M, operations for each byte. A multiply-add is two operations and a 16-bit number two bytes,
+    # so the two are the same number there.
     return machine.word * machine.flops / (machine.flop_per_weight * machine.memory_bandwidth)
 
 
 @equation(unit="s", k="1 > 0")
 def very_short_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
-    """The very short answer, L R^3 / (C k^2): the forward pass up to constant factors.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> f"{very_short_time(load_chip('A100'), 1) * 1e6:.2f} us"
-    '1.95 us'
-    """
+    """The very short answer, the forward pass up to constant factors: L R^3 / (C k^2)."""
     # one operation for each weight and vector: the constants are what this answer leaves out
     work = machine.flop_per_weight / 2 * multiply_adds_per_number(machine) ** 3
     return multiplies(assumptions) * work / (machine.flops * k**2)
@@ -390,33 +401,21 @@ def very_short_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
 
 @equation(unit="1", d="1", m="1 > 0")
 def blocks_needed(d, m):
-    """Blocks of edge m that a d x d matrix is cut into: (d / m)^2, one for each chip."""
+    """Blocks of edge m that a d x d matrix is cut into, one for each chip: (d / m)^2."""
     return (d / m) ** 2
 
 
 @equation(unit="1", d="1 > 0", context="1 > 0")
 def attention_ratio(d, context):
-    """Work of the three d x d multiplies of an attention block over that of its two sums over the context.
-
-    Examples
-    --------
-    >>> attention_ratio(8192, 2048)
-    6.0
-    """
+    """Work of the three d x d multiplies of an attention block over that of its two sums over the context."""
     return 3 * d**2 / (2 * context * d)
 
 
 @equation(unit="B", d="1", context="1", b="1")
 def attention_traffic(machine: Machine, d, context, b):
-    """Bytes of the keys and values of one layer: two vectors for each token of each sequence's context.
+    """Bytes of the keys and values of one layer, two vectors for each token of each sequence.
 
     Not in the post, which says in words that attention cannot be batched.
-
-    Examples
-    --------
-    >>> from inferlib.papers.steinhardt2022 import load_chip
-    >>> attention_traffic(load_chip("A100"), 8192, 2048, 1) / 2**20
-    64.0
     """
     return 2 * machine.word * d * context * b
 
@@ -426,13 +425,7 @@ def attention_traffic(machine: Machine, d, context, b):
 
 @equation(unit="1", parameters="1", count="1 > 0")
 def even_block(parameters, count, assumptions: Assumptions = PRINTED):
-    """Edge of one chip's block when every multiply has an equal share of the parameters.
-
-    Examples
-    --------
-    >>> even_block(160 * 8 * 1024**2, 8)
-    1024.0
-    """
+    """Edge of one chip's block when every multiply has an equal share of the parameters."""
     return sqrt(parameters / (multiplies(assumptions) * count))
 
 
@@ -452,3 +445,57 @@ def pass_arithmetic_time(machine: Machine, parameters, count, b, assumptions: As
 def pass_network_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
     """Time of all multiplies of a pass on the network."""
     return multiplies(assumptions) * network_time(machine, even_block(parameters, count, assumptions), b)
+
+
+@answers("steinhardt2022")
+def decode_step(
+    model: Transformer,
+    system: System,
+    workload: Workload,
+    layout: Layout | None = None,
+    assumptions: Assumptions = PRINTED,
+):
+    """One token for every sequence of a batch, as far as the post describes it.
+
+    The multiplies of a layer (two as printed), all of equal size, share the model's parameters, embeddings included;
+    each is spread evenly over all chips, and the three terms of the starred equation are taken at the batch given. The
+    post describes no context, no key-value cache and no latency that could be computed: none is counted.
+
+    Parameters
+    ----------
+    model : Transformer
+    system : System
+        ``domain`` chips make one machine; between machines, each chip brings its ``scale_out_bandwidth``.
+    workload : Workload
+        ``batch`` and the format of the weights are used; vectors are 16-bit numbers.
+    layout : Layout, optional
+        The post knows one: every matrix over all chips, ``Layout(tp=system.count)``.
+    assumptions : Assumptions
+        Multiplies in a layer; its number of layers is replaced by the model's.
+
+    Returns
+    -------
+    Breakdown
+        One stage whose terms overlap: network; weights and activations, which share the memory; arithmetic.
+    """
+    if model.sparse:
+        raise NotDescribed("the post describes dense models only")
+    if model.unusual:
+        raise NotDescribed(f"the post does not describe {model.unusual}")
+    if layout is not None and layout != Layout(tp=system.count):
+        raise NotDescribed(f"the post spreads every matrix over all {system.count} chips")
+    parameters = sum(model.parameters().values())
+    needed, present = parameters * format_bytes(workload.weights), system.memory
+    if present is not None and isinstance(present, Real) and needed > present:
+        raise DoesNotFit(
+            f"weights of {needed / 1e9:.0f} GB exceed the {present / 1e9:.0f} GB of memory of {system}"
+        )
+    alone = system.count == system.domain  # one machine by itself: no traffic, so no network term
+    if not alone and system.chip.scale_out_bandwidth is None:
+        raise NotDescribed(f"{system.chip.name} states no bandwidth from one machine to another")
+    machine = chip_of(system.chip, system.domain, "none" if alone else "scale-out")
+    stands = machine.sources | {"weight_word": f"weights in {workload.weights}"}
+    machine = machine.replace(weight_word=format_bytes(workload.weights), sources=stands)
+    at = machine, parameters, system.count, workload.batch, assumptions.replace(layers=model.n_layers)
+    times = {"weights and activations": pass_memory_time(*at), "arithmetic": pass_arithmetic_time(*at)}
+    return ({**times, "network": pass_network_time(*at)} if not alone else times,)

@@ -2,7 +2,7 @@
 
 from inferlib.papers.tiny2026.equations import reading_time, speed
 
-from inferlib.ledger import Noted, claims, errata_numbers, reproduces
+from book.audit.ledger import Noted, claims, errata_numbers, reproduces
 from inferlib.system import Accelerator
 
 

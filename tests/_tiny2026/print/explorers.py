@@ -2,7 +2,7 @@
 
 from inferlib.papers.tiny2026.equations import reading_time
 
-from inferlib.explorer import Slider, curves
+from book.explorer import Slider, curves
 from inferlib.system import Accelerator
 
 

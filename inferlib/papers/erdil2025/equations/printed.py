@@ -1,16 +1,16 @@
 """Erdil 2025, sections 3 and 4: the equations of the complete model one by one, as the paper prints them.
 
 They describe two-dimensional tensor parallelism without pipeline or expert parallelism and a feed-forward
-block of two matrices (section 3.6). :func:`printed_latency` puts them together; what the tables were made
-with is :func:`inferlib.papers.erdil2025.equations.model.layout_latency`.
+block of two matrices (section 3.6). What the tables were made with is
+:func:`inferlib.papers.erdil2025.equations.model.layout_latency`.
 """
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, equation
+from inferlib.equation import equation
 from inferlib.ops import maximum, sqrt
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import GPU, PRINTED_EQUATIONS, Protocol
+from inferlib.papers.erdil2025.records import GPU, Protocol
 from inferlib.papers.erdil2025.shape import (
     Shape,
     attention_params,
@@ -21,42 +21,26 @@ from inferlib.papers.erdil2025.shape import (
 )
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
-derivation = partial(derivation, "erdil2025", chapter="erdil2025_model")
 _THERE_AND_BACK = 2  # an all-reduce is a reduce-scatter and an all-gather
 
 
 @equation("21", unit="1", sparsity="1 > 0")
 def active_parameters(shape: Shape, sparsity):
-    """Parameters that one token is multiplied with.
-
-    Number of parameters; only the feed-forward blocks are sparse.
-
-    Examples
-    --------
-    >>> from inferlib.papers.erdil2025 import models
-    >>> round(active_parameters(models["Mixtral 8x22B"].shape, 4) / 1e9, 1)
-    39.0
-    """
+    """Parameters that one token is multiplied with: only the feed-forward blocks are sparse."""
     return attention_params(shape) + feed_forward_params(shape) / sparsity + embedding_params(shape)
 
 
 @equation("22", unit="1", sparsity="1 > 0", batch="1", also={"32": {}})
 def parameters_read(shape: Shape, sparsity, batch):
-    """Parameters that a batch reads from memory, on average.
-
-    Equation 32 prints the same again.
-    """
+    """Parameters that a batch reads from memory, on average; equation 32 prints the same again."""
     used = 1 - (1 - 1 / sparsity) ** batch
     return attention_params(shape) + used * feed_forward_params(shape) + embedding_params(shape)
 
 
 @equation("24", unit="s", n_ranks="1 > 0", batch="1")
 def extra_all_reduce_time(shape: Shape, chip: GPU, protocol: Protocol, n_ranks, batch):
-    """Time that bandwidth adds to an all-reduce of one residual stream within a node.
-
-    The paper divides by the bandwidth of a whole all-reduce, a quarter of NVLink's reads with LL; here the
-    factors stand by themselves.
-    """
+    """Time that bandwidth adds to an all-reduce of one residual stream within a node."""
+    # The paper divides by the bandwidth of a whole all-reduce, a quarter of NVLink's with LL: two passes, half each.
     size = shape.activation_bytes * shape.d_model * batch
     return _THERE_AND_BACK * size * m.time_inside(chip, n_ranks, 1) / protocol.share
 
@@ -69,10 +53,7 @@ def bytes_reduced(shape: Shape, batch, precision):
 
 @equation("41", unit="B", all_nodes="1", bytes_reduced="B", also={"26": {}})
 def inter_node_reads(all_nodes, bytes_reduced):
-    """Bytes that nodes read from one another.
-
-    Equation 26 prints the same.
-    """
+    """Bytes that nodes read from one another; equation 26 prints the same."""
     return _THERE_AND_BACK * (sqrt(all_nodes) - 1) * bytes_reduced
 
 
@@ -84,29 +65,20 @@ def intra_node_reads(n_gpu, all_nodes, bytes_reduced):
 
 @equation("27", unit="B", n_gpu="1", all_nodes="1 > 0", bytes_reduced="B")
 def intra_node_reads_of_all_nodes(n_gpu, all_nodes, bytes_reduced):
-    """Bytes that GPUs read from others of their node, as section 3.4 has them.
-
-    As if every node took part in each all-reduce; equation 42 and the notebook have the square root of them.
-    """
+    """The same in section 3.4, as if every node, not their square root, took part in each all-reduce."""
     return sqrt(all_nodes) * intra_node_reads(n_gpu, all_nodes, bytes_reduced)
 
 
 @equation("28", unit="s", n_gpu="1 > 0", inter_node_reads="B", intra_node_reads="B")
 def transfer_time(chip: GPU, n_gpu, inter_node_reads, intra_node_reads):
-    """Time that all bytes take between and inside nodes.
-
-    The two follow one another.
-    """
+    """Time that all bytes take, first between and then inside nodes."""
     between = inter_node_reads / (n_gpu * chip.scale_out_bandwidth)
     return between + intra_node_reads / (n_gpu * chip.scale_up_bandwidth)
 
 
 @equation(unit="s", n_gpu="1 > 0", network_and_kernel_time="s", bytes_read="B", total_flop="FLOP")
 def overlapped_latency(chip: GPU, n_gpu, network_and_kernel_time, bytes_read, total_flop):
-    """Token latency from its three parts: equation 29 as it stands in print.
-
-    Reading and multiplying overlap.
-    """
+    """Equation 29 as it stands in print: waiting, and then the longer of reading and multiplying."""
     reading = bytes_read / (n_gpu * chip.memory_bandwidth)
     return network_and_kernel_time + maximum(reading, total_flop / (n_gpu * chip.flops))
 
@@ -169,67 +141,11 @@ def network_communication_time(shape: Shape, reductions, all_reduce_latency, tra
 
 @equation("40", unit="s", n_gpu="1", all_nodes="1 > 0")
 def all_reduce_latency(protocol: Protocol, n_gpu, all_nodes):
-    """Latency of one all-reduce in an evenly cut instance.
-
-    Equation 23 for the square roots of both.
-    """
+    """Latency of one all-reduce in an evenly cut instance: equation 23 for the square roots of both."""
     return m.collective_latency(protocol, sqrt(n_gpu), sqrt(all_nodes), _THERE_AND_BACK)
-
-
-@derivation()
-def serial_all_reduces():
-    """How many all-reduces follow one another in a layer of the complete model."""
-    import sympy as sp
-
-    attention, feed_forward, total = sp.symbols(r"n_{\text{attention}} n_{\text{ff}} n_{\text{reduce}}")
-    return [
-        Step(
-            "Queries, keys and values together, then the projection after attention: two.",
-            sp.Eq(attention, 2),
-        ),
-        Step("Into the feed-forward width, then back: two more.", sp.Eq(feed_forward, 2)),
-        Step("With both dimensions cut, each of them ends in an all-reduce.", sp.Eq(total, 4), number="44"),
-    ]
 
 
 @equation("45", unit="1", speed="1", price="1 > 0", alpha="1")
 def value(speed, price, alpha):
     """What a customer maximises: worth of a token over its price."""
     return speed**alpha / price
-
-
-def printed_latency(shape, chip, n_gpu, batch, context, assumptions=PRINTED_EQUATIONS):
-    """Equation 29 put together from equations 30 to 44, each as printed.
-
-    Parameters
-    ----------
-    shape : Shape
-    chip : GPU
-        At the peak of the model's weight format (``records.computing_at``).
-    n_gpu, batch, context : float
-    assumptions : Assumptions
-        Launch time, kernels, protocol and FLOP of attention are taken from it.
-
-    Returns
-    -------
-    float
-        Seconds. For a model with two feed-forward matrices this is ``layout_latency`` of the
-        two-dimensional layout, from two GPUs on; a single GPU has no all-reduces to wait for there.
-    """
-    chip, (protocol,) = chip.capped(), assumptions.protocols
-    nodes, reductions = m.span(chip, n_gpu).nodes, assumptions.kernels
-    sparse = m.sparsity(shape, assumptions)
-    reduced = bytes_reduced(shape, batch, shape.activation_bytes)
-    moving = transfer_time(
-        chip, n_gpu, inter_node_reads(nodes, reduced), intra_node_reads(n_gpu, nodes, reduced)
-    )
-    latency = all_reduce_latency(protocol, n_gpu, nodes)
-    network = network_communication_time(shape, reductions, latency, moving)
-    values = activations_read(
-        cache_elements_read(shape, context, batch), inputs_and_outputs_read(shape, batch)
-    )
-    read = bytes_read(shape, parameters_read(shape, sparse, batch), values)
-    weights = pointwise_flop(shape, active_parameters(shape, sparse))
-    flop = total_flop(batch, weights, attention_flop(shape, context, assumptions.flop_per_pair))
-    waiting = network_and_kernel_time(shape, reductions, assumptions.t_kernel, network)
-    return overlapped_latency(chip, n_gpu, waiting, read, flop)

@@ -11,7 +11,7 @@ from inferlib.equation import equation
 from inferlib.frontier import pareto
 from inferlib.ops import cbrt, maximum, sqrt, where
 from inferlib.papers.erdil2025.records import FIGURE_1, Model, ToyAssumptions, model_of
-from inferlib.system import Accelerator, Breakdown, System, Workload
+from inferlib.system import Accelerator, DoesNotFit, Layout, NotDescribed, System, Workload, answers
 from inferlib.units import factor
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
@@ -19,10 +19,7 @@ equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
 
 @equation(unit="s", n_gpu="1 > 0")
 def weight_time(model: Model, chip: Accelerator, n_gpu):
-    """Time for every GPU to read its share of the weights once.
-
-    ``n_gpu``: GPUs in the instance, at least 1.
-    """
+    """Time for every GPU to read its share of the weights once."""
     return model.weight_bytes * model.n_params / (n_gpu * chip.memory_bandwidth)
 
 
@@ -40,40 +37,19 @@ def network_time(model: Model, t_reduce):
 
 @equation("1", unit="s", batch="1")
 def single_gpu_latency(model: Model, chip: Accelerator, batch):
-    """Time per token of a dense model on a single GPU, at short context.
-
-    The longer of reading the weights and multiplying them, which overlap.
-
-    Examples
-    --------
-    >>> from inferlib.papers.erdil2025 import chips, models
-    >>> round(1e3 * single_gpu_latency(models["Llama 3 8B"], chips["H100"], 1), 2)
-    4.87
-    """
+    """Time per token on a single GPU: the longer of reading and multiplying the weights, which overlap."""
     return maximum(weight_time(model, chip, 1), arithmetic_time(model, chip, 1, batch))
 
 
 @equation("2", unit="s", batch="1 > 0")
 def single_gpu_seconds(model: Model, chip: Accelerator, batch):
-    """GPU seconds per token of a dense model on a single GPU.
-
-    GPU seconds for one token of one sequence.
-    """
+    """GPU seconds per token of a dense model on a single GPU."""
     return single_gpu_latency(model, chip, batch) / batch
 
 
 @equation(unit="1")
 def critical_batch(model: Model, chip: Accelerator):
-    """The batch at which multiplying the weights takes as long as reading them (section 2.1).
-
-    The same for every model of one precision.
-
-    Examples
-    --------
-    >>> from inferlib.papers.erdil2025 import chips, models
-    >>> round(critical_batch(models["Llama 3 70B"], chips["H100"]))
-    303
-    """
+    """The batch at which multiplying the weights takes as long as reading them, whatever the model (section 2.1)."""
     return model.weight_bytes * chip.flops / (chip.memory_bandwidth * model.flop_per_weight)
 
 
@@ -85,10 +61,7 @@ def ring_all_reduce_time(n_ranks, t_hop):
 
 @equation(unit="s", n_gpu="1", t_hop="s")
 def grid_all_reduce_time(n_gpu, t_hop):
-    """Latency of the all-reduces of a weight matrix cut evenly both ways: rings of sqrt(n_gpu) GPUs.
-
-    Seconds (section 2.2.1).
-    """
+    """Latency of the all-reduces of a matrix cut evenly both ways: rings of sqrt(n_gpu) GPUs (section 2.2.1)."""
     return ring_all_reduce_time(sqrt(n_gpu), t_hop)
 
 
@@ -103,9 +76,8 @@ def grid_all_reduce_time(n_gpu, t_hop):
 def toy_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
     """Time per token of a dense model on one tensor-parallel instance, at short context.
 
-    Equation 3; equations 5 and 8 are the same with :func:`grid_all_reduce_time` for ``t_reduce``.
-
-    The network cannot overlap with reading or multiplying; those two overlap.
+    Waiting comes first, then the longer of reading and multiplying (but see :func:`prefetched_latency`).
+    Equations 5 and 8 are the same with :func:`grid_all_reduce_time` for ``t_reduce``.
 
     Examples
     --------
@@ -119,12 +91,17 @@ def toy_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
     )
 
 
+@equation(unit="s", n_gpu="1 > 0", batch="1", t_reduce="s")
+def prefetched_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
+    """Equation 3 if GPUs went on reading while they wait: the most that shortcoming (1) of section 2.2 is worth."""
+    # Multiplying cannot go on: its inputs are what the GPUs wait for.
+    multiplied = network_time(model, t_reduce) + arithmetic_time(model, chip, n_gpu, batch)
+    return maximum(weight_time(model, chip, n_gpu), multiplied)
+
+
 @equation("4", unit="s", n_gpu="1 > 0", batch="1 > 0", t_reduce="s")
 def toy_gpu_seconds(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
-    """GPU seconds per token of one tensor-parallel instance.
-
-    Parameters and units as :func:`toy_latency`; the result counts every GPU of the instance.
-    """
+    """GPU seconds per token of one tensor-parallel instance, all its GPUs counted."""
     return n_gpu / batch * toy_latency(model, chip, n_gpu, batch, t_reduce)
 
 
@@ -142,34 +119,21 @@ def optimal_n_gpu(model: Model, chip: Accelerator, t_hop):
 
 @equation("14", unit="s", t_hop="s")
 def minimum_latency(model: Model, chip: Accelerator, t_hop):
-    """Time per token of the fastest instance.
-
-    Examples
-    --------
-    >>> from inferlib.papers.erdil2025 import chips, models
-    >>> round(1 / minimum_latency(models["Llama 3 70B"], chips["H100"], 1e-6))
-    234
-    """
+    """Time per token of the fastest instance: 3 hops^(2/3) reading^(1/3) - 2 hops."""
     reading, hops = weight_time(model, chip, 1), network_time(model, t_hop)
     return where(reading > hops, 3 * cbrt(hops) ** 2 * cbrt(reading) - 2 * hops, reading + 0 * hops)
 
 
 @equation("15", unit="s", t_hop="s > 0")
 def cost_at_minimum_latency(model: Model, chip: Accelerator, t_hop):
-    """GPU seconds per token of the fastest instance, run at the critical batch.
-
-    GPU seconds.
-    """
+    """GPU seconds per token of the fastest instance, run at the critical batch."""
     size = optimal_n_gpu(model, chip, t_hop)
     return size / critical_batch(model, chip) * minimum_latency(model, chip, t_hop)
 
 
 @equation("18", form="approximation", unit="s", t_hop="s")
 def minimum_latency_large(model: Model, chip: Accelerator, t_hop):
-    """Time per token of the fastest instance in the limit of a large one: equation 14's first term.
-
-    Parameters and units as :func:`minimum_latency`.
-    """
+    """Time per token of the fastest instance in the limit of a large one: equation 14's first term."""
     return 3 * cbrt(network_time(model, t_hop)) ** 2 * cbrt(weight_time(model, chip, 1))
 
 
@@ -181,7 +145,7 @@ def square_root_law(n_params, known_params, known_latency):
 
 @equation(unit="1/s", batch="1", latency="s > 0")
 def throughput(batch, latency):
-    """Tokens per second of an instance, which must not exceed what all users together ask for (section 2.2.2)."""
+    """Tokens per second of an instance; the frontier keeps it within what all users together ask for."""
     return batch / latency
 
 
@@ -216,14 +180,10 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
     ------
     ValueError
         If an argument is not positive, the chip has no price, or nothing fits.
-
-    Notes
-    -----
-    The paper's grid begins where the weights fit, which for a small model is less than one GPU: a rented
-    fraction. ``ToyAssumptions(...).corrected()`` begins at one.
     """
     import numpy as np
-    import xarray as xr
+
+    from inferlib.extras import xarray as xr
 
     model = model_of(model)
     if demand != float("inf"):
@@ -232,7 +192,7 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
     price = checks.number("price", chip.price if price is None else price)
     capacity = checks.number("chip.memory_capacity", chip.memory_capacity)
     model, chip = assumptions.applied_to(model, chip)
-    # Evenly spaced in the logarithm, from the smallest instance that holds the weights: the paper's own grid.
+    # The paper's own grid: even logarithms from where the weights fit, which for a small model is less than one GPU.
     smallest = max(model.weight_bytes * model.n_params / capacity, assumptions.least_gpus)
     if smallest > 2**18:
         raise ValueError(f"the weights need {smallest:.3g} GPUs, but the largest instance tried has {2**18}")
@@ -265,12 +225,18 @@ def stages(model, chip, n_gpu, batch, t_reduce):
     )
 
 
-def toy_decode_step(model, system, workload, layout=None, assumptions=None):
+@answers("erdil2025")
+def toy_decode_step(
+    model,
+    system: System,
+    workload: Workload,
+    layout: Layout | None = None,
+    assumptions: ToyAssumptions | None = None,
+):
     """The toy model's answer to one question: time per token on a given system.
 
-    It knows the weights, the arithmetic and the hops of the all-reduces. It does not know the KV cache (it is
-    meant for short contexts), pipeline or expert parallelism, or network bandwidth: the whole system is one
-    tensor-parallel instance.
+    It knows the weights, the arithmetic and the hops of the all-reduces of one tensor-parallel instance; it does not
+    know the KV cache, other layouts, or the network's bandwidth.
 
     Parameters
     ----------
@@ -292,21 +258,17 @@ def toy_decode_step(model, system, workload, layout=None, assumptions=None):
     inferlib.Breakdown
         Terms ``network``, then ``weights`` and ``arithmetic``, which overlap.
     """
-    for name, value, kind in (("system", system, System), ("workload", workload, Workload)):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind.__name__}")
-    origin = (toy_decode_step, model, system, workload, layout, assumptions)
-    answer = partial(Breakdown, source="erdil2025", origin=origin)
     if getattr(model, "sparse", False):
-        return answer(status="n/a", reason="the toy model describes dense models only")
+        raise NotDescribed("the toy model describes dense models only")
     model = model_of(model, workload.weights, workload.cache)
     if layout is not None and (layout.tp != system.count or layout.pp * layout.ep * layout.dp != 1):
-        return answer(status="n/a", reason="the toy model describes one tensor-parallel instance only")
-    if system.memory is not None and not toy_fits(
+        raise NotDescribed("the toy model describes one tensor-parallel instance only")
+    room = system.memory is None or toy_fits(
         model, system.chip, system.count, workload.batch, workload.context
-    ):
-        return answer(status="infeasible", reason=f"weights and cache do not fit into the memory of {system}")
+    )
+    if not room:
+        raise DoesNotFit(f"weights and cache do not fit into the memory of {system}")
     assumptions = assumptions or ToyAssumptions()
     model, chip = assumptions.applied_to(model, system.chip)
     t_reduce = assumptions.t_base + grid_all_reduce_time(system.count, assumptions.t_hop)
-    return answer(stages(model, chip, system.count, workload.batch, t_reduce))
+    return stages(model, chip, system.count, workload.batch, t_reduce)

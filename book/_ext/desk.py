@@ -1,0 +1,132 @@
+"""Sphinx extension: a search of the built book that leads to sections, says why, and needs no server.
+
+Sphinx's own knows pages, fetches each for its excerpt, which a page opened as a file may not, and splits words at what
+numbers and symbols are made of.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+from docutils import nodes
+
+from book.synthesis import finder
+from inferlib import papers
+
+ARTICLE = re.compile(r"(?s)<article[^>]*>(.*)</article>")
+# Code, drawings, what unfolds how a number is made, and marks beside headings.
+SILENT = re.compile(
+    r"(?s)<(script|style|svg|noscript|select|button)\b.*?</\1>|<div popover.*?</div></td>|"
+    r'<a class="headerlink".*?</a>|<div class="highlight-ipython3.*?</pre>|<p class="stamp">.*?</p>'
+)
+# Where a reader can be sent.
+PLACE = re.compile(
+    r'<(?:section|div class="(?:entry|citation)"|dt)(?= )[^>]*? id="(?!\w+-content)([^"]+)"[^>]*>'
+)
+HEADING = re.compile(r"(?s)^\s*(?:<span[^>]*></span>\s*)*<h[1-6][^>]*>(.*?)</h[1-6]>")
+ENTRY = re.compile(r"(?s)^\s*(?:<p>(.*?), |<dt[^>]*>(.*?) <a |(.*?)</(?:dt|span)>)")
+BREAKS = re.compile(r"(?i)<(?=/?(?:p|li|td|th|tr|div|dd|dt|h\d|br|math|summary|figcaption|pre)\b)")
+LONGEST = 4_000  # characters of a section
+# What only pages with code, boxes or figures need.
+NEEDLESS = re.compile(
+    r"<(?:link|script)\b[^>]*(?:mystnb|copybutton|clipboard|togglebutton|proof|exercise|thebe|pygments)[^>]*>"
+    r"(?:</script>)?"
+)
+SEARCHES = ("searchindex.js", "_static/searchtools.js", "_static/language_data.js")
+
+
+def words(markup):
+    """What a reader sees of some HTML."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", "", BREAKS.sub(" <", markup))).split())
+
+
+def sections(page, text):
+    """Rows of a page: title with its address, and text."""
+    found = ARTICLE.search(text)
+    parts = PLACE.split(SILENT.sub(" ", found[1])) if found else [""]
+    rows, chapter, above = [], "", ""
+    for anchor, part in zip(parts[1::2], parts[2::2], strict=True):
+        heading = HEADING.match(part)
+        if heading:
+            above = words(heading[1])
+            chapter = chapter or above
+            title, part = above if above == chapter else f"{chapter} · {above}", part[heading.end() :]
+        else:
+            entry = ENTRY.match(part)
+            title = f"{chapter} · {above}: {words(next(filter(None, entry.groups()), '')) if entry else ''}"
+        rows.append([[title, f"{page}#{anchor}"], words(part)[:LONGEST]])
+    return rows
+
+
+def printed(text):
+    """Rows of what the sources print, one for each table, figure or section of theirs, from the scorecard's page."""
+    found = re.search(r'\((\{"[^\n]*?"rows".*?\})\);</script>', text)
+    places = {}
+    for source, place, what, kind, value, *_ in (
+        json.loads(found[1].replace("<\\/", "</"))["rows"] if found else ()
+    ):
+        if kind not in ("claim", "identity"):
+            name, address = place if isinstance(place, list) else (place, "scorecard.html")
+            places.setdefault((f"{source} prints, {name}", f"book/{address}"), []).append(f"{what}: {value}")
+    return [[list(place), "; ".join(rows)] for place, rows in places.items()]
+
+
+def search(app, exception):
+    """Put the search into its page, in the place of Sphinx's."""
+    root = Path(app.outdir)
+    page = root / "search.html"
+    if exception or app.builder.name != "html" or not page.exists():
+        return
+    text = page.read_text("utf-8")
+    # Among what fits alike the first stands first: definitions, what the sources print, and pages in their order.
+    order = re.findall(r'toctree-l1[^>]*>\s*<a [^>]*href="(book/[\w.]+\.html)"', text)
+    found = {name: sections(name, (root / name).read_text("utf-8")) for name in dict.fromkeys(order)}
+    first = found.pop("book/notation.html", [])
+    rows = [*first, *printed((root / "book/scorecard.html").read_text("utf-8"))]
+    rows += [row for own in found.values() for row in own]
+    own = f'<div class="bd-search-container"><h1>Search</h1>{finder.of_book(rows)}</div>'
+    text = re.sub(r'(?s)<div class="bd-search-container">.*?</script>', lambda _: own, NEEDLESS.sub("", text))
+    page.write_text(text, "utf-8")
+    for name in SEARCHES:
+        (root / name).unlink(missing_ok=True)
+
+
+NUMBERED = re.compile(r"(?:\b(\w+)['’]s )?[Ee]quation (\d+)")
+
+
+def numbered(app, doctree, docname):
+    """Lead from "equation 8" in a source's chapters, and from "LIMINAL's equation 8" anywhere, to that equation."""
+    if app.builder.name != "html":
+        return
+    register = app.env.get_doctree("book/equations")
+    known = {
+        name for raw in register.findall(nodes.raw) for name in re.findall(r'id="(eq-\S+?)"', raw.astext())
+    }
+    stem = docname.split("/")[-1]
+    keys = {papers.label(key).split()[0]: key for key in papers.sources()}
+    own = next((key for key in keys.values() if stem.startswith(key)), None)
+    for text in list(doctree.findall(nodes.Text)):
+        if not isinstance(text.parent, nodes.paragraph | nodes.emphasis | nodes.strong):
+            continue
+        made, end = [], 0
+        for match in NUMBERED.finditer(text):
+            name = f"eq-{keys.get(match[1], own)}-{match[2]}"
+            if name in known:
+                at = match.start(2) - len("equation ")
+                link = nodes.reference(
+                    "", text[at : match.end()], refuri=f"equations.html#{name}", internal=True
+                )
+                made += [nodes.Text(text[end:at]), link]
+                end = match.end()
+        if made:
+            text.parent.replace(text, [*made, nodes.Text(text[end:])])
+
+
+def setup(app):
+    app.connect("doctree-resolved", numbered)
+    # After the pages are finished.
+    app.connect("build-finished", search, priority=950)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

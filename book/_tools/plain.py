@@ -1,0 +1,56 @@
+"""Chapters without what only the built book resolves: for slides, lecture copies, and the notebooks to download."""
+
+import json
+import re
+
+from inferlib import papers
+
+FENCE = re.compile(r"(?ms)^(`{3,})\{(\w[\w-]*)\}([^\n]*)\n(.*?)^\1 *$")
+OPTIONS = re.compile(r"\A(?::[^\n]*\n)*\s*")
+ROLE = re.compile(r"\{(\w+)(?::\w+)?\}`([^`<]*?)\s*(?:<[^`]*>)?`")
+TARGET = re.compile(r"(?m)^\([\w-]+\)=\n?")
+INSIDE = re.compile(r"\[([^\]]*)\]\((?:#[\w-]+(?:\?[^)\s]*)?|[\w-]+)\)")  # a place or a box of the same page
+NAMES = {
+    "exercise": "Exercise.",
+    "solution": "Solution.",
+    "solution-start": "Solution.",
+    "warning": "Warning.",
+}
+
+
+def plain(text):
+    """A text as any Markdown reader shows it: roles and targets as words, a box as a quotation with its title."""
+    text = TARGET.sub("", FENCE.sub(_box, text))
+    return ROLE.sub(_role, INSIDE.sub(r"\1", text)).strip()
+
+
+def _box(fence):
+    kind, title, body = fence[2], fence[3].strip(), OPTIONS.sub("", fence[4]).strip()
+    title = title if kind == "admonition" else NAMES.get(kind, "")
+    lines = (
+        ([f"**{title}** " + body] if kind == "exercise" else [f"**{title}**", "", body]) if title else [body]
+    )
+    return "\n".join(f"> {line}".rstrip() for line in "\n".join(lines).strip().splitlines())
+
+
+def _role(match):
+    kind, words = match.groups()
+    if kind == "cite":
+        return ", ".join(named(key) for key in words.split(","))
+    return {"numref": "the figure", "eq": "the equation"}.get(kind, words)
+
+
+def named(key):
+    """Who is cited, without the year."""
+    if key in papers.sources():
+        return papers.label(key).removesuffix(key[-4:]).strip()
+    return re.sub(r"\d{4}.*", "", key).title()
+
+
+def notebook(text):
+    """The text of a notebook file with plain Markdown in its cells; outputs and all else as they are."""
+    nb = json.loads(text)
+    for cell in nb["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = plain("".join(cell["source"])).splitlines(keepends=True)
+    return json.dumps(nb, ensure_ascii=False, indent=1) + "\n"

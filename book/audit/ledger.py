@@ -1,0 +1,416 @@
+"""The ledger: what each source printed, what this library computes for it, and how well they agree.
+
+Equations and derivations are registered by the library; what the sources print, the functions that recompute it, claims
+and errata stand in ``book/<key>/`` (see :mod:`book.audit.printed`).
+A reproducer sees printed numbers only through a :class:`Reader`, which refuses the rows that it has to compute.
+"""
+
+import math
+import pkgutil
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from importlib.resources import files
+from inspect import signature
+from typing import TYPE_CHECKING
+
+from book.audit.printed import (
+    Reader,
+    Row,
+    _printed_ends,
+    as_number,
+    as_range,
+    grade_of,
+    last_digit,
+    published,
+)
+from book.kept import kept
+from inferlib import checks
+from inferlib.equation import DERIVATIONS, EQUATIONS, refuse_replaced
+from inferlib.papers import sources
+from inferlib.units import factor
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = [
+    "Noted", "Reader", "Row", "as_number", "as_range", "claims", "compute", "equations", "errata", "errata_numbers",
+    "factor", "grade_of", "last_digit", "notes", "published", "reproduces", "scorecard", "sources", "summary",
+]  # fmt: skip
+
+VERDICTS = ("holds", "loosely worded", "does not hold")  # grades of a claim
+GRADES = ("exact", "consistent", "1%", "5%", "20%", "off", "missing", *VERDICTS, "-")
+MATERIALITY = ("changes a conclusion", "changes a number", "wording")
+COLUMNS = (
+    "source", "artefact", "row", "column", "printed", "unit", "kind",
+    "reproduced", "relative_error", "grade", "right", "corrected", "note",
+)  # fmt: skip
+
+REPRODUCERS: dict = {}  # (source, artefact) -> function
+CLAIMS: dict = {}  # (source, artefact) -> function
+_NUMBERS: dict = {}  # source -> functions that fill the braces of its errata
+
+
+def reproduces(source: str, artefact: str):
+    """Register a function that recomputes the printed rows of one artefact.
+
+    The function takes a :class:`Reader` and returns ``{(row, column): value}`` in SI units. A value that depends on
+    other printed numbers is a function of a reader, so that the ledger knows what each row was computed from.
+    One whose model the errata correct takes ``assumptions``: a record with ``.corrected()``, the printed one.
+    """
+
+    def register(function):
+        REPRODUCERS[source, artefact] = function
+        return function
+
+    return register
+
+
+def claims(source: str, artefact: str):
+    """Register a function that checks the statements of one artefact.
+
+    The function takes a :class:`Reader` and ``holds(label, truth, note="", fair="")``, which it calls once for each
+    statement. ``label`` is the statement in our words, the only place where it stands; ``truth`` a bool, or a
+    function of a reader that returns one; ``note`` the number behind it and any threshold that is ours; ``fair`` the
+    charitable reading, where the statement is true only under one.
+    """
+
+    def register(function):
+        CLAIMS[source, artefact] = function
+        return function
+
+    return register
+
+
+def errata_numbers(source: str):
+    """Register a function that returns numbers for the braces of a source's ``errata.toml``: name to value."""
+
+    def register(function):
+        _NUMBERS.setdefault(source, []).append(function)
+        return function
+
+    return register
+
+
+def scorecard(source: str | None = None, *artefacts: str) -> "pandas.DataFrame":
+    """Every printed number beside the recomputed one.
+
+    ``source``: key of one source; all sources when not given. ``*artefacts``: such as ``"Table 1"``, and only
+    these are computed; all of the source when none is given. Columns ``source, artefact, row, column,
+    printed, unit, kind, reproduced, relative_error, grade, right, corrected, note``. ``reproduced`` is in the
+    printed unit. ``grade`` says whether a number recomputes: ``exact`` (within half the printed resolution),
+    ``consistent`` (within what the rounding of its printed inputs allows), ``1%``, ``5%``, ``20%``, ``off``,
+    ``missing``; for a claim ``holds``, ``loosely worded`` (true in the charitable reading that the note
+    names) or ``does not hold``; ``-`` for rows that nothing here has to compute. ``right`` is ``no`` where an
+    erratum names the row, a claim does not hold, or the source's model prints something else once its errata
+    are corrected: ``corrected``, in the printed unit. It is ``yes`` where that model prints the same, and
+    ``not judged`` where the row cannot be computed with it. Raises LookupError if there is no such source or
+    artefact, or print is not installed.
+
+    Examples
+    --------
+    >>> str(scorecard("erdil2025", "Table 1").grade.unique()[0])
+    'exact'
+    """
+    import pandas as pd
+
+    refuse_replaced("the scorecard, which holds print against what was printed,")
+    places = [(key, artefact) for key in _chosen(source) for artefact in _artefacts(key)]
+    for artefact in artefacts:
+        checks.one_of("artefact", artefact, [name for _, name in places])
+    rows = [row for key, name in places if not artefacts or name in artefacts for row in _graded(key, name)]
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"printed": object, "reproduced": object})
+
+
+def summary(source: str | None = None) -> "pandas.DataFrame":
+    """How many rows of each artefact have which grade (kinds ``model`` and ``derived``, as totals quote)."""
+    card = scorecard(source)
+    card = card[card.kind.isin(["model", "derived"])]
+    counts = card.groupby(["source", "artefact"], sort=False).grade.value_counts().unstack(fill_value=0)
+    return counts.reindex(columns=[g for g in GRADES if g in counts]).assign(rows=counts.sum(axis=1))
+
+
+def equations(source: str | None = None) -> "pandas.DataFrame":
+    """Every equation of the sources: its number, form, function, chapter and LaTeX.
+
+    Columns ``source, number, name, form, function, chapter, latex``. ``form`` is ``function`` (it can be
+    called), ``step`` (it stands in a derivation), ``approximation``, ``structure`` or ``empty``.
+    """
+    import pandas as pd
+
+    rows = [row for key in _chosen(source) for row in kept(f"equations of {key}", partial(_equations, key))]
+    columns = ["source", "number", "name", "form", "function", "chapter", "latex"]
+    table = pd.DataFrame(rows, columns=columns)
+    order = table.assign(n=pd.to_numeric(table.number, errors="coerce")).sort_values(
+        ["source", "n"], kind="stable"
+    )
+    return table.loc[order.index].reset_index(drop=True)
+
+
+def _equations(key):
+    _open(key)
+    rows = []
+    for entry in (e for (s, _), e in EQUATIONS.items() if s == key):
+        for number in (entry.number, *entry.also):
+            text = entry.latex(number)
+            rows.append((key, number or "", entry.name, entry.form, entry.name, entry.chapter, text))
+    return rows + list(_steps(key, printed={row[1] for row in rows}))
+
+
+def _steps(key, printed):
+    """Rows for the numbered equations that only a derivation shows."""
+    for (source, name), entry in DERIVATIONS.items():
+        if source != key:
+            continue
+        for step in entry.function():
+            if step.number and step.number not in printed:
+                printed.add(step.number)
+                yield (key, step.number, name, step.form, name, entry.chapter, step.latex)
+
+
+def errata(source: str | None = None) -> "pandas.DataFrame":
+    """What is wrong in print, and what that changes.
+
+    Numbers in the texts are computed: ``errata.toml`` holds names in braces, which functions registered by
+    :func:`errata_numbers` fill.
+
+    Columns ``source, place, printed, corrected, evidence, effect, materiality``. ``materiality`` is ``changes
+    a conclusion``, ``changes a number`` or ``wording``. Raises LookupError if there is no such source, or
+    print is not installed.
+    """
+    return _texts("erratum", source)
+
+
+def notes(source: str | None = None) -> "pandas.DataFrame":
+    """What is worth knowing of print and changes nothing: as :func:`errata`, without ``materiality``."""
+    return _texts("note", source).drop(columns="materiality")
+
+
+def _texts(kind, source):
+    import pandas as pd
+
+    both = (
+        row for key in _chosen(source) for row in kept(f"errata and notes of {key}", partial(_filled, key))
+    )
+    rows = [row for kind_of, *row in both if kind_of == kind]
+    return pd.DataFrame(rows, columns=["source", *_ERRATUM])
+
+
+_ERRATUM = ("place", "printed", "corrected", "evidence", "effect", "materiality")
+
+
+def _filled(source):
+    """The texts of all errata and notes of a source, each after its kind, with numbers in their braces."""
+    _open(source)
+    numbers = {name: value for function in _NUMBERS.get(source, ()) for name, value in function().items()}
+    return [
+        (kind, source, *(" ".join(entry.get(c, "").split()).format_map(numbers) for c in _ERRATUM))
+        for kind in ("erratum", "note")
+        for entry in _errata(source).get(kind, ())
+    ]
+
+
+@cache
+def _errata(source):
+    """``errata.toml`` of a source, as it stands."""
+    import tomllib
+
+    path = files(f"book.{source}") / "errata.toml"
+    return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
+@cache
+def _objected(source):
+    """The places (artefact, row, column) of printed numbers that an erratum calls wrong."""
+    entries = _errata(source).get("erratum", ())
+    return {tuple(place) for entry in entries for place in entry.get("rows", ())}
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A reproduced value with a remark for the scorecard, and for a claim the charitable reading it needs."""
+
+    value: object
+    note: str
+    fair: str = ""
+
+
+@cache
+def _computed(source, artefact):
+    """What the functions of an artefact return: place to value or function."""
+    _open(source)
+    reader, values = Reader(source, artefact), {}
+    reproducer = REPRODUCERS.get((source, artefact))
+    if reproducer is not None:
+        values |= reproducer(reader)
+    seen = {entry.place for entry in reader.read}
+    for (row, column), value in values.items():
+        place = (artefact, row, column)
+        if place not in published(source):
+            raise LookupError(f"{source} reproduces {place}, which is not in published.csv")
+        if place in seen and not callable(value):
+            raise LookupError(f"{place} was read to reproduce itself")
+    for label, value in _claimed(source, artefact).items():
+        if (artefact, label, "") in published(source):
+            raise LookupError(f"{source} claims {label!r} of {artefact}, which stands in published.csv too")
+        values[label, ""] = value
+    return values
+
+
+@cache
+def _claimed(source, artefact):
+    """The claims of an artefact: label to truth with remark, or to a function of a reader that returns it."""
+    found = {}
+
+    def holds(label, truth, note="", fair=""):
+        if label in found:
+            raise LookupError(f"{source} claims {label!r} of {artefact} twice")
+        found[label] = (
+            (lambda read: Noted(truth(read), note, fair)) if callable(truth) else Noted(truth, note, fair)
+        )
+
+    _open(source)
+    check = CLAIMS.get((source, artefact))
+    if check is not None:
+        check(Reader(source, artefact), holds)
+    return found
+
+
+@cache
+def _corrected(source, artefact):
+    """What an artefact's reproducer returns once the errata are corrected; nothing where it takes no assumptions."""
+    reproducer = REPRODUCERS.get((source, artefact))
+    taken = reproducer and signature(reproducer).parameters.get("assumptions")
+    return reproducer(Reader(source, artefact), assumptions=taken.default.corrected()) if taken else {}
+
+
+def _rows(source, artefact):
+    """What a source prints in one artefact: the rows of ``published.csv``, then its claims."""
+    printed = [row for row in published(source).values() if row.artefact == artefact]
+    stated = [
+        Row(source, artefact, label, "", "true", 0.0, "1", "claim") for label in _claimed(source, artefact)
+    ]
+    return [*printed, *stated]
+
+
+def row_at(source, artefact, row, column=""):
+    """The printed row, or the claim, at one place.
+
+    Raises LookupError if the source prints nothing there.
+    """
+    for one in _rows(source, artefact):
+        if one.place == (artefact, row, column):
+            return one
+    raise LookupError(f"{source} prints nothing at {(artefact, row, column)}")
+
+
+def compute(row, shifts=None):
+    """Compute one printed row.
+
+    In SI units, or None where nothing computes it. Returns the printed rows that the value was computed from.
+    """
+    found, read = _found(row, shifts)
+    return found.value, found.note, read
+
+
+def _found(row, shifts=None, computed=_computed):
+    """The value of a row with its remark, and what was read for it."""
+    value = computed(row.source, row.artefact).get((row.row, row.column))
+    reader = Reader(row.source, row.artefact, row, shifts)
+    if callable(value):
+        value = value(reader)
+    found = value if isinstance(value, Noted) else Noted(value, "")
+    if str(getattr(found.value, "dtype", "")) == "bool":
+        found = Noted(bool(found.value), found.note, found.fair)
+    return found, reader.read
+
+
+@cache
+def _graded(source, artefact):
+    """The scorecard rows of one artefact."""
+    return kept(f"rows of {source}, {artefact}", lambda: [_grade_row(row) for row in _rows(source, artefact)])
+
+
+def _grade_row(row):
+    found, read = _found(row)
+    note = ": ".join(filter(None, [found.fair, found.note]))
+    absent = (row.row, row.column) not in _computed(row.source, row.artefact)
+    reproduced, error, grade = "", math.nan, "-"
+    if absent and row.kind not in ("input", "measured", "quoted"):
+        grade = "missing"
+    elif not absent:
+        scale = factor(row.unit)
+        reproduced = _in_unit(found.value, scale)
+        error, grade = grade_of(row.text, row.resolution, reproduced)
+        if row.kind == "claim":
+            grade = "does not hold" if grade != "exact" else "loosely worded" if found.fair else "holds"
+        elif grade not in ("exact", "missing") and read:
+            ends = _reach(row, read)
+            if ends and _within_reach(row, *(end / scale for end in ends)):
+                grade = "consistent"
+    return (
+        row.source, row.artefact, row.row, row.column, row.printed, row.unit, row.kind,
+        reproduced, error, grade, *_right(row, grade, reproduced), note,
+    )  # fmt: skip
+
+
+def _right(row, grade, reproduced):
+    """Whether a printed row is right, and what the corrected model prints for it, where it can be computed so."""
+    corrected, agrees = "", "not judged"
+    if (row.row, row.column) in _corrected(row.source, row.artefact):
+        corrected = _in_unit(_found(row, computed=_corrected)[0].value, factor(row.unit))
+        recomputes = grade in ("exact", "consistent")
+        same = corrected == reproduced or grade_of(row.text, row.resolution, corrected)[1] == "exact"
+        # a cell that does not recompute is a miss; what corrections change in it proves nothing
+        agrees = ("yes" if same else "no") if recomputes else "not judged"
+    by_grade = {"does not hold": "no", "holds": "yes", "loosely worded": grade, "-": "-", "missing": "-"}
+    return "no" if row.place in _objected(row.source) else by_grade.get(grade, agrees), corrected
+
+
+def _in_unit(value, scale):
+    if isinstance(value, tuple):
+        return tuple(float(v) / scale for v in value)
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    return float(value) / scale
+
+
+def _reach(row, read):
+    """The interval the value covers when every printed number it was computed from moves within its rounding."""
+    places = list(dict.fromkeys(entry.place for entry in read if entry.resolution))
+    base = compute(row)[0]
+    if not isinstance(base, (int, float)) or isinstance(base, bool):
+        return None
+    ends = []
+    for sign in (1, -1):
+        shifts = {}
+        for place in places:
+            up, down = (compute(row, {place: s})[0] for s in (1, -1))
+            shifts[place] = sign if up >= down else -sign
+        ends.append(compute(row, shifts)[0])
+    return min(ends), max(ends)
+
+
+def _within_reach(row, low, high):
+    printed_low, printed_high = _printed_ends(row.text)
+    half = row.resolution / 2 * (1 + 1e-9)
+    return low <= printed_high + half and high >= printed_low - half
+
+
+def _chosen(source):
+    return sources() if source is None else [checks.one_of("source", source, sources())]
+
+
+def _artefacts(source):
+    """The artefacts of a source in the order of print, those that hold nothing but claims last."""
+    _open(source)
+    printed = (row.artefact for row in published(source).values())
+    return list(dict.fromkeys([*printed, *(artefact for key, artefact in CLAIMS if key == source)]))
+
+
+@cache
+def _open(source):
+    """Import every module of a source, in the library and in the book, so that all is registered."""
+    for name in (f"inferlib.papers.{source}", f"book.{source}"):
+        for module in pkgutil.walk_packages(import_module(name).__path__, f"{name}."):
+            import_module(module.name)

@@ -1,0 +1,152 @@
+"""The form of the page, made of the declared fields of a question and of a promise.
+
+A field stands where its record has it, under its name, with its help, its unit and the words it is read from, in the
+modes it belongs to. What the page shows in a way of its own (chips, layouts, formats) stands in ``instrument.html``
+under the name of its field.
+"""
+
+import html
+import re
+from dataclasses import fields
+from importlib.resources import files
+
+from tokenprice import words
+from tokenprice.decide import MOST
+from tokenprice.question import CHOSEN, REQUEST, STEP, Promise, Question
+
+# Fields that the page leaves to Python and the terminal: fleets, open loops, readers of their own, bills of power.
+LEFT_OUT = (
+    "rounds", "equal", "arrivals", "machines", "reader", "chunk", "highest", "electricity", "pue", "dollars",
+)  # fmt: skip
+# The question that the page opens with; what is not named here is not given.
+START = {
+    "mode": "step", "model": "Llama 3 70B", "chip": "H100 SXM", "n_chips": 8, "layout": "tp", "split": 2,
+    "weights": "bf16", "cache": "bf16", "engine": "", "batch": 32, "context": 4096, "users": 32, "prompt": 4096,
+    "output": 512, "cached": "0%", "token": 0.02, "first_token": 1, "wide": False, "sure": False, "only": "",
+    "prices": "", "drafted": 0, "curve": "", "length": 1,
+}  # fmt: skip
+# What a reader may change of a chip: field, label, unit and how many SI units it has.
+CHIP = (
+    ("memory_capacity", "Memory", "GB", 1e9), ("memory_bandwidth", "Its bandwidth", "TB/s", 1e12),
+    ("peak_16", "16-bit peak", "TFLOP/s", 1e12), ("peak_fp8", "FP8 peak", "TFLOP/s", 1e12),
+    ("peak_fp4", "FP4 peak", "TFLOP/s", 1e12), ("scale_up_bandwidth", "Links in a domain", "GB/s", 1e9),
+    ("scale_up_size", "Chips in a domain", "", 1), ("scale_out_bandwidth", "Links outside", "GB/s", 1e9),
+    ("power", "Power", "W", 1),
+)  # fmt: skip
+# Numbers of the page that are part of a field: what they are read by, and the field.
+PARTS = {
+    "n_chips": (words.whole, "machine"), "split": (words.whole, "layout"), "goal": (words.seconds, "token"),
+    "dollars": (words.dollars, "dollars"),
+}  # fmt: skip
+# Keys of links of an older form, and the field that says the same now.
+OLDER = {
+    "chip": "machine", "n_chips": "machine", "split": "layout", "wide": "keep", "share": "cached", "speed": "token",
+    "wait": "first_token", "only": "chips", "curve": "length", "ms": "goal", "usd": "dollars",
+}  # fmt: skip
+UNITS = ("", "k", "m", "tokens", "k tokens", "%", "us", "ms", "s", "min", "tokens/s", "tok/s", "usd")
+MOST_TOKENS = 1024**2  # of a slider
+
+
+def declared():
+    """The fields that the page asks for, in order: name to the declaration."""
+    every = (f for kind in (Question, Promise) for f in fields(kind))
+    return {f.name: f.metadata for f in every if f.name not in LEFT_OUT}
+
+
+def modes():
+    """In which modes a field belongs to the question: what excludes what, as the records say."""
+    promised = [f.name for f in fields(Promise)]
+    found = {}
+    for name in declared():
+        step, request = name not in (*REQUEST, *promised), name not in (*STEP, *promised)
+        decide = name not in (*STEP, *CHOSEN)
+        held = (("step", step), ("request", request), ("decide", decide))
+        found[name] = [mode for mode, holds in held if holds]
+    return found
+
+
+def reads(read, name):
+    """How a reader of words reads a number: the units it knows, its least and most, whether it must be whole.
+
+    The reader itself is asked. A unit is what one of it is worth; 1, or -1 where more of it is less; and the most.
+    """
+
+    def asked(text):
+        try:
+            return read(name, text)
+        except (ValueError, LookupError, TypeError):
+            return None
+
+    units = {}
+    for unit in UNITS:
+        for one, two in (("4", "8"), ("0.4", "0.8")):
+            each = [asked(f"{n} {unit}".strip()) for n in (one, two)]
+            if isinstance(each[0], str):
+                units[unit] = "share"  # of another field, which the question works out
+            elif None not in each and unit not in units:
+                by = each[0] / float(one) if each[1] > each[0] else each[0] * float(one)
+                limits = (n for n in (1e12, 60, 1) if asked(f"{int(n / by)} {unit}".strip()) is not None)
+                units[unit] = [by, 1, next(limits)] if each[1] > each[0] else [by, -1, 1e12]
+    least = next(n for n in (0, 1e-9, 1) if asked(n) is not None)
+    return {"units": units, "least": least, "whole": asked(1.5) is None and asked(2) is not None}
+
+
+def numbers():
+    """Every number of the page: how it is read, and in which unit it is shown."""
+    found = {}
+    for name, about in declared().items():
+        if about["read"] in (words.tokens, words.count, words.whole, words.cached, words.share, words.seconds,
+                             words.dollars, words.length, words.positive):  # fmt: skip
+            shown = re.sub(r"[\d.$]+\s*", "", about["example"])
+            found[name] = reads(about["read"], name) | {"show": "" if shown == "k" else shown}
+    found |= {name: reads(read, name) | {"show": ""} for name, (read, _) in PARTS.items()}
+    found["goal"]["show"] = "ms"
+    found["drafted"]["least"] = 0  # none
+    for name, _, _, scale in CHIP:
+        found[name] = {"units": {"": [scale, 1, 1e20]}, "least": 1e-6, "whole": False, "show": ""}
+    for name in found:
+        found[name]["empty"] = name not in START or name in ("token", "first_token")
+    return found
+
+
+def rows(identity, blocks, **filled):
+    """The rows of the form, field by field."""
+    known, when, made = numbers(), modes(), []
+    for name, about in declared().items():
+        mode = " ".join(when[name])
+        if name in blocks:
+            made.append(blocks[name].replace("{modes}", mode))
+        elif name in known:
+            made.append(_row(identity, name, about, known[name], mode))
+        else:
+            raise LookupError(f"{name} has no row in instrument.html, and is no number")
+    return "".join(made).format(id=identity, **filled)
+
+
+def _row(identity, name, about, number, mode):
+    label, slider = name.replace("_", " ").capitalize(), ""
+    if about["read"] in (words.tokens, words.count, words.cached):
+        slider = f'<input type="range" data-for="{name}" aria-label="{label}, on a slider">'
+    unit = "" if slider or about["unit"] in ("", "1", "s") else about["unit"]
+    example = f' placeholder="{html.escape(about["example"])}"' if number["empty"] else ""
+    told = html.escape(about["help"], quote=True)
+    return (
+        f'<div class="line" data-mode="{mode}"><label for="{identity}-{name}" title="{told}">{label}</label>{slider}'
+        f'<input type="text" inputmode="decimal" id="{identity}-{name}" data-key="{name}" title="{told}"{example}>'
+        f'<span class="unit">{unit}</span></div>\n'
+    )
+
+
+def blocks():
+    """The rows that ``instrument.html`` writes by hand, by field; what stands before the first is the page."""
+    text = (files("book.calculator") / "instrument.html").read_text("utf-8")
+    page, *parts = re.split(r"^\[\[(\w+)\]\]\n", text, flags=re.MULTILINE)
+    return page, dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def data():
+    """What the page is told of its form."""
+    return {
+        "numbers": numbers(), "modes": modes(), "fields": list(declared()), "start": START, "older": OLDER,
+        "slides": {"tokens": MOST_TOKENS, "users": MOST},
+    }  # fmt: skip

@@ -1,0 +1,408 @@
+"""An explorer: inputs and views of outputs, alive in a notebook and in the page without a kernel.
+
+The outputs are ordinary calls of equations. In the page they run as JavaScript printed from the SymPy
+expressions that those calls return on symbols; in a notebook :meth:`Explorer.widget` calls them on numbers.
+"""
+
+import html
+import io
+import itertools
+import math
+from functools import cached_property, partial
+from inspect import signature
+
+from book.explorer import inputs as _inputs, outputs as _outputs
+from book.explorer.inputs import Choice, Kind, Slider
+from book.explorer.outputs import Bars, Curves
+from book.kept import kept
+from inferlib import checks
+from inferlib.equation import refuse_replaced
+from inferlib.system import Breakdown
+from inferlib.units import factor
+
+
+class Explorer:
+    """Views of outputs over inputs. :func:`curves` and :func:`breakdown` make the simple ones.
+
+    ``title``: also what the address of a stored state begins with. ``views``: drawn one under the other; they
+    share the inputs. ``limits``: name to :class:`Limit`; where one does not hold the page shows no answer,
+    but what is missing. ``keep``: what it was made from, in words, if its page is to be kept on disk, which
+    helps where its functions are many.
+    """
+
+    def __init__(self, title, inputs, views, *, limits=None, keep=""):
+        self.keep = keep
+        self.title, self.inputs, self.views, self.limits = title, list(inputs), list(views), limits or {}
+        _inputs.check(title, self.inputs)
+        _outputs.check(title, self.views, [i.name for i in self.inputs if isinstance(i, Slider)])
+        self._memo = {}
+
+    # In Python.
+
+    def state(self, **values):
+        """Values of all inputs: those given, and the others as at the start.
+
+        A choice sets what it sets, unless that is given too.
+        """
+        known = {i.name: i for i in self.inputs}
+        for name in values:
+            checks.one_of(f"input of {self.title!r}", name, known)
+        full = {name: i.start() for name, i in known.items()}
+        for i in self.inputs:
+            if i.name in values:
+                _inputs.accept(i, values[i.name])
+                full |= getattr(i, "sets", {}).get(values[i.name], {})
+        full |= values
+        for i in known.values():
+            labels = _inputs.offered(i, full) if hasattr(i, "offered") else ()
+            if labels != () and full[i.name] not in labels:
+                raise ValueError(f"{i.name} is {full[i.name]!r}, but here must be {' or '.join(labels)}")
+        return full
+
+    def evaluate(self, **values):
+        """The outputs at given inputs (choices by label), computed in Python."""
+        arguments = self._arguments(self.state(**values))
+        answers = dict(self._answers(arguments))
+        if not self._short(arguments):
+            return answers
+        kept = {name for view in self.views for name in _outputs.sizes(view)}
+        return {name: value if name in kept else None for name, value in answers.items()}
+
+    def shortages(self, **values):
+        """The limits that do not hold: name to (needed, available), in the limit's unit."""
+        return self._short(self._arguments(self.state(**values)))
+
+    def cautions(self, **values):
+        """The same of those limits that only caution."""
+        return self._short(self._arguments(self.state(**values)), caution=True)
+
+    def _short(self, arguments, caution=False):
+        found = {
+            name: tuple(f(**arguments) / factor(limit.unit) for f in (limit.needed, limit.available))
+            for name, limit in self.limits.items()
+            if limit.caution == caution
+        }
+        return {name: (needed, has) for name, (needed, has) in found.items() if needed > has}
+
+    def link(self, **values):
+        """The end of an address that opens the page with these inputs: ``#title?batch=64&...``."""
+        from urllib.parse import quote
+
+        full = self.state(**values)
+        told = [i.name for i in self.inputs if (_inputs.meets(i.when, full) or full[i.name] != i.start())]
+        pairs = (f"{name}={quote(_plain(full[name]), safe='')}" for name in told)
+        return f"#{self.slug}?{'&'.join(pairs)}"
+
+    @property
+    def slug(self):
+        """The title in the letters of an address."""
+        letters = "".join(c if c.isascii() and c.isalnum() else " " for c in self.title.lower())
+        return "-".join(letters.split())
+
+    def _arguments(self, values):
+        return {i.name: _inputs.accept(i, values[i.name]) for i in self.inputs}
+
+    def _answers(self, arguments):
+        for view in self.views:
+            if isinstance(view, Bars):
+                for label, output in view.steps.items():
+                    yield from _of_bar(view, label, output, arguments)
+                continue
+            if hasattr(view, "chosen"):
+                yield from view.chosen(arguments).items()
+            for name, output, unit in _outputs.numbers(view):
+                value, chosen = _outputs.answer(output, arguments)
+                yield name, None if value is None else value / factor(unit)
+                if isinstance(output, _outputs.Search):
+                    yield f"{name}: chosen", chosen
+
+    # In JavaScript.
+
+    def arguments(self):
+        """The names the JavaScript functions take, in order: sliders, then the columns of choices in use."""
+        used = {str(s) for values, _ in self._variants.values() for v in values for s in _free(v)}
+        used |= {str(s) for v in self._also[0] for s in _free(v)}
+        sliders = {i.name for i in self.inputs if isinstance(i, Slider)}
+        return [name for name in _inputs.columns_of(self.inputs) if name in used or name in sliders]
+
+    def raw(self, **values):
+        """The numbers the JavaScript function returns, computed in Python: SI units; None where Python refuses."""
+        state = self.state(**values)
+        planned = self._variants[tuple(state[k.name] for k in self._kinds)][1]
+        return [None if v is None else float(v) for v in self._raw(self._arguments(state), planned)[0]]
+
+    def javascript(self, **kinds):
+        """The outputs as one JavaScript function of :meth:`arguments`, returning an array."""
+        chosen = tuple(kinds.get(k.name, k.start()) for k in self._kinds)
+        if chosen not in self._memo:
+            self._memo[chosen] = self._function(self.arguments(), self._variants[chosen][0])
+        return self._memo[chosen]
+
+    @property
+    def _kinds(self):
+        return [i for i in self.inputs if isinstance(i, Kind)]
+
+    @cached_property
+    def _variants(self):
+        """Raw values and plan of every combination of kinds, on symbols."""
+        labels = itertools.product(*(k.options for k in self._kinds))
+        return dict(zip(labels, map(self._raw, self.structures()), strict=True))
+
+    def structures(self):
+        """What the outputs are called with in the page, for each combination of kinds: symbols but for the kinds."""
+        symbols = {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
+        combinations = itertools.product(*(k.options.values() for k in self._kinds))
+        names = [k.name for k in self._kinds]
+        return [symbols | dict(zip(names, options, strict=True)) for options in combinations]
+
+    def _raw(self, arguments, planned=None):
+        """All numbers of all views, one after the other, and the plan that says which is what."""
+        values, plan = [], []
+        for v, view in enumerate(self.views):
+            named = (
+                view.steps.items()
+                if isinstance(view, Bars)
+                else [(n, f) for n, f, _ in _outputs.numbers(view)]
+            )
+            entries = []
+            for k, (name, output) in enumerate(named):
+                known = planned["views"][v][k] if planned else None
+                entries.append(_outputs.raw(name, output, arguments, values, known))
+                if name in getattr(view, "within", ()):
+                    entries[-1]["within"] = len(values)
+                    values.append(view.within[name][0](**arguments))
+            plan.append(entries)
+        at = len(values)
+        for limit in self.limits.values():
+            values += [limit.needed(**arguments), limit.available(**arguments)]
+        return values, {"views": plan, "limits": at}
+
+    @cached_property
+    def _also(self):
+        """The further columns of the bars, of ``seconds`` and the inputs: expressions and their names."""
+        import sympy
+
+        symbols = {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
+        symbols["seconds"] = sympy.Symbol("seconds", positive=True)
+        columns = {name: f for v in self.views if isinstance(v, Bars) for name, f in v.also.items()}
+        return [_call(f, symbols) for f, _ in columns.values()], list(columns)
+
+    def worth(self):
+        """JavaScript of what a point of a :class:`Trade` is worth, of its two numbers and :meth:`arguments`."""
+        import sympy
+
+        symbols = {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
+        point = {side: sympy.Symbol(side, positive=True) for side in "xy"}
+        views = [view for view in self.views if hasattr(view, "worth")]
+        values = [_call(view.worth, point | symbols) for view in views]
+        return self._function(["x", "y", *self.arguments()], values) if values else "null"
+
+    def _function(self, order, values):
+        """JavaScript of a list of expressions, what they share computed once."""
+        import sympy
+
+        expressions = [sympy.sympify(v) for v in values]
+        unknown = {str(s) for e in expressions for s in e.free_symbols} - set(order)
+        if unknown:
+            raise ValueError(f"explorer {self.title!r} has no input for {', '.join(sorted(unknown))}")
+        shared, results = sympy.cse(expressions, symbols=sympy.numbered_symbols("t"), order="canonical")
+        lines = [f"const {name}={_js(expression)};" for name, expression in shared]
+        return f"({','.join(order)})=>{{{''.join(lines)}return [{','.join(map(_js, results))}];}}"
+
+    def code(self):
+        """All generated JavaScript: for each combination of kinds its function, and that of further columns."""
+        names = [k.name for k in self._kinds]
+        functions = [self.javascript(**dict(zip(names, labels, strict=True))) for labels in self._variants]
+        also = self._function(["seconds", *self.arguments()], self._also[0]) if self._also[0] else "null"
+        return functions, also
+
+    def plans(self):
+        """For each combination of kinds, which number of the array is what."""
+        return [plan for _, plan in self._variants.values()]
+
+    def _repr_html_(self):
+        from book.explorer.page import page
+
+        refuse_replaced(f"the page's {self.title!r}")
+        if "page" not in self._memo:
+            make = partial(page, self)
+            self._memo["page"] = kept(f"page of {self.title}: {self.keep}", make) if self.keep else make()
+        return self._memo["page"]
+
+    def __repr__(self):
+        return f"Explorer({self.title!r}, inputs: {', '.join(i.name for i in self.inputs)})"
+
+    # In a notebook.
+
+    def _repr_mimebundle_(self, **_):
+        """The page's box; and where a kernel runs its widget, which a notebook shows in place of the box."""
+        from IPython import get_ipython
+
+        live = self.widget()._repr_mimebundle_() if get_ipython() else {}
+        return live | {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def widget(self):
+        """The same as ipywidgets, for a live notebook: computed by Python, drawn by Matplotlib."""
+        import ipywidgets
+
+        controls = {i.name: _ipywidget(ipywidgets, i) for i in self.inputs}
+        shown = ipywidgets.HTML()
+
+        def follow(change=None):
+            shown.value = self.answered(**{name: control.value for name, control in controls.items()})
+
+        for control in controls.values():
+            control.observe(follow, names="value")
+        follow()
+        return ipywidgets.VBox([*controls.values(), shown])
+
+    def within(self, **values):
+        """The values, none beyond its end, as that of a logarithmic slider may be by rounding."""
+        sliders = [i for i in self.inputs if isinstance(i, Slider)]
+        return values | {i.name: i.within(values[i.name]) for i in sliders}
+
+    def answered(self, **values):
+        """HTML of what the widget shows at values of its controls."""
+        import matplotlib.pyplot as plt
+
+        before = plt.get_fignums()
+        try:
+            shown = [f"<p>{html.escape(line)}</p>" for line in self._draw(self.within(**values))]
+        except ValueError as refusal:  # options that exclude each other
+            return html.escape(str(refusal))
+        for number in plt.get_fignums():
+            if number not in before:
+                drawn = io.StringIO()
+                plt.figure(number).savefig(drawn, format="svg", bbox_inches="tight")
+                plt.close(number)
+                shown.append(drawn.getvalue()[drawn.getvalue().find("<svg") :])
+        return "".join(shown)
+
+    def _draw(self, values):
+        """Draw the views; what is said beside them."""
+        from book.style import breakdown_bars
+
+        arguments = self._arguments(self.state(**values))
+        said, short = [], self._short(arguments)
+        for name, (needed, has) in (short | self._short(arguments, caution=True)).items():
+            limit = self.limits[name]
+            said.append(f"{limit.says}. {name}: {needed:.4g} of {has:.4g} {limit.unit}")
+        for view in self.views:
+            if isinstance(view, Bars) and not short:
+                breakdown_bars({name: _outputs.step_of(f, arguments) for name, f in view.steps.items()})
+            elif isinstance(view, Curves):
+                self._draw_curves(view, values, arguments)
+            elif hasattr(view, "draw_of"):
+                view.draw_of(self, values)
+            elif hasattr(view, "draw"):
+                view.draw(self.evaluate(**values), **arguments)
+            elif isinstance(view, _outputs.Sentence):
+                said.append(view.say(self.evaluate(**values), lambda value: f"{value:.3g}"))
+        return said
+
+    def _draw_curves(self, view, values, arguments):
+        import matplotlib.pyplot as plt
+        import numpy as np
+
+        x = next(i for i in self.inputs if i.name == view.x)
+        grid = np.geomspace(x.low, x.high, 61) if x.log else np.linspace(x.low, x.high, 61)
+        _, ax = plt.subplots()
+        for name, output in view.outputs.items():
+            moved = [arguments | {view.x: x.taken(float(v))} for v in grid]
+            at = [None if self._short(a) else _outputs.answer(output, a)[0] for a in moved]
+            if any(v is not None and v > 0 for v in at):
+                ax.plot(grid, [math.nan if v is None else v / factor(view.unit) for v in at], label=name)
+        ax.axvline(values[view.x], color="0.6", linestyle="--", linewidth=1)
+        ax.set(xlabel=_inputs.with_unit(x), ylabel=view.y_label, xscale="log" if x.log else "linear")
+        if len(ax.lines) > 1:
+            ax.set_yscale("log" if view.log_y else "linear")
+            ax.legend()
+
+
+def curves(title, inputs, outputs, *, x, y_label, unit, log_y=False, limits=None, **marks):
+    """An explorer that draws outputs as curves over one of its sliders.
+
+    ``outputs``: curve label to a function of all inputs by name, made of equations; SI result. ``x``: name of
+    the slider on the horizontal axis. ``unit``: unit to show results in, such as ``"ms"``. ``limits``: as of
+    :class:`Explorer`; a curve ends where one does not hold. ``**marks``: ``least`` and ``level`` of
+    :class:`Curves`.
+
+    Examples
+    --------
+    >>> double = curves("Twice", [Slider("a", "a", 1, 10, 2)], {"2a": lambda a: 2 * a}, x="a", y_label="2a", unit="1")
+    >>> double.javascript(), double.evaluate(a=3)
+    ('(a)=>{return [2*a];}', {'2a': 6.0})
+    """
+    return Explorer(
+        title, list(inputs), [Curves(dict(outputs), x, y_label, unit, log_y, **marks)], limits=limits
+    )
+
+
+def breakdown(title, inputs, function, *, unit="ms", limits=None):
+    """An explorer that draws the terms of one :class:`inferlib.Breakdown` as a bar."""
+
+    def step(**arguments):
+        found = function(**arguments)
+        if not isinstance(found, Breakdown) or not (found.feasible or limits):
+            raise ValueError(f"explorer {title!r}: its function must return a feasible Breakdown")
+        return found
+
+    return Explorer(title, list(inputs), [Bars({"": step}, unit)], limits=limits)
+
+
+def _of_bar(view, label, output, arguments):
+    """The named answers of one bar."""
+    step, chosen = _outputs.answer(output, arguments)
+    before = f"{label}: " if label else ""
+    answered = step is not None and step.feasible
+    for name, seconds in step.terms.items() if answered else ():
+        yield before + name, seconds / factor(view.unit)
+    if label in view.within:
+        off = view.within[label][0](**arguments)
+        for end, times in (("low", 1 / off), ("high", off)):
+            yield before + end, step.total * times / factor(view.unit) if answered else None
+    if not label:
+        return
+    yield f"{before}total", step.total / factor(view.unit) if answered else None
+    if isinstance(output, _outputs.Search):
+        yield f"{before}chosen", chosen
+    for name, (function, unit) in view.also.items():
+        value = _call(function, arguments | {"seconds": step.total}) / factor(unit) if answered else None
+        yield before + name, value
+
+
+def _call(function, arguments):
+    """Call a function with those arguments that it names (all, if it takes any)."""
+    wanted = signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
+        return function(**arguments)
+    return function(**{name: arguments[name] for name in wanted})
+
+
+def _free(value):
+    return getattr(value, "free_symbols", ())
+
+
+def _plain(value):
+    return value if isinstance(value, str) else repr(float(value)).removesuffix(".0")
+
+
+def _ipywidget(ipywidgets, i):
+    wide = {"style": {"description_width": "13em"}, "layout": {"width": "32em"}, "description": i.label}
+    if not isinstance(i, Slider):
+        return ipywidgets.Dropdown(options=list(i.options), **wide)
+    if i.log:
+        return ipywidgets.FloatLogSlider(value=i.value, min=i.position(i.low), max=i.position(i.high), **wide)
+    kind = ipywidgets.IntSlider if i.whole else ipywidgets.FloatSlider
+    return kind(value=i.value, min=i.low, max=i.high, **wide)
+
+
+def _js(expression):
+    import sympy
+
+    code = sympy.jscode(expression)
+    if "Not supported" in code or any(
+        name + "(" in code for name in ("Sum", "Product", "Integral", "Derivative")
+    ):
+        raise ValueError(f"cannot be printed as JavaScript: {expression}")
+    return " ".join(code.split())

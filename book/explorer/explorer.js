@@ -1,0 +1,497 @@
+// The runtime of all explorers of a page. What is computed comes with each, generated from equations.
+window.inferlibExplorer = function (C) {
+  "use strict";
+  const root = document.getElementById(C.id);
+  const find = (part) => root.querySelector("#" + C.id + "-" + part);
+  const sliders = C.inputs.filter((i) => i.kind === "slider");
+  const kinds = C.inputs.filter((i) => i.kind === "kind");
+  const input = (key) => C.inputs.find((i) => i.key === key);
+  const W = 600, POINTS = 160;
+
+  // Numbers for people, as the library prints them.
+  const digits = (v) => {
+    if (!Number.isFinite(v)) return "n/a";
+    const size = Math.abs(v);
+    if (v === 0) return "0";
+    if (size >= 1e7 || size < 1e-3) return v.toExponential(2).replace("e+", "e");
+    return size >= 1000 ? Math.round(v).toLocaleString("en-US") : String(+v.toPrecision(3));
+  };
+  const typed = (v) => String(Number.isInteger(v) ? v : +v.toPrecision(4));
+
+  // The state: a number for each slider, the place of the option for each choice.
+  let state = {};
+  // What was asked and cannot be answered, by input: nothing is shown while there is any.
+  let refused = {};
+  const wrong = () => Object.values(refused);
+  const between = (i, value) => i.label + ": " + String(value).slice(0, 60) + " is not " + (i.whole
+    ? "a whole number " : "") + "between " + digits(i.low) + " and " + digits(i.high);
+  const reset = () => C.inputs.forEach((i) => { state[i.key] = i.kind === "slider" ? i.start : 0; });
+  const meets = (wanted) => (wanted || []).every(([key, places]) => places.includes(state[key]));
+  const apply = (values) => Object.assign(state, values || {});
+  const settle = () => C.inputs.forEach((i) => {
+    if (!i.offered) return;
+    const open = i.offered.map(meets);
+    if (!open[state[i.key]]) state[i.key] = Math.max(0, open.indexOf(true));
+  });
+
+  // The generated functions, on the state or on a state with some sliders moved.
+  const evaluate = (moved) => {
+    const values = {};
+    C.inputs.forEach((i) => {
+      if (i.kind === "slider") values[i.key] = state[i.key];
+      for (const column in i.columns) values[column] = i.columns[column][state[i.key]];
+    });
+    for (const key in moved) values[key] = input(key).whole ? Math.round(moved[key]) : moved[key];
+    const args = C.args.map((name) => values[name]);
+    const variant = kinds.reduce((n, k) => n * k.size + state[k.key], 0);
+    return { args, variant, raw: C.functions[variant](...args), plan: C.plans[variant] };
+  };
+  const limits = (now) => C.limits
+    .map((l, k) => [l, now.raw[now.plan.limits + 2 * k] / l.factor,
+      now.raw[now.plan.limits + 2 * k + 1] / l.factor]);
+  const short = (now, caution = false) => limits(now).filter(([l, needed, has]) => l.caution === caution &&
+    !(needed <= has));
+  const factorOf = (view, k) => view.factor || view.factors[k];
+  const unitOf = (view, k) => (view.units ? view.units[k] : view.unit) || "";
+
+  // Stages add; within a stage the longest group counts, and the others are hidden behind it.
+  const staged = (option, raw) => {
+    const terms = option.names.map((name, k) => [name, raw[option.at + k], false]);
+    let total = 0, k = 0;
+    option.stages.forEach((groups) => {
+      let longest = [], most = -1;
+      groups.forEach((n) => {
+        const members = terms.slice(k, (k += n));
+        const sum = members.reduce((s, t) => s + t[1], 0);
+        if (sum > most || sum !== sum) { longest = members; most = sum; }
+      });
+      longest.forEach((t) => { t[2] = true; });
+      total += most;
+    });
+    return { value: total, terms };
+  };
+  // minimise: the smallest of the structures that fit; one structure is the usual case.
+  const answer = (entry, raw) => {
+    let best = null, reason = "nothing fits";
+    entry.options.forEach((o) => {
+      if ("na" in o) { reason = o.na; return; }
+      if ("spare" in o && !(raw[o.spare] >= 0)) return;
+      const found = o.stages ? staged(o, raw) : { value: raw[o.at] };
+      if (Number.isFinite(found.value) && (!best || found.value < best.value)) best = {
+        ...found, chosen: o.label };
+    });
+    if (best && "within" in entry) best.within = raw[entry.within];
+    return best || { na: reason };
+  };
+  // The point of a curve that is worth most.
+  const chosen = (view, now) => {
+    let most = -Infinity, found = [];
+    view.curves[now.variant].forEach((point) => {
+      const [worth] = C.worth(...point, ...now.args);
+      if (worth > most) { most = worth; found = point; }
+    });
+    return found.map((value) => ({ value }));
+  };
+  // The least price for each speed over all places of some sliders, the fastest first; others make it anew.
+  const edge = (v) => {
+    const view = C.views[v];
+    const rest = JSON.stringify([Object.entries(state).filter(([key]) => !(key in view.over)), wrong()]);
+    if (view.rest === rest) return view.edge;
+    let places = [{}], least = Infinity;
+    for (const key in view.over) {
+      places = places.flatMap((p) => view.over[key].map((x) => ({ ...p, [key]: x })));
+    }
+    const told = (one, k) => (one.na ? NaN : one.value / view.factors[k]);
+    const points = places.map((p) => answers(evaluate(p))[v].map(told));
+    view.rest = rest;
+    return points.filter(([x, y]) => Number.isFinite(x + y)).sort((a, b) => b[0] - a[0])
+      .filter(([, y]) => y < least && (least = y));
+  };
+  const columns = (found, now) => (found.na || !C.also ? []
+    : C.also(found.value, ...now.args).map((v, k) => v / C.columns[k].factor));
+
+  const put = (parent, name, attributes, text) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const key in attributes) element.setAttribute(key, attributes[key]);
+    if (text !== undefined) element.textContent = text;
+    parent.appendChild(element);
+    return element;
+  };
+  const clear = (node) => { while (node.lastChild) node.removeChild(node.lastChild); };
+  const ticks = (low, high, log) => {
+    const found = [];
+    if (log) {
+      for (let e = Math.ceil(Math.log10(low) - 1e-9); e <= Math.log10(high) + 1e-9;
+        e++) found.push(Math.pow(10, e));
+      const decades = found.length ? [found[0] / 10, ...found] : [Math.pow(10, Math.floor(Math.log10(low)))];
+      if (found.length < 3) [2, 5].forEach((m) => decades.forEach((t) => {
+        if (t * m >= low && t * m <= high) found.push(t * m);
+      }));
+      return found.sort((a, b) => a - b);
+    }
+    const rough = Math.pow(10, Math.floor(Math.log10((high - low) / 4)));
+    const step = rough * [1, 2, 5, 10].find((m) => (high - low) / (rough * m) <= 6);
+    for (let t = Math.ceil(low / step) * step; t <= high + 1e-9 * step; t += step) found.push(t);
+    return found;
+  };
+  const scale = (low, high, from, to, log) => (v) =>
+    from + (to - from) * (log ? Math.log(v / low) / Math.log(high / low) : (v - low) / (high - low));
+  const LEFT = 56, RIGHT = 12, TOP = 26, BOTTOM = 46, H = 300;
+  const tick = (v) => (v >= 1e6 && v < 1e9 ? digits(v / 1e6) + "M" : v >= 1e4 && v < 1e6
+    ? digits(v / 1e3) + "K" : digits(v));
+  const axes = (picture, x, y) => {
+    const X = scale(x.low, x.high, LEFT, W - RIGHT, x.log), Y = scale(y.low, y.high, H - BOTTOM, TOP, y.log);
+    ticks(x.low, x.high, x.log).forEach((t) => {
+      put(picture, "line", { x1: X(t), x2: X(t), y1: TOP, y2: H - BOTTOM, class: "grid" });
+      put(picture, "text", { x: X(t), y: H - BOTTOM + 17, "text-anchor": X(t) > W - 30 ? "end" : "middle" },
+        tick(t));
+    });
+    ticks(y.low, y.high, y.log).forEach((t) => {
+      put(picture, "line", { x1: LEFT, x2: W - RIGHT, y1: Y(t), y2: Y(t), class: "grid" });
+      put(picture, "text", { x: LEFT - 6, y: Y(t) + 4, "text-anchor": "end" }, tick(t));
+    });
+    put(picture, "text", { x: (LEFT + W - RIGHT) / 2, y: H - 8, "text-anchor": "middle" }, x.label);
+    put(picture, "text", { x: 8, y: 15 }, y.label);
+    return [X, Y];
+  };
+  const path = (points, X, Y) => {
+    let pen = false, d = "";
+    points.forEach(([x, y]) => {
+      if (y !== null) d += (pen ? "L" : "M") + X(x).toFixed(1) + " " + Y(y).toFixed(1);
+      pen = y !== null;
+    });
+    return d;
+  };
+  const grid = (i, n) => Array.from({ length: n + 1 }, (_, k) =>
+    i.log ? i.low * Math.pow(i.high / i.low, k / n) : i.low + ((i.high - i.low) * k) / n);
+
+  // Every answer of the state: view by view, entry by entry. Nothing where a limit does not hold, but sizes.
+  const answers = (now) => {
+    const missing = short(now), na = wrong().length ? "not answered" : missing.length
+      ? missing[0][0].says.toLowerCase() : "";
+    return now.plan.views.map((entries, v) => entries.map((e, k) =>
+      na && !(k >= C.views[v].sizes && !wrong().length) ? { na } : answer(e, now.raw))
+      .concat(!C.views[v].curves ? [] : na ? [{ na }, { na }] : chosen(C.views[v], now)));
+  };
+  const curves = (v, sweep) => {
+    const view = C.views[v];
+    return view.names.map((_, k) => sweep.map(([x, found]) => {
+      const value = found[v][k].na ? NaN : found[v][k].value / view.factor;
+      return [x, Number.isFinite(value) && (!view.logY || value > 0) ? value : null];
+    }));
+  };
+  const sweep = (key) => grid(input(key), POINTS).map((x) => [x, answers(evaluate({ [key]: x }))]);
+  const text = (part, value) => { const node = find(part);
+    if (node && node.textContent !== value) node.textContent = value; };
+  // An axis stays, so that lengths can be compared, until something leaves it (then it grows further,
+  // so that the next move finds it standing) or, at rest, hardly fills it.
+  let kept = {}, moving = false;
+  const keep = (v, low, high, log) => {
+    const now = { low, high }, old = kept[v] || now,
+      span = (r) => (log ? Math.log(r.high / r.low) : r.high - r.low);
+    const stays = moving || span(now) >= span(old) / 8;
+    return (kept[v] = stays ? { low: low < old.low ? low / (log ? 2 : 0.7) : old.low, high: high > old.high
+      ? high * 1.5 : old.high } : now);
+  };
+  function drawCurves(v, found, sweeps) {
+    const view = C.views[v], picture = find("v" + v), x = input(view.x);
+    const hue = (k) => "c" + (view.colours ? view.colours[k] : k);
+    clear(picture);
+    const lines = curves(v, (sweeps[view.x] = sweeps[view.x] || sweep(view.x)));
+    const good = lines.flat().map((p) => p[1]).filter((y) => y !== null);
+    let low = Math.min(...good), high = Math.max(...good);
+    if (!view.logY) { low = Math.min(0, low); high = high > low ? high * 1.05 : low + 1; }
+    else { low /= 1.15; high *= 1.15; }
+    const range = good.length ? keep(v, low, high, view.logY) : kept[v] || { low: 1, high: 10 };
+    const [X, Y] = axes(picture, { ...x, label: x.label + (x.unit ? " (" + x.unit + ")" : "") },
+      { ...range, log: view.logY, label: view.yLabel });
+    lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve " + hue(k) }));
+    const level = view.level > range.low && view.level < range.high && Y(view.level);
+    if (level) put(picture, "line", { x1: LEFT, x2: W - RIGHT, y1: level, y2: level, class: "before" });
+    const held = (lines[view.least] || []).filter((p) => p[1] !== null);
+    if (held.length) {
+      const [at, least] = held.reduce((best, p) => (p[1] < best[1] ? p : best));
+      put(picture, "circle", { cx: X(at), cy: Y(least), r: 6, class: "ring" });
+      const place = { x: Math.max(110, Math.min(W - 80, X(at))), y: Y(least) - 16, "text-anchor": "middle" };
+      put(picture, "text", place, "least: " + digits(least) + " at " + digits(at));
+    }
+    put(picture, "line", { x1: X(state[view.x]), x2: X(state[view.x]), y1: TOP, y2: H - BOTTOM,
+      class: "now" });
+    found.forEach((one, k) => {
+      const value = one.na ? NaN : one.value / view.factor;
+      const at = { cx: X(state[view.x]), cy: Y(value), r: 4, class: "dot " + hue(k) };
+      if (Number.isFinite(value) && (!view.logY || value > 0)) put(picture, "circle", at);
+      text("v" + v + "-" + k, digits(value));
+      text("v" + v + "-" + k + "-c", one.chosen ? " (" + one.chosen + ")" : "");
+    });
+  }
+  function drawBars(v, found, now) {
+    const view = C.views[v];
+    const longest = Math.max(0, ...found.map((one) => (one.na ? 0 : one.value * (one.within || 1))));
+    const end = longest || kept[v] ? keep(v, 0, longest * 1.02, false).high : 1;
+    const X = scale(0, end, 8, W - RIGHT, false);
+    found.forEach((one, k) => {
+      const part = "v" + v + "-s" + k, picture = find(part), list = view.brief ? document.createElement("p")
+        : find(part + "-r");
+      clear(picture);
+      clear(list);
+      if (one.na) put(picture, "rect", { x: 8, y: 2, width: W - RIGHT - 8, height: 22, class: "none" });
+      let left = 0;
+      (one.terms || []).forEach(([name, seconds, counts]) => {
+        if (!counts) return;
+        put(picture, "rect", { x: X(left), y: 2, width: Math.max(X(left + seconds) - X(left), 0), height: 22,
+          class: "bar c" + view.colours[k][name] });
+        left += seconds;
+      });
+      if (one.within) {
+        const [from, to] = [X(one.value / one.within), X(one.value * one.within)];
+        put(picture, "path", { d: "M" + from + " 13H" + to + "M" + from + " 6V20M" + to + " 6V20",
+          class: "off" });
+      }
+      const listed = (kind) => Object.assign(list.appendChild(document.createElement("span")),
+        { className: kind });
+      if (one.na) listed("reason").textContent = one.na;
+      // Every term keeps its place, in every state, so that nothing below moves.
+      view.terms[k].forEach((name) => {
+        const [, seconds, counts] = (one.terms || []).find((t) => t[0] === name) || [name, NaN, true];
+        const entry = listed(Number.isNaN(seconds) ? "absent" : "");
+        const number = document.createElement("b"), remark = document.createElement("em");
+        number.textContent = digits(seconds / view.factor || 0);
+        remark.textContent = " (hidden)";
+        remark.className = counts ? "absent" : "";
+        entry.appendChild(document.createElement("i")).className = "c" + view.colours[k][name];
+        [document.createTextNode(name + " "), number, document.createTextNode(" " + view.unit),
+          remark].forEach((part) => entry.appendChild(part));
+      });
+      if (view.within[k]) listed(one.within ? "within" : "within absent").textContent = view.within[k] + ": "
+        + digits(one.value / one.within / view.factor || 0) + " to " +
+          digits(one.value * one.within / view.factor || 0) + " " + view.unit;
+      const bound = (one.terms || []).filter((t) => t[2]).sort((a, b) => b[1] - a[1])[0];
+      text(part + "-t", !view.brief ? (one.na ? "n/a" : digits(one.value / view.factor))
+        : one.na || digits(one.value / view.factor) + " " + view.unit
+        + (one.chosen ? ", " + one.chosen : "") + (one.within
+          ? ", " + digits(one.value / one.within / view.factor) + " to " +
+          digits(one.value * one.within / view.factor) : ""));
+      if (view.brief) picture.setAttribute("aria-label",
+        view.names[k] + ": " +
+        (one.na || one.terms.filter((t) => t[2]).map(([name, seconds]) =>
+        name + " " + digits(seconds / view.factor)).join(", ")));
+      text(part + "-b", bound ? bound[0] : "");
+      if (!view.brief) text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
+      const extra = columns(one, now);
+      C.columns.forEach((_, c) => text(part + "-x" + c, one.na ? "n/a" : digits(extra[c])));
+    });
+    const axis = find("v" + v + "-axis");
+    clear(axis);
+    if (longest || kept[v]) ticks(0, end / view.factor, false).forEach((t) => {
+      put(axis, "line", { x1: X(t * view.factor), x2: X(t * view.factor), y1: 0, y2: 5, class: "grid" });
+      put(axis, "text", { x: X(t * view.factor), y: 18, "text-anchor": t === 0 ? "start" : "middle" },
+        digits(t));
+    });
+  }
+  function drawPicture(v, found, now) {
+    const view = C.views[v], picture = find("v" + v), draw = window.inferlibPictures[view.type],
+      tools = { put, axes, path, digits };
+    clear(picture);
+    const numbers = found.map((one, k) => (one.na ? NaN : one.value / view.factors[k]));
+    if (view.type === "sentence") {
+      const said = view.cases.find(([upper]) => upper === null || numbers[0] <= upper);
+      return text("v" + v, numbers.every(Number.isFinite)
+        ? said[1].replace(/\{(\d)\}/g, (_, k) => digits(numbers[k])) : "");
+    }
+    view.shown = (view.curves || [])[now.variant];
+    if (view.over) view.edge = edge(v);
+    if (numbers.slice(view.sizes).every(Number.isFinite)) draw(tools, picture, view, numbers);
+    view.names.forEach((_, k) => text("v" + v + "-" + k, digits(numbers[k])));
+    picture.setAttribute("aria-label",
+      [view.title,
+      ...view.names.map((name, k) => name + " " + digits(numbers[k]) + " " + unitOf(view, k))].join(", "));
+  }
+
+  function showControls(besides) {
+    C.inputs.forEach((i) => {
+      const control = find(i.key);
+      if (i.when) find(i.key + "-c").hidden = !meets(i.when);
+      if (i.kind === "slider") {
+        const number = find(i.key + "-n");
+        if (control !== besides) control.value = i.log ? Math.log10(state[i.key]) : state[i.key];
+        if (number !== besides && !refused[i.key]) { number.value = typed(state[i.key]);
+          number.setAttribute("aria-invalid", "false"); }
+        control.setAttribute("aria-valuetext", digits(state[i.key]) + (i.unit ? " " + i.unit : ""));
+      } else {
+        control.selectedIndex = state[i.key];
+        if (i.offered) i.offered.forEach((wanted, k) => { control.options[k].disabled = !meets(wanted); });
+      }
+    });
+  }
+  let speaking = 0;
+  function draw(besides) {
+    settle();
+    showControls(besides);
+    moving = Boolean(besides);
+    const now = evaluate(), found = answers(now), sweeps = {}, missing = short(now);
+    const told = (l, needed, has) => l.name[0].toUpperCase() + l.name.slice(1) + ": " + digits(needed) +
+      " of " + digits(has) + " " + l.unit;
+    const fits = (missing.length ? missing
+      : limits(now).filter(([l]) => !l.quiet && !l.caution)).map((row) => told(...row));
+    const cautions = missing.length ? [] : short(now, true).map(([l]) => l.says);
+    text("limits", wrong().length ? wrong().join("; ") : (missing.length ? missing[0][0].says + ". " : "") +
+      fits.concat(cautions).join("; "));
+    find("limits").className = (C.limits.some((l) => l.caution) ? "limits cautious" : C.limits.length
+      ? "limits" : "limits brief") + (wrong().length || missing.length ? " missing" : "");
+    C.views.forEach((view, v) => {
+      if (view.type === "curves") drawCurves(v, found[v], sweeps);
+      else if (view.type === "bars") drawBars(v, found[v], now);
+      else drawPicture(v, found[v], now);
+    });
+    clearTimeout(speaking);
+    speaking = setTimeout(() => text("said", summary(found, missing)), 800);
+  }
+  // One sentence for screen readers, once the reader pauses.
+  const summary = (found, missing) => missing.length || wrong().length ? find("limits").textContent
+    : C.views[0].names.map((name, k) => {
+      const one = found[0][k];
+      return (name || "total") + " " + (one.na || digits(one.value / factorOf(C.views[0], k)) + " " +
+        unitOf(C.views[0], k)).trim();
+    }).join(", ");
+
+  // A link: the title, and every input by name.
+  const link = () => "#" + C.slug + "?" + C.inputs.filter((i) => meets(i.when) ||
+    state[i.key] !== (i.start || 0)).map((i) =>
+    i.key + "=" + encodeURIComponent(i.kind === "slider" ? state[i.key]
+      : find(i.key).options[state[i.key]].text)).join("&");
+  const follow = (hash) => {
+    const [slug, pairs] = (hash || "").replace(/^#/, "").split("?");
+    if (slug !== C.slug || !pairs) return false;
+    start();
+    pairs.split("&").forEach((pair) => {
+      let key = "", value = "";
+      try { [key, value = ""] = pair.split("=").map(decodeURIComponent); } catch (e) {
+        refused[pair] = "The link is damaged at " + pair.slice(0, 60); return; }
+      const i = input(key), place = i && i.kind !== "slider"
+        ? Array.from(find(key).options).findIndex((o) => o.text === value) : 0;
+      if (!i) refused[key] = "The link asks for " + key.slice(0, 60) + ", which is no input here";
+      else if (i.kind === "slider" ? !good(i, value) : place < 0) refused[key] = i.kind === "slider"
+        ? between(i, value) : i.label + ": " + value.slice(0, 60) + " is not offered";
+      else state[key] = i.kind === "slider" ? +value : place;
+    });
+    const asked = { ...state };
+    settle();
+    C.inputs.forEach((i) => {
+      if (state[i.key] !== asked[i.key]) refused[i.key] = i.label + ": " +
+      find(i.key).options[asked[i.key]].text + " is not offered with the rest"; });
+    return true;
+  };
+  const csv = () => {
+    const cell = (v) => (/[",\n]/.test(v) ? '"' + String(v).replace(/"/g, '""') + '"' : String(v));
+    const now = evaluate(), found = answers(now), rows = [["kind", "name", "value", "unit"]];
+    C.inputs.forEach((i) => {
+      rows.push(["input", i.label, i.kind === "slider" ? state[i.key]
+        : find(i.key).options[state[i.key]].text, i.unit || ""]);
+    });
+    limits(now).forEach(([l, needed, has]) => l.quiet || l.caution || rows.push(
+      ["limit", l.name + ": needed", needed, l.unit], ["limit", l.name + ": available", has, l.unit]));
+    C.views.forEach((view, v) => found[v].forEach((one, k) => {
+      const name = view.names[k];
+      if (name === undefined) return;
+      if (view.type !== "bars") rows.push(["output", name, one.na ? "n/a" : one.value / factorOf(view, k),
+        unitOf(view, k)]);
+      else {
+        (one.terms || []).forEach(([term, seconds, counts]) =>
+          rows.push([counts ? "term" : "hidden term", (name ? name + ": " : "") + term,
+          seconds / view.factor, view.unit]));
+        rows.push(["output", (name ? name + ": " : "") + "total", one.na ? "n/a" : one.value / view.factor,
+          view.unit]);
+        columns(one, now).forEach((value, c) =>
+          rows.push(["output", name + ": " + C.columns[c].name, value, C.columns[c].unit]));
+      }
+    }));
+    C.views.forEach((view, v) => {
+      if (view.type !== "curves") return;
+      rows.push([], [input(view.x).label, ...view.names]);
+      const lines = curves(v, sweep(view.x));
+      lines[0].forEach(([x], k) =>
+        rows.push([x, ...lines.map((line) => (line[k][1] === null ? "" : line[k][1]))]));
+    });
+    return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
+  };
+
+  const good = (i, value) => String(value).trim() !== "" && +value >= i.low && +value <= i.high &&
+    (!i.whole || Number.isInteger(+value));
+  const start = () => { reset(); refused = {}; kept = {}; };
+  const set = (key, value) => {
+    const i = input(key);
+    refused = Object.fromEntries(Object.entries(refused).filter(([at]) => at !== key && input(at) &&
+      find(at + "-n") && find(at + "-n").getAttribute("aria-invalid") === "true"));
+    if (i.kind === "slider") state[key] = i.whole ? Math.round(value) : value;
+    else { state[key] = value; if (i.sets) apply(i.sets[value]); }
+  };
+  let waiting = false, linked = false;
+  const later = (besides) => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => { waiting = false; draw(besides); });
+  };
+  const remember = () => { try { history.replaceState(null, "", link()); linked = true; } catch (e) {
+    linked = false; } };
+  root.addEventListener("input", (event) => {
+    const control = event.target, key = control.getAttribute("data-key"), i = key && input(key);
+    if (!i) return;
+    if (i.kind !== "slider") set(key, control.selectedIndex);
+    else if (control === find(key)) set(key,
+      Math.min(i.high, Math.max(i.low, i.log ? Math.pow(10, +control.value) : +control.value)));
+    else {
+      control.setAttribute("aria-invalid", String(!good(i, control.value)));
+      if (good(i, control.value)) set(key, +control.value);
+      else refused[key] = between(i, control.value || "nothing");
+    }
+    later(control);
+  });
+  root.addEventListener("change", () => { later(null); if (linked && !wrong().length) remember(); });
+  root.addEventListener("click", (event) => {
+    const at = event.target.closest ? event.target.closest("[data-act],svg[data-x]") : null;
+    if (!at) return;
+    const act = at.getAttribute("data-act"), x = input(at.getAttribute("data-x"));
+    if (x) {
+      const box = at.getBoundingClientRect(),
+        part = (((event.clientX - box.left) / box.width) * W - LEFT) / (W - RIGHT - LEFT);
+      if (part < 0 || part > 1) return;
+      set(x.key, x.log ? x.low * Math.pow(x.high / x.low, part) : x.low + (x.high - x.low) * part);
+      later(null);
+    } else if (act === "reset") { start(); later(null); }
+    else if (act === "link") {
+      remember();
+      const done = () => text("said", "The address now holds this state; it is copied, too.");
+      if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(done,
+        () => text("said", "The address now holds this state."));
+      else text("said", "The address now holds this state.");
+      at.textContent = "Link is in the address bar";
+      setTimeout(() => { at.textContent = "Link to this state"; }, 2500);
+    } else if (act === "csv") {
+      const file = document.createElement("a");
+      file.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
+      file.download = C.slug + ".csv";
+      file.click();
+      setTimeout(() => URL.revokeObjectURL(file.href), 1000);
+    }
+  });
+  reset();
+  const arrive = () => {
+    if (!follow(location.hash)) return false;
+    linked = true;
+    return true;
+  };
+  const arrived = arrive();
+  draw();
+  // A link in the text sets the box and brings it into view, also when the address holds it already.
+  const shown = () => { if (!arrive()) return; later(null);
+    root.scrollIntoView({ block: "nearest", behavior: "smooth" }); };
+  window.addEventListener("hashchange", shown);
+  window.addEventListener("click", (event) => {
+    const a = event.target.closest && event.target.closest("a.sets");
+    if (a && a.hash === location.hash) shown();
+  });
+  if (arrived) window.addEventListener("load", () => root.scrollIntoView());
+  return { evaluate, answers: () => answers(evaluate()), link, csv, set: (key, value) => { set(key, value);
+    draw(); } };
+};

@@ -1,0 +1,228 @@
+"""What a reader moves in an explorer: sliders with a number field, choices, kinds."""
+
+import keyword
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from inferlib import checks
+from inferlib.equation import Record, quantities, symbolic
+
+_RESERVED = {*keyword.kwlist, "case", "const", "default", "do", "enum", "export", "extends", "function", "let"} | {
+    "new", "null", "super", "switch", "this", "throw", "typeof", "var", "void", "true", "false", "eval", "arguments",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A number the reader moves or types, between ``low`` and ``high`` in ``unit`` (display only).
+
+    ``log`` spaces the slider logarithmically, ``whole`` rounds to whole numbers, ``when`` shows it only while
+    other inputs have one of the given options: ``{"kind": ["experts"]}``.
+    """
+
+    name: str
+    label: str
+    low: float
+    high: float
+    value: float
+    unit: str = ""
+    log: bool = False
+    whole: bool = False
+    when: Mapping = field(default_factory=dict)
+
+    def __post_init__(self):
+        _named(self)
+        checks.number(f"slider {self.name}: high", self.high)
+        if not self.low < self.high:
+            raise ValueError(f"slider {self.name}: low is {self.low}, but must be below high, {self.high}")
+        checks.number(f"slider {self.name}: low", self.low, zero=not self.log)
+        if not self.low <= self.value <= self.high:
+            raise ValueError(
+                f"slider {self.name}: value is {self.value}, but must be {self.low} to {self.high}"
+            )
+
+    def position(self, value):
+        """Where a value stands on the slider's own scale."""
+        return math.log10(value) if self.log else value
+
+    def within(self, value):
+        """The value, or the end that it is beyond."""
+        return min(max(value, self.low), self.high)
+
+    def taken(self, value):
+        """A value as the outputs see it: rounded where the slider holds whole numbers."""
+        return round(value) if self.whole else value
+
+    def start(self):
+        """The value at the start."""
+        return self.value
+
+    def symbol(self):
+        """What stands for the value in the expressions."""
+        import sympy
+
+        return (
+            sympy.Symbol(self.name, positive=True)
+            if self.low > 0
+            else sympy.Symbol(self.name, nonnegative=True)
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several records (a chip, a model) or numbers, by label; the first is chosen at the start.
+
+    ``options``: label to record or number. ``sets``: label to values of other inputs that choosing it sets:
+    ``{"H100": {"price": 2.0}}``. ``offered``: label to what other inputs must be for it to be offered: ``{"8
+    bits": {"chip": ["H100", "H200"]}}``.
+    """
+
+    name: str
+    label: str
+    options: dict
+    sets: Mapping = field(default_factory=dict)
+    offered: Mapping = field(default_factory=dict)
+    when: Mapping = field(default_factory=dict)
+
+    def __post_init__(self):
+        _labelled(self)
+        if len({isinstance(value, Record) for value in self.options.values()}) > 1:
+            raise ValueError(f"choice {self.name} mixes records and numbers")
+
+    def columns(self):
+        """The numbers of the options: symbol name to list of values. Fields some option lacks are left out.
+
+        A chip's peaks count as fields of their own; one that a chip lacks is None, and never asked for
+        (see ``offered``).
+        """
+        values = list(self.options.values())
+        if not isinstance(values[0], Record):
+            return {self.name: [float(v) for v in values]}
+        names = [
+            f.name for f in quantities(values[0]) if all(getattr(v, f.name, None) is not None for v in values)
+        ]
+        columns = {f"{self.name}_{name}": [float(getattr(v, name)) for v in values] for name in names}
+        for peak in _peaks(values):
+            numbers = [getattr(v, "peaks", {}).get(peak) for v in values]
+            columns[f"{self.name}_peak_{peak}"] = [None if n is None else float(n) for n in numbers]
+        return columns
+
+    def start(self):
+        """The label chosen at the start."""
+        return next(iter(self.options))
+
+    def symbol(self):
+        """What stands for the chosen option in the expressions."""
+        import sympy
+
+        values = list(self.options.values())
+        if not isinstance(values[0], Record):
+            return sympy.Symbol(self.name, positive=True)
+        # Every field: one that some option lacks must show up as an unknown, not as the first option's value.
+        record = symbolic(values[0], {f.name: f"{self.name}_{f.name}" for f in quantities(values[0])})
+        if getattr(values[0], "peaks", None):
+            peaks = {p: sympy.Symbol(f"{self.name}_peak_{p}", positive=True) for p in _peaks(values)}
+            record = record.replace(peaks=peaks)
+        return record
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One of several structures, by label: bound before the outputs are called, as structure must be.
+
+    An option is anything the outputs take: a string, a function, a kind of layer. Every option becomes a
+    function of its own in the page.
+    """
+
+    name: str
+    label: str
+    options: dict
+    sets: Mapping = field(default_factory=dict)
+    offered: Mapping = field(default_factory=dict)
+    when: Mapping = field(default_factory=dict)
+
+    def __post_init__(self):
+        _labelled(self)
+
+    def start(self):
+        """The label chosen at the start."""
+        return next(iter(self.options))
+
+
+def columns_of(inputs):
+    """The arguments of the JavaScript functions: sliders, then the columns of the choices."""
+    sliders = [i.name for i in inputs if isinstance(i, Slider)]
+    return sliders + [column for i in inputs if isinstance(i, Choice) for column in i.columns()]
+
+
+def check(title, inputs):
+    """Refuse inputs that name what is not there, or share names."""
+    names = [i.name for i in inputs]
+    if len(set(names)) != len(names):
+        raise ValueError(f"inputs must have names of their own, not {', '.join(names)}")
+    columns = columns_of(inputs)
+    if len(set(columns)) != len(columns):
+        raise ValueError(f"explorer {title!r}: two inputs share one of the names {', '.join(columns)}")
+    known = {i.name: i for i in inputs}
+    for i in inputs:
+        for wanted in (i.when, *getattr(i, "offered", {}).values()):
+            for name, labels in wanted.items():
+                asked = known[checks.one_of(f"input that {i.name} depends on", name, known)]
+                for label in labels:
+                    checks.one_of(f"option of {name}", label, getattr(asked, "options", ()))
+        for label, values in getattr(i, "sets", {}).items():
+            checks.one_of(f"option of {i.name}", label, i.options)
+            for name, value in values.items():
+                accept(known[checks.one_of(f"input that {i.name} sets", name, known)], value)
+
+
+def accept(i, value):
+    """A value of one input as the outputs see it: options by label, numbers within range."""
+    if isinstance(i, Slider):
+        checks.number(i.name, value, zero=True, minimum=i.low, maximum=i.high)
+        return i.taken(value)
+    return i.options[checks.one_of(i.name, value, i.options)]
+
+
+def first(one, others):
+    """Options by name: this one, if any, and then the others, of which none takes its place."""
+    return ({one.name: one} if one else {}) | {
+        name: other for name, other in others.items() if not one or name != one.name
+    }
+
+
+def offered(i, values):
+    """The labels of a choice that the values of the other inputs allow."""
+    return [label for label in i.options if meets(i.offered.get(label, {}), values)]
+
+
+def meets(wanted, values):
+    """Whether the inputs have one of the wanted options each."""
+    return all(values[name] in labels for name, labels in wanted.items())
+
+
+def _peaks(values):
+    return list(dict.fromkeys(p for v in values for p in getattr(v, "peaks", {})))
+
+
+def _labelled(i):
+    _named(i)
+    if not i.options:
+        raise ValueError(f"choice {i.name} has no options")
+    for label in i.offered:
+        checks.one_of(f"option of {i.name}", label, i.options)
+
+
+def _named(i):
+    """Refuse a name that cannot be a parameter in Python and in JavaScript."""
+    if not (isinstance(i.name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", i.name)) or i.name in _RESERVED:
+        raise ValueError(
+            f"input name is {i.name!r}, but must be lower-case letters, digits and _, and no keyword"
+        )
+
+
+def with_unit(slider):
+    """The label of a slider with its unit."""
+    return f"{slider.label} ({slider.unit})" if slider.unit else slider.label

@@ -1,0 +1,229 @@
+"""What an explorer shows: curves, breakdown bars and sentences, each of ordinary calls of equations.
+
+An output is a function of all inputs by name that returns a number, a :class:`inferlib.Breakdown`, or None
+where it has no answer; or a :class:`Search` over such a function.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from inferlib import checks
+from inferlib.system import Breakdown
+
+
+@dataclass(frozen=True)
+class Search:
+    """The best of several structures, such as layouts: the one with the smallest number or total.
+
+    Python takes it with :func:`inferlib.minimise` over a labelled axis, the page with the same few lines over
+    the list of generated expressions.
+
+    ``function``: of all inputs and, under ``name``, one option. ``name``: also the axis that is searched,
+    such as ``"layout"``. ``options``: label to option. ``spare``: of the same arguments; what is left of the
+    scarcest resource, or None where there is none to ask about. Below zero an option is infeasible.
+    """
+
+    function: Callable
+    name: str
+    options: Mapping
+    spare: Callable | None = None
+
+    def __post_init__(self):
+        if not self.options:
+            raise ValueError(f"the search over {self.name} has no options")
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Outputs as curves over one of the sliders, in ``unit``; a click or tap on the picture moves it.
+
+    ``least`` names the curve whose lowest point is marked; at ``level`` a line is drawn, such as where a gain begins.
+    """
+
+    outputs: Mapping
+    x: str
+    y_label: str
+    unit: str = "1"
+    log_y: bool = False
+    title: str = ""
+    least: str = ""
+    level: float | None = None
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Breakdowns as bars, one under the other on one scale, in ``unit``.
+
+    ``also`` adds columns to the table below: name to a function of ``seconds``, the total of a bar, and of
+    those inputs that it names, with the unit to show it in. ``within`` says how far a bar may be off: its name to
+    a function of all inputs that returns a factor, and what the range from the total over the factor to the total
+    times the factor holds. With ``words``, a function of a bar's name and a term that returns the word for it in all
+    bars, they have one legend together, and no table.
+    """
+
+    steps: Mapping
+    unit: str = "ms"
+    also: Mapping = field(default_factory=dict)
+    title: str = ""
+    within: Mapping = field(default_factory=dict)
+    words: Callable | None = None
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Something that must hold: ``needed`` and ``available`` are functions of all inputs, shown in ``unit``.
+
+    Where it does not, the page says ``says`` and what is missing, and shows no answer. A ``quiet`` one is only
+    mentioned then. A ``caution`` takes no answer away: the page says it beside the answer.
+    """
+
+    needed: Callable
+    available: Callable
+    unit: str
+    quiet: bool = False
+    says: str = "Does not fit"
+    caution: bool = False
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What the numbers say, in words that change with them.
+
+    ``parts``: name to a function of all inputs and the unit to say it in. ``cases``: up to which value of the
+    first part which text is said; the last has no end, None. ``{0}`` in it stands for the first part, ``{1}``
+    for the second.
+    """
+
+    parts: Mapping
+    cases: tuple
+    title: str = ""
+
+    @property
+    def outputs(self):
+        """The parts, without their units."""
+        return {name: function for name, (function, _) in self.parts.items()}
+
+    @property
+    def units(self):
+        """The units of the parts."""
+        return [unit for _, unit in self.parts.values()]
+
+    def say(self, values, digits):
+        """The sentence for the parts' values, by name; nothing where one has no answer."""
+        told = [values[name] for name in self.parts]
+        if None in told:
+            return ""
+        text = next(text for upper, text in self.cases if upper is None or told[0] <= upper)
+        return text.format(*map(digits, told))
+
+
+def memory(held, chips=1, name="memory"):
+    """The limit that every explorer of a model on chips has: what is held, against the memory of the chips."""
+
+    def available(chip, **at):
+        return (at[chips] if isinstance(chips, str) else chips) * chip.memory_capacity
+
+    return {name: Limit(held, available, "GB")}
+
+
+def raw(name, output, arguments, values, planned=None):
+    """Call one output and append its numbers to ``values``."""
+    search = output if isinstance(output, Search) else None
+    options = []
+    for k, (label, option) in enumerate(search.options.items() if search else [("", None)]):
+        given = arguments | {search.name: option} if search else arguments
+        spare = search.spare(**given) if search and search.spare else None
+        if planned is not None and spare is not None and spare < 0:
+            known = planned["options"][k]
+            values += [None] * (0 if "na" in known else len(known.get("names", [1])))
+            options.append(known)
+        else:
+            found = (search.function if search else output)(**given)
+            known = planned["options"][k] if planned else {}
+            options.append({"label": label} | _append(name, found, values, known.get("names")))
+        if spare is not None and "na" not in options[-1]:
+            options[-1]["spare"] = len(values)
+            values.append(spare)
+    return {"name": name, "options": options}
+
+
+def _append(name, found, values, expected=None):
+    """``expected``: the terms on symbols; one that these numbers do not have, such as waiting alone, is zero."""
+    if found is None:
+        return {"na": "no answer"}
+    at = len(values)
+    if not isinstance(found, Breakdown):
+        values.append(found)
+        return {"at": at}
+    if not found.feasible:
+        values += [None] * len(expected or ())
+        return {"na": found.reason}
+    if expected and set(found.terms) < set(expected):
+        values += [found.terms.get(term, 0.0) for term in expected]
+    else:
+        values += found.terms.values()
+    stages = [[len(group) for group in stage] for stage in found.grouped]
+    return {"at": at, "names": list(found.terms), "stages": stages}
+
+
+def answer(output, arguments):
+    """The same output in Python: its value (a number, a Breakdown or None) and the structure chosen."""
+    if not isinstance(output, Search):
+        return output(**arguments), ""
+    import xarray
+
+    from inferlib.equation import minimise
+
+    found, costs = {}, {}
+    for label, option in output.options.items():
+        given = arguments | {output.name: option}
+        spare = output.spare(**given) if output.spare else None
+        found[label] = output.function(**given) if spare is None or spare >= 0 else None
+        cost = _cost(found[label])
+        costs[label] = float("nan") if cost is None else float(cost)
+    axis = xarray.DataArray(list(costs.values()), coords={output.name: list(costs)})
+    if axis.isnull().all():
+        return None, ""
+    chosen = str(minimise(axis, output.name)[1].values)
+    return found[chosen], chosen
+
+
+def refusal(output, arguments):
+    """The Breakdown that says why no structure of a search answers, the last one to say so, as on the page."""
+    found = None
+    for option in output.options.values() if isinstance(output, Search) else ():
+        step = output.function(**arguments | {output.name: option})
+        if isinstance(step, Breakdown) and step.status == "n/a":
+            found = step
+    return found or Breakdown(status="infeasible", reason="nothing fits")
+
+
+def _cost(found):
+    if isinstance(found, Breakdown):
+        return found.total if found.feasible else None
+    return found
+
+
+def check(title, views, sliders):
+    """Refuse views that refer to what is not there."""
+    for view in views:
+        for name in (view.x,) if isinstance(view, Curves) else getattr(view, "over", ()):
+            checks.one_of(f"{'x' if isinstance(view, Curves) else 'axis'} among the sliders", name, sliders)
+
+
+def step_of(output, arguments):
+    """The breakdown that one bar shows, or the refusal in its place."""
+    step, _ = answer(output, arguments)
+    return step if step is not None else refusal(output, arguments)
+
+
+def numbers(view):
+    """The outputs of a view that are numbers: name, function, unit."""
+    outputs = getattr(view, "outputs", {})
+    units = getattr(view, "units", None) or [view.unit] * len(outputs) if outputs else []
+    return [(name, f, unit) for (name, f), unit in zip(outputs.items(), units, strict=True)]
+
+
+def sizes(view):
+    """Names of those outputs of a view that are no answers and stay where a limit does not hold."""
+    return getattr(view, "sizes", ())

@@ -1,0 +1,460 @@
+"""The page of an explorer: HTML that shows the start, data and generated functions, and the shared runtime.
+
+Style and runtime are the same for every explorer; the book keeps the first of each on a page.
+"""
+
+import hashlib
+import html
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from numbers import Integral
+
+from book.explorer.inputs import Choice, Kind, Slider, with_unit
+from book.explorer.outputs import Bars, Curves, Sentence, numbers, sizes, step_of
+from book.explorer.pictures import Cells, Chips, Frontier, Gauge, Plane, Trade
+from inferlib.system import Breakdown
+from inferlib.units import factor
+
+_HEIGHTS = {Gauge: 52, Plane: 300, Cells: 154, Chips: 302, Trade: 300, Frontier: 300}
+_KINDS = {Slider: "slider", Choice: "choice", Kind: "kind"}
+
+
+def page(shown):
+    """HTML of an explorer that needs no kernel."""
+    functions, also = shown.code()
+    config = {
+        "slug": shown.slug,
+        "args": shown.arguments(),
+        "inputs": [_input(shown, i) for i in shown.inputs],
+        "plans": shown.plans(),
+        "limits": [
+            _with_factor(name, limit.unit)
+            | {"quiet": limit.quiet, "says": limit.says, "caution": limit.caution}
+            for name, limit in shown.limits.items()
+        ],
+        "columns": [
+            _with_factor(name, unit)
+            for view in shown.views if isinstance(view, Bars)
+            for name, (_, unit) in view.also.items()
+        ],
+        "views": [_view(shown, view) for view in shown.views],
+    }  # fmt: skip
+    identity = _identity(shown.title, config, functions, also)
+    controls = "".join(_control(identity, i) for i in shown.inputs)
+    views = "".join(_drawn(identity, shown, v, view) for v, view in enumerate(shown.views))
+    brief = "" if shown.limits else " brief"
+    if any(limit.caution for limit in shown.limits.values()):
+        brief = " cautious"
+    limits = f'<div id="{identity}-limits" class="limits{brief}">{_limits(shown)}</div>'
+    moved = ", ".join(_within(i.label) for i in shown.inputs if not i.when)
+    still = f'<p class="still">To be moved on the page, with scripts: {html.escape(moved)}.</p>'
+    acts = "".join(
+        f'<button type="button" data-act="{act}">{label}</button>'
+        for act, label in (("link", "Link to this state"), ("csv", "Save as CSV"), ("reset", "Start again"))
+    )
+    said = f'<p id="{identity}-said" class="said" role="status" aria-live="polite"></p>'
+    body = f'{controls}{limits}{views}<div class="acts">{acts}</div>{still}{said}'
+    data = _json(config | {"id": identity})
+    code = f"{{functions:[{','.join(functions)}],also:{also},worth:{shown.worth()}}}"
+    call = f"inferlibExplorer(Object.assign({data},{code}));"
+    drawn = any(not isinstance(view, Bars | Curves) for view in shown.views)
+    mesh = ("chips.js",) if any(isinstance(view, Chips) for view in shown.views) else ()
+    runtime = (*(("pictures.js", *mesh) if drawn else ()), "explorer.js")
+    return _box(identity, shown.title, body, runtime, call, shown.slug)
+
+
+def guess_page(guess, start):
+    """HTML of a guess."""
+    slider = Slider("guess", "Your guess", guess.low, guess.high, start, guess.unit, log=True)
+    whole = isinstance(guess.answer, Integral)
+    answer = float(guess.answer if whole else f"{guess.answer:.6g}")
+    config = {"answer": answer, "unit": guess.unit, "whole": whole, "by": guess.by, "why": guess.why}
+    identity = _identity(guess.question, config, "guess")
+    body = (
+        f'<div class="control"><label for="{identity}-guess">Your guess</label>{_range(identity, slider)}'
+        f'<output for="{identity}-guess"></output></div>'
+        f'<button type="button">Show what {html.escape(guess.by)} says</button> '
+        '<p class="readout" role="status" aria-live="polite"></p>'
+    )
+    call = f"inferlibGuess({_json(config | {'id': identity})});"
+    return _box(identity, guess.question, body, ("guess.js",), call)
+
+
+def _within(label):
+    """A label inside a sentence: small at its first letter, unless it opens with an abbreviation."""
+    return label if label[1:2].isupper() else label[0].lower() + label[1:]
+
+
+def _box(identity, title, body, runtime, call, slug=""):
+    slug = f' data-slug="{slug}"' if slug else ""
+    heading = f'<div class="title">{html.escape(title)}</div>'
+    shared = "".join(f"<script>{_shared(name)}</script>" for name in runtime)
+    return (
+        f'<style>{_shared("explorer.css")}</style><div id="{identity}"{slug} class="inferlib-explorer" role="group" '
+        f'aria-label="{html.escape(title)}">{heading}{body}</div>'
+        f"{shared}<script>{call}</script>"
+    )
+
+
+@cache
+def _shared(name):
+    """A file of the runtime, without comments and indentation."""
+    lines = (files("book.explorer") / name).read_text("utf-8").splitlines()
+    stripped = (line.strip() for line in lines)
+    return "\n".join(line for line in stripped if line and not line.startswith("//"))
+
+
+# What the runtime is told.
+
+
+def _input(shown, i):
+    told = {"kind": _KINDS[type(i)], "key": i.name, "label": i.label}
+    if i.when:
+        told["when"] = _places(shown, i.when)
+    if isinstance(i, Slider):
+        return told | {
+            "unit": i.unit, "low": i.low, "high": i.high, "log": i.log, "whole": i.whole, "start": i.value
+        }  # fmt: skip
+    if i.sets:
+        told["sets"] = [_settings(shown, i.sets.get(label, {})) for label in i.options]
+    if i.offered:
+        told["offered"] = [_places(shown, i.offered.get(label, {})) for label in i.options]
+    if isinstance(i, Kind):
+        return told | {"size": len(i.options)}
+    used = shown.arguments()
+    return told | {"columns": {name: values for name, values in i.columns().items() if name in used}}
+
+
+def _settings(shown, values):
+    known = {i.name: i for i in shown.inputs}
+    return {
+        name: value if isinstance(known[name], Slider) else list(known[name].options).index(value)
+        for name, value in values.items()
+    }
+
+
+def _places(shown, wanted):
+    """Labels of other inputs as places in their lists."""
+    known = {i.name: list(i.options) for i in shown.inputs if isinstance(i, Choice | Kind)}
+    return [[name, [known[name].index(label) for label in labels]] for name, labels in wanted.items()]
+
+
+def _with_factor(name, unit):
+    return {"name": name, "unit": _shown_unit(unit), "factor": factor(unit)}
+
+
+def _shown_unit(unit):
+    """A unit as the text writes it."""
+    return {"1": "", "1/s": "per second", "us": "µs", "FLOP/B": "FLOP/byte"}.get(unit, unit)
+
+
+def _view(shown, view):
+    if isinstance(view, Bars):
+        return {
+            "type": "bars", "names": list(view.steps), "unit": _shown_unit(view.unit),
+            "factor": factor(view.unit), "colours": _colours(shown, view),
+            "terms": [_terms(shown, view, k) for k in range(len(view.steps))], "brief": bool(view.words),
+            "within": [view.within[name][1] if name in view.within else "" for name in view.steps],
+        }  # fmt: skip
+    if isinstance(view, Sentence):
+        return {
+            "type": "sentence", "names": list(view.parts), "units": [_shown_unit(unit) for unit in view.units],
+            "factors": [factor(unit) for unit in view.units], "cases": view.cases,
+        }  # fmt: skip
+    if isinstance(view, Curves):
+        return {
+            "type": "curves", "names": list(view.outputs), "x": view.x, "yLabel": view.y_label,
+            "unit": _shown_unit(view.unit), "factor": factor(view.unit), "logY": view.log_y,
+        } | _marked(view)  # fmt: skip
+    return _picture_told(shown, view)
+
+
+def _picture_told(shown, view):
+    """A gauge, plane, frontier, cells, chips or trade."""
+    units = [unit for _, _, unit in numbers(view)]
+    found = {
+        "type": type(view).__name__.lower(), "title": view.title, "names": view.told(),
+        "units": [_shown_unit(unit) for unit in units], "factors": [factor(unit) for unit in units],
+        "sizes": len(units) - len(sizes(view)),
+    }  # fmt: skip
+    if isinstance(view, Plane):
+        found["lines"] = [len(points) for points in view.lines.values()]
+    if isinstance(view, Plane | Trade | Frontier):
+        for name in "xy":
+            axis = getattr(view, name)
+            label = f"{axis.label} ({_shown_unit(axis.unit)})" if _shown_unit(axis.unit) else axis.label
+            found[name] = {"label": label, "low": axis.low, "high": axis.high, "log": True}
+    if isinstance(view, Frontier):
+        found["over"] = {name: list(values) for name, values in view.over.items()}
+        found["marks"] = list(view.marks.items())
+    if isinstance(view, Gauge):
+        found["colours"] = _part_colours(view)
+    if isinstance(view, Chips):
+        found["exchanges"] = len(view.exchanges)
+    if isinstance(view, Trade):
+        found["curves"] = [view.points(**arguments) for arguments in shown.structures()]
+        found["marks"], found["best"] = list(view.marks), view.best
+        found["units"], found["factors"] = view.said(), [1] * len(view.said())
+    return found
+
+
+def _marked(view):
+    """What only some curves have: colours of their own, a line at a level, a mark at the least."""
+    told, colours = {}, _curve_colours(view)
+    if colours != list(range(len(colours))):
+        told["colours"] = colours
+    if view.level is not None:
+        told["level"] = view.level
+    if view.least:
+        told["least"] = list(view.outputs).index(view.least)
+    return told
+
+
+def _curve_colours(view):
+    """Terms have the colours that they have in bars; what is none then takes one that means nothing there."""
+    from book import style
+
+    found, free = _coloured(view.outputs), [style.PURPLE, style.BROWN, style.YELLOW, style.SKY]
+    others = [name for name in view.outputs if name not in style.TERMS]
+    if len(others) < len(found):
+        found |= {name: _palette().index(free[k % len(free)]) for k, name in enumerate(others)}
+    return [found[name] for name in view.outputs]
+
+
+def _part_colours(view):
+    free = _coloured(view.parts)
+    return [
+        _palette().index(view.colours[name]) if name in view.colours else free[name] for name in view.parts
+    ]
+
+
+def _palette():
+    from book import style
+
+    return [
+        style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY, style.BROWN,
+        style.FAINT,
+    ]  # fmt: skip
+
+
+def _labelled(name, also):
+    unit = also[name][1]
+    return name if unit == "1" else f"{name} ({unit})"
+
+
+def _colours(shown, view):
+    """The colour of each term, bar by bar."""
+    words = view.words or (lambda bar, term: term)
+    named = [{t: words(bar, t) for t in _terms(shown, view, k)} for k, bar in enumerate(view.steps)]
+    colours = _coloured(dict.fromkeys(word for bar in named for word in bar.values()))
+    return [{term: colours[word] for term, word in bar.items()} for bar in named]
+
+
+def _coloured(terms):
+    """The colour of each term, as in the figures where they have one."""
+    from book import style
+
+    palette = _palette()
+    known = {name: palette.index(style.TERMS[name]) for name in terms if style.TERMS.get(name) in palette}
+    free = [k for k in range(len(palette)) if k not in known.values()] or list(range(len(palette)))
+    others = [name for name in terms if name not in known]
+    return known | {name: free[k % len(free)] for k, name in enumerate(others)}
+
+
+def _terms(shown, view, k):
+    """All terms that a bar has in one state or another."""
+    at = next(i for i, v in enumerate(shown.views) if v is view)
+    entries = (plan["views"][at][k] for plan in shown.plans())
+    options = (option for entry in entries for option in entry["options"])
+    return list(dict.fromkeys(name for option in options for name in option.get("names", ())))
+
+
+# What the reader sees before the runtime draws.
+
+
+def _limits(shown):
+    """What is needed and what there is, at the start."""
+    arguments = shown._arguments(shown.state())
+    told = [
+        f"{name[0].upper()}{name[1:]}: {digits(limit.needed(**arguments) / factor(limit.unit))} of "
+        f"{digits(limit.available(**arguments) / factor(limit.unit))} {_shown_unit(limit.unit)}".rstrip()
+        for name, limit in shown.limits.items()
+        if not (limit.quiet or limit.caution)
+    ]
+    return html.escape("; ".join(told)) or "&nbsp;"
+
+
+def _control(identity, i):
+    name = f"{identity}-{i.name}"
+    label = f'<div class="control" id="{name}-c"><label for="{name}">{html.escape(i.label)}</label>'
+    if isinstance(i, Slider):
+        number = (
+            f'<input type="number" autocomplete="off" id="{name}-n" data-key="{i.name}" step="any" min="{i.low:g}" '
+            f'max="{i.high:g}" value="{i.value:.6g}" aria-label="{html.escape(with_unit(i))}, typed">'
+        )
+        return f'{label}{_range(identity, i)}{number}<span class="unit">{html.escape(i.unit)}</span></div>'
+    options = "".join(f"<option>{html.escape(option)}</option>" for option in i.options)
+    return f'{label}<select id="{name}" data-key="{i.name}" autocomplete="off">{options}</select></div>'
+
+
+def _range(identity, i):
+    low, high, value = (f"{i.position(v):.6g}" for v in (i.low, i.high, i.value))
+    step = 1 if i.whole and not i.log else f"{(i.position(i.high) - i.position(i.low)) / 400:.6g}"
+    return (
+        f'<input type="range" autocomplete="off" id="{identity}-{i.name}" data-key="{i.name}" min="{low}" '
+        f'max="{high}" step="{step}" value="{value}">'
+    )
+
+
+def _drawn(identity, shown, v, view):
+    subtitle = f'<div class="subtitle">{html.escape(view.title)}</div>' if view.title else ""
+    part = f"{identity}-v{v}"
+    if isinstance(view, Bars):
+        inside = _bars(part, shown, view)
+    elif isinstance(view, Curves):
+        inside = _picture(part, view.title or shown.title, view.x) + _readout(part, shown, view)
+    elif isinstance(view, Sentence):
+        longest = max(len(text) for _, text in view.cases)
+        said = html.escape(view.say(shown.evaluate(), digits))
+        inside = f'<p class="sentence" id="{part}" style="--n:{longest}">{said}</p>'
+    else:
+        inside = _picture(part, view.title or shown.title, height=_HEIGHTS[type(view)])
+        inside += _readout(part, shown, view)
+    return f'<div class="view">{subtitle}{inside}</div>'
+
+
+def _picture(part, title, x=None, height=300):
+    moves = f' data-x="{x}"' if x else ""
+    box = f'viewBox="0 0 600 {height}" role="img" aria-label="{html.escape(title)}"'
+    return f'<svg id="{part}" {box}{moves}></svg>'
+
+
+def _readout(part, shown, view):
+    start = shown.evaluate()
+    colours = _readout_colours(view)
+    entries = "".join(
+        f'<span>{colour}{html.escape(name)} <b id="{part}-{k}">{digits(start[name])}</b> '
+        f'{html.escape(_shown_unit(unit))}<em id="{part}-{k}-c"></em></span>'
+        for k, ((name, unit), colour) in enumerate(zip(_said(view), colours, strict=False))
+    )
+    return f'<div class="readout">{entries}</div>'
+
+
+def _said(view):
+    """The numbers below a picture: name and unit."""
+    found = [(name, unit) for name, _, unit in numbers(view)]
+    return list(zip(view.told(), view.said(), strict=True)) if isinstance(view, Trade) else found
+
+
+def _readout_colours(view):
+    """The key of each number below a picture; of a gauge the room has none, of most others no number has."""
+    if isinstance(view, Curves):
+        return [f'<i class="c{k}"></i>' for k in _curve_colours(view)]
+    if isinstance(view, Gauge):
+        return [f'<i class="c{k}"></i>' for k in _part_colours(view)] + [""]
+    given = getattr(view, "colours", {})
+    return [f'<i class="c{_palette().index(given[n])}"></i>' if n in given else "" for n in view.told()]
+
+
+def _bars(part, shown, view):
+    arguments = shown._arguments(shown.state())
+    steps = "".join(
+        _bar(f"{part}-s{k}", shown, view, name, output, arguments)
+        for k, (name, output) in enumerate(view.steps.items())
+    )
+    axis = f'<svg id="{part}-axis" viewBox="0 0 600 22" aria-hidden="true"></svg>'
+    if not any(view.steps):  # one bar without a name
+        return (
+            steps + axis + f'<div>total <b id="{part}-s0-t"></b> {html.escape(_shown_unit(view.unit))}</div>'
+        )
+    heads = [f"time ({view.unit})", "bound by", *(_labelled(name, view.also) for name in view.also)]
+    head = "".join(f'<th scope="col">{html.escape(h)}</th>' for h in ["source", *heads])
+    rows = "".join(
+        f'<tr><th scope="row">{html.escape(name)}</th><td class="number" id="{part}-s{k}-t"></td>'
+        f'<td class="name" id="{part}-s{k}-b"></td>'
+        + "".join(f'<td class="number" id="{part}-s{k}-x{c}"></td>' for c in range(len(view.also)))
+        + "</tr>"
+        for k, name in enumerate(view.steps)
+    )
+    if view.words:
+        return f"{_legend(shown, view)}{steps}{axis}"
+    # Widths of their own, so that no number moves a column.
+    widths = "".join(f'<col style="width:{em}em">' for em in (9.5, 4, 11, *(5.5 for _ in view.also)))
+    wide = f'style="table-layout:fixed;width:{24.5 + 5.5 * len(view.also)}em"'
+    table = f"<table {wide}><colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'{steps}{axis}<div class="scroll" tabindex="0" role="region" aria-label="Table">{table}</div>'
+
+
+def _legend(shown, view):
+    """What the colours of all bars mean."""
+    found = dict.fromkeys(  # no set: words of one colour stand in the order of the bars, in every run
+        (view.words(bar, term), colour)
+        for bar, colours in zip(view.steps, _colours(shown, view), strict=True)
+        for term, colour in colours.items()
+    )
+    entries = "".join(
+        f'<span><i class="c{k}"></i>{html.escape(word)}</span>'
+        for word, k in sorted(found, key=lambda f: f[1])
+    )
+    entries += "".join(
+        f"<span>\u251c\u2500\u2524 {html.escape(says)}</span>" for _, says in view.within.values()
+    )
+    return f'<div class="readout legend">{entries}</div>'
+
+
+def _bar(part, shown, view, name, output, arguments):
+    missing = [limit.says.lower() for n, limit in shown.limits.items() if n in shown._short(arguments)]
+    step = Breakdown(status="infeasible", reason=missing[0]) if missing else step_of(output, arguments)
+    terms = step.terms if isinstance(step, Breakdown) and step.feasible else {}
+    hides = ' class="absent"'
+    told = "" if terms else f'<span class="reason">{html.escape(step.reason)}</span>'
+    told += "".join(
+        f"<span{'' if t in terms else hides}><i></i>{html.escape(t)} "
+        f"<b>{digits(terms.get(t, 0) / factor(view.unit))}</b> {html.escape(view.unit)}"
+        f"<em{'' if t in step.hidden else hides}> (hidden)</em></span>"
+        for t in _terms(shown, view, list(view.steps).index(name))
+    )
+    heading = f'<div class="heading"><b>{html.escape(name)}</b><em id="{part}-c"></em></div>' if name else ""
+    label = html.escape(f"{shown.title}: {name}" if name else shown.title)
+    if view.within.get(name):
+        told += f'<span class="within">{html.escape(view.within[name][1])}</span>'
+    if view.words:
+        told = f"{digits(step.total / factor(view.unit))} {view.unit}" if terms else html.escape(step.reason)
+        return (
+            f'<div class="step brief"><div class="heading"><b>{html.escape(name)}</b>'
+            f'<span id="{part}-t">{told}</span></div>'
+            f'<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg></div>'
+        )
+    return (
+        f'<div class="step">{heading}<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg>'
+        f'<div class="readout" id="{part}-r">{told}</div></div>'
+    )
+
+
+def digits(value):
+    """A number for people: three digits, as the runtime prints it.
+
+    Examples
+    --------
+    >>> digits(6.4321), digits(12345.6), digits(1.5e-5), digits(None)
+    ('6.43', '12,346', '1.50e-5', 'n/a')
+    """
+    if value is None or value != value:
+        return "n/a"
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e7 or abs(value) < 1e-3:
+        return re.sub(r"e\+?(-?)0*", r"e\1", f"{value:.2e}")
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.3g}'):g}"
+
+
+def _json(data):
+    """Data inside a script: no text in it may end the script."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+
+
+def _identity(*content):
+    """An id made of the content, so that the same explorer is the same HTML in every run."""
+    return "ex-" + hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]

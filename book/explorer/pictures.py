@@ -1,0 +1,343 @@
+"""Drawn mechanisms: memory that fills, a dot under a roof, cells that light up, a mesh of chips, curves of a trade.
+
+What moves in them are outputs like any others. A picture of sizes stays where a limit does not hold: that is
+what it is there to show.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import signature
+from itertools import product
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A logarithmic axis whose ends no input moves, in ``unit``."""
+
+    label: str
+    unit: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """Parts side by side against the room there is, which keeps its place while the parts grow.
+
+    ``parts``: name to a function of all inputs. ``room``: of all inputs: what there is room for. ``colours``:
+    part to a colour of :mod:`book.style`, where the part's own name has none.
+    """
+
+    parts: Mapping
+    room: Callable
+    unit: str = "GB"
+    title: str = "Memory"
+    colours: Mapping = field(default_factory=dict)
+
+    @property
+    def outputs(self):
+        """The parts, and the room."""
+        return {**self.parts, "room": self.room}
+
+    @property
+    def sizes(self):
+        """All of them."""
+        return tuple(self.outputs)
+
+    def told(self):
+        """Names of what stands below the picture."""
+        return list(self.outputs)
+
+    def draw(self, values, **arguments):
+        """The still picture, by Matplotlib."""
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots(figsize=(6.4, 1.3))
+        left = 0.0
+        for name in self.parts:
+            ax.barh(0, values[name], left=left, label=name)
+            left += values[name]
+        ax.axvline(values["room"], color="0.3", linestyle="--")
+        ax.set(yticks=[], xlabel=f"{self.title} ({self.unit})")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.5), ncol=4)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Lines on two fixed logarithmic axes, and the dot where the inputs put the answer.
+
+    ``lines``: name to corners ``(x, y)``, each a function of all inputs. ``dot``: the same; it is not shown
+    where a limit does not hold.
+    """
+
+    lines: Mapping
+    dot: tuple
+    x: Axis
+    y: Axis
+    title: str = ""
+
+    @property
+    def outputs(self):
+        """Both numbers of the dot, then those of the corners."""
+        corners = {
+            f"{name} {k} {side}": f
+            for name, points in self.lines.items()
+            for k, point in enumerate(points)
+            for side, f in zip("xy", point, strict=True)
+        }
+        return dict(zip((self.x.label, self.y.label), self.dot, strict=True)) | corners
+
+    @property
+    def units(self):
+        """The unit of every output: they take turns."""
+        return [self.x.unit, self.y.unit] * (len(self.outputs) // 2)
+
+    @property
+    def sizes(self):
+        """The corners: they are no answer."""
+        return tuple(self.outputs)[2:]
+
+    def told(self):
+        """Names of what stands below the picture."""
+        return [self.x.label, self.y.label]
+
+    def draw(self, values, **arguments):
+        """The still picture, by Matplotlib."""
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots()
+        for name, points in self.lines.items():
+            found = [[values[f"{name} {k} {side}"] for side in "xy"] for k in range(len(points))]
+            ax.plot(*zip(*found, strict=True), label=name)
+        if values[self.x.label] is not None:
+            ax.plot(values[self.x.label], values[self.y.label], "o")
+        ax.set(xscale="log", yscale="log", xlabel=self.x.label, ylabel=self.y.label)
+        ax.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high))
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """For every speed the least price, in dollars, over all places of some sliders; and the dot of the inputs.
+
+    The page sweeps those sliders itself, so the frontier follows all others. The dot leaves a trail.
+
+    ``dot``: speed and price, each a function of all inputs. ``over``: slider to the values that it is moved
+    to. ``marks``: name to a speed, marked where the least price for it lies; None marks the least of all.
+    """
+
+    dot: tuple
+    x: Axis
+    y: Axis
+    over: Mapping
+    marks: Mapping = field(default_factory=dict)
+    title: str = ""
+
+    @property
+    def outputs(self):
+        """Both numbers of the dot."""
+        return dict(zip(self.told(), self.dot, strict=True))
+
+    @property
+    def units(self):
+        """The units of both."""
+        return [self.x.unit, self.y.unit]
+
+    def told(self):
+        """Names of what stands below the picture."""
+        return [self.x.label, self.y.label]
+
+    def edge(self, shown, **values):
+        """The frontier of an explorer that has this view: pairs, the highest ``x`` first."""
+        places = product(*self.over.values())
+        found = (shown.evaluate(**values | dict(zip(self.over, place, strict=True))) for place in places)
+        points = ([answer[name] for name in self.told()] for answer in found)
+        edge = []
+        for x, y in sorted((p for p in points if None not in p), reverse=True):
+            if not edge or y < edge[-1][1]:
+                edge.append((x, y))
+        return edge
+
+    def draw_of(self, shown, values):
+        """The still picture, by Matplotlib."""
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots()
+        ax.plot(*zip(*self.edge(shown, **values), strict=True))
+        x, y = (shown.evaluate(**values)[name] for name in self.told())
+        if x is not None:
+            ax.plot(x, y, "o")
+        ax.set(xscale="log", yscale="log", xlabel=self.x.label, ylabel=self.y.label)
+        ax.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Boxes of equal cells, of which some are lit: so many in the first, so many in each of the others.
+
+    ``boxes``, ``cells``: of all inputs: how many boxes, and cells in each. ``first``, ``others``: how many
+    are lit in the first box, and in each of the others; a part of a cell is lit in part. ``names``: what the
+    page calls these four.
+    """
+
+    boxes: Callable
+    cells: Callable
+    first: Callable
+    others: Callable
+    names: tuple = ("boxes", "cells of a box", "lit in the first", "lit in each other")
+    title: str = ""
+    unit = "1"
+
+    @property
+    def outputs(self):
+        """The four numbers."""
+        return dict(zip(self.names, (self.boxes, self.cells, self.first, self.others), strict=True))
+
+    @property
+    def sizes(self):
+        """All of them."""
+        return self.names
+
+    def told(self):
+        """Names of what stands below the picture."""
+        return list(self.names)
+
+    def draw(self, values, **arguments):
+        """The still picture, by Matplotlib."""
+        import matplotlib.pyplot as plt
+
+        boxes, cells, first, others = (values[name] for name in self.names)
+        lit = [
+            [max(0.0, min(1.0, (others if b else first) - c)) for b in range(round(boxes))]
+            for c in range(round(cells))
+        ]
+        _, ax = plt.subplots()
+        ax.imshow(lit, vmin=0, vmax=1, cmap="Blues", aspect="auto")
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+
+
+@dataclass(frozen=True)
+class Chips:
+    """All chips of a mesh with their pieces of one matrix, and with whom the one in the middle exchanges.
+
+    What is told of the axes is a function of all inputs that returns a number for each of X, Y and Z.
+
+    ``numbers``: name to a function of all inputs and its unit, said below the picture. ``mesh``: chips along
+    each axis. ``rows``, ``columns``: into how many parts each axis cuts the sides of the matrix. ``fetched``:
+    over how many chips along each axis pieces of the matrix are gathered; 1 where none are. ``exchanges``:
+    the same for each collective of the activations. ``colours``: number to a colour of :mod:`book.style`:
+    blue for what a chip holds, sky for pieces that it fetches, red for activations.
+    """
+
+    numbers: Mapping
+    mesh: Callable
+    rows: Callable
+    columns: Callable
+    fetched: Callable
+    exchanges: tuple
+    colours: Mapping = field(default_factory=dict)
+    title: str = ""
+
+    @property
+    def outputs(self):
+        """The numbers, then what is told of the axes."""
+        named = {"mesh": self.mesh, "rows": self.rows, "columns": self.columns, "fetched": self.fetched}
+        named |= {f"exchange {k}": each for k, each in enumerate(self.exchanges)}
+        told = {name: function for name, (function, _) in self.numbers.items()}
+        sides = {
+            f"{n} {axis}": partial(_side, f, k) for n, f in named.items() for k, axis in enumerate("xyz")
+        }
+        return told | sides
+
+    @property
+    def units(self):
+        """The units of the numbers; the others have none."""
+        return [unit for _, unit in self.numbers.values()] + ["1"] * 3 * (4 + len(self.exchanges))
+
+    def told(self):
+        """Names of what stands below the picture."""
+        return list(self.numbers)
+
+    def draw(self, values, **arguments):
+        """The still picture, by Matplotlib: who exchanges with the chip in the middle."""
+        import matplotlib.pyplot as plt
+        import numpy as np
+
+        if values["mesh x"] is None:
+            return
+        groups = ["fetched", *(f"exchange {k}" for k in range(len(self.exchanges)))]
+        mesh, *reach = ([round(values[f"{name} {axis}"]) for axis in "xyz"] for name in ("mesh", *groups))
+        middle = [n // 2 for n in mesh]
+        found = np.zeros(mesh)
+        for shade, group in enumerate(reversed(reach), 1):
+            found[tuple(slice(None) if n > 1 else m for n, m in zip(group, middle, strict=True))] = shade
+        found[tuple(middle)] = len(reach) + 1
+        _, axes = plt.subplots(1, mesh[2], squeeze=False)
+        for z, ax in enumerate(axes[0]):
+            ax.imshow(found[:, :, z].T, vmin=0, vmax=len(reach) + 1, cmap="Blues")
+            ax.set(xticks=[], yticks=[])
+
+
+@dataclass(frozen=True)
+class Trade:
+    """A curve of what is traded, computed before the page opens, and the point on it that is worth most.
+
+    No page could search for such a curve. There is one for each combination of kinds; sliders and choices move only
+    what a point is worth. That of the start stays, for comparison.
+
+    ``points``: of all inputs: pairs ``(x, y)`` in the axes' units, in order. ``worth``: of ``x``, ``y`` and
+    those inputs that it names, made of equations. ``marks``: name to a function of all inputs that returns a
+    pair, marked on the curve. ``best``: what the page calls the point of greatest worth.
+    """
+
+    points: Callable
+    worth: Callable
+    x: Axis
+    y: Axis
+    marks: Mapping = field(default_factory=dict)
+    best: str = "preferred"
+    title: str = ""
+
+    @property
+    def outputs(self):
+        """Both numbers of every mark."""
+        return {
+            f"{name}: {axis.label}": partial(_side, mark, side)
+            for name, mark in self.marks.items()
+            for side, axis in enumerate((self.x, self.y))
+        }
+
+    @property
+    def units(self):
+        """They are in the axes' units already."""
+        return ["1"] * len(self.outputs)
+
+    def said(self):
+        """The unit of each number below the picture: they take turns."""
+        return [axis.unit for _ in (*self.marks, self.best) for axis in (self.x, self.y)]
+
+    def chosen(self, arguments):
+        """The point of greatest worth: name to number."""
+        wanted = set(signature(self.worth).parameters) - {"x", "y"}
+        given = {name: arguments[name] for name in wanted}
+        point = max(self.points(**arguments), key=lambda p: self.worth(x=p[0], y=p[1], **given))
+        return dict(zip(self.told()[-2:], point, strict=True))
+
+    def told(self):
+        """Names of what stands below the picture: the marks', and the best point's."""
+        return [*self.outputs, *(f"{self.best}: {axis.label}" for axis in (self.x, self.y))]
+
+    def draw(self, values, **arguments):
+        """The still picture, by Matplotlib."""
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots()
+        ax.plot(*zip(*self.points(**arguments), strict=True))
+        ax.plot(*(values[name] for name in self.told()[-2:]), "D", label=self.best)
+        ax.set(xscale="log", yscale="log", xlabel=self.x.label, ylabel=self.y.label)
+        ax.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high))
+        ax.legend()
+
+
+def _side(mark, side, **arguments):
+    return mark(**arguments)[side]

@@ -1,0 +1,82 @@
+"""A scatter with menus: dots that link to where they come from, lines of a model, the point that keeps a promise."""
+
+import html
+import json
+from dataclasses import dataclass, field
+from math import log10
+
+
+@dataclass(frozen=True, eq=False)
+class Menu:
+    """A choice among labels; with ``any`` the first one lets everything pass."""
+
+    key: str
+    label: str
+    options: list
+    any: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """Dots, and lines where a model draws some.
+
+    ``x`` and ``y`` are lists of axes (label, low, high; ``right`` where a line marks right answers), of which the menu
+    named in ``by`` chooses one. A dot has values for each axis (``x``, ``y``), the place in every menu that filters it
+    (``f``), a title, an address and a colour. A line has points, and factors of its interval. What is drawn at the
+    start is drawn by the same script.
+    """
+
+    title: str
+    menus: list
+    x: list
+    y: list
+    dots: list
+    by: dict = field(default_factory=dict)
+    lines: list | None = None
+    prices: list | None = None
+    sliders: list = field(default_factory=list)
+    key: dict = field(default_factory=dict)
+
+    def spec(self):
+        """What the script is told; an address that many dots share is told once."""
+        urls = sorted({dot["u"] for dot in self.dots})
+        dots = [dot | {"u": urls.index(dot["u"])} for dot in self.dots]
+        return vars(self) | {"menus": [vars(menu) for menu in self.menus], "dots": dots, "urls": urls}
+
+    def drawn(self, **state):
+        """The picture and the words of a state, as the page shows them."""
+        from py_mini_racer import MiniRacer
+
+        from book.explorer.page import _json, _shared
+
+        start = {menu.key: 0 for menu in self.menus} | {one["key"]: one["start"] for one in self.sliders}
+        call = f"inferlibScatterDrawn({_json(self.spec())},{_json(start | state)})"
+        return json.loads(MiniRacer().eval(f"{_shared('scatter.js')};JSON.stringify({call})"))
+
+    def _repr_html_(self):
+        from book.explorer.page import _box, _identity, _json
+
+        identity = _identity(self.title, self.spec(), "scatter")
+        body, start = "", self.drawn()
+        for menu in self.menus:
+            options = "".join(f"<option>{html.escape(label)}</option>" for label in menu.options)
+            name = f"{identity}-{menu.key}"
+            body += f'<div class="control"><label for="{name}">{html.escape(menu.label)}</label>'
+            body += f'<select id="{name}">{options}</select></div>'
+        for one in self.sliders:
+            name, low, high, at = (
+                f"{identity}-{one['key']}",
+                *(log10(one[end]) for end in ("low", "high", "start")),
+            )
+            body += f'<div class="control"><label for="{name}">{html.escape(one["label"])}</label>'
+            body += f'<input type="range" id="{name}" min="{low:.4f}" max="{high:.4f}" step="0.01" value="{at:.4f}">'
+            body += f'<output for="{name}">{one["start"]} {one["unit"]}</output></div>'
+        body += f'<div id="{identity}-picture">{start["svg"]}</div>'
+        colours = "".join(f'<div><i class="c{c}"></i>{html.escape(who)}</div>' for who, c in self.key.items())
+        body += f'<div class="readout legend">{colours}</div>'
+        body += f'<div id="{identity}-said" aria-live="polite">{start["said"]}</div>'
+        call = f"inferlibScatter({_json(self.spec() | {'id': identity})});"
+        return _box(identity, self.title, body, ("scatter.js",), call)
+
+    def __repr__(self):
+        return f"Scatter({self.title!r}, {len(self.dots)} dots, menus: {', '.join(menu.key for menu in self.menus)})"

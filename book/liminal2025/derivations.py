@@ -1,0 +1,122 @@
+"""LIMINAL 2025: its equations in short, what fits, and the study turned round: which chip makes a token that fast?"""
+
+import sympy as sp
+
+from inferlib.equation import Step
+from inferlib.ops import maximum
+from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers.liminal2025.derivations import (
+    APP,
+    ASSUMED,
+    AT,
+    CHIP,
+    SPEED,
+    T_TP,
+    WAITING,
+    B,
+    N,
+    P,
+    T,
+    derivation,
+    in_symbols,
+    symbol,
+)  # fmt: skip
+from inferlib.papers.liminal2025.equations import PRINTED, Application, Assumptions, equation
+
+
+@equation(unit="B/s", batch="1", context="1", n="1 > 0", speed="1/s", waiting="1")
+def bandwidth_for(
+    application: Application, batch, context, n, speed, waiting, assumptions: Assumptions = PRINTED
+):
+    """Memory bandwidth a chip needs for a speed, if a part ``waiting`` of the time, below 1, is spent waiting.
+
+    Memory is taken to bind, not arithmetic.
+    """
+    return model.bytes_loaded(application, batch, context, assumptions) * speed / (n * (1 - waiting))
+
+
+@equation(unit="s", n="1", speed="1/s > 0", waiting="1")
+def latency_for(application: Application, n, speed, waiting, assumptions: Assumptions = PRINTED):
+    """Latency a collective may have for a speed, if collectives may take a given part of the time.
+
+    A single chip, which has no collective, is answered as if it had one.
+    """
+    return waiting / (speed * maximum(model.collectives(application, n, assumptions), 1))
+
+
+@derivation(proves=bandwidth_for)
+def bandwidth_needed():
+    """The memory bandwidth that a speed needs."""
+    loaded = {model.bytes_loaded(APP, B, T, ASSUMED): symbol("bytes_loaded")}
+    reading = model.memory_time(*AT, ASSUMED).xreplace(loaded)
+    rest = sp.Symbol("y", positive=True)
+    found = sp.solve(sp.Eq(reading, rest / SPEED), CHIP.bandwidth)[0].subs(rest, 1 - WAITING)
+    whole = found.xreplace({short: full for full, short in loaded.items()})
+    return [
+        Step(
+            "A token may take 1/u, of which a part x is spent waiting.",
+            sp.Eq(symbol("memory_time"), (1 - WAITING) / SPEED),
+        ),
+        Step(
+            "Memory delivers its bytes in the rest.",
+            sp.Eq(reading, (1 - WAITING) / SPEED),
+        ),
+        Step("Solved for the bandwidth of one chip:", sp.Eq(symbol("bandwidth_for"), found)),
+        Step("With the bytes written out:", sp.Eq(symbol("bandwidth_for"), whole)),
+    ]
+
+
+@derivation()
+def latency_allowed():
+    """The latency of a collective that a speed allows, on more than one chip."""
+    waits = model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED)
+    waits = in_symbols(waits, "collectives")
+    return [
+        Step(
+            "The other part, x of the time, is all that collectives may take.", sp.Eq(waits, WAITING / SPEED)
+        ),
+        Step(
+            "Solved for the latency of one:",
+            sp.Eq(symbol("latency_for"), sp.solve(sp.Eq(waits, WAITING / SPEED), T_TP)[0]),
+        ),
+    ]
+
+
+@derivation(proves=model.batch_room)
+def room():
+    """The largest batch that fits."""
+    needed = model.capacity_needed(APP, B, T, ASSUMED)
+    found = sp.solve(sp.Eq(needed, N * CHIP.capacity), B)[0]
+    return [
+        Step(
+            "Weights are stored once, a cache for every sequence.", sp.Eq(symbol("capacity_needed"), needed)
+        ),
+        Step("All of it is shared evenly by N chips.", sp.Eq(needed, N * CHIP.capacity)),
+        Step("Solved for the batch, to be rounded down:", sp.Eq(symbol("batch_room"), found)),
+    ]
+
+
+@derivation()
+def in_short():
+    """Equations 4, 1 and 5, each in the symbols of the ones before."""
+    step = AT[:-1] + (N, P, T_TP, ASSUMED)
+    time, waiting = model.batch_time(*step), model.exposed_time(APP, N, P, T_TP, ASSUMED)
+    # the sum is flat, so what is exposed is taken out as a whole
+    short = symbol("exposed_time") + in_symbols(time - waiting, "compute_time", "memory_time")
+    user, system = (
+        f(*step).xreplace({time: symbol("batch_time")}) for f in (model.user_speed, model.system_speed)
+    )
+    return [
+        Step(
+            "Collectives of all layers, and a hop from stage to stage.",
+            sp.Eq(symbol("exposed_time"), in_symbols(waiting, "collectives")),
+            "4",
+        ),
+        Step("What overlaps, and what does not.", sp.Eq(symbol("batch_time"), short), "1"),
+        Step("A token for each user in that time:", sp.Eq(symbol("user_speed"), user), "5"),
+        Step("A batch in each stage of the pipeline:", sp.Eq(symbol("system_speed"), system)),
+        Step(
+            "So for each token that one user sees, the system makes this many:",
+            sp.Eq(symbol("system_speed") / symbol("user_speed"), sp.simplify(system / user)),
+        ),
+    ]

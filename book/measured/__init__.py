@@ -1,0 +1,176 @@
+"""Public measurements of decode speed, one schema, each row with its address.
+
+``measurements.csv`` holds single steps, ``schema.toml`` the meaning of every column, ``names.toml`` the
+catalogue's names for what the sources call chips and models. ``serving.csv`` holds serving benchmarks (time to
+the first token and between tokens, under a number of users), ``serving.toml`` what there is to say of it.
+Nothing here is a prediction: a time is printed,
+read off a plot, or follows by arithmetic from a printed number (column ``derivation``).
+"""
+
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+from inferlib import catalog, checks, units
+
+
+def load(path=None, models=(), chips=()):
+    """All measurements, checked, in SI units.
+
+    ``path``: a CSV file with the columns of :func:`schema`; the measurements of this package when not given.
+    ``models``, ``chips``: further names that the file may use, such as those of ``catalog.load_chips(...)``.
+    Names that the catalogue knows need not be given. Indexed by ``id``. Columns as in :func:`schema`, with
+    ``tpot`` in seconds, ``tokens_per_second`` of all sequences together, ``context`` in tokens; blanks are
+    NaN in columns of numbers and ``""`` in text. Added: ``sequences`` decoded together by the whole system
+    (batch x dp); ``model_in_catalogue``; ``model_printed`` and ``hardware_printed``, the source's own names.
+    Raises ValueError if a cell is not what its column allows, naming row, column, value and what is allowed;
+    if columns are missing or unknown, ids repeat, or the numbers of a row contradict each other. Raises
+    LookupError if a chip, model or duplicate is unknown; near names are suggested.
+
+    Examples
+    --------
+    >>> m = load()
+    >>> decode = m[(m.tier == "A") & (m.duplicate_of == "")]
+    >>> float(decode.loc["gf-11"].tpot), decode.loc["gf-11"].hardware
+    (0.016, 'A100 80GB')
+    """
+    import pandas as pd
+
+    file = path if path is not None else files("book.measured") / "measurements.csv"
+    with open(file, encoding="utf-8") as text:
+        raw = pd.read_csv(text, dtype=str, keep_default_na=False)
+    if list(raw.columns) != list(schema()):
+        odd = sorted(set(raw.columns) ^ set(schema())) or "their order"
+        raise ValueError(f"the columns are not those of the schema: {odd}")
+    if raw.empty:
+        raise ValueError("the file has no rows")
+    own = {"model": set(models), "hardware": set(chips)}
+    rows = [_row(dict(zip(raw.columns, cells, strict=True)), own) for cells in raw.itertuples(index=False)]
+    table = pd.DataFrame(rows).set_index("id")
+    if not table.index.is_unique:
+        raise ValueError(f"id {table.index[table.index.duplicated()][0]!r} stands twice")
+    for row, first in table.duplicate_of[table.duplicate_of != ""].items():
+        checks.one_of(f"row {row}: duplicate_of", first, table.index[table.duplicate_of == ""])
+    return table
+
+
+def serving():
+    """All serving benchmarks, checked, in SI units.
+
+    Examples
+    --------
+    >>> table = serving()
+    >>> len(table), sorted(set(table.publisher))
+    (1550, ['InferenceX', 'NVIDIA'])
+    """
+    import pandas as pd
+
+    about = _read("serving.toml")
+    with open(files("book.measured") / "serving.csv", encoding="utf-8") as text:
+        table = pd.read_csv(text, keep_default_na=False).set_index("id")
+    if [table.index.name, *table.columns] != list(about["columns"]):
+        raise ValueError("the columns of serving.csv are not those of serving.toml")
+    for column, known in (("publisher", about["publisher"]), ("model", about["model"])):
+        for value in table[column].unique():
+            checks.one_of(column, value, known)
+    numbers = table.select_dtypes("number")
+    bad = table.index[(numbers <= 0).any(axis=1) | (table.tp * table.dp != table.n_gpus)]
+    if len(bad) or not table.index.is_unique:
+        raise ValueError(
+            f"row {bad[0] if len(bad) else 'of serving.csv'}: a number is not positive, or tp x dp is not n_gpus"
+        )
+    table["model"] = table.model.map(about["model"])
+    shapes = [*catalog.models(), *catalog.served()]
+    table["known"] = table.model.isin(shapes) & table.hardware.isin(catalog.chips())
+    table["context"] = table.prompt_tokens + table.output_tokens / 2
+    table["tpot"], table["ttft"] = 1e-3 * table.pop("tpot_ms"), 1e-3 * table.pop("ttft_ms")
+    for name in ("url", "rounds", "equal"):
+        table[name] = [about["publisher"][who][name] for who in table.publisher]
+    table["licence"] = about["collection"]["licence"]
+    return table
+
+
+@cache
+def schema():
+    """The columns: name to kind, meaning and limits (``schema.toml``)."""
+    return _read("schema.toml")
+
+
+@cache
+def names():
+    """What the sources call chips and models: ``{"hardware": {...}, "model": {...}}`` to catalogue names."""
+    return _read("names.toml")
+
+
+def _read(file):
+    return tomllib.loads((files("book.measured") / file).read_text("utf-8"))
+
+
+def _row(cells, own):
+    """One row of text as numbers and names; refuses what the schema does not allow."""
+    row = {}
+    for column, limits in schema().items():
+        where = f"row {cells['id'] or '?'}: {column}"
+        row[limits.get("into", column)] = _cell(where, cells[column], **limits)
+    for column in ("model", "hardware"):
+        row[f"{column}_printed"] = row[column]
+        row[column] = _name(f"row {row['id']}: {column}", column, row[column], own[column])
+    known = (catalog.models(), catalog.served(), catalog.same_shapes())
+    row["model_in_catalogue"] = any(row["model"] in names for names in known)
+    row["sequences"] = row["batch"] * row["dp"]
+    return _consistent(row)
+
+
+def _name(where, column, printed, own):
+    """The catalogue's name for what a source calls a model or chip, or a name of the file's own."""
+    if printed in own:
+        return printed
+    if printed in names()[column]:
+        return names()[column][printed] or printed
+    try:
+        return catalog.resolve("chip" if column == "hardware" else "model", printed)
+    except LookupError as error:
+        raise LookupError(f"{where}: {error}") from None
+
+
+def _cell(where, text, *, kind, blank=False, allowed=None, pattern=None, unit="1", **_):
+    if text == "" and blank:
+        return "" if kind == "text" else float("nan")
+    if kind == "text":
+        if not text.strip() or (pattern and not re.fullmatch(pattern, text)):
+            raise ValueError(f"{where} is {text!r}, but must be {f'like {pattern}' if pattern else 'given'}")
+        return checks.one_of(where, text, allowed) if allowed else text
+    if kind == "flag":
+        return checks.one_of(where, text, ("0", "1")) == "1"
+    try:
+        number = float(text)
+        plain = text.isascii() and "_" not in text and text == text.strip()  # float() reads more than digits
+    except ValueError:
+        plain = False
+    if not plain:
+        raise ValueError(f"{where} is {text!r}, but must be a number")
+    checks.number(where, number, zero=kind == "share", maximum=1 if kind == "share" else None)
+    if kind == "whole":
+        if not number.is_integer():
+            raise ValueError(f"{where} is {text}, but must be a whole number")
+        return int(number)
+    return number * units.factor(unit)
+
+
+def _consistent(row):
+    """Refuse a row whose own numbers contradict each other."""
+    if row["n_gpus"] != row["tp"] * row["pp"] * row["dp"]:
+        raise ValueError(f"row {row['id']}: n_gpus is {row['n_gpus']}, but must be tp x pp x dp")
+    if row["ep"] > row["n_gpus"]:
+        raise ValueError(f"row {row['id']}: ep is {row['ep']}, but must be at most n_gpus, {row['n_gpus']}")
+    timed, counted = row["tpot"] == row["tpot"], row["batch"] == row["batch"]
+    if timed != counted:
+        raise ValueError(f"row {row['id']}: tpot_ms and batch must be given together")
+    if not timed and row["tier"] != "C":
+        raise ValueError(
+            f"row {row['id']}: tier is {row['tier']!r}, but must be 'C' without a time per token"
+        )
+    if timed and abs(row["sequences"] / row["tpot"] / row["tokens_per_second"] - 1) > 0.005:
+        raise ValueError(f"row {row['id']}: tok_s_total is not batch x dp / tpot_ms")
+    return row

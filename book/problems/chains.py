@@ -1,0 +1,86 @@
+"""Chains: for each session of the course five questions on one machine, where each uses what the last one found."""
+
+from random import Random
+
+from book.problems.bank import _LOADED, BANK, Asked, _call, _itself
+from inferlib import checks
+
+# Problems of the bank in order, and what a student's machine and work are drawn from.
+CHAINS = {
+    1: (
+        ("memory-1", "memory-2", "arithmetic-1", "arithmetic-5", "arithmetic-6"),
+        {"model": ("Llama 3 70B", "Qwen2.5 72B", "Mistral Large 2"), "chip": ("H100 SXM", "H200", "B200"),
+         "count": (4, 8), "weights": ("bf16",), "batch": (64, 128), "context": (1024, 2048)},
+    ),
+    2: (
+        ("cache-1", "memory-4", "memory-6", "cache-4", "cache-5"),
+        {"model": ("Llama 3 70B", "Qwen2.5 72B", "Mistral Large 2"), "chip": ("H100 SXM", "H200", "B200"),
+         "count": (4, 8), "context": (4096, 8192), "batch": (8, 16)},
+    ),
+    3: (
+        ("memory-2", "network-2", "network-3", "network-4", "network-5"),
+        {"model": ("Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2"), "chip": ("H100 SXM", "H200", "B200"),
+         "count": (8,), "weights": ("bf16",), "latency": (3e-6, 5e-6), "hop": (0.5e-6, 1e-6, 2e-6)},
+    ),
+    4: (
+        ("memory-2", "collectives-3", "pipeline-1", "pipeline-3", "pipeline-4"),
+        {"model": ("Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2"), "chip": ("H100 SXM", "H200", "B200"),
+         "count": (8,), "weights": ("bf16",), "tokens": (256, 1024), "stages": (2, 4), "batch": (16, 32, 64),
+         "latency": (5e-6, 10e-6), "context": (2048, 4096)},
+    ),
+    5: (
+        ("prompts-1", "prompts-3", "prompts-4", "cost-4", "cost-5"),
+        {"model": ("Llama 3 70B", "Qwen2.5 72B"), "chip": ("H100 SXM", "H200", "B200"), "count": (4, 8),
+         "tokens": (2000, 4000), "share": (50, 70), "users": (16, 32), "answer": (300, 500), "step": (16e-3, 20e-3)},
+    ),
+    6: (
+        ("arithmetic-6", "method-1", "method-3", "cost-3", "method-6"),
+        {"model": ("Llama 3 70B", "Qwen2.5 72B"), "chip": ("H100 SXM", "H200"), "count": (4, 8),
+         "batch": (8, 16, 32), "context": (1024, 2048, 4096), "measured": (0.024, 0.028, 0.032)},
+    ),
+}  # fmt: skip
+# What a later question is given is an earlier one's answer, with the digits that it was printed with.
+PASSED = {"prompts-3": "reading", "arithmetic-6": "seconds"}
+
+
+def chain(student, session):
+    """Five linked problems of one student, all on the same machine.
+
+    ``session``: of the course.
+
+    Examples
+    --------
+    >>> [asked.problem.name for asked in chain("Ada", 1)][:2]
+    ['memory-1', 'memory-2']
+    """
+    if session not in CHAINS:
+        raise LookupError(f"session is {session!r}, but must be one of {', '.join(map(str, CHAINS))}")
+    names, choices = CHAINS[session]
+    random = Random(f"{student}/chain-{session}")
+    for _ in range(1000):
+        given = {name: random.choice(values) for name, values in choices.items()}
+        given = {name: _LOADED.get(name, _itself)(value) for name, value in given.items()}
+        found = []
+        for name in names:
+            problem = BANK[name]
+            own = {key: given[key] for key in problem.choices if key in given}
+            if len(own) < len(problem.choices) or (problem.where and not _call(problem.where, own)):
+                break
+            asked = Asked(problem, own, f"chain-{session}.{1 + len(found)}")
+            if any(abs(wrong / asked.key.value - 1) <= problem.near for wrong in asked.mistakes.values()):
+                break
+            found.append(asked)
+            if name in PASSED:
+                given[PASSED[name]] = float(f"{asked.key.value:.3g}")
+        if len(found) == len(names):
+            return found
+    raise LookupError(f"no parameters of chain {session} make sense for {student!r}")
+
+
+def find(student, name):
+    """One problem of a student: of the bank, or of a chain, such as ``"chain-1.2"``."""
+    links = {f"chain-{session}.{k}": (session, k - 1) for session in CHAINS for k in range(1, 6)}
+    if name in links:
+        session, at = links[name]
+        return chain(student, session)[at]
+    return BANK[checks.one_of("problem", name, [*BANK, *links])].asked(student)

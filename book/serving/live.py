@@ -1,0 +1,198 @@
+"""Pictures to be moved: price over speed, and every answer over every measurement."""
+
+import numpy as np
+
+from book.explorer.scatter import Menu, Scatter
+from book.serving import fit
+from tokenprice import Promise, Question, decide
+
+COUNTS = (1, 2, 4, 8)
+
+
+def _three(value):
+    return float(f"{value:.3g}")
+
+
+def _chips(n):
+    return f"{n} chip{'s' if n > 1 else ''}"
+
+
+def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
+    """Dollars or tokens per chip over the speed of one user, as the sixth model has them and as others measured.
+
+    ``models``: label to the words of a Question: model and formats. ``lengths``: tokens of a prompt and of an
+    answer. ``cached``: shares of the prompt in the cache.
+    """
+    lines, dots, rows = [], [], fit.serving_rows()
+    rows = rows[(rows.use == "clean") & rows.n_gpus.isin(counts)]
+    for m, words in enumerate(models.values()):
+        for c, chip in enumerate(chips):
+            for n, (prompt, output) in enumerate(lengths):
+                at = {"model": m, "chip": c, "lengths": n}
+                for h, share in enumerate(cached):
+                    q = Question(**words, prompt=prompt, output=output, cached=share * prompt)
+                    found = decide(
+                        q, Promise(), chips=[chip], counts=counts, layouts=[f"TP{k}" for k in counts]
+                    )
+                    lines += [
+                        _line(offer, found.points, chip, output, at | {"cached": h}) for offer in found.offers
+                    ]
+                like = (q.model.name, chip.name, words["weights"])
+                dots += [_dot(row, at) for row in rows.itertuples() if _same(row, like, prompt, output)]
+    menus = [
+        Menu("model", "Model", list(models)),
+        Menu("chip", "Chip", [chip.name for chip in chips]),
+        Menu(
+            "lengths",
+            "Prompt and answer",
+            [f"{prompt:,.0f} and {output:,.0f} tokens" for prompt, output in lengths],
+        ),
+        Menu("cached", "Prompt in the cache", [f"{share:.0%}" for share in cached]),
+        Menu("shown", "Shown", ["dollars", "tokens per second and chip"]),
+    ]
+    sliders = [
+        {
+            "key": "speed",
+            "label": "Promised speed",
+            "low": 5,
+            "high": 300,
+            "start": 30,
+            "unit": "tokens/s",
+        },
+        {
+            "key": "first",
+            "label": "Promised first token",
+            "low": 0.05,
+            "high": 10,
+            "start": 1,
+            "unit": "s",
+        },
+    ]
+    x = [{"label": "tokens per second of one user", "low": 4, "high": 500}]
+    y = [
+        {"label": "dollars per million tokens of answer, prompts included", "low": 0.05, "high": 200},
+        {"label": "answered tokens per second and chip", "low": 2, "high": 10000},
+    ]
+    key = {_chips(n): k for k, n in enumerate(counts)}
+    title, prices = "What does a promise cost?", [chip.price for chip in chips]
+    return Scatter(title, menus, x, y, dots, {"x": "", "y": "shown"}, lines, prices, sliders, key)
+
+
+def _line(offer, points, chip, output, at):
+    """One machine over its users: speed of one, answered tokens per second and chip, first token, users."""
+    n = offer.system.count
+    own = [p for p in points if p["count"] == n]
+    found = [
+        [_three(p["speed"]), _three(output * chip.price / 3600 / p["usd_per_request"]), _three(p["first_token"]),
+         p["users"]] for p in sorted(own, key=lambda p: p["users"])
+    ]  # fmt: skip
+    w, g = _three(offer.request.step_factor), _three(offer.request.first_factor)
+    return {
+        "f": at,
+        "name": _chips(n),
+        "c": COUNTS.index(n),
+        "p": found,
+        "w": w,
+        "g": g,
+    }
+
+
+def _same(row, like, prompt, output):
+    """Whether a row measured this model, chip and format at these lengths, or a tenth less, where they are drawn."""
+    near = all(
+        0.85 <= of / to <= 1.05 for of, to in ((row.prompt_tokens, prompt), (row.output_tokens, output))
+    )
+    return near and (row.model, row.hardware, row.weights) == like
+
+
+def _dot(row, at):
+    speed = 1 / row.tpot
+    each = row.concurrency * row.output_tokens / (row.ttft + row.output_tokens * row.tpot) / row.n_gpus
+    told = (
+        f"{row.publisher}, {row.engine} {row.version}: {_chips(row.n_gpus)}, {row.concurrency:.0f} users, "
+        f"{row.weights}: {speed:.3g} tokens/s, first token {1e3 * row.ttft:.0f} ms"
+    )
+    place = COUNTS.index(row.n_gpus)
+    return {"f": at, "x": [_three(speed)], "y": [0, _three(each)], "t": told, "u": row.url, "c": place}
+
+
+def answers_over_measurements(answers, rows, mine=()):
+    """Every answer over every clean row: whose, of which publisher, chip and batch, and over what.
+
+    ``answers``: as from :func:`book.synthesis.against.all_answers`. ``rows``: as from
+    :func:`book.synthesis.against.rows`. ``mine``: rows of your own: ``ms``, the milliseconds measured, and
+    the words of a Question (model, machine, batch, context, weights, ...). They are drawn large, and pass
+    every menu.
+    """
+    from tokenprice import answerers, ask
+
+    who = [key for key in answerers.keys() if key in set(answers.who)]
+    own = rows[rows.use == "clean"]
+    times = answers[answers.status == "ok"].pivot(index="id", columns="who", values="predicted")
+    lists = {name: ["all", *sorted(set(own[name]))] for name in ("publisher", "hardware", "batches")}
+    colours = {name: k % 9 for k, name in enumerate(lists["publisher"][1:])}
+    dots = []
+    for row in own.itertuples():
+        if row.Index in times.index:
+            told = (
+                f"{row.publisher}: {row.model}, {row.n_gpus} x {row.hardware}, {row.sequences:.0f} sequences"
+            )
+            f = {name: values.index(getattr(row, name)) for name, values in lists.items()}
+            made = times.loc[row.Index].to_dict()
+            dots.append(_error(row.tpot, made, who, told, row.url, colours[row.publisher]) | {"f": f})
+    for row in mine:
+        words = {name: value for name, value in row.items() if name != "ms"}
+        found = {key: one.seconds for key, one in ask(Question(**words), by="all").items() if one.feasible}
+        said = ", ".join(
+            f"{answerers.label(key)} {1e5 * s / row['ms'] - 100:+.0f} %" for key, s in found.items()
+        )
+        told = f"mine, {row['ms']:g} ms: {said}"
+        dots.append(_error(row["ms"] / 1e3, found, who, told, "", 3) | {"f": {}, "mine": 1})
+    menus = [
+        Menu("who", "Whose answer", [answerers.label(key) for key in who]),
+        Menu("over", "Over", ["measured", "bound"]),
+    ]
+    names = {"publisher": "Measured by", "hardware": "Chip", "batches": "Sequences"}
+    menus += [Menu(name, label, [str(one) for one in lists[name]], any=True) for name, label in names.items()]
+    x = [{"label": f"{what}, ms", "low": 0.5, "high": 500} for what in ("measured", "the bound")]
+    y = [{"label": "predicted over measured", "low": 0.1, "high": 5, "right": 1}] * len(who)
+    return Scatter("Whose answer is how far off?", menus, x, y, dots, {"x": "over", "y": "who"}, key=colours)
+
+
+def every_row(most=60):
+    """All rows of the sixth model's fit, each left out by publisher; at most so many of one publisher and model."""
+    table = fit.data()
+    points = table.assign(predicted=np.exp(fit.left_out("publisher")) * table.measured)
+    points = points.sort_values(["publisher", "model", "hardware", "measured"])
+    rank = points.groupby(["publisher", "model"]).cumcount()
+    total = points.groupby(["publisher", "model"]).measured.transform("size")
+    points = points[(rank % np.ceil(total / most).clip(lower=1)) == 0]
+    lists = {name: ["all", *sorted(set(points[name]))] for name in ("publisher", "model", "hardware")}
+    colours, dots = {name: k % 9 for k, name in enumerate(lists["publisher"][1:])}, []
+    for row in points.itertuples():
+        told = f"{row.publisher}: {row.model}, {_chips(row.n_gpus)} {row.hardware}, {row.batch:.0f} sequences"
+        f = {name: values.index(getattr(row, name)) for name, values in lists.items()}
+        made = {"sixth": row.predicted, "principles": row.measured}
+        dots.append(_error(row.measured, made, ["sixth"], told, row.url, colours[row.publisher]) | {"f": f})
+    names = {"publisher": "Measured by", "model": "Model", "hardware": "Chip"}
+    menus = [Menu(name, label, lists[name], any=True) for name, label in names.items()]
+    x, y = (
+        {"label": "measured, ms", "low": 1, "high": 500},
+        {"label": "predicted over measured", "low": 0.3, "high": 3},
+    )
+    return Scatter(
+        "Rows that the fit has not seen",
+        menus,
+        [x],
+        [y | {"right": 1}],
+        dots,
+        {"x": "", "y": ""},
+        key=colours,
+    )
+
+
+def _error(measured, made, who, told, url, colour):
+    """A dot: over its measured time and its bound, predicted over measured of everybody."""
+    ratios = [_three(made[key] / measured) if made.get(key, 0) > 0 else 0 for key in who]
+    x = [_three(1e3 * measured), _three(1e3 * made["principles"])]
+    return {"x": x, "y": ratios, "t": f"{told}: {1e3 * measured:.3g} ms", "u": url, "c": colour}

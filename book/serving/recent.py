@@ -1,0 +1,145 @@
+"""Serving runs of models that choose, pool or keep a state: scored, and fitted to nothing.
+
+``recent.csv`` holds public rows. ``python -m book.serving.recent`` writes ``recent.toml``: for a kind of attention the
+factor that holds 80 % of them. Where several models were measured it is the widest that the rows of all but one give.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+
+from book.serving.fit import CONFIDENCE, MOST_USERS
+from inferlib import catalog
+from inferlib.system import Layout, System, Workload
+from tokenprice import blocks, constants
+from tokenprice.decode import decode_step, whole_layers
+from tokenprice.estimate import error_bar
+from tokenprice.prompt import Protocol, others_time, prompt_pass, room
+from tokenprice.request import waiting
+
+# Parts that the checkpoints of a row's format keep in another, and formats of the cache as their recipes serve it.
+KEEP = {
+    "fp4": {"attention": "bf16", "shared experts": "bf16"}, "mxfp4 experts": {"experts": "mxfp4"}, "fp8": {},
+    "bf16": {},
+}  # fmt: skip
+PROTOCOL = Protocol(rounds=10)  # as InferenceX sends requests, whose rows most are
+CACHE = {"zai-org/GLM-5": "fp8", "sgl-project/DeepSeek-V4-Flash-FP8": "fp8"}
+
+
+def use(row):
+    """``"clean"``, or why a row is not scored."""
+    if row.model not in catalog.served():
+        return "model not in the catalogue"
+    odd = ("drafting", "outlier", "queued", "server cap", "tp 64")
+    return next((row.caution for word in odd if word in row.caution), "clean")
+
+
+def rows():
+    """All rows, with ``use``."""
+    table = pd.read_csv(
+        files("book.serving") / "recent.csv", keep_default_na=False, na_values={"implied_running": ""}
+    )
+    return table.assign(use=[use(row) for row in table.itertuples()])
+
+
+def question(row):
+    """What a row asks: model, system, workload, layout, formats of parts; lengths are means of what was drawn."""
+    dp = row.dp_attention
+    layout = Layout(row.count_ // dp, 1, row.ep if dp > 1 else 1, dp)
+    model = catalog.load_model(row.model)
+    weights = "fp8" if row.weights.startswith("mxfp4") else row.weights
+    users = row.concurrency if np.isnan(row.implied_running) else row.implied_running
+    context = row.scale * (row.isl + row.osl / 2)
+    work = Workload(users, context, weights, CACHE.get(row.model, "bf16"))
+    return model, System(catalog.load_chip(row.chip), row.count_), work, layout, KEEP[row.weights]
+
+
+@cache
+def predicted():
+    """Of every clean row: ``token`` and ``first``, predicted over measured; NaN where a row does not say one."""
+    table = rows().rename(columns={"count": "count_"})
+    table = table[table.use == "clean"]
+    found = [_errors(row) for row in table.itertuples()]
+    return table.assign(**pd.DataFrame(found, index=table.index))
+
+
+def _errors(row):
+    model, system, work, layout, keep = question(row)
+    prompt, output = row.scale * row.isl, row.scale * row.osl
+    places = room(model, system, work.replace(context=prompt + output), layout, keep)
+    work = work.replace(batch=min(work.batch, max(places, layout.dp)))
+    step = decode_step(
+        model, system, work, layout, engine=constants.engine_class(row.engine), keep=keep
+    ).total
+    reading = prompt_pass(model, system, work, prompt, layout=layout, keep=keep).total
+    token = step + others_time(max(work.batch / layout.dp, 1), output, reading)
+    first = float("nan")
+    if row.concurrency <= min(MOST_USERS, places):
+        users = max(row.concurrency / layout.dp, 1)
+        first = waiting(PROTOCOL, users, reading, output, step, whole_layers(model)) / (1e-3 * row.ttft_ms)
+    plain = row.tokens_per_step == "1"  # with drafts nobody published how long a step takes
+    return {
+        "kind": blocks.measured_as(model),
+        "token": token / (1e-3 * row.tpot_ms) if plain else float("nan"),
+        "first": first,
+    }
+
+
+def factor(ratios, models):
+    """The factor that holds ``CONFIDENCE`` of rows, each way, every model of the same weight."""
+    away = np.abs(np.log(ratios)).sort_values()
+    weight = 1 / models[away.index].groupby(models).transform("size")
+    return float(np.exp(np.interp(CONFIDENCE, (weight.cumsum() - weight / 2) / weight.sum(), away)))
+
+
+def widest(table, name):
+    """The widest factor that the rows of all models but one give; of a single model, its own."""
+    table = table[table[name].notna()]
+    models = table.model.unique()
+    folds = [table[table.model != own] for own in models] if len(models) > 1 else [table]
+    return max(factor(fold[name], fold.model) for fold in folds)
+
+
+def table():
+    """Errors of times between tokens by model, without and with copies of the attention, and rows in the interval."""
+    scored = predicted()
+    scored = scored[scored.token.notna()]
+    found = []
+    for (name, copies), own in scored.groupby(["model", scored.dp_attention > 1]):
+        layout = Layout(1, 1, 1, 2 if copies else 1)
+        bar = error_bar(catalog.load_model(name), layout, "serving")["factor"]
+        miss = 100 * (own.token - 1)
+        found.append({
+            "model": name + (", copies" if copies else ""), "rows": len(own), "error, %": miss.abs().mean(),
+            "bias, %": miss.mean(), "interval": f"÷ and × {bar:.2f}",
+            "inside, %": 100 * own.token.between(1 / bar, bar).mean(),
+        })  # fmt: skip
+    return pd.DataFrame(found).round(0)
+
+
+def as_toml():
+    """The text of ``recent.toml``."""
+    lines = [
+        "# Written by `python -m book.serving.recent`; a test repeats it. For a kind of attention the models whose",
+        "# serving rows were scored (nothing was fitted to them), and the factors that hold 80 % of times between",
+        "# tokens, of those with copies of the attention where such rows exist, and of times to the first token.",
+    ]
+    table = predicted()
+    for kind in sorted(table.kind.unique()):
+        own = table[table.kind == kind]
+        lines += ["", f"[{kind}]", f"models = {sorted(own.model.unique())}".replace("'", '"')]
+        one = own.dp_attention == 1
+        for what, part, name in (
+            ("token", own[one], "token"),
+            ("copies", own[~one], "token"),
+            ("first", own, "first"),
+        ):
+            if part[name].notna().any():
+                lines += [f"{what} = {widest(part, name):.4g}"]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    (files("tokenprice") / "recent.toml").write_text(as_toml(), encoding="utf-8", newline="\n")

@@ -1,0 +1,361 @@
+"""How figures look: one colour per source and per chip, no background, the same file from run to run.
+
+Figures are SVG with dark lines on nothing. In the book's dark theme the style sheet turns them over, so one
+file serves both.
+"""
+
+import hashlib
+import html
+import re
+from numbers import Integral
+
+from cycler import cycler
+
+from inferlib.units import factor
+
+# After Okabe and Ito, told apart by readers with any colour vision; each of middle lightness, so that it stays
+# legible when the dark theme turns lightness round.
+BLUE, ORANGE, GREEN, RED, SKY, PURPLE, YELLOW = (
+    "#0072B2", "#B86E00", "#009E73", "#D14A1F", "#2E8BC0", "#B8609A", "#8F8300",
+)  # fmt: skip
+BROWN, INK, FAINT = "#A0693A", "#222222", "#8a8a8a"
+
+CHIPS = {"A100 80GB": SKY, "H100 SXM": GREEN, "H200": BLUE, "B200": ORANGE, "TPU v4": RED}
+TERMS = {
+    "weights": BLUE,
+    "memory": BLUE,
+    "weights and activations": BLUE,
+    "arithmetic": ORANGE,
+    "network": RED,
+    "activations": SKY,
+    "cache": GREEN,
+    "attention weights": SKY,
+    "attention activations": YELLOW,
+    "attention arithmetic": ORANGE,
+    "expert weights": BLUE,
+    "dense layers and embeddings": PURPLE,
+    "expert activations": YELLOW,
+    "expert arithmetic": ORANGE,
+    "network not hidden": RED,
+    "overhead": FAINT,
+    "pipeline": YELLOW,
+    "kernel launch": PURPLE,
+    "layer overhead": FAINT,
+    "waiting": RED,
+    "collectives": RED,
+    "collectives as a whole": RED,
+    "collective latency": RED,
+    "collective bandwidth": BROWN,
+    "other": INK,
+}
+SVG_METADATA = {"Date": None, "Creator": None}
+# Matplotlib ends ids of clips, markers, hatches and collections in ten digits of a hash.
+_HASHED = re.compile(r'(?<=[#"])([A-Za-z]\w*?)[0-9a-f]{10}(?=[")])')
+_DEFINED = re.compile(r'(?s) id="([A-Za-z]\w*?[0-9a-f]{10})"(.*?)/>')
+
+
+def use():
+    """Show all figures and frames of a notebook in the book's style; figures as deterministic SVG."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+    import numpy as np
+    import pandas as pd
+    from IPython import get_ipython
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+    set_matplotlib_formats("svg", metadata=SVG_METADATA)
+    mpl.rcParams.update(
+        {
+            "svg.hashsalt": "inferlib",
+            "svg.fonttype": "path",
+            "figure.figsize": (6.4, 3.8),
+            "figure.facecolor": "none",
+            "axes.facecolor": "none",
+            "savefig.facecolor": "none",
+            "legend.framealpha": 0,
+            "text.color": INK,
+            "axes.edgecolor": INK,
+            "axes.labelcolor": INK,
+            "xtick.color": INK,
+            "ytick.color": INK,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": FAINT,
+            "grid.alpha": 0.3,
+            "grid.linewidth": 0.6,
+            "lines.linewidth": 2,
+            "font.size": 10,
+            "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW]),
+        }
+    )
+    pd.set_option("display.float_format", "{:.4g}".format, "display.max_colwidth", None)
+    np.set_printoptions(precision=4)
+    shell = get_ipython()
+    if shell is not None:
+        plt.switch_backend(plt.get_backend())
+        plt.uninstall_repl_displayhook()  # it would draw every figure once more, for a window nobody opened
+        _show_figures(shell.display_formatter)
+        plain = shell.display_formatter.formatters["text/plain"]
+        for number in (float, np.float64):
+            plain.for_type(number, lambda value, printer, cycle: printer.text(f"{value:.4g}"))
+
+
+def canonical_svg(svg):
+    """The SVG of a figure with ids that are equal on any machine.
+
+    Matplotlib's are hashes of floats, so an addition done in another order renames them. Here they are
+    numbered in the order in which they occur, with a mark of what they name: a figure may stand beside others.
+
+    Examples
+    --------
+    >>> canonical_svg('<use clip-path="url(#p0123456789)"/><rect id="p0123456789"/>')
+    '<use clip-path="url(#p1-e3b0c4)"/><rect id="p1-e3b0c4"/>'
+    """
+    definitions = dict(_DEFINED.findall(svg))
+    names = {}
+
+    def named(found):
+        mark = hashlib.sha256(definitions.get(found[0], "").encode()).hexdigest()[:6]
+        return names.setdefault(found[0], f"{found[1]}{len(names) + 1}-{mark}")
+
+    return _HASHED.sub(named, svg)
+
+
+def _show_figures(display):
+    """Let every figure show the same SVG on any machine."""
+    from matplotlib.figure import Figure
+
+    drawn = display.formatters["image/svg+xml"].lookup_by_type(Figure)
+    display.formatters["image/svg+xml"].for_type(Figure, lambda figure: canonical_svg(drawn(figure)))
+
+
+class Table:
+    """A frame shown with numbers on the right and text on the left; cells may unfold when clicked, or be links."""
+
+    def __init__(self, frame, unfolded=None, links=None, notes=()):
+        self.frame, self.unfolded, self.links = frame, unfolded or {}, links or {}
+        self.notes = dict(enumerate(notes))
+
+    def _repr_html_(self):
+        head = "".join(f"<th>{html.escape(str(name))}</th>" for name in self.frame)
+        rows = "".join(
+            "<tr>"
+            + "".join(self._cell(i, name, v) for name, v in zip(self.frame, row, strict=True))
+            + "</tr>"
+            + self._note(i)
+            for i, row in enumerate(self.frame.itertuples(index=False, name=None))
+        )
+        return f'<table class="readable"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+
+    def _note(self, i):
+        text = html.escape(self.notes.get(i, ""))
+        return f'<tr class="note"><td colspan="{len(self.frame.columns)}">{text}</td></tr>' if text else ""
+
+    def _cell(self, i, name, value):
+        """A cell; one that unfolds is a button, whose popover needs no script and moves nothing."""
+        if name in self.links:
+            return f'<td><a href="{html.escape(self.links[name][i])}">{html.escape(value)}</a></td>'
+        cell, tree = _cell(value), self.unfolded.get((i, name))
+        if not tree:
+            return cell
+        start, text = cell.removesuffix("</td>").split(">", 1)
+        row = [_cell(value) for value in self.frame.iloc[i]]
+        content = f"{i} {name} {row} {list(self.frame)} {tree}"
+        identity = f"why-{hashlib.sha256(content.encode()).hexdigest()[:10]}"
+        return (
+            f'{start}><button type="button" class="why" popovertarget="{identity}" '
+            f'title="how this is made">{text}</button><div popover id="{identity}">{tree}</div></td>'
+        )
+
+    def __repr__(self):
+        ranges = self.frame.map(lambda value: _range(value) if isinstance(value, tuple) else value)
+        return ranges.to_string(index=False)
+
+
+def table(frame, unfolded=None, links=None, notes=()):
+    """Show a frame for reading, without its index: four digits, numbers right, text left.
+
+    ``unfolded``: (row, column) to HTML that a click on that cell shows. ``links``: column to a list of
+    addresses, one a row. ``notes``: for each row what stands under it in a line of its own; empty for none.
+    """
+    return Table(frame, unfolded, links, notes)
+
+
+class Entries:
+    """A frame of texts shown as a list: the first column heads an entry, the others follow, each named."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def _repr_html_(self):
+        head, *names = self.frame
+        entries = []
+        for row in self.frame.itertuples(index=False, name=None):
+            parts = zip(names, row[1:], strict=True)
+            texts = "".join(
+                f"<div><b>{html.escape(n)}</b> {html.escape(str(text))}</div>" for n, text in parts
+            )
+            entries.append(f"<dt>{html.escape(str(row[0]))}</dt><dd>{texts}</dd>")
+        return f'<dl class="entries">{"".join(entries)}</dl>'
+
+    def __repr__(self):
+        return self.frame.to_string(index=False)
+
+
+def entries(frame):
+    """Show a frame of long texts, such as the errata, as a list that also fits a phone."""
+    return Entries(frame)
+
+
+def _cell(value):
+    if isinstance(value, bool):
+        value = str(value).lower()
+    if isinstance(value, tuple):
+        value = _range(value)
+    if isinstance(value, float):
+        return f'<td class="number">{_digits(value)}</td>'
+    if str(value).startswith("https://"):
+        return f'<td><a href="{html.escape(value)}">{html.escape(value)}</a></td>'
+    if isinstance(value, Integral):
+        return f'<td class="number">{value:,}</td>'
+    return f"<td>{html.escape(str(value))}</td>"
+
+
+def _range(ends):
+    return " to ".join(f"{end:.4g}" for end in ends)
+
+
+def _digits(value):
+    """Four significant digits, without an exponent where the number is of everyday size."""
+    if value != 0 and not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.3e}"
+    return f"{float(f'{value:.4g}'):,.10g}"
+
+
+def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, colours=None):
+    """Lines of a sweep, each named at its end, with marks that are computed.
+
+    ``values``: SI, over one axis of numbers. A second axis, or the names of a Dataset, makes one line each.
+    ``mark``: where a dot stands: on the axis, such as ``values.idxmin()``, or there and in SI; a dict gives
+    each its text, another dot says its numbers. ``unit``: the unit the values are shown in. ``says``,
+    ``over``: the vertical and the horizontal axis in words; names of the array and of its axis when not
+    given. ``log``: which axes are logarithmic: ``"xy"``, ``"x"``, ``"y"`` or ``""``. ``colours``: name of a
+    line to its colour; those of :data:`TERMS` are known.
+
+    Examples
+    --------
+    >>> from inferlib import sweep
+    >>> gpus = sweep("GPUs", 1, 100, points=9)
+    >>> time = (1 / gpus + gpus / 100).rename("time")
+    >>> curve(time, mark=time.idxmin(), unit="ms").texts[0].get_text()
+    '10 GPUs: 200 ms'
+    """
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    values = values.to_array("line") if hasattr(values, "data_vars") else values
+    axis = next(name for name in reversed(values.dims) if np.issubdtype(values[name].dtype, np.number))
+    shown, cycle = unit.replace("us", "μs"), iter(mpl_colours())
+    names = [name for name in values.dims if name != axis]
+    lines = (
+        {str(one[names[0]].item()): one for one in values.transpose(*names, axis)} if names else {"": values}
+    )
+    for name, line in lines.items():
+        colour = (colours or {}).get(name) or TERMS.get(name) or next(cycle)
+        ax.plot(values[axis], line / factor(unit), color=colour, label=name or None)
+    ax.set(
+        xlabel=over or axis, ylabel=f"{says or values.name or ''}{f', {shown}' if unit != '1' else ''}".strip(", "),
+        xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear",
+    )  # fmt: skip
+    ax.xaxis.set_major_formatter("{x:,g}")
+    ax.yaxis.set_major_formatter("{x:,g}")
+    lowest = values.min(names) if names else values
+    marks = mark if isinstance(mark, dict) else {} if mark is None else {"": mark}
+    for text, at in marks.items():
+        x, y = at if isinstance(at, tuple) else (at, np.interp(float(at), values[axis], lowest))
+        x, y = float(x), float(y) / factor(unit)
+        ax.plot(x, y, "o", color=INK, zorder=5)
+        ax.annotate(
+            text or f"{x:.3g} {axis}: {y:.3g} {shown}".rstrip(" 1"),
+            (x, y),
+            (7, 7),
+            textcoords="offset points",
+        )
+    if names:
+        _name_lines(ax)
+    return ax
+
+
+def mpl_colours():
+    """The colours of lines that have no meaning of their own, in order."""
+    import matplotlib as mpl
+
+    return mpl.rcParams["axes.prop_cycle"].by_key()["color"]
+
+
+def _name_lines(ax, apart=12):
+    """Write each line's label beside its last point, so many points apart where lines end close together."""
+    import numpy as np
+
+    ax.figure.draw_without_rendering()
+    scale, ends = 72 / ax.figure.dpi, []
+    for line in ax.lines:
+        if line.get_label().startswith("_"):
+            continue
+        x, y = (np.asarray(values, dtype=float) for values in line.get_data())
+        inside = np.flatnonzero(np.isfinite(y))[-1]
+        ends.append((ax.transData.transform((x[inside], y[inside]))[1] * scale, line, (x[inside], y[inside])))
+    last = -np.inf
+    for height, line, end in sorted(ends, key=lambda one: one[0]):
+        last = max(height, last + apart)
+        ax.annotate(
+            line.get_label(), end, (5, last - height), textcoords="offset points", va="center",
+            color=line.get_color(), annotation_clip=False,
+        )  # fmt: skip
+
+
+def breakdown_bars(steps, *, ax=None):
+    """Horizontal bars, one per answer: counted terms stacked, hidden terms as outlines below.
+
+    ``steps``: label to :class:`inferlib.Breakdown`. An infeasible or n/a answer is written, not drawn.
+    """
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        _, ax = plt.subplots(figsize=(6.4, 0.9 + 0.8 * len(steps)))
+    seen = {}
+    for y, step in enumerate(steps.values()):
+        if not step.feasible:
+            ax.text(0, y, f" {step.status}: {step.reason}", va="center")
+            continue
+        left = 0.0
+        for name, seconds in step.counted.items():
+            bar = ax.barh(
+                y - 0.12, 1e3 * seconds, left=1e3 * left, height=0.42, color=TERMS.get(name, FAINT), label=name
+            )  # fmt: skip
+            seen.setdefault(name, bar)
+            left += seconds
+        ax.text(1e3 * step.total, y - 0.12, f" {1e3 * step.total:.2f} ms", va="center")
+        for name, seconds in step.hidden.items():
+            colour = TERMS.get(name, FAINT)
+            ax.barh(
+                y + 0.25, 1e3 * seconds, height=0.16, color="none", edgecolor=colour, linewidth=1.2,
+                label=f"{name}, hidden",
+            )  # fmt: skip
+        if step.hidden:
+            # one label beside the longest, so that labels of bars of like length do not run into each other
+            names = ", ".join(sorted(step.hidden, key=step.hidden.get, reverse=True))
+            longest = 1e3 * max(step.hidden.values())
+            ax.text(longest, y + 0.25, f" {names}, hidden", va="center", fontsize=8, color=INK)
+    ax.set_yticks(range(len(steps)), steps)
+    ax.set_ylim(len(steps) - 0.4, -0.6)
+    ax.set_xlabel("milliseconds per token")
+    ax.margins(x=0.15)
+    ax.grid(axis="y", visible=False)
+    ax.legend(
+        seen.values(), seen, loc="upper center", bbox_to_anchor=(0.5, -0.35 / len(steps) - 0.12), ncol=4
+    )
+    return ax

@@ -1,0 +1,49 @@
+"""The short word for a sweep: one labelled axis, along which every equation broadcasts."""
+
+from inferlib import checks
+
+
+def sweep(name, low, high=None, points=200, *, whole=False):
+    """Values of one axis, evenly spaced in the logarithm.
+
+    Equations broadcast by name, so two sweeps make a grid: ``erdil2025.toy_latency(..., sweep("GPUs", 1, 1024),
+    sweep("batch", 1, 512), ...)``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dimension and of its coordinate.
+    low, high : float
+        Both ends; or, as ``low`` alone, a sequence of all values.
+    points : int
+        How many values between the ends.
+    whole : bool
+        Whether to keep whole numbers only, such as of chips.
+
+    Returns
+    -------
+    xarray.DataArray
+
+    Examples
+    --------
+    >>> sweep("GPUs", 1, 1000, points=4).values.round(6).tolist()
+    [1.0, 10.0, 100.0, 1000.0]
+    >>> sweep("batch", [1, 8, 64]).dims
+    ('batch',)
+    """
+    import numpy as np
+
+    from inferlib.extras import xarray as xr
+
+    if high is None:
+        values = np.asarray(low, dtype=float)
+    else:
+        (
+            checks.number("low", low),
+            checks.number("high", high, minimum=low),
+            checks.number("points", points, minimum=2),
+        )
+        values = np.geomspace(low, high, points)
+    if whole:
+        values = np.unique(np.round(values))
+    return xr.DataArray(values, coords={name: values}, dims=name, name=name)

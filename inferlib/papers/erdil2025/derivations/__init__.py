@@ -1,1 +1,0 @@
-"""Derivations of the toy model and of the complete model."""

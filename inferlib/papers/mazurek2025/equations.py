@@ -1,0 +1,669 @@
+"""Mazurek & Schreiber 2025, sections 3.1 to 3.5: bytes, FLOP, traffic and time of one pass, equations 1 to 51.
+
+``batch`` is the source's global B where a function takes a deployment, elsewhere whatever number of sequences is
+meant (a GPU's own share is B over the GPUs). Prefill reads a prompt of ``context`` tokens; decode makes one token
+for each sequence, with ``context`` tokens behind it.
+"""
+
+from functools import partial
+
+from inferlib.equation import equation
+from inferlib.ops import ceil, log, maximum, minimum, sqrt
+from inferlib.papers.mazurek2025.records import DEFAULT, GPU, Assumptions, Deployment, Model
+
+equation = partial(equation, "mazurek2025")
+
+
+# --- The matrices of attention: bytes (3.1.1) and FLOP (3.2, equations 1 to 38) ---------------------------
+
+MATRICES = {  # name: symbol, size, and what it leads from and to
+    "query_down": ("W^DQ", lambda m: m.d_model * m.q_rank, "the residual stream to the latent of queries"),
+    "query_up": ("W^UQ", lambda m: m.q_rank * m.n_heads * m.nope_dim, "that latent to the queries of all heads"),
+    "query_rope": ("W^QR", lambda m: m.q_rank * m.n_heads * m.rope_dim, "that latent to their rotary part"),
+    "latent_down": ("W^DKV", lambda m: m.d_model * m.kv_rank, "the residual stream to the latent of keys and values"),
+    "key_up": ("W^UK", lambda m: m.kv_rank * m.n_heads * m.nope_dim, "that latent to the keys of all heads"),
+    "value_up": ("W^UV", lambda m: m.kv_rank * m.n_heads * m.value_dim, "that latent to the values of all heads"),
+    "key_rope": ("W^KR", lambda m: m.d_model * m.rope_dim, "the residual stream to the rotary key of all heads"),
+    "output": ("W^O", lambda m: m.n_heads * m.value_dim * m.d_model, "all heads back to the residual stream"),
+}  # fmt: skip
+_SIZE = {name: size for name, (_, size, _) in MATRICES.items()}
+_TOKENS = {
+    "B S^2": 2,
+    "B S": 1,
+    "B": 0,
+}  # tokens or pairs of tokens that are multiplied, and the power of S in it
+
+FLOPS = {  # name: printed numbers, tokens, multiplications of each, and what they make
+    "query_down": ("1 20", "B S", _SIZE["query_down"], "The latent of queries"),
+    "query_up": ("2 29", "B S", _SIZE["query_up"], "Queries of all heads"),
+    "query_rope": ("3 21", "B S", _SIZE["query_rope"], "Rotary part of the queries"),
+    "latent_down": ("4 22", "B S", _SIZE["latent_down"], "The latent of keys and values"),
+    # vanilla decode makes the keys of the whole context (12); absorbed, W^UK meets the queries of a prompt (30)
+    "key_up": ("5 12 30", "B S", _SIZE["key_up"], "Keys of all heads, from the latent"),
+    "key_rope": ("6 23", "B S", _SIZE["key_rope"], "The rotary key that all heads share"),
+    "value_up": ("7 14", "B S", _SIZE["value_up"], "Values of all heads, from the latent"),
+    "decode_query_down": ("8 25", "B", _SIZE["query_down"], "Equation 1 for one token of each sequence"),
+    "decode_query_up": ("9 33", "B", _SIZE["query_up"], "Equation 2 for one token of each sequence"),
+    "decode_query_rope": ("10 26", "B", _SIZE["query_rope"], "Equation 3 for one token of each sequence"),
+    "decode_latent_down": ("11 27", "B", _SIZE["latent_down"], "Equation 4 for one token of each sequence"),
+    "decode_key_rope": ("13 28", "B", _SIZE["key_rope"], "Equation 6 for one token of each sequence"),
+    # every query with every key: the source halves nothing for the causal mask
+    "score": ("15", "B S^2", lambda m: m.n_heads * (m.nope_dim + m.rope_dim), "Scores of a prompt"),
+    "value": ("16", "B S^2", lambda m: m.n_heads * m.value_dim, "Values of a prompt, weighted by the scores"),
+    "output": ("18", "B S", _SIZE["output"], "Output projection of a prompt"),
+    "decode_output": ("19", "B", _SIZE["output"], "Output projection of one new token"),
+    # absorbed: the query of a head, and what it sums up, are as wide as the latent
+    "absorbed_score": ("31", "B S^2", lambda m: m.n_heads * (m.kv_rank + m.rope_dim), "Scores of a prompt, absorbed"),
+    "absorbed_value": ("32", "B S^2", lambda m: m.n_heads * m.kv_rank, "Latents of a prompt, weighted by the scores"),
+    "decode_absorbed_key": ("34", "B", _SIZE["key_up"], "W^UK applied to the query of one new token"),
+    "decode_absorbed_score": ("35", "B S", lambda m: m.n_heads * (m.kv_rank + m.rope_dim), "Scores of one new token"),
+    "decode_absorbed_value": ("36", "B S", lambda m: m.n_heads * m.kv_rank, "Latents weighted by those scores"),
+    "absorbed_output": (
+        "37", "B S", lambda m: m.n_heads * (m.value_dim * m.d_model + m.value_dim * m.kv_rank),
+        "Output projection of a prompt with W^UV in it: latent to values to the residual stream",
+    ),
+    # the copy of the source at hand has lost a d and a plus sign in this one
+    "decode_absorbed_output": (
+        "38", "B", lambda m: m.n_heads * (m.value_dim * m.d_model + m.value_dim * m.kv_rank),
+        "The same for one new token",
+    ),
+    "expert_matrix": ("39 40 41", "B", lambda m: m.d_model * m.d_expert, "One of the three matrices of an expert"),
+    "router": ("44", "B", lambda m: m.d_model * m.n_routed, "The router of one layer"),
+}  # fmt: skip
+# Printed with one FLOP for a product where all others have two; `Assumptions.corrected()` puts the factor in.
+_ONE_FLOP = {"value", "absorbed_value", "decode_absorbed_value"}
+
+
+def _weights(name, symbol, size, meaning):
+    """Register the bytes of one line of ``MATRICES``."""
+
+    def weights(model: Model, assumptions: Assumptions = DEFAULT):
+        return assumptions.weight_bytes * size(model)
+
+    weights.__name__ = f"{name}_weights"
+    weights.__doc__ = f"Bytes of {symbol}, from {meaning}."
+    return equation(unit="B")(weights)
+
+
+def _flops(name, numbers, tokens, products, meaning):
+    """Register the FLOP of one line of ``FLOPS`` under all of its printed numbers."""
+    flop, power = "value_flop" if name in _ONE_FLOP else "flop_per_weight", _TOKENS[tokens]
+
+    def own(model: Model, batch, assumptions: Assumptions = DEFAULT):
+        return getattr(assumptions, flop) * batch * products(model)
+
+    def over(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
+        return getattr(assumptions, flop) * batch * context**power * products(model)
+
+    function = over if power else own
+    function.__name__, (number, *others) = f"{name}_flops", numbers.split()
+    function.__doc__ = f"{meaning}: {'2 ' if flop == 'flop_per_weight' else ''}{tokens} times its width."
+    units = {"batch": "1"} | ({"context": "1"} if power else {})
+    return equation(number, unit="FLOP", also={other: {} for other in others}, **units)(function)
+
+
+WEIGHTS = {name: _weights(name, *line) for name, line in MATRICES.items()}
+COUNTED = {name: _flops(name, *line) for name, line in FLOPS.items()}
+# each is a name of this module like any other: query_down_weights, ..., query_down_flops, ...
+globals().update(
+    {function.equation.name: function for table in (WEIGHTS, COUNTED) for function in table.values()}
+)
+ATTENTION = {MATRICES[name][0]: function for name, function in WEIGHTS.items()}
+
+
+@equation(unit="B")
+def layer_attention_weights(model: Model, assumptions: Assumptions = DEFAULT):
+    """Attention weights of one layer: the sum of the eight matrices."""
+    return sum(matrix(model, assumptions) for matrix in WEIGHTS.values())
+
+
+@equation(unit="B")
+def attention_weights(model: Model, assumptions: Assumptions = DEFAULT):
+    """All attention weights, which every GPU holds and reads: L layers (3.1.1)."""
+    return model.n_layers * layer_attention_weights(model, assumptions)
+
+
+@equation(unit="B")
+def cache_per_token(model: Model, assumptions: Assumptions = DEFAULT):
+    """What one token of context keeps in the cache: 2 (d_c + d_h^R) L, a latent and a rotary key a layer.
+
+    Examples
+    --------
+    >>> from inferlib.papers.mazurek2025 import model_of
+    >>> cache_per_token(model_of("DeepSeek V3"))
+    70272.0
+    """
+    return assumptions.cache_value_bytes * (model.kv_rank + model.rope_dim) * model.n_layers
+
+
+@equation(unit="B", batch="1", context="1")
+def cache_traffic(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
+    """Cache read and written to decode one token of each sequence: B (S + 1) tokens of it (3.1.1)."""
+    return batch * (context + 1) * cache_per_token(model, assumptions)
+
+
+@equation(unit="B", batch="1")
+def attention_activations(model: Model, batch, assumptions: Assumptions = DEFAULT):
+    """Activations into and out of attention: 2 B d L (3.1.1)."""
+    return assumptions.attention_activation_bytes * batch * model.d_model * model.n_layers
+
+
+@equation(unit="B", batch="1", context="1")
+def attention_traffic(
+    model: Model, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
+):
+    """What one GPU moves for attention: all weights, and its own sequences' cache and activations (3.1.1)."""
+    own = batch / deployment.n_gpus
+    activations = attention_activations(model, own, assumptions)
+    return (
+        attention_weights(model, assumptions) + cache_traffic(model, own, context, assumptions) + activations
+    )
+
+
+@equation("17", unit="FLOP", batch="1", context="1")
+def decode_attention_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
+    """Scores and values of one new token, vanilla: B n_h S (2 (d_h + d_h^R) + d_h)."""
+    scores = assumptions.flop_per_weight * (model.nope_dim + model.rope_dim)
+    return batch * model.n_heads * context * (scores + assumptions.value_flop * model.value_dim)
+
+
+def _added(names, model, batch, context, assumptions):
+    """The FLOP of several lines of ``FLOPS``."""
+    return sum(
+        COUNTED[name](model, batch, *([context] if _TOKENS[FLOPS[name][1]] else []), assumptions)
+        for name in names.split()
+    )
+
+
+# what both variants apply to one new token of each sequence, and to every token of a prompt
+_NEW_TOKEN = (
+    "decode_query_down decode_query_up decode_query_rope decode_latent_down decode_key_rope "  # 8 to 13
+)
+_PROMPT = "query_down query_up query_rope latent_down key_up key_rope "  # 1 to 6
+
+
+@equation(unit="FLOP", batch="1", context="1")
+def vanilla_decode_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
+    """One layer of vanilla attention for one new token of each sequence: equations 8 to 14, 17 and 19."""
+    linear = _added(_NEW_TOKEN + "key_up value_up decode_output", model, batch, context, assumptions)
+    return linear + decode_attention_flops(model, batch, context, assumptions)
+
+
+@equation(unit="FLOP", batch="1", context="1")
+def absorbed_decode_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
+    """One layer of absorbed attention for one new token: equations 25 to 28, 33 to 36 and 38."""
+    absorbed = "decode_absorbed_key decode_absorbed_score decode_absorbed_value decode_absorbed_output"
+    return _added(_NEW_TOKEN + absorbed, model, batch, context, assumptions)
+
+
+@equation(unit="FLOP", batch="1", context="1")
+def vanilla_prefill_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
+    """One layer of vanilla attention for a prompt: equations 1 to 7, 15, 16 and 18."""
+    return _added(_PROMPT + "value_up score value output", model, batch, context, assumptions)
+
+
+@equation(unit="FLOP", batch="1", context="1")
+def absorbed_prefill_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
+    """One layer of absorbed attention for a prompt: equations 20 to 23, 29 to 32 and 37."""
+    absorbed = "absorbed_score absorbed_value absorbed_output"
+    return _added(_PROMPT + absorbed, model, batch, context, assumptions)
+
+
+# --- Experts: which a batch wakes, and how many sit on a GPU (3.1.2, 3.4) ---------------------------------
+
+
+@equation(unit="1")
+def selection_probability(model: Model):
+    """Probability that a token goes to a given routed expert, all being equally likely: k / M."""
+    return minimum(model.n_active / model.n_routed, 1)  # no model can leave the range
+
+
+@equation(unit="1", batch="1")
+def never_selected(model: Model, batch):
+    """Probability that no token of a batch goes to a given routed expert: (1 - k / M)^N."""
+    return (1 - selection_probability(model)) ** batch
+
+
+@equation(unit="1", batch="1")
+def active_experts(model: Model, batch):
+    """Expected number of distinct routed experts that a batch reaches in a layer: E[U] = M (1 - (1 - k / M)^N).
+
+    Examples
+    --------
+    >>> from inferlib.papers.mazurek2025 import model_of
+    >>> active_experts(model_of("DeepSeek V3"), 2)
+    15.75
+    """
+    return model.n_routed * (1 - never_selected(model, batch))
+
+
+@equation(unit="1", active="1")
+def fullest_gpu_experts(deployment: Deployment, active):
+    """Active routed experts on the GPU that has most, as balls into bins: a / n + sqrt(2 a log(n) / n).
+
+    The asymptotic form of section 3.1.2. It has no limit: with all experts active it exceeds what a GPU holds.
+    """
+    mean = active / deployment.n_gpus
+    return mean + sqrt(2 * mean * log(deployment.n_gpus))
+
+
+@equation(unit="1", active="1")
+def fullest_gpu_experts_placed(model: Model, deployment: Deployment, active):
+    """The same for experts dealt out evenly (not in the source): the share of idle ones comes under the root.
+
+    Drawn without replacement, none is hit twice, so the variance is that of balls into bins times that share.
+    """
+    mean = active / deployment.n_gpus
+    idle = maximum(1 - active / model.n_routed, 0)
+    return mean + sqrt(2 * mean * idle * log(deployment.n_gpus))
+
+
+@equation(unit="1")
+def held_experts(model: Model, deployment: Deployment):
+    """Experts of one layer that a GPU holds: shared, routed and extra ones over the GPUs, rounded up (3.1.2).
+
+    Examples
+    --------
+    >>> from inferlib.papers.mazurek2025 import model_of, setup
+    >>> held_experts(model_of("DeepSeek V3"), setup("9x8 H100").deployment)
+    5
+    """
+    experts = model.n_shared + model.n_routed + deployment.extra_experts
+    return ceil(experts / deployment.n_gpus)
+
+
+@equation(unit="1", batch="1")
+def loaded_experts(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
+    """Experts of one layer that the fullest GPU reads, the shared one on top of the routed.
+
+    The source prints what a GPU holds and what a batch wakes there, and not how they join: that the smaller counts is
+    our reading, without which (``Assumptions.uncapped()``) the model fits SGLang's H100s at their true length.
+    """
+    active = active_experts(model, batch)
+    if assumptions.without_replacement:
+        routed = fullest_gpu_experts_placed(model, deployment, active)
+    else:
+        routed = fullest_gpu_experts(deployment, active)
+    fullest = routed + model.n_shared
+    return minimum(held_experts(model, deployment), fullest) if assumptions.capped else fullest
+
+
+@equation(unit="1", average="1", largest="1 > 0")
+def expert_balancedness(average, largest):
+    """Balancedness of one layer: requests to the average GPU over those to the fullest (3.4)."""
+    return average / largest
+
+
+@equation(unit="1", load="1")
+def imbalanced_load(deployment: Deployment, load):
+    """Load of the fullest GPU where the average GPU has ``load``: over the balancedness (3.4)."""
+    return load / deployment.balancedness
+
+
+@equation(unit="1", n_hosts="1 > 0")
+def shared_expert_load(model: Model, n_hosts):
+    """Activations of the GPU with the shared expert over the mean, as the fraction of 3.4 has it.
+
+    Its numerator gives that GPU a share of all nine activations on top of the shared expert's own.
+    """
+    share = model.used / n_hosts
+    return (1 + share) / share
+
+
+@equation(unit="1", n_hosts="1 > 0")
+def shared_expert_load_corrected(model: Model, n_hosts):
+    """The same with the routed activations only on top of the shared expert's."""
+    return (1 + model.n_active / n_hosts) / (model.used / n_hosts)
+
+
+# --- Experts, dense layers, embeddings: bytes (3.1.2, 3.1.3) and FLOP (3.2.4) -----------------------------
+
+
+@equation(unit="B")
+def expert_matrix(model: Model, assumptions: Assumptions = DEFAULT):
+    """One of the three matrices of an expert: d_moe d; W_1, W_2 and the gate are of equal size."""
+    return assumptions.weight_bytes * model.d_expert * model.d_model
+
+
+@equation(unit="B")
+def expert_weights(model: Model, assumptions: Assumptions = DEFAULT):
+    """One expert: three matrices."""
+    return 3 * expert_matrix(model, assumptions)
+
+
+@equation(unit="B")
+def router_weights(model: Model, assumptions: Assumptions = DEFAULT):
+    """The router of one layer: d n_r."""
+    return assumptions.weight_bytes * model.d_model * model.n_routed
+
+
+@equation(unit="B", experts="1")
+def experts_on_gpu(model: Model, experts, assumptions: Assumptions = DEFAULT):
+    """So many experts in every expert layer, each layer with its whole router (3.1.2)."""
+    layer = expert_weights(model, assumptions) * experts + router_weights(model, assumptions)
+    return model.n_expert_layers * layer
+
+
+@equation(unit="B")
+def dense_matrix(model: Model, assumptions: Assumptions = DEFAULT):
+    """One of the three matrices of a dense feed-forward block: d_dense d."""
+    return assumptions.weight_bytes * model.d_dense * model.d_model
+
+
+@equation(unit="B")
+def dense_layer_weights(model: Model, assumptions: Assumptions = DEFAULT):
+    """The feed-forward block of one dense layer: three matrices."""
+    return 3 * dense_matrix(model, assumptions)
+
+
+@equation(unit="B")
+def dense_weights(model: Model, assumptions: Assumptions = DEFAULT):
+    """The feed-forward blocks of all dense layers, which every GPU holds."""
+    return model.n_dense_layers * dense_layer_weights(model, assumptions)
+
+
+@equation(unit="B")
+def embedding_weights(model: Model, assumptions: Assumptions = DEFAULT):
+    """Both matrices over the vocabulary, which every GPU holds: 2 V d (3.1.3)."""
+    return assumptions.weight_bytes * 2 * model.vocab_size * model.d_model
+
+
+@equation(unit="B", batch="1")
+def all_expert_activations(model: Model, batch, assumptions: Assumptions = DEFAULT):
+    """One vector a layer for each sequence, read in FP8 and written in BF16: (1 + 2) B d L (3.1.2)."""
+    both = assumptions.dispatch_bytes + assumptions.combine_bytes
+    return both * batch * model.d_model * model.n_layers
+
+
+@equation(unit="B", batch="1")
+def expert_activations(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
+    """Activations that the fullest GPU's experts read and write: those of all, over beta n, times the experts used."""
+    both = assumptions.dispatch_bytes + assumptions.combine_bytes
+    layers = model.n_layers if assumptions.dense_layers_send else model.n_expert_layers
+    load = model.used / (deployment.balancedness * deployment.n_gpus)
+    return both * batch * model.d_model * layers * load
+
+
+@equation(unit="B", batch="1")
+def expert_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
+    """What the fullest GPU moves for everything that is not attention.
+
+    Sections 3.1.2 and 3.1.3 print the parts; that dense layers and embeddings belong here is our reading.
+    """
+    experts = experts_on_gpu(model, loaded_experts(model, deployment, batch, assumptions), assumptions)
+    activations = expert_activations(model, deployment, batch, assumptions)
+    return experts + dense_weights(model, assumptions) + embedding_weights(model, assumptions) + activations
+
+
+@equation(unit="B", experts="1")
+def weights_on_gpu(model: Model, experts, assumptions: Assumptions = DEFAULT):
+    """All weights that one GPU holds, with so many experts in every expert layer."""
+    rest = dense_weights(model, assumptions) + embedding_weights(model, assumptions)
+    return attention_weights(model, assumptions) + experts_on_gpu(model, experts, assumptions) + rest
+
+
+@equation(unit="1", context="1 > 0", experts="1")
+def largest_own_batch(model: Model, gpu: GPU, context, experts, assumptions: Assumptions = DEFAULT):
+    """Sequences whose cache fits beside the weights on one GPU, not rounded; below zero where the weights do not.
+
+    Not in the source, which leaves it open (end of 3.5).
+    """
+    free = gpu.memory_capacity - weights_on_gpu(model, experts, assumptions)
+    return free / (context * cache_per_token(model, assumptions))
+
+
+@equation("43", unit="FLOP", batch="1")
+def expert_flops(model: Model, batch, assumptions: Assumptions = DEFAULT):
+    """All three matrices of an expert: 3 x 2 B d d_moe."""
+    return 3 * COUNTED["expert_matrix"](model, batch, assumptions)
+
+
+@equation("45", unit="FLOP", batch="1")
+def moe_flops(model: Model, batch, assumptions: Assumptions = DEFAULT):
+    """All experts and the router of one layer."""
+    # all shared experts in this form, those used in the next: both are one
+    experts = expert_flops(model, batch, assumptions) * (model.n_shared + model.n_active)
+    return experts + COUNTED["router"](model, batch, assumptions)
+
+
+@equation(unit="FLOP", batch="1")
+def moe_flops_on_gpu(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
+    """Experts and router of one layer on the fullest GPU (3.2.4)."""
+    load = model.used / (deployment.balancedness * deployment.n_gpus)
+    experts = expert_flops(model, batch, assumptions) * load
+    return experts + COUNTED["router"](model, batch, assumptions) / deployment.n_gpus
+
+
+@equation(unit="FLOP", batch="1")
+def dense_flops(model: Model, batch, assumptions: Assumptions = DEFAULT):
+    """The dense layers and the head for a batch of tokens: the source has no such term."""
+    dense = model.n_dense_layers * 3 * model.d_dense
+    return assumptions.flop_per_weight * batch * model.d_model * (dense + model.vocab_size)
+
+
+# --- The network (3.3) -----------------------------------------------------------------------------------
+
+
+@equation(unit="1")
+def messages(model: Model, assumptions: Assumptions = DEFAULT):
+    """Copies of a token's vector that a layer sends: one for every expert it goes to."""
+    return model.used if assumptions.shared_sent else model.n_active
+
+
+@equation(unit="B", tokens="1")
+def tokens_traffic(model: Model, tokens, assumptions: Assumptions = DEFAULT):
+    """So many tokens in one pass, dispatched and combined in every layer that sends: (1 + 2) d L copies."""
+    both = assumptions.dispatch_bytes + assumptions.combine_bytes
+    layers = model.n_layers if assumptions.dense_layers_send else model.n_expert_layers
+    return both * tokens * messages(model, assumptions) * model.d_model * layers
+
+
+@equation(unit="B", batch="1")
+def link_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
+    """Bytes over the link of one GPU in one pass, experts balanced: comm amount (3.3.1)."""
+    micro_batches = 2  # of half the size each, so that the halves cancel
+    half = batch / (micro_batches * deployment.n_gpus)
+    return micro_batches * tokens_traffic(model, half, assumptions)
+
+
+@equation(unit="B", batch="1")
+def fullest_link_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
+    """Bytes over the link of the fullest GPU in one pass: over the balancedness (3.3.3)."""
+    return link_traffic(model, deployment, batch, assumptions) / deployment.balancedness
+
+
+@equation(unit="B", batch="1")
+def two_experts_traffic(model: Model, batch, assumptions: Assumptions = DEFAULT):
+    """Bytes over the link of the GPU that hosts two of nine experts, each used by every token (3.3.3)."""
+    return 2 * tokens_traffic(model, batch, assumptions) / messages(model, assumptions)
+
+
+@equation(unit="B/s", own="B/s", bottleneck="B/s", sharing="1 > 0")
+def effective_bandwidth(own, bottleneck, sharing):
+    """Bandwidth of one GPU: its own link, or its share of a narrower one (3.3.1)."""
+    return minimum(own, bottleneck / sharing)
+
+
+@equation(unit="s", traffic="B", bandwidth="B/s > 0")
+def uniform_network_time(traffic, bandwidth):
+    """Time on a network whose links are all equal (3.3.1)."""
+    return traffic / bandwidth
+
+
+@equation(unit="s/B")
+def slowest_link(gpu: GPU, deployment: Deployment):
+    """Seconds for a byte of one GPU's traffic, inside and between nodes at the same time (3.3.2)."""
+    between = (deployment.n_nodes - 1) / deployment.n_nodes / gpu.inter_bandwidth
+    return maximum(between, 1 / deployment.n_nodes / gpu.intra_bandwidth)
+
+
+@equation(unit="s", batch="1")
+def network_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
+    """Time of all traffic of one pass on the slowest link, with its inefficiency (3.3.3, 3.5)."""
+    traffic = fullest_link_traffic(model, deployment, batch, assumptions)
+    return assumptions.network_inefficiency * traffic * slowest_link(gpu, deployment)
+
+
+@equation(unit="1/s")
+def network_ceiling(model: Model, gpu: GPU, deployment: Deployment, assumptions: Assumptions = DEFAULT):
+    """Most tokens per second and GPU that the network lets through, whatever the batch (from equation 49)."""
+    return 1 / network_time(model, gpu, deployment, deployment.n_gpus, assumptions)
+
+
+# --- From the parts to the whole (3.5): equations 46 to 51, and the inefficiencies ------------------------
+
+
+@equation("46", unit="s", t_memory="s", t_arithmetic="s")
+def attention_bottleneck(t_memory, t_arithmetic):
+    """Time of attention: memory and arithmetic overlap."""
+    return maximum(t_memory, t_arithmetic)
+
+
+@equation("47", unit="s", t_memory="s", t_arithmetic="s")
+def expert_bottleneck(t_memory, t_arithmetic):
+    """Time of the experts: memory and arithmetic overlap. (The number 46 stands beside this line too.)"""
+    return maximum(t_memory, t_arithmetic)
+
+
+@equation("48", unit="s", t_attention="s", t_experts="s", t_network="s")
+def serial_time(t_attention, t_experts, t_network):
+    """One pass without two-batch overlap: attention, experts and network one after the other."""
+    return t_attention + t_experts + t_network
+
+
+@equation("49", unit="s", t_attention="s", t_experts="s", t_network="s")
+def overlapped_time(t_attention, t_experts, t_network):
+    """One pass with two-batch overlap: each half computes while the other communicates."""
+    return 2 * maximum(t_attention + t_experts, t_network)
+
+
+@equation(unit="s", t_attention="s", t_experts="s", t_network="s")
+def section_3_time(t_attention, t_experts, t_network):
+    """What section 3 prints for a pass with overlap: without the factor 2 and the halved batch of equation 49."""
+    return maximum(t_attention + t_experts, t_network)
+
+
+@equation("50", unit="1/s", t_total="s > 0")
+def request_speed(t_total):
+    """Tokens per second of one request, from the seconds of one pass."""
+    return 1 / t_total
+
+
+@equation("51", unit="1/s", t_total="s > 0", batch="1")
+def global_throughput(t_total, batch):
+    """Tokens per second of all requests, from the seconds of one pass and the global batch."""
+    return batch / t_total
+
+
+@equation(unit="s", batch="1", context="1")
+def attention_memory_time(
+    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
+):
+    """Time that attention's memory traffic takes on one GPU."""
+    traffic = attention_traffic(model, deployment, batch, context, assumptions)
+    return assumptions.memory_inefficiency * traffic / gpu.memory_bandwidth
+
+
+@equation(unit="s", batch="1", context="1")
+def attention_arithmetic_time(
+    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
+):
+    """Time that absorbed attention's arithmetic takes on one GPU."""
+    own = batch / deployment.n_gpus
+    work = model.n_layers * absorbed_decode_flops(model, own, context, assumptions)
+    loss = assumptions.attention_inefficiency * assumptions.arithmetic_penalty
+    return loss * work / gpu.bf16_flops
+
+
+@equation(unit="s", batch="1", context="1")
+def attention_time(
+    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
+):
+    """Time of all attention of a pass: the longer of its memory and its arithmetic."""
+    at = model, gpu, deployment, batch, context, assumptions
+    return attention_bottleneck(attention_memory_time(*at), attention_arithmetic_time(*at))
+
+
+@equation(unit="s", batch="1")
+def expert_memory_time(
+    model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT
+):
+    """Time that the memory traffic of experts, dense layers and embeddings takes on the fullest GPU."""
+    traffic = expert_traffic(model, deployment, batch, assumptions)
+    return assumptions.memory_inefficiency * traffic / gpu.memory_bandwidth
+
+
+@equation(unit="s", batch="1")
+def expert_arithmetic_time(
+    model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT
+):
+    """Time that the experts' arithmetic takes on the fullest GPU."""
+    work = model.n_expert_layers * moe_flops_on_gpu(model, deployment, batch, assumptions)
+    if assumptions.all_flops:  # the source leaves dense layers and the head out
+        work = work + dense_flops(model, batch / deployment.n_gpus, assumptions)
+    loss = assumptions.expert_inefficiency * assumptions.arithmetic_penalty
+    return loss * work / gpu.fp8_flops
+
+
+@equation(unit="s", batch="1")
+def expert_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
+    """Time of everything that is not attention or network, on the fullest GPU."""
+    at = model, gpu, deployment, batch, assumptions
+    return expert_bottleneck(expert_memory_time(*at), expert_arithmetic_time(*at))
+
+
+@equation(unit="s")
+def overhead_time(model: Model, assumptions: Assumptions = DEFAULT):
+    """What the layers of one micro-batch cost beyond work: launches, kernels without work (not in the source)."""
+    return model.n_layers * assumptions.overhead
+
+
+def step_time(
+    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
+):
+    """Seconds of one pass, from one token of every sequence to the next: equations 46 to 49 put together.
+
+    Parameters
+    ----------
+    model : Model
+    gpu : GPU
+    deployment : Deployment
+        ``two_batch`` chooses between equations 48 and 49.
+    batch, context : float or array
+        Sequences on all GPUs together, and tokens behind each.
+    assumptions : Assumptions
+
+    Examples
+    --------
+    >>> from inferlib.papers.mazurek2025 import model_of, setup
+    >>> at = setup("9x8 H100")
+    >>> t = step_time(model_of("DeepSeek V3"), at.gpu, at.deployment, 72 * 128, 4989)
+    >>> f"{1e3 * t:.1f} ms, {128 / t:.0f} tokens/s for each GPU"
+    '60.6 ms, 2112 tokens/s for each GPU'
+    """
+    part = batch / 2 if deployment.two_batch else batch
+    attention = attention_time(model, gpu, deployment, part, context, assumptions)
+    experts = expert_time(model, gpu, deployment, part, assumptions)
+    on_network = network_time(model, gpu, deployment, part, assumptions)
+    overhead = overhead_time(model, assumptions)
+    if assumptions.overhead_hidden:
+        experts, overhead = experts + overhead, 0 * overhead
+    if deployment.two_batch:
+        return overlapped_time(attention, experts, on_network) + 2 * overhead
+    return serial_time(attention, experts, on_network) + overhead
+
+
+def gpu_throughput(
+    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
+):
+    """Tokens per second of one GPU: equation 51 over the GPUs."""
+    total = step_time(model, gpu, deployment, batch, context, assumptions)
+    return global_throughput(total, batch) / deployment.n_gpus
+
+
+@equation(unit="s", context="1")
+def prefill_time(model: Model, gpu: GPU, context, assumptions: Assumptions = DEFAULT):
+    """Arithmetic of attention for one prompt on one GPU, all layers, vanilla: compute-bound, as section 4 says."""
+    work = model.n_layers * vanilla_prefill_flops(model, 1, context, assumptions)
+    loss = assumptions.attention_inefficiency * assumptions.arithmetic_penalty
+    return loss * work / gpu.bf16_flops

@@ -1,1 +1,0 @@
-"""The equations of the source, each once, by subject."""

@@ -1,0 +1,541 @@
+"""Pope et al. 2022: what a model costs, what each way of cutting it moves, and when to change the cut.
+
+A volume is what one chip sends and receives for one layer, in numbers (elements): of activations and of
+weights, which may have different formats. A time is those bytes over the bandwidth of the chip; the paper
+counts numbers where this counts bytes.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from numbers import Real
+
+import inferlib.equation
+from inferlib import checks
+from inferlib.equation import Record, minimise, quantity
+from inferlib.ops import maximum, minimum, sqrt
+from inferlib.papers.pope2022.records import CORRECTED, PRINTED, Assumptions, Chip, Mesh, Model
+
+equation = partial(inferlib.equation.equation, "pope2022")
+
+
+# --- What a model costs (section 2) ---
+
+
+@equation(unit="1")
+def layer_parameters(model: Model):
+    """Weights of one layer: four attention projections and the matrices of the feed-forward block.
+
+    Section 2.2 names the shapes; the count itself is not printed. Layer norms are left out.
+    """
+    attention = 2 * (model.heads + model.kv_heads) * model.head_dim
+    return model.d_model * (attention + model.matrices * model.d_ff)
+
+
+@equation(unit="1")
+def parameters(model: Model):
+    """Parameters of a model: its layers and its embedding table. Table D.1 prints 540B and 530B."""
+    return model.layers * layer_parameters(model) + model.tables * model.vocabulary * model.d_model
+
+
+@equation(unit="FLOP", tokens="1")
+def matmul_flops(model: Model, tokens, assumptions: Assumptions = PRINTED):
+    """Operations of all multiplies with weights, 2N a token (section 2, compute costs)."""
+    return assumptions.flop_per_weight * parameters(model) * tokens
+
+
+@equation(unit="FLOP", tokens="1", seen="1")
+def attention_flops(model: Model, tokens, seen, assumptions: Assumptions = PRINTED):
+    """Scores and weighted sums of every head; section 2 leaves them out as "a much smaller number"."""
+    scores = assumptions.flop_per_weight * tokens * seen * model.heads * model.head_dim
+    return 2 * model.layers * scores
+
+
+@equation(unit="B", chips="1 > 0")
+def weights_on_chip(model: Model, chips):
+    """Bytes of weights that one chip holds, and reads once a step (section 2, memory costs)."""
+    return parameters(model) * model.weight_bytes / chips
+
+
+@equation(unit="B")
+def cache_of_token(model: Model):
+    """Bytes of keys and values that one token of one sequence leaves behind, in all layers."""
+    return 2 * model.layers * model.kv_heads * model.head_dim * model.cache_bytes
+
+
+@equation(unit="B", chips="1 > 0", batch="1", context="1")
+def cache_over_heads(model: Model, chips, batch, context):
+    """Bytes of cache on one chip when attention is cut over heads (section 3.3, Figure 4 a and b).
+
+    Chips beyond the number of key/value heads hold copies: with one such head every chip holds everything.
+    """
+    return batch * context * cache_of_token(model) / minimum(chips, model.kv_heads)
+
+
+@equation(unit="B", chips="1 > 0", batch="1 > 0", context="1")
+def cache_over_batch(model: Model, chips, batch, context):
+    """Bytes of cache on one chip when attention is cut over the sequences (section 3.3, Figure 4 c)."""
+    return batch * context * cache_of_token(model) / minimum(chips, batch)
+
+
+CACHES = {"Head": cache_over_heads, "Batch": cache_over_batch}
+
+
+@equation(unit="1", chips="1 > 0", batch="1 > 0", cache_share="1")
+def context_over_heads(model: Model, chip: Chip, chips, batch, cache_share):
+    """Longest context whose cache, cut over heads, fits into its share of the memory (Table 1)."""
+    return cache_share * chip.memory_capacity / cache_over_heads(model, chips, batch, 1)
+
+
+@equation(unit="1", chips="1 > 0", batch="1 > 0", cache_share="1")
+def context_over_batch(model: Model, chip: Chip, chips, batch, cache_share):
+    """The same with the cache cut over the batch (Table 1)."""
+    return cache_share * chip.memory_capacity / cache_over_batch(model, chips, batch, 1)
+
+
+@equation(unit="s", chips="1 > 0", flop="FLOP")
+def compute_time(chip: Chip, chips, flop):
+    """Seconds for a number of operations when every chip runs at its peak (section 2, compute costs)."""
+    return flop / (chips * chip.flops)
+
+
+@equation(unit="s", held="B")
+def memory_time(chip: Chip, held):
+    """Seconds to bring so many bytes from a chip's memory to its cores (section 2, memory costs)."""
+    return held / chip.memory_bandwidth
+
+
+@equation(unit="1", chips="1 > 0", n_params="1", tokens="1", time="s > 0")
+def mfu(chip: Chip, chips, n_params, tokens, time, assumptions: Assumptions = PRINTED):
+    """Model FLOPS utilisation: throughput as a fraction of what the peak would allow (section 2)."""
+    return assumptions.flop_per_weight * n_params * tokens / (time * chips * chip.flops)
+
+
+@equation(unit="s", chips="1 > 0", n_params="1", tokens="1", utilisation="1 > 0")
+def latency(chip: Chip, chips, n_params, tokens, utilisation, assumptions: Assumptions = PRINTED):
+    """Seconds for a number of tokens at a given utilisation."""
+    return assumptions.flop_per_weight * n_params * tokens / (utilisation * chips * chip.flops)
+
+
+@equation(unit="s", chips="1", tokens="1 > 0", time="s")
+def cost(chips, tokens, time):
+    """Chip-seconds for a token (section 4.4); times the utilisation and the peak it is 2N."""
+    return chips * time / tokens
+
+
+# --- Collectives (appendix A.1) ---
+
+
+@equation(unit="s", size="B", k="1")
+def all_gather_time(chip: Chip, size, k, assumptions: Assumptions = PRINTED):
+    """Seconds to bring the parts of a tensor from K chips to each of them: D/W, exactly times (K - 1)/K."""
+    return size * _part_moved(k, assumptions) / chip.network_bandwidth
+
+
+@equation(unit="s", size="B", k="1")
+def all_reduce_time(chip: Chip, size, k, assumptions: Assumptions = PRINTED):
+    """Seconds to sum a tensor over K chips: a reduce-scatter, then an all-gather of the same size."""
+    return 2 * all_gather_time(chip, size, k, assumptions)
+
+
+@equation(unit="s", size="B", k="1")
+def all_to_all_time(chip: Chip, size, k, assumptions: Assumptions = PRINTED):
+    """Seconds to cut a tensor along another dimension: each chip keeps one part in K of its own."""
+    return size * _part_moved(k, assumptions) / chip.network_bandwidth
+
+
+def _part_moved(k, assumptions):
+    """What of a collective's larger buffer passes through a chip's links."""
+    return (k - 1) / k if assumptions.exact_collectives else 1
+
+
+# --- What crosses the links in each layout (sections 3.2 and 3.3, appendix A.2) ---
+
+
+@equation(unit="1")
+def outer_width(model: Model):
+    """Numbers of a token in the tensors as wide as the model that a layer gathers and scatters.
+
+    A parallel block gathers its input and scatters its output, 2E; a serial one does it twice (section 3.4).
+    """
+    return (2 if model.parallel else 4) * model.d_model
+
+
+@equation(unit="1")
+def inner_width(model: Model, assumptions: Assumptions = PRINTED):
+    """Numbers of a token in the tensors between the matrices of a layer: 2F in the paper's formula."""
+    if not assumptions.whole_layer:
+        return 2 * model.d_ff
+    attention = 2 * (model.heads + model.kv_heads) * model.head_dim
+    return model.matrices * model.d_ff + attention
+
+
+@equation(unit="1")
+def gathered_weights(model: Model, assumptions: Assumptions = PRINTED):
+    """Weights of one layer that a weight-gathered layout brings together: 2EF in the paper's formula."""
+    return layer_parameters(model) if assumptions.whole_layer else 2 * model.d_model * model.d_ff
+
+
+@equation(unit="1", tokens="1")
+def ws1d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
+    """Activations through one chip, 1D weight-stationary, each matrix cut along its wide side: 2BLE (3.2.1)."""
+    return tokens * outer_width(model) * _part_moved(mesh.chips, assumptions)
+
+
+@equation(unit="1", tokens="1")
+def ws2d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
+    """Activations through one chip, 2D weight-stationary: 2BL (E/X + F/YZ) (section 3.2.2, A.2.1).
+
+    X cuts the width of the model, Y and Z that of the feed-forward block.
+    """
+    yz = mesh.y * mesh.z
+    outer = outer_width(model) / mesh.x * _part_moved(yz, assumptions)
+    return tokens * (outer + inner_width(model, assumptions) / yz * _part_moved(mesh.x, assumptions))
+
+
+@equation(unit="1", tokens="1", gathered="1 > 0")
+def gathered_activation_volume(
+    model: Model, mesh: Mesh, tokens, gathered, assumptions: Assumptions = PRINTED
+):
+    """Activations through one chip when N chips gather the weights and cut the batch: 2BLE/N (A.2.2).
+
+    With the exact factor nothing is left where all chips gather.
+    """
+    rest = mesh.chips / gathered
+    return tokens * outer_width(model) / gathered * _part_moved(rest, assumptions)
+
+
+@equation(unit="1", gathered="1")
+def gathered_weight_volume(model: Model, mesh: Mesh, gathered, assumptions: Assumptions = PRINTED):
+    """Weights through one chip when they are gathered over N chips: 2EFN over all chips (A.2.2)."""
+    weights = gathered_weights(model, assumptions)
+    return weights * gathered / mesh.chips * _part_moved(gathered, assumptions)
+
+
+@equation(unit="1", tokens="1")
+def batch_attention_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
+    """What attention cut over the batch adds: queries go out, results come back (section 3.3, Figure 5 b)."""
+    queries = tokens * model.heads * model.head_dim / mesh.chips
+    return 2 * queries * _part_moved(mesh.chips, assumptions)
+
+
+@equation(unit="s", tokens="1")
+def ws1d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
+    """Seconds of communication of one layer, 1D weight-stationary (section 3.2.1)."""
+    moved = ws1d_volume(model, mesh, tokens, assumptions)
+    return moved * model.activation_bytes / chip.network_bandwidth
+
+
+@equation(unit="s", tokens="1")
+def ws2d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
+    """Seconds of communication of one layer, 2D weight-stationary (section 3.2.2)."""
+    moved = ws2d_volume(model, mesh, tokens, assumptions)
+    return moved * model.activation_bytes / chip.network_bandwidth
+
+
+@equation(unit="s", tokens="1", gathered="1 > 0")
+def gathered_time(model: Model, chip: Chip, mesh: Mesh, tokens, gathered, assumptions: Assumptions = PRINTED):
+    """Seconds of communication of one layer with weights gathered over N chips (appendix A.2.2)."""
+    activations = gathered_activation_volume(model, mesh, tokens, gathered, assumptions)
+    weights = gathered_weight_volume(model, mesh, gathered, assumptions)
+    moved = activations * model.activation_bytes + weights * model.weight_bytes
+    return moved / chip.network_bandwidth
+
+
+# Each layout by the axes over which it gathers the weights and cuts the batch; the first two gather nothing.
+LAYOUTS = {"WS 1D": "", "WS 2D": "", "WG X": "x", "WG XY": "xy", "WG XYZ": "xyz"}
+SHARED = ("WS 2D", "WG X", "WG XY", "WG XYZ")  # layouts that keep the weights where WS 2D has them
+
+
+def layer_time(model, chip, mesh, tokens, layout, assumptions=PRINTED):
+    """Seconds of communication of one layer in any of :data:`LAYOUTS`."""
+    axes = LAYOUTS[checks.one_of("layout", layout, LAYOUTS)]
+    if axes:
+        return gathered_time(model, chip, mesh, tokens, mesh.along(axes), assumptions)
+    stationary = ws1d_time if layout == "WS 1D" else ws2d_time
+    return stationary(model, chip, mesh, tokens, assumptions)
+
+
+# --- The best of a family (appendix A.2) ---
+
+
+@equation(unit="1", chips="1")
+def best_x(model: Model, chips, assumptions: Assumptions = PRINTED):
+    """Chips along X that make 2D move least, not rounded: for F = 4E, half the root of the chips (A.2.1)."""
+    return sqrt(outer_width(model) * chips / inner_width(model, assumptions))
+
+
+@equation(unit="1", chips="1")
+def best_yz(model: Model, chips, assumptions: Assumptions = PRINTED):
+    """Chips along Y and Z together that go with :func:`best_x`: for F = 4E, twice the root of the chips."""
+    return sqrt(inner_width(model, assumptions) * chips / outer_width(model))
+
+
+@equation(unit="s", chips="1 > 0", tokens="1")
+def best_ws2d_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumptions = PRINTED):
+    """Seconds of communication of one layer at the best X: for F = 4E, 8BLE over the root of the chips (A.2.1)."""
+    inner = inner_width(model, assumptions)
+    moved = 2 * tokens * sqrt(outer_width(model) * inner / chips)
+    if assumptions.exact_collectives:
+        moved = moved - tokens * (outer_width(model) + inner) / chips
+    return moved * model.activation_bytes / chip.network_bandwidth
+
+
+@equation(unit="1", chips="1", tokens="1")
+def best_gather(model: Model, chips, tokens, assumptions: Assumptions = PRINTED):
+    """Chips over which to gather the weights for the least communication (A.2.2)."""
+    activations = outer_width(model) * model.activation_bytes
+    return sqrt(tokens * chips * activations / (gathered_weights(model, assumptions) * model.weight_bytes))
+
+
+@equation(unit="s", chips="1 > 0", tokens="1")
+def best_gather_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumptions = PRINTED):
+    """Seconds of communication of one layer at the best gathering: 4E times the root of BLF over the chips."""
+    activations = outer_width(model) * model.activation_bytes
+    weights = gathered_weights(model, assumptions) * model.weight_bytes
+    moved = 2 * sqrt(tokens * activations * weights / chips)
+    if assumptions.exact_collectives:
+        moved = moved - (tokens * activations + weights) / chips
+    return moved / chip.network_bandwidth
+
+
+# --- Where one layout takes over from another (Figure 3); tokens are those of the whole batch ---
+
+
+@equation(unit="1")
+def switch_to_x(model: Model, mesh: Mesh, assumptions: Assumptions = PRINTED):
+    """Tokens from which gathering over X moves less than 2D: E in the paper's count, whatever the mesh."""
+    weights = gathered_weights(model, assumptions) * model.weight_bytes
+    return weights / (inner_width(model, assumptions) * model.activation_bytes)
+
+
+@equation(unit="1", few="1", many="1")
+def switch_of_gathers(model: Model, mesh: Mesh, few, many, assumptions: Assumptions = PRINTED):
+    """Tokens from which gathering over more chips moves less than over fewer: F times both over all chips."""
+    weights = gathered_weights(model, assumptions) * model.weight_bytes
+    return few * many / mesh.chips * weights / (outer_width(model) * model.activation_bytes)
+
+
+def switches(model, mesh, assumptions=PRINTED):
+    """The three switch points of Figure 3, in tokens.
+
+    Examples
+    --------
+    >>> from inferlib.papers.pope2022 import load_mesh, load_model
+    >>> switches(load_model(), load_mesh(64))
+    {'WS 2D to WG X': 18432.0, 'WG X to WG XY': 73728.0, 'WG XY to WG XYZ': 1179648.0}
+    """
+    x, xy = mesh.x, mesh.x * mesh.y
+    return {
+        "WS 2D to WG X": switch_to_x(model, mesh, assumptions),
+        "WG X to WG XY": switch_of_gathers(model, mesh, x, xy, assumptions),
+        "WG XY to WG XYZ": switch_of_gathers(model, mesh, xy, mesh.chips, assumptions),
+    }
+
+
+@equation(unit="1")
+def printed_break_even(model: Model):
+    """Chips above which 2D is said to beat 1D: the root of the chips above F/E (section 3.2.2)."""
+    return (model.d_ff / model.d_model) ** 2
+
+
+@equation(unit="1")
+def break_even(model: Model, assumptions: Assumptions = PRINTED):
+    """Chips above which 2D with the best X moves less than 1D, by the paper's own costs: 4F/E."""
+    return 4 * inner_width(model, assumptions) / outer_width(model)
+
+
+@equation(unit="1", x="1")
+def break_even_of_x(model: Model, x, assumptions: Assumptions = PRINTED):
+    """Chips above which 2D with a given X moves less than 1D, the factor (K - 1)/K kept: X F/E."""
+    return x * inner_width(model, assumptions) / outer_width(model)
+
+
+def communication(model, chip, mesh, tokens, assumptions=PRINTED, layouts=tuple(LAYOUTS)):
+    """Seconds of communication of one layer over ``layout``, and over the axes of the tokens of the batch.
+
+    Returns
+    -------
+    xarray.DataArray
+    """
+    from inferlib.extras import xarray as xr
+
+    times = [xr.DataArray(layer_time(model, chip, mesh, tokens, name, assumptions)) for name in layouts]
+    return xr.concat(times, "layout", coords="minimal", compat="override").assign_coords(layout=list(layouts))
+
+
+def choose(model, chip, mesh, tokens, assumptions=PRINTED, layouts=SHARED):
+    """The least seconds of :func:`communication`, and the name of the layout that needs them.
+
+    Examples
+    --------
+    >>> from inferlib.papers.pope2022 import load_chip, load_mesh, load_model
+    >>> seconds, layout = choose(load_model(), load_chip(), load_mesh(64), 2048)
+    >>> str(layout.values)
+    'WS 2D'
+    """
+    checks.number("tokens", tokens)
+    return minimise(communication(model, chip, mesh, tokens, assumptions, layouts), "layout")
+
+
+# --- What fits ---
+
+
+def gathered_over(mesh, layout):
+    """Chips over which a layout gathers its weights and cuts the batch: 1 where the weights stay."""
+    return mesh.along(LAYOUTS[checks.one_of("layout", layout, LAYOUTS)])
+
+
+def cache_on_chip(model, mesh, layout, attention, batch, context):
+    """Bytes of cache on one chip in a layout, cut over ``"Head"`` or ``"Batch"``.
+
+    A layout that gathers weights has cut the batch already; what is left to choose is how the chips that
+    share a part of the batch cut attention among them.
+    """
+    checks.one_of("attention", attention, CACHES)
+    parts = gathered_over(mesh, layout)
+    if attention == "Batch":
+        return cache_over_batch(model, mesh.chips, batch, context)
+    return cache_over_heads(model, mesh.chips / parts, batch / parts, context)
+
+
+def why_not(model, chip, mesh, layout, attention, batch, context):
+    """Why so many sequences of a context cannot run like this, or an empty text.
+
+    Examples
+    --------
+    >>> from inferlib.papers.pope2022 import load_chip, load_mesh, load_model
+    >>> why_not(load_model(), load_chip(), load_mesh(64), "WG XYZ", "Batch", 8, 2048)
+    'WG XYZ cuts the batch over 64 chips, which 8 sequences do not fill'
+    """
+    checks.number("batch", batch, minimum=1)
+    held = weights_on_chip(model, mesh.chips)
+    cache = cache_on_chip(model, mesh, layout, attention, batch, context)
+    parts = gathered_over(mesh, layout)
+    if isinstance(parts, Real) and batch < parts:
+        return f"{layout} cuts the batch over {parts:g} chips, which {batch:g} sequences do not fill"
+    if isinstance(held + cache, Real) and held + cache > chip.memory_capacity:
+        return (
+            f"{held / 1e9:.1f} GB of weights and {cache / 1e9:.1f} GB of cache on each chip exceed its "
+            f"{chip.memory_capacity / 1e9:.1f} GB"
+        )
+    return ""
+
+
+# --- The time of a step ---
+#
+# The paper prints costs and measurements but no formula for the time of a step. The bound takes every peak as
+# reached. The two-constant model is ours: its form was chosen after seeing which one fits, its constants are
+# fitted to appendix D (book/pope2022/evidence.py).
+
+
+def bound(model, chip, mesh, layout, tokens, seen, held, assumptions=CORRECTED):
+    """Seconds that each resource needs at its peak for one forward pass; weights and cache share the memory.
+
+    ``tokens`` are those of the whole batch, ``seen`` the keys that each of them sees, ``held`` the bytes of
+    cache that one chip reads.
+    """
+    flop = matmul_flops(model, tokens) + attention_flops(model, tokens, seen)
+    return {
+        "arithmetic": compute_time(chip, mesh.chips, flop),
+        "weights": memory_time(chip, weights_on_chip(model, mesh.chips)),
+        "cache": memory_time(chip, held),
+        "network": model.layers * layer_time(model, chip, mesh, tokens, layout, assumptions),
+    }
+
+
+@dataclass(frozen=True)
+class Constants(Record):
+    """What data sheets do not say."""
+
+    efficiency: float = quantity("1", "share of the peak that matrix multiplies reach", default=1, maximum=1)
+    overhead: float = quantity("s", "fixed time of a layer", default=0, zero=True)
+
+
+IDEAL = Constants()
+
+
+@equation(unit="s", tokens="1")
+def multiply_time(
+    model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, assumptions: Assumptions = PRINTED
+):
+    """Seconds of all multiplies with weights: arithmetic, or reading the weights where that takes longer."""
+    flop = matmul_flops(model, tokens, assumptions)
+    arithmetic = compute_time(chip, mesh.chips, flop) / constants.efficiency
+    return maximum(arithmetic, memory_time(chip, weights_on_chip(model, mesh.chips)))
+
+
+@equation(unit="s", tokens="1", seen="1", held="B")
+def attention_time(
+    model: Model,
+    chip: Chip,
+    mesh: Mesh,
+    constants: Constants,
+    tokens,
+    seen,
+    held,
+    assumptions: Assumptions = PRINTED,
+):
+    """Seconds of attention proper: arithmetic, or reading the cache where that takes longer."""
+    flop = attention_flops(model, tokens, seen, assumptions)
+    arithmetic = compute_time(chip, mesh.chips, flop) / constants.efficiency
+    return maximum(arithmetic, memory_time(chip, held))
+
+
+@equation(unit="s", size="B", k="1 > 0", share="1 > 0")
+def axis_time(chip: Chip, size, k, share):
+    """Seconds of an all-gather along one axis of the torus, which has a share of the chip's links."""
+    return size * (k - 1) / k / (share * chip.network_bandwidth)
+
+
+@equation(unit="s", tokens="1")
+def exchange_time(model: Model, chip: Chip, mesh: Mesh, tokens, *, layout="WS 2D"):
+    """Seconds in which the activations of one layer cross the links, one axis of the torus after the other.
+
+    All that a layer moves, the factor (K - 1)/K kept. Tensors as wide as the model travel along Z, then Y,
+    then X, as far as the axis does not cut the batch (gathered weights) or the width (2D, where those
+    between the matrices travel along X).
+    """
+    cut = LAYOUTS[layout] or ("x" if layout == "WS 2D" else "")
+    left, seconds = tokens * outer_width(model) / mesh.along(cut) * model.activation_bytes, 0
+    for axis in (axis for axis in "zyx" if axis not in cut):
+        seconds = seconds + axis_time(chip, left, mesh.along(axis), getattr(mesh, f"{axis}_share"))
+        left = left / mesh.along(axis)
+    if layout == "WS 2D":
+        inner = tokens * inner_width(model, CORRECTED) / (mesh.y * mesh.z) * model.activation_bytes
+        seconds = seconds + axis_time(chip, inner, mesh.x, mesh.x_share)
+    return seconds
+
+
+@equation(unit="s")
+def gather_time(model: Model, chip: Chip, mesh: Mesh, *, axes="xyz"):
+    """Seconds to gather the weights of all layers over some axes, all their links at once."""
+    layer = gathered_weights(model, CORRECTED) * model.weight_bytes
+    gathered, share = mesh.along(axes), sum(getattr(mesh, f"{axis}_share") for axis in axes)
+    return model.layers * axis_time(chip, layer * gathered / mesh.chips, gathered, minimum(share, 1))
+
+
+@equation(unit="s", tokens="1", seen="1", held="B")
+def step_time(
+    model: Model,
+    chip: Chip,
+    mesh: Mesh,
+    constants: Constants,
+    tokens,
+    seen,
+    held,
+    assumptions: Assumptions = PRINTED,
+    *,
+    layout="WS 2D",
+):
+    """Seconds of one forward pass by the two-constant model, in one of :data:`LAYOUTS`.
+
+    Activations hide behind nothing. Gathered weights are known long before they are needed, so their journey
+    hides behind arithmetic, or arithmetic behind it.
+    """
+    at = model, chip, mesh, constants, tokens
+    exposed = model.layers * (exchange_time(model, chip, mesh, tokens, layout=layout) + constants.overhead)
+    if not LAYOUTS[layout]:
+        return multiply_time(*at, assumptions) + attention_time(*at, seen, held, assumptions) + exposed
+    flop = matmul_flops(model, tokens, assumptions) + attention_flops(model, tokens, seen, assumptions)
+    arithmetic = compute_time(chip, mesh.chips, flop) / constants.efficiency
+    return maximum(arithmetic, gather_time(model, chip, mesh, axes=LAYOUTS[layout])) + exposed

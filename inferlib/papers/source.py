@@ -1,0 +1,297 @@
+"""What all sources share: where they are found, how they are asked, and the common names of their terms.
+
+A source is found by name when it is asked, so that nothing here changes when one is added. One that cannot answer, or
+refuses the question, says n/a with the reason.
+"""
+
+import dataclasses
+import inspect
+import os
+import pkgutil
+import tomllib
+from functools import cache
+from importlib import import_module
+
+from inferlib import checks
+from inferlib.equation import Record, stated
+from inferlib.system import Accelerator, Breakdown, Layout, System, Workload
+from inferlib.transformer import Transformer
+
+BOUND = "principles"
+
+
+def sources() -> list[str]:
+    """The keys of all sources, oldest first: every folder beside this file is one.
+
+    Examples
+    --------
+    >>> sources()[0]
+    'steinhardt2022'
+    """
+    return list(_sources())
+
+
+@cache
+def _sources():
+    found = [module.name for module in pkgutil.iter_modules([os.path.dirname(__file__)]) if module.ispkg]
+    return tuple(sorted(found, key=lambda key: (about(key)["date"], key)))
+
+
+@cache
+def about(key: str) -> dict:
+    """What a room says of its source (``about`` in ``source.toml``): label, question, date, colour, scope.
+
+    Returns
+    -------
+    dict
+        ``scope`` maps each ingredient to ``"yes"``, ``"partly"`` or ``"no"``; ``terms`` (terms of its answer
+        to common names), ``chips`` (chips of the catalogue to its own) and ``versions`` (further readings of its
+        assumptions: their label, and the method of its ``Assumptions`` that makes them) where it has some.
+    """
+    return stated(key)["about"]
+
+
+def versions(source: str | None = None) -> list[str]:
+    """Further versions of a source, or of all: ``key.name`` of each reading that its ``source.toml`` names.
+
+    A version answers beside its source, and is never counted as another source.
+
+    Examples
+    --------
+    >>> versions("liminal2025")
+    ['liminal2025.eq8']
+    """
+    keys = sources() if source is None else [source]
+    return [f"{key}.{name}" for key in keys for name in about(key).get("versions", {})]
+
+
+def source_of(key):
+    """The source that one who answers belongs to: its own key, but for a version."""
+    return key.split(".")[0]
+
+
+def answerers() -> list[str]:
+    """All that can be asked here: the bound, and every source followed by its versions."""
+    return [BOUND, *(name for key in sources() for name in (key, *versions(key)))]
+
+
+def label(key: str) -> str:
+    """What pictures and tables call a source, a version of one, or the bound.
+
+    Examples
+    --------
+    >>> label("pope2022")
+    'Pope et al. 2022'
+    """
+    if checks.one_of("source", key, answerers()) == BOUND:
+        return "bound of the peaks"
+    return _version(key).get("label") or about(key)["label"]
+
+
+def _version(key):
+    """What ``source.toml`` says of a version; nothing for any other."""
+    source, _, name = key.partition(".")
+    return about(source)["versions"][name] if name else {}
+
+
+def room(key):
+    """The module of the room of a source, or of the source of a version."""
+    return import_module(f"inferlib.papers.{checks.one_of('source', source_of(key), sources())}")
+
+
+def ask(
+    key: str,
+    model: Transformer,
+    system: System,
+    workload: Workload,
+    layout: Layout | None = None,
+    *,
+    constants: str = "own",
+) -> Breakdown:
+    """One decode step, as a source sees it.
+
+    Parameters
+    ----------
+    key : str
+        A source, a version of one, or ``"principles"`` (the bound).
+    model : Transformer
+    system : System
+    workload : Workload
+    layout : Layout, optional
+        Each chooses its own when none is given.
+    constants : {"own", "same"}
+        A source's own chip and latencies where it states them, or for all the catalogue's chip and the latencies
+        of ``vocabulary.toml``.
+
+    Returns
+    -------
+    Breakdown
+        Its status is ``"n/a"``, with the reason, where there is no answer or the room refuses the question.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not of the class named above.
+    LookupError
+        If nobody is called so.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    >>> step = ask("principles", inferlib.load_model("Llama 3 8B"), box, inferlib.Workload(1, 1024))
+    >>> f"{1e3 * step.total:.2f} ms"
+    '0.57 ms'
+    """
+    checks.one_of("source", key, answerers())
+    checks.one_of("constants", constants, ("own", "same"))
+    answer = _answerer(key)
+    if isinstance(answer, Breakdown):
+        return answer
+    more = {}
+    if key != BOUND and isinstance(system, System):
+        system, more = with_constants(key, answer, system, constants)
+    return answered(key, answer, model, system, workload, layout, **more)
+
+
+def answered(key, answer, model, system, workload, layout, **more):
+    """The breakdown of a function that answers; n/a with the reason where it refuses the question."""
+    checks.instance("model", model, Transformer)
+    checks.instance("system", system, System)
+    checks.instance("workload", workload, Workload)
+    if layout is not None:
+        checks.instance("layout", layout, Layout)
+    try:
+        return answer(model, system, workload, layout, **more)
+    except (ValueError, LookupError) as refusal:
+        return Breakdown(status="n/a", reason=f"refused: {refusal}", source=key)
+
+
+def printed_range(key, model, system, workload):
+    """The answers of a version at both ends of the range that its source prints for its constant.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> asked = inferlib.load_model("Llama 3 70B"), inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    >>> steps = printed_range("liminal2025.eq8", *asked, inferlib.Workload(32, 4096))
+    >>> [f"{1e3 * step.total:.2f} ms" for step in steps]
+    ['14.31 ms', '17.75 ms']
+    """
+    entry = _version(checks.one_of("version", key, versions()))
+    makes, system = getattr(room(key).Assumptions, entry["assumptions"]), _on_own_chip(source_of(key), system)
+    return tuple(
+        _answerer(key)(model, system, workload, assumptions=makes(end)) for end in entry.get("ends", ())
+    )
+
+
+def _answerer(key):
+    if key == BOUND:
+        return import_module("inferlib.principles").decode_step
+    place = room(key)
+    if not hasattr(place, "decode_step"):
+        return Breakdown(status="n/a", reason="no chapter of this book computes it", source=key)
+    return place.decode_step
+
+
+def with_constants(key, answer, system, constants):
+    """The system with the constants asked for, and the assumptions to pass, if any."""
+    version = _version(key).get("assumptions")
+    printed = getattr(room(key).Assumptions, version)() if version else default_assumptions(answer)
+    if constants == "own":
+        return _on_own_chip(source_of(key), system), {"assumptions": printed} if version else {}
+    made = getattr(room(key), "chip_of", None)
+    if made is not None:
+        try:
+            chip = made(system.chip)
+        except (ValueError, LookupError):
+            chip = None  # no chip of this source: the room will say so
+        # another room's own record of a chip is not what its decode_step takes
+        if isinstance(chip, Accelerator):
+            system = system.replace(chip=with_values(chip, same()))
+    if printed is None:
+        return system, {}
+    return system, {"assumptions": with_values(printed, same())}
+
+
+def with_values(record, values):
+    """A record with other values for its fields of these names, and for those of the records that it holds."""
+    changed = {}
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, tuple) and value and all(isinstance(part, Record) for part in value):
+            parts = tuple(with_values(part, values) for part in value)
+            if any(new is not old for new, old in zip(parts, value, strict=True)):
+                changed[field.name] = parts
+        elif field.name in values:
+            new = values[field.name]
+            changed[field.name] = new(value) if callable(new) else new
+    return record.replace(**changed) if changed else record
+
+
+def default_assumptions(answer):
+    """The assumptions a room answers with when none are given, or None."""
+    parameter = inspect.signature(answer).parameters.get("assumptions")
+    if parameter is None or parameter.default is not None:
+        return parameter and parameter.default
+    # None stands for the room's own default: the only record of assumptions in the module of the function.
+    module = inspect.getmodule(inspect.unwrap(answer))
+    kinds = [kind for name, kind in vars(module).items() if name.endswith("Assumptions")]
+    return kinds[0]() if len(kinds) == 1 else None
+
+
+def _on_own_chip(key, system):
+    """The system with the source's own figures for its chip, where it states some."""
+    name = about(key).get("chips", {}).get(system.chip.name)
+    own = getattr(room(key), "chips", {}).get(name) if name else None
+    if own is None:
+        return system
+    rates = ("flops", "memory_bandwidth", "memory_capacity")
+    stated = {rate: getattr(own, rate) for rate in rates if getattr(own, rate, None) is not None}
+    if system.chip.format != "bf16":
+        stated.pop("flops", None)  # the source's peak is that of 16 bits
+    return system.replace(chip=system.chip.replace(**stated))
+
+
+@cache
+def vocabulary():
+    """``vocabulary.toml``: common names of terms, and common constants."""
+    return tomllib.loads(checks.beside(__file__, "vocabulary.toml"))
+
+
+def same():
+    """The latencies and fractions that all sources are given when all use the same constants."""
+    return vocabulary()["same"]
+
+
+def common_name(source, term):
+    """The common name of a source's term.
+
+    Examples
+    --------
+    >>> common_name("liminal2025", "network"), common_name("mazurek2025", "attention arithmetic")
+    ('collective latency', 'arithmetic')
+    """
+    exact = about(source).get("terms", {}) if source in sources() else {}
+    if term in exact:
+        return exact[term]
+    return next((name for word, name in vocabulary()["rules"] if word in term.lower()), "other")
+
+
+def common_terms(step: Breakdown) -> dict[str, float]:
+    """The counted terms of an answer under their common names, in seconds; they add up to its total.
+
+    Parameters
+    ----------
+    step : Breakdown
+        A feasible one.
+
+    Returns
+    -------
+    dict
+        Every common name, zero where the answer has no such term or hides it behind a longer one.
+    """
+    shares = dict.fromkeys(vocabulary()["common"], 0.0)
+    for term, seconds in step.counted.items():
+        shares[common_name(step.source, term)] += float(seconds)
+    return shares

@@ -1,1 +1,0 @@
-"""What measurements/decode.py is made of: only Python and PyTorch are needed, nothing of inferlib."""

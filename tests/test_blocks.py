@@ -1,0 +1,289 @@
+"""Attention that chooses, pools or keeps a state: timings of the tables, measured serving rows, limits."""
+
+import tomllib
+from importlib.resources import files
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from questions import request as asked_request, step as estimate
+
+from book.serving import recent
+from inferlib import Layout, System, Workload, catalog, load_chip, load_model
+from tokenprice import Question, blocks, change, constants, energy
+from tokenprice.decode import Instance, decode_step, step
+from tokenprice.estimate import beyond_measured, error_bar
+from tokenprice.known import models as listed
+from tokenprice.prompt import prompt_pass, room
+
+V32, GLM, GLM52 = (
+    load_model(name) for name in ("deepseek-ai/DeepSeek-V3.2", "zai-org/GLM-5", "zai-org/GLM-5.2")
+)
+PRO, FLASH = (load_model(f"sgl-project/DeepSeek-V4-{size}-FP8") for size in ("Pro", "Flash"))
+QWEN, K3, M3 = (
+    load_model(name) for name in ("Qwen/Qwen3.5-397B-A17B", "moonshotai/Kimi-K3", "nvidia/MiniMax-M3-NVFP4")
+)
+NANO = load_model("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16")
+SERVED = [*catalog.models(), *catalog.same_shapes(), *catalog.served()]
+
+
+def endless(chip, count):
+    return System(load_chip(chip).replace(memory_capacity=None), count)
+
+
+def mixer(model, chip, tp, engine, workload, wanted, **prompt):
+    """Seconds of one layer's attention alone, as the tables time it: without all-reduces, norms and the block."""
+    attention = next(g.attention for g in model.layers if wanted(g.attention))
+    at = Instance(model, endless(chip, tp), workload, engine=constants.engine(engine), **prompt)
+    return sum(sum(op.terms(1).values()) for op in blocks.sparse(at, attention))
+
+
+def sparse(attention):
+    return attention.indexer is not None
+
+
+# Cells of aiconfigurator 0.12.0, systems/data/<chip>/{sparse_attention,msa}/<engine>/<version>, read by eye:
+# milliseconds of one block, by sequences and positions in the cache.
+CELLS = [
+    (V32, "B200", 8, "serving", "fp8", "fp8", sparse, {
+        (16, 1024): 0.0758, (16, 4096): 0.0907, (16, 16384): 0.1016, (1, 1024): 0.0642, (256, 1024): 0.1439,
+    }),
+    (V32, "B200", 8, "compiled", "fp8", "fp8", sparse, {(16, 1024): 0.0818, (16, 8192): 0.1316, (16, 65536): 0.1685}),
+    (V32, "B200", 1, "compiled", "fp8", "fp8", sparse, {(1, 1024): 0.1157, (64, 1024): 0.1440}),
+    (GLM, "H200", 8, "serving", "bf16", "bf16", sparse, {(16, 1024): 0.0845, (16, 4096): 0.1028, (16, 16384): 0.1127}),
+    (PRO, "B200", 8, "compiled", "fp8", "fp8", sparse, {(16, 1024): 0.1135, (16, 16384): 0.1544, (16, 32768): 0.1540}),
+    (FLASH, "H200", 8, "serving", "fp8", "fp8", lambda a: a.ratio == 128, {(16, 1024): 0.0506, (16, 32768): 0.0583}),
+    (M3, "H200", 8, "serving", "bf16", "bf16", sparse, {(16, 1024): 0.0448, (16, 8192): 0.0604, (16, 131072): 0.2067}),
+]  # fmt: skip
+# The same of prompts, by sequences and tokens of each.
+PROMPTS = [
+    (V32, "B200", 8, "compiled", "fp8", "fp8", sparse, {(8, 8192): 24.4705}),
+    (V32, "B200", 2, "compiled", "fp8", "fp8", sparse, {(1, 8192): 3.7547, (4, 16384): 35.4907, (1, 32768): 20.2121}),
+    (PRO, "H200", 8, "serving", "fp8", "fp8", sparse, {(1, 4096): 2.0318}),
+    (M3, "B200", 2, "serving", "bf16", "bf16", sparse, {(8, 4096): 11.361, (8, 8192): 25.2514}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "chip", "tp", "engine", "weights", "cache", "wanted", "cells"), CELLS)
+def test_blocks_take_what_the_tables_say(model, chip, tp, engine, weights, cache, wanted, cells):
+    for (batch, context), ms in cells.items():
+        work = Workload(batch, context + 1, weights, cache)
+        assert 1e3 * mixer(model, chip, tp, engine, work, wanted) == pytest.approx(ms, rel=0.15), (
+            batch,
+            context,
+        )
+
+
+@pytest.mark.parametrize(("model", "chip", "tp", "engine", "weights", "cache", "wanted", "cells"), PROMPTS)
+def test_prompts_take_what_the_tables_say(model, chip, tp, engine, weights, cache, wanted, cells):
+    for (batch, tokens), ms in cells.items():
+        work = Workload(batch, tokens, weights, cache)
+        found = mixer(model, chip, tp, engine, work, wanted, cached=0, tokens=tokens)
+        assert 1e3 * found == pytest.approx(ms, rel=0.2), (batch, tokens)
+
+
+def test_hyper_connections_take_what_the_tables_say():
+    """Cells of mhc_module_perf, B200, SGLang 0.5.14, width 7,168: both parts of a layer, before and after, in us."""
+    for rows, us in {1: 20.6 + 8.5, 64: 22.7 + 10.4, 1024: 57.7 + 52.1}.items():
+        at = Instance(PRO, endless("B200", 8), Workload(rows, 1, "fp8"), engine=constants.engine())
+        assert 1e6 * sum(sum(op.terms(1).values()) for op in blocks.streams(at)) == pytest.approx(
+            us, rel=0.25
+        )
+
+
+@pytest.mark.parametrize("name", [name for name in SERVED if "/" in name and "Step-3.7" not in name])
+def test_every_weight_is_read_once(name):
+    """One chip, 16 bits, so many tokens that every expert is needed: what is read is what the model has."""
+    model = load_model(name)
+    at = Instance(model, endless("B200", 1), Workload(1e5, 1), engine=constants.engine())
+    read = sum(
+        count * (op.weights if isinstance(op, blocks.Choice) else op.bytes * op.many)
+        for count, op in step(at)
+        if isinstance(op, blocks.Choice)
+        or getattr(op, "kind", "") in ("gemm", "experts")
+        and op.part != "streams"
+    )
+    parts = model.parameters()
+    counted = sum(
+        n for part, n in parts.items() if part not in ("embeddings", "positions", "norms", "connections")
+    )
+    head = 0 if "head" in parts else parts["embeddings"]
+    assert read == pytest.approx(2 * (counted + head), rel=0.02)
+
+
+def test_the_step_where_a_context_passes_what_is_chosen():
+    """GLM-5 on eight H200: 81.5 us at 512 positions, 84.5 at 1,024, then 97.9 at 2,048, where 2,048 are chosen."""
+    work = Workload(16, 2048, "bf16")
+    before, after = (mixer(GLM, "H200", 8, "serving", work.replace(context=n), sparse) for n in (2048, 2049))
+    assert 2e-6 < after - before < 14e-6
+
+
+@pytest.mark.parametrize(
+    ("batch", "ms"), [(1, 4.345e-3), (64, 23.602e-3), (256, 90.821e-3), (512, 172.616e-3)]
+)
+def test_a_state_takes_what_the_tables_say(batch, ms):
+    """Cells of gdn_perf, B200, SGLang 0.5.14: 16 value heads of Qwen3.5-397B, that is four chips; one layer."""
+    block = constants.operators("B200").block("delta state", "serving")
+    moved = 2 * batch * 16 * 128 * 128 * 4
+    seconds = block.start + moved / (block.share * 8e12)
+    assert 1e3 * seconds == pytest.approx(ms, rel=0.2)
+    at = Instance(QWEN, endless("B200", 4), Workload(batch, 1), engine=constants.engine())
+    (found,) = (
+        op.bytes for op in blocks.delta(at, QWEN.layers[0].attention) if getattr(op, "kernel", None) is block
+    )
+    assert found == moved
+
+
+def test_a_cache_that_stops_growing_takes_the_same_time_at_any_context():
+    """Layers with a state take the same time at 1,000 and a million positions; the others of Qwen3.5 do not."""
+    box, work = endless("B200", 8), Workload(64, 1000, "fp8")
+    states = QWEN.replace(layers=tuple(g for g in QWEN.layers if g.attention.kind == "delta rule"))
+    short, long = (decode_step(states, box, work.replace(context=n)).total for n in (1e3, 1e6))
+    assert long == short
+    short, long = (decode_step(QWEN, box, work.replace(context=n)).total for n in (1e3, 1e6))
+    assert long > 2 * short
+
+
+def test_sparse_attention_grows_with_the_keys_of_its_indexer_only():
+    """Beyond 2,048 positions another 132 bytes of a sequence, layer and position are read, not another 1,152."""
+    box = endless("H200", 8)
+    work = Workload(8, 8192, "fp8")
+    block = constants.operators("H200").block("sparse", "serving", 7168, "fp8", "bf16")
+    read = [decode_step(V32, box, work.replace(context=n)).terms["cache"] for n in (8192, 65536)]
+    assert read[1] - read[0] == pytest.approx(
+        8 * 61 * 132 * (65536 - 8192) / (block.share * 4.8e12), rel=1e-9
+    )
+
+
+def test_layers_that_borrow_an_index_do_not_read_one():
+    """57 of GLM-5.2's 78 layers borrow: its cache takes what 21 indexers read, and all latents."""
+    box, work = endless("B200", 8), Workload(8, 65536, "bf16")
+    full, borrowed = (decode_step(model, box, work).terms for model in (GLM, GLM52))
+    assert borrowed["cache"] < 0.6 * full["cache"]
+    assert 0.2 < borrowed["selection"] / full["selection"] < 0.6
+
+
+def test_a_state_is_kept_for_every_sequence():
+    """Qwen3.5: 45 layers x 64 heads x 128 x 128 values of 4 bytes, 189 MB, beside a cache of 15 layers."""
+    box = System(load_chip("H200"), 8)
+    own = Instance(QWEN, box, Workload(1, 0, "fp8")).sequence(0) * 8
+    assert own == pytest.approx(45 * 64 * 128 * 128 * 4, rel=0.02)
+    assert room(QWEN, box, Workload(1, 1000, "fp8")) < 1.2 * room(QWEN, box, Workload(1, 1, "fp8"))
+
+
+def test_half_a_layer_is_half_a_layer():
+    """Nemotron's letters have one part each: one all-reduce, and half of the engine's time for a layer."""
+    box, work = System(load_chip("B200"), 2), Workload(8, 1000, "fp8")
+    at = Instance(NANO, box, work, engine=constants.engine())
+    assert at.layers == 26 and NANO.n_layers == 52
+    latency = constants.operators("B200").link(2).latency
+    assert decode_step(NANO, box, work).terms["collective latency"] == pytest.approx(52 * latency)
+
+
+def test_a_prompt_of_sparse_attention_grows_less_than_one_of_all_pairs():
+    box, work = endless("B200", 8), Workload(1, 1, "fp8", "fp8")
+    times = [
+        [prompt_pass(model, box, work, n).terms["attention arithmetic"] for n in (16384, 131072)]
+        for model in (V32, load_model("DeepSeek V3"))
+    ]
+    (sparse_short, sparse_long), (full_short, full_long) = times
+    assert sparse_long / sparse_short < 0.7 * full_long / full_short and full_long / full_short > 50
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_every_model_of_the_list_answers(name):
+    """On chips with memory enough; what a configuration lacks is the only excuse."""
+    try:
+        model = load_model(name)
+    except ValueError as error:
+        assert "is missing" in str(error)
+        return
+    answer = estimate(model, endless("B200", 1), Workload(8, 4096, "fp8"))
+    assert 0 < answer.low < answer.seconds < answer.high
+    if blocks.measured_as(model):
+        alike = "DeepSeek V3" if model.sparse else "Llama 3 70B"
+        assert answer.high / answer.seconds >= error_bar(load_model(alike))["factor"]
+        assert energy.busy(answer.step, answer.seconds)[0] > 0
+
+
+def test_an_answer_says_what_it_lacks():
+    said = estimate(NANO, endless("L40S", 8), Workload(8, 4096, "fp8")).cautions
+    assert any("the state of Mamba 2" in caution for caution in said)
+    said = estimate(M3, endless("A100 80GB", 8), Workload(8, 4096)).cautions
+    assert any("no serving run of nvidia/MiniMax-M3-NVFP4" in caution for caution in said)
+    assert any("no timings of such attention on A100 80GB; using H100 SXM's" in caution for caution in said)
+    assert not any(
+        "such attention" in c for c in estimate(GLM, endless("H200", 8), Workload(8, 4096)).cautions
+    )
+    by_hand = load_model("Llama 3 8B").layers[0]
+    odd = load_model("Llama 3 8B").replace(
+        layers=(by_hand.replace(attention=by_hand.attention.replace(top=64)),)
+    )
+    assert decode_step(odd, endless("B200", 1), Workload(1, 100)).reason.startswith(
+        "no kernel timings of sparse"
+    )
+
+
+def test_what_must_change_reaches_blocks():
+    """Launches that take no time leave no choice of positions and no start of a block."""
+    box, work = endless("B200", 8), Workload(8, 8192, "fp8")
+    now = decode_step(V32, box, work)
+    found = change(Question(V32, box, batch=8, context=8192, weights="fp8"), token=0.5 * now.total)
+    terms = now.terms
+    left = now.total - terms["kernel launch"] - terms["selection"]
+    assert found["kernel launch"].limit == pytest.approx(left - terms["expert kernels"], rel=1e-6)
+
+
+# --- Serving rows ----------------------------------------------------------------------------------------------
+
+
+def test_the_intervals_are_those_of_the_rows():
+    kept = tomllib.loads((files("tokenprice") / "recent.toml").read_text("utf-8"))
+    again = tomllib.loads(recent.as_toml())
+    models = {kind: (entry.pop("models"), again[kind].pop("models")) for kind, entry in kept.items()}
+    assert all(here == there for here, there in models.values())
+    assert again == {kind: pytest.approx(entry, rel=2e-3) for kind, entry in kept.items()}
+
+
+def test_a_measured_row_lies_inside_its_interval():
+    """Of all scored rows, and of a model that had no say in the factor, 75 % and more lie inside."""
+    table = recent.predicted()
+    inside = []
+    for row in table[table.token.notna()].itertuples():
+        layout = Layout(row.count_ // row.dp_attention, 1, 1, row.dp_attention)
+        factor = error_bar(load_model(row.model), layout, "serving")["factor"]
+        inside.append((row.model, 1 / factor <= row.token <= factor))
+    for model in {name for name, _ in inside}:
+        own = [held for name, held in inside if name == model]
+        assert sum(own) / len(own) >= 0.75, model
+    timed = table[(table.kind == "timed") & table.token.notna()]
+    left_out = []
+    for model in timed.model.unique():
+        own, others = timed[timed.model == model], timed[timed.model != model]
+        factor = beyond_measured(recent.factor(others.token, others.model))
+        left_out.append(own.token.between(1 / factor, factor).mean())
+    assert np.mean(left_out) >= 0.75  # every model of the same weight, as in the factor
+
+
+def test_a_request_of_such_a_model():
+    box = System(load_chip("B200"), 8)
+    found = asked_request(GLM, box, 7373, 922, users=16, weights="fp8", cache="fp8")
+    assert 1e3 * found.token == pytest.approx(27.3, rel=0.25)  # InferenceX: 16 users of GLM-5, 8k in, 1k out
+    assert found.first_factor == pytest.approx(error_bar(GLM)["first"])
+
+
+# --- The list --------------------------------------------------------------------------------------------------
+
+
+def test_the_list_of_models():
+    """As their cards say: R1 in 8 bits with 163,840 positions; Qwen3.6 27B is dense and keeps states."""
+    rows = {row["model"]: SimpleNamespace(**row) for row in listed()}
+    assert list(rows) == sorted(rows, key=str.lower) and set(rows) == set(SERVED)
+    r1, qwen = rows["deepseek-ai/DeepSeek-R1"], rows["nvidia/Qwen3.6-27B-NVFP4"]
+    assert (r1.kind, r1.format, r1.context, r1.beyond) == ("MLA; experts", "fp8", 163840, "")
+    assert (qwen.kind, qwen.format, qwen.context) == ("delta rule and GQA; dense", "fp4", 262144)
+    assert r1.parameters == pytest.approx(671e9, rel=1e-3) and r1.active == pytest.approx(37.5e9, rel=0.02)
+    assert rows["nvidia/Qwen3.5-397B-A17B-NVFP4"].beyond == ""  # measured, under its other name
+    assert "no serving run" in rows["moonshotai/Kimi-K3"].beyond
+    for row in rows.values():
+        assert not row.missing or "is missing" in row.missing

@@ -1,0 +1,148 @@
+"""Fleets: textbooks' queues come out, nothing is lost, more requests never need fewer machines."""
+
+import numpy as np
+import pytest
+
+from inferlib import load_chip
+from tokenprice import Question, ask, decide
+from tokenprice.fleet import Station, fleet
+from tokenprice.terminal import main
+
+ASKED = Question("Llama 3.3 70B", "4x H100", weights="fp8", prompt="2k", output=500, arrivals=30)
+
+
+def erlang(servers, offered):
+    """So many servers, each of whom takes a second."""
+    return Station(prompt=0, output=1, steps=np.ones(servers)).at(offered)
+
+
+# Length of the line in M/M/c, as tables of textbooks print it (Hillier and Lieberman, Gross and Harris).
+@pytest.mark.parametrize(
+    ("servers", "offered", "blocked", "line"),
+    [(1, 0.5, 0.5, 0.5), (2, 1, 1 / 3, 1 / 3), (3, 2, 0.4444, 0.8889), (5, 4, 0.5541, 2.2165), (10, 8, 0.4092, 1.6367)],
+)  # fmt: skip
+def test_erlang(servers, offered, blocked, line):
+    found = erlang(servers, offered)
+    assert (found.blocked, found.waits * offered) == pytest.approx((blocked, line), rel=2e-4)
+    assert found.load == pytest.approx(offered / servers) and found.running == pytest.approx(offered)
+    assert found.token == pytest.approx(1)
+
+
+def test_a_queue_has_an_end_only_below_full_load():
+    assert erlang(5, 5) is None and erlang(5, 4.999).waits > 100
+    equal = Station(prompt=0, output=1, steps=np.ones(1), equal=True).at(0.5)  # M/D/1: half of M/M/1
+    assert equal.waits == pytest.approx(0.5)
+
+
+def test_processor_sharing():
+    """One machine that shares itself among all is M/M/1 with any number of places: x / (1 - x) requests in it."""
+    shared = Station(prompt=0, output=1, steps=np.arange(1, 2001) * 1.0).at(0.75)
+    assert shared.running == pytest.approx(3) and shared.token == pytest.approx(4) and shared.waits < 1e-9
+
+
+def test_alone_a_request_is_the_request_of_one_user():
+    """Seen through ``ask`` without arrivals, which knows no queue."""
+    rare, one = ask(ASKED.replace(arrivals=1e-6)), ask(ASKED.replace(arrivals=None, users=1))
+    assert rare.seconds == pytest.approx(one.seconds, rel=1e-4)
+    assert rare.request.first_token == pytest.approx(one.request.first_token, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "reader"), [(0.1, None), (3, None), (30, None), (30, "2x H100"), (30, "4x H100")]
+)
+def test_nothing_is_lost(arrivals, reader):
+    """What all requests pay is what all machines cost; who is in a machine is who came and has not left."""
+    found = ask(ASKED.replace(arrivals=arrivals, reader=reader))
+    many = found.fleet
+    paid = found.request.dollars * arrivals * 3600
+    assert paid == pytest.approx(many.dollars_per_hour) and found.throughput == pytest.approx(500 * arrivals)
+    times = (
+        np.arange(1, many.station.places + 1) / many.station.times
+    )  # what a machine does with 1, 2, ... in it
+    odds = np.cumprod(arrivals / many.machines * many.station.times)
+    odds /= 1 + odds.sum()
+    left = (odds / many.station.times).sum()
+    assert left == pytest.approx(arrivals / many.machines) and times[0] < times[-1]
+    assert many.chips == many.machines * 4 + (many.readers * many.reader.count if reader else 0)
+
+
+@pytest.mark.parametrize("layout", [None, "PP2 x TP2"])
+def test_more_requests_never_need_fewer_machines_and_never_come_sooner(layout):
+    fleets = [ask(ASKED.replace(arrivals=n, layout=layout)).fleet for n in (0.5, 2, 8, 9, 10, 50, 200)]
+    machines = [one.machines for one in fleets]
+    assert machines == sorted(machines) and machines[-1] > machines[0]
+    fixed = [fleet(ASKED.replace(arrivals=n), ASKED.machine, machines=8).state for n in (1, 10, 20, 30)]
+    for name in ("load", "running", "waits", "token", "first_token"):
+        values = [getattr(state, name) for state in fixed]
+        assert values == sorted(values), name
+    for one in fleets:  # one machine less has no steady state at the slow end
+        assert one.state.load < 1 / one.factor <= one.station.load(one.arrivals / max(one.machines - 1, 1e-9))
+
+
+def test_above_the_load_at_which_a_slower_machine_has_no_end_there_is_no_answer():
+    found = ask(ASKED.replace(machines=6))
+    assert found.status == "n/a" and "8 are enough" in found.reason and "98% of what" in found.reason
+    assert ask(ASKED.replace(machines=8)).feasible
+    near, far = (ask(ASKED.replace(machines=n)).request for n in (8, 16))
+    assert (
+        near.token_span[1] / near.token > 2 > far.token_span[1] / far.token
+    )  # a little slower is a lot later
+
+
+def test_words():
+    with pytest.raises(ValueError, match="machines belongs to arrivals"):
+        Question("Llama 3.3 70B", prompt=1, output=1, machines=2)
+    for more in ({"utilisation": 0.5}, {"rounds": 2}):
+        with pytest.raises(ValueError, match="leave one of them out"):
+            ASKED.replace(**more)
+
+
+def test_an_offer_is_the_fewest_machines_that_keep_the_promise():
+    asked = ASKED.replace(machine=None)
+    found = decide(asked, token="40 tokens/s", first_token="500 ms", chips="H100", counts=(2, 4, 8))
+    assert found.offers and found.best.dollars == min(offer.dollars for offer in found.offers)
+    for offer in found.offers:
+        many = offer.fleet
+        assert many.state.token <= 1 / 40 and many.state.first_token <= 0.5
+        if many.machines > 1 and not many.reader:
+            fewer = fleet(asked, many.system, offer.layout, machines=many.machines - 1)
+            assert fewer is None or fewer.state.token > 1 / 40 or fewer.state.first_token > 0.5
+    sure = decide(asked, token="40 tokens/s", first_token="500 ms", chips="H100", counts=(4,), sure=True).best
+    assert 1 / sure.request.token_span[1] >= 40 and sure.request.first_span[1] <= 0.5
+    slow = decide(asked, token=1e-4, chips="H100", counts=(8,))
+    assert slow.why_not == {"too slow": 1}
+
+
+def test_money(tmp_path, capsys):
+    """Half the price halves the cost; the dearest seller is an interval; electricity is on top."""
+    plain = ask(ASKED.replace(price="$2-4"))
+    assert plain.question.price == 2 and plain.question.highest == 4 and "output $0." in str(plain)
+    for q in (
+        ASKED,
+        ASKED.replace(arrivals=None, users=8),
+        Question("Llama 3.3 70B", "4x H100", weights="fp8", batch=8),
+    ):
+        low, high = (ask(q.replace(price=price)).dollars_per_million for price in (2, 4))
+        assert high == pytest.approx(2 * low)
+        assert ask(q.replace(price="2-4")).to_dict()["usd_spread"] == 2
+        power = ask(q.replace(price=2, electricity=0.10, pue=1.3)).dollars_per_million
+        assert power / low == pytest.approx((2 + 0.7 * 1.3 * 0.10) / 2)  # 700 W
+    listed = ask("Llama 3.3 70B", "4x H100", batch=8, prices={"H100": {"one": 3, "other": 2.5}}).question
+    assert (listed.price, listed.highest) == (2.5, 3)
+    path = tmp_path / "prices.toml"
+    path.write_text("H100 = [2, 4]\n")
+    line = ["Llama 3.3 70B", "4x H100", "--price-file", str(path)]
+    assert main(["ask", *line]) == 0 and "at $2 to 4 per used chip hour" in capsys.readouterr().out
+    assert main(["change", *line, "--dollars", "1"]) == 0
+    assert (
+        main(["ask", *line, "--pue", "1.2"]) == 2 and "pue belongs to electricity" in capsys.readouterr().err
+    )
+    with pytest.raises(ValueError, match="the power of A100"):
+        print(ask("Llama 3 8B", load_chip("A100 80GB").replace(power=None), electricity=0.1))
+
+
+def test_readers_are_paid_at_their_own_price():
+    asked = ASKED.replace(reader="2x H200")
+    many = ask(asked).fleet
+    chips = many.machines * 4 * asked.machine.chip.price + many.readers * 2 * asked.reader.chip.price
+    assert many.dollars_per_hour == pytest.approx(chips)

@@ -1,0 +1,93 @@
+"""What must hold between two answers: a better machine is never slower, more work is never faster."""
+
+import random
+
+import pytest
+
+from tokenprice import Question, ask
+
+DRAW = random.Random(11)
+MODELS = (
+    "Llama 3 8B",
+    "Llama 3.3 70B",
+    "DeepSeek V3",
+    "Qwen3 235B-A22B",
+    "GPT-OSS 120B",
+    "Qwen/Qwen3.5-397B-A17B",
+)
+CHIPS = ("A100", "H100", "H200", "B200", "MI300X", "L40S")
+
+
+def drawn(**more):
+    """A question at random that has an answer."""
+    while True:
+        count = DRAW.choice((1, 2, 4, 8, 16))
+        asked = {"batch": DRAW.choice((1, 3, 16, 100)), "context": DRAW.choice((500, 4096, 30000))}
+        if DRAW.random() < 0.5:
+            asked = {
+                "prompt": DRAW.choice((300, 3000)),
+                "output": DRAW.choice((50, 500)),
+                "users": DRAW.choice((1, 8, 40)),
+            }
+        asked |= {
+            name: word
+            for name, word in (("weights", "fp8"), ("cache", "fp8"), ("engine", "trtllm"))
+            if DRAW.random() < 0.3
+        }
+        machine = f"{count}x {DRAW.choice(CHIPS)}"
+        layout = {"layout": f"DP{count} EP{count}"} if count > 1 and DRAW.random() < 0.3 else {}
+        try:
+            found = Question(DRAW.choice(MODELS), machine, **asked | layout | more)
+        except ValueError:  # a step where a request is wanted
+            continue
+        if ask(found).feasible:
+            return found
+
+
+QUESTIONS = [drawn() for _ in range(40)]
+STEPS, REQUESTS = ([q for q in QUESTIONS if q.is_request == kind] for kind in (False, True))
+ALL = pytest.mark.parametrize("q", QUESTIONS, ids=repr)
+
+
+def seconds(q):
+    found = ask(q)
+    return found.seconds if found.feasible else float("inf")
+
+
+@ALL
+def test_twice_as_good_is_never_slower(q):
+    assert all(gain >= 1 - 1e-9 for gain in ask(q).doubled.values())
+
+
+@ALL
+def test_money_is_in_proportion(q):
+    one, half = ask(q.replace(price=2)), ask(q.replace(price=4, utilisation=0.5))
+    assert half.dollars_per_million == pytest.approx(4 * one.dollars_per_million)
+    assert half.seconds == one.seconds and half.joules == one.joules
+
+
+@pytest.mark.parametrize("q", STEPS, ids=repr)
+def test_more_work_is_never_faster(q):
+    here = seconds(q)
+    assert seconds(q.replace(batch=2 * q.batch)) >= here * (1 - 1e-9)
+    assert seconds(q.replace(context=2 * q.context)) >= here * (1 - 1e-9)
+    assert ask(q).throughput >= q.batch / seconds(q) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("q", REQUESTS, ids=repr)
+def test_more_users_and_longer_prompts_wait_longer(q):
+    one = ask(q).request
+    more = ask(q.replace(users=2 * q.users)).request
+    longer = ask(q.replace(prompt=2 * q.prompt)).request
+    cached = ask(q.replace(cached="50%")).request
+    assert more.token >= one.token * (1 - 1e-9) and more.first_token >= one.first_token * (1 - 1e-9)
+    assert longer is None or longer.first_token > one.first_token
+    assert cached.first_token < one.first_token and cached.dollars < one.dollars
+
+
+@pytest.mark.parametrize("name", ["Llama 3 8B", "Llama 3.3 70B"])
+def test_copies_of_a_dense_model_are_machines_of_their_own(name):
+    """Two copies on eight chips serve twice the batch of one on four in the same time."""
+    one = ask(name, "4x H200", batch=16, context=4096, weights="fp8")
+    two = ask(name, "8x H200", batch=32, context=4096, weights="fp8", layout="DP2 TP4")
+    assert two.seconds == pytest.approx(one.seconds) and two.throughput == pytest.approx(2 * one.throughput)

@@ -1,0 +1,335 @@
+"""One question has one answer, in Python and in the terminal; what people type is read."""
+
+import json
+import random
+import re
+import subprocess
+import sys
+
+import pytest
+
+import inferlib
+import tokenprice
+from inferlib import Workload, load_chip, load_model
+from tokenprice import Promise, Question, ask
+from tokenprice.decode import decode_step
+from tokenprice.layouts import layouts
+from tokenprice.terminal import main
+from tokenprice.words import format, in_words, layout, machine, published, tokens
+
+MODELS = (
+    "Llama 3.3 70B", "Llama 3 8B", "DeepSeek V3", "GPT-OSS 120B", "Qwen3 235B-A22B", "Mixtral 8x7B", "Gemma 9",
+    "Qwen/Qwen3.5-397B-A17B", "deepseek-ai/DeepSeek-R1", "Qwen3 32B", "PaLM 540B", "Llama 4 Scout",
+)  # fmt: skip
+QUESTIONS = 500
+
+
+def question(draw):
+    """One question in words, as options of the terminal and of Python; some of them make no sense."""
+    chip, count = draw.choice(inferlib.catalog.chips()), draw.choice((1, 1, 2, 4, 8, 8, 16, 64, 72))
+    written = draw.choice(("{n}x {c}", "{n} {c}", "{n} × {c}")).format(n=count, c=chip)
+    asked = {"model": draw.choice(MODELS), "machine": written}
+    several = {
+        "weights": ("bf16", "FP8", "nvfp4", "awq", "4", "fp9"), "cache": ("bf16", "FP8"), "price": ("$2.50", "-1"),
+        "engine": ("vllm", "trtllm", "python-2024"), "utilisation": ("40%", "0.5"), "keep": ("attention=bf16",),
+    }  # fmt: skip
+    asked |= {name: draw.choice(words) for name, words in several.items() if draw.random() < 0.3}
+    if asked["model"] != "Gemma 9" and draw.random() < 0.5:
+        found = layouts(load_model(asked["model"]), load_chip(chip), count)
+        asked |= {"layout": in_words(draw.choice(found))} if found else {}
+    if draw.random() < 0.5:
+        asked |= {
+            "batch": draw.choice(("1", "8", "64", "512", "-3")),
+            "context": draw.choice(("1k", "8,192")),
+        }
+        return asked | ({"drafted": "2", "length": "1.8"} if draw.random() < 0.2 else {})
+    come = {"arrivals": draw.choice(("0.5", "20/s"))} | ({"machines": "3"} if draw.random() < 0.5 else {})
+    return asked | (come if draw.random() < 0.3 else {}) | {
+        "prompt": draw.choice(("200", "2k", "16000")), "cached": draw.choice(("50%", "0", "100", "2500")),
+        "output": draw.choice(("0", "100", "800")), "users": draw.choice(("1", "16", "300")),
+    }  # fmt: skip
+
+
+def test_python_and_terminal_agree_on_random_questions(capsys):
+    draw, codes = random.Random(23), []
+    for _ in range(QUESTIONS):
+        asked = question(draw)
+        line = [f"--{name}={value}" for name, value in asked.items() if name not in ("model", "machine")]
+        code = main(["ask", asked["model"], asked["machine"], "--json", *line])
+        printed = capsys.readouterr()
+        codes.append(code)
+        try:
+            found = ask(asked.pop("model"), asked.pop("machine"), **asked)
+        except (ValueError, LookupError, TypeError) as mistake:
+            assert code == 2 and not printed.out and printed.err.count("\n") == 1, asked
+            assert " ".join(str(mistake).split()) in printed.err
+            continue
+        assert code == (0 if found.feasible else 1) and not printed.err
+        assert json.loads(printed.out) == json.loads(json.dumps(found.to_dict())), asked
+        again = ask(Question(**found.question.words()))
+        assert again.to_dict() == found.to_dict(), asked
+    assert min(codes.count(code) for code in (0, 1, 2)) > 40
+
+
+def test_a_step_is_the_step_of_the_equations():
+    """Seen through ``decode_step``, which knows nothing of words."""
+    model, box = load_model("Llama 3.3 70B"), machine("", "4x H100")
+    found = ask(model, "H100x4", batch=32, context="8k", weights="FP8", price="$2", utilisation="40%")
+    step = decode_step(model, box, Workload(32, 8192, "fp8"))
+    assert found.seconds == step.total and found.low < step.total < found.high
+    assert found.dollars_per_million == pytest.approx(4 * 2 / 0.4 / 3600 * step.total / 32 * 1e6)
+    drafted = ask(found.question.replace(drafted=3, length=2.6))
+    factor = drafted.seconds / found.seconds
+    assert 1 / 2.6 < factor < 1
+    assert drafted.dollars_per_million / found.dollars_per_million == pytest.approx(factor)
+    assert drafted.joules < found.joules
+
+
+def test_the_headline_of_a_request_is_the_requests():
+    """200 users wait for one another's prompts; what all of them get cannot exceed what the machine makes."""
+    found = ask("Llama 3.3 70B", "4x H100", weights="fp8", prompt="2k", output=500, users=200)
+    assert found.seconds == found.request.token > found.step.total
+    assert found.to_dict()["speed"] == pytest.approx(1 / found.request.token)
+    assert found.throughput <= found.batch / found.step.total
+    assert f"{1e3 * found.seconds:.3g} ms a token" in str(found).splitlines()[1]
+    assert found.to_dict()["usd_per_million"] == pytest.approx(found.request.per_million["output"])
+
+
+def test_everybody_answers_one_question():
+    found = ask("Llama 3 70B", "8x H100", batch=32, context=4096, by="all")
+    assert list(found) == tokenprice.answerers.keys() and found["sixth"].low and "eq. 8" in str(found)
+    for key in inferlib.papers.sources():
+        asked = found[key].question
+        step = inferlib.papers.ask(key, asked.model, asked.machine, asked.workload)
+        assert found[key].status == step.status and (not step.feasible or found[key].seconds == step.total)
+    refused = ask("Llama 3 70B", "8x H100", prompt=1000, output=100, by="liminal2025")
+    assert refused.status == "n/a" and "nothing of requests" in refused.reason
+    with pytest.raises(LookupError, match="did you mean 'liminal2025'"):
+        ask("Llama 3 70B", "8x H100", by="liminal")
+
+
+def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
+    assert "64 heads in 3" in ask("Llama 3.3 70B", "3x H200").reason
+    assert "28 heads in 8" in ask("Qwen2.5 7B", "8x H100").reason
+    assert "write DP8 EP8" in ask("DeepSeek V3", "8x H200", layout="TP8 EP8").reason
+    assert "has none" in ask("Llama 3 8B", "4x H100", layout="DP4 EP4").reason
+    found = ask("deepseek-ai/DeepSeek-R1", "8x H200", batch=256)
+    assert found.status == "infeasible" and "DP8 with EP8 fits" in str(found)
+    assert ask(found.question.replace(layout="DP8 EP8")).feasible
+    assert "maximum" in str(ask("Llama 3.3 70B", "8x H200", context="200k", weights="fp8"))
+
+
+# What a practitioner typed, and what it means.
+@pytest.mark.parametrize(
+    ("name", "typed", "meant"),
+    [
+        ("weights", "FP8", "fp8"), ("weights", "nvfp4", "fp4"), ("weights", "awq", "int4"), ("weights", 4, 0.5),
+        ("weights", "w4a16", "int4"), ("weights", "4bit", "int4"), ("weights", "4.85", 4.85 / 8),
+        ("weights", "16", "bf16"),
+        ("weights", "bfloat16", "bf16"), ("cache", "fp8_e5m2", "fp8"), ("engine", "vllm", "serving"),
+        ("engine", "SGLang", "serving"), ("engine", "trtllm", "compiled"), ("utilisation", "40%", 0.4),
+        ("price", "$2", 2.0), ("price", "2.5 usd/h", 2.5), ("batch", "8,192", 8192), ("context", "8K tokens", 8192),
+        ("prompt", "1M", 1024**2), ("layout", "TP=4", layout("", "TP4")), ("layout", "tp4", layout("", "TP4")),
+        ("keep", "attention=BF16", {"attention": "bf16"}), ("keep", ["head=fp16"], {"head": "fp16"}),
+    ],
+)  # fmt: skip
+def test_what_people_type_is_read(name, typed, meant):
+    more = {"output": 100} if name == "prompt" else {}
+    assert getattr(Question("Llama 3 70B", **{name: typed}, **more), name) == meant
+
+
+@pytest.mark.parametrize(
+    "typed", ["4x H100", "4 H100", "H100x4", "H100:4", "4xH100", "4*H100", "h100 x 4", "4 × H100"]
+)
+def test_machines_as_people_type_them(typed):
+    assert str(machine("machine", typed)) == "4 × H100 SXM"
+
+
+@pytest.mark.parametrize(
+    ("typed", "seconds"),
+    [
+        ("500 ms", 0.5), ("500ms", 0.5), ("1.2 s", 1.2), (0.3, 0.3), ("50 tokens/s", 0.02), ("50 tok/s", 0.02),
+        ("50/s", 0.02),
+    ],
+)  # fmt: skip
+def test_times_as_people_type_them(typed, seconds):
+    assert Promise(first_token=typed).first_token == pytest.approx(seconds)
+
+
+def test_a_share_of_the_prompt_is_cached():
+    assert Question("Llama 3 8B", prompt="60k", output=300, cached="95%").cached == 0.95 * 60 * 1024
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ask Llama-3.3-7B H100", "did you mean 'Llama 3.3 70B'"),
+        ("ask Llama-3.3-70B 4xH10O", "did you mean"),
+        ("ask Llama-3.3-70B", "machine is missing"),
+        ("ask Llama-3.3-70B H100 --wieghts fp8", "did you mean --weights"),
+        ("ask Llama-3.3-70B H100 --weights fp6", "no format of weights 'fp6'; did you mean"),
+        ("ask Llama-3.3-70B H100 --weights 0.5", "1 to 32 bits"),
+        ("ask Llama-3.3-70B H100 --layout TQ8", "layout is 'TQ8', but must be like"),
+        ("ask Llama-3.3-70B H100 --context 8q", "context is '8q', but must be a number"),
+        ("ask Llama-3.3-70B H100 --batch 0", "batch is 0"),
+        ("ask Llama-3.3-70B H100 --batch=-3", "batch is '-3'"),
+        ("ask Llama-3.3-70B H100 --prompt 8", "needs both prompt and output"),
+        ("ask Llama-3.3-70B H100 --prompt 8 --output 8 --batch 2", "belongs to a step"),
+        ("ask Llama-3.3-70B H100 --cached 8", "needs both prompt and output"),
+        ("ask Llama-3.3-70B H100 --prompt 8 --output 8 --cached 9", "cached is 9, but must be below prompt"),
+        ("ask Llama-3-8B H100 --drafted 3", "drafts need both"),
+        ("ask Llama-3-8B H100 --drafted 3 --length 9", "length is 9"),
+        ("ask Llama-3-8B H100 --drafted 3 --length R1", "no curve 'R1'; did you mean 'DeepSeek R1, MTP'"),
+        ("ask Llama-3.3-70B H100 --price x", "price is 'x'"),
+        ("ask Llama-3.3-70B H100 --price 0", "price is 0"),
+        ("ask Llama-3.3-70B H100 --keep attention", "keep is 'attention', but must be like"),
+        ("ask Llama-3.3-70B H100 --engine fast", "no engine 'fast'"),
+        ("ask Llama-3.3-70B H100 --chip-file absent.toml", "absent.toml"),
+        ("ask absent/config.json H100", "absent/config.json"),
+        ("ask Llama-3.3-70B H100 --chip H200", "given twice"),
+        ("ask Llama-3.3-70B H100 --batch " + "9" * 400, "batch is"),
+        ("akk Llama-3.3-70B", "no command 'akk'; did you mean 'ask'"),
+        ("decide Llama-3.3-70B --prompt 8 --output 8 --counts 1,x", "counts is 'x'"),
+        ("decide Llama-3.3-70B --prompt 8 --output 8 --prices H100=cheap", "prices is 'cheap'"),
+        ("decide Llama-3.3-70B --prompt 8 --output 8 --chip H101", "did you mean"),
+        ("decide Llama-3.3-70B --prompt 8 --output 8 --first-token 500", "did you mean '500 ms'"),
+        ("change Llama-3.3-70B 8xH100", "promise one thing"),
+        ("", "arguments are required: COMMAND"),
+    ],
+)
+def test_mistakes_are_one_line(capsys, line, words):
+    assert main(line.split()) == 2
+    printed = capsys.readouterr()
+    assert not printed.out and printed.err.startswith("tokenprice: ") and printed.err.count("\n") == 1
+    assert words in printed.err and len(printed.err) < 500
+
+
+def run(capsys, *line):
+    code = main(list(line))
+    return code, capsys.readouterr().out
+
+
+def test_decide_and_change_are_those_of_python(capsys):
+    words = {
+        "prompt": "2k",
+        "output": "500",
+        "cached": "1k",
+        "weights": "FP8",
+        "token": "40 tokens/s",
+        "first_token": "1s",
+    }
+    line = [f"--{name.replace('_', '-')}={value}" for name, value in words.items()]
+    code, out = run(
+        capsys,
+        "decide",
+        "Llama-3.3-70B",
+        *line,
+        "--json",
+        "--chips=H100, H200",
+        "--counts=4,8",
+        "--prices=H100=2-4",
+    )
+    found = tokenprice.decide(
+        "Llama 3.3 70B", **words, chips=["H100", "H200"], counts=(4, 8), prices={"H100": (2, 4)}
+    )
+    assert code == 0 and json.loads(out) == json.loads(json.dumps(found.to_dict())) and len(found.offers) > 1
+    code, out = run(capsys, "decide", "Llama-3.3-70B", *line, "--json", "--token=1us")
+    assert code == 1 and json.loads(out)["offers"] == []
+    for promise in ({"token": "12 ms"}, {"dollars": "$2"}):
+        ((name, value),) = promise.items()
+        code, out = run(
+            capsys, "change", "Llama-3.3-70B", "4xH100", "--weights=fp8", f"--{name}={value}", "--json"
+        )
+        found = tokenprice.change("Llama 3.3 70B", "4x H100", weights="fp8", **promise)
+        assert code == 0 and json.loads(out) == json.loads(json.dumps(found.to_dict()))
+
+
+def test_drafts(capsys):
+    """The published acceptance of three drafts: 2.82 tokens a step, 2.28 times the speed (within a tenth)."""
+    asked = Question("DeepSeek-R1", "8x B200", weights="fp4", context="1k")
+    drafted = ask(asked.replace(drafted=3, length="DeepSeek R1, MTP"))
+    assert ask(asked).seconds / drafted.seconds == pytest.approx(2.28, rel=0.1)
+    assert drafted.seconds == ask(asked.replace(drafted=3, length=2.82)).seconds
+
+
+def test_a_chip_and_a_model_of_ones_own(capsys, tmp_path):
+    """A chip typed with the numbers of one in the catalogue answers alike, but for what nobody timed."""
+    path, config = tmp_path / "chips.toml", tmp_path / "config.json"
+    path.write_text('[mine]\npeaks = { bf16 = "989.5 TFLOP/s", fp8 = "1979 TFLOP/s" }\nprice = "1 usd/h"\n'
+                    'memory_bandwidth = "3.35 TB/s"\nmemory_capacity = "80 GB"\nscale_up_size = 8\n'
+                    'scale_up_bandwidth = "450 GB/s"\nscale_out_bandwidth = "50 GB/s"\npower = "700 W"\n')  # fmt: skip
+    config.write_text(json.dumps({
+        "model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80,
+        "num_attention_heads": 64, "num_key_value_heads": 8, "vocab_size": 128256, "hidden_act": "silu",
+        "architectures": ["LlamaForCausalLM"], "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+    }))  # fmt: skip
+    more = ["--weights", "fp8", "--json", "--chip-file", str(path)]
+    _, out = run(capsys, "ask", str(config), "4x mine", "--batch", "32", "--context", "8k", *more)
+    own, usual = json.loads(out), ask("Llama 3.3 70B", "4x H100", weights="fp8", batch=32, context="8k")
+    assert own["seconds"] == pytest.approx(usual.seconds, rel=1e-3)
+    assert own["usd_per_million"] == pytest.approx(usual.dollars_per_million / 3.99, rel=1e-3)
+    assert any("mine" in caution for caution in own["cautions"])
+    _, out = run(capsys, "decide", str(config), "--token=20/s", "--prompt=1k", "--output=500", *more)
+    assert json.loads(out)["offers"][0]["chip"] == "mine"
+
+
+def test_formats_of_a_checkpoint():
+    """GPT-OSS keeps attention and head at 16 bits; its experts are of 4.25 bits."""
+    assert published(load_model("Llama 3 70B")) == ("bf16", {}, "bf16")
+    assert published(load_model("nvidia/Llama-3.1-70B-Instruct-FP8")) == ("fp8", {}, "fp8")
+    oss = ask("gpt-oss-120b", "H100", context="1k")
+    assert oss.question.formats[0] == 0.53125 and oss.question.formats[2]["attention"] == "bf16"
+    unread = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32}
+    unread |= {
+        "num_attention_heads": 32,
+        "vocab_size": 128256,
+        "quantization_config": {"quant_method": "hqq"},
+    }
+    with pytest.raises(
+        ValueError, match="weights are not given, and .* not understood: quant_method is 'hqq'"
+    ):
+        ask(load_model(unread), "H100")
+    assert ask(load_model(unread), "H100", weights="bf16").feasible
+
+
+@pytest.mark.parametrize(
+    "names", [("DeepSeek V3.1", "deepseek-ai/DeepSeek-V3.1"), ("Kimi K2", "moonshotai/Kimi-K2-Instruct")]
+)
+def test_two_names_of_one_model_have_one_answer(names):
+    one, other = (ask(name, "16x B200", batch=64, layout="DP16 EP16").to_dict() for name in names)
+    assert one["seconds"] == other["seconds"] and one["weights"] == other["weights"] != "bf16"
+
+
+def test_words_and_layouts_go_both_ways():
+    for name, count in (("DeepSeek V3", 64), ("Llama 3 70B", 16), ("Llama 3 70B", 1)):
+        for one in layouts(load_model(name), load_chip("H100"), count):
+            assert layout("layout", in_words(one)) == one
+    assert tokens("n", "1M") == 1024**2 and tokens("n", "0.5k") == 512 and format("weights", 8) == 1
+
+
+def test_lists(capsys):
+    code, out = run(capsys, "chips", "--json")
+    assert code == 0 and {row["chip"] for row in json.loads(out)} == set(inferlib.catalog.chips())
+    code, out = run(capsys, "models", "deepseek")
+    assert code == 0 and re.search(r"DeepSeek V3 .* 671 .* fp8 ", out)
+    assert run(capsys, "models", "nothing of this name")[0] == 1
+
+
+def test_what_is_worth_typing_is_what_dir_shows():
+    assert dir(tokenprice) == tokenprice.__all__ and "time" not in dir(inferlib)
+    for name in tokenprice.__all__:
+        assert getattr(tokenprice, name).__doc__
+    help = subprocess.run(
+        [sys.executable, "-m", "tokenprice", "ask", "-h"], capture_output=True, text=True, check=True
+    )
+    for name in Question.names():
+        assert name in help.stdout
+
+
+def test_an_answer_needs_numpy_alone():
+    code = (
+        "import sys; from tokenprice.terminal import main; main(['ask', 'Llama 3 70B', '8x H100']); "
+        "print({'pandas', 'sympy', 'xarray', 'matplotlib', 'scipy', 'pint'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()" and "ms a token" in done.stdout

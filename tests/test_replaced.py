@@ -1,0 +1,108 @@
+"""An equation replaced for a block: everything below follows, and what cannot follow says so."""
+
+import pytest
+
+import inferlib
+from book.audit import explain
+from book.synthesis.said import said
+from inferlib.papers import erdil2025, liminal2025, steinhardt2022 as st
+from inferlib.papers.erdil2025.equations import model as erdil_model
+from inferlib.papers.erdil2025.pareto import frontier
+from inferlib.papers.steinhardt2022 import derivations
+
+BOX = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+WORK = inferlib.Workload(batch=32, context=4096)
+
+
+def test_a_frontier_follows_an_exchange_of_half_the_bytes():
+    """Half the seconds for every byte between nodes is twice the bandwidth between nodes."""
+    llama, h100 = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    plain = frontier(llama, h100)
+    twice = frontier(llama, h100.replace(scale_out_bandwidth=2 * h100.scale_out_bandwidth))
+    whole = erdil_model.time_between.equation.function
+    with erdil_model.time_between.replaced(lambda chip, n_ranks, n_nodes: whole(chip, n_ranks, n_nodes) / 2):
+        found = frontier(llama, h100)
+    assert found.tokens_per_second.tolist() == pytest.approx(twice.tokens_per_second.tolist(), rel=1e-12)
+    assert not found.equals(plain)
+    assert frontier(llama, h100).equals(plain)
+
+
+def test_a_search_that_cuts_an_equation_into_pieces_refuses_to_follow_it():
+    llama, h100 = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    for entry in (erdil_model.layout_latency, erdil_model.collective_latency):
+        with (
+            entry.replaced(entry.equation.function),
+            pytest.raises(ValueError, match=f"cannot follow where {entry.__name__} is replaced"),
+        ):
+            erdil2025.token_latency(llama, h100, 8, 1)
+
+
+def test_liminal_reads_twice_the_cache_as_if_it_were_another_sequence():
+    """Where reading binds, a token of one sequence with twice the cache takes as long as that of two."""
+    model, own = inferlib.load_model("Llama 3.1 70B"), liminal2025.cache_size.equation.function
+
+    def step(batch):
+        return liminal2025.decode_step(model, BOX, inferlib.Workload(batch=batch, context=65536)).total
+
+    with liminal2025.cache_size.replaced(
+        lambda application, context, assumptions: 2 * own(application, context, assumptions)
+    ):
+        found = step(1)
+    assert found == pytest.approx(step(2), rel=1e-12) and found > 1.05 * step(1)
+
+
+def test_a_closed_form_refuses_and_its_derivation_says_why():
+    """Vectors that stay on the chip leave the memory its weights alone: no block is then too narrow for it."""
+    a100 = st.load_chip("A100")
+    with st.memory_traffic.replaced(lambda machine, m, b: machine.weight_word * m**2):
+        assert st.memory_time(a100, 1000, 1) == pytest.approx(1e-6)
+        for closed in (st.memory_block, st.memory_limited_time, st.best_batch, st.elapsed_time):
+            with pytest.raises(ValueError, match="cannot follow where memory_traffic is replaced"):
+                closed(a100)
+        assert "memory_traffic replaced" in str(derivations.network_limited())
+        assert st.network_block(a100) == pytest.approx(882.5, abs=0.1)
+    assert "replaced" not in str(derivations.network_limited())
+    assert st.memory_block(a100) == pytest.approx(468)
+
+
+def test_what_an_equation_is_made_of_does_not_refuse_under_it():
+    a100 = st.load_chip("A100")
+    own = st.network_time.equation.function
+    with st.network_time.replaced(lambda machine, m, b: own(machine, m, b) + 1e-6):
+        assert st.effective_bandwidth(a100) == pytest.approx(2e12 / 8**0.5)
+        assert st.block_time(a100, 100, 1) > 1e-6
+
+
+def test_trees_latex_and_answers_follow():
+    llama = inferlib.load_model("Llama 3 70B")
+    before = st.decode_step(llama, BOX, WORK)
+    with st.memory_time.replaced(
+        lambda machine, m, b: 2 * st.memory_traffic(machine, m, b) / machine.memory_bandwidth
+    ):
+        step = st.decode_step(llama, BOX, WORK)
+        assert step.total == pytest.approx(2 * before.total)
+        assert said(2 * before.total, "s") in str(explain(step))
+        assert r"8\, b\, m" in st.memory_time.equation.latex()
+
+
+def test_a_page_and_a_replacement_of_another_shape_are_refused():
+    from book.steinhardt2022 import explorers
+
+    with st.memory_time.replaced(lambda machine, m, b: 0 * m):
+        with pytest.raises(ValueError, match="memory_time is replaced"):
+            explorers.decode(inferlib.load_model("Llama 3 8B"), BOX.chip)._repr_html_()
+    with (
+        pytest.raises(TypeError, match="takes m, b, but must take machine, m, b"),
+        st.memory_time.replaced(lambda m, b: m),
+    ):
+        pass
+
+
+def test_blocks_nest_and_end_also_after_an_error():
+    a100 = st.load_chip("A100")
+    with pytest.raises(RuntimeError), st.arithmetic_time.replaced(lambda machine, m, b: 1.0):
+        with st.network_time.replaced(lambda machine, m, b: 2.0):
+            assert st.block_time(a100, 1, 1) == 2.0
+        assert st.block_time(a100, 1, 1) == 1.0
+        raise RuntimeError
+    assert st.block_time(a100, 1, 1) < 1e-9

@@ -1,0 +1,80 @@
+"""The scatter with menus: what its script draws is what Python computed, and what was measured."""
+
+import re
+
+import pytest
+
+import inferlib
+from book.serving import fit, live
+from book.synthesis import against
+from tokenprice import ask, decide
+
+MODEL = {"model": "GPT-OSS 120B", "weights": "mxfp4"}
+LENGTHS = [(1024, 1024)]
+B200 = inferlib.load_chip("B200")
+SHOWN = live.price_over_speed({"GPT-OSS 120B": MODEL}, [B200], LENGTHS)
+
+
+def test_the_ring_is_what_decide_would_rent():
+    """At a number of users that was computed: same machine, speed, first token, and price with prompts."""
+    counts, how = (1, 2, 4, 8), {"prompt": 1024, "output": 1024, "token": 1 / 100, "first_token": 1}
+    found = decide(
+        "GPT-OSS 120B",
+        weights="mxfp4",
+        **how,
+        chips=[B200],
+        counts=counts,
+        layouts=[f"TP{n}" for n in counts],
+    )
+    best = found.best
+    said = SHOWN.drawn(speed=100.0, first=1.0)["said"].replace(",", "")
+    count, users, speed = re.search(r"estimate by (\d) chips? (\d+) users: ([\d.]+) tokens", said).groups()
+    dollars = float(re.search(r"\$([\d.]+) per million", said)[1])
+    assert int(count) == best.system.count and float(users) == pytest.approx(best.users, rel=0.1)
+    assert 100 <= float(speed) < 110
+    assert dollars == pytest.approx(1e6 * best.dollars / 1024, rel=0.1)
+
+
+def test_a_promise_that_nothing_keeps():
+    assert SHOWN.drawn(speed=300.0, first=0.001)["said"].count("nothing here") == 2
+
+
+def test_a_stricter_promise_never_costs_less():
+    prices = [
+        float(re.search(r"\$([\d.]+) per million", SHOWN.drawn(speed=float(v))["said"])[1])
+        for v in (20, 50, 100, 200)
+    ]
+    assert prices == sorted(prices) and prices[-1] > 5 * prices[0]
+
+
+def test_dots_are_public_rows():
+    rows = fit.serving_rows()
+    rows = rows[(rows.use == "clean") & (rows.model == "GPT-OSS 120B") & (rows.hardware == "B200")]
+    near = rows[(rows.prompt_tokens.between(870, 1076)) & (rows.output_tokens.between(870, 1076))]
+    assert len(SHOWN.dots) == len(near) > 20
+    svg = SHOWN.drawn()["svg"]
+    assert svg.count("<title>") == len(near) and all(
+        url.replace("&", "&#38;") in svg for url in set(near.url)
+    )
+
+
+def test_every_answer_over_every_measurement():
+    answers, rows = against.all_answers(), against.rows()
+    mine = {"model": "Llama 3 70B", "machine": "8x H100", "batch": 32, "context": "4k", "ms": 10}
+    shown = live.answers_over_measurements(answers, rows, [mine])
+    who = shown.menus[0].options.index("sixth model")
+    own = answers[(answers.who == "sixth") & (answers.status == "ok") & (answers.use == "clean")]
+    error = (own.predicted / own.measured - 1).abs()
+    ratio = shown.dots[-1]["y"][who]
+    whole = shown.drawn(who=who)
+    predicted = ask("Llama 3 70B", "8x H100", batch=32, context="4k").seconds
+    assert ratio == pytest.approx(predicted / 10e-3, rel=1e-2) and "mine, 10 ms" in whole["svg"]
+    count, mean = map(int, re.search(r"(\d+) rows, mean error (\d+) %", whole["said"]).groups())
+    assert count == len(own) + 1 and mean == pytest.approx(
+        100 * (error.sum() + abs(ratio - 1)) / count, abs=0.6
+    )
+    one = shown.menus[2].options.index("gpt-fast")
+    assert (
+        int(shown.drawn(who=who, publisher=one)["said"].split()[0].strip("<p>"))
+        == (own.publisher == "gpt-fast").sum() + 1
+    )

@@ -1,0 +1,44 @@
+"""Every model that can be asked for a decode step: the bound, the sources and their versions, and the sixth model."""
+
+from inferlib import checks, papers
+from inferlib.papers.source import BOUND, answered
+from inferlib.system import Breakdown, Layout, System, Workload
+from inferlib.transformer import Transformer
+from tokenprice.decode import decode_step
+
+SIXTH = "sixth"
+_LABELS = {SIXTH: "sixth model"}
+
+__all__ = ["BOUND", "SIXTH", "ask", "keys", "label"]
+
+
+def keys() -> list[str]:
+    """The bound, every source followed by its versions, and the sixth model."""
+    return [*papers.answerers(), SIXTH]
+
+
+def label(key: str) -> str:
+    """What pictures and tables call one of :func:`keys`.
+
+    Examples
+    --------
+    >>> label("sixth"), label("pope2022")
+    ('sixth model', 'Pope et al. 2022')
+    """
+    return _LABELS.get(checks.one_of("source", key, keys())) or papers.label(key)
+
+
+def ask(
+    key: str,
+    model: Transformer,
+    system: System,
+    workload: Workload,
+    layout: Layout | None = None,
+    *,
+    constants: str = "own",
+) -> Breakdown:
+    """One decode step, as one of :func:`keys` sees it; arguments as for :func:`inferlib.papers.ask`."""
+    checks.one_of("constants", constants, ("own", "same"))
+    if checks.one_of("source", key, keys()) == SIXTH:
+        return answered(SIXTH, decode_step, model, system, workload, layout)
+    return papers.ask(key, model, system, workload, layout, constants=constants)

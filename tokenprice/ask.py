@@ -1,0 +1,430 @@
+"""One question, one answer: a step or a request on one machine, by the sixth model, a source, or all of them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from inferlib import checks
+from inferlib.principles import cost_per_million
+from inferlib.system import Breakdown, Layout, System
+from tokenprice import answerers, energy
+from tokenprice.answerers import SIXTH
+from tokenprice.change import doubled
+from tokenprice.decode import decode_step
+from tokenprice.estimate import interval, stated
+from tokenprice.fleet import Fleet, fleet, step_of
+from tokenprice.layouts import layouts, refusal
+from tokenprice.prompt import Protocol, room
+from tokenprice.question import REQUEST, Question, read
+from tokenprice.request import Request, passes, served, with_cautions
+from tokenprice.words import between, format_in_words, in_words
+
+ALL = "all"
+_TELLING = 1.02  # a gain below this is not worth a line of its own
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What somebody answers to a :class:`Question`.
+
+    ``status`` is ``"ok"``, ``"infeasible"`` or ``"n/a"``, with a ``reason``. ``seconds`` is the time between two
+    tokens of a user, with other users' prompts in between where requests were asked about; ``low`` and ``high`` hold
+    it in ``confidence`` of cases (None where the answerer states no interval). ``step`` is the decode step by named
+    terms, ``request`` what a request takes and costs. With arrivals ``fleet`` says how many machines, and ``apart``
+    how many if prompts are read on machines of their own.
+    """
+
+    question: Question
+    by: str
+    step: Breakdown
+    status: str = "ok"
+    reason: str = ""
+    request: Request | None = None
+    fleet: Fleet | None = None
+    apart: Fleet | None = None
+    factor: float | None = None
+    confidence: float | None = None
+    cautions: tuple = ()
+    notes: tuple = ()
+
+    @property
+    def feasible(self) -> bool:
+        """Whether there is a time."""
+        return self.status == "ok"
+
+    @property
+    def machine(self) -> System:
+        """The machine asked about."""
+        return self.question.needs_machine()
+
+    @property
+    def batch(self) -> float:
+        """Sequences decoded together: the batch, or the users for whom there is room."""
+        return self.question.workload.batch if self.request is None else self.request.users
+
+    @property
+    def seconds(self) -> float:
+        """Seconds between two tokens of a user; ValueError where there is no answer."""
+        if not self.feasible:
+            raise ValueError(f"no time: {self.status}: {self.reason}")
+        return self.step.total if self.request is None else self.request.token
+
+    @property
+    def low(self) -> float | None:
+        """The fast end of the interval."""
+        if self.request is not None:
+            return self.request.token_span[0]
+        return None if self.factor is None else self.seconds / self.factor
+
+    @property
+    def high(self) -> float | None:
+        """The slow end of the interval."""
+        if self.request is not None:
+            return self.request.token_span[1]
+        return None if self.factor is None else self.seconds * self.factor
+
+    @property
+    def speed(self) -> float:
+        """Tokens per second of one user."""
+        return 1 / self.seconds
+
+    @property
+    def throughput(self) -> float:
+        """Tokens per second of all users."""
+        if self.request is None:
+            return self.batch / self.seconds
+        if self.fleet is not None:
+            return self.fleet.arrivals * self.request.output_tokens
+        return self.request.output_tokens * self.batch / self.request.seconds
+
+    @property
+    def dollars_per_million(self) -> float | None:
+        """Dollars for a million output tokens, prompts not included; None where no price is known."""
+        if self.question.rate is None:
+            return None
+        if self.request is not None:
+            return self.request.per_million["output"]
+        return float(cost_per_million(self.seconds, self.batch, self.machine.count, self.question.rate))
+
+    @property
+    def joules(self) -> float | None:
+        """Joules of the chips for one output token, prompts not included; None where their power is not known."""
+        machine = self.machine
+        if machine.chip.power is None:
+            return None
+        drawn = energy.chip_draw(energy.draw(), machine.chip.power, *energy.busy(self.step, self.step.total))
+        return float(energy.token_energy(machine.count, drawn, self.step.total, self.batch))
+
+    @cached_property
+    def doubled(self) -> Mapping[str, float]:
+        """How many times as fast a step gets by each resource twice as good; empty for other answerers."""
+        if self.by != SIXTH or not self.feasible:
+            return {}
+        return doubled(self.question.replace(**_step_of(self)))
+
+    def to_dict(self) -> dict:
+        """Everything as plain numbers and texts, in SI units: what ``--json`` prints."""
+        q = self.question
+        weights, cache, kept = q.formats
+        found: dict[str, Any] = {
+            "question": q.words(), "by": self.by, "status": self.status, "reason": self.reason,
+            "layout": in_words(q.layout or Layout(tp=self.machine.count)), "weights": format_in_words(weights),
+            "cache": format_in_words(cache), "keep": {part: format_in_words(f) for part, f in (kept or {}).items()},
+        }  # fmt: skip
+        if self.feasible:
+            many = self.fleet
+            hourly = (
+                many.dollars_per_hour if many else None if q.rate is None else q.rate * self.machine.count
+            )
+            found |= {
+                "seconds": self.seconds, "low": self.low, "high": self.high, "confidence": self.confidence,
+                "speed": self.speed, "tokens_per_second": self.throughput, "batch": self.batch,
+                "step": self.step.total, "binding": self.step.binding, "terms": self.step.terms,
+                "usd_per_hour": hourly, "usd_per_million": self.dollars_per_million,
+                "joules_per_token": self.joules, "doubled": dict(self.doubled),
+                "usd_spread": q.spread(self.machine.chip),
+            }  # fmt: skip
+        if self.request is not None:
+            found["request"] = self.request.to_dict()
+        if self.fleet is not None:
+            found |= {"fleet": self.fleet.to_dict(), "apart": self.apart and self.apart.to_dict()}
+        return _plain(found | {"cautions": list(self.cautions), "notes": list(self.notes)})
+
+    def __str__(self):
+        q = self.question
+        who = "" if self.by == SIXTH else f"{answerers.label(self.by)}: "
+        lines = [f"{who}{q.model.name} on {self.machine}, {_how(self)}"]
+        if not self.feasible:
+            return "\n".join([*lines, f"{self.status}: {self.reason}", *self.notes])
+        span = ""
+        if self.factor is not None:
+            span = f" ({_ms(self.low)} to {_ms(self.high)} ms in {100 * self.confidence:.0f} % of cases)"
+        lines.append(f"{_ms(self.seconds)} ms a token{span}, bound by {self.step.binding}")
+        rates = f"{_count(self.speed)} tokens/s per user, {_count(self.throughput)} in all"
+        if self.joules is not None:
+            rates += f", about {self.joules:.2g} J per token"
+        if self.request is None and self.dollars_per_million is not None:
+            most = q.spread(self.machine.chip)
+            usd, hourly = (between(one, one * most) for one in (self.dollars_per_million, q.rate))
+            rates += f", ${usd} per million at ${hourly} per used chip hour"
+        lines.append(rates + ("; no price is known" if q.rate is None else ""))
+        if self.request is not None:
+            lines += self.request.lines()
+        if self.fleet is not None:
+            for name, many in (
+                (f"{q.arrivals:g} requests/s", self.fleet),
+                ("prompts read apart", self.apart),
+            ):
+                lines += [f"{name}: {'; '.join(many.lines())}"] if many else []
+            lines.append("means of a formula; percentiles: tokenprice simulate, with the same words")
+        elif self.request is not None:
+            lines.append(f"a step alone, with no prompt in the way: {_ms(self.step.total)} ms")
+        if self.doubled:
+            gains = sorted(self.doubled.items(), key=lambda gain: -gain[1])
+            worth = [f"{name} × {gain:.3g}" for name, gain in gains if gain >= _TELLING]
+            lines.append("Twice as good: " + ", ".join([*worth, f"anything else × {_TELLING} at most"]))
+        return "\n".join([*lines, *self.notes, *(f"Caution: {caution}." for caution in self.cautions)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        import html
+
+        first, *others = str(self).splitlines()
+        items = "".join(f"<li>{html.escape(line)}</li>" for line in others)
+        return f"<p><b>{html.escape(first)}</b></p><ul>{items}</ul>"
+
+
+class Answers(dict):
+    """The answers of several to one question, by name; shows one line each."""
+
+    def to_dict(self) -> dict:
+        """That of each."""
+        return {key: answer.to_dict() for key, answer in self.items()}
+
+    def __str__(self):
+        wide = max(len(answerers.label(key)) for key in self)
+        return "\n".join(f"{answerers.label(key):{wide}}  {_short(answer)}" for key, answer in self.items())
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        import html
+
+        rows = (
+            f"<tr><td>{html.escape(answerers.label(key))}</td><td>{html.escape(_short(answer))}</td></tr>"
+            for key, answer in self.items()
+        )
+        return f"<table>{''.join(rows)}</table>"
+
+
+def ask(
+    question, machine=None, /, *, by: str = SIXTH, chips: Mapping | None = None, **options
+) -> Answer | Answers:
+    """How fast is this model on this machine, how sure is that, what does it cost, what would help?
+
+    Parameters
+    ----------
+    question : Question, or a model
+        A model of the catalogue by name, the path of a config.json, or a Transformer, with the fields of
+        :class:`Question` as options.
+    machine : str, Accelerator or System
+        Such as ``"4x H100"``.
+    by : str
+        Who answers: the sixth model; a source such as ``"liminal2025"``, a version of one, or ``"principles"`` (the
+        bound); ``"all"`` for a mapping of name to answer.
+    chips : Mapping, optional
+        Chips of your own by name, as from :func:`inferlib.catalog.load_chips`.
+    **options
+        The other fields of :class:`Question`, in words or typed.
+
+    Raises
+    ------
+    LookupError, ValueError, TypeError
+        Naming the field, its value and what is allowed.
+
+    Examples
+    --------
+    >>> found = ask("Llama 3.3 70B", "4x H100", weights="FP8", batch=32, context="8k")
+    >>> found.low < found.seconds < found.high, found.step.binding
+    (True, 'cache')
+    """
+    if isinstance(question, Question):
+        if machine is not None or options:
+            raise ValueError("give a Question, or words: options beside a Question say nothing")
+    else:
+        question = read(Question, {"model": question, "machine": machine, **options}, chips)
+    question.needs_machine()
+    if by == ALL:
+        return Answers({key: _by(key, question) for key in answerers.keys()})
+    if by != SIXTH:  # whose names are read from the files of all sources
+        checks.one_of("answerer", by, [*answerers.keys(), ALL])
+    return _by(by, question)
+
+
+def _by(key, question):
+    return _sixth(question) if key == SIXTH else _source(key, question)
+
+
+def _source(key, question):
+    """What a source or the bound answers: a step, and nothing of requests or drafts."""
+    more = "requests" if question.is_request else "drafts" if question.drafted else ""
+    if more:
+        reason = f"{answerers.label(key)} says nothing of {more}: give batch and context, without drafts"
+        step = Breakdown(status="n/a", reason=reason, source=key)
+    else:
+        step = answerers.ask(key, question.model, question.machine, question.workload, question.layout)
+    return Answer(question, key, step, step.status, step.reason)
+
+
+def _sixth(question):
+    """The sixth model's answer; its decode step is computed once."""
+    q, how = question, question.how
+    reason = refusal(q.model, q.machine, q.layout)
+    if reason:
+        return _no_answer(q, "n/a", reason)
+    running = q.workload
+    if q.is_request:
+        longest = running.replace(context=q.prompt + q.output)
+        places = room(q.model, q.machine, longest, q.layout, how["keep"])
+        if places < 1:
+            empty = decode_step(q.model, q.machine, running.replace(batch=1, context=0), **how)
+            if empty.status == "n/a":
+                return _no_answer(q, "n/a", empty.reason)
+            return _no_answer(q, "infeasible", f"{q.machine} has no room for one user beside the weights")
+        running = running.replace(batch=min(running.batch, int(places)))
+    step = step_of(q, q.machine, q.layout, running.batch)
+    if not step.feasible:
+        return _no_answer(q, step.status, step.reason)
+    many = apart = None
+    if q.arrivals:
+        many, apart = _fleets(q)
+        if many is None:
+            return _no_answer(q, "n/a", _crowded(q))
+        request, step = many.request, many.request.step
+    else:
+        request = _request(q, step, running.batch) if q.is_request else None
+    if request is None:
+        factor, cautions = interval(q.model, q.machine, running, q.layout, q.engine)
+    else:
+        factor, cautions = request.step_factor, request.cautions
+    most, notes = q.model.max_context, ()
+    longest = q.prompt + q.output if q.is_request else running.context
+    if most and longest > most:
+        notes = (f"A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",)
+    return Answer(
+        q, SIXTH, step, request=request, fleet=many, apart=apart, factor=factor,
+        confidence=stated()["confidence"], cautions=cautions, notes=notes,
+    )  # fmt: skip
+
+
+def _fleets(q):
+    """The fleet that a question asks about, and beside one whose machines do both the one whose do not."""
+    if q.reader is not None:
+        return fleet(q, q.machine, q.layout, reader=q.reader, machines=q.machines), None
+    both = fleet(q, q.machine, q.layout, machines=q.machines)
+    return both, None if q.machines else fleet(q, q.machine, q.layout, reader=q.machine)
+
+
+def _crowded(q):
+    """Why so many machines are no answer."""
+    enough = fleet(q.replace(machines=None), q.machine, q.layout, reader=q.reader)
+    if enough is None:
+        return "no number of machines has a steady state"
+    load = enough.station.load(q.arrivals / q.machines)
+    return (
+        f"{q.machines} machines would be asked for {load:.0%} of what they can do; above {1 / enough.factor:.0%} the "
+        f"slow end of the interval has no steady state; {enough.machines} are enough"
+    )
+
+
+def _request(q, step, running):
+    """What a request takes of a machine that decodes by this step for so many users."""
+    own, protocol = q.layout if q.reader is None else None, Protocol(q.rounds, bool(q.equal))
+    read, fresh = passes(
+        q.model, q.reader or q.machine, q.workload, q.prompt, q.cached or 0, own, q.how["keep"]
+    )
+    made = served(
+        q.model, q.machine, step, read, fresh, q.prompt, q.output, running, cached_tokens=q.cached or 0,
+        layout=q.layout, engine=q.engine, price=q.hourly(q.machine.chip), utilisation=q.utilisation or 1,
+        reader=q.reader, read_price=q.reader and q.hourly(q.reader.chip),
+        chunk=q.chunk, asking=q.users or 1, protocol=protocol,
+    )  # fmt: skip
+    made = replace(made, spread=q.spread(q.machine.chip))
+    return with_cautions(made, q.model, q.workload, q.layout, q.users or 1, protocol)
+
+
+def _no_answer(question, status, reason):
+    """Why there is none, and where the memory is the reason, a layout of the same chips that fits."""
+    notes = ()
+    if status == "infeasible":
+        for layout in layouts(question.model, question.machine.chip, question.machine.count):
+            other = question.replace(layout=layout)
+            if layout != (question.layout or Layout(tp=question.machine.count)) and _fits(other):
+                notes = (f"{in_words(layout)} fits.",)
+                break
+    step = Breakdown(status=status, reason=reason, source=SIXTH)
+    return Answer(question, SIXTH, step, status, reason, notes=notes)
+
+
+def _fits(question):
+    q, how = question, question.how
+    if q.is_request:
+        longest = q.workload.replace(context=q.prompt + q.output)
+        return room(q.model, q.machine, longest, q.layout, how["keep"]) >= max(1, q.layout.dp)
+    return decode_step(q.model, q.machine, q.workload, **how).feasible
+
+
+def _step_of(answer):
+    """The fields that make a request's question one about its step."""
+    q = answer.question
+    if not q.is_request:
+        return {}
+    lost = dict.fromkeys((*REQUEST, "reader", "chunk"))
+    return lost | {"batch": answer.batch, "context": q.workload.context}
+
+
+def _how(answer):
+    """Formats, layout and load in words."""
+    q = answer.question
+    weights, cache, kept = q.formats
+    parts = [f"weights in {format_in_words(weights)}"]
+    parts += [f"{part} in {format_in_words(name)}" for part, name in (kept or {}).items()]
+    parts += [f"cache in {format_in_words(cache)}", in_words(q.layout or Layout(tp=q.machine.count))]
+    if q.is_request:
+        users = q.users or 1
+        who = f"{q.arrivals:g} requests/s" if q.arrivals else f"{users:,g} user{'s' if users > 1 else ''}"
+        parts.append(f"{who}, prompt {q.prompt:,.0f}, output {q.output:,.0f}")
+    else:
+        parts.append(f"batch {q.workload.batch:,g}, context {q.workload.context:,.0f}")
+    parts += [f"{q.drafted} drafts per step"] if q.drafted else []
+    parts += [f"{q.engine} engine"] if q.engine else []
+    return ", ".join(parts)
+
+
+def _short(answer):
+    if not answer.feasible:
+        return f"{answer.status}: {answer.reason}"
+    span = "" if answer.factor is None else f" ({_ms(answer.low)} to {_ms(answer.high)})"
+    return f"{_ms(answer.seconds)} ms{span}, bound by {answer.step.binding}"
+
+
+def _plain(value):
+    """Python's own numbers, for JSON."""
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    return float(value) if math.isfinite(value) else None
+
+
+def _ms(seconds):
+    return f"{1e3 * seconds:.3g}"
+
+
+def _count(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

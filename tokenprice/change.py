@@ -1,0 +1,291 @@
+"""What would have to change to reach a target: each resource alone, as far as it can help."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from inferlib import checks
+from inferlib.principles import cost_per_million
+from inferlib.system import Layout, System
+from inferlib.transformer import Experts
+from tokenprice import constants
+from tokenprice.decode import decode_step
+from tokenprice.estimate import interval
+from tokenprice.layouts import heads
+from tokenprice.question import both
+from tokenprice.words import in_words
+
+BEST = 1e9  # times as good: the resource takes no time any more
+PRICE, CHIPS = "price of a chip", "chips"
+MOST_CHIPS = 512
+
+
+def _links(operators, **by):
+    """Operators whose links are changed: each named field multiplied."""
+    return {
+        kind: {
+            n: link.replace(**{name: getattr(link, name) * factor for name, factor in by.items()})
+            for n, link in getattr(operators, kind).items()
+        }
+        for kind in ("reduce", "library")
+    }
+
+
+def _kernels(operators, factor):
+    fixed = ("start", "depth", "row", "select", "position", "token")
+    return {
+        kind: {
+            name: _times(kernel, factor, *(field for field in fixed if hasattr(kernel, field)))
+            for name, kernel in getattr(operators, kind).items()
+        }
+        for kind in ("gemm", "experts", "attention", "blocks")
+    }
+
+
+def _times(record, factor, *names):
+    values = {name: getattr(record, name) for name in names}
+    return record.replace(**{name: value * factor for name, value in values.items() if value is not None})
+
+
+def _peaks(chip, times):
+    peaks = {name: peak * times for name, peak in chip.peaks.items()}
+    return chip.replace(flops=chip.flops * times, peaks=peaks)
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One thing that a step needs, and a machine on which it is a number of times as good."""
+
+    name: str
+    better: str
+    made: Callable
+
+
+# of chip, operators, engine and how many times as good
+RESOURCES = (
+    Resource(
+        "memory bandwidth", "more", lambda c, o, e, by: (_times(c, by, "memory_bandwidth"), o, e)
+    ),
+    Resource("arithmetic peak", "more", lambda c, o, e, by: (_peaks(c, by), o, e)),
+    Resource(
+        "network latency", "less",
+        lambda c, o, e, by: (c, o.replace(**_links(o, latency=1 / by)), _times(e, 1 / by, "box")),
+    ),
+    Resource(
+        "network bandwidth", "more",
+        lambda c, o, e, by: (
+            _times(c, by, "scale_up_bandwidth", "scale_out_bandwidth"), o.replace(**_links(o, bandwidth=by)), e,
+        ),
+    ),
+    Resource("kernel launch", "less", lambda c, o, e, by: (c, o.replace(**_kernels(o, 1 / by)), e)),
+    Resource(
+        "engine time", "less",
+        lambda c, o, e, by: (c, o, _times(e, 1 / by, "base", "layer", "rank", "sequence", "together")),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Change:
+    """One resource alone.
+
+    ``factor`` is what it must be multiplied with (bandwidths and peaks by more, times and prices by less), or
+    None where it is not enough, or does not matter; ``limit`` is what is left when it is as good as can be.
+    """
+
+    resource: str
+    factor: float | None
+    limit: float
+    words: str
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """What :func:`change` found: ``now`` and ``target`` in ``unit``, and a Change for each resource."""
+
+    now: float
+    target: float
+    unit: str
+    changes: tuple
+    cautions: tuple = ()
+
+    @property
+    def reached(self):
+        """Whether the target is reached already."""
+        return self.now <= self.target
+
+    def __getitem__(self, resource):
+        """The change of one resource."""
+        known = {change.resource: change for change in self.changes}
+        return known[checks.one_of("resource", resource, known)]
+
+    def table(self):
+        """The changes as a pandas DataFrame."""
+        from inferlib.extras import pandas as pd
+
+        rows = [(c.resource, c.factor, c.limit, c.words) for c in self.changes]
+        return pd.DataFrame(rows, columns=["resource", "factor", "limit", "in words"]).set_index("resource")
+
+    def to_dict(self):
+        """Everything as plain numbers and texts, SI units: what ``--json`` prints."""
+        found = {"now": self.now, "target": self.target, "unit": self.unit, "reached": self.reached}
+        return found | {"changes": [vars(c) for c in self.changes], "cautions": list(self.cautions)}
+
+    def __str__(self):
+        said = "reached: each may be worse by" if self.reached else "each alone would have to change"
+        first = f"{_shown(self.now, self.unit)} now, {_shown(self.target, self.unit)} asked; {said}"
+        wide = max(len(change.resource) for change in self.changes)
+        lines = [f"  {change.resource:{wide}}  {change.words}" for change in self.changes]
+        return "\n".join([first, *lines, *(f"Caution: {caution}." for caution in self.cautions)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def change(question, machine=None, /, promise=None, *, chips=None, **options) -> "Changes":
+    """By what factor each resource alone would have to change for a decode step to keep a promise.
+
+    The sixth model is asked again with a chip, operators or an engine in which one resource is a number of times as
+    good, until the promise holds; with a resource that takes no time at all the limit shows what the others leave.
+
+    Parameters
+    ----------
+    question : Question, or a model
+        About a step. Words as for :func:`tokenprice.ask`, those of the promise among them.
+    machine : str, Accelerator or System
+    promise : Promise
+        Time between tokens, or dollars for a million output tokens of a full machine: one of them.
+    chips : Mapping, optional
+        Chips of your own by name.
+
+    Returns
+    -------
+    Changes
+        For each resource a factor, or None with the limit that is left. Where the promise holds already the factors
+        say by how much each may be worse. Chips are tried in the layouts that go on in the same way, by powers of two
+        up to 512.
+
+    Raises
+    ------
+    ValueError
+        If not exactly one thing is promised, the step has no time, or a price is needed and not known.
+
+    Examples
+    --------
+    >>> found = change("Llama 3.3 70B", "4x H100", weights="fp8", batch=32, context="8k", token="12 ms")
+    >>> found["memory bandwidth"].factor > 1, found["arithmetic peak"].factor is None
+    (True, True)
+    """
+    q, promise = both(question, machine, promise, options, chips)
+    if q.is_request or q.drafted is not None:
+        raise ValueError("change is about a step: give batch and context, without prompt and drafts")
+    if promise.first_token is not None or (promise.token is None) == (promise.dollars is None):
+        raise ValueError("promise one thing to reach: token, or dollars")
+    system, work, how = q.needs_machine(), q.workload, q.how
+    dollars = promise.token is None
+    target = promise.dollars if dollars else promise.token
+    engine, operators = constants.engine(q.engine), constants.operators(system.chip.name)
+    if dollars and q.rate is None:
+        raise ValueError(f"no price of {system.chip.name} is known: give price, for a chip and hour")
+
+    def value(step, count):
+        return cost_per_million(step.total, work.batch, count, q.rate) if dollars else step.total
+
+    def at(resource, by):
+        c, o, e = resource.made(system.chip, operators, engine, by)
+        made = System(c, system.count, system.domain)
+        step = decode_step(q.model, made, work, **how | {"engine": e}, operators=o)
+        return value(step, system.count)
+
+    now = decode_step(q.model, system, work, **how)
+    if not now.feasible:
+        raise ValueError(f"no time: {now.status}: {now.reason}")
+    start, unit = value(now, system.count), "$" if dollars else "s"
+    found = [_change(one, start, target, lambda by, r=one: at(r, by), unit) for one in RESOURCES]
+    if dollars:
+        times = target / start
+        found.append(Change(PRICE, times, 0.0, f"× {times:.3g}, to ${times * q.rate:.3g} per used hour"))
+    found.append(_chips(q, target, start, value, unit))
+    return Changes(start, target, unit, tuple(found), interval(q.model, system, work, q.layout)[1])
+
+
+def _change(resource, start, target, at, unit):
+    """One resource: bisection between as it is and as good (or bad) as can be."""
+    limit = at(BEST)
+    reached = start <= target
+    worst = at(1 / BEST) if reached else start
+    if math.isclose(limit, start, rel_tol=1e-12) and math.isclose(worst, start, rel_tol=1e-12):
+        return Change(resource.name, None, limit, "does not matter here")
+    if limit > target:
+        return Change(resource.name, None, limit, f"not by this alone: {_shown(limit, unit)} would be left")
+    low, high = (1 / BEST, 1.0) if reached else (1.0, BEST)
+    while high / low > 1 + 1e-9:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if at(middle) <= target else (middle, high)
+    factor = high if resource.better == "more" else 1 / high
+    return Change(resource.name, factor, limit, f"× {factor:.3g}")
+
+
+def _chips(q, target, start, value, unit):
+    """The number of chips nearest to today's that reaches the target in a layout that goes on in the same way."""
+    answers, system, layout = {}, q.machine, q.layout
+    for count, other in _sizes(q.model, system, layout):
+        made = System(system.chip, count)
+        step = decode_step(q.model, made, q.workload, **q.how | {"layout": other})
+        if step.feasible:
+            answers[count] = (value(step, count), other)
+    answers[system.count] = (start, layout)
+    limit = min(answer for answer, _ in answers.values())
+    enough = [n for n, (answer, _) in answers.items() if answer <= target]
+    if not enough:
+        best = min(answers, key=lambda n: answers[n][0])
+        words = f"not by this alone: {_shown(limit, unit)} would be left, with {best}"
+        return Change(CHIPS, None, limit, words)
+    if start <= target:
+        count = min(enough)
+    else:
+        count = min(enough, key=lambda n: abs(math.log(n / system.count)))
+    made = in_words(answers[count][1] or Layout(tp=count))
+    return Change(CHIPS, count / system.count, limit, f"× {count / system.count:.3g}, to {count} ({made})")
+
+
+def _sizes(model, system, layout):
+    """Other numbers of chips in a layout of the same kind: more copies where there are copies, else wider."""
+    groups = [group.feed_forward for group in model.layers]
+    blocks = [block.n_experts for block in groups if isinstance(block, Experts)]
+    for power in range(-9, 10):
+        times = Fraction(2) ** power
+        count = system.count * times
+        if power == 0 or count.denominator > 1 or not 1 <= count <= MOST_CHIPS:
+            continue
+        asked = layout or Layout(tp=system.count)
+        names = ("dp", "ep") if asked.dp > 1 and asked.ep > 1 else ("dp",) if asked.dp > 1 else ("tp",)
+        degrees = {name: getattr(asked, name) * times for name in names}
+        if any(n.denominator > 1 for n in degrees.values()):
+            continue
+        other = asked.replace(**{name: int(n) for name, n in degrees.items()})
+        if all(h % other.tp == 0 for h in heads(model)) and (other.ep == 1 or other.ep <= min(blocks)):
+            yield int(count), None if layout is None else other
+
+
+def _shown(value, unit):
+    return f"${value:.3g} a million" if unit == "$" else f"{1e3 * value:.3g} ms"
+
+
+def doubled(question):
+    """How many times as fast a step gets by each resource twice as good: twice a bandwidth, half a latency."""
+    q, system = question, question.machine
+    engine, operators = constants.engine(q.engine), constants.operators(system.chip.name)
+    now = decode_step(q.model, system, q.workload, **q.how).total
+    gains = {}
+    for resource in RESOURCES:
+        c, o, e = resource.made(system.chip, operators, engine, 2)
+        made = System(c, system.count, system.domain)
+        step = decode_step(q.model, made, q.workload, **q.how | {"engine": e}, operators=o)
+        gains[resource.name] = now / step.total
+    return gains

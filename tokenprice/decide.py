@@ -1,0 +1,440 @@
+"""What to rent for a service: every machine that keeps its promise, cheapest first, and why others do not."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from inferlib.catalog import chips as every_chip, load_chip
+from inferlib.system import Accelerator, Layout, System
+from tokenprice import constants, words
+from tokenprice.decode import decode_step
+from tokenprice.estimate import stated
+from tokenprice.fleet import Fleet, fleet
+from tokenprice.layouts import layouts as layouts_of, refusal
+from tokenprice.prompt import room
+from tokenprice.question import Promise, Question, both
+from tokenprice.request import Request, passes, served, with_cautions
+from tokenprice.words import in_words, whole
+
+MOST = 8192  # users of one machine at which the search ends
+ALONE, LARGEST = 8, 72  # chips to try of one that states no domain, and of any
+NOT_DESCRIBED, NO_ROOM = "not described", "does not fit"
+TOO_SLOW, TOO_LATE, TOO_DEAR = "too slow", "first token too late", "too expensive"
+FLEET = ("machines", "readers", "chips", "load", "reader_load", "wait", "usd_per_hour")
+FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR)
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """One machine that keeps the promise, with as many users as it then takes; or a fleet of it, with arrivals."""
+
+    system: System
+    layout: Layout
+    request: Request
+    seller: str = ""
+    fleet: Fleet | None = None
+
+    @property
+    def users(self):
+        """Users at a time."""
+        return self.request.users
+
+    @property
+    def speed(self):
+        """Tokens per second of one user."""
+        return 1 / self.request.token
+
+    @property
+    def dollars(self):
+        """Dollars for one request, at the lowest price of the chip."""
+        return self.request.dollars
+
+    @property
+    def cautions(self):
+        """In which respects nothing like it was measured."""
+        return self.request.cautions
+
+    def span(self):
+        """Between what the speed and the first token lie in ``confidence`` of cases, in words."""
+        row = self.row()
+        slow, fast = row["speed_low"], row["speed_high"]
+        early, late = 1e3 * row["first_token_low"], 1e3 * row["first_token_high"]
+        return f"{slow:.3g} to {fast:.3g} tokens/s per user, first token {early:,.0f} to {late:,.0f} ms"
+
+    def row(self):
+        """The offer as a flat table row: seconds, tokens per second, dollars."""
+        r, prices = self.request, self.request.per_million
+        many = {"usd_per_hour": r.rate * self.system.count} if self.fleet is None else self.fleet.to_dict()
+        many = {name: many[name] for name in FLEET if name in many}
+        return {
+            "chip": self.system.chip.name, "count": self.system.count, "layout": in_words(self.layout),
+            "users": self.users,
+            "speed": self.speed, "speed_low": 1 / r.token_span[1], "speed_high": 1 / r.token_span[0],
+            "first_token": r.first_token, "first_token_low": r.first_span[0], "first_token_high": r.first_span[1],
+            **many, "usd_per_request": r.dollars,
+            "usd_per_request_highest": r.dollars * r.spread,
+            "usd_per_million_input": prices.get("input"), "usd_per_million_cached": prices.get("cached"),
+            "usd_per_million_output": prices.get("output"), "seller": self.seller, "cautions": self.cautions,
+        }  # fmt: skip
+
+    def __str__(self):
+        r = self.request
+        prices = ", ".join(f"{name} ${dollars:.3g}" for name, dollars in r.per_million.items())
+        paid = words.between(100 * r.dollars, 100 * r.dollars * r.spread)
+        how, first = in_words(self.layout), f"first token {1e3 * r.first_token:,.0f} ms"
+        if self.fleet is None:
+            what = f"{self.system}, {how}, {self.users} users: {self.speed:.3g} tokens/s per user, {first}, "
+        else:
+            what = f"{how}, {'; '.join(self.fleet.lines())}; "
+        return f"{what}{paid} cents per request (per million tokens: {prices})"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False)
+class Miss:
+    """One machine that does not keep the promise even for the fewest users, and why.
+
+    ``times`` is by what factor it falls short, where that is a number.
+    """
+
+    chip: str
+    count: int
+    layout: str
+    reason: str
+    detail: str
+    times: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What :func:`decide` found.
+
+    ``offers`` are the machines that keep the promise, cheapest first, each with the most users for which it does;
+    ``points`` are all machines and users that were tried and fit; ``misses`` are the machines without an offer, each
+    with its reason; ``left_out`` are the chips that were not tried, with the reason.
+    """
+
+    question: Question
+    promise: Promise
+    offers: tuple
+    points: tuple
+    misses: tuple
+    left_out: Mapping
+    sure: bool = False
+
+    @property
+    def best(self) -> Offer | None:
+        """The cheapest offer."""
+        return self.offers[0] if self.offers else None
+
+    @property
+    def runners_up(self) -> tuple:
+        """The cheapest offer of every other chip, cheapest first."""
+        first: dict[str, Offer] = {}
+        for offer in self.offers:
+            first.setdefault(offer.system.chip.name, offer)
+        return tuple(first.values())[1:]
+
+    @property
+    def why_not(self) -> dict[str, int]:
+        """How many machines fail for which reason."""
+        counted = Counter(miss.reason for miss in self.misses)
+        return {reason: counted[reason] for reason in FAILURES if counted[reason]}
+
+    def table(self):
+        """The offers as a pandas DataFrame, cheapest first."""
+        from inferlib.extras import pandas as pd
+
+        return pd.DataFrame([offer.row() for offer in self.offers])
+
+    def frontier(self):
+        """Cost against the speed of one user, as a pandas DataFrame: what no other machine in time beats.
+
+        Fastest first, as :func:`inferlib.frontier.pareto` returns it; empty where nothing is in time.
+        """
+        from inferlib.extras import pandas as pd
+        from inferlib.frontier import pareto
+
+        table = pd.DataFrame([point for point in self.points if point["in_time"]])
+        return pareto(table, speed="speed", cost="usd_per_request") if len(table) else table
+
+    def to_dict(self) -> dict:
+        """Everything as plain numbers and texts, in SI units: what ``--json`` prints."""
+        return {
+            "question": self.question.words(), "promise": self.promise.words(), "sure": self.sure,
+            "offers": [offer.row() for offer in self.offers], "why_not": self.why_not,
+            "misses": [vars(miss) for miss in self.misses], "left_out": dict(self.left_out),
+        }  # fmt: skip
+
+    def text(self, most=5) -> str:
+        """In words: so many offers, and why others fail or were not tried."""
+        if self.best is None:
+            lines = [f"No machine keeps the promise for {self.question.model.name}."]
+            lines += [f"  {m.count} × {m.chip}, {m.layout}: {m.reason}, {m.detail}" for m in self.nearest()]
+        else:
+            lines = []
+            for place, offer in enumerate(self.offers[:most]):
+                lines.append(f"{'Cheapest: ' if place == 0 else f'{place + 1}. '}{offer}")
+                lines += [f"   In {100 * stated()['confidence']:.0f} % of cases {offer.span()}."]
+                lines += [f"   Caution: {caution}." for caution in offer.cautions]
+            if len(self.offers) > most:
+                lines.append(f"{len(self.offers) - most} more machines keep it.")
+        if self.why_not:
+            counted = ", ".join(f"{reason} {n}" for reason, n in self.why_not.items())
+            lines.append(f"Machines that fail: {counted}.")
+        for reason in dict.fromkeys(self.left_out.values()):
+            names = ", ".join(name for name, why in self.left_out.items() if why == reason)
+            lines.append(f"Not tried, {reason}: {names}.")
+        return "\n".join(lines)
+
+    def __str__(self):
+        return self.text()
+
+    __repr__ = __str__
+
+    def nearest(self, most=3) -> tuple:
+        """The misses that come nearest: those that fall short by the least."""
+        return tuple(sorted(self.misses, key=lambda miss: miss.times or np.inf)[:most])
+
+    def _repr_html_(self):
+        import html
+
+        first = f"<p>{html.escape(str(self)).replace(chr(10), '<br>')}</p>"
+        return first + (self.table().drop(columns="cautions").to_html(index=False) if self.offers else "")
+
+
+def decide(
+    question, promise=None, /, *, chips=None, counts=None, layouts=None, prices: Mapping | None = None,
+    most: int = MOST, sure: bool = False, **options,
+) -> Decision:  # fmt: skip
+    """The cheapest machine that serves a model as promised, others that do, and why the rest fail.
+
+    A *machine* is a chip, a count of it and a layout. Its users come in whole numbers for each copy of the
+    attention (``dp`` of the layout): at least one each, at most as many as have room beside the weights. More
+    users make a request cheaper, its tokens slower and its first token later. So each machine is asked for the
+    powers of two of users, and for the most users at which the promise holds: that is its offer. Offers are
+    sorted by dollars for one request, then by chips.
+
+    With ``arrivals`` each machine is asked how many of it keep the promise on average, with prompts read by all or
+    by machines of the same chip that do nothing else; the cheapest fleet is its offer.
+
+    Parameters
+    ----------
+    question : Question, or a model
+        Requests without a machine: prompt and output. Words as for :func:`tokenprice.ask`, those of the promise
+        among them.
+    promise : Promise
+    chips : str, list of str or Accelerator, or Mapping of name to Accelerator, optional
+        Which to try; when not given, every chip of the catalogue whose operators somebody timed and that has a
+        price. A Mapping holds chips of your own, which are tried beside those.
+    counts : list of int, optional
+        Chips of a machine; powers of two within the chip's scale-up domain when not given.
+    layouts : callable or list of Layout, optional
+        Of model, chip and count: the layouts to try; :func:`tokenprice.layouts.layouts` when not given. Of a list,
+        those that fill the machine.
+    prices : Mapping, optional
+        Chip to dollars for one chip and hour, beside the catalogue's: a number, a pair (lowest, highest), or a
+        Mapping of sellers to numbers. The lowest counts; what the highest makes of it is said beside.
+    most : int
+        Users of one machine at which the search ends.
+    sure : bool
+        Whether the slow end of the interval must keep the promise too, not the estimate alone.
+
+    Returns
+    -------
+    Decision
+
+    Raises
+    ------
+    LookupError, ValueError, TypeError
+        Naming the field, its value and what is allowed.
+
+    Examples
+    --------
+    >>> found = decide("Llama 3.1 8B", prompt=1000, output=300, token="50 tokens/s", first_token=0.5, counts=[1, 2])
+    >>> found.best.speed >= 50 and found.best.request.first_token <= 0.5
+    True
+    """
+    own = chips if isinstance(chips, Mapping) else None
+    q, promise = both(question, None, promise, options, own)
+    if not q.is_request or q.machine is not None or q.users is not None or q.layout is not None:
+        raise ValueError("decide chooses machine, layout and users itself: give model, prompt and output")
+    if q.drafted is not None or q.reader is not None or q.chunk is not None or q.price or q.highest:
+        raise ValueError(
+            "decide asks for machines without drafts, reader and chunk; prices are those of prices="
+        )
+    search = _Search(q, promise, whole("most", most), sure)
+    offers, left_out = _offered(chips, prices)
+    given = [whole("counts", n) for n in ([counts] if isinstance(counts, (int, str)) else counts or ())]
+    for chip, (seller, highest) in offers:
+        search.q = q if highest is None else q.replace(highest=highest)
+        for n in given or sizes(chip):
+            for layout in _layouts(layouts, q.model, chip, n):
+                search.ask(System(chip, n), layout, seller)
+    found = sorted(search.offers, key=lambda offer: (offer.dollars, offer.system.count))
+    return Decision(q, promise, tuple(found), tuple(search.points), tuple(search.misses), left_out, sure)
+
+
+def sizes(chip):
+    """The numbers of a chip to try in a machine: powers of two up to its domain, and the domain itself."""
+    domain = int(chip.scale_up_size or ALONE)
+    powers = [2**k for k in range(domain.bit_length()) if 2**k <= min(domain, LARGEST)]
+    return powers + ([domain] if domain not in powers and domain <= LARGEST else [])
+
+
+def _layouts(given, model, chip, count):
+    """The layouts of one machine: those that the caller names, or those worth trying."""
+    if given is None:
+        return layouts_of(model, chip, count)
+    if callable(given):
+        return given(model, chip, count)
+    given = given if isinstance(given, (list, tuple)) else [given]
+    read = [words.layout("layouts", one) for one in given]
+    return [one for one in read if one.tp * one.pp * one.dp == count]
+
+
+def _offered(chips, prices):
+    """The chips to try, each at its lowest price with (seller, highest price); and those left out, each with why."""
+    given = chips.values() if isinstance(chips, Mapping) else chips
+    given = [given] if isinstance(given, (str, Accelerator)) else given
+    own = {chip.name: chip for chip in given or () if isinstance(chip, Accelerator)}
+    stated = words.price_list(prices or {}, own)
+    asked = given is not None and not isinstance(chips, Mapping)
+    tried = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in given] if asked else []
+    if not asked:
+        tried = [*(load_chip(name) for name in every_chip()), *own.values()]
+    found, left_out = [], {}
+    for chip in tried:
+        seller = str(chip.sources.get("price", "")).partition(",")[0]
+        lowest, seller, highest = stated.get(chip.name, (chip.price, seller, None))
+        if lowest is None:
+            left_out[chip.name] = "because no price is known (give prices=)"
+        elif not asked and chip.name not in own and constants.lender(chip.name) != chip.name:
+            left_out[chip.name] = "because its kernels were not timed (name it in chips= to try it)"
+        else:
+            found.append((chip.replace(price=lowest), (seller, highest)))
+    return found, left_out
+
+
+class _Search:
+    """Offers, points and misses, machine by machine; a promise is held against the numbers that are shown."""
+
+    def __init__(self, question, promise, most, sure):
+        self.q, self.promise, self.most, self.sure = question, promise, most, sure
+        self.offers, self.points, self.misses = [], [], []
+
+    def ask(self, system, layout, seller):
+        """Ask one machine: an offer or a miss, and the points of the frontier."""
+        q, model, work = self.q, self.q.model, self.q.workload
+        keep = q.formats[2]
+        step = decode_step(model, system, work.replace(batch=layout.dp, context=0), layout, keep=keep)
+        if step.status == "n/a":
+            return self._miss(system, layout, NOT_DESCRIBED, step.reason)
+        places = room(model, system, work.replace(context=q.prompt + q.output), layout, keep)
+        rounds = int(min(places, self.most) // layout.dp)
+        if rounds < 1:
+            return self._miss(system, layout, NO_ROOM, f"room for {max(places, 0):.3g} users")
+        read = passes(model, system, work, q.prompt, q.cached or 0, layout, keep)
+        if q.arrivals:
+            return self._fleet(system, layout, seller, read)
+        ladder = np.array([2**k for k in range(rounds.bit_length())])
+        tried = self._served(system, layout, read, layout.dp * ladder)
+        self._keep(tried, system, layout, layout.dp * ladder)
+        kept = ladder[~self._short(tried, layout)]
+        if not len(kept):
+            return self._miss(system, layout, *self._why(tried, layout))
+        high = min(2 * int(kept[-1]), rounds + 1)
+        users = layout.dp * self._most(system, layout, read, int(kept[-1]), high)
+        at = np.array([users])
+        if users not in layout.dp * ladder:
+            self._keep(self._served(system, layout, read, at), system, layout, at)
+        request = self._served(system, layout, read, users)
+        request = with_cautions(request, model, work.replace(batch=users), layout, users)
+        self.offers.append(Offer(system, layout, replace(request, spread=q.spread(system.chip)), seller))
+
+    def _fleet(self, system, layout, seller, read):
+        """The cheapest fleet of one machine: which may read prompts itself, or leave them to others of its chip."""
+        q, longest = self.q, self.q.workload.replace(context=self.q.prompt)
+        others = [System(system.chip, n) for n in sizes(system.chip) if n < system.count]
+        others = [one for one in others if not refusal(q.model, one)]
+        others = [one for one in others if room(q.model, one, longest, keep=q.formats[2]) >= 1]
+        found = [fleet(q, system, layout, reader=one, kept=self._promised) for one in (None, system, *others)]
+        best = min(filter(None, found), key=lambda one: one.request.dollars, default=None)
+        if best is None:
+            alone = self._served(system, layout, read, np.array([layout.dp]))
+            return self._miss(system, layout, *self._why(alone, layout))
+        output, most = best.request.per_million["output"], self.promise.dollars or np.inf
+        if output > most:
+            return self._miss(system, layout, TOO_DEAR, f"${output:.3g} per million at best", output / most)
+        self.offers.append(Offer(system, layout, best.request, seller, best))
+
+    def _promised(self, at, slow):
+        """Whether a steady state is as promised, at its slow end where that must be."""
+        one = slow if self.sure else at
+        soon = one.first_token <= (self.promise.first_token or np.inf)
+        return soon and one.token <= (self.promise.token or np.inf)
+
+    def _most(self, system, layout, read, low, high):
+        """The most rounds from ``low``, which keeps the promise, to below ``high``, which is too many."""
+        while high - low > 1:
+            between = np.unique(np.linspace(low, high - 1, 32).astype(int))
+            kept = between[~self._short(self._served(system, layout, read, layout.dp * between), layout)]
+            low, high = int(kept[-1]), int(min([*between[between > kept[-1]], high]))
+        return low
+
+    def _served(self, system, layout, read, users):
+        q, keep = self.q, self.q.formats[2]
+        work = q.workload.replace(batch=users)
+        step = decode_step(q.model, system, work, layout, engine=q.engine, keep=keep)
+        return served(
+            q.model, system, step, *read, q.prompt, q.output, users, cached_tokens=q.cached or 0, layout=layout,
+            engine=q.engine, utilisation=q.utilisation or 1, price=q.hourly(system.chip),
+        )  # fmt: skip
+
+    def _times(self, tried, layout):
+        """Time between tokens and to the first one, at the slow end where that must keep the promise."""
+        if not self.sure:
+            return tried.token, tried.first_token
+        q = self.q
+        each = [
+            with_cautions(replace(tried, users=n), q.model, q.workload.replace(batch=n), layout, n)
+            for n in tried.users
+        ]
+        slow, late = np.array([(one.step_factor, one.first_factor) for one in each]).T
+        return tried.token * slow, tried.first_token * late
+
+    def _short(self, tried, layout):
+        """Where the promise is not kept."""
+        token, first = self._times(tried, layout)
+        dear = tried.per_million["output"] > (self.promise.dollars or np.inf)
+        late = first > (self.promise.first_token or np.inf)
+        return (token > (self.promise.token or np.inf)) | late | dear
+
+    def _why(self, tried, layout):
+        """Why the fewest users, or any number of them, are not served as promised: reason, detail, factor."""
+        token, first = (seconds[0] for seconds in self._times(tried, layout))
+        who = "1 user" if layout.dp == 1 else f"{layout.dp} users"
+        end = " at the slow end" if self.sure else ""
+        if token > (self.promise.token or np.inf):
+            return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", float(token / self.promise.token)
+        if first > (self.promise.first_token or np.inf):
+            return TOO_LATE, f"{first:.3g} s{end} for {who}", float(first / self.promise.first_token)
+        cheapest = float(np.min(tried.per_million["output"]))
+        return TOO_DEAR, f"${cheapest:.3g} per million at best", cheapest / self.promise.dollars
+
+    def _keep(self, tried, system, layout, users):
+        short, (_, first) = self._short(tried, layout), self._times(tried, layout)
+        dollars, prices = tried.dollars, tried.per_million
+        for k, n in enumerate(users):
+            self.points.append({
+                "chip": system.chip.name, "count": system.count, "layout": in_words(layout), "users": int(n),
+                "speed": float(1 / tried.token[k]), "first_token": float(tried.first_token[k]),
+                "usd_per_request": float(dollars[k]), "usd_per_million_output": float(prices["output"][k]),
+                "in_time": bool(first[k] <= (self.promise.first_token or np.inf)), "kept": bool(not short[k]),
+            })  # fmt: skip
+
+    def _miss(self, system, layout, reason, detail, times=None):
+        self.misses.append(Miss(system.chip.name, system.count, in_words(layout), reason, detail, times))

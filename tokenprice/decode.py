@@ -1,0 +1,241 @@
+"""One decode step from kernels: the sixth model."""
+
+from functools import partial
+from numbers import Real
+
+from inferlib.attention import unusual
+from inferlib.ops import minimum
+from inferlib.system import Breakdown, Layout, System, Workload, chip_peak, format_bytes
+from inferlib.transformer import (
+    Attention,
+    CompressedAttention,
+    DeltaAttention,
+    Experts,
+    FeedForward,
+    LatentAttention,
+    StateSpace,
+    Transformer,
+    attended,
+    pairs,
+)
+from tokenprice import blocks, constants, kernels, operators
+
+SHORT = "needs {need:.0f} GB, but {system} has {have:.0f} GB"
+
+
+def decode_step(model, system, workload, layout=None, *, engine=None, keep=None, tokens=1, operators=None):
+    """One decode step as kernels, attention, experts, exchanges and the engine.
+
+    Parameters
+    ----------
+    model : Transformer
+    system : System
+    workload : Workload
+    layout : Layout, optional
+        One tensor-parallel instance on all chips when not given. Stages (``pp``) follow one another. With ``dp``
+        attention and cache are copied and the batch is divided; with ``ep`` too the experts are spread over all
+        chips, and tokens travel to them and back.
+    engine : str or Engine, optional
+        The class of engine, see :func:`tokenprice.constants.engine`.
+    keep : Mapping, optional
+        Parts of the model in another format than ``workload.weights``.
+    tokens : float
+        Tokens of each sequence that a step takes: one, or with drafted tokens to verify more.
+    operators : Operators, optional
+        The chip's own of ``operators.toml`` when not given.
+
+    Returns
+    -------
+    Breakdown
+
+    Raises
+    ------
+    TypeError
+        If an argument is not of the class named above.
+    LookupError
+        If an engine or a format is unknown.
+    """
+    for name, value, kind in (
+        ("model", model, (Transformer,)), ("system", system, (System,)), ("workload", workload, (Workload,)),
+        ("layout", layout, (Layout, type(None))),
+    ):  # fmt: skip
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind[0].__name__}")
+    engine = constants.engine(engine)
+    again = partial(decode_step, engine=engine, keep=keep, tokens=tokens, operators=operators)
+    answer = partial(Breakdown, source="sixth", origin=(again, model, system, workload, layout))
+    at = Instance(model, system, workload, layout, keep, operators, engine=engine, tokens=tokens)
+    reason = at.refusal()
+    if reason:
+        return answer(status="n/a", reason=reason)
+    needed, have = at.memory()
+    if have is not None and isinstance(needed, Real) and needed > have:
+        need, have = needed * system.count / 1e9, have * system.count / 1e9
+        return answer(status="infeasible", reason=SHORT.format(need=need, system=system, have=have))
+    return answer(at.stages())
+
+
+# What runs each kind of layer; sparse and pooled attention by blocks of their own.
+LAYERS = {
+    Attention: operators.plain, LatentAttention: operators.latent, DeltaAttention: blocks.delta,
+    StateSpace: blocks.state_space, FeedForward: operators.dense, Experts: operators.experts,
+}  # fmt: skip
+
+
+def step(at):
+    """The operators of a step: pairs of how often, and what."""
+    for group in at.model.layers:
+        for op in layer(at, group.attention, group.feed_forward):
+            yield group.count, op
+    yield 1, operators.product(at, "head", at.model.d_model, at.model.vocab_size / at.tp)
+    if not (isinstance(at.pp, Real) and at.pp == 1):
+        message = at.rows * at.model.d_model * operators.RESULT
+        sent = kernels.reduce_time(at.operators.link(2, "library"), message)
+        yield at.pp - 1, operators.Wait("pipeline", sent)
+    # Copies that share experts keep step with one another, like chips that share a layer.
+    software = kernels.engine_time(at.engine, at.layers, at.sequences, at.expert_chips)
+    yield 1, operators.Wait("engine", software)
+
+
+def layer(at, attention, block):
+    """Attention, then the block, or one of them; after each the chips add their parts."""
+    added = tuple(operators.all_reduce(at))
+    if attention is not None:
+        yield from generator(attention)(at, attention)
+        yield from added
+        if isinstance(attention, CompressedAttention):
+            yield from blocks.streams(at)
+    if isinstance(block, Experts) and at.spread:
+        yield from operators.experts(at, block)
+        yield operators.Wait("expert exchange", operators.exchange(at, block))
+    elif block is not None:
+        yield from LAYERS[type(block)](at, block)
+        yield from added
+
+
+def generator(part):
+    """What runs a kind of attention or block; None where nobody has timed it."""
+    if blocks.kind_of(part):
+        return blocks.sparse
+    return None if getattr(part, "top", None) else LAYERS.get(type(part))
+
+
+def whole_layers(model):
+    """Layers with attention and a block; one part alone counts a half, as the software's time for a layer does."""
+    return sum(g.count * (1 if g.attention and g.feed_forward else 1 / 2) for g in model.layers)
+
+
+class Instance:
+    """A model laid out on chips, with the rows of a step: what one chip holds, and by which kernels it is served.
+
+    ``tokens`` of each sequence are new: one in a step, more with drafts to verify, and many in a prompt. ``cached``
+    is None in a step; of a prompt it is how many tokens before them are in the cache already.
+    """
+
+    def __init__(
+        self, model, system, workload, layout=None, keep=None, operators=None, *, engine=None, tokens=1, cached=None,
+    ):  # fmt: skip
+        self.model, self.system, self.workload, self.engine = model, system, workload, engine
+        self.tokens, self.cached = tokens, cached
+        self.operators = operators or constants.operators(system.chip.name)
+        self.formats = constants.formats(model, workload.weights, keep)
+        self.tp, self.pp, self.ep, self.dp = (
+            (layout.tp, layout.pp, layout.ep, layout.dp) if layout else (system.count, 1, 1, 1)
+        )
+        self.sequences = workload.batch / self.dp  # of one copy of the attention
+        self.rows = self.sequences * tokens
+        self.spread = model.sparse and self.ep > 1 and self.dp != 1  # experts over the chips of all copies
+        copies = self.dp if self.spread else 1
+        self.expert_chips, self.expert_rows = self.tp * copies, self.rows * copies
+        # prompts are too long for the all-reduces that run in a recorded graph
+        self.links = "reduce" if cached is None else "library"
+        self.engine_class = "compiled" if engine is not None and engine.name == "compiled" else "serving"
+        self.layers = whole_layers(model)
+        self._served = {}
+
+    def refusal(self):
+        """Why there is no answer, or nothing."""
+        for group in self.model.layers:
+            if group.attention is not None and generator(group.attention) is None:
+                return f"no kernel timings of {unusual(group.attention)}"
+        if self.tp * self.pp * self.dp != self.system.count:
+            return "the degrees of the layout must multiply to the chips of the system"
+        if self.ep > 1 and self.dp * self.tp % self.ep:
+            return "experts must divide the chips of an instance evenly"
+        if self.pp > 1 and self.pp > self.model.n_layers:
+            return f"{self.pp} stages, but the model has {self.model.n_layers} layers"
+        if self.pp > 1 and self.dp > 1:
+            return "the sixth model describes stages or copies, not both"
+        return ""
+
+    def stages(self):
+        """Seconds by term, as a Breakdown takes them: each stage follows the one before, its terms overlap."""
+        total = {}
+        for count, op in step(self):
+            for term, seconds in op.terms(count).items():
+                total[term] = total[term] + seconds if term in total else seconds
+        found = ({term: total[term] for term in stage if term in total} for stage in operators.STAGES)
+        return tuple(stage for stage in found if stage)
+
+    # What a chip holds.
+
+    def memory(self):
+        """Bytes that one chip needs, and has."""
+        size = {part: n * self.weight_bytes(part) for part, n in self.model.parameters().items()}
+        spread = size.pop("experts", 0) / (self.expert_chips * self.pp)
+        own = sum(size.values()) / (self.tp * self.pp)
+        cache = self.sequences * self.sequence(self.workload.context)
+        return own + spread + cache, self.system.chip.memory_capacity
+
+    def weight_bytes(self, part):
+        """Bytes of a weight; what is not a matrix of a layer is kept like the head."""
+        return constants.stored_bytes(
+            "bf16" if part == "norms" else self.formats.get(part, self.formats["head"])
+        )
+
+    def sequence(self, length):
+        """Bytes of one sequence's cache on one chip of its instance, where each chip keeps what it reads."""
+        groups = [group for group in self.model.layers if group.attention is not None]
+        kept = sum(g.count * g.attention.kept(length) / self.cuts(g.attention) for g in groups)
+        cache = kept * format_bytes(self.workload.cache)
+        states = [g.replace(count=g.count / self.cuts(g.attention)) for g in groups if g.attention.state()]
+        if states:
+            cache = cache + self.model.replace(layers=tuple(states)).state_bytes()
+        return cache / self.pp
+
+    def cuts(self, attention):
+        """Into how many parts the chips of an instance cut the cache of a layer: a head of keys stays whole."""
+        if isinstance(attention, Attention):
+            return minimum(self.tp, attention.n_kv_heads)
+        return self.tp if isinstance(attention, (DeltaAttention, StateSpace)) else 1
+
+    # What serves it.
+
+    def served(self, kind, part):
+        """The kernel of a part's matrices, the bytes of a weight, and the chip at the format it multiplies in."""
+        asked = kind, self.formats[part]
+        if asked not in self._served:
+            self._served[asked] = self._serving(*asked)
+        return self._served[asked]
+
+    def _serving(self, kind, format):
+        one = not isinstance(format, str) and constants.ANY in self.operators.gemm
+        name = constants.ANY if one else constants.format_name(format)
+        kernel = self.operators.kernel(kind, name)
+        chip = self.system.chip
+        peak = next((format for format in constants.multiplied_in(name) if format in chip.peaks), None)
+        if peak is not None:
+            chip = chip.at(peak)
+        elif name == constants.ANY:
+            chip = chip_peak(chip, self.workload)
+        return kernel, constants.stored_bytes(format), chip
+
+    def pairs(self, attention):
+        """Bytes of cache that one chip reads in a layer, and its FLOP for scores and values."""
+        if self.cached is None:
+            seen = attended(attention, self.workload.context)
+            read = self.sequences * attention.cache_values() * seen * format_bytes(self.workload.cache)
+            flop = self.rows * seen * sum(attention.pair_flops(absorbed=True).values())
+            return read / self.cuts(attention), flop / self.tp
+        seen = pairs(attention, self.cached + self.tokens) - pairs(attention, self.cached)
+        return 0.0, self.sequences * seen * sum(attention.pair_flops(absorbed=False).values()) / self.tp

@@ -1,0 +1,113 @@
+"""The sixth model, derived from the roofline; what a token waits for others; the price of input and output."""
+
+from functools import partial
+
+from inferlib.equation import Step, derivation, symbolic, symbols_of
+from inferlib.extras import sympy as sp
+from inferlib.principles import roofline
+from inferlib.system import Accelerator
+from tokenprice import kernels, prompt, request
+from tokenprice.kernels import Kernel, Link
+
+derivation = partial(derivation, "serving", chapter="sixth_model")
+
+_NAMES = symbols_of("serving")
+CHIP, KERNEL, LINK = (symbolic(kind, "serving") for kind in (Accelerator, Kernel, Link))
+
+
+def _symbol(name):
+    return sp.Symbol(_NAMES[name], positive=True)
+
+
+DATA, WORK, COUNT, MESSAGE = (_symbol(name) for name in ("data", "work", "count", "message"))
+
+
+@derivation(proves=kernels.step_time)
+def from_the_roofline():
+    """A step in five steps from the roofline: what each adds."""
+    layers, inner = _symbol("n_layers"), _symbol("inner")
+    left = _symbol("step_time")
+    bound = roofline.roofline_time(CHIP, WORK, DATA, 1)
+    attained = sp.Max(kernels.read_time(KERNEL, CHIP, DATA), kernels.work_time(KERNEL, CHIP, WORK))
+    kernel = kernels.kernel_time(KERNEL, CHIP, DATA, WORK, COUNT, inner)
+    reduced = kernel + 2 * layers * kernels.reduce_time(LINK, MESSAGE)
+    whole = reduced + _symbol("engine_time")
+    names = [_symbol(name) for name in ("kernels", "attention", "experts", "reduces", "engine")]
+    return [
+        Step("The roofline: bytes over bandwidth or arithmetic over peak, on one chip's part.", sp.Eq(left, bound)),
+        Step("Kernels reach shares of both, which somebody timed.", sp.Eq(left, attained)),
+        Step("Every kernel has a start, and a pipeline as deep as its inner dimension.", sp.Eq(left, kernel)),
+        Step("After attention and after the block all chips agree, in a time that grows with the message.",
+             sp.Eq(left, reduced)),
+        Step("The engine adds what no kernel hides.", sp.Eq(left, whole)),
+        Step("With attention and experts as kernels of their own, the same by name:",
+             sp.Eq(left, kernels.step_time(*names))),
+    ]  # fmt: skip
+
+
+@derivation(proves=prompt.others_time)
+def prompts_of_others():
+    """In a closed loop, the time of all users' machine adds up to what each of them waits."""
+    users, output, reading, step = (
+        _symbol(name) for name in ("users", "output_tokens", "prompt_time", "step")
+    )
+    shared = users * request.machine_time(reading, output, step, users)
+    waits = _symbol("others")
+    own = reading + output * (step + waits)
+    return [
+        Step("While one user asks and is answered, the machine reads a prompt of each and makes one answer of all.",
+             sp.Eq(_symbol("seconds"), sp.expand(shared))),
+        Step("In that time the user sees their own prompt read, and waits for every token.",
+             sp.Eq(_symbol("seconds"), own)),
+        Step("Both are the same time.",
+             sp.Eq(waits, sp.factor(sp.solve(sp.Eq(own, sp.expand(shared)), waits)[0]))),
+    ]  # fmt: skip
+
+
+@derivation(proves=prompt.prompts_ahead)
+def burst_and_steady_state():
+    """Prompts ahead of one's own, in a closed loop whose users all begin at once."""
+    i = sp.Symbol("i", integer=True, positive=True)
+    users, group, burst, ahead = (_symbol(name) for name in ("users", "group", "burst", "prompts_ahead"))
+    first = sp.summation(i * group, (i, 1, users / group)) / (users / group)
+    whole = burst * first + (1 - burst) * group
+    return [
+        Step("In the burst the groups of prompts are read one after the other: half of all are ahead of the mean user.",
+             sp.Eq(ahead, sp.factor(first))),
+        Step("Afterwards only those come together that keep step.", sp.Eq(ahead, group)),
+        Step("The mean over all requests, of which the burst is a part.",
+             sp.Eq(ahead, sp.collect(sp.expand(whole), burst))),
+    ]  # fmt: skip
+
+
+@derivation(proves=prompt.turn_time)
+def random_arrivals():
+    """The wait for prompts that happen to come together: what is left of one, and those in the queue."""
+    arrivals, reading, turn = _symbol("arrivals"), _symbol("prompt_time"), _symbol("turn")
+    busy = sp.Symbol("x", positive=True)
+    waits = busy * reading / 2 + arrivals * turn * reading
+    found = sp.solve(sp.Eq(turn, waits), turn)[0]
+    return [
+        Step("One finds the machine reading in a part x of the time, half a prompt from its end; and, by Little's law,"
+             " as many in the queue as arrive while one waits.", sp.Eq(turn, waits)),
+        Step("Solved for the wait.", sp.Eq(turn, found)),
+        Step("It reads whatever arrives, so for this part of the time.",
+             sp.Eq(turn, found.subs(busy, arrivals * reading))),
+    ]  # fmt: skip
+
+
+@derivation()
+def output_over_input():
+    """Why a token of output costs more than one of input."""
+    weights, batch = sp.Symbol("W", positive=True), _symbol("batch")
+    reading = kernels.read_time(KERNEL, CHIP, weights)
+    per_output = reading / batch
+    per_input = kernels.work_time(KERNEL, CHIP, 2 * weights)
+    even = sp.solve(sp.Eq(per_output, per_input), batch)[0]
+    return [
+        Step("A step reads W bytes of 8-bit weights for b tokens, one for each user.",
+             sp.Eq(sp.Symbol(r"t_{\text{out}}"), per_output)),
+        Step("A prompt multiplies them, two FLOP a weight and token, and reads them once for thousands.",
+             sp.Eq(sp.Symbol(r"t_{\text{in}}"), per_input)),
+        Step("So an output token is dearer until so many users share a step.", sp.Eq(batch, even)),
+    ]  # fmt: skip

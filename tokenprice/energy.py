@@ -1,0 +1,51 @@
+"""Energy: what part of its rated power a chip draws while it reads, calculates and waits."""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache, partial
+
+from inferlib import checks
+from inferlib.equation import Record, equation, quantity
+from inferlib.ops import minimum
+
+equation = partial(equation, "serving", chapter="price")
+
+
+@dataclass(frozen=True, eq=False)
+class Draw(Record):
+    """Parts of a chip's rated power, fitted to measured watts (``energy.toml``)."""
+
+    awake: float = quantity("1", "part of the rated power that a serving chip draws at any moment", maximum=1)
+    reading: float = quantity("1", "further part while its memory is busy", zero=True)
+    calculating: float = quantity("1", "further part while its arithmetic is busy", zero=True)
+
+
+@equation(unit="W", power="W", memory_share="1", arithmetic_share="1")
+def chip_draw(draw: Draw, power, memory_share, arithmetic_share):
+    """Power that one chip draws, from the parts of the time in which memory and arithmetic are busy."""
+    busy = draw.reading * memory_share + draw.calculating * arithmetic_share
+    return power * minimum(draw.awake + busy, 1)
+
+
+@equation(unit="W*s", n_chips="1", drawn="W", seconds="s", tokens="1 > 0")
+def token_energy(n_chips, drawn, seconds, tokens):
+    """Energy of one token: what all chips draw in the time that ``tokens`` tokens take."""
+    return n_chips * drawn * seconds / tokens
+
+
+@cache
+def stated():
+    """``energy.toml``, read."""
+    return tomllib.loads(checks.beside(__file__, "energy.toml"))
+
+
+def draw():
+    """The fitted parts."""
+    return Draw(**{name: value[0] for name, value in stated()["draw"].items()})
+
+
+def busy(step, seconds):
+    """Parts of ``seconds`` in which the memory and the arithmetic of the chips of a step are busy."""
+    read = sum(t for name, t in step.terms.items() if name in ("weights", "cache", "expert weights"))
+    work = sum(t for name, t in step.terms.items() if "arithmetic" in name)
+    return minimum(read / seconds, 1.0), minimum(work / seconds, 1.0)

@@ -1,0 +1,139 @@
+"""How far an answer may be off: errors of rows that the fit has not seen, wider for what was not measured."""
+
+import math
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from inferlib import checks
+from inferlib.ops import minimum
+from tokenprice import blocks, constants
+
+
+@cache
+def stated():
+    """``calibration.toml``, read: errors of rows left out, and what was measured at all."""
+    return tomllib.loads(checks.beside(__file__, "calibration.toml"))
+
+
+def error_bar(model, layout=None, engine=None):
+    """The error of rows left out for questions like this one, and the factors that hold 80 % of them.
+
+    Returns
+    -------
+    dict
+        ``error`` and ``factor``, and the factor of a time to the ``first`` token.
+    """
+    copies = layout is not None and layout.dp > 1
+    kind = "copies" if copies else "experts" if model.sparse else "dense"
+    bar = stated()["step"][kind]["unknown" if engine is None else "known"]
+    own = blocks.recent().get(blocks.measured_as(model), {})
+    first = stated()["first_token"]["factor"]
+    token = max(own.get("token", 1), own.get("copies", 1) if copies else 1)
+    if own and not blocks.among(model, own["models"]):
+        token = beyond_measured(token)
+    return bar | {"factor": max(bar["factor"], token), "first": max(first, own.get("first", 1))}
+
+
+def beyond_measured(factor):
+    """The factor of a kind of attention for a model of it that was not scored."""
+    return math.exp(math.hypot(math.log(factor), math.log(stated()["widen"]["experts"])))
+
+
+@dataclass(frozen=True)
+class Caution:
+    """A respect in which a question goes beyond what was measured, and so widens the interval.
+
+    ``name`` is its factor in ``calibration.toml``; ``text`` names facts in braces; ``beyond`` is a function of the
+    facts, above zero where it holds. The page prints the same function as JavaScript.
+    """
+
+    name: str
+    text: str
+    beyond: Callable
+
+    @property
+    def factor(self):
+        """How much wider it makes an interval, each way."""
+        return stated()["widen"][self.name]
+
+
+def _most(what, name):
+    text = f"{what} {{{name}:,.0f}}, but nothing measured here goes beyond {{most_{name}:,.0f}}"
+    return Caution(name, text, lambda facts: facts[name] - facts[f"most_{name}"])
+
+
+# Conditions on a step. Facts that end in a name are 1 where the name is unknown to the measurements, else 0.
+CAUTIONS = (
+    _most("context", "context"),
+    _most("batch", "batch"),
+    _most("tensor-parallel degree", "tp"),
+    _most("experts on", "expert_chips"),
+    Caution("boxes", "one instance on {tp:,.0f} chips: more than share a fast network, or more than there are heads",
+            lambda facts: facts["tp"] - minimum(facts["domain"], facts["heads"])),
+    Caution("chip", "nothing was measured on {chip}", lambda facts: facts["new_chip"]),
+    Caution("lent", "no kernel timings for {chip}; using those of {lender}", lambda facts: facts["lent"]),
+    Caution("maker", "{chip} runs other software than the chips that were timed", lambda facts: facts["other_maker"]),
+    Caution("format", "no measurement here has weights in {format}", lambda facts: facts["new_format"]),
+    Caution("experts", "mixtures of experts were measured on {sparse_models} only", lambda facts: facts["new_experts"]),
+)  # fmt: skip
+
+
+def widened(factor, declared, facts):
+    """The factor of an interval with that of every caution that holds: errors of their own add by their squares."""
+    held = [caution.factor for caution in declared if caution.beyond(facts) > 0]
+    return math.exp(math.hypot(math.log(factor), *map(math.log, held)))
+
+
+def limits():
+    """The facts that no question changes: how far the measurements go."""
+    seen = stated()
+    most = {f"most_{name}": seen[name] for name in ("context", "batch", "tp", "expert_chips")}
+    return most | {"sparse_models": ", ".join(seen["sparse_models"])}
+
+
+def chip_facts(name):
+    """What the measurements say of a chip."""
+    lender = constants.lender(name)
+    other = name.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq"))
+    return {
+        "chip": name, "new_chip": float(name not in stated()["chips"]), "lender": lender,
+        "lent": float(lender != name), "other_maker": float(other),
+    }  # fmt: skip
+
+
+def format_facts(weights):
+    """What the measurements say of a number format."""
+    name = constants.format_name(weights)
+    known = [constants.format_name(format) for format in stated()["formats"]]
+    return {"format": name, "new_format": float(name not in known)}
+
+
+def new_experts(model):
+    """1 for a mixture of experts that no measurement is of, nor of another one of its shape, else 0."""
+    names = stated()["sparse_models"] + [name for kind in blocks.recent().values() for name in kind["models"]]
+    return float(model.sparse and not blocks.among(model, names))
+
+
+def sentences(declared, facts):
+    """The texts of those cautions that hold."""
+    return tuple(caution.text.format(**facts) for caution in declared if caution.beyond(facts) > 0)
+
+
+def facts(model, system, workload, layout=None):
+    """What cautions are asked of: how far a question goes, and how far the measurements do."""
+    tp, dp = (layout.tp, layout.dp) if layout is not None else (system.count, 1)
+    found = {
+        "context": workload.context, "batch": workload.batch, "tp": tp, "domain": system.domain,
+        "expert_chips": system.count if dp > 1 else 0, "new_experts": new_experts(model), "copies": dp,
+        "heads": min(group.attention.n_heads for group in model.layers if group.attention),
+    }  # fmt: skip
+    return found | limits() | chip_facts(system.chip.name) | format_facts(workload.weights)
+
+
+def interval(model, system, workload, layout=None, engine=None):
+    """The factor that holds a step's time in ``confidence`` of cases, and what has widened it, a sentence each."""
+    found = facts(model, system, workload, layout)
+    factor = widened(error_bar(model, layout, engine)["factor"], CAUTIONS, found)
+    return factor, sentences(CAUTIONS, found) + blocks.cautions(model, system.chip.name)

@@ -1,0 +1,181 @@
+"""What a kernel takes, what the engine around it adds, and what chips take to agree: each formula once.
+
+Rates are shares of the data sheet, fixed times are seconds; both are measured per chip and operator and live in
+``operators.toml`` and ``blocks.csv``. The constants of engines live in ``engines.toml``.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from inferlib.equation import Record, equation, quantity
+from inferlib.ops import log2, maximum, where
+from inferlib.system import Accelerator
+
+equation = partial(equation, "serving", chapter="sixth_model")
+
+POPULARITY = 2  # shape of how often experts are chosen: its inverse is the variance over the squared mean
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel(Record):
+    """An operator on one chip: a matrix product, a block of experts, attention over the cache."""
+
+    start: float = quantity("s", "time of a kernel that no bytes explain", zero=True)
+    share: float = quantity("1", "share of the memory bandwidth that a kernel reaches", maximum=2)
+    depth: float = quantity(
+        "s",
+        "time that one more inner dimension adds to a product, or one more expert to a block",
+        default=0,
+        zero=True,
+    )
+    prefill: float = quantity(
+        "1", "share of the arithmetic peak that long products reach", default=1, maximum=1
+    )
+    half: float = quantity(
+        "1", "width of an expert on a chip at which a block reaches half of that share", default=0, zero=True
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Block(Kernel):
+    """A whole block of attention, projections and all, or the mixer of a layer that keeps a state (``blocks.csv``)."""
+
+    row: float = quantity("s", "time that one more sequence adds to a block", default=0, zero=True)
+    select: float = quantity("s", "time to choose positions, once there are enough", default=0, zero=True)
+    position: float = quantity("s", "time that one more position adds to it", default=0, zero=True)
+    entry: float = quantity("B", "bytes of a chosen position", default=0, zero=True)
+    # Of a prompt. The fits trade the shares against one another: together they predict, alone they mean little.
+    projections: float = quantity("1", "share of the peak that the projections of a prompt reach", default=1)
+    read: float = quantity("1", "share of the 16-bit peak that attention of a prompt reaches", default=1)
+    scores: float = quantity("1", "share of the bandwidth that scores of a prompt reach", default=1)
+    token: float = quantity("s", "time that one more token of a prompt adds", default=0, zero=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Link(Record):
+    """What chips that share a layer use to add their parts together."""
+
+    latency: float = quantity("s", "time of an all-reduce that no bytes explain", zero=True)
+    bandwidth: float = quantity("B/s", "bytes of the message over the further time of an all-reduce")
+
+
+@dataclass(frozen=True, eq=False)
+class Engine(Record):
+    """Time of the software between kernels that nothing hides, by class of engine; fitted to whole steps."""
+
+    base: float = quantity("s", "time of the engine for every step", default=0, zero=True)
+    layer: float = quantity("s", "small kernels and gaps in one layer", default=0, zero=True)
+    rank: float = quantity("s", "time for every doubling of the chips", default=0, zero=True)
+    sequence: float = quantity("s", "time for every sequence of the batch", default=0, zero=True)
+    together: float = quantity(
+        "s", "time for every sequence and every doubling of the chips", default=0, zero=True
+    )
+    box: float = quantity("s", "time of an all-reduce for every doubling beyond a box", default=0, zero=True)
+    name: str = ""
+
+
+@equation(unit="s", count="1", inner="1")
+def start_time(kernel: Kernel, count, inner):
+    """Time of ``count`` products of one kind that no bytes explain."""
+    return count * (kernel.start + kernel.depth * inner)
+
+
+@equation(unit="s", data="B")
+def read_time(kernel: Kernel, chip: Accelerator, data):
+    """Time to stream ``data`` bytes of one chip through a kernel.
+
+    Examples
+    --------
+    >>> from inferlib import load_chip
+    >>> one = Kernel(start=3e-6, share=0.85)
+    >>> f"{1e3 * read_time(one, load_chip('H100 SXM'), 17.6e9):.2f} ms"
+    '6.18 ms'
+    """
+    return data / (kernel.share * chip.memory_bandwidth)
+
+
+@equation(unit="s", work="FLOP")
+def work_time(kernel: Kernel, chip: Accelerator, work):
+    """Time of ``work`` FLOP of one chip in a kernel."""
+    return work / (kernel.prefill * chip.flops)
+
+
+@equation(unit="1", width="1 > 0")
+def block_share(kernel: Kernel, width):
+    """Share of the arithmetic peak that experts of a width reach: rows are sorted and moved however narrow they are."""
+    return kernel.prefill * width / (width + kernel.half)
+
+
+@equation(unit="1", n_experts="1 > 0", n_active="1", rows="1")
+def distinct_experts(n_experts, n_active, rows):
+    """Distinct experts that rows are expected to reach, when some experts are chosen more often than others.
+
+    The first row reaches its own; popularity is spread like a Gamma distribution of the shape ``POPULARITY``. The
+    shape is that of timings: the loads that aiconfigurator 0.12 takes for traffic (``power_law_1.01``) need 0.81 to
+    0.92 of the time of even loads with 16 rows, 0.82 to 0.90 with 64, and about the same with 4 or with 256.
+
+    Examples
+    --------
+    >>> distinct_experts(n_experts=128, n_active=8, rows=1), distinct_experts(n_experts=128, n_active=8, rows=33)
+    (8.0, 98.0)
+    """
+    missed = (1 + (rows - 1) * n_active / (n_experts * POPULARITY)) ** -POPULARITY
+    return n_experts - (n_experts - n_active) * missed
+
+
+@equation(unit="s", data="B", work="FLOP", count="1", inner="1")
+def kernel_time(kernel: Kernel, chip: Accelerator, data, work, count, inner):
+    """Time of ``count`` equal kernels: what is fixed, and the longer of reading and calculating."""
+    longer = maximum(read_time(kernel, chip, data), work_time(kernel, chip, work))
+    return start_time(kernel, count, inner) + longer
+
+
+@equation(unit="s", count="1", rows="1", context="1", enough="1")
+def choice_time(block: Block, count, rows, context, enough):
+    """Time of ``count`` blocks that no bytes explain: of every row, and to choose among more positions than enough."""
+    return count * (block.row * rows + where(context > enough, block.select + block.position * context, 0))
+
+
+@equation(unit="s", products="FLOP", pairs="FLOP", wide_flops="FLOP/s > 0", scored="B", tokens="1")
+def prompt_block_time(block: Block, chip: Accelerator, products, pairs, wide_flops, scored, tokens):
+    """Time of a block for a prompt: its matrices, attention at 16 bits, the scores of its indexer, every token."""
+    work = products / (block.projections * chip.flops) + pairs / (block.read * wide_flops)
+    return work + scored / (block.scores * chip.memory_bandwidth) + block.token * tokens
+
+
+@equation(unit="s", message="B")
+def reduce_time(link: Link, message):
+    """Time of one all-reduce inside a box: a fixed part, and one that grows with the message.
+
+    Examples
+    --------
+    >>> eight = Link(latency=3.6e-6, bandwidth=127e9)
+    >>> [round(1e6 * reduce_time(eight, rows * 8192 * 2), 1) for rows in (1, 64)]
+    [3.7, 11.9]
+    """
+    return link.latency + message / link.bandwidth
+
+
+@equation(unit="s", count="1", n_chips="1", domain="1 > 0")
+def box_time(engine: Engine, count, n_chips, domain):
+    """Further time of ``count`` all-reduces over more chips than one box holds."""
+    return count * engine.box * log2(maximum(n_chips / domain, 1))
+
+
+@equation(unit="s", data="B", bandwidth="B/s > 0", share="1 > 0", latency="s")
+def exchange_time(latency, data, bandwidth, share):
+    """Time to send the tokens of one chip to the chips of their experts, or back."""
+    return latency + data / (share * bandwidth)
+
+
+@equation(unit="s", n_layers="1", batch="1", n_chips="1 > 0")
+def engine_time(engine: Engine, n_layers, batch, n_chips):
+    """Time of the software in one step: per step, per layer, per sequence, and for keeping chips together."""
+    ranks = log2(n_chips) * (engine.rank + engine.together * batch)
+    return engine.base + engine.layer * n_layers + engine.sequence * batch + ranks
+
+
+@equation(unit="s", kernels="s", attention="s", experts="s", reduces="s", engine="s")
+def step_time(kernels, attention, experts, reduces, engine):
+    """One decode step: what follows one another adds."""
+    return kernels + attention + experts + reduces + engine

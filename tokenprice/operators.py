@@ -1,0 +1,170 @@
+"""The operators of a layer: what one chip starts, reads, multiplies and sends.
+
+Every kind of attention and of block is a generator of operators, in the order in which a token meets them; ``at`` is
+the :class:`~tokenprice.decode.Instance` that runs them. Kinds of 2025 and 2026: ``blocks.py``.
+"""
+
+from numbers import Real
+from typing import NamedTuple
+
+from inferlib.ops import maximum, minimum, where
+from inferlib.system import Accelerator
+from tokenprice import constants, kernels
+from tokenprice.kernels import Kernel, Link
+
+FLOP_PER_WEIGHT = 2
+SENT, RESULT = 1, 2  # bytes of a value on its way to an expert, and of a result that chips exchange
+
+# Terms of one pair overlap, so the longer counts; pairs follow one another.
+STAGES = (
+    ("weights", "arithmetic"), ("cache", "attention arithmetic"), ("selection",),
+    ("expert weights", "expert arithmetic"), ("expert kernels",), ("kernel launch",), ("collective latency",),
+    ("collective bandwidth",), ("expert exchange",), ("pipeline",), ("engine",),
+)  # fmt: skip
+# Where the start, the bytes and the FLOP of a kernel are counted.
+TERMS = {
+    "gemm": ("kernel launch", "weights", "arithmetic"),
+    "attention": ("kernel launch", "cache", "attention arithmetic"),
+    "experts": ("expert kernels", "expert weights", "expert arithmetic"),
+}
+
+
+class Op(NamedTuple):
+    """A kernel on one chip: the part of the model that it serves, the bytes it reads, the FLOP it does."""
+
+    part: str
+    kind: str
+    kernel: Kernel
+    chip: Accelerator  # at the format in which it multiplies
+    bytes: float
+    flop: float
+    inner: float = 0
+    many: float = 1
+
+    def terms(self, count):
+        """Seconds of so many layers, by term."""
+        start, read, work = TERMS[self.kind]
+        n = count * self.many
+        return {
+            start: kernels.start_time(self.kernel, n, self.inner),
+            read: n * kernels.read_time(self.kernel, self.chip, self.bytes),
+            work: n * kernels.work_time(self.kernel, self.chip, self.flop),
+        }
+
+
+class AllReduce(NamedTuple):
+    """The chips of an instance add their parts of a layer's result together."""
+
+    link: Link
+    message: float
+    tp: float
+    boxes: float  # seconds that it takes longer over several boxes
+
+    def terms(self, count):
+        fixed = count * self.link.latency + count * self.boxes
+        sent = count * (kernels.reduce_time(self.link, self.message) - self.link.latency)
+        return {
+            "collective latency": where(self.tp > 1, fixed, 0),
+            "collective bandwidth": where(self.tp > 1, sent, 0),
+        }
+
+
+class Wait(NamedTuple):
+    """Seconds that are a term of their own."""
+
+    term: str
+    seconds: float
+
+    def terms(self, count):
+        return {self.term: count * self.seconds}
+
+
+def product(at, part, inner, outer, many=1):
+    """A matrix product of all rows: the weights are read once, and each is multiplied once a row."""
+    kernel, size, chip = at.served("gemm", part)
+    weights = inner * outer
+    return Op(part, "gemm", kernel, chip, weights * size, FLOP_PER_WEIGHT * at.rows * weights, inner, many)
+
+
+def attend(at, attention):
+    """Attention over the cache."""
+    kernel = at.operators.kernel("attention", constants.format_name(at.workload.cache))
+    return Op("cache", "attention", kernel, at.system.chip, *at.pairs(attention))
+
+
+def plain(at, attention):
+    """Queries, keys and values by one product; attention; the output."""
+    d, query = at.model.d_model, attention.n_heads * attention.head_dim / at.tp
+    key = attention.head_dim * maximum(attention.n_kv_heads / at.tp, 1)  # a head of keys stays whole
+    yield product(at, "attention", d, query + 2 * key + attention.gate / at.tp)
+    yield attend(at, attention)
+    yield product(at, "attention", query, d)
+
+
+def latent(at, attention):
+    """Down to the latents, on every chip; queries up and into the latent of keys; attention; values; the output."""
+    d, heads, rank = at.model.d_model, attention.n_heads / at.tp, attention.kv_rank
+    yield product(at, "attention", d, (attention.q_rank or 0) + rank + attention.rope_dim)
+    yield product(at, "attention", attention.q_rank or d, heads * (attention.nope_dim + attention.rope_dim))
+    yield product(at, "attention", attention.nope_dim, heads * rank)
+    yield attend(at, attention)
+    yield product(at, "attention", rank, heads * attention.value_dim)
+    if not (isinstance(attention.gate, Real) and attention.gate == 0):
+        yield product(at, "attention", d, attention.gate / at.tp)
+    yield product(at, "attention", heads * attention.value_dim, d)
+
+
+def dense(at, block):
+    """Gate and up by one product, then down."""
+    yield from feed_forward(at, "feed-forward", block, block.d_ff / at.tp)
+
+
+def feed_forward(at, part, block, width, many=1):
+    d = at.model.d_model
+    yield product(at, part, d, (block.matrices - 1) * width, many)
+    yield product(at, part, width, d, many)
+
+
+def experts(at, block):
+    """The router; those experts that the rows reach, each chip its part; the shared expert."""
+    yield product(at, "router", at.model.d_model, block.n_experts)
+    kernel, size, chip = at.served("experts", "experts")
+    stream = at.model.d_model
+    if block.d_latent is not None:
+        stream = block.d_latent  # one for all routed experts, made on every chip, at 16 bits like the router
+        yield product(at, "router", at.model.d_model, stream)
+        yield product(at, "router", stream, at.model.d_model)
+    one = block.matrices * stream * block.d_expert / at.expert_chips
+    touched = kernels.distinct_experts(block.n_experts, block.n_active, maximum(at.expert_rows, 1))
+    flop = FLOP_PER_WEIGHT * at.expert_rows * block.n_active * one
+    cut = 1 if at.spread else at.tp  # an instance cuts every expert, copies divide them
+    kernel = kernel.replace(prefill=kernels.block_share(kernel, block.d_expert / cut))
+    yield Op("experts", "experts", kernel, chip, touched * one * size, flop, touched * cut / at.expert_chips)
+    shared = block.d_shared
+    if not (isinstance(shared, Real) and shared == 0):
+        # Experts over all chips leave the shared one whole on each.
+        width = shared / (1 if at.spread else at.tp)
+        yield from feed_forward(at, "shared experts", block, width, where(shared > 0, 1, 0))
+
+
+def all_reduce(at):
+    """An all-reduce of the rows, unless there is one chip only."""
+    if isinstance(at.tp, Real) and at.tp == 1:
+        return
+    link = at.operators.link(maximum(at.tp, 2), at.links)
+    domain = minimum(at.tp, at.system.domain)
+    boxes = kernels.box_time(at.engine, 1, at.tp, domain)
+    yield AllReduce(link, at.rows * at.model.d_model * RESULT, at.tp, boxes)
+
+
+def exchange(at, block):
+    """Dispatch in 8 bits and combine in 16 of one layer's tokens, on the slower of the links they use; seconds."""
+    chip, inside = at.system.chip, at.expert_chips <= at.system.domain
+    bandwidth = where(inside, chip.scale_up_bandwidth, chip.scale_out_bandwidth)
+    if bandwidth is None:
+        raise ValueError(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")
+    stream = block.d_latent or at.model.d_model
+    data = at.rows / at.tp * minimum(block.n_active, at.expert_chips - 1) * stream
+    latency = at.operators.link(minimum(at.expert_chips, 8), "library").latency
+    share = at.operators.exchange
+    return sum(kernels.exchange_time(latency, data * size, bandwidth, share) for size in (SENT, RESULT))

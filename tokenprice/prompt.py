@@ -1,0 +1,160 @@
+"""A prompt is a step with many rows: how long it takes, what it costs the others, when the first token comes."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from inferlib import checks
+from inferlib.equation import equation
+from inferlib.ops import maximum
+from inferlib.system import Breakdown
+from tokenprice.decode import Instance
+from tokenprice.kernels import Engine
+
+equation = partial(equation, "serving", chapter="price")
+
+STEPS = 2  # the step in progress, and the one that the prompt is read with
+
+
+@equation(unit="s", users="1", output_tokens="1 > 0", prompt_time="s")
+def others_time(users, output_tokens, prompt_time):
+    """What one token waits for the prompts of other users, when each asks again as soon as it is answered.
+
+    While a user gets ``output_tokens``, each of the others finishes once and sends a prompt: so many prompts are
+    read among so many of the user's tokens.
+
+    Examples
+    --------
+    >>> others_time(users=33, output_tokens=1000, prompt_time=0.1)
+    0.0032
+    """
+    return (users - 1) / output_tokens * prompt_time
+
+
+@equation(unit="s", step="s", others="s")
+def token_time(step, others):
+    """Time between two tokens of a user: the step, and the prompts of others in between."""
+    return step + others
+
+
+@equation(unit="s", chunks="1", prompt_time="s", step="s")
+def chunked_time(chunks, prompt_time, step):
+    """Time to read a prompt in pieces, each of which shares a step with the tokens of others."""
+    return prompt_time + chunks * step
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How requests come.
+
+    A closed loop of users, each of whom asks again when answered: ``rounds`` is how often, if all ask for the first
+    time at once; None where they start apart, or the service has run for long. Answers of equal length
+    (``equal``) keep users in step.
+    """
+
+    rounds: float | None = None
+    equal: bool = False
+
+    def __post_init__(self):
+        if self.rounds is not None:
+            checks.number("rounds", self.rounds, minimum=1)
+
+
+STEADY = Protocol()
+
+
+@equation(unit="1", burst="1", group="1", users="1")
+def prompts_ahead(burst, group, users):
+    """Prompts read until one's own is, own included: those in step, and half of all in the burst at the start.
+
+    ``burst`` is the part of all requests that belong to it.
+
+    Examples
+    --------
+    >>> prompts_ahead(burst=0.1, group=1, users=31)
+    2.5
+    """
+    return group + burst * (users - group) / 2
+
+
+@equation(unit="1/s", users="1", prompt_time="s", output_tokens="1", step="s")
+def loop_arrivals(users, prompt_time, output_tokens, step):
+    """Requests a second of users who ask again when answered: one each, while all prompts and an answer are made."""
+    return users / (users * prompt_time + output_tokens * step)
+
+
+@equation(unit="s", arrivals="1/s", prompt_time="s")
+def turn_time(arrivals, prompt_time):
+    """Wait for prompts that happen to come together: a queue with random arrivals and equal service."""
+    return arrivals * prompt_time**2 / (2 * (1 - arrivals * prompt_time))
+
+
+@equation(unit="s", door="s", ahead="1", prompt_time="s", turn="s", step="s")
+def first_token_time(door, ahead, prompt_time, turn, step):
+    """Time to the first token: the way in and out, prompts up to one's own, and the steps in between."""
+    return door + ahead * prompt_time + turn + STEPS * step
+
+
+@equation(unit="s", users="1", room="1 > 0", prompt_time="s", output_tokens="1", step="s")
+def queue_time(users, room, prompt_time, output_tokens, step):
+    """Wait for a place in memory, when more users ask than there is room for caches.
+
+    Those beyond the room wait until as many places have come free; a place comes free whenever a request is done.
+    """
+    return maximum(users - room, 0) * (prompt_time + output_tokens * step / room)
+
+
+def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=None, operators=None):
+    """How long it takes to read a prompt, by named terms.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    >>> model, work = inferlib.load_model("Llama 3 70B"), inferlib.Workload(1)
+    >>> whole, half = (prompt_pass(model, box, work, 8192, cached=n).total for n in (0, 4096))
+    >>> 0.5 < half / whole < 0.6
+    True
+    """
+    checks.number("tokens", tokens)
+    checks.number("cached", cached, zero=True)
+    if cached >= tokens:
+        raise ValueError(f"cached is {cached}, but must be below tokens, {tokens}")
+    new = tokens - cached
+    one = workload.replace(batch=1 if layout is None else layout.dp, context=tokens)
+    at = Instance(model, system, one, layout, keep, operators, engine=Engine(), tokens=new, cached=cached)
+    again = partial(prompt_pass, keep=keep, operators=operators)
+    answer = partial(
+        Breakdown, source="sixth", origin=(again, model, system, workload, tokens, cached, layout)
+    )
+    reason = at.refusal()
+    return answer(status="n/a", reason=reason) if reason else answer(at.stages())
+
+
+def room(model, system, workload, layout=None, keep=None, usable=0.9):
+    """Sequences whose caches fit beside the weights.
+
+    Parameters
+    ----------
+    model, system, workload, layout, keep
+        As in :func:`tokenprice.decode.decode_step`; ``workload.context`` is the length of each sequence.
+    usable : float
+        Part of the memory beside the weights that engines use for caches, by their default.
+
+    Returns
+    -------
+    float
+        Not rounded; zero or less if the weights alone do not fit.
+    """
+    empty = Instance(model, system, workload.replace(context=0), layout, keep)
+    return places(empty, workload.context, usable)
+
+
+def places(empty, length, usable=0.9):
+    """:func:`room` of an instance without context: what is left beside the weights, over one sequence."""
+    used, have = empty.memory()
+    if have is None:
+        return float("inf")
+    used = used - empty.sequences * empty.sequence(
+        0
+    )  # states are counted with the sequence that they belong to
+    return empty.dp * usable * (have - used) / empty.sequence(length)

@@ -1,0 +1,259 @@
+"""What is asked and what is promised: the fields, their words and their help, declared once.
+
+The options of the terminal, the fields of the page, the keys of a link, ``to_dict`` and the documentation are made
+from the fields of these two records.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from inferlib import checks
+from inferlib.equation import Fixed
+from inferlib.system import Layout, System, Workload
+from inferlib.transformer import Transformer
+from tokenprice import constants, words
+
+STEP = ("batch", "context")
+REQUEST = ("prompt", "output", "cached", "users", "rounds", "equal", "arrivals", "machines")
+# What decide finds by itself.
+CHOSEN = ("machine", "batch", "context", "users", "layout", "reader", "chunk", "price", "drafted", "length")
+
+
+def word(read, help, unit="", example=""):
+    """A field that is read by ``read(name, value)``; None where it is not given."""
+    about = {"read": read, "help": help, "unit": unit, "example": example}
+    return dataclasses.field(default=None, metadata=about)
+
+
+@dataclass(frozen=True, repr=False)
+class Words:
+    """Base of the records whose fields are read when they are made; typed values pass as they are."""
+
+    def __post_init__(self):
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if value is not None:
+                value = f.metadata["read"](f.name, value)
+                object.__setattr__(self, f.name, Fixed(value) if type(value) is dict else value)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The names of all fields."""
+        return [f.name for f in fields(cls)]
+
+    def replace(self, **changes):
+        """A copy with some fields changed, in words or typed."""
+        for name in changes:
+            checks.one_of(f"field of {type(self).__name__}", name, self.names())
+        return dataclasses.replace(self, **changes)
+
+    def words(self) -> dict[str, Any]:
+        """The fields that were given, as the words that read back to the same record."""
+        given = {name: getattr(self, name) for name in self.names()}
+        return {name: _word(name, value) for name, value in given.items() if value is not None}
+
+    def __repr__(self):
+        given = ", ".join(f"{name}={value!r}" for name, value in self.words().items())
+        return f"{type(self).__name__}({given})"
+
+
+def _word(name, value):
+    if isinstance(value, Transformer):
+        return value.name
+    if isinstance(value, System):
+        return f"{value.count}x {value.chip.name}"
+    if isinstance(value, Layout):
+        return words.in_words(value)
+    if isinstance(value, Mapping):
+        return {part: _word("weights", format) for part, format in value.items()}
+    return 8 * value if name in ("weights", "cache") and not isinstance(value, str) else value  # bits
+
+
+@dataclass(frozen=True, repr=False)
+class Question(Words):
+    """A model, a machine and the work: a decode step of a batch, or requests of a number of users.
+
+    Every field takes words, such as ``Question("Llama 3.3 70B", "4x H100", weights="FP8", batch=32, context="8k")``.
+    Formats that are not given are those of the model's checkpoint.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError
+        Naming the field, its value and what is allowed.
+    """
+
+    # fmt: off
+    model: Transformer = word(words.model, "a name, or the path of a config.json", example="Llama 3.3 70B")
+    machine: System | None = word(words.machine, "how many of which chip", example="4x H100")
+    batch: float | None = word(words.count, "sequences decoded together; 1", "sequences", "32")
+    context: float | None = word(words.tokens, "tokens behind each sequence; 4,096", "tokens", "8k")
+    prompt: float | None = word(words.tokens, "tokens of a question, instead of a context", "tokens", "2k")
+    output: float | None = word(words.tokens, "tokens of an answer", "tokens", "500")
+    cached: float | None = word(words.cached, "tokens of the prompt in the cache, or a share; none", "tokens", "95%")
+    users: float | None = word(
+        words.count, "users at a time, each of whom asks again when answered; 1. With arrivals: places in a machine",
+        "users", "32")
+    rounds: float | None = word(words.count, "times each user asks, if all begin at once", "rounds", "10")
+    equal: bool | None = word(words.truth, "whether all answers are equally long", example="yes")
+    arrivals: float | None = word(words.positive, "requests a second that come by themselves, to a fleet", "1/s", "2.5")
+    machines: int | None = word(words.whole, "machines that share the arrivals; as few as can", "1", "4")
+    layout: Layout | None = word(words.layout, "how it lies on the chips; one instance on all", example="DP8 EP8")
+    weights: str | float | None = word(words.format, "number format of the weights; the checkpoint's", example="fp8")
+    cache: str | float | None = word(words.format, "number format of the cache; the checkpoint's", example="fp8")
+    keep: Mapping | None = word(words.keep, "parts in another format", example="attention=bf16")
+    engine: str | None = word(words.engine, "class of engine, or software; serving", example="vllm")
+    drafted: int | None = word(words.whole, "tokens drafted in each step", "tokens", "3")
+    length: float | str | None = word(words.length, "tokens that a step with drafts yields", "tokens", "2.6")
+    reader: System | None = word(words.machine, "a machine of its own that reads prompts", example="2x H100")
+    chunk: float | None = word(words.tokens, "tokens in which a prompt is read at a time; all at once", "tokens", "2k")
+    price: float | None = word(words.dollars, "dollars for one chip and hour; the catalogue's", "usd/h", "$2.50")
+    highest: float | None = word(words.dollars, "the same at the dearest seller, as far as prices go", "usd/h", "$4")
+    electricity: float | None = word(words.dollars, "dollars for a kilowatt-hour, on top; none", "usd", "$0.10")
+    pue: float | None = word(words.positive, "power of the site over that of its chips; 1", "1", "1.3")
+    utilisation: float | None = word(words.share, "part of the paid hours that is used; 1", "1", "40%")
+    # fmt: on
+
+    def __post_init__(self):
+        if self.model is None:
+            raise ValueError(
+                "model is missing: give a name such as 'Llama 3.3 70B', or a path of a config.json"
+            )
+        if isinstance(self.price, str) and re.fullmatch(r"[^-]+-[^-]+", self.price):
+            for name, one in zip(("price", "highest"), self.price.split("-"), strict=True):
+                object.__setattr__(self, name, one)
+        super().__post_init__()
+        if self.pue is not None and self.electricity is None:
+            raise ValueError("pue belongs to electricity: give dollars for a kilowatt-hour")
+        given = self.words()
+        step, request = ([name for name in names if name in given] for names in (STEP, REQUEST))
+        if step and request:
+            raise ValueError(
+                f"{step[0]} belongs to a step and {request[0]} to a request: give {' and '.join(STEP)}, "
+                f"or {', '.join(REQUEST)}"
+            )
+        if request and (self.prompt is None or self.output is None):
+            raise ValueError("a request needs both prompt and output, in tokens")
+        if not request and (self.reader is not None or self.chunk is not None):
+            raise ValueError("reader and chunk belong to a request: give prompt and output")
+        if self.arrivals is None and self.machines is not None:
+            raise ValueError("machines belongs to arrivals: say how many requests come in a second")
+        if self.arrivals is not None and (self.rounds or self.utilisation):
+            name = (
+                "rounds belongs to users who ask again"
+                if self.rounds
+                else "utilisation follows from arrivals"
+            )
+            raise ValueError(f"{name}: leave one of them out")
+        if isinstance(self.cached, str):
+            object.__setattr__(self, "cached", self.prompt * words.share("cached", self.cached))
+        if self.cached is not None and self.cached >= self.prompt:
+            raise ValueError(f"cached is {self.cached:g}, but must be below prompt, {self.prompt:g}")
+        if (self.drafted is None) != (self.length is None):
+            raise ValueError("drafts need both: drafted, and length, the tokens that a step yields")
+        if self.weights is None and "formats" in self.model.notes:
+            raise ValueError(
+                f"weights are not given, and how the checkpoint of {self.model.name or 'this model'} stores them is "
+                f"not understood: {self.model.notes['formats']}"
+            )
+        if self.weights is not None or self.keep:
+            constants.formats(self.model, self.formats[0], self.formats[2])
+
+    @property
+    def is_request(self) -> bool:
+        """Whether prompts and answers are asked about, not a single step."""
+        return self.prompt is not None
+
+    @property
+    def formats(self) -> tuple:
+        """Formats of weights and cache, and of the parts that differ: as given, else as the checkpoint states."""
+        own, kept, own_cache = words.published(self.model)
+        given = dict(self.keep or {})
+        return (
+            (own, self.cache or own_cache, {**kept, **given} or None)
+            if self.weights is None
+            else (self.weights, self.cache or own_cache, given or None)
+        )
+
+    @property
+    def workload(self) -> Workload:
+        """Batch, mean context and formats of its steps."""
+        weights, cache, _ = self.formats
+        if self.prompt is not None and self.output is not None:
+            users = 1 if self.arrivals else self.users or 1
+            return Workload(users, self.prompt + self.output / 2, weights, cache)
+        return Workload(self.batch or 1, 4096 if self.context is None else self.context, weights, cache)
+
+    def hourly(self, chip, price=None) -> float | None:
+        """Dollars for one chip and hour, with the electricity of its rated power; None where no price is known."""
+        price = price or (chip.price if self.price is None else self.price)
+        if price is None or self.electricity is None:
+            return price
+        if chip.power is None:
+            raise ValueError(f"electricity has a price, but the power of {chip.name} is not known")
+        return price + chip.power / 1000 * (self.pue or 1) * self.electricity
+
+    @property
+    def rate(self) -> float | None:
+        """Dollars for one chip and hour that is used: the price over the utilisation; None where none is known."""
+        price = self.price if self.machine is None else self.hourly(self.machine.chip)
+        return None if price is None else price / (self.utilisation or 1)
+
+    def spread(self, chip) -> float:
+        """How many times as much the dearest seller asks."""
+        return 1.0 if self.highest is None else self.hourly(chip, self.highest) / self.hourly(chip)
+
+    @property
+    def how(self) -> dict:
+        """Layout, engine and parts in another format, as equations take them."""
+        return {"layout": self.layout, "engine": self.engine, "keep": self.formats[2]}
+
+    def needs_machine(self) -> System:
+        """The machine; ValueError where none was given."""
+        if self.machine is None:
+            raise ValueError("machine is missing: say how many of which chip, such as '4x H100'")
+        return self.machine
+
+
+@dataclass(frozen=True, repr=False)
+class Promise(Words):
+    """What is promised to every user; what is None may be anything."""
+
+    token: float | None = word(words.seconds, "time between two tokens, at most", "s", "50 tokens/s")
+    first_token: float | None = word(words.seconds, "time to the first token, at most", "s", "500 ms")
+    dollars: float | None = word(words.dollars, "dollars for a million output tokens, at most", "usd", "$2")
+
+
+def read(kind, options, chips=None):
+    """A record of words, with chips and a price list of one's own, and an error that suggests near names of fields."""
+    prices = options.get("prices")
+    options = {name: value for name, value in options.items() if name != "prices"}
+    for name in options:
+        if name not in kind.names():
+            checks.one_of("option", name, [*Question.names(), *Promise.names()])
+    for name in ("machine", "reader"):
+        if chips and isinstance(options.get(name), str):
+            options = {**options, name: words.machine(name, options[name], chips)}
+    made = kind(**options)
+    found = prices and made.machine and words.price_list(prices, chips or ()).get(made.machine.chip.name)
+    return made.replace(price=found[0], highest=found[2]) if found else made
+
+
+def both(question, machine, promise, options, chips=None):
+    """A question and a promise, from records or from words; the promise may stand where a machine would."""
+    if isinstance(machine, Promise):
+        machine, promise = None, machine
+    if isinstance(question, Question):
+        if machine is not None:
+            raise ValueError("machine is given twice: in the Question and beside it")
+    else:
+        mine = {name: value for name, value in options.items() if name not in Promise.names()}
+        options = {name: value for name, value in options.items() if name in Promise.names()}
+        question = read(Question, {"model": question, "machine": machine, **mine}, chips)
+    if promise is None:
+        promise = read(Promise, options)
+    elif options:
+        raise ValueError(f"{next(iter(options))} says nothing beside a Promise")
+    return question, promise

@@ -1,0 +1,292 @@
+"""A request has a price: prompt, cached prefix and answer from the time of one machine."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+from inferlib.equation import equation
+from inferlib.ops import ceil, maximum, minimum, symbolic
+from inferlib.system import Breakdown, System
+from inferlib.units import factor
+from tokenprice import blocks, energy, words
+from tokenprice.decode import whole_layers
+from tokenprice.estimate import (
+    CAUTIONS as STEP_CAUTIONS,
+    Caution,
+    error_bar,
+    facts,
+    sentences,
+    stated,
+    widened,
+)
+from tokenprice.prompt import (
+    STEADY,
+    chunked_time,
+    first_token_time,
+    loop_arrivals,
+    others_time,
+    prompt_pass,
+    prompts_ahead,
+    queue_time,
+    token_time,
+    turn_time,
+)  # fmt: skip
+
+equation = partial(equation, "serving", chapter="price")
+
+
+# Conditions on a request, beside those on its steps; the last three are of its first token only.
+_MOST = "no time to the first token was measured here "
+CAUTIONS = (
+    Caution("users", "memory holds {running:,.0f} of {users:,.0f} users: the others wait",
+            lambda facts: facts["users"] - facts["running"]),
+)  # fmt: skip
+FIRST = (
+    Caution("most_users", _MOST + "beyond {most_users:,.0f} users",
+            lambda facts: facts["users"] - facts["most_users"]),
+    Caution("copies", _MOST + "with copies of the attention", lambda facts: facts["copies"] - 1),
+    Caution("prompt", "prompt {prompt:,.0f}, but " + _MOST + "beyond {most_prompt:,.0f}",
+            lambda facts: facts["prompt"] - facts["most_prompt"]),
+    Caution("equal", "one benchmark says how many prompts come together where all answers have one length",
+            lambda facts: facts["equal"]),
+)  # fmt: skip
+
+
+@equation(unit="s", prompt_time="s", output_tokens="1", step="s", users="1 > 0")
+def machine_time(prompt_time, output_tokens, step, users):
+    """Time of the machine that one request takes: its prompt alone, its answer shared with the batch."""
+    return prompt_time + output_tokens * step / users
+
+
+@equation(unit="usd", seconds="s", n_chips="1", rate="usd/s", utilisation="1 > 0")
+def rent(seconds, n_chips, rate, utilisation):
+    """What so much time of a machine costs, when it is paid for around the clock and used a part of it."""
+    return seconds * n_chips * rate / utilisation
+
+
+@equation(unit="1", prompt_time="s", output_tokens="1 > 0", step="s > 0", users="1")
+def instance_ratio(prompt_time, output_tokens, step, users):
+    """Machines that read prompts for each machine that decodes, so that neither waits for the other."""
+    return prompt_time * users / (output_tokens * step)
+
+
+@equation(unit="1", users="1 > 0", seconds="s", arrivals="1/s")
+def load(users, seconds, arrivals):
+    """Part of its throughput that a machine is asked for: requests that arrive over those it can answer."""
+    return arrivals * seconds / users
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What one request takes of a machine and of a user's patience, and what it costs."""
+
+    step: Breakdown
+    prompt: Breakdown
+    system: System
+    reader: System | None
+    prompt_tokens: float
+    cached_tokens: float
+    output_tokens: float
+    users: float
+    first_token: float
+    token: float
+    fresh_seconds: float
+    cached_seconds: float
+    step_factor: float
+    first_factor: float
+    rate: float | None
+    utilisation: float
+    cautions: tuple = ()
+    reading: float | None = None  # utilisation of what reads prompts, where that differs
+    read_rate: float | None = None  # and its dollars for a chip and hour
+    spread: float = 1.0  # how many times as much the dearest seller asks
+    slow: tuple = (0.0, 0.0)  # times between tokens and to the first at the slow end of a queue
+
+    @property
+    def seconds(self):
+        """Seconds from question to the end of the answer."""
+        return self.first_token + self.output_tokens * self.token
+
+    @property
+    def output_seconds(self):
+        """Seconds of the decoding machine that the answer takes."""
+        return self.output_tokens * self.step.total / self.users
+
+    @property
+    def machine_seconds(self):
+        """Seconds of machine for the whole request: fresh and cached prompt, and the answer."""
+        return self.fresh_seconds + self.cached_seconds + self.output_seconds
+
+    @property
+    def token_span(self):
+        """Between what the time between two tokens lies in ``confidence`` of cases."""
+        return self.token / self.step_factor, max(self.slow[0], self.token * self.step_factor)
+
+    @property
+    def first_span(self):
+        """The same of the time to the first token."""
+        return self.first_token / self.first_factor, max(self.slow[1], self.first_token * self.first_factor)
+
+    @property
+    def ratio(self):
+        """Reading machines for each decoding one, or None where one machine does both."""
+        if self.reader is None:
+            return None
+        reading = self.fresh_seconds + self.cached_seconds
+        return instance_ratio(reading, self.output_tokens, self.step.total, self.users)
+
+    @property
+    def dollars(self):
+        """Dollars for one request; ValueError where no price of the chip is known."""
+        return sum(self._paid().values())
+
+    @property
+    def per_million(self):
+        """Dollars for a million fresh, cached and output tokens."""
+        counts = {
+            "input": self.prompt_tokens - self.cached_tokens,
+            "cached": self.cached_tokens,
+            "output": self.output_tokens,
+        }
+        return {name: 1e6 * paid / counts[name] for name, paid in self._paid().items() if counts[name]}
+
+    def _paid(self):
+        if self.rate is None:
+            raise ValueError(f"no price of {self.system.chip.name} is known: give price=, in dollars an hour")
+        reader = self.reader or self.system
+        each = (("input", self.fresh_seconds, reader), ("cached", self.cached_seconds, reader))
+        each += (("output", self.output_seconds, self.system),)
+        an_hour, reads = (
+            factor("usd/h", "usd/s"),
+            (self.read_rate or self.rate, self.reading or self.utilisation),
+        )
+        found = {}
+        for name, seconds, at in each:
+            rate, used = (self.rate, self.utilisation) if name == "output" else reads
+            found[name] = rent(seconds, at.count, an_hour * rate, used)
+        return found
+
+    @property
+    def joules(self):
+        """Joules of the chips for one token of the answer, prompts left out."""
+        return self._joules(self.step, self.step.total, self.users, self.system)
+
+    @property
+    def prompt_joules(self):
+        """Joules of the chips for one fresh or cached token of the prompt."""
+        reader = self.reader or self.system
+        together = self.prompt.total / (self.fresh_seconds + self.cached_seconds)
+        return self._joules(self.prompt, self.prompt.total, together * self.prompt_tokens, reader)
+
+    def _joules(self, step, seconds, tokens, system):
+        if system.chip.power is None:
+            raise ValueError(f"the power of {system.chip.name} is not known")
+        drawn = energy.chip_draw(energy.draw(), system.chip.power, *energy.busy(step, seconds))
+        return energy.token_energy(system.count, drawn, seconds, tokens)
+
+    def to_dict(self):
+        """Everything as plain numbers, in SI units."""
+        priced = self.rate is not None
+        return {
+            "prompt_tokens": self.prompt_tokens, "cached_tokens": self.cached_tokens, "users": self.users,
+            "output_tokens": self.output_tokens, "first_token": self.first_token,
+            "first_token_low": self.first_span[0], "first_token_high": self.first_span[1],
+            "seconds": self.seconds, "machine_seconds": self.machine_seconds,
+            "usd": self.dollars if priced else None, "usd_spread": self.spread,
+            "usd_per_million": self.per_million if priced else {},
+        }  # fmt: skip
+
+    def lines(self):
+        """First token, machine time and prices in words."""
+        parts = (self.fresh_seconds, self.cached_seconds, self.output_seconds)
+        fresh, cached, answer = (_ms(seconds) for seconds in parts)
+        found = [
+            f"first token after {_span(self.first_token, self.first_span)}",
+            f"machine time {_ms(self.machine_seconds)} ms: fresh prompt {fresh}, cached {cached}, answer {answer}",
+        ]
+        if self.rate is not None:
+            paid = {name: words.between(usd, usd * self.spread) for name, usd in self.per_million.items()}
+            prices = ", ".join(f"{name} ${usd}" for name, usd in paid.items())
+            whole = words.between(100 * self.dollars, 100 * self.dollars * self.spread)
+            found.append(f"per million tokens: {prices}; {whole} cents per request")
+        if self.ratio is not None:
+            found.append(f"{self.ratio:.2g} reading machines for each that decodes")
+        return found
+
+    def __str__(self):
+        then = f"then one every {_span(self.token, self.token_span)}"
+        return "\n".join([*self.lines(), then, *(f"Caution: {caution}." for caution in self.cautions)])
+
+    __repr__ = __str__
+
+
+def _ms(seconds):
+    return f"{1e3 * seconds:,.0f}" if seconds >= 0.1 else f"{1e3 * seconds:.3g}"
+
+
+def _span(seconds, spread):
+    """A time with the interval that holds 80 % of cases."""
+    return f"{_ms(seconds)} ms ({_ms(spread[0])} to {_ms(spread[1])})"
+
+
+def passes(model, system, work, prompt_tokens, cached_tokens=0, layout=None, keep=None):
+    """How a prompt is read: by named terms, and the seconds of its fresh part alone."""
+    asked = {"layout": layout, "keep": keep}
+    read = prompt_pass(model, system, work, prompt_tokens, cached_tokens, **asked)
+    if not cached_tokens or not read.feasible:
+        return read, read.total if read.feasible else None
+    return read, prompt_pass(model, system, work, prompt_tokens - cached_tokens, **asked).total
+
+
+def served(
+    model, system, step, read, fresh, prompt_tokens, output_tokens, running, *, cached_tokens=0, layout=None,
+    engine=None, price=None, utilisation=1.0, reader=None, chunk=None, asking=None, protocol=STEADY, read_price=None,
+):  # fmt: skip
+    """A request from a step of ``running`` users (a number or an array of them) and the passes of a prompt.
+
+    Copies of the attention read a prompt each at the same time: a prompt takes its part of the machine, and waits
+    for those of its own copy only.
+    """
+    copies = layout.dp if layout is not None and reader is None else 1
+    asking = running if asking is None else asking
+    others = others_time(maximum(running / copies, 1), output_tokens, read.total) if reader is None else 0.0
+    pieces = ceil((prompt_tokens - cached_tokens) / chunk) if chunk else 0
+    reading = chunked_time(pieces, read.total, step.total)
+    among = maximum(running / copies, 1) if reader is None else 1
+    waited = waiting(protocol, among, reading, output_tokens, step.total, whole_layers(model))
+    waited = waited + queue_time(asking, running, read.total / copies, output_tokens, step.total)
+    # symbols were never measured
+    bar = {} if symbolic(copies) else error_bar(model, layout, engine)
+    return Request(
+        step=step, prompt=read, system=system, reader=reader, prompt_tokens=prompt_tokens,
+        cached_tokens=cached_tokens, output_tokens=output_tokens, users=running, first_token=waited,
+        token=token_time(step.total, others), fresh_seconds=fresh / copies,
+        cached_seconds=(read.total - fresh) / copies, step_factor=bar.get("factor"),
+        first_factor=bar.get("first"), rate=system.chip.price if price is None else price, utilisation=utilisation,
+        read_rate=read_price,
+    )  # fmt: skip
+
+
+def waiting(protocol, users, prompt_time, output_tokens, step, n_layers):
+    """Seconds to the first token where there is room for all: the queue that a protocol makes, and the prompt."""
+    known = stated()["first_token"]
+    group = minimum(users, known["group"] if protocol.equal else 1)
+    arrivals = loop_arrivals(users - group, prompt_time, output_tokens, step)
+    ahead = prompts_ahead(1 / protocol.rounds if protocol.rounds else 0, group, users)
+    turn = turn_time(arrivals, prompt_time)
+    # The pass of a prompt takes the tokens of others along: to start its layers costs first tokens only.
+    return first_token_time(known["door"], ahead, prompt_time + known["layer"] * n_layers, turn, step)
+
+
+def with_cautions(request, model, work, layout, users, protocol=STEADY):
+    """The request with its cautions, and with intervals that they have widened."""
+    known = stated()["first_token"]
+    found = facts(model, request.system, work, layout) | {
+        "users": users, "running": request.users, "most_users": known["users"], "most_prompt": known["prompt"],
+        "prompt": request.prompt_tokens, "equal": float(protocol.equal),
+    }  # fmt: skip
+    steps = (*STEP_CAUTIONS, *CAUTIONS)
+    return replace(
+        request, cautions=sentences((*steps, *FIRST), found) + blocks.cautions(model, request.system.chip.name),
+        step_factor=widened(request.step_factor, steps, found),
+        first_factor=widened(request.first_factor, (*steps, *FIRST), found),
+    )  # fmt: skip

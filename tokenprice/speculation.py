@@ -1,0 +1,77 @@
+"""Drafted tokens as they are served: a head of one layer drafts, the model verifies all drafts in one step.
+
+What counts is how many tokens a step yields, and that is measured (``acceptance.toml``), not assumed.
+"""
+
+import tomllib
+from functools import cache, partial
+
+from inferlib import checks
+from inferlib.equation import equation
+from inferlib.ops import maximum
+from inferlib.system import Breakdown
+from tokenprice import constants
+from tokenprice.decode import Instance, decode_step
+from tokenprice.operators import product
+
+equation = partial(equation, "serving", chapter="price")
+
+
+@equation(unit="s", verify="s", drafted="1", draft="s", length="1 > 0")
+def drafted_token_time(verify, drafted, draft, length):
+    """Time between tokens when ``drafted`` tokens are proposed one after another and verified together.
+
+    Examples
+    --------
+    >>> round(drafted_token_time(verify=12e-3, drafted=3, draft=0.5e-3, length=2.7), 6)
+    0.005
+    """
+    return (verify + drafted * draft) / length
+
+
+@cache
+def measured():
+    """``acceptance.toml``, read: who measured how many tokens a step yields, by tokens drafted."""
+    return tomllib.loads(checks.beside(__file__, "acceptance.toml"))
+
+
+def acceptance(curve, drafted):
+    """Tokens that a step yields by a measured curve.
+
+    Examples
+    --------
+    >>> acceptance("DeepSeek R1, MTP", 3)
+    2.82
+    """
+    lengths = measured()[checks.one_of("curve", curve, measured())]["length"]
+    return lengths[int(checks.number("drafted", drafted, minimum=1, maximum=len(lengths))) - 1]
+
+
+def joined(at):
+    """Seconds of the product with which a head begins: the model's stream and the next token's become one."""
+    start, read, work = (
+        product(at, "attention", 2 * at.model.d_model, at.model.d_model / at.tp).terms(1).values()
+    )
+    return start + maximum(read, work)
+
+
+def drafted_step(model, system, workload, layout=None, *, drafted, length, engine=None, keep=None):
+    """A decode step a token, with drafts by a head of one layer (MTP, EAGLE), by named terms.
+
+    One step verifies all drafts and yields ``length`` tokens; the terms are those of one token, and what drafting takes
+    is a term of its own. Their sum is :func:`drafted_token_time`.
+    """
+    checks.number("length", length, minimum=1, maximum=drafted + 1)
+    how = {"engine": engine, "keep": keep}
+    verify = decode_step(model, system, workload, layout, tokens=drafted + 1, **how)
+    if not verify.feasible:
+        return verify
+    head = model.replace(layers=(model.layers[-1].replace(count=1),))
+    # drafts are made within the step: what the engine takes once a step it takes once
+    within = how | {"engine": constants.engine(engine).replace(base=0, rank=0)}
+    draft = decode_step(head, system, workload, layout, **within).total
+    draft = draft + joined(Instance(model, system, workload, layout, keep))
+    stages = tuple({name: t / length for name, t in stage.items()} for stage in verify.stages)
+    stages += ({"drafting": drafted_token_time(0, drafted, draft, length)},)
+    again = partial(drafted_step, drafted=drafted, length=length, **how)
+    return Breakdown(stages, source="sixth", origin=(again, model, system, workload, layout))

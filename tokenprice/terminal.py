@@ -1,0 +1,209 @@
+"""The command ``tokenprice``: a word for each verb; its options are the fields of the records."""
+
+import argparse
+import json
+import os
+import sys
+import tomllib
+from dataclasses import fields
+from difflib import get_close_matches
+
+EXIT = "Exit code 0: answered; 1: no answer, with the reason; 2: a mistake in the question."
+# What people type for an option that has another name here.
+ALSO = {"machine": ["--chip", "--gpu"], "chips": ["--chip"], "engine": ["--backend"], "arrivals": ["--qps"]}
+
+
+def main(argv=None):
+    """Answer one command line; returns 0 (answered), 1 (no answer) or 2 (a mistake, in one line on stderr)."""
+    try:
+        given = vars(_parser().parse_args(argv))
+        as_json, name = given.pop("json"), given.pop("command")
+        found, text, code = _answer(name, {key: value for key, value in given.items() if value is not None})
+        _print(json.dumps(found, indent=1) if as_json else text)
+        return code
+    except BrokenPipeError:  # somebody reads the first lines only
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except (ValueError, LookupError, TypeError, OSError, OverflowError, ImportError) as mistake:
+        words = " ".join(str(mistake).split())
+        print("tokenprice:", words if len(words) <= 400 else f"{words[:400]} ...", file=sys.stderr)
+        return 2
+
+
+def _print(text):
+    """Print, whatever the encoding of the terminal."""
+    if sys.stdout is None:
+        return
+    encoding = sys.stdout.encoding or "utf-8"
+    text = (
+        text if encoding == "utf-8" else text.replace("×", "x").encode(encoding, "replace").decode(encoding)
+    )
+    print(text)
+    sys.stdout.flush()
+
+
+class _Parser(argparse.ArgumentParser):
+    """Mistakes are one line, with near names."""
+
+    def error(self, message):
+        words = message.split("'")
+        if "invalid choice" in message and len(words) > 1:
+            near = get_close_matches(words[1], COMMANDS, n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            message = f"no command '{words[1]}'{hint} Known: {', '.join(COMMANDS)}"
+        elif message.startswith("unrecognized arguments: "):
+            typed = message.removeprefix("unrecognized arguments: ").split()[0].partition("=")[0]
+            near = get_close_matches(typed, self._known(), n=2)
+            message += f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(message)
+
+    @staticmethod
+    def _known():
+        commands = next(a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
+        return {name: None for parser in commands.values() for name in parser._option_string_actions}
+
+
+def _parser():
+    from tokenprice.question import CHOSEN, Promise, Question
+
+    about = "How fast and how cheaply can a large language model generate tokens, and what stops it?"
+    parser = _Parser(prog="tokenprice", description=about, epilog=EXIT)
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+    for name, about in COMMANDS.items():
+        command = commands.add_parser(name, help=about, description=about, epilog=EXIT, allow_abbrev=False)
+        command.set_defaults(command=name)
+        add = command.add_argument
+        add("--json", action="store_true", help="numbers in SI units, for programs")
+        if name in ("models", "chips"):
+            add("word", nargs="?", help="only names that hold this")
+            continue
+        decide = name == "decide"
+        _options(command, Question, leave_out=CHOSEN if decide else ())
+        if name != "ask":
+            _options(command, Promise)
+        if decide:
+            _decide_options(add)
+        if name == "simulate":
+            add("--requests", type=int, help="how many are counted; 5000")
+            add("--seed", type=int, help="of the random numbers; 0")
+        if name == "ask":
+            add("--by", metavar="WHO", help="a source such as liminal2025, or all; the sixth model")
+        add("--prices", action="append", metavar="CHIP=USD", help="per chip and hour: H100=2.5, H100=2-4")
+        add("--price-file", metavar="TOML", help="a line for each chip: H100 = 2.5, or [2, 4]")
+        add("--chip-file", metavar="TOML", help="chips of your own, as in the catalogue's chips.toml")
+    return parser
+
+
+def _options(parser, kind, leave_out=()):
+    """An option for every field of a record; the model, and then the machine, may be given by their place."""
+    add = parser.add_argument
+    for f in fields(kind):
+        about, name = f.metadata, f.name
+        if name in leave_out:
+            continue
+        help = (about["help"] + (f" ({about['example']})" if about["example"] else "")).replace("%", "%%")
+        if name == "model":
+            add(name, help=help)
+        elif name == "machine":
+            add(name, nargs="?", help=help)
+            add("--machine", *ALSO[name], dest="named_machine", metavar="'4x H100'", help=help)
+        else:
+            flag = "--" + name.replace("_", "-")
+            more = {"action": "append"} if name == "keep" else {}
+            add(flag, *ALSO.get(name, ()), dest=name, metavar=name.upper(), help=help, **more)
+
+
+def _decide_options(add):
+    add("--sure", action="store_true", default=None, help="the slow end of the interval keeps it too")
+    add("--chips", *ALSO["chips"], help="such as 'H100, B200'; all with a price and timed kernels")
+    add("--counts", help="chips of a machine, such as 1,2,4,8; powers of two within a domain")
+    add("--top", type=int, default=5, help="how many offers to print; 5")
+
+
+def _version():
+    from inferlib import __version__
+
+    return f"tokenprice {__version__}"
+
+
+def _answer(name, given):
+    """What is found, in numbers and in words, and the exit code."""
+    import tokenprice
+
+    if name == "decide":
+        return _decide(**given)
+    found = getattr(tokenprice, name)(*_records(given), **given)
+    if isinstance(found, list):
+        return found, str(found), 0 if found else 1
+    return found.to_dict(), str(found), 0 if getattr(found, "feasible", True) else 1
+
+
+def _decide(model, top, **given):
+    from tokenprice import decide
+    from tokenprice.words import whole
+
+    _own_chips(given)
+    own, names = given.pop("chips", None), given.pop("named_chips", None)
+    if names:
+        given["chips"] = [(own or {}).get(name.strip(), name.strip()) for name in names.split(",")]
+    elif own:
+        given["chips"] = own
+    if "counts" in given:
+        given["counts"] = [whole("counts", n) for n in given["counts"].split(",")]
+    found = decide(model, **given)
+    return found.to_dict(), found.text(top), 0 if found.offers else 1
+
+
+COMMANDS = {
+    "ask": "How fast is this model on these chips, how sure is that, what does it cost, what would help?",
+    "change": "What must change, each resource alone, to reach a time or a price?",
+    "decide": "What is the cheapest machine that keeps a promise of speed and of the first token?",
+    "simulate": "What do single requests wait in a fleet, and what does a token cost that kept its promise?",
+    "models": "The models known by name.",
+    "chips": "The chips known by name.",
+}
+
+
+def _records(given):
+    """Model and machine, or a word, taken out of what was given; chips of one's own put in."""
+    if "model" not in given:
+        return (given.pop("word", ""),)
+    _own_chips(given)
+    named = given.pop("named_machine", None)
+    model, machine = given.pop("model"), given.pop("machine", None)
+    if machine is not None and named is not None:
+        raise ValueError(f"machine is given twice: {machine!r} and {named!r}")
+    return model, machine or named
+
+
+def _own_chips(given):
+    given["prices"] = _prices(given.pop("prices", ()), given.pop("price_file", None))
+    path = given.pop("chip_file", None)
+    if "chips" in given:
+        given["named_chips"] = given.pop("chips")
+    if path is not None:
+        from inferlib.catalog import load_chips
+
+        given["chips"] = load_chips(path)
+
+
+def _prices(pairs, path):
+    """Dollars for a chip and hour: a number, or the lowest and the highest."""
+    from pathlib import Path
+
+    from tokenprice.words import dollars
+
+    try:
+        found = tomllib.loads(Path(path).read_text("utf-8")) if path is not None else {}
+    except ValueError as error:
+        raise ValueError(f"{path} is not TOML: {error}") from None
+    for text in pairs:
+        name, sign, price = text.partition("=")
+        if not (name.strip() and sign and price.strip()):
+            raise ValueError(f"prices is {text[:80]!r}, but must be like H100=2.5 or H100=2-4")
+        numbers = [dollars("prices", part) for part in price.split("-")]
+        found[name.strip()] = numbers[0] if len(numbers) == 1 else numbers
+    return found
