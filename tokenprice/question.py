@@ -203,7 +203,8 @@ class Question(Words):
 
     def spread(self, chip) -> float:
         """How many times as much the dearest seller asks."""
-        return 1.0 if self.highest is None else self.hourly(chip, self.highest) / self.hourly(chip)
+        highest, price = (self.hourly(chip, dollars) for dollars in (self.highest, None))
+        return highest / price if self.highest and highest and price else 1.0
 
     @property
     def how(self) -> dict:
