@@ -244,8 +244,8 @@ def batch_and_cache():
             "Yes: what is read for one sequence serves all": "that is so for weights; nobody else attends "
             "to your context",
             "Yes, as long as the batch stays below the critical one": "the critical batch is about weights",
-            "No: a batch reads less of the weights instead": "a batch reads the same weights, or more "
-            "experts",
+            "No: each sequence reads the caches of the others, too": "nobody attends to the context of "
+            "another user",
         },
     )  # fmt: skip
 
@@ -374,7 +374,8 @@ def long_context():
 
 @asked(
     "experts",
-    "How many of the 256 routed experts of a layer of DeepSeek V3 does a batch of 32 touch?",
+    "A token goes to 8 of the 256 routed experts of a layer of DeepSeek V3. How many does a batch of 32 touch on "
+    "average, if all are equally popular?",
     "principles#bytes-the-weights-once-a-step",
     "1",
     session=2,
@@ -383,9 +384,8 @@ def experts_touched():
     block = _deepseek().layers[-1].feed_forward
     return Key(
         block.touched(32),
-        f"A token goes to {block.n_active} of {block.n_experts}, and tokens meet: batching saves far less "
-        f"reading than in "
-        "a dense model.",
+        f"256 less the {256 - block.touched(32):.0f} that all 32 miss: batching saves far less reading than in a dense "
+        "model.",
         {
             "tokens meet at the same experts": min(32 * block.n_active, block.n_experts),
             "that is one token's": block.n_active,
@@ -395,7 +395,8 @@ def experts_touched():
 
 @asked(
     "experts",
-    "From which batch on is less than one expert of a layer of DeepSeek V3 idle?",
+    "From which batch on is, on average, less than one of the 256 routed experts of a layer of DeepSeek V3 idle, if "
+    "a token goes to 8 of them?",
     "mazurek2025#two-tokens-sixteen-experts",
     "1",
 )
@@ -411,21 +412,22 @@ def experts_awake():
 
 @asked(
     "experts",
-    "Experts are spread over 72 GPUs. To how much of its mean does the load of the fullest GPU rise?",
+    "Experts are spread over 72 GPUs, and popular ones are copied. How many times the mean is the load of the "
+    "fullest GPU, by Mazurek and Schreiber?",
     "mazurek2025#the-wire",
 )
 def fullest_gpu():
     share = mazurek2025.records.balancedness(72)
     plain = mazurek2025.records.balancedness(72, balanced=False)
     return Choice(
-        f"To {1 / share:.2f} times",
+        f"{1 / share:.2f} times",
         f"Balancedness is {share:.3f} with copies of popular experts, and everybody waits for the fullest "
         f"GPU.",
         {
-            "It does not: each token goes to as many experts": "as many, but not the same: some experts "
+            "1 times: each token goes to as many experts": "as many, but not the same: some experts "
             "are popular",
-            f"To {share:.2f} times": "the fullest has more than the mean: divide",
-            f"To {1 / plain:.2f} times": "that would be without copies of popular experts",
+            f"{share:.2f} times": "the fullest has more than the mean: divide",
+            f"{1 / plain:.2f} times": "that would be without copies of popular experts",
         },
     )
 
@@ -464,7 +466,7 @@ def experts_held():
         f"only.",
         {
             f"{model.n_active / 1e9:.0f} GB": "those are the active ones; any other may be asked for next",
-            f"{2 * model.n_params / 1e9:.0f} GB": "a weight of 8 bits is one byte",
+            f"{2 * model.n_params / 1e9:,.0f} GB": "a weight of 8 bits is one byte",
             f"{model.n_params / 8e9:.0f} GB": "a byte is 8 bits, and so is a weight here",
         },
     )
@@ -592,9 +594,9 @@ def cut_both_ways():
         f"They fall to {many / few:.2g} of what they were",
         "The edges of a block fall with the root of its area: one over the root of the chips.",
         {
-            "They stay as they were": "so it is for strips, each of which needs the whole long edge",
+            "They stay as they were": "so it is for strips: however thin, each takes in the whole vector of a token",
             f"They fall to {(many / few) ** 2:.2g} of what they were": "so does the area, which is the weights",
-            f"They grow to {few / many:.2g} times of what they were": "finer blocks have shorter edges",
+            f"They grow to {few / many:.2g} times what they were": "finer blocks have shorter edges",
         },
     )
 

@@ -4,6 +4,7 @@ import html
 import json
 import re
 import runpy
+from itertools import product
 from pathlib import Path
 
 import nbformat
@@ -165,6 +166,26 @@ def test_a_whole_number_under_a_limit_is_exact(name, engine):
             "right": said.right,
             "said": said.said,
         }
+
+
+def test_the_small_print_decides_how_many_fit():
+    """With its digits a hand gets to the key for every model and box, and so it does with those of the solution."""
+    problem = BANK["memory-6"]
+    for model, chip, count, context in product(*problem.choices.values()):
+        given = {"model": load_model(model), "chip": load_chip(chip), "count": count, "context": context}
+        if not problem.where(**given):
+            continue
+        asked = Asked(problem, given)
+        weights = 2e9 * float(re.search(r"([\d.]+) billion parameters", asked.facts[0])[1])
+        cache = 2 * 2 * model_heads(asked.facts[0]) * context
+        assert (count * load_chip(chip).memory_capacity - weights) // cache == asked.key.value, asked.text
+        assert float(re.search(r"= ([\d.]+), rounded", asked.worked)[1]) // 1 == asked.key.value, asked.worked
+
+
+def model_heads(line):
+    """Numbers of a key in all layers, from the small print."""
+    layers, heads, width = re.search(r"(\d+) layers .* (\d+) key/value heads of width (\d+)", line).groups()
+    return int(layers) * int(heads) * int(width)
 
 
 @pytest.mark.parametrize("name", [name for name, p in BANK.items() if p.unit == "1"])

@@ -241,7 +241,7 @@ def test_the_right_option_is_not_always_the_same():
         ("Five drafts a round", "3.69"),  # 1 + 0.8 + 0.64 + 0.512 + 0.4096 + 0.32768
         ("kernel launches", "1.28 ms"),  # 80 layers, four launches of 4 us
         ("LIMINAL's 128 chips", "3,093"),  # 320 collectives of 1.01 us, section 3
-        ("less than one expert", "175"),  # 256 (31/32)^175 = 0.99
+        ("less than one of the 256", "175"),  # 256 (31/32)^175 = 0.99
         ("over 72 GPUs", "1.24"),  # 1 / 0.809 of Figure 12
         ("values does DeepSeek V3 keep", "35,136"),  # 61 layers of 576
         ("one user alone", "$46."),  # 139 GB at 26.8 TB/s, 8 x $3.99 an hour

@@ -33,7 +33,7 @@ def weights_held(model, weights):
 @memory(
     "one line", "ms",
     "{count} × {chip} hold {model} in {weights}, cut evenly. How long do they take at the least to read "
-    "all weights once? Leave the input embedding out: a step looks up a few rows of it.",
+    "the weights once, all but the input embedding, of which a step looks up a few rows?",
     model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), weights=("bf16", "fp8"),
     where=c.weights_fit,
 )  # fmt: skip
@@ -144,7 +144,7 @@ def largest_batch(model, chip, count, context):
     return Key(
         batch,
         f"What is left over a sequence's cache: ({say(system.memory, 'GB')} - {say(held, 'GB')}) / "
-        f"{say(each, 'GB')} = {(system.memory - held) / each:.1f}, rounded down.",
+        f"{say(each, 'GB')} = {(system.memory - held) / each:.3f}, rounded down.",
         {
             "the weights lie in the same memory": system.memory / each,
             "a cache is kept for each key/value head, not for each query head": batch / c.groups(model),

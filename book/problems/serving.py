@@ -77,7 +77,8 @@ def critical_prompt(chip, weights):
 @prompts(
     "short", "s",
     "{count} × {chip} read a prompt of {tokens} tokens with {model} at {share} % of their 16-bit peak. "
-    "How long does the arithmetic take, attention included (each position sees those before it)?",
+    "How long does the arithmetic take, attention included (each position sees those before it), the head "
+    "asked for the last token only?",
     model=c.DENSE, chip=c.CHIPS, count=(4, 8), tokens=c.PROMPTS, share=(50, 60, 70),
     where=c.weights_fit,
 )  # fmt: skip
@@ -553,7 +554,7 @@ def best_drafts(percent, chance):
 
 @speculation(
     "study", "1",
-    "By the sixth model, how many times as fast is DeepSeek V3 with {drafts} drafts of its own head, as "
+    "By the sixth model, how many times as fast is DeepSeek V3 if its own head drafts {drafts} a step, as "
     "measured for DeepSeek R1 ({length} tokens a step), on {count} × {chip} with {users} users at 2,000 "
     "tokens of context? Weights fp4, cache fp8, attention in bf16.",
     chip=("B200",), count=(8,), users=(1, 4, 16, 64), drafts=(1, 2, 3), facts=False,
@@ -660,21 +661,17 @@ def parts_of_step(least, layers, count, share, layer, wait):
 
 @method(
     "short", "1",
-    "Of the running question (Llama 3 70B in 16 bits on eight H100s, 32 users) somebody doubles the "
-    "{what}. By the bound of first principles, how many times as fast is a step of {context} tokens of "
-    "context?",
-    what=("memory bandwidth", "number of chips", "bits a weight saves, by going to 8"),
-    context=(1024, 4096, 16384),
+    "In the running question (Llama 3 70B in 16 bits on eight H100s, 32 users), with {context} tokens of "
+    "context, {what}. By the bound of first principles, how many times as fast is a step?",
+    what=("the memory bandwidth is doubled", "the number of chips is doubled", "weights go from 16 bits to 8"),
+    context=(1024, 4096, 16384), model=("Llama 3 70B",), chip=("H100 SXM",),
 )  # fmt: skip
-def what_if(what, context):
-    model, chip = (
-        inferlib.load_model("Llama 3 70B"),
-        inferlib.load_chip("H100 SXM").replace(memory_capacity=None),
-    )
+def what_if(what, context, model, chip):
+    chip = chip.replace(memory_capacity=None)
     wide = chip.replace(memory_bandwidth=2 * chip.memory_bandwidth)
     changed = {
-        "memory bandwidth": lambda: c.bound(model, wide, 8, 32, context),
-        "number of chips": lambda: c.bound(model, chip, 16, 32, context),
+        "the memory bandwidth is doubled": lambda: c.bound(model, wide, 8, 32, context),
+        "the number of chips is doubled": lambda: c.bound(model, chip, 16, 32, context),
     }.get(what, lambda: c.bound(model, chip, 8, 32, context, "fp8"))().total  # fmt: skip
     before = c.bound(model, chip, 8, 32, context).total
     return Key(

@@ -95,7 +95,8 @@ def experts_read(model, batch):
     routed = (all_of_it - principles.weight_data(profile, 1)) / (1 - block.n_active / block.n_experts)
     return Key(
         read,
-        "What every step reads, and the part of all experts that is touched: "
+        f"All routed experts: ({say(model.n_params, 'GB')} - {say(model.n_active, 'GB')}) / (1 - {block.n_active} / "
+        f"{block.n_experts}) = {say(routed, 'GB')}. What every step reads, and the part of them that is touched: "
         f"{say(all_of_it - routed, 'GB')} + {say(routed, 'GB')} × {say(block.touched(batch), '1')} / "
         f"{block.n_experts} = {say(read, 'GB')}.",
         {
@@ -324,8 +325,8 @@ def ring(count, hop):
 
 @collectives(
     "one line", "us",
-    "{count} chips stand in a square grid and add up along its rings of one side, at {hop:us} a hop. How "
-    "long does the latency of such an all-reduce take?",
+    "{count} chips stand in a square grid, and an all-reduce goes along a ring of one side of it, at {hop:us} a "
+    "hop. How long does its latency take?",
     count=(16, 64, 144, 256), hop=HOPS,
 )  # fmt: skip
 def grid(count, hop):
@@ -543,8 +544,8 @@ def instances_needed(model, chip, count, batch, context):
 @pipeline(
     "study", "1",
     "{model} in 16 bits runs on {total} × {chip} for one user, either all in one tensor-parallel instance "
-    "or as {stages} stages of {each} chips. Each of two exchanges in a layer takes {latency:us} a chip of "
-    "the instance. How many times as fast is the faster way? (Reading and exchanges only.)",
+    "or as {stages} stages of {each} chips. Each of two exchanges in a layer takes {latency:us} for every "
+    "chip of the instance. How many times as fast is the faster way? (Reading and exchanges only.)",
     model=c.DENSE, chip=c.CHIPS, total=(8, 16, 32), stages=(2, 4), latency=(2e-07, 5e-07, 1e-06),
     where=lambda model, chip, total: c.weights_fit(model, chip, total),
     told=lambda total, stages: {"each": total // stages},
