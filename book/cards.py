@@ -85,10 +85,10 @@ def _values(rows, name, claims):
 
 
 class Index:
-    """What a source prints, by kind and in its order, each with the place that shows it."""
+    """What a source prints, by kind and in its order, each with the place that shows it, and a filter of the rows."""
 
-    def __init__(self, kinds):
-        self.kinds = kinds
+    def __init__(self, kinds, find=""):
+        self.kinds, self.find = kinds, find
 
     @property
     def places(self):
@@ -96,7 +96,7 @@ class Index:
         return {name: place for group in self.kinds.values() for name, place in group.items()}
 
     def _repr_html_(self):
-        return "".join(
+        return self.find + "".join(
             f'<p class="index"><b>{KINDS.get(kind, kind)}</b> '
             + " · ".join(
                 f'<a href="{place}">{html.escape(name)}</a>' if place else html.escape(name)
@@ -159,7 +159,8 @@ def index(source):
         place = next(filter(None, group.values()), "")
         for name in group:  # what no cell names stands where what comes before it does
             place = group[name] = group[name] or place
-    return Index({kind: group for kind, group in kinds.items() if group})
+    find = '<div class="finder" data-of=".card-rows tbody" data-menus="section"></div>'
+    return Index({kind: group for kind, group in kinds.items() if group}, find)
 
 
 def _equations(source):

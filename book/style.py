@@ -139,14 +139,16 @@ class Table:
 
     def _repr_html_(self):
         head = "".join(f"<th>{html.escape(str(name))}</th>" for name in self.frame)
-        rows = "".join(
+        rows = [
             "<tr>"
             + "".join(self._cell(i, name, v) for name, v in zip(self.frame, row, strict=True))
             + "</tr>"
             + self._note(i)
             for i, row in enumerate(self.frame.itertuples(index=False, name=None))
-        )
-        return f'<table class="readable"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        ]
+        # A row with a note below it is one thing, for a filter too.
+        body = f"<tbody>{('</tbody><tbody>' if self.notes else '').join(rows)}</tbody>"
+        return f'<table class="readable"><thead><tr>{head}</tr></thead>{body}</table>'
 
     def _note(self, i):
         text = html.escape(self.notes.get(i, ""))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 
 import book
 import inferlib
@@ -151,6 +152,13 @@ def test_cards_fold_what_comes_out_and_lose_no_row(source):
     fine = card.frame.grade.isin(["exact", "consistent", "holds"]) & (card.frame.right != "no")
     assert seen.count("<tr>") - 1 == (~fine).sum() and folded.count("<tr>") - 1 == fine.sum()
     assert "<td>exact</td>" not in seen or "<td>no</td>" in seen
+    # What the filter at the head of a record finds or hides is a row together with its note.
+    bodies = BeautifulSoup(seen + folded, "html.parser").select("tbody")
+    assert all(len(body.select("tr:not(.note)")) == 1 for body in bodies)
+    notes = [*card.frame[~fine].note, *card.frame[fine].note]
+    assert all(body.text.endswith(note) for body, note in zip(bodies, notes, strict=True))
+    filters = BeautifulSoup(book.index(source)._repr_html_(), "html.parser").select(".finder")
+    assert [box["data-of"] for box in filters] == [".card-rows tbody"]
 
 
 @SOURCES
