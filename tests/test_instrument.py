@@ -4,6 +4,7 @@ import dataclasses
 import html
 import json
 import random
+import shlex
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,7 @@ from book.calculator import fields, instrument, questions, sources, tables
 from inferlib import catalog, config, principles
 from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, steinhardt2022
 from inferlib.system import Layout, System, Workload
-from tokenprice import Promise, Question, ask, change, decide
+from tokenprice import Promise, Question, ask, change, decide, terminal
 from tokenprice.change import doubled
 from tokenprice.question import REQUEST, STEP
 from tokenprice.speculation import drafted_step
@@ -80,7 +81,9 @@ def step_in_python(state):
 
 def request_in_python(state):
     model, system, more = records(state)
-    work = {name: state[name] for name in ("prompt", "output", "users", "cached", "weights", "cache")}
+    names = ("prompt", "output", "users", "cached", "weights", "cache", "arrivals", "machines")
+    work = {name: state.get(name) for name in names}
+    work |= {name: state[name] for name in ("drafted", "length") if state.get("drafted")}
     return ask(model, system, **work, **more)
 
 
@@ -130,7 +133,7 @@ def same_step(found, told):
 def same_request(found, told, price):
     expected = (told.first_token, told.token, told.users)
     assert (found["first"], found["token"], found["running"]) == pytest.approx(expected, rel=1e-9)
-    assert found["firstHigh"] == pytest.approx(told.first_token * told.first_factor, rel=1e-9)
+    assert found["firstHigh"] == pytest.approx(told.first_span[1], rel=1e-9)
     assert tuple(found["cautions"]) == told.cautions
     assert found.get("million") is None if price is None else True
     if price is not None:
@@ -166,6 +169,77 @@ def test_five_hundred_questions_at_random():
             same_request(request, told.request, catalog.load_chip(state["chip"]).price)
             requests += 1
     assert answered > 150 and refused > 50 and requests > 150
+
+
+def test_hundreds_of_fleets_at_random():
+    """Machines, waits and prices, shared and apart; with drafts, copies, a number of machines that is too small."""
+    choose, states = random.Random(35), []
+    for state in drawn(seed=3535, n=250):
+        state |= {
+            "arrivals": choose.choice((1e-3, 0.5, 3, 30, 200)),
+            "machines": choose.choice((None, None, 2, 40)),
+        }
+        states.append(
+            state
+            | {"users": choose.choice((None, None, 64)), "drafted": choose.choice((0, 0, 3)), "length": 2.5}
+        )
+    body = f"return {json.dumps(states)}.map((S)=>{{const r=A.request(S);delete r.at;return r}})"
+    answered, crowded = 0, 0
+    for state, found in zip(states, run(body), strict=True):
+        told, refusal = asked(request_in_python, state)
+        if refusal:
+            assert found["status"] != "ok" and refusal.endswith(found["reason"]), state
+        elif not told.feasible:
+            assert (found["status"], found["reason"]) == (told.status, told.reason), state
+            crowded += "are enough" in told.reason
+        else:
+            same_request(found, told.request, catalog.load_chip(state["chip"]).price)
+            ends = [found["tokenLow"], found["tokenHigh"], found["firstLow"]]
+            assert ends == pytest.approx([*told.request.token_span, told.request.first_span[0]], rel=1e-9), (
+                state
+            )
+            assert bool(found["apart"]) == bool(told.apart)
+            for here, there in ((found["many"], told.fleet), (found["apart"], told.apart)):
+                if there:
+                    said, names_here = there.to_dict(), ("busy", "held", "waits", "first", "token")
+                    numbers = [
+                        here["n"],
+                        here["readers"],
+                        here["chips"],
+                        here["readerLoad"] or 0,
+                        here["slow"]["waits"],
+                    ]
+                    numbers += [here["state"][name] for name in names_here]
+                    names_there = ("machines", "readers", "chips", "reader_load", "wait_high")
+                    names_there += ("load", "running", "wait", "first_token", "token")
+                    assert numbers == pytest.approx([said[name] for name in names_there], rel=1e-9), state
+                    assert here["hour"] == (
+                        said["usd_per_hour"] and pytest.approx(said["usd_per_hour"], rel=1e-9)
+                    )
+                    dollars = said["usd_per_million"].get("output")
+                    assert here.get("million") == (dollars and pytest.approx(dollars, rel=1e-9))
+            answered += 1
+    assert answered > 100 and crowded > 5
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"cached": 1000, "machines": 3},
+        {"model": "DeepSeek V3", "chip": "H200", "layout": "copies", "weights": "fp8", "users": 40},
+        {"drafted": 3, "length": 2.5, "price": 2.25, "engine": "compiled"},
+    ],
+)
+def test_the_command_simulates_the_fleet_of_the_page(more, capsys):
+    state = json.dumps(START | {"mode": "request", "arrivals": 0.3, "users": None, "prices": {}} | more)
+    found = run(f"const S={state},{{many}}=A.request(S);return {{many,line:A.simulate(S)}}")
+    program, *line = shlex.split(found["line"])
+    assert program == "tokenprice" and terminal.main([*line, "--requests", "5", "--json"]) == 0
+    told, many = json.loads(capsys.readouterr().out)["fleet"], found["many"]
+    numbers = (told["machines"], told["token"], told["usd_per_hour"], told["usd_per_million"]["output"])
+    assert numbers == pytest.approx(
+        (many["n"], many["state"]["token"], many["hour"], many["million"]), rel=1e-9
+    )
 
 
 def test_a_step_by_hand():

@@ -289,11 +289,16 @@ def _sixth(question):
     if q.is_request:
         longest = running.replace(context=q.prompt + q.output)
         places = room(q.model, q.machine, longest, q.layout, how["keep"])
-        if places < 1:
+        least, each = (
+            (q.layout.dp, " in each copy") if q.arrivals and q.layout and q.layout.dp > 1 else (1, "")
+        )
+        if places < least:
             empty = decode_step(q.model, q.machine, running.replace(batch=1, context=0), **how)
             if empty.status == "n/a":
                 return _no_answer(q, "n/a", empty.reason)
-            return _no_answer(q, "infeasible", f"{q.machine} has no room for one user beside the weights")
+            return _no_answer(
+                q, "infeasible", f"{q.machine} has no room for one user beside the weights{each}"
+            )
         running = running.replace(batch=min(running.batch, int(places)))
     step = step_of(q, q.machine, q.layout, running.batch)
     if not step.feasible:

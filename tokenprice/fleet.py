@@ -88,18 +88,26 @@ class Station:
         odds[-1] /= 1 - busy  # with those in line, who change nothing but the line
         odds /= odds.sum()
         running, blocked = float(odds @ np.arange(self.places + 1)), float(odds[-1])
+        step = float(odds[1:] @ self.steps / odds[1:].sum())
+        if arrivals / self.copies * self.reading(step) >= 1:
+            return None
+        means = self.means(arrivals, busy, running, blocked, step, before)
+        return State(busy, running, blocked, *map(float, means))
+
+    def reading(self, step):
+        """How long a copy reads a prompt, with the steps in which its pieces ride."""
+        alone = self.prompt * self.copies
+        return alone + max(self.pieces, 1) * step if alone else 0.0
+
+    def means(self, arrivals, busy, running, blocked, step, before=0.0):
+        """Wait for a place, time of a token and time to the first, from means of the queue: numbers or symbols."""
         # Lee and Longton: the line is half as long where all answers are equally long
         waits = blocked * busy / (1 - busy) / arrivals * (0.5 if self.equal else 1)
-        step = float(odds[1:] @ self.steps / odds[1:].sum())
-        alone, each = self.prompt * self.copies, arrivals / self.copies
-        # each piece rides in a step of the others
-        reading = alone + max(self.pieces, 1) * step if alone else 0.0
-        if each * reading >= 1:
-            return None
-        turn = turn_time(each, reading)
-        inside = running / arrivals - alone - self.pieces * step - turn  # Little's law
-        first = first_token_time(self.door + before, 1, alone + self.pieces * step, waits + turn, step)
-        return State(busy, running, blocked, waits, float(inside / self.output), float(first))
+        turn = turn_time(arrivals / self.copies, self.reading(step))
+        own = self.prompt * self.copies + self.pieces * step
+        inside = running / arrivals - own - turn  # Little's law
+        first = first_token_time(self.door + before, 1, own, waits + turn, step)
+        return waits, inside / self.output, first
 
 
 def step_of(q, system, layout, batch):

@@ -9,7 +9,7 @@ from functools import cache, partial
 from inferlib import checks
 from inferlib.equation import equation
 from inferlib.ops import maximum
-from inferlib.system import Breakdown
+from inferlib.system import Breakdown, System
 from tokenprice import constants
 from tokenprice.decode import Instance, decode_step
 from tokenprice.operators import product
@@ -67,10 +67,13 @@ def drafted_step(model, system, workload, layout=None, *, drafted, length, engin
     if not verify.feasible:
         return verify
     head = model.replace(layers=(model.layers[-1].replace(count=1),))
-    # drafts are made within the step: what the engine takes once a step it takes once
-    within = how | {"engine": constants.engine(engine).replace(base=0, rank=0)}
-    draft = decode_step(head, system, workload, layout, **within).total
-    draft = draft + joined(Instance(model, system, workload, layout, keep))
+    # drafts are made within the step, on the last stage: what the engine takes once a step it takes once
+    within, last, lies = how | {"engine": constants.engine(engine).replace(base=0, rank=0)}, system, layout
+    if layout is not None and layout.pp > 1:
+        chip = system.chip.replace(memory_capacity=None)  # whether all fits, the whole step has said
+        last, lies = System(chip, system.count // layout.pp), layout.replace(pp=1)
+    draft = decode_step(head, last, workload, lies, **within).total
+    draft = draft + joined(Instance(model, last, workload, lies, keep))
     stages = tuple({name: t / length for name, t in stage.items()} for stage in verify.stages)
     stages += ({"drafting": drafted_token_time(0, drafted, draft, length)},)
     again = partial(drafted_step, drafted=drafted, length=length, **how)

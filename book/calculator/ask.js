@@ -263,7 +263,8 @@ globalThis.inferlibAsk = function (D) {
   const draftedAt = (S, at, plain) => {
     const last = at.groups[at.groups.length - 1], head = { ...at, groups: [{ ...last, count: 1 }] };
     const verifying = timed(at, "step", { ...at.q, rows: S.drafted + 1 });
-    const alone = { ...at.q, n_layers: last.parts.length / 2, engine_base: 0, engine_rank: 0 };
+    const alone = { ...at.q, n_layers: last.parts.length / 2, engine_base: 0, engine_rank: 0, pp: 1,
+      n_chips: at.n / at.l.pp }; // on the last stage
     const draft = timed(head, "step", alone).total + of(D.whole.join, at)(alone)[0];
     const given = { draft, drafted: S.drafted, length: S.length };
     const [token] = D.glue.drafted({ ...given, step: verifying.total }), [drafting] = D.glue.drafted({
@@ -282,34 +283,101 @@ globalThis.inferlibAsk = function (D) {
   const rooms = (at, length) =>
     at.q.chip_memory_capacity == null ? Infinity : of(D.whole.room, at)(kept(at, length, { ...at.q }))[0];
   const clamped = (S) => Math.min(S.cached || 0, S.prompt - 1);
+
+  // A fleet as in tokenprice.fleet. One machine is a queue: means over its requests, null where they pile up.
+  const steady = (s, arrivals, before) => {
+    const last = s.steps.length, busy = arrivals * s.times[last - 1], logs = [0];
+    s.times.forEach((time, k) => logs.push(logs[k] + Math.log(arrivals * time)));
+    const most = logs.reduce((a, b) => Math.max(a, b)), odds = logs.map((v) => Math.exp(v - most));
+    odds[last] /= 1 - busy;
+    const mean = (of) => odds.reduce((sum, odd, n) => sum + odd * of(n), 0), all = mean(() => 1);
+    const held = mean(Number) / all, step = mean((n) => n && s.steps[n - 1]) / mean(Math.sign);
+    const [reads, waits, token, first] = D.glue[s.own ? "queue" : "apart"]({ ...s, arrivals, before, busy,
+      held, step, blocked: odds[last] / all });
+    return busy < 1 && reads < 1 && first > 0 ? { busy, held, waits, token, first } : null;
+  };
+  const fewest = (good) => {
+    let low = 0, high = 1;
+    while (high <= 2 ** 20 && !good(high)) [low, high] = [high, 2 * high];
+    while (high - low > 1) { const n = (low + high) >> 1; if (good(n)) high = n; else low = n; }
+    return high <= 2 ** 20 && high;
+  };
+  // As few machines as have a steady state at both ends; others of the kind read the prompts where apart.
+  const fleet = (S, at, steps, context, read, apart) => {
+    const { arrivals, output, prompt } = S, dp = at.l.dp, own = apart ? 0 : read / dp;
+    const put = [S, at, dp, context, { users: dp, running: dp, prompt }], by = [1, spread(...put)];
+    const times = steps.map((step, k) => D.glue.machine({ own, output, step, users: k + 1 })[0]);
+    const ends = by.map((f) => ({ dp, output, n_layers: at.q.n_layers, own: own * f, read: read * f,
+      steps: steps.map((v) => v * f), times: times.map((v) => v * f) }));
+    // What a request waits where m machines read its prompt; none are counted yet without m.
+    const before = (s, m, each = { ...s, arrivals: arrivals / m / dp }) => (!apart ? 0 : !m ? s.read
+      : each.arrivals * s.read < 1 ? s.read + D.glue.turn(each)[0] : NaN);
+    const states = (n, m) => { const found = ends.map((s) => steady(s, arrivals / n, before(s, m)));
+      return found[1] && found; };
+    const n = S.machines || fewest((k) => states(k)), readers = apart && n ? fewest((m) => states(n, m)) : 0;
+    const found = n && readers !== false && states(n, readers);
+    return found ? { n, readers, state: found[0], slow: found[1], factor: by[1], full: arrivals
+      * times[steps.length - 1], late: Math.max(found[1].first, found[0].first * firstSpread(...put)),
+      readerLoad: readers && arrivals * read / dp / readers } : null;
+  };
+  const crowded = (S, ...more) => {
+    const enough = fleet({ ...S, machines: null }, ...more), percent = (v) => even(100 * v) + "%";
+    return enough ? S.machines + " machines would be asked for " + percent(enough.full / S.machines)
+      + " of what they can do; above " + percent(1 / enough.factor) + " the slow end of the interval has no "
+      + "steady state; " + enough.n + " are enough" : "no number of machines has a steady state";
+  };
   const request = (S) => {
-    const { prompt: tokens, output, users } = S, cached = clamped(S), at = asked(S);
+    const { prompt: tokens, output, arrivals } = S, cached = clamped(S), at = asked(S);
+    let users = arrivals ? 1 : S.users || 1, many = null, apart = null;
+    if (arrivals && S.utilisation)
+      return { status: "n/a", reason: "utilisation follows from arrivals: leave one of them out" };
     if (at.refused) return { status: "n/a", reason: at.refused };
     const places = rooms(at, tokens + output);
-    if (!(places >= 1)) {
+    const least = arrivals ? at.l.dp : 1, each = least > 1 ? " in each copy" : "";
+    if (!(places >= least)) {
       const one = stepAt(S, at, at.l.dp, tokens + output), box = at.n + " × " + at.c.name;
-      return { status: "infeasible", reason: box + " has no room for one user beside the weights",
+      return { status: "infeasible", reason: box + " has no room for one user beside the weights" + each,
         fit: one.fit };
     }
-    const running = Number.isFinite(places) ? D.glue.running({ users, places })[0] : users, context = tokens
-      + output / 2;
-    const one = stepAt(S, at, running, context);
+    const context = tokens + output / 2;
+    let running = Number.isFinite(places) ? D.glue.running({ users, places })[0] : users;
+    let one = stepAt(S, at, running, context);
     if (one.status !== "ok") return one;
     const { read, fresh } = passes(at, tokens, cached);
+    if (arrivals) {
+      const steps = Array.from({ length: Math.min(places, S.users || D.most) }, (_, k) => {
+        const seconds = run(at, { batch: Math.max(k + 1, at.l.dp), context });
+        return S.drafted ? draftedAt(S, at, seconds).total : seconds;
+      }), put = [S, at, steps, context, read.total];
+      many = fleet(...put);
+      if (!many) return { status: "n/a", reason: crowded(...put) };
+      apart = S.machines ? null : fleet(...put, true);
+      users = running = Math.max(many.state.held, 1);
+      one = stepAt(S, at, Math.max(users, at.l.dp), context);
+    }
     const all = { ...at.q, output, tokens, cached, users, running, step: one.seconds, read: read.total, fresh,
       ...drawn("step", one.terms), ...drawn("read", read.terms) };
-    const put = [S, at, users, context, { users, running, prompt: tokens }], cost = price(S, at.c.name);
+    const put = [S, at, users, context, { users, running, prompt: tokens }], hour = price(S, at.c.name);
+    // Dollars of a used hour: of a fleet, all that it costs over what it answers.
+    const busy = many ? D.glue.machine({ ...all, own: read.total / at.l.dp })[0] * arrivals / many.n : 1;
+    const cost = hour == null ? null : hour / busy;
     const between = (seconds, factor) => D.glue.rates({ ...all, batch: running, step: seconds,
       spread: factor });
-    const [first, token] = D.glue.waiting(all), [speed, , tokenLow, tokenHigh] = between(token,
-      spread(...put));
-    const [, , firstLow, firstHigh] = between(first, firstSpread(...put));
+    const [first, token] = many ? [many.state.first, many.state.token] : D.glue.waiting(all);
+    let [speed, , tokenLow, tokenHigh] = between(token, spread(...put));
+    let [, , firstLow, firstHigh] = between(first, firstSpread(...put));
+    if (many) [tokenHigh, firstHigh] = [Math.max(tokenHigh, many.slow.token), Math.max(firstHigh, many.late)];
+    [many, apart].filter(Boolean).forEach((f) => { f.chips = (f.n + f.readers) * at.n;
+      f.hour = hour && f.chips * hour; });
     const found = { ...one, running, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
-      reading: read.total };
+      reading: read.total, many, apart };
     if (cost != null) {
       const [paid, input, again, answer] = D.glue.paid({ ...all, price: cost });
       Object.assign(found, { request: paid, million: { input, cached: cached ? again : null,
         output: answer } });
+      if (many) many.million = answer; // where prompts are read apart, of the machines that decode
+      if (apart) [apart.million] = D.glue.cost({ step: 1, batch: arrivals * output, n_chips: apart.n * at.n,
+        price: hour });
     }
     if (at.q.chip_power != null) found.promptJoules = D.glue.prompt_joules(all)[0];
     if (at.q.chip_power != null) found.joules = D.glue.joules(all)[0];
@@ -582,8 +650,17 @@ globalThis.inferlibAsk = function (D) {
     const machine = fields.length ? "inferlib.System(" + record + ", " + q.n_chips + ")" : quote(box);
     return "tokenprice.ask(" + [quote(name), machine, ...options].join(", ") + ")";
   };
+  // What simulates a fleet: a line for the terminal, or the call where numbers of a chip were changed.
+  const simulate = (q) => {
+    if (Object.keys(q.changed || {}).length) return python(q).replace("ask", "simulate");
+    const { model: name, machine: box, ...given } = said(q), quote = (v) => (/^[\w.%]+$/.test(v) ? v
+      : "'" + v + "'");
+    return ["tokenprice simulate", quote(name), quote(box), ...Object.entries(given).map(([field, v]) =>
+      "--" + field.replace("_", "-") + " " + quote(v))].join(" ");
+  };
   return { chips, hourly, read, told, said, sources, model, chip, layout, words, step, request, changes,
     overBatches, machines, judge,
     search,
-    decided, decide, needed, neighbours, price, python, layers, sparse };
+    decided, decide, needed, neighbours, price, python, simulate, layers,
+    sparse };
 };

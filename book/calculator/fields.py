@@ -14,10 +14,9 @@ from tokenprice import words
 from tokenprice.decide import MOST
 from tokenprice.question import CHOSEN, REQUEST, STEP, Promise, Question
 
-# Fields that the page leaves to Python and the terminal: fleets, open loops, readers of their own, bills of power.
-LEFT_OUT = (
-    "rounds", "equal", "arrivals", "machines", "reader", "chunk", "highest", "electricity", "pue", "dollars",
-)  # fmt: skip
+# Fields that the page leaves to Python and the terminal: users in step, readers of their own, bills of power.
+LEFT_OUT = ("rounds", "equal", "reader", "chunk", "highest", "electricity", "pue", "dollars")
+FLEET = ("arrivals", "machines")  # of one machine at a time, while what to rent is asked of many
 # The question that the page opens with; what is not named here is not given.
 START = {
     "mode": "step", "model": "Llama 3 70B", "chip": "H100 SXM", "n_chips": 8, "layout": "tp", "split": 2,
@@ -36,7 +35,7 @@ CHIP = (
 # Numbers of the page that are part of a field: what they are read by, and the field.
 PARTS = {
     "n_chips": (words.whole, "machine"), "split": (words.whole, "layout"), "goal": (words.seconds, "token"),
-    "dollars": (words.dollars, "dollars"),
+    "dollars": (words.dollars, "dollars"), "measured": (words.seconds, "token"),
 }  # fmt: skip
 # Keys of links of an older form, and the field that says the same now.
 OLDER = {
@@ -59,7 +58,7 @@ def modes():
     found = {}
     for name in declared():
         step, request = name not in (*REQUEST, *promised), name not in (*STEP, *promised)
-        decide = name not in (*STEP, *CHOSEN)
+        decide = name not in (*STEP, *CHOSEN, *FLEET)
         held = (("step", step), ("request", request), ("decide", decide))
         found[name] = [mode for mode, holds in held if holds]
     return found
@@ -100,12 +99,12 @@ def numbers():
             shown = re.sub(r"[\d.$]+\s*", "", about["example"])
             found[name] = reads(about["read"], name) | {"show": "" if shown == "k" else shown}
     found |= {name: reads(read, name) | {"show": ""} for name, (read, _) in PARTS.items()}
-    found["goal"]["show"] = "ms"
+    found["goal"]["show"] = found["measured"]["show"] = "ms"
     found["drafted"]["least"] = 0  # none
     for name, _, _, scale in CHIP:
         found[name] = {"units": {"": [scale, 1, 1e20]}, "least": 1e-6, "whole": False, "show": ""}
     for name in found:
-        found[name]["empty"] = name not in START or name in ("token", "first_token")
+        found[name]["empty"] = name not in START or name in ("token", "first_token", "users")
     return found
 
 
@@ -128,7 +127,7 @@ def _row(identity, name, about, number, mode):
     if about["read"] in (words.tokens, words.count, words.cached):
         slider = f'<input type="range" data-for="{name}" aria-label="{label}, on a slider">'
     unit = "" if slider or about["unit"] in ("", "1", "s") else about["unit"]
-    example = f' placeholder="{html.escape(about["example"])}"' if number["empty"] else ""
+    example = f' placeholder="{html.escape(about["example"])}"' if number["empty"] and name != "users" else ""
     told = html.escape(about["help"], quote=True)
     return (
         f'<div class="line" data-mode="{mode}"><label for="{identity}-{name}" title="{told}">{label}</label>{slider}'

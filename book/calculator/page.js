@@ -23,7 +23,7 @@ globalThis.inferlibPage = function (root, D) {
   // --- The state -------------------------------------------------------------------------------------------
   const form = D.form, has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
   const START = { ...form.start, own: null, changed: {}, goal: null, dollars: null,
-    utilisation: null, price: undefined };
+    measured: null, utilisation: null, price: undefined };
   let S = { ...START }, refused = {}, shown = null, search = 0, view = "users";
   const CHIP = all(".changed [data-key]").map((c) => c.dataset.key), isChanged = (key) => CHIP.includes(key);
   const listed = () => {
@@ -82,8 +82,8 @@ globalThis.inferlibPage = function (root, D) {
   // A link says the fields that differ from the question at the start, in words.
   const link = () => {
     const said = (of) => ({ ...A.said(asked(of)), cached: of.cached, goal: of.goal && A.told("goal", of.goal),
-      dollars: of.dollars, length: of.drafted ? of.curve || of.length : null,
-        prices: of.prices.split("\n").join(";") });
+      measured: of.measured && A.told("measured", of.measured), dollars: of.dollars,
+      length: of.drafted ? of.curve || of.length : null, prices: of.prices.split("\n").join(";") });
     const now = said(S), start = said({ ...START, mode: S.mode }), pairs = [["mode", S.mode],
       ["model", S.model]];
     for (const key in { ...start, ...now }) {
@@ -280,9 +280,10 @@ globalThis.inferlibPage = function (root, D) {
     const most = Math.max(one.batch * 2, 64), line = A.overBatches(q, one.context, BATCHES.filter((b) =>
       b <= Math.max(most, 1024)));
     if (!line.length) return "";
-    const bar = one.high / one.seconds, dots = near.filter((r) => r.same);
-    const y = range([...line.map((p) => 1e3 * p.seconds), ...dots.map((r) => 1e3 * r.seconds), 1e3 * one.low,
-      1e3 * one.high]), x = { low: 0.9, high: Math.max(line[line.length - 1].batch, one.batch,
+    const bar = one.high / one.seconds, dots = near.filter((r) => r.same), own = S.measured
+      ? [1e3 * S.measured] : [];
+    const y = range([...own, ...line.map((p) => 1e3 * p.seconds), ...dots.map((r) => 1e3 * r.seconds),
+      1e3 * one.low, 1e3 * one.high]), x = { low: 0.9, high: Math.max(line[line.length - 1].batch, one.batch,
       ...dots.map((r) => r.users)) * 1.15 };
     return plane({ ...x, label: "users at a time" }, { ...y, label: "ms a token" }, (X, Y) => {
       const up = line.map((p) => [p.batch, Math.min(1e3 * p.seconds * bar, y.high)]), down = line.map((p) =>
@@ -297,7 +298,9 @@ globalThis.inferlibPage = function (root, D) {
           + esc(r.publisher + ": " + time(r.seconds) + " a token, " + r.n + " x " + r.chip + ", " + r.users
           + " users, " + digits(r.context) + " tokens" + (r.weights ? ", " + r.weights : ""))
           + "</title></circle></a>").join("")
-        + '<circle class="here" cx="' + X(one.batch) + '" cy="' + Y(1e3 * one.seconds) + '" r="5.5"/>';
+        + '<circle class="here" cx="' + X(one.batch) + '" cy="' + Y(1e3 * one.seconds) + '" r="5.5"/>'
+        + own.map((v) => '<circle class="dot c1" cx="' + X(one.batch) + '" cy="' + Y(v)
+          + '" r="5.5"><title>mine: ' + digits(v) + " ms</title></circle>").join("");
     });
   };
   const counts = (q) => D.chips[q.chip].counts.concat([q.n_chips]).filter((n, k, list) =>
@@ -411,6 +414,17 @@ globalThis.inferlibPage = function (root, D) {
 
   const costLine = (q, one) => (one.price == null ? '<p class="missing">No price of ' + esc(q.chip)
     + " is known: no cost is shown. Type one.</p>" : "");
+  // How many machines for the arrivals, prompts read by all or apart, and the command for percentiles.
+  const fleets = (q, one) => [one.many, one.apart].filter(Boolean).map((f) => '<p class="drafted">'
+    + (f.readers ? "Prompts read apart: " + f.readers + " that read at " + digits(100 * f.readerLoad)
+    + " % load, " : "All machines read and decode: ") + "<b>" + f.n + " × (" + q.n_chips + " × "
+    + esc(q.chip) + ")</b> at " + digits(100 * f.state.busy) + " %, " + digits(f.state.held)
+    + " requests in each; <b>" + time(f.state.token) + "</b> a token, first token " + time(f.state.first)
+    + (f.slow.waits < 5e-4 ? ", nobody in line; " : ", of which " + Math.round(1e3 * f.state.waits) + " to "
+    + Math.round(1e3 * f.slow.waits) + " ms in line; ") + (f.hour ? usd(f.hour) + " an hour, <b>"
+    + usd(f.million) + "</b> a million out" : "no price is known") + "</p>").join("")
+    + '<p class="note">Means of a formula. '
+    + 'Percentiles, simulated:</p><pre class="python">' + esc(A.simulate(q)) + "</pre>";
   const drawStep = (q) => {
     const r = S.mode === "request", one = r ? A.request(q) : A.step(q, q.batch, q.context);
     shown = one;
@@ -423,7 +437,8 @@ globalThis.inferlibPage = function (root, D) {
       : '<div class="big"><b>' + time(one.seconds) + "</b> a token<small>80 %: " + span(one.low, one.high)
         + "</small></div>";
     const tiles = r
-      ? [tile("tokens/s a user", digits(one.speed)), tile("users served", digits(one.running)),
+      ? [tile("tokens/s a user", digits(one.speed)), tile(one.many ? "users in a machine" : "users served",
+        digits(one.running)),
         tile("$ a million in", one.million ? usd(one.million.input) : "n/a"), tile("cached", one.million
         ? usd(one.million.cached) : "n/a"), tile("out", one.million ? usd(one.million.output) : "n/a"),
         tile("a request", one.request == null ? "n/a" : digits(100 * one.request) + " ¢"),
@@ -436,11 +451,12 @@ globalThis.inferlibPage = function (root, D) {
       + (one.drafts ? '<p class="drafted">With ' + S.drafted + " drafts: <b>" + time(one.drafts.token)
       + "</b> a token, ×" + one.drafts.gain.toFixed(2) + ' <small>(verifying ' + time(one.drafts.verify)
       + ", a draft " + time(one.drafts.draft) + "; all else here without drafts)</small></p>" : "")
-      + bar(one) + costLine(q, one) + told(one.cautions));
+      + (one.many ? fleets(q, one) : "") + bar(one) + costLine(q, one) + told(one.cautions));
     const near = A.neighbours(q, one.batch, one.context, 60);
     html("gains", gains(A.changes(q, one.batch, one.context)));
     html("gauge", gauge(one.fit));
     html("near", rows(near, q));
+    html("mine", S.measured && mine(r ? one.token : one.seconds) + " of this page's; of the sources', below");
     html("tabs", tabs());
     html("picture", view === "users" ? drawUsers(q, one, near) : drawFrontier(q, one));
     html("reach", reach(q, one));
@@ -508,6 +524,8 @@ globalThis.inferlibPage = function (root, D) {
   };
 
   // --- The five sources -----------------------------------------------------------------------------------
+  // How many times as long as an answer the time is that the reader measured.
+  const mine = (seconds) => (S.measured ? " ×" + (S.measured / seconds).toFixed(2) : "");
   const drawSources = () => {
     const fold = part("sources-fold"), q = asked();
     fold.hidden = S.mode === "decide";
@@ -523,7 +541,7 @@ globalThis.inferlibPage = function (root, D) {
       + (D.palette[t.name] === undefined ? 7 : D.palette[t.name]) + " c" + (D.palette[t.name] === undefined
       ? 7 : D.palette[t.name]) + '" style="width:' + (100 * t.seconds) / a.value + '%" title="' + t.name
       + " " + digits(1e3 * t.seconds) + ' ms"></i>').join("") + "</div>") + '</td><td class="n"><b>'
-      + (a.na ? "" : digits(1e3 * a.value) + " ms") + "</b></td><td>" + (a.na ? ""
+      + (a.na ? "" : digits(1e3 * a.value) + " ms" + mine(a.value)) + "</b></td><td>" + (a.na ? ""
       : esc(a.terms.filter((t) => t.counts).sort((x, y) => y.seconds - x.seconds)[0].name)) + "</td><td>"
       + esc(a.chosen || "") + "</td></tr>").join("")
       + '</tbody></table></div><p class="note">One tensor-parallel instance on all chips, weights of one ' +
@@ -576,7 +594,8 @@ globalThis.inferlibPage = function (root, D) {
   root.addEventListener("input", (event) => {
     const c = event.target;
     if (c.dataset.for) { delete refused[c.dataset.for]; S[c.dataset.for] = fromRange(c, +c.value); }
-    else if (c.dataset.key) { put(c.dataset.key, c.type === "checkbox" ? c.checked : c.type === "radio"
+    else if (c.dataset.key) { if (c.dataset.key === "arrivals" && !S.arrivals) S.users = null; // places
+      put(c.dataset.key, c.type === "checkbox" ? c.checked : c.type === "radio"
       ? c.value : c.value); if (c.tagName === "SELECT") chose(c.dataset.key);
       if (c.dataset.key === "price" && c.value.trim() === "") S.price = null; }
     else if (c.closest(".prices")) S.prices = c.value.slice(0, 4000);

@@ -23,6 +23,8 @@ from inferlib.system import Accelerator, System, Workload
 from inferlib.transformer import Attention, Experts, FeedForward, Indexer, Layers, Transformer
 from tokenprice import constants, decode, prompt, request
 from tokenprice.change import BEST, PRICE, RESOURCES
+from tokenprice.estimate import stated
+from tokenprice.fleet import Station
 from tokenprice.kernels import Block, Engine, Kernel, Link
 from tokenprice.operators import AllReduce, all_reduce
 from tokenprice.speculation import drafted_token_time, joined
@@ -269,13 +271,19 @@ def glue():
     ``paid``: dollars for a request, and for a million fresh, cached and output tokens. ``rates``: tokens a second of
     a user and of a chip, and the ends of an interval. ``drafted``: seconds of a token with drafts, of the ``step``
     that verifies and that of a ``draft``. ``joules``: of an output token of ``running`` users; ``prompt_joules`` of
-    one of the prompt. ``cost``: dollars for a million tokens of a step.
+    one of the prompt. ``cost``: dollars for a million tokens of a step. ``machine``: seconds of a machine that one of
+    ``users`` takes; ``turn``: the wait for others' prompts; ``queue``: the means of a fleet's machine, where it reads
+    prompts itself, and ``apart`` where it does not.
     """
     users, places, output, tokens, cached, running = (
         number(name) for name in ("users", "places", "output", "tokens", "cached", "running")
     )
     fresh, read, step, price = (number(name) for name in ("fresh", "read", "step", "price"))
     batch, chips, bar = (number(name) for name in ("batch", "n_chips", "spread"))
+    came = number("arrivals")
+    seen = [came, *(number(name) for name in ("busy", "held", "blocked", "step", "before"))]
+    known = stated()["first_token"]
+    door = known["door"] + known["layer"] * number("n_layers")
     with as_written():
         asked = request.served(
             _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
@@ -304,6 +312,16 @@ def glue():
             "joules": (["joules"], [asked.joules]),
             "prompt_joules": (["joules"], [asked.prompt_joules]),
             "cost": (["dollars"], [cost_per_million(step, batch, chips, price)]),
+            "machine": (["seconds"], [request.machine_time(number("own"), output, step, users)]),
+            "turn": (["seconds"], [prompt.turn_time(came, read)]),
+            **{
+                name: (
+                    ["reads", "waits", "token", "first"],
+                    [came / number("dp") * at.reading(step), *at.means(*seen)],
+                )
+                for name, own in (("queue", number("own")), ("apart", 0))
+                for at in (Station(own, output, (), number("dp"), door),)
+            },
         }
 
 
