@@ -215,13 +215,26 @@ def test_homework_is_there():
 
 def test_numbers_of_the_boards_agree_with_sums_in_the_head():
     told = {name: float(text.replace(",", "")) for name, text in course.numbers().items()}
-    assert told["left"] == told["room"] - told["weights"] and told["room"] == 8 * 80
-    assert told["fits"] == pytest.approx(told["left"] / told["user_cache"], rel=0.01)
+    assert told["left"] == pytest.approx(told["room"] - told["weights"]) and told["room"] == 8 * 80
+    assert told["fits"] == told["left"] // told["user_cache"]
     assert told["fits_longer"] == pytest.approx(told["fits"] / 8, rel=0.02)
     assert told["size"] == pytest.approx(told["ratio"] ** (2 / 3), rel=0.02)
     assert told["hops"] == pytest.approx(80 * 4 * 1e-3)
     assert told["ridge"] == pytest.approx(told["peak"] / told["bandwidth"], rel=0.01)
     assert told["token_cache"] == 80 * 2 * 8 * 128 * 2 / 1024
+    assert told["staged"] == pytest.approx(139 / (2 * 3.35), rel=2e-3)  # two chips read all layers
+    # the config.json on the slide, by the three lines below it
+    by_hand = 64 * (2 * 5120 * 128 * (64 + 8) + 3 * 5120 * 25600) + 2 * 151936 * 5120
+    assert (told["qwen_weights"], told["qwen_cache"]) == (
+        round(by_hand / 1e9, 2),
+        64 * 2 * 8 * 128 * 2 / 1024,
+    )
+    assert told["qwen_fits"] == (640e9 - 2 * by_hand) // (4096 * 1024 * told["qwen_cache"])
+    # with its memory full, a step reads 640 GB but for the input embedding, and does 295 FLOP for each byte
+    for context, held in ((told["ends"], 141.1e9), (told["ends_8_bits"], 70.55e9)):
+        users = (640e9 - held) / (context * told["token_bytes"])
+        flop = users * (139e9 + 4 * 80 * 64 * 128 * context)
+        assert flop / (640e9 - held * 1.05 / 70.55) == pytest.approx(told["ridge"], rel=0.01)
 
 
 def test_nothing_in_the_plan_is_left_over():

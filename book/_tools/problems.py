@@ -21,9 +21,9 @@ NOTE = """# Problems for {student}
 
 Write each answer with its unit between the quotation marks, such as `"12.3 ms"`, and run the cell: it says whether the
 answer is right, which usual mistake leads to it, or how far off it is. GB is $10^9$ bytes, GiB $2^{{30}}$; a weight in
-fp4 has four bits, without its scales. An answer may be off by five per cent (one line), three (short) or two (study); a
-whole number under a limit is exact. Memory holds all weights; a step reads all but the input embedding, unless a problem
-says otherwise. The sixth model is asked by `tokenprice.ask`, or in a terminal by `tokenprice ask ... --json`."""
+fp4 has four bits, without its scales. An answer may be off by five per cent (one line), three (short) or two (study);
+a whole number under a limit is exact. Memory holds all weights; a step reads all but the input embedding, unless a
+problem says otherwise. The sixth model is asked by `tokenprice.ask`, in a terminal by `tokenprice ask ... --json`."""
 
 
 def names(asked):

@@ -214,7 +214,7 @@ def _call(function, given):
 def _of_model(model):
     group = model.layers[-1]
     attention, block = group.attention, group.feed_forward
-    told = [f"{model.n_params / 1e9:.3f} billion parameters"]  # so many decide what fits
+    told = [f"{model.n_params / 1e9:.5g} billion parameters"]  # so many decide what fits
     if model.sparse:
         told[0] += f", {model.n_active / 1e9:.1f} billion of them active"
     table = model.vocab_size * model.d_model / 1e9
