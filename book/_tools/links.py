@@ -72,6 +72,8 @@ def state(page, slug, pairs):
     for name, value in parse_qsl(pairs, keep_blank_values=True):
         if "finder" in box.get("class", ()) and box.find(attrs={"data-key": name}):
             continue  # a search offers any words, and menus of what is there when it is opened
+        if box.find("input", attrs={"data-key": name, "type": "text"}):
+            continue  # read as words; what cannot be is said in the page
         typed = box.find("input", attrs={"data-key": name, "type": "number"})
         options = box.select(f'select[data-key="{name}"] option')
         offered = {option.text for option in options} | {option.get("value") for option in options}

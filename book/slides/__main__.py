@@ -41,7 +41,7 @@ def plain(text):
     """The words of a chapter for a slide, which has a title already and no place for titles of boxes."""
     text = FENCE.sub(lambda fence: OPTIONS.sub("", fence[4]), text)
     text = re.sub(r"(?m)^# .*$", "", text)
-    return unresolved(re.sub(r"\[([^\]]*)\]\(\w+\.(?:ipynb|md)\)", r"\1", text))
+    return unresolved(re.sub(r"\[([^\]]*)\]\(\w+\.(?:ipynb|md|html)[^)]*\)", r"\1", text))
 
 
 def part_html(kind, content, render):
@@ -51,6 +51,7 @@ def part_html(kind, content, render):
         code = base64.b64encode(svg.encode()).decode()
         return f'<img src="data:image/svg+xml;base64,{code}" alt="{html.escape(alt)}">'
     if kind == "html":
+        content = re.sub(r'href="(?=[\w-]+\.html)', 'href="../book/', content)  # pages lie beside the slides
         return f'<div class="live">{content}</div>'
     if kind == "text":
         return f'<div class="text">{render(plain(content))}</div>'
