@@ -143,7 +143,7 @@ def machine_traffic(machine, chips=4):
 def neighbours(machine, chips=4):
     """Draw :func:`machine_traffic`. Returns the Axes."""
     counts, side = machine_traffic(machine, chips), math.isqrt(chips)
-    _, every = plt.subplots(1, 2, figsize=(6.4, 3.2), layout="constrained")
+    _, every = plt.subplots(1, 2, figsize=(6.4, 3.0), layout="constrained")
     for ax, name, gap in zip(every, ("apart", "together"), (0.6, 0.0), strict=True):
         step = 1 + gap
         for column in range(side):
@@ -171,7 +171,7 @@ def waste(time, utilisation, floor, half):
     """
     colours = {"without latency": style.ORANGE, "with latency": style.RED}
     _, (top, bottom) = plt.subplots(
-        2, 1, sharex=True, figsize=(6.4, 5), height_ratios=[3, 2], layout="constrained"
+        2, 1, sharex=True, figsize=(6.4, 4.8), height_ratios=[3, 2], layout="constrained"
     )
     top.axhline(floor / US, color=style.FAINT, linestyle="--")
     top.text(9.8, floor / US / 1.1, f"latency, {floor / US:.2g} μs", ha="right", va="top")
