@@ -14,7 +14,7 @@ from inferlib import Workload, load_chip, load_model
 from tokenprice import Promise, Question, ask
 from tokenprice.decode import decode_step
 from tokenprice.layouts import layouts
-from tokenprice.terminal import main
+from tokenprice.terminal import main, spoken
 from tokenprice.words import format, in_words, layout, machine, published, tokens
 
 MODELS = (
@@ -62,7 +62,7 @@ def test_python_and_terminal_agree_on_random_questions(capsys):
             found = ask(asked.pop("model"), asked.pop("machine"), **asked)
         except (ValueError, LookupError, TypeError) as mistake:
             assert code == 2 and not printed.out and printed.err.count("\n") == 1, asked
-            assert " ".join(str(mistake).split()) in printed.err
+            assert spoken(" ".join(str(mistake).split())) in printed.err
             continue
         assert code == (0 if found.feasible else 1) and not printed.err
         assert json.loads(printed.out) == json.loads(json.dumps(found.to_dict())), asked
@@ -167,6 +167,9 @@ def test_a_share_of_the_prompt_is_cached():
         ("ask Llama-3.3-70B 4xH10O", "did you mean"),
         ("ask Llama-3.3-70B", "machine is missing"),
         ("ask Llama-3.3-70B H100 --wieghts fp8", "did you mean --weights"),
+        ("ask Llama-3.3-70B H100 --tp 16", "did you mean --layout 'TP8'"),
+        ("ask Llama-3.3-70B H100 --weights Q4_K_M", "mixes formats: give bits of a weight"),
+        ("ask Llama-3.3-70B Abacus", "'tokenprice chips' lists"),
         ("ask Llama-3.3-70B H100 --weights fp6", "no format of weights 'fp6'; did you mean"),
         ("ask Llama-3.3-70B H100 --weights 0.5", "1 to 32 bits"),
         ("ask Llama-3.3-70B H100 --layout TQ8", "layout is 'TQ8', but must be like"),
@@ -242,6 +245,24 @@ def test_decide_and_change_are_those_of_python(capsys):
         )
         found = tokenprice.change("Llama 3.3 70B", "4x H100", weights="fp8", **promise)
         assert code == 0 and json.loads(out) == json.loads(json.dumps(found.to_dict()))
+
+
+def test_options_of_other_tools_mean_the_same(capsys):
+    """Those of vLLM, SGLang's benchmark and aiconfigurator."""
+    line = "--isl 2k --osl 500 --dtype fp8 --kv-cache-dtype fp8 --request-rate 2 --max-concurrency 64"
+    code, out = run(capsys, "ask", "Llama-3.3-70B", "4xH100", *line.split(), "--json")
+    more = {"prompt": 2048, "output": 500, "weights": "fp8", "cache": "fp8", "arrivals": 2, "users": 64}
+    told = ask("Llama 3.3 70B", "4x H100", **more)
+    assert code == 0 and json.loads(out) == json.loads(json.dumps(told.to_dict()))
+    assert "2 requests/s" in str(told) and "1 request/s" in str(ask(told.question.replace(arrivals=1)))
+
+
+def test_what_is_said_reads_well():
+    rack = ask("Kimi K2", "72x GB200")  # 64 heads
+    assert rack.status == "n/a" and rack.notes[0].endswith("fits.") and "TP72" not in rack.notes[0]
+    assert ask("Kimi K2", "72x GB200", layout=rack.notes[0].removesuffix(" fits.")).feasible
+    late = ask("Llama 3.1 405B", "8x H100", weights="fp8", prompt="100k", output=1)
+    assert re.search(r"first token after \d+ s \(", str(late)) and "e+0" not in str(late)
 
 
 def test_drafts(capsys):

@@ -164,7 +164,7 @@ class Answer:
         lines.append(f"{_ms(self.seconds)} ms a token{span}, bound by {self.step.binding}")
         rates = f"{_count(self.speed)} tokens/s per user, {_count(self.throughput)} in all"
         if self.joules is not None:
-            rates += f", about {self.joules:.2g} J per token"
+            rates += f", about {_count(float(f'{self.joules:.2g}'))} J per token"
         if self.request is None and self.dollars_per_million is not None:
             most = q.spread(self.machine.chip)
             usd, hourly = (between(one, one * most) for one in (self.dollars_per_million, q.rate))
@@ -174,7 +174,7 @@ class Answer:
             lines += self.request.lines()
         if self.fleet is not None:
             for name, many in (
-                (f"{q.arrivals:g} requests/s", self.fleet),
+                (_came(q), self.fleet),
                 ("prompts read apart", self.apart),
             ):
                 lines += [f"{name}: {'; '.join(many.lines())}"] if many else []
@@ -338,9 +338,9 @@ def _crowded(q):
     enough = fleet(q.replace(machines=None), q.machine, q.layout, reader=q.reader)
     if enough is None:
         return "no number of machines has a steady state"
-    load = enough.station.load(q.arrivals / q.machines)
+    load, some = enough.station.load(q.arrivals / q.machines), "machines" if q.machines > 1 else "machine"
     return (
-        f"{q.machines} machines would be asked for {load:.0%} of what they can do; above {1 / enough.factor:.0%} the "
+        f"{q.machines} {some} would be asked for {load:.0%} of what they can do; above {1 / enough.factor:.0%} the "
         f"slow end of the interval has no steady state; {enough.machines} are enough"
     )
 
@@ -362,9 +362,9 @@ def _request(q, step, running):
 
 
 def _no_answer(question, status, reason):
-    """Why there is none, and where the memory is the reason, a layout of the same chips that fits."""
+    """Why there is none, and where memory or heads are the reason, a layout of the same chips that fits."""
     notes = ()
-    if status == "infeasible":
+    if status == "infeasible" or refusal(question.model, question.machine, question.layout):
         for layout in layouts(question.model, question.machine.chip, question.machine.count):
             other = question.replace(layout=layout)
             if layout != (question.layout or Layout(tp=question.machine.count)) and _fits(other):
@@ -400,13 +400,17 @@ def _how(answer):
     parts += [f"cache in {format_in_words(cache)}", in_words(q.layout or Layout(tp=q.machine.count))]
     if q.is_request:
         users = q.users or 1
-        who = f"{q.arrivals:g} requests/s" if q.arrivals else f"{users:,g} user{'s' if users > 1 else ''}"
+        who = _came(q) if q.arrivals else f"{users:,g} user{'s' if users > 1 else ''}"
         parts.append(f"{who}, prompt {q.prompt:,.0f}, output {q.output:,.0f}")
     else:
         parts.append(f"batch {q.workload.batch:,g}, context {q.workload.context:,.0f}")
     parts += [f"{q.drafted} drafts per step"] if q.drafted else []
     parts += [f"{q.engine} engine"] if q.engine else []
     return ", ".join(parts)
+
+
+def _came(q):
+    return f"{q.arrivals:g} request{'' if q.arrivals == 1 else 's'}/s"
 
 
 def _short(answer):

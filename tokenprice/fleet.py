@@ -18,6 +18,7 @@ from tokenprice.estimate import stated
 from tokenprice.prompt import STEADY, first_token_time, room, turn_time
 from tokenprice.request import Request, load, machine_time, passes, served, with_cautions
 from tokenprice.speculation import acceptance, drafted_step
+from tokenprice.words import durations
 
 MOST = 8192  # places of a machine beyond which nobody looks
 
@@ -181,12 +182,10 @@ class Fleet:
         whole = (
             f"{read}, {own} that decode at {at.load:.0%}" if self.reader else f"{own} at {at.load:.0%} load"
         )
-        first, waits, late = (1e3 * t for t in (at.first_token, at.waits, self.slow.waits))
-        line = f"{waits:,.0f} to {late:,.0f} ms of them" if late >= 0.5 else "none of them"
+        first, waits, late = durations(at.first_token), at.waits, self.slow.waits
+        line = f"{durations(waits, late)} of them" if late >= 5e-4 else "none of them"
         found = [f"{whole}, {at.running:,.3g} requests in each"]
-        found += [
-            f"{1 / at.token:.3g} tokens/s per user, first token {first:,.0f} ms, {line} in line for a place"
-        ]
+        found += [f"{1 / at.token:.3g} tokens/s per user, first token {first}, {line} in line for a place"]
         if self.dollars_per_hour is None:
             return found
         dollars = self.request.per_million["output"]

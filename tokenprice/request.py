@@ -224,7 +224,9 @@ def _ms(seconds):
 
 
 def _span(seconds, spread):
-    """A time with the interval that holds 80 % of cases."""
+    """A time with the interval that holds 80 % of cases; from ten seconds on in seconds."""
+    if seconds >= 10:
+        return f"{words.durations(seconds)} ({spread[0]:,.0f} to {spread[1]:,.0f})"
     return f"{_ms(seconds)} ms ({_ms(spread[0])} to {_ms(spread[1])})"
 
 

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import sys
 import tomllib
 from dataclasses import fields
@@ -10,7 +11,21 @@ from difflib import get_close_matches
 
 EXIT = "Exit code 0: answered; 1: no answer, with the reason; 2: a mistake in the question."
 # What people type for an option that has another name here.
-ALSO = {"machine": ["--chip", "--gpu"], "chips": ["--chip"], "engine": ["--backend"], "arrivals": ["--qps"]}
+ALSO = {
+    "machine": ["--chip", "--gpu"], "chips": ["--chip"], "engine": ["--backend"], "batch": ["--batch-size"],
+    "arrivals": ["--qps", "--request-rate"], "prompt": ["--isl", "--input-len"], "output": ["--osl", "--output-len"],
+    "users": ["--concurrency", "--max-concurrency"], "weights": ["--dtype", "--quantization"],
+    "cache": ["--kv-cache-dtype"], "first_token": ["--ttft"], "token": ["--tpot"],
+}  # fmt: skip
+DEGREES = (
+    "--tp",
+    "--pp",
+    "--dp",
+    "--ep",
+    "--tensor-parallel-size",
+    "--pipeline-parallel-size",
+    "--data-parallel-size",
+)
 
 
 def main(argv=None):
@@ -19,7 +34,7 @@ def main(argv=None):
         given = vars(_parser().parse_args(argv))
         as_json, name = given.pop("json"), given.pop("command")
         found, text, code = _answer(name, {key: value for key, value in given.items() if value is not None})
-        _print(json.dumps(found, indent=1) if as_json else text)
+        _print(json.dumps(found, indent=1) if as_json else spoken(text))
         return code
     except BrokenPipeError:  # somebody reads the first lines only
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -27,9 +42,15 @@ def main(argv=None):
     except KeyboardInterrupt:
         return 130
     except (ValueError, LookupError, TypeError, OSError, OverflowError, ImportError) as mistake:
-        words = " ".join(str(mistake).split())
+        words = spoken(" ".join(str(mistake).split()))
         print("tokenprice:", words if len(words) <= 400 else f"{words[:400]} ...", file=sys.stderr)
         return 2
+
+
+def spoken(text):
+    """What is said to Python, as it is said in a terminal."""
+    text = re.sub(r"inferlib\.catalog\.(models|chips)\(\)", r"'tokenprice \1'", text)
+    return re.sub(r"\b(chips|prices?)=(?=[\s,);]|$)", r"--\1", text)
 
 
 def _print(text):
@@ -55,7 +76,11 @@ class _Parser(argparse.ArgumentParser):
             message = f"no command '{words[1]}'{hint} Known: {', '.join(COMMANDS)}"
         elif message.startswith("unrecognized arguments: "):
             typed = message.removeprefix("unrecognized arguments: ").split()[0].partition("=")[0]
-            near = get_close_matches(typed, self._known(), n=2)
+            near = (
+                ["--layout 'TP8'", "'DP8 EP8'"]
+                if typed in DEGREES
+                else get_close_matches(typed, self._known(), n=2)
+            )
             message += f"; did you mean {' or '.join(near)}?" if near else ""
         raise ValueError(message)
 

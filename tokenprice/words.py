@@ -160,6 +160,18 @@ def between(low, high) -> str:
     return f"{low:.3g}" if high <= low else f"{low:.3g} to {high:.3g}"
 
 
+def durations(*seconds) -> str:
+    """Times in words: milliseconds, or seconds where the first is ten or more.
+
+    Examples
+    --------
+    >>> durations(0.21, 1.5), durations(40.2)
+    ('210 to 1,500 ms', '40 s')
+    """
+    unit, scale = ("s", 1) if seconds[0] >= 10 else ("ms", 1e3)
+    return f"{' to '.join(f'{scale * one:,.0f}' for one in seconds)} {unit}"
+
+
 def machine(name, value, chips=None) -> System:
     """A machine: ``"4x H100"``, ``"4 H100"``, ``"H100x4"``, ``"H100:4"``, ``"H200"``, a chip, or a System as it is.
 
@@ -240,6 +252,10 @@ def format(name, value) -> str | Bytes:
         known = BITS if name == "cache" else constants.STORED
         if not re.fullmatch(r"\d[\d.]*", plain):
             plain = _FORMATS.get(plain, plain)
+            if re.match(r"i?q\d(_|$)", plain):
+                raise ValueError(
+                    f"{name} is {value!r}, which mixes formats: give bits of a weight, such as 4.85"
+                )
             checks.one_of(f"format of {name}", plain if plain in known else value, known)
             found: str | Bytes = _STORED.get(plain, plain) if name == "weights" else plain  # type: ignore[assignment]
             return found

@@ -322,7 +322,8 @@ globalThis.inferlibAsk = function (D) {
   };
   const crowded = (S, ...more) => {
     const enough = fleet({ ...S, machines: null }, ...more), percent = (v) => even(100 * v) + "%";
-    return enough ? S.machines + " machines would be asked for " + percent(enough.full / S.machines)
+    return enough ? S.machines + (S.machines > 1 ? " machines would be asked for "
+      : " machine would be asked for ") + percent(enough.full / S.machines)
       + " of what they can do; above " + percent(1 / enough.factor) + " the slow end of the interval has no "
       + "steady state; " + enough.n + " are enough" : "no number of machines has a steady state";
   };
