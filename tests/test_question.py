@@ -271,6 +271,8 @@ def test_drafts(capsys):
     drafted = ask(asked.replace(drafted=3, length="DeepSeek R1, MTP"))
     assert ask(asked).seconds / drafted.seconds == pytest.approx(2.28, rel=0.1)
     assert drafted.seconds == ask(asked.replace(drafted=3, length=2.82)).seconds
+    gain = re.search(r"drafts make it (.*) times as fast", str(drafted))[1]
+    assert float(gain) == pytest.approx(2.28, rel=0.1)
 
 
 def test_a_chip_and_a_model_of_ones_own(capsys, tmp_path):

@@ -170,6 +170,11 @@ class Answer:
             usd, hourly = (between(one, one * most) for one in (self.dollars_per_million, q.rate))
             rates += f", ${usd} per million at ${hourly} per used chip hour"
         lines.append(rates + ("; no price is known" if q.rate is None else ""))
+        if q.drafted and self.request is None:
+            plain = _sixth(q.replace(drafted=None, length=None)).seconds
+            lines.append(
+                f"without drafts {_ms(plain)} ms: drafts make it {plain / self.seconds:.2f} times as fast"
+            )
         if self.request is not None:
             lines += self.request.lines()
         if self.fleet is not None:

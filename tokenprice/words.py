@@ -161,14 +161,14 @@ def between(low, high) -> str:
 
 
 def durations(*seconds) -> str:
-    """Times in words: milliseconds, or seconds where the first is ten or more.
+    """Times in words: milliseconds, or seconds where the last is ten or more.
 
     Examples
     --------
     >>> durations(0.21, 1.5), durations(40.2)
     ('210 to 1,500 ms', '40 s')
     """
-    unit, scale = ("s", 1) if seconds[0] >= 10 else ("ms", 1e3)
+    unit, scale = ("s", 1) if seconds[-1] >= 10 else ("ms", 1e3)
     return f"{' to '.join(f'{scale * one:,.0f}' for one in seconds)} {unit}"
 
 
