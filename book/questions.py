@@ -53,6 +53,5 @@ class Index:
 
 
 def plain(text):
-    """Markdown without the links and roles that lead from its own chapter only."""
-    text = re.sub(r"\{\w+:?\w*\}`([^`<]+?)\s*(?:<[^`]*>)?`", r"\1", text)
+    """Markdown without the links that lead from its own chapter only."""
     return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)

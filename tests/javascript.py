@@ -1,6 +1,7 @@
 """What an explorer's generated JavaScript computes, beside what Python computes."""
 
 import json
+import re
 from functools import cache
 
 import numpy as np
@@ -71,6 +72,6 @@ def assert_equal_at_random(shown, draws, seed):
 
 
 def own_size(shown):
-    """Bytes of an explorer without what all explorers of a page share."""
-    page = shown._repr_html_()
+    """Bytes of an explorer without what all explorers of a page share, and without the pictures of its start."""
+    page = re.sub(r"(?s)(<svg[^>]*>).*?</svg>", r"\1", shown._repr_html_())
     return len(page) - sum(len(_shared(n)) for n in FILES if _shared(n) in page)

@@ -81,9 +81,7 @@ def test_the_build_offers_the_plain_notebooks(tmp_path):
     extension = runpy.run_path(str(ROOT / "book" / "_ext" / "downloads.py"))
     page = tmp_path / "_sources" / "book" / "quiz.ipynb"
     page.parent.mkdir(parents=True)
-    raw = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_markdown_cell("(here)=\n## See {ref}`this <here>`")]
-    )
+    raw = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("(here)=\n## See [this](#here)")])
     page.write_text(nbformat.writes(raw), encoding="utf-8")
     app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
     extension["rewrite"](app, None)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.transforms import Transform
+from sphinx import addnodes
 
-from book._tools.still import drawn
 from book.synthesis import finder
 
 # Every explorer brings its style and its runtime, so that it works in a notebook; a page needs each once.
@@ -150,7 +150,7 @@ def finish(app, pagename, templatename, context, doctree):
     if "body" not in context:
         return
     body = UNDATED.sub(r"\1\2\3", filtered(context["body"], context.get("title", "")))
-    context["body"] = drawn(headed(boxed(once(body))))
+    context["body"] = headed(boxed(once(body)))
     source = app.env.doc2path(pagename) if doctree is not None else ""
     if app.builder.name == "html" and source:
         body = timed(downloads(context["body"]), Path(source))
@@ -211,16 +211,32 @@ class Words(Transform):
                 self.document.ids[f"word-{name}"] = term
 
 
-class BoxLinks(Transform):
-    """An ordinary link to the state of a box, such as `[16 GPUs](#box?n_gpu=16)`, names no anchor that MyST knows."""
+class Links(Transform):
+    """Ordinary links that name no anchor of MyST's, and lead somewhere in a page: a figure becomes its number, a source
+    its reference, and the state of a box, such as `[16 GPUs](#box?n_gpu=16)`, is left to :func:`boxed`.
+    """
 
     default_priority = 870  # before MyST looks for anchors
 
     def apply(self):
-        for link in self.document.findall(nodes.reference):
-            if link.get("id_link") and "?" in link["refuri"]:
+        for link in list(self.document.findall(nodes.reference)):
+            target = link["refuri"][1:] if link.get("id_link") else ""
+            if target.startswith("fig-"):
+                self.become(link, "std", "numref", target)
+            elif "?" in target:
                 del link["id_link"]
                 link["classes"], link["internal"] = ["sets"], True
+        for link in list(self.document.findall(addnodes.pending_xref)):
+            if link.get("reftargetid") and link["reftarget"].endswith("bibliography"):
+                kind = "p" if link.astext().startswith("(") else "t"
+                self.become(link, "cite", kind, link["reftargetid"])
+
+    def become(self, link, domain, kind, target):
+        """Put what the role `{domain:kind}` would make of a target in the place of a link."""
+        env = self.document.settings.env
+        told = dict(refdomain=domain, reftype=kind, reftarget=target, refdoc=env.docname)
+        words = nodes.inline("", link.astext(), classes=["xref", domain, f"{domain}-{kind}"])
+        link.replace_self(addnodes.pending_xref("", words, refexplicit=False, refwarn=True, **told))
 
 
 BOX = re.compile(r' data-slug="([^"]*)"')
@@ -350,7 +366,7 @@ def records(app, env):
 
 
 def setup(app):
-    app.add_transform(BoxLinks)
+    app.add_transform(Links)
     app.add_transform(Headings)
     app.add_transform(Words)
     app.connect("env-get-updated", records, priority=900)

@@ -3,13 +3,10 @@
 import json
 import re
 
-from inferlib import papers
-
 FENCE = re.compile(r"(?ms)^(`{3,})\{(\w[\w-]*)\}([^\n]*)\n(.*?)^\1 *$")
 OPTIONS = re.compile(r"\A(?::[^\n]*\n)*\s*")
-ROLE = re.compile(r"\{(\w+)(?::\w+)?\}`([^`<]*?)\s*(?:<[^`]*>)?`")
 TARGET = re.compile(r"(?m)^\([\w-]+\)=\n?")
-INSIDE = re.compile(r"\[([^\]]*)\]\((?:#[\w-]+(?:\?[^)\s]*)?|[\w-]+)\)")  # a place or a box of the same page
+INSIDE = re.compile(r"\[([^\]]*)\]\(#[\w-]+(?:\?[^)\s]*)?\)")  # a place or a box of the same page
 NAMES = {
     "exercise": "Exercise.",
     "solution": "Solution.",
@@ -19,9 +16,8 @@ NAMES = {
 
 
 def plain(text):
-    """A text as any Markdown reader shows it: roles and targets as words, a box as a quotation with its title."""
-    text = TARGET.sub("", FENCE.sub(_box, text))
-    return ROLE.sub(_role, INSIDE.sub(r"\1", text)).strip()
+    """A text as any Markdown reader shows it: links within the page as words, a box as a quotation with its title."""
+    return INSIDE.sub(r"\1", TARGET.sub("", FENCE.sub(_box, text))).strip()
 
 
 def _box(fence):
@@ -31,20 +27,6 @@ def _box(fence):
         ([f"**{title}** " + body] if kind == "exercise" else [f"**{title}**", "", body]) if title else [body]
     )
     return "\n".join(f"> {line}".rstrip() for line in "\n".join(lines).strip().splitlines())
-
-
-def _role(match):
-    kind, words = match.groups()
-    if kind == "cite":
-        return ", ".join(named(key) for key in words.split(","))
-    return {"numref": "the figure", "eq": "the equation"}.get(kind, words)
-
-
-def named(key):
-    """Who is cited, without the year."""
-    if key in papers.sources():
-        return papers.label(key).removesuffix(key[-4:]).strip()
-    return re.sub(r"\d{4}.*", "", key).title()
 
 
 def notebook(text):

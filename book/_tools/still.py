@@ -1,8 +1,10 @@
-"""What explorers draw at their start, for a reader whose browser runs no scripts: drawn by their own, in V8."""
+"""What explorers draw at their start, for a reader where no scripts run: drawn by their own, in V8."""
 
 import html
 import json
 import re
+from functools import cache
+from importlib.resources import files
 
 # As much of a page as the runtime of explorers touches. Nodes are made as they are asked for.
 PAGE = r"""
@@ -80,4 +82,41 @@ def drawn(body):
         if "inferlibGuess" not in script:
             engine.eval(script.replace("inferlibExplorer(", "window.inferlibExplorer(") + ";0")
     found = json.loads(engine.eval(WRITTEN))
-    return EMPTY.sub(lambda match: match[1] + found.get(match[3], ""), body)
+
+    def filled(match):
+        opened, name, key = match.groups()
+        if name != "svg":
+            return opened + found.get(key, "")
+        return opened.replace("<svg", '<svg font-size="12"', 1) + painted(found.get(key, ""))
+
+    return EMPTY.sub(filled, body)
+
+
+CLASSED = re.compile(r'<\w+[^<>]* class="([^"]*)"[^<>/]*')
+FINE = re.compile(r'(?<==")-?\d+\.\d{3,}(?=")')
+RULE = re.compile(r"(?<!\] )\.inferlib-explorer (\.\w+|:is\([^)]*\))\{((?:--c|fill|stroke)[^}]*)\}")
+
+
+@cache
+def paints():
+    """What the style sheet says of the parts of a picture: class to properties."""
+    sheet, found = (files("book.explorer") / "explorer.css").read_text("utf-8"), {}
+    for names, rules in RULE.findall(sheet):
+        for name in re.findall(r"\.(\w+)", names):
+            found.setdefault(name, {}).update(rule.split(":") for rule in rules.split(";"))
+    return found
+
+
+def painted(svg):
+    """A drawing with the same as attributes, for where style sheets are stripped too; where one is, it wins."""
+
+    def more(match):
+        said = {k: v for name in match[1].split() for k, v in paints().get(name, {}).items()}
+        colour = said.pop("--c", "currentColor")
+        new = (
+            f' {k}="{v.replace("var(--c)", colour)}"' for k, v in said.items() if f' {k}="' not in match[0]
+        )
+        return match[0] + "".join(new)
+
+    # no screen shows more digits, and not every CPU agrees on them
+    return FINE.sub(lambda n: f"{float(n[0]):.2f}", CLASSED.sub(more, svg))

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from numbers import Integral
 
+from book._tools.still import drawn
 from book.explorer.inputs import Choice, Kind, Slider, with_unit
 from book.explorer.outputs import Bars, Curves, Sentence, numbers, sizes, step_of
 from book.explorer.pictures import Cells, Chips, Frontier, Gauge, Plane, Trade
@@ -48,8 +49,8 @@ def page(shown):
     if any(limit.caution for limit in shown.limits.values()):
         brief = " cautious"
     limits = f'<div id="{identity}-limits" class="limits{brief}">{_limits(shown)}</div>'
-    moved = ", ".join(_within(i.label) for i in shown.inputs if not i.when)
-    still = f'<p class="still">To be moved on the page, with scripts: {html.escape(moved)}.</p>'
+    moved = ", ".join(_start(i) for i in shown.inputs if not i.when)
+    still = f'<p class="still">Shown for {html.escape(moved)}. To be moved on the page, with scripts.</p>'
     acts = "".join(
         f'<button type="button" data-act="{act}">{label}</button>'
         for act, label in (("link", "Link to this state"), ("csv", "Save as CSV"), ("reset", "Start again"))
@@ -59,10 +60,10 @@ def page(shown):
     data = _json(config | {"id": identity})
     code = f"{{functions:[{','.join(functions)}],also:{also},worth:{shown.worth()}}}"
     call = f"inferlibExplorer(Object.assign({data},{code}));"
-    drawn = any(not isinstance(view, Bars | Curves) for view in shown.views)
+    pictures = any(not isinstance(view, Bars | Curves) for view in shown.views)
     mesh = ("chips.js",) if any(isinstance(view, Chips) for view in shown.views) else ()
-    runtime = (*(("pictures.js", *mesh) if drawn else ()), "explorer.js")
-    return _box(identity, shown.title, body, runtime, call, shown.slug)
+    runtime = (*(("pictures.js", *mesh) if pictures else ()), "explorer.js")
+    return drawn(_box(identity, shown.title, body, runtime, call, shown.slug))
 
 
 def guess_page(guess, start):
@@ -82,9 +83,10 @@ def guess_page(guess, start):
     return _box(identity, guess.question, body, ("guess.js",), call)
 
 
-def _within(label):
-    """A label inside a sentence: small at its first letter, unless it opens with an abbreviation."""
-    return label if label[1:2].isupper() else label[0].lower() + label[1:]
+def _start(i):
+    """An input and its start inside a sentence: small at the first letter, unless it opens with an abbreviation."""
+    label = i.label if i.label[1:2].isupper() else i.label[0].lower() + i.label[1:]
+    return f"{label} {digits(i.value)} {i.unit}".rstrip() if isinstance(i, Slider) else f"{label} {i.start()}"
 
 
 def _box(identity, title, body, runtime, call, slug=""):
@@ -294,7 +296,7 @@ def _control(identity, i):
             f'<input type="number" autocomplete="off" id="{name}-n" data-key="{i.name}" step="any" min="{i.low:g}" '
             f'max="{i.high:g}" value="{i.value:.6g}" aria-label="{html.escape(with_unit(i))}, typed">'
         )
-        return f'{label}{_range(identity, i)}{number}<span class="unit">{html.escape(i.unit)}</span></div>'
+        return f'{label}{_range(identity, i)}{number} <span class="unit">{html.escape(i.unit)}</span></div>'
     options = "".join(f"<option>{html.escape(option)}</option>" for option in i.options)
     return f'{label}<select id="{name}" data-key="{i.name}" autocomplete="off">{options}</select></div>'
 
@@ -336,7 +338,7 @@ def _readout(part, shown, view):
     colours = _readout_colours(view)
     entries = "".join(
         f'<span>{colour}{html.escape(name)} <b id="{part}-{k}">{digits(start[name])}</b> '
-        f'{html.escape(_shown_unit(unit))}<em id="{part}-{k}-c"></em></span>'
+        f'{html.escape(_shown_unit(unit))}<em id="{part}-{k}-c"></em></span> '
         for k, ((name, unit), colour) in enumerate(zip(_said(view), colours, strict=False))
     )
     return f'<div class="readout">{entries}</div>'
@@ -413,7 +415,7 @@ def _bar(part, shown, view, name, output, arguments):
     told += "".join(
         f"<span{'' if t in terms else hides}><i></i>{html.escape(t)} "
         f"<b>{digits(terms.get(t, 0) / factor(view.unit))}</b> {html.escape(view.unit)}"
-        f"<em{'' if t in step.hidden else hides}> (hidden)</em></span>"
+        f"{'<em> (hidden)</em>' if t in step.hidden else ''}</span> "
         for t in _terms(shown, view, list(view.steps).index(name))
     )
     heading = f'<div class="heading"><b>{html.escape(name)}</b><em id="{part}-c"></em></div>' if name else ""

@@ -35,7 +35,7 @@ const inferlibScatterDrawn = (C, S) => {
     const fine = (p) => p.flatMap((a, k) => (k + 1 < p.length ? along(a, p[k + 1]) : [a]));
     const all = C.lines.filter(shown).flatMap((line) => fine(line.p).map((p) => ({ line, p })));
     for (const line of C.lines.filter(shown)) {
-      svg += path(line.p.map((p) => [p[0], worth(p[1])]), `class="c${line.c}" stroke="var(--c)"`);
+      svg += path(line.p.map((p) => [p[0], worth(p[1])]), `class="curve c${line.c}" style="stroke-width:1"`);
       svg += text(px(line.p[0][0]) + 4, py(worth(line.p[0][1])) + 4, line.name);
     }
     let most = 0;
@@ -77,7 +77,7 @@ const inferlibScatterDrawn = (C, S) => {
   const rows = errors.length || "No";
   if (Y.right) said = `<p>${rows} rows${errors.length ? `, mean error ${whole(mean)} %` : ""}.</p>`;
   else said += `<p>${rows} public rows of this model, chip and format at these lengths.</p>`;
-  svg = `<svg viewBox="0 0 ${W} ${H}" role="group" aria-label="${esc(C.title)}">${svg}</svg>`;
+  svg = `<svg font-size="12" viewBox="0 0 ${W} ${H}" role="group" aria-label="${esc(C.title)}">${svg}</svg>`;
   return { svg, said };
 };
 if (typeof window !== "undefined") {

@@ -54,6 +54,7 @@ class Scatter:
         return json.loads(MiniRacer().eval(f"{_shared('scatter.js')};JSON.stringify({call})"))
 
     def _repr_html_(self):
+        from book._tools.still import painted
         from book.explorer.page import _box, _identity, _json
 
         identity = _identity(self.title, self.spec(), "scatter")
@@ -71,7 +72,7 @@ class Scatter:
             body += f'<div class="control"><label for="{name}">{html.escape(one["label"])}</label>'
             body += f'<input type="range" id="{name}" min="{low:.4f}" max="{high:.4f}" step="0.01" value="{at:.4f}">'
             body += f'<output for="{name}">{one["start"]} {one["unit"]}</output></div>'
-        body += f'<div id="{identity}-picture">{start["svg"]}</div>'
+        body += f'<div id="{identity}-picture">{painted(start["svg"])}</div>'
         colours = "".join(f'<div><i class="c{c}"></i>{html.escape(who)}</div>' for who, c in self.key.items())
         body += f'<div class="readout legend">{colours}</div>'
         body += f'<div id="{identity}-said" aria-live="polite">{start["said"]}</div>'

@@ -93,23 +93,22 @@ def profits(apps=None, known=None, latency=IDEAL):
     known = known or load_chip("HBM3")
     apps = apps or {name: load_model(name) for name in PROFITS}
 
-    def speed(app, latency, context, chips, faster=1):
-        chip = known.replace(bandwidth=known.bandwidth * faster)
-        return model.user_speed(app, chip, 1, context, chips, 1.0, latency * factor("ns"))
+    def speed(app, latency, context, chips, weights, cache, faster=1):
+        chip, assumed = known.replace(bandwidth=known.bandwidth * faster), _counted(weights, cache)
+        return model.user_speed(app, chip, 1, context, chips, 1.0, latency * factor("ns"), assumed)
 
-    def gain(app, latency, faster, context, chips):
-        at = app, latency, context, chips
-        return speed(*at, faster) / speed(*at)
+    def gain(faster, **at):
+        return speed(**at, faster=faster) / speed(**at)
 
     def of_one(name):
-        return lambda app, **at: gain(apps[name], **at)
+        return lambda app, **at: gain(app=apps[name], **at)
 
     def share(**at):
         # of what it would gain if nobody waited
         return (gain(**at) - 1) / (gain(**(at | {"latency": 0.0})) - 1)
 
-    def balance(app, context, chips, **at):
-        reading = model.batch_time(app, known, 1, context, chips, 1.0, 0.0)
+    def balance(app, context, chips, weights, cache, **at):
+        reading = model.batch_time(app, known, 1, context, chips, 1.0, 0.0, _counted(weights, cache))
         return latency_for(app, chips, 1 / (2 * reading), 0.5)
 
     says = (
@@ -123,6 +122,7 @@ def profits(apps=None, known=None, latency=IDEAL):
             Slider("faster", f"Memory faster than {known.name}, by", 1.5, 20, 7.5, "times"),
             CONTEXT,
             CHIPS,
+            *_formats(),
             Choice("app", "Model of the answer", {name: apps[name] for name in reversed(apps)}),
         ],
         [
@@ -142,7 +142,9 @@ def profits(apps=None, known=None, latency=IDEAL):
         ],
         limits={
             MEMORY: Limit(
-                lambda app, context, **at: model.capacity_needed(app, 1, context),
+                lambda app, context, weights, cache, **at: model.capacity_needed(
+                    app, 1, context, _counted(weights, cache)
+                ),
                 lambda chips, **at: chips * known.capacity,
                 "GB",
             )

@@ -131,30 +131,35 @@ def experts_waking(model=None, context=4989):
     def others(batch, gpus, **at):
         return maximum(eq.active_experts(model, batch) - first(batch, gpus), 0) / (gpus - 1)
 
+    def assumed(weights, cache, **at):
+        return _assumed(weights, cache)
+
     def reading(batch, gpus, **at):
-        return eq.experts_on_gpu(model, model.n_shared + first(batch, gpus))
+        return eq.experts_on_gpu(model, model.n_shared + first(batch, gpus), assumed(**at))
 
     def asleep(batch, gpus, **at):
-        return eq.experts_on_gpu(model, eq.held_experts(model, place(gpus))) - reading(batch, gpus)
+        held = eq.experts_on_gpu(model, eq.held_experts(model, place(gpus)), assumed(**at))
+        return held - reading(batch, gpus, **at)
 
     def rest(**at):
-        return eq.weights_on_gpu(model, 0) - eq.experts_on_gpu(model, 0)
+        return eq.weights_on_gpu(model, 0, assumed(**at)) - eq.experts_on_gpu(model, 0, assumed(**at))
 
-    def cache(batch, context, gpus, **at):
-        return held_on_gpu(model, place(gpus), batch, context)[1]
+    def kept(batch, context, gpus, **at):
+        return held_on_gpu(model, place(gpus), batch, context, assumed(**at))[1]
 
     def held(batch, context, gpus, **at):
-        return sum(held_on_gpu(model, place(gpus), batch, context))
+        return sum(held_on_gpu(model, place(gpus), batch, context, assumed(**at)))
 
     def step(batch, context, gpus, **at):
-        return reading(batch, gpus) + rest() + eq.cache_traffic(model, batch / gpus, context)
+        moved = eq.cache_traffic(model, batch / gpus, context, assumed(**at))
+        return reading(batch, gpus, **at) + rest(**at) + moved
 
     counts = {str(n): n for n in (32, 8, 16, 64, 128, 256)}
     batch = Slider("batch", "Sequences on all GPUs", 1, 16384, 16, log=True, whole=True)
     names = ("GPUs", "experts on each", "awake on the fullest", "awake on each other")
     return Explorer(
         "Experts waking up",
-        [batch, _work(128, context)[1], Choice("gpus", "GPUs", counts), CHIP],
+        [batch, _work(128, context)[1], Choice("gpus", "GPUs", counts), WEIGHTS, CACHE, CHIP],
         [
             Cells(
                 lambda gpus, **at: gpus,
@@ -165,7 +170,7 @@ def experts_waking(model=None, context=4989):
                 "The experts of one layer, each GPU's together; the fullest GPU first",
             ),
             Gauge(
-                {"experts awake": reading, "experts asleep": asleep, "other weights": rest, "cache": cache},
+                {"experts awake": reading, "experts asleep": asleep, "other weights": rest, "cache": kept},
                 lambda chip, **at: chip.memory_capacity,
                 title="The memory of the fullest GPU",
                 colours={
