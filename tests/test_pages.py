@@ -192,6 +192,26 @@ def test_the_stories_alone_are_the_stories_and_what_they_cite(tmp_path, monkeypa
     assert all(Path(folder).is_absolute() for folder in config["sphinx"]["local_extensions"].values())
 
 
+def test_a_plain_link_to_a_figure_or_a_source_is_numbered_and_cited():
+    """As Sphinx and its bibliography resolve them: what a plain notebook reads is replaced."""
+    from docutils import nodes
+    from docutils.utils import new_document
+    from sphinx import addnodes
+
+    page = new_document("page")
+    page.settings.env = SimpleNamespace(docname="book/page")
+    linked = ("the figure", "#fig-a"), ("the record", "#er-top"), ("16 GPUs", "#box?n_gpu=16")
+    page += [nodes.reference("", words, refuri=at, id_link=True) for words, at in linked]
+    for words in ("Erdil (2025)", "(Erdil 2025)"):
+        source = dict(reftarget="book/bibliography", reftargetid="erdil2025", reftype="myst")
+        page += addnodes.pending_xref("", nodes.inline("", words), refdomain="doc", **source)
+    READER["Links"](page).apply()
+    told = [(x["refdomain"], x["reftype"], x["reftarget"]) for x in page.findall(addnodes.pending_xref)]
+    assert told == [("std", "numref", "fig-a"), ("cite", "t", "erdil2025"), ("cite", "p", "erdil2025")]
+    left = {link["refuri"]: link.get("id_link") for link in page.findall(nodes.reference)}
+    assert left == {"#er-top": True, "#box?n_gpu=16": None}  # MyST's, and the box's
+
+
 def test_on_paper_no_link_leads_to_what_is_not_there():
     from docutils import nodes
     from docutils.utils import new_document
