@@ -198,18 +198,12 @@ def draw_mechanism():
     return ax
 
 
-# What a term of any answer is, in the few words of an introduction.
+# What any answer consists of, in the few words of an introduction: kinds of :data:`book.style.KINDS`.
 KINDS = {
-    "reading weights": (style.BLUE, "weights", "weights and activations", "activations"),
-    "reading the context": (style.GREEN, "cache"),
-    "waiting for other chips": (
-        style.RED,
-        "network",
-        "collective latency",
-        "collective bandwidth",
-        "collectives",
-    ),
-    "software": (style.FAINT, "kernel launch", "engine", "overhead", "layer overhead"),
+    "reading weights": ("reading weights", "reading activations"),
+    "reading the context": ("reading the cache",),
+    "waiting for other chips": ("waiting", "sending"),
+    "software": ("software",),
 }
 
 
@@ -230,9 +224,10 @@ def draw_answers(answers, sixth):
     _, ax = plt.subplots(figsize=(7.2, 0.9 + 0.42 * len(answers)))
     for y, step in enumerate(answers.values()):
         left = 0.0
-        for kind, (colour, *names) in KINDS.items():
-            time = 1e3 * sum(seconds for name, seconds in step.counted.items() if name in names)
-            ax.barh(y, time, left=left, height=0.6, color=colour, label=None if y else kind)
+        for says, kinds in KINDS.items():
+            time = 1e3 * sum(s for name, s in step.counted.items() if style.KIND_OF[name] in kinds)
+            colour = style.KINDS[kinds[0]][0]
+            ax.barh(y, time, left=left, height=0.6, color=colour, label=None if y else says)
             left += time
         ax.text(left, y, f" {1e3 * step.total:.1f}", va="center")
     at = list(answers).index(answerers.label(answerers.SIXTH))

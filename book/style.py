@@ -15,39 +15,34 @@ from inferlib.units import factor
 
 # After Okabe and Ito, told apart by readers with any colour vision; each of middle lightness, so that it stays
 # legible when the dark theme turns lightness round.
-BLUE, ORANGE, GREEN, RED, SKY, PURPLE, YELLOW = (
-    "#0072B2", "#B86E00", "#009E73", "#D14A1F", "#2E8BC0", "#B8609A", "#8F8300",
+BLUE, ORANGE, GREEN, RED, PURPLE, YELLOW, BROWN, VIOLET = (
+    "#0072B2", "#B86E00", "#009E73", "#D14A1F", "#B8609A", "#8F8300", "#8C4A2F", "#6F5BC8",
 )  # fmt: skip
-BROWN, INK, FAINT = "#A0693A", "#222222", "#8a8a8a"
+SKY, ROSE, INK, FAINT = "#86C0E6", "#EDA48C", "#222222", "#8a8a8a"
 
-CHIPS = {"A100 80GB": SKY, "H100 SXM": GREEN, "H200": BLUE, "B200": ORANGE, "TPU v4": RED}
-TERMS = {
-    "weights": BLUE,
-    "memory": BLUE,
-    "weights and activations": BLUE,
-    "arithmetic": ORANGE,
-    "network": RED,
-    "activations": SKY,
-    "cache": GREEN,
-    "attention weights": SKY,
-    "attention activations": YELLOW,
-    "attention arithmetic": ORANGE,
-    "expert weights": BLUE,
-    "dense layers and embeddings": PURPLE,
-    "expert activations": YELLOW,
-    "expert arithmetic": ORANGE,
-    "network not hidden": RED,
-    "overhead": FAINT,
-    "pipeline": YELLOW,
-    "kernel launch": PURPLE,
-    "layer overhead": FAINT,
-    "waiting": RED,
-    "collectives": RED,
-    "collectives as a whole": RED,
-    "collective latency": RED,
-    "collective bandwidth": BROWN,
-    "other": INK,
-}
+# One grammar in every bar, curve, box and slide: blue reads weights, green reads the cache, ochre multiplies, red
+# waits, grey is software. A paler blue reads what is no weight; a paler red is time on the wires.
+KINDS = {
+    "reading weights": (
+        BLUE, "weights", "memory", "weights and activations", "attention weights", "expert weights",
+        "dense layers and embeddings",
+    ),
+    "reading activations": (SKY, "activations", "attention activations", "expert activations"),
+    "reading the cache": (GREEN, "cache"),
+    "multiplying": (ORANGE, "arithmetic", "attention arithmetic", "expert arithmetic"),
+    "waiting": (
+        RED, "network", "network not hidden", "waiting", "pipeline", "collectives", "collectives as a whole",
+        "collective latency",
+    ),
+    "sending": (ROSE, "collective bandwidth"),
+    "software": (FAINT, "kernel launch", "engine", "overhead", "layer overhead"),
+    "other": (INK, "other"),
+}  # fmt: skip
+TERMS = {term: colour for colour, *terms in KINDS.values() for term in terms}
+KIND_OF = {term: kind for kind, (_, *terms) in KINDS.items() for term in terms}
+# What has no place in the grammar, such as models, chips and layouts, takes none of its colours.
+LINES = (PURPLE, YELLOW, VIOLET, BROWN, INK, FAINT)
+CHIPS = dict(zip(("A100 80GB", "H100 SXM", "H200", "B200", "TPU v4"), LINES, strict=False))
 SVG_METADATA = {"Date": None, "Creator": None}
 # Matplotlib ends ids of clips, markers, hatches and collections in ten digits of a hash.
 _HASHED = re.compile(r'(?<=[#"])([A-Za-z]\w*?)[0-9a-f]{10}(?=[")])')
@@ -86,7 +81,7 @@ def use():
             "grid.linewidth": 0.6,
             "lines.linewidth": 2,
             "font.size": 10,
-            "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW]),
+            "axes.prop_cycle": cycler(color=LINES),
         }
     )
     pd.set_option("display.float_format", "{:.4g}".format, "display.max_colwidth", None)
@@ -280,15 +275,28 @@ def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, c
         x, y = at if isinstance(at, tuple) else (at, np.interp(float(at), values[axis], lowest))
         x, y = float(x), float(y) / factor(unit)
         ax.plot(x, y, "o", color=INK, zorder=5)
-        ax.annotate(
-            text or f"{x:.3g} {axis}: {y:.3g} {shown}".rstrip(" 1"),
-            (x, y),
-            (7, 7),
-            textcoords="offset points",
+        before, here, ahead = (
+            np.array([np.interp(at, values[axis], one) for one in lines.values()]) / factor(unit)
+            for at in (x / 1.5, x, 1.5 * x)
         )
+        rises = np.isclose(here, y, rtol=0.02) & (
+            ahead > y
+        )  # then there is room below, or above a lowest point
+        shift = (0, 20) if (rises & (before > y)).any() else (7, -14) if rises.any() else (7, 7)
+        text = text or f"{x:.3g} {axis}: {y:.3g} {shown}".rstrip(" 1")
+        place = {"textcoords": "offset points", "ha": "left" if shift[0] else "center"}
+        ax.annotate(text, (x, y), shift, **place)
     if names:
         _name_lines(ax)
     return ax
+
+
+def shades(count, colour=GREEN, least=0.6):
+    """So many shades of one colour, from pale to full, for what has an order: contexts, batches, sizes."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    parts = [least + (1 - least) * k / max(count - 1, 1) for k in range(count)]
+    return [to_hex([1 - part * (1 - c) for c in to_rgb(colour)]) for part in parts]
 
 
 def mpl_colours():
@@ -334,11 +342,10 @@ def breakdown_bars(steps, *, ax=None):
             ax.text(0, y, f" {step.status}: {step.reason}", va="center")
             continue
         left = 0.0
-        for name, seconds in step.counted.items():
-            bar = ax.barh(
-                y - 0.12, 1e3 * seconds, left=1e3 * left, height=0.42, color=TERMS.get(name, FAINT), label=name
-            )  # fmt: skip
-            seen.setdefault(name, bar)
+        for name in [*(t for t in TERMS if t in step.counted), *(t for t in step.counted if t not in TERMS)]:
+            seconds = step.counted[name]
+            bar = ax.barh(y - 0.12, 1e3 * seconds, left=1e3 * left, height=0.42, color=TERMS.get(name, FAINT))
+            seen.setdefault(KIND_OF.get(name, name), bar)
             left += seconds
         ax.text(1e3 * step.total, y - 0.12, f" {1e3 * step.total:.2f} ms", va="center")
         for name, seconds in step.hidden.items():

@@ -114,7 +114,7 @@ def test_gains_by_hand():
 
 
 def test_experts_wake_up_and_batches_stay_cheap():
-    says("synthesis", "makes more than three times the tokens in a second")
+    says("synthesis", "makes more than three times the tokens per second")
     slower = {case: agreement.ratios(case, {"batch": 1}, {"batch": 16}) for case in agreement.SHORT}
     assert slower["dense, short"].max() < 1.1
     assert slower["experts, short"].min() > 1.5 and 16 / slower["experts, short"].max() > 3
@@ -253,7 +253,7 @@ def test_the_fourth_case():
 
 
 def test_sentences_of_the_synthesis():
-    says("synthesis", "With everybody at the table, structure is more than half")
+    says("synthesis", "With all of them at the table, structure is more than half")
     says("synthesis", "constants are now the larger part")
     without = grid.constants_or_structure(without=["steinhardt2022"])["structure"]
     assert 0 < without < 0.5 < grid.constants_or_structure()["structure"] < 1
@@ -358,7 +358,7 @@ def test_pieces_and_one_constant_for_a_layer():
     starts = 80 * (4 * own.gemm["fp8"].start + own.attention["fp8"].start)
     pieces = tables.steps_to_measured().set_index("what").ms
     assert 2.5e-3 < starts < 2.7e-3 and 0.8 < pieces["starts of kernels"] - 1e3 * starts < 1
-    says("sixth_model", "a batch of 64 pays almost two milliseconds a token")
+    says("sixth_model", "a batch of 64 pays almost two milliseconds per token")
     reduce = own.reduce[8]
     assert 1.8e-3 < 160 * (reduce.latency + 64 * 8192 * 2 / reduce.bandwidth) < 2e-3
     serving = constants.engine("serving")
@@ -390,7 +390,7 @@ def test_the_price_of_a_request_in_the_head():
     from book.serving import tables
 
     asked = tables.asked()
-    says("price", "32 dollars for the box, nine tenths of a cent a second")
+    says("price", "32 dollars for the box, nine tenths of a cent per second")
     rent = 8 * asked.system.chip.price / 3600
     assert 3600 * rent == pytest.approx(32, abs=0.1) and 100 * rent == pytest.approx(0.9, abs=0.02)
     says("price", "The prompt takes the milliseconds printed above, 0.16 cents")
@@ -402,10 +402,10 @@ def test_the_price_of_a_request_in_the_head():
     assert (
         ratio == pytest.approx(asked.per_million["output"] / asked.per_million["input"]) and round(ratio) == 9
     )
-    says("price", "output is still about four times as dear as input")
+    says("price", "output still costs about four times as much as input")
     last = tables.over_users("Llama 3 70B", "8x H100").iloc[-1]
     assert last.users == 128 and round(last.output / last.input) == 4
-    says("price", "That is 30 cents a million")
+    says("price", "That is 30 cents per million")
     assert 8 * 2 / (3600 * 14_800) == pytest.approx(0.30e-6, rel=0.01)
 
 

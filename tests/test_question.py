@@ -91,7 +91,7 @@ def test_the_headline_of_a_request_is_the_requests():
     assert found.seconds == found.request.token > found.step.total
     assert found.to_dict()["speed"] == pytest.approx(1 / found.request.token)
     assert found.throughput <= found.batch / found.step.total
-    assert f"{1e3 * found.seconds:.3g} ms a token" in str(found).splitlines()[1]
+    assert f"{1e3 * found.seconds:.3g} ms per token" in str(found).splitlines()[1]
     assert found.to_dict()["usd_per_million"] == pytest.approx(found.request.per_million["output"])
 
 
@@ -103,7 +103,7 @@ def test_everybody_answers_one_question():
         step = inferlib.papers.ask(key, asked.model, asked.machine, asked.workload)
         assert found[key].status == step.status and (not step.feasible or found[key].seconds == step.total)
     refused = ask("Llama 3 70B", "8x H100", prompt=1000, output=100, by="liminal2025")
-    assert refused.status == "n/a" and "nothing of requests" in refused.reason
+    assert refused.status == "n/a" and "does not describe requests" in refused.reason
     with pytest.raises(LookupError, match="did you mean 'liminal2025'"):
         ask("Llama 3 70B", "8x H100", by="liminal")
 
@@ -355,4 +355,4 @@ def test_an_answer_needs_numpy_alone():
         "print({'pandas', 'sympy', 'xarray', 'matplotlib', 'scipy', 'pint'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "set()" and "ms a token" in done.stdout
+    assert done.stdout.splitlines()[-1] == "set()" and "ms per token" in done.stdout

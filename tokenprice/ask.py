@@ -161,7 +161,7 @@ class Answer:
         span = ""
         if self.factor is not None:
             span = f" ({_ms(self.low)} to {_ms(self.high)} ms in {100 * self.confidence:.0f} % of cases)"
-        lines.append(f"{_ms(self.seconds)} ms a token{span}, bound by {self.step.binding}")
+        lines.append(f"{_ms(self.seconds)} ms per token{span}, bound by {self.step.binding}")
         rates = f"{_count(self.speed)} tokens/s per user, {_count(self.throughput)} in all"
         if self.joules is not None:
             rates += f", about {_count(float(f'{self.joules:.2g}'))} J per token"
@@ -258,7 +258,7 @@ def ask(
     """
     if isinstance(question, Question):
         if machine is not None or options:
-            raise ValueError("give a Question, or words: options beside a Question say nothing")
+            raise ValueError("give a Question or words, not both: options beside a Question have no effect")
     else:
         question = read(Question, {"model": question, "machine": machine, **options}, chips)
     question.needs_machine()
@@ -277,7 +277,7 @@ def _source(key, question):
     """What a source or the bound answers: a step, and nothing of requests or drafts."""
     more = "requests" if question.is_request else "drafts" if question.drafted else ""
     if more:
-        reason = f"{answerers.label(key)} says nothing of {more}: give batch and context, without drafts"
+        reason = f"{answerers.label(key)} does not describe {more}: give batch and context, without drafts"
         step = Breakdown(status="n/a", reason=reason, source=key)
     else:
         step = answerers.ask(key, question.model, question.machine, question.workload, question.layout)

@@ -35,9 +35,9 @@ def from_the_roofline():
     names = [_symbol(name) for name in ("kernels", "attention", "experts", "reduces", "engine")]
     return [
         Step("The roofline: bytes over bandwidth or arithmetic over peak, on one chip's part.", sp.Eq(left, bound)),
-        Step("Kernels reach shares of both, which somebody timed.", sp.Eq(left, attained)),
+        Step("Kernels reach shares of both, known from timings.", sp.Eq(left, attained)),
         Step("Every kernel has a start, and a pipeline as deep as its inner dimension.", sp.Eq(left, kernel)),
-        Step("After attention and after the block all chips agree, in a time that grows with the message.",
+        Step("After attention and after the block comes an all-reduce, whose time grows with the message.",
              sp.Eq(left, reduced)),
         Step("The engine adds what no kernel hides.", sp.Eq(left, whole)),
         Step("With attention and experts as kernels of their own, the same by name:",
@@ -72,9 +72,9 @@ def burst_and_steady_state():
     first = sp.summation(i * group, (i, 1, users / group)) / (users / group)
     whole = burst * first + (1 - burst) * group
     return [
-        Step("In the burst the groups of prompts are read one after the other: half of all are ahead of the mean user.",
+        Step("In the burst the groups of prompts are read one after the other: half are ahead of the mean user.",
              sp.Eq(ahead, sp.factor(first))),
-        Step("Afterwards only those come together that keep step.", sp.Eq(ahead, group)),
+        Step("Afterwards only users that keep step ask together.", sp.Eq(ahead, group)),
         Step("The mean over all requests, of which the burst is a part.",
              sp.Eq(ahead, sp.collect(sp.expand(whole), burst))),
     ]  # fmt: skip
@@ -107,7 +107,7 @@ def output_over_input():
     return [
         Step("A step reads W bytes of 8-bit weights for b tokens, one for each user.",
              sp.Eq(sp.Symbol(r"t_{\text{out}}"), per_output)),
-        Step("A prompt multiplies them, two FLOP a weight and token, and reads them once for thousands.",
+        Step("A prompt multiplies them, two FLOP per weight and token, and reads them once for thousands.",
              sp.Eq(sp.Symbol(r"t_{\text{in}}"), per_input)),
-        Step("So an output token is dearer until so many users share a step.", sp.Eq(batch, even)),
+        Step("So an output token costs more until this many users share a step.", sp.Eq(batch, even)),
     ]  # fmt: skip

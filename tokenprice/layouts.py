@@ -18,7 +18,7 @@ def refusal(model, system, layout=None):
     if at.ep > 1 and not model.sparse:
         return f"{in_words(at)} spreads experts, but {model.name} has none"
     if at.ep > 1 and at.dp == 1:
-        return f"{in_words(at)}: experts are spread beside copies of the attention only; write DP{at.ep} EP{at.ep}"
+        return f"{in_words(at)}: experts are spread with DP attention only: write DP{at.ep} EP{at.ep}"
     return ""
 
 

@@ -139,7 +139,7 @@ class Question(Words):
         if not request and (self.reader is not None or self.chunk is not None):
             raise ValueError("reader and chunk belong to a request: give prompt and output")
         if self.arrivals is None and self.machines is not None:
-            raise ValueError("machines belongs to arrivals: say how many requests come in a second")
+            raise ValueError("machines belongs to arrivals: say how many requests arrive per second")
         if self.arrivals is not None and (self.rounds or self.utilisation):
             name = (
                 "rounds belongs to users who ask again"
@@ -256,5 +256,5 @@ def both(question, machine, promise, options, chips=None):
     if promise is None:
         promise = read(Promise, options)
     elif options:
-        raise ValueError(f"{next(iter(options))} says nothing beside a Promise")
+        raise ValueError(f"{next(iter(options))} has no effect beside a Promise")
     return question, promise

@@ -105,7 +105,7 @@ def simulate(
     """
     q, promise = both(question, machine, promise, options, chips)
     if not q.arrivals:
-        raise ValueError("arrivals is missing: say how many requests come in a second")
+        raise ValueError("arrivals is missing: say how many requests arrive per second")
     found = fleet(q, q.needs_machine(), q.layout, reader=q.reader, machines=q.machines)
     if found is None:
         raise ValueError("no steady state to simulate: tokenprice ask says how many machines are enough")

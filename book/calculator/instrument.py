@@ -96,7 +96,10 @@ def data():
 
 def _palette():
     """Terms of the sources: the place of their colour among those of the page."""
-    colours = [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY]
+    colours = [
+        style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY, style.FAINT,
+        style.ROSE,
+    ]  # fmt: skip
     return {name: colours.index(colour) for name, colour in style.TERMS.items() if colour in colours}
 
 

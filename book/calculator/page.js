@@ -285,7 +285,7 @@ globalThis.inferlibPage = function (root, D) {
     const y = range([...own, ...line.map((p) => 1e3 * p.seconds), ...dots.map((r) => 1e3 * r.seconds),
       1e3 * one.low, 1e3 * one.high]), x = { low: 0.9, high: Math.max(line[line.length - 1].batch, one.batch,
       ...dots.map((r) => r.users)) * 1.15 };
-    return plane({ ...x, label: "users at a time" }, { ...y, label: "ms a token" }, (X, Y) => {
+    return plane({ ...x, label: "users at a time" }, { ...y, label: "ms per token" }, (X, Y) => {
       const up = line.map((p) => [p.batch, Math.min(1e3 * p.seconds * bar, y.high)]), down = line.map((p) =>
         [p.batch, Math.max((1e3 * p.seconds) / bar, y.low)]).reverse();
       return '<path class="band" d="' + path(up.concat(down), X, Y) + 'Z"/><path class="curve c0" d="'

@@ -44,8 +44,10 @@ def figure_1(shown, chip, hop):
             )  # fmt: skip
     for name, served, price in served_points():
         for ax in (axes[i] for i, one in enumerate(shown) if one.name == name):
-            ax.plot(served, price, "o", color=style.RED, markersize=7)
-            ax.annotate("sold", (served, price), xytext=(7, 3), textcoords="offset points", color=style.RED)
+            ax.plot(served, price, "o", color=style.PURPLE, markersize=7)
+            ax.annotate(
+                "sold", (served, price), xytext=(7, 3), textcoords="offset points", color=style.PURPLE
+            )
     for ax, model in zip(axes, shown, strict=True):
         ax.set(xscale="log", yscale="log", xlim=(4, 1100), ylim=(0.006, 15), title=model.name)
         ax.set(xlabel="tokens per second for one user")
@@ -89,9 +91,9 @@ def figure_2(ax=None):
     data = figure_2_data()
     start = data.iloc[0]
     sizes = np.geomspace(5e9, 8e11, 50)
-    ax.plot(sizes, toy.square_root_law(sizes, start.parameters, start.measured_ms), color=style.ORANGE)
-    ax.annotate("square-root law", (1.5e11, 15), color=style.ORANGE, va="top")
-    ax.plot(data.parameters, data.measured_ms, "o", color=style.BLUE)
+    ax.plot(sizes, toy.square_root_law(sizes, start.parameters, start.measured_ms), color=style.PURPLE)
+    ax.annotate("square-root law", (1.5e11, 15), color=style.PURPLE, va="top")
+    ax.plot(data.parameters, data.measured_ms, "o", color=style.INK)
     for name, row in data.iterrows():
         first = name == data.index[0]
         ax.annotate(

@@ -9,10 +9,8 @@ from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5, Assump
 
 LONG = 100_000  # tokens: the long context of Figures 9 and 10
 SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
-_MODELS = dict(
-    zip(economics.SERVED, (style.GREEN, style.BLUE, style.ORANGE, style.RED, style.PURPLE), strict=True)
-)
-_GENERATIONS = {"H100": style.GREEN, "A100": style.SKY, "V100": style.PURPLE}
+_MODELS = dict(zip(economics.SERVED, style.LINES, strict=False))
+_GENERATIONS = dict(zip(("H100", "A100", "V100"), style.LINES, strict=False))
 
 
 def figure_settings(number):
@@ -71,9 +69,9 @@ def marks(number, alpha=3, **changed):
 
 
 def draw(number, colours, lines=None, **changed):
-    """Frontiers of one figure, their ends (dots) and preferred points (diamonds).
+    """Frontiers of one figure, their ends (dots) and preferred points (diamonds, with their GPUs).
 
-    The legend says how many GPUs and sequences stand at each: fastest, preferred, cheapest.
+    A line given as (width, strength) lies broad and pale under the others.
     """
     import matplotlib.pyplot as plt
 
@@ -81,15 +79,22 @@ def draw(number, colours, lines=None, **changed):
     lines, where = lines or {}, marks(number, **changed).groupby("curve", sort=False)
     for name, points in figure_data(number, **changed).groupby("curve", sort=False):
         at = where.get_group(name)
-        sizes = ", ".join(f"{_count(n)} × {_count(b)}" for n, b in zip(at.GPUs, at.batch, strict=True))
         line, colour = lines.get(name, "-"), colours[name]
-        ax.plot(
-            points.tokens_per_second, points.usd_per_million, line, color=colour, linewidth=1.8,
-            label=f"{name}: {sizes}",
-        )  # fmt: skip
+        look = {"linestyle": line, "linewidth": 1.8}
+        if not isinstance(line, str):
+            look = dict(zip(("linewidth", "alpha"), line, strict=True), zorder=0)
+        ax.plot(points.tokens_per_second, points.usd_per_million, color=colour, label=name, **look)
         for mark, which in (("o", at.point != "preferred"), ("D", at.point == "preferred")):
             chosen = at[which]
             ax.plot(chosen["tokens/s"], chosen["USD per million"], mark, color=colour, markersize=5)
+        if number == 3 or not isinstance(line, str):  # there two preferred points nearly coincide
+            continue
+        best = at[at.point == "preferred"].iloc[0]
+        place, look = (best["tokens/s"], best["USD per million"]), {"fontsize": 8, "color": colour}
+        beside = (
+            ((-5, 4), "right") if name == "DeepSeek-V3" else ((6, -9), "left")
+        )  # the star is at its right
+        ax.annotate(f"{best.GPUs:.3g}", place, beside[0], textcoords="offset points", ha=beside[1], **look)
     if number in (3, 4):
         _, served, price = served_points()[1]
         ax.plot(served, price, "*", color=style.INK, markersize=9)
@@ -98,15 +103,8 @@ def draw(number, colours, lines=None, **changed):
         )
     ax.set(xscale="log", yscale="log")
     ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
-    ax.legend(
-        fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14),
-        title="GPUs × batch at the fastest, the preferred and the cheapest point", title_fontsize=8,
-    )  # fmt: skip
+    ax.legend(fontsize=9, loc="upper left")
     return ax
-
-
-def _count(value):
-    return f"{value:.3g}" if value < 999.5 else f"{value / 1000:.3g}K"
 
 
 def figure_3(**changed):
@@ -127,7 +125,7 @@ def figure_6():
 def figure_7(**changed):
     """Figure 7 with the program of Table 5 (lines) and with that of the other tables (dashes)."""
     names = figure_settings(7)
-    tones = (style.SKY, style.BLUE, style.ORANGE, style.RED)
+    tones = style.LINES[:4]
     colours = {name: tones[i % 4] for i, name in enumerate(names)}
     lines = {name: "--" for name in names if name.endswith("newer")}
     return draw(7, colours, lines, **changed)
@@ -135,18 +133,19 @@ def figure_7(**changed):
 
 def figure_8(**changed):
     """Figure 8: three precisions of the weights of Llama 3 70B."""
-    colours = dict(zip(economics.PRECISIONS, (style.GREEN, style.BLUE, style.ORANGE), strict=True))
+    colours = dict(zip(economics.PRECISIONS, style.LINES, strict=False))
     return draw(8, colours, **changed)
 
 
 def _contexts(number, changed):
     names = list(figure_settings(number))
-    tones = (style.SKY, style.BLUE, style.ORANGE, style.RED, style.FAINT)
-    return draw(number, dict(zip(names, tones, strict=True)), {names[-1]: ":"}, **changed)
+    lines = {name: "--" for name in names if "drafted" in name} | {names[-1]: (7, 0.3)}
+    colours = {name: style.VIOLET if name.startswith("long") else style.BROWN for name in names}
+    return draw(number, colours, lines, **changed)
 
 
 def figure_9(**changed):
-    """Figure 9: Mistral Large 2 at no and at long context; dotted, with the whole batch's cache in memory."""
+    """Figure 9: Mistral Large 2 at no and at long context; broad and pale, with the whole batch's cache in memory."""
     return _contexts(9, changed)
 
 
@@ -160,7 +159,7 @@ def slope_and_wall(model, chip, draft):
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots(figsize=(6.6, 3.8))
-    colours = (style.INK, style.BLUE, style.RED, style.PURPLE)
+    colours = (style.INK, style.ROSE, style.RED, style.PURPLE)
     curves = {
         f"the paper's {chip.name}": switched(model, chip),
         "bandwidth of the network unlimited": switched(model, chip, network=True),
@@ -265,10 +264,9 @@ def terms_over_size(model, chip, batch, context):
     data = terms_data(model, chip, batch, context)
     bottom = 0 * data.iloc[:, 0]
     for name in data:
-        ax.bar(
-            [f"{n:.0f}" for n in data.index], data[name], bottom=bottom, label=name, width=0.7,
-            color=style.TERMS.get(name, style.FAINT),
-        )  # fmt: skip
+        sizes, label = [f"{n:.0f}" for n in data.index], style.KIND_OF[name]
+        label = label if label not in ax.get_legend_handles_labels()[1] else None
+        ax.bar(sizes, data[name], bottom=bottom, label=label, width=0.7, color=style.TERMS[name])
         bottom = bottom + data[name]
     ax.set(xlabel="GPUs in the instance", ylabel="milliseconds per token")
     ax.grid(axis="x", visible=False)
@@ -284,7 +282,7 @@ def tornado(ax=None, **case):
 
     table = sensitivity(**case)[::-1]
     ax = ax or plt.subplots(figsize=(6.4, 3.8))[1]
-    for column, colour in (("value, lower", style.ORANGE), ("value, higher", style.BLUE)):
+    for column, colour in (("value, lower", style.PURPLE), ("value, higher", style.YELLOW)):
         ax.barh(table.index, 100 * table[column], color=colour, label=column.split(", ")[1], height=0.6)
     ax.axvline(0, color=style.INK, linewidth=0.8)
     ax.set(xlabel="change of speed³ over price at the preferred point, %")
@@ -306,6 +304,6 @@ def box_of_eight(model, chip):
     data = eight_gpus(model, chip)
     ax.plot(data.tokens_per_second, 100 * data.mfu, color=style.ORANGE)
     ax.plot(speed, 100 * used, "o", color=style.INK)
-    ax.annotate("the example", (speed, 100 * used), xytext=(6, 4), textcoords="offset points")
+    ax.annotate("the example", (speed, 100 * used), (-6, -12), textcoords="offset points", ha="right")
     ax.set(xlabel="tokens per second for one user", ylabel="utilisation, % of the peak", ylim=(0, None))
     return ax

@@ -215,13 +215,8 @@ def _marked(view):
 
 
 def _curve_colours(view):
-    """Terms have the colours that they have in bars; what is none then takes one that means nothing there."""
-    from book import style
-
-    found, free = _coloured(view.outputs), [style.PURPLE, style.BROWN, style.YELLOW, style.SKY]
-    others = [name for name in view.outputs if name not in style.TERMS]
-    if len(others) < len(found):
-        found |= {name: _palette().index(free[k % len(free)]) for k, name in enumerate(others)}
+    """The colours that the terms have in bars; what is no term has one that means nothing there."""
+    found = _coloured(view.outputs)
     return [found[name] for name in view.outputs]
 
 
@@ -237,7 +232,7 @@ def _palette():
 
     return [
         style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY, style.BROWN,
-        style.FAINT,
+        style.FAINT, style.ROSE, style.VIOLET, style.INK,
     ]  # fmt: skip
 
 
@@ -255,12 +250,12 @@ def _colours(shown, view):
 
 
 def _coloured(terms):
-    """The colour of each term, as in the figures where they have one."""
+    """The colour of each term, as in the figures where they have one, or of lines that have no place in the grammar."""
     from book import style
 
     palette = _palette()
-    known = {name: palette.index(style.TERMS[name]) for name in terms if style.TERMS.get(name) in palette}
-    free = [k for k in range(len(palette)) if k not in known.values()] or list(range(len(palette)))
+    known = {name: palette.index(style.TERMS[name]) for name in terms if name in style.TERMS}
+    free = [k for k in map(palette.index, style.LINES) if k not in known.values()]
     others = [name for name in terms if name not in known]
     return known | {name: free[k % len(free)] for k, name in enumerate(others)}
 

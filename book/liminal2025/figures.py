@@ -59,7 +59,7 @@ def draw_layer(data, n):
         end = x + width
         if waits[name]:
             ax.plot([end + 0.22] * 2, [0, 1], color=style.RED, linewidth=5, solid_capstyle="round")
-            ax.text(end + 0.22, -0.1, "all\nagree", ha="center", va="top", color=style.RED, fontsize=9)
+            ax.text(end + 0.22, -0.1, "all-\nreduce", ha="center", va="top", color=style.RED, fontsize=9)
         x = end + 0.44
     ax.text(-0.12, 0.94, "one chip", ha="right", va="center", fontsize=9, color=style.BLUE)
     ax.text(-0.12, 0.44, f"{n - 1} others", ha="right", va="center", fontsize=9)
@@ -140,7 +140,7 @@ def draw_bandwidth(data, mark):
         ends = {}
         for i, name in enumerate(data.model.values):
             curve = data.sel(model=name, context=context)
-            line = ax.plot(data.bandwidth, curve, color=_colours()[i % 7], linestyle="-" if i < 7 else "--")
+            line = ax.plot(data.bandwidth, curve, color=_colours()[i % 6], linestyle="-" if i < 6 else "--")
             ends[name] = (float(curve[-1]), line[0].get_color())
         ax.axvline(at, color=style.INK, linewidth=1)
         ax.set(
@@ -202,7 +202,7 @@ def draw_efficiency(data=None):
     data = efficiency_sweep() if data is None else data
     names = list(data.model.unique())
     _, axes = plt.subplots(2, (len(names) + 1) // 2, figsize=(9, 5.2), sharey=True, layout="constrained")
-    colours = dict(zip(chips(), (style.BLUE, style.GREEN, style.ORANGE, style.RED), strict=True))
+    colours = dict(zip(chips(), style.LINES, strict=False))
     for ax, name in zip(axes.flat, names, strict=True):
         own = data[data.model == name]
         for memory, colour in colours.items():
@@ -225,7 +225,7 @@ def draw_survivors(data):
     from book import style
 
     _, ax = _axes((7, 8.6))
-    colours = {about: _colours()[i % 7] for i, about in enumerate(data.about.unique())}
+    colours = {about: _colours()[i % 6] for i, about in enumerate(data.about.unique())}
     y = np.arange(len(data))
     ax.barh(y, data.survive, color=[colours[about] for about in data.about], height=0.7)
     for place, value in zip(y, data.survive, strict=True):
@@ -257,11 +257,11 @@ def draw_draws(data=None):
     _, ax = _axes((6.4, 3))
     low, high = data["reached"].min(), data["reached"].max()
     ax.hist(data["reached"], bins=np.arange(low - 0.5, high + 1.5), color=style.FAINT, alpha=0.6)
-    ax.axvline(data["closed"], color=style.BLUE)
-    ax.axvline(data["implied"], color=style.RED, linestyle="--")
+    ax.axvline(data["closed"], color=style.PURPLE)
+    ax.axvline(data["implied"], color=style.INK, linestyle="--")
     top = ax.get_ylim()[1]
-    ax.text(data["closed"] + 0.5, 0.98 * top, "closed form", color=style.BLUE, va="top")
-    ax.text(data["implied"] - 0.5, 0.98 * top, "the paper's average", color=style.RED, va="top", ha="right")
+    ax.text(data["closed"] + 0.5, 0.98 * top, "closed form", color=style.PURPLE, va="top")
+    ax.text(data["implied"] - 0.5, 0.98 * top, "the paper's average", color=style.INK, va="top", ha="right")
     ax.set(xlabel="experts reached by 32 tokens", ylabel="draws")
     return ax
 
@@ -271,7 +271,7 @@ def draw_design(data, chips, latencies):
     from book import style
 
     _, ax = _axes((6.8, 4.6))
-    colours = (style.BLUE, style.GREEN, style.ORANGE)
+    colours = style.shades(data.sizes["speed"], style.PURPLE)
     for speed, colour in zip(data.speed.values, colours, strict=True):
         one = data.sel(speed=speed)
         ax.plot(one.latency / NS, one.bandwidth / TB, color=colour)
@@ -279,7 +279,7 @@ def draw_design(data, chips, latencies):
             max(float(one.latency[0]) / NS, 1.2),
             float(one.bandwidth[0]) / TB * 1.15,
             f"{speed:,} tokens/s",
-            color=colour,
+            color=style.PURPLE,
             va="bottom",
             fontsize=9,
         )
@@ -321,7 +321,7 @@ def _rectangle(corner, width, height, **style_):
 def _colours():
     from book import style
 
-    return (style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.SKY, style.YELLOW)
+    return style.LINES
 
 
 def _apart(values, least=1.07):

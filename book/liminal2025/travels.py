@@ -131,8 +131,8 @@ def draw_public(data):
     eight, limit = (data[data.who == who] for who in (EQUATION_8, LIMIT))
     _, (left, right) = plt.subplots(1, 2, figsize=(8.8, 4), width_ratios=(1.25, 1), layout="constrained")
     ends = np.array([1.0, 300.0])
-    colours = (style.BLUE, style.GREEN, style.ORANGE, style.RED, style.PURPLE, style.YELLOW)
-    for n, colour in zip(sorted(set(eight.tp)), colours, strict=True):
+    degrees = sorted(set(eight.tp))
+    for n, colour in zip(degrees, style.shades(len(degrees), style.VIOLET, 0.2), strict=True):
         own = eight[eight.tp == n]
         left.plot(
             own.measured / MS, own.predicted / MS, "o", color=colour, markersize=4, alpha=0.8, label=f"{n}"
@@ -144,7 +144,7 @@ def draw_public(data):
     left.set(xlabel="measured, milliseconds per token", ylabel="equation 8, milliseconds per token")
     left.legend(title="chips", fontsize=8, loc="lower right")
     bins = np.arange(-100, 101, 10)
-    right.hist(100 * limit.error, bins, color=style.BLUE, alpha=0.45, label="limit")
+    right.hist(100 * limit.error, bins, color=style.YELLOW, alpha=0.45, label="limit")
     right.hist(100 * eight.error, bins, color=style.PURPLE, alpha=0.55, label="equation 8")
     right.axvline(0, color=style.INK, linewidth=1)
     right.set(xlabel="predicted over measured, less one, %", ylabel="measurements")

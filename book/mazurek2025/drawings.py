@@ -48,14 +48,14 @@ def expert_parallel(model, setup, own, ax=None):
             shade = dict(linewidth=width, alpha=0.9 if width > 1 else 0.5, zorder=0)
             if i == 0 or width < 1:
                 ax.plot([here + 0.9, there + 0.9], [4.92, 3.48], color=style.RED, **shade)
-                ax.plot([there + 0.9, here + 0.9], [2.42, 0.98], color=style.PURPLE, **shade)
+                ax.plot([there + 0.9, here + 0.9], [2.42, 0.98], color=style.RED, linestyle="--", **shade)
     middle = 7.2
     for y in (5.45, 2.95, 0.45):
         ax.text(middle, y, "…", ha="center", va="center", fontsize=14)
     ax.text(
         10.2,
         4.2,
-        f"dispatch, FP8:\n{data['out'] / 1e6:.1f} MB a GPU",
+        f"dispatch, FP8:\n{data['out'] / 1e6:.1f} MB per GPU",
         va="center",
         color=style.RED,
         fontsize=9,
@@ -63,9 +63,9 @@ def expert_parallel(model, setup, own, ax=None):
     ax.text(
         10.2,
         1.7,
-        f"combine, BF16:\n{data['back'] / 1e6:.1f} MB a GPU",
+        f"combine, BF16:\n{data['back'] / 1e6:.1f} MB per GPU",
         va="center",
-        color=style.PURPLE,
+        color=style.RED,
         fontsize=9,
     )
     ax.set(xlim=(-0.2, 13.0), ylim=(-0.2, 6.7))
@@ -158,15 +158,17 @@ def two_tokens(model, ax=None, seed=2):
     data, side = two_tokens_data(model, seed), int(model.n_routed**0.5)
     for expert in range(model.n_routed):
         woken = expert in data["first"], expert in data["second"]
-        colour = {(True, False): style.BLUE, (False, True): style.ORANGE, (True, True): style.RED}.get(woken)
+        colour = {(True, False): style.BLUE, (False, True): style.PURPLE, (True, True): style.INK}.get(woken)
         spot = dict(facecolor=colour or "none", edgecolor=style.FAINT, linewidth=0.8)
         ax.add_patch(plt.Rectangle((expert % side, expert // side), 0.82, 0.82, **spot))
-    names = [("first token", style.BLUE), ("second token", style.ORANGE)]
-    for label, colour in names + [("both", style.RED)] * bool(data["first"] & data["second"]):
+    names = [("first token", style.BLUE), ("second token", style.PURPLE)]
+    for label, colour in names + [("both", style.INK)] * bool(data["first"] & data["second"]):
         ax.bar(0, 0, color=colour, label=label)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=9)
     ax.set(xlim=(-0.3, side + 0.1), ylim=(side + 0.1, -0.3), aspect="equal")
-    ax.set_title(f"{data['one']:.0f} MB a layer for one token, about {data['two']:.0f} for two", fontsize=10)
+    ax.set_title(
+        f"{data['one']:.0f} MB per layer for one token, about {data['two']:.0f} for two", fontsize=10
+    )
     ax.axis("off")
     return ax
 

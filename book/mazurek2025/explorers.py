@@ -176,7 +176,7 @@ def experts_waking(model=None, context=4989):
                 colours={
                     "experts awake": style.BLUE,
                     "experts asleep": style.FAINT,
-                    "other weights": style.PURPLE,
+                    "other weights": style.SKY,
                 },
             ),
             Curves(

@@ -12,7 +12,7 @@ from book.mazurek2025.systems import CONTEXT, MODEL
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, balancedness, model_of, setup, setups, stated
 
-COLOURS = {"4x8 H100": style.GREEN, "9x8 H100": style.BLUE, "12x4 B200": style.ORANGE}
+COLOURS = dict(zip(("4x8 H100", "9x8 H100", "12x4 B200"), style.LINES, strict=False))
 SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
 
 
@@ -45,7 +45,7 @@ def fullest(ax=None):
     ax.axhline(data.held.iloc[0], color=style.INK, linewidth=1.2)
     ax.text(1, data.held.iloc[0] + 0.25, "experts that a GPU holds")
     ax.plot(data.index, data["printed"], color=style.PURPLE)
-    ax.plot(data.index, data["without replacement"], color=style.BLUE)
+    ax.plot(data.index, data["without replacement"], color=style.YELLOW)
     ax.plot(data.index, data.simulated, "o", color=style.INK)
     ax.annotate(
         "balls into bins,\nas printed",
@@ -61,7 +61,7 @@ def fullest(ax=None):
         (0, 8),
         textcoords="offset points",
         ha="right",
-        color=style.BLUE,
+        color=style.YELLOW,
     )
     ax.annotate("simulated", (16, data.simulated[16]), (8, -10), textcoords="offset points")
     ax.set(xscale="log", xlabel="tokens in the batch", ylabel="active experts on the fullest of 32 GPUs")
@@ -84,11 +84,11 @@ def figure_12(ax=None):
     """Figure 12's bars and the lines between them that the model uses."""
     ax = ax or _axes((6.4, 3.2))
     data, gpus = figure_12_data(), np.arange(8, 97)
-    for name, colour, balanced in (("with balancing", style.GREEN, True), ("without", style.RED, False)):
+    for name, colour, balanced in (("with balancing", style.VIOLET, True), ("without", style.PURPLE, False)):
         ax.plot(gpus, [balancedness(n, balanced) for n in gpus], color=colour, linewidth=1.2)
         ax.plot(data.index, data[name], "o", color=colour)
-    ax.text(74, 0.84, "with balancing", color=style.GREEN)
-    ax.text(74, 0.50, "without", color=style.RED)
+    ax.text(74, 0.84, "with balancing", color=style.VIOLET)
+    ax.text(74, 0.50, "without", color=style.PURPLE)
     ax.set(xlabel="GPUs that share the experts", ylabel="mean over largest load", ylim=(0, 1), xlim=(0, 97))
     return ax
 
@@ -171,7 +171,7 @@ def figure_14(capped, literal, ax=None):
         seen = points[points.setup == name]
         ax.plot(seen.own, seen.gpu, "o", color=colour)
         ax.plot([], [], color=colour, label=name)
-    ax.set(xscale="log", yscale="log", xlabel="sequences on a GPU", ylabel="tokens per second and GPU")
+    ax.set(xscale="log", yscale="log", xlabel="sequences on a GPU", ylabel="tokens per second per GPU")
     ax.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"])
     ax.minorticks_off()
     _both(ax, capped, literal)
@@ -215,7 +215,7 @@ def figure_15(axes=None):
     axes[0].plot([], [], ":", color=style.INK, label="Kimi K2")
     axes[1].plot([], [], ":", color=style.INK, label="its configuration")
     axes[1].plot([], [], "--", color=style.INK, linewidth=1.2, label="more experts only")
-    axes[0].set(yscale="log", ylabel="tokens per second and GPU")
+    axes[0].set(yscale="log", ylabel="tokens per second per GPU")
     axes[1].set(ylabel="Kimi K2 over DeepSeek V3, %")
     for ax, place in zip(axes, ("upper left", "lower right"), strict=True):
         ax.set(xscale="log", xlabel="sequences on a GPU")
@@ -247,13 +247,13 @@ def figure_16(ax=None):
     """Figure 16: prefill against decode over the context; the dashed line is the batch that fits at the end."""
     ax = ax or _axes()
     data = figure_16_data()
-    ax.plot(data.context, data.prefill, color=style.RED)
-    _write(ax, data.prefill, 9000, "prefill", style.RED, (-8, 4), "right")
+    ax.plot(data.context, data.prefill, color=style.ORANGE)
+    _write(ax, data.prefill, 9000, "prefill", style.ORANGE, (-8, 4), "right")
     for own in (1, 8, 32, 128):
         line = data.decode.sel(own=own)
         ax.plot(line.context, line, color=style.BLUE, linewidth=1.6)
         up = -1 if own == 1 else 1
-        _write(ax, line, LONG, f"{own} a GPU", style.BLUE, (5, up * (own < 128)), "left")
+        _write(ax, line, LONG, f"{own} per GPU", style.BLUE, (5, up * (own < 128)), "left")
     fitting = data.decode.sel(own=0)
     ax.plot(fitting.context, fitting, "--", color=style.INK, linewidth=1.6)
     ax.set(xscale="log", yscale="log", xlabel="tokens of context", ylabel="times as long as at 1024")

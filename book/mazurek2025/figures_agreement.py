@@ -14,7 +14,7 @@ def _axes(size=(6.4, 3.8)):
 def scan(ax=None):
     """Error over the seven points for every context, in three readings; thin lines for the three on H100s alone."""
     ax = ax or _axes()
-    shown = {"capped": style.PURPLE, "literal": style.GREEN, "corrected": style.BLUE}
+    shown = {"capped": style.PURPLE, "literal": style.INK, "corrected": style.YELLOW}
     readings = validation.readings()
     for name, colour in shown.items():
         found = validation.scan(readings[name], high=11000) * 100

@@ -39,7 +39,7 @@ def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
 def draw_advice(data):
     """Draw :func:`advice_data`: communication over arithmetic, with the best layout and in 1D. Returns Axes."""
     _, ax = axes()
-    colours = (style.GREEN, style.BLUE, style.ORANGE, style.RED)
+    colours = style.LINES[:4]
     for colour, (name, rows) in zip(colours, data.groupby("machine", sort=False), strict=True):
         ax.plot(rows.tokens, rows.network / rows.arithmetic, "o-", color=colour, markersize=4, label=name)
         ax.plot(rows.tokens, rows["1D"] / rows.arithmetic, "--", color=colour, linewidth=1.2)

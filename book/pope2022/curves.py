@@ -26,7 +26,7 @@ from inferlib.papers.pope2022 import (
     why_not,
 )
 
-PALM = {"PaLM 540B": style.RED, "PaLM 62B": style.BLUE, "PaLM 8B": style.GREEN}
+PALM = dict(zip(("PaLM 540B", "PaLM 62B", "PaLM 8B"), style.LINES, strict=False))
 BATCHES = tuple(2**i for i in range(11))  # the text stops at "larger than about 512"
 
 
@@ -155,7 +155,7 @@ def figure_6_data():
 def figure_6(data):
     """Draw :func:`figure_6_data`. Returns the Axes."""
     _, ax = axes((5.2, 3.4))
-    for name, colour in (("1D", style.FAINT), ("2D", style.BLUE)):
+    for name, colour in (("1D", style.FAINT), ("2D", style.PURPLE)):
         ax.plot(data.index, data[name], "o-", color=colour)
         end = data.index[-1], data[name].iloc[-1]
         ax.annotate(name, end, (8, -3), textcoords="offset points", color=colour)

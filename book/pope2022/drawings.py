@@ -167,7 +167,7 @@ def draw_collectives(k=3):
     """Draw :func:`collectives`: a colour for the chip a part came from, all colours for a sum. Returns Axes."""
     from matplotlib.patches import Rectangle
 
-    colours = [style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.SKY, style.YELLOW, style.RED]
+    colours = style.LINES
     both = axes((7.2, 0.9 + 0.42 * k), columns=3)[1]
     for ax, (name, states) in zip(both, collectives(k).items(), strict=True):
         for side, state in enumerate(states):

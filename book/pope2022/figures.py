@@ -34,8 +34,7 @@ def axes(size=(6.4, 3.8), columns=1):
 
 def layout_colours():
     """The colour of each layout, everywhere in the chapter."""
-    order = (style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE)  # as the explorer has them
-    return dict(zip(pope.LAYOUTS, order, strict=True))
+    return dict(zip(pope.LAYOUTS, style.LINES, strict=False))
 
 
 # --- Figure 3: what each layout moves --------------------------------------------------------------------
@@ -89,7 +88,7 @@ def break_even_data():
 def draw_break_even(data):
     """Draw :func:`break_even_data`: below the line at 1, 2D moves less. Returns the Axes."""
     _, ax = axes()
-    colours = (style.RED, style.BLUE, style.GREEN, style.ORANGE)
+    colours = style.LINES[:4]
     for name, colour in zip(data, colours, strict=True):
         line = "--" if name.startswith("printed") else "-"
         ax.plot(data.chips, data[name], line, color=colour, label=name)
@@ -147,9 +146,7 @@ def figure_8_data():
 def figure_8(data):
     """Draw :func:`figure_8_data`; dotted where the whole model's cache would not fit. Returns the Axes."""
     _, ax = axes()
-    for (name, curve), colour in zip(
-        data.groupby("variant"), (style.RED, style.BLUE, style.ORANGE), strict=True
-    ):
+    for (name, curve), colour in zip(data.groupby("variant"), style.LINES[:3], strict=True):
         curve = curve.squeeze("variant")
         total = (curve.cache + curve.rest) / MS
         fits = curve.context <= float(curve.longest)
@@ -186,9 +183,7 @@ def frontier_data(table="Table D.3", assumptions=PRINTED):
 
 def figure_9(data):
     """Draw :func:`frontier_data`; filled points are on the frontier of all. Returns the Axes."""
-    colours = dict(
-        zip(benchmarks.TOTALS, (style.SKY, style.PURPLE, style.YELLOW, style.ORANGE, style.BLUE), strict=True)
-    )
+    colours = dict(zip(benchmarks.TOTALS, style.LINES, strict=False))
     _, ax = axes()
     for name, rows in data.groupby("column", sort=False):
         ax.plot(rows.time, 100 * rows.exact, "-", color=colours[name], linewidth=1.2)
@@ -204,7 +199,7 @@ def figure_9(data):
 def gpu_bound_figure(data):
     """FasterTransformer's times over the roofline of their A100s. Returns the Axes."""
     _, ax = axes()
-    colours = (style.SKY, style.PURPLE, style.YELLOW)
+    colours = style.LINES[:3]
     markers = dict(zip(benchmarks.TABLES, "osD", strict=True))
     for colour, (name, rows) in zip(colours, data.groupby("column", sort=False), strict=True):
         for table, cells in rows.groupby("table"):
@@ -234,7 +229,7 @@ def draw_fit(cells, constants, chip):
     other = evidence.megatron_table(constants, chip=chip)
     ax.plot(other.measured / 1e3, other.measured / other.predicted, "D", **rings)
     held = evidence.held_out(constants, chip)
-    stars = {"color": style.RED, "markersize": 10, "label": "Tables 2 and 3, held out"}
+    stars = {"color": style.INK, "markersize": 10, "label": "Tables 2 and 3, held out"}
     ax.plot(held.measured / 1e3, held.measured / held.predicted, "*", **stars)
     ax.axhline(1, color=style.INK, linewidth=1)
     ax.axhspan(0.9, 1.1, color=style.FAINT, alpha=0.15, linewidth=0)

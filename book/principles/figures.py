@@ -6,7 +6,8 @@ from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import System, Workload, format_bytes
 
-KINDS = {"MHA": style.RED, "GQA": style.BLUE, "MQA": style.GREEN, "MLA": style.PURPLE}
+_SHADES = dict(zip(("MLA", "MQA", "GQA", "MHA"), style.shades(4), strict=True))
+KINDS = dict(zip(("MHA", "GQA", "MQA", "MLA"), "osD^", strict=True))
 
 
 def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-1):
@@ -66,6 +67,37 @@ def _si(value, unit):
     return f"{value:.3g} {unit}"
 
 
+def draw_chip(chip, seconds=1e-3, ax=None):
+    """What a chip holds, and what its parts can do in some time, as squares of one scale: bytes, a FLOP for each."""
+    import matplotlib.pyplot as plt
+
+    ax = ax or plt.subplots(figsize=(7.0, 3.4), layout="constrained")[1]
+    parts = {
+        "multipliers\ncould use": (
+            roofline.ridge_point(chip) * chip.memory_bandwidth * seconds,
+            style.ORANGE,
+        ),
+        "memory\nholds": (chip.memory_capacity, "none"),
+        "memory\ndelivers": (chip.memory_bandwidth * seconds, style.BLUE),
+        "links to\nits box carry": (chip.scale_up_bandwidth * seconds, style.RED),
+        "network\ncarries": (chip.scale_out_bandwidth * seconds, style.RED),
+    }
+    x, wide = 0.0, 0.3 * parts["multipliers\ncould use"][0] ** 0.5
+    for name, (size, colour) in parts.items():
+        side = size**0.5
+        x += max(wide - side, 0) / 2
+        ax.add_patch(
+            plt.Rectangle(
+                (x, 0), side, side, facecolor=colour, edgecolor=style.BLUE if colour == "none" else colour
+            )
+        )
+        ax.text(x + side / 2, -0.02 * wide, f"{name}\n{_si(size, 'B')}", ha="center", va="top", fontsize=9)
+        x += side + max(wide - side, 0) / 2 + 0.05 * wide
+    ax.set(xlim=(-0.05 * wide, x), ylim=(-0.75 * wide, wide / 0.3), aspect="equal")
+    ax.axis("off")
+    return ax
+
+
 def roofline_points(model, batches=(1, 8, 64, 512), contexts=(1, 4096, 32768)):
     """Where decode steps stand on the roofline."""
     import xarray as xr
@@ -92,7 +124,7 @@ def draw_roofline(model, chip, prompt=2048, ax=None):
     ax.plot(intensity, roofline.attainable_flops(chip, intensity) / 1e12, color=style.INK)
     points = roofline_points(model)
     for context, colour, label in zip(
-        points.context.values, (style.BLUE, style.GREEN, style.RED), ("short", "4K", "32K"), strict=True
+        points.context.values, (style.BLUE, *style.shades(2)), ("short", "4K", "32K"), strict=True
     ):
         at = points.intensity.sel(context=context).to_numpy()
         reached = roofline.attainable_flops(chip, at) / 1e12
@@ -116,7 +148,7 @@ def draw_roofline(model, chip, prompt=2048, ax=None):
                     xytext=(8, -10),
                     textcoords="offset points",
                     fontsize=8,
-                    color=colour,
+                    color=style.BLUE if label == "short" else style.GREEN,
                 )
     at = roofline.prefill_intensity(profile_of(model), prompt)
     reached = roofline.attainable_flops(chip, at) / 1e12
@@ -172,7 +204,7 @@ def draw_bounds(model, chip, count, batch, context):
         "weights": style.BLUE,
         "cache": style.GREEN,
         "matrices": style.ORANGE,
-        "attention": style.YELLOW,
+        "attention": style.ORANGE,
     }
     _, axes = plt.subplots(2, 1, figsize=(6.6, 3.4), sharex=True, layout="constrained")
     ends = table.start + table.length
@@ -266,7 +298,7 @@ def cache_table():
 
 
 def draw_cache(ax=None):
-    """Bytes of cache for one token of context, by model, coloured by kind of attention."""
+    """Bytes of cache for one token of context, by model, marked by kind of attention."""
     import matplotlib.pyplot as plt
 
     table = cache_table().sort_values("kib", kind="stable")
@@ -274,12 +306,12 @@ def draw_cache(ax=None):
         _, ax = plt.subplots(figsize=(6.6, 0.24 * len(table) + 0.9))
     for y, row in enumerate(table.itertuples()):
         kind = row.attention.split(",")[0]
-        ax.plot([row.kib_at_32k, row.kib], [y, y], color=KINDS[kind], linewidth=1.2)
-        ax.plot(row.kib, y, "o", color=KINDS[kind], markersize=6)
+        ax.plot([row.kib_at_32k, row.kib], [y, y], color=style.GREEN, linewidth=1.2)
+        ax.plot(row.kib, y, KINDS[kind], color=_SHADES[kind], markersize=6)
         if row.kib_at_32k < row.kib:
-            ax.plot(row.kib_at_32k, y, "|", color=KINDS[kind], markersize=9)
-    for kind, colour in KINDS.items():
-        ax.plot([], [], "o", color=colour, label=kind)
+            ax.plot(row.kib_at_32k, y, "|", color=style.GREEN, markersize=9)
+    for kind, marker in KINDS.items():
+        ax.plot([], [], marker, color=_SHADES[kind], label=kind)
     ax.set_yticks(range(len(table)), table.index, fontsize=8)
     ax.set(xscale="log", xlabel="KiB of cache for a token at 16 bits")
     ax.legend(loc="lower right", fontsize=9)
@@ -327,13 +359,14 @@ def draw_intensity(model, chip, ax=None):
     ax = ax or plt.subplots()[1]
     data = intensity_over_batch(model)
     for context, colour in zip(
-        data.context.values, (style.INK, style.BLUE, style.GREEN, style.RED), strict=True
+        data.context.values, (style.BLUE, *style.shades(len(data.context) - 1)), strict=True
     ):
         curve = data.sel(context=context)
         ax.plot(data.batch, curve, color=colour)
         label = "no context" if context == 0 else f"{context / 1024:.0f}K"
-        ax.annotate(label, (4096, float(curve[-1])), xytext=(5, -3), textcoords="offset points", color=colour)
+        tone = style.GREEN if context else style.BLUE
+        ax.annotate(label, (4096, float(curve[-1])), xytext=(5, -3), textcoords="offset points", color=tone)
     ax.axhline(roofline.ridge_point(chip), color=style.FAINT, linestyle=":")
-    ax.text(1.1, roofline.ridge_point(chip) * 1.1, f"balance of one {chip.name}", fontsize=9)
+    ax.text(1.1, roofline.ridge_point(chip) * 1.1, f"ridge point of one {chip.name}", fontsize=9)
     ax.set(xscale="log", yscale="log", xlabel="batch", ylabel="FLOP for every byte read", xlim=(1, 14000))
     return ax

@@ -8,17 +8,12 @@ from inferlib.system import System
 from tokenprice.decode import decode_step
 from tokenprice.prompt import room
 
-COLOURS = (
-    style.BLUE,
-    style.ORANGE,
-    style.GREEN,
-    style.RED,
-    style.PURPLE,
-    style.SKY,
-    style.YELLOW,
-    style.INK,
-    style.FAINT,
-)
+COLOURS = (*style.LINES, style.SKY, style.ROSE, style.GREEN)
+# What a part of a step is in the grammar of the pictures.
+_PARTS = {
+    "the bound": style.BLUE, "shares that kernels reach": style.BLUE, "starts of kernels": style.FAINT,
+    "the engine": style.FAINT, "all-reduces": style.RED, "prompts of the other users": style.ORANGE,
+}  # fmt: skip
 
 
 def _axes(ax, **size):
@@ -34,8 +29,8 @@ def waterfall(table):
     for y, (name, ms) in enumerate(zip(table["what"], table["ms"], strict=True)):
         whole = name in ("the bound", "predicted", "measured")
         start = 0.0 if whole else left
-        colour = style.FAINT if name == "the bound" else style.INK if name == "measured" else style.BLUE
-        ax.barh(y, ms, left=start, height=0.6, color=colour if whole else style.ORANGE)
+        fill = style.INK if name == "measured" else _PARTS.get(name, "none")
+        ax.barh(y, ms, left=start, height=0.6, color=fill, edgecolor=style.INK, linewidth=0.6)
         ax.text(start + max(ms, 0), y, f" {ms:.2f} ms", va="center", fontsize=9)
         left = ms if whole else left + ms
     ax.set_yticks(range(len(table)), table["what"])
@@ -49,7 +44,7 @@ def ladder(table):
     """Mean error on the dense rows as the terms are added one after the other."""
     ax = _axes(None, figsize=(6.8, 2.8))
     y = range(len(table))
-    ax.barh(y, table["error, %"], height=0.6, color=style.BLUE)
+    ax.barh(y, table["error, %"], height=0.6, color=style.FAINT)
     for place, value in zip(y, table["error, %"], strict=True):
         ax.text(value, place, f" {value:.0f} %", va="center", fontsize=9)
     ax.set_yticks(y, table["with"])
@@ -69,7 +64,7 @@ def copies(table):
     ax.set_xscale("log", base=2)
     ticks = sorted(set(table["sequences a chip"]))
     ax.set_xticks(ticks, [str(t) for t in ticks])
-    ax.set(xlabel="sequences a chip", ylabel="milliseconds a step", ylim=(0, None))
+    ax.set(xlabel="sequences per chip", ylabel="milliseconds per step", ylim=(0, None))
     ax.legend(fontsize=9)
     return ax
 
@@ -85,10 +80,10 @@ def over_context(models, system, workload):
         work = [workload.replace(context=n) for n in lengths]
         # drawn for any batch, whether or not its users would fit
         steps = [decode_step(model, System(chip, system.count), at).total for at in work]
-        line = {"color": COLOURS[2 * (i // 2)], "linestyle": ("--", "-")[i % 2]}
+        line = {"color": COLOURS[i // 2], "linestyle": ("--", "-")[i % 2]}
         axes[0].plot(lengths, 1e3 * np.array(steps), label=name, **line)
         axes[1].plot(lengths, [room(model, system, at) for at in work], **line)
-    axes[0].set(ylabel=f"milliseconds a token, {workload.batch:g} users", ylim=(0, None))
+    axes[0].set(ylabel=f"milliseconds per token, {workload.batch:g} users", ylim=(0, None))
     axes[1].set(ylabel="users that fit", yscale="log")
     for ax in axes:
         ax.set_xscale("log", base=2)
@@ -172,7 +167,7 @@ def fleet(question, loads=(0.2, 0.4, 0.6, 0.75), requests=2000, ax=None):
     for by, name, line in ((1, "formula", "-"), (one.factor, "formula, slow end of the interval", "--")):
         states = [at.slower(by).at(load / at.load(1)) for load in grid]
         first = [state.first_token if state else np.nan for state in states]
-        ax.plot(grid, first, line, color=style.BLUE, label=name)
+        ax.plot(grid, first, line, color=style.PURPLE, label=name)
     found = [
         simulate(question.replace(arrivals=load / at.load(1), machines=1), requests=requests, seed=1)
         for load in loads
@@ -180,7 +175,7 @@ def fleet(question, loads=(0.2, 0.4, 0.6, 0.75), requests=2000, ax=None):
     ax.plot(loads, [one.mean("first") for one in found], "o", color=style.INK, label="simulated, mean")
     for share, mark in ((90, "^"), (99, "v")):
         late = [one.percentile("first", share) for one in found]
-        ax.plot(loads, late, mark, color=style.ORANGE, label=f"simulated, p{share}")
+        ax.plot(loads, late, mark, color=style.YELLOW, label=f"simulated, p{share}")
     ax.axvline(1 / one.factor, color=style.RED, linewidth=1)
     ax.text(1 / one.factor, ax.get_ylim()[0], " no answer", color=style.RED, fontsize=9, va="bottom")
     ax.set(yscale="log", xlabel="load", ylabel="seconds to the first token", xlim=(0, 1))
@@ -199,14 +194,14 @@ def decisions(cached, readers, drafted, formats):
     )
     axes[0].set(xlabel="cached share of the prompt, %", ylabel="cents per turn", ylim=(0, None))
     read = {n: (1e3 * r.prompt.total, r.per_million["input"]) for n, r in readers.items()}
-    axes[1].plot(*zip(*read.values(), strict=True), "o-", color=style.BLUE)
+    axes[1].plot(*zip(*read.values(), strict=True), "o-", color=style.ORANGE)
     for n, at in read.items():
         axes[1].annotate(f"{n} chips", at, fontsize=8, xytext=(4, 4), textcoords="offset points")
     axes[1].set(xlabel="ms to read a prompt", ylabel="dollars per million in", ylim=(0, None))
-    axes[2].plot(list(drafted), list(drafted.values()), "o-", color=style.ORANGE)
+    axes[2].plot(list(drafted), list(drafted.values()), "o-", color=style.PURPLE)
     axes[2].axhline(1, color=style.INK, linewidth=1)
     axes[2].set(xscale="log", xlabel="users", ylabel="times as fast with drafts")
-    for (name, answers), colour in zip(formats.items(), (style.BLUE, style.ORANGE), strict=True):
+    for (name, answers), colour in zip(formats.items(), (style.PURPLE, style.YELLOW), strict=True):
         ms = [1e3 * one.seconds for one in answers.values()]
         low, high = ([1e3 * getattr(one, end) for one in answers.values()] for end in ("low", "high"))
         axes[3].plot(list(answers), ms, "o-", color=colour, label=name)
@@ -220,7 +215,7 @@ def decisions(cached, readers, drafted, formats):
 def over_users(table):
     """Dollars for a million tokens, and what a user waits, over the users that share a machine."""
     ax = _axes(None, figsize=(6.4, 3.4))
-    for name, colour in (("output", style.ORANGE), ("input", style.BLUE), ("cached", style.GREEN)):
+    for name, colour in (("output", style.BLUE), ("input", style.ORANGE), ("cached", style.GREEN)):
         ax.plot(table.users, table[name], "o-", color=colour, label=name)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
@@ -247,15 +242,15 @@ def drafts(table):
     """Speed with drafted tokens over speed without: published, and computed from published acceptance."""
     ax = _axes(None, figsize=(5.8, 3.0))
     ax.plot(table.drafted, table.measured, "o", color=style.INK, label="measured")
-    ax.plot(table.drafted, table.predicted, "-", color=style.BLUE, label="computed")
-    ax.plot(table.drafted, table.length, ":", color=style.FAINT, label="tokens a step")
+    ax.plot(table.drafted, table.predicted, "-", color=style.PURPLE, label="computed")
+    ax.plot(table.drafted, table.length, ":", color=style.FAINT, label="tokens per step")
     ax.set(xlabel="tokens drafted", ylabel="times as fast", xticks=list(table.drafted), ylim=(1, None))
     ax.legend(fontsize=9)
     return ax
 
 
 def joules(ax=None):
-    """Joules a token, computed with the model left out, against measured."""
+    """Joules per token, computed with the model left out, against measured."""
     ax = _axes(ax, figsize=(5.6, 4.0))
     table = measured_energy.rows()
     made = table.joules_per_token * (1 + measured_energy.left_out())
@@ -263,6 +258,6 @@ def joules(ax=None):
         ax.plot(own.joules_per_token, made[own.index], ".", color=colour, label=name)
     ends = [table.joules_per_token.min(), table.joules_per_token.max()]
     ax.plot(ends, ends, color=style.INK, linewidth=1)
-    ax.set(xscale="log", yscale="log", xlabel="measured joules a token", ylabel="computed")
+    ax.set(xscale="log", yscale="log", xlabel="measured joules per token", ylabel="computed")
     ax.legend(fontsize=8)
     return ax

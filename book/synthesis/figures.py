@@ -6,12 +6,13 @@ from inferlib import papers
 from inferlib.papers import about
 from tokenprice import answerers
 
+_WIDE = (answerers.BOUND, "erdil2025")  # others run along these
 _OURS = {answerers.BOUND: style.FAINT, answerers.SIXTH: style.INK}
 WHO = {key: _OURS.get(key) or about(papers.source_of(key))["colour"] for key in answerers.keys()}
 # Dashed is ours, dotted a further version of a source.
 LINES = dict.fromkeys(papers.versions(), ":") | dict.fromkeys(_OURS, "--")
 
-_PUBLISHERS = (style.BLUE, style.ORANGE, style.INK, style.GREEN, style.RED, style.PURPLE, style.SKY)
+_PUBLISHERS = (*zip(style.LINES, "oooooo", strict=True), (style.INK, "x"))
 
 
 def _axes(ax, **size):
@@ -29,7 +30,9 @@ def stacked(table, ax=None, measured=None):
     ax = _axes(ax, figsize=(6.8, 1.5 + 0.42 * len(table.columns)))
     terms, left = table.drop(index="total"), 0 * table.loc["total"]
     for name, row in terms.iterrows():
-        ax.barh(range(len(row)), row, left=left, height=0.6, color=style.TERMS[name], label=name)
+        kind = style.KIND_OF[name]
+        label = kind if kind not in ax.get_legend_handles_labels()[1] else None
+        ax.barh(range(len(row)), row, left=left, height=0.6, color=style.TERMS[name], label=label)
         left = left + row
     for y, total in enumerate(table.loc["total"]):
         ax.text(total, y, f" {total:.3g} ms", va="center", fontsize=9)
@@ -77,6 +80,7 @@ def latency_over_batch(table):
     ax = _axes(None)
     for key, seconds in table.iterrows():
         line = {"linestyle": LINES.get(key, "-"), "color": WHO[key]}
+        line |= {"linewidth": 7, "alpha": 0.35, "linestyle": "-"} if key in _WIDE else {}
         ax.plot(table.columns, 1e3 * seconds, marker="o", markersize=4, label=answerers.label(key), **line)
     ax.set(xscale="log", yscale="log", xlabel="sequences decoded together", ylabel="milliseconds per token")
     ax.set_xticks(table.columns, map(str, table.columns))
@@ -109,7 +113,7 @@ def gains_range(cases=("dense, short", "dense, long"), ax=None):
     """
     ax = _axes(ax, figsize=(6.8, 4.2))
     table, height = agreement.ranges(), 0.3
-    for i, (case, colour) in enumerate(zip(cases, (style.BLUE, style.ORANGE), strict=True)):
+    for i, (case, colour) in enumerate(zip(cases, (style.PURPLE, style.YELLOW), strict=True)):
         y = [row + (i - 0.5) * height for row in range(len(table))]
         low, high = table[case].lowest, table[case].highest
         ax.barh(y, high - low, left=low, height=0.8 * height, color=colour, alpha=0.8)
@@ -133,12 +137,11 @@ def scatter(who, ax=None):
     ax = _axes(ax, figsize=(5.2, 4.6))
     table = against.all_answers()
     table = table[(table.who == who) & (table.use == "clean") & table.predicted.notna()]
-    colours = [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.SKY, style.YELLOW]
-    for colour, (publisher, own) in zip(colours, table.groupby("publisher"), strict=False):
+    for (colour, marker), (publisher, own) in zip(_PUBLISHERS, table.groupby("publisher"), strict=False):
         ax.plot(
             1e3 * own.measured,
             1e3 * own.predicted,
-            "o",
+            marker,
             markersize=4,
             color=colour,
             alpha=0.8,
@@ -159,16 +162,25 @@ def scatter(who, ax=None):
 def over_bound(table):
     """Measured time over the bound, against the bound, of rows of one instance; coloured by its chips."""
     ax = _axes(None, figsize=(6.8, 4.0))
-    colours = (style.GREEN, style.SKY, style.ORANGE, style.RED, style.PURPLE, style.INK)
+    colours = style.shades(table.tp.nunique(), style.VIOLET, 0.2)
     for colour, (degree, own) in zip(colours, table.groupby("tp"), strict=True):
         name = f"{degree} chip{'s' * (degree > 1)}"
-        ax.plot(1e3 * own.predicted, own.ratio, "o", markersize=5, color=colour, alpha=0.75, label=name)
+        ax.plot(
+            1e3 * own.predicted,
+            own.ratio,
+            "o",
+            markersize=6,
+            color=colour,
+            mec=style.INK,
+            mew=0.4,
+            label=name,
+        )
     ax.axhline(1, color=style.INK, linewidth=1)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
     for axis, ticks in ((ax.xaxis, (1, 2, 4, 8, 16, 32)), (ax.yaxis, (1, 2, 4, 8))):
         axis.set_ticks(ticks, [str(tick) for tick in ticks])
-    ax.set(xlabel="bound of the peaks, milliseconds a step", ylabel="measured over bound")
+    ax.set(xlabel="bound of the peaks, milliseconds per step", ylabel="measured over bound")
     ax.legend(fontsize=9)
     return ax
 
@@ -182,10 +194,10 @@ def predictions(table):
     table = table[(table.use == "clean") & table.predicted.notna()]
     publishers = sorted(set(table.publisher), key=str.lower)
     for ax, key in zip(axes.flat, answerers.keys(), strict=True):
-        for publisher, colour in zip(publishers, _PUBLISHERS, strict=True):
+        for publisher, (colour, marker) in zip(publishers, _PUBLISHERS, strict=True):
             own = table[(table.who == key) & (table.publisher == publisher)]
             at = (1e3 * own.measured, own.predicted / own.measured)
-            ax.plot(*at, "o", markersize=3.5, color=colour, alpha=0.75, label=publisher)
+            ax.plot(*at, marker, markersize=3.5, color=colour, alpha=0.75, label=publisher)
         error = table[table.who == key].error.abs()
         name = answerers.label(key).replace(" & Schreiber", "")
         ax.set_title(f"{name}\n{len(error)} rows, {100 * error.mean():.0f} %", fontsize=9)
@@ -195,7 +207,7 @@ def predictions(table):
     for axis, ticks in ((ax.xaxis, (2, 5, 10, 20, 50, 100)), (ax.yaxis, (1 / 8, 1 / 4, 1 / 2, 1, 2))):
         axis.set_ticks(ticks, [str(tick) if tick >= 1 else f"1/{1 / tick:.0f}" for tick in ticks])
         axis.set_ticks([], minor=True)
-    axes[2, 1].set_xlabel("measured, milliseconds a token", fontsize=9)
+    axes[2, 1].set_xlabel("measured, milliseconds per token", fontsize=9)
     axes[1, 0].set_ylabel("predicted over measured", fontsize=9)
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncol=4, fontsize=9)
     return axes
@@ -205,7 +217,7 @@ def voices(table):
     """How many sources answer the questions that are asked about each model."""
     ax = _axes(None, figsize=(6.8, 3.4))
     left = 0 * table.sum(axis=1)
-    shades = (style.FAINT, style.YELLOW, style.SKY, style.BLUE, style.GREEN)
+    shades = style.shades(len(table.columns), style.PURPLE, 0.15)
     for colour, count in zip(shades, table, strict=True):
         ax.barh(range(len(table)), table[count], left=left, height=0.6, color=colour, label=f"{count}")
         left = left + table[count]
@@ -275,9 +287,9 @@ def clues(twice, sums, quoted, errors, batch=128):
     row = sums.loc[batch]
     second.set_title(f"2: two parts and their sum, batch {batch}", fontsize=10)
     bars = (
-        ("prefill", 0, 0, row["PaLM prefill"], style.BLUE),
-        ("generate", 1, row["PaLM prefill"], row["PaLM generate"], style.SKY),
-        ("total", 2, 0, row["PaLM total"], style.FAINT),
+        ("prefill", 0, 0, row["PaLM prefill"], style.ORANGE),
+        ("generate", 1, row["PaLM prefill"], row["PaLM generate"], style.BLUE),
+        ("total", 2, 0, row["PaLM total"], style.INK),
     )
     for name, y, left, width, colour in bars:
         second.barh([y], [width], left=left, height=0.6, color=colour, label=name)
