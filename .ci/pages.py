@@ -22,7 +22,7 @@ import axe_playwright_python
 from playwright.sync_api import Error, sync_playwright
 
 THEMES = ("light", "dark")
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+SIZES = {"desktop": (1280, 900), "phone": (390, 844), "projector": (1920, 1080)}
 # Nothing here may reach the network, and Chromium phones home unless told not to.
 FLAGS = [
     "--no-sandbox",
@@ -62,8 +62,9 @@ INSPECT = """theme => {
   };
   if (document.documentElement.dataset.theme !== theme)
     faults.push("theme is " + document.documentElement.dataset.theme);
+  const drawn = (e) => e && (e.getBoundingClientRect().width || !e.closest(".math").getClientRects().length);
   for (const e of document.querySelectorAll(".math"))
-    if (!e.querySelector("math > *")?.getBoundingClientRect().width || e.querySelector("merror"))
+    if (!drawn(e.querySelector("math > *")) || e.querySelector("merror"))
       faults.push("equation not rendered: " + shown(e));
   for (const e of document.querySelectorAll("img")) {
     if (!e.naturalWidth) faults.push("image not loaded: " + shown(e));
@@ -212,7 +213,9 @@ def visit(browser, base, page_name, theme, size, picture=None):
     context.route("**/*", only_own)
     page.add_init_script(WATCH)
     page.add_init_script(CROWDED)
-    once = theme == "light" and size == "desktop" and base.startswith("http")
+    once = (
+        theme == "light" and size == "desktop" and base.startswith("http")
+    )  # a deck is opened before its hour
     if once:
         page.on("response", weigh)
     try:
@@ -232,7 +235,7 @@ def visit(browser, base, page_name, theme, size, picture=None):
         if picture:
             picture.parent.mkdir(parents=True, exist_ok=True)
             page.screenshot(path=picture, full_page=True)
-        if size == "desktop":
+        if size != "phone":
             page.evaluate(AXE)
             for rule, target, html in page.evaluate(AUDIT, theme):
                 if not any(part in target + html for part in NOT_OURS.get(rule, ())):
@@ -255,9 +258,10 @@ def main():
     # index.html only leads on to the first page; the theme keeps templates among its static files.
     pages = [p for p in pages if p.parts[0] != "_static" and str(p) != "index.html"]
     pages = [p for p in pages if args.only in p.name]
-    first = next(p for p in pages if p.parent.name == "book")
+    first = next((p for p in pages if p.parent.name == "book"), pages[0])
     base = serve(args.root)
-    visits = [(base, p, theme, size) for p in pages for theme in THEMES for size in SIZES]
+    screens = {page: ["projector"] if page.parts[0] == "slides" else ["desktop", "phone"] for page in pages}
+    visits = [(base, p, theme, size) for p in pages for theme in THEMES for size in screens[p]]
     visits.append((args.root.as_uri() + "/", first, "light", "desktop"))
 
     def tour(left):

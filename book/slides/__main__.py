@@ -18,6 +18,7 @@ from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from book import course, slides
+from book._ext.maths import typeset
 from book._tools.formats import BROWSERS, FLAGS, browser
 from book._tools.plain import FENCE, OPTIONS, plain as unresolved
 
@@ -26,14 +27,16 @@ SHARED = re.compile(r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</
 
 
 def markdown():
-    """Markdown as the chapters use it; equations are left to MathJax."""
+    """Markdown as the chapters use it."""
 
     def math(text, options=None):
-        inline = bool(options) and not options["display_mode"]
-        return html.escape(rf"\({text}\)" if inline else rf"\[{text}\]")
+        return typeset(text, not options or options["display_mode"])
 
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
-    reader.use(dollarmath_plugin, renderer=math).use(amsmath_plugin, renderer=math)
+    # "$3 against $9" is money.
+    reader.use(dollarmath_plugin, renderer=math, allow_space=False, allow_digits=False).use(
+        amsmath_plugin, renderer=math
+    )
     return reader
 
 
