@@ -42,8 +42,8 @@ window.inferlibPictures = Object.assign(window.inferlibPictures || {}, {
       if (x === undefined) return;
       T.put(picture, "circle", { cx: X(x), cy: Y(y), r: 5, class: "dot c0" });
       // the first to the right of its dot and the cheapest below, so that names do not lie on one another
-      const place = { x: X(x) + (k ? -9 : 9), y: Y(y) + (least ? -8 : 18), "text-anchor": k ? "end" : "start" };
-      T.put(picture, "text", place, name + ": $" + T.digits(y));
+      const place = { x: X(x) + (k ? -9 : 9), y: Y(y) + (least ? -8 : 18) };
+      T.put(picture, "text", { ...place, "text-anchor": k ? "end" : "start" }, name + ": $" + T.digits(y));
     });
     if (!shown([speed, price])) return;
     const x = X(speed), y = Y(price);
