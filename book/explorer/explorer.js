@@ -150,8 +150,8 @@ window.inferlibExplorer = function (C) {
       put(picture, "line", { x1: LEFT, x2: W - RIGHT, y1: Y(t), y2: Y(t), class: "grid" });
       put(picture, "text", { x: LEFT - 6, y: Y(t) + 4, "text-anchor": "end" }, tick(t));
     });
-    const below = { x: (LEFT + W - RIGHT) / 2, y: H - 8, "text-anchor": "middle", class: "below" };
-    put(picture, "text", below, x.label);
+    put(picture, "text",
+      { x: (LEFT + W - RIGHT) / 2, y: H - 8, "text-anchor": "middle", class: "below" }, x.label);
     put(picture, "text", { x: 8, y: 15 }, y.label);
     return [X, Y];
   };

@@ -410,7 +410,7 @@ def _bar(part, shown, view, name, output, arguments):
     told += "".join(
         f"<span{'' if t in terms else hides}><i></i>{html.escape(t)} "
         f"<b>{digits(terms.get(t, 0) / factor(view.unit))}</b> {html.escape(view.unit)}"
-        f"{'<em> (hidden)</em>' if t in step.hidden else ''}</span> "
+        f"<em{'> (hidden)' if t in step.hidden else hides + '>'}</em></span> "
         for t in _terms(shown, view, list(view.steps).index(name))
     )
     heading = f'<div class="heading"><b>{html.escape(name)}</b><em id="{part}-c"></em></div>' if name else ""
