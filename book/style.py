@@ -32,10 +32,10 @@ KINDS = {
     "multiplying": (ORANGE, "arithmetic", "attention arithmetic", "expert arithmetic"),
     "waiting": (
         RED, "network", "network not hidden", "waiting", "pipeline", "collectives", "collectives as a whole",
-        "collective latency",
+        "collective latency", "expert exchange",
     ),
     "sending": (ROSE, "collective bandwidth"),
-    "software": (FAINT, "kernel launch", "engine", "overhead", "layer overhead"),
+    "software": (FAINT, "kernel launch", "expert kernels", "engine", "overhead", "layer overhead"),
     "other": (INK, "other"),
 }  # fmt: skip
 TERMS = {term: colour for colour, *terms in KINDS.values() for term in terms}

@@ -367,8 +367,9 @@ function element() { return { children: [], on: {}, value: "", dataset: {}, hidd
 const parts = { tbody: element(), ".readout": element(), input: element(), button: element() }, on = {};
 const menu = element(), words = parts.input; menu.dataset = { column: "1", key: "n" }; words.dataset.key = "q";
 const entries = [], location = { hash: "", search: "" };
-const document = { createElement: element, querySelectorAll: (q) => q.startsWith("article") ? entries : [],
+const document = { createElement: element, querySelectorAll: (q) => q.startsWith("article") ? entries : sections,
   getElementById: () => ({ querySelector: (q) => parts[q], querySelectorAll: () => [menu] }) };
+const sections = [];
 const history = { replaceState: (a, b, to) => { location.hash = to; } };
 const addEventListener = (name, f) => { if (name === "DOMContentLoaded") f(); else on[name] = f; };
 class URLSearchParams { constructor(text) { this.pairs = text.replace("?", "").split("&").map((p) => p.split("=")); }
@@ -426,10 +427,15 @@ def test_a_filter_of_what_the_page_holds():
     js.eval("entries.forEach((e, i) => { e.dataset.form = i ? 'step' : 'function'; });")
     js.eval(script)
     assert json.loads(js.eval("JSON.stringify(menu.children.map((o) => o.text))")) == ["function", "step"]
+    # what has no hit goes, but not the section of the filter itself
+    js.eval(
+        "for (const mine of [true, false]) sections.push({ contains: () => mine, querySelector: () => null });"
+    )
     hidden = "JSON.stringify(entries.map((e) => e.hidden))"
     for typed in ("βeb", "beta_eb", "betaeb"):
         js.eval(f"type(words, {json.dumps(typed)})")
         assert json.loads(js.eval(hidden)) == [False, False, True], typed
+        assert json.loads(js.eval("JSON.stringify(sections.map((e) => e.hidden))")) == [False, True]
     js.eval("type(menu, 'step')")
     assert json.loads(js.eval(hidden)) == [True, False, True]
     assert js.eval("parts['.readout'].text") == "1 of 3 entries"

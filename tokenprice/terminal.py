@@ -18,14 +18,8 @@ ALSO = {
     "cache": ["--kv-cache-dtype"], "first_token": ["--ttft"], "token": ["--tpot"],
 }  # fmt: skip
 DEGREES = (
-    "--tp",
-    "--pp",
-    "--dp",
-    "--ep",
-    "--tensor-parallel-size",
-    "--pipeline-parallel-size",
-    "--data-parallel-size",
-)
+    "--tp", "--pp", "--dp", "--ep", "--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size",
+)  # fmt: skip
 
 
 def main(argv=None):

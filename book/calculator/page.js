@@ -244,9 +244,7 @@ globalThis.inferlibPage = function (root, D) {
   };
 
   // --- Pictures --------------------------------------------------------------------------------------------
-  const COLOUR = { weights: 0, "expert weights": 0, cache: 2, arithmetic: 1, "attention arithmetic": 1,
-    "expert arithmetic": 1, "expert kernels": 4, "kernel launch": 4, "collective latency": 3,
-    "collective bandwidth": 6, "expert exchange": 3, pipeline: 5, selection: 5, engine: 7 };
+  const hue = (name) => "c" + (D.palette[name] ?? 7);
   const ticks = (low, high) => {
     const found = [];
     for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++) (high / low < 12
@@ -338,9 +336,9 @@ globalThis.inferlibPage = function (root, D) {
     const counted = one.terms.filter((t) => t.counts && t.seconds > 0), hidden = one.terms.filter((t) =>
       !t.counts && t.seconds > 0);
     return '<div class="stack" role="img" aria-label="Where the time goes">' + counted.map((t) =>
-      '<i class="c' + COLOUR[t.name] + '" style="width:' + (100 * t.seconds) / one.seconds + '%" title="'
-      + t.name + '"></i>').join("") + '</div><p class="legend">' + counted.map((t) => '<span><i class="c'
-      + COLOUR[t.name] + '"></i>' + t.name + " <b>" + digits(1e3 * t.seconds) + "</b></span>").join("")
+      '<i class="' + hue(t.name) + '" style="width:' + (100 * t.seconds) / one.seconds + '%" title="'
+      + t.name + '"></i>').join("") + '</div><p class="legend">' + counted.map((t) => '<span><i class="'
+      + hue(t.name) + '"></i>' + t.name + " <b>" + digits(1e3 * t.seconds) + "</b></span>").join("")
       + (hidden.length ? '<span class="note">hidden: ' + hidden.map((t) => t.name + " "
       + digits(1e3 * t.seconds)).join(", ") + "</span>" : "") + "</p>";
   };
@@ -537,9 +535,8 @@ globalThis.inferlibPage = function (root, D) {
     html("sources", '<div class="scroll" tabindex="0" role="region" aria-label="The five sources"><table ' +
       'class="five"><tbody>' + found.answers.map((a) => '<tr><th scope="row">' + esc(a.name) + "</th><td>"
       + (a.na ? '<span class="note">' + esc(a.na) + "</span>" : '<div class="stack" style="width:'
-      + (100 * a.value) / longest + '%">' + a.terms.filter((t) => t.counts).map((t) => '<i class="t-'
-      + (D.palette[t.name] === undefined ? 7 : D.palette[t.name]) + " c" + (D.palette[t.name] === undefined
-      ? 7 : D.palette[t.name]) + '" style="width:' + (100 * t.seconds) / a.value + '%" title="' + t.name
+      + (100 * a.value) / longest + '%">' + a.terms.filter((t) => t.counts).map((t) => '<i class="'
+      + hue(t.name) + '" style="width:' + (100 * t.seconds) / a.value + '%" title="' + t.name
       + " " + digits(1e3 * t.seconds) + ' ms"></i>').join("") + "</div>") + '</td><td class="n"><b>'
       + (a.na ? "" : digits(1e3 * a.value) + " ms" + mine(a.value)) + "</b></td><td>" + (a.na ? ""
       : esc(a.terms.filter((t) => t.counts).sort((x, y) => y.seconds - x.seconds)[0].name)) + "</td><td>"

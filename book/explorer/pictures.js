@@ -41,8 +41,8 @@ window.inferlibPictures = Object.assign(window.inferlibPictures || {}, {
       const [x, y] = edge.filter((p) => least === null || p[0] >= least).pop() || [];
       if (x === undefined) return;
       T.put(picture, "circle", { cx: X(x), cy: Y(y), r: 5, class: "dot c0" });
-      // the first to the right of its dot and the cheapest below, so that names do not lie on one another
-      const place = { x: X(x) + (k ? -9 : 9), y: Y(y) + (least ? -8 : 18) };
+      // the first to the right below its dot, the cheapest to the left, so that no name lies on another
+      const place = { x: X(x) + (k ? -9 : 9), y: Y(y) + (k && least ? -8 : 18) };
       T.put(picture, "text", { ...place, "text-anchor": k ? "end" : "start" }, name + ": $" + T.digits(y));
     });
     if (!shown([speed, price])) return;
@@ -50,7 +50,7 @@ window.inferlibPictures = Object.assign(window.inferlibPictures || {}, {
     view.trail = (view.trail || []).concat([x.toFixed() + " " + y.toFixed()]).slice(-40);
     T.put(picture, "path", { d: "M" + view.trail.join("L"), class: "trail" });
     T.put(picture, "circle", { cx: x, cy: y, r: 7, class: "dot c3" });
-    T.put(picture, "text", { x: x + 11, y: y + 20 }, "you");
+    T.put(picture, "text", { x: x + 11, y: y - 8 }, "you");
   },
   cells: (T, picture, view, values) => {
     const [boxes, cells, first, others] = values, rows = 8, tall = Math.min(cells, rows);

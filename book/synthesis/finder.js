@@ -46,7 +46,7 @@
     for (const i of C.rows ? shown : [])
       body.appendChild(make("tr")).append(...items[i].map((text, column) => cell(text, column, wanted)));
     for (const e of C.of ? document.querySelectorAll("section section, article details") : [])
-      e.open = asked && !(e.hidden = asked && !e.querySelector(C.of + ":not([hidden])"));
+      e.open = asked && !(e.hidden = asked && !e.contains(root) && !e.querySelector(C.of + ":not([hidden])"));
     more.hidden = shown.length === found.length;
     note.textContent = [found, items].map((all) => all.length.toLocaleString("en-US")).join(" of ") + " " +
       C.noun + (more.hidden ? "" : ", the first " + shown.length + " shown");
