@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from book import measured as measurements
+from book.serving import tables
 from book.synthesis import against, elsewhere, grid, printed
 from book.synthesis.check import main
 from tokenprice import answerers
+from tokenprice.decode import decode_step
 
 ROWS = printed.rows()
 TABLE = against.rows()
@@ -118,6 +120,29 @@ def test_what_the_chapters_say():
         assert (
             row.tpot / step.total > 3 and 1 < row.tpot / (step.terms["weights"] + 8 * step.terms["cache"]) < 2
         )
+
+
+def test_a_layer_in_time_adds_up_to_the_step():
+    """80 layers and the head are the step; bytes over time are one share of the data sheet, whatever the matrix."""
+    table = tables.one_layer(MODEL, BOX, WORK)
+    end = table.start + table.takes
+    took = table.set_index(["kernel", "term"]).takes
+    weights = took.xs("weights", level="term")
+    sizes = (
+        1024 + 2 * 128,
+        8192 / 8,
+        2 * 28672 / 8,
+        28672 / 8,
+    )  # columns of QKV, output, gate and up, down on a GPU
+    rates = [8192 * size * 2 / (1e-6 * us) for size, us in zip(sizes, weights, strict=True)]
+    assert rates == pytest.approx([rates[0]] * 4) and 0.8 < rates[0] / 3.35e12 < 0.95
+    cache = 32 * 4096 * 2 * 128 * 2 / (1e-6 * took.xs("cache", level="term").item())
+    assert 0.8 < cache / 3.35e12 < 0.95
+    head = took["0 QKV", "kernel launch"] + 1e6 * 8192 * 128256 / 8 * 2 / rates[0]  # as deep as QKV
+    step = decode_step(MODEL, BOX, WORK).total
+    assert 80 * end.max() + head == pytest.approx(1e6 * step, rel=1e-9)
+    along = table.term.str.contains("arithmetic")
+    assert table.start[~along].iloc[1:].to_list() == pytest.approx(end[~along].iloc[:-1].to_list())
 
 
 # --- A measurement of your own ---------------------------------------------------------------------------

@@ -40,6 +40,31 @@ def waterfall(table):
     return ax
 
 
+def one_layer(table, system, ax=None):
+    """One layer as a profiler shows it: a row for each chip, its kernels one after another; multiplying is a strip."""
+    rows = range(min(system.count, 8))
+    ax = _axes(ax, figsize=(7.2, 1.6 + 0.24 * len(rows)))
+    for line in table.itertuples():
+        kind, engine = style.KIND_OF.get(line.term, "software"), line.term == "engine"
+        label = kind if kind not in ax.get_legend_handles_labels()[1] else None
+        low, height = (0.28, 0.24) if kind == "multiplying" else (0, 0.8)
+        ax.barh(
+            [y + low for y in rows], line.takes, left=line.start, height=height, label=label, linewidth=0.8,
+            color="none" if engine else style.TERMS.get(line.term, style.FAINT),
+            edgecolor=style.FAINT if engine else "none",
+        )  # fmt: skip
+    at, apart = -1.0, 0.04 * (table.start + table.takes).max()
+    for kernel, own in table.groupby("kernel", sort=False):
+        start, end = own.start.min(), (own.start + own.takes).max()
+        name, at = f" {kernel.split(' ', 1)[1]}, {end - start:.0f} μs", max((start + end) / 2, at + apart)
+        ax.text(at, -0.7, name, ha="left", rotation=32, rotation_mode="anchor", fontsize=8)
+    ax.set_yticks(rows, [f"GPU {y}" for y in rows], fontsize=8)
+    ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="microseconds")
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.35 / (0.3 + 0.2 * len(rows))), ncol=3, fontsize=8)
+    return ax
+
+
 def ladder(table):
     """Mean error on the dense rows as the terms are added one after the other."""
     ax = _axes(None, figsize=(6.8, 2.8))

@@ -12,12 +12,15 @@ import tokenprice
 from book.serving import fit
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System, Workload
-from tokenprice import constants, speculation
-from tokenprice.decode import decode_step
+from inferlib.transformer import Attention
+from tokenprice import constants, operators, speculation
+from tokenprice.decode import Instance, decode_step, layer
 
 CASE = (
     "aic-32"  # Llama 3 70B in 8 bits on four H100s, 32 users: the nearest serving row of the running question
 )
+# The kernels of a dense layer by the part of the model that they serve, in the order in which they run.
+NAMES = {"attention": ("QKV", "output"), "cache": ("attention",), "feed-forward": ("gate, up", "down")}
 
 
 @cache
@@ -56,6 +59,27 @@ def steps_to_measured():
     found += [("prompts of the other users", line.others)]
     found += [("predicted", step.total + line.others), ("measured", row.tpot)]
     return pd.DataFrame([(name, 1e3 * value) for name, value in found], columns=["what", "ms"])
+
+
+def one_layer(model, system, workload, engine=None):
+    """The most frequent layer of a step on one chip, term by term of its kernels: from when to when, in microseconds.
+
+    A kernel multiplies while it reads. The software's part of a layer is known as a sum, and stands at the end.
+    """
+    at = Instance(model, system, workload, engine=constants.engine(engine))
+    group = max(model.layers, key=lambda one: one.count)
+    software = decode_step(model, system, workload, engine=engine).counted["engine"] / model.n_layers
+    along = {second: first for first, *others in operators.STAGES for second in others}
+    plain = type(group.attention) is Attention
+    names, rows, begin, end = {part: iter(each) for part, each in NAMES.items() if plain}, [], {}, 0.0
+    for op in (*layer(at, group.attention, group.feed_forward), operators.Wait("engine", software)):
+        part = getattr(op, "part", getattr(op, "term", "all-reduce"))
+        kernel = f"{len(rows)} {next(names.get(part, iter(())), part)}"
+        for term, seconds in op.terms(1).items():
+            begin[term] = begin[along[term]] if term in along else end
+            rows.append((kernel, term, 1e6 * begin[term], 1e6 * float(seconds)))
+            end = max(end, begin[term] + float(seconds))
+    return pd.DataFrame(rows, columns=["kernel", "term", "start", "takes"])
 
 
 def ladder():

@@ -50,11 +50,6 @@ def stacked(table, ax=None, measured=None):
     return ax
 
 
-def error_bar(ax, estimate):
-    """The interval of an estimate, drawn on the last bar of :func:`stacked`."""
-    return _interval(ax, len(ax.get_yticks()) - 1, estimate.low, estimate.seconds, estimate.high)
-
-
 def printed_ranges(ax, model, system, workload):
     """The ranges that sources print for the constants of their versions, drawn on the bars of :func:`stacked`."""
     bars = [text.get_text() for text in ax.get_yticklabels()]
