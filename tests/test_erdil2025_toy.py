@@ -7,7 +7,7 @@ import pytest
 
 import inferlib
 from book import audit
-from book.erdil2025 import figures, limits, tables
+from book.erdil2025 import drawings, figures, limits, tables
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.shape import Shape
@@ -241,3 +241,19 @@ def test_stages_add_up_to_the_latency():
         t_reduce = e.grid_all_reduce_time(16, HOP)
         step = inferlib.Breakdown(toy.stages(LLAMA, H100, 16, batch, t_reduce))
         assert step.total == pytest.approx(e.toy_latency(LLAMA, H100, 16, batch, t_reduce), rel=1e-15)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 8])
+def test_a_ring_adds_up_and_hands_out(n):
+    """Numbers that go as the picture's arrows say end as their sums everywhere, in as many hops as are charged."""
+    (_, first), *hops = drawings.ring(n)
+    values = np.random.default_rng(n).integers(1, 1000, (n, n))  # of a GPU, of a part
+    sums, now = values.sum(axis=0), values.copy()
+    for sent, terms in hops:
+        before = now.copy()
+        for gpu, part in enumerate(sent):
+            to, whole = (gpu + 1) % n, before[gpu, part] == sums[part]
+            now[to, part] = before[gpu, part] + (0 if whole else before[to, part])
+        assert ((now == sums) == (terms == n)).all()
+    assert (first == 1).all() and (now == sums).all()
+    assert len(hops) * HOP == pytest.approx(e.grid_all_reduce_time(n**2, HOP))

@@ -70,3 +70,62 @@ def draw_cuts(side):
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.22), aspect="equal")
         ax.axis("off")
     return axes
+
+
+def ring(n):
+    """An all-reduce round a ring of n GPUs, hop by hop: which part each sends on, and what everybody then holds.
+
+    What they hold has a row for each GPU and a column for each part of the vector: how many terms are in its sum.
+    """
+    import numpy as np
+
+    hops = [(None, np.ones((n, n), dtype=int))]
+    for hop in range(2 * (n - 1)):
+        sent, held = [(gpu - hop) % n for gpu in range(n)], hops[-1][1]
+        after = held.copy()
+        for gpu, part in enumerate(sent):
+            # once round terms are added, once more whole sums are handed on
+            own = held[(gpu + 1) % n, part] if hop < n - 1 else 0
+            after[(gpu + 1) % n, part] = own + held[gpu, part]
+        hops.append((sent, after))
+    return hops
+
+
+def draw_ring(n, hop):
+    """The hops of one all-reduce over n GPUs in a ring: what they hold after each, and its time."""
+    import matplotlib.pyplot as plt
+    import numpy as np
+    from matplotlib.patches import FancyArrowPatch, Rectangle
+
+    hops, us, shades = ring(n), hop / factor("us"), style.shades(n, style.VIOLET, 0.15)
+    axes = plt.subplots(2, n, figsize=(1.8 * n, 3.7), layout="constrained")[1]
+    angle = np.pi * (0.5 - (2 * np.arange(n) + 1 - n % 2) / n)
+    centre = np.stack([1.05 * np.cos(angle), 0.85 * np.sin(angle)], axis=1)
+    small = min(1.0, 4 / n)
+    side = 1.05 / n * small
+    for number, (sent, held) in enumerate(hops):
+        ax = axes.flat[number if number < n else number + 1]
+        for (gpu, part), terms in np.ndenumerate(held):
+            x, y = centre[gpu] + [(part - n / 2) * side, -side / 2]
+            came = sent is not None and sent[gpu - 1] == part
+            colour, width = (style.RED, 1.8) if came else (style.INK, 0.4)
+            cell = {"facecolor": shades[terms - 1], "edgecolor": colour, "linewidth": width}
+            ax.add_patch(Rectangle((x, y), side, side, zorder=2 + came, **cell))
+            ink = "white" if terms == n else style.INK
+            middle = x + side / 2, y + 0.46 * side
+            ax.text(*middle, terms, ha="center", va="center", fontsize=9.5 * small, color=ink, zorder=4)
+        for a, b in zip(centre, np.roll(centre, -1, axis=0), strict=True) if sent else ():
+            way = {"arrowstyle": "-|>", "connectionstyle": f"arc3,rad={-0.35 if n == 2 else 0}"}
+            ends = {"mutation_scale": 11 * small, "shrinkA": 0, "shrinkB": 0}
+            part = 0.36 * (b - a)
+            ax.add_patch(FancyArrowPatch(a + part, b - part, color=style.RED, linewidth=1.6, **way, **ends))
+        title = f"hop {number}: {number * us:.3g} μs" if number else "at first"
+        ax.set_title(title, fontsize=9, color=style.RED if number else style.INK)
+    wide = abs(centre[:, 0]).max() + 0.55
+    for ax in axes.flat:
+        ax.set(xlim=(-wide, wide), ylim=(-1.0, 1.0), aspect="equal")
+        ax.axis("off")
+    said = "above: once round,\nto add up\n\nbeside: once more,\nto hand out\n\n"
+    said += f"2 × {n - 1} hops: {2 * (n - 1) * us:.3g} μs"
+    axes[1, 0].text(0, 0, said, ha="center", va="center", fontsize=9)
+    return axes
