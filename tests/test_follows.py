@@ -187,7 +187,6 @@ INPUTS = {
 # Drawings of a mechanism without a number, and what sources print, others measured, or a whole catalogue says.
 FIXED = {
     "introduction": {"fig-intro-mechanism"},
-    "principles": {"fig-p-cache"},
     "liminal2025": {"fig-lim-travels"},
     "mazurek2025": {"fig-mz-parts", "fig-mz-readings"},
     "pope2022": {"fig-po-cuts"},

@@ -1,7 +1,5 @@
 """First principles against the counts of whole models, limits and hand calculation."""
 
-import math
-
 import numpy as np
 import pytest
 import sympy as sp
@@ -169,11 +167,22 @@ def test_exchange_is_latency_plus_transfer():
     assert principles.exchange_time(1e-6, 450e3, 450e9) == pytest.approx(2e-6)
 
 
-def test_tables_have_a_row_for_every_model():
-    table = figures.cache_table()
-    assert list(table.index) == catalog.models()
-    assert (table.kib_at_32k <= table.kib * (1 + 1e-12)).all()
-    assert table.kib["Llama 3 70B"] == 320 and math.isclose(table.kib["DeepSeek V3"], 61 * 576 * 2 / 1024)
+def test_one_cache_by_hand():
+    """A prompt of 2,048 writes 80 layers of 2 times 1,024 values of 2 bytes for each; a step reads them and one more.
+
+    Weights without the embedding, on eight chips of 3.35 TB/s and 989.5 TFLOP/s.
+    """
+    table = figures.one_cache_data(LLAMA, H100, 8, batch=32, prompt=2048, steps=(1, 2, 1024))
+    assert table.written.to_list() == [2048, 1, 1, 1] and table.read.to_list() == [0, 2048, 2049, 3071]
+    position = 2 * 80 * 1024 * 2
+    assert LLAMA.cache_bytes() == position
+    rate = 8 * 3.35e12 / 1e3
+    assert table.cache.to_list() == pytest.approx(
+        [32 * position * seen / rate for seen in (0, 2048, 2049, 3071)]
+    )
+    weights = LLAMA.n_params - 128256 * 8192
+    assert table.weights.to_list() == pytest.approx([2 * weights / rate] * 4, rel=1e-3)
+    assert table["multiply"].iloc[0] == pytest.approx(2 * weights * 2048 / (8 * 989.5e12 / 1e3), rel=1e-3)
 
 
 def test_a_prompt_offers_its_length():

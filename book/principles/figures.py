@@ -1,13 +1,9 @@
 """First principles, as data first and pictures second."""
 
 from book import style
-from inferlib import catalog
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import System, Workload, format_bytes
-
-_SHADES = dict(zip(("MLA", "MQA", "GQA", "MHA"), style.shades(4), strict=True))
-KINDS = dict(zip(("MHA", "GQA", "MQA", "MLA"), "osD^", strict=True))
 
 
 def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-1):
@@ -280,42 +276,64 @@ def draw_kinds(model, chip, count):
     return ax
 
 
-def cache_table():
-    """The cache of one token, by model and kind of attention."""
+def one_cache_data(model, chip, count, batch=32, prompt=2048, steps=(1, 256, 512, 1024)):
+    """The passes of one request: positions of its cache read and written, and milliseconds of the box for each pass.
+
+    The prompt is read alone; each step of its answer makes a token for all users.
+    """
     import pandas as pd
 
-    rows = {}
-    for name in catalog.models():
-        model = catalog.load_model(name)
-        kinds = sorted({group.attention.kind for group in model.layers})
-        windows = any(group.attention.window is not None for group in model.layers)
-        rows[name] = (
-            ", ".join(kinds) + (", windows" if windows else ""),
-            model.cache_bytes(1) / 1024,
-            model.cache_bytes(32768) / 32768 / 1024,
+    profile = profile_of(model)
+    passes = {"the prompt": (0, prompt)} | {f"step {n:,}": (prompt + n - 1, 1) for n in steps}
+    rows = []
+    for seen, written in passes.values():
+        tokens, work = (
+            (batch, roofline.decode_work(profile, batch, seen))
+            if seen
+            else (prompt, roofline.prefill_work(profile, prompt))
         )
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["attention", "kib", "kib_at_32k"])
+        read = {
+            "weights": roofline.weight_data(profile, tokens),
+            "cache": roofline.cache_data(profile, batch, seen) if seen else 0.0,
+        }
+        times = {name: 1e3 * roofline.memory_time(chip, data, count) for name, data in read.items()}
+        rows.append((seen, written, *times.values(), 1e3 * roofline.arithmetic_time(chip, work, count)))
+    columns = ["read", "written", "weights", "cache", "multiply"]
+    return pd.DataFrame(rows, index=list(passes), columns=columns)
 
 
-def draw_cache(ax=None):
-    """Bytes of cache for one token of context, by model, marked by kind of attention."""
+def draw_one_cache(model, chip, count, batch=32):
+    """One request's cache as its prompt writes it and each step reads and extends it, and what each pass takes."""
     import matplotlib.pyplot as plt
 
-    table = cache_table().sort_values("kib", kind="stable")
-    if ax is None:
-        _, ax = plt.subplots(figsize=(6.6, 0.24 * len(table) + 0.9))
+    table, each = one_cache_data(model, chip, count, batch), model.cache_bytes()
+    _, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.1), sharey=True, layout="constrained")
+    times = {"weights": "reading weights", "cache": "reading the cache"}
     for y, row in enumerate(table.itertuples()):
-        kind = row.attention.split(",")[0]
-        ax.plot([row.kib_at_32k, row.kib], [y, y], color=style.GREEN, linewidth=1.2)
-        ax.plot(row.kib, y, KINDS[kind], color=_SHADES[kind], markersize=6)
-        if row.kib_at_32k < row.kib:
-            ax.plot(row.kib_at_32k, y, "|", color=style.GREEN, markersize=9)
-    for kind, marker in KINDS.items():
-        ax.plot([], [], marker, color=_SHADES[kind], label=kind)
-    ax.set_yticks(range(len(table)), table.index, fontsize=8)
-    ax.set(xscale="log", xlabel="KiB of cache for a token at 16 bits")
-    ax.legend(loc="lower right", fontsize=9)
-    return ax
+        reads = f"reads {_si(each * row.read, 'B')}, " if row.read else ""
+        left.barh(y, row.read, 0.46, color=style.GREEN)
+        line = {"color": "none", "edgecolor": style.GREEN, "linewidth": 1.5}
+        left.barh(y, row.written, 0.46, left=row.read, **line)
+        left.text(0, y - 0.3, f"{reads}writes {_si(each * row.written, 'B')}", fontsize=8)
+        left.text(row.read + row.written, y, f" +{row.written:,}", fontsize=8, va="center")
+        right.barh(y - 0.15, row.weights, 0.28, color=style.BLUE)
+        right.barh(y - 0.15, row.cache, 0.28, left=row.weights, color=style.GREEN)
+        right.barh(y + 0.15, row.multiply, 0.28, color=style.ORANGE)
+        longest = max(row.weights + row.cache, row.multiply)
+        right.text(longest, y, f" {longest:.3g} ms", va="center", fontsize=8)
+    ends = table.read + table.written
+    longest = table[[*times, "multiply"]].max(axis=1)
+    left.set_yticks(range(len(table)), table.index)
+    left.set(
+        ylim=(len(table) - 0.6, -0.8), xlim=(0, 1.12 * ends.max()), xlabel="positions in one user's cache"
+    )
+    right.set(xlabel=f"milliseconds of the box, {batch} users", xlim=(0, 1.25 * longest.max()))
+    colours = {**{said: style.TERMS[name] for name, said in times.items()}, "multiplying": style.ORANGE}
+    patches = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
+    right.legend(patches, colours, fontsize=8, loc="center right")
+    for ax in (left, right):
+        ax.grid(axis="y", visible=False)
+    return left
 
 
 def fits_data(model, chips, count, weights="bf16", cache="bf16"):
