@@ -1,5 +1,6 @@
 """Attention that chooses, pools or keeps a state: timings of the tables, measured serving rows, limits."""
 
+import math
 import tomllib
 from importlib.resources import files
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from book.serving import recent
 from inferlib import Layout, System, Workload, catalog, load_chip, load_model
 from tokenprice import Question, blocks, change, constants, energy
 from tokenprice.decode import Instance, decode_step, step
-from tokenprice.estimate import beyond_measured, error_bar
+from tokenprice.estimate import error_bar, stated
 from tokenprice.known import models as listed
 from tokenprice.prompt import prompt_pass, room
 
@@ -211,7 +212,9 @@ def test_an_answer_says_what_it_lacks():
     assert any("the state of Mamba 2" in caution for caution in said)
     said = estimate(M3, endless("A100 80GB", 8), Workload(8, 4096)).cautions
     assert any("no serving run of nvidia/MiniMax-M3-NVFP4" in caution for caution in said)
-    assert any("no timings of such attention on A100 80GB; using H100 SXM's" in caution for caution in said)
+    lent = "no timings of such attention on A100 80GB; using those of H100 SXM"
+    wide = [estimate(M3, endless(chip, 8), Workload(8, 4096)) for chip in ("H100 SXM", "A100 80GB")]
+    assert lent in said and wide[0].factor < wide[1].factor  # said, and counted
     assert not any(
         "such attention" in c for c in estimate(GLM, endless("H200", 8), Workload(8, 4096)).cautions
     )
@@ -260,7 +263,8 @@ def test_a_measured_row_lies_inside_its_interval():
     left_out = []
     for model in timed.model.unique():
         own, others = timed[timed.model == model], timed[timed.model != model]
-        factor = beyond_measured(recent.factor(others.token, others.model))
+        logs = math.log(recent.factor(others.token, others.model)), math.log(stated()["widen"]["experts"])
+        factor = math.exp(math.hypot(*logs))
         left_out.append(own.token.between(1 / factor, factor).mean())
     assert np.mean(left_out) >= 0.75  # every model of the same weight, as in the factor
 

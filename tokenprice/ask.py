@@ -317,7 +317,7 @@ def _sixth(question):
     else:
         request = _request(q, step, running.batch) if q.is_request else None
     if request is None:
-        factor, cautions = interval(q.model, q.machine, running, q.layout, q.engine)
+        factor, cautions = interval(q.model, q.machine, running, q.layout, q.engine, step)
     else:
         factor, cautions = request.step_factor, request.cautions
     most, notes = q.model.max_context, ()

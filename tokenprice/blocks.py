@@ -197,20 +197,22 @@ def _shape_of(name):
     return _shape(load_model(name))
 
 
-def cautions(model, chip=None):
-    """What the answer to such a model lacks, on a chip or on any, one sentence each."""
-    kind = measured_as(model)
-    if not kind:
-        return ()
-    found, models = [], recent()[kind]["models"]
-    if not among(model, models):
-        name = model.name or "this model"
-        found.append(f"no serving run of {name} was scored; of its kind: {', '.join(models)}")
-    if kind == "borrowed":
-        found.append("no kernel timings for the state of Mamba 2; using those of the gated delta rule")
-    if chip is None:
-        return tuple(found)
-    timed = sorted({kind_of(group.attention) for group in model.layers} - {""})
-    lent = dict.fromkeys(constants.block_lender(chip, name) for name in timed)
-    found += [f"no timings of such attention on {chip}; using {name}'s" for name in lent if name != chip]
-    return tuple(found)
+def lenders(model, chip):
+    """The chips whose timings stand for a model's blocks of attention that a chip has none of."""
+    kinds = sorted({kind_of(group.attention) for group in model.layers} - {""})
+    names = dict.fromkeys(constants.block_lender(chip, kind) for kind in kinds)
+    return [name for name in names if name != chip]
+
+
+def unscored(model):
+    """Of a model whose kind was measured on others only: what is missing, as a caution ends; empty of any other."""
+    known = recent().get(measured_as(model), {"models": ()})["models"]
+    if not known or among(model, known):
+        return ""
+    return f"{model.name or 'this model'} was scored; of its kind: {', '.join(known)}"
+
+
+def cautions(model):
+    """What the answer to a kind of model lacks; the factors of ``recent.toml`` were measured with it."""
+    lent = "no kernel timings for the state of Mamba 2; using those of the gated delta rule"
+    return (lent,) if measured_as(model) == "borrowed" else ()

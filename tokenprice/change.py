@@ -81,7 +81,7 @@ RESOURCES = (
     Resource("kernel launch", "less", lambda c, o, e, by: (c, o.replace(**_kernels(o, 1 / by)), e)),
     Resource(
         "engine time", "less",
-        lambda c, o, e, by: (c, o, _times(e, 1 / by, "base", "layer", "rank", "sequence", "together")),
+        lambda c, o, e, by: (c, o, _times(e, 1 / by, "base", "layer", "rank", "sequence", "together", "draft")),
     ),
 )  # fmt: skip
 

@@ -31,14 +31,7 @@ def error_bar(model, layout=None, engine=None):
     own = blocks.recent().get(blocks.measured_as(model), {})
     first = stated()["first_token"]["factor"]
     token = max(own.get("token", 1), own.get("copies", 1) if copies else 1)
-    if own and not blocks.among(model, own["models"]):
-        token = beyond_measured(token)
     return bar | {"factor": max(bar["factor"], token), "first": max(first, own.get("first", 1))}
-
-
-def beyond_measured(factor):
-    """The factor of a kind of attention for a model of it that was not scored."""
-    return math.exp(math.hypot(math.log(factor), math.log(stated()["widen"]["experts"])))
 
 
 @dataclass(frozen=True)
@@ -74,6 +67,11 @@ CAUTIONS = (
             lambda facts: facts["tp"] - minimum(facts["domain"], facts["heads"])),
     Caution("chip", "nothing was measured on {chip}", lambda facts: facts["new_chip"]),
     Caution("lent", "no kernel timings for {chip}; using those of {lender}", lambda facts: facts["lent"]),
+    Caution("experts", "no serving run of {unscored}", lambda facts: facts["new_kind"]),
+    Caution("blocks", "no timings of such attention on {chip}; using those of {timed_on}",
+            lambda facts: facts["borrowed"]),
+    Caution("stages", "nothing was measured on stages that follow one another", lambda facts: facts["stages"] - 1),
+    Caution("drafts", "few steps with drafts were measured", lambda facts: facts["drafted"]),
     Caution("maker", "{chip} runs other software than the chips that were timed", lambda facts: facts["other_maker"]),
     Caution("format", "no measurement here has weights in {format}", lambda facts: facts["new_format"]),
     Caution("experts", "mixtures of experts were measured on {sparse_models} only", lambda facts: facts["new_experts"]),
@@ -121,10 +119,13 @@ def sentences(declared, facts):
     return tuple(caution.text.format(**facts) for caution in declared if caution.beyond(facts) > 0)
 
 
-def facts(model, system, workload, layout=None):
-    """What cautions are asked of: how far a question goes, and how far the measurements do."""
-    tp, dp = (layout.tp, layout.dp) if layout is not None else (system.count, 1)
+def facts(model, system, workload, layout=None, step=None):
+    """What cautions are asked of: how far a question, and its step where there is one, goes beyond the measurements."""
+    tp, dp, pp = (layout.tp, layout.dp, layout.pp) if layout is not None else (system.count, 1, 1)
+    lenders, unscored = blocks.lenders(model, system.chip.name), blocks.unscored(model)
     found = {
+        "stages": pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
+        "timed_on": ", ".join(lenders), "unscored": unscored, "new_kind": float(bool(unscored)),
         "context": workload.context, "batch": workload.batch, "tp": tp, "domain": system.domain,
         "expert_chips": system.count if dp > 1 else 0, "new_experts": new_experts(model), "copies": dp,
         "heads": min(group.attention.n_heads for group in model.layers if group.attention),
@@ -132,8 +133,8 @@ def facts(model, system, workload, layout=None):
     return found | limits() | chip_facts(system.chip.name) | format_facts(workload.weights)
 
 
-def interval(model, system, workload, layout=None, engine=None):
+def interval(model, system, workload, layout=None, engine=None, step=None):
     """The factor that holds a step's time in ``confidence`` of cases, and what has widened it, a sentence each."""
-    found = facts(model, system, workload, layout)
+    found = facts(model, system, workload, layout, step)
     factor = widened(error_bar(model, layout, engine)["factor"], CAUTIONS, found)
-    return factor, sentences(CAUTIONS, found) + blocks.cautions(model, system.chip.name)
+    return factor, sentences(CAUTIONS, found) + blocks.cautions(model)

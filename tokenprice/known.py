@@ -88,7 +88,8 @@ def _model(name):
             | dict.fromkeys(("parameters", "active", "context"))
         )
     missing = Instance(model, System(catalog.load_chip("H100 SXM"), 1), Workload(1, 1)).refusal()
-    beyond = "; ".join(blocks.cautions(model))
+    unscored = blocks.unscored(model)
+    beyond = "; ".join([f"no serving run of {unscored}"] * bool(unscored) + list(blocks.cautions(model)))
     if not beyond and new_experts(model):
         beyond = f"mixtures of experts were measured on {', '.join(stated()['sparse_models'])}"
     return {

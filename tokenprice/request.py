@@ -282,13 +282,13 @@ def waiting(protocol, users, prompt_time, output_tokens, step, n_layers):
 def with_cautions(request, model, work, layout, users, protocol=STEADY):
     """The request with its cautions, and with intervals that they have widened."""
     known = stated()["first_token"]
-    found = facts(model, request.system, work, layout) | {
+    found = facts(model, request.system, work, layout, request.step) | {
         "users": users, "running": request.users, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens, "equal": float(protocol.equal),
     }  # fmt: skip
     steps = (*STEP_CAUTIONS, *CAUTIONS)
     return replace(
-        request, cautions=sentences((*steps, *FIRST), found) + blocks.cautions(model, request.system.chip.name),
+        request, cautions=sentences((*steps, *FIRST), found) + blocks.cautions(model),
         step_factor=widened(request.step_factor, steps, found),
         first_factor=widened(request.first_factor, (*steps, *FIRST), found),
     )  # fmt: skip

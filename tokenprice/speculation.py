@@ -73,7 +73,7 @@ def drafted_step(model, system, workload, layout=None, *, drafted, length, engin
         chip = system.chip.replace(memory_capacity=None)  # whether all fits, the whole step has said
         last, lies = System(chip, system.count // layout.pp), layout.replace(pp=1)
     draft = decode_step(head, last, workload, lies, **within).total
-    draft = draft + joined(Instance(model, last, workload, lies, keep))
+    draft = draft + joined(Instance(model, last, workload, lies, keep)) + constants.engine(engine).draft
     stages = tuple({name: t / length for name, t in stage.items()} for stage in verify.stages)
     stages += ({"drafting": drafted_token_time(0, drafted, draft, length)},)
     again = partial(drafted_step, drafted=drafted, length=length, **how)

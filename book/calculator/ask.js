@@ -195,16 +195,24 @@ globalThis.inferlibAsk = function (D) {
   const short = (at, needs, own) => filled(D.short.replace(/:\.0f/g, ""), { system: at.n + " × " + at.c.name,
     need: (needs * at.n / 1e9).toFixed(0), have: (own * at.n / 1e9).toFixed(0) });
 
+  // The chips whose timings stand for blocks of attention that a chip has none of.
+  const blocksOf = (at) => {
+    const kinds = D.sparse.filter((name) => at.groups.some((g) => g.parts.some((p) =>
+      p.timed.includes(name))));
+    const lenders = new Set(kinds.sort().map((name) => D.kernels[at.c.lender].lends[name]));
+    return [...lenders].filter((name) => name !== at.c.name);
+  };
   // Which cautions hold, and by how much they widen an interval: errors of their own add by their squares.
   const doubts = (lists, S, at, batch, context, more) => {
     const c = at.c, format = D.formats.weights[S.weights], seen = at.groups.filter((g) => g.seen).map((g) =>
-      g.seen.own.n_heads);
+      g.seen.own.n_heads), borrowed = blocksOf(at);
     const told = {
       ...D.facts, context, batch, tp: at.l.tp, expert_chips: at.l.dp > 1 ? at.n : 0, heads: Math.min(...seen),
       domain: Math.min(at.n, at.q.chip_scale_up_size), new_chip: c.new, other_maker: c.maker, equal: 0,
         chip: c.name,
       lender: c.lender, lent: c.lent, format: format.told, new_format: format.new, new_experts: at.m.new,
-      copies: at.l.dp, ...more,
+      copies: at.l.dp, stages: at.l.pp, drafted: S.drafted || 0, timed_on: borrowed.join(", "),
+      borrowed: borrowed.length, unscored: at.m.unscored, new_kind: at.m.unscored ? 1 : 0, ...more,
     };
     const held = lists.flatMap((name) => {
       const { texts, widens, f } = D.cautions[name], by = f(told);
@@ -213,18 +221,8 @@ globalThis.inferlibAsk = function (D) {
     return { texts: held.map(([, text]) => text), wider: (factor) => Math.exp(Math.hypot(Math.log(factor),
       ...held.map(([, , by]) => Math.log(by)))) };
   };
-  const recent = (at) => {
-    if (!at.m.factors) return [];
-    const kinds = D.sparse.filter((name) => at.groups.some((g) => g.parts.some((p) =>
-      p.timed.includes(name))));
-    const lenders = new Set(kinds.sort().map((name) => D.kernels[at.c.lender].lends[name]));
-    const lent = [...lenders].filter((name) => name !== at.c.name);
-    return [...(at.m.told || []), ...lent.map((name) => "no timings of such attention on " + at.c.name
-      + "; using "
-      + name + "'s")];
-  };
   const cautions = (S, at, ...put) => [...doubts(put[2] ? ["step", "request", "first"] : ["step"], S, at,
-    ...put).texts, ...recent(at)];
+    ...put).texts, ...(at.m.told || [])];
   // How far an answer may be off: what rows left out say, and the cautions that hold; the second of a first
   // token.
   const spread = (S, at, ...put) => {
@@ -265,7 +263,7 @@ globalThis.inferlibAsk = function (D) {
     const verifying = timed(at, "step", { ...at.q, rows: S.drafted + 1 });
     const alone = { ...at.q, n_layers: last.parts.length / 2, engine_base: 0, engine_rank: 0, pp: 1,
       n_chips: at.n / at.l.pp }; // on the last stage
-    const draft = timed(head, "step", alone).total + of(D.whole.join, at)(alone)[0];
+    const draft = timed(head, "step", alone).total + of(D.whole.join, at)(alone)[0] + at.q.engine_draft;
     const given = { draft, drafted: S.drafted, length: S.length };
     const [token] = D.glue.drafted({ ...given, step: verifying.total }), [drafting] = D.glue.drafted({
       ...given, step: 0 });

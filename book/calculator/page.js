@@ -329,7 +329,7 @@ globalThis.inferlibPage = function (root, D) {
   const tile = (name, value, note) => '<div class="tile"><span>' + name + "</span><b>" + value
     + (note ? ' <small>' + note + "</small>" : "") + "</b></div>";
   const told = (cautions) => (cautions.length ? '<details class="cautions" open><summary>' + cautions.length
-    + (cautions.length > 1 ? " cautions" : " caution") + ": the interval is a hope</summary><ul>"
+    + (cautions.length > 1 ? " cautions" : " caution") + "; each widens the interval</summary><ul>"
     + cautions.map((c) => "<li>" + esc(c) + "</li>").join("") + "</ul></details>"
     : '<p class="fine">No caution: questions like this were measured.</p>');
   const bar = (one) => {

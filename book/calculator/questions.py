@@ -31,7 +31,7 @@ from tokenprice.speculation import drafted_token_time, joined
 
 DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
 STORED = (*constants.PARTS, "norms")  # parts of a model that are stored apart
-ENGINE = ("base", "layer", "rank", "sequence", "together", "box")
+ENGINE = ("base", "layer", "rank", "sequence", "together", "box", "draft")
 NO_WINDOW = 1e15  # positions: a window that no context reaches
 # What of a layer takes no time of its own: small vectors, which are stored all the same.
 VECTORS = (

@@ -15,7 +15,6 @@ from tokenprice import blocks, constants, energy
 from tokenprice.decide import sizes
 from tokenprice.decode import Instance
 from tokenprice.estimate import (
-    beyond_measured,
     chip_facts,
     format_facts,
     limits,
@@ -134,10 +133,8 @@ def _recent(model):
     known = blocks.recent().get(blocks.measured_as(model))
     if known is None:
         return {}
-    factors = [known["token"], known.get("copies", 1)]
-    if not blocks.among(model, known["models"]):
-        factors = [beyond_measured(factor) for factor in factors]
-    return {"told": blocks.cautions(model), "factors": [*factors, known["first"]]}
+    factors = [known["token"], known.get("copies", 1), known["first"]]
+    return {"told": blocks.cautions(model), "factors": factors, "unscored": blocks.unscored(model)}
 
 
 def _checkpoint(model):
@@ -237,6 +234,7 @@ def cautions(declared):
     names = {
         "context", "batch", "tp", "expert_chips", "domain", "heads", "new_chip", "lent", "new_format",
         "new_experts", "users", "running", "copies", "other_maker", "prompt", "equal",
+        "stages", "drafted", "borrowed", "new_kind",
         *(name for name in constant_facts() if name.startswith("most_")),
     }  # fmt: skip
     facts = {name: questions.number(name) for name in names}

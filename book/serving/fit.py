@@ -32,8 +32,12 @@ from tokenprice.prompt import (
 
 CONFIDENCE = 0.8
 LEAST = 1.1  # no distance from the measurements widens an interval by less
-# How far distances widen an interval that no row tells of: a judgement, each way.
-JUDGED = {"context": 1.2, "batch": 1.2, "tp": 1.5, "expert_chips": 1.3, "maker": 1.8, "prompt": 2.5}
+# How far distances widen an interval that no row tells of: a judgement, each way. Steps on chips of another maker
+# took up to 2.2 times as long as kernels that were lent to them say.
+JUDGED = {
+    "context": 1.2, "batch": 1.2, "tp": 1.5, "expert_chips": 1.3, "maker": 2.2, "prompt": 2.5, "blocks": 1.2,
+    "stages": 1.2,
+}  # fmt: skip
 # Chips whose kernels are known, and those of the chip that is tried in their place.
 LENT = {
     "H200": "H100 SXM", "B200": "H200", "B300": "B200", "A100 80GB": "H100 SXM", "H100 SXM": "A100 80GB",
@@ -326,6 +330,7 @@ def distances():
         "format": (left_out("weights"), table.weights, usual),
         "experts": (left_out("model")[table.experts], table.model[table.experts], usual),
         "lent": (*lent(), usual),
+        "drafts": (*drafts_left_out(), usual),
     }
     first, logs = first_rows(near=False), first_left_out("publisher", near=False)
     near, copied, equal = first.users <= MOST_USERS, first.copies > 1, first.equal.astype(bool)
@@ -362,6 +367,66 @@ def lent(most=60):
         found.append(np.log((bare + own.others + features(own) @ fit_all()) / own.measured))
     logs = pd.concat(found)
     return logs, table.hardware[logs.index]
+
+
+# --- Drafts ---------------------------------------------------------------------------------------------------
+
+EAGLE = 3  # drafts of a step in the rows of SGLang's cookbook, which verify four tokens
+
+
+@cache
+def drafts():
+    """Steps whose length was published, a token each: class of engine, whose, seconds measured and predicted.
+
+    Predicted without time of the software for drafts; ``drafted`` is how many of them a token pays for.
+    """
+    from book.serving import recent
+    from tokenprice import speculation
+
+    def line(engine, name, seconds, measured, drafted, length):
+        made = {"engine": engine, "model": name, "bare": seconds, "measured": measured}
+        return made | {"drafted": drafted / length}
+
+    found, r1 = [], speculation.measured()["DeepSeek R1, MTP"]
+    at = (_model("DeepSeek V3"), System(_chip("B200"), 8), Workload(1, 2000, "fp4"))
+    how = {"engine": constants.engine("compiled").replace(draft=0), "keep": {"attention": "bf16"}}
+    plain = decode_step(*at, **how).total
+    for n, (length, speedup) in enumerate(zip(r1["length"], r1["speedup"], strict=True), 1):
+        step = speculation.drafted_step(*at, drafted=n, length=length, **how).total
+        found.append(line("compiled", f"{at[0].name}, {n}", step, plain / speedup, n, length))
+    table = recent.rows().rename(columns={"count": "count_"})
+    lengths = pd.to_numeric(table.tokens_per_step, errors="coerce")
+    for row in table[(table.use == "clean") & (lengths > 1)].itertuples():
+        model, system, work, layout, keep = recent.question(row)
+        how = {"engine": constants.engine("serving").replace(draft=0), "keep": keep}
+        length = float(row.tokens_per_step)
+        step = speculation.drafted_step(
+            model, system, work, layout, drafted=EAGLE, length=length, **how
+        ).total
+        reading = prompt_pass(model, system, work, row.scale * row.isl, layout=layout, keep=keep).total
+        others = others_time(work.batch, row.scale * row.osl, reading)
+        found.append(line("serving", row.model, step + others, 1e-3 * row.tpot_ms, EAGLE, length))
+    return pd.DataFrame(found)
+
+
+def fit_draft(table):
+    """The software's seconds for a draft: least squares of the logarithm, every row of the same weight."""
+    from scipy.optimize import least_squares
+
+    bare, drafted, measured = (table[name].to_numpy() for name in ("bare", "drafted", "measured"))
+    found = least_squares(lambda c: np.log((bare + 1e-3 * c * drafted) / measured), [1.0], **_TO_THE_END)
+    return 1e-3 * _digits(found.x)[0]
+
+
+def _draft_folds(table):
+    return {name: fit_draft(table[table.model != name]) for name in table.model.unique()}
+
+
+def drafts_left_out():
+    """Logarithms of predicted over measured, left out by model, and the models; rows of one post tell no distance."""
+    own = drafts().query("engine == 'serving'")
+    each = own.model.map(_draft_folds(own))
+    return np.log((own.bare + each * own.drafted) / own.measured), own.model
 
 
 # --- The first token ------------------------------------------------------------------------------------------
@@ -468,6 +533,10 @@ def engine_tables():
         targets = {"both": ("compiled", "serving"), "all": tuple(found)}.get(whose, (whose,))
         for target in targets:
             found[target][name] = values
+    for name, own in drafts().groupby("engine"):
+        left = [*_draft_folds(own).values()]
+        found[name]["draft"] = [fit_draft(own), min(left), max(left)]
+    found["python-2024"]["draft"] = found["serving"]["draft"]  # no row is of it
     return found
 
 
@@ -552,7 +621,7 @@ def main():
     while written != (written := {"engines": engines_toml(), "calibration": calibration_toml()}):
         for name, text in written.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, encoding="utf-8", newline="\n")
-        for known in (data, _folds, fit_all, _first_folds, constants.engines, constants.operators):
+        for known in (data, drafts, _folds, fit_all, _first_folds, constants.engines, constants.operators):
             known.cache_clear()
     print(*written.values(), errors().round(3).to_string(), sep="\n")
 

@@ -148,6 +148,25 @@ def distances():
     return pd.DataFrame(rows, columns=["distance", "rows", "factor there", "widens by"])
 
 
+def other_makers():
+    """Public rows of chips that no kernel was timed on (``other_makers.csv``), scored by publisher, never fitted."""
+    found = pd.read_csv(files("book.serving") / "other_makers.csv")
+    away, inside = [], []
+    for row in found.itertuples():
+        asked = {"prompt": row.prompt, "output": row.output, "users": row.users}
+        if row.loop == "static":
+            asked = {"context": row.prompt + row.output / 2, "batch": row.users}
+        engine = constants.engine_class(row.engine)
+        answer = tokenprice.ask(row.model, row.machine, weights=row.weights, engine=engine, **asked)
+        away.append(1e5 * answer.seconds / row.ms - 100)
+        inside.append(100 * (answer.low <= 1e-3 * row.ms <= answer.high))
+    chips = found.machine.str.split("x ").str[1]
+    found = found.assign(**{"median error, %": away, "inside, %": inside, "chip": chips})
+    groups = found.groupby(["publisher", "chip"], sort=False)
+    shown = groups.agg({"ms": "size", "median error, %": "median", "inside, %": "mean"})
+    return shown.rename(columns={"ms": "rows"}).reset_index()
+
+
 def coverage(slice, engine, by):
     """Share of rows left out within the interval stated for their class; and the mean of publishers' shares."""
     from tokenprice.estimate import stated
@@ -338,6 +357,7 @@ _MEANS = {
     "base": "a step",
     "rank": "a step, for each doubling of chips",
     "sequence": "a sequence",
+    "draft": "a drafted token",
 }
 
 
