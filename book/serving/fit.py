@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 
 from book import measured
+from book.serving import recent
 from inferlib import catalog, checks
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
 from inferlib.transformer import Experts
-from tokenprice import constants
+from tokenprice import constants, speculation
 from tokenprice.decode import decode_step
 from tokenprice.kernels import Engine
 from tokenprice.prompt import (
@@ -380,8 +381,6 @@ def drafts():
 
     Predicted without time of the software for drafts; ``drafted`` is how many of them a token pays for.
     """
-    from book.serving import recent
-    from tokenprice import speculation
 
     def line(engine, name, seconds, measured, drafted, length):
         made = {"engine": engine, "model": name, "bare": seconds, "measured": measured}

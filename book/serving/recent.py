@@ -10,12 +10,11 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 
-from book.serving.fit import CONFIDENCE, MOST_USERS
 from inferlib import catalog
 from inferlib.system import Layout, System, Workload
 from tokenprice import blocks, constants
 from tokenprice.decode import decode_step, whole_layers
-from tokenprice.estimate import error_bar
+from tokenprice.estimate import error_bar, stated
 from tokenprice.prompt import Protocol, others_time, prompt_pass, room
 from tokenprice.request import waiting
 
@@ -76,7 +75,7 @@ def _errors(row):
     reading = prompt_pass(model, system, work, prompt, layout=layout, keep=keep).total
     token = step + others_time(max(work.batch / layout.dp, 1), output, reading)
     first = float("nan")
-    if row.concurrency <= min(MOST_USERS, places):
+    if row.concurrency <= min(stated()["first_token"]["users"], places):
         users = max(row.concurrency / layout.dp, 1)
         first = waiting(PROTOCOL, users, reading, output, step, whole_layers(model)) / (1e-3 * row.ttft_ms)
     plain = row.tokens_per_step == "1"  # with drafts nobody published how long a step takes
@@ -88,10 +87,12 @@ def _errors(row):
 
 
 def factor(ratios, models):
-    """The factor that holds ``CONFIDENCE`` of rows, each way, every model of the same weight."""
+    """The factor that holds ``confidence`` of rows, each way, every model of the same weight."""
     away = np.abs(np.log(ratios)).sort_values()
     weight = 1 / models[away.index].groupby(models).transform("size")
-    return float(np.exp(np.interp(CONFIDENCE, (weight.cumsum() - weight / 2) / weight.sum(), away)))
+    return float(
+        np.exp(np.interp(stated()["confidence"], (weight.cumsum() - weight / 2) / weight.sum(), away))
+    )
 
 
 def widest(table, name):
