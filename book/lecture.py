@@ -118,13 +118,13 @@ def draw_fast():
 
     _, ax = plt.subplots(figsize=(6.6, 3.8))
     for (model, *_), rows in benchmarks().items():
-        colour = style.GREEN if hasattr(_first(load_model(model)), "n_experts") else style.BLUE
+        colour = style.PURPLE if hasattr(_first(load_model(model)), "n_experts") else style.YELLOW
         ax.plot(*zip(*frontier(rows), strict=True), color=colour, alpha=0.45, linewidth=1.2)
-    ax.plot(2.5, 6, "D", color=style.RED, markersize=8)
+    ax.plot(2.5, 6, "D", color=style.INK, markersize=8)
     ax.annotate("the question:\n2.5 times as fast\nfor 6 times the price", (2.5, 6), xytext=(-14, 14),
-                textcoords="offset points", ha="right", color=style.RED, fontsize=9)  # fmt: skip
-    ax.plot([], [], color=style.GREEN, label="mixtures of experts")
-    ax.plot([], [], color=style.BLUE, label="dense models")
+                textcoords="offset points", ha="right", fontsize=9)  # fmt: skip
+    ax.plot([], [], color=style.PURPLE, label="mixtures of experts")
+    ax.plot([], [], color=style.YELLOW, label="dense models")
     ax.set(xscale="log", yscale="log", xlim=(1, 20), ylim=(1, 60),
            xlabel="speed of one user, times that of the cheapest token", ylabel="price, times the least")  # fmt: skip
     ax.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
@@ -155,7 +155,7 @@ def alone(context=1000):
 
 
 def spread():
-    """The dearest served row over the cheapest of the same benchmark: the largest, and the median."""
+    """The most expensive served row over the cheapest of the same benchmark: the largest, and the median."""
     found = sorted((rows.rate.max() / rows.rate.min(), key[:2], rows) for key, rows in benchmarks().items())
     times, (model, chip), rows = found[-1]
     return (

@@ -116,7 +116,7 @@ def chips_and_company(model, chip, exchange=5e-6, price=2.0, context=4096):
 
 
 def draw_chips_and_company(tables):
-    """More chips: a token gets faster until only waiting is left, and dearer. More users: cheaper, and slower."""
+    """More chips: a token gets faster until only waiting is left, and costs more. More users: cheaper, and slower."""
     import matplotlib.pyplot as plt
 
     colours = {"weights": style.BLUE, "cache": style.GREEN, "waiting": style.RED}

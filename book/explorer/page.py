@@ -385,9 +385,11 @@ def _bars(part, shown, view):
 
 
 def _legend(shown, view):
-    """What the colours of all bars mean."""
+    """What the colours of all bars mean: a name for each, that of its kind where it has one."""
+    from book import style
+
     found = dict.fromkeys(  # no set: words of one colour stand in the order of the bars, in every run
-        (view.words(bar, term), colour)
+        (style.KIND_OF.get(word := view.words(bar, term), word), colour)
         for bar, colours in zip(view.steps, _colours(shown, view), strict=True)
         for term, colour in colours.items()
     )

@@ -22,6 +22,11 @@ def _axes(ax, **size):
     return ax if ax is not None else plt.subplots(**size)[1]
 
 
+def _short(name):
+    """The name of a model without its publisher."""
+    return name.rpartition("/")[2]
+
+
 def waterfall(table):
     """From the bound to a measured step: what each kind of time adds."""
     ax = _axes(None, figsize=(6.8, 3.6))
@@ -255,7 +260,9 @@ def first_token(ax=None):
     ax = _axes(ax, figsize=(5.6, 4.2))
     table, logs = fit.first_rows(), fit.first_left_out("model")
     for colour, (name, own) in zip(COLOURS, table.groupby("model"), strict=False):
-        ax.plot(1e3 * own.ttft, 1e3 * own.ttft * np.exp(logs[own.index]), ".", color=colour, label=name)
+        ax.plot(
+            1e3 * own.ttft, 1e3 * own.ttft * np.exp(logs[own.index]), ".", color=colour, label=_short(name)
+        )
     ends = np.array([20, 5000])
     ax.plot(ends, ends, color=style.INK, linewidth=1)
     ax.set(xscale="log", yscale="log", xlabel="measured, ms", ylabel="predicted, ms")
@@ -280,7 +287,7 @@ def joules(ax=None):
     table = measured_energy.rows()
     made = table.joules_per_token * (1 + measured_energy.left_out())
     for colour, (name, own) in zip(COLOURS, table.groupby("model"), strict=False):
-        ax.plot(own.joules_per_token, made[own.index], ".", color=colour, label=name)
+        ax.plot(own.joules_per_token, made[own.index], ".", color=colour, label=_short(name))
     ends = [table.joules_per_token.min(), table.joules_per_token.max()]
     ax.plot(ends, ends, color=style.INK, linewidth=1)
     ax.set(xscale="log", yscale="log", xlabel="measured joules per token", ylabel="computed")
