@@ -58,11 +58,16 @@ def one_layer(table, system, ax=None):
             color="none" if engine else style.TERMS.get(line.term, style.FAINT),
             edgecolor=style.FAINT if engine else "none",
         )  # fmt: skip
-    at, apart = -1.0, 0.04 * (table.start + table.takes).max()
+    levels, letter = [], 0.0115 * (table.start + table.takes).max()
     for kernel, own in table.groupby("kernel", sort=False):
         start, end = own.start.min(), (own.start + own.takes).max()
-        name, at = f" {kernel.split(' ', 1)[1]}, {end - start:.0f} μs", max((start + end) / 2, at + apart)
-        ax.text(at, -0.7, name, ha="left", rotation=32, rotation_mode="anchor", fontsize=8)
+        name, at = f"{kernel.split(' ', 1)[1]}\n{end - start:.0f} μs", (start + end) / 2
+        wide = letter * (max(map(len, name.split("\n"))) + 1)
+        level = next((k for k, right in enumerate(levels) if right < at - wide / 2), len(levels))
+        levels[level : level + 1] = [at + wide / 2]
+        line = {"arrowstyle": "-", "color": style.FAINT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+        place = at, -0.7 - 1.5 * level
+        ax.annotate(name, (at, -0.4), place, ha="center", va="bottom", fontsize=8, arrowprops=line)
     ax.set_yticks(rows, [f"GPU {y}" for y in rows], fontsize=8)
     ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="microseconds")
     ax.grid(axis="y", visible=False)
