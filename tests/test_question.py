@@ -10,8 +10,8 @@ import pytest
 
 import inferlib
 import tokenprice
-from inferlib import Workload, load_chip, load_model
-from tokenprice import Promise, Question, ask
+from inferlib import Layout, Workload, load_chip, load_model
+from tokenprice import Promise, Question, ask, words as read
 from tokenprice.decode import decode_step
 from tokenprice.layouts import layouts
 from tokenprice.terminal import main, spoken
@@ -131,10 +131,14 @@ def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
         ("price", "$2", 2.0), ("price", "2.5 usd/h", 2.5), ("batch", "8,192", 8192), ("context", "8K tokens", 8192),
         ("prompt", "1M", 1024**2), ("layout", "TP=4", layout("", "TP4")), ("layout", "tp4", layout("", "TP4")),
         ("keep", "attention=BF16", {"attention": "bf16"}), ("keep", ["head=fp16"], {"head": "fp16"}),
+        ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("utilisation", "100%", 1), ("length", "1.8", 1.8),
+        ("length", 1, 1), ("equal", "no", False), ("equal", "1", True), ("context", 0, 0),
     ],
 )  # fmt: skip
 def test_what_people_type_is_read(name, typed, meant):
-    more = {"output": 100} if name == "prompt" else {}
+    more = {"length": {"drafted": 3}, "equal": {"prompt": 8, "output": 8}, "prompt": {"output": 100}}.get(
+        name, {}
+    )
     assert getattr(Question("Llama 3 70B", **{name: typed}, **more), name) == meant
 
 
@@ -149,7 +153,7 @@ def test_machines_as_people_type_them(typed):
     ("typed", "seconds"),
     [
         ("500 ms", 0.5), ("500ms", 0.5), ("1.2 s", 1.2), (0.3, 0.3), ("50 tokens/s", 0.02), ("50 tok/s", 0.02),
-        ("50/s", 0.02),
+        ("50/s", 0.02), ("2 min", 120), ("250 us", 2.5e-4), (60, 60),
     ],
 )  # fmt: skip
 def test_times_as_people_type_them(typed, seconds):
@@ -182,6 +186,16 @@ def test_a_share_of_the_prompt_is_cached():
         ("ask Llama-3.3-70B H100 --prompt 8 --output 8 --cached 9", "cached is 9, but must be below prompt"),
         ("ask Llama-3-8B H100 --drafted 3", "drafts need both"),
         ("ask Llama-3-8B H100 --drafted 3 --length 9", "length is 9"),
+        ("ask Llama-3-8B H100 --drafted 3 --length 0.9", "length is 0.9"),
+        ("ask Llama-3-8B H100 --weights 32.5", "1 to 32 bits"),
+        ("ask Llama-3-8B H100 --utilisation 101%", "utilisation is 1.01"),
+        ("ask Llama-3-8B H100 --chunk 1k", "belong to a request"),
+        ("ask Llama-3-8B H100 --reader H100", "belong to a request"),
+        ("ask Llama-3-8B H100 --prompt 8 --output 8 --machines 2", "machines belongs to arrivals"),
+        ("ask Llama-3-8B H100 --prompt 8 --output 8 --arrivals 1 --rounds 2", "rounds belongs to users"),
+        ("ask Llama-3-8B H100 --prompt 8 --output 8 --arrivals 1 --utilisation 40%", "follows from arrivals"),
+        ("ask Llama-3-8B H100 --prompt 8 --output 8 --cached 8", "must be below prompt"),
+        ("decide Llama-3-8B --prompt 8 --output 8 --top x", "argument --top: invalid int value: 'x'"),
         ("ask Llama-3-8B H100 --drafted 3 --length R1", "no curve 'R1'; did you mean 'DeepSeek R1, MTP'"),
         ("ask Llama-3.3-70B H100 --price x", "price is 'x'"),
         ("ask Llama-3.3-70B H100 --price 0", "price is 0"),
@@ -196,6 +210,7 @@ def test_a_share_of_the_prompt_is_cached():
         ("decide Llama-3.3-70B --prompt 8 --output 8 --prices H100=cheap", "prices is 'cheap'"),
         ("decide Llama-3.3-70B --prompt 8 --output 8 --chip H101", "did you mean"),
         ("decide Llama-3.3-70B --prompt 8 --output 8 --first-token 500", "did you mean '500 ms'"),
+        ("decide Llama-3.3-70B --prompt 8 --output 8 --first-token 60.5", "did you mean '60.5 ms'"),
         ("change Llama-3.3-70B 8xH100", "promise one thing"),
         ("", "arguments are required: COMMAND"),
     ],
@@ -236,6 +251,8 @@ def test_decide_and_change_are_those_of_python(capsys):
         "Llama 3.3 70B", **words, chips=["H100", "H200"], counts=(4, 8), prices={"H100": (2, 4)}
     )
     assert code == 0 and json.loads(out) == json.loads(json.dumps(found.to_dict())) and len(found.offers) > 1
+    _, told = run(capsys, "decide", "Llama-3.3-70B", *line, "--chips=H100, H200")
+    assert told.count(" users: ") == 5 and "more machines keep it" in told  # five, as the help says
     code, out = run(capsys, "decide", "Llama-3.3-70B", *line, "--json", "--token=1us")
     assert code == 1 and json.loads(out)["offers"] == []
     for promise in ({"token": "12 ms"}, {"dollars": "$2"}):
@@ -328,6 +345,44 @@ def test_words_and_layouts_go_both_ways():
         for one in layouts(load_model(name), load_chip("H100"), count):
             assert layout("layout", in_words(one)) == one
     assert tokens("n", "1M") == 1024**2 and tokens("n", "0.5k") == 512 and format("weights", 8) == 1
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (in_words(Layout(dp=2, ep=2)), "attention DP2 with EP2"), (in_words(Layout(tp=2, pp=2)), "PP2 x TP2"),
+        (in_words(Layout(dp=2)), "DP2"), (in_words(Layout(ep=2)), "EP2"), (read.format_in_words(4.85 / 8), "4.85 bits"),
+        (read.between(2, 2), "2"), (read.between(2, 3), "2 to 3"), (read.durations(10), "10 s"),
+        (read.durations(9.9), "9,900 ms"),
+        (str(machine("machine", load_chip("H200"))), "1 × H200"),
+        (str(machine("machine", "mine", {"mine": load_chip("H200")})), "1 × H200"),
+    ],
+)  # fmt: skip
+def test_what_is_written(found, words):
+    assert found == words
+
+
+def test_a_price_list_holds_the_lowest_its_seller_and_the_highest():
+    listed = {"H100": "$2", "H200": (2, 4), "B200": {"dear": 6, "cheap": 5}, "mine": [1]}
+    told = {"H100 SXM": (2, "", None), "H200": (2, "", 4), "B200": (5, "cheap", 6), "mine": (1, "", None)}
+    assert read.price_list(listed, ["mine"]) == told
+
+
+def test_work_and_dollars_by_hand():
+    """An answer is half written on average; 700 W at ten cents, 1.3 times for the site, are 9.1 cents an hour."""
+    plain, asked = (
+        Question("Llama 3 8B", "H100", **more).workload for more in ({}, {"prompt": 1000, "output": 200})
+    )
+    assert (plain.batch, plain.context, asked.batch, asked.context) == (1, 4096, 1, 1100)
+    q = Question("Llama 3 8B", "H100", price="2-4", electricity=0.10, pue=1.3, utilisation="50%")
+    assert q.rate == pytest.approx(2 * 2.091) and q.spread(q.machine.chip) == pytest.approx(4.091 / 2.091)
+    assert q.replace(pue=None).rate == pytest.approx(2 * 2.07) and Question("Llama 3 8B", price=3).rate == 3
+
+
+def test_ctrl_c_ends_with_the_code_of_shells(monkeypatch):
+    """128 and the number of the signal, as POSIX shells tell of a command that SIGINT ended."""
+    monkeypatch.setattr("tokenprice.terminal._answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert main(["chips"]) == 128 + 2
 
 
 def test_lists(capsys):

@@ -248,6 +248,26 @@ TOOLS = [
         },
         bits((4096**2, 4), (4096**2 // 32, 8)),
     ),
+    # NVIDIA's names: one scale a tensor or row, a byte for 32 values (MX) or for 16 (NVFP4), AWQ in groups of 128
+    *(({"quant_algo": name, "exclude_modules": []}, 8) for name in ("INT8", "FP8_PER_CHANNEL_PER_TOKEN")),
+    *(({"quant_algo": f"MXFP{n}", "exclude_modules": []}, n + 8 / 32) for n in (4, 8)),
+    *(({"quant_algo": name, "exclude_modules": []}, 4.5) for name in ("NVFP4", "NVFP4_AWQ", "W4A16_NVFP4")),
+    ({"quant_algo": "W4A8_AWQ", "exclude_modules": []}, bits((4096**2, 4), (ROWS, 16))),
+    (
+        {"quant_method": "gptq", "bits": 2, "group_size": 128},
+        bits((4096**2 // 16, 32), (ROWS, 16), (ROWS // 16, 32)),
+    ),
+    *(
+        (
+            {"quant_method": "quark", "global_quant_config": {"weight": weight | {"qscheme": "per_group"}}},
+            stored,
+        )
+        for weight, stored in (
+            ({"dtype": "fp8_e4m3", "group_size": 128}, bits((4096**2, 8), (ROWS, 16))),
+            ({"dtype": "int8", "group_size": 128}, bits((4096**2, 8), (ROWS, 16))),
+            ({"dtype": "uint4", "group_size": 4096}, bits((4096**2, 4), (4096, 16))),
+        )
+    ),
     (
         {
             "quant_method": "compressed-tensors",
@@ -283,6 +303,7 @@ def test_what_tools_write_is_read(section, stored, dtype):
             8,
         ),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True, "llm_int8_skip_modules": ["mlp"]}, 16, 16),
+        ({"quant_method": "fp8", "modules_to_not_convert": ["*l*y*mlp*"] * 100}, 16, 16),
         (
             {"quant_method": "auto-round", "bits": 4, "group_size": -1}
             | {"extra_config": {f"model.layers.{i}.mlp.up_proj": {"bits": 16} for i in range(36)}},
@@ -362,9 +383,15 @@ def test_part_of_a_part():
         ({"quant_method": "fp8", "weight_block_size": [0, 128]}, "weight_block_size is "),
         ({"quant_method": "fp8", "modules_to_not_convert": "lm_head"}, "modules_to_not_convert is 'lm_head'"),
         ({"quant_method": "fp8", "modules_to_not_convert": ["re:(a+)+$"]}, "must be a plain one"),
-        ({"quant_method": "fp8", "modules_to_not_convert": ["x" * 10**6]}, "must be a list of names"),
-        ({"quant_method": "fp8", "modules_to_not_convert": ["*a*b"] * 900}, "more than 100 patterns"),
-        ({"quant_method": "fp8", "modules_to_not_convert": ["*a" * 9]}, "the name of a tensor is"),
+        ({"quant_method": "fp8", "modules_to_not_convert": ["x" * 10**6]}, "the name of a tensor is"),
+        ({"quant_method": "fp8", "modules_to_not_convert": ["*a*b"] * 101}, "more than 100 patterns"),
+        ({"quant_method": "fp8", "modules_to_not_convert": ["*a" * 5]}, "the name of a tensor is"),
+        ({"quant_method": "fp8", "weight_block_size": [128]}, "weight_block_size is "),
+        ({"quant_method": "fp8", "kv_cache_scheme": {"num_bits": 4}}, "kv_cache_scheme is "),
+        ({"quant_method": "gptq", "bits": 9, "group_size": 128}, "bits is 9"),
+        ({"quant_method": "gptq", "bits": 1, "group_size": 128}, "bits is 1"),
+        ({"quant_method": "awq", "bits": 4, "group_size": 0}, "group_size is 0"),
+        ({"quant_method": "auto-round", "bits": 4, "extra_config": {"mlp": 16}}, "of its own is 'mlp'"),
         ({"quant_method": "compressed-tensors"}, "config_groups is missing"),
         ({"quant_method": [1]}, "quant_method is "),
         (7, "quantization_config is 7"),

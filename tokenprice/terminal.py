@@ -8,6 +8,7 @@ import sys
 import tomllib
 from dataclasses import fields
 from difflib import get_close_matches
+from textwrap import shorten
 
 EXIT = "Exit code 0: answered; 1: no answer, with the reason; 2: a mistake in the question."
 # What people type for an option that has another name here.
@@ -36,8 +37,7 @@ def main(argv=None):
     except KeyboardInterrupt:
         return 130
     except (ValueError, LookupError, TypeError, OSError, OverflowError, ImportError) as mistake:
-        words = spoken(" ".join(str(mistake).split()))
-        print("tokenprice:", words if len(words) <= 400 else f"{words[:400]} ...", file=sys.stderr)
+        print("tokenprice:", shorten(spoken(str(mistake)), 400, placeholder=" ..."), file=sys.stderr)
         return 2
 
 
@@ -65,7 +65,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message):
         words = message.split("'")
         if "invalid choice" in message and len(words) > 1:
-            near = get_close_matches(words[1], COMMANDS, n=1)
+            near = get_close_matches(words[1], COMMANDS)
             hint = f"; did you mean '{near[0]}'?" if near else ""
             message = f"no command '{words[1]}'{hint} Known: {', '.join(COMMANDS)}"
         elif message.startswith("unrecognized arguments: "):
@@ -73,7 +73,7 @@ class _Parser(argparse.ArgumentParser):
             near = (
                 ["--layout 'TP8'", "'DP8 EP8'"]
                 if typed in DEGREES
-                else get_close_matches(typed, self._known(), n=2)
+                else get_close_matches(typed, self._known())
             )
             message += f"; did you mean {' or '.join(near)}?" if near else ""
         raise ValueError(message)
@@ -213,6 +213,7 @@ def _prices(pairs, path):
     """Dollars for a chip and hour: a number, or the lowest and the highest."""
     from pathlib import Path
 
+    from inferlib import checks
     from tokenprice.words import dollars
 
     try:
@@ -222,7 +223,7 @@ def _prices(pairs, path):
     for text in pairs:
         name, sign, price = text.partition("=")
         if not (name.strip() and sign and price.strip()):
-            raise ValueError(f"prices is {text[:80]!r}, but must be like H100=2.5 or H100=2-4")
+            raise ValueError(f"prices is {checks.short(repr, text)}, but must be like H100=2.5 or H100=2-4")
         numbers = [dollars("prices", part) for part in price.split("-")]
         found[name.strip()] = numbers[0] if len(numbers) == 1 else numbers
     return found

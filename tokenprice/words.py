@@ -41,7 +41,7 @@ def _digits(name, text, allowed):
     try:
         return float(re.sub("[,_]", "", text))
     except ValueError:
-        raise ValueError(f"{name} is {text[:80]!r}, but must be {allowed}") from None
+        raise ValueError(f"{name} is {checks.short(repr, text)}, but must be {allowed}") from None
 
 
 def model(name, value) -> Transformer:
@@ -60,7 +60,9 @@ def tokens(name, value) -> float:
     if isinstance(value, str):
         found = re.fullmatch(rf"\s*{_NUMBER}\s*([kKmM]?)\s*(?:tokens?)?\s*", value)
         if not found:
-            raise ValueError(f"{name} is {value[:80]!r}, but must be a number such as 8192 or 8k")
+            raise ValueError(
+                f"{name} is {checks.short(repr, value)}, but must be a number such as 8192 or 8k"
+            )
         value = _digits(name, found[1], "a number such as 8192 or 8k") * _LARGE[found[2].lower()]
     value = _number(name, value, zero=name in ("cached", "context"))
     return int(value) if value == int(value) else value
@@ -118,7 +120,7 @@ def seconds(name, value) -> float:
         allowed = "like '500 ms', '1.2 s' or '50 tokens/s'"
         found = re.fullmatch(rf"\s*{_NUMBER}\s*([a-zA-Z]*)\s*(/\s*s)?\s*", value)
         if not found or (found[2].lower() not in _SECONDS and not found[3] and found[2]):
-            raise ValueError(f"{name} is {value[:80]!r}, but must be {allowed}")
+            raise ValueError(f"{name} is {checks.short(repr, value)}, but must be {allowed}")
         number = _number(name, _digits(name, found[1], allowed))
         if found[3]:
             return 1 / number
@@ -220,7 +222,9 @@ def layout(name, value) -> Layout:
     names = [degree.lower() for degree, _ in found]
     rest = re.sub(r"attention|with|one chip|[\sx×,+]", "", _LAYOUT.sub("", value), flags=re.IGNORECASE)
     if rest or len(set(names)) < len(names) or not (found or value.strip() == "one chip"):
-        raise ValueError(f"{name} is {value[:80]!r}, but must be like 'TP8', 'PP2 x TP8' or 'DP8 EP8'")
+        raise ValueError(
+            f"{name} is {checks.short(repr, value)}, but must be like 'TP8', 'PP2 x TP8' or 'DP8 EP8'"
+        )
     return Layout(**{degree.lower(): int(n) for degree, n in found})
 
 
@@ -281,7 +285,7 @@ def keep(name, value) -> dict:
     if isinstance(value, str):
         pairs = [part.partition("=") for part in value.split(",") if part.strip()]
         if not all(part.strip() and sign and text.strip() for part, sign, text in pairs):
-            raise ValueError(f"{name} is {value[:80]!r}, but must be like attention=bf16")
+            raise ValueError(f"{name} is {checks.short(repr, value)}, but must be like attention=bf16")
         value = {part.strip(): text for part, _, text in pairs}
     checks.instance(name, value, dict)
     for part in value:
@@ -304,11 +308,11 @@ def length(name, value) -> float | str:
     """Tokens that a step with drafts yields: a number, or a curve that somebody measured."""
     try:
         number = _digits(name, value.strip(), "a number") if isinstance(value, str) else float(value)
-        return _number(name, number, minimum=1)
     except (TypeError, ValueError):
         from tokenprice.speculation import measured
 
         return checks.one_of("curve", value, measured())
+    return _number(name, number, minimum=1)
 
 
 def published(model):
