@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import inferlib
@@ -132,7 +133,9 @@ def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
         ("prompt", "1M", 1024**2), ("layout", "TP=4", layout("", "TP4")), ("layout", "tp4", layout("", "TP4")),
         ("keep", "attention=BF16", {"attention": "bf16"}), ("keep", ["head=fp16"], {"head": "fp16"}),
         ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("utilisation", "100%", 1), ("length", "1.8", 1.8),
-        ("length", 1, 1), ("equal", "no", False), ("equal", "1", True), ("context", 0, 0),
+        ("length", 1, 1), ("context", 0, 0),
+        *(("equal", word, True) for word in ("yes", "TRUE", "1")),
+        *(("equal", word, False) for word in ("no", "False", "0")),
     ],
 )  # fmt: skip
 def test_what_people_type_is_read(name, typed, meant):
@@ -317,6 +320,8 @@ def test_formats_of_a_checkpoint():
     """GPT-OSS keeps attention and head at 16 bits; its experts are of 4.25 bits."""
     assert published(load_model("Llama 3 70B")) == ("bf16", {}, "bf16")
     assert published(load_model("nvidia/Llama-3.1-70B-Instruct-FP8")) == ("fp8", {}, "fp8")
+    # whole numbers of 4 bits in groups of 128, with a scale of 16 and a zero point of 4: of no format that has a name
+    assert published(load_model("Qwen/Qwen2.5-72B-Instruct-AWQ"))[0] == (4 + 20 / 128) / 8
     oss = ask("gpt-oss-120b", "H100", context="1k")
     assert oss.question.formats[0] == 0.53125 and oss.question.formats[2]["attention"] == "bf16"
     unread = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32}
@@ -360,6 +365,12 @@ def test_words_and_layouts_go_both_ways():
 )  # fmt: skip
 def test_what_is_written(found, words):
     assert found == words
+
+
+@pytest.mark.parametrize("several", [[8], (8,), {8: 1}, np.array([8])], ids=str)
+def test_a_list_is_not_one_number(several):
+    with pytest.raises(TypeError, match="batch is .*, but must be one number"):
+        Question("Llama 3 8B", batch=several)
 
 
 def test_a_price_list_holds_the_lowest_its_seller_and_the_highest():
