@@ -1,5 +1,7 @@
 """Questions of tests, from records: a step of a workload, and a request."""
 
+import re
+
 from tokenprice import Question, ask
 from tokenprice.words import Bytes
 
@@ -16,3 +18,8 @@ def request(model, system, prompt, output, users, **more):
     return ask(
         model, system, prompt=prompt, output=output, users=users, **{"weights": "bf16", **more}
     ).request
+
+
+def numbers(text):
+    """The numbers in a text, those of names such as H100 left out."""
+    return [float(n.replace(",", "")) for n in re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e-\d+)?", text)]

@@ -98,3 +98,39 @@ def test_refusals():
         change(QUESTION, token=1)["memory"]
     with pytest.raises(ValueError, match="change is about a step"):
         change(MODEL, FOUR, prompt=100, output=10, token=1)
+
+
+HALVES = {
+    "network latency": ("collective latency", 1 / 2), "network bandwidth": ("collective bandwidth", 2),
+    "kernel launch": ("kernel launch", 1 / 2), "engine time": ("engine", 1 / 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("resource", HALVES)
+def test_half_a_term_takes_half_the_latency_or_twice_the_bandwidth(resource):
+    """Terms add up: with a resource twice as good its term is half as long and all others are as they were."""
+    term, factor = HALVES[resource]
+    left = NOW - ask(QUESTION).step.terms[term] / 2
+    assert change(QUESTION, token=left)[resource].factor == pytest.approx(factor, rel=1e-3)
+    assert ask(QUESTION).doubled[resource] == pytest.approx(NOW / left, rel=1e-6)
+
+
+def test_a_promise_kept_exactly_is_kept():
+    found = change(QUESTION, token=NOW)
+    assert found.reached and found["memory bandwidth"].factor == pytest.approx(1, rel=1e-6)
+
+
+def test_chips_go_from_one_to_512():
+    """As the documentation says: powers of two, in the layout that goes on."""
+    small = change("Llama 3 8B", "4x H100", token=1)["chips"]
+    assert small.factor == 1 / 4 and small.words == "× 0.25, to 1 (one chip)"
+    for layout in ("DP64", "DP512"):  # each copy has fewer sequences, and gets faster
+        many = change("Llama 3 8B", f"{layout[2:]}x H100", batch=4096, layout=layout, token=1e-4)["chips"]
+        assert many.factor is None and many.words.endswith(" would be left, with 512")
+
+
+def test_what_is_said_of_a_change():
+    assert str(change(QUESTION, token=0.012)).startswith(f"{1e3 * NOW:.3g} ms now, 12 ms asked; each alone")
+    found = change(QUESTION.replace(price=3, utilisation=0.5), dollars="$1")
+    assert str(found).startswith(f"${found.now:.3g} a million now, $1 a million asked")
+    assert found["price of a chip"].words == f"× {1 / found.now:.3g}, to ${6 / found.now:.3g} per used hour"

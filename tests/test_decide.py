@@ -1,8 +1,10 @@
 """What to rent: offers keep the promise, one user more breaks it, nothing tried by hand is cheaper."""
 
 import itertools
+import re
 
 import pytest
+from questions import numbers
 
 from inferlib import load_chip, load_model
 from tokenprice import Promise, Question, ask, decide
@@ -165,6 +167,32 @@ def test_it_says_so():
     assert nothing.best is None and nothing.table().empty and "No machine keeps the promise" in str(nothing)
     records = decide(Question(LLAMA, **ASKED), Promise(token=1e-4))
     assert records.to_dict() == nothing.to_dict()
+
+
+def test_an_offer_says_the_numbers_of_its_row():
+    """The interval is a factor both ways; money is in cents; five offers are told, or the three nearest misses."""
+    offer = decide(
+        LLAMA, **ASKED, weights="fp8", chips=["H100"], counts=(4,), prices={"H100": (2, 3)}, cached=1000
+    ).best
+    row = offer.row()
+    for name in ("speed", "first_token"):
+        assert row[f"{name}_low"] < row[name] < row[f"{name}_high"]
+        assert row[f"{name}_low"] * row[f"{name}_high"] == pytest.approx(row[name] ** 2)
+    told = [row["speed_low"], row["speed_high"], 1e3 * row["first_token_low"], 1e3 * row["first_token_high"]]
+    assert numbers(offer.span()) == pytest.approx(told, rel=5e-3)
+    assert row["speed"] == pytest.approx(1 / offer.request.token) and row["usd_per_hour"] == 8
+    assert row["usd_per_request_highest"] == pytest.approx(1.5 * row["usd_per_request"])
+    cents = [100 * row["usd_per_request"], 100 * row["usd_per_request_highest"]]
+    prices = [row[f"usd_per_million_{kind}"] for kind in ("input", "cached", "output")]
+    said = numbers(str(offer).partition(" users: ")[2])
+    assert said == pytest.approx([row["speed"], 1e3 * row["first_token"], *cents, *prices], rel=6e-3)
+    paid = sum(n * price / 1e6 for n, price in zip((1000, 1000, 500), prices, strict=True))
+    assert paid == pytest.approx(row["usd_per_request"])
+    places = re.findall(r"^(Cheapest:|\d+\.) ", str(FOUND), re.M)
+    assert places == ["Cheapest:", "2.", "3.", "4.", "5."] and "   In 80 % of cases " in str(FOUND)
+    assert f"{len(FOUND.offers) - 5} more machines keep it." in str(FOUND)
+    late = decide(LLAMA, **ASKED, weights="fp8", token=1e-4, chips=["H100", "H200"])
+    assert str(late).count("too slow, ") == 3 < len(late.misses)
 
 
 def test_sure_means_that_the_slow_end_of_the_interval_keeps_the_promise():

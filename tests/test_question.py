@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from questions import numbers
 
 import inferlib
 import tokenprice
@@ -283,6 +284,47 @@ def test_what_is_said_reads_well():
     assert ask("Kimi K2", "72x GB200", layout=rack.notes[0].removesuffix(" fits.")).feasible
     late = ask("Llama 3.1 405B", "8x H100", weights="fp8", prompt="100k", output=1)
     assert re.search(r"first token after \d+ s \(", str(late)) and "e+0" not in str(late)
+
+
+def test_what_is_printed_is_what_is_counted():
+    """Three digits of each number, in the units that are said; the parts of a request add up."""
+    asked = {"weights": "fp8", "price": "2-3", "utilisation": "50%"}
+    step = ask("Llama 3.3 70B", "4x H100", batch=32, context="8k", drafted=3, length=2.6, **asked)
+    d, lines, plain = (
+        step.to_dict(),
+        str(step).splitlines(),
+        ask(step.question.replace(drafted=None, length=None)),
+    )
+    assert "batch 32, context 8,192, 3 drafts per step" in lines[0] and d["low"] < d["seconds"] < d["high"]
+    times = [1e3 * d[name] for name in ("seconds", "low", "high")]
+    assert numbers(lines[1]) == pytest.approx([*times, 80], rel=5e-3) and d["confidence"] == 0.8
+    usd = d["usd_per_million"]
+    rates = [1 / d["seconds"], 32 / d["seconds"], d["joules_per_token"], usd, 1.5 * usd, 4, 6]
+    assert numbers(lines[2]) == pytest.approx(rates, rel=0.03) and d["usd_per_hour"] == 16
+    assert numbers(lines[3]) == pytest.approx([1e3 * plain.seconds, plain.seconds / step.seconds], rel=5e-3)
+    assert "Twice as good: memory bandwidth × 1." in str(step) and "anything else × 1.02 at most" in str(step)
+
+    asked |= {"prompt": "2k", "output": 500, "cached": 1000}
+    served = ask("Llama 3.3 70B", "4x H100", users=16, **asked)
+    r, d, lines = served.request, served.to_dict(), str(served).splitlines()
+    assert "16 users, prompt 2,048, output 500" in lines[0] and d["seconds"] == r.token
+    assert d["tokens_per_second"] == pytest.approx(500 * 16 / r.seconds)
+    first = [1e3 * d["request"][name] for name in ("first_token", "first_token_low", "first_token_high")]
+    assert numbers(lines[3]) == pytest.approx(first, rel=6e-3) and first[1] * first[2] == pytest.approx(
+        first[0] ** 2
+    )
+    parts = [1e3 * seconds for seconds in (r.fresh_seconds, r.cached_seconds, r.output_seconds)]
+    assert numbers(lines[4]) == pytest.approx([sum(parts), *parts], rel=6e-3)
+    prices = [p * highest for p in d["request"]["usd_per_million"].values() for highest in (1, 1.5)]
+    cents = 100 * d["request"]["usd"]
+    assert numbers(lines[5]) == pytest.approx([*prices, cents, 1.5 * cents], rel=6e-3)
+    assert cents == pytest.approx(
+        100 * sum(n * p for n, p in zip((1048, 1000, 500), prices[::2], strict=True)) / 1e6
+    )
+    assert cents == pytest.approx(100 * 4 * 2 / 0.5 / 3600 * sum(parts) / 1e3)
+    assert numbers(lines[6]) == pytest.approx([1e3 * d["step"]], rel=5e-3)
+    alone = ask("Llama 3.3 70B", "4x H100", users=1, **asked)
+    assert ", 1 user, " in str(alone) and alone.seconds == alone.step.total
 
 
 def test_drafts(capsys):

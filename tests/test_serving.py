@@ -143,6 +143,16 @@ def test_stages_follow_one_another():
     assert 0 < deep.terms["pipeline"] < 0.01 * deep.total
 
 
+@pytest.mark.parametrize(("model", "layout"), [("Llama 3.3 70B", None), ("DeepSeek V3", "DP8 EP8")])
+def test_who_waits_for_room_waits_for_so_many_requests(model, layout):
+    """A full machine ends a request in each of its seconds a request: a hundred more users wait a hundred of those."""
+    ways = {"weights": "fp8", "layout": layout, "prompt": 8000, "output": 2000}
+    full = ask(model, "8x H200", users=10**6, **ways).request.users
+    one, more = (ask(model, "8x H200", users=full + n, **ways).request for n in (0, 100))
+    assert more.users == one.users == full
+    assert more.first_token - one.first_token == pytest.approx(100 * one.machine_seconds)
+
+
 def test_copies_of_a_dense_model_are_instances():
     one = decode_step(MODEL, System(load_chip("H100 SXM"), 4), WORK.replace(batch=16))
     for ep in (1, 2):  # a dense model has no experts to spread

@@ -255,13 +255,13 @@ def _chips(q, target, start, value, unit):
 
 
 def _sizes(model, system, layout):
-    """Other numbers of chips in a layout of the same kind: more copies where there are copies, else wider."""
+    """Numbers of chips in a layout of the same kind: more copies where there are copies, else wider."""
     groups = [group.feed_forward for group in model.layers]
     blocks = [block.n_experts for block in groups if isinstance(block, Experts)]
     for power in range(-9, 10):
         times = Fraction(2) ** power
         count = system.count * times
-        if power == 0 or count.denominator > 1 or not 1 <= count <= MOST_CHIPS:
+        if count.denominator > 1 or not 1 <= count <= MOST_CHIPS:
             continue
         asked = layout or Layout(tp=system.count)
         names = ("dp", "ep") if asked.dp > 1 and asked.ep > 1 else ("dp",) if asked.dp > 1 else ("tp",)
