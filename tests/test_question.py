@@ -1,5 +1,6 @@
 """One question has one answer, in Python and in the terminal; what people type is read."""
 
+import dataclasses
 import json
 import random
 import re
@@ -16,6 +17,7 @@ from inferlib import Layout, Workload, load_chip, load_model
 from tokenprice import Promise, Question, ask, words as read
 from tokenprice.decode import decode_step
 from tokenprice.layouts import layouts
+from tokenprice.prompt import Protocol
 from tokenprice.terminal import main, spoken
 from tokenprice.words import format, in_words, layout, machine, published, tokens
 
@@ -325,6 +327,28 @@ def test_what_is_printed_is_what_is_counted():
     assert numbers(lines[6]) == pytest.approx([1e3 * d["step"]], rel=5e-3)
     alone = ask("Llama 3.3 70B", "4x H100", users=1, **asked)
     assert ", 1 user, " in str(alone) and alone.seconds == alone.step.total
+
+
+def test_what_is_found_cannot_be_changed_and_can_be_kept_in_a_set():
+    asked = {"prompt": 1000, "output": 100, "weights": "fp8"}
+    answer = ask("Llama 3 8B", "H100", **asked)
+    found = tokenprice.decide("Llama 3 8B", **asked, chips=["H100"], counts=[1, 2], token="0.1 ms")
+    changes = tokenprice.change("Llama 3 8B", "H100", weights="fp8", token=1)
+    offers = tokenprice.decide("Llama 3 8B", **asked, chips=["H100"], counts=[1])
+    records = [
+        answer,
+        answer.request,
+        answer.question,
+        changes,
+        *changes.changes,
+        found,
+        *found.misses,
+        *offers.offers,
+    ]
+    for record in (*records, Promise(token=1), Protocol()):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            record.note = "mine"
+        assert record in {record}
 
 
 def test_drafts(capsys):

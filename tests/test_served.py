@@ -456,6 +456,22 @@ def test_layers_that_predict_ahead_are_counted_apart():
 
 # --- Refused, and not refused -------------------------------------------------------------------------------
 
+SEARCHED, HYBRID = "nvidia/Llama-3_3-Nemotron-Super-49B-v1", "nvidia/Nemotron-H-56B-Base-8K"
+
+
+def first(part, **changes):
+    """Block configurations of a searched architecture with the first one changed."""
+    block, *others = config(SEARCHED)["block_configs"]
+    return {"block_configs": [block | {part: block[part] | changes}, *others]}
+
+
+def test_widths_are_rounded_up_to_256():
+    """Two thirds of 1.95 times 8,192 are 10,649: 42 times 256, in the place of 14,336, in three matrices."""
+    plain, odd = (read_config(config(SEARCHED) | more).n_params for more in ({}, first("ffn", ffn_mult=1.95)))
+    assert plain - odd == 3 * 8192 * (14336 - 42 * 256)
+    assert read_config(config(SEARCHED) | first("ffn", ffn_mult=100)).n_params > plain
+
+
 TWICE = config("moonshotai/Kimi-K3")["linear_attn_config"] | {"kda_layers": [1, 2, 3, 4]}
 NEW_KINDS = [
     (
@@ -478,6 +494,20 @@ NEW_KINDS = [
         "nvidia/Nemotron-H-56B-Base-8K",
         {"mlp_hidden_act": "silu"},
         "mlp_hidden_act is 'silu', but must be \"relu2\"",
+    ),
+    (SEARCHED, first("ffn", ffn_mult=0), "ffn_mult is 0, but must be a number above 0, at most 100"),
+    (SEARCHED, first("ffn", ffn_mult=100.5), "ffn_mult is 100.5"),
+    (SEARCHED, first("ffn", replace_with_linear=True), "replace_with_linear is True"),
+    (
+        SEARCHED,
+        first("attention", n_heads_in_group=7),
+        "is 7, but must be a divisor of num_attention_heads, 64",
+    ),
+    (SEARCHED, first("attention", n_heads_in_group=128), "n_heads_in_group is 128"),
+    (
+        HYBRID,
+        {"num_hidden_layers": None, "layers_block_type": 5},
+        "layers_block_type is 5, but must be a list",
     ),
     ("google/gemma-4-26B-A4B", {"num_kv_shared_layers": 4}, "num_kv_shared_layers is 4, but must be 0"),
     ("nvidia/MiniMax-M2.5-NVFP4", {"attn_type_list": [0] * 62}, "attn_type_list is"),
