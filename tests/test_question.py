@@ -1,6 +1,7 @@
 """One question has one answer, in Python and in the terminal; what people type is read."""
 
 import dataclasses
+import io
 import json
 import random
 import re
@@ -454,6 +455,27 @@ def test_work_and_dollars_by_hand():
     q = Question("Llama 3 8B", "H100", price="2-4", electricity=0.10, pue=1.3, utilisation="50%")
     assert q.rate == pytest.approx(2 * 2.091) and q.spread(q.machine.chip) == pytest.approx(4.091 / 2.091)
     assert q.replace(pue=None).rate == pytest.approx(2 * 2.07) and Question("Llama 3 8B", price=3).rate == 3
+
+
+@pytest.mark.parametrize(
+    ("encoding", "printed"),
+    [("ascii", b"8 x H100"), ("latin-1", b"8 x H100"), ("utf-8", "8 × H100".encode())],
+)
+def test_a_terminal_prints_what_it_can(monkeypatch, encoding, printed):
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding))
+    assert main(["ask", "Llama 3 70B", "8x H100"]) == 0 and printed in raw.getvalue()
+    monkeypatch.setattr(sys, "stdout", plain := io.StringIO())  # which has no encoding
+    assert main(["ask", "Llama 3 70B", "8x H100"]) == 0 and "8 × H100" in plain.getvalue()
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["ask", "Llama 3 70B", "8x H100"]) == 0
+
+
+def test_who_reads_the_first_lines_only_is_told_of_no_mistake():
+    command = [sys.executable, "-m", "tokenprice", "models"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        running.stdout.close()
+        assert (running.wait(), running.stderr.read()) == (0, b"")
 
 
 def test_ctrl_c_ends_with_the_code_of_shells(monkeypatch):

@@ -224,6 +224,5 @@ def _prices(pairs, path):
         name, sign, price = text.partition("=")
         if not (name.strip() and sign and price.strip()):
             raise ValueError(f"prices is {checks.short(repr, text)}, but must be like H100=2.5 or H100=2-4")
-        numbers = [dollars("prices", part) for part in price.split("-")]
-        found[name.strip()] = numbers[0] if len(numbers) == 1 else numbers
+        found[name.strip()] = [dollars("prices", part) for part in price.split("-")]
     return found
