@@ -136,7 +136,9 @@ def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
         ("price", "$2", 2.0), ("price", "2.5 usd/h", 2.5), ("batch", "8,192", 8192), ("context", "8K tokens", 8192),
         ("prompt", "1M", 1024**2), ("layout", "TP=4", layout("", "TP4")), ("layout", "tp4", layout("", "TP4")),
         ("keep", "attention=BF16", {"attention": "bf16"}), ("keep", ["head=fp16"], {"head": "fp16"}),
-        ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("utilisation", "100%", 1), ("length", "1.8", 1.8),
+        ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("utilisation", "100%", 1), ("utilisation", "0.5", 0.5),
+        ("weights", "mxfp4", 17 / 32), ("weights", "fp8 block", "fp8"), ("keep", "head=mxfp4", {"head": "mxfp4"}),
+        ("length", "1.8", 1.8),
         ("length", 1, 1), ("context", 0, 0),
         *(("equal", word, True) for word in ("yes", "TRUE", "1")),
         *(("equal", word, False) for word in ("no", "False", "0")),
@@ -197,6 +199,8 @@ def test_a_share_of_the_prompt_is_cached():
         ("ask Llama-3-8B H100 --weights 32.5", "1 to 32 bits"),
         ("ask Llama-3-8B H100 --utilisation 101%", "utilisation is 1.01"),
         ("ask Llama-3-8B H100 --chunk 1k", "belong to a request"),
+        ("ask Llama-3-8B H100 --cache mxfp4", "no format of cache 'mxfp4'"),
+        ("change Llama-3-8B H100 --token 5parsecs", "token is '5parsecs', but must be like"),
         ("ask Llama-3-8B H100 --reader H100", "belong to a request"),
         ("ask Llama-3-8B H100 --prompt 8 --output 8 --machines 2", "machines belongs to arrivals"),
         ("ask Llama-3-8B H100 --prompt 8 --output 8 --arrivals 1 --rounds 2", "rounds belongs to users"),
@@ -389,6 +393,9 @@ def test_formats_of_a_checkpoint():
     assert published(load_model("nvidia/Llama-3.1-70B-Instruct-FP8")) == ("fp8", {}, "fp8")
     # whole numbers of 4 bits in groups of 128, with a scale of 16 and a zero point of 4: of no format that has a name
     assert published(load_model("Qwen/Qwen2.5-72B-Instruct-AWQ"))[0] == (4 + 20 / 128) / 8
+    assert (
+        published(load_model("Llama 3 8B").replace(formats={"attention": 1.0}))[2] == "bf16"
+    )  # a cache as plain
     oss = ask("gpt-oss-120b", "H100", context="1k")
     assert oss.question.formats[0] == 0.53125 and oss.question.formats[2]["attention"] == "bf16"
     unread = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32}

@@ -5,6 +5,7 @@ import tomllib
 
 import numpy as np
 import pytest
+import sympy as sp
 from questions import request, step
 
 import inferlib
@@ -15,6 +16,7 @@ from tokenprice import ask, constants, energy, request as requests, speculation
 from tokenprice.decode import Instance, decode_step
 from tokenprice.estimate import CAUTIONS, error_bar, stated
 from tokenprice.kernels import Engine, Kernel, Link, distinct_experts
+from tokenprice.operators import AllReduce
 from tokenprice.prompt import Protocol, others_time, prompt_pass, prompts_ahead, room, turn_time
 
 MODEL, BOX, WORK = load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(32, 4096)
@@ -141,6 +143,14 @@ def test_stages_follow_one_another():
     deep = decode_step(MODEL, BOX, work, Layout(tp=4, pp=2))
     assert deep.total - deep.terms["pipeline"] == pytest.approx(flat.total, rel=1e-12)
     assert 0 < deep.terms["pipeline"] < 0.01 * deep.total
+
+
+def test_one_chip_adds_nothing_up_in_symbols():
+    n = sp.Symbol("n", positive=True)
+    terms = AllReduce(Link(2e-6, 1e9), 1e6, n, 1e-6).terms(3)
+    assert all(seconds.subs(n, 1) == 0 for seconds in terms.values())
+    assert float(terms["collective latency"].subs(n, 2)) == pytest.approx(3 * (2e-6 + 1e-6))
+    assert float(terms["collective bandwidth"].subs(n, 2)) > 0
 
 
 @pytest.mark.parametrize(("model", "layout"), [("Llama 3.3 70B", None), ("DeepSeek V3", "DP8 EP8")])

@@ -165,6 +165,6 @@ def exchange(at, block):
         raise ValueError(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")
     stream = block.d_latent or at.model.d_model
     data = at.rows / at.tp * minimum(block.n_active, at.expert_chips - 1) * stream
-    latency = at.operators.link(minimum(at.expert_chips, 8), "library").latency
+    latency = at.operators.link(at.expert_chips, "library").latency
     share = at.operators.exchange
     return sum(kernels.exchange_time(latency, data * size, bandwidth, share) for size in (SENT, RESULT))
