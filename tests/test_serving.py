@@ -279,6 +279,18 @@ def test_operator_tables_carry_over_to_whole_steps():
     assert factors[int(np.argmin(losses))] == pytest.approx(1.0, abs=0.1)
 
 
+def test_tensor_parallel_over_two_nodes():
+    """DeepSeek R1 by SGLang on 16 H100s, one user: 23.2 ms (tenstorrent/tt-inference-server issue 356).
+
+    All-reduces of a recorded graph do not leave a box; beyond it those of the library run.
+    """
+    found = ask("DeepSeek R1", "16x H100", prompt=128, output=1024, engine="sglang")
+    assert found.low < 23.2e-3 < found.high and found.seconds < 0.75 * 23.2e-3
+    own = constants.operators("H100 SXM")
+    waits = own.library[8].latency + constants.engine("serving").box
+    assert found.step.terms["collective latency"] == pytest.approx(122 * waits, rel=0.05)
+
+
 def test_experts_on_chips_of_their_own_against_rows_that_nothing_was_fitted_to():
     table = tables.spread_experts()
     error = table["predicted, ms"] / table["measured, ms"] - 1
@@ -341,6 +353,21 @@ def test_a_long_prompt_is_its_arithmetic():
 def test_attention_makes_long_prompts_dearer_than_in_proportion():
     times = [prompt_pass(MODEL, BOX, Workload(1), n).total for n in (8192, 16384, 32768)]
     assert times[2] - 2 * times[1] > times[1] - 2 * times[0] > 0
+
+
+def test_the_shape_of_very_long_prompts():
+    """Epoch AI: linear for two models, for two a square that overtakes the line near a million tokens.
+
+    No model with full attention in every layer looks like either; a fourth of the layers comes near the second kind.
+    """
+    full = tables.crossings("Llama 3 70B", "GPT-OSS 120B", "DeepSeek V3", "nvidia/MiniMax-M2.5-NVFP4")
+    few = tables.crossings("Qwen/Qwen3.5-397B-A17B", "deepseek-ai/DeepSeek-V4-Pro", "moonshotai/Kimi-K3")
+    assert full["million tokens"][:2].between(0.6, 1.2).all()  # measured
+    assert (full["million tokens"][2:] < 0.3).all() and few["million tokens"][2:].between(0.5, 1.2).all()
+    qwen = load_model("Qwen/Qwen3.5-397B-A17B")
+    state = qwen.replace(layers=(qwen.layers[0],))
+    half, whole = (prompt_pass(state, BOX, Workload(1), n).total for n in (450_000, 900_000))
+    assert whole == pytest.approx(2 * half, rel=0.01)
 
 
 def test_a_cached_prefix_costs_its_pairs_only():

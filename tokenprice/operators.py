@@ -7,7 +7,7 @@ the :class:`~tokenprice.decode.Instance` that runs them. Kinds of 2025 and 2026:
 from numbers import Real
 from typing import NamedTuple
 
-from inferlib.ops import maximum, minimum, where
+from inferlib.ops import maximum, minimum, symbolic, where
 from inferlib.system import Accelerator
 from tokenprice import constants, kernels
 from tokenprice.kernels import Kernel, Link
@@ -151,7 +151,17 @@ def all_reduce(at):
     """An all-reduce of the rows, unless there is one chip only."""
     if isinstance(at.tp, Real) and at.tp == 1:
         return
-    link = at.operators.link(maximum(at.tp, 2), at.links)
+    n = maximum(at.tp, 2)
+    link, far, beyond = (
+        at.operators.link(n, at.links),
+        at.operators.link(n, "library"),
+        at.tp > at.system.domain,
+    )
+    if symbolic(beyond):
+        pairs = ((getattr(far, name), getattr(link, name)) for name in ("latency", "bandwidth"))
+        link = Link(*(where(beyond, *pair) for pair in pairs))
+    elif beyond:  # all-reduces that run in a recorded graph stay in one box
+        link = far
     domain = minimum(at.tp, at.system.domain)
     boxes = kernels.box_time(at.engine, 1, at.tp, domain)
     yield AllReduce(link, at.rows * at.model.d_model * RESULT, at.tp, boxes)

@@ -595,7 +595,9 @@ def calibration_toml():
         lines += [
             "",
             f'[step."{name}"."{known}"]',
-            *(f"{key} = {one[key]:.4g}" for key in ("error", "factor")),
+            f"error = {one.error:.4g}",
+            # who does not tell the engine knows no more
+            f"factor = {max(one.factor, worst.factor[name, 'known']):.4g}",
         ]
     lines += [
         "", "[first_token]", f"door = {door:.4g}", f"layer = {layer:.4g}", f"group = {group:.4g}",

@@ -15,6 +15,7 @@ from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Attention
 from tokenprice import constants, operators, speculation
 from tokenprice.decode import Instance, decode_step, layer
+from tokenprice.prompt import prompt_pass
 
 CASE = (
     "aic-32"  # Llama 3 70B in 8 bits on four H100s, 32 users: the nearest serving row of the running question
@@ -146,6 +147,24 @@ def distances():
         for name in known
     ]
     return pd.DataFrame(rows, columns=["distance", "rows", "factor there", "widens by"])
+
+
+# Fits by Epoch AI (docs/results.md of epoch-research/ttft-latency-scaling at cf1e462): seconds for a million tokens
+# of a prompt, and for their square, where it can be told from nothing.
+EPOCH = {"GPT-5.6 Terra": (5.5426, 8.0265), "GPT-5.6 Sol": (11.566, 10.416)}
+
+
+def crossings(*names):
+    """Million tokens of a prompt at which the square in its time overtakes what is linear: measured, and computed."""
+    found = {f"{name}, measured": line / square for name, (line, square) in EPOCH.items()}
+    box = System(inferlib.load_chip("B200").replace(memory_capacity=None), 8)
+    lengths = np.linspace(50e3, 850e3, 9)
+    for name in names:
+        model = inferlib.load_model(name)
+        times = [prompt_pass(model, box, Workload(1, 1, "fp8"), n).total for n in lengths]
+        square, line, _ = np.polyfit(lengths / 1e6, times, 2)
+        found[name] = line / square
+    return pd.DataFrame(found.items(), columns=["model", "million tokens"])
 
 
 def other_makers():
@@ -300,8 +319,6 @@ def price_list():
 
 def prompt_parts(model, system, tokens, cached, layout):
     """Seconds of the fresh and of the cached part of a prompt."""
-    from tokenprice.prompt import prompt_pass
-
     work = Workload(1, 0, "fp8")
     whole = prompt_pass(model, system, work, tokens, cached, layout).total
     fresh = prompt_pass(model, system, work, tokens - cached, 0, layout).total
