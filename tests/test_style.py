@@ -122,6 +122,16 @@ def test_no_two_labels_of_a_figure_overprint_each_other(path):
             assert not svg or not crowded(svg), "".join(cell["source"])
 
 
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_legend_names_a_colour_once(path):
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        for output in cell.get("outputs", ()):
+            page = "".join(output.get("data", {}).get("text/html", ()))
+            for legend in re.findall(r'class="readout legend">(<span>.*?)</div>', page):
+                colours = re.findall(r'<i class="(c\d+)">', legend)
+                assert len(colours) == len(set(colours)), re.sub("<[^>]+>", " ", legend)
+
+
 @pytest.mark.parametrize(("x", "y", "turn", "clash"), [
     (0.5, 0.5, 0, True), (0.52, 0.53, 0, True), (0.5, 0.7, 0, False), (0.9, 0.5, 0, False), (0.5, 0.5, 90, True),
 ])  # fmt: skip
