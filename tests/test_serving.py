@@ -142,7 +142,10 @@ def test_stages_follow_one_another():
     flat = decode_step(MODEL, System(load_chip("H100 SXM"), 4), work)
     deep = decode_step(MODEL, BOX, work, Layout(tp=4, pp=2))
     assert deep.total - deep.terms["pipeline"] == pytest.approx(flat.total, rel=1e-12)
-    assert 0 < deep.terms["pipeline"] < 0.01 * deep.total
+    hop = constants.operators("H100 SXM").link(2, "library")  # of one row in 16 bits, between each two stages
+    assert deep.terms["pipeline"] == pytest.approx(hop.latency + 2 * 8192 / hop.bandwidth)
+    four = decode_step(MODEL, BOX, work, Layout(tp=2, pp=4))
+    assert four.terms["pipeline"] == pytest.approx(3 * deep.terms["pipeline"])
 
 
 def test_one_chip_adds_nothing_up_in_symbols():
@@ -163,11 +166,17 @@ def test_who_waits_for_room_waits_for_so_many_requests(model, layout):
     assert more.first_token - one.first_token == pytest.approx(100 * one.machine_seconds)
 
 
-def test_copies_of_a_dense_model_are_instances():
-    one = decode_step(MODEL, System(load_chip("H100 SXM"), 4), WORK.replace(batch=16))
-    for ep in (1, 2):  # a dense model has no experts to spread
-        two = decode_step(MODEL, BOX, WORK, Layout(tp=4, dp=2, ep=ep))
-        assert two.total == pytest.approx(one.total, rel=1e-12)
+def test_experts_on_chips_that_they_cannot_share_evenly():
+    step = decode_step(DEEPSEEK, System(load_chip("H200"), 3), WORK, Layout(dp=3, ep=2))
+    assert step.status == "n/a" and "evenly" in step.reason
+
+
+@pytest.mark.parametrize(("model", "ep"), [(MODEL, 1), (MODEL, 2), (DEEPSEEK, 1)], ids=str)
+def test_copies_without_experts_to_spread_are_instances(model, ep):
+    endless = load_chip("H100 SXM").replace(memory_capacity=None)
+    one = decode_step(model, System(endless, 4), WORK.replace(batch=16))
+    two = decode_step(model, System(endless, 8), WORK, Layout(tp=4, dp=2, ep=ep))
+    assert two.total == pytest.approx(one.total, rel=1e-12)
 
 
 def test_experts_over_many_chips():
