@@ -93,6 +93,7 @@ def one_token(model=None, chip=None):
         ],
         [Bars({"": seconds}), frontier],
         limits=memory(held, "n_chips", "Memory"),
+        asks={},
     )
 
 

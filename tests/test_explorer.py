@@ -18,6 +18,7 @@ from py_mini_racer import MiniRacer
 import inferlib
 from book import explorer, opening
 from book._tools import still
+from book.calculator import instrument
 from book.explorer import (
     Bars,
     Choice,
@@ -29,7 +30,10 @@ from book.explorer import (
     Search,
     Sentence,
     Slider,
+    beside,
 )
+from book.explorer.page import digits
+from inferlib import load_model
 from inferlib.papers import erdil2025 as e
 
 CHIPS = {name: inferlib.load_chip(name) for name in ("H100 SXM", "H200", "H20")}  # no list offers an H20
@@ -636,7 +640,6 @@ def test_the_largest_model_on_the_smallest_system_is_said_and_not_timed(make):
             {"model": "Llama 3 8B", "n_chips": 1, "batch": 1024, "context": 32768, "chip": "B200"},
         ),
         ("principles", "on_the_roofline", {"model": "Llama 3.1 405B", "n_chips": 1, "batch": 1}),
-        ("principles", "memory_and_roof", {"model": "DeepSeek V3", "n_chips": 8, "batch": 1}),
         ("mazurek2025", "one_step", {"own": 1024, "context": 32768}),
         ("mazurek2025", "one_step", {"model": "Kimi K2", "nodes": 1, "own": 1}),
         ("mazurek2025", "overlap", {"own": 1024, "context": 32768}),
@@ -712,22 +715,22 @@ def drawn(page, part, kind):
 def test_a_dot_slides_under_its_roof_until_the_memory_is_full():
     from book.principles import explorers
 
-    shown = explorers.memory_and_roof()
+    shown = explorers.one_step()
     page = page_of(shown)
-    (dot,) = drawn(page, "v0", "dot")
+    (dot,) = drawn(page, "v1", "dot")
     # on logarithmic axes, below the ridge: up as far as right, in decades
     page.eval("move('batch', {value: '0'})")
-    (left,) = drawn(page, "v0", "dot")
+    (left,) = drawn(page, "v1", "dot")
     decades = (float(dot["cx"]) - float(left["cx"])) / 532 * math.log10(8000 / 0.3)
     rise = (float(left["cy"]) - float(dot["cy"])) / (228 / 4)
     assert decades > 0.5 and decades == pytest.approx(rise, rel=1e-6)
     at = shown.evaluate(batch=32)["intensity"] / shown.evaluate(batch=1)["intensity"]
     assert decades == pytest.approx(math.log10(at), rel=1e-6)
-    weights, cache = drawn(page, "v1", "bar")
+    weights, cache = drawn(page, "v2", "bar")
     assert float(weights["width"]) == pytest.approx(412 * 141.107 / 640, rel=1e-4)
     page.eval("move('batch', {value: '3'})")
-    assert not drawn(page, "v0", "dot") and drawn(page, "v1", "over") and drawn(page, "v0", "curve")
-    assert "cache 1,342 GB" in asked(page, "made.v1.attributes['aria-label']")
+    assert not drawn(page, "v1", "dot") and drawn(page, "v2", "over") and drawn(page, "v1", "curve")
+    assert "cache 1,342 GB" in asked(page, "made.v2.attributes['aria-label']")
 
 
 def test_experts_light_up_with_the_batch():
@@ -988,22 +991,55 @@ def test_one_workload_is_what_everybody_answers():
 
 def test_without_scripts_a_page_shows_the_start():
     """The pictures and totals that the script would draw stand in the page as it was built, each in its place."""
-    shown, others = MADE["principles.memory_and_roof"](), MADE["principles.one_step"]()
-    body = shown._repr_html_() + others._repr_html_()
-    without = re.sub(r"(?s)<(script|style)>.*?</\1>", "", body)
+    shown = MADE["principles.one_step"]()
+    without = re.sub(r"(?s)<(script|style)>.*?</\1>", "", shown._repr_html_())
     pictures = re.findall(r"(?s)<svg.*?</svg>", without)
     assert all("</text>" in p or "</rect>" in p for p in pictures) and len(pictures) == 5
-    assert 'class="dot c0"' in pictures[0] and "full at 640 GB" in pictures[1]
+    assert 'class="dot c0"' in pictures[3] and "full at 640 GB" in pictures[4]
     # where style sheets are stripped as well, the roof is a line and the dot has its colour
-    bare = re.sub(r' (?:class|style)="[^"]*"', "", pictures[0])
+    bare = re.sub(r' (?:class|style)="[^"]*"', "", pictures[3])
     assert re.search(r'<path[^>]* fill="none"[^>]* stroke="', bare)
     assert re.search(r'<circle[^>]* fill="#0072B2"', bare)
-    total = others.evaluate()["all overlaps: total"]
+    total = shown.evaluate()["all overlaps: total"]
     cells = re.findall(r'<td class="number"[^>]*>([^<]*)</td>', without)
     assert number(cells[0]) == pytest.approx(total, rel=5e-3)
     said = "Shown for batch 32, context 4,096 tokens, chips 8, model Llama 3 70B, chip H100 SXM, weights 16 bits,"
-    assert without.count(f"{said} cache 16 bits.") == 2
+    assert f"{said} cache 16 bits." in without
     assert ", nodes 9, GPUs in a node 8, " in MADE["mazurek2025.one_step"]()._repr_html_()
+
+
+BESIDE = """
+const window = globalThis, document = { currentScript: null, createElement: () => ({}) };
+const node = { append(...parts) { parts.forEach((p) => { this.textContent += p.textContent || p; }); } };
+class URLSearchParams {
+  constructor(text) { this.all = new Map(text.split("&").map((p) => p.split("=").map(decodeURIComponent))); }
+  get(name) { return this.all.get(name); }
+  has(name) { return this.all.has(name); }
+}
+"""
+
+
+def test_below_a_box_stands_what_the_sixth_model_says_to_its_question():
+    """In the page and in Python, for every box that can ask, with its refusals; nothing for one's own model."""
+    script = (Path(still.__file__).parents[1] / "_static" / "beside.js").read_text("utf-8")
+    engine = MiniRacer()
+    engine.eval(f"{BESIDE}window.inferlibKnown = (() => {{{instrument.core()}return D;}})();{script}")
+    random, answers = np.random.default_rng(5), []
+    for shown in filter(lambda shown: shown.asks is not None, (make() for make in MADE.values())):
+        told = json.dumps(beside.asked(shown))
+        for values in ({}, *(random_inputs(shown, random) for _ in range(8))):
+            link = json.dumps(shown.link(**values))
+            answers.append(beside.said(shown, digits, **values))
+            page = engine.eval(
+                f"node.textContent = ''; inferlibBeside(node, {told}, {link}); node.textContent"
+            )
+            assert page == answers[-1], link
+    assert len(answers) == 9 * 7 and 9 < sum("not answer" in answer for answer in answers) < 54
+    llama = load_model("Llama 3 70B")
+    assert beside.said(MADE["principles.one_step"](llama), digits).startswith("The sixth model says 13.")
+    assert (
+        beside.said(MADE["principles.one_step"](llama.replace(vocab_size=2 * llama.vocab_size)), digits) == ""
+    )
 
 
 def test_one_frame_has_one_redraw():

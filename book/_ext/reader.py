@@ -152,12 +152,30 @@ def finish(app, pagename, templatename, context, doctree):
     body = UNDATED.sub(r"\1\2\3", filtered(context["body"], context.get("title", "")))
     context["body"] = headed(boxed(once(body)))
     source = app.env.doc2path(pagename) if doctree is not None else ""
+    if app.builder.name == "html":
+        context["body"] = answered(app, context["body"], context["pathto"])
     if app.builder.name == "html" and source:
         body = timed(downloads(context["body"]), Path(source))
         context["body"] = answering(body, Path(source).stem)
     if source:
         text = html.escape(stamp(Path(source)))
         context["body"] += f'\n<p class="stamp">{text}</p>\n'
+
+
+KNOWN = re.compile(r"(?s)<script>(window\.inferlibKnown=.*?)</script>")
+
+
+def answered(app, body, pathto):
+    """The page with the sixth model's functions in a file, which pages with a box that asks it fetch when needed."""
+    def script(name):
+        return f'<script src="{pathto(f"_static/{name}", 1)}"></script>'
+
+    if found := KNOWN.search(body):
+        file = Path(app.outdir) / "_static" / "sixth.js"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(found[1], encoding="utf-8")
+        body = body[: found.start()] + script(file.name) + body[found.end() :]
+    return script("beside.js") + body if 'class="asked"' in body else body
 
 
 # A page on the web bears no year; its title, which the link holds, says more than "NVIDIA, n.d.".

@@ -11,6 +11,7 @@ PAGE = r"""
 class Node {
   constructor(name) {
     this.nodeName = name; this.children = []; this.attributes = {}; this.own = ""; this.listeners = {};
+    this.classList = { toggle: (name, on) => { this.className = on ? name : ""; } };
   }
   setAttribute(key, value) { this.attributes[key] = String(value); }
   getAttribute(key) { return key in this.attributes ? this.attributes[key] : null; }

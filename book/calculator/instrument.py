@@ -215,12 +215,12 @@ def page():
         curves=_options({"": list(measured())}, ""),
     )  # fmt: skip
     body = template.format(id=identity, rows=rows, chip=_chip(identity), start=f"<p>{html.escape(start)}</p>")
+    known = f"window.inferlibKnown=(()=>{{{core()}return D;}})();"
     call = (
-        "(()=>{"
-        f"{core()}D.five={sources.five()};{script('page.js')}"
+        f"(()=>{{const D=inferlibKnown;D.five={sources.five()};{script('page.js')}"
         'window.inferlibAsked=inferlibPage(document.querySelector(".ask"),D);})();'
     )
-    return f"<style>{script('instrument.css')}</style>{body}<script>{call}</script>"
+    return f"<style>{script('instrument.css')}</style>{body}<script>{known}</script><script>{call}</script>"
 
 
 _FORMATS = {"fp4": "fp4 (NVFP4)"}

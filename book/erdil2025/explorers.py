@@ -30,9 +30,8 @@ from inferlib.papers.erdil2025.records import PROTOCOLS, Assumptions, Cut, chip_
 from inferlib.system import Breakdown, format_bytes
 from inferlib.units import factor
 
-_CHIPS = {"H100, the paper's": chips["H100"]} | {
-    n: load_chip(n) for n in ("A100 80GB", "H100 SXM", "H200", "B200")
-}
+PAPERS = "H100, the paper's"
+_CHIPS = {PAPERS: chips["H100"]} | {n: load_chip(n) for n in ("A100 80GB", "H100 SXM", "H200", "B200")}
 _MODELS = {name: models[name] for name in ("Llama 3 70B", "Llama 3 8B", "GPT-3", "PaLM-540B", "GPT-4")}
 N_GPU = Slider("n_gpu", "GPUs in the instance", 1, 512, 26, log=True)
 HOP = Slider("hop", "Time of one hop", 0.1, 10, 1, "µs", log=True)
@@ -147,10 +146,13 @@ def one_layout(model=models["Llama 3 70B"], chip=chips["H100"]):
             Kind("bits", "Weights", {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}),
             Choice("cache", "Cache and activations", {"16 bits": 2, "8 bits": 1}),
             Choice("model", "Model", first(model.shape, _DENSE)),
-            Choice("chip", "GPU", {f"{chip.name}, as above": chip} | _GPUS),
+            Choice(
+                "chip", "GPU", {PAPERS if chip == chips["H100"] else f"{chip.name}, as above": chip} | _GPUS
+            ),
         ],
         [Bars({"": step}, "ms")],
         limits=memory(held, "gpus"),
+        asks={"weights": "bits", "n_chips": "gpus", "names": {PAPERS: "H100 SXM"}},
     )
 
 

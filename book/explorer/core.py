@@ -11,7 +11,7 @@ import math
 from functools import cached_property, partial
 from inspect import signature
 
-from book.explorer import inputs as _inputs, outputs as _outputs
+from book.explorer import beside, inputs as _inputs, outputs as _outputs
 from book.explorer.inputs import Choice, Kind, Slider
 from book.explorer.outputs import Bars, Curves
 from book.kept import kept
@@ -26,12 +26,13 @@ class Explorer:
 
     ``title``: also what the address of a stored state begins with. ``views``: drawn one under the other; they
     share the inputs. ``limits``: name to :class:`Limit`; where one does not hold the page shows no answer,
-    but what is missing. ``keep``: what it was made from, in words, if its page is to be kept on disk, which
-    helps where its functions are many.
+    but what is missing. ``asks``: the question of its state, for the sixth model (:mod:`book.explorer.beside`).
+    ``keep``: what it was made from, in words, if its page is to be kept on disk, which helps where its functions
+    are many.
     """
 
-    def __init__(self, title, inputs, views, *, limits=None, keep=""):
-        self.keep = keep
+    def __init__(self, title, inputs, views, *, limits=None, asks=None, keep=""):
+        self.keep, self.asks = keep, asks
         self.title, self.inputs, self.views, self.limits = title, list(inputs), list(views), limits or {}
         _inputs.check(title, self.inputs)
         _outputs.check(title, self.views, [i.name for i in self.inputs if isinstance(i, Slider)])
@@ -298,6 +299,8 @@ class Explorer:
                 view.draw(self.evaluate(**values), **arguments)
             elif isinstance(view, _outputs.Sentence):
                 said.append(view.say(self.evaluate(**values), lambda value: f"{value:.3g}"))
+        if self.asks is not None and not short:
+            said.append(beside.said(self, lambda value: f"{value:.3g}", **values))
         return said
 
     def _draw_curves(self, view, values, arguments):
@@ -338,7 +341,7 @@ def curves(title, inputs, outputs, *, x, y_label, unit, log_y=False, limits=None
     )
 
 
-def breakdown(title, inputs, function, *, unit="ms", limits=None):
+def breakdown(title, inputs, function, *, unit="ms", limits=None, asks=None):
     """An explorer that draws the terms of one :class:`inferlib.Breakdown` as a bar."""
 
     def step(**arguments):
@@ -347,7 +350,7 @@ def breakdown(title, inputs, function, *, unit="ms", limits=None):
             raise ValueError(f"explorer {title!r}: its function must return a feasible Breakdown")
         return found
 
-    return Explorer(title, list(inputs), [Bars({"": step}, unit)], limits=limits)
+    return Explorer(title, list(inputs), [Bars({"": step}, unit)], limits=limits, asks=asks)
 
 
 def _of_bar(view, label, output, arguments):

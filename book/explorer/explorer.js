@@ -264,15 +264,13 @@ window.inferlibExplorer = function (C) {
         [document.createTextNode(name + " "), number, document.createTextNode(" " + view.unit),
           remark].forEach((part) => entry.appendChild(part));
       });
-      if (view.within[k]) listed(one.within ? "within" : "within absent").textContent = view.within[k] + ": "
-        + digits(one.value / one.within / view.factor || 0) + " to " +
-          digits(one.value * one.within / view.factor || 0) + " " + view.unit;
+      const value = one.value / view.factor, span = one.within ? digits(value / one.within) + " to " +
+        digits(value * one.within) : "";
+      if (view.within[k]) listed(span ? "within" : "within absent").textContent = view.within[k] + ": " +
+        (span || "0 to 0") + " " + view.unit;
       const bound = (one.terms || []).filter((t) => t[2]).sort((a, b) => b[1] - a[1])[0];
-      text(part + "-t", !view.brief ? (one.na ? "n/a" : digits(one.value / view.factor))
-        : one.na || digits(one.value / view.factor) + " " + view.unit
-        + (one.chosen ? ", " + one.chosen : "") + (one.within
-          ? ", " + digits(one.value / one.within / view.factor) + " to " +
-          digits(one.value * one.within / view.factor) : ""));
+      text(part + "-t", !view.brief ? digits(value) : one.na || digits(value) + " " + view.unit +
+        (one.chosen ? ", " + one.chosen : "") + (span && ", " + span));
       if (view.brief) picture.setAttribute("aria-label",
         view.names[k] + ": " +
         (one.na || one.terms.filter((t) => t[2]).map(([name, seconds]) =>
@@ -280,7 +278,7 @@ window.inferlibExplorer = function (C) {
       text(part + "-b", bound ? bound[0] : "");
       if (!view.brief) text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
       const extra = columns(one, now);
-      C.columns.forEach((_, c) => text(part + "-x" + c, one.na ? "n/a" : digits(extra[c])));
+      C.columns.forEach((_, c) => text(part + "-x" + c, digits(extra[c])));
     });
     const axis = find("v" + v + "-axis");
     clear(axis);
@@ -338,13 +336,19 @@ window.inferlibExplorer = function (C) {
     const cautions = missing.length ? [] : short(now, true).map(([l]) => l.says);
     text("limits", wrong().length ? wrong().join("; ") : (missing.length ? missing[0][0].says + ". " : "") +
       fits.concat(cautions).join("; "));
-    find("limits").className = (C.limits.some((l) => l.caution) ? "limits cautious" : C.limits.length
-      ? "limits" : "limits brief") + (wrong().length || missing.length ? " missing" : "");
+    const none = wrong().length + missing.length > 0;
+    find("limits").classList.toggle("missing", none);
     C.views.forEach((view, v) => {
       if (view.type === "curves") drawCurves(v, found[v], sweeps);
       else if (view.type === "bars") drawBars(v, found[v], now);
       else drawPicture(v, found[v], now);
     });
+    if (C.asks) {
+      const asked = find("asked"), at = link();
+      if (at !== begun) asked.textContent = "";
+      begun = 0;
+      if (window.inferlibBeside) inferlibBeside(asked, C.asks, none ? "" : at);
+    }
     clearTimeout(speaking);
     speaking = setTimeout(() => text("said", summary(found, missing)), 800);
   }
@@ -462,10 +466,10 @@ window.inferlibExplorer = function (C) {
     } else if (act === "reset") { start(); later(null); }
     else if (act === "link") {
       remember();
-      const done = () => text("said", "The address now holds this state; it is copied, too.");
-      if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(done,
-        () => text("said", "The address now holds this state."));
-      else text("said", "The address now holds this state.");
+      const say = (more) => text("said", "The address now holds this state" + more);
+      if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(
+        () => say("; it is copied, too."), () => say("."));
+      else say(".");
       at.textContent = "Link is in the address bar";
       setTimeout(() => { at.textContent = "Link to this state"; }, 2500);
     } else if (act === "csv") {
@@ -477,6 +481,7 @@ window.inferlibExplorer = function (C) {
     }
   });
   reset();
+  let begun = C.asks && link();
   const arrive = () => {
     if (!follow(location.hash)) return false;
     linked = true;

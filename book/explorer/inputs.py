@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from inferlib import checks
+from inferlib import catalog, checks
 from inferlib.equation import Record, quantities, symbolic
+from inferlib.system import Accelerator
+from inferlib.transformer import Transformer
 
 _RESERVED = {*keyword.kwlist, "case", "const", "default", "do", "enum", "export", "extends", "function", "let"} | {
     "new", "null", "super", "switch", "this", "throw", "typeof", "var", "void", "true", "false", "eval", "arguments",
@@ -187,10 +189,22 @@ def accept(i, value):
 
 
 def first(one, others):
-    """Options by name: this one, if any, and then the others, of which none takes its place."""
-    return ({one.name: one} if one else {}) | {
-        name: other for name, other in others.items() if not one or name != one.name
+    """Options by name: this one, if any, and then the others; one that was changed does not bear a name of theirs."""
+    if not one:
+        return others
+    known = others.get(one.name) or _catalogued(one)
+    return {one.name if known in (None, one) else f"{one.name}, as above": one} | {
+        name: other for name, other in others.items() if other != one
     }
+
+
+def _catalogued(one):
+    for kind, names, load in (
+        (Transformer, catalog.models(), catalog.load_model), (Accelerator, catalog.chips(), catalog.load_chip)
+    ):  # fmt: skip
+        if isinstance(one, kind) and one.name in names:
+            return load(one.name)
+    return None
 
 
 def offered(i, values):

@@ -12,6 +12,7 @@ from importlib.resources import files
 from numbers import Integral
 
 from book._tools.still import drawn
+from book.explorer import beside
 from book.explorer.inputs import Choice, Kind, Slider, with_unit
 from book.explorer.outputs import Bars, Curves, Sentence, numbers, sizes, step_of
 from book.explorer.pictures import Cells, Chips, Frontier, Gauge, Plane, Trade
@@ -42,6 +43,8 @@ def page(shown):
         ],
         "views": [_view(shown, view) for view in shown.views],
     }  # fmt: skip
+    if shown.asks is not None:
+        config["asks"] = beside.asked(shown)
     identity = _identity(shown.title, config, functions, also)
     controls = "".join(_control(identity, i) for i in shown.inputs)
     views = "".join(_drawn(identity, shown, v, view) for v, view in enumerate(shown.views))
@@ -56,7 +59,12 @@ def page(shown):
         for act, label in (("link", "Link to this state"), ("csv", "Save as CSV"), ("reset", "Start again"))
     )
     said = f'<p id="{identity}-said" class="said" role="status" aria-live="polite"></p>'
-    body = f'{controls}{limits}{views}<div class="acts">{acts}</div>{still}{said}'
+    asked = (
+        f'<p id="{identity}-asked" class="asked">{html.escape(beside.said(shown, digits))}</p>'
+        if shown.asks is not None
+        else ""
+    )
+    body = f'{controls}{limits}{views}{asked}<div class="acts">{acts}</div>{still}{said}'
     data = _json(config | {"id": identity})
     code = f"{{functions:[{','.join(functions)}],also:{also},worth:{shown.worth()}}}"
     call = f"inferlibExplorer(Object.assign({data},{code}));"

@@ -191,4 +191,5 @@ def decode(shape=None, system=None, workload=None):
                 "GB",
             )
         },
+        asks={"model": "app", "n_chips": "count"},
     )

@@ -110,6 +110,7 @@ def one_step(model=None, own=128, context=4989):
         [*_work(own, context), nodes, SIZE, BALANCE, EXTRA, OVERHEAD, WEIGHTS, CACHE, CHIP, _models(model)],
         step,
         limits=memory(held, name=MEMORY) | {"More GPUs than experts of a layer": an_expert_each},
+        asks={"n_chips": "nodes size", "batch": "own nodes size", "layout": "copies"},
     )
 
 

@@ -224,4 +224,5 @@ def decode(model=None, chip=None):
         ],
         step,
         limits=memory(held, "n_chips", "Memory for weights and cache"),
+        asks={},
     )

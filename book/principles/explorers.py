@@ -59,10 +59,10 @@ def on_the_roofline(model=None, chip=None):
     )
 
 
-def memory_and_roof(model=None, chip=None):
-    """A decode step as a dot under the roofline of one chip, and the chips' memory filling below it.
+def one_step(model=None, chip=None):
+    """A decode step by both bounds, as a dot under the roofline of one chip, and the chips' memory filling below it.
 
-    Both slide with batch and context. Where the memory is full there is no step, and no dot.
+    All move with batch and context. Where the memory is full there is no step, and no dot.
     """
     low, high = 0.3, 8000.0
 
@@ -77,10 +77,20 @@ def memory_and_roof(model=None, chip=None):
         (lambda chip, **at: roofline.ridge_point(chip), lambda chip, **at: chip.flops),
         (lambda **at: high, lambda chip, **at: chip.flops),
     )
+
+    def overlapped(batch, context, n_chips, model, chip, weights, cache):
+        model = _stored(model, weights, cache)
+        return roofline.decode_step(model, _endless(chip, n_chips), Workload(batch, context))
+
+    def in_turn(batch, context, n_chips, model, chip, weights, cache):
+        model = _stored(model, weights, cache)
+        return Breakdown(roofline.in_turn_stages(chip, model, n_chips, batch, context))
+
     return Explorer(
-        "A step under the roof, and the memory that ends it",
+        "One step, under the roof and in memory",
         [BATCH, CONTEXT, COUNT, _model(model), _chip(chip), *FORMATS],
         [
+            Bars({"all overlaps": overlapped, "operators in turn": in_turn}),
             Plane(
                 {"roof": roof},
                 (intensity, reached),
@@ -102,23 +112,8 @@ def memory_and_roof(model=None, chip=None):
             ),
         ],
         limits=_limits(),
+        asks={},
     )
-
-
-def one_step(model=None, chip=None):
-    """Weights, cache and arithmetic of one decode step by both bounds, and whether it fits."""
-
-    def overlapped(batch, context, n_chips, model, chip, weights, cache):
-        model = _stored(model, weights, cache)
-        return roofline.decode_step(model, _endless(chip, n_chips), Workload(batch, context))
-
-    def in_turn(batch, context, n_chips, model, chip, weights, cache):
-        model = _stored(model, weights, cache)
-        return Breakdown(roofline.in_turn_stages(chip, model, n_chips, batch, context))
-
-    bars = Bars({"all overlaps": overlapped, "operators in turn": in_turn})
-    inputs = [BATCH, CONTEXT, COUNT, _model(model), _chip(chip), *FORMATS]
-    return Explorer("The least time of one decode step", inputs, [bars], limits=_limits())
 
 
 def _endless(chip, n_chips):

@@ -114,4 +114,5 @@ def decode(shape=None, chip=None, count=8):
                 lambda chips, machine, **at: chips * machine.memory_capacity, "GB",
             )
         },
+        asks={"chip": "machine", "n_chips": "chips", "context": "4096"},
     )  # fmt: skip

@@ -1,0 +1,44 @@
+// Below a box: what the sixth model says of its question. Its functions are fetched when a reader moves one.
+window.inferlibBeside = (() => {
+  "use strict";
+  const here = document.currentScript ? document.currentScript.src : "", waiting = new Map();
+  let A = null, fetching = false;
+  const digits = (v) => (v >= 1000 ? Math.round(v).toLocaleString("en-US") : String(+v.toPrecision(3)));
+  const stateOf = (asks, link) => {
+    const told = new URLSearchParams(link.split("?")[1]);
+    const label = (name) => told.get(asks[name]), value = (part) => parseFloat(told.has(part)
+      ? told.get(part) : part);
+    const number = (name) => Math.round(asks[name].split(" ").map(value).reduce((a, b) => a * b));
+    const found = { mode: "step", model: asks.names[label("model")], chip: asks.names[label("chip")],
+      n_chips: number("n_chips"), batch: number("batch"), context: number("context") };
+    for (const name of ["weights", "cache"]) if (name in asks) found[name] = asks.formats[label(name)];
+    return asks.layout === "tp" ? found : { ...found, layout: asks.layout, split: 1 };
+  };
+  const says = (state) => {
+    A = A || inferlibAsk(inferlibKnown);
+    const { form, facts } = inferlibKnown, S = { ...form.start, ...state }, ms = (v) => digits(1e3 * v);
+    const r = A.step(S, S.batch, S.context), part = Math.round(100 * facts.confidence);
+    return r.status !== "ok" ? "The sixth model does not answer: " + r.reason : "The sixth model says " +
+      ms(r.seconds) + " ms (" + ms(r.low) + " to " + ms(r.high) + " ms in " + part + " % of cases).";
+  };
+  const show = (node, state, text) => {
+    const link = document.createElement("a"), [before, after] = text.split("sixth model");
+    link.href = "calculator.html#ask?" + Object.entries(state).map(([key, value]) => key + "=" +
+      encodeURIComponent(value)).join("&");
+    link.textContent = "sixth model";
+    node.textContent = before;
+    node.append(link, after);
+  };
+  const fetch = () => {
+    fetching = true;
+    document.head.appendChild(Object.assign(document.createElement("script"), { src: here.replace("beside.js",
+      "sixth.js"), onload: () => waiting.forEach((state, node) => show(node, state, says(state))) }));
+  };
+  return (node, asks, link) => {
+    const state = link && stateOf(asks, link);
+    waiting.delete(node);
+    if (!state || !state.model || !state.chip) return;
+    if (node.textContent || window.inferlibKnown) show(node, state, node.textContent || says(state));
+    else { waiting.set(node, state); if (!fetching) fetch(); }
+  };
+})();
