@@ -167,6 +167,7 @@ KNOWN = re.compile(r"(?s)<script>(window\.inferlibKnown=.*?)</script>")
 
 def answered(app, body, pathto):
     """The page with the sixth model's functions in a file, which pages with a box that asks it fetch when needed."""
+
     def script(name):
         return f'<script src="{pathto(f"_static/{name}", 1)}"></script>'
 
