@@ -98,6 +98,13 @@ def test_refusals():
         change(QUESTION, token=1)["memory"]
     with pytest.raises(ValueError, match="change is about a step"):
         change(MODEL, FOUR, prompt=100, output=10, token=1)
+    for given, more, words in (
+        ((QUESTION, "H100"), {"token": 1}, "machine is given twice"),
+        ((QUESTION, Promise(token=1)), {"dollars": 1}, "dollars has no effect beside a Promise"),
+        ((MODEL, Promise(token=1)), {}, "machine is missing"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            change(*given, **more)
 
 
 HALVES = {

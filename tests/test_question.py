@@ -200,6 +200,11 @@ def test_a_share_of_the_prompt_is_cached():
         ("ask Llama-3-8B H100 --utilisation 101%", "utilisation is 1.01"),
         ("ask Llama-3-8B H100 --chunk 1k", "belong to a request"),
         ("ask Llama-3-8B H100 --cache mxfp4", "no format of cache 'mxfp4'"),
+        ("ask Llama-3-8B H100 --weigh fp8", "did you mean --weights"),
+        ("ask Llama-3-8B H100 --seed 1", "unrecognized arguments: --seed"),
+        ("change Llama-3-8B H100 --by all", "unrecognized arguments: --by"),
+        ("ask Llama-3-8B H100 --prices H100=", "prices is 'H100=', but must be like H100=2.5"),
+        ("ask Llama-3-8B H100 --prices =2", "prices is '=2', but must be like H100=2.5"),
         ("change Llama-3-8B H100 --token 5parsecs", "token is '5parsecs', but must be like"),
         ("ask Llama-3-8B H100 --reader H100", "belong to a request"),
         ("ask Llama-3-8B H100 --prompt 8 --output 8 --machines 2", "machines belongs to arrivals"),
@@ -459,6 +464,8 @@ def test_work_and_dollars_by_hand():
         Question("Llama 3 8B", "H100", **more).workload for more in ({}, {"prompt": 1000, "output": 200})
     )
     assert (plain.batch, plain.context, asked.batch, asked.context) == (1, 4096, 1, 1100)
+    fleet = Question("Llama 3 8B", "H100", prompt=8, output=8, arrivals=2, users=5)
+    assert fleet.workload.batch == 1 and fleet.spread(fleet.machine.chip) == 1
     q = Question("Llama 3 8B", "H100", price="2-4", electricity=0.10, pue=1.3, utilisation="50%")
     assert q.rate == pytest.approx(2 * 2.091) and q.spread(q.machine.chip) == pytest.approx(4.091 / 2.091)
     assert q.replace(pue=None).rate == pytest.approx(2 * 2.07) and Question("Llama 3 8B", price=3).rate == 3

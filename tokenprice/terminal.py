@@ -64,7 +64,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message):
         words = message.split("'")
-        if "invalid choice" in message and len(words) > 1:
+        if "invalid choice" in message:
             near = get_close_matches(words[1], COMMANDS)
             hint = f"; did you mean '{near[0]}'?" if near else ""
             message = f"no command '{words[1]}'{hint} Known: {', '.join(COMMANDS)}"
