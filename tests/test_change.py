@@ -125,6 +125,7 @@ def test_half_a_term_takes_half_the_latency_or_twice_the_bandwidth(resource):
 def test_a_promise_kept_exactly_is_kept():
     found = change(QUESTION, token=NOW)
     assert found.reached and found["memory bandwidth"].factor == pytest.approx(1, rel=1e-6)
+    assert found["arithmetic peak"].factor < 1  # hidden behind reading, it may be worse
 
 
 def test_chips_go_from_one_to_512():

@@ -314,6 +314,7 @@ def test_what_is_printed_is_what_is_counted():
     rates = [1 / d["seconds"], 32 / d["seconds"], d["joules_per_token"], usd, 1.5 * usd, 4, 6]
     assert numbers(lines[2]) == pytest.approx(rates, rel=0.03) and d["usd_per_hour"] == 16
     assert numbers(lines[3]) == pytest.approx([1e3 * plain.seconds, plain.seconds / step.seconds], rel=5e-3)
+    assert "without drafts" not in str(plain)
     assert "Twice as good: memory bandwidth × 1." in str(step) and "anything else × 1.02 at most" in str(step)
 
     asked |= {"prompt": "2k", "output": 500, "cached": 1000}
@@ -321,6 +322,8 @@ def test_what_is_printed_is_what_is_counted():
     r, d, lines = served.request, served.to_dict(), str(served).splitlines()
     assert "16 users, prompt 2,048, output 500" in lines[0] and d["seconds"] == r.token
     assert d["tokens_per_second"] == pytest.approx(500 * 16 / r.seconds)
+    rates = [d["speed"], d["tokens_per_second"], d["joules_per_token"]]
+    assert numbers(lines[2]) == pytest.approx(rates, rel=0.03) and "$" not in lines[2]
     first = [1e3 * d["request"][name] for name in ("first_token", "first_token_low", "first_token_high")]
     assert numbers(lines[3]) == pytest.approx(first, rel=6e-3) and first[1] * first[2] == pytest.approx(
         first[0] ** 2
@@ -337,6 +340,11 @@ def test_what_is_printed_is_what_is_counted():
     assert numbers(lines[6]) == pytest.approx([1e3 * d["step"]], rel=5e-3)
     alone = ask("Llama 3.3 70B", "4x H100", users=1, **asked)
     assert ", 1 user, " in str(alone) and alone.seconds == alone.step.total
+    free = ask("Llama 3.3 70B", "8x H800", weights="fp8")
+    assert (
+        str(free).splitlines()[2].endswith("; no price is known")
+        and free.to_dict()["usd_per_million"] is None
+    )
 
 
 def test_what_is_found_cannot_be_changed_and_can_be_kept_in_a_set():
