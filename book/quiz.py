@@ -791,7 +791,7 @@ def price_alone():
 
 @asked(
     "cost",
-    "On the running box (32 users, prompts of 3,840 tokens), how many times as dear is a token of "
+    "On the running box (32 users, prompts of 3,840 tokens), how many times as expensive is a token of "
     "answer as one of question?",
     "price#rent",
     session=5,
@@ -825,7 +825,10 @@ def idle_hours():
     return Key(
         full / 0.4,
         f"{say(full, 'usd')} over 0.4: idle hours are paid for too, and providers do not publish them.",
-        {"idle hours make it dearer": 0.4 * full, "divide by the busy part, not by the idle one": full / 0.6},
+        {
+            "idle hours make it cost more": 0.4 * full,
+            "divide by the busy part, not by the idle one": full / 0.6,
+        },
     )
 
 
@@ -889,7 +892,7 @@ def rent_over_electricity():
         "mentions electricity.",
         {
             f"About {times / 10:.0f} times": "a kilowatt-hour is 3.6 MJ, and a token some two joules",
-            "About as much": "chips are dear, electricity is not",
+            "About as much": "chips are expensive, electricity is not",
             f"About {times * part:.0f} times": "that is if the chips drew only what they draw while they "
             "wait, and more",
         },

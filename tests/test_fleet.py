@@ -114,7 +114,7 @@ def test_an_offer_is_the_fewest_machines_that_keep_the_promise():
 
 
 def test_money(tmp_path, capsys):
-    """Half the price halves the cost; the dearest seller is an interval; electricity is on top."""
+    """Half the price halves the cost; the most expensive seller is an interval; electricity is on top."""
     plain = ask(ASKED.replace(price="$2-4"))
     assert plain.question.price == 2 and plain.question.highest == 4 and "output $0." in str(plain)
     for q in (

@@ -110,7 +110,7 @@ class Question(Words):
     reader: System | None = word(words.machine, "a machine of its own that reads prompts", example="2x H100")
     chunk: float | None = word(words.tokens, "tokens in which a prompt is read at a time; all at once", "tokens", "2k")
     price: float | None = word(words.dollars, "dollars for one chip and hour; the catalogue's", "usd/h", "$2.50")
-    highest: float | None = word(words.dollars, "the same at the dearest seller, as far as prices go", "usd/h", "$4")
+    highest: float | None = word(words.dollars, "the same at the most expensive seller", "usd/h", "$4")
     electricity: float | None = word(words.dollars, "dollars for a kilowatt-hour, on top; none", "usd", "$0.10")
     pue: float | None = word(words.positive, "power of the site over that of its chips; 1", "1", "1.3")
     utilisation: float | None = word(words.share, "part of the paid hours that is used; 1", "1", "40%")
@@ -202,7 +202,7 @@ class Question(Words):
         return None if price is None else price / (self.utilisation or 1)
 
     def spread(self, chip) -> float:
-        """How many times as much the dearest seller asks."""
+        """How many times as much the most expensive seller asks."""
         highest, price = (self.hourly(chip, dollars) for dollars in (self.highest, None))
         return highest / price if self.highest and highest and price else 1.0
 

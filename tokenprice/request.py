@@ -98,7 +98,7 @@ class Request:
     cautions: tuple = ()
     reading: float | None = None  # utilisation of what reads prompts, where that differs
     read_rate: float | None = None  # and its dollars for a chip and hour
-    spread: float = 1.0  # how many times as much the dearest seller asks
+    spread: float = 1.0  # how many times as much the most expensive seller asks
     slow: tuple = (0.0, 0.0)  # times between tokens and to the first at the slow end of a queue
 
     @property

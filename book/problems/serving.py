@@ -200,7 +200,7 @@ def idle_hours(full, share):
         dollars,
         f"{say(full, 'usd')} / {share} % = {say(dollars, 'usd')}.",
         {
-            "idle hours make a token dearer: divide": full * share / 100,
+            "idle hours make a token cost more: divide": full * share / 100,
             "divide by the part that is used, not by the idle part": full / (1 - share / 100),
         },
     )
