@@ -38,7 +38,7 @@ TESTS = {
     "inferlib/config/families.py": ["config", "served"],
     "inferlib/units.py": ["core", "doors"],
     "tokenprice/words.py": ["question"],
-    "tokenprice/question.py": ["question", "fleet", "decide"],
+    "tokenprice/question.py": ["question", "change", "fleet", "decide"],
     "tokenprice/ask.py": ["question"],
     "tokenprice/change.py": ["change", "question"],
     "tokenprice/decide.py": ["decide", "question"],

@@ -307,6 +307,7 @@ def test_what_is_printed_is_what_is_counted():
         str(step).splitlines(),
         ask(step.question.replace(drafted=None, length=None)),
     )
+    assert lines[0].startswith("Llama 3.3 70B on 4 × H100 SXM, weights in fp8, ")
     assert "batch 32, context 8,192, 3 drafts per step" in lines[0] and d["low"] < d["seconds"] < d["high"]
     times = [1e3 * d[name] for name in ("seconds", "low", "high")]
     assert numbers(lines[1]) == pytest.approx([*times, 80], rel=5e-3) and d["confidence"] == 0.8
@@ -340,6 +341,7 @@ def test_what_is_printed_is_what_is_counted():
     assert numbers(lines[6]) == pytest.approx([1e3 * d["step"]], rel=5e-3)
     alone = ask("Llama 3.3 70B", "4x H100", users=1, **asked)
     assert ", 1 user, " in str(alone) and alone.seconds == alone.step.total
+    assert ", 2 users, " in str(ask(alone.question.replace(users=2)))
     free = ask("Llama 3.3 70B", "8x H800", weights="fp8")
     assert (
         str(free).splitlines()[2].endswith("; no price is known")
@@ -472,6 +474,12 @@ def test_work_and_dollars_by_hand():
         Question("Llama 3 8B", "H100", **more).workload for more in ({}, {"prompt": 1000, "output": 200})
     )
     assert (plain.batch, plain.context, asked.batch, asked.context) == (1, 4096, 1, 1100)
+    kept = Question("Llama 3 8B", weights=4.85, keep={"head": "fp16"})
+    assert (
+        kept.formats == (4.85 / 8, "bf16", {"head": "fp16"})
+        and repr(Promise(token="20 ms")) == "Promise(token=0.02)"
+    )
+    assert repr(kept) == "Question(model='Llama 3 8B', weights=4.85, keep={'head': 'fp16'})"
     fleet = Question("Llama 3 8B", "H100", prompt=8, output=8, arrivals=2, users=5)
     assert fleet.workload.batch == 1 and fleet.spread(fleet.machine.chip) == 1
     q = Question("Llama 3 8B", "H100", price="2-4", electricity=0.10, pue=1.3, utilisation="50%")

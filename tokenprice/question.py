@@ -14,7 +14,7 @@ from inferlib import checks
 from inferlib.equation import Fixed
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
-from tokenprice import constants, words
+from tokenprice import words
 
 STEP = ("batch", "context")
 REQUEST = ("prompt", "output", "cached", "users", "rounds", "equal", "arrivals", "machines")
@@ -28,7 +28,7 @@ def word(read, help, unit="", example=""):
     return dataclasses.field(default=None, metadata=about)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Words:
     """Base of the records whose fields are read when they are made; typed values pass as they are."""
 
@@ -158,8 +158,6 @@ class Question(Words):
                 f"weights are not given, and how the checkpoint of {self.model.name or 'this model'} stores them is "
                 f"not understood: {self.model.notes['formats']}"
             )
-        if self.weights is not None or self.keep:
-            constants.formats(self.model, self.formats[0], self.formats[2])
 
     @property
     def is_request(self) -> bool:
