@@ -132,6 +132,7 @@ def test_chips_go_from_one_to_512():
     """As the documentation says: powers of two, in the layout that goes on."""
     small = change("Llama 3 8B", "4x H100", token=1)["chips"]
     assert small.factor == 1 / 4 and small.words == "× 0.25, to 1 (one chip)"
+    assert change("Llama 3 8B", System(load_chip("H100"), 4.0), token=1)["chips"].words == small.words
     for layout in ("DP64", "DP512"):  # each copy has fewer sequences, and gets faster
         many = change("Llama 3 8B", f"{layout[2:]}x H100", batch=4096, layout=layout, token=1e-4)["chips"]
         assert many.factor is None and many.words.endswith(" would be left, with 512")

@@ -258,19 +258,19 @@ def _sizes(model, system, layout):
     """Numbers of chips in a layout of the same kind: more copies where there are copies, else wider."""
     groups = [group.feed_forward for group in model.layers]
     blocks = [block.n_experts for block in groups if isinstance(block, Experts)]
-    for power in range(-9, 10):
-        times = Fraction(2) ** power
-        count = system.count * times
-        if count.denominator > 1 or not 1 <= count <= MOST_CHIPS:
-            continue
-        asked = layout or Layout(tp=system.count)
-        names = ("dp", "ep") if asked.dp > 1 and asked.ep > 1 else ("dp",) if asked.dp > 1 else ("tp",)
-        degrees = {name: getattr(asked, name) * times for name in names}
+    whole = int(system.count)
+    sizes = [whole // (whole & -whole)]  # its odd part, and that doubled
+    while 2 * sizes[-1] <= MOST_CHIPS:
+        sizes.append(2 * sizes[-1])
+    asked = layout or Layout(tp=whole)
+    names = ("dp", "ep") if asked.dp > 1 and asked.ep > 1 else ("dp",) if asked.dp > 1 else ("tp",)
+    for count in sizes:
+        degrees = {name: Fraction(int(getattr(asked, name)) * count, whole) for name in names}
         if any(n.denominator > 1 for n in degrees.values()):
             continue
         other = asked.replace(**{name: int(n) for name, n in degrees.items()})
         if all(h % other.tp == 0 for h in heads(model)) and (other.ep == 1 or other.ep <= min(blocks)):
-            yield int(count), None if layout is None else other
+            yield count, None if layout is None else other
 
 
 def _shown(value, unit):
