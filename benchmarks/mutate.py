@@ -39,7 +39,7 @@ TESTS = {
     "inferlib/units.py": ["core", "doors"],
     "tokenprice/words.py": ["question"],
     "tokenprice/question.py": ["question", "change", "fleet", "decide"],
-    "tokenprice/ask.py": ["question"],
+    "tokenprice/ask.py": ["question", "fleet", "serving"],
     "tokenprice/change.py": ["change", "question"],
     "tokenprice/decide.py": ["decide", "question"],
     "tokenprice/request.py": ["decide", "question", "serving"],
