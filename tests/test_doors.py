@@ -65,13 +65,16 @@ def test_records_are_frozen_and_refuse_unknown_fields(kind):
         record.replace(colour="red")
 
 
+THREE_SECONDS = pint.UnitRegistry()("3 s")
+
+
 @given(POSITIVE)
 def test_symbols_arrays_and_quantities_pass(value):
     for x in (
         sp.Symbol("x"),
         xr.DataArray([value]),
         xr.DataArray([value]).chunk(),
-        pint.UnitRegistry()("3 s"),
+        THREE_SECONDS,
     ):
         assert checks.number("x", x) is x
     with pytest.raises(ValueError, match="x is -"):
