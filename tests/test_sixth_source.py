@@ -28,7 +28,8 @@ def test_two_folders_are_enough(tmp_path):
     shutil.copytree(ROOT / "tests" / "_tiny2026" / "print", tmp_path / "book" / "tiny2026")
 
     def python(*arguments):
-        there = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        # a build of its own: it would clear away what this tree has kept
+        there = {**os.environ, "PYTHONPATH": str(tmp_path), "TOKENPRICE_BUILD": str(tmp_path / "_build")}
         run = subprocess.run(
             [sys.executable, *arguments], cwd=tmp_path, env=there, capture_output=True, text=True
         )
