@@ -129,6 +129,7 @@ def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
     ("name", "typed", "meant"),
     [
         ("weights", "FP8", "fp8"), ("weights", "nvfp4", "fp4"), ("weights", "awq", "int4"), ("weights", 4, 0.5),
+        ("weights", "4.85 bits", 4.85 / 8), ("cache", "16 bit", "bf16"),
         ("weights", "w4a16", "int4"), ("weights", "4bit", "int4"), ("weights", "4.85", 4.85 / 8),
         ("weights", "16", "bf16"),
         ("weights", "bfloat16", "bf16"), ("cache", "fp8_e5m2", "fp8"), ("engine", "vllm", "serving"),

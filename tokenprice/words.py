@@ -253,9 +253,9 @@ def format(name, value) -> str | Bytes:
         return value
     if isinstance(value, str):
         plain = value.strip().lower().replace("-", "").replace(" bits", "bit").replace(" bit", "bit")
+        plain = _FORMATS.get(plain, plain).removesuffix("bit")
         known = BITS if name == "cache" else constants.STORED
         if not re.fullmatch(r"\d[\d.]*", plain):
-            plain = _FORMATS.get(plain, plain)
             if re.match(r"i?q\d(_|$)", plain):
                 raise ValueError(
                     f"{name} is {value!r}, which mixes formats: give bits of a weight, such as 4.85"
