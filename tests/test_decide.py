@@ -81,9 +81,9 @@ def test_frontier_trades_cost_for_speed_and_ends_in_the_cheapest():
 
 
 def test_without_a_promise_memory_sets_the_number_of_users():
-    """By hand: nine tenths of what 72.7 GB of weights leave of four times 141 GB, over 320 KiB a token of 2,500."""
+    """By hand: what 72.7 GB of weights leave of nine tenths of four times 141 GB, over 320 KiB a token of 2,250."""
     found = decide(LLAMA, **ASKED, weights="fp8", chips=["H200"], counts=(4,)).best
-    by_hand = 0.9 * (4 * 141e9 - 72.7e9) / (80 * 2 * 8 * 128 * 2 * 2500)
+    by_hand = (0.9 * 4 * 141e9 - 72.7e9) / (80 * 2 * 8 * 128 * 2 * 2250)
     assert found.users == pytest.approx(by_hand, rel=2e-3)
     more = again(LLAMA, found, found.users + 1)
     assert more.users == found.users and any("the others wait" in caution for caution in more.cautions)

@@ -52,6 +52,7 @@ def question(draw):
     return asked | (come if draw.random() < 0.3 else {}) | {
         "prompt": draw.choice(("200", "2k", "16000")), "cached": draw.choice(("50%", "0", "100", "2500")),
         "output": draw.choice(("0", "100", "800")), "users": draw.choice(("1", "16", "300")),
+        "memory": draw.choice(("95%", "0.7")),
     }  # fmt: skip
 
 

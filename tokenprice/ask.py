@@ -12,11 +12,11 @@ from inferlib.system import Breakdown, Layout, System
 from tokenprice import answerers, energy
 from tokenprice.answerers import SIXTH
 from tokenprice.change import doubled
-from tokenprice.decode import decode_step
+from tokenprice.decode import Instance, decode_step
 from tokenprice.estimate import interval, stated
 from tokenprice.fleet import Fleet, fleet, step_of
 from tokenprice.layouts import layouts, refusal
-from tokenprice.prompt import Protocol, room
+from tokenprice.prompt import SHARE, Protocol, room_of
 from tokenprice.question import REQUEST, Question, read
 from tokenprice.request import Request, passes, served, with_cautions
 from tokenprice.words import between, format_in_words, in_words
@@ -286,24 +286,22 @@ def _source(key, question):
 
 def _sixth(question):
     """The sixth model's answer; its decode step is computed once."""
-    q, how = question, question.how
+    q, running = question, question.workload
     reason = refusal(q.model, q.machine, q.layout)
+    reason = reason or Instance(q.model, q.machine, running, q.layout, q.formats[2]).refusal()
     if reason:
         return _no_answer(q, "n/a", reason)
-    running = q.workload
     if q.is_request:
-        longest = running.replace(context=q.prompt + q.output)
-        places = room(q.model, q.machine, longest, q.layout, how["keep"])
+        places = room_of(q, q.machine, q.layout)
         least, each = (
             (q.layout.dp, " in each copy") if q.arrivals and q.layout and q.layout.dp > 1 else (1, "")
         )
         if places < least:
-            empty = decode_step(q.model, q.machine, running.replace(batch=1, context=0), **how)
-            if empty.status == "n/a":
-                return _no_answer(q, "n/a", empty.reason)
             return _no_answer(
-                q, "infeasible", f"{q.machine} has no room for one user beside the weights{each}"
-            )
+                q, "infeasible",
+                f"{q.machine} has no room for one user beside the weights{each}: engines take "
+                f"{q.memory or SHARE:.0%} of the memory",
+            )  # fmt: skip
         running = running.replace(batch=min(running.batch, int(places)))
     step = step_of(q, q.machine, q.layout, running.batch)
     if not step.feasible:
@@ -380,11 +378,10 @@ def _no_answer(question, status, reason):
 
 
 def _fits(question):
-    q, how = question, question.how
+    q = question
     if q.is_request:
-        longest = q.workload.replace(context=q.prompt + q.output)
-        return room(q.model, q.machine, longest, q.layout, how["keep"]) >= max(1, q.layout.dp)
-    return decode_step(q.model, q.machine, q.workload, **how).feasible
+        return room_of(q, q.machine, q.layout) >= max(1, q.layout.dp)
+    return decode_step(q.model, q.machine, q.workload, **q.how).feasible
 
 
 def _step_of(answer):

@@ -13,7 +13,7 @@ from tokenprice.decode import decode_step
 from tokenprice.estimate import stated
 from tokenprice.fleet import Fleet, fleet
 from tokenprice.layouts import layouts as layouts_of, refusal
-from tokenprice.prompt import room
+from tokenprice.prompt import room_of
 from tokenprice.question import Promise, Question, both
 from tokenprice.request import Request, passes, served, with_cautions
 from tokenprice.words import in_words, whole
@@ -333,7 +333,7 @@ class _Search:
         step = decode_step(model, system, work.replace(batch=layout.dp, context=0), layout, keep=keep)
         if step.status == "n/a":
             return self._miss(system, layout, NOT_DESCRIBED, step.reason)
-        places = room(model, system, work.replace(context=q.prompt + q.output), layout, keep)
+        places = room_of(q, system, layout)
         rounds = int(min(places, self.most) // layout.dp)
         if rounds < 1:
             return self._miss(system, layout, NO_ROOM, f"room for {max(places, 0):.3g} users")
@@ -357,10 +357,10 @@ class _Search:
 
     def _fleet(self, system, layout, seller, read):
         """The cheapest fleet of one machine: which may read prompts itself, or leave them to others of its chip."""
-        q, longest = self.q, self.q.workload.replace(context=self.q.prompt)
+        q, reading = self.q, self.q.replace(output=1)
         others = [System(system.chip, n) for n in sizes(system.chip) if n < system.count]
         others = [one for one in others if not refusal(q.model, one)]
-        others = [one for one in others if room(q.model, one, longest, keep=q.formats[2]) >= 1]
+        others = [one for one in others if room_of(reading, one) >= 1]
         found = [fleet(q, system, layout, reader=one, kept=self._promised) for one in (None, system, *others)]
         best = min(filter(None, found), key=lambda one: one.request.dollars, default=None)
         if best is None:

@@ -15,7 +15,7 @@ import numpy as np
 from inferlib.system import Layout, System
 from tokenprice.decode import decode_step, whole_layers
 from tokenprice.estimate import stated
-from tokenprice.prompt import STEADY, first_token_time, room, turn_time
+from tokenprice.prompt import STEADY, first_token_time, room_of, turn_time
 from tokenprice.request import Request, load, machine_time, passes, served, with_cautions
 from tokenprice.speculation import acceptance, drafted_step
 from tokenprice.words import durations
@@ -124,7 +124,7 @@ def step_of(q, system, layout, batch):
 def station(q, system, layout, prompt) -> Station:
     """The queue that a machine is for a question's requests, each of whose prompts has it for so long."""
     copies = layout.dp if layout is not None else 1
-    places = room(q.model, system, q.workload.replace(context=q.prompt + q.output), layout, q.formats[2])
+    places = room_of(q, system, layout)
     numbers = np.arange(1, max(int(min(places, q.users or MOST, MOST)), 1) + 1)
     steps = np.broadcast_to(step_of(q, system, layout, np.maximum(numbers, copies)).total, numbers.shape)
     pieces = ceil((q.prompt - (q.cached or 0)) / q.chunk) if q.chunk else 0

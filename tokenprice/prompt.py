@@ -7,11 +7,13 @@ from inferlib import checks
 from inferlib.equation import equation
 from inferlib.ops import maximum
 from inferlib.system import Breakdown
+from tokenprice import constants
 from tokenprice.decode import Instance
 from tokenprice.kernels import Engine
 
 equation = partial(equation, "serving", chapter="price")
 
+SHARE = 0.9  # of the memory: what engines take where nobody says otherwise
 STEPS = 2  # the step in progress, and the one that the prompt is read with
 
 
@@ -130,31 +132,60 @@ def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=
     return answer(status="n/a", reason=reason) if reason else answer(at.stages())
 
 
-def room(model, system, workload, layout=None, keep=None, usable=0.9):
+def room(model, system, workload, layout=None, keep=None, *, longest=None, engine=None, share=None):
     """Sequences whose caches fit beside the weights.
+
+    vLLM and SGLang take a share of all memory, weights included, and fill what is left as sequences grow; TensorRT-LLM
+    takes it of what the weights leave, and lets nobody in whose whole answer does not fit.
 
     Parameters
     ----------
     model, system, workload, layout, keep
-        As in :func:`tokenprice.decode.decode_step`; ``workload.context`` is the length of each sequence.
-    usable : float
-        Part of the memory beside the weights that engines use for caches, by their default.
+        As in :func:`tokenprice.decode.decode_step`; ``workload.context`` is the mean length of a sequence.
+    longest : float, optional
+        The length at which a sequence ends, in tokens; the mean where all have one length.
+    engine : str, optional
+        The class of engine, or the software; one that serves.
+    share : float, optional
+        The share of the memory that the engine is told to take; 90 %, their default.
 
     Returns
     -------
     float
-        Not rounded; zero or less if the weights alone do not fit.
+        Not rounded; below one if not even one sequence fits.
     """
     empty = Instance(model, system, workload.replace(context=0), layout, keep)
-    return places(empty, workload.context, usable)
+    longest = workload.context if longest is None else longest
+    share, counted = pool(engine, share)
+    mean = longest if counted < 1 else workload.context
+    return places(empty, empty.sequence(mean), empty.sequence(longest), share, counted)
 
 
-def places(empty, length, usable=0.9):
-    """:func:`room` of an instance without context: what is left beside the weights, over one sequence."""
+def pool(engine=None, share=None):
+    """The share of the memory that an engine takes, and how much of the weights comes out of it."""
+    share = SHARE if share is None else share
+    return share, share if constants.engine(engine).name == "compiled" else 1
+
+
+def room_of(q, system, layout=None):
+    """:func:`room` for the requests of a question."""
+    return room(
+        q.model,
+        system,
+        q.workload,
+        layout,
+        q.formats[2],
+        longest=q.prompt + q.output,
+        engine=q.engine,
+        share=q.memory,
+    )
+
+
+def places(empty, mean, longest, share, counted):
+    """:func:`room` of an instance without context, for bytes of a mean and a longest sequence; one has the longest."""
     used, have = empty.memory()
     if have is None:
         return float("inf")
-    used = used - empty.sequences * empty.sequence(
-        0
-    )  # states are counted with the sequence that they belong to
-    return empty.dp * usable * (have - used) / empty.sequence(length)
+    # states are counted with the sequence that they belong to
+    weights = used - empty.sequences * empty.sequence(0)
+    return empty.dp * (share * have - counted * weights - (longest - mean)) / mean

@@ -17,7 +17,7 @@ from inferlib.transformer import Transformer
 from tokenprice import words
 
 STEP = ("batch", "context")
-REQUEST = ("prompt", "output", "cached", "users", "rounds", "equal", "arrivals", "machines")
+REQUEST = ("prompt", "output", "cached", "users", "rounds", "equal", "arrivals", "machines", "memory")
 # What decide finds by itself.
 CHOSEN = ("machine", "batch", "context", "users", "layout", "reader", "chunk", "price", "drafted", "length")
 
@@ -105,6 +105,7 @@ class Question(Words):
     cache: str | float | None = word(words.format, "number format of the cache; the checkpoint's", example="fp8")
     keep: Mapping | None = word(words.keep, "parts in another format", example="attention=bf16")
     engine: str | None = word(words.engine, "class of engine, or software; serving", example="vllm")
+    memory: float | None = word(words.share, "part of the memory that the engine takes; 90%", "1", "95%")
     drafted: int | None = word(words.whole, "tokens drafted in each step", "tokens", "3")
     length: float | str | None = word(words.length, "tokens that a step with drafts yields", "tokens", "2.6")
     reader: System | None = word(words.machine, "a machine of its own that reads prompts", example="2x H100")

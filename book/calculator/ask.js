@@ -278,8 +278,12 @@ globalThis.inferlibAsk = function (D) {
     const read = pass(tokens, cached);
     return { read, fresh: cached ? pass(tokens - cached, 0).total : read.total };
   };
-  const rooms = (at, length) =>
-    at.q.chip_memory_capacity == null ? Infinity : of(D.whole.room, at)(kept(at, length, { ...at.q }))[0];
+  const rooms = (at, S) => {
+    if (at.q.chip_memory_capacity == null) return Infinity;
+    const compiled = S.engine === "compiled", share = S.memory || D.facts.share, most = S.prompt + S.output;
+    const q = { ...at.q, share, counted: compiled ? share : 1, longest: kept(at, most, { ...at.q }).kept };
+    return of(D.whole.room, at)(kept(at, compiled ? most : most - S.output / 2, q))[0];
+  };
   const clamped = (S) => Math.min(S.cached || 0, S.prompt - 1);
 
   // A fleet as in tokenprice.fleet. One machine is a queue: means over its requests, null where they pile up.
@@ -331,12 +335,12 @@ globalThis.inferlibAsk = function (D) {
     if (arrivals && S.utilisation)
       return { status: "n/a", reason: "utilisation follows from arrivals: leave one of them out" };
     if (at.refused) return { status: "n/a", reason: at.refused };
-    const places = rooms(at, tokens + output);
+    const places = rooms(at, S);
     const least = arrivals ? at.l.dp : 1, each = least > 1 ? " in each copy" : "";
     if (!(places >= least)) {
       const one = stepAt(S, at, at.l.dp, tokens + output), box = at.n + " × " + at.c.name;
-      return { status: "infeasible", reason: box + " has no room for one user beside the weights" + each,
-        fit: one.fit };
+      return { status: "infeasible", reason: box + " has no room for one user beside the weights" + each
+        + ": engines take " + even(100 * (S.memory || D.facts.share)) + "% of the memory", fit: one.fit };
     }
     const context = tokens + output / 2;
     let running = Number.isFinite(places) ? D.glue.running({ users, places })[0] : users;
@@ -445,7 +449,7 @@ globalThis.inferlibAsk = function (D) {
       out.misses.push({ chip: c.name, n, layout: words(l), reason, detail, times });
     const at = machine(S, m, c, n, l);
     if (at.late) return miss("not described", at.late);
-    const places = rooms(at, tokens + output), rounds = Math.floor(Math.min(places, D.most) / l.dp);
+    const places = rooms(at, S), rounds = Math.floor(Math.min(places, D.most) / l.dp);
     if (!(rounds >= 1)) return miss("does not fit", "room for " + +Math.max(places, 0).toPrecision(3)
       + " users");
     const { read, fresh } = passes(at, tokens, cached), who = l.dp === 1 ? "1 user" : l.dp + " users";

@@ -23,7 +23,7 @@ globalThis.inferlibPage = function (root, D) {
   // --- The state -------------------------------------------------------------------------------------------
   const form = D.form, has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
   const START = { ...form.start, own: null, changed: {}, goal: null, dollars: null,
-    measured: null, utilisation: null, price: undefined };
+    measured: null, memory: null, utilisation: null, price: undefined };
   let S = { ...START }, refused = {}, shown = null, search = 0, view = "users";
   const CHIP = all(".changed [data-key]").map((c) => c.dataset.key), isChanged = (key) => CHIP.includes(key);
   const listed = () => {

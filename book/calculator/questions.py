@@ -246,7 +246,7 @@ def layer(part):
 @cache
 def whole():
     """What the page asks of a model whatever its layers; twice, the second time with experts spread."""
-    length = number("length")
+    held = [number(name) for name in ("kept", "longest", "share", "counted")]
     with as_written():
         return {
             "step": [_terms(decode.step(_step((), spread))) for spread in (False, True)],
@@ -254,7 +254,7 @@ def whole():
             "sums": [_terms((1, op) for op in all_reduce(made())) for made in (_step, _reading)],
             "join": [[joined(_step((), spread))] for spread in (False, True)],
             "fit": [list(_step((), spread).memory()) for spread in (False, True)],
-            "room": [[prompt.places(_InSymbols((), spread, 1, 0), length)] for spread in (False, True)],
+            "room": [[prompt.places(_InSymbols((), spread, 1, 0), *held)] for spread in (False, True)],
             "stored": [
                 [(2 - tied) * number("d_model") * number("vocab_size"), number("d_model")] for tied in (0, 1)
             ],

@@ -21,6 +21,7 @@ from tokenprice.estimate import (
     new_experts,
     stated as calibrated,
 )
+from tokenprice.prompt import SHARE
 
 WEIGHTS = ("bf16", "fp16", "fp8", "int8", "fp4", "mxfp4", "int4")
 CACHES = ("bf16", "fp8")
@@ -250,7 +251,7 @@ def constant_facts():
     return limits() | {
         "most_users": first["users"], "most_prompt": first["prompt"], "first_factor": first["factor"],
         "confidence": calibrated()["confidence"],
-        "exchange_share": constants.stated()["exchange"]["share"][0],
+        "exchange_share": constants.stated()["exchange"]["share"][0], "share": SHARE,
         "energy_error": energy.stated()["error"],
         "draw": [drawn.awake, drawn.reading, drawn.calculating],
     }  # fmt: skip

@@ -87,6 +87,7 @@ def serving():
     table["tpot"], table["ttft"] = 1e-3 * table.pop("tpot_ms"), 1e-3 * table.pop("ttft_ms")
     for name in ("url", "rounds", "equal"):
         table[name] = [about["publisher"][who][name] for who in table.publisher]
+    table["doubt"] = [about["in_doubt"].get(row, "") for row in table.index]
     table["licence"] = about["collection"]["licence"]
     return table
 

@@ -62,9 +62,7 @@ def use(row):
     """``"clean"``, or why a serving row is kept and not scored."""
     if not row.known:
         return "model or chip not in the catalogue"
-    if row.tp > 8:
-        return "tensor parallel over several boxes, network not stated"
-    return "clean"
+    return row.doubt or "clean"
 
 
 def serving_rows():
@@ -165,7 +163,8 @@ def _closed():
     table = serving_rows()
     for row in table[table.use == "clean"].itertuples():
         model, system, workload, layout, keep, engine = question(row)
-        places = room(model, system, workload, layout, keep)
+        longest = row.prompt_tokens + row.output_tokens
+        places = room(model, system, workload, layout, keep, longest=longest, engine=engine)
         running = min(row.concurrency, max(places, layout.dp))
         reading = prompt_pass(model, system, workload, row.prompt_tokens, layout=layout, keep=keep)
         others = others_time(running / layout.dp, row.output_tokens, reading.total)
@@ -597,15 +596,20 @@ def calibration_toml():
             f'[step."{name}"."{known}"]',
             f"error = {one.error:.4g}",
             # who does not tell the engine knows no more
-            f"factor = {max(one.factor, worst.factor[name, 'known']):.4g}",
+            f"factor = {_up(max(one.factor, worst.factor[name, 'known']))}",
         ]
     lines += [
         "", "[first_token]", f"door = {door:.4g}", f"layer = {layer:.4g}", f"group = {group:.4g}",
         f"rows = {len(first_rows())}", f"users = {MOST_USERS}", f"prompt = {first_rows().prompt_tokens.max():.0f}",
         f"error = {max(float(np.mean(np.abs(np.expm1(logs)))) for logs in first.values()):.4g}",
-        f"factor = {first_factor():.4g}", "", "[widen]", *(f"{name} = {by:.4g}" for name, by in widening().items()),
+        f"factor = {_up(first_factor())}", "", "[widen]", *(f"{name} = {by:.4g}" for name, by in widening().items()),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def _up(factor):
+    """Rounded up: the row at the edge of an interval is inside."""
+    return f"{np.ceil(1e3 * factor) / 1e3:.4g}"
 
 
 def _list(values):

@@ -67,11 +67,10 @@ def predicted():
 def _errors(row):
     model, system, work, layout, keep = question(row)
     prompt, output = row.scale * row.isl, row.scale * row.osl
-    places = room(model, system, work.replace(context=prompt + output), layout, keep)
+    engine = constants.engine_class(row.engine)
+    places = room(model, system, work, layout, keep, longest=prompt + output, engine=engine)
     work = work.replace(batch=min(work.batch, max(places, layout.dp)))
-    step = decode_step(
-        model, system, work, layout, engine=constants.engine_class(row.engine), keep=keep
-    ).total
+    step = decode_step(model, system, work, layout, engine=engine, keep=keep).total
     reading = prompt_pass(model, system, work, prompt, layout=layout, keep=keep).total
     token = step + others_time(max(work.batch / layout.dp, 1), output, reading)
     first = float("nan")
