@@ -406,36 +406,30 @@ class _Patterns:
         self.by_layer = {layer: _either(globs) for layer, globs in by_layer.items()}
 
     def match(self, names):
-        """Whether a pattern stands for one of the names, or for a module that holds it."""
-        return any(self._one(name) for name in names)
-
-    def _one(self, name):
-        holders, inside = _modules(name)
-        globs = [
-            self.anywhere,
-            self.by_layer.get(holders[1].rpartition(".")[2]) if len(holders) > 1 else None,
-        ]
+        """Whether a pattern stands for one of the names, all of one layer, or for a module that holds it."""
+        globs = [self.anywhere, *(self.by_layer.get(number) for number in names[0].split(".", 2)[1:2])]
         return (
-            not self.exact.isdisjoint(holders)
             # a plain name may leave out what stands before it, as "self_attn" or "mlp.down_proj" do
-            or not self.exact.isdisjoint(inside)
-            or any(glob.match(holder) for glob in globs if glob is not None for holder in holders)
-            or any(e.match(f"{prefix}{name}") for e in self.expressions for prefix in ("", "model."))
+            any(not self.exact.isdisjoint(_modules(name)) for name in (names if self.exact else ()))
+            or any(glob.match(name) for glob in globs if glob is not None for name in names)
+            or any(
+                e.match(f"{before}{n}") for e in self.expressions for n in names for before in ("", "model.")
+            )
         )
 
 
 @cache
 def _modules(name):
-    """The modules that hold a tensor, from the model down; and all runs of words of its name inside a layer."""
+    """The modules that hold a tensor, from the model down, and all runs of words of its name inside a layer."""
     words = name.split(".")
-    inside = range(2, len(words))
-    runs = [".".join(words[i : k + 1]) for i in inside for k in inside if k >= i]
-    return [".".join(words[:n]) for n in range(1, len(words) + 1)], runs
+    starts = (0, *range(2, len(words)))
+    return {".".join(words[i:k]) for i in starts for k in range(i + 1, len(words) + 1)}
 
 
 def _either(globs):
-    """One expression for several patterns with ``*``, or None."""
-    return re.compile("|".join(map(translate, globs))) if globs else None
+    """One expression for several patterns with ``*``, each for a tensor or for a module that holds it, or None."""
+    plain = (translate(glob)[:-2] for glob in globs)  # without its end of the text
+    return re.compile(rf"(?:{'|'.join(plain)})(?=\.|\Z)") if globs else None
 
 
 def _expression(text):

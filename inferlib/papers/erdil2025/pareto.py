@@ -14,7 +14,7 @@ from inferlib.units import factor
 
 GRID, THRESHOLDS, LARGEST = 400, 1000, 18  # points, points, and the logarithm of the largest instance
 DECADES = 2  # from the fastest to the slowest latency of a frontier
-_COARSE, _BLOCK = 8, 32768  # every so many rows and columns come first; cells at a time
+_STEPS, _BLOCK = (8, 3, 1), 32768  # every so many rows and columns, one after the other; cells at a time
 
 
 def grid(shape, chip, assumptions):
@@ -147,8 +147,8 @@ def cheapest_below(latency, cost, allowed):
 def _latencies(search, n_gpu, batch, throughput_cap):
     """Latencies of the cells of a grid that may be on its frontier, infinite elsewhere, and their drafts.
 
-    Some cells first, evenly spread; what they cost says how fast every other cell must be to count. ``search`` gives
-    the latencies of cells that are not above a limit, and the drafts of each.
+    Some cells first, evenly spread; what they cost says how fast every other cell must be to count, and so again with
+    more of them. ``search`` gives the latencies of cells that are not above a limit, and the drafts of each.
     """
     latency, gamma = np.full(n_gpu.shape, np.inf), np.ones(n_gpu.shape, dtype=int)
 
@@ -157,14 +157,15 @@ def _latencies(search, n_gpu, batch, throughput_cap):
             some = cells[start : start + _BLOCK]
             latency[some], gamma[some] = search(n_gpu[some], batch[some], limit[start : start + _BLOCK])
 
-    every = np.arange(n_gpu.size)
-    first = (every // GRID % _COARSE == 0) & (every % GRID % _COARSE == 0)
-    coarse, others = np.flatnonzero(first), np.flatnonzero(~first)
-    lower(coarse, np.full(coarse.shape, np.inf))
-    known = coarse[np.isfinite(latency[coarse]) & (batch[coarse] / latency[coarse] <= throughput_cap)]
-    limit = slowest((n_gpu / batch)[others], latency[known], (n_gpu / batch)[known] * latency[known])
-    smallest = latency.min()
-    lower(others, np.clip(limit, smallest, 10**DECADES * smallest))
+    row, column = np.divmod(np.arange(n_gpu.size), GRID)
+    searched, limit = np.zeros(n_gpu.shape, dtype=bool), np.full(n_gpu.shape, np.inf)
+    for step in _STEPS:
+        cells = np.flatnonzero((row % step == 0) & (column % step == 0) & ~searched)
+        lower(cells, limit[cells])
+        searched[cells] = True
+        known = np.flatnonzero(np.isfinite(latency) & (batch / latency <= throughput_cap))
+        limit = slowest(n_gpu / batch, latency[known], (n_gpu / batch)[known] * latency[known])
+        limit = np.clip(limit, latency.min(), 10**DECADES * latency.min())
     return latency, gamma
 
 
