@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -23,10 +24,16 @@ def modules():
     return {name.removesuffix(".__init__"): path for name, path in names.items() if "conftest" not in name}
 
 
+@cache
+def nodes(path):
+    """All nodes of a module, read once."""
+    return list(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
 def imported(path, known):
     """The modules that one imports, at the top or inside a function, or names in a string."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -37,20 +44,13 @@ def imported(path, known):
 
 def named_in_strings(path):
     """The floors whose modules a string of the code names, docstrings left out: as `import_module` takes them."""
-    tree = ast.parse(path.read_text("utf-8"))
     docstrings = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
-        if hasattr(node, "body")
-        and isinstance(node.body, list)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
+        for node in nodes(path)
+        if isinstance(getattr(node, "body", None), list) and node.body and isinstance(node.body[0], ast.Expr)
     }
-    texts = [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
-    ]
+    constants = [n for n in nodes(path) if isinstance(n, ast.Constant) and id(n) not in docstrings]
+    texts = [node.value for node in constants if isinstance(node.value, str)]
     return {
         found.group(1) for text in texts if (found := re.match(rf"({'|'.join(FLOORS)})(\.[a-z_0-9]+)+", text))
     }
@@ -100,8 +100,8 @@ def test_a_floor_needs_only_those_below(floors, tmp_path):
     # -S with the packages of this environment named by hand: an editable install would bring the other floors back
     packages = [p for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
     there["PYTHONPATH"] = os.pathsep.join([str(tmp_path), *packages])
-    doctests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=--doctest-modules", floors[-1]]
-    for command in (["-c", ALONE, *floors], doctests):
+    doctests = "-m pytest -q -W error -p no:cacheprovider -o addopts=--doctest-modules".split()
+    for command in (["-c", ALONE, *floors], [*doctests, floors[-1]]):
         run = subprocess.run(
             [sys.executable, "-S", *command], cwd=tmp_path, env=there, capture_output=True, text=True
         )
