@@ -52,7 +52,8 @@ def test_dollars_by_hand():
     """A price is in proportion; half of today's cost needs half the price, or a step of half the time."""
     cost = 4 * FOUR.chip.price * NOW / 3600 / 32 * 1e6
     found = change(QUESTION, dollars=cost / 2)
-    assert found.now == pytest.approx(cost) and found["price of a chip"].factor == pytest.approx(0.5)
+    price = found["price of a chip"]
+    assert found.now == pytest.approx(cost) and price.factor == pytest.approx(0.5) and price.limit == 0
     half = change(QUESTION, token=NOW / 2)
     assert found["memory bandwidth"].factor == pytest.approx(half["memory bandwidth"].factor, rel=1e-6)
 
@@ -133,8 +134,13 @@ def test_chips_go_from_one_to_512():
     small = change("Llama 3 8B", "4x H100", token=1)["chips"]
     assert small.factor == 1 / 4 and small.words == "× 0.25, to 1 (one chip)"
     assert change("Llama 3 8B", System(load_chip("H100"), 4.0), token=1)["chips"].words == small.words
-    for layout in ("DP64", "DP512"):  # each copy has fewer sequences, and gets faster
-        many = change("Llama 3 8B", f"{layout[2:]}x H100", batch=4096, layout=layout, token=1e-4)["chips"]
+    two = Question("Qwen3 30B-A3B", "2x H200", batch=64, layout="DP2 EP2")
+    four = ask(two.replace(machine="4x H200", layout="DP4 EP4")).seconds
+    assert change(two, token=four)["chips"].words == "× 2, to 4 (attention DP4 with EP4)"
+    for layout in ("DP2", "DP64", "DP512"):  # each copy has fewer sequences, and gets faster
+        many = change("Llama 3 8B", f"{layout[2:]}x H100", batch=512, context=256, layout=layout, token=1e-4)[
+            "chips"
+        ]
         assert many.factor is None and many.words.endswith(" would be left, with 512")
 
 

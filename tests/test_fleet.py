@@ -83,6 +83,8 @@ def test_above_the_load_at_which_a_slower_machine_has_no_end_there_is_no_answer(
     found = ask(ASKED.replace(machines=6))
     assert found.status == "n/a" and "8 are enough" in found.reason and "98% of what" in found.reason
     assert ask(ASKED.replace(machines=8)).feasible
+    for n, words in ((1, "1 machine would"), (2, "2 machines would")):
+        assert ask(ASKED.replace(machines=n)).reason.startswith(words)
     near, far = (ask(ASKED.replace(machines=n)).request for n in (8, 16))
     assert (
         near.token_span[1] / near.token > 2 > far.token_span[1] / far.token

@@ -99,6 +99,7 @@ def test_the_headline_of_a_request_is_the_requests():
     assert found.throughput <= found.batch / found.step.total
     assert f"{1e3 * found.seconds:.3g} ms per token" in str(found).splitlines()[1]
     assert found.to_dict()["usd_per_million"] == pytest.approx(found.request.per_million["output"])
+    assert found.request.per_million.keys() == {"input", "output"}  # nothing was cached
 
 
 def test_everybody_answers_one_question():
@@ -108,9 +109,10 @@ def test_everybody_answers_one_question():
         asked = found[key].question
         step = inferlib.papers.ask(key, asked.model, asked.machine, asked.workload)
         assert found[key].status == step.status and (not step.feasible or found[key].seconds == step.total)
+        assert found[key].doubled == {}
     refused = ask("Llama 3 70B", "8x H100", prompt=1000, output=100, by="liminal2025")
     assert refused.status == "n/a" and "does not describe requests" in refused.reason
-    with pytest.raises(LookupError, match="did you mean 'liminal2025'"):
+    with pytest.raises(LookupError, match="no answerer 'liminal'; did you mean 'liminal2025'"):
         ask("Llama 3 70B", "8x H100", by="liminal")
 
 
@@ -120,7 +122,7 @@ def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
     assert "write DP8 EP8" in ask("DeepSeek V3", "8x H200", layout="TP8 EP8").reason
     assert "has none" in ask("Llama 3 8B", "4x H100", layout="DP4 EP4").reason
     found = ask("deepseek-ai/DeepSeek-R1", "8x H200", batch=256)
-    assert found.status == "infeasible" and "DP8 with EP8 fits" in str(found)
+    assert found.status == "infeasible" and "DP8 with EP8 fits" in str(found) and found.doubled == {}
     assert ask(found.question.replace(layout="DP8 EP8")).feasible
     assert "maximum" in str(ask("Llama 3.3 70B", "8x H200", context="200k", weights="fp8"))
 
@@ -422,7 +424,8 @@ def test_formats_of_a_checkpoint():
         "quantization_config": {"quant_method": "hqq"},
     }
     with pytest.raises(
-        ValueError, match="weights are not given, and .* not understood: quant_method is 'hqq'"
+        ValueError,
+        match="not given, and how .* of this model stores .* not understood: quant_method is 'hqq'",
     ):
         ask(load_model(unread), "H100")
     assert ask(load_model(unread), "H100", weights="bf16").feasible

@@ -192,6 +192,20 @@ def test_experts_over_many_chips():
     )
 
 
+@pytest.mark.parametrize(
+    "layout", [Layout(ep=2, dp=2), Layout(ep=8, dp=8), Layout(tp=2, ep=8, dp=4), Layout(ep=16, dp=16)]
+)
+def test_tokens_travel_to_their_experts_and_back(layout):
+    """One byte of each of 7,168 values to eight experts, or to all other chips, and two bytes back, in 58 layers."""
+    n = layout.dp * layout.tp
+    chip, own = load_chip("H200").replace(memory_capacity=None), constants.operators("H200")
+    step = decode_step(DEEPSEEK, System(chip, n), Workload(1024, 4096), layout)
+    sent = 1024 / n * min(8, n - 1) * 7168 * (1 + 2)
+    bandwidth = own.exchange * (chip.scale_up_bandwidth if n <= 8 else chip.scale_out_bandwidth)
+    wanted = 58 * (2 * own.link(n, "library").latency + sent / bandwidth)
+    assert step.terms["expert exchange"] == pytest.approx(wanted)
+
+
 def test_what_does_not_fit_has_no_number():
     answer = step(MODEL, System(load_chip("H100 SXM"), 1), WORK)
     assert "infeasible: needs" in str(answer) and answer.low is None

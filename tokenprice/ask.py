@@ -358,10 +358,10 @@ def _request(q, step, running):
         q.model, q.machine, step, read, fresh, q.prompt, q.output, running, cached_tokens=q.cached or 0,
         layout=q.layout, engine=q.engine, price=q.hourly(q.machine.chip), utilisation=q.utilisation or 1,
         reader=q.reader, read_price=q.reader and q.hourly(q.reader.chip),
-        chunk=q.chunk, asking=q.users or 1, protocol=protocol,
+        chunk=q.chunk, asking=q.workload.batch, protocol=protocol,
     )  # fmt: skip
     made = replace(made, spread=q.spread(q.machine.chip))
-    return with_cautions(made, q.model, q.workload, q.layout, q.users or 1, protocol)
+    return with_cautions(made, q.model, q.workload, q.layout, q.workload.batch, protocol)
 
 
 def _no_answer(question, status, reason):
@@ -401,7 +401,7 @@ def _how(answer):
     parts += [f"{part} in {format_in_words(name)}" for part, name in (kept or {}).items()]
     parts += [f"cache in {format_in_words(cache)}", in_words(q.layout or Layout(tp=q.machine.count))]
     if q.is_request:
-        users = q.users or 1
+        users = q.workload.batch
         who = _came(q) if q.arrivals else f"{users:,g} user{'s' if users > 1 else ''}"
         parts.append(f"{who}, prompt {q.prompt:,.0f}, output {q.output:,.0f}")
     else:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from inferlib import checks
 from inferlib.principles import cost_per_million
@@ -53,8 +54,7 @@ def _peaks(chip, times):
     return chip.replace(flops=chip.flops * times, peaks=peaks)
 
 
-@dataclass(frozen=True)
-class Resource:
+class Resource(NamedTuple):
     """One thing that a step needs, and a machine on which it is a number of times as good."""
 
     name: str

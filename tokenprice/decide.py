@@ -123,7 +123,7 @@ class Decision:
     points: tuple
     misses: tuple
     left_out: Mapping
-    sure: bool = False
+    sure: bool
 
     @property
     def best(self) -> Offer | None:
@@ -281,7 +281,7 @@ def decide(
 def sizes(chip):
     """The numbers of a chip to try in a machine: powers of two up to its domain, and the domain itself."""
     domain = int(chip.scale_up_size or ALONE)
-    powers = [2**k for k in range(domain.bit_length()) if 2**k <= min(domain, LARGEST)]
+    powers = [2**k for k in range(min(domain, LARGEST).bit_length())]
     return powers + ([domain] if domain not in powers and domain <= LARGEST else [])
 
 
