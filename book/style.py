@@ -32,7 +32,7 @@ KINDS = {
     "multiplying": (ORANGE, "arithmetic", "attention arithmetic", "expert arithmetic"),
     "waiting": (
         RED, "network", "network not hidden", "waiting", "pipeline", "collectives", "collectives as a whole",
-        "collective latency", "expert exchange",
+        "collective latency", "expert exchange", "prompts of others",
     ),
     "sending": (ROSE, "collective bandwidth"),
     "software": (FAINT, "kernel launch", "expert kernels", "engine", "overhead", "layer overhead"),

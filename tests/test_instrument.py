@@ -338,6 +338,24 @@ def test_what_a_change_buys_is_asked_of_the_library():
     assert list(gains.values()) == sorted(gains.values(), reverse=True)
 
 
+def test_a_request_waits_for_prompts_of_others_and_a_change_says_what_that_buys():
+    """A long prompt for a short answer: others' prompts are most of a token, and the arithmetic is what they need."""
+    state = START | {"mode": "request", "prompt": 16_000, "output": 300, "users": 32}
+    found, changes = run(f"const S={json.dumps(state)};return [A.request(S),A.changes(S,32,16150)]")
+    told = request_in_python(state)
+    assert found["binding"] == told.binding == "prompts of others"
+    assert found["others"] == pytest.approx(31 / 300 * found["reading"], rel=1e-9)
+    gains = {change["name"]: change["gain"] for change in changes}
+    assert gains["2 × arithmetic"] > 1.2 > gains["2 × memory speed"]
+    fewer = found["token"] / request_in_python(state | {"users": 16}).seconds
+    expected = {questions._IN_WORDS[name]: gain for name, gain in told.doubled.items()} | {"½ users": fewer}
+    assert {name: gains[name] for name in expected} == pytest.approx(expected, rel=1e-9)
+    half = found["token"] / 2  # asked of the request, not of its step
+    needed = run(f"return A.needed({json.dumps(state)},32,16150,(s)=>s<={half})")
+    users = next(one["factor"] for one in needed if "fewer users" in one["name"])
+    assert request_in_python(state | {"users": 32 / users}).seconds == pytest.approx(half, rel=1e-6)
+
+
 def test_copied_python_returns_the_number_on_the_page():
     """Changed peaks, drafts, a clamped share of the prompt and copies included."""
     draw = random.Random(5)

@@ -320,7 +320,9 @@ def test_what_is_printed_is_what_is_counted():
     assert numbers(lines[2]) == pytest.approx(rates, rel=0.03) and d["usd_per_hour"] == 16
     assert numbers(lines[3]) == pytest.approx([1e3 * plain.seconds, plain.seconds / step.seconds], rel=5e-3)
     assert "without drafts" not in str(plain)
-    assert "Twice as good: memory bandwidth × 1." in str(step) and "anything else × 1.02 at most" in str(step)
+    assert "twice as good makes a token faster by: memory bandwidth × 1." in str(
+        step
+    ) and "anything else × 1.02 at most" in str(step)
 
     asked |= {"prompt": "2k", "output": 500, "cached": 1000}
     served = ask("Llama 3.3 70B", "4x H100", users=16, **asked)

@@ -22,6 +22,7 @@ from tokenprice.request import Request, passes, served, with_cautions
 from tokenprice.words import between, format_in_words, in_words
 
 ALL = "all"
+OTHERS = "prompts of others"
 _TELLING = 1.02  # a gain below this is not worth a line of its own
 
 
@@ -119,10 +120,17 @@ class Answer:
 
     @cached_property
     def doubled(self) -> Mapping[str, float]:
-        """How many times as fast a step gets by each resource twice as good; empty for other answerers."""
+        """How many times as fast a token comes by each resource twice as good; empty for other answerers."""
         if self.by != SIXTH or not self.feasible:
             return {}
-        return doubled(self.question.replace(**_step_of(self)))
+        shared = self.fleet is None and self.question.reader is None
+        return doubled(self.question.replace(**_step_of(self)), self.request if shared else None)
+
+    @property
+    def binding(self) -> str:
+        """What takes most of the time between two tokens: a term of the step, or the prompts of others."""
+        waits = self.seconds - self.step.total
+        return OTHERS if waits > max(self.step.counted.values()) else self.step.binding
 
     def to_dict(self) -> dict:
         """Everything as plain numbers and texts, in SI units: what ``--json`` prints."""
@@ -141,7 +149,7 @@ class Answer:
             found |= {
                 "seconds": self.seconds, "low": self.low, "high": self.high, "confidence": self.confidence,
                 "speed": self.speed, "tokens_per_second": self.throughput, "batch": self.batch,
-                "step": self.step.total, "binding": self.step.binding, "terms": self.step.terms,
+                "step": self.step.total, "binding": self.binding, "terms": self.step.terms,
                 "usd_per_hour": hourly, "usd_per_million": self.dollars_per_million,
                 "joules_per_token": self.joules, "doubled": dict(self.doubled),
                 "usd_spread": q.spread(self.machine.chip),
@@ -161,7 +169,7 @@ class Answer:
         span = ""
         if self.factor is not None:
             span = f" ({_ms(self.low)} to {_ms(self.high)} ms in {100 * self.confidence:.0f} % of cases)"
-        lines.append(f"{_ms(self.seconds)} ms per token{span}, bound by {self.step.binding}")
+        lines.append(f"{_ms(self.seconds)} ms per token{span}, bound by {self.binding}")
         rates = f"{_count(self.speed)} tokens/s per user, {_count(self.throughput)} in all"
         if self.joules is not None:
             rates += f", about {_count(float(f'{self.joules:.2g}'))} J per token"
@@ -189,7 +197,8 @@ class Answer:
         if self.doubled:
             gains = sorted(self.doubled.items(), key=lambda gain: -gain[1])
             worth = [f"{name} × {gain:.3g}" for name, gain in gains if gain >= _TELLING]
-            lines.append("Twice as good: " + ", ".join([*worth, f"anything else × {_TELLING} at most"]))
+            rest = f"anything else × {_TELLING} at most"
+            lines.append("One thing twice as good makes a token faster by: " + ", ".join([*worth, rest]))
         return "\n".join([*lines, *self.notes, *(f"Caution: {caution}." for caution in self.cautions)])
 
     __repr__ = __str__
@@ -419,7 +428,7 @@ def _short(answer):
     if not answer.feasible:
         return f"{answer.status}: {answer.reason}"
     span = "" if answer.factor is None else f" ({_ms(answer.low)} to {_ms(answer.high)})"
-    return f"{_ms(answer.seconds)} ms{span}, bound by {answer.step.binding}"
+    return f"{_ms(answer.seconds)} ms{span}, bound by {answer.binding}"
 
 
 def _plain(value):

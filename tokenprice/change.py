@@ -14,6 +14,7 @@ from tokenprice import constants
 from tokenprice.decode import decode_step
 from tokenprice.estimate import interval
 from tokenprice.layouts import heads
+from tokenprice.prompt import others_time, prompt_pass, token_time
 from tokenprice.question import both
 from tokenprice.words import in_words
 
@@ -277,15 +278,25 @@ def _shown(value, unit):
     return f"${value:.3g} a million" if unit == "$" else f"{1e3 * value:.3g} ms"
 
 
-def doubled(question):
-    """How many times as fast a step gets by each resource twice as good: twice a bandwidth, half a latency."""
+def doubled(question, request=None):
+    """How many times as fast a token comes by each resource twice as good: twice a bandwidth, half a latency.
+
+    ``question`` is about a step; of a ``request`` the prompts of others in between count, too.
+    """
     q, system = question, question.machine
-    engine, operators = constants.engine(q.engine), constants.operators(system.chip.name)
-    now = decode_step(q.model, system, q.workload, **q.how).total
-    gains = {}
-    for resource in RESOURCES:
-        c, o, e = resource.made(system.chip, operators, engine, 2)
-        made = System(c, system.count, system.domain)
-        step = decode_step(q.model, made, q.workload, **q.how | {"engine": e}, operators=o)
-        gains[resource.name] = now / step.total
-    return gains
+
+    def seconds(chip, operators, engine):
+        made = System(chip, system.count, system.domain)
+        step = decode_step(q.model, made, q.workload, **q.how | {"engine": engine}, operators=operators).total
+        if request is None:
+            return step
+        tokens = request.prompt_tokens, request.cached_tokens
+        read = prompt_pass(
+            q.model, made, q.workload, *tokens, q.layout, keep=q.formats[2], operators=operators
+        ).total
+        ahead = max(request.users / (q.layout.dp if q.layout else 1), 1)
+        return token_time(step, others_time(ahead, request.output_tokens, read))
+
+    known = system.chip, constants.operators(system.chip.name), constants.engine(q.engine)
+    now = seconds(*known)
+    return {r.name: now / seconds(*r.made(*known, 2)) for r in RESOURCES}

@@ -13,7 +13,7 @@ from tokenprice.kernels import Engine
 
 equation = partial(equation, "serving", chapter="price")
 
-SHARE = 0.9  # of the memory: what engines take where nobody says otherwise
+SHARE = 0.9  # of the memory: the default of vLLM and TensorRT-LLM, by their documentation
 STEPS = 2  # the step in progress, and the one that the prompt is read with
 
 

@@ -373,7 +373,9 @@ globalThis.inferlibAsk = function (D) {
     [many, apart].filter(Boolean).forEach((f) => { f.chips = (f.n + f.readers) * at.n;
       f.hour = hour && f.chips * hour; });
     const found = { ...one, running, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
-      reading: read.total, many, apart };
+      reading: read.total, others: Math.max(token - one.seconds, 0), many, apart };
+    if (found.others > Math.max(...one.terms.filter((t) => t.counts).map((t) => t.seconds)))
+      found.binding = "prompts of others";
     if (cost != null) {
       const [paid, input, again, answer] = D.glue.paid({ ...all, price: cost });
       Object.assign(found, { request: paid, million: { input, cached: cached ? again : null,
@@ -388,6 +390,17 @@ globalThis.inferlibAsk = function (D) {
     return found;
   };
 
+  // Seconds of a token, and what a million cost, of numbers as they are or changed; those of a request with
+  // the prompts of others in between.
+  const token = (S, at, q, alone) => {
+    const step = timed(at, "step", q).total, { prompt: tokens, output } = S, cached = clamped(S);
+    if (alone) return [step, q.price == null ? null : D.glue.cost({ ...q, step })[0]];
+    const read = timed(at, "prompt", { ...q, ...at.reading, tokens, cached }).total, users = q.batch;
+    const all = { ...q, output, tokens, cached, users, running: users, step, read, fresh: read };
+    return [D.glue.waiting(all)[1], q.price == null ? null : D.glue.paid(all)[3]];
+  };
+  const alone = (S) => S.mode !== "request" || Boolean(S.arrivals);
+
   // What each change buys: times before over times after.
   const scaled = (q, scale, by) => {
     const now = { ...q };
@@ -397,10 +410,11 @@ globalThis.inferlibAsk = function (D) {
   const changes = (S, batch, context) => {
     const at = asked(S);
     if (at.refused || at.late) return [];
-    const base = run(at, { batch, context });
+    Object.assign(at.q, { batch, context });
+    const [base] = token(S, at, { ...at.q }, alone(S));
     return D.changes.map(({ name, scale: one, copies }) => {
       const scale = copies && S.layout === "copies" ? copies : one;
-      return { name, gain: base / timed(at, "step", scaled(at.q, scale, 2)).total };
+      return { name, gain: base / token(S, at, scaled(at.q, scale, 2), alone(S))[0] };
     }).sort((a, b) => b.gain - a.gain);
   };
 
@@ -516,8 +530,7 @@ globalThis.inferlibAsk = function (D) {
     const holds = (by) => {
       const now = scaled(q, scale, by), [needs, own] = fits(at, now);
       if (own != null && needs > own) return false;
-      const step = timed(at, "step", now).total;
-      return good(step, now.price == null ? null : D.glue.cost({ ...now, step })[0]);
+      return good(...token(S, at, now, alone(S)));
     };
     const tries = Array.from({ length: 61 }, (_, k) => Math.pow(limit, k / 60)),
       first = tries.findIndex(holds);
@@ -536,7 +549,7 @@ globalThis.inferlibAsk = function (D) {
     const size = (name) => (has(D.models, name) ? total(D.models[name].stored, Number) : 0);
     const shapes = names.model.map((name) => {
       const same = name === m.name || Math.abs(size(name) / m.size - 1) < 1e-6;
-      return apart(size(name), m.size) * 2 + (same ? 0 : 3);
+      return apart(size(name), m.size) * 2 + (same ? 0 : 8); // another model's only where this one has none
     });
     // users, seconds between tokens, and seconds to the first where answers have a length
     const cut = (list, n) => Array.from({ length: list.length / n }, (_, k) => list.slice(n * k, n * k + n));

@@ -333,10 +333,13 @@ globalThis.inferlibPage = function (root, D) {
     + cautions.map((c) => "<li>" + esc(c) + "</li>").join("") + "</ul></details>"
     : '<p class="fine">No caution: questions like this were measured.</p>');
   const bar = (one) => {
-    const counted = one.terms.filter((t) => t.counts && t.seconds > 0), hidden = one.terms.filter((t) =>
-      !t.counts && t.seconds > 0);
+    const others = one.others || 0, terms = one.terms.concat({ name: "prompts of others", seconds: others,
+      counts: true });
+    const [counted, hidden] = [true, false].map((counts) => terms.filter((t) => t.counts === counts
+      && t.seconds > 0));
     return '<div class="stack" role="img" aria-label="Where the time goes">' + counted.map((t) =>
-      '<i class="' + hue(t.name) + '" style="width:' + (100 * t.seconds) / one.seconds + '%" title="'
+      '<i class="' + hue(t.name) + '" style="width:' + (100 * t.seconds) / (one.seconds + others)
+      + '%" title="'
       + t.name + '"></i>').join("") + '</div><p class="legend">' + counted.map((t) => '<span><i class="'
       + hue(t.name) + '"></i>' + t.name + " <b>" + digits(1e3 * t.seconds) + "</b></span>").join("")
       + (hidden.length ? '<span class="note">hidden: ' + hidden.map((t) => t.name + " "
@@ -383,7 +386,9 @@ globalThis.inferlibPage = function (root, D) {
     if (!goals.length) return '<p class="note">Type a goal: what would have to change, one thing at a ' +
       'time?</p>';
     const holds = (s, cost) => goals.every(([, f]) => f(s, cost));
-    if (holds(one.seconds, one.dollars)) return '<p class="note">It is reached already.</p>';
+    if (one.many) return '<p class="note">Of one machine: leave the arrivals out.</p>';
+    if (S.mode === "request" ? holds(one.token, one.million && one.million.output)
+      : holds(one.seconds, one.dollars)) return '<p class="note">It is reached already.</p>';
     const found = A.needed(q, one.batch, one.context, holds);
     return '<ol class="gains">' + found.filter((f) => f.factor).sort((a, b) =>
       a.factor - b.factor).map((f) => '<li><span class="name">' + f.name + "</span><b>"

@@ -5,6 +5,7 @@ from functools import cache
 from book import measured
 from book.calculator import questions
 from book.calculator.questions import DEGREES, ENGINE, NO_WINDOW, STORED
+from book.serving import fit
 from inferlib import catalog
 from inferlib.config.families import declarations, declared as declared_family, families
 from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER
@@ -280,8 +281,8 @@ def measurements():
             place("weights", row.weight_format), place("engine", row.engine),
         )  # fmt: skip
         rows.append([*at, row.n_gpus, row.tp, row.dp, row.sequences, row.context, _ms(row.tpot), None, None])
-    table = measured.serving()
-    for row in table[table.known & table.model.isin(known)].itertuples():
+    table = fit.serving_rows()
+    for row in table[(table.use == "clean") & table.model.isin(known)].itertuples():
         at = (
             place("model", row.model), place("chip", row.hardware), place("publisher", (row.publisher, row.url)),
             place("weights", row.weights), place("engine", row.engine),
