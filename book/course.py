@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -141,7 +141,7 @@ class Session:
 
     def _slides(self, minutes, part):
         if "slides" in part:
-            return [slide for _, slide in self.shown(part)]
+            return [_kept(slide, part.get("keep")) for _, slide in self.shown(part)]
         if "quiz" in part:
             asked = quiz(session=part["quiz"])
             title = f"From session {part['quiz']}: question"
@@ -220,6 +220,17 @@ class Session:
 
     def __repr__(self):
         return "\n".join(f"{minutes:3} {part['what']}" for minutes, part in self.parts)
+
+
+def _kept(slide, words):
+    """A slide, or one with only those items of its list that begin with some words."""
+    if not words:
+        return slide
+    lines = [line for _, content in slide.show for line in content.splitlines()]
+    items = [line for line in lines if line.removeprefix("- ").startswith(tuple(words))]
+    if len(items) != len(words):
+        raise LookupError(f"{slide.title!r} has not all of {words}")
+    return replace(slide, show=[("text", "\n".join(items))])
 
 
 def _told(session, part):

@@ -139,9 +139,13 @@ def _request():
 
 @cache
 def _numbers():
-    """What questions say of the running box."""
-    r = _request()
-    return {"prompt": say(r.prompt.total, "ms"), "price": say(r.per_million["output"], "usd")}
+    """What questions say of the running box, and of LIMINAL's chips."""
+    r, one = _request(), liminal2025.collective_latency(128)
+    each = liminal2025.collectives(liminal2025.load_model("Llama3-70B"), 128)
+    return {
+        "prompt": say(r.prompt.total, "ms"), "price": say(r.per_million["output"], "usd"),
+        "collectives": f"{each:.0f}", "collective": say(one, "us"),
+    }  # fmt: skip
 
 
 @asked(
@@ -301,8 +305,8 @@ def eight_bits():
     sixteen = principles.critical_batch(_h100(), principles.profile_of(_llama()))
     eight = principles.critical_batch(_h100().at("fp8"), principles.profile_of(_llama(), "fp8"))
     return Choice(
-        f"It changes by a factor of {eight / sixteen:.2g}",
-        "Half the bytes to read, but twice the peak.",
+        "It stays",
+        f"Half the bytes to read, but twice the peak: a factor of {eight / sixteen:.2g}.",
         {
             f"It changes by a factor of {eight / sixteen / 2:.2g}": "the peak doubles as well",
             f"It changes by a factor of {2 * eight / sixteen:.2g}": "the bytes halve as well",
@@ -462,8 +466,8 @@ def experts_held():
     model = _deepseek()
     return Choice(
         f"{model.n_params / 1e9:.0f} GB",
-        f"All experts are kept, although a token goes through {model.n_active / 1e9:.0f} billion weights "
-        f"only.",
+        f"All experts are kept, although a token goes through {model.n_active / 1e9:.1f} billion weights "
+        f"only, {(model.n_active - model.vocab_size * model.d_model) / 1e9:.1f} but for the input embedding.",
         {
             f"{model.n_active / 1e9:.0f} GB": "those are the active ones; any other may be asked for next",
             f"{2 * model.n_params / 1e9:,.0f} GB": "a weight of 8 bits is one byte",
@@ -622,8 +626,8 @@ def who_gathers():
 
 @asked(
     "network",
-    "By how much does the cache on each of 64 chips exceed the least possible, if that of Llama 3 70B "
-    "is cut over heads?",
+    "How many times the least possible is the cache on each of 64 chips, if that of Llama 3 70B is cut "
+    "over heads?",
     "pope2022#po-attention",
     "1",
     session=4,
@@ -644,7 +648,8 @@ def copies_of_cache():
 
 @asked(
     "network",
-    "If memory and arithmetic cost nothing, how fast is Llama 3 70B for one user on LIMINAL's 128 chips?",
+    "On LIMINAL's 128 chips each of {collectives} collectives of Llama 3 70B takes {collective}. If memory and "
+    "arithmetic cost nothing, how fast is it for one user?",
     "liminal2025#faster-memory-a-ceiling",
     "1/s",
     session=3,
@@ -656,7 +661,8 @@ def ceiling():
         1 / (each * one),
         f"{each:.0f} collectives of {say(one, 'us')}, which no bandwidth shortens.",
         {"each layer has four collectives on so many chips": each / app.layers / (each * one),
-         "on so many chips attention has three collectives, not one": 2 / (each * one)},
+         "on so many chips attention has three collectives, not one": 2 / (each * one),
+         f"that is with the ideal of {say(liminal2025.IDEAL, 'ns')}": 1 / (each * liminal2025.IDEAL)},
     )  # fmt: skip
 
 
@@ -730,7 +736,7 @@ def why_prompts_differ():
     need = principles.critical_batch(_h100(), principles.profile_of(_llama()))
     return Choice(
         "Its tokens share one reading of the weights",
-        f"From {need:.0f} tokens on an H100 calculates longer than it reads; an answer is made a token at "
+        f"From {need:.0f} tokens on, an H100 calculates longer than it reads; an answer is made a token at "
         f"a time.",
         {
             "A prompt needs no cache": "it writes one, and reads it",
@@ -757,10 +763,8 @@ def cached_prompt():
 
     return Choice(
         "Their arithmetic is done already",
-        f"Only new tokens look at them: the turn costs {cents(29100):.2f} instead of {cents(0):.2f} cents: "
-        f"the answer is what is left, "
-        f"and a place to keep "
-        "the cache.",
+        f"Only new tokens look at them: the turn costs {cents(29100):.2f} instead of {cents(0):.2f} cents. "
+        f"What is left to pay is the answer, and the room of the cache.",
         {
             "The cache is smaller than the text that it stands for": "it is far larger: hundreds of "
             "kilobytes a token",

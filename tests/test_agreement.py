@@ -14,7 +14,7 @@ from book.pope2022 import benchmarks
 from book.synthesis import against, agreement, cases, grid, printed
 from inferlib import Layout, System, Workload, load_chip, load_model, papers
 from inferlib.papers.pope2022 import Assumptions
-from tokenprice import answerers
+from tokenprice import answerers, request
 
 BOOK = Path(__file__).parents[1] / "book"
 CASES = list(agreement.cases())
@@ -395,14 +395,21 @@ def test_the_price_of_a_request_in_the_head():
     rent = 8 * asked.system.chip.price / 3600
     assert 3600 * rent == pytest.approx(32, abs=0.1) and 100 * rent == pytest.approx(0.9, abs=0.02)
     says("price", "The prompt takes the milliseconds printed above, 0.16 cents")
-    says("price", f"{1e3 * asked.output_seconds:.0f} milliseconds, 0.19 cents")
+    says("price", f"{1e3 * asked.output_seconds:.0f} milliseconds, 0.20 cents")
     prompt, answer = asked.prompt.total * rent, asked.output_seconds * rent
-    assert (round(100 * prompt, 2), round(100 * answer, 2)) == (0.16, 0.19)
+    assert (round(100 * prompt, 2), round(100 * answer, 2)) == (0.16, 0.20)
     says("price", "The ratio of the two, nine to one")
     ratio = (answer / 512) / (prompt / 3840)
     assert (
         ratio == pytest.approx(asked.per_million["output"] / asked.per_million["input"]) and round(ratio) == 9
     )
+    known = request.stated()["first_token"]
+    says("price", f"{1e6 * known['layer']:.0f} microseconds for each layer here")
+    says("price", "Three fifths of the running box's first token are its prompt, over a fifth the wait")
+    read, steps = asked.prompt.total + 80 * known["layer"], 2 * asked.step.total
+    assert read / asked.first_token == pytest.approx(3 / 5, rel=0.02)
+    assert 0.2 < 1 - (read + steps + known["door"]) / asked.first_token < 0.25
+    assert max(steps, known["door"]) < asked.first_token / 10
     says("price", "output still costs about four times as much as input")
     last = tables.over_users("Llama 3 70B", "8x H100").iloc[-1]
     assert last.users == 128 and round(last.output / last.input) == 4

@@ -235,7 +235,7 @@ def test_the_right_option_is_not_always_the_same():
         ("make a token of Llama 3 70B fastest", "26.1"),  # Table 1 of the paper: 26
         ("does a batch of 32 touch", "163"),  # 256 (1 - (31/32)^32)
         ("gather weights rather", "18,432"),  # the width of PaLM 540B, Table D.1
-        ("exceed the least possible", "8."),  # 64 chips, 8 heads
+        ("times the least possible", "8."),  # 64 chips, 8 heads
         ("Five drafts a round", "3.69"),  # 1 + 0.8 + 0.64 + 0.512 + 0.4096 + 0.32768
         ("kernel launches", "1.28 ms"),  # 80 layers, four launches of 4 us
         ("LIMINAL's 128 chips", "3,093"),  # 320 collectives of 1.01 us, section 3

@@ -42,7 +42,7 @@ window.inferlibMark = function (id) {
   const score = () => {
     const all = [...document.querySelectorAll("[data-mark]")],
       right = all.filter((item) => item.dataset.state === "right");
-    const said = `${right.length} of ${all.length} on this page are right`;
+    const said = `Right so far: ${right.length} of ${all.length}`;
     document.querySelectorAll(".inferlib-marked .score").forEach((place) => { place.textContent = said + ".";
       });
     return said;

@@ -17,10 +17,13 @@ NUMBER = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][+-]?\d+
 # Units of one kind, the one of SI first: who is asked in one may answer in another. After them, how else people write.
 KINDS = (
     {"s": (), "ms": (), "us": (), "ns": (), "min": ()},
-    {"B": (), "kB": (), "MB": (), "GB": (), "TB": (), "KiB": (), "MiB": (), "GiB": (), "TiB": ()},
+    {"B": (), "kB": ("KB",), "MB": (), "GB": (), "TB": (), "KiB": (), "MiB": (), "GiB": (), "TiB": ()},
     {"FLOP": (), "GFLOP": (), "TFLOP": (), "PFLOP": ()},
     {"usd": ("$", "dollar", "dollars", "USD"), "cent": ("cents", "ct")},
-    {"1": ("", "tokens", "chips"), "%": ("per cent",)},
+    {
+        "1": ("", "tokens", "chips", "GPUs", "H100s", "users", "sequences", "experts", "times", "x"),
+        "%": ("per cent",),
+    },
     {"W*s": ("J",), "kW*s": ("kJ",)},
     {"W": (), "kW": ()},
     {"FLOP/B": ("FLOP/byte",)},

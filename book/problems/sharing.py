@@ -251,7 +251,7 @@ def best_size(model, chip, hop):
     best = erdil2025.optimal_n_gpu(toy, chip, hop)
     return Key(
         best,
-        f"One chip's reading over all hops of one side, to the power 2/3: ({say(reading, 'ms')} / "
+        f"One chip's reading over one hop for every all-reduce, to the power 2/3: ({say(reading, 'ms')} / "
         f"{say(waiting, 'ms')})^(2/3) = {say(best, '1')}.",
         {
             "waiting grows with the root of the chips: the power is 2/3": reading / waiting,
@@ -346,7 +346,7 @@ def grid(count, hop):
 
 @collectives(
     "short", "us",
-    "{count} chips of kind {chip} sum a 16-bit tensor of {tokens} tokens, as wide as {model}: a "
+    "{count} × {chip} sum a 16-bit tensor of {tokens} tokens, as wide as {model}: a "
     "reduce-scatter and an all-gather, bandwidth only, the factor (K - 1)/K kept. How long?",
     model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), tokens=(256, 1024, 4096),
 )  # fmt: skip
