@@ -408,6 +408,24 @@ def test_explorers_say_what_does_not_fit():
     assert toy.shortages(n_gpu=1) and not toy.shortages(n_gpu=1, bits="8 bits")
 
 
+def test_the_box_drafts_as_the_search_does_that_has_one_layout():
+    """The best of its rounds, with the draft pass that the model has there; a free token is one more to score."""
+    from book.erdil2025 import explorers
+
+    shown, llama, small = explorers.one_layout(), e.models["Llama 3 70B"], e.models["Llama 3 8B"]
+    assumed = explorers.LL_ONLY.replace(kinds=("1D",), scale_downs=0, pipelines=0)
+    for batch in (1, 64):
+        at = {"context": 4096, "pipeline": False, "assumptions": assumed}
+        plain, ratio = (e.token_latency(m, H100, 8, batch, **at) for m in (llama, small))
+        for free, name in enumerate(("equation 46", "free token")):
+            at["assumptions"] = assumed.replace(free_token=bool(free))
+            found = e.speculative_latency(llama, small, H100, 8, batch, acceptance=0.8, gamma_max=8, **at)
+            rounds = [shown.evaluate(batch=batch, drafts=n, ratio=100 * ratio / plain) for n in range(1, 9)]
+            assert max(one[name] for one in rounds) == pytest.approx(1 / found, rel=1e-9)
+    few = shown.evaluate(accepted=20)
+    assert few["free token"] < few["equation 46"] < few["no drafts"]
+
+
 def test_the_drawn_layer_is_the_model():
     """26 GPUs are the shortest row; rows are one layer of equation 3."""
     from book.erdil2025 import drawings

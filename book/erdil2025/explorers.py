@@ -122,19 +122,29 @@ WHOLE_CACHE = Assumptions(cache_of_micro_batch=False)
 LL_ONLY = Assumptions(protocols=tuple(p for p in PROTOCOLS if p.name == "LL"))
 
 
-def one_layout(model=models["Llama 3 70B"], chip=chips["H100"]):
-    """Where the time of one token goes in a one-dimensional layout with the low-latency protocol."""
+def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], draft=models["Llama 3 8B"]):
+    """Where the time of one token goes in a one-dimensional layout with the low-latency protocol, and what drafts,
+    fewer bits and another GPU make of it; a draft pass begins with its share of a pass in that layout.
+    """
 
     def shape(model, bits, cache):
         return model.replace(weight_bytes=format_bytes(bits), activation_bytes=cache)
 
-    def step(gpus, batch, context, bits, cache, model, chip):
-        dense = shape(model, bits, cache).replace(n_experts=1, n_active=1)
-        cut = Cut(kind="1D")
-        terms = decode.terms(dense, chip.at(bits), cut, gpus, batch, context, 1, LL_ONLY, split=False)
-        return Breakdown(terms)
+    def timed(dense, chip, *at, new_tokens=1):
+        return Breakdown(decode.terms(dense, chip, Cut(kind="1D"), *at, new_tokens, LL_ONLY, split=False))
 
-    def held(gpus, batch, context, bits, cache, model, chip):
+    def passed(gpus, batch, context, bits, cache, model, chip, new_tokens=1, **at):
+        dense = shape(model, bits, cache).replace(n_experts=1, n_active=1)
+        return timed(dense, chip.at(bits), gpus, batch, context, new_tokens=new_tokens)
+
+    start = chip.at("bf16"), TIGHT.value, SERVED.value, CONTEXT.value
+    share = 100 * timed(draft.shape, *start).total / timed(model.shape, *start).total
+
+    def drafted(accepted, drafts, ratio, free, **at):
+        times = passed(**at, new_tokens=drafts + free).total, 0.01 * ratio * passed(**at).total
+        return 1 / search.speculative_time(0.01 * accepted, drafts, drafts + free, *times)
+
+    def held(batch, context, bits, cache, model, **at):
         return capacity_needed(shape(model, bits, cache), context, batch, batch, WHOLE_CACHE)
 
     return Explorer(
@@ -149,34 +159,27 @@ def one_layout(model=models["Llama 3 70B"], chip=chips["H100"]):
             Choice(
                 "chip", "GPU", {PAPERS if chip == chips["H100"] else f"{chip.name}, as above": chip} | _GPUS
             ),
+            Slider("accepted", "Drafts accepted", 5, 95, 80, "%"),
+            Slider("drafts", "Tokens drafted", 1, 8, 4, whole=True),
+            Slider("ratio", "Draft pass over target pass", 1, 50, round(share), "%"),
         ],
-        [Bars({"": step}, "ms")],
+        [
+            Curves(
+                {
+                    "no drafts": lambda **at: 1 / passed(**at).total,
+                    "equation 46": partial(drafted, free=0),
+                    "free token": partial(drafted, free=1),
+                },
+                "accepted",
+                "tokens per second of each user",
+                "1/s",
+                log_y=True,
+                title="What drafting is worth",
+            ),
+            Bars({"": passed}, title="A token without drafts"),
+        ],
         limits=memory(held, "gpus"),
         asks={"weights": "bits", "n_chips": "gpus", "names": {PAPERS: "H100 SXM"}},
-    )
-
-
-def drafting(model=models["Llama 3 70B 8-bit"], draft=models["Llama 3 8B"]):
-    """The gain in speed by a draft model, over the acceptance of its tokens; it starts with the bytes of both."""
-    share = 100 * _weights(draft) / _weights(model)
-    accepted = Slider("accepted", "Acceptance", 5, 95, 80, "%")
-    drafts = Slider("drafts", "Tokens drafted", 1, 8, 4, whole=True)
-    ratio = Slider("ratio", "Draft pass over target pass", 1, 50, round(share), "%")
-
-    def printed(accepted, drafts, ratio):
-        return 1 / search.speculative_time(0.01 * accepted, drafts, drafts, 1, 0.01 * ratio)
-
-    def free(accepted, drafts, ratio):
-        return 1 / search.speculative_time(0.01 * accepted, drafts, drafts + 1, 1, 0.01 * ratio)
-
-    return curves(
-        "What drafting is worth",
-        [accepted, drafts, ratio],
-        {"equation 46": printed, "with the free token": free},
-        x="accepted",
-        y_label="times as many tokens per second",
-        unit="1",
-        level=1,
     )
 
 

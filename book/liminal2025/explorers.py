@@ -3,18 +3,18 @@
 from dataclasses import replace
 from functools import partial
 
-from book.explorer import Bars, Choice, Curves, Explorer, Limit, Sentence, Slider, curves, first
+from book.explorer import Bars, Choice, Curves, Explorer, Limit, Sentence, Slider, first
 from book.liminal2025 import cells
 from book.liminal2025.derivations import latency_for
 from inferlib import catalog
+from inferlib.ops import maximum
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, XPU, Assumptions, load_chip, load_model
+from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_chip, load_model
 from inferlib.system import Breakdown, System, Workload
 from inferlib.units import factor
 
 CONTEXT = Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True)
 CHIPS = Slider("chips", "Chips", 2, 128, 128, log=True, whole=True)
-MEMORY = "Memory for weights and caches"
 BITS = {"16 bits": 2.0, "8 bits": 1.0, "4 bits": 0.5}
 
 
@@ -35,95 +35,61 @@ def _counted(weights, cache, assumptions=PRINTED):
     return assumptions.replace(weight_bytes=weights, cache_bytes=cache)
 
 
-def _latency(seconds):
-    """The time of one collective."""
-    return Slider("latency", "One collective", 10, 2000, round(seconds / factor("ns"), 1), "ns", log=True)
+def _memory(available):
+    """What the weights and caches of a batch take, against what there is."""
 
+    def needed(app, batch, context, weights, cache, **at):
+        return model.capacity_needed(app, batch, context, _counted(weights, cache))
 
-def limits(apps=None, known=None, latency=IDEAL):
-    """Tokens per second of one user over the memory bandwidth, and what caps them."""
-    known = known or load_chip("HBM3")
-    apps = apps or {name: load_model(name) for name in cells.large()}
-
-    def speed(app, bandwidth, latency, batch, context, chips, capacity, weights, cache):
-        chip = XPU(known.flops, bandwidth * factor("TB/s"), capacity * factor("GB"))
-        at = app, chip, batch, context, chips, 1.0, latency * factor("ns")
-        return model.user_speed(*at, _counted(weights, cache))
-
-    return curves(
-        "What limits one user?",
-        [
-            Slider(
-                "bandwidth", "Memory of a chip", 1, 200, round(known.bandwidth / 1e12, 1), "TB/s", log=True
-            ),
-            _latency(latency),
-            Slider("batch", "Batch", 1, 1024, 1, log=True, whole=True),
-            CONTEXT,
-            CHIPS,
-            Slider("capacity", "Room on a chip", 1, 1000, round(known.capacity / 1e9), "GB", log=True),
-            *_formats(),
-            Choice("app", "Model", apps),
-        ],
-        {
-            "as it is": speed,
-            "free collectives": lambda **at: speed(**(at | {"latency": 0.0})),
-            "free memory": lambda **at: speed(**(at | {"bandwidth": 1e9})),
-        },
-        x="bandwidth",
-        y_label="tokens per second, one user",
-        unit="1/s",
-        log_y=True,
-        limits={
-            MEMORY: Limit(
-                lambda app, batch, context, weights, cache, **at: model.capacity_needed(
-                    app, batch, context, _counted(weights, cache)
-                ),
-                lambda chips, capacity, **at: chips * capacity * factor("GB"),
-                "GB",
-            )
-        },
-    )
+    return {"Memory for weights and caches": Limit(needed, available, "GB")}
 
 
 PROFITS = ("Llama3-405B", "Llama3-70B", "DeepSeekV3", "GPT-OSS-120B", "Qwen3-30B")
 
 
-def profits(apps=None, known=None, latency=IDEAL):
-    """Which model profits from faster memory, at which latency of a collective: one user, the same chips."""
-    known = known or load_chip("HBM3")
-    apps = apps or {name: load_model(name) for name in PROFITS}
+def limits(apps=None, known=None, new=None, latency=IDEAL):
+    """What caps one user: which model gains by a memory, at which latency of a collective, and how much speed it has.
 
-    def speed(app, latency, context, chips, weights, cache, faster=1):
-        chip, assumed = known.replace(bandwidth=known.bandwidth * faster), _counted(weights, cache)
-        return model.user_speed(app, chip, 1, context, chips, 1.0, latency * factor("ns"), assumed)
+    The box opens with the ``new`` chip's memory, and compares with the ``known`` one's.
+    """
+    known, new = known or load_chip("HBM3"), new or load_chip("3D-DRAM")
+    apps = apps or {name: load_model(name) for name in cells.large()}
+    today = known.bandwidth / factor("TB/s")
 
-    def gain(faster, **at):
-        return speed(**at, faster=faster) / speed(**at)
+    def speed(app, bandwidth, latency, batch, context, chips, weights, cache, **at):
+        chip = known.replace(bandwidth=bandwidth * factor("TB/s"))
+        at = app, chip, batch, context, chips, 1.0, latency * factor("ns")
+        return model.user_speed(*at, _counted(weights, cache))
+
+    def gain(**at):
+        return speed(**at) / speed(**(at | {"bandwidth": today}))
 
     def of_one(name):
         return lambda app, **at: gain(app=apps[name], **at)
 
     def share(**at):
         # of what it would gain if nobody waited
-        return (gain(**at) - 1) / (gain(**(at | {"latency": 0.0})) - 1)
+        return (gain(**at) - 1) / maximum(gain(**(at | {"latency": 0.0})) - 1, 1e-9)
 
-    def balance(app, context, chips, weights, cache, **at):
-        reading = model.batch_time(app, known, 1, context, chips, 1.0, 0.0, _counted(weights, cache))
+    def balance(app, batch, context, chips, weights, cache, **at):
+        reading = model.batch_time(app, known, batch, context, chips, 1.0, 0.0, _counted(weights, cache))
         return latency_for(app, chips, 1 / (2 * reading), 0.5)
 
     says = (
         "{0} times as fast, {1} % of what it would gain without waiting. "
-        "Today's memory and collectives take it equally long at {2} ns."
+        f"{known.name} and collectives take it equally long at {{2}} ns."
     )
     return Explorer(
-        "Which model profits from faster memory?",
+        "What limits one user?",
         [
-            _latency(latency),
-            Slider("faster", f"Memory faster than {known.name}, by", 1.5, 20, 7.5, "times"),
+            Slider("bandwidth", "Memory of a chip", 1, 300, round(new.bandwidth / 1e12, 1), "TB/s", log=True),
+            Slider("latency", "One collective", 10, 2000, round(latency / factor("ns"), 1), "ns", log=True),
+            Slider("batch", "Batch", 1, 1024, 1, log=True, whole=True),
             CONTEXT,
             CHIPS,
+            Slider("capacity", "Room on a chip", 1, 1000, round(known.capacity / 1e9), "GB", log=True),
             *_formats(),
-            Choice("app", "Model of the answer", {name: apps[name] for name in reversed(apps)}),
+            Choice("app", "Model", {name: apps[name] for name in (PROFITS[-1], *apps)}),
         ],
         [
             Sentence(
@@ -133,22 +99,30 @@ def profits(apps=None, known=None, latency=IDEAL):
                     "balance": (balance, "ns"),
                 },
                 (
+                    (1, f"No faster than {known.name}: {{0}} times its speed."),
                     (1.1, "The chosen model hardly notices: " + says),
                     (1.5, "The chosen model profits a little: " + says),
                     (None, "The chosen model profits: " + says),
                 ),
             ),
-            Curves({name: of_one(name) for name in apps}, "latency", "times as fast, one user", "1"),
+            Curves(
+                {name: of_one(name) for name in PROFITS},
+                "latency",
+                f"times as fast as with {known.name}, one user",
+            ),
+            Curves(
+                {
+                    "as it is": speed,
+                    "free collectives": lambda **at: speed(**(at | {"latency": 0.0})),
+                    "free memory": lambda **at: speed(**(at | {"bandwidth": 1e9})),
+                },
+                "bandwidth",
+                "tokens per second, one user of the chosen model",
+                "1/s",
+                log_y=True,
+            ),
         ],
-        limits={
-            MEMORY: Limit(
-                lambda app, context, weights, cache, **at: model.capacity_needed(
-                    app, 1, context, _counted(weights, cache)
-                ),
-                lambda chips, **at: chips * known.capacity,
-                "GB",
-            )
-        },
+        limits=_memory(lambda chips, capacity, **at: chips * capacity * factor("GB")),
     )
 
 
@@ -182,14 +156,6 @@ def decode(shape=None, system=None, workload=None):
             Choice("chip", "Chip", gpus),
         ],
         [Bars({"limit": step, "equation 8": partial(step, assumptions=fitted)}, "ms")],
-        limits={
-            MEMORY: Limit(
-                lambda app, batch, context, weights, cache, **at: model.capacity_needed(
-                    app, batch, context, _counted(weights, cache)
-                ),
-                lambda count, chip, **at: count * chip.capacity,
-                "GB",
-            )
-        },
+        limits=_memory(lambda count, chip, **at: count * chip.capacity),
         asks={"model": "app", "n_chips": "count"},
     )

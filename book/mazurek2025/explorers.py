@@ -2,6 +2,7 @@
 
 from book import style
 from book.explorer import (
+    Bars,
     Cells,
     Choice,
     Curves,
@@ -9,8 +10,6 @@ from book.explorer import (
     Gauge,
     Limit,
     Slider,
-    breakdown,
-    curves,
     first,
     memory,
 )
@@ -58,44 +57,28 @@ def _place(nodes, size, balance, extra, two_batch=True):
     return Deployment(nodes * size, nodes, balance * factor("%"), extra, two_batch)
 
 
-def overlap(model=None, own=128, context=4989):
-    """Speed of a GPU over its sequences, with and without two-batch overlap, and the network's ceiling."""
-
-    def speed(two_batch):
-        def output(own, context, balance, overhead, weights, cache, chip, model):
-            at = _place(9, 8, balance, 32, two_batch)
-            return eq.gpu_throughput(model, chip, at, own * 72, context, _assumed(weights, cache, overhead))
-
-        return output
-
-    def ceiling(balance, chip, model, **at):
-        return eq.network_ceiling(model, chip, _place(9, 8, balance, 32))
-
-    def held(own, context, balance, weights, cache, model, **at):
-        return sum(held_on_gpu(model, _place(9, 8, balance, 32), own * 72, context, _assumed(weights, cache)))
-
-    return curves(
-        "Does overlap pay?",
-        [*_work(own, context), BALANCE, OVERHEAD, WEIGHTS, CACHE, CHIP, _models(model)],
-        {"two-batch overlap": speed(True), "one batch": speed(False), "ceiling of the network": ceiling},
-        x="own",
-        y_label="tokens per second and GPU, 72 GPUs",
-        unit="1/s",
-        log_y=True,
-        limits=memory(held, name=MEMORY),
-    )
-
-
 def one_step(model=None, own=128, context=4989):
-    """Where the time of a step goes on any number of nodes, as long as every GPU has an expert and room."""
+    """Where the time of a step goes on any number of nodes, and whether two half batches pay, as long as every GPU
+    has an expert and room.
+    """
 
-    def step(own, context, nodes, balance, extra, overhead, weights, cache, chip, size, model):
-        at, assumed = _place(nodes, size, balance, extra), _assumed(weights, cache, overhead)
-        return Breakdown(stages(model, chip, at, own * nodes * size, context, assumed))
+    def given(
+        own, context, nodes, size, balance, extra, weights, cache, model, overhead=0, two_batch=True, **at
+    ):
+        place = _place(nodes, size, balance, extra, two_batch)
+        return place, own * nodes * size, context, _assumed(weights, cache, overhead)
 
-    def held(own, context, nodes, balance, extra, weights, cache, size, model, **at):
-        place, assumed = _place(nodes, size, balance, extra), _assumed(weights, cache)
-        return sum(held_on_gpu(model, place, own * nodes * size, context, assumed))
+    def speed(chip, model, **at):
+        return eq.gpu_throughput(model, chip, *given(model=model, **at))
+
+    def ceiling(chip, model, **at):
+        return eq.network_ceiling(model, chip, given(model=model, **at)[0])
+
+    def step(chip, model, **at):
+        return Breakdown(stages(model, chip, *given(model=model, **at)))
+
+    def held(model, **at):
+        return sum(held_on_gpu(model, *given(model=model, **at)))
 
     an_expert_each = Limit(
         lambda nodes, size, **at: nodes * size,
@@ -105,10 +88,24 @@ def one_step(model=None, own=128, context=4989):
         says="Out of the model's reach",
     )
     nodes = Slider("nodes", "Nodes", 1, 18, 9, whole=True)
-    return breakdown(
+    return Explorer(
         "One step of every sequence",
         [*_work(own, context), nodes, SIZE, BALANCE, EXTRA, OVERHEAD, WEIGHTS, CACHE, CHIP, _models(model)],
-        step,
+        [
+            Curves(
+                {
+                    "two-batch overlap": speed,
+                    "one batch": lambda **at: speed(two_batch=False, **at),
+                    "ceiling of the network": ceiling,
+                },
+                "own",
+                "tokens per second and GPU",
+                "1/s",
+                log_y=True,
+                title="Does overlap pay?",
+            ),
+            Bars({"": step}, title="One step, in two half batches"),
+        ],
         limits=memory(held, name=MEMORY) | {"More GPUs than experts of a layer": an_expert_each},
         asks={"n_chips": "nodes size", "batch": "own nodes size", "layout": "copies"},
     )
