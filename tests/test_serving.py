@@ -12,11 +12,12 @@ import inferlib
 from book import measured
 from book.serving import energy as watts, fit, operators, tables
 from inferlib import Layout, System, Workload, load_chip, load_model
+from inferlib.ops import where
 from tokenprice import ask, constants, energy, request as requests, speculation
 from tokenprice.decode import Instance, decode_step
 from tokenprice.estimate import CAUTIONS, error_bar, stated
 from tokenprice.kernels import Engine, Kernel, Link, distinct_experts
-from tokenprice.operators import AllReduce
+from tokenprice.operators import AllReduce, Op
 from tokenprice.prompt import Protocol, others_time, prompt_pass, prompts_ahead, room, turn_time
 
 MODEL, BOX, WORK = load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(32, 4096)
@@ -153,6 +154,10 @@ def test_one_chip_adds_nothing_up_in_symbols():
     assert all(seconds.subs(n, 1) == 0 for seconds in terms.values())
     assert float(terms["collective latency"].subs(n, 2)) == pytest.approx(3 * (2e-6 + 1e-6))
     assert float(terms["collective bandwidth"].subs(n, 2)) > 0
+    absent = Op(
+        "shared experts", "gemm", Kernel(1e-6, 0.5), BOX.chip, 1e6, 1e9, many=where(n > 1, 1, 0)
+    ).terms(3)
+    assert all(seconds.subs(n, 1) == 0 < seconds.subs(n, 2) for seconds in absent.values())
 
 
 @pytest.mark.parametrize(("model", "layout"), [("Llama 3.3 70B", None), ("DeepSeek V3", "DP8 EP8")])
@@ -165,9 +170,19 @@ def test_who_waits_for_room_waits_for_so_many_requests(model, layout):
     assert more.first_token - one.first_token == pytest.approx(100 * one.machine_seconds)
 
 
-def test_experts_on_chips_that_they_cannot_share_evenly():
-    step = decode_step(DEEPSEEK, System(load_chip("H200"), 3), WORK, Layout(dp=3, ep=2))
-    assert step.status == "n/a" and "evenly" in step.reason
+@pytest.mark.parametrize(
+    ("model", "chips", "layout", "reason"),
+    [
+        (DEEPSEEK, 3, Layout(dp=3, ep=2), "experts must divide the chips of an instance evenly"),
+        (MODEL, 8, Layout(tp=4), "the degrees of the layout must multiply to the chips"),
+        (MODEL, 80, Layout(pp=80), ""),
+        (MODEL, 81, Layout(pp=81), "81 stages, but the model has 80 layers"),
+        (MODEL, 8, Layout(pp=2, dp=4), "stages or copies, not both"),
+    ],
+)
+def test_layouts_that_cannot_run(model, chips, layout, reason):
+    step = decode_step(model, System(load_chip("H200"), chips), WORK, layout)
+    assert step.status == ("n/a" if reason else "ok") and reason in step.reason
 
 
 @pytest.mark.parametrize(("model", "ep"), [(MODEL, 1), (MODEL, 2), (DEEPSEEK, 1)], ids=str)
@@ -208,7 +223,10 @@ def test_tokens_travel_to_their_experts_and_back(layout):
 
 def test_what_does_not_fit_has_no_number():
     answer = step(MODEL, System(load_chip("H100 SXM"), 1), WORK)
-    assert "infeasible: needs" in str(answer) and answer.low is None
+    need = (2 * MODEL.n_params + 32 * 4096 * 327680) / 1e9  # 320 KiB a token
+    assert (
+        f"infeasible: needs {need:.0f} GB, but 1 × H100 SXM has 80 GB" in str(answer) and answer.low is None
+    )
     with pytest.raises(ValueError, match="no time: infeasible"):
         _ = answer.seconds
 
@@ -463,6 +481,10 @@ def test_a_protocol_says_when_the_first_token_comes():
     assert calm.first_token < burst.first_token < equal.first_token
     alone = calm.prompt.total + stated()["first_token"]["layer"] * MODEL.n_layers
     assert burst.first_token - calm.first_token == pytest.approx(31 / 20 * alone)
+    one = request(
+        MODEL, BOX, 4096, 512, 1, rounds=1
+    )  # waits for the step in progress, and is read with another
+    assert one.first_token == pytest.approx(stated()["first_token"]["door"] + alone + 2 * one.step.total)
     assert equal.first_factor > calm.first_factor == burst.first_factor
     with pytest.raises(ValueError, match="rounds is 0"):
         Protocol(rounds=0)
@@ -556,9 +578,8 @@ def test_a_machine_that_is_asked_for_all_it_can_do():
 
 
 def test_a_prompt_in_pieces_is_later_by_a_step_for_each():
-    pieces = request(MODEL, BOX, 4096, 512, 1, chunk=1024)
-    whole = request(MODEL, BOX, 4096, 512, 1)
-    assert pieces.first_token - whole.first_token == pytest.approx(4 * whole.step.total)
+    pieces, whole = (request(MODEL, BOX, 4096, 512, 1, cached=1024, chunk=chunk) for chunk in (1024, None))
+    assert pieces.first_token - whole.first_token == pytest.approx(3 * whole.step.total)
 
 
 def test_users_beyond_the_memory_wait():
