@@ -192,7 +192,7 @@ def draw_mechanism():
     )
     arrow((7.6, 2.4), (1.15, 3.5), style.INK, bend=0.42)
     ax.text(
-        4.85, 4.75, "next layer; after the last one, the next token", ha="center", va="center", fontsize=10
+        4.85, 4.75, "next block; after the last one, the next token", ha="center", va="center", fontsize=10
     )
     ax.set(xlim=(-1.0, 9.1), ylim=(0, 5.4))
     ax.axis("off")
@@ -243,18 +243,18 @@ def draw_answers(answers, sixth):
 
 
 def in_three_lines(sixth):
-    """How long, what it costs, and what would make it twice as good."""
+    """How long, what it costs, and what would halve either."""
     asked, half = sixth.question, sixth.dollars_per_million / 2
     changes = change(asked, Promise(token=sixth.seconds / 2))
     alone = [f"{c.resource} × {c.factor:.2g}" for c in changes.changes if c.factor and c.factor > 1]
-    fuller = (int(asked.workload.batch) << k for k in range(1, 10))
-    users = next(n for n in fuller if ask(asked.replace(batch=n)).dollars_per_million <= half)
+    more = range(int(asked.workload.batch), 1 << 12)
+    users = next(n for n in more if ask(asked.replace(batch=n)).dollars_per_million <= half)
     middle, low, high = (f"{1e3 * seconds:.1f}" for seconds in (sixth.seconds, sixth.low, sixth.high))
     return Text(
         f"- **How long?** {middle} ms per token ({low} to {high} ms in {100 * sixth.confidence:.0f} % of cases), "
         f"{sixth.speed:.0f} tokens/s for each user.\n"
         f"- **At what price?** {sixth.dollars_per_million:.2f} dollars per million tokens, at {asked.rate:.2f} per "
         f"chip and hour.\n"
-        f"- **Twice as good?** In half the time with {' or '.join(alone)}, and with no other part alone; at half the "
-        f"price with {users} users."
+        f"- **Half of either?** The time with {' or '.join(alone)}, and with no other part alone; the price with "
+        f"{users} users."
     )

@@ -304,6 +304,11 @@ def test_a_link_that_cannot_be_honoured_is_said_and_nothing_is_shown(asked_for, 
     assert any("value" in entry for view in asked(page, "api.answers()") for entry in view)
 
 
+def test_a_link_that_names_a_choice_sets_what_the_choice_sets_but_what_it_names_itself():
+    for link, batch in (("price=high", 100), ("price=high&batch=7", 7), ("batch=7&price=high", 7)):
+        assert asked(page_of(RICH, f"#{RICH.slug}?{link}"), "made['batch-n'].value") == str(batch)
+
+
 def test_the_table_of_a_spreadsheet_holds_the_state_the_answers_and_the_curves():
     import csv
 

@@ -181,7 +181,10 @@ window.inferlibExplorer = function (C) {
       return [x, Number.isFinite(value) && (!view.logY || value > 0) ? value : null];
     }));
   };
-  const sweep = (key) => grid(input(key), POINTS).map((x) => [x, answers(evaluate({ [key]: x }))]);
+  const sweep = (key, part) => grid({ ...input(key), ...part }, POINTS).map((x) =>
+    [x, answers(evaluate({ [key]: x }))]);
+  const lowest = (points) => points.reduce((best, p) => (p[1] !== null && !(p[1] >= best[1]) ? p : best),
+    [0, Infinity]);
   const text = (part, value) => { const node = find(part);
     if (node && node.textContent !== value) node.textContent = value; };
   // An axis stays, so that lengths can be compared, until something leaves it (then it grows further,
@@ -209,9 +212,10 @@ window.inferlibExplorer = function (C) {
     lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve " + hue(k) }));
     const level = view.level > range.low && view.level < range.high && Y(view.level);
     if (level) put(picture, "line", { x1: LEFT, x2: W - RIGHT, y1: level, y2: level, class: "before" });
-    const held = (lines[view.least] || []).filter((p) => p[1] !== null);
-    if (held.length) {
-      const [at, least] = held.reduce((best, p) => (p[1] < best[1] ? p : best));
+    const held = lines[view.least] || [], rough = held.indexOf(lowest(held));
+    if (rough >= 0) {
+      const part = { low: held[Math.max(0, rough - 1)][0], high: held[Math.min(POINTS, rough + 1)][0] };
+      const [at, least] = lowest(curves(v, sweep(view.x, part))[view.least]);
       put(picture, "circle", { cx: X(at), cy: Y(least), r: 6, class: "ring" });
       const place = { x: Math.max(110, Math.min(W - 80, X(at))), y: Y(least) - 16, "text-anchor": "middle" };
       put(picture, "text", place, "least: " + digits(least) + " at " + digits(at));
@@ -369,6 +373,7 @@ window.inferlibExplorer = function (C) {
     const [slug, pairs] = (hash || "").replace(/^#/, "").split("?");
     if (slug !== C.slug || !pairs) return false;
     start();
+    const given = {};
     pairs.split("&").forEach((pair) => {
       let key = "", value = "";
       try { [key, value = ""] = pair.split("=").map(decodeURIComponent); } catch (e) {
@@ -378,8 +383,10 @@ window.inferlibExplorer = function (C) {
       if (!i) refused[key] = "The link asks for " + key.slice(0, 60) + ", which is no input here";
       else if (i.kind === "slider" ? !good(i, value) : place < 0) refused[key] = i.kind === "slider"
         ? between(i, value) : i.label + ": " + value.slice(0, 60) + " is not offered";
-      else state[key] = i.kind === "slider" ? +value : place;
+      else given[key] = i.kind === "slider" ? +value : place;
     });
+    C.inputs.forEach((i) => { if (i.sets && i.key in given) apply(i.sets[given[i.key]]); });
+    apply(given);
     const asked = { ...state };
     settle();
     C.inputs.forEach((i) => {

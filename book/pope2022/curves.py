@@ -5,6 +5,7 @@ its tables and text print.
 """
 
 from functools import cache
+from itertools import pairwise
 
 from book import style
 from book.audit.ledger import Reader
@@ -198,17 +199,17 @@ def figure_7_data(model, chip, mesh, constants, length=2048):
 
 
 def switches_by_time(model, chip, mesh, constants, length=2048):
-    """Tokens of prefill from which each gathered layout is quicker than 2D, by the two-constant model.
+    """Tokens of prefill from which each gathered layout is quicker than the layout before it, by the two constants.
 
     Whether there are sequences enough is another question.
     """
     found = {}
-    for layout in SHARED[1:]:
+    for before, layout in pairwise(SHARED):
         low, high = 2.0**-2, 2.0**10
         for _ in range(50):
             middle = (low + high) / 2
             at = model, chip, mesh, constants, middle
-            slower = prefill_time(*at, layout, length) > prefill_time(*at, "WS 2D", length)
+            slower = prefill_time(*at, layout, length) > prefill_time(*at, before, length)
             low, high = (middle, high) if slower else (low, middle)
         found[layout] = high * length
     return found

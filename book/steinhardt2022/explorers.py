@@ -17,7 +17,7 @@ from inferlib.units import factor
 
 WIDEST = Reader("steinhardt2022", "Justification")("width of many models")[1]
 # The formula cuts matrices over machines; one that nothing leaves has no such limit.
-TO_CUT = "No matrix is as wide as the block of a machine: nothing is cut between machines"
+TO_CUT = "block of a machine"
 
 
 def multiply(machine=None, assumptions=PRINTED, width=WIDEST):
@@ -67,7 +67,7 @@ def multiply(machine=None, assumptions=PRINTED, width=WIDEST):
             Curves(
                 {
                     "least time": lambda **at: model.elapsed_time(made(**at)),
-                    "with a network without limit": lambda **at: model.memory_limited_time(made(**at)),
+                    "network without limit": lambda **at: model.memory_limited_time(made(**at)),
                 },
                 "network", "one multiply, fully used, µs", "us", True,
             ),
@@ -78,7 +78,8 @@ def multiply(machine=None, assumptions=PRINTED, width=WIDEST):
         ],
         limits={
             TO_CUT: Limit(
-                lambda k, **at: model.machine_block(made(**at)) / k, lambda **at: width, "1", caution=True
+                lambda k, **at: model.machine_block(made(**at)) / k, lambda **at: width, "1", caution=True,
+                says="No matrix is as wide as the block of a machine: none is cut, and the formula does not apply",
             )
         },
     )  # fmt: skip

@@ -107,9 +107,9 @@ def two_bounds():
              sp.Eq(_left("in_turn_time"), in_turn)),
         Step("With a large batch the matrices calculate longer than they read, and attention reads longer than it "
              "calculates: these are the branches that win.", sp.Eq(_left("in_turn_time"), active)),
-        Step("Measured by the second, the first bound is lowest where its own two are equal: at this context.",
+        Step("The two bounds are farthest apart where the two sides of the first are equal: at this context.",
              sp.Eq(CONTEXT, worst)),
-        Step("There, with ever larger batches, the second bound is so many times the first.", sp.Eq(ratio, far)),
+        Step("There, with ever larger batches, the second bound is x times the first.", sp.Eq(ratio, far)),
         Step("The fraction is the intensity of attention alone over the balance of the chip.", sp.Eq(ratio, told)),
     ]  # fmt: skip
 

@@ -72,8 +72,8 @@ def even_split():
     best = sp.solve(sp.diff(traffic, rows), rows)[0]
     return [
         Step(
-            "Cut a square matrix into r rows and N/r columns of blocks. Inputs are sent to every row of blocks, "
-            "outputs are summed over every column: traffic, in units of one activation, grows as",
+            "Cut a square matrix into r rows and N/r columns of blocks. Each input is sent to the r blocks of a "
+            "column, each output is summed over the N/r of a row: the traffic of one of each, in activations, is",
             sp.Eq(sp.Symbol("V"), traffic),
         ),
         Step("It is least where its derivative vanishes.", sp.Eq(sp.diff(traffic, rows), 0, evaluate=False)),
