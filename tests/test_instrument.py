@@ -171,10 +171,10 @@ def test_five_hundred_questions_at_random():
     assert answered > 150 and refused > 50 and requests > 150
 
 
-def test_hundreds_of_fleets_at_random():
+def test_a_hundred_fleets_at_random():
     """Machines, waits and prices, shared and apart; with drafts, copies, a number of machines that is too small."""
     choose, states = random.Random(35), []
-    for state in drawn(seed=3535, n=250):
+    for state in drawn(seed=3535, n=100):
         state |= {
             "arrivals": choose.choice((1e-3, 0.5, 3, 30, 200)),
             "machines": choose.choice((None, None, 1, 40)),
@@ -219,7 +219,7 @@ def test_hundreds_of_fleets_at_random():
                     dollars = said["usd_per_million"].get("output")
                     assert here.get("million") == (dollars and pytest.approx(dollars, rel=1e-9))
             answered += 1
-    assert answered > 100 and crowded > 5
+    assert answered > 40 and crowded > 2
 
 
 @pytest.mark.parametrize(
