@@ -104,13 +104,8 @@ def test_nvidia_peaks_are_half_of_the_sparse_figure(name):
 
 # Half the bits, twice the rate, unless the vendor says otherwise.
 STEPS = [
-    ("tf32", "bf16"),
-    ("bf16", "fp8"),
-    ("bf16", "int8"),
-    ("fp16", "int8"),
-    ("fp8", "fp4"),
-    ("int8", "int4"),
-]
+    ("tf32", "bf16"), ("bf16", "fp8"), ("bf16", "int8"), ("fp16", "int8"), ("fp8", "fp4"), ("int8", "int4"),
+]  # fmt: skip
 OTHERWISE = {
     ("TPU v4", "int8"): 1,
     ("TPU v5p", "fp8"): 1,
@@ -269,35 +264,20 @@ def test_chips_without_a_public_price_or_power_say_so():
         for field in ("price", "power", "scale_out_bandwidth", "scale_up_bandwidth")
     }
     unsold = {
-        "H100 NVL",
-        "GH200",
-        "B300",
-        "GB300 NVL72",
-        "L4",
-        "RTX PRO 6000",
-        "RTX 5090",
-        "DGX Spark",
-        "MI325X",
-    }
+        "H100 NVL", "GH200", "B300", "GB300 NVL72", "L4", "RTX PRO 6000", "RTX 5090", "DGX Spark", "MI325X",
+    }  # fmt: skip
     unsold |= {"MI355X", "Gaudi 3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x Ironwood", "Trainium 2"}
     cards = {"RTX 4090", "RTX 5090", "RTX PRO 6000", "L4", "DGX Spark", "GH200"}
     unlinked = {"H100 PCIe", "H100 NVL", "TPU v4", "Groq LPU", "MI325X", "Trainium 2"}
     assert missing == {
         "price": {"H800", "H20", "MI250X GCD", "Groq LPU"} | unsold,
         "power": {
-            "H800",
-            "H20",
-            "TPU v5e",
-            "TPU v5p",
-            "Groq LPU",
-            "B300",
-            "TPU v6e",
-            "TPU7x Ironwood",
+            "H800", "H20", "TPU v5e", "TPU v5p", "Groq LPU", "B300", "TPU v6e", "TPU7x Ironwood",
             "Trainium 2",
         },
         "scale_out_bandwidth": unlinked | cards,
         "scale_up_bandwidth": cards,
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["V100 SXM2", "Groq LPU"])
@@ -320,16 +300,11 @@ def test_another_format_brings_its_own_source(name):
 @pytest.mark.parametrize(
     ("typed", "name"),
     [
-        ("h100 sxm", "H100 SXM"),
-        ("H100", "H100 SXM"),
-        ("h100-pcie", "H100 PCIe"),
-        ("A100", "A100 80GB"),
-        ("GB200", "GB200 NVL72"),
-        ("4090", "RTX 4090"),
-        ("TPUv5e", "TPU v5e"),
+        ("h100 sxm", "H100 SXM"), ("H100", "H100 SXM"), ("h100-pcie", "H100 PCIe"), ("A100", "A100 80GB"),
+        ("GB200", "GB200 NVL72"), ("4090", "RTX 4090"), ("TPUv5e", "TPU v5e"),
         ("Ironwood", "TPU7x Ironwood"),
     ],
-)
+)  # fmt: skip
 def test_chips_by_the_names_people_type(typed, name):
     assert inferlib.load_chip(typed).name == name
 

@@ -608,37 +608,12 @@ def test_every_field_of_a_question_and_a_promise_is_on_the_page_or_left_out_by_n
 
 
 TYPED = (
-    "8",
-    "8k",
-    "8,192",
-    "1M",
-    "2K tokens",
-    "95%",
-    "0.4",
-    "40 %",
-    "500 ms",
-    "1.2 s",
-    "50 tokens/s",
-    "70",
+    "8", "8k", "8,192", "1M", "2K tokens", "95%", "0.4", "40 %", "500 ms", "1.2 s", "50 tokens/s", "70",
     "$2.50",
-)
+)  # fmt: skip
 TYPED += (
-    "2 usd",
-    "-3",
-    "",
-    "abc",
-    "1e-3",
-    "4x",
-    "8kk",
-    ".5",
-    "1_000",
-    "0",
-    "8 ms",
-    "3.5",
-    "1",
-    "100%",
-    "3 min",
-)
+    "2 usd", "-3", "", "abc", "1e-3", "4x", "8kk", ".5", "1_000", "0", "8 ms", "3.5", "1", "100%", "3 min",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -23,21 +23,10 @@ def raw():
 
 # Rows by prefix: of the first collection, and of the decode table for wide expert parallelism ("ep").
 COUNTS = {
-    ("gf", "A"): 21,
-    ("lmd", "A"): 16,
-    ("ft", "A"): 13,
-    ("ft", "C"): 3,
-    ("trt", "A"): 17,
-    ("vllm", "A"): 11,
-    ("aic", "B"): 47,
-    ("ds", "A"): 1,
-    ("ds", "B"): 3,
-    ("ds", "C"): 1,
-    ("mlperf", "C"): 1,
-    ("tek", "C"): 6,
-    ("ep", "B"): 47,
-    ("ep", "C"): 10,
-}
+    ("gf", "A"): 21, ("lmd", "A"): 16, ("ft", "A"): 13, ("ft", "C"): 3, ("trt", "A"): 17, ("vllm", "A"): 11,
+    ("aic", "B"): 47, ("ds", "A"): 1, ("ds", "B"): 3, ("ds", "C"): 1, ("mlperf", "C"): 1, ("tek", "C"): 6,
+    ("ep", "B"): 47, ("ep", "C"): 10,
+}  # fmt: skip
 
 
 def test_rows_by_source_and_tier():
@@ -87,16 +76,9 @@ def test_duplicates_are_marked():
     assert not unmarked
     marked = ALL[ALL.duplicate_of != ""]
     assert marked.duplicate_of.to_dict() == {
-        "ep-01": "ds-02",
-        "ep-02": "ds-02",
-        "ep-17": "ds-03",
-        "ep-31": "ep-04",
-        "ep-32": "ep-03",
-        "ep-33": "ds-02",
-        "ep-36": "ds-04",
-        "ep-37": "ds-01",
-        "ep-52": "ep-47",
-    }
+        "ep-01": "ds-02", "ep-02": "ds-02", "ep-17": "ds-03", "ep-31": "ep-04", "ep-32": "ep-03",
+        "ep-33": "ds-02", "ep-36": "ds-04", "ep-37": "ds-01", "ep-52": "ep-47",
+    }  # fmt: skip
     same = ALL.loc[marked.duplicate_of]
     assert marked.tpot.to_numpy() == pytest.approx(same.tpot.to_numpy(), rel=0.01)
     assert (marked.model.to_numpy() == same.model.to_numpy()).all()

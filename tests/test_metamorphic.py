@@ -8,13 +8,9 @@ from tokenprice import Question, ask
 
 DRAW = random.Random(11)
 MODELS = (
-    "Llama 3 8B",
-    "Llama 3.3 70B",
-    "DeepSeek V3",
-    "Qwen3 235B-A22B",
-    "GPT-OSS 120B",
+    "Llama 3 8B", "Llama 3.3 70B", "DeepSeek V3", "Qwen3 235B-A22B", "GPT-OSS 120B",
     "Qwen/Qwen3.5-397B-A17B",
-)
+)  # fmt: skip
 CHIPS = ("A100", "H100", "H200", "B200", "MI300X", "L40S")
 
 

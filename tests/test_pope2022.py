@@ -270,14 +270,10 @@ def test_exchange_pays_from_a_few_tokens_on():
     d, one = derivations, PALM
     found = d.all_to_all_pays().result.subs(
         {
-            d.MODEL.heads: one.heads,
-            d.CHIP.memory_bandwidth: 1200,
-            d.W: 270,
-            d.ACT: 2,
-            d.MODEL.cache_bytes: 2,
-            d.N: 64,
+            d.MODEL.heads: one.heads, d.CHIP.memory_bandwidth: 1200, d.W: 270, d.ACT: 2,
+            d.MODEL.cache_bytes: 2, d.N: 64,
         }
-    )
+    )  # fmt: skip
     assert 4 < found < 5
 
 

@@ -487,13 +487,9 @@ def test_errata_stand_by_weight_and_lead_to_their_rows(monkeypatch):
         for place, weight in (("first", "wording"), ("second", ""), ("third", "changes a conclusion"))
     ]
     note = {
-        "source": "erdil2025",
-        "place": "here",
-        "printed": "p",
-        "corrected": "",
-        "evidence": "",
+        "source": "erdil2025", "place": "here", "printed": "p", "corrected": "", "evidence": "",
         "effect": "",
-    }
+    }  # fmt: skip
     at = next(row for row in ledger.published("erdil2025") if row[0] == "Table 1")
     written = {"erratum": [{"rows": [list(at)]}, {}, {}]}
     monkeypatch.setattr(ledger, "errata", lambda: pd.DataFrame(entries))
