@@ -8,6 +8,7 @@ xarray are recognised, never imported, unless they are already in play.
 import math
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from sys import modules
 
 import numpy as np
@@ -192,11 +193,16 @@ def where(condition, yes, no):
             branch("choice", (yes, no), chosen)
         return chosen
     if symbolic(condition):
-        sympy = modules["sympy"]
-        return sympy.Piecewise((yes, condition), (no, True), **_written.get())
+        return modules["sympy"].Piecewise((yes, _settled(condition)), (no, True), **_written.get())
     if _labelled(condition) or _labelled(yes) or _labelled(no):
         return modules["xarray"].where(condition, yes, no)
     return np.where(condition, yes, no)
+
+
+@cache
+def _settled(condition):
+    """A condition as SymPy keeps it: where it holds a choice itself, that takes long, and many choices share it."""
+    return modules["sympy"].functions.elementary.piecewise.ExprCondPair(0, condition).cond
 
 
 def interpolated(x, at, values):

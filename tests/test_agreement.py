@@ -51,13 +51,6 @@ def test_no_question_has_more_than_four_answers():
     assert table.loc[["Mixtral 8x7B", "DeepSeek V3", "GPT-OSS 120B"], 4].sum() == 0 < table[4].sum()
     says("synthesis", "About GPT-OSS there is at most one")
     assert table.loc["GPT-OSS 120B", [2, 3, 4]].sum() == 0
-    counted = sum(
-        answerers.ask(
-            key, load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(32, 4096)
-        ).feasible
-        for key in papers.sources()
-    )
-    assert counted == 4
     for chapter in ("synthesis", "measurements", "synthesis_record"):
         nb = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4)
         assert not re.search(r"all five|every one of the five", " ".join(cell.source for cell in nb.cells))

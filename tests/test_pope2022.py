@@ -277,12 +277,6 @@ def test_exchange_pays_from_a_few_tokens_on():
     assert 4 < found < 5
 
 
-def test_records_compare_by_value():
-    assert p.load_model() == p.load_model() and hash(p.load_mesh(64)) == hash(p.torus(4, 4, 4))
-    assert p.load_chip() != p.load_chip("A100") and p.chips() == ["TPU v4", "A100"]
-    assert p.Assumptions() == p.PRINTED != p.Assumptions.exact()
-
-
 def test_caches_of_figure_4():
     """Multihead is cut 64 times, one shared head not at all, and the batch 64 times: 512 x 2048 tokens."""
     found, tokens = drawings.cache_data(PALM, TPU, 64, 512, 2048), 512 * 2048

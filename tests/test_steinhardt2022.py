@@ -191,26 +191,12 @@ def test_the_corrected_reading_doubles_the_multiplies():
     assert st.forward_pass_time(A100, 1, corrected) == pytest.approx(2 * st.forward_pass_time(A100, 1))
 
 
-def test_records_compare_by_value():
-    assert st.load_chip("A100") == A100 and len({A100, st.load_chip("A100")}) == 1
-    assert A100 != A100.replace(chips=4) and st.Assumptions() != st.Assumptions.corrected()
-
-
 # --- What was printed ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def card():
     return audit.scorecard("steinhardt2022")
-
-
-def test_headline_numbers(card):
-    cells = card.set_index(["artefact", "row", "column"]).reproduced
-    assert cells["Technical answer", "A100", "first branch"] == pytest.approx(0.657e-6, abs=5e-10)
-    assert cells["Technical answer", "A100", "second branch"] == pytest.approx(1.205e-6, abs=5e-10)
-    assert cells["Technical answer", "a forward pass", ""] == pytest.approx(0.722, abs=5e-4)
-    assert cells["Matrix multiplies", "multiplies over the next most expensive term", ""] == (6, 12)
-    assert cells["Justification", "8 x A100", "block"] == 1024
 
 
 def test_every_model_row_is_exact(card):
@@ -277,22 +263,6 @@ def test_exact_arithmetic_of_the_warm_up():
     assert many.microseconds.round(0).to_dict() == {"network": 10, "memory": 403, "arithmetic": 441}
     assert tile.microseconds.round(2).to_dict() == {"network": 5.24, "memory": 6.99, "arithmetic": 6.88}
     assert many.amount["memory"] == 16 * (2 * 4096**2 + 4 * 4096 * 256)
-
-
-def test_errata_are_filled():
-    for table in (audit.errata("steinhardt2022"), audit.notes("steinhardt2022")):
-        text = " ".join(table.to_numpy().ravel())
-        assert "{" not in text and "nan" not in text
-    text = " ".join(audit.errata("steinhardt2022").to_numpy().ravel())
-    for number in (
-        "16 to 64 machines",
-        "128 to 512 GPUs",
-        "320 for a model",
-        "1.44 ms",
-        "373 us",
-        "358 to 390",
-    ):
-        assert number in text
 
 
 NUMBERS = {
