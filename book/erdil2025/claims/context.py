@@ -80,15 +80,6 @@ def _cheaper_inputs(read):
     )
 
 
-def _prefill(read):
-    shares = {n: utilisation("Llama 3 70B", H100, n, 1, new_tokens=8192) for n in (2, 4, 8)}
-    text = ", ".join(f"{share:.0%} on {n}" for n, share in shares.items())
-    return (
-        max(shares.values()) > 0.5,
-        f"Llama 3 70B at 16 bits, 8192 tokens at once, of the peak: {text} GPUs",
-    )
-
-
 def _intensity_factor(read):
     intensity, shape, flop = attention_intensity()
     return (
@@ -96,25 +87,9 @@ def _intensity_factor(read):
     )
 
 
-def _price_by_group(read):
-    shares = {
-        name: utilisation(name, UNLIMITED, 8, 1, context=1e8) / models[name].shape.group_size
-        for name in ("Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2")
-    }
-    spread = max(shares.values()) / min(shares.values()) - 1
-    text = ", ".join(f"{name} {share:.2%}" for name, share in shares.items())
-    return (spread < 0.02, f"utilisation for each unit of g: {text} (threshold, ours: 2 %)")
-
-
 def best_utilisation(chip, group_size=1):
     """Best share of the 16-bit peak when the cache is read for every token: 2 g / precision over FLOP per byte."""
     return 2 * group_size / 2 * chip.memory_bandwidth / chip.flops
-
-
-def _ungrouped(read):
-    found = {name: best_utilisation(chip) for name, chip in chips.items()}
-    text = ", ".join(f"{name} {share:.2%}" for name, share in found.items())
-    return max(found[name] for name in economics.GENERATIONS) < 0.01, f"of the 16-bit peak: {text}"
 
 
 def cheap_ends(name, context):
@@ -122,27 +97,9 @@ def cheap_ends(name, context):
     return economics.frontier(models[name], H100, context=context, pipeline=False).usd_per_million.min()
 
 
-def _lower_bound(read):
-    bound = full_read_cost()
-    cheapest = cheap_ends("Mistral Large 2", LONG)
-    return (
-        cheapest > bound,
-        f"{cheapest:.2f} dollars a million at least (attainable bandwidth, memory that has to hold the cache), "
-        f"{bound:.2f} for reading at the peak",
-    )
-
-
 def full_read_cost():
     """Dollars for reading Mistral Large 2's cache at a long context a million times, at the peak bandwidth."""
     return 1e6 * limits.cache_read_time(MISTRAL, H100, LONG) * H100.price * factor("usd/h")
-
-
-def _far_apart(read):
-    short, long = (cheap_ends("Mistral Large 2", context) for context in (0, LONG))
-    return (
-        long / short > 5,
-        f"cheap ends {short:.2f} and {long:.2f} dollars a million (threshold, ours: 5 times)",
-    )
 
 
 def released_cache():
@@ -158,15 +115,6 @@ def cheaper_with_released_cache():
     with cache_values.replaced(lambda shape: layer if shape.latent else plain(shape)):
         curve = pareto.frontier(deepseek, H100, context=LONG, pipeline=False)
     return cheap_ends("Mistral Large 2", LONG) / curve.usd_per_million.min()
-
-
-def _six_times(read):
-    mistral, deepseek = (cheap_ends(name, LONG) for name in ("Mistral Large 2", "DeepSeek-V3"))
-    return (
-        5 < mistral / deepseek < 7,
-        f"cheap ends {mistral:.2f} and {deepseek:.2f} dollars a million, the cache in memory: {mistral / deepseek:.1f} "
-        f"times; {cheaper_with_released_cache():.1f} with the cache of the released model (threshold, ours: 5 to 7)",
-    )
 
 
 def _weights_read(read):
@@ -207,13 +155,50 @@ def _text_4_3(read):
 
 @claims("Text 4.3")
 def _long_contexts(read, holds):
-    holds("prefill can be half utilised", *_prefill(read))
-    holds("long-context price depends on g alone", *_price_by_group(read))
+    shares = {n: utilisation("Llama 3 70B", H100, n, 1, new_tokens=8192) for n in (2, 4, 8)}
+    text = ", ".join(f"{share:.0%} on {n}" for n, share in shares.items())
+    holds(
+        "prefill can be half utilised",
+        max(shares.values()) > 0.5,
+        f"Llama 3 70B at 16 bits, 8192 tokens at once, of the peak: {text} GPUs",
+    )
+    shares = {
+        name: utilisation(name, UNLIMITED, 8, 1, context=1e8) / models[name].shape.group_size
+        for name in ("Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2")
+    }
+    spread = max(shares.values()) / min(shares.values()) - 1
+    text = ", ".join(f"{name} {share:.2%}" for name, share in shares.items())
+    holds(
+        "long-context price depends on g alone",
+        spread < 0.02,
+        f"utilisation for each unit of g: {text} (threshold, ours: 2 %)",
+    )
+    found = {name: best_utilisation(chip) for name, chip in chips.items()}
+    text = ", ".join(f"{name} {share:.2%}" for name, share in found.items())
     holds(
         "utilisation without grouped-query attention is below 1 %",
-        *_ungrouped(read),
+        max(found[name] for name in economics.GENERATIONS) < 0.01,
+        f"of the 16-bit peak: {text}",
         fair="for the paper's three GPUs; an H20 reaches more",
     )
-    holds("reading the cache is a lower bound on the price", *_lower_bound(read))
-    holds("the frontiers at short and long context differ greatly", *_far_apart(read))
-    holds("six times cheaper roughly checks out", *_six_times(read))
+    bound = full_read_cost()
+    cheapest = cheap_ends("Mistral Large 2", LONG)
+    holds(
+        "reading the cache is a lower bound on the price",
+        cheapest > bound,
+        f"{cheapest:.2f} dollars a million at least (attainable bandwidth, memory that has to hold the cache), "
+        f"{bound:.2f} for reading at the peak",
+    )
+    short, long = (cheap_ends("Mistral Large 2", context) for context in (0, LONG))
+    holds(
+        "the frontiers at short and long context differ greatly",
+        long / short > 5,
+        f"cheap ends {short:.2f} and {long:.2f} dollars a million (threshold, ours: 5 times)",
+    )
+    mistral, deepseek = (cheap_ends(name, LONG) for name in ("Mistral Large 2", "DeepSeek-V3"))
+    holds(
+        "six times cheaper roughly checks out",
+        5 < mistral / deepseek < 7,
+        f"cheap ends {mistral:.2f} and {deepseek:.2f} dollars a million, the cache in memory: {mistral / deepseek:.1f} "
+        f"times; {cheaper_with_released_cache():.1f} with the cache of the released model (threshold, ours: 5 to 7)",
+    )

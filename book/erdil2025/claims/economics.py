@@ -85,27 +85,6 @@ def served(read):
     return read(place, "tokens per second", "Text 2.2.2"), price
 
 
-def _out_of_reach(read):
-    speed, price = served(read)
-    curve = economics.curve(SEVENTY)
-    reached = at_cost(curve, [price])[0]
-    return (
-        reached < speed,
-        f"8-bit weights make {reached:.0f} tokens/s for {price:.2f} dollars a million, not {speed:.0f}",
-    )
-
-
-def _in_reach(read):
-    speed, price = served(read)
-    reached = at_cost(economics.curve(SEVENTY, draft=economics.DRAFT), [price])[0]
-    row = published("erdil2025")["Text 2.2.2", "Llama 3 70B at Fireworks", "tokens per second"]
-    return (
-        reached > speed - row.resolution / 2,
-        f"8-bit weights with drafts make {reached:.0f} tokens/s for {price:.2f} dollars a million (served: 'about "
-        f"{speed:.0f}')",
-    )
-
-
 def drafting_gains(name=SEVENTY, assumptions=DEFAULT):
     """How much faster drafts make a model: at the fastest point, and at most and least at one cost."""
     plain, drafted = (
@@ -143,19 +122,6 @@ def alpha_for(speed, curve):
     )
 
 
-def _alpha(read):
-    speed, _ = served(read)
-    curve = economics.curve(SEVENTY, draft=economics.DRAFT)
-    preferred = economics.preferred(curve, read("alpha")).tokens_per_second
-    small = economics.curve("Llama 3 8B")
-    eight = read("Llama 3 8B at Fireworks", "tokens per second", "Text 2.2.2")
-    return (
-        preferred > speed / 2,
-        f"alpha {read('alpha'):.0f} prefers {preferred:.0f} tokens/s for Llama 3 70B; the fastest provider's "
-        f"{speed:.0f} needs {alpha_for(speed, curve):.1f}, {eight:.0f} for Llama 3 8B {alpha_for(eight, small):.1f}",
-    )
-
-
 def _two_dollars(read):
     rent = read("rent of one GPU") / factor("usd/h")
     setting, point = economics.settings()["Table 6", "16-bit weights"]
@@ -180,29 +146,33 @@ def _text_4(read):
 
 @claims("Text 4")
 def _economics(read, holds):
-    holds("the served Llama 3 70B is beyond the frontier without drafts", *_out_of_reach(read))
-    holds("drafts make the served Llama 3 70B possible", *_in_reach(read))
+    speed, price = served(read)
+    reached = at_cost(economics.curve(SEVENTY), [price])[0]
+    holds(
+        "the served Llama 3 70B is beyond the frontier without drafts",
+        reached < speed,
+        f"8-bit weights make {reached:.0f} tokens/s for {price:.2f} dollars a million, not {speed:.0f}",
+    )
+    drafted = economics.curve(SEVENTY, draft=economics.DRAFT)
+    reached = at_cost(drafted, [price])[0]
+    row = published("erdil2025")["Text 2.2.2", "Llama 3 70B at Fireworks", "tokens per second"]
+    holds(
+        "drafts make the served Llama 3 70B possible",
+        reached > speed - row.resolution / 2,
+        f"8-bit weights with drafts make {reached:.0f} tokens/s for {price:.2f} dollars a million (served: 'about "
+        f"{speed:.0f}')",
+    )
+    preferred = economics.preferred(drafted, read("alpha")).tokens_per_second
+    small = economics.curve("Llama 3 8B")
+    eight = read("Llama 3 8B at Fireworks", "tokens per second", "Text 2.2.2")
     holds(
         "alpha makes the served speeds the preferred ones",
-        *_alpha(read),
+        preferred > speed / 2,
+        f"alpha {read('alpha'):.0f} prefers {preferred:.0f} tokens/s for Llama 3 70B; the fastest provider's "
+        f"{speed:.0f} needs {alpha_for(speed, drafted):.1f}, {eight:.0f} for Llama 3 8B {alpha_for(eight, small):.1f}",
         fair="as far as can be told: the data are not printed, only the fastest provider's speeds",
     )
     holds("the tables assume 2 dollars for a GPU and hour", *_two_dollars(read), fair="2.10 rounded")
-
-
-def _wide(read):
-    """The cheap end with and without faster 8-bit arithmetic, at a large batch on eight GPUs."""
-    model, faster = models[SEVENTY], {}
-    for name in ("A100", "H100", "V100"):
-        chip = chips[name]
-        slow = chip.replace(peaks=chip.peaks | {"fp8": chip.peaks["bf16"]})
-        times = [token_latency(model, c, 8, 4096, pipeline=False) for c in (slow, chip)]
-        faster[name] = times[0] / times[1]
-    text = ", ".join(f"{name} {ratio:.2f}" for name, ratio in faster.items())
-    return (
-        min(faster["A100"], faster["H100"]) > 1.1 and faster["V100"] == 1,
-        f"4096 sequences on 8 GPUs, times as fast: {text}",
-    )
 
 
 _NARROWED = "if activations are narrowed to 8 bits for the multiplication, which footnote 8 does not say"
@@ -210,7 +180,20 @@ _NARROWED = "if activations are narrowed to 8 bits for the multiplication, which
 
 @claims("Figure 6")
 def _figure_6(read, holds):
-    holds("8-bit arithmetic helps A100 and H100 at large batches", *_wide(read), fair=_NARROWED)
+    # The cheap end with and without faster 8-bit arithmetic, at a large batch on eight GPUs.
+    model, faster = models[SEVENTY], {}
+    for name in ("A100", "H100", "V100"):
+        chip = chips[name]
+        slow = chip.replace(peaks=chip.peaks | {"fp8": chip.peaks["bf16"]})
+        times = [token_latency(model, c, 8, 4096, pipeline=False) for c in (slow, chip)]
+        faster[name] = times[0] / times[1]
+    text = ", ".join(f"{name} {ratio:.2f}" for name, ratio in faster.items())
+    holds(
+        "8-bit arithmetic helps A100 and H100 at large batches",
+        min(faster["A100"], faster["H100"]) > 1.1 and faster["V100"] == 1,
+        f"4096 sequences on 8 GPUs, times as fast: {text}",
+        fair=_NARROWED,
+    )
 
 
 # Section 4.2: quantization.
@@ -227,39 +210,6 @@ def halvings():
     ]
 
 
-def _rule_of_thumb(read):
-    points, tops = halvings()
-    rule = speed_up(2)[0] - 1
-    text = "; ".join(
-        f"{name} {', '.join(f'{gain:+.1%}' for gain in found)}"
-        for name, found in (("Table 6", points), ("fastest points", tops))
-    )
-    return (
-        max(abs(gain - rule) for gain in (*points, *tops)) < 0.1,
-        f"the rule gives {rule:.0%}; {text} (threshold, ours: 10 points)",
-    )
-
-
-def _weights_help(read):
-    """Less read and faster multiplication with 8-bit weights; less cache and traffic with 8-bit activations."""
-    shape = models["Llama 3 70B"].shape
-    eight = shape.replace(weight_bytes=1.0)
-    read_less = eight.weight_bytes / shape.weight_bytes
-    faster = computing_at(H100, eight).flops / computing_at(H100, shape).flops
-    return (read_less < 1 < faster, f"{read_less:.0%} of the bytes, {faster:.0f} times the FLOP/s")
-
-
-def _activations_help(read):
-    shape = models["Llama 3 70B"].shape
-    eight = shape.replace(activation_bytes=1.0)
-    cached, moved = [
-        (cache_values(s) * s.activation_bytes, feed_forward(s, 8, 1, "1D")[0].per_token)
-        for s in (shape, eight)
-    ]
-    ratios = [new / old for old, new in zip(cached, moved, strict=True)]
-    return (max(ratios) < 1, f"{ratios[0]:.0%} of the cache and {ratios[1]:.0%} of the network's bytes")
-
-
 @reproduces("Text 4.2")
 def _text_4_2(read):
     return {
@@ -269,9 +219,39 @@ def _text_4_2(read):
 
 @claims("Text 4.2")
 def _quantization(read, holds):
-    holds("the rule works quite well in the complete model", *_rule_of_thumb(read))
-    holds("8-bit weights read less and multiply faster", *_weights_help(read), fair=_NARROWED)
-    holds("8-bit activations shrink the cache and the network's bytes", *_activations_help(read))
+    points, tops = halvings()
+    rule = speed_up(2)[0] - 1
+    text = "; ".join(
+        f"{name} {', '.join(f'{gain:+.1%}' for gain in found)}"
+        for name, found in (("Table 6", points), ("fastest points", tops))
+    )
+    holds(
+        "the rule works quite well in the complete model",
+        max(abs(gain - rule) for gain in (*points, *tops)) < 0.1,
+        f"the rule gives {rule:.0%}; {text} (threshold, ours: 10 points)",
+    )
+    # Less read and faster multiplication with 8-bit weights; less cache and traffic with 8-bit activations.
+    shape = models["Llama 3 70B"].shape
+    eight = shape.replace(weight_bytes=1.0)
+    read_less = eight.weight_bytes / shape.weight_bytes
+    faster = computing_at(H100, eight).flops / computing_at(H100, shape).flops
+    holds(
+        "8-bit weights read less and multiply faster",
+        read_less < 1 < faster,
+        f"{read_less:.0%} of the bytes, {faster:.0f} times the FLOP/s",
+        fair=_NARROWED,
+    )
+    eight = shape.replace(activation_bytes=1.0)
+    cached, moved = [
+        (cache_values(s) * s.activation_bytes, feed_forward(s, 8, 1, "1D")[0].per_token)
+        for s in (shape, eight)
+    ]
+    ratios = [new / old for old, new in zip(cached, moved, strict=True)]
+    holds(
+        "8-bit activations shrink the cache and the network's bytes",
+        max(ratios) < 1,
+        f"{ratios[0]:.0%} of the cache and {ratios[1]:.0%} of the network's bytes",
+    )
 
 
 # Captions of Figure 5 and of Tables 2, 3 and 6.
@@ -296,33 +276,24 @@ def _alpha_of(read, table):
     )
 
 
-def _one_sequence(read):
+@claims("Table 2")
+def _table_2(read, holds):
     batches = table_2_batches()
     text = ", ".join(f"{name} {batch:.2f}" for name, batch in batches.items())
-    return (
+    holds(
+        "all batches are 1",
         all(round(batch) == 1 for batch in batches.values()),
         f"batches behind the table: {text}; those of the dense models are ties, a batch of 1 is as fast",
     )
-
-
-def _all_drafted(read):
     gammas = {
         name: economics.fastest(economics.curve(name, draft=economics.DRAFT)).gamma
         for name in economics.SERVED
     }
     text = ", ".join(f"{name} {gamma:.0f}" for name, gamma in gammas.items())
-    return (
-        sum(gamma > 1 for gamma in gammas.values()) >= len(gammas) - 1,
-        f"gamma of the points (1: no drafts): {text}",
-    )
-
-
-@claims("Table 2")
-def _table_2(read, holds):
-    holds("all batches are 1", *_one_sequence(read))
     holds(
         "drafts are used throughout",
-        *_all_drafted(read),
+        sum(gamma > 1 for gamma in gammas.values()) >= len(gammas) - 1,
+        f"gamma of the points (1: no drafts): {text}",
         fair="wherever they help; DeepSeek-V3 is faster without",
     )
 

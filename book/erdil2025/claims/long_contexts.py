@@ -55,45 +55,9 @@ def _always_cache():
     return found
 
 
-def _cache_binds(read):
-    found = _always_cache()
-    chip = H100.capped()
-    most = max(models[name].shape.group_size for name in GROUPED)
-    return (
-        set(found.values()) == {"cache"},
-        f"{len(found)} cases of six models with 1 or 5 tokens a pass; at most {most:.0f} FLOP a byte and token, an "
-        f"H100 has {chip.flops / chip.memory_bandwidth:.0f}",
-    )
-
-
-def _batch_independent(read):
-    found = {step for (name, tokens, _), step in _always_cache().items() if tokens == 1}
-    return (found == {"cache"}, "batches of 1, 64 and 4096 alike: the cache grows with the batch")
-
-
 def needed_group(chip):
     """Group size at which reading the cache takes no longer than attention's arithmetic, at 16 bits."""
     return chip.flops / chip.memory_bandwidth  # 2 g / precision FLOP a byte, and precision is 2
-
-
-def _large_groups(read):
-    needed = {name: needed_group(chips[name]) for name in economics.GENERATIONS}
-    text = ", ".join(f"{name} {group:.0f}" for name, group in needed.items())
-    return (
-        all(abs(np.log10(group / 100)) < 0.5 for group in needed.values()),
-        f"{text} at the peaks and one token a pass; {needed['H100'] / 3:.0f} on an H100 with three (threshold, ours: "
-        "half a decade)",
-    )
-
-
-def _latent_costs(read):
-    times = DEEPSEEK.kv_rank / DEEPSEEK.head_dim
-    return times > 1, f"{times:.0f} times in attention itself (DeepSeek-V3)"
-
-
-def _latent_saves(read):
-    group = 2 * DEEPSEEK.n_heads * DEEPSEEK.head_dim / cache_values(DEEPSEEK)
-    return (group > max(models[name].shape.group_size for name in GROUPED), f"as much as g = {group:.0f}")
 
 
 @cache
@@ -122,19 +86,6 @@ def more_than_weights():
     return weights / (sum(m.flop_per_token(DEEPSEEK, 1, DEFAULT)) - weights)
 
 
-def _latent_bound(read):
-    start = read("ten thousand tokens")
-    needs, has = bytes_and_flop_of_latents()
-    drafted, sixteen = arithmetic_bound_from(4), arithmetic_bound_from(4, "bf16")
-    return (
-        more_than_weights() < start < arithmetic_until() and sixteen < 1.5 * start,
-        f"Table 3's four tokens a pass: from {sixteen:,.0f} on at the 16-bit rate, from {drafted:,.0f} at the 8-bit; "
-        f"large batches up to {arithmetic_until():,.0f}, attention most of the arithmetic from "
-        f"{more_than_weights():,.0f} on; one token a pass at very long context never ({needs:.0f} FLOP a byte, an H100 "
-        f"has {has:.0f})",
-    )
-
-
 def bandwidth_saves(context):
     """Latency that twice the memory bandwidth saves Mistral Large 2 on 32 GPUs with 16 sequences."""
     better = UNLIMITED.replace(memory_bandwidth=2 * H100.memory_bandwidth)
@@ -142,34 +93,6 @@ def bandwidth_saves(context):
         token_latency(MISTRAL, chip, 32, 16, context=context, pipeline=False) for chip in (UNLIMITED, better)
     )
     return 1 - after / before
-
-
-def _bandwidth_matters(read):
-    short, long = bandwidth_saves(0), bandwidth_saves(LONG)
-    return (
-        long > short,
-        f"Mistral Large 2 on 32 GPUs, 16 sequences: twice the bandwidth saves {short:.0%} at short context, "
-        f"{long:.0%} at 100,000 tokens",
-    )
-
-
-def _no_help(read):
-    shares = [utilisation("Mistral Large 2", UNLIMITED, 32, batch, context=1e6) for batch in (64, 4096)]
-    return (
-        shares[1] / shares[0] < 1.1,
-        f"Mistral Large 2 at a million tokens: {shares[0]:.2%} at 64 sequences, {shares[1]:.2%} at 4096 "
-        "(threshold, ours: a tenth)",
-    )
-
-
-def _by_hand(read):
-    speeds = {economics.preferred(economics.curve(SEVENTY), alpha).tokens_per_second for alpha in (2, 3, 4)}
-    return (
-        len(speeds) == 3,
-        "alpha, which was chosen to agree with served speeds, picks a point on a frontier and does not move it; the "
-        f"attainable parts of {H100.flops_fraction:.0%} and {H100.bandwidth_fraction:.0%} are judged: without them "
-        f"Llama 3 70B at 8 bits makes {fastest_at_peaks():.0f} tokens/s, not {fastest(SEVENTY)[0]:.0f}",
-    )
 
 
 def fastest_at_peaks():
@@ -188,18 +111,74 @@ def _text_5_2(read):
 
 @claims("Text 5.2")
 def _long_contexts(read, holds):
-    holds("long-context decoding always waits for the cache", *_cache_binds(read))
-    holds("the cache's bottleneck does not depend on the batch", *_batch_independent(read))
-    holds("group sizes on the order of 100 overcome it", *_large_groups(read))
-    holds("latent attention raises arithmetic by many times", *_latent_costs(read), fair="'many' is four")
-    holds("latent attention saves as much cache as large groups", *_latent_saves(read))
+    found = _always_cache()
+    chip = H100.capped()
+    most = max(models[name].shape.group_size for name in GROUPED)
+    holds(
+        "long-context decoding always waits for the cache",
+        set(found.values()) == {"cache"},
+        f"{len(found)} cases of six models with 1 or 5 tokens a pass; at most {most:.0f} FLOP a byte and token, an "
+        f"H100 has {chip.flops / chip.memory_bandwidth:.0f}",
+    )
+    found = {step for (name, tokens, _), step in _always_cache().items() if tokens == 1}
+    holds(
+        "the cache's bottleneck does not depend on the batch",
+        found == {"cache"},
+        "batches of 1, 64 and 4096 alike: the cache grows with the batch",
+    )
+    needed = {name: needed_group(chips[name]) for name in economics.GENERATIONS}
+    text = ", ".join(f"{name} {group:.0f}" for name, group in needed.items())
+    holds(
+        "group sizes on the order of 100 overcome it",
+        all(abs(np.log10(group / 100)) < 0.5 for group in needed.values()),
+        f"{text} at the peaks and one token a pass; {needed['H100'] / 3:.0f} on an H100 with three (threshold, ours: "
+        "half a decade)",
+    )
+    times = DEEPSEEK.kv_rank / DEEPSEEK.head_dim
+    holds(
+        "latent attention raises arithmetic by many times",
+        times > 1,
+        f"{times:.0f} times in attention itself (DeepSeek-V3)",
+        fair="'many' is four",
+    )
+    group = 2 * DEEPSEEK.n_heads * DEEPSEEK.head_dim / cache_values(DEEPSEEK)
+    holds(
+        "latent attention saves as much cache as large groups",
+        group > max(models[name].shape.group_size for name in GROUPED),
+        f"as much as g = {group:.0f}",
+    )
+    start = read("ten thousand tokens")
+    needs, has = bytes_and_flop_of_latents()
+    drafted, sixteen = arithmetic_bound_from(4), arithmetic_bound_from(4, "bf16")
     holds(
         "latent attention waits for its arithmetic from ten thousand tokens",
-        *_latent_bound(read),
+        more_than_weights() < start < arithmetic_until() and sixteen < 1.5 * start,
+        f"Table 3's four tokens a pass: from {sixteen:,.0f} on at the 16-bit rate, from {drafted:,.0f} at the 8-bit; "
+        f"large batches up to {arithmetic_until():,.0f}, attention most of the arithmetic from "
+        f"{more_than_weights():,.0f} on; one token a pass at very long context never ({needs:.0f} FLOP a byte, an H100 "
+        f"has {has:.0f})",
         fair="with drafts, or in large batches while attention is most of the arithmetic",
     )
-    holds("bandwidth matters more at long context", *_bandwidth_matters(read))
-    holds("a larger batch does not help utilisation at long context", *_no_help(read))
+    short, long = bandwidth_saves(0), bandwidth_saves(LONG)
     holds(
-        "no factor is adjusted by hand", *_by_hand(read), fair="the frontiers are not fitted to served speeds"
+        "bandwidth matters more at long context",
+        long > short,
+        f"Mistral Large 2 on 32 GPUs, 16 sequences: twice the bandwidth saves {short:.0%} at short context, "
+        f"{long:.0%} at 100,000 tokens",
+    )
+    shares = [utilisation("Mistral Large 2", UNLIMITED, 32, batch, context=1e6) for batch in (64, 4096)]
+    holds(
+        "a larger batch does not help utilisation at long context",
+        shares[1] / shares[0] < 1.1,
+        f"Mistral Large 2 at a million tokens: {shares[0]:.2%} at 64 sequences, {shares[1]:.2%} at 4096 "
+        "(threshold, ours: a tenth)",
+    )
+    speeds = {economics.preferred(economics.curve(SEVENTY), alpha).tokens_per_second for alpha in (2, 3, 4)}
+    holds(
+        "no factor is adjusted by hand",
+        len(speeds) == 3,
+        "alpha, which was chosen to agree with served speeds, picks a point on a frontier and does not move it; the "
+        f"attainable parts of {H100.flops_fraction:.0%} and {H100.bandwidth_fraction:.0%} are judged: without them "
+        f"Llama 3 70B at 8 bits makes {fastest_at_peaks():.0f} tokens/s, not {fastest(SEVENTY)[0]:.0f}",
+        fair="the frontiers are not fitted to served speeds",
     )

@@ -35,19 +35,6 @@ def feed_forward(shape, group, experts, kind, assumptions=DEFAULT):
 # Section 3.1: attention.
 
 
-def _latent_narrow(read):
-    heads = read("width of one head")
-    wider = read("width of the latent") / heads
-    narrower = DEEPSEEK.n_heads * DEEPSEEK.head_dim / read("width of the latent")
-    return narrower > wider > 1, f"DeepSeek-V3: {wider:.0f} and {narrower:.0f} times"
-
-
-def _latent_cache(read):
-    vanilla = DEEPSEEK.replace(latent=False)
-    smaller = cache_values(vanilla) / cache_values(DEEPSEEK)
-    return (smaller > 10, f"DeepSeek-V3: {smaller:.0f} times smaller (threshold, ours: 10)")
-
-
 def bytes_and_flop_of_latents(format="fp8"):
     """FLOP that latent attention needs for a byte of cache, and that an H100 has for one, attainable rates."""
     flop = DEFAULT.flop_per_pair * DEEPSEEK.n_heads * DEEPSEEK.kv_rank
@@ -68,17 +55,6 @@ def arithmetic_until():
     return weights / eight.flops / (cache - each / sixteen.flops)
 
 
-def _latent_arithmetic(read):
-    needs, eight = bytes_and_flop_of_latents("fp8")
-    sixteen = bytes_and_flop_of_latents("bf16")[1]
-    return (
-        eight / needs < 5 and arithmetic_until() > 0,
-        f"{needs:.0f} FLOP for a byte of cache, an H100 has {eight:.0f} at 8 bits and {sixteen:.0f} at 16: with "
-        f"{eight / needs:.1f} or {sixteen / needs:.1f} tokens a pass and more, or up to {arithmetic_until():,.0f} "
-        "tokens of context",
-    )
-
-
 @reproduces("Text 3.1")
 def _text_3_1(read):
     weights = "FLOP for one parameter and token"
@@ -95,15 +71,30 @@ def _text_3_1(read):
 
 @claims("Text 3.1")
 def _latents(read, holds):
+    heads = read("width of one head")
+    wider = read("width of the latent") / heads
+    narrower = DEEPSEEK.n_heads * DEEPSEEK.head_dim / read("width of the latent")
     holds(
         "the latent is much wider than a head and much narrower than all heads",
-        *_latent_narrow(read),
+        narrower > wider > 1,
+        f"DeepSeek-V3: {wider:.0f} and {narrower:.0f} times",
         fair="'much' is a factor of four",
     )
-    holds("latents are a huge reduction of the cache", *_latent_cache(read))
+    vanilla = DEEPSEEK.replace(latent=False)
+    smaller = cache_values(vanilla) / cache_values(DEEPSEEK)
+    holds(
+        "latents are a huge reduction of the cache",
+        smaller > 10,
+        f"DeepSeek-V3: {smaller:.0f} times smaller (threshold, ours: 10)",
+    )
+    needs, eight = bytes_and_flop_of_latents("fp8")
+    sixteen = bytes_and_flop_of_latents("bf16")[1]
     holds(
         "latent attention waits for arithmetic at long context",
-        *_latent_arithmetic(read),
+        eight / needs < 5 and arithmetic_until() > 0,
+        f"{needs:.0f} FLOP for a byte of cache, an H100 has {eight:.0f} at 8 bits and {sixteen:.0f} at 16: with "
+        f"{eight / needs:.1f} or {sixteen / needs:.1f} tokens a pass and more, or up to {arithmetic_until():,.0f} "
+        "tokens of context",
         fair="with drafts, or at large batches and moderate context",
     )
 
@@ -111,34 +102,31 @@ def _latents(read, holds):
 # Section 3.2: mixtures of experts.
 
 
-def _all_read(read):
+@claims("Text 3.2")
+def _experts(read, holds):
     unread = {}
     for name in ("Mixtral 8x22B", "GPT-4", "DeepSeek-V3"):
         shape = models[name].shape
         s = m.sparsity(shape, DEFAULT)
         unread[name] = 1 - printed.parameters_read(shape, s, 10 * s) / printed_parameters(shape)
     worst = max(unread.values())
-    return (worst < 1e-3, f"ten times s: at most {worst:.2g} of the parameters are not read")
-
-
-def _shared_experts(read):
-    batch, experts, active = 32, DEEPSEEK.n_experts, DEEPSEEK.n_active
-    uniform = experts * (1 - (1 - active / experts) ** batch)
-    shared = 1 + (experts - 1) * (1 - (1 - (active - 1) / (experts - 1)) ** batch)
-    return (
-        abs(uniform - shared) > 1,
-        f"DeepSeek-V3 at batch {batch}: {uniform:.1f} experts used if all are alike, {shared:.1f} with one shared",
+    holds(
+        "batches much larger than s read all parameters",
+        worst < 1e-3,
+        f"ten times s: at most {worst:.2g} of the parameters are not read",
     )
-
-
-@claims("Text 3.2")
-def _experts(read, holds):
-    holds("batches much larger than s read all parameters", *_all_read(read))
 
 
 @claims("Footnote 4")
 def _footnote_4(read, holds):
-    holds("shared experts violate independent uniform routing", *_shared_experts(read))
+    batch, experts, active = 32, DEEPSEEK.n_experts, DEEPSEEK.n_active
+    uniform = experts * (1 - (1 - active / experts) ** batch)
+    shared = 1 + (experts - 1) * (1 - (1 - (active - 1) / (experts - 1)) ** batch)
+    holds(
+        "shared experts violate independent uniform routing",
+        abs(uniform - shared) > 1,
+        f"DeepSeek-V3 at batch {batch}: {uniform:.1f} experts used if all are alike, {shared:.1f} with one shared",
+    )
 
 
 # Sections 3.3 and 3.4: latency and bytes of collectives.
@@ -195,36 +183,6 @@ def equal_batch():
     return latency / extra, both_ways, toy.critical_batch(models["Llama 3 70B"], H100)
 
 
-def _bandwidth_after_critical(read):
-    one_way, both_ways, critical = equal_batch()
-    return (
-        both_ways > critical,
-        f"eight GPUs: equal at a batch of {both_ways:.0f}, {both_ways / 2:.0f} with LL's half of the bandwidth; by "
-        f"equations 23 and 24 at {one_way:.0f}; the critical batch is {critical:.0f} at 16 bits",
-    )
-
-
-def _critical_not_best(read):
-    curve = economics.curve("Llama 3 70B")
-    best, critical = (
-        economics.preferred(curve).batch,
-        toy.critical_batch(models["Llama 3 70B"], H100.capped()),
-    )
-    fast = economics.fastest(curve).batch
-    return (
-        best < critical and fast < best,
-        f"Llama 3 70B: {fast:.0f} where fastest, {best:.0f} where preferred, {critical:.0f} critical",
-    )
-
-
-def _weight_precision(read):
-    shape = models["Llama 3 70B"].shape
-    one, two = (
-        printed.bytes_reduced(shape, 1, size) for size in (shape.weight_bytes, shape.activation_bytes)
-    )
-    return one == two, "both are 2 bytes up to equation 31; equation 43 has the activations'"
-
-
 def traffic_kept():
     """The part of the network's bytes that 8-bit weights leave."""
     shape = models["Llama 3 70B"].shape
@@ -261,21 +219,35 @@ def _text_3_4(read):
 
 @claims("Text 3.4")
 def _bandwidth(read, holds):
+    one_way, both_ways, critical = equal_batch()
     holds(
         "bandwidth takes longer than latency only beyond the critical batch",
-        *_bandwidth_after_critical(read),
+        both_ways > critical,
+        f"eight GPUs: equal at a batch of {both_ways:.0f}, {both_ways / 2:.0f} with LL's half of the bandwidth; by "
+        f"equations 23 and 24 at {one_way:.0f}; the critical batch is {critical:.0f} at 16 bits",
         fair="by the final model's equations 40 and 42, at the whole bandwidth",
     )
-    holds("the critical batch is no longer the best in general", *_critical_not_best(read))
+    curve = economics.curve("Llama 3 70B")
+    best, critical = (
+        economics.preferred(curve).batch,
+        toy.critical_batch(models["Llama 3 70B"], H100.capped()),
+    )
+    fast = economics.fastest(curve).batch
+    holds(
+        "the critical batch is no longer the best in general",
+        best < critical and fast < best,
+        f"Llama 3 70B: {fast:.0f} where fastest, {best:.0f} where preferred, {critical:.0f} critical",
+    )
+    shape = models["Llama 3 70B"].shape
+    one, two = (
+        printed.bytes_reduced(shape, 1, size) for size in (shape.weight_bytes, shape.activation_bytes)
+    )
     holds(
         "bytes reduced have the precision of the parameters (eq. 25)",
-        *_weight_precision(read),
+        one == two,
+        "both are 2 bytes up to equation 31; equation 43 has the activations'",
         fair="while weights and activations have one precision",
     )
-    holds("network bandwidth does not change the order of magnitude of speeds", *_order_of_magnitude(read))
-
-
-def _order_of_magnitude(read):
     free = H100.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
     found = {}
     for name in economics.SERVED:
@@ -286,7 +258,8 @@ def _order_of_magnitude(read):
         )
         found[name] = tops[1] / tops[0], chosen[1] / chosen[0]
     text = ", ".join(f"{name} {top:.2f} and {point:.1f}" for name, (top, point) in found.items())
-    return (
+    holds(
+        "network bandwidth does not change the order of magnitude of speeds",
         all(0.3 < ratio < 3 for pair in found.values() for ratio in pair),
         f"speed without a limit of bandwidth over that with it, fastest and preferred point: {text}",
     )
@@ -311,29 +284,6 @@ def literal_and_coded():
         float(1 / token_latency(model, H100, n_gpu, batch, assumptions=a).min())
         for a in (PRINTED_EQUATIONS, coded)
     )
-
-
-def _special_case(read):
-    literal, coded = literal_and_coded()
-    return (
-        abs(literal / coded - 1) < 0.01,
-        f"fastest Llama 3 70B at 8 bits: {literal:.0f} tokens/s by equations 29 to 44, {coded:.0f} by the notebook "
-        "with 2D layouts and no pipeline: it also picks among three protocols, halves LL's bandwidth, spreads "
-        "attention less widely and tiles activations",
-    )
-
-
-def _swiglu(read):
-    shape = models["Llama 3 70B"].shape
-    plain = printed.bytes_reduced(shape, 1, shape.activation_bytes)
-    more = shape.n_layers * shape.d_ff * shape.activation_bytes / plain
-    gated, vanilla = (feed_forward(shape.replace(ff_up=up), 64, 1, "2D")[1].per_token for up in (2, 1))
-    return (gated == 2 * vanilla, f"one more d_ff: {more:.0%} more bytes for Llama 3 70B")
-
-
-def _infinite(read):
-    alone = token_latency(models["Llama 3 70B"], H100, 1, 1)
-    return (np.isinf(alone), "Llama 3 70B at 16 bits on one H100")
 
 
 @reproduces("Text 3.6")
@@ -363,13 +313,29 @@ def _text_3_6(read):
 
 @claims("Text 3.6")
 def _equations(read, holds):
-    holds("what does not fit takes infinitely long", *_infinite(read))
-    holds("the equations are the notebook's 2D case without pipeline and experts", *_special_case(read))
+    alone = token_latency(models["Llama 3 70B"], H100, 1, 1)
+    holds("what does not fit takes infinitely long", np.isinf(alone), "Llama 3 70B at 16 bits on one H100")
+    literal, coded = literal_and_coded()
+    holds(
+        "the equations are the notebook's 2D case without pipeline and experts",
+        abs(literal / coded - 1) < 0.01,
+        f"fastest Llama 3 70B at 8 bits: {literal:.0f} tokens/s by equations 29 to 44, {coded:.0f} by the notebook "
+        "with 2D layouts and no pipeline: it also picks among three protocols, halves LL's bandwidth, spreads "
+        "attention less widely and tiles activations",
+    )
 
 
 @claims("Footnote 7")
 def _footnote_7(read, holds):
-    holds("SwiGLU adds another d_ff to the bytes reduced", *_swiglu(read))
+    shape = models["Llama 3 70B"].shape
+    plain = printed.bytes_reduced(shape, 1, shape.activation_bytes)
+    more = shape.n_layers * shape.d_ff * shape.activation_bytes / plain
+    gated, vanilla = (feed_forward(shape.replace(ff_up=up), 64, 1, "2D")[1].per_token for up in (2, 1))
+    holds(
+        "SwiGLU adds another d_ff to the bytes reduced",
+        gated == 2 * vanilla,
+        f"one more d_ff: {more:.0%} more bytes for Llama 3 70B",
+    )
 
 
 def attention_intensity():

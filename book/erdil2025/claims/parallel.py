@@ -73,17 +73,6 @@ def pipeline_gains(drafted):
     return {name: gains(without_pipeline(name, draft), economics.curve(name, draft=draft)) for name in names}
 
 
-def _pipeline_useless(read):
-    plain, drafted = (
-        {name: most for name, (_, most, _) in pipeline_gains(drafts).items()} for drafts in (False, True)
-    )
-    texts = [", ".join(f"{name} {gain:.1%}" for name, gain in found.items()) for found in (plain, drafted)]
-    return (
-        max(*plain.values(), *drafted.values()) < 0.05,
-        f"most that pipelines gain at one cost (threshold, ours: 5 %): {texts[0]}; with drafts {texts[1]}",
-    )
-
-
 @cache
 def capacity_matters(name, pipeline=True):
     """How much cheaper unlimited memory makes any speed above the bound, and which share of points it adds."""
@@ -100,16 +89,6 @@ def capacity_matters(name, pipeline=True):
     return most, float((fast & ~np.isfinite(limited)).sum() / fast.sum())
 
 
-def _capacity_irrelevant(read):
-    names = ("Llama 3 70B", "Mixtral 8x22B", "GPT-4", "DeepSeek-V3")
-    with_, without = ({n: capacity_matters(n, pipeline)[0] for n in names} for pipeline in (True, False))
-    text = ", ".join(f"{n} {with_[n]:.2%} with pipelines and {without[n]:.1%} without" for n in names)
-    return (
-        with_["Llama 3 70B"] == without["Llama 3 70B"] == 0,
-        f"cost that unlimited memory saves at one speed, at most: {text}",
-    )
-
-
 def _transfers(read):
     shape, stages = models["Llama 3 70B"].shape, 5
     split = terms(shape, H100, Cut(float(stages), kind="1D"), 40, 50, 0, 1, DEFAULT)
@@ -124,25 +103,6 @@ def _transferred(experts, group, shape):
     sparse = m.dispatch_network(shape, H100, group, experts, alone).per_token * alone.dispatches
     reduce = feed_forward(shape, group, 1, "1D", alone)[0].per_token
     return sparse, reduce
-
-
-def _experts_few(read):
-    pairs = [_transferred(groups, groups, DEEPSEEK) for groups in (2, 4, 8)]
-    ratios = [sparse / reduce for sparse, reduce in pairs]
-    return (
-        max(ratios) <= 1,
-        f"DeepSeek-V3, {DEEPSEEK.n_active:.0f} experts a token: {min(ratios):.2f} to {max(ratios):.2f} times "
-        f"the bytes on 2 to 8 GPUs, the outputs of experts reduced one by one; {min(ratios) * DEEPSEEK.n_active:.1f} "
-        "times where they are added first",
-    )
-
-
-def _experts_many(read):
-    volumes = [_transferred(groups, 256, DEEPSEEK)[0] for groups in (16, 64, 256)]
-    return (
-        max(volumes) / min(volumes) - 1 < 1e-12,
-        f"DeepSeek-V3 on 256 GPUs: {volumes[0] / factor('us'):.3g} us a token with 16 as with 256 groups",
-    )
 
 
 @untraced
@@ -172,24 +132,6 @@ def table_2_batches():
     }
 
 
-def _experts_always(read):
-    batches = table_2_batches()
-    spread = {
-        name: batches[name] / (DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT))
-        for name in ("Mixtral 8x22B", "GPT-4")
-    }
-    text = ", ".join(f"{name} {ratio:.3f}" for name, ratio in spread.items())
-    always, rule = (
-        token_latency(models["DeepSeek-V3"], H100, 14, 1, assumptions=a, pipeline=False)
-        for a in (DEFAULT.replace(expert_threshold=0), DEFAULT)
-    )
-    return (
-        always == rule,
-        f"the notebook waits for micro-batches of twice s; Table 2's batches over that: {text}; DeepSeek-V3 on "
-        f"14 GPUs at batch 1 makes {1 / rule:.0f} tokens/s so and {1 / always:.0f} as the text has it",
-    )
-
-
 @reproduces("Text 3.5")
 def _text_3_5(read):
     full = "reading a full H100 once"
@@ -204,19 +146,60 @@ def _text_3_5(read):
 
 @claims("Text 3.5")
 def _parallelism(read, holds):
+    names = ("Llama 3 70B", "Mixtral 8x22B", "GPT-4", "DeepSeek-V3")
+    with_, without = ({n: capacity_matters(n, pipeline)[0] for n in names} for pipeline in (True, False))
+    text = ", ".join(f"{n} {with_[n]:.2%} with pipelines and {without[n]:.1%} without" for n in names)
     holds(
         "frontiers beyond that speed do not depend on memory capacity",
-        *_capacity_irrelevant(read),
+        with_["Llama 3 70B"] == without["Llama 3 70B"] == 0,
+        f"cost that unlimited memory saves at one speed, at most: {text}",
         fair="for dense models, whose step reads all of memory",
     )
-    holds("there is no reason for pipeline parallelism beside data parallelism", *_pipeline_useless(read))
-    holds("few groups of experts move at most what 1D tensor parallelism moves", *_experts_few(read))
-    holds("bytes of many groups do not grow with the groups", *_experts_many(read))
+    plain, drafted = (
+        {name: most for name, (_, most, _) in pipeline_gains(drafts).items()} for drafts in (False, True)
+    )
+    texts = [", ".join(f"{name} {gain:.1%}" for name, gain in found.items()) for found in (plain, drafted)]
+    holds(
+        "there is no reason for pipeline parallelism beside data parallelism",
+        max(*plain.values(), *drafted.values()) < 0.05,
+        f"most that pipelines gain at one cost (threshold, ours: 5 %): {texts[0]}; with drafts {texts[1]}",
+    )
+    pairs = [_transferred(groups, groups, DEEPSEEK) for groups in (2, 4, 8)]
+    ratios = [sparse / reduce for sparse, reduce in pairs]
+    holds(
+        "few groups of experts move at most what 1D tensor parallelism moves",
+        max(ratios) <= 1,
+        f"DeepSeek-V3, {DEEPSEEK.n_active:.0f} experts a token: {min(ratios):.2f} to {max(ratios):.2f} times "
+        f"the bytes on 2 to 8 GPUs, the outputs of experts reduced one by one; {min(ratios) * DEEPSEEK.n_active:.1f} "
+        "times where they are added first",
+    )
+    volumes = [_transferred(groups, 256, DEEPSEEK)[0] for groups in (16, 64, 256)]
+    holds(
+        "bytes of many groups do not grow with the groups",
+        max(volumes) / min(volumes) - 1 < 1e-12,
+        f"DeepSeek-V3 on 256 GPUs: {volumes[0] / factor('us'):.3g} us a token with 16 as with 256 groups",
+    )
     holds("expert parallelism is cheaper than tensor parallelism", *_experts_cheaper(read))
-    holds("experts are spread whenever GPUs are fewer than experts", *_experts_always(read))
+    batches = table_2_batches()
+    spread = {
+        name: batches[name] / (DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT))
+        for name in ("Mixtral 8x22B", "GPT-4")
+    }
+    text = ", ".join(f"{name} {ratio:.3f}" for name, ratio in spread.items())
+    always, rule = (
+        token_latency(models["DeepSeek-V3"], H100, 14, 1, assumptions=a, pipeline=False)
+        for a in (DEFAULT.replace(expert_threshold=0), DEFAULT)
+    )
+    holds(
+        "experts are spread whenever GPUs are fewer than experts",
+        always == rule,
+        f"the notebook waits for micro-batches of twice s; Table 2's batches over that: {text}; DeepSeek-V3 on "
+        f"14 GPUs at batch 1 makes {1 / rule:.0f} tokens/s so and {1 / always:.0f} as the text has it",
+    )
 
 
-def _one_read_a_token(read):
+@claims("Footnote 5")
+def _footnote_5(read, holds):
     served, draft = models["Llama 3 70B 8-bit"], models[economics.DRAFT]
     bound = H100.memory_bandwidth / H100.memory_capacity
     tokens = expected_tokens(economics.ACCEPTANCE, 5)
@@ -226,26 +209,19 @@ def _one_read_a_token(read):
     drafted = 1 / speculative_latency(
         served, draft, H100, 1, 1, acceptance=economics.ACCEPTANCE, context=max(context, 0), pipeline=False
     )
-    return (
+    holds(
+        "the bound is for one read of the parameters a token",
         drafted > plain,
         f"five drafts yield {tokens:.2f} tokens a read, a bound of {tokens * bound:.0f} tokens/s; Llama 3 70B "
         f"on a single full H100: {plain:.0f} tokens/s without drafts, {drafted:.0f} with",
     )
 
 
-@claims("Footnote 5")
-def _footnote_5(read, holds):
-    holds("the bound is for one read of the parameters a token", *_one_read_a_token(read))
-
-
-def _dispatch_latency(read):
+@claims("Footnote 6")
+def _footnote_6(read, holds):
     times = {g: m.dispatch_network(DEEPSEEK, H100, 64, g, DEFAULT).time(0) / factor("us") for g in (8, 64)}
-    return (
+    holds(
+        "many groups of experts may cost latency",
         times[64] > times[8],
         f"DeepSeek-V3: {times[8]:.1f} us for 8 groups in a node, {times[64]:.1f} us for 64 (nine ranks, two nodes)",
     )
-
-
-@claims("Footnote 6")
-def _footnote_6(read, holds):
-    holds("many groups of experts may cost latency", *_dispatch_latency(read))

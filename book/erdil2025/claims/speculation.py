@@ -16,18 +16,6 @@ from inferlib.papers.erdil2025.records import TABLE_5, models
 reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")
 
 
-def _truncated(read):
-    """The printed procedure token by token: j tokens when the j-th draft is the first to be rejected."""
-    from inferlib.papers.erdil2025.search import expected_tokens
-
-    a, worst = economics.ACCEPTANCE, 0.0
-    for drafts in range(1, 9):
-        rejected = sum(j * a ** (j - 1) * (1 - a) for j in range(1, drafts + 1))
-        mean = rejected + drafts * a**drafts
-        worst = max(worst, abs(mean / expected_tokens(a, drafts) - 1))
-    return (worst < 1e-12, f"equal within {worst:.0e} for 1 to 8 drafts at acceptance {a}")
-
-
 @untraced
 def _negligible(read):
     small = sum(m.flop_per_token(models[economics.DRAFT].shape, 0, DEFAULT))
@@ -71,22 +59,6 @@ def _drafted_times(read, name):
     return Noted(1 + found.value, found.note)
 
 
-def _competing(read):
-    least = {name: drafting_gains(name, TABLE_5)[2] for name in economics.SPECULATED}
-    most = {name: drafting_gains(name, TABLE_5)[1] for name in economics.SPECULATED}
-    text = ", ".join(f"{n} {least[n]:+.0%} to {most[n]:+.0%}" for n in least)
-    return (min(least.values()) > -0.01 and min(most.values()) > 0.2, f"at one cost: {text}")
-
-
-def _samples_target(read):
-    """Section 4.1's procedure on three tokens, in exact fractions: what comes out is the target's distribution."""
-    target, draft = ([Fraction(n, 10) for n in shares] for shares in ((5, 3, 2), (2, 5, 3)))
-    accepted = [q * min(Fraction(1), p / q) for p, q in zip(target, draft, strict=True)]
-    left = [max(Fraction(0), p - q) for p, q in zip(target, draft, strict=True)]
-    drawn = [a + (1 - sum(accepted)) * rest / sum(left) for a, rest in zip(accepted, left, strict=True)]
-    return drawn == target, f"three tokens, {sum(accepted)} of the drafts accepted: equal as fractions"
-
-
 @reproduces("Text 4.1")
 def _text_4_1(read):
     return {
@@ -97,15 +69,40 @@ def _text_4_1(read):
 
 @claims("Text 4.1")
 def _speculation(read, holds):
-    holds("the expected tokens are those of a truncated geometric distribution", *_truncated(read))
-    holds("the procedure samples from the target's distribution", *_samples_target(read))
+    # The printed procedure token by token: j tokens when the j-th draft is the first to be rejected.
+    from inferlib.papers.erdil2025.search import expected_tokens
+
+    a, worst = economics.ACCEPTANCE, 0.0
+    for drafts in range(1, 9):
+        rejected = sum(j * a ** (j - 1) * (1 - a) for j in range(1, drafts + 1))
+        mean = rejected + drafts * a**drafts
+        worst = max(worst, abs(mean / expected_tokens(a, drafts) - 1))
+    holds(
+        "the expected tokens are those of a truncated geometric distribution",
+        worst < 1e-12,
+        f"equal within {worst:.0e} for 1 to 8 drafts at acceptance {a}",
+    )
+    # Section 4.1's procedure on three tokens, in exact fractions: what comes out is the target's distribution.
+    target, draft = ([Fraction(n, 10) for n in shares] for shares in ((5, 3, 2), (2, 5, 3)))
+    accepted = [q * min(Fraction(1), p / q) for p, q in zip(target, draft, strict=True)]
+    left = [max(Fraction(0), p - q) for p, q in zip(target, draft, strict=True)]
+    drawn = [a + (1 - sum(accepted)) * rest / sum(left) for a, rest in zip(accepted, left, strict=True)]
+    holds(
+        "the procedure samples from the target's distribution",
+        drawn == target,
+        f"three tokens, {sum(accepted)} of the drafts accepted: equal as fractions",
+    )
     holds(
         "the arithmetic of a much smaller draft is negligible",
         *_negligible(read),
         fair="for a draft fifty times smaller",
     )
+    least = {name: drafting_gains(name, TABLE_5)[2] for name in economics.SPECULATED}
+    most = {name: drafting_gains(name, TABLE_5)[1] for name in economics.SPECULATED}
+    text = ", ".join(f"{n} {least[n]:+.0%} to {most[n]:+.0%}" for n in least)
     holds(
         "providers without drafts cannot compete",
-        *_competing(read),
+        min(least.values()) > -0.01 and min(most.values()) > 0.2,
+        f"at one cost: {text}",
         fair="everywhere but at the cheap end, where drafts gain nothing",
     )

@@ -61,7 +61,8 @@ def _question(read, holds):
     )
 
 
-def _everything_matters(read):
+@claims("Abstract")
+def _abstract(read, holds):
     gains = {}
     for name in ("flops", "memory_bandwidth", "scale_up_bandwidth", "scale_out_bandwidth"):
         better = H100.replace(**{name: 2 * getattr(H100, name)})
@@ -82,13 +83,10 @@ def _everything_matters(read):
     before, after = (token_latency(model, H100, 24, 1, assumptions=a) for a in (DEFAULT, quick))
     saved["launches"] = 1 - after / before
     text = ", ".join(f"{name} {part:.0%}" for name, part in saved.items())
-    return (min(saved.values()) > 0, f"Llama 3 70B, time saved by twice as much of each: {text}")
-
-
-@claims("Abstract")
-def _abstract(read, holds):
     holds(
-        "arithmetic, memory bandwidth, network bandwidth and latency all matter", *_everything_matters(read)
+        "arithmetic, memory bandwidth, network bandwidth and latency all matter",
+        min(saved.values()) > 0,
+        f"Llama 3 70B, time saved by twice as much of each: {text}",
     )
 
 
@@ -109,43 +107,11 @@ def latency_share(chip):
     return waiting * at.tokens_per_second, max(*named.values(), *rest) * at.tokens_per_second
 
 
-def _latency_first(read):
-    shares = {chip: latency_share(chip) for chip in economics.GENERATIONS}
-    text = ", ".join(f"{chip} {ours:.0%} ({other:.0%})" for chip, (ours, other) in shares.items())
-    return (
-        all(ours > other for ours, other in shares.values()),
-        f"share of launches and latency of collectives in Table 4's points, and of the largest other term: {text}",
-    )
-
-
-def _tens_of_microseconds(read):
-    times = {n: m.collective_latency(LL, n, n / 8, 2) / factor("us") for n in (8, 16, 64)}
-    text = ", ".join(f"{t:.0f} us on {n} GPUs" for n, t in times.items())
-    return (min(times.values()) > 10, f"without a byte: {text}")
-
-
 def size_exponent():
     """Power of the parameters with which the smallest latency of Llama 3 grows in the complete model."""
     small, large = "Llama 3 8B", "Llama 3.1 405B"
     slower = np.log(fastest(small)[0] / fastest(large)[0])
     return slower / np.log(models[large].n_params / models[small].n_params)
-
-
-def _faster_than_root(read):
-    power = size_exponent()
-    return (power > 0.5, f"power {power:.2f} from Llama 3 8B to 405B at 16 bits, 0.5 by equation 19")
-
-
-def _needs_pipeline(read):
-    model = models["Llama 3 70B"]
-    memory = read("Groq LPU", "memory", "Text 5.1")
-    chip = H100.replace(memory_bandwidth=read("Groq LPU", "memory bandwidth", "Text 5.1"))
-    best = toy.optimal_n_gpu(model, chip, ToyAssumptions().t_hop)
-    needed = model.weight_bytes * model.n_params / memory
-    return (
-        needed > best,
-        f"Llama 3 70B at 16 bits fits on {needed:.0f} chips; tensor parallelism alone is fastest on {best:.0f}",
-    )
 
 
 def doubled_bandwidth():
@@ -154,17 +120,6 @@ def doubled_bandwidth():
         name: 1 - fastest(name)[0] / fastest(name, bandwidth=2.0)[0]
         for name in ("Llama 3 8B", "Llama 3 70B", SEVENTY, "Llama 3.1 405B", "GPT-3")
     }
-
-
-def _doubled(read):
-    limit, equation_14 = (1 - 1 / gain for gain in speed_up(2))
-    complete = doubled_bandwidth()
-    text = ", ".join(f"{name} {saved:.1%}" for name, saved in complete.items())
-    return (
-        max(complete.values()) < 0.225,
-        f"complete model {text}; Llama 3 70B by equation 14 with Figure 1's base latency {doubled_with_base():.1%}, "
-        f"without {equation_14:.1%}; by equation 18 {limit:.1%} (threshold, ours: 22.5 %)",
-    )
 
 
 def doubled_with_base(name="Llama 3 70B"):
@@ -219,17 +174,6 @@ def _halved_precision(read):
     )
 
 
-def _boundary(read):
-    wide, narrow = (
-        best_layout(models[name], H100, 8, 8) for name in ("Llama 3.1 405B", "Llama 3.1 405B 8-bit")
-    )
-    return (
-        not wide[1].feasible and narrow[1].feasible,
-        f"Llama 3.1 405B on one node of 8: at 16 bits {wide[1].reason}; at 8 bits {1 / narrow[1].total:.0f} "
-        "tokens/s",
-    )
-
-
 def _over_decoding(read):
     half, shares = read("prefill", "utilisation", "Text 4.3"), decoding_shares()
     ratios = [half / share for share in shares.values()]
@@ -273,17 +217,57 @@ def _text_5_1(read):
 
 @claims("Text 5.1")
 def _short_contexts(read, holds):
-    holds("doubling the bandwidth saves around 20 % of the latency or less", *_doubled(read))
-    holds("the greatest bottleneck at short context is latency", *_latency_first(read))
-    holds("a small all-reduce costs tens of microseconds", *_tens_of_microseconds(read))
-    holds("more is saved where a machine's boundary is crossed", *_boundary(read))
+    limit, equation_14 = (1 - 1 / gain for gain in speed_up(2))
+    complete = doubled_bandwidth()
+    text = ", ".join(f"{name} {saved:.1%}" for name, saved in complete.items())
+    holds(
+        "doubling the bandwidth saves around 20 % of the latency or less",
+        max(complete.values()) < 0.225,
+        f"complete model {text}; Llama 3 70B by equation 14 with Figure 1's base latency {doubled_with_base():.1%}, "
+        f"without {equation_14:.1%}; by equation 18 {limit:.1%} (threshold, ours: 22.5 %)",
+    )
+    shares = {chip: latency_share(chip) for chip in economics.GENERATIONS}
+    text = ", ".join(f"{chip} {ours:.0%} ({other:.0%})" for chip, (ours, other) in shares.items())
+    holds(
+        "the greatest bottleneck at short context is latency",
+        all(ours > other for ours, other in shares.values()),
+        f"share of launches and latency of collectives in Table 4's points, and of the largest other term: {text}",
+    )
+    times = {n: m.collective_latency(LL, n, n / 8, 2) / factor("us") for n in (8, 16, 64)}
+    text = ", ".join(f"{t:.0f} us on {n} GPUs" for n, t in times.items())
+    holds(
+        "a small all-reduce costs tens of microseconds", min(times.values()) > 10, f"without a byte: {text}"
+    )
+    wide, narrow = (
+        best_layout(models[name], H100, 8, 8) for name in ("Llama 3.1 405B", "Llama 3.1 405B 8-bit")
+    )
+    holds(
+        "more is saved where a machine's boundary is crossed",
+        not wide[1].feasible and narrow[1].feasible,
+        f"Llama 3.1 405B on one node of 8: at 16 bits {wide[1].reason}; at 8 bits {1 / narrow[1].total:.0f} "
+        "tokens/s",
+    )
 
 
 @claims("Footnote 11")
 def _footnote_11(read, holds):
-    holds("latency grows faster with size than the root in the complete model", *_faster_than_root(read))
+    power = size_exponent()
+    holds(
+        "latency grows faster with size than the root in the complete model",
+        power > 0.5,
+        f"power {power:.2f} from Llama 3 8B to 405B at 16 bits, 0.5 by equation 19",
+    )
 
 
 @claims("Footnote 12")
 def _footnote_12(read, holds):
-    holds("with so little memory a chip pipelining is needed", *_needs_pipeline(read))
+    model = models["Llama 3 70B"]
+    memory = read("Groq LPU", "memory", "Text 5.1")
+    chip = H100.replace(memory_bandwidth=read("Groq LPU", "memory bandwidth", "Text 5.1"))
+    best = toy.optimal_n_gpu(model, chip, ToyAssumptions().t_hop)
+    needed = model.weight_bytes * model.n_params / memory
+    holds(
+        "with so little memory a chip pipelining is needed",
+        needed > best,
+        f"Llama 3 70B at 16 bits fits on {needed:.0f} chips; tensor parallelism alone is fastest on {best:.0f}",
+    )
