@@ -1,6 +1,9 @@
 """The catalogue as tables, for reading."""
 
+import csv
 from importlib.resources import files
+
+import pandas as pd
 
 from inferlib import catalog
 from inferlib.units import factor
@@ -12,8 +15,6 @@ def models():
     Returns one row a model: attention, layers, total and active parameters (billions), width of the residual
     stream and of a head, KiB of cache for a token at 16 bits, positions its configuration allows.
     """
-    import pandas as pd
-
     rows = []
     for name in catalog.models():
         model = catalog.load_model(name)
@@ -50,10 +51,6 @@ def published():
     Returns one row a published number: model, quantity, published (less what is not part of the language
     model, see the note) and counted, their difference, note and source.
     """
-    import csv
-
-    import pandas as pd
-
     text = (files("inferlib.catalog") / "published_counts.csv").read_text("utf-8")
     rows = []
     for row in csv.DictReader(text.splitlines()):
@@ -80,8 +77,6 @@ def chips():
     Returns one row a chip: dense TFLOP/s at 16 and 8 bits, memory (GB) and its bandwidth (TB/s), FLOP for
     every byte at 16 bits, chips in a scale-up domain and one-way GB/s of each, one-way GB/s of its network.
     """
-    import pandas as pd
-
     rows = []
     for name in catalog.chips():
         chip = catalog.load_chip(name)
@@ -117,8 +112,6 @@ def served():
     checkpoint as it stores each part, positions its configuration allows, what its layers have beside plain
     attention, and why its formats are not known.
     """
-    import pandas as pd
-
     rows = []
     for name in catalog.served():
         model = catalog.load_model(name)
@@ -166,10 +159,6 @@ def served_counts():
     (``exact``, ``rounded``, ``1%``, ``between`` the least count and the full one, or ``about``), the
     resolution of the published number, note and source.
     """
-    import csv
-
-    import pandas as pd
-
     text = (files("inferlib.catalog") / "served_counts.csv").read_text("utf-8")
     rows = []
     for row in csv.DictReader(text.splitlines()):

@@ -10,6 +10,8 @@ from importlib import import_module
 from importlib.resources import files
 from typing import get_type_hints
 
+import sympy
+
 import inferlib
 from book.problems.bank import say
 from book.serving import tables
@@ -17,6 +19,7 @@ from inferlib import principles
 from inferlib.equation import EQUATIONS, latex, symbolic
 from inferlib.papers import erdil2025, mazurek2025, pope2022, steinhardt2022
 from tokenprice import answerers, prompt, request
+from tokenprice.speculation import drafted_token_time
 
 BATCH, CONTEXT, CHIPS = 32, 4096, 8
 HOP, LATENCY = 1e-6, 5e-6
@@ -41,8 +44,6 @@ def alphabet():
 
 def expression(entry):
     """The right-hand side of a formula, called on the symbols of the one alphabet."""
-    import sympy
-
     import_module(_OURS.get(entry["source"], f"inferlib.papers.{entry['source']}"))
     equation = EQUATIONS[entry["source"], entry["name"]]
     names = {name: symbol for symbol, known in stated()["alphabet"].items() for name in known["names"]}
@@ -141,8 +142,6 @@ def _cut():
 
 
 def _drafted():
-    from tokenprice.speculation import drafted_token_time
-
     step, made = _request().step.total, erdil2025.expected_tokens(0.8, 4)
     return f"D = 3 of 0.5 ms: {say(drafted_token_time(step, 3, 0.5e-3, made), 'ms')}"
 

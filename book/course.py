@@ -19,6 +19,7 @@ import inferlib
 from book import slides
 from book.problems.page import Marked, identity
 from book.quiz import quiz
+from book.serving import tables
 from inferlib import principles
 from inferlib.papers import erdil2025, pope2022
 
@@ -63,8 +64,6 @@ def _filled(value, known):
 @cache
 def numbers():
     """The numbers on the boards: name to text."""
-    from book.serving import tables
-
     llama, h100 = inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM")
     profile = principles.profile_of(llama)
     box, work = inferlib.System(h100, 8), inferlib.Workload(batch=32, context=4096)

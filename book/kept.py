@@ -13,6 +13,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import pandas as pd
+
 from inferlib.equation import names_of_replaced
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +42,6 @@ def kept(name, make):
 
 def kept_frame(name, make):
     """The same for a pandas.DataFrame of numbers and texts whose rows are counted from zero."""
-    import pandas as pd
 
     def columns():
         frame = make()

@@ -2,6 +2,8 @@
 
 from random import Random
 
+import pandas as pd
+
 from book.synthesis import against
 
 SHOWN = ["model", "hardware", "n_gpus", "sequences", "context", "weight_format", "engine"]
@@ -36,8 +38,6 @@ def score(student, predicted):
     """
     if not all(time > 0 for time in predicted):
         raise ValueError(f"predicted is {predicted}, but must be positive times in seconds")
-    import pandas as pd
-
     table = _rows(student, len(predicted))
     times = pd.DataFrame({"measured": table.tpot, "yours": predicted})
     for who in BESIDE:

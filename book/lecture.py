@@ -2,6 +2,9 @@
 
 from functools import cache
 
+import matplotlib.pyplot as plt
+import pandas as pd
+
 import tokenprice
 from book import measured, style
 from inferlib import catalog, load_chip, load_model, principles
@@ -15,8 +18,6 @@ MACHINES = {"Llama 3 70B": "8x H100", "Qwen3 235B-A22B": "8x H100", "Kimi K2": "
 
 
 def _frame(rows, columns):
-    import pandas as pd
-
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -114,8 +115,6 @@ def fast():
 
 def draw_fast():
     """Price over speed of every benchmark, from its cheapest token on, and what the lecture asks about."""
-    import matplotlib.pyplot as plt
-
     _, ax = plt.subplots(figsize=(6.6, 3.8))
     for (model, *_), rows in benchmarks().items():
         colour = style.PURPLE if hasattr(_first(load_model(model)), "n_experts") else style.YELLOW

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass, fields
 
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
 from book import style
 from book.explorer import Axis, Bars, Choice, Explorer, Frontier, Slider, first, memory
 from book.sixth import Text
@@ -99,8 +103,6 @@ def one_token(model=None, chip=None):
 
 def chips_and_company(model, chip, exchange=5e-6, price=2.0, context=4096):
     """Time and price of a token by number of chips, for one user; and by number of users, on eight chips."""
-    import pandas as pd
-
     shape, tables = layered(model), {}
     for name, cases in {
         "chips": [(n, 1) for n in (1, 2, 8, 32, 128, 512)],
@@ -118,8 +120,6 @@ def chips_and_company(model, chip, exchange=5e-6, price=2.0, context=4096):
 
 def draw_chips_and_company(tables):
     """More chips: a token gets faster until only waiting is left, and costs more. More users: cheaper, and slower."""
-    import matplotlib.pyplot as plt
-
     colours = {"weights": style.BLUE, "cache": style.GREEN, "waiting": style.RED}
     _, axes = plt.subplots(2, 2, figsize=(7.2, 4.6), sharex="col", height_ratios=[3, 2], layout="constrained")
     titles = {"chips": "one user, more chips", "users": "eight chips, more users"}
@@ -151,9 +151,6 @@ _DOING = {"weights": "reading weights", "cache": "reading the context", "waiting
 
 def draw_mechanism():
     """What one token is made of: every chip reads its part from memory, multiplies, and waits for the others."""
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
-
     _, ax = plt.subplots(figsize=(7.2, 3.3))
 
     def box(x, y, width, height, text, colour, **kwargs):
@@ -220,8 +217,6 @@ def everybody(*words, **options):
 
 def draw_answers(answers, sixth):
     """Everybody's step as one bar, in four kinds of time; the sixth model's with its interval."""
-    import matplotlib.pyplot as plt
-
     _, ax = plt.subplots(figsize=(7.2, 0.9 + 0.42 * len(answers)))
     for y, step in enumerate(answers.values()):
         left = 0.0

@@ -1,5 +1,9 @@
 """What each source describes, in one table and one picture."""
 
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.patches import Circle, Wedge
+
 from inferlib import papers
 
 
@@ -9,8 +13,6 @@ def scope():
     Indexed by the sources' keys: ``label``, ``question``, and one column an ingredient, each ``"yes"``,
     ``"partly"`` or ``"no"``.
     """
-    import pandas as pd
-
     rooms = {key: papers.about(key) for key in papers.sources()}
     rows = {key: {"label": a["label"], "question": a["question"], **a["scope"]} for key, a in rooms.items()}
     return pd.DataFrame(rows).T
@@ -18,9 +20,6 @@ def scope():
 
 def draw_scope(ax=None):
     """The five sources in one picture: full circles for what a source models, half for partly, empty for no."""
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import Circle, Wedge
-
     table = scope()
     ingredients = [name for name in table if name not in ("label", "question")]
     if ax is None:

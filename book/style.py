@@ -9,7 +9,13 @@ import html
 import re
 from numbers import Integral
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 from cycler import cycler
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
 
 from inferlib.units import factor
 
@@ -51,10 +57,6 @@ _DEFINED = re.compile(r'(?s) id="([A-Za-z]\w*?[0-9a-f]{10})"(.*?)/>')
 
 def use():
     """Show all figures and frames of a notebook in the book's style; figures as deterministic SVG."""
-    import matplotlib as mpl
-    import matplotlib.pyplot as plt
-    import numpy as np
-    import pandas as pd
     from IPython import get_ipython
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
@@ -119,8 +121,6 @@ def canonical_svg(svg):
 
 def _show_figures(display):
     """Let every figure show the same SVG on any machine."""
-    from matplotlib.figure import Figure
-
     drawn = display.formatters["image/svg+xml"].lookup_by_type(Figure)
     display.formatters["image/svg+xml"].for_type(Figure, lambda figure: canonical_svg(drawn(figure)))
 
@@ -248,9 +248,6 @@ def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, c
     >>> curve(time, mark=time.idxmin(), unit="ms").texts[0].get_text()
     '10 GPUs: 200 ms'
     """
-    import matplotlib.pyplot as plt
-    import numpy as np
-
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
     values = values.to_array("line") if hasattr(values, "data_vars") else values
@@ -293,23 +290,17 @@ def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, c
 
 def shades(count, colour=GREEN, least=0.6):
     """So many shades of one colour, from pale to full, for what has an order: contexts, batches, sizes."""
-    from matplotlib.colors import to_hex, to_rgb
-
     parts = [least + (1 - least) * k / max(count - 1, 1) for k in range(count)]
     return [to_hex([1 - part * (1 - c) for c in to_rgb(colour)]) for part in parts]
 
 
 def mpl_colours():
     """The colours of lines that have no meaning of their own, in order."""
-    import matplotlib as mpl
-
     return mpl.rcParams["axes.prop_cycle"].by_key()["color"]
 
 
 def _name_lines(ax, apart=12):
     """Write each line's label beside its last point, so many points apart where lines end close together."""
-    import numpy as np
-
     ax.figure.draw_without_rendering()
     scale, ends = 72 / ax.figure.dpi, []
     for line in ax.lines:
@@ -332,8 +323,6 @@ def breakdown_bars(steps, *, ax=None):
 
     ``steps``: label to :class:`inferlib.Breakdown`. An infeasible or n/a answer is written, not drawn.
     """
-    import matplotlib.pyplot as plt
-
     if ax is None:
         _, ax = plt.subplots(figsize=(6.4, 0.9 + 0.8 * len(steps)))
     seen = {}

@@ -7,12 +7,14 @@ A reproducer sees printed numbers only through a :class:`Reader`, which refuses 
 
 import math
 import pkgutil
+import tomllib
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from importlib.resources import files
 from inspect import signature
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from book.audit.printed import (
     Reader,
@@ -29,9 +31,6 @@ from inferlib import checks
 from inferlib.equation import DERIVATIONS, EQUATIONS, refuse_replaced
 from inferlib.papers import sources
 from inferlib.units import factor
-
-if TYPE_CHECKING:
-    import pandas
 
 __all__ = [
     "Noted", "Reader", "Row", "as_number", "as_range", "claims", "compute", "equations", "errata", "errata_numbers",
@@ -92,7 +91,7 @@ def errata_numbers(source: str):
     return register
 
 
-def scorecard(source: str | None = None, *artefacts: str) -> "pandas.DataFrame":
+def scorecard(source: str | None = None, *artefacts: str) -> pd.DataFrame:
     """Every printed number beside the recomputed one.
 
     ``source``: key of one source; all sources when not given. ``*artefacts``: such as ``"Table 1"``, and only
@@ -112,8 +111,6 @@ def scorecard(source: str | None = None, *artefacts: str) -> "pandas.DataFrame":
     >>> str(scorecard("erdil2025", "Table 1").grade.unique()[0])
     'exact'
     """
-    import pandas as pd
-
     refuse_replaced("the scorecard, which holds print against what was printed,")
     places = [(key, artefact) for key in _chosen(source) for artefact in _artefacts(key)]
     for artefact in artefacts:
@@ -122,7 +119,7 @@ def scorecard(source: str | None = None, *artefacts: str) -> "pandas.DataFrame":
     return pd.DataFrame(rows, columns=COLUMNS).astype({"printed": object, "reproduced": object})
 
 
-def summary(source: str | None = None) -> "pandas.DataFrame":
+def summary(source: str | None = None) -> pd.DataFrame:
     """How many rows of each artefact have which grade (kinds ``model`` and ``derived``, as totals quote)."""
     card = scorecard(source)
     card = card[card.kind.isin(["model", "derived"])]
@@ -130,14 +127,12 @@ def summary(source: str | None = None) -> "pandas.DataFrame":
     return counts.reindex(columns=[g for g in GRADES if g in counts]).assign(rows=counts.sum(axis=1))
 
 
-def equations(source: str | None = None) -> "pandas.DataFrame":
+def equations(source: str | None = None) -> pd.DataFrame:
     """Every equation of the sources: its number, form, function, chapter and LaTeX.
 
     Columns ``source, number, name, form, function, chapter, latex``. ``form`` is ``function`` (it can be
     called), ``step`` (it stands in a derivation), ``approximation``, ``structure`` or ``empty``.
     """
-    import pandas as pd
-
     rows = [row for key in _chosen(source) for row in kept(f"equations of {key}", partial(_equations, key))]
     columns = ["source", "number", "name", "form", "function", "chapter", "latex"]
     table = pd.DataFrame(rows, columns=columns)
@@ -168,7 +163,7 @@ def _steps(key, printed):
                 yield (key, step.number, name, step.form, name, entry.chapter, step.latex)
 
 
-def errata(source: str | None = None) -> "pandas.DataFrame":
+def errata(source: str | None = None) -> pd.DataFrame:
     """What is wrong in print, and what that changes.
 
     Numbers in the texts are computed: ``errata.toml`` holds names in braces, which functions registered by
@@ -181,14 +176,12 @@ def errata(source: str | None = None) -> "pandas.DataFrame":
     return _texts("erratum", source)
 
 
-def notes(source: str | None = None) -> "pandas.DataFrame":
+def notes(source: str | None = None) -> pd.DataFrame:
     """What is worth knowing of print and changes nothing: as :func:`errata`, without ``materiality``."""
     return _texts("note", source).drop(columns="materiality")
 
 
 def _texts(kind, source):
-    import pandas as pd
-
     both = (
         row for key in _chosen(source) for row in kept(f"errata and notes of {key}", partial(_filled, key))
     )
@@ -213,8 +206,6 @@ def _filled(source):
 @cache
 def _errata(source):
     """``errata.toml`` of a source, as it stands."""
-    import tomllib
-
     path = files(f"book.{source}") / "errata.toml"
     return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
 

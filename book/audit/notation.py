@@ -4,6 +4,8 @@ import re
 from importlib import import_module
 from typing import get_type_hints
 
+import pandas as pd
+
 from book.audit import ledger
 from inferlib.equation import EQUATIONS, notation_of, quantities
 
@@ -32,8 +34,6 @@ def notation(source):
     >>> notation("erdil2025").frame.query("name == '`batch`'").symbol.item()
     '$b$'
     """
-    import pandas as pd
-
     units = _units(source)
     rows = [
         (f"${e['symbol']}$", f"`{typed(e['symbol'])}`", f"`{name}`", _shown(units[name]), e["meaning"])
@@ -61,8 +61,6 @@ def clashes():
 
     Returns one row a symbol: what it stands for in each source that uses it.
     """
-    import pandas as pd
-
     uses = {}  # symbol -> source -> names in the library
     for source in ledger.sources():
         for name, entry in notation_of(source).items():

@@ -1,5 +1,7 @@
 """What sources print: rows of ``published.csv``, the numbers that texts stand for, and how close one comes."""
 
+import csv
+import io
 import math
 import re
 from dataclasses import dataclass
@@ -108,9 +110,6 @@ def published(source):
     Raises LookupError if there is no such source. Raises ValueError if the file is malformed: a missing
     column, an unknown kind, a bad resolution or a repeated place.
     """
-    import csv
-    import io
-
     text = (files(f"book.{source}") / "published.csv").read_text("utf-8")
     rows = {}
     for line, cells in enumerate(csv.DictReader(io.StringIO(text)), 2):

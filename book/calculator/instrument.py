@@ -9,7 +9,7 @@ from importlib.resources import files
 from book import style
 from book.calculator import fields, questions, sources, tables
 from book.kept import kept
-from tokenprice import constants, decode, operators
+from tokenprice import ask, constants, decode, operators
 from tokenprice.decide import MOST
 from tokenprice.estimate import CAUTIONS
 from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, FIRST
@@ -230,6 +230,4 @@ _ENGINES = {
 
 
 def _at_the_start():
-    from tokenprice import ask
-
     return ask("Llama 3 70B", "8x H100", batch=32, context=4096)

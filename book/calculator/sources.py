@@ -17,7 +17,15 @@ from book.explorer import Search, outputs
 from book.kept import kept
 from inferlib.equation import Record, quantity
 from inferlib.ops import as_written, maximum, minimum, where
+from inferlib.papers.erdil2025 import Cut
+from inferlib.papers.erdil2025.decode import terms
 from inferlib.papers.erdil2025.records import NO_GPUS
+from inferlib.papers.liminal2025.equations import Assumptions
+from inferlib.papers.mazurek2025.decode import memory_left
+from inferlib.papers.mazurek2025.records import not_described
+from inferlib.papers.pope2022 import cache_on_chip, weights_on_chip
+from inferlib.papers.pope2022.decode import stages_in
+from inferlib.papers.pope2022.records import Mesh, chip_of, model_of
 from inferlib.system import Accelerator, Breakdown, System, Workload
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, Transformer
 
@@ -128,8 +136,6 @@ def pope2022():
 
 
 def _pope_records(model, system, workload, option):
-    from inferlib.papers.pope2022.records import Mesh, chip_of, model_of
-
     layout, x, attention = option
     mesh = Mesh(system.count) if layout == "WS 1D" else Mesh(x, 1, maximum(system.count / x, 1))
     shape = model_of(model, workload.weights, workload.cache)
@@ -137,8 +143,6 @@ def _pope_records(model, system, workload, option):
 
 
 def _pope_step(model, system, workload, option, function):
-    from inferlib.papers.pope2022.decode import stages_in
-
     try:
         at = _pope_records(model, system, workload, option)
     except ValueError as refused:
@@ -148,8 +152,6 @@ def _pope_step(model, system, workload, option, function):
 
 
 def _pope_left(model, system, workload, option):
-    from inferlib.papers.pope2022 import cache_on_chip, weights_on_chip
-
     n, (_, x, attention) = system.count, option
     if model.sparse:
         return None
@@ -168,8 +170,6 @@ def _pope_left(model, system, workload, option):
 
 def erdil2025():
     """Six of the layouts that the complete model searches, those with whole numbers."""
-    from inferlib.papers.erdil2025 import Cut
-
     cuts = [Cut(s, z, kind) for s, z in ((1, 1), (1, 8), (2, 1)) for kind in ("1D", "2D")]
     options = {_named(cut): cut for cut in cuts}
     return Answer(
@@ -187,7 +187,6 @@ def _named(cut):
 
 def _erdil_step(model, system, workload, cut, function):
     from inferlib.papers.erdil2025 import Assumptions, chip_of, model_of
-    from inferlib.papers.erdil2025.decode import terms
 
     shape = model_of(model, workload.weights, workload.cache).shape
     gpu = chip_of(system.chip).replace(flops=system.chip.flops)
@@ -222,8 +221,6 @@ def equation_8():
 
 
 def _equation_8(model, system, workload, option, function):
-    from inferlib.papers.liminal2025.equations import Assumptions
-
     return function(model, system, workload, assumptions=Assumptions.fitted())
 
 
@@ -245,9 +242,6 @@ def mazurek2025():
 
 
 def _mazurek_left(model, system, workload, inside):
-    from inferlib.papers.mazurek2025.decode import memory_left
-    from inferlib.papers.mazurek2025.records import not_described
-
     if not_described(model):
         return None
     chip, n, size = system.chip, system.count, system.chip.scale_up_size

@@ -1,6 +1,8 @@
 """Beyond Erdil 2025: real machines, other GPUs, and how far the preferred point hangs on each assumption."""
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 
 from book.erdil2025.economics import frontier
 from inferlib.catalog import load_chip
@@ -38,8 +40,6 @@ def machine_cuts(shape, n_gpu, assumptions):
 
 def machine_frontier(model, chip, *, context=0, price=None, assumptions=None):
     """The frontier of machines that exist: 1 to 256 GPUs in powers of two, whole batches, layouts that divide."""
-    import pandas as pd
-
     assumptions = assumptions or Assumptions()
     shape, chip = model_of(model).shape, chip_of(chip)
     price = (chip.price if price is None else price) * factor("usd/h")
@@ -72,8 +72,6 @@ def machine_frontier(model, chip, *, context=0, price=None, assumptions=None):
 
 def cost_of_rounding(name="Llama 3 70B 8-bit", chip="H100"):
     """The preferred point of real-valued instances and of machines that exist."""
-    import pandas as pd
-
     rows = {
         "real numbers": preferred(frontier(models[name], chips[chip])),
         "machines that exist": preferred(machine_frontier(models[name], chips[chip])),
@@ -92,7 +90,6 @@ def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, ste
     not computed yet: ``.compute()`` does it with threads of this machine, or on the cluster of a
     ``dask.distributed.Client``.
     """
-    import xarray as xr
 
     def axis(name, values, chunk):
         return xr.DataArray(values, dims=name, coords={name: values}).chunk(chunk)
@@ -109,8 +106,6 @@ def catalogue_chips(
     model=models["Llama 3 70B 8-bit"], names=("A100 80GB", "H100 SXM", "H200", "B200", "MI300X")
 ):
     """The fastest and the preferred point of a model on GPUs of the catalogue, at their list prices."""
-    import pandas as pd
-
     rows = {}
     for name in names:
         chip = load_chip(name)
@@ -144,7 +139,6 @@ def sensitivity(name="Llama 3 70B 8-bit", chip="H100", shift=SHIFT):
 
     Each assumption is divided and multiplied by 1 + ``shift``, and everything optimised again.
     """
-    import pandas as pd
 
     def point(chip, assumptions):
         best = preferred(frontier(models[name], chip, pipeline=False, assumptions=assumptions))
@@ -164,8 +158,6 @@ def sensitivity(name="Llama 3 70B 8-bit", chip="H100", shift=SHIFT):
 
 def eight_gpus(model=models["Llama 3 70B"], chip=chips["H100"]):
     """Speed, utilisation and cost of one box of eight GPUs by batch: the paper's opening question."""
-    import pandas as pd
-
     shape = model.shape
     batch = 2 ** np.arange(0, 11, 0.05)
     seconds = token_latency(model, chip, 8.0, batch)

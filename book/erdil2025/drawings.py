@@ -1,5 +1,10 @@
 """Erdil 2025: what happens on the GPUs of an instance, drawn."""
 
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.patches import FancyArrowPatch, Rectangle
+
 from book import style
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.units import factor
@@ -7,8 +12,6 @@ from inferlib.units import factor
 
 def layer_times(model, chip, hop, sizes=(1, 2, 8, 128, 1024)):
     """Microseconds that one layer reads and waits, by GPUs; the best size stands among those given."""
-    import pandas as pd
-
     best, layer = round(toy.optimal_n_gpu(model, chip, hop)), model.n_layers * factor("us")
     rows = {
         n: (
@@ -22,8 +25,6 @@ def layer_times(model, chip, hop, sizes=(1, 2, 8, 128, 1024)):
 
 def draw_layer(model, chip, hop):
     """One layer as a timeline, on more and more GPUs: its matrices are read, and after each all wait."""
-    import matplotlib.pyplot as plt
-
     _, ax = plt.subplots(figsize=(6.8, 3.2))
     data, steps = layer_times(model, chip, hop), int(model.reductions)
     for y, (_, row) in enumerate(data.iterrows()):
@@ -43,9 +44,6 @@ def draw_layer(model, chip, hop):
 
 def draw_cuts(side):
     """A weight matrix on ``side`` x ``side`` GPUs, cut one way and both ways, and who adds up one output."""
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import Rectangle
-
     many, axes = side * side, plt.subplots(1, 2, figsize=(6.8, 3.1))[1]
     cuts = (("cut one way", 1, many, many), ("cut both ways", side, side, side))
     for ax, (title, rows, columns, joined) in zip(axes, cuts, strict=True):
@@ -77,8 +75,6 @@ def ring(n):
 
     What they hold has a row for each GPU and a column for each part of the vector: how many terms are in its sum.
     """
-    import numpy as np
-
     hops = [(None, np.ones((n, n), dtype=int))]
     for hop in range(2 * (n - 1)):
         sent, held = [(gpu - hop) % n for gpu in range(n)], hops[-1][1]
@@ -93,10 +89,6 @@ def ring(n):
 
 def draw_ring(n, hop):
     """The hops of one all-reduce over n GPUs in a ring: what they hold after each, and its time."""
-    import matplotlib.pyplot as plt
-    import numpy as np
-    from matplotlib.patches import FancyArrowPatch, Rectangle
-
     hops, us, shades = ring(n), hop / factor("us"), style.shades(n, style.VIOLET, 0.15)
     axes = plt.subplots(2, n, figsize=(1.8 * n, 3.7), layout="constrained")[1]
     angle = np.pi * (0.5 - (2 * np.arange(n) + 1 - n % 2) / n)

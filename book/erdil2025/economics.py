@@ -1,5 +1,7 @@
 """Erdil 2025, sections 4 and 5: the settings of its tables and figures, and what they give."""
 
+import pandas as pd
+
 from book.kept import kept_frame
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025 import pareto
@@ -72,8 +74,6 @@ def settings(assumptions=DEFAULT, older=None):
 
 def table(number, assumptions=DEFAULT, older=None):
     """One of Tables 2 to 6, not rounded, with the columns of :func:`frontier`; assumptions as in :func:`settings`."""
-    import pandas as pd
-
     chosen = settings(assumptions, older)
     rows = {row: asked for (name, row), asked in chosen.items() if name == f"Table {number}"}
     found = curves([setting for setting, _ in rows.values()])

@@ -25,6 +25,7 @@ from book.erdil2025.claims.model import (
     traffic_kept,
 )
 from book.erdil2025.claims.toy import beyond_critical, palm_power, scaled_latency, speed_up
+from inferlib import load_model
 from inferlib.papers.erdil2025 import pareto, search
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
 from inferlib.papers.erdil2025.records import (
@@ -387,8 +388,6 @@ def _context():
 
 @errata_numbers("erdil2025")
 def _records():
-    from inferlib import load_model
-
     ours, theirs = (models["Llama 3.1 405B"], model_of(load_model("Llama 3.1 405B")))
     active = sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT)) / DEEPSEEK.flop_per_weight
     looked_up = DEFAULT.replace(embedding_multiplied=False)

@@ -1,5 +1,9 @@
 """Erdil 2025, section 2: its figures, as data first and pictures second."""
 
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
 from book import style
 from book.audit.ledger import Reader
 from inferlib.papers.erdil2025.equations import toy
@@ -11,8 +15,6 @@ READINGS = {"peak rates": FIGURE_1, "attainable rates": FIGURE_1_CAPPED}
 
 def figure_1_data(assumptions=FIGURE_1, shown=(models["Llama 3 8B"], models["Llama 3 70B"]), chip=H100):
     """The frontiers of Figure 1 with their ``model`` and ``demand`` (tokens/s), at the chip's rent."""
-    import pandas as pd
-
     read = Reader("erdil2025", "Figure 1")
     parts = [
         toy.toy_frontier(model, chip, demand=demand, assumptions=assumptions).assign(
@@ -26,8 +28,6 @@ def figure_1_data(assumptions=FIGURE_1, shown=(models["Llama 3 8B"], models["Lla
 
 def figure_1(shown, chip, hop):
     """Figure 1, a panel a model: both readings, the equations without a base latency, and what one provider sold."""
-    import matplotlib.pyplot as plt
-
     _, axes = plt.subplots(1, len(shown), figsize=(7.4, 3.6), sharey=True, layout="constrained")
     lines = {"peak rates": "-", "attainable rates": "--", "equation 5 alone": ":"}
     readings = READINGS | {"equation 5 alone": ToyAssumptions()}
@@ -71,8 +71,6 @@ def served_points():
 
 def figure_2_data():
     """Figure 2's three quoted points and the square-root law through the first."""
-    import pandas as pd
-
     read = Reader("erdil2025", "Text 2.2.3")
     names = ["PaLM 8B", "PaLM 62B", "PaLM 540B"]
     params = [read(name, "parameters") for name in names]
@@ -84,9 +82,6 @@ def figure_2_data():
 
 def figure_2(ax=None):
     """The three quoted latencies of PaLM and the square-root law through the smallest."""
-    import matplotlib.pyplot as plt
-    import numpy as np
-
     ax = ax or plt.subplots(figsize=(6.4, 3.2))[1]
     data = figure_2_data()
     start = data.iloc[0]

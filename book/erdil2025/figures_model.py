@@ -1,10 +1,16 @@
 """Erdil 2025, sections 4 and 5: Figures 3 to 10 and the chapter's own, data first and pictures second."""
 
+import matplotlib.pyplot as plt
+import pandas as pd
+
 from book import style
+from book.audit.ledger import Reader
 from book.erdil2025 import economics
+from book.erdil2025.beyond import eight_gpus, sensitivity
 from book.erdil2025.economics import DEFAULT, DRAFT, curves
 from book.erdil2025.figures import served_points
 from inferlib.frontier import preferred
+from inferlib.papers.erdil2025.decode import best_layout
 from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5, Assumptions
 
 LONG = 100_000  # tokens: the long context of Figures 9 and 10
@@ -46,8 +52,6 @@ def figure_settings(number):
 
 def figure_data(number, **changed):
     """The frontiers of a figure, named in a column ``curve``; ``changed`` is set in every :func:`economics.curve`."""
-    import pandas as pd
-
     settings = {name: one | changed for name, one in figure_settings(number).items()}
     found = zip(settings, curves(list(settings.values())), strict=True)
     return pd.concat([one.assign(curve=name) for name, one in found], ignore_index=True)
@@ -55,8 +59,6 @@ def figure_data(number, **changed):
 
 def marks(number, alpha=3, **changed):
     """The ends of every curve of a figure and the preferred point on it."""
-    import pandas as pd
-
     rows = []
     for name, points in figure_data(number, **changed).groupby("curve", sort=False):
         ends = {"fastest": points.iloc[0], "preferred": preferred(points, alpha), "cheapest": points.iloc[-1]}
@@ -73,8 +75,6 @@ def draw(number, colours, lines=None, **changed):
 
     A line given as (width, strength) lies broad and pale under the others.
     """
-    import matplotlib.pyplot as plt
-
     _, ax = plt.subplots(figsize=(6.6, 5.2))
     lines, where = lines or {}, marks(number, **changed).groupby("curve", sort=False)
     for name, points in figure_data(number, **changed).groupby("curve", sort=False):
@@ -156,8 +156,6 @@ def figure_10(**changed):
 
 def slope_and_wall(model, chip, draft):
     """A frontier as it is, without a limit of network bandwidth, with half the waiting, and with drafts."""
-    import matplotlib.pyplot as plt
-
     _, ax = plt.subplots(figsize=(6.6, 3.8))
     colours = (style.INK, style.ROSE, style.RED, style.PURPLE)
     curves = {
@@ -215,8 +213,6 @@ STEPS = {
 
 def from_print_to_notebook():
     """Table 4 on the way from the printed equations to the notebook's model, one term at a time."""
-    import pandas as pd
-
     rows, assumptions = [], PRINTED_EQUATIONS
     for name, changes in STEPS.items():
         assumptions = assumptions.replace(**changes)
@@ -229,8 +225,6 @@ def from_print_to_notebook():
 
 def corrected_tables():
     """Every row of Tables 2 to 6, as the paper's notebooks have it and with the errata fixed."""
-    import pandas as pd
-
     rows = []
     both = (economics.settings(), economics.settings(Assumptions.corrected()))
     before, after = (curves([setting for setting, _ in chosen.values()]) for chosen in both)
@@ -247,10 +241,6 @@ def corrected_tables():
 
 def terms_data(model, chip, batch, context):
     """Milliseconds of each term that counts in the best layout, by GPUs of the instance."""
-    import pandas as pd
-
-    from inferlib.papers.erdil2025.decode import best_layout
-
     steps = {n: best_layout(model, chip, n, batch, context=context)[1] for n in (2**i for i in range(1, 9))}
     rows = {n: {k: 1e3 * v for k, v in step.counted.items()} for n, step in steps.items() if step.feasible}
     return pd.DataFrame(rows).T.fillna(0.0)
@@ -258,8 +248,6 @@ def terms_data(model, chip, batch, context):
 
 def terms_over_size(model, chip, batch, context):
     """Where the time of a token goes as the instance grows: stacked terms of the best layout."""
-    import matplotlib.pyplot as plt
-
     _, ax = plt.subplots()
     data = terms_data(model, chip, batch, context)
     bottom = 0 * data.iloc[:, 0]
@@ -276,10 +264,6 @@ def terms_over_size(model, chip, batch, context):
 
 def tornado(ax=None, **case):
     """The value of the preferred point when one assumption is a fifth lower or higher, all else re-optimised."""
-    import matplotlib.pyplot as plt
-
-    from book.erdil2025.beyond import sensitivity
-
     table = sensitivity(**case)[::-1]
     ax = ax or plt.subplots(figsize=(6.4, 3.8))[1]
     for column, colour in (("value, lower", style.PURPLE), ("value, higher", style.YELLOW)):
@@ -293,11 +277,6 @@ def tornado(ax=None, **case):
 
 def box_of_eight(model, chip):
     """Utilisation over speed of one box of eight, and the paper's example beside it."""
-    import matplotlib.pyplot as plt
-
-    from book.audit.ledger import Reader
-    from book.erdil2025.beyond import eight_gpus
-
     read = Reader("erdil2025", "Text 1")
     speed, used = (read("DGX H100 question", c) for c in ("tokens per second", "utilisation"))
     _, ax = plt.subplots(figsize=(6.4, 3.4))

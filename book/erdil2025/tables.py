@@ -3,6 +3,8 @@
 import math
 from functools import partial
 
+import pandas as pd
+
 from book.audit.explanation import inputs, named
 from book.audit.ledger import Noted, Reader, grade_of, published, reproduces
 from book.erdil2025 import economics
@@ -18,8 +20,6 @@ SERVED = ("Llama 3 8B", "Llama 3 70B")
 
 def table_1(assumptions=PRINTED, chip=H100):
     """Table 1: the most tokens per second of five models, and the GPUs of the instance that makes them."""
-    import pandas as pd
-
     rows = {}
     for name in MODELS:
         model, chip = assumptions.applied_to(models[name], chip)
@@ -60,8 +60,6 @@ def ablation():
 
     Returns one row a variant: cells of Table 1 that still print as printed, and two cells of Llama 3 70B.
     """
-    import pandas as pd
-
     printed = [
         row for row in published("erdil2025").values() if row.artefact == "Table 1" and row.kind == "model"
     ]
@@ -115,8 +113,6 @@ def served_in_both_readings():
 
     Returns one row a reading, demand and model; an empty cell where the frontier ends below the served speed.
     """
-    import pandas as pd
-
     readings = {"peak rates": FIGURE_1, "attainable rates": FIGURE_1_CAPPED}
     rows = [
         {"reading": reading, "demand": demand, "model": name} | served(name, assumptions, demand)

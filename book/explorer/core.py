@@ -10,11 +10,18 @@ import itertools
 import math
 from functools import cached_property, partial
 from inspect import signature
+from urllib.parse import quote
+
+import matplotlib.pyplot as plt
+import numpy as np
+import sympy
 
 from book.explorer import beside, inputs as _inputs, outputs as _outputs
 from book.explorer.inputs import Choice, Kind, Slider
 from book.explorer.outputs import Bars, Curves
+from book.explorer.page import page
 from book.kept import kept
+from book.style import breakdown_bars
 from inferlib import checks
 from inferlib.equation import refuse_replaced
 from inferlib.system import Breakdown
@@ -87,8 +94,6 @@ class Explorer:
 
     def link(self, **values):
         """The end of an address that opens the page with these inputs: ``#title?batch=64&...``."""
-        from urllib.parse import quote
-
         full = self.state(**values)
         told = [i.name for i in self.inputs if (_inputs.meets(i.when, full) or full[i.name] != i.start())]
         pairs = (f"{name}={quote(_plain(full[name]), safe='')}" for name in told)
@@ -181,8 +186,6 @@ class Explorer:
     @cached_property
     def _also(self):
         """The further columns of the bars, of ``seconds`` and the inputs: expressions and their names."""
-        import sympy
-
         symbols = {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
         symbols["seconds"] = sympy.Symbol("seconds", positive=True)
         columns = {name: f for v in self.views if isinstance(v, Bars) for name, f in v.also.items()}
@@ -190,8 +193,6 @@ class Explorer:
 
     def worth(self):
         """JavaScript of what a point of a :class:`Trade` is worth, of its two numbers and :meth:`arguments`."""
-        import sympy
-
         symbols = {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
         point = {side: sympy.Symbol(side, positive=True) for side in "xy"}
         views = [view for view in self.views if hasattr(view, "worth")]
@@ -200,8 +201,6 @@ class Explorer:
 
     def _function(self, order, values):
         """JavaScript of a list of expressions, what they share computed once."""
-        import sympy
-
         expressions = [sympy.sympify(v) for v in values]
         unknown = {str(s) for e in expressions for s in e.free_symbols} - set(order)
         if unknown:
@@ -222,8 +221,6 @@ class Explorer:
         return [plan for _, plan in self._variants.values()]
 
     def _repr_html_(self):
-        from book.explorer.page import page
-
         refuse_replaced(f"the page's {self.title!r}")
         if "page" not in self._memo:
             make = partial(page, self)
@@ -264,8 +261,6 @@ class Explorer:
 
     def answered(self, **values):
         """HTML of what the widget shows at values of its controls."""
-        import matplotlib.pyplot as plt
-
         before = plt.get_fignums()
         try:
             shown = [f"<p>{html.escape(line)}</p>" for line in self._draw(self.within(**values))]
@@ -281,8 +276,6 @@ class Explorer:
 
     def _draw(self, values):
         """Draw the views; what is said beside them."""
-        from book.style import breakdown_bars
-
         arguments = self._arguments(self.state(**values))
         said, short = [], self._short(arguments)
         for name, (needed, has) in (short | self._short(arguments, caution=True)).items():
@@ -304,9 +297,6 @@ class Explorer:
         return said
 
     def _draw_curves(self, view, values, arguments):
-        import matplotlib.pyplot as plt
-        import numpy as np
-
         x = next(i for i in self.inputs if i.name == view.x)
         grid = np.geomspace(x.low, x.high, 61) if x.log else np.linspace(x.low, x.high, 61)
         _, ax = plt.subplots()
@@ -401,8 +391,6 @@ def _ipywidget(ipywidgets, i):
 
 
 def _js(expression):
-    import sympy
-
     code = sympy.jscode(expression)
     if "Not supported" in code or any(
         name + "(" in code for name in ("Sum", "Product", "Integral", "Derivative")

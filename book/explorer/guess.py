@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from book.explorer.page import guess_page
 from inferlib import checks
 
 
@@ -34,8 +35,6 @@ class Guess:
             raise ValueError("by is empty, but must say whose answer it is")
 
     def _repr_html_(self):
-        from book.explorer.page import guess_page
-
         return guess_page(self, math.sqrt(self.low * self.high))
 
     def __repr__(self):

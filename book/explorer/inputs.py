@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import sympy
+
 from inferlib import catalog, checks
 from inferlib.equation import Record, quantities, symbolic
 from inferlib.system import Accelerator
@@ -63,8 +65,6 @@ class Slider:
 
     def symbol(self):
         """What stands for the value in the expressions."""
-        import sympy
-
         return (
             sympy.Symbol(self.name, positive=True)
             if self.low > 0
@@ -117,8 +117,6 @@ class Choice:
 
     def symbol(self):
         """What stands for the chosen option in the expressions."""
-        import sympy
-
         values = list(self.options.values())
         if not isinstance(values[0], Record):
             return sympy.Symbol(self.name, positive=True)

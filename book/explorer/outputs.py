@@ -7,7 +7,10 @@ where it has no answer; or a :class:`Search` over such a function.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import xarray
+
 from inferlib import checks
+from inferlib.equation import minimise
 from inferlib.system import Breakdown
 
 
@@ -170,10 +173,6 @@ def answer(output, arguments):
     """The same output in Python: its value (a number, a Breakdown or None) and the structure chosen."""
     if not isinstance(output, Search):
         return output(**arguments), ""
-    import xarray
-
-    from inferlib.equation import minimise
-
     found, costs = {}, {}
     for label, option in output.options.items():
         given = arguments | {output.name: option}

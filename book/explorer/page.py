@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from numbers import Integral
 
+from book import style
 from book._tools.still import drawn
 from book.explorer import beside
 from book.explorer.inputs import Choice, Kind, Slider, with_unit
@@ -236,8 +237,6 @@ def _part_colours(view):
 
 
 def _palette():
-    from book import style
-
     return [
         style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY, style.BROWN,
         style.FAINT, style.ROSE, style.VIOLET, style.INK,
@@ -259,8 +258,6 @@ def _colours(shown, view):
 
 def _coloured(terms):
     """The colour of each term, as in the figures where they have one, or of lines that have no place in the grammar."""
-    from book import style
-
     palette = _palette()
     known = {name: palette.index(style.TERMS[name]) for name in terms if name in style.TERMS}
     free = [k for k in map(palette.index, style.LINES) if k not in known.values()]
@@ -394,8 +391,6 @@ def _bars(part, shown, view):
 
 def _legend(shown, view):
     """What the colours of all bars mean: a name for each, that of its kind where it has one."""
-    from book import style
-
     found = dict.fromkeys(  # no set: words of one colour stand in the order of the bars, in every run
         (style.KIND_OF.get(word := view.words(bar, term), word), colour)
         for bar, colours in zip(view.steps, _colours(shown, view), strict=True)

@@ -10,6 +10,9 @@ from functools import partial
 from inspect import signature
 from itertools import product
 
+import matplotlib.pyplot as plt
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -51,8 +54,6 @@ class Gauge:
 
     def draw(self, values, **arguments):
         """The still picture, by Matplotlib."""
-        import matplotlib.pyplot as plt
-
         _, ax = plt.subplots(figsize=(6.4, 1.3))
         left = 0.0
         for name in self.parts:
@@ -104,8 +105,6 @@ class Plane:
 
     def draw(self, values, **arguments):
         """The still picture, by Matplotlib."""
-        import matplotlib.pyplot as plt
-
         _, ax = plt.subplots()
         for name, points in self.lines.items():
             found = [[values[f"{name} {k} {side}"] for side in "xy"] for k in range(len(points))]
@@ -160,8 +159,6 @@ class Frontier:
 
     def draw_of(self, shown, values):
         """The still picture, by Matplotlib."""
-        import matplotlib.pyplot as plt
-
         _, ax = plt.subplots()
         ax.plot(*zip(*self.edge(shown, **values), strict=True))
         x, y = (shown.evaluate(**values)[name] for name in self.told())
@@ -204,8 +201,6 @@ class Cells:
 
     def draw(self, values, **arguments):
         """The still picture, by Matplotlib."""
-        import matplotlib.pyplot as plt
-
         boxes, cells, first, others = (values[name] for name in self.names)
         lit = [
             [max(0.0, min(1.0, (others if b else first) - c)) for b in range(round(boxes))]
@@ -260,9 +255,6 @@ class Chips:
 
     def draw(self, values, **arguments):
         """The still picture, by Matplotlib: who exchanges with the chip in the middle."""
-        import matplotlib.pyplot as plt
-        import numpy as np
-
         if values["mesh x"] is None:
             return
         groups = ["fetched", *(f"exchange {k}" for k in range(len(self.exchanges)))]
@@ -329,8 +321,6 @@ class Trade:
 
     def draw(self, values, **arguments):
         """The still picture, by Matplotlib."""
-        import matplotlib.pyplot as plt
-
         _, ax = plt.subplots()
         ax.plot(*zip(*self.points(**arguments), strict=True))
         ax.plot(*(values[name] for name in self.told()[-2:]), "D", label=self.best)

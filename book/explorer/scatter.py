@@ -5,6 +5,9 @@ import json
 from dataclasses import dataclass, field
 from math import log10
 
+from book._tools.still import painted
+from book.explorer.page import _box, _identity, _json, _shared
+
 
 @dataclass(frozen=True, eq=False)
 class Menu:
@@ -47,16 +50,11 @@ class Scatter:
         """The picture and the words of a state, as the page shows them."""
         from py_mini_racer import MiniRacer
 
-        from book.explorer.page import _json, _shared
-
         start = {menu.key: 0 for menu in self.menus} | {one["key"]: one["start"] for one in self.sliders}
         call = f"inferlibScatterDrawn({_json(self.spec())},{_json(start | state)})"
         return json.loads(MiniRacer().eval(f"{_shared('scatter.js')};JSON.stringify({call})"))
 
     def _repr_html_(self):
-        from book._tools.still import painted
-        from book.explorer.page import _box, _identity, _json
-
         identity = _identity(self.title, self.spec(), "scatter")
         body, start = "", self.drawn()
         for menu in self.menus:

@@ -3,6 +3,9 @@
 import dataclasses
 from functools import lru_cache
 
+import pandas as pd
+import xarray as xr
+
 from book.liminal2025 import cells
 from book.liminal2025.cells import AS_PRINTED, Reading
 from inferlib.papers.liminal2025 import equations as model
@@ -128,8 +131,6 @@ def readings():
 @lru_cache(maxsize=1)
 def survey():
     """Which cell prints as printed under which reading: booleans over ``change`` and ``cell``."""
-    import xarray as xr
-
     printed = cells.printed_cells()
     same = [
         [ours[place] == text for place, text in printed.items()]
@@ -156,8 +157,6 @@ def survivors(**changes):
 
 def table():
     """How many cells survive each change, in all and by table."""
-    import pandas as pd
-
     found = survey()
     by_table = {
         artefact: found.sel(cell=found.artefact == artefact).sum("cell").values for artefact in cells.TABLES
@@ -190,8 +189,6 @@ def field(name):
 
 def intervals():
     """How sharply the printed digits settle the numbers of the paper's set, one at a time; six digits, as text."""
-    import pandas as pd
-
     at_8, at_128 = model.collective_latency(8), model.collective_latency(128)
     ns, hop = factor("ns"), PRINTED.t_stage
     asked = {

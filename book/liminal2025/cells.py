@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 
 from book.audit.explanation import inputs
+from book.audit.ledger import published
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_chip, load_model, models
 from inferlib.units import factor
@@ -178,8 +179,6 @@ def printed_text(row):
 
 def printed_cells():
     """The cells as the paper prints them: (artefact, row, column) to text."""
-    from book.audit.ledger import published
-
     return {
         place: printed_text(row)
         for place, row in published("liminal2025").items()

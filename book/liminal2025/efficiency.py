@@ -5,7 +5,10 @@ watt. Between chips they need the watts of the memories, which the paper does no
 """
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 
+from book.audit.ledger import published
 from book.liminal2025.cells import AS_PRINTED, large
 from inferlib import checks
 from inferlib.papers.liminal2025 import equations as model
@@ -37,8 +40,6 @@ def energies():
 
 def sweep(name, memory, context, n=128, t_tp=None, batches=None):
     """Speed of users and system over the batch, as far as memory reaches."""
-    import xarray as xr
-
     app, chip = load_model(name), load_chip(memory)
     stages = AS_PRINTED.stages(app, memory)
     largest = _largest(app, chip, context, n, stages)
@@ -84,16 +85,12 @@ def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, whole=False, beyo
 
 def quoted():
     """Model to the gain that section 4.6 quotes for 3D-DRAM."""
-    from book.audit.ledger import published
-
     at = ("Text 4.6", "gain in STPS/W on 3D-DRAM")
     return {r.column: r.value for r in published("liminal2025").values() if (r.artefact, r.row) == at}
 
 
 def markers(contexts=(4, 32, 128), memory="3D-DRAM"):
     """The gains that section 4.6 quotes, at several contexts."""
-    import pandas as pd
-
     rows = []
     for name in large():
         row = {"model": name}

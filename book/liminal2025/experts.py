@@ -3,6 +3,10 @@
 import math
 import re
 
+import numpy as np
+import pandas as pd
+
+from book.audit.ledger import published
 from book.liminal2025 import cells
 from inferlib import checks
 from inferlib.papers.liminal2025 import equations as model
@@ -18,8 +22,6 @@ def simulate(n_experts, n_active, batch, draws=1000, seed=0):
     >>> simulate(256, 8, 1, draws=3).tolist()
     [8, 8, 8]
     """
-    import numpy as np
-
     for name, value in (("n_experts", n_experts), ("batch", batch), ("draws", draws)):
         count(name, value)
     checks.number("n_active", n_active, minimum=1, maximum=n_experts)
@@ -69,10 +71,6 @@ def implied(app, batch, context, intensity):
 
 def noise():
     """The paper's Monte-Carlo against the closed form, model by model."""
-    import pandas as pd
-
-    from book.audit.ledger import published
-
     printed, rows = published("liminal2025"), []
     for name in models():
         app = load_model(name)

@@ -1,7 +1,12 @@
 """LIMINAL 2025: the chapter's figures, data first and picture second."""
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import NullLocator
 
+from book import style
 from book.liminal2025 import cells, efficiency, experts, speeds
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import (
@@ -18,8 +23,6 @@ TB, NS, MS = factor("TB/s"), factor("ns"), factor("ms")
 
 def layer(shape, n, batch=1, context=4096):
     """Figure 1's callouts for a dense model: what an operator of a layer computes, loads, waits for."""
-    import pandas as pd
-
     app, rows = model.model_of(shape), {}
     every = {
         "head": model.collectives(app.replace(dense_layers=0.0), n),
@@ -35,8 +38,6 @@ def layer(shape, n, batch=1, context=4096):
 
 def draw_layer(data, n):
     """Draw :func:`layer`: every operator cut in ``n``, one chip's share filled, and red where all must agree."""
-    from book import style
-
     _, ax = _axes((7.6, 2.9))
     # the collective of attention comes after its output projection
     waits = data.collectives.rename({"attention": "output", "output": "attention"})
@@ -71,8 +72,6 @@ def draw_layer(data, n):
 
 def timelines(app, context, systems, latency=model.collective_latency):
     """Microseconds in which one layer of one token reads and waits, and UTPS, on systems (how many, chip or None)."""
-    import pandas as pd
-
     rows = {}
     for label, (n, chip) in systems.items():
         read = model.memory_time(app, chip, 1, context, n) if chip else 0.0
@@ -83,8 +82,6 @@ def timelines(app, context, systems, latency=model.collective_latency):
 
 def draw_timelines(data):
     """Draw :func:`timelines`: blue is reading, red is waiting for the other chips. Returns the Axes."""
-    from book import style
-
     _, ax = _axes((7.2, 2.6))
     y = np.arange(len(data))
     ax.barh(y, data["read"], height=0.5, color=style.BLUE, label="reading")
@@ -101,8 +98,6 @@ def draw_timelines(data):
 
 def draw_collective(sizes, ideal, assumptions=PRINTED):
     """Draw one collective as a time line, on systems of several sizes and as the ideal. Returns the Axes."""
-    from book import style
-
     _, ax = _axes((7.2, 2.3))
     for y, n in enumerate(sizes):
         whole, x, small = model.collective_latency(n, assumptions) / NS, 0.0, ""
@@ -129,10 +124,6 @@ def draw_collective(sizes, ideal, assumptions=PRINTED):
 
 def draw_bandwidth(data, mark):
     """Draw gains over ``model``, ``context`` and ``bandwidth``; the vertical line is a chip to ``mark``."""
-    import matplotlib.pyplot as plt
-
-    from book import style
-
     data = data.assign_coords(bandwidth=data.bandwidth / factor("TiB/s"))
     at = mark.bandwidth / factor("TiB/s")
     _, axes = plt.subplots(1, 2, figsize=(8.6, 4.2), sharey=True, layout="constrained")
@@ -140,7 +131,7 @@ def draw_bandwidth(data, mark):
         ends = {}
         for i, name in enumerate(data.model.values):
             curve = data.sel(model=name, context=context)
-            line = ax.plot(data.bandwidth, curve, color=_colours()[i % 6], linestyle="-" if i < 6 else "--")
+            line = ax.plot(data.bandwidth, curve, color=style.LINES[i % 6], linestyle="-" if i < 6 else "--")
             ends[name] = (float(curve[-1]), line[0].get_color())
         ax.axvline(at, color=style.INK, linewidth=1)
         ax.set(
@@ -170,8 +161,6 @@ def draw_bandwidth(data, mark):
 
 def efficiency_sweep(names=None, context=128 * 1024):
     """Figure 3: tokens per joule over UTPS as the batch grows, for both ends of the bracket of memory watts."""
-    import pandas as pd
-
     rows = []
     for name in names or cells.large():
         one, each = None, {}
@@ -195,10 +184,6 @@ def draw_efficiency(data=None):
 
     The dashed line is the largest of a model. Returns the Axes.
     """
-    import matplotlib.pyplot as plt
-
-    from book import style
-
     data = efficiency_sweep() if data is None else data
     names = list(data.model.unique())
     _, axes = plt.subplots(2, (len(names) + 1) // 2, figsize=(9, 5.2), sharey=True, layout="constrained")
@@ -222,10 +207,8 @@ def draw_efficiency(data=None):
 
 def draw_survivors(data):
     """Draw :func:`ablation.table`: cells that survive each changed assumption. Returns the Axes."""
-    from book import style
-
     _, ax = _axes((7, 8.6))
-    colours = {about: _colours()[i % 6] for i, about in enumerate(data.about.unique())}
+    colours = {about: style.LINES[i % 6] for i, about in enumerate(data.about.unique())}
     y = np.arange(len(data))
     ax.barh(y, data.survive, color=[colours[about] for about in data.about], height=0.7)
     for place, value in zip(y, data.survive, strict=True):
@@ -251,8 +234,6 @@ def draws(name="DeepSeekV3", batch=32, times=2000, seed=1):
 
 def draw_draws(data=None):
     """Draw :func:`draws` as a histogram with two lines. Returns the Axes."""
-    from book import style
-
     data = draws() if data is None else data
     _, ax = _axes((6.4, 3))
     low, high = data["reached"].min(), data["reached"].max()
@@ -268,8 +249,6 @@ def draw_draws(data=None):
 
 def draw_design(data, chips, latencies):
     """Draw :func:`study.design`: what reaches a speed, and some chips at some latencies (s). Returns the Axes."""
-    from book import style
-
     _, ax = _axes((6.8, 4.6))
     colours = style.shades(data.sizes["speed"], style.PURPLE)
     for speed, colour in zip(data.speed.values, colours, strict=True):
@@ -297,8 +276,6 @@ def draw_design(data, chips, latencies):
 
 def shares(context=128 * 1024):
     """Part of a token's time spent waiting, at batch 1 on 128 chips."""
-    import pandas as pd
-
     return pd.DataFrame(
         {
             f"{memory} {label}": {
@@ -311,17 +288,7 @@ def shares(context=128 * 1024):
 
 
 def _rectangle(corner, width, height, **style_):
-    from matplotlib.patches import Rectangle
-
-    from book import style
-
     return Rectangle(corner, width, height, edgecolor=style.BLUE, linewidth=0.9, **style_)
-
-
-def _colours():
-    from book import style
-
-    return style.LINES
 
 
 def _apart(values, least=1.07):
@@ -334,8 +301,6 @@ def _apart(values, least=1.07):
 
 def ticks(axis, values):
     """Plain numbers at these places of a logarithmic axis, and no others."""
-    from matplotlib.ticker import NullLocator
-
     axis.set_ticks(values, [f"{v:g}" for v in values])
     axis.set_minor_locator(NullLocator())
 
@@ -346,6 +311,4 @@ def ends_of(axis):
 
 
 def _axes(size=(6.4, 3.8)):
-    import matplotlib.pyplot as plt
-
     return plt.subplots(figsize=size, layout="constrained")

@@ -2,7 +2,12 @@
 
 import math
 
+import numpy as np
+import pandas as pd
+import xarray as xr
+
 from book.liminal2025 import derivations
+from book.liminal2025.cells import large
 from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import (
@@ -34,8 +39,6 @@ def today(shape, context=4096, assumptions=None):
     -----
     A collective takes what the paper's switch takes for as many chips: the links of these systems are others.
     """
-    import pandas as pd
-
     shape = shape if hasattr(shape, "layers") else catalog.load_model(shape)
     assumptions = Assumptions.corrected() if assumptions is None else assumptions
     app, rows = model_of(shape, assumptions), []
@@ -56,9 +59,6 @@ def today(shape, context=4096, assumptions=None):
 
 def design(app, n=128, context=4096, speeds=SPEEDS):
     """What a chip needs for given speeds of one user, over the part of the time spent waiting."""
-    import numpy as np
-    import xarray as xr
-
     parts = np.linspace(0.005, 0.995, 199)
     waiting = xr.DataArray(parts, coords={"waiting": parts})
     speed = xr.DataArray(list(speeds), coords={"speed": list(speeds)})
@@ -73,10 +73,6 @@ def design(app, n=128, context=4096, speeds=SPEEDS):
 
 def corrected(context=4096):
     """What changes under ``Assumptions.corrected()``: UTPS on HBM3 at batch 1."""
-    import pandas as pd
-
-    from book.liminal2025.cells import large
-
     rows = []
     for name in large():
         row = {"model": name}
@@ -93,8 +89,6 @@ def corrected(context=4096):
 
 def needs(app, speeds=SPEEDS, n=128, context=4096):
     """The design chart in figures: bandwidth and latency if half of the time is spent waiting, and the limits."""
-    import pandas as pd
-
     rows = []
     for u in speeds:
         least, half = (derivations.bandwidth_for(app, 1, context, n, u, x) / 1e12 for x in (0.0, 0.5))

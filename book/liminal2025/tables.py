@@ -2,9 +2,12 @@
 
 import re
 
+import pandas as pd
+
 from book.audit import ledger
 from book.audit.explanation import named
 from book.audit.ledger import Noted
+from book.audit.notation import Symbols
 from book.liminal2025 import cells, experts
 from inferlib.equation import notation_of
 from inferlib.papers.liminal2025 import equations as model
@@ -35,8 +38,6 @@ def architecture(name):
 
 def table_1():
     """The models: what the configurations say beside what Table 1 says."""
-    import pandas as pd
-
     rows = []
     for name in models():
         shape, app = transformer(name), load_model(name)
@@ -58,10 +59,6 @@ def table_1():
 
 def table_2():
     """The variables of Table 2: the paper's symbol, the name in this library, and what it is."""
-    import pandas as pd
-
-    from book.audit.notation import Symbols
-
     names = ("n", "stages", "flops", "bandwidth", "t_tp", "t_stage", "layers")
     names += ("tensor_work", "bytes_loaded", "collectives")
     entries = notation_of("liminal2025")
@@ -71,8 +68,6 @@ def table_2():
 
 def table_3():
     """The chips as printed, then in SI units, with the intensity at which arithmetic and memory are balanced."""
-    import pandas as pd
-
     printed, rows = ledger.published("liminal2025"), []
 
     def cell(name, column):
@@ -97,8 +92,6 @@ def table_3():
 
 def as_printed(artefact):
     """One of Tables 4 to 7 in the paper's writing."""
-    import pandas as pd
-
     printed, ours = cells.printed_cells(), cells.computed_cells()
     table = {}
     for place, text in printed.items():

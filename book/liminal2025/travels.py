@@ -2,8 +2,13 @@
 
 from functools import cache
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
+from book import style
+from book.liminal2025.figures import ticks
+from book.synthesis import against
 from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import PRINTED, Assumptions, chip_of, load_model, stated
@@ -15,16 +20,12 @@ MS = 1e-3
 @cache
 def answers():
     """Both answers to every clean public row."""
-    from book.synthesis import against
-
     table = against.answers([LIMIT, EQUATION_8])
     return table[(table.use == "clean") & table.predicted.notna()]
 
 
 def errors(data):
     """Errors of both by the number of chips in parallel, and in all."""
-    import pandas as pd
-
     wide = data.pivot(index="id", columns="who", values="error")
     chips = data.drop_duplicates("id").set_index("id").tp.loc[wide.index]
     groups = {str(n): wide[chips == n] for n in sorted(set(chips))} | {"all": wide}
@@ -73,8 +74,6 @@ def validation_points():
 
 def validation():
     """Figure 4's horizontal axis: what the model predicts for the configurations of section 5."""
-    import pandas as pd
-
     rows, chip = [], chip_of(catalog.load_chip("H100 SXM"), "bf16")
     ends = {
         end: Assumptions.fitted(end).replace(weight_bytes=2.0, cache_bytes=2.0)
@@ -90,11 +89,6 @@ def validation():
 
 def draw_validation(data):
     """Draw :func:`validation`: the limit and what is fitted on top of it, over the batch. Returns the Axes."""
-    import matplotlib.pyplot as plt
-
-    from book import style
-    from book.liminal2025.figures import ticks
-
     names = list(data.model.unique())
     _, axes = plt.subplots(1, len(names), figsize=(8.8, 3.2), sharey=True, layout="constrained")
     for ax, name in zip(axes, names, strict=True):
@@ -124,10 +118,6 @@ def draw_validation(data):
 
 def draw_public(data):
     """Figure 4 with public measurements: equation 8 against them, and how its errors are spread. Returns the Axes."""
-    import matplotlib.pyplot as plt
-
-    from book import style
-
     eight, limit = (data[data.who == who] for who in (EQUATION_8, LIMIT))
     _, (left, right) = plt.subplots(1, 2, figsize=(8.8, 4), width_ratios=(1.25, 1), layout="constrained")
     ends = np.array([1.0, 300.0])

@@ -1,5 +1,7 @@
 """Mazurek & Schreiber 2025: what its formulas count in a model, before anything takes time."""
 
+import pandas as pd
+
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import Deployment, model_of
 from inferlib.units import factor
@@ -9,8 +11,6 @@ MB, GB = factor("MB"), factor("GB")
 
 def attention_matrices(model=None):
     """The eight matrices of attention."""
-    import pandas as pd
-
     model = model or model_of("DeepSeek V3")
     sizes = {name: matrix(model) for name, matrix in eq.ATTENTION.items()}
     sizes["all"] = eq.layer_attention_weights(model)

@@ -1,6 +1,9 @@
 """Mazurek & Schreiber 2025: our own drawings of what its Figures 1, 5, 7, 8, 9 and 11 show, computed from the model."""
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+from matplotlib.patches import FancyBboxPatch
 
 from book import style
 from book.mazurek2025.systems import CONTEXT
@@ -23,9 +26,6 @@ def layer_data(model, at, own):
 
 def expert_parallel(model, setup, own, ax=None):
     """Attention on every GPU for its own sequences, experts spread over all: dispatch there, combine back."""
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import FancyBboxPatch
-
     ax = ax or plt.subplots(figsize=(7.0, 4.0), layout="constrained")[1]
     data = layer_data(model, setup, own)
     shown, x = (("GPU 1", "GPU 2", "GPU 3", f"GPU {data['gpus']}"), (0, 2.3, 4.6, 8.0))
@@ -75,8 +75,6 @@ def expert_parallel(model, setup, own, ax=None):
 
 def timeline_data(model, at, own, context, layers=2):
     """Two micro-batches taking turns through some layers, and the same batch in one piece."""
-    import pandas as pd
-
     batch, rows = own * at.deployment.n_gpus, []
 
     def layer(part):
@@ -107,8 +105,6 @@ def timeline_data(model, at, own, context, layers=2):
 
 def timeline(model, at, own, context, axes=None):
     """Two layers with two-batch overlap and without, to scale."""
-    import matplotlib.pyplot as plt
-
     if axes is None:
         axes = plt.subplots(2, 1, figsize=(7.2, 3.6), sharex=True, layout="constrained")[1]
     data = timeline_data(model, at, own, context)
@@ -152,8 +148,6 @@ def two_tokens_data(model, seed=2):
 
 def two_tokens(model, ax=None, seed=2):
     """Figure 1: two tokens wake different experts of a layer."""
-    import matplotlib.pyplot as plt
-
     ax = ax or plt.subplots(figsize=(4.6, 4.4), layout="constrained")[1]
     data, side = two_tokens_data(model, seed), int(model.n_routed**0.5)
     for expert in range(model.n_routed):
@@ -175,8 +169,6 @@ def two_tokens(model, ax=None, seed=2):
 
 def layer(model, ax=None):
     """Figure 5: one layer of experts, a router and a shared expert."""
-    import matplotlib.pyplot as plt
-
     ax = ax or plt.subplots(figsize=(6.4, 2.9), layout="constrained")[1]
     boxes = {
         "token": (0.0, 1.2, 1.3, f"token\n{model.d_model} wide", style.INK),
@@ -213,8 +205,6 @@ def prefill_decode_data(model, at, context=CONTEXT, own=128):
 
 def prefill_decode(model, at, ax=None, steps=4):
     """Figure 9: a request prefilled on one machine and decoded on another; lengths to scale, the times are ours."""
-    import matplotlib.pyplot as plt
-
     ax = ax or plt.subplots(figsize=(7.2, 2.4), layout="constrained")[1]
     data = prefill_decode_data(model, at)
     ends, done = {}, 0.0

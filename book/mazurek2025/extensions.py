@@ -2,6 +2,9 @@
 
 from functools import partial
 
+import numpy as np
+import pandas as pd
+
 from book.mazurek2025.systems import MODEL
 from inferlib.equation import equation
 from inferlib.ops import minimum
@@ -14,6 +17,7 @@ from inferlib.papers.mazurek2025.records import (
     chip_of,
     deployment,
     setup,
+    setups,
 )
 from inferlib.units import factor
 
@@ -58,8 +62,6 @@ def expert_messages(model: Model, deployment: Deployment, assumptions: Assumptio
 
 def routing(name="9x8 H100", limits=(2, 3, 4, 6, 9), assumptions=DEFAULT):
     """Section 2.3: copies of a token's vector that leave its node, if it may go to a few nodes only."""
-    import pandas as pd
-
     at = setup(name)
     source = float(expert_messages(MODEL, at.deployment, assumptions))
     today = eq.network_ceiling(MODEL, at.gpu, at.deployment, assumptions)
@@ -77,8 +79,6 @@ def routing(name="9x8 H100", limits=(2, 3, 4, 6, 9), assumptions=DEFAULT):
 
 def room(contexts=(2000, 4989, 8000, 32768)):
     """The largest batch that fits beside the weights, by chip and context."""
-    import pandas as pd
-
     rows = {}
     for name, (gpus, nodes) in SIDE_BY_SIDE.items():
         gpu, where = chip_of(name), deployment(gpus, nodes)
@@ -92,9 +92,6 @@ def room(contexts=(2000, 4989, 8000, 32768)):
 
 def side_by_side(context=4989, speed=20.0, assumptions=DEFAULT):
     """Five chips, 64 of each, at the largest batch that fits and still serves every request fast enough."""
-    import numpy as np
-    import pandas as pd
-
     rows, own = {}, np.arange(1, 4097)
     for name, (gpus, nodes) in SIDE_BY_SIDE.items():
         gpu, where = chip_of(name), deployment(gpus, nodes)
@@ -124,10 +121,6 @@ def side_by_side(context=4989, speed=20.0, assumptions=DEFAULT):
 
 def limited_curves(context=4989):
     """What memory leaves of Figures 14 and 17: the best speed of a GPU with and without its limit."""
-    import pandas as pd
-
-    from inferlib.papers.mazurek2025.records import setups
-
     rows = {}
     for name in setups():
         at = setup(name)

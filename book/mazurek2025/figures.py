@@ -4,9 +4,13 @@ Our copy of the source is text: the axes and dots of its Figures 13 to 17 are no
 drawn with stated choices (see :mod:`book.mazurek2025.systems`). Figures 2, 3 and 6 are pictures of others.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+import xarray as xr
 
 from book import style
+from book.audit.ledger import Reader
 from book.mazurek2025 import simulation, systems, validation
 from book.mazurek2025.systems import CONTEXT, MODEL
 from inferlib.papers.mazurek2025 import equations as eq
@@ -17,14 +21,10 @@ SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
 
 
 def _axes(size=(6.4, 3.8)):
-    import matplotlib.pyplot as plt
-
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 def _over(values, name):
-    import xarray as xr
-
     values = np.asarray(values, dtype=float)
     return xr.DataArray(values, coords={name: values})
 
@@ -72,8 +72,6 @@ def fullest(ax=None):
 
 def figure_12_data():
     """Figure 12, read off the plot: balancedness over GPUs, with and without balancing."""
-    import pandas as pd
-
     read = stated()["balancedness"]
     with_it = pd.Series(read["with_balancing"], index=read["gpus"])
     without = pd.Series(read["without_balancing"], index=read["gpus_without"])
@@ -98,8 +96,6 @@ def figure_12(ax=None):
 
 def curves(model=MODEL, context=CONTEXT, assumptions=DEFAULT):
     """The three setups over sequences per GPU: speed of a request, of a GPU, of all, and whether they fit."""
-    import xarray as xr
-
     own, parts = _over(np.geomspace(1, 1024, 101), "own"), []
     for name in setups():
         at = setup(name)
@@ -118,8 +114,6 @@ def curves(model=MODEL, context=CONTEXT, assumptions=DEFAULT):
 
 def measured_points():
     """The seven points of SGLang that the source compares with."""
-    import pandas as pd
-
     table = validation.measured()
     rows = [
         (name, table.loc[i].own, table.loc[i].per_gpu, table.loc[i].n_gpus)
@@ -181,8 +175,6 @@ def figure_14(capped, literal, ax=None):
 
 def figure_15_data():
     """Figure 15: Kimi K2 over DeepSeek V3."""
-    import xarray as xr
-
     own = _over(np.geomspace(1, 1024, 61), "own")
     models = {"its configuration": model_of("Kimi K2"), "more experts only": systems.more_experts()}
     parts = [
@@ -197,8 +189,6 @@ def figure_15_data():
 
 def figure_15(axes=None):
     """Kimi K2 beside DeepSeek V3: the speed of a GPU, and its change in per cent."""
-    import matplotlib.pyplot as plt
-
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(7.4, 3.8), layout="constrained")[1]
     data, own = figure_15_data(), _over(np.geomspace(1, 1024, 61), "own")
@@ -227,8 +217,6 @@ def figure_15(axes=None):
 
 def figure_16_data(name="4x8 H100"):
     """Figure 16: how much longer a decode step, and the attention of a prompt, take with more context."""
-    import xarray as xr
-
     at, context = setup(name), _over(np.geomspace(SHORT, LONG, 61), "context")
     n = at.deployment.n_gpus
     held = eq.held_experts(MODEL, at.deployment)
@@ -265,10 +253,6 @@ def figure_16(ax=None):
 
 def figure_17_data(contexts=(2000, CONTEXT, LONG)):
     """Figure 17: the largest batch of a GPU at 20 tokens per second of a request, and what memory holds."""
-    import pandas as pd
-
-    from book.audit.ledger import Reader
-
     speed = Reader("mazurek2025", "Figure 17")("tokens per second of a request")
     rows = {}
     for context in contexts:

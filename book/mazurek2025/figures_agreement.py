@@ -1,13 +1,13 @@
 """Mazurek & Schreiber 2025 against measurements, in pictures: data first, here or in the studies."""
 
+import matplotlib.pyplot as plt
+
 from book import style
 from book.mazurek2025 import repair, validation
 from book.mazurek2025.systems import CONTEXT, READINGS, TRUE
 
 
 def _axes(size=(6.4, 3.8)):
-    import matplotlib.pyplot as plt
-
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
@@ -34,8 +34,6 @@ def scan(ax=None):
 
 def over_measured(data, axes=None):
     """Predicted over measured at each point's own length; empty marks have the overhead of each layer added."""
-    import matplotlib.pyplot as plt
-
     panels = [("72 H100s", "one batch"), ("72 H100s", "two-batch overlap"), ("GB200 rack", "one batch")]
     if axes is None:
         axes = plt.subplots(1, 3, figsize=(7.6, 3.9), sharey=True, layout="constrained")[1]
@@ -66,8 +64,6 @@ def over_measured(data, axes=None):
 
 def components(data, ax=None):
     """Where the time of a layer goes in both readings and in SGLang's profile; totals at the ends of the bars."""
-    import matplotlib.pyplot as plt
-
     ax = ax or plt.subplots(figsize=(7.0, 3.8), layout="constrained")[1]
     colours = (style.GREEN, style.BLUE, style.RED, style.FAINT)
     for y, column in enumerate(data):

@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import pandas as pd
+
 from book.audit.ledger import Reader
 from book.mazurek2025 import repair, validation
 from book.mazurek2025.systems import CONTEXT, MODEL, READINGS, TRUE, largest_batch, network_binds, speed
@@ -24,8 +26,6 @@ def faster(own, context, assumed):
 
 def clues():
     """What print says that bears on the two readings: where, for which it speaks, and why."""
-    import pandas as pd
-
     at, read = setup(OWN_MACHINE).deployment, Reader("mazurek2025", "Text 3.6")
     held = eq.held_experts(MODEL, at)
     fullest = eq.fullest_gpu_experts(at, MODEL.n_routed) + MODEL.n_shared
@@ -63,8 +63,6 @@ def own_machine(name=OWN_MACHINE, batches=(32, 512, 1024, 32 * 512)):
 
     Batches are those of the whole machine; the last is 512 sequences on each GPU, of which section 4 speaks.
     """
-    import pandas as pd
-
     n = setup(name).deployment.n_gpus
     cases = [(reading, context) for reading in READINGS for context in (TRUE, CONTEXT)]
     table = {
@@ -90,8 +88,6 @@ def models():
 
 def over_measured(rows=validation.H100 + validation.OTHERS["GB200"]):
     """Predicted over measured speeds at each row's own lengths, by system, overlap and batch; one column a model."""
-    import pandas as pd
-
     table = validation.measured().loc[list(rows)].sort_values("own", kind="stable")
     found = {
         name: [validation.predicted(row, assumed) / row.per_gpu for _, row in table.iterrows()]

@@ -4,6 +4,9 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
+import numpy as np
+import pandas as pd
+
 from book.mazurek2025.systems import CONTEXT, MODEL, READINGS, TRUE
 from book.mazurek2025.validation import (
     COMPARED,
@@ -37,8 +40,6 @@ def cache_share(name="9x8 H100", own=256, context=CONTEXT):
 @cache
 def fitted(rows=H100, hidden=False, assumptions=DEFAULT):
     """The overhead of a layer and micro-batch that fits measured rows best, on a grid of a microsecond."""
-    import numpy as np
-
     base, steps = assumptions.replace(overhead_hidden=hidden), STEP * np.arange(301)
     found = rms(errors(rows, base.replace(overhead=steps)).values())
     return base.replace(overhead=float(steps[found.argmin()]))
@@ -47,8 +48,6 @@ def fitted(rows=H100, hidden=False, assumptions=DEFAULT):
 @cache
 def strongest():
     """Both readings of section 3.1.2 against everything measured: which of them fits where."""
-    import pandas as pd
-
     rows = {}
     for name, assumed in READINGS.items():
         own, short = errors(H100, assumed), compared(TRUE, assumed)
@@ -77,8 +76,6 @@ def halves():
 
 def cross_validation():
     """The overhead fitted on one part of the 14 points and tested on the rest, experts of a GPU capped."""
-    import pandas as pd
-
     rows = []
     for name, (fit, test) in ({"all": (H100, ())} | halves()).items():
         found = fitted(fit)
@@ -98,8 +95,6 @@ def cross_validation():
 
 def places():
     """Where an overhead has to enter: hidden behind the network or not, in three readings of the model."""
-    import pandas as pd
-
     rows = []
     for name, assumed in (READINGS | {"corrected": Assumptions.corrected()}).items():
         rows.append(("none", name, 0.0, rms(errors(H100, assumed).values())))
@@ -111,8 +106,6 @@ def places():
 
 def components(context=TRUE, own=256):
     """Time of one layer by part on 9x8 H100, in both readings at a context and as SGLang shows its kernels."""
-    import pandas as pd
-
     text = (files("book.mazurek2025") / "breakdown.toml").read_text("utf-8")
     shown, at = tomllib.loads(text), setup("9x8 H100")
     columns = {}
@@ -136,8 +129,6 @@ def components(context=TRUE, own=256):
 
 def overlap_gain():
     """How much faster two-batch overlap makes a step on 9x8 H100, measured and modelled."""
-    import pandas as pd
-
     table = measured().loc[list(H100)]
     table = table[(table.prompt_tokens == 2000) & (table.output_tokens == 100)]
     values = {"measured": table.per_gpu}
@@ -160,8 +151,6 @@ def _models():
 
 def predictions():
     """Every comparable measurement against four readings of the model."""
-    import pandas as pd
-
     table, models, rows = measured(), _models(), {}
     for group, ids in ({"SGLang H100": H100} | OTHERS).items():
         for i in ids:
@@ -181,8 +170,6 @@ def predictions():
 
 def trends():
     """Ratios of measured speeds that the model should give, whatever its scale."""
-    import pandas as pd
-
     table = measured()
     pairs = {
         "vLLM, 72 over 32 GPUs": ("ep-39", "ep-38"),

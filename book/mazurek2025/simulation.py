@@ -2,6 +2,9 @@
 
 from functools import cache
 
+import numpy as np
+import pandas as pd
+
 from book.mazurek2025.systems import CONTEXT, MODEL
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, deployment, setup
@@ -9,8 +12,6 @@ from inferlib.papers.mazurek2025.records import DEFAULT, deployment, setup
 
 def simulated_fullest(n_active_tokens, n_gpus, draws=2000, seed=0, model=None):
     """The fullest GPU's active experts by simulation: tokens choose experts at random, experts are dealt evenly."""
-    import numpy as np
-
     model = model or MODEL
     random = np.random.default_rng(seed)
     most = []
@@ -23,8 +24,6 @@ def simulated_fullest(n_active_tokens, n_gpus, draws=2000, seed=0, model=None):
 
 def fullest_by_formula(batches=(1, 2, 4, 8, 16, 32, 64), n_gpus=32, draws=400):
     """The fullest GPU's active experts: both formulas and a simulation."""
-    import pandas as pd
-
     at = deployment(n_gpus)
     rows = {}
     for n in batches:

@@ -8,6 +8,7 @@ capped), two-batch overlap, the balancedness of its Figure 12, and 32 extra expe
 from functools import cache
 
 import numpy as np
+import pandas as pd
 
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, deployment, model_of, setup, setups
@@ -172,8 +173,6 @@ def widths(counts=(8, 16, 32, 64, 128), own=128, context=TRUE, assumptions=DEFAU
 
 def wider(model=MODEL, gpu=None, own=128, context=CONTEXT, counts=(8, 16, 32, 72, 144)):
     """What one H100 gains when the experts are spread over more of them."""
-    import pandas as pd
-
     gpu, rows = gpu or setup("4x8 H100").gpu, {}
     for n in counts:
         at = deployment(n, n // 8, extra_experts=(-model.n_routed) % n)
@@ -187,7 +186,6 @@ def wider(model=MODEL, gpu=None, own=128, context=CONTEXT, counts=(8, 16, 32, 72
 
 def choices(own=(8, 64, 256, 512), context=4989):
     """What each open choice is worth: the source's systems with one choice changed at a time."""
-    import pandas as pd
 
     def speeds(assumptions=DEFAULT, context=context, **changes):
         return [speed(name, b, context, assumptions, **changes) for name in setups() for b in own]

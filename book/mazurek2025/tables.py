@@ -2,8 +2,11 @@
 
 from functools import partial
 
+import pandas as pd
+
 from book.audit.explanation import inputs, named
-from book.audit.ledger import Noted, reproduces
+from book.audit.ledger import GRADES, Noted, reproduces, scorecard
+from book.audit.printed import published
 from book.mazurek2025.counts import GB, MB, active_parameters, outweighing, parameters
 from book.mazurek2025.systems import best_overlap_gain
 from inferlib.catalog import load_chip, load_model
@@ -281,10 +284,6 @@ TABLE_1 = {
 
 def table_1():
     """Table 1 under its own headings, beside Figure 4 and the catalogue's model."""
-    import pandas as pd
-
-    from book.audit.printed import published
-
     rows, model = published("mazurek2025"), model_of("DeepSeek V3")
     table = [
         (row, rows["Table 1", row, ""].printed, name, key,
@@ -296,8 +295,6 @@ def table_1():
 
 def reading_counts():
     """How the printed numbers fare, by kind."""
-    from book.audit.ledger import GRADES, scorecard
-
     card = scorecard("mazurek2025")
     card = card[card.kind.isin(["model", "derived", "identity", "claim"])]
     counts = card.groupby("kind", sort=False).grade.value_counts().unstack(fill_value=0)

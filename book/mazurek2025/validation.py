@@ -5,7 +5,12 @@ What the agreement is worth, and what may stand for what in it, is the matter of
 
 from functools import cache, lru_cache
 
+import numpy as np
+import pandas as pd
+
+from book import measured as measurements
 from book.mazurek2025.systems import CONTEXT, READINGS, TRUE
+from inferlib import load_chip
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, chip_of, deployment, model_of, setup
 
@@ -30,8 +35,6 @@ EXTRA = {**dict.fromkeys(H100, 32), "ep-16": 0, "ep-45": 96}
 @lru_cache(maxsize=1)
 def measured():
     """The measurements of DeepSeek V3 and Kimi K2 in :mod:`book.measured`, each once."""
-    from book import measured as measurements
-
     table = measurements.load()
     table = table[table.model.isin(["DeepSeek V3", "Kimi K2"])].copy()
     table["per_gpu"] = table.tokens_per_second / table.n_gpus
@@ -64,8 +67,6 @@ def _placed(row_id):
 
 def placed(row, balanced=None):
     """The deployment of a measured row."""
-    from inferlib import load_chip
-
     n = int(row.n_gpus)
     nodes = -(-n // int(min(load_chip(row.hardware).scale_up_size, n)))
     if balanced is None:
@@ -124,9 +125,6 @@ def compared(context, assumptions=DEFAULT):
 
 def scan(assumptions=DEFAULT, low=500, high=12000, step=50):
     """Error over the seven points for every context."""
-    import numpy as np
-    import pandas as pd
-
     contexts = np.arange(low, high + step, step)
     errors = compared(contexts.astype(float), assumptions)
     table = pd.DataFrame({f"{name}, {own}": values for (name, own), values in errors.items()}, index=contexts)
@@ -148,8 +146,6 @@ def readings():
 
 def best_contexts():
     """For each reading the context that fits the seven points best, and how well."""
-    import pandas as pd
-
     rows = {}
     for name, assumptions in readings().items():
         errors = scan(assumptions, high=25000).rms
@@ -167,8 +163,6 @@ def errors(rows, assumptions=DEFAULT):
 
 def not_comparable():
     """The measurements that this model cannot be held against, by reason."""
-    import pandas as pd
-
     table = measured()
     left = table[(table.why_not != "") & (table.duplicate_of == "")]
     groups = left.groupby("why_not", sort=False)

@@ -12,6 +12,8 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
+import pandas as pd
+
 from inferlib import catalog, checks, units
 
 
@@ -35,8 +37,6 @@ def load(path=None, models=(), chips=()):
     >>> float(decode.loc["gf-11"].tpot), decode.loc["gf-11"].hardware
     (0.016, 'A100 80GB')
     """
-    import pandas as pd
-
     file = path if path is not None else files("book.measured") / "measurements.csv"
     with open(file, encoding="utf-8") as text:
         raw = pd.read_csv(text, dtype=str, keep_default_na=False)
@@ -64,8 +64,6 @@ def serving():
     >>> len(table), sorted(set(table.publisher))
     (1550, ['InferenceX', 'NVIDIA'])
     """
-    import pandas as pd
-
     about = _read("serving.toml")
     with open(files("book.measured") / "serving.csv", encoding="utf-8") as text:
         table = pd.read_csv(text, keep_default_na=False).set_index("id")

@@ -1,7 +1,12 @@
 """Pope et al. 2022 on other machines: which layout to take for a prefill."""
 
+import pandas as pd
+
 from book import style
 from book.pope2022.figures import axes
+from inferlib import load_chip, load_model as load
+from inferlib.papers.pope2022.decode import options
+from inferlib.papers.pope2022.records import chip_of, model_of
 
 
 def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
@@ -13,12 +18,6 @@ def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
     Returns ``machine``, ``tokens`` in the batch, the ``layout`` that moves least, its ``network`` time and the
     ``arithmetic`` time (s), and the time of the network in ``WS 1D``.
     """
-    import pandas as pd
-
-    from inferlib import load_chip, load_model as load
-    from inferlib.papers.pope2022.decode import options
-    from inferlib.papers.pope2022.records import chip_of, model_of
-
     machines = machines or {"H100 SXM": 8, "H200": 8, "B200": 8, "TPU v5p": 64}
     model, rows = model_of(load(transformer)), []
     for name, count in machines.items():

@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import pandas as pd
+
 from book.pope2022 import evidence
 from book.pope2022.evidence import SLICE, TPU, palm
 from inferlib import checks
@@ -56,8 +58,6 @@ def change_one_thing(chip=TPU):
     cent); and the ``error`` (per cent) of the prefill with all weights gathered, Table 2, in which next to nothing
     is communicated, so that it tests the efficiency alone.
     """
-    import pandas as pd
-
     place = ("Table 2", "high-throughput prefill")
     at = evidence.configurations(chip)[place]
     measured = evidence.measured_pass(*place, 1)

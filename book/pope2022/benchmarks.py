@@ -2,6 +2,8 @@
 
 from functools import cache
 
+import pandas as pd
+
 from book.audit.ledger import Reader, published
 from inferlib import checks
 from inferlib.papers.pope2022 import PRINTED, load_chip, load_model, mfu, parameters, stated
@@ -97,8 +99,6 @@ def totals(table, assumptions=PRINTED):
     Returns ``column``, ``batch``, ``time`` (s), ``printed`` (the printed utilisation, or the repaired one rounded
     as print would) and ``exact`` (the utilisation from the time).
     """
-    import pandas as pd
-
     read = open_reader(table)
     swapped = {"PaLM total": "MT-NLG total", "MT-NLG total": "PaLM total"}
     repair = assumptions.swapped_totals and table == "Table D.4"
@@ -134,8 +134,6 @@ def frontier_table(assumptions=PRINTED, by="printed"):
 
     One row for each table and frontier, one column for each of :data:`TOTALS`: the batches.
     """
-    import pandas as pd
-
     rows = []
     for table in TABLES:
         for name, without in (("all (bold)", False), ("Megatron (underlined)", True)):
@@ -151,8 +149,6 @@ def column_check():
     Returns ``table``, ``rows``, and in how many of them the sum is the printed total of PaLM, or of MT-NLG, to
     within the rounding of three printed milliseconds.
     """
-    import pandas as pd
-
     rows = []
     for table in TABLES:
         sums = {b: _sum(table, b) for b in batches(table, "PaLM prefill")}

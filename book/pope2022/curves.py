@@ -7,12 +7,16 @@ its tables and text print.
 from functools import cache
 from itertools import pairwise
 
+import pandas as pd
+import xarray as xr
+
 from book import style
 from book.audit.ledger import Reader
 from book.pope2022 import evidence
 from book.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
 from book.pope2022.figures import axes, layout_colours
 from inferlib import sweep
+from inferlib.frontier import pareto
 from inferlib.papers.pope2022 import (
     SHARED,
     cache_over_batch,
@@ -51,8 +55,6 @@ def runs(phase, constants=None, chip=TPU):
     Returns ``model``, ``format``, ``chips``, ``batch``, ``layout``; ``time`` (s: of the prefill, or of one token),
     ``cost`` (chip-s a token) and ``mfu``. Runs that do not fit in memory are left out.
     """
-    import pandas as pd
-
     read, constants, rows = Reader("pope2022", "Figure 1"), constants or fitted(), []
     work = read("context"), read("tokens generated") if phase == "decode" else None
     layouts_of = ("WS 2D",) if phase == "decode" else ("WS 2D", "WG XYZ")
@@ -69,8 +71,6 @@ def runs(phase, constants=None, chip=TPU):
 
 def frontier_of(runs):
     """Of each model and format, the :func:`runs` that no other beats in both time and cost, fastest first."""
-    from inferlib.frontier import pareto
-
     found = {}
     for name, rows in runs.groupby(["model", "format"], sort=False):
         kept = pareto(rows.assign(speed=1 / rows.time), speed="speed", cost="cost")
@@ -80,8 +80,6 @@ def frontier_of(runs):
 
 def published_points(phase):
     """The runs that Tables 2 and 3 and section 4.4 print: ``model``, ``format``, ``time``, ``cost``, ``mfu``."""
-    import pandas as pd
-
     printed = evidence.benchmarks.published("pope2022")
     rows = [
         (at, evidence.measured_pass(*place, at["passes"]))
@@ -142,8 +140,6 @@ def figure_1(phases, quantity="cost"):
 
 def figure_6_data():
     """Milliseconds of a generation step of PaLM 540B over the chips, in 1D and in 2D."""
-    import pandas as pd
-
     read, model, rows = Reader("pope2022", "Text 4.1"), evidence.palm(), {}
     batch, context = read("decode", "batch"), read("context", artefact="Text 4.4")
     for chips in (64, 128, 256):
@@ -184,8 +180,6 @@ def figure_7_data(model, chip, mesh, constants, length=2048):
     Fractions over ``layout`` and ``sequences``; ``tokens`` of the batch, and whether there are sequences ``enough``
     for the layout to cut the batch.
     """
-    import xarray as xr
-
     sequences = sweep("sequences", [2**i for i in range(10)])
     n_params = parameters(load_model("PaLM 540B")) if model.name == "PaLM 540B" else parameters(model)
     used = [
@@ -244,8 +238,6 @@ def figure_7(data):
 
 def figure_b1_data():
     """Prefill of one sequence over its length, int8 weights: ``model``, ``chips``, ``length``, ``time``, ``cost``."""
-    import pandas as pd
-
     read, rows = Reader("pope2022", "Appendix B"), []
     shortest, longest = (int(read(f"{which} sequence")) for which in ("shortest", "longest"))
     lengths = [shortest * 2**i for i in range((longest // shortest).bit_length())]
@@ -275,8 +267,6 @@ def figure_b1(data):
 
 def times_over_chips(name, batch=1, format="int8"):
     """Milliseconds of one generation step over the slices that hold the model, by the two-constant model."""
-    import pandas as pd
-
     found = {}
     for chips in meshes():
         at = _run(name, chips, batch, "WS 2D", "Batch", format, 2048, 64, TPU, fitted())

@@ -1,5 +1,8 @@
 """Pope et al. 2022, Figures 2, 4, 5, A.1 and A.2: our own drawings of :mod:`book.pope2022.schedules`, for any mesh."""
 
+import pandas as pd
+from matplotlib.patches import Rectangle
+
 from book import style
 from book.pope2022.figures import axes
 from book.pope2022.schedules import (
@@ -63,8 +66,6 @@ def _draw_row(ax, row, y, longest, mesh, chip):
 
 
 def _draw_tensor(ax, tensor, x, y, mesh, chip, height=1.2):
-    from matplotlib.patches import Rectangle
-
     (r0, r1), (c0, c1) = piece(tensor, mesh, chip)
     weights = tensor.rows in ("E", "F") or tensor.name == "K and V"
     colour = style.BLUE if weights else style.ORANGE
@@ -97,8 +98,6 @@ def draw_cuts(mesh, chip=(1, 0, 1)):
     the matrix is the part of the input that it then needs, the bar beside it the part of the output that it
     makes; a thin bar is one of a part of the sequences. Parameters are those of :func:`pieces`. Returns the Axes.
     """
-    from matplotlib.patches import Rectangle
-
     block, strip = Tensor("W in", "E", "F", "x", "zy"), Tensor("W in", "E", "F", "", "xyz")
     cuts = {
         "1D: a strip": (strip, strip, 1),
@@ -135,8 +134,6 @@ def cache_data(model, chip, chips, batch, context):
     Returns rows indexed by :data:`ATTENTIONS`: ``bytes`` on a chip, ``seconds`` to read them, and whether they
     ``fit`` into its memory.
     """
-    import pandas as pd
-
     at = chips, batch, context
     held = cache_over_heads(multihead(model), *at), cache_over_heads(model, *at), cache_over_batch(model, *at)
     rows = [(size, memory_time(chip, size), size < chip.memory_capacity) for size in held]
@@ -145,8 +142,6 @@ def cache_data(model, chip, chips, batch, context):
 
 def draw_caches(data, mesh):
     """Draw what of the keys and values each chip of a mesh keeps, with :func:`cache_data`. Returns the Axes."""
-    from matplotlib.patches import Rectangle
-
     both = axes((7.2, 2.2), columns=len(ATTENTIONS))[1]
     for ax, kind in zip(both, ATTENTIONS, strict=True):
         cache = attention_schedule(kind)["weights"][0]
@@ -165,8 +160,6 @@ def draw_caches(data, mesh):
 
 def draw_collectives(k=3):
     """Draw :func:`collectives`: a colour for the chip a part came from, all colours for a sum. Returns Axes."""
-    from matplotlib.patches import Rectangle
-
     colours = style.LINES
     both = axes((7.2, 0.9 + 0.42 * k), columns=3)[1]
     for ax, (name, states) in zip(both, collectives(k).items(), strict=True):

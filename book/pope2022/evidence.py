@@ -3,6 +3,7 @@
 from functools import cache, partial
 
 import numpy as np
+import pandas as pd
 
 from book.audit.ledger import Reader
 from book.pope2022 import benchmarks
@@ -37,8 +38,6 @@ def cells(tables=TABLES, attention="Head"):
     Returns ``table``, ``phase``, ``batch``, ``tokens`` of the batch in one pass, ``seen`` that each sees, bytes of
     cache that one chip reads (``held``), ``passes``, and seconds ``measured``.
     """
-    import pandas as pd
-
     model, rows = palm(), []
     for table in tables:
         read = Reader("pope2022", checks.one_of("table", table, TABLES))
@@ -112,8 +111,6 @@ def cross_validation(chip=TPU):
     outside), and the ``worst`` error outside, all in per cent. Without a table left out, outside is the same as
     inside.
     """
-    import pandas as pd
-
     rows = {}
     for left in (*TABLES, "none"):
         used = cells(others(left))
@@ -207,8 +204,6 @@ def bounds(chip=TPU):
     ``cache``, ``network``, the ``bound``, which resource ``binds``, ``measured``, and measured over bound; ``says``
     names the run in words.
     """
-    import pandas as pd
-
     rows = {}
     for place, at in configurations(chip).items():
         need = pass_bound(at)
@@ -235,8 +230,6 @@ def held_out(constants, chip=TPU):
     Returns rows indexed by configuration: ``measured`` and ``predicted`` milliseconds of a forward pass, and the
     ``error`` in per cent. Eight configurations of Tables 2 and 3, and the 36.9 ms of section 4.4.
     """
-    import pandas as pd
-
     rows = {}
     for place, at in configurations(chip).items():
         rows[", ".join(place)] = (measured_pass(*place, at["passes"]), pass_time(at, constants))
@@ -278,8 +271,6 @@ def megatron_table(constants, swapped=True, steps_of=None, chip=TPU):
 
     Returns ``table``, ``batch``, ``measured``, ``predicted`` (ms) and the ``error`` in per cent.
     """
-    import pandas as pd
-
     rows = []
     for table in TABLES:
         column = "PaLM total" if swapped and table == "Table D.4" else "MT-NLG total"

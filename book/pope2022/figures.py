@@ -1,6 +1,8 @@
 """Pope et al. 2022: Figures 3, 8 and 9 from formulas and tables alone; data first, picture second."""
 
+import matplotlib.pyplot as plt
 import numpy as np
+import xarray as xr
 
 from book import style
 from book.audit.ledger import Reader
@@ -27,8 +29,6 @@ CONTEXTS = (128, 512, 2048, 8192, 16384, 32768, 65536, 131072)  # of Figure 8, b
 
 def axes(size=(6.4, 3.8), columns=1):
     """A figure of the chapter's size and its Axes."""
-    import matplotlib.pyplot as plt
-
     return plt.subplots(1, columns, figsize=size, layout="constrained")
 
 
@@ -68,8 +68,6 @@ def break_even_data():
     Returns ``printed`` at the best X, ``exact`` at the best X (at least 1), and ``exact X = 2``, ``4``, over
     ``chips``: ratios, for a block four times as wide as the model.
     """
-    import xarray as xr
-
     values = np.geomspace(2, 512, 161)
     chips = xr.DataArray(values, coords={"chips": values})
     model = evidence.palm()
@@ -114,8 +112,6 @@ def figure_8_data():
     Returns ``cache``: seconds to read the cache, and ``rest``, over ``variant`` and ``context``; ``longest``: the
     context that fits into 30 % of the memory with all 118 layers, over ``variant``.
     """
-    import xarray as xr
-
     read = Reader("pope2022", "Figure 8")
     batch, share = read("batch"), read("memory kept for the cache", artefact="Table 1")
     context = xr.DataArray(np.array(CONTEXTS, dtype=float), coords={"context": list(CONTEXTS)})

@@ -7,6 +7,8 @@ goes in and columns what comes out. Each side may be cut over some axes of the m
 from dataclasses import dataclass
 from itertools import product
 
+import pandas as pd
+
 from inferlib import checks
 from inferlib.papers.pope2022 import load_mesh
 
@@ -175,8 +177,6 @@ def pieces(layout, mesh=None, chip=(0, 0, 0)):
     Returns ``tensor``, ``notation``, ``rows`` and ``columns`` (from and to), the ``share`` of the tensor that the
     chip holds, and what moves ``before`` it is there.
     """
-    import pandas as pd
-
     mesh = mesh or load_mesh(8)
     plan = attention_schedule(layout) if layout in ATTENTIONS else schedule(layout)
     rows = []

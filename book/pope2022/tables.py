@@ -2,7 +2,9 @@
 
 from functools import partial
 
-from book.audit.ledger import Noted, Reader, reproduces
+import pandas as pd
+
+from book.audit.ledger import Noted, Reader, reproduces, scorecard
 from book.pope2022 import benchmarks, evidence
 from book.pope2022.benchmarks import COLUMNS, TABLES, batches, reckoned_parameters, utilisation
 from book.pope2022.evidence import TPU, configurations, fitted, others
@@ -46,8 +48,6 @@ def table_1(model=None, chip=TPU, chips=SLICE):
 
     Returns rows indexed by variant, one column for each batch.
     """
-    import pandas as pd
-
     rows = contexts(model, chip, chips)
     return pd.DataFrame.from_dict(rows, orient="index", columns=[f"batch {b:g}" for b in _sizes()])
 
@@ -102,8 +102,6 @@ def chosen():
     Returns rows indexed by (table, row): ``printed`` and ``least`` layout, and by how much more the printed one
     moves (``excess``, a fraction).
     """
-    import pandas as pd
-
     rows = {}
     for place, at in configurations().items():
         best, name = choose(at["model"], TPU, at["mesh"], at["tokens"])
@@ -128,8 +126,6 @@ for _table in ("Table 2", "Table 3"):
 
 def cost_table():
     """Tables 2 and 3 as printed, configuration by configuration, with what the latency means in chip-ms per token."""
-    import pandas as pd
-
     rows = {}
     for (table, row), at in configurations().items():
         seconds, chips = evidence.measured_pass(table, row, 1), at["mesh"].chips
@@ -211,10 +207,6 @@ def grades_of_utilisation():
 
     Returns rows indexed by column: exact cells over all cells in each table.
     """
-    import pandas as pd
-
-    from book.audit.ledger import scorecard
-
     rows = scorecard("pope2022")
     rows = rows[rows.artefact.isin(TABLES) & rows.column.str.endswith(", MFU")]
     rows = rows.assign(column=rows.column.str.removesuffix(", MFU"), hit=rows.grade == "exact")
@@ -228,8 +220,6 @@ def utilisations(table):
 
     Per cent to a tenth, indexed by batch; empty text where the paper prints no time.
     """
-    import pandas as pd
-
     read, found = benchmarks.open_reader(table), {}
     for column in COLUMNS:
         found[column] = {
@@ -246,8 +236,6 @@ def times(table):
 
     Milliseconds, indexed by batch: each measured column and, behind it, the ``model``.
     """
-    import pandas as pd
-
     constants = fitted(others(table))
     cells = evidence.cells((table,))
     cells = cells.assign(model=evidence.predicted(cells, constants)).set_index("batch")
@@ -266,8 +254,6 @@ def sensitivity():
     Returns rows indexed by parameters (10^9): cells of PaLM (of 81), and of FasterTransformer and MT-NLG without
     the column of Table D.4 that is in doubt (of 96).
     """
-    import pandas as pd
-
     own = parameters(load_model("PaLM 540B"))
     rows = {}
     for n in sorted([525e9, 529.5e9, 530e9, 535e9, 535.6e9, 540e9, own, 542e9, parameters(evidence.palm())]):
@@ -297,8 +283,6 @@ def gpu_bounds():
 
     Returns ``table``, ``column``, ``batch``, ``bound`` and ``measured`` (ms) and their ratio ``over``.
     """
-    import pandas as pd
-
     model, rows = load_model("MT-NLG 530B"), []
     for table in TABLES:
         read = Reader("pope2022", table)

@@ -1,17 +1,19 @@
 """First principles, as data first and pictures second."""
 
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import xarray as xr
+
 from book import style
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import System, Workload, format_bytes
+from inferlib.transformer import attended
 
 
 def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-1):
     """The operators of one layer in a decode step: what each calculates and reads."""
-    import pandas as pd
-
-    from inferlib.transformer import attended
-
     layers = model.layers[group]
     attention, block, d = layers.attention, layers.feed_forward, model.d_model
     p, a = format_bytes(weights), format_bytes(cache)
@@ -32,8 +34,6 @@ def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-
 
 def draw_layer(model, batch, context, chip, weights="bf16", cache="bf16", ax=None):
     """One layer as a column of operators: how long each reads and calculates on one chip."""
-    import matplotlib.pyplot as plt
-
     table = layer_operators(model, batch, context, weights, cache)
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 0.62 * len(table) + 1.1))
@@ -65,8 +65,6 @@ def _si(value, unit):
 
 def draw_chip(chip, seconds=1e-3, ax=None):
     """What a chip holds, and what its parts can do in some time, as squares of one scale: bytes, a FLOP for each."""
-    import matplotlib.pyplot as plt
-
     ax = ax or plt.subplots(figsize=(7.0, 3.4), layout="constrained")[1]
     parts = {
         "multipliers\ncould use": (
@@ -96,8 +94,6 @@ def draw_chip(chip, seconds=1e-3, ax=None):
 
 def roofline_points(model, batches=(1, 8, 64, 512), contexts=(1, 4096, 32768)):
     """Where decode steps stand on the roofline."""
-    import xarray as xr
-
     profile = profile_of(model)
     batch = xr.DataArray(list(map(float, batches)), dims="batch")
     context = xr.DataArray(list(map(float, contexts)), dims="context")
@@ -112,9 +108,6 @@ def roofline_points(model, batches=(1, 8, 64, 512), contexts=(1, 4096, 32768)):
 
 def draw_roofline(model, chip, prompt=2048, ax=None):
     """The roofline of a chip with decode steps of a model on it, and one prompt."""
-    import matplotlib.pyplot as plt
-    import numpy as np
-
     ax = ax or plt.subplots()[1]
     intensity = np.geomspace(0.5, 5000, 200)
     ax.plot(intensity, roofline.attainable_flops(chip, intensity) / 1e12, color=style.INK)
@@ -167,8 +160,6 @@ def draw_roofline(model, chip, prompt=2048, ax=None):
 
 def bounds_data(model, chip, count, batch, context):
     """What the two bounds of a step consist of: when each kind of reading and calculating begins and ends."""
-    import pandas as pd
-
     matrices, attention = roofline.in_turn_stages(chip, profile_of(model), count, batch, context)
     first = max(matrices.values())
     rows = [
@@ -193,8 +184,6 @@ def bounds_data(model, chip, count, batch, context):
 
 def draw_bounds(model, chip, count, batch, context):
     """The two bounds of one step as timelines of memory and arithmetic."""
-    import matplotlib.pyplot as plt
-
     table = bounds_data(model, chip, count, batch, context)
     colours = {
         "weights": style.BLUE,
@@ -223,8 +212,6 @@ def draw_bounds(model, chip, count, batch, context):
 
 def kinds_data(model, chip, count, batches=(1, 32, 128), context=4096, prompt=2048):
     """How long a box needs to read and to multiply, for decode steps and for a prompt."""
-    import pandas as pd
-
     profile = profile_of(model)
     cases = {
         f"a token for {batch} user{'s' if batch > 1 else ''}": (
@@ -253,8 +240,6 @@ def kinds_data(model, chip, count, batches=(1, 32, 128), context=4096, prompt=20
 
 def draw_kinds(model, chip, count):
     """Reading beside multiplying, for a token of one user and of many, and for a prompt."""
-    import matplotlib.pyplot as plt
-
     table = kinds_data(model, chip, count)
     _, ax = plt.subplots(figsize=(6.6, 3.2), layout="constrained")
     longest = table.max().max()
@@ -281,8 +266,6 @@ def one_cache_data(model, chip, count, batch=32, prompt=2048, steps=(1, 256, 512
 
     The prompt is read alone; each step of its answer makes a token for all users.
     """
-    import pandas as pd
-
     profile = profile_of(model)
     passes = {"the prompt": (0, prompt)} | {f"step {n:,}": (prompt + n - 1, 1) for n in steps}
     rows = []
@@ -304,8 +287,6 @@ def one_cache_data(model, chip, count, batch=32, prompt=2048, steps=(1, 256, 512
 
 def draw_one_cache(model, chip, count, batch=32):
     """One request's cache as its prompt writes it and each step reads and extends it, and what each pass takes."""
-    import matplotlib.pyplot as plt
-
     table, each = one_cache_data(model, chip, count, batch), model.cache_bytes()
     _, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.1), sharey=True, layout="constrained")
     times = {"weights": "reading weights", "cache": "reading the cache"}
@@ -341,8 +322,6 @@ def fits_data(model, chips, count, weights="bf16", cache="bf16"):
 
     Indexed by context, one column a chip.
     """
-    import pandas as pd
-
     contexts = [1024 * 2**i for i in range(8)]
     systems = {chip.name: System(chip, count) for chip in chips}
     return pd.DataFrame(
@@ -361,9 +340,6 @@ def fits_data(model, chips, count, weights="bf16", cache="bf16"):
 
 def intensity_over_batch(model, contexts=(0, 1024, 4096, 32768)):
     """Arithmetic intensity of decode over the batch, at several contexts."""
-    import numpy as np
-    import xarray as xr
-
     batch = xr.DataArray(np.geomspace(1, 4096, 121), dims="batch")
     context = xr.DataArray(list(map(float, contexts)), dims="context")
     batch, context = (batch.assign_coords(batch=batch), context.assign_coords(context=context))
@@ -372,8 +348,6 @@ def intensity_over_batch(model, contexts=(0, 1024, 4096, 32768)):
 
 def draw_intensity(model, chip, ax=None):
     """Intensity grows with the batch until the cache caps it; the dotted line is where the chip is balanced."""
-    import matplotlib.pyplot as plt
-
     ax = ax or plt.subplots()[1]
     data = intensity_over_batch(model)
     for context, colour in zip(

@@ -4,7 +4,7 @@ from functools import partial
 
 from book.problems import choices as c
 from book.problems.bank import Key, in_sums as say, problem
-from inferlib import System, Workload, ops, principles
+from inferlib import Accelerator, System, Workload, load_model, ops, principles
 from inferlib.principles import profile_of
 
 memory, cache, arithmetic = (partial(problem, topic) for topic in ("memory", "cache", "arithmetic"))
@@ -309,8 +309,6 @@ def flop_of_token(model):
     where=lambda peak, bandwidth: 150 < peak / 2 / bandwidth < 320,  # as chips are sold
 )  # fmt: skip
 def balance(peak, bandwidth):
-    from inferlib import Accelerator
-
     chip = Accelerator(flops=peak * 1e12 / 2, memory_bandwidth=bandwidth * 1e12)
     ridge = principles.ridge_point(chip)
     return Key(
@@ -331,8 +329,6 @@ def balance(peak, bandwidth):
     chip=c.CHIPS, weights=("bf16", "fp8", "fp4"),
 )  # fmt: skip
 def critical_batch(chip, weights):
-    from inferlib import load_model
-
     batch = principles.critical_batch(chip, profile_of(load_model("Llama 3 70B"), weights))
     ridge = principles.ridge_point(chip)
     return Key(

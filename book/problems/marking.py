@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from book.problems.bank import Asked, shown
+from book.problems.chains import find
 from inferlib.units import factor, parse
 
 NUMBER = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][+-]?\d+)?) *([^\d\s,.].*)?")
@@ -148,8 +149,6 @@ def checker(student) -> Callable:
     """
 
     def check(name, answer=""):
-        from book.problems.chains import find
-
         asked: Asked = find(student, name)
         return Verdict(False, "No answer yet.") if answer == "" else mark(asked, answer)
 

@@ -1,11 +1,16 @@
 """Pictures of the sixth model and of the price of a request: data first, picture second."""
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
 
 from book import style
 from book.serving import energy as measured_energy, fit
 from inferlib.system import System
+from tokenprice import simulate
 from tokenprice.decode import decode_step
+from tokenprice.fleet import fleet as asked
 from tokenprice.prompt import room
 
 COLOURS = (*style.LINES, style.SKY, style.ROSE, style.GREEN)
@@ -17,8 +22,6 @@ _PARTS = {
 
 
 def _axes(ax, **size):
-    import matplotlib.pyplot as plt
-
     return ax if ax is not None else plt.subplots(**size)[1]
 
 
@@ -106,8 +109,6 @@ def copies(table):
 
 def over_context(models, system, workload):
     """Time of a token, and how many users fit, over the context; pairs of models share a colour."""
-    import matplotlib.pyplot as plt
-
     chip = system.chip.replace(memory_capacity=None)
     lengths = 1000 * 2.0 ** np.arange(0, 9)
     figure, axes = plt.subplots(1, 2, figsize=(8.0, 3.4))
@@ -137,8 +138,6 @@ def schedule(request, pieces=8, seconds=2.0, axes=None):
 
     Under each lane stand the tokens of one user who is being answered.
     """
-    import matplotlib.pyplot as plt
-
     read, step, every = request.prompt.total, request.step.total, request.machine_seconds
     ways = {"full stop": (1, 0), "in pieces": (pieces, step), "elsewhere": (0, 0)}
     axes = axes if axes is not None else plt.subplots(3, figsize=(6.8, 3.6), sharex=True)[1]
@@ -180,9 +179,6 @@ def schedule(request, pieces=8, seconds=2.0, axes=None):
 
 def _blocks(ax, blocks, low, colour):
     """Blocks of time as one path: hundreds of patches would make the page heavy."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
     sides = [
         [(t, low), (t + long, low), (t + long, low + 0.8), (t, low + 0.8), (t, low)] for t, long in blocks
     ]
@@ -193,9 +189,6 @@ def _blocks(ax, blocks, low, colour):
 
 def fleet(question, loads=(0.2, 0.4, 0.6, 0.75), requests=2000, ax=None):
     """Time to the first token on one machine over its load: the formula, its slow end, and a simulation."""
-    from tokenprice import simulate
-    from tokenprice.fleet import fleet as asked
-
     ax = _axes(ax, figsize=(6.4, 3.4))
     one = asked(question.replace(arrivals=1e-6, machines=1), question.machine)
     at, grid = one.station, np.linspace(0.01, 0.97, 97)
@@ -220,8 +213,6 @@ def fleet(question, loads=(0.2, 0.4, 0.6, 0.75), requests=2000, ax=None):
 
 def decisions(cached, readers, drafted, formats):
     """Four decisions, one picture each: a turn over its cached share, prompts over chips, drafts and formats."""
-    import matplotlib.pyplot as plt
-
     figure, axes = plt.subplots(2, 2, figsize=(7.0, 5.2))
     axes = axes.ravel()
     axes[0].plot(

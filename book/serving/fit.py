@@ -13,6 +13,7 @@ import pandas as pd
 
 from book import measured
 from book.serving import recent
+from book.synthesis import against
 from inferlib import catalog, checks
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
@@ -137,8 +138,6 @@ def bound(model, system, workload, layout):
 
 
 def _static():
-    from book.synthesis import against
-
     table = against.rows()
     for row in table[table.use == "clean"].itertuples():
         if row.overlap == "two-batch":

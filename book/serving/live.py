@@ -4,7 +4,7 @@ import numpy as np
 
 from book.explorer.scatter import Menu, Scatter
 from book.serving import fit
-from tokenprice import Promise, Question, decide
+from tokenprice import Promise, Question, answerers, ask, decide
 
 COUNTS = (1, 2, 4, 8)
 
@@ -124,8 +124,6 @@ def answers_over_measurements(answers, rows, mine=()):
     the words of a Question (model, machine, batch, context, weights, ...). They are drawn large, and pass
     every menu.
     """
-    from tokenprice import answerers, ask
-
     who = [key for key in answerers.keys() if key in set(answers.who)]
     own = rows[rows.use == "clean"]
     times = answers[answers.status == "ok"].pivot(index="id", columns="who", values="predicted")

@@ -3,18 +3,22 @@
 import tomllib
 from functools import cache
 from importlib.resources import files
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
 import inferlib
 import tokenprice
-from book.serving import fit
+from book.serving import energy, fit
+from book.synthesis import against
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Attention
 from tokenprice import constants, operators, speculation
 from tokenprice.decode import Instance, decode_step, layer
+from tokenprice.estimate import stated
+from tokenprice.kernels import reduce_time
 from tokenprice.prompt import prompt_pass
 
 CASE = (
@@ -27,8 +31,6 @@ NAMES = {"attention": ("QKV", "output"), "cache": ("attention",), "feed-forward"
 @cache
 def case():
     """The row of the waterfall, and what it asks."""
-    from book.synthesis import against
-
     row = next(r for r in against.rows().itertuples() if r.Index == CASE)
     return row, against.question(row), constants.engine_class(row.engine)
 
@@ -48,8 +50,6 @@ def _groups(terms):
 
 def steps_to_measured():
     """What each kind of time adds between the bound and the measured time of one row, in milliseconds."""
-    from book.synthesis import against
-
     row, (model, system, workload, layout), engine = case()
     bound = against.answer("principles", row).total
     line = fit.data().set_index("id").loc[CASE]
@@ -188,8 +188,6 @@ def other_makers():
 
 def coverage(slice, engine, by):
     """Share of rows left out within the interval stated for their class; and the mean of publishers' shares."""
-    from tokenprice.estimate import stated
-
     chosen = fit.slices()[slice]
     logs = fit.left_out(by, None if engine == "known" else "serving")[chosen]
     inside = np.abs(logs) <= np.log(stated()["step"][slice][engine]["factor"])
@@ -210,8 +208,6 @@ def kept_out():
 
 def spread_experts():
     """Rows with copies of the attention and experts spread, without overlap: measured and predicted."""
-    from book.synthesis import against
-
     table, found = against.rows(), []
     model = inferlib.load_model("DeepSeek V3")
     for row in table[
@@ -232,8 +228,6 @@ def spread_experts():
 
 def nearest():
     """Measured rows near the running question: 70B in 16 bits on four H100s, about 32 sequences, short answers."""
-    from book.serving import energy
-
     table = energy.rows()
     near = table[(table.model == "Llama 3 70B") & (table.chip == "H100 SXM") & table.batch.between(30, 34)]
     shown = near.assign(**{"measured, ms": near.tpot_ms, "predicted step, ms": 1e3 * near.step})
@@ -342,8 +336,6 @@ def some_kernels():
 
 def reduces():
     """Microseconds of one all-reduce of 8,192 values a sequence in 16 bits, by chips and sequences."""
-    from tokenprice.kernels import reduce_time
-
     rows = []
     for chip in ("A100 80GB", "H100 SXM", "B200"):
         for n in (2, 8):
@@ -383,8 +375,6 @@ def noise():
 
     A point is a model, chip, format, layout, lengths and number of users.
     """
-    from itertools import combinations
-
     table = fit.serving_rows()
     table = table[table.use == "clean"]
     point = ["model", "hardware", "weights", "tp", "dp", "prompt_tokens", "output_tokens", "concurrency"]

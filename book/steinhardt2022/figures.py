@@ -4,6 +4,7 @@ import math
 
 import matplotlib.pyplot as plt
 import numpy as np
+import xarray as xr
 from matplotlib.patches import Rectangle
 
 from book import style
@@ -26,8 +27,6 @@ _SHIFTS = {
 
 def times(machine, m, b):
     """The three terms of the starred equation, as one labelled set."""
-    import xarray as xr
-
     return xr.Dataset({name: getattr(model, f"{name}_time")(machine, m, b) for name in RESOURCES})
 
 

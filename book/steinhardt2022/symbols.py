@@ -2,7 +2,9 @@
 
 from functools import cache
 
-from inferlib.papers.steinhardt2022 import equations as model
+import sympy as sp
+
+from inferlib.papers.steinhardt2022 import derivations, equations as model
 
 TIMES = ("network_time", "memory_time", "arithmetic_time")
 
@@ -10,8 +12,6 @@ TIMES = ("network_time", "memory_time", "arithmetic_time")
 @cache
 def derived():
     """The derivations, with their symbols (loaded late: SymPy is slow to import)."""
-    from inferlib.papers.steinhardt2022 import derivations
-
     return derivations
 
 
@@ -28,39 +28,29 @@ def free_symbols(function):
 
 def coefficient(whole, monomial):
     """The number before a monomial."""
-    import sympy as sp
-
     return number(sp.expand(whole).coeff(monomial))
 
 
 def number(value):
     """A number, or None where an expression still depends on the machine."""
-    import sympy as sp
-
     value = sp.simplify(value)
     return float(value) if value.is_number else None
 
 
 def smallest_block():
     """The smallest block at which memory can keep up with arithmetic, with as large a batch as it takes."""
-    import sympy as sp
-
     s = derived()
     return sp.solve(sp.Eq(sp.limit(s._memory_per_work(), s.b, sp.oo), s.M / s.C), s.m)[0]
 
 
 def constant_in(ratio):
     """Whether a ratio is one positive number, whatever the machine."""
-    import sympy as sp
-
     ratio = sp.simplify(ratio)
     return bool(ratio.is_number and ratio.is_positive and ratio.is_finite)
 
 
 def formula():
     """Coefficients and switch of the complete formula, which the post prints twice."""
-    import sympy as sp
-
     s = derived()
     shape = s.C**2 * s.N / (s.B**2 * (s.M - s.B / sp.sqrt(s.N)))
 
@@ -86,8 +76,6 @@ def grows(name, shape, times="1"):
 
 def moves(name, shape, chips=False, times="1"):
     """The same for what moves through blocks of C sqrt(N) / B at batch C / M."""
-    import sympy as sp
-
     s = derived()
     machine = s.MACHINE if chips else s.ONE_CHIP
     block = s.C * sp.sqrt(machine.chips) / s.B
@@ -97,23 +85,17 @@ def moves(name, shape, chips=False, times="1"):
 
 def proportional(whole, shape):
     """Whether two expressions differ by a constant factor when the network is slow beside the memory."""
-    import sympy as sp
-
     return constant_in(sp.limit(sp.simplify(whole / read_formula(shape)), derived().B, 0))
 
 
 def read_formula(text):
     """A formula of the post on the symbols of the derivations."""
-    import sympy as sp
-
     s = derived()
     return sp.sympify(text, locals={"C": s.C, "M": s.M, "B": s.B, "N": s.N, "sqrt": sp.sqrt})
 
 
 def constant_of_r(k):
     """Time over L R^3 / (C k^2) where memory binds: a number, or None if it depends on the machine."""
-    import sympy as sp
-
     s = derived()
     fast = s.ONE_CHIP.replace(network_bandwidth=model.sufficient_bandwidth(s.ONE_CHIP))
     ratio = sp.simplify(model.multiplies() * model.wasteful_time(fast, k) / model.very_short_time(fast, k))
@@ -122,8 +104,6 @@ def constant_of_r(k):
 
 def scales(name, factors, expected):
     """Whether a branch changes by a factor when symbols are multiplied."""
-    import sympy as sp
-
     s, whole = derived(), expression(derived().MACHINE, name)
     bigger = {getattr(s, symbol): times * getattr(s, symbol) for symbol, times in factors.items()}
     ratio = sp.simplify(whole.subs(bigger, simultaneous=True) / whole)

@@ -2,6 +2,8 @@
 
 import math
 
+import pandas as pd
+
 from book.audit.ledger import Reader
 from inferlib.catalog import load_chip
 from inferlib.papers.steinhardt2022 import equations as model
@@ -28,8 +30,6 @@ def warm_up(batch=1, grid=1):
     ``microseconds``. Vectors are counted into and out of each layer in memory; over the network once for the
     whole stack on one chip, in and out.
     """
-    import pandas as pd
-
     machine, given = post_chip("A100, warm-up"), stated()["warm_up"]
     edge, layers = given["width"] / grid, given["layers"] if grid == 1 else 1
     network = (model.network_traffic(machine, edge, batch), model.network_time(machine, edge, batch))
@@ -59,8 +59,6 @@ def modern(machines):
     ``batch``; the edge of the block of a whole ``machine``; and the ``time`` of one multiply at full
     utilisation (us).
     """
-    import pandas as pd
-
     return pd.DataFrame({name: _at_best(machine) for name, machine in machines.items()}).T
 
 
@@ -85,8 +83,6 @@ def one_change_at_a_time():
     Indexed by the change: microseconds of one multiply at full utilisation, milliseconds of a forward pass,
     and how many times as long as the printed reading that is.
     """
-    import pandas as pd
-
     a100, given = post_chip("A100"), stated()["machines"]["A100, warm-up"]
     slow_memory = a100.replace(memory_bandwidth=post_chip("A100, warm-up").memory_bandwidth)
     uneven = a100.replace(network_bandwidth=a100.network_bandwidth * uneven_share(a100))

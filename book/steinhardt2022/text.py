@@ -3,6 +3,8 @@
 import math
 from functools import partial
 
+import sympy as sp
+
 import book.audit.ledger
 from book.audit.ledger import Noted
 from book.steinhardt2022.symbols import coefficient, derived, expression, formula, number
@@ -213,8 +215,6 @@ def _tiling(read):
 
 @reproduces("Detailed count")
 def _detailed_count(read):
-    import sympy as sp
-
     s = derived()
     one, best = s.ONE_CHIP, partial(expression, s.ONE_CHIP)
 

@@ -2,7 +2,11 @@
 
 from functools import cache
 
+import pandas as pd
+
 from book import measured as measurements
+from book.style import table
+from book.synthesis.finder import finder
 from inferlib import catalog, checks
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
@@ -150,8 +154,6 @@ def answers(keys=None, table=None):
     ``reason``, ``predicted`` and ``measured`` in seconds, ``error`` (predicted over measured, less one; NaN
     without an answer), and what rows are grouped by.
     """
-    import pandas as pd
-
     keys = (
         answerers.keys() if keys is None else [checks.one_of("source", key, answerers.keys()) for key in keys]
     )
@@ -232,8 +234,6 @@ def shown(frame, first):
     ``frame``: as :func:`errors` (without ``by``) or :func:`matrix` returns it. ``first``: head of the first
     column.
     """
-    from book.style import table
-
     percent = frame.copy().astype(object)
     for name in frame:
         if name not in ("rows", "n/a"):
@@ -252,8 +252,6 @@ def _label(name):
 
 def find():
     """All answers to all rows as a table to search in the page: milliseconds, and the error in per cent."""
-    from book.synthesis.finder import finder
-
     table = all_answers()
     table = table[table.status == "ok"]
     shown = table.assign(

@@ -2,6 +2,8 @@
 
 from functools import cache
 
+import pandas as pd
+
 from book.synthesis import grid
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model
@@ -41,15 +43,11 @@ def ranges():
 
     Indexed by change; columns (case, ``lowest`` / ``highest`` / ``sources``).
     """
-    import pandas as pd
-
     return pd.concat({case: gains(case)[["lowest", "highest", "sources"]] for case in cases()}, axis=1)
 
 
 def shown():
     """:func:`ranges` as the chapter shows it: a cell is ``lowest to highest (sources)``."""
-    import pandas as pd
-
     table = ranges()
     cells = {
         case: [
@@ -92,7 +90,6 @@ def reading_shares():
 
     Labels by case; NaN where a source does not describe it.
     """
-    import pandas as pd
 
     def share(step):
         terms = common_terms(step)
@@ -112,8 +109,6 @@ def ratios(case, before, after):
     >>> bool(ratios("dense, short", {"batch": 1}, {"batch": 16}).max() < 16)
     True
     """
-    import pandas as pd
-
     first, then = answers(case, **before), answers(case, **after)
     return pd.Series({who: then[who].total / first[who].total for who in first if who in then}, dtype=float)
 
@@ -124,8 +119,6 @@ def claims():
     Indexed by a short name: ``statement``, ``lowest`` and ``highest`` over all cases and sources, ``points``
     (how many numbers), and whether it ``holds`` for every one of them.
     """
-    import pandas as pd
-
     both = pd.concat({case: gains(case) for case in cases()})
     by = {change: both.xs(change, level="change") for change in grid.CHANGES}
     names = [answerers.label(key) for key in sources()]

@@ -3,6 +3,8 @@
 Every number is computed or printed by a room.
 """
 
+import dataclasses
+
 import pandas as pd
 
 from book.audit import ledger
@@ -61,8 +63,6 @@ def notebooks():
 
     Indexed by field; one column a table.
     """
-    import dataclasses
-
     records = {table: economics.settings()[table, row][0]["assumptions"] for table, row in TWICE.items()}
     fields = {
         table: {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}

@@ -8,6 +8,10 @@ import argparse
 import sys
 
 from book import measured as measurements
+from book.serving import fit
+from book.synthesis import against
+from inferlib import checks
+from tokenprice import answerers
 
 
 def main(arguments=None):
@@ -46,10 +50,6 @@ def residuals(ids, path=None):
 
     ``path``: a CSV file; the package's own when not given. Raises LookupError if there is no such row.
     """
-    from book.synthesis import against
-    from inferlib import checks
-    from tokenprice import answerers
-
     table = against.rows(path)
     closed = measurements.serving() if path is None else table.iloc[:0]
     lines = [f"{len(table)} rows, all as the schema wants them."]
@@ -75,8 +75,6 @@ def residuals(ids, path=None):
 
 def _serving(name):
     """What the sixth model says of a serving benchmark: between tokens, and to the first one."""
-    from book.serving import fit
-
     row = fit.serving_rows().loc[name]
     head = (
         f"**{name}**: {row.model}, {row.n_gpus} x {row.hardware}, {row.concurrency} users, "

@@ -4,6 +4,8 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
+import pandas as pd
+
 from inferlib.catalog import load_chip, load_model
 from inferlib.system import System, Workload
 from tokenprice import answerers
@@ -17,8 +19,6 @@ def _stated():
 
 def peers():
     """Others by name: what each does better, when to use it, and where it is."""
-    import pandas as pd
-
     rows = {name: entry for name, entry in _stated().items() if name != "common"}
     table = pd.DataFrame(rows).T.rename(columns={"use": "use it when", "url": "where"})
     return table.rename_axis("name").reset_index()
@@ -30,8 +30,6 @@ def common():
     Returns one row a case: format, chips and batch; milliseconds a step in that book, by the bound, and by
     the sixth model (NaN, with the reason, where a case does not fit by our count of bytes).
     """
-    import pandas as pd
-
     asked = _stated()["common"]
     model, chip = load_model(asked["model"]), load_chip(asked["chip"])
     rows = []

@@ -1,6 +1,9 @@
 """Pictures of the synthesis: data first, picture second."""
 
+import matplotlib.pyplot as plt
+
 from book import style
+from book.audit import ledger
 from book.synthesis import against, agreement, grid
 from inferlib import papers
 from inferlib.papers import about
@@ -16,8 +19,6 @@ _PUBLISHERS = (*zip(style.LINES, "oooooo", strict=True), (style.INK, "x"))
 
 
 def _axes(ax, **size):
-    import matplotlib.pyplot as plt
-
     return ax if ax is not None else plt.subplots(**size)[1]
 
 
@@ -182,8 +183,6 @@ def over_bound(table):
 
 def predictions(table):
     """Everybody's answer over the measured time, against the measured time: a panel each, coloured by publisher."""
-    import matplotlib.pyplot as plt
-
     figure = plt.figure(figsize=(7.4, 7.6), layout="constrained")
     axes = figure.subplots(3, 3, sharex=True, sharey=True)
     table = table[(table.use == "clean") & table.predicted.notna()]
@@ -227,8 +226,6 @@ def voices(table):
 
 def grades(ax=None):
     """How many printed results of each source have which grade."""
-    from book.audit import ledger
-
     ax = _axes(ax, figsize=(6.8, 1.4 + 0.45 * len(ledger.sources())))
     card = ledger.scorecard()
     card = card[card.kind.isin(["model", "derived"])]
@@ -268,8 +265,6 @@ def clues(twice, sums, quoted, errors, batch=128):
 
     Two offers of Erdil's, a table of sums, gains by model, and errors at measured points.
     """
-    import matplotlib.pyplot as plt
-
     _, axes = plt.subplots(2, 2, figsize=(7.4, 5.2), gridspec_kw={"hspace": 0.62, "wspace": 0.42})
     first, second, third, fourth = axes.flat
 

@@ -5,6 +5,10 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
+import numpy as np
+import pandas as pd
+import xarray as xr
+
 from book.kept import kept
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model
@@ -64,9 +68,6 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
     ``binding`` (common name of the largest term), ``status`` and ``reason``. Numbers are NaN where there is
     no answer. Over model and chip: ``count``, the chips used. Raises LookupError if a name is unknown.
     """
-    import numpy as np
-    import xarray as xr
-
     asked = questions()
     axes = {
         "who": list(answerers.keys() if keys is None else keys),
@@ -122,8 +123,6 @@ def _figures(step, model, system, workload):
 @cache
 def whole_grid(constants="own"):
     """:func:`grid` with all that ``questions.toml`` asks, computed once and kept on disk."""
-    import xarray as xr
-
     text = kept(f"grid of {constants} constants", lambda: json.dumps(grid(constants=constants).to_dict()))
     data = xr.Dataset.from_dict(json.loads(text))
     return data.map(lambda one: one.astype(object) if one.dtype.kind == "U" else one)
@@ -134,8 +133,6 @@ def coverage(data=None):
 
     Indexed by who: ``answers``, ``infeasible``, ``n/a``, and the commonest ``reason`` for n/a.
     """
-    import pandas as pd
-
     data = whole_grid() if data is None else data
     found = {}
     for key in data.who.values:
@@ -157,8 +154,6 @@ def decomposition(model, system, workload, keys=None, *, constants="own"):
     total, so a difference between two columns is the sum of the differences of their terms. Only those that
     answer are there.
     """
-    import pandas as pd
-
     steps = {
         key: answerers.ask(key, model, system, workload, constants=constants)
         for key in keys or answerers.keys()
@@ -174,7 +169,6 @@ def decomposition(model, system, workload, keys=None, *, constants="own"):
 
 def over_batch(model, system, workload):
     """Everybody's seconds a token by batch (columns), those of ``questions.toml``; NaN where there is no answer."""
-    import pandas as pd
 
     def seconds(key, batch):
         step = answerers.ask(key, model, system, workload.replace(batch=batch))
@@ -191,8 +185,6 @@ def disagreement(table):
 
     ``table``: as :func:`decomposition` returns it.
     """
-    import pandas as pd
-
     low, high = table.min(axis=1), table.max(axis=1)
     who = [f"{table.columns[i]}" for i in table.to_numpy().argmax(axis=1)]
     return pd.DataFrame({"lowest": low, "highest": high, "range": high - low, "highest is": who})
@@ -220,8 +212,6 @@ def constants_or_structure(own=None, same=None, *, without=()):
     ``same``: the typical factor between two sources (the root of the mean square of the logarithm of their
     ratio, as a factor); ``structure``: the part of the mean square that remains with the same constants.
     """
-    import numpy as np
-
     own = whole_grid() if own is None else own
     same = whole_grid("same") if same is None else same
     without = [checks.one_of("source", key, sources()) for key in without]
@@ -335,8 +325,6 @@ def what_doubling_buys(model, system, workload, keys=None, changes=None):
     Indexed by change; one column for each that answers the question, then ``lowest`` and ``highest`` over the
     published sources (NaN where none has such a quantity) and ``sources``, how many that are.
     """
-    import pandas as pd
-
     keys = answerers.keys() if keys is None else list(keys)
     keys = [key for key in keys if answerers.ask(key, model, system, workload, constants="same").feasible]
     table = pd.DataFrame(

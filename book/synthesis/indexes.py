@@ -8,6 +8,8 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
+import pandas as pd
+
 from book.audit import ledger
 from book.audit.printed import KINDS
 from book.synthesis.finder import finder
@@ -110,8 +112,6 @@ def totals():
     ``wrong`` because of them; and how many of the results were ``not judged``. What only restates a number
     (kind identity) is printed, but no result.
     """
-    import pandas as pd
-
     card, causes = ledger.scorecard(), ledger.errata().source
     found = [
         _total(answerers.label(key), own, sum(causes == key))
@@ -260,8 +260,6 @@ def equation_coverage(folder="."):
     Returns ``chapter``, ``numbered`` in print, ``here``, and what is ``missing``. Chapters not written yet
     are left out.
     """
-    import pandas as pd
-
     table = ledger.equations()
     found = []
     for stem, (source, numbers) in PRINTED_EQUATIONS.items():

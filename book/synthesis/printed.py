@@ -9,8 +9,11 @@ all-reduce. The paper's complete model, which searches for the best layout, is a
 """
 
 import numpy as np
+import pandas as pd
 
 from book.synthesis import against
+from inferlib.papers.erdil2025 import PRINTED_EQUATIONS, chips
+from inferlib.papers.erdil2025.equations import printed
 from inferlib.papers.source import versions
 from tokenprice import answerers
 from tokenprice.answerers import BOUND
@@ -21,8 +24,6 @@ CHIP = "H100"  # the paper's text prints the attainable fractions of this one
 
 def rows():
     """What the formula needs of the clean rows of one instance: times at the peaks, layers, chips, the measurement."""
-    import pandas as pd
-
     table = against.rows()
     table = table[(table.use == "clean") & table.instance & (table.publisher != "DeepSeek at scale")]
     found = {}
@@ -41,9 +42,6 @@ def rows():
 
 def times(rows):
     """Seconds per token by the printed formula, for :func:`rows`."""
-    from inferlib.papers.erdil2025 import PRINTED_EQUATIONS, chips
-    from inferlib.papers.erdil2025.equations import printed
-
     assumptions, chip = PRINTED_EQUATIONS, chips[CHIP]
     (protocol,) = assumptions.protocols
     reduce = printed.all_reduce_latency(protocol, rows.n_chips, np.ceil(rows.n_chips / NODE))
@@ -58,8 +56,6 @@ def check():
     Returns one row a degree and one for all: ``rows``; mean absolute error of the ``bound``; and of each
     formula that describes these rows the mean absolute and the mean signed error.
     """
-    import pandas as pd
-
     asked, table = rows(), against.all_answers()
 
     def error_of(key):

@@ -3,7 +3,10 @@
 import re
 from numbers import Number
 
+import sympy
+
 from book.style import _digits
+from inferlib.equation import latex
 
 PREFIXES = (
     (1e15, "P"),
@@ -60,8 +63,6 @@ def broken(text, expression):
     """
     if _width(text) <= WIDTH:
         return [text.replace("\n", " ")]
-    from inferlib.equation import latex
-
     left, right = expression()
     named = {}
     lines = _wrapped(left, _short(right, named))
@@ -79,9 +80,6 @@ def _width(text):
 
 def _short(expression, named):
     """The expression with its wide parts replaced by symbols, which ``named`` collects from the inside out."""
-    import sympy
-
-    from inferlib.equation import latex
 
     def shortened(part):
         if part.is_Atom or _width(latex(part)) <= WIDTH // 3:
@@ -101,10 +99,6 @@ def _short(expression, named):
 
 def _wrapped(left, right):
     """A line, or several where a sum has more terms than fit into one."""
-    import sympy
-
-    from inferlib.equation import latex
-
     whole = f"{left} = {latex(right)}"
     if _width(whole) <= WIDTH or not isinstance(right, sympy.Add):
         return [whole]

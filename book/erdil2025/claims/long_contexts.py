@@ -18,6 +18,7 @@ from book.erdil2025.claims.model import (
     bytes_and_flop_of_latents,
     token_latency,
 )
+from inferlib import load_model
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import (
     chips,
@@ -30,8 +31,6 @@ reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil202
 
 
 def _group_sizes(read):
-    from inferlib import load_model
-
     sizes = [models[name].shape.group_size for name in GROUPED]
     real = model_of(load_model("Llama 3.1 405B")).shape.group_size
     return Noted(

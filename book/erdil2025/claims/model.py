@@ -7,6 +7,7 @@ returns its truth and the numbers behind it.
 from functools import cache, partial
 
 import numpy as np
+import sympy as sp
 
 from book.audit.explanation import named
 from book.audit.ledger import Noted, claims, reproduces
@@ -341,8 +342,6 @@ def _footnote_7(read, holds):
 def attention_intensity():
     """FLOP over bytes of long-context attention as a SymPy expression in the paper's symbols (section 4.3)."""
     shape = symbolic(Shape, "erdil2025")
-    import sympy as sp
-
     context, flop = sp.symbols("l f", positive=True)
     bytes_ = shape.activation_bytes * printed.cache_elements_read(shape, context, 1)
     return (sp.simplify(printed.attention_flop(shape, context, flop) / bytes_), shape, flop)

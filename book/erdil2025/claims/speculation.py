@@ -12,6 +12,7 @@ from book.erdil2025.claims.parallel import at_cost
 from inferlib.equation import untraced
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import TABLE_5, models
+from inferlib.papers.erdil2025.search import expected_tokens
 
 reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")
 
@@ -70,8 +71,6 @@ def _text_4_1(read):
 @claims("Text 4.1")
 def _speculation(read, holds):
     # The printed procedure token by token: j tokens when the j-th draft is the first to be rejected.
-    from inferlib.papers.erdil2025.search import expected_tokens
-
     a, worst = economics.ACCEPTANCE, 0.0
     for drafts in range(1, 9):
         rejected = sum(j * a ** (j - 1) * (1 - a) for j in range(1, drafts + 1))

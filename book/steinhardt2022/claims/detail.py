@@ -3,6 +3,8 @@
 import math
 from functools import partial
 
+import sympy as sp
+
 import book.audit.ledger
 from book.steinhardt2022.symbols import derived, expression, scales, slopes
 from book.steinhardt2022.tables import US, warm_up
@@ -63,8 +65,6 @@ def _batching(read, holds):
 
 @claims("Detailed count")
 def _detailed_count(read, holds):
-    import sympy as sp
-
     s = derived()
     one, best = s.ONE_CHIP, partial(expression, s.ONE_CHIP)
     width = model.blocks_needed.equation.symbols()["d"]
@@ -100,8 +100,6 @@ def _detailed_count(read, holds):
 
 @claims("One machine")
 def _one_machine(read, holds):
-    import sympy as sp
-
     s = derived()
     apart, together = (step.equation.rhs for step in s.grid_of_chips()[1::2])
     holds("N blocks apart leave each chip B / N", sp.simplify(apart - s.B / s.N) == 0)
