@@ -3,22 +3,23 @@
 import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property, partial
 from random import Random
 
 import inferlib
 import tokenprice
-from book.problems.bank import Key, say
+from book.problems.bank import Key, in_words, say
 from book.problems.page import Marked, told_number
 from book.serving import tables
 from inferlib import checks, load_chip, load_model, principles
 from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, steinhardt2022
 from inferlib.units import factor
-from tokenprice import energy as power, prompt as prompts
+from tokenprice import energy as power, prompt
 
 NEAR = 0.15  # an answer from the head may be so far off
 TOPICS = ("memory", "arithmetic", "experts", "network", "prompts", "cost", "energy", "method")
 QUESTIONS: list = []
+LLAMA, DEEPSEEK, H100 = load_model("Llama 3 70B"), load_model("DeepSeek V3"), load_chip("H100 SXM")
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ class Question:
         """The question, with what it takes from the running box."""
         return self.words.format(**_numbers()) if "{" in self.words else self.words
 
-    @property
+    @cached_property
     def key(self):
         """The computed answer: a Key, or a Choice."""
-        return _answered(self)
+        return self.answer()
 
     @property
     def options(self):
@@ -89,11 +90,6 @@ class Question:
         return f"<p>{html.escape(self.plain)} {link}.</p>"
 
 
-@cache
-def _answered(question):
-    return question.answer()
-
-
 def quiz(topic=None, session=None):
     """The questions, or those on one topic or one session of the course, as a list that marks itself in the page.
 
@@ -110,26 +106,17 @@ def quiz(topic=None, session=None):
     return Marked(q for q in QUESTIONS if topic in (None, q.topic) and session in (None, q.session))
 
 
-def asked(topic, words, place, unit=None, session=None):
-    """Enter a function that answers with a Key (of a number in ``unit``) or a Choice into the quiz."""
+def asked(topic, place, unit=None, session=None):
+    """Enter a function into the quiz: its docstring asks, and it returns a Key (a number in ``unit``) or a Choice."""
 
     def enter(function):
-        QUESTIONS.append(Question(topic, words, place, unit, function, session))
+        QUESTIONS.append(Question(topic, in_words(function), place, unit, function, session))
         return function
 
     return enter
 
 
-def _llama():
-    return load_model("Llama 3 70B")
-
-
-def _h100():
-    return load_chip("H100 SXM")
-
-
-def _deepseek():
-    return load_model("DeepSeek V3")
+memory, arithmetic, experts, network, prompts, cost, energy, method = (partial(asked, t) for t in TOPICS)
 
 
 @cache
@@ -148,21 +135,14 @@ def _numbers():
     }  # fmt: skip
 
 
-@asked(
-    "memory",
-    "Why does decoding for one user leave the arithmetic of an H100 almost idle?",
-    "principles#the-roofline",
-    session=1,
-)
+@memory("principles#the-roofline", session=1)
 def idle_arithmetic():
-    busy = principles.decode_intensity(principles.profile_of(_llama()), 1, 1) / principles.ridge_point(
-        _h100()
-    )
+    """Why does decoding for one user leave the arithmetic of an H100 almost idle?"""
+    busy = principles.decode_intensity(principles.profile_of(LLAMA), 1, 1) / principles.ridge_point(H100)
     return Choice(
         "Every weight is read to be used just once",
-        f"One multiplication and one addition for two bytes are a FLOP a byte, where the chip could do "
-        f"three hundred: "
-        f"{100 * busy:.1f} % of its arithmetic is at work.",
+        "One multiplication and one addition for two bytes are a FLOP a byte, where the chip could do three "
+        f"hundred: {100 * busy:.1f} % of its arithmetic is at work.",
         {
             "The next token cannot be computed before the last one": "that makes a user wait, but not "
             "arithmetic idle",
@@ -173,20 +153,15 @@ def idle_arithmetic():
     )  # fmt: skip
 
 
-@asked(
-    "memory",
-    "How long do eight H100s need at the least to read all of the 16-bit weights of Llama 3 70B once, "
-    "the input embedding too?",
-    "principles#bytes-the-weights-once-a-step",
-    "ms",
-    session=1,
-)
+@memory("principles#bytes-the-weights-once-a-step", "ms", session=1)
 def weights_read():
-    data = sum(_llama().weight_bytes("bf16").values())
-    time = principles.memory_time(_h100(), data, 8)
+    """How long do eight H100s need at the least to read all of the 16-bit weights of Llama 3 70B once, the input
+    embedding too?"""
+    data = sum(LLAMA.weight_bytes("bf16").values())
+    time = principles.memory_time(H100, data, 8)
     return Key(
         time,
-        f"{say(data, 'GB')} over eight times {say(_h100().memory_bandwidth, 'TB/s')}.",
+        f"{say(data, 'GB')} over eight times {say(H100.memory_bandwidth, 'TB/s')}.",
         {
             "that is one chip alone; all eight read at the same time": 8 * time,
             "a weight of 16 bits has two bytes": time / 2,
@@ -194,20 +169,15 @@ def weights_read():
     )
 
 
-@asked(
-    "memory",
-    "How much cache does one token of context take in Llama 3 70B at 16 bits?",
-    "principles#p-cache",
-    session=2,
-)
+@memory("principles#p-cache", session=2)
 def cache_of_token():
-    model = _llama()
+    """How much cache does one token of context take in Llama 3 70B at 16 bits?"""
+    model = LLAMA
     each, heads = model.cache_bytes(), model.n_heads / model.n_kv_heads
     return Choice(
         say(each, "KiB"),
         f"{model.n_layers} layers keep a key and a value for each of {model.n_kv_heads} heads of width "
-        f"{model.head_dim}, "
-        "two bytes each.",
+        f"{model.head_dim}, two bytes each.",
         {
             say(each * heads, "KiB"): "eight query heads share a key and a value here",
             say(each / 2, "KiB"): "there are a key and a value",
@@ -216,15 +186,16 @@ def cache_of_token():
     )
 
 
-@asked("memory", "How many values does DeepSeek V3 keep for a token of context?", "principles#p-cache")
+@memory("principles#p-cache")
 def latent_cache():
-    model = _deepseek()
+    """How many values does DeepSeek V3 keep for a token of context?"""
+    model = DEEPSEEK
     kept, attention = model.cache_values(), model.layers[0].attention
     whole = attention.n_heads * (attention.nope_dim + attention.rope_dim + attention.value_dim)
     return Choice(
         say(kept, "1"),
         f"One latent and one rotary key for all heads of a layer; Llama 3 70B keeps "
-        f"{_llama().cache_values():,}.",
+        f"{LLAMA.cache_values():,}.",
         {
             say(model.n_layers * whole, "1"): "keys and values of the heads are computed from the latent, "
             "not kept",
@@ -234,13 +205,9 @@ def latent_cache():
     )
 
 
-@asked(
-    "memory",
-    "Does a larger batch make reading the cache cheaper for each token?",
-    "principles#p-cache",
-    session=2,
-)
+@memory("principles#p-cache", session=2)
 def batch_and_cache():
+    """Does a larger batch make reading the cache cheaper for each token?"""
     return Choice(
         "No: every sequence reads a cache of its own",
         "Only the weights are shared by a batch; the caches grow with it.",
@@ -254,20 +221,15 @@ def batch_and_cache():
     )  # fmt: skip
 
 
-@asked(
-    "memory",
-    "How many sequences of 4,096 tokens fit beside the 16-bit weights of Llama 3 70B on eight H100s?",
-    "principles#what-fits",
-    "1",
-)
+@memory("principles#what-fits", "1")
 def sequences_that_fit():
-    model, box = _llama(), inferlib.System(_h100(), 8)
+    """How many sequences of 4,096 tokens fit beside the 16-bit weights of Llama 3 70B on eight H100s?"""
+    model, box = LLAMA, inferlib.System(H100, 8)
     batch = principles.largest_batch(model, box, inferlib.Workload(1, 4096))
     return Key(
         batch,
         f"{say(box.memory - sum(model.weight_bytes().values()), 'GB')} are left, "
-        f"{say(model.cache_bytes(4096), 'GB')} each. "
-        "An engine keeps a reserve and lets in fewer.",
+        f"{say(model.cache_bytes(4096), 'GB')} each. An engine keeps a reserve and lets in fewer.",
         {
             "the weights lie there too": box.memory / model.cache_bytes(4096),
             "query heads share keys and values here": batch * model.n_kv_heads / model.n_heads,
@@ -275,20 +237,14 @@ def sequences_that_fit():
     )
 
 
-@asked(
-    "arithmetic",
-    "For how many FLOP for each byte is an H100 built, at 16 bits?",
-    "principles#the-roofline",
-    "FLOP/B",
-    session=1,
-)
+@arithmetic("principles#the-roofline", "FLOP/B", session=1)
 def balance():
-    ridge = principles.ridge_point(_h100())
+    """For how many FLOP for each byte is an H100 built, at 16 bits?"""
+    ridge = principles.ridge_point(H100)
     return Key(
         ridge,
         "Dense peak over bandwidth. A dense step does one FLOP a byte for each sequence, so that is also "
-        "the critical "
-        "batch.",
+        "the critical batch.",
         {
             "the peak with sparsity does not hold here": 2 * ridge,
             "you halved a peak that was dense already": ridge / 2,
@@ -296,14 +252,11 @@ def balance():
     )
 
 
-@asked(
-    "arithmetic",
-    "Weights and arithmetic both go from 16 to 8 bits on an H100. What happens to the critical batch?",
-    "principles#the-critical-batch-and-what-the-cache-does-to-it",
-)
+@arithmetic("principles#the-critical-batch-and-what-the-cache-does-to-it")
 def eight_bits():
-    sixteen = principles.critical_batch(_h100(), principles.profile_of(_llama()))
-    eight = principles.critical_batch(_h100().at("fp8"), principles.profile_of(_llama(), "fp8"))
+    """Weights and arithmetic both go from 16 to 8 bits on an H100. What happens to the critical batch?"""
+    sixteen = principles.critical_batch(H100, principles.profile_of(LLAMA))
+    eight = principles.critical_batch(H100.at("fp8"), principles.profile_of(LLAMA, "fp8"))
     return Choice(
         "It stays",
         f"Half the bytes to read, but twice the peak: a factor of {eight / sixteen:.2g}.",
@@ -315,18 +268,14 @@ def eight_bits():
     )
 
 
-@asked(
-    "arithmetic",
-    "A data sheet of the H100 prints its 16-bit peak 'with sparsity'. How much of that can Llama 3 70B use?",
-    "notation#units",
-)
+@arithmetic("notation#units")
 def sparsity():
-    dense = _h100().flops
+    """A data sheet of the H100 prints its 16-bit peak 'with sparsity'. How much of that can Llama 3 70B use?"""
+    dense = H100.flops
     return Choice(
         say(dense, "TFLOP/s"),
         f"The page prints {say(2 * dense, 'TFLOP/s')}, for weights half of which are zero in a fixed "
-        f"pattern; these are "
-        "not.",
+        "pattern; these are not.",
         {
             say(2 * dense, "TFLOP/s"): "that is the number on the page, for weights half of which are zero",
             say(dense / 2, "TFLOP/s"): "sparsity doubles the peak once",
@@ -335,15 +284,10 @@ def sparsity():
     )
 
 
-@asked(
-    "arithmetic",
-    "How many GFLOP does one token of Llama 3 70B take, at a short context?",
-    "principles#arithmetic-two-operations-for-every-weight",
-    "GFLOP",
-    session=1,
-)
+@arithmetic("principles#arithmetic-two-operations-for-every-weight", "GFLOP", session=1)
 def flop_of_token():
-    work = sum(_llama().flops(0).values())
+    """How many GFLOP does one token of Llama 3 70B take, at a short context?"""
+    work = sum(LLAMA.flops(0).values())
     return Key(
         work,
         f"{work / 2e9:.1f} billion weights are met (the input embedding is looked up), two FLOP each.",
@@ -354,38 +298,29 @@ def flop_of_token():
     )
 
 
-@asked(
-    "arithmetic",
-    "How many FLOP for each byte does Llama 3 70B do at a very long context, in 16 bits, at any batch?",
-    "principles#the-critical-batch-and-what-the-cache-does-to-it",
-)
+@arithmetic("principles#the-critical-batch-and-what-the-cache-does-to-it")
 def long_context():
-    profile = principles.profile_of(_llama())
-    least, ridge = principles.decode_intensity(profile, 1, 1e12), principles.ridge_point(_h100())
+    """How many FLOP for each byte does Llama 3 70B do at a very long context, in 16 bits, at any batch?"""
+    profile = principles.profile_of(LLAMA)
+    least, ridge = principles.decode_intensity(profile, 1, 1e12), principles.ridge_point(H100)
     return Choice(
         say(least, "FLOP/B"),
-        "2g/a, where g = 8 query heads share a key and a value has a = 2 bytes: only the cache is left, "
-        "and no batch "
-        "shares it.",
+        "2g/a, where g = 8 query heads share a key and a value has a = 2 bytes: only the cache is left, and "
+        "no batch shares it.",
         {
             say(principles.decode_intensity(profile, 1, 1), "FLOP/B"): "that is the weights' ratio for one "
             "sequence",
-            say(least * _llama().n_kv_heads, "FLOP/B"): "only eight query heads share a key, not all of them",
+            say(least * LLAMA.n_kv_heads, "FLOP/B"): "only eight query heads share a key, not all of them",
             say(ridge, "FLOP/B"): "that is what the chip wants, and what it will never get here",
         },
     )
 
 
-@asked(
-    "experts",
-    "A token goes to 8 of the 256 routed experts of a layer of DeepSeek V3. How many does a batch of 32 touch on "
-    "average, if all are equally popular?",
-    "principles#bytes-the-weights-once-a-step",
-    "1",
-    session=2,
-)
+@experts("principles#bytes-the-weights-once-a-step", "1", session=2)
 def experts_touched():
-    block = _deepseek().layers[-1].feed_forward
+    """A token goes to 8 of the 256 routed experts of a layer of DeepSeek V3. How many does a batch of 32 touch on
+    average, if all are equally popular?"""
+    block = DEEPSEEK.layers[-1].feed_forward
     return Key(
         block.touched(32),
         f"256 less the {256 - block.touched(32):.0f} that all 32 miss: batching saves far less reading than in a dense "
@@ -397,14 +332,10 @@ def experts_touched():
     )
 
 
-@asked(
-    "experts",
-    "From which batch on is, on average, less than one of the 256 routed experts of a layer of DeepSeek V3 idle, if "
-    "a token goes to 8 of them?",
-    "mazurek2025#two-tokens-sixteen-experts",
-    "1",
-)
+@experts("mazurek2025#two-tokens-sixteen-experts", "1")
 def experts_awake():
+    """From which batch on is, on average, less than one of the 256 routed experts of a layer of DeepSeek V3 idle,
+    if a token goes to 8 of them?"""
     model = mazurek2025.model_of("DeepSeek V3")
     batch = next(b for b in range(1, 10_000) if model.n_routed - mazurek2025.active_experts(model, b) < 1)
     return Key(
@@ -414,13 +345,10 @@ def experts_awake():
     )
 
 
-@asked(
-    "experts",
-    "Experts are spread over 72 GPUs, and popular ones are copied. How many times the mean is the load of the "
-    "fullest GPU, by Mazurek and Schreiber?",
-    "mazurek2025#the-wire",
-)
+@experts("mazurek2025#the-wire")
 def fullest_gpu():
+    """Experts are spread over 72 GPUs, and popular ones are copied. How many times the mean is the load of the
+    fullest GPU, by Mazurek and Schreiber?"""
     share = mazurek2025.records.balancedness(72)
     plain = mazurek2025.records.balancedness(72, balanced=False)
     return Choice(
@@ -436,18 +364,14 @@ def fullest_gpu():
     )
 
 
-@asked(
-    "experts",
-    "Why may two half batches that overlap be slower than one whole batch?",
-    "mazurek2025#mz-whole",
-)
+@experts("mazurek2025#mz-whole")
 def two_half_batches():
-    block = _deepseek().layers[-1].feed_forward
+    """Why may two half batches that overlap be slower than one whole batch?"""
+    block = DEEPSEEK.layers[-1].feed_forward
     return Choice(
         "Each half touches nearly all experts and reads them again",
         f"Of 256 experts 128 tokens touch {block.touched(128):.0f} and 64 tokens {block.touched(64):.0f}: "
-        f"what is hidden on "
-        "the network must be worth reading weights twice.",
+        "what is hidden on the network must be worth reading weights twice.",
         {
             "The network is slower with small messages": "bandwidth is what counts for messages of this size",
             "Two halves need two copies of all experts in memory, one for each": "both read the same ones",
@@ -456,33 +380,25 @@ def two_half_batches():
     )  # fmt: skip
 
 
-@asked(
-    "experts",
-    "How much memory do the weights of DeepSeek V3 need in 8 bits?",
-    "principles#what-fits",
-    session=2,
-)
+@experts("principles#what-fits", session=2)
 def experts_held():
-    model = _deepseek()
+    """How much memory do the weights of DeepSeek V3 need in 8 bits?"""
     return Choice(
-        f"{model.n_params / 1e9:.0f} GB",
-        f"All experts are kept, although a token goes through {model.n_active / 1e9:.1f} billion weights "
-        f"only, {(model.n_active - model.vocab_size * model.d_model) / 1e9:.1f} but for the input embedding.",
+        f"{DEEPSEEK.n_params / 1e9:.0f} GB",
+        f"All experts are kept, although a token goes through {DEEPSEEK.n_active / 1e9:.1f} billion weights "
+        f"only, {(DEEPSEEK.n_active - DEEPSEEK.vocab_size * DEEPSEEK.d_model) / 1e9:.1f} but for the input embedding.",
         {
-            f"{model.n_active / 1e9:.0f} GB": "those are the active ones; any other may be asked for next",
-            f"{2 * model.n_params / 1e9:,.0f} GB": "a weight of 8 bits is one byte",
-            f"{model.n_params / 8e9:.0f} GB": "a byte is 8 bits, and so is a weight here",
+            f"{DEEPSEEK.n_active / 1e9:.0f} GB": "those are the active ones; any other may be asked for next",
+            f"{2 * DEEPSEEK.n_params / 1e9:,.0f} GB": "a weight of 8 bits is one byte",
+            f"{DEEPSEEK.n_params / 8e9:.0f} GB": "a byte is 8 bits, and so is a weight here",
         },
     )
 
 
-@asked(
-    "network",
-    "Arithmetic gets twice as fast, network and memory stay. How does Steinhardt's fully used multiply "
-    "change, where the network is slow?",
-    "steinhardt2022#how-fine-can-one-cut",
-)
+@network("steinhardt2022#how-fine-can-one-cut")
 def more_arithmetic():
+    """Arithmetic gets twice as fast, network and memory stay. How does Steinhardt's fully used multiply change,
+    where the network is slow?"""
     slow = steinhardt2022.load_chip()
     slow = slow.replace(network_bandwidth=slow.network_bandwidth / 100)
     times = steinhardt2022.network_limited_time(slow.replace(flops=2 * slow.flops)) / (
@@ -501,14 +417,9 @@ def more_arithmetic():
     )
 
 
-@asked(
-    "network",
-    "How many H100s make a token of Llama 3 70B fastest in Erdil's toy model, at a microsecond a hop?",
-    "erdil2025_toy#how-many-gpus-make-one-token-fastest",
-    "1",
-    session=3,
-)
+@network("erdil2025_toy#how-many-gpus-make-one-token-fastest", "1", session=3)
 def best_size():
+    """How many H100s make a token of Llama 3 70B fastest in Erdil's toy model, at a microsecond a hop?"""
     model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
     best = erdil2025.optimal_n_gpu(model, chip, 1e-6)
     ratio = erdil2025.weight_time(model, chip, 1) / erdil2025.network_time(model, 1e-6)
@@ -520,13 +431,9 @@ def best_size():
     )
 
 
-@asked(
-    "network",
-    "Twice the memory bandwidth or half the time of a hop: which makes the fastest token faster?",
-    "erdil2025_toy#what-matters-and-how-much",
-    session=3,
-)
+@network("erdil2025_toy#what-matters-and-how-much", session=3)
 def bandwidth_or_hop():
+    """Twice the memory bandwidth or half the time of a hop: which makes the fastest token faster?"""
     model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
     before = erdil2025.minimum_latency(model, chip, 1e-6)
     hop = before / erdil2025.minimum_latency(model, chip, 5e-7)
@@ -544,13 +451,9 @@ def bandwidth_or_hop():
     )
 
 
-@asked(
-    "network",
-    "Why do two models of the same size, one deep and one wide, differ in their fastest token?",
-    "erdil2025_toy#many-gpus-and-a-network-that-only-has-latency",
-    session=3,
-)
+@network("erdil2025_toy#many-gpus-and-a-network-that-only-has-latency", session=3)
 def deep_or_wide():
+    """Why do two models of the same size, one deep and one wide, differ in their fastest token?"""
     return Choice(
         "Every layer waits for its own exchanges",
         "Waiting counts layers, reading counts weights: the wide model waits less.",
@@ -563,13 +466,9 @@ def deep_or_wide():
     )
 
 
-@asked(
-    "network",
-    "From how many tokens on should PaLM 540B gather weights rather than activations, on 64 chips?",
-    "pope2022#or-let-the-weights-travel",
-    session=4,
-)
+@network("pope2022#or-let-the-weights-travel", session=4)
 def weights_gathered():
+    """From how many tokens on should PaLM 540B gather weights rather than activations, on 64 chips?"""
     model = pope2022.load_model()
     tokens = pope2022.switch_to_x(model, pope2022.load_mesh(64))
     return Choice(
@@ -583,14 +482,10 @@ def weights_gathered():
     )
 
 
-@asked(
-    "network",
-    "A layer is cut both ways, in squares. Four times as many chips share it: how do the activations that "
-    "pass through each chip change?",
-    "pope2022#cut-it-both-ways",
-    session=4,
-)
+@network("pope2022#cut-it-both-ways", session=4)
 def cut_both_ways():
+    """A layer is cut both ways, in squares. Four times as many chips share it: how do the activations that pass
+    through each chip change?"""
     model = pope2022.load_model("PaLM 540B", padded=True)
     chip = pope2022.load_chip()
     few, many = (pope2022.best_ws2d_time(model, chip, chips, 512) for chips in (64, 256))
@@ -605,14 +500,10 @@ def cut_both_ways():
     )
 
 
-@asked(
-    "network",
-    "On 64 chips PaLM 540B decodes for 512 users and reads prompts of a million tokens. Which of the two "
-    "gathers weights?",
-    "pope2022#or-let-the-weights-travel",
-    session=4,
-)
+@network("pope2022#or-let-the-weights-travel", session=4)
 def who_gathers():
+    """On 64 chips PaLM 540B decodes for 512 users and reads prompts of a million tokens. Which of the two gathers
+    weights?"""
     switch = pope2022.switch_to_x(pope2022.load_model("PaLM 540B", padded=True), pope2022.load_mesh(64))
     said = {(False, True): "Only the prompts", (True, True): "Both", (True, False): "Only the decoding",
             (False, False): "Neither"}  # fmt: skip
@@ -624,16 +515,10 @@ def who_gathers():
     )
 
 
-@asked(
-    "network",
-    "How many times the least possible is the cache on each of 64 chips, if that of Llama 3 70B is cut "
-    "over heads?",
-    "pope2022#po-attention",
-    "1",
-    session=4,
-)
+@network("pope2022#po-attention", "1", session=4)
 def copies_of_cache():
-    model = pope2022.model_of(_llama())
+    """How many times the least possible is the cache on each of 64 chips, if that of Llama 3 70B is cut over heads?"""
+    model = pope2022.model_of(LLAMA)
     times = pope2022.cache_over_heads(model, 64, 64, 4096) / pope2022.cache_over_batch(model, 64, 64, 4096)
     return Key(
         times,
@@ -646,15 +531,10 @@ def copies_of_cache():
     )
 
 
-@asked(
-    "network",
-    "On LIMINAL's 128 chips each of {collectives} collectives of Llama 3 70B takes {collective}. If memory and "
-    "arithmetic cost nothing, how fast is it for one user?",
-    "liminal2025#faster-memory-a-ceiling",
-    "1/s",
-    session=3,
-)
+@network("liminal2025#faster-memory-a-ceiling", "1/s", session=3)
 def ceiling():
+    """On LIMINAL's 128 chips each of {collectives} collectives of Llama 3 70B takes {collective}. If memory and
+    arithmetic cost nothing, how fast is it for one user?"""
     app = liminal2025.load_model("Llama3-70B")
     each, one = liminal2025.collectives(app, 128), liminal2025.collective_latency(128)
     return Key(
@@ -666,13 +546,9 @@ def ceiling():
     )  # fmt: skip
 
 
-@asked(
-    "network",
-    "How long are the kernel launches of one token of Llama 3 70B, in Erdil's complete model?",
-    "erdil2025_model#launches-and-peaks-that-nobody-reaches",
-    "ms",
-)
+@network("erdil2025_model#launches-and-peaks-that-nobody-reaches", "ms")
 def launches():
+    """How long are the kernel launches of one token of Llama 3 70B, in Erdil's complete model?"""
     seconds = erdil2025.launches(erdil2025.models["Llama 3 70B"].shape, erdil2025.Assumptions())
     return Key(
         seconds,
@@ -681,45 +557,33 @@ def launches():
     )
 
 
-@asked(
-    "prompts",
-    "Of the time to a first token on a busy machine, what is most?",
-    "price#when-does-the-first-token-come",
-    session=5,
-)
+@prompts("price#when-does-the-first-token-come", session=5)
 def first_token():
+    """Of the time to a first token on a busy machine, what is most?"""
     r = _request()
     return Choice(
         "The prompts that are ahead, and one's own",
         f"Of {say(r.first_token, 'ms')} on the running box one's own prompt is {say(r.prompt.total, 'ms')} "
-        f"and a step "
-        f"{say(r.step.total, 'ms')}.",
+        f"and a step {say(r.step.total, 'ms')}.",
         {
             "Making the first token": f"a step takes {say(r.step.total, 'ms')} only",
             "Reading the weights from disk for the first time": "they are in memory already, and a prompt "
-            "is bound "
-            "by arithmetic",
+            "is bound by arithmetic",
             "Sending the prompt over the network": "a prompt is a few kilobytes of text",
         },
     )
 
 
-@asked(
-    "prompts",
-    "How long does a token of the running box wait for prompts of the 31 others, if answers have 512 "
-    "tokens and reading a prompt takes {prompt}?",
-    "sixth_model#other-people-s-prompts",
-    "ms",
-    session=5,
-)
+@prompts("sixth_model#other-people-s-prompts", "ms", session=5)
 def prompts_of_others():
+    """How long does a token of the running box wait for prompts of the 31 others, if answers have 512 tokens and
+    reading a prompt takes {prompt}?"""
     r = _request()
-    wait = prompts.others_time(r.users, r.output_tokens, r.prompt.total)
+    wait = prompt.others_time(r.users, r.output_tokens, r.prompt.total)
     return Key(
         wait,
         f"31 prompts of {say(r.prompt.total, 'ms')} are read while a user gets 512 tokens: nearly as long "
-        f"as the step "
-        "itself.",
+        "as the step itself.",
         {
             "that is for a whole answer": wait * r.output_tokens,
             "each of the 31 sends a prompt": wait / (r.users - 1),
@@ -727,13 +591,10 @@ def prompts_of_others():
     )
 
 
-@asked(
-    "prompts",
-    "Why is reading a prompt limited by arithmetic and writing an answer by memory?",
-    "principles#why-a-prompt-is-different",
-)
+@prompts("principles#why-a-prompt-is-different")
 def why_prompts_differ():
-    need = principles.critical_batch(_h100(), principles.profile_of(_llama()))
+    """Why is reading a prompt limited by arithmetic and writing an answer by memory?"""
+    need = principles.critical_batch(H100, principles.profile_of(LLAMA))
     return Choice(
         "Its tokens share one reading of the weights",
         f"From {need:.0f} tokens on, an H100 calculates longer than it reads; an answer is made a token at "
@@ -747,18 +608,16 @@ def why_prompts_differ():
     )
 
 
-@asked(
-    "prompts",
-    "An agent sends 29,100 of 30,000 tokens of prompt again. Why is the turn so much cheaper when they "
-    "are in the cache?",
-    "price#rent",
-)
+@prompts("price#rent")
 def cached_prompt():
+    """An agent sends 29,100 of 30,000 tokens of prompt again. Why is the turn so much cheaper when they are in the
+    cache?"""
+
     def cents(cached):
-        box = inferlib.System(_h100(), 8)
+        box = inferlib.System(H100, 8)
         return (
             100
-            * tokenprice.ask(_llama(), box, prompt=30000, output=300, users=16, cached=cached).request.dollars
+            * tokenprice.ask(LLAMA, box, prompt=30000, output=300, users=16, cached=cached).request.dollars
         )
 
     return Choice(
@@ -774,40 +633,30 @@ def cached_prompt():
     )  # fmt: skip
 
 
-@asked(
-    "cost",
-    "What do a million tokens of Llama 3 70B cost one user alone on eight H100s, in 16 bits, at the "
-    "catalogue's price and at the least?",
-    "principles#what-a-token-costs",
-    "usd",
-)
+@cost("principles#what-a-token-costs", "usd")
 def price_alone():
-    chip = _h100()
-    seconds = principles.roofline_time(chip, 0, principles.weight_data(principles.profile_of(_llama()), 1), 8)
-    dollars = principles.cost_per_million(seconds, 1, 8, chip.price)
+    """What do a million tokens of Llama 3 70B cost one user alone on eight H100s, in 16 bits, at the catalogue's
+    price and at the least?"""
+    seconds = principles.roofline_time(H100, 0, principles.weight_data(principles.profile_of(LLAMA), 1), 8)
+    dollars = principles.cost_per_million(seconds, 1, 8, H100.price)
     return Key(
         dollars,
-        f"{say(seconds, 'ms')} of eight chips at ${chip.price:g} an hour: alone, one pays for all of the "
+        f"{say(seconds, 'ms')} of eight chips at ${H100.price:g} an hour: alone, one pays for all of the "
         f"reading.",
         {"all eight chips are paid for": dollars / 8, "a weight of 16 bits has two bytes": dollars / 2},
     )
 
 
-@asked(
-    "cost",
-    "On the running box (32 users, prompts of 3,840 tokens), how many times as expensive is a token of "
-    "answer as one of question?",
-    "price#rent",
-    session=5,
-)
+@cost("price#rent", session=5)
 def answer_over_question():
+    """On the running box (32 users, prompts of 3,840 tokens), how many times as expensive is a token of answer as
+    one of question?"""
     paid = _request().per_million
     times = paid["output"] / paid["input"]
     return Choice(
         f"{times:.1f} times",
         f"${paid['output']:.2f} against ${paid['input']:.2f} a million: a step is shared by 32 tokens, the "
-        f"reading of a "
-        "prompt by thousands.",
+        "reading of a prompt by thousands.",
         {
             f"{1:.1f} times": "both meet the same weights, but share the reading with unequal company",
             f"{1 / times:.1f} times": "a prompt reads thousands of tokens at once: those are the cheap ones",
@@ -816,15 +665,10 @@ def answer_over_question():
     )
 
 
-@asked(
-    "cost",
-    "Answers cost {price} a million on a machine that is always busy. It is busy in 40 % of the hours "
-    "that are paid for. What do they cost?",
-    "price#what-a-target-costs",
-    "usd",
-    session=5,
-)
+@cost("price#what-a-target-costs", "usd", session=5)
 def idle_hours():
+    """Answers cost {price} a million on a machine that is always busy. It is busy in 40 % of the hours that are
+    paid for. What do they cost?"""
     full = _request().per_million["output"]
     return Key(
         full / 0.4,
@@ -836,20 +680,16 @@ def idle_hours():
     )
 
 
-@asked(
-    "cost",
-    "DeepSeek's price list of February 2025 asked how many times what an answer cost it, by its own "
-    "published speed?",
-    "price#a-price-list-explained",
-)
+@cost("price#a-price-list-explained")
 def price_list():
+    """DeepSeek's price list of February 2025 asked how many times what an answer cost it, by its own published
+    speed?"""
     row = tables.price_list().set_index(tables.price_list().columns[0]).loc["output"]
     times, ratio = row.iloc[0] / row.iloc[1], row.iloc[0] / row.iloc[2]
     return Choice(
         f"{times:.0f} times",
         f"${row.iloc[0]:g} on the list against ${row.iloc[1]:.2f}: a list price is cost, idle hours, and "
-        f"what the market "
-        "bears.",
+        "what the market bears.",
         {
             f"{1:.0f} times": "a list price is not a cost",
             f"{times * 10:.0f} times": "look at the place of the point",
@@ -858,14 +698,9 @@ def price_list():
     )
 
 
-@asked(
-    "energy",
-    "The running box draws what its eight chips need for a step of 32 users. How many joules is a token "
-    "of answer?",
-    "price#energy",
-    "W*s",
-)
+@energy("price#energy", "W*s")
 def joules_of_answer():
+    """The running box draws what its eight chips need for a step of 32 users. How many joules is a token of answer?"""
     r = _request()
     return Key(
         r.joules,
@@ -879,12 +714,9 @@ def joules_of_answer():
     )
 
 
-@asked(
-    "energy",
-    "Renting the chips for an answer costs how many times their electricity, at ten cents a kilowatt-hour?",
-    "price#energy",
-)
+@energy("price#energy")
 def rent_over_electricity():
+    """Renting the chips for an answer costs how many times their electricity, at ten cents a kilowatt-hour?"""
     r = _request()
     electricity = 1e6 * r.joules / factor("kW*h", "W*s") * 0.10
     times = r.per_million["output"] / electricity
@@ -892,8 +724,7 @@ def rent_over_electricity():
     return Choice(
         f"About {times:.0f} times",
         f"${r.per_million['output']:.2f} a million tokens against {100 * electricity:.0f} cents, which is "
-        f"why no price list "
-        "mentions electricity.",
+        "why no price list mentions electricity.",
         {
             f"About {times / 10:.0f} times": "a kilowatt-hour is 3.6 MJ, and a token some two joules",
             "About as much": "chips are expensive, electricity is not",
@@ -903,14 +734,11 @@ def rent_over_electricity():
     )
 
 
-@asked(
-    "method",
-    "By LIMINAL's equation 8, how much of a step of the running question is overhead?",
-    "liminal2025#and-a-real-server",
-)
+@method("liminal2025#and-a-real-server")
 def overhead():
-    box, work = inferlib.System(_h100(), 8), inferlib.Workload(batch=32, context=4096)
-    step = liminal2025.decode_step(_llama(), box, work, assumptions=liminal2025.Assumptions.fitted())
+    """By LIMINAL's equation 8, how much of a step of the running question is overhead?"""
+    box, work = inferlib.System(H100, 8), inferlib.Workload(batch=32, context=4096)
+    step = liminal2025.decode_step(LLAMA, box, work, assumptions=liminal2025.Assumptions.fitted())
     over, total = step.terms["overhead"], step.total
     return Choice(
         f"{1e3 * over:.1f} of {1e3 * total:.1f} ms",
@@ -923,13 +751,10 @@ def overhead():
     )
 
 
-@asked(
-    "method",
-    "Five drafts a round, each accepted with probability 0.8 if those before it are: how many tokens "
-    "does a round yield, with the one that the verification adds?",
-    "erdil2025_model#em-speculation",
-)
+@method("erdil2025_model#em-speculation")
 def yield_of_round():
+    """Five drafts a round, each accepted with probability 0.8 if those before it are: how many tokens does a round
+    yield, with the one that the verification adds?"""
     made = erdil2025.expected_tokens(0.8, 6)
     return Choice(
         f"{made:.2f}",
@@ -942,12 +767,9 @@ def yield_of_round():
     )
 
 
-@asked(
-    "method",
-    "A model of inference predicts a time below bytes over bandwidth. What is wrong?",
-    "principles#p-bounds",
-)
+@method("principles#p-bounds")
 def below_the_bound():
+    """A model of inference predicts a time below bytes over bandwidth. What is wrong?"""
     return Choice(
         "It leaves bytes out, or counts a link both ways",
         "A cache, a head, experts that were touched: no step is faster than its reading.",
@@ -959,31 +781,23 @@ def below_the_bound():
     )
 
 
-@asked(
-    "method",
-    "What does the sixth model say of a step of the running question?",
-    "sixth_model#the-running-question",
-    "ms",
-)
+@method("sixth_model#the-running-question", "ms")
 def sixth_model():
-    box, work = inferlib.System(_h100(), 8), inferlib.Workload(batch=32, context=4096)
-    found = tokenprice.ask(_llama(), box, batch=32, context=4096)
-    bound = principles.decode_step(_llama(), box, work).total
+    """What does the sixth model say of a step of the running question?"""
+    box, work = inferlib.System(H100, 8), inferlib.Workload(batch=32, context=4096)
+    found = tokenprice.ask(LLAMA, box, batch=32, context=4096)
+    bound = principles.decode_step(LLAMA, box, work).total
     return Key(
         found.seconds,
         f"Against {say(bound, 'ms')} of the bound: shares of the peaks, launches of kernels, exchanges and "
-        f"the engine take the "
-        "rest.",
+        "the engine take the rest.",
         {"that is the bound of first principles; real steps take longer": bound},
     )
 
 
-@asked(
-    "method",
-    "Why is a fit judged on publishers that it has not seen, and not on rows?",
-    "sixth_model#how-far-off",
-)
+@method("sixth_model#how-far-off")
 def publishers():
+    """Why is a fit judged on publishers that it has not seen, and not on rows?"""
     return Choice(
         "Rows of one publisher share hardware, software and habits",
         "A row left out is hardly unseen if its neighbours stay in: count publishers, not rows.",
@@ -997,12 +811,9 @@ def publishers():
     )
 
 
-@asked(
-    "method",
-    "A prediction is checked against a number that the same formula made. What has been shown?",
-    "measurements#meas-mistakes",
-)
+@method("measurements#meas-mistakes")
 def own_formula():
+    """A prediction is checked against a number that the same formula made. What has been shown?"""
     return Choice(
         "That the formula was typed in correctly",
         "Only a measurement, or print that somebody else computed, can contradict a model.",

@@ -135,18 +135,24 @@ class Asked:
         return say(self.key.value, self.problem.unit)
 
 
-def problem(topic, level, unit, text, *, where=None, told=None, facts=True, exact=False, **choices):
-    """Enter a function from parameters to a :class:`Key` into the bank; see :class:`Problem`."""
+def problem(topic, level, unit, *, where=None, told=None, facts=True, exact=False, **choices):
+    """Enter a function from parameters to a :class:`Key` into the bank; its docstring asks. See :class:`Problem`."""
     checks.one_of("level", level, TOLERANCE)
 
     def enter(function):
         name = f"{topic}-{1 + sum(p.topic == topic for p in BANK.values())}"
         if set(signature(function).parameters) != set(choices):
             raise TypeError(f"{function.__name__} of {name} does not take what is drawn: {sorted(choices)}")
+        text = in_words(function)
         BANK[name] = Problem(name, topic, level, unit, text, choices, function, where, told, facts, exact)
         return function
 
     return enter
+
+
+def in_words(function):
+    """The question that a function answers: its docstring, in one line."""
+    return " ".join(function.__doc__.split())
 
 
 def say(value, unit, digits=3):

@@ -10,12 +10,9 @@ from inferlib.principles import profile_of
 memory, cache, arithmetic = (partial(problem, topic) for topic in ("memory", "cache", "arithmetic"))
 
 
-@memory(
-    "one line", "GB",
-    "How many GB do the weights of {model} take in {weights}?",
-    model=c.DENSE, weights=c.FORMATS,
-)  # fmt: skip
+@memory("one line", "GB", model=c.DENSE, weights=c.FORMATS)
 def weights_held(model, weights):
+    """How many GB do the weights of {model} take in {weights}?"""
     held = c.weights_of(model, weights)
     other = "fp8" if weights != "fp8" else "bf16"
     return Key(
@@ -31,13 +28,12 @@ def weights_held(model, weights):
 
 
 @memory(
-    "one line", "ms",
-    "{count} × {chip} hold {model} in {weights}, cut evenly. How long do they take at the least to read "
-    "the weights once, all but the input embedding, of which a step looks up a few rows?",
-    model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), weights=("bf16", "fp8"),
+    "one line", "ms", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), weights=("bf16", "fp8"),
     where=c.weights_fit,
 )  # fmt: skip
 def weights_read(model, chip, count, weights):
+    """{count} × {chip} hold {model} in {weights}, cut evenly. How long do they take at the least to read the
+    weights once, all but the input embedding, of which a step looks up a few rows?"""
     data = c.read_of(model, weights)
     time = principles.memory_time(chip, data, count)
     return Key(
@@ -54,14 +50,10 @@ def weights_read(model, chip, count, weights):
     )
 
 
-@memory(
-    "one line", "1/s",
-    "One user talks to {model} in 16 bits on {count} × {chip}, with a short context. How many tokens a "
-    "second are the most that memory allows?",
-    model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8),
-    where=c.weights_fit,
-)  # fmt: skip
+@memory("one line", "1/s", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), where=c.weights_fit)
 def one_user(model, chip, count):
+    """One user talks to {model} in 16 bits on {count} × {chip}, with a short context. How many tokens a second are
+    the most that memory allows?"""
     data = c.read_of(model)
     speed = 1 / principles.memory_time(chip, data, count)
     return Key(
@@ -77,14 +69,10 @@ def one_user(model, chip, count):
     )
 
 
-@memory(
-    "short", "GB",
-    "{model} in 16 bits lies on {count} × {chip}, cut evenly. How many GB do all chips together have left "
-    "for caches?",
-    model=c.DENSE, chip=c.CHIPS, count=c.COUNTS,
-    where=c.weights_fit,
-)  # fmt: skip
+@memory("short", "GB", model=c.DENSE, chip=c.CHIPS, count=c.COUNTS, where=c.weights_fit)
 def room_for_caches(model, chip, count):
+    """{model} in 16 bits lies on {count} × {chip}, cut evenly. How many GB do all chips together have left for
+    caches?"""
     system, held = System(chip, count), c.weights_of(model)
     left = system.memory - held
     return Key(
@@ -102,15 +90,14 @@ def room_for_caches(model, chip, count):
 
 
 @memory(
-    "short", "1",
-    "How many {chip} at the least hold {model} in {weights} and the 16-bit caches of {batch} sequences of "
-    "{context} tokens? Count chips, even if that number is no power of two.",
-    exact=True,
-    model=c.DENSE, chip=c.CHIPS, weights=("bf16", "fp8"), batch=(16, 32, 64), context=(4096, 8192, 16384),
+    "short", "1", exact=True, model=c.DENSE, chip=c.CHIPS, weights=("bf16", "fp8"), batch=(16, 32, 64),
+    context=(4096, 8192, 16384),
     where=lambda model, chip, weights, batch, context: model.bytes_held(batch, context, weights) < 32 *
         chip.memory_capacity,
 )  # fmt: skip
 def chips_needed(model, chip, weights, batch, context):
+    """How many {chip} at the least hold {model} in {weights} and the 16-bit caches of {batch} sequences of
+    {context} tokens? Count chips, even if that number is no power of two."""
     caches, held = batch * model.cache_bytes(context), c.weights_of(model, weights)
 
     def chips(data):
@@ -131,14 +118,12 @@ def chips_needed(model, chip, weights, batch, context):
 
 
 @memory(
-    "study", "1",
-    "{count} × {chip} serve {model} in 16 bits. What is the largest batch whose caches of {context} "
-    "tokens each fit beside the weights, with nothing kept in reserve?",
-    exact=True,
-    model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), context=(2048, 4096, 8192),
+    "study", "1", exact=True, model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), context=(2048, 4096, 8192),
     where=lambda model, chip, count, context: c.all_fits(model, chip, count, 40, context),
 )  # fmt: skip
 def largest_batch(model, chip, count, context):
+    """{count} × {chip} serve {model} in 16 bits. What is the largest batch whose caches of {context} tokens each
+    fit beside the weights, with nothing kept in reserve?"""
     system, each, held = System(chip, count), model.cache_bytes(context), c.weights_of(model)
     batch = principles.largest_batch(model, system, Workload(1, context))
     return Key(
@@ -154,12 +139,9 @@ def largest_batch(model, chip, count, context):
     )
 
 
-@cache(
-    "one line", "KiB",
-    "How many KiB of cache does one token of context take in {model} at 16 bits?",
-    model=c.DENSE,
-)  # fmt: skip
+@cache("one line", "KiB", model=c.DENSE)
 def cache_of_token(model):
+    """How many KiB of cache does one token of context take in {model} at 16 bits?"""
     each = model.cache_bytes()
     return Key(
         each,
@@ -173,12 +155,9 @@ def cache_of_token(model):
     )
 
 
-@cache(
-    "one line", "GB",
-    "How many GB do the 16-bit caches of {batch} sequences of {context} tokens take in {model}?",
-    model=c.DENSE, batch=c.BATCHES, context=c.CONTEXTS,
-)  # fmt: skip
+@cache("one line", "GB", model=c.DENSE, batch=c.BATCHES, context=c.CONTEXTS)
 def cache_of_batch(model, batch, context):
+    """How many GB do the 16-bit caches of {batch} sequences of {context} tokens take in {model}?"""
     held = batch * model.cache_bytes(context)
     return Key(
         held,
@@ -191,13 +170,10 @@ def cache_of_batch(model, batch, context):
     )
 
 
-@cache(
-    "short", "KiB",
-    "{model} keeps one latent and one rotary key for all heads of a layer. How many KiB of cache is that "
-    "for one token at {bits} bits?",
-    model=c.LATENT, bits=(8, 16),
-)  # fmt: skip
+@cache("short", "KiB", model=c.LATENT, bits=(8, 16))
 def latent(model, bits):
+    """{model} keeps one latent and one rotary key for all heads of a layer. How many KiB of cache is that for one
+    token at {bits} bits?"""
     attention = model.layers[0].attention
     each, heads = model.cache_bytes(1, bits / 8), attention.n_heads
     whole = (
@@ -217,13 +193,12 @@ def latent(model, bits):
 
 
 @cache(
-    "short", "ms",
-    "{count} × {chip} decode {batch} sequences of {context} tokens with {model}, caches in 16 bits. How "
-    "long does reading the caches take in one step?",
-    model=c.DENSE, chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, context=c.CONTEXTS,
+    "short", "ms", model=c.DENSE, chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, context=c.CONTEXTS,
     where=c.all_fits,
 )  # fmt: skip
 def caches_read(model, chip, count, batch, context):
+    """{count} × {chip} decode {batch} sequences of {context} tokens with {model}, caches in 16 bits. How long does
+    reading the caches take in one step?"""
     data = principles.cache_data(profile_of(model), batch, context)
     time = principles.memory_time(chip, data, count)
     return Key(
@@ -237,13 +212,10 @@ def caches_read(model, chip, count, batch, context):
     )
 
 
-@cache(
-    "short", "1",
-    "A step of {model} with {batch} sequences reads 16-bit weights and caches. At which context do the "
-    "caches weigh as much as the weights that are read? (The input embedding is looked up, not read.)",
-    model=c.DENSE, batch=c.BATCHES,
-)  # fmt: skip
+@cache("short", "1", model=c.DENSE, batch=c.BATCHES)
 def caches_as_heavy_as_weights(model, batch):
+    """A step of {model} with {batch} sequences reads 16-bit weights and caches. At which context do the caches
+    weigh as much as the weights that are read? (The input embedding is looked up, not read.)"""
     context = c.read_of(model) / (batch * model.cache_bytes())
     return Key(
         context,
@@ -257,13 +229,10 @@ def caches_as_heavy_as_weights(model, batch):
     )
 
 
-@cache(
-    "study", "GiB",
-    "Half of the layers of {model} have a window. How many GiB of 16-bit cache does one sequence of "
-    "{context} tokens keep?",
-    model=c.WINDOWED, context=(16384, 32768, 65536, 131072),
-)  # fmt: skip
+@cache("study", "GiB", model=c.WINDOWED, context=(16384, 32768, 65536, 131072))
 def windows(model, context):
+    """Half of the layers of {model} have a window. How many GiB of 16-bit cache does one sequence of {context}
+    tokens keep?"""
     held = model.cache_bytes(context)
     (window,) = {g.attention.window for g in model.layers if g.attention.window}
     return Key(
@@ -282,13 +251,10 @@ def windows(model, context):
     )  # fmt: skip
 
 
-@arithmetic(
-    "one line", "GFLOP",
-    "How many GFLOP does one token of {model} take, attention over its context left out? (The input "
-    "embedding is looked up, not multiplied.)",
-    model=c.DENSE,
-)  # fmt: skip
+@arithmetic("one line", "GFLOP", model=c.DENSE)
 def flop_of_token(model):
+    """How many GFLOP does one token of {model} take, attention over its context left out? (The input embedding is
+    looked up, not multiplied.)"""
     work = principles.decode_work(profile_of(model), 1, 0)
     return Key(
         work,
@@ -302,13 +268,12 @@ def flop_of_token(model):
 
 
 @arithmetic(
-    "one line", "FLOP/B",
-    "The data sheet of a chip prints {peak} TFLOP/s in 16 bits 'with sparsity' and {bandwidth} TB/s of "
-    "memory bandwidth. For how many FLOP for each byte is it built, with models as they are?",
-    peak=(624, 1979, 4500, 5000), bandwidth=(2.04, 3.35, 4.8, 8.0),
+    "one line", "FLOP/B", peak=(624, 1979, 4500, 5000), bandwidth=(2.04, 3.35, 4.8, 8.0),
     where=lambda peak, bandwidth: 150 < peak / 2 / bandwidth < 320,  # as chips are sold
 )  # fmt: skip
 def balance(peak, bandwidth):
+    """The data sheet of a chip prints {peak} TFLOP/s in 16 bits 'with sparsity' and {bandwidth} TB/s of memory
+    bandwidth. For how many FLOP for each byte is it built, with models as they are?"""
     chip = Accelerator(flops=peak * 1e12 / 2, memory_bandwidth=bandwidth * 1e12)
     ridge = principles.ridge_point(chip)
     return Key(
@@ -322,13 +287,10 @@ def balance(peak, bandwidth):
     )
 
 
-@arithmetic(
-    "one line", "1",
-    "One {chip} multiplies, in 16 bits, weights stored in {weights}. At which batch does that take as "
-    "long as reading them, in a dense model with short contexts?",
-    chip=c.CHIPS, weights=("bf16", "fp8", "fp4"),
-)  # fmt: skip
+@arithmetic("one line", "1", chip=c.CHIPS, weights=("bf16", "fp8", "fp4"))
 def critical_batch(chip, weights):
+    """One {chip} multiplies, in 16 bits, weights stored in {weights}. At which batch does that take as long as
+    reading them, in a dense model with short contexts?"""
     batch = principles.critical_batch(chip, profile_of(load_model("Llama 3 70B"), weights))
     ridge = principles.ridge_point(chip)
     return Key(
@@ -345,12 +307,9 @@ def critical_batch(chip, weights):
     )
 
 
-@arithmetic(
-    "short", "GFLOP",
-    "How many GFLOP does one token of {model} take at {context} tokens of context?",
-    model=c.SMALL, context=(32768, 65536, 131072),
-)  # fmt: skip
+@arithmetic("short", "GFLOP", model=c.SMALL, context=(32768, 65536, 131072))
 def long_context(model, context):
+    """How many GFLOP does one token of {model} take at {context} tokens of context?"""
     work = sum(model.flops(context).values())
     alone, scores = sum(model.flops(0).values()), model.flops(context)["scores"]
     return Key(
@@ -368,13 +327,12 @@ def long_context(model, context):
 
 
 @arithmetic(
-    "short", "ms",
-    "{batch} sequences with short contexts are decoded by {model} on {count} × {chip} in 16 bits. How "
-    "long does the arithmetic of one step take at the peak?",
-    model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=(64, 128, 256, 512),
+    "short", "ms", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=(64, 128, 256, 512),
     where=c.weights_fit,
 )  # fmt: skip
 def arithmetic_of_step(model, chip, count, batch):
+    """{batch} sequences with short contexts are decoded by {model} on {count} × {chip} in 16 bits. How long does
+    the arithmetic of one step take at the peak?"""
     work = principles.decode_work(profile_of(model), batch, 0)
     time = principles.arithmetic_time(chip, work, count)
     return Key(
@@ -389,13 +347,12 @@ def arithmetic_of_step(model, chip, count, batch):
 
 
 @arithmetic(
-    "study", "ms",
-    "What is the least time of one decode step of {model} on {count} × {chip}, {batch} sequences of "
-    "{context} tokens, everything in 16 bits, if reading and calculating overlap?",
-    model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=c.BATCHES, context=c.CONTEXTS,
+    "study", "ms", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=c.BATCHES, context=c.CONTEXTS,
     where=c.all_fits,
 )  # fmt: skip
 def bound_of_step(model, chip, count, batch, context):
+    """What is the least time of one decode step of {model} on {count} × {chip}, {batch} sequences of {context}
+    tokens, everything in 16 bits, if reading and calculating overlap?"""
     step = c.bound(model, chip, count, batch, context)
     t = step.terms
     return Key(

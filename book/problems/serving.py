@@ -28,13 +28,10 @@ SERVED = {
 HOUR = factor("h", "s")
 
 
-@prompts(
-    "one line", "TFLOP",
-    "How many TFLOP does reading a prompt of {tokens} tokens take with {model}, attention left out and "
-    "the head asked for the last token only?",
-    model=c.DENSE, tokens=c.PROMPTS,
-)  # fmt: skip
+@prompts("one line", "TFLOP", model=c.DENSE, tokens=c.PROMPTS)
 def flop_of_prompt(model, tokens):
+    """How many TFLOP does reading a prompt of {tokens} tokens take with {model}, attention left out and the head
+    asked for the last token only?"""
     parts = model.prefill_flops(tokens)
     work = sum(parts.values()) - parts["scores"] - parts["values"]
     return Key(
@@ -50,13 +47,10 @@ def flop_of_prompt(model, tokens):
     )
 
 
-@prompts(
-    "one line", "1",
-    "How many tokens must a prompt have so that one {chip} at its 16-bit peak calculates as long as it "
-    "reads the weights of a dense model in {weights}?",
-    chip=c.CHIPS, weights=c.FORMATS,
-)  # fmt: skip
+@prompts("one line", "1", chip=c.CHIPS, weights=c.FORMATS)
 def critical_prompt(chip, weights):
+    """How many tokens must a prompt have so that one {chip} at its 16-bit peak calculates as long as it reads the
+    weights of a dense model in {weights}?"""
     profile = profile_of(inferlib.load_model("Llama 3 70B"), weights)
     tokens, ridge = principles.critical_batch(chip, profile), principles.ridge_point(chip)
     return Key(
@@ -75,14 +69,13 @@ def critical_prompt(chip, weights):
 
 
 @prompts(
-    "short", "s",
-    "{count} × {chip} read a prompt of {tokens} tokens with {model} at {share} % of their 16-bit peak. "
-    "How long does the arithmetic take, attention included (each position sees those before it), the head "
-    "asked for the last token only?",
-    model=c.DENSE, chip=c.CHIPS, count=(4, 8), tokens=c.PROMPTS, share=(50, 60, 70),
+    "short", "s", model=c.DENSE, chip=c.CHIPS, count=(4, 8), tokens=c.PROMPTS, share=(50, 60, 70),
     where=c.weights_fit,
 )  # fmt: skip
 def time_of_prompt(model, chip, count, tokens, share):
+    """{count} × {chip} read a prompt of {tokens} tokens with {model} at {share} % of their 16-bit peak. How long
+    does the arithmetic take, attention included (each position sees those before it), the head asked for the last
+    token only?"""
     work = sum(model.prefill_flops(tokens).values())
     peak = principles.arithmetic_time(chip, work, count)
     time = 100 * peak / share
@@ -98,14 +91,11 @@ def time_of_prompt(model, chip, count, tokens, share):
     )
 
 
-@prompts(
-    "short", "ms",
-    "{users} users share a machine; each asks again as soon as an answer of {answer} tokens is done. "
-    "Reading a prompt takes {reading:ms}, during which nobody gets a token. How much does a token wait "
-    "for prompts of others, on average?",
-    users=USERS, answer=c.ANSWERS, reading=READS,
-)  # fmt: skip
+@prompts("short", "ms", users=USERS, answer=c.ANSWERS, reading=READS)
 def prompts_of_others(users, answer, reading):
+    """{users} users share a machine; each asks again as soon as an answer of {answer} tokens is done. Reading a
+    prompt takes {reading:ms}, during which nobody gets a token. How much does a token wait for prompts of others,
+    on average?"""
     wait = prompt.others_time(users, answer, reading)
     return Key(
         wait,
@@ -118,13 +108,11 @@ def prompts_of_others(users, answer, reading):
     )
 
 
-@prompts(
-    "short", "TFLOP",
-    "Of a prompt of {tokens} tokens the first {cached} are in the cache already. How many TFLOP does "
-    "{model} still have to do (the head for the last token only)?",
-    model=c.SMALL, tokens=(64000, 100000), cached=(48000, 32000, 56000),
-)  # fmt: skip
+@prompts("short", "TFLOP", model=c.SMALL, tokens=(64000, 100000), cached=(48000, 32000, 56000))
 def cached_prompt(model, tokens, cached):
+    """Of a prompt of {tokens} tokens the first {cached} are in the cache already. How many TFLOP does {model} still
+    have to do (the head for the last token only)?"""
+
     def whole(n):
         return sum(model.prefill_flops(n).values())
 
@@ -145,14 +133,13 @@ def cached_prompt(model, tokens, cached):
 
 
 @prompts(
-    "study", "s",
-    "{users} users share {count} × {chip} with {model} in 16 bits; prompts of {tokens} tokens, answers of "
-    "{answer}. How long does the first token take by the sixth model?",
-    **SERVED, users=(8, 16, 32), tokens=(2000, 4000), answer=(300, 500),
+    "study", "s", **SERVED, users=(8, 16, 32), tokens=(2000, 4000), answer=(300, 500),
     where=lambda model, chip, count, users, tokens, answer: 1.25 * model.bytes_held(users, tokens + answer)
         < count * chip.memory_capacity,
 )  # fmt: skip
 def first_token(model, chip, count, users, tokens, answer):
+    """{users} users share {count} × {chip} with {model} in 16 bits; prompts of {tokens} tokens, answers of
+    {answer}. How long does the first token take by the sixth model?"""
     work = {"prompt": tokens, "output": answer, "users": users, "weights": "bf16"}
     asked = tokenprice.ask(model, System(chip, count), **work).request
     return Key(
@@ -168,13 +155,10 @@ def first_token(model, chip, count, users, tokens, answer):
     )
 
 
-@cost(
-    "one line", "usd",
-    "A step takes {seconds:ms} on {count} × {chip} and makes one token for each of {batch} users. What do "
-    "a million tokens cost at the catalogue's price?",
-    chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, seconds=STEPS,
-)  # fmt: skip
+@cost("one line", "usd", chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, seconds=STEPS)
 def price_of_step(chip, count, batch, seconds):
+    """A step takes {seconds:ms} on {count} × {chip} and makes one token for each of {batch} users. What do a
+    million tokens cost at the catalogue's price?"""
     dollars = principles.cost_per_million(seconds, batch, count, chip.price)
     return Key(
         dollars,
@@ -188,13 +172,10 @@ def price_of_step(chip, count, batch, seconds):
     )
 
 
-@cost(
-    "one line", "usd",
-    "Answers cost {full:usd} a million tokens on a machine that is always busy. What do they cost if it "
-    "is busy in {share} % of the hours that are paid for?",
-    full=(0.4, 1.2, 2.5, 3.8), share=(25, 30, 40, 60),
-)  # fmt: skip
+@cost("one line", "usd", full=(0.4, 1.2, 2.5, 3.8), share=(25, 30, 40, 60))
 def idle_hours(full, share):
+    """Answers cost {full:usd} a million tokens on a machine that is always busy. What do they cost if it is busy in
+    {share} % of the hours that are paid for?"""
     dollars = request.rent(1, 1, full, share / 100)
     return Key(
         dollars,
@@ -207,14 +188,12 @@ def idle_hours(full, share):
 
 
 @cost(
-    "short", "usd",
-    "What do a million tokens of {model} in 16 bits cost at the least on {count} × {chip}, at the "
-    "catalogue's price, with {batch} users at {context} tokens of context? (First principles: reading and "
-    "calculating overlap.)",
-    model=c.DENSE, chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, context=(1024, 4096, 16384),
+    "short", "usd", model=c.DENSE, chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, context=(1024, 4096, 16384),
     where=c.all_fits,
 )  # fmt: skip
 def least_price(model, chip, count, batch, context):
+    """What do a million tokens of {model} in 16 bits cost at the least on {count} × {chip}, at the catalogue's
+    price, with {batch} users at {context} tokens of context? (First principles: reading and calculating overlap.)"""
     step = c.bound(model, chip, count, batch, context)
 
     def price(seconds):
@@ -235,13 +214,10 @@ def least_price(model, chip, count, batch, context):
     )
 
 
-@cost(
-    "short", "usd",
-    "Reading a prompt of {tokens} tokens takes {reading:ms} of a machine of {count} × {chip}, which does "
-    "nothing else meanwhile. What does a million tokens of question cost at the catalogue's price?",
-    chip=c.CHIPS, count=(4, 8), tokens=c.PROMPTS[:3], reading=READS,
-)  # fmt: skip
+@cost("short", "usd", chip=c.CHIPS, count=(4, 8), tokens=c.PROMPTS[:3], reading=READS)
 def price_of_question(chip, count, tokens, reading):
+    """Reading a prompt of {tokens} tokens takes {reading:ms} of a machine of {count} × {chip}, which does nothing
+    else meanwhile. What does a million tokens of question cost at the catalogue's price?"""
     dollars = principles.cost_per_million(reading, tokens, count, chip.price)
     return Key(
         dollars,
@@ -255,14 +231,14 @@ def price_of_question(chip, count, tokens, reading):
 
 
 @cost(
-    "short", "cent",
-    "A request's prompt takes {reading:ms} of {count} × {chip} alone; its answer of {answer} tokens takes "
-    "steps of {step:ms} that {users} users share. The machine is used in {share} % of the hours paid for. "
-    "What does the request cost?",
-    chip=c.CHIPS, count=(4, 8), reading=READS, answer=c.ANSWERS, step=STEPS, users=USERS,
+    "short", "cent", chip=c.CHIPS, count=(4, 8), reading=READS, answer=c.ANSWERS, step=STEPS, users=USERS,
     share=(40, 50, 70),
 )  # fmt: skip
 def price_of_request(chip, count, reading, answer, step, users, share):
+    """A request's prompt takes {reading:ms} of {count} × {chip} alone; its answer of {answer} tokens takes steps of
+    {step:ms} that {users} users share. The machine is used in {share} % of the hours paid for. What does the
+    request cost?"""
+
     def dollars(seconds, used=share / 100):
         return request.rent(seconds, count, chip.price / HOUR, used)
 
@@ -282,15 +258,13 @@ def price_of_request(chip, count, reading, answer, step, users, share):
 
 
 @cost(
-    "study", "usd",
-    "By the sixth model, what does a million tokens of answer cost: {model} in 16 bits on {count} × "
-    "{chip} at the catalogue's price, {users} users, prompts of {tokens} tokens, answers of {answer}, the "
-    "machine always busy?",
-    **SERVED, users=(8, 16, 32), tokens=(2000, 4000), answer=(300, 500),
+    "study", "usd", **SERVED, users=(8, 16, 32), tokens=(2000, 4000), answer=(300, 500),
     where=lambda model, chip, count, users, tokens, answer: 1.25 * model.bytes_held(users, tokens + answer)
         < count * chip.memory_capacity,
 )  # fmt: skip
 def price_of_answer(model, chip, count, users, tokens, answer):
+    """By the sixth model, what does a million tokens of answer cost: {model} in 16 bits on {count} × {chip} at the
+    catalogue's price, {users} users, prompts of {tokens} tokens, answers of {answer}, the machine always busy?"""
     work = {"prompt": tokens, "output": answer, "users": users, "weights": "bf16"}
     asked = tokenprice.ask(model, System(chip, count), **work).request
     dollars = asked.per_million["output"]
@@ -311,13 +285,10 @@ def price_of_answer(model, chip, count, users, tokens, answer):
     )
 
 
-@energy(
-    "one line", "W*s",
-    "{count} chips draw {watts} W each and make a token for each of {batch} users in {seconds:ms}. How "
-    "many joules is that a token?",
-    count=(4, 8), watts=(400, 500, 600, 800), batch=c.BATCHES, seconds=STEPS,
-)  # fmt: skip
+@energy("one line", "W*s", count=(4, 8), watts=(400, 500, 600, 800), batch=c.BATCHES, seconds=STEPS)
 def joules_of_step(count, watts, batch, seconds):
+    """{count} chips draw {watts} W each and make a token for each of {batch} users in {seconds:ms}. How many joules
+    is that a token?"""
     joules = power.token_energy(count, watts, seconds, batch)
     return Key(
         joules,
@@ -326,13 +297,10 @@ def joules_of_step(count, watts, batch, seconds):
     )
 
 
-@energy(
-    "one line", "cent",
-    "A token takes {joules} J. What does the electricity of a million tokens cost at {price} cents a "
-    "kilowatt-hour?",
-    joules=(0.8, 1.5, 2.5, 4.0), price=(8, 10, 15, 20),
-)  # fmt: skip
+@energy("one line", "cent", joules=(0.8, 1.5, 2.5, 4.0), price=(8, 10, 15, 20))
 def electricity(joules, price):
+    """A token takes {joules} J. What does the electricity of a million tokens cost at {price} cents a
+    kilowatt-hour?"""
     hours = power.token_energy(1, joules, 1, 1) * 1e6 / factor("kW*h", "W*s")
     cents = hours * price * factor("cent")
     return Key(
@@ -347,13 +315,12 @@ def electricity(joules, price):
 
 
 @energy(
-    "short", "W",
-    "How much power does one {chip} draw by the fitted parts ({parts}), if its memory is busy {memory} % "
-    "of the time and its arithmetic {arithmetic} %?",
-    chip=("H100 SXM", "H200", "B200"), memory=(40, 50, 60), arithmetic=(10, 20, 30),
+    "short", "W", chip=("H100 SXM", "H200", "B200"), memory=(40, 50, 60), arithmetic=(10, 20, 30),
     told=lambda: {"parts": _parts()},
 )  # fmt: skip
 def power_of_chip(chip, memory, arithmetic):
+    """How much power does one {chip} draw by the fitted parts ({parts}), if its memory is busy {memory} % of the
+    time and its arithmetic {arithmetic} %?"""
     parts = _draw()
     drawn = power.chip_draw(parts, chip.power, memory / 100, arithmetic / 100)
     return Key(
@@ -369,15 +336,15 @@ def power_of_chip(chip, memory, arithmetic):
 
 
 @energy(
-    "short", "W*s",
-    "{count} × {chip} with {model} in 16 bits run at the bound of first principles, {batch} users with "
-    "short contexts: memory is always busy, arithmetic as long as it takes. By the fitted parts "
-    "({parts}), how many joules is a token?",
-    model=c.DENSE, chip=("H100 SXM", "H200", "B200"), count=(4, 8), batch=(8, 16, 32, 64),
+    "short", "W*s", model=c.DENSE, chip=("H100 SXM", "H200", "B200"), count=(4, 8), batch=(8, 16, 32, 64),
     where=c.weights_fit,
+
     told=lambda: {"parts": _parts()},
 )  # fmt: skip
 def joules_at_the_bound(model, chip, count, batch):
+    """{count} × {chip} with {model} in 16 bits run at the bound of first principles, {batch} users with short
+    contexts: memory is always busy, arithmetic as long as it takes. By the fitted parts ({parts}), how many joules
+    is a token?"""
     step = c.bound(model, chip, count, batch, 0)
     parts, busy = _draw(), step.terms["arithmetic"] / step.total
     drawn = power.chip_draw(parts, chip.power, 1, busy)
@@ -399,14 +366,13 @@ def joules_at_the_bound(model, chip, count, batch):
 
 
 @energy(
-    "study", "W*s",
-    "By the sixth model, how many joules of the chips does a token of answer take: {model} in 16 bits on "
-    "{count} × {chip}, {users} users, prompts of {tokens} tokens, answers of {answer}?",
-    **SERVED, users=(8, 16, 32), tokens=(2000, 4000), answer=(300, 500),
+    "study", "W*s", **SERVED, users=(8, 16, 32), tokens=(2000, 4000), answer=(300, 500),
     where=lambda model, chip, count, users, tokens, answer: 1.25 * model.bytes_held(users, tokens + answer)
         < count * chip.memory_capacity,
 )  # fmt: skip
 def joules_of_answer(model, chip, count, users, tokens, answer):
+    """By the sixth model, how many joules of the chips does a token of answer take: {model} in 16 bits on {count} ×
+    {chip}, {users} users, prompts of {tokens} tokens, answers of {answer}?"""
     work = {"prompt": tokens, "output": answer, "users": users, "weights": "bf16"}
     asked = tokenprice.ask(model, System(chip, count), **work).request
     joules = asked.joules
@@ -442,13 +408,10 @@ def _parts():
     )
 
 
-@speculation(
-    "one line", "1",
-    "A round drafts {drafts} tokens, each accepted with probability {chance} if those before it are. How "
-    "many tokens does it yield on average, with the one that the verification itself adds?",
-    drafts=(2, 3, 4, 5), chance=(0.6, 0.7, 0.8),
-)  # fmt: skip
+@speculation("one line", "1", drafts=(2, 3, 4, 5), chance=(0.6, 0.7, 0.8))
 def yield_of_round(drafts, chance):
+    """A round drafts {drafts} tokens, each accepted with probability {chance} if those before it are. How many
+    tokens does it yield on average, with the one that the verification itself adds?"""
     made = erdil2025.expected_tokens(chance, drafts + 1)
     return Key(
         made,
@@ -462,13 +425,10 @@ def yield_of_round(drafts, chance):
     )
 
 
-@speculation(
-    "one line", "1",
-    "If each draft is accepted with probability {percent} %, how many tokens can a round yield at the "
-    "very most, on average, however many are drafted?",
-    percent=(50, 60, 70, 75, 80, 85, 90),
-)  # fmt: skip
+@speculation("one line", "1", percent=(50, 60, 70, 75, 80, 85, 90))
 def most_of_round(percent):
+    """If each draft is accepted with probability {percent} %, how many tokens can a round yield at the very most,
+    on average, however many are drafted?"""
     most = erdil2025.expected_tokens(percent / 100, 10_000)
     return Key(
         most,
@@ -481,12 +441,12 @@ def most_of_round(percent):
 
 
 @speculation(
-    "short", "ms",
-    "A head drafts {drafts} tokens one after another, {draft:ms} each; verifying all of them takes "
-    "{verify:ms}. A step yields {length} tokens. How long is it from token to token?",
-    drafts=(2, 3, 4), draft=(0.0005, 0.001, 0.002), verify=(0.01, 0.014, 0.02), length=(1.9, 2.4, 2.8),
+    "short", "ms", drafts=(2, 3, 4), draft=(0.0005, 0.001, 0.002), verify=(0.01, 0.014, 0.02),
+    length=(1.9, 2.4, 2.8),
 )  # fmt: skip
 def drafting(drafts, draft, verify, length):
+    """A head drafts {drafts} tokens one after another, {draft:ms} each; verifying all of them takes {verify:ms}. A
+    step yields {length} tokens. How long is it from token to token?"""
     time = drafted_token_time(verify, drafts, draft, length)
     return Key(
         time,
@@ -501,13 +461,13 @@ def drafting(drafts, draft, verify, length):
 
 
 @speculation(
-    "short", "1",
-    "A step takes {step:ms} without drafting. With {drafts} drafts of {draft:ms} each, accepted with "
-    "probability {chance}, verification takes a tenth longer than a step. How many times as fast are "
-    "tokens?",
-    step=(0.01, 0.015, 0.025), drafts=(2, 3, 4, 5), draft=(0.0005, 0.001, 0.002), chance=(0.6, 0.7, 0.8),
+    "short", "1", step=(0.01, 0.015, 0.025), drafts=(2, 3, 4, 5), draft=(0.0005, 0.001, 0.002),
+    chance=(0.6, 0.7, 0.8),
 )  # fmt: skip
 def gain(step, drafts, draft, chance):
+    """A step takes {step:ms} without drafting. With {drafts} drafts of {draft:ms} each, accepted with probability
+    {chance}, verification takes a tenth longer than a step. How many times as fast are tokens?"""
+
     def gain(length, verify=1.1 * step):
         return step / drafted_token_time(verify, drafts, draft, length)
 
@@ -525,13 +485,11 @@ def gain(step, drafts, draft, chance):
     )
 
 
-@speculation(
-    "short", "%",
-    "Each draft takes {percent} % of a step and is accepted with probability {chance}; verifying takes "
-    "one step. With the best number of drafts a round, how long is a token, in per cent of a step?",
-    percent=(2, 4, 6, 10), chance=(0.6, 0.7, 0.8, 0.9),
-)  # fmt: skip
+@speculation("short", "%", percent=(2, 4, 6, 10), chance=(0.6, 0.7, 0.8, 0.9))
 def best_drafts(percent, chance):
+    """Each draft takes {percent} % of a step and is accepted with probability {chance}; verifying takes one step.
+    With the best number of drafts a round, how long is a token, in per cent of a step?"""
+
     def time(drafts, own=1):
         made = erdil2025.expected_tokens(chance, drafts + own)
         return drafted_token_time(1, drafts, percent / 100, made)
@@ -553,14 +511,13 @@ def best_drafts(percent, chance):
 
 
 @speculation(
-    "study", "1",
-    "By the sixth model, how many times as fast is DeepSeek V3 if its own head drafts {drafts} a step, as "
-    "measured for DeepSeek R1 ({length} tokens a step), on {count} × {chip} with {users} users at 2,000 "
-    "tokens of context? Weights fp4, cache fp8, attention in bf16.",
-    chip=("B200",), count=(8,), users=(1, 4, 16, 64), drafts=(1, 2, 3), facts=False,
+    "study", "1", chip=("B200",), count=(8,), users=(1, 4, 16, 64), drafts=(1, 2, 3), facts=False,
     told=lambda drafts: {"length": acceptance("DeepSeek R1, MTP", drafts)},
 )  # fmt: skip
 def measured_drafts(chip, count, users, drafts):
+    """By the sixth model, how many times as fast is DeepSeek V3 if its own head drafts {drafts} a step, as measured
+    for DeepSeek R1 ({length} tokens a step), on {count} × {chip} with {users} users at 2,000 tokens of context?
+    Weights fp4, cache fp8, attention in bf16."""
     model, keep = inferlib.load_model("DeepSeek V3"), {"attention": "bf16"}
     at = model, System(chip, count), Workload(users, 2000, "fp4", "fp8")
     plain = decode_step(*at, keep=keep).total
@@ -577,13 +534,10 @@ def measured_drafts(chip, count, users, drafts):
     )
 
 
-@method(
-    "one line", "%",
-    "A model says {seconds:ms} for a step that was measured at {measured:ms}. By how many per cent of the "
-    "measurement is the model too fast?",
-    seconds=(0.006, 0.007, 0.008), measured=(0.011, 0.013, 0.016),
-)  # fmt: skip
+@method("one line", "%", seconds=(0.006, 0.007, 0.008), measured=(0.011, 0.013, 0.016))
 def too_fast(seconds, measured):
+    """A model says {seconds:ms} for a step that was measured at {measured:ms}. By how many per cent of the
+    measurement is the model too fast?"""
     short = 1 - seconds / measured
     return Key(
         short,
@@ -595,13 +549,10 @@ def too_fast(seconds, measured):
     )
 
 
-@method(
-    "one line", "ms",
-    "A system prints {made} tokens a second for {batch} users together. How long does one of them wait "
-    "from token to token?",
-    made=(800, 1500, 2400, 4000), batch=(8, 16, 32, 64, 128),
-)  # fmt: skip
+@method("one line", "ms", made=(800, 1500, 2400, 4000), batch=(8, 16, 32, 64, 128))
 def whose_tokens(made, batch):
+    """A system prints {made} tokens a second for {batch} users together. How long does one of them wait from token
+    to token?"""
     time = batch / made
     return Key(
         time,
@@ -611,15 +562,14 @@ def whose_tokens(made, batch):
 
 
 @method(
-    "short", "%",
-    "{count} × {chip} decode {batch} sequences of {context} tokens with {model} in 16 bits, and a step is "
-    "measured at {measured:ms}. Which share of the memory bandwidth is that?",
-    model=c.DENSE, chip=c.CHIPS, count=(4, 8), batch=(4, 8, 16, 32, 64), context=(4096, 8192, 16384),
-    measured=(0.015, 0.02, 0.03, 0.04),
+    "short", "%", model=c.DENSE, chip=c.CHIPS, count=(4, 8), batch=(4, 8, 16, 32, 64),
+    context=(4096, 8192, 16384), measured=(0.015, 0.02, 0.03, 0.04),
     where=lambda model, chip, count, batch, context, measured: c.all_fits(model, chip, count, batch,
         context) and 0.25 < c.bound(model, chip, count, batch, context).total / measured < 0.9,
 )  # fmt: skip
 def share_of_bandwidth(model, chip, count, batch, context, measured):
+    """{count} × {chip} decode {batch} sequences of {context} tokens with {model} in 16 bits, and a step is measured
+    at {measured:ms}. Which share of the memory bandwidth is that?"""
     t = c.bound(model, chip, count, batch, context).terms
     reading = t["weights"] + t["cache"]
     return Key(
@@ -637,14 +587,13 @@ def share_of_bandwidth(model, chip, count, batch, context, measured):
 
 
 @method(
-    "short", "ms",
-    "How long does a step take whose least time is {least:ms}, for a model of {layers} layers on {count} "
-    "chips? (Its kernels reach {share} % of the bandwidth; the kernels of a layer start in {layer:us} together; "
-    "an all-reduce takes {wait:us}, and a layer has two.)",
-    least=(0.003, 0.005, 0.007, 0.012), layers=(32, 64, 80, 126), count=(4, 8), share=(70, 87),
+    "short", "ms", least=(0.003, 0.005, 0.007, 0.012), layers=(32, 64, 80, 126), count=(4, 8), share=(70, 87),
     layer=(26e-6, 46e-6), wait=(3e-6, 3.6e-6),
 )  # fmt: skip
 def parts_of_step(least, layers, count, share, layer, wait):
+    """How long does a step take whose least time is {least:ms}, for a model of {layers} layers on {count} chips?
+    (Its kernels reach {share} % of the bandwidth; the kernels of a layer start in {layer:us} together; an
+    all-reduce takes {wait:us}, and a layer has two.)"""
     busy, starts, waits = 100 * least / share, layers * layer, 2 * layers * wait
     return Key(
         busy + starts + waits,
@@ -661,12 +610,12 @@ def parts_of_step(least, layers, count, share, layer, wait):
 
 @method(
     "short", "1",
-    "In the running question (Llama 3 70B in 16 bits on eight H100s, 32 users), with {context} tokens of "
-    "context, {what}. By the bound of first principles, how many times as fast is a step?",
     what=("the memory bandwidth is doubled", "the number of chips is doubled", "weights go from 16 bits to 8"),
     context=(1024, 4096, 16384), model=("Llama 3 70B",), chip=("H100 SXM",),
 )  # fmt: skip
 def what_if(what, context, model, chip):
+    """In the running question (Llama 3 70B in 16 bits on eight H100s, 32 users), with {context} tokens of context,
+    {what}. By the bound of first principles, how many times as fast is a step?"""
     chip = chip.replace(memory_capacity=None)
     wide = chip.replace(memory_bandwidth=2 * chip.memory_bandwidth)
     changed = {
@@ -685,15 +634,14 @@ def what_if(what, context, model, chip):
 
 
 @method(
-    "study", "%",
-    "A measurement of {model} in 16 bits on {count} × {chip} says {measured:ms} a step, {batch} users at "
-    "{context} tokens of context. By how many per cent of the measurement is the sixth model below it?",
-    model=("Llama 3 70B", "Qwen2.5 72B"), chip=("H100 SXM", "H200"), count=(4, 8), batch=(8, 16, 32),
-    context=(1000, 2000, 4000), measured=(0.024, 0.028, 0.032),
+    "study", "%", model=("Llama 3 70B", "Qwen2.5 72B"), chip=("H100 SXM", "H200"), count=(4, 8),
+    batch=(8, 16, 32), context=(1000, 2000, 4000), measured=(0.024, 0.028, 0.032),
     where=lambda model, chip, count, batch, context: 1.25 * model.bytes_held(batch, context) < count *
         chip.memory_capacity,
 )  # fmt: skip
 def sixth_model(model, chip, count, batch, context, measured):
+    """A measurement of {model} in 16 bits on {count} × {chip} says {measured:ms} a step, {batch} users at {context}
+    tokens of context. By how many per cent of the measurement is the sixth model below it?"""
     found = tokenprice.ask(model, System(chip, count), batch=batch, context=context, weights="bf16").seconds
     bound = c.bound(model, chip, count, batch, context).total
     return Key(

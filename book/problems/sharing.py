@@ -27,33 +27,34 @@ def vectors(model, batch):
 
 
 PRINTED = liminal2025.Assumptions()
-SWITCH = (
-    "(The chip itself takes {on_chip:ns} and the switch of {radix} ports {switch:ns}; {payload:KiB} go over a link "
-    "{crossings} times, and a chip has its part of the ports, {link:GiB/s} each.)"
-)
 
 
 def told_of_switch():
-    """What LIMINAL assumes of a collective, by name."""
-    told = ("on_chip", "switch", "radix", "payload", "crossings", "link")
-    layer = {"dense": "dense_collectives", "within": "within_heads", "beyond": "beyond_heads"}
-    return {n: getattr(PRINTED, n) for n in told} | {k: getattr(PRINTED, n) for k, n in layer.items()}
+    """What LIMINAL assumes of a collective."""
+    p = PRINTED
+    setting = (
+        f"(The chip itself takes {say(p.on_chip, 'ns')} and the switch of {p.radix:g} ports {say(p.switch, 'ns')}; "
+        f"{say(p.payload, 'KiB')} go over a link {p.crossings:g} times, and a chip has its part of the ports, "
+        f"{say(p.link, 'GiB/s')} each.)"
+    )
+    return {
+        "setting": setting,
+        "dense": p.dense_collectives,
+        "within": p.within_heads,
+        "beyond": p.beyond_heads,
+    }
 
 
-@experts(
-    "one line", "1",
-    "How many different routed experts of a layer does a step of {model} with {batch} sequences touch, if "
-    "all are equally popular?",
-    model=c.FINE, batch=(8, 16, 32, 64),
-)  # fmt: skip
+@experts("one line", "1", model=c.FINE, batch=(8, 16, 32, 64))
 def experts_touched(model, batch):
+    """How many different routed experts of a layer does a step of {model} with {batch} sequences touch, if all are
+    equally popular?"""
     block = block_of(model)
     touched = block.touched(batch)
     return Key(
         touched,
-        f"What all tokens of the batch miss is left over: "
-        f"{block.n_experts} × (1 - (1 - {block.n_active} / {block.n_experts})^{batch}) = "
-        f"{say(touched, '1')}.",
+        f"What all tokens of the batch miss is left over: {block.n_experts} × (1 - (1 - {block.n_active} / "
+        f"{block.n_experts})^{batch}) = {say(touched, '1')}.",
         {
             "tokens meet at the same experts: do not just multiply": min(
                 batch * block.n_active, block.n_experts
@@ -63,12 +64,9 @@ def experts_touched(model, batch):
     )
 
 
-@experts(
-    "one line", "GB",
-    "How many GB must the memory of a system have for the weights of {model} in {weights}?",
-    model=c.EXPERTS, weights=("bf16", "fp8"),
-)  # fmt: skip
+@experts("one line", "GB", model=c.EXPERTS, weights=("bf16", "fp8"))
 def experts_held(model, weights):
+    """How many GB must the memory of a system have for the weights of {model} in {weights}?"""
     held = c.weights_of(model, weights)
     active = held * model.n_active / model.n_params
     return Key(
@@ -82,13 +80,10 @@ def experts_held(model, weights):
     )
 
 
-@experts(
-    "short", "GB",
-    "How many GB of weights does one step of {model} with {batch} sequences read, in 8 bits, if all "
-    "experts are equally popular?",
-    model=c.FINE, batch=(4, 8, 16, 32, 64),
-)  # fmt: skip
+@experts("short", "GB", model=c.FINE, batch=(4, 8, 16, 32, 64))
 def experts_read(model, batch):
+    """How many GB of weights does one step of {model} with {batch} sequences read, in 8 bits, if all experts are
+    equally popular?"""
     profile = profile_of(model, "fp8")
     read, all_of_it = (principles.weight_data(profile, b) for b in (batch, 1e9))
     block = block_of(model)
@@ -108,13 +103,9 @@ def experts_read(model, batch):
     )
 
 
-@experts(
-    "short", "1",
-    "From which batch on is, on average, less than one routed expert of a layer of {model} untouched?",
-    exact=True,
-    model=c.FINE,
-)  # fmt: skip
+@experts("short", "1", exact=True, model=c.FINE)
 def all_experts_awake(model):
+    """From which batch on is, on average, less than one routed expert of a layer of {model} untouched?"""
     block = block_of(model)
     batch = next(b for b in range(1, 10_000) if block.n_experts - block.touched(b) < 1)
     return Key(
@@ -129,14 +120,13 @@ def all_experts_awake(model):
 
 
 @experts(
-    "short", "1",
-    "The experts of a layer are dealt over {count} GPUs of Mazurek and Schreiber's setting, and popular "
-    "ones are copied: the average load is {share} of the fullest. The average GPU gets {load} tokens in a "
-    "layer. How many does the fullest get?",
-    count=(16, 32, 64, 72), load=(64, 100, 250, 500), facts=False,
+    "short", "1", count=(16, 32, 64, 72), load=(64, 100, 250, 500), facts=False,
     told=lambda count: {"share": round(mazurek2025.records.balancedness(count), 3)},
 )  # fmt: skip
 def fullest_gpu(count, load):
+    """The experts of a layer are dealt over {count} GPUs of Mazurek and Schreiber's setting, and popular ones are
+    copied: the average load is {share} of the fullest. The average GPU gets {load} tokens in a layer. How many does
+    the fullest get?"""
     share = mazurek2025.records.balancedness(count)
     fullest = load / share
     worse = load / mazurek2025.records.balancedness(count, balanced=False)
@@ -151,15 +141,14 @@ def fullest_gpu(count, load):
 
 
 @experts(
-    "study", "ms",
-    "{count} × {chip} decode {batch} sequences of {context} tokens with {model}, weights in fp8, caches "
-    "and arithmetic in 16 bits. What is the least time of a step, reading and calculating at once?",
-    model=("Mixtral 8x22B", "DBRX", "Qwen3 235B-A22B"), chip=c.EIGHT_BITS, count=(4, 8),
+    "study", "ms", model=("Mixtral 8x22B", "DBRX", "Qwen3 235B-A22B"), chip=c.EIGHT_BITS, count=(4, 8),
     batch=(2, 4, 8, 16, 32), context=(1024, 4096, 16384),
     where=lambda model, chip, count, batch, context: model.bytes_held(batch, context, "fp8")
         < count * chip.memory_capacity,
 )  # fmt: skip
 def bound_with_experts(model, chip, count, batch, context):
+    """{count} × {chip} decode {batch} sequences of {context} tokens with {model}, weights in fp8, caches and
+    arithmetic in 16 bits. What is the least time of a step, reading and calculating at once?"""
     step = c.bound(model, chip, count, batch, context, "fp8")
     t, profile = step.terms, profile_of(model, "fp8")
 
@@ -181,14 +170,13 @@ def bound_with_experts(model, chip, count, batch, context):
 
 
 @network(
-    "one line", "us",
-    "A layer of {model} exchanges one 16-bit vector of {width} numbers for each of {batch} sequences "
-    "over a link of {chip}. The data sheet prints its bandwidth of both directions together, "
-    "{twice:GB/s}. Beside {latency:us} that no bytes explain, how long does that take?",
-    model=c.DENSE, chip=c.CHIPS, batch=(64, 128, 256, 512), latency=LATENCIES, facts=False,
+    "one line", "us", model=c.DENSE, chip=c.CHIPS, batch=(64, 128, 256, 512), latency=LATENCIES, facts=False,
     told=lambda model, chip: {"width": model.d_model, "twice": 2 * chip.scale_up_bandwidth},
 )  # fmt: skip
 def exchange(model, chip, batch, latency):
+    """A layer of {model} exchanges one 16-bit vector of {width} numbers for each of {batch} sequences over a link
+    of {chip}. The data sheet prints its bandwidth of both directions together, {twice:GB/s}. Beside {latency:us}
+    that no bytes explain, how long does that take?"""
     data = vectors(model, batch)
     time = exchange_time(latency, data, chip.scale_up_bandwidth)
     return Key(
@@ -205,13 +193,10 @@ def exchange(model, chip, batch, latency):
     )
 
 
-@network(
-    "one line", "ms",
-    "Every layer of {model} exchanges results twice, and each exchange waits {latency:us} whatever is "
-    "sent. How long does one token wait in all?",
-    model=c.DENSE, latency=LATENCIES,
-)  # fmt: skip
+@network("one line", "ms", model=c.DENSE, latency=LATENCIES)
 def waits_of_token(model, latency):
+    """Every layer of {model} exchanges results twice, and each exchange waits {latency:us} whatever is sent. How
+    long does one token wait in all?"""
     wait = model.n_layers * EXCHANGES * exchange_time(latency, 0, 1)
     return Key(
         wait,
@@ -223,13 +208,10 @@ def waits_of_token(model, latency):
     )
 
 
-@network(
-    "one line", "1/s",
-    "If memory and arithmetic cost nothing, how many tokens a second does one user of {model} get, with "
-    "two exchanges of {latency:us} in every layer?",
-    model=c.DENSE, latency=LATENCIES,
-)  # fmt: skip
+@network("one line", "1/s", model=c.DENSE, latency=LATENCIES)
 def ceiling_of_waiting(model, latency):
+    """If memory and arithmetic cost nothing, how many tokens a second does one user of {model} get, with two
+    exchanges of {latency:us} in every layer?"""
     speed = 1 / (model.n_layers * EXCHANGES * exchange_time(latency, 0, 1))
     return Key(
         speed,
@@ -238,14 +220,11 @@ def ceiling_of_waiting(model, latency):
     )
 
 
-@network(
-    "short", "1",
-    "In Erdil's toy model, how many {chip} make a token of {model} in 16 bits fastest, if a hop takes "
-    "{hop:us}? (Four all-reduces in a layer, over a square of chips; all weights are read, the input embedding too; "
-    "not rounded.)",
-    model=c.DENSE, chip=c.CHIPS, hop=HOPS,
-)  # fmt: skip
+@network("short", "1", model=c.DENSE, chip=c.CHIPS, hop=HOPS)
 def best_size(model, chip, hop):
+    """In Erdil's toy model, how many {chip} make a token of {model} in 16 bits fastest, if a hop takes {hop:us}?
+    (Four all-reduces in a layer, over a square of chips; all weights are read, the input embedding too; not
+    rounded.)"""
     toy = erdil2025.model_of(model)
     reading, waiting = erdil2025.weight_time(toy, chip, 1), erdil2025.network_time(toy, hop)
     best = erdil2025.optimal_n_gpu(toy, chip, hop)
@@ -261,13 +240,10 @@ def best_size(model, chip, hop):
     )
 
 
-@network(
-    "short", "ms",
-    "And how long does that fastest token take: {model} in 16 bits on as many {chip} as are best, a hop "
-    "of {hop:us}, in Erdil's toy model?",
-    model=c.DENSE, chip=c.CHIPS, hop=HOPS,
-)  # fmt: skip
+@network("short", "ms", model=c.DENSE, chip=c.CHIPS, hop=HOPS)
 def fastest_token(model, chip, hop):
+    """And how long does that fastest token take: {model} in 16 bits on as many {chip} as are best, a hop of
+    {hop:us}, in Erdil's toy model?"""
     toy = erdil2025.model_of(model)
     best = erdil2025.optimal_n_gpu(toy, chip, hop)
     time, reading = erdil2025.minimum_latency(toy, chip, hop), erdil2025.weight_time(toy, chip, best)
@@ -284,13 +260,10 @@ def fastest_token(model, chip, hop):
     )
 
 
-@network(
-    "study", "ms",
-    "A machine that reads prompts hands the 16-bit cache of {context} tokens of {model} to one that "
-    "decodes, over {ports} network ports of 400 Gbit/s each. How long does that take?",
-    model=c.DENSE, context=c.CONTEXTS[2:], ports=(1, 4, 8),
-)  # fmt: skip
+@network("study", "ms", model=c.DENSE, context=c.CONTEXTS[2:], ports=(1, 4, 8))
 def cache_on_the_wire(model, context, ports):
+    """A machine that reads prompts hands the 16-bit cache of {context} tokens of {model} to one that decodes, over
+    {ports} network ports of 400 Gbit/s each. How long does that take?"""
     data, port = model.cache_bytes(context), 400e9 / 8
     time = exchange_time(0, data, ports * port)
     return Key(
@@ -305,12 +278,9 @@ def cache_on_the_wire(model, context, ports):
     )
 
 
-@collectives(
-    "one line", "us",
-    "How long does the latency of an all-reduce along a ring of {count} chips take, at {hop:us} a hop?",
-    count=(4, 8, 16, 32, 64), hop=HOPS,
-)  # fmt: skip
+@collectives("one line", "us", count=(4, 8, 16, 32, 64), hop=HOPS)
 def ring(count, hop):
+    """How long does the latency of an all-reduce along a ring of {count} chips take, at {hop:us} a hop?"""
     time = erdil2025.ring_all_reduce_time(count, hop)
     return Key(
         time,
@@ -323,13 +293,10 @@ def ring(count, hop):
     )
 
 
-@collectives(
-    "one line", "us",
-    "{count} chips stand in a square grid, and an all-reduce goes along a ring of one side of it, at {hop:us} a "
-    "hop. How long does its latency take?",
-    count=(16, 64, 144, 256), hop=HOPS,
-)  # fmt: skip
+@collectives("one line", "us", count=(16, 64, 144, 256), hop=HOPS)
 def grid(count, hop):
+    """{count} chips stand in a square grid, and an all-reduce goes along a ring of one side of it, at {hop:us} a
+    hop. How long does its latency take?"""
     time = erdil2025.grid_all_reduce_time(count, hop)
     return Key(
         time,
@@ -344,13 +311,10 @@ def grid(count, hop):
     )
 
 
-@collectives(
-    "short", "us",
-    "{count} × {chip} sum a 16-bit tensor of {tokens} tokens, as wide as {model}: a "
-    "reduce-scatter and an all-gather, bandwidth only, the factor (K - 1)/K kept. How long?",
-    model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), tokens=(256, 1024, 4096),
-)  # fmt: skip
+@collectives("short", "us", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), tokens=(256, 1024, 4096))
 def all_reduce(model, chip, count, tokens):
+    """{count} × {chip} sum a 16-bit tensor of {tokens} tokens, as wide as {model}: a reduce-scatter and an
+    all-gather, bandwidth only, the factor (K - 1)/K kept. How long?"""
     exact = pope2022.Assumptions(exact_collectives=True)
     size, at = vectors(model, tokens), pope2022.chip_of(chip)
     time = pope2022.all_reduce_time(at, size, count, exact)
@@ -366,13 +330,10 @@ def all_reduce(model, chip, count, tokens):
     )
 
 
-@collectives(
-    "short", "GB",
-    "The 16-bit cache of {batch} sequences of {context} tokens of {model} is cut over its heads on "
-    "{count} chips. How many GB lie on each chip?",
-    model=c.DENSE, batch=c.BATCHES, context=c.CONTEXTS, count=(16, 32, 64),
-)  # fmt: skip
+@collectives("short", "GB", model=c.DENSE, batch=c.BATCHES, context=c.CONTEXTS, count=(16, 32, 64))
 def cache_over_heads(model, batch, context, count):
+    """The 16-bit cache of {batch} sequences of {context} tokens of {model} is cut over its heads on {count} chips.
+    How many GB lie on each chip?"""
     at = pope2022.model_of(model)
     held = pope2022.cache_over_heads(at, count, batch, context)
     whole = batch * model.cache_bytes(context)
@@ -388,13 +349,10 @@ def cache_over_heads(model, batch, context, count):
     )
 
 
-@collectives(
-    "short", "us",
-    "By LIMINAL's sum for a switch of 128 ports, how long is the latency of one collective among {count} "
-    "chips? " + SWITCH,
-    count=(2, 4, 8, 16, 32, 64, 128), facts=False, told=told_of_switch,
-)  # fmt: skip
+@collectives("short", "us", count=(2, 4, 8, 16, 32, 64, 128), facts=False, told=told_of_switch)
 def switch(count):
+    """By LIMINAL's sum for a switch of 128 ports, how long is the latency of one collective among {count} chips?
+    {setting}"""
     time = liminal2025.collective_latency(count)
     return Key(
         time,
@@ -410,13 +368,13 @@ def switch(count):
 
 
 @collectives(
-    "study", "ms",
-    "By LIMINAL, how long is all of the waiting in one step of {model} on {count} chips? "
-    "A layer has {dense} collective of the feed-forward block and {within} of attention, or {beyond} on more "
-    "chips than key/value heads. " + SWITCH,
-    model=("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B"), count=(4, 8, 32, 64, 128), told=told_of_switch,
+    "study", "ms", model=("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B"), count=(4, 8, 32, 64, 128),
+    told=told_of_switch,
 )  # fmt: skip
 def all_waiting(model, count):
+    """By LIMINAL, how long is all of the waiting in one step of {model} on {count} chips? A layer has {dense}
+    collective of the feed-forward block and {within} of attention, or {beyond} on more chips than key/value heads.
+    {setting}"""
     app, one = liminal2025.model_of(model), liminal2025.collective_latency(count)
     wait = liminal2025.exposed_time(app, count, 1, one)
     each = liminal2025.collectives(app, count)
@@ -435,13 +393,12 @@ def all_waiting(model, count):
 
 
 @pipeline(
-    "one line", "ms",
-    "{stages} stages of {count} × {chip} each share the layers of {model} in 16 bits. How long does one "
-    "token take to pass all stages, if only reading the weights takes time?",
-    model=c.DENSE, chip=c.CHIPS, stages=(2, 4, 8), count=(2, 4, 8),
+    "one line", "ms", model=c.DENSE, chip=c.CHIPS, stages=(2, 4, 8), count=(2, 4, 8),
     where=lambda model, chip, stages, count: c.weights_fit(model, chip, stages * count),
 )  # fmt: skip
 def stages_in_turn(model, chip, stages, count):
+    """{stages} stages of {count} × {chip} each share the layers of {model} in 16 bits. How long does one token take
+    to pass all stages, if only reading the weights takes time?"""
     time = principles.memory_time(chip, c.read_of(model), count)
     return Key(
         time,
@@ -455,12 +412,11 @@ def stages_in_turn(model, chip, stages, count):
 
 
 @pipeline(
-    "one line", "1",
-    "A token of {model} takes {time:ms} through {stages} stages, each of which works on a batch of "
-    "{batch} of its own. How many tokens does the pipeline make in a second?",
-    model=c.DENSE, time=(0.02, 0.032, 0.05), stages=(2, 4, 8), batch=(8, 16, 32), facts=False,
-)  # fmt: skip
+    "one line", "1", model=c.DENSE, time=(0.02, 0.032, 0.05), stages=(2, 4, 8), batch=(8, 16, 32), facts=False
+)
 def batches_on_their_way(model, time, stages, batch):
+    """A token of {model} takes {time:ms} through {stages} stages, each of which works on a batch of {batch} of its
+    own. How many tokens does the pipeline make in a second?"""
     made = erdil2025.throughput(stages * batch, time)
     return Key(
         made,
@@ -474,14 +430,14 @@ def batches_on_their_way(model, time, stages, batch):
 
 
 @pipeline(
-    "short", "ms",
-    "Between the {stages} stages of a pipeline the 16-bit vectors ({width} numbers) of {batch} sequences of "
-    "{model} go over the network of {chip}, {latency:us} and {bandwidth:GB/s} each time. How much does that add to a "
-    "token?",
-    model=c.DENSE, chip=c.CHIPS, stages=(2, 4, 8), batch=(64, 256, 1024), latency=LATENCIES, facts=False,
+    "short", "ms", model=c.DENSE, chip=c.CHIPS, stages=(2, 4, 8), batch=(64, 256, 1024), latency=LATENCIES,
+    facts=False,
     told=lambda model, chip: {"width": model.d_model, "bandwidth": chip.scale_out_bandwidth},
 )  # fmt: skip
 def between_stages(model, chip, stages, batch, latency):
+    """Between the {stages} stages of a pipeline the 16-bit vectors ({width} numbers) of {batch} sequences of
+    {model} go over the network of {chip}, {latency:us} and {bandwidth:GB/s} each time. How much does that add to a
+    token?"""
     one = exchange_time(latency, vectors(model, batch), chip.scale_out_bandwidth)
     return Key(
         (stages - 1) * one,
@@ -497,14 +453,14 @@ def between_stages(model, chip, stages, batch, latency):
 
 
 @pipeline(
-    "short", "GB",
-    "{stages} stages of {count} chips each serve {model} in 16 bits; every stage works on a batch of "
-    "{batch} of its own, with {context} tokens of context. How many GB lie on each chip?",
-    model=c.DENSE, stages=(2, 4, 8), count=(2, 4, 8), batch=(8, 16, 32), context=(2048, 4096, 8192),
+    "short", "GB", model=c.DENSE, stages=(2, 4, 8), count=(2, 4, 8), batch=(8, 16, 32),
+    context=(2048, 4096, 8192),
     where=lambda model, stages, count, batch, context: model.bytes_held(stages * batch, context) < stages *
         count * 80e9,
 )  # fmt: skip
 def caches_of_stages(model, stages, count, batch, context):
+    """{stages} stages of {count} chips each serve {model} in 16 bits; every stage works on a batch of {batch} of
+    its own, with {context} tokens of context. How many GB lie on each chip?"""
     weights, caches = c.weights_of(model), stages * batch * model.cache_bytes(context)
     each = stages * count
     return Key(
@@ -520,15 +476,14 @@ def caches_of_stages(model, stages, count, batch, context):
 
 
 @pipeline(
-    "short", "1",
-    "{model} needs {batch} caches of {context} tokens beside its 16-bit weights. How many instances of "
-    "{count} × {chip}, as stages of one pipeline, hold all of that? Round up.",
-    exact=True,
-    model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=(64, 128, 256), context=(8192, 16384, 32768),
+    "short", "1", exact=True, model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=(64, 128, 256),
+    context=(8192, 16384, 32768),
     where=lambda model, chip, count, batch, context: model.bytes_held(batch, context) < 20 * count *
         chip.memory_capacity,
 )  # fmt: skip
 def instances_needed(model, chip, count, batch, context):
+    """{model} needs {batch} caches of {context} tokens beside its 16-bit weights. How many instances of {count} ×
+    {chip}, as stages of one pipeline, hold all of that? Round up."""
     need, have = model.bytes_held(batch, context), System(chip, count).memory
     return Key(
         ops.ceil(need / have),
@@ -542,15 +497,17 @@ def instances_needed(model, chip, count, batch, context):
 
 
 @pipeline(
-    "study", "1",
-    "{model} in 16 bits runs on {total} × {chip} for one user, either all in one tensor-parallel instance "
-    "or as {stages} stages of {each} chips. Each of two exchanges in a layer takes {latency:us} for every "
-    "chip of the instance. How many times as fast is the faster way? (Reading and exchanges only.)",
-    model=c.DENSE, chip=c.CHIPS, total=(8, 16, 32), stages=(2, 4), latency=(2e-07, 5e-07, 1e-06),
+    "study", "1", model=c.DENSE, chip=c.CHIPS, total=(8, 16, 32), stages=(2, 4),
+    latency=(2e-07, 5e-07, 1e-06),
     where=lambda model, chip, total: c.weights_fit(model, chip, total),
+
     told=lambda total, stages: {"each": total // stages},
 )  # fmt: skip
 def one_instance_or_stages(model, chip, total, stages, latency):
+    """{model} in 16 bits runs on {total} × {chip} for one user, either all in one tensor-parallel instance or as
+    {stages} stages of {each} chips. Each of two exchanges in a layer takes {latency:us} for every chip of the
+    instance. How many times as fast is the faster way? (Reading and exchanges only.)"""
+
     def time(chips):
         waits = model.n_layers * EXCHANGES * exchange_time(chips * latency, 0, 1)
         return principles.memory_time(chip, c.read_of(model), chips) + waits
