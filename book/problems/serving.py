@@ -144,9 +144,8 @@ def first_token(model, chip, count, users, tokens, answer):
     asked = tokenprice.ask(model, System(chip, count), **work).request
     return Key(
         asked.first_token,
-        f"The prompt alone takes {say(asked.prompt.total, 's')}, a step {say(asked.step.total, 's')}; "
-        "those that come together, a second step and the way in and out make it "
-        f"{say(asked.first_token, 's')}.",
+        f"The prompt alone takes {say(asked.prompt.total, 's')}, a step {say(asked.step.total, 's')}; those "
+        f"that come together, a second step and the way in and out make it {say(asked.first_token, 's')}.",
         {
             "other prompts are ahead of yours": asked.prompt.total + asked.step.total,
             "if everybody had to wait for everybody else": users * asked.prompt.total,
@@ -379,8 +378,7 @@ def joules_of_answer(model, chip, count, users, tokens, answer):
     return Key(
         joules,
         f"A step takes {say(asked.step.total, 'ms')}; so long {count} chips draw what their memory and "
-        f"arithmetic are busy "
-        f"for, and {users} tokens share it: {say(joules, 'W*s')}.",
+        f"arithmetic are busy for, and {users} tokens share it: {say(joules, 'W*s')}.",
         {
             "users share a step": users * joules,
             "chips do not draw their rated power here": power.token_energy(
