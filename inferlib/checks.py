@@ -26,29 +26,12 @@ _NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray only where its num
 def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False):
     """A ``value`` fit to calculate with; one that is not a finite positive number (or array of them) is refused.
 
-    Parameters
-    ----------
-    name : str
-        How the error calls the argument.
-    value : float, array or anything symbolic
-        A list is taken as an array.
-    zero : bool
-        Allow zero.
-    minimum, maximum : float, optional
-        Inclusive bounds.
-    masked : bool
-        Let NaN and infinity stand in an array: points of a sweep that something has marked as infeasible.
-
-    Returns
-    -------
-    The value: a Python number or what is not concrete as it is, all others as 64-bit floats of the same kind.
-
-    Raises
-    ------
-    TypeError
-        If the value is not a number nor something that holds numbers: a string, a bool, None, a complex number.
-    ValueError
-        If it is not finite, negative, zero where that is not allowed, or outside the bounds.
+    ``name``: how the error calls the argument. ``value``: a float, an array (a list is taken as one) or
+    anything symbolic. ``zero`` allows zero; ``minimum`` and ``maximum`` are inclusive. ``masked`` lets NaN and
+    infinity stand in an array: points of a sweep that something has marked as infeasible. Returns a Python
+    number or what is not concrete as it is, all others as 64-bit floats of the same kind. Raises TypeError for
+    what is not a number nor holds numbers (a string, a bool, None, a complex number), ValueError for one that
+    is not allowed.
 
     Examples
     --------

@@ -36,20 +36,10 @@ _RELATIONS = {"approximation": r"\approx", "limit": r"\to"}  # how an equation o
 
 
 def quantity(unit, meaning, *, default=MISSING, zero=False, maximum=None):
-    """A dataclass field that holds a number with a unit.
+    """A dataclass field that holds a plain number in a ``unit``, such as ``"B/s"``, ``"s"`` or ``"1"``.
 
-    Parameters
-    ----------
-    unit : str
-        The unit the plain number is in, such as ``"B/s"``, ``"FLOP/s"``, ``"s"`` or ``"1"``.
-    meaning : str
-        What it is, in a few words; the notation chapter prints it.
-    default : float, optional
-        The value when none is given.
-    zero : bool
-        Whether zero is allowed.
-    maximum : float, optional
-        The largest value allowed, such as 1 for a fraction.
+    ``meaning``: what it is, in a few words; the notation chapter prints it. ``zero`` allows zero; ``maximum``:
+    the largest value allowed, such as 1 for a fraction.
     """
     about = {"unit": unit, "meaning": meaning, "zero": zero, "maximum": maximum}
     return field(default=default, metadata=about)
@@ -120,17 +110,9 @@ def _doors(kind):
 def symbolic(record, notation: Mapping[str, str] | str):
     """A record whose fields are SymPy symbols, to derive with.
 
-    Parameters
-    ----------
-    record : Record or type
-        A record (fields the notation does not name keep its values) or a record class (they keep the
-        class's defaults, or become a symbol of the field's own name).
-    notation : mapping or str
-        Field name to LaTeX symbol, or the key of a source, whose ``source.toml`` is read.
-
-    Returns
-    -------
-    Record
+    ``record``: one, whose fields that the notation does not name keep their values, or a class (they keep its
+    defaults, or become a symbol of the field's own name). ``notation``: field name to LaTeX symbol, or the key
+    of a source, whose ``source.toml`` is read.
 
     Examples
     --------
@@ -190,17 +172,8 @@ class Equation:
         """A block in which another function computes this equation, and all that calls it follows.
 
         What cannot follow refuses and names the equation: a closed form that was derived from it, a search that
-        adds its terms in pieces, a printed page.
-
-        Parameters
-        ----------
-        function : callable
-            With the same parameters. The equation as it was is ``name.equation.function``.
-
-        Raises
-        ------
-        TypeError
-            If the parameters differ.
+        adds its terms in pieces, a printed page. ``function`` has the same parameters, else a TypeError; the
+        equation as it was is ``name.equation.function``.
 
         Examples
         --------
@@ -289,32 +262,17 @@ def _display(text, number=None):
 
 
 def equation(source, number=None, *, unit, chapter=None, form="function", also=None, **arguments):
-    """Register a plain function as an equation of a source.
+    """Register a plain function as an equation of a source, such as ``"erdil2025"``.
 
-    Parameters
-    ----------
-    source : str
-        Key of the source, such as ``"erdil2025"``.
-    number : str, optional
-        The number printed beside it; None for one printed without a number.
-    unit : str
-        Unit of the result.
-    chapter : str, optional
-        Stem of the chapter that shows it; the source's key when not given.
-    form : {"function", "approximation"}
-        Whether the source means it as exact or as an approximation of another equation.
-    also : dict, optional
-        Other printed numbers of the same function: number to ``{argument: equation}``, the arguments which
-        that form takes from other equations.
-    **arguments : str
-        Units of the arguments that are numbers, such as ``"s"``; they must not be negative, and with ``"s > 0"`` not
-        zero either. Arguments that are records are annotated with their class.
+    ``number``: the one printed beside it, if any. ``unit``: that of the result. ``chapter``: stem of the
+    chapter that shows it; the source's key when not given. ``form``: ``"function"``, or ``"approximation"`` of
+    another equation. ``also``: other printed numbers of the same function: number to ``{argument: equation}``,
+    the arguments which that form takes from other equations. ``**arguments``: units of the arguments that are
+    numbers, such as ``"s"``; they must not be negative, and with ``"s > 0"`` not zero either. Arguments that
+    are records are annotated with their class.
 
-    Returns
-    -------
-    decorator
-        The function it returns behaves like the one it was given, has the entry as ``.equation``, and can be
-        ``.replaced`` for a block.
+    The function that comes back behaves like the one given, has the entry as ``.equation``, and can be
+    ``.replaced`` for a block.
     """
 
     def register(function):

@@ -63,13 +63,7 @@ class Accelerator(Record):
         checks.one_of("topology", self.topology, TOPOLOGIES)
 
     def at(self, format):
-        """The same chip computing in another number format.
-
-        Raises
-        ------
-        LookupError
-            If the chip has no such format.
-        """
+        """The same chip computing in another number format; LookupError if it has no such format."""
         peak = self.peaks[checks.one_of(f"format of {self.name or 'this chip'}", format, self.peaks)]
         sources = dict(self.sources)
         if format in sources:

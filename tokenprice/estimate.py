@@ -20,10 +20,7 @@ def stated():
 def error_bar(model, layout=None, engine=None):
     """The error of rows left out for questions like this one, and the factors that hold 80 % of them.
 
-    Returns
-    -------
-    dict
-        ``error`` and ``factor``, and the factor of a time to the ``first`` token.
+    A dict of ``error`` and ``factor``, and the factor of a time to the ``first`` token.
     """
     copies = layout is not None and layout.dp > 1
     kind = "copies" if copies else "experts" if model.sparse else "dense"

@@ -200,19 +200,12 @@ class Fleet:
 def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> Fleet | None:
     """The fewest machines for a question's arrivals, whose state is ``kept``; None where no number is enough.
 
-    Above the load at which the slow end of the interval has no steady state there is no answer: a machine that takes
-    somewhat longer than computed would let requests pile up without end.
+    Above the load at which the slow end of the interval has no steady state there is no answer: a machine that
+    takes somewhat longer than computed would let requests pile up without end.
 
-    Parameters
-    ----------
-    q, system, layout
-        Requests with ``arrivals``; the machine that decodes.
-    reader : System, optional
-        The machine that reads prompts; those that decode do when not given.
-    machines : int, optional
-        How many, if that is not the question.
-    kept : callable, optional
-        Of two states, at the estimate and at the slow end: whether they are as promised.
+    ``q``, ``system``, ``layout``: requests with ``arrivals``, and the machine that decodes. ``reader``: the
+    system that reads prompts; those that decode do when not given. ``machines``: how many, if that is not the
+    question. ``kept``: of two states, at the estimate and at the slow end: whether they are as promised.
     """
     lies = layout if reader in (None, system) else None
     read, fresh = passes(q.model, reader or system, q.workload, q.prompt, q.cached or 0, lies, q.formats[2])

@@ -66,26 +66,13 @@ def load_chip(name):
 
 
 def load_chips(path):
-    """Chips of your own, from a TOML file.
+    """Chips of your own, from a TOML file: name to Accelerator.
 
-    Parameters
-    ----------
-    path : str or os.PathLike
-        A table for each chip, as in the catalogue's ``chips.toml``: ``peaks`` (format to ``"990 TFLOP/s"``),
-        ``memory_bandwidth`` and any other field of :class:`inferlib.system.Accelerator`, such as ``price``;
-        ``sources`` may say where each number is stated.
-
-    Returns
-    -------
-    dict
-        Name to Accelerator.
-
-    Raises
-    ------
-    LookupError
-        If there is no such file, or a field that chips do not have.
-    ValueError
-        If it is not TOML, a number has the wrong unit, a chip has no peaks, or its name is the catalogue's.
+    ``path``: a file with a table for each chip, as in the catalogue's ``chips.toml``: ``peaks`` (format to
+    ``"990 TFLOP/s"``), ``memory_bandwidth`` and any other field of :class:`inferlib.system.Accelerator`, such
+    as ``price``; ``sources`` may say where each number is stated. Raises LookupError if there is no such file,
+    or a field that chips do not have; ValueError if it is not TOML, a number has the wrong unit, a chip has no
+    peaks, or its name is the catalogue's.
     """
     from pathlib import Path
 

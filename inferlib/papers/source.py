@@ -41,12 +41,9 @@ def _sources():
 def about(key: str) -> dict:
     """What a room says of its source (``about`` in ``source.toml``): label, question, date, colour, scope.
 
-    Returns
-    -------
-    dict
-        ``scope`` maps each ingredient to ``"yes"``, ``"partly"`` or ``"no"``; ``terms`` (terms of its answer
-        to common names), ``chips`` (chips of the catalogue to its own) and ``versions`` (further readings of its
-        assumptions: their label, and the method of its ``Assumptions`` that makes them) where it has some.
+    ``scope`` maps each ingredient to ``"yes"``, ``"partly"`` or ``"no"``; ``terms`` (terms of its answer to
+    common names), ``chips`` (chips of the catalogue to its own) and ``versions`` (further readings of its
+    assumptions: their label, and the method of its ``Assumptions`` that makes them) where it has some.
     """
     return stated(key)["about"]
 
@@ -279,17 +276,9 @@ def common_name(source, term):
 
 
 def common_terms(step: Breakdown) -> dict[str, float]:
-    """The counted terms of an answer under their common names, in seconds; they add up to its total.
+    """The counted terms of a feasible answer under their common names, in seconds; they add up to its total.
 
-    Parameters
-    ----------
-    step : Breakdown
-        A feasible one.
-
-    Returns
-    -------
-    dict
-        Every common name, zero where the answer has no such term or hides it behind a longer one.
+    Every common name is there, zero where the answer has no such term or hides it behind a longer one.
     """
     shares = dict.fromkeys(vocabulary()["common"], 0.0)
     for term, seconds in step.counted.items():

@@ -7,16 +7,9 @@ from inferlib.system import Breakdown, DoesNotFit, Layout, NotDescribed, System,
 
 
 def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=None):
-    """The fastest layout of one instance, term by term.
+    """The fastest layout of one instance, and its Breakdown, infeasible with the reason where nothing fits.
 
-    Parameters are :func:`token_latency`'s, as plain numbers.
-
-    Returns
-    -------
-    cut : Cut or None
-        None where nothing fits.
-    step : inferlib.Breakdown
-        Infeasible, with its reason, where nothing fits.
+    Parameters are :func:`token_latency`'s, as plain numbers; the :class:`Cut` is None where nothing fits.
 
     Examples
     --------

@@ -35,40 +35,18 @@ def frontier(
 ):  # fmt: skip
     """The Pareto frontier of speed for one user against cost, over the paper's grid of 400 x 400 points.
 
-    Parameters
-    ----------
-    model : Model or inferlib.Transformer
-    chip : GPU or inferlib.Accelerator
-        With a ``price`` unless one is given.
-    draft : Model or inferlib.Transformer, optional
-        The model that drafts tokens; without one there is no speculative decoding.
-    acceptance : float
-        Probability that a drafted token is accepted.
-    gamma_max : int
-        Most tokens of one round.
-    context : float
-        Tokens of context of each sequence.
-    pipeline : bool
-        Whether pipeline parallelism is searched too.
-    throughput_cap : float
-        Tokens per second that all users together ask for; an instance cannot make more.
-    price : float, optional
-        Dollars per GPU and hour.
-    assumptions : Assumptions, optional
+    ``model``, ``chip``: the paper's own or the catalogue's, with a price unless ``price`` gives one (dollars
+    per GPU and hour). ``draft``: the model that drafts tokens, each accepted with probability ``acceptance``,
+    ``gamma_max`` tokens a round at most; without one there is no speculative decoding. ``context``: tokens of
+    each sequence. ``pipeline``: whether pipeline parallelism is searched too. ``throughput_cap``: tokens per
+    second that all users together ask for; an instance cannot make more. Raises ValueError if an argument is
+    not allowed, the chip has no price, or nothing fits.
 
-    Returns
-    -------
-    pandas.DataFrame
-        From fastest to slowest: ``tokens_per_second`` of one user, ``usd_per_million``, ``n_gpu``, ``batch``,
-        ``mfu`` (of the arithmetic peak), and the layout: ``kind``, ``stages``, ``scale_down``. With a draft
-        also ``gamma`` (drafts of a round; the paper's 1 stands for none) and the draft's own layout, such as
-        ``draft_kind``. The points are the cheapest below a thousand latencies that reach to a hundred times
-        the smallest.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not allowed, the chip has no price, or nothing fits.
+    Returns a frame from fastest to slowest: ``tokens_per_second`` of one user, ``usd_per_million``, ``n_gpu``,
+    ``batch``, ``mfu`` (of the arithmetic peak), and the layout: ``kind``, ``stages``, ``scale_down``. With a
+    draft also ``gamma`` (drafts of a round; the paper's 1 stands for none) and the draft's own layout, such as
+    ``draft_kind``. The points are the cheapest below a thousand latencies that reach to a hundred times the
+    smallest.
 
     Examples
     --------

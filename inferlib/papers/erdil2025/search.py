@@ -277,32 +277,14 @@ def _in_blocks(function, threads, n_gpu, batch, context):
 
 
 def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=None):
-    """Time of one pass through a model in the best layout.
+    """Time of one pass through a model in the best layout, in seconds; infinite where nothing fits.
 
-    Parameters
-    ----------
-    model : Model or inferlib.Transformer
-        A Transformer is mapped by ``records.model_of`` at 16 bits.
-    chip : GPU or inferlib.Accelerator
-        An Accelerator is mapped by ``records.chip_of``.
-    n_gpu, batch, context : float, array or xarray.DataArray
-        GPUs of the instance, sequences decoded together, tokens behind each; they broadcast. Arrays of dask
-        stay lazy.
-    new_tokens : int
-        Tokens of each sequence that the pass computes (more than one when drafts are verified).
-    pipeline : bool
-        Whether pipeline parallelism is searched too.
-    assumptions : Assumptions, optional
-
-    Returns
-    -------
-    same kind as the numbers
-        Seconds; infinite where the model does not fit (:func:`best_layout` says why).
-
-    Raises
-    ------
-    ValueError, LookupError or TypeError
-        Naming the argument that is not allowed.
+    ``model``, ``chip``: the paper's own, or the catalogue's by ``records.model_of`` (at 16 bits) and
+    ``records.chip_of``. ``n_gpu``, ``batch``, ``context``: GPUs of the instance, sequences decoded together,
+    tokens behind each; floats, arrays or labelled ones, which broadcast (those of dask stay lazy).
+    ``new_tokens``: of each sequence that the pass computes (more than one when drafts are verified).
+    ``pipeline``: whether pipeline parallelism is searched too. Raises ValueError, LookupError or TypeError,
+    naming the argument that is not allowed; :func:`best_layout` says why nothing fits.
 
     Examples
     --------

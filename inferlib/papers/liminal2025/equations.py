@@ -58,16 +58,7 @@ def chips():
 
 
 def load_chip(name):
-    """A chip of Table 3.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`chips`; another is a LookupError that suggests near names.
-
-    Returns
-    -------
-    XPU
+    """A chip of Table 3, one of :func:`chips`; another is a LookupError that suggests near names.
 
     Examples
     --------
@@ -267,10 +258,7 @@ class Application(Record):
 def operators(model, assumptions=PRINTED):
     """The operators of a model (the paper's Figure 1), counted by the readings of ``assumptions``.
 
-    Returns
-    -------
-    list of Operator
-        One list for all groups of equal layers.
+    One list for all groups of equal layers.
     """
     checks.instance("model", model, Transformer)
     if model.unusual:
@@ -315,17 +303,10 @@ def _operators_of(group, d):
 
 
 def model_of(model, assumptions=PRINTED):
-    """A model as the equations see it: the sums of its operators.
+    """A model as the equations see it, an :class:`Application`: the sums of the operators of a Transformer.
 
-    Parameters
-    ----------
-    model : Transformer
-        All its mixtures of experts must be alike, and all its local layers must see the same window; else a ValueError.
-    assumptions : Assumptions
-
-    Returns
-    -------
-    Application
+    All its mixtures of experts must be alike, and all its local layers must see the same window; else a
+    ValueError.
 
     Examples
     --------

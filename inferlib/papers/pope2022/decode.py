@@ -45,35 +45,15 @@ def boxes(count):
 def options(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
     """Every way to cut a model over some chips, and what a forward pass needs in each.
 
-    Parameters
-    ----------
-    model : Model
-        Such as :func:`model_of` makes.
-    chip : Chip
-        Such as :func:`chip_of` makes.
-    count : int
-        Chips of one network.
-    batch : float
-        Sequences.
-    tokens : float
-        New tokens of each sequence in this pass: 1 in generation, the prompt in prefill.
-    context : float
-        Tokens of each sequence that are cached before.
-    assumptions : Assumptions
-        What is counted as moved.
+    ``model``, ``chip``: such as :func:`model_of` and :func:`chip_of` make. ``count``: chips of one network, a
+    whole number, else a ValueError. ``tokens``: new tokens of each of ``batch`` sequences in this pass: 1 in
+    generation, the prompt in prefill; ``context``: those that are cached before. ``assumptions``: what is
+    counted as moved.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each layout and box: ``layout``, ``attention`` (what the cache is cut over), ``x``,
-        ``y``, ``z``; seconds of ``network`` (all layers), ``memory``, ``arithmetic`` and the longest of
-        them, ``bound``; and ``why not``, empty where it runs. Those that run come first, the least
-        communication first among equals.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a number is not positive, or ``count`` no whole number.
+    Returns a frame with a row for each layout and box: ``layout``, ``attention`` (what the cache is cut over),
+    ``x``, ``y``, ``z``; seconds of ``network`` (all layers), ``memory``, ``arithmetic`` and the longest of
+    them, ``bound``; and ``why not``, empty where it runs. Those that run come first, the least communication
+    first among equals.
     """
     from inferlib.extras import pandas as pd
 
@@ -131,10 +111,7 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
 def advice(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
     """The best way to cut a model at this batch: the first row of :func:`options`.
 
-    Raises
-    ------
-    ValueError
-        If nothing fits; the reason is that of the option that comes nearest.
+    Raises ValueError if nothing fits; the reason is that of the option that comes nearest.
 
     Examples
     --------

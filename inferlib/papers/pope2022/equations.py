@@ -351,12 +351,7 @@ def break_even_of_x(model: Model, x, assumptions: Assumptions = PRINTED):
 
 
 def communication(model, chip, mesh, tokens, assumptions=PRINTED, layouts=tuple(LAYOUTS)):
-    """Seconds of communication of one layer over ``layout``, and over the axes of the tokens of the batch.
-
-    Returns
-    -------
-    xarray.DataArray
-    """
+    """Seconds of communication of one layer over ``layout``, and over the axes of the tokens of the batch."""
     from inferlib.extras import xarray as xr
 
     times = [xr.DataArray(layer_time(model, chip, mesh, tokens, name, assumptions)) for name in layouts]

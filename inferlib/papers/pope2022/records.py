@@ -143,16 +143,10 @@ def models():
 
 
 def load_model(name="PaLM 540B", padded=False):
-    """A model of the paper, one of :func:`models`.
+    """A model of the paper, one of :func:`models`; another is a LookupError that suggests near names.
 
-    ``padded`` gives PaLM 540B 64 heads in place of 48, as it was run on 64 and more chips.
-
-    Raises
-    ------
-    LookupError
-        If the paper has no such model; near names are suggested.
-    ValueError
-        If another model than PaLM 540B is to be padded.
+    ``padded`` gives PaLM 540B 64 heads in place of 48, as it was run on 64 and more chips; no other model can
+    be padded.
 
     Examples
     --------
@@ -198,10 +192,7 @@ def meshes():
 def load_mesh(chips=64):
     """The slice of so many TPU v4, with its bandwidth along each axis.
 
-    Raises
-    ------
-    LookupError
-        If the paper's code has no such slice; :func:`torus` makes others.
+    Raises LookupError if the paper's code has no such slice; :func:`torus` makes others.
 
     Examples
     --------
@@ -227,12 +218,8 @@ def torus(x, y, z):
 def model_of(transformer, weights="bf16", cache="bf16", parallel=False):
     """A Transformer of the catalogue as the paper would count it; activations have 16 bits.
 
-    ``parallel`` says whether attention and feed-forward work side by side; few models but PaLM do.
-
-    Raises
-    ------
-    ValueError
-        If the model has experts, latent or windowed attention, or unequal layers: the paper has none.
+    ``parallel`` says whether attention and feed-forward work side by side; few models but PaLM do. Raises
+    ValueError if the model has experts, latent or windowed attention, or unequal layers: the paper has none.
     """
     reason = not_described(transformer)
     if reason:
@@ -277,10 +264,7 @@ def not_described(transformer):
 def chip_of(accelerator):
     """A chip of the catalogue as the paper describes one; its network is that of the scale-up domain.
 
-    Raises
-    ------
-    ValueError
-        If the chip states no memory capacity, or no bandwidth to its neighbours.
+    Raises ValueError if the chip states no memory capacity, or no bandwidth to its neighbours.
     """
     for name in ("memory_capacity", "scale_up_bandwidth"):
         if getattr(accelerator, name) is None:

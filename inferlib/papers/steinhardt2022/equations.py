@@ -99,15 +99,8 @@ def chips():
 def load_chip(name="A100"):
     """A chip of the post, in its machine.
 
-    Parameters
-    ----------
-    name : str
-        ``"A100"``: eight chips at 2 TB/s of memory and 2 TB/s of network, as in the technical answer.
-        ``"A100, warm-up"``: one chip at 1.5 TB/s and 400 GB/s.
-
-    Returns
-    -------
-    Machine
+    ``"A100"``: eight chips at 2 TB/s of memory and 2 TB/s of network, as in the technical answer. ``"A100,
+    warm-up"``: one chip at 1.5 TB/s and 400 GB/s.
     """
     return record(Machine, stated()["machines"][checks.one_of("chip", name, chips())], name=name)
 
@@ -115,24 +108,12 @@ def load_chip(name="A100"):
 def chip_of(accelerator, count=None, network="scale-out"):
     """A chip of the catalogue as the post sees it: in one of several equal machines.
 
-    Parameters
-    ----------
-    accelerator : Accelerator
-    count : int, optional
-        Chips in the machine: the chip's ``scale_up_size`` when not given, and 1 with ``"links"``.
-    network : {"scale-out", "links", "none"}
-        What joins machines: each chip's ``scale_out_bandwidth``; for a chip whose domain has no switch, its links to
-        its neighbours (``scale_up_bandwidth``); or nothing, where one machine holds all of a model.
-
-    Returns
-    -------
-    Machine
-        Its network is ``count`` times the bandwidth of one chip, or :data:`WITHOUT_LIMIT` where nothing leaves it.
-
-    Raises
-    ------
-    TypeError, ValueError, LookupError
-        If an argument is not allowed, or the chip states no such bandwidth or size.
+    ``count``: chips in the machine: the chip's ``scale_up_size`` when not given, and 1 with ``"links"``.
+    ``network``: what joins machines: ``"scale-out"``, each chip's ``scale_out_bandwidth``; ``"links"``, for a
+    chip whose domain has no switch, its links to its neighbours (``scale_up_bandwidth``); or ``"none"``, where
+    one machine holds all of a model. The network is ``count`` times the bandwidth of one chip, or
+    :data:`WITHOUT_LIMIT` where nothing leaves the machine. Raises TypeError, ValueError or LookupError if an
+    argument is not allowed, or the chip states no such bandwidth or size.
 
     Examples
     --------

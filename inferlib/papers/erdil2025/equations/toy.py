@@ -158,28 +158,11 @@ def toy_fits(model, chip, n_gpu, batch, context):
 def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, assumptions=FIGURE_1):
     """The Pareto frontier of speed for one user against cost, in the toy model (section 2.2.2, Figure 1).
 
-    Parameters
-    ----------
-    model : Model or inferlib.Transformer
-    chip : Accelerator
-        With ``memory_capacity``, and a ``price`` unless one is given.
-    demand : float
-        Tokens per second that all users together ask for; an instance cannot make more.
-    price : float, optional
-        Dollars per GPU and hour.
-    context : float
-        Tokens of context, for the capacity test only.
-    assumptions : ToyAssumptions
-
-    Returns
-    -------
-    pandas.DataFrame
-        Fastest first: ``tokens_per_second`` of one user, ``usd_per_million``, ``n_gpu``, ``batch``.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not positive, the chip has no price, or nothing fits.
+    ``chip``: with ``memory_capacity``, and a price unless ``price`` gives one (dollars per GPU and hour).
+    ``demand``: tokens per second that all users together ask for; an instance cannot make more. ``context``:
+    for the capacity test only. Returns a frame, fastest first: ``tokens_per_second`` of one user,
+    ``usd_per_million``, ``n_gpu``, ``batch``. Raises ValueError if an argument is not positive, the chip has no
+    price, or nothing fits.
     """
     import numpy as np
 
