@@ -73,12 +73,11 @@ class Slider:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """One of several records (a chip, a model) or numbers, by label; the first is chosen at the start.
+class _Options:
+    """What :class:`Choice` and :class:`Kind` share: the first option is chosen at the start.
 
-    ``options``: label to record or number. ``sets``: label to values of other inputs that choosing it sets:
-    ``{"H100": {"price": 2.0}}``. ``offered``: label to what other inputs must be for it to be offered: ``{"8
-    bits": {"chip": ["H100", "H200"]}}``.
+    ``sets``: label to values of other inputs that choosing it sets: ``{"H100": {"price": 2.0}}``. ``offered``:
+    label to what other inputs must be for it to be offered: ``{"8 bits": {"chip": ["H100", "H200"]}}``.
     """
 
     name: str
@@ -89,7 +88,23 @@ class Choice:
     when: Mapping = field(default_factory=dict)
 
     def __post_init__(self):
-        _labelled(self)
+        _named(self)
+        if not self.options:
+            raise ValueError(f"choice {self.name} has no options")
+        for label in self.offered:
+            checks.one_of(f"option of {self.name}", label, self.options)
+
+    def start(self):
+        """The label chosen at the start."""
+        return next(iter(self.options))
+
+
+@dataclass(frozen=True)
+class Choice(_Options):
+    """One of several records (a chip, a model) or numbers, by label."""
+
+    def __post_init__(self):
+        super().__post_init__()
         if len({isinstance(value, Record) for value in self.options.values()}) > 1:
             raise ValueError(f"choice {self.name} mixes records and numbers")
 
@@ -111,10 +126,6 @@ class Choice:
             columns[f"{self.name}_peak_{peak}"] = [None if n is None else float(n) for n in numbers]
         return columns
 
-    def start(self):
-        """The label chosen at the start."""
-        return next(iter(self.options))
-
     def symbol(self):
         """What stands for the chosen option in the expressions."""
         values = list(self.options.values())
@@ -129,26 +140,12 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Kind:
+class Kind(_Options):
     """One of several structures, by label: bound before the outputs are called, as structure must be.
 
     An option is anything the outputs take: a string, a function, a kind of layer. Every option becomes a
     function of its own in the page.
     """
-
-    name: str
-    label: str
-    options: dict
-    sets: Mapping = field(default_factory=dict)
-    offered: Mapping = field(default_factory=dict)
-    when: Mapping = field(default_factory=dict)
-
-    def __post_init__(self):
-        _labelled(self)
-
-    def start(self):
-        """The label chosen at the start."""
-        return next(iter(self.options))
 
 
 def columns_of(inputs):
@@ -217,14 +214,6 @@ def meets(wanted, values):
 
 def _peaks(values):
     return list(dict.fromkeys(p for v in values for p in getattr(v, "peaks", {})))
-
-
-def _labelled(i):
-    _named(i)
-    if not i.options:
-        raise ValueError(f"choice {i.name} has no options")
-    for label in i.offered:
-        checks.one_of(f"option of {i.name}", label, i.options)
 
 
 def _named(i):

@@ -12,14 +12,7 @@ from book.audit.ledger import published
 from book.liminal2025.cells import AS_PRINTED, large
 from inferlib import checks
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import (
-    PRINTED,
-    XPU,
-    Assumptions,
-    equation,
-    load_chip,
-    load_model,
-)
+from inferlib.papers.liminal2025.equations import PRINTED, XPU, Assumptions, equation, load_chip, load_model
 
 LOSS = 0.1  # of UTPS, where the markers of Figure 3 stand
 # What moving one bit may take, in any of the paper's memories: from nothing to about three times what is

@@ -9,13 +9,7 @@ from matplotlib.ticker import NullLocator
 from book import style
 from book.liminal2025 import cells, efficiency, experts, speeds
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import (
-    PRINTED,
-    chips,
-    load_chip,
-    load_model,
-    operators,
-)
+from inferlib.papers.liminal2025.equations import PRINTED, chips, load_chip, load_model, operators
 from inferlib.units import factor
 
 TB, NS, MS = factor("TB/s"), factor("ns"), factor("ms")

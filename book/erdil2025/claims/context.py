@@ -5,13 +5,7 @@ from functools import cache, partial
 from book.audit.explanation import inputs, named
 from book.audit.ledger import Noted, claims, reproduces
 from book.erdil2025 import economics, limits
-from book.erdil2025.claims.model import (
-    DEFAULT,
-    H100,
-    UNLIMITED,
-    attention_intensity,
-    token_latency,
-)
+from book.erdil2025.claims.model import DEFAULT, H100, UNLIMITED, attention_intensity, token_latency
 from inferlib import load_model
 from inferlib.papers.erdil2025 import pareto
 from inferlib.papers.erdil2025.equations import model as m, printed

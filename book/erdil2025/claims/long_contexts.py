@@ -20,11 +20,7 @@ from book.erdil2025.claims.model import (
 )
 from inferlib import load_model
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import (
-    chips,
-    model_of,
-    models,
-)
+from inferlib.papers.erdil2025.records import chips, model_of, models
 from inferlib.papers.erdil2025.shape import cache_values
 
 reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")

@@ -9,25 +9,10 @@ from book.audit.ledger import Noted, claims, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims.context import utilisation
 from book.erdil2025.claims.economics import SEVENTY, drafting_gains, fastest, halvings, most_with_drafts
-from book.erdil2025.claims.model import (
-    DEFAULT,
-    H100,
-    LL,
-    UNLIMITED,
-    best_layout,
-    terms,
-    token_latency,
-)
+from book.erdil2025.claims.model import DEFAULT, H100, LL, UNLIMITED, best_layout, terms, token_latency
 from book.erdil2025.claims.toy import based, exponents, speed_up
 from inferlib.papers.erdil2025.equations import model as m, toy
-from inferlib.papers.erdil2025.records import (
-    TABLE_5,
-    Cut,
-    ToyAssumptions,
-    chips,
-    computing_at,
-    models,
-)
+from inferlib.papers.erdil2025.records import TABLE_5, Cut, ToyAssumptions, chips, computing_at, models
 from inferlib.units import factor
 
 reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")

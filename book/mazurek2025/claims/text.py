@@ -6,14 +6,7 @@ from book.audit.ledger import claims
 from book.mazurek2025 import repair, systems, validation
 from book.mazurek2025.systems import CONTEXT, MODEL, OWN, READINGS, TRUE
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import (
-    DEFAULT,
-    Deployment,
-    balancedness,
-    setup,
-    setups,
-    stated,
-)
+from inferlib.papers.mazurek2025.records import DEFAULT, Deployment, balancedness, setup, setups, stated
 
 claims = partial(claims, "mazurek2025")
 _RACK = "12x4 B200"
