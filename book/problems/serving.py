@@ -20,11 +20,23 @@ prompts, cost, energy, speculation, method = (
 USERS = (8, 16, 32, 64)
 STEPS = (12e-3, 16e-3, 20e-3, 25e-3)
 READS = (0.08, 0.12, 0.2, 0.3)
+
+
+def has_room(model, chip, count, users, tokens, answer):
+    """Whether caches fit beside 16-bit weights with a quarter to spare."""
+    return 1.25 * model.bytes_held(users, tokens + answer) < count * chip.memory_capacity
+
+
+def served(model, chip, count, users, tokens, answer):
+    """What the sixth model says of such requests, with weights in 16 bits."""
+    work = {"prompt": tokens, "output": answer, "users": users, "weights": "bf16"}
+    return tokenprice.ask(model, System(chip, count), **work).request
+
+
 SERVED = {
-    "model": ("Llama 3 70B", "Qwen2.5 72B", "Qwen3 32B"),
-    "chip": ("H100 SXM", "H200", "B200"),
-    "count": (4, 8),
-}
+    "model": ("Llama 3 70B", "Qwen2.5 72B", "Qwen3 32B"), "chip": ("H100 SXM", "H200", "B200"), "count": (4, 8),
+    "users": (8, 16, 32), "tokens": (2000, 4000), "answer": (300, 500), "where": has_room,
+}  # fmt: skip
 HOUR = factor("h", "s")
 
 
@@ -132,16 +144,11 @@ def cached_prompt(model, tokens, cached):
     )
 
 
-@prompts(
-    "study", "s", **SERVED, users=(8, 16, 32), tokens=(2000, 4000), answer=(300, 500),
-    where=lambda model, chip, count, users, tokens, answer: 1.25 * model.bytes_held(users, tokens + answer)
-        < count * chip.memory_capacity,
-)  # fmt: skip
+@prompts("study", "s", **SERVED)
 def first_token(model, chip, count, users, tokens, answer):
     """{users} users share {count} × {chip} with {model} in 16 bits; prompts of {tokens} tokens, answers of
     {answer}. How long does the first token take by the sixth model?"""
-    work = {"prompt": tokens, "output": answer, "users": users, "weights": "bf16"}
-    asked = tokenprice.ask(model, System(chip, count), **work).request
+    asked = served(model, chip, count, users, tokens, answer)
     return Key(
         asked.first_token,
         f"The prompt alone takes {say(asked.prompt.total, 's')}, a step {say(asked.step.total, 's')}; those "
@@ -256,16 +263,11 @@ def price_of_request(chip, count, reading, answer, step, users, share):
     )
 
 
-@cost(
-    "study", "usd", **SERVED, users=(8, 16, 32), tokens=(2000, 4000), answer=(300, 500),
-    where=lambda model, chip, count, users, tokens, answer: 1.25 * model.bytes_held(users, tokens + answer)
-        < count * chip.memory_capacity,
-)  # fmt: skip
+@cost("study", "usd", **SERVED)
 def price_of_answer(model, chip, count, users, tokens, answer):
     """By the sixth model, what does a million tokens of answer cost: {model} in 16 bits on {count} × {chip} at the
     catalogue's price, {users} users, prompts of {tokens} tokens, answers of {answer}, the machine always busy?"""
-    work = {"prompt": tokens, "output": answer, "users": users, "weights": "bf16"}
-    asked = tokenprice.ask(model, System(chip, count), **work).request
+    asked = served(model, chip, count, users, tokens, answer)
     dollars = asked.per_million["output"]
     return Key(
         dollars,
@@ -364,16 +366,11 @@ def joules_at_the_bound(model, chip, count, batch):
     )
 
 
-@energy(
-    "study", "W*s", **SERVED, users=(8, 16, 32), tokens=(2000, 4000), answer=(300, 500),
-    where=lambda model, chip, count, users, tokens, answer: 1.25 * model.bytes_held(users, tokens + answer)
-        < count * chip.memory_capacity,
-)  # fmt: skip
+@energy("study", "W*s", **SERVED)
 def joules_of_answer(model, chip, count, users, tokens, answer):
     """By the sixth model, how many joules of the chips does a token of answer take: {model} in 16 bits on {count} ×
     {chip}, {users} users, prompts of {tokens} tokens, answers of {answer}?"""
-    work = {"prompt": tokens, "output": answer, "users": users, "weights": "bf16"}
-    asked = tokenprice.ask(model, System(chip, count), **work).request
+    asked = served(model, chip, count, users, tokens, answer)
     joules = asked.joules
     return Key(
         joules,
