@@ -86,18 +86,13 @@ def question(row):
     system = System(_chip(row.hardware), row.n_gpus)
     workload = Workload(row.concurrency, row.context, weights, row.cache)
     return (
-        _model(row.model),
+        catalog.load_model(row.model),
         system,
         workload,
         Layout(row.tp, 1, row.ep, row.dp),
         keep,
         constants.engine_class(row.engine),
     )
-
-
-@cache
-def _model(name):
-    return catalog.load_model(name)
 
 
 @cache
@@ -385,7 +380,7 @@ def drafts():
         return made | {"drafted": drafted / length}
 
     found, r1 = [], speculation.measured()["DeepSeek R1, MTP"]
-    at = (_model("DeepSeek V3"), System(_chip("B200"), 8), Workload(1, 2000, "fp4"))
+    at = (catalog.load_model("DeepSeek V3"), System(_chip("B200"), 8), Workload(1, 2000, "fp4"))
     how = {"engine": constants.engine("compiled").replace(draft=0), "keep": {"attention": "bf16"}}
     plain = decode_step(*at, **how).total
     for n, (length, speedup) in enumerate(zip(r1["length"], r1["speedup"], strict=True), 1):

@@ -93,12 +93,7 @@ def question(row):
         raise ValueError(f"row {row.Index} does not state one format of weights and cache")
     system = System(_chip(row.hardware), row.n_gpus)
     workload = Workload(row.sequences, row.context, row.weight_format, row.kv_format)
-    return (_model(row.model), system, workload, Layout(row.tp, row.pp, row.ep, row.dp))
-
-
-@cache
-def _model(name):
-    return catalog.load_model(name)
+    return (catalog.load_model(row.model), system, workload, Layout(row.tp, row.pp, row.ep, row.dp))
 
 
 @cache
