@@ -413,6 +413,14 @@ class Step:
         return latex(self.equation).replace(" = ", f" {_RELATIONS.get(self.form, '=')} ", 1)
 
 
+def in_steps(*parts):
+    """Steps from sentences, each followed by its equation; a numbered :class:`Step` stands among them as it is."""
+    parts, found = iter(parts), []
+    for part in parts:
+        found.append(part if isinstance(part, Step) else Step(part, next(parts)))
+    return found
+
+
 class Steps(list):
     """The ordered steps of a derivation; shows itself as numbered text and equations."""
 

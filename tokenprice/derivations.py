@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, symbolic, symbols_of
+from inferlib.equation import derivation, in_steps, symbolic, symbols_of
 from inferlib.extras import sympy as sp
 from inferlib.principles import roofline
 from inferlib.system import Accelerator
@@ -33,16 +33,20 @@ def from_the_roofline():
     reduced = kernel + 2 * layers * kernels.reduce_time(LINK, MESSAGE)
     whole = reduced + _symbol("engine_time")
     names = [_symbol(name) for name in ("kernels", "attention", "experts", "reduces", "engine")]
-    return [
-        Step("The roofline: bytes over bandwidth or arithmetic over peak, on one chip's part.", sp.Eq(left, bound)),
-        Step("Kernels reach shares of both, known from timings.", sp.Eq(left, attained)),
-        Step("Every kernel has a start, and a pipeline as deep as its inner dimension.", sp.Eq(left, kernel)),
-        Step("After attention and after the block comes an all-reduce, whose time grows with the message.",
-             sp.Eq(left, reduced)),
-        Step("The engine adds what no kernel hides.", sp.Eq(left, whole)),
-        Step("With attention and experts as kernels of their own, the same by name:",
-             sp.Eq(left, kernels.step_time(*names))),
-    ]  # fmt: skip
+    return in_steps(
+        "The roofline: bytes over bandwidth or arithmetic over peak, on one chip's part.",
+        sp.Eq(left, bound),
+        "Kernels reach shares of both, known from timings.",
+        sp.Eq(left, attained),
+        "Every kernel has a start, and a pipeline as deep as its inner dimension.",
+        sp.Eq(left, kernel),
+        "After attention and after the block comes an all-reduce, whose time grows with the message.",
+        sp.Eq(left, reduced),
+        "The engine adds what no kernel hides.",
+        sp.Eq(left, whole),
+        "With attention and experts as kernels of their own, the same by name:",
+        sp.Eq(left, kernels.step_time(*names)),
+    )
 
 
 @derivation(proves=prompt.others_time)
@@ -54,14 +58,14 @@ def prompts_of_others():
     shared = users * request.machine_time(reading, output, step, users)
     waits = _symbol("others")
     own = reading + output * (step + waits)
-    return [
-        Step("While one user asks and is answered, the machine reads a prompt of each and makes one answer of all.",
-             sp.Eq(_symbol("seconds"), sp.expand(shared))),
-        Step("In that time the user sees their own prompt read, and waits for every token.",
-             sp.Eq(_symbol("seconds"), own)),
-        Step("Both are the same time.",
-             sp.Eq(waits, sp.factor(sp.solve(sp.Eq(own, sp.expand(shared)), waits)[0]))),
-    ]  # fmt: skip
+    return in_steps(
+        "While one user asks and is answered, the machine reads a prompt of each and makes one answer of all.",
+        sp.Eq(_symbol("seconds"), sp.expand(shared)),
+        "In that time the user sees their own prompt read, and waits for every token.",
+        sp.Eq(_symbol("seconds"), own),
+        "Both are the same time.",
+        sp.Eq(waits, sp.factor(sp.solve(sp.Eq(own, sp.expand(shared)), waits)[0])),
+    )
 
 
 @derivation(proves=prompt.prompts_ahead)
@@ -71,13 +75,14 @@ def burst_and_steady_state():
     users, group, burst, ahead = (_symbol(name) for name in ("users", "group", "burst", "prompts_ahead"))
     first = sp.summation(i * group, (i, 1, users / group)) / (users / group)
     whole = burst * first + (1 - burst) * group
-    return [
-        Step("In the burst the groups of prompts are read one after the other: half are ahead of the mean user.",
-             sp.Eq(ahead, sp.factor(first))),
-        Step("Afterwards only users that keep step ask together.", sp.Eq(ahead, group)),
-        Step("The mean over all requests, of which the burst is a part.",
-             sp.Eq(ahead, sp.collect(sp.expand(whole), burst))),
-    ]  # fmt: skip
+    return in_steps(
+        "In the burst the groups of prompts are read one after the other: half are ahead of the mean user.",
+        sp.Eq(ahead, sp.factor(first)),
+        "Afterwards only users that keep step ask together.",
+        sp.Eq(ahead, group),
+        "The mean over all requests, of which the burst is a part.",
+        sp.Eq(ahead, sp.collect(sp.expand(whole), burst)),
+    )
 
 
 @derivation(proves=prompt.turn_time)
@@ -87,13 +92,15 @@ def random_arrivals():
     busy = sp.Symbol("x", positive=True)
     waits = busy * reading / 2 + arrivals * turn * reading
     found = sp.solve(sp.Eq(turn, waits), turn)[0]
-    return [
-        Step("One finds the machine reading in a part x of the time, half a prompt from its end; and, by Little's law,"
-             " as many in the queue as arrive while one waits.", sp.Eq(turn, waits)),
-        Step("Solved for the wait.", sp.Eq(turn, found)),
-        Step("It reads whatever arrives, so for this part of the time.",
-             sp.Eq(turn, found.subs(busy, arrivals * reading))),
-    ]  # fmt: skip
+    return in_steps(
+        "One finds the machine reading in a part x of the time, half a prompt from its end; and, by Little's law,"
+        " as many in the queue as arrive while one waits.",
+        sp.Eq(turn, waits),
+        "Solved for the wait.",
+        sp.Eq(turn, found),
+        "It reads whatever arrives, so for this part of the time.",
+        sp.Eq(turn, found.subs(busy, arrivals * reading)),
+    )
 
 
 @derivation()
@@ -104,10 +111,11 @@ def output_over_input():
     per_output = reading / batch
     per_input = kernels.work_time(KERNEL, CHIP, 2 * weights)
     even = sp.solve(sp.Eq(per_output, per_input), batch)[0]
-    return [
-        Step("A step reads W bytes of 8-bit weights for b tokens, one for each user.",
-             sp.Eq(sp.Symbol(r"t_{\text{out}}"), per_output)),
-        Step("A prompt multiplies them, two FLOP per weight and token, and reads them once for thousands.",
-             sp.Eq(sp.Symbol(r"t_{\text{in}}"), per_input)),
-        Step("So an output token costs more until this many users share a step.", sp.Eq(batch, even)),
-    ]  # fmt: skip
+    return in_steps(
+        "A step reads W bytes of 8-bit weights for b tokens, one for each user.",
+        sp.Eq(sp.Symbol(r"t_{\text{out}}"), per_output),
+        "A prompt multiplies them, two FLOP per weight and token, and reads them once for thousands.",
+        sp.Eq(sp.Symbol(r"t_{\text{in}}"), per_input),
+        "So an output token costs more until this many users share a step.",
+        sp.Eq(batch, even),
+    )

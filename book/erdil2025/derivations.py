@@ -5,7 +5,7 @@ from functools import partial
 import sympy as sp
 
 from book.erdil2025 import limits
-from inferlib.equation import Step, derivation, symbolic, symbols_of
+from inferlib.equation import Step, derivation, in_steps, symbolic, symbols_of
 from inferlib.papers.erdil2025 import search
 from inferlib.papers.erdil2025.equations import printed
 from inferlib.papers.erdil2025.records import GPU, Protocol
@@ -31,14 +31,14 @@ def long_context_intensity():
     flop_per_pair = _symbol("flop_per_pair")
     flop = flop_per_pair * SHAPE.n_layers * SHAPE.n_heads * SHAPE.head_dim * CONTEXT
     read = SHAPE.n_layers * cache_values(SHAPE) * SHAPE.activation_bytes * CONTEXT
-    return [
-        Step("Arithmetic of one token: each query against each key, and its weight times each value.",
-             sp.Eq(sp.Symbol("F"), flop)),
-        Step("The cache that is read for it: keys and values of every head that queries share.",
-             sp.Eq(sp.Symbol("R"), read)),
-        Step("Layers, heads, their width and the context fall out; the group remains.",
-             sp.Eq(_symbol("long_context_intensity"), sp.simplify(flop / read))),
-    ]  # fmt: skip
+    return in_steps(
+        "Arithmetic of one token: each query against each key, and its weight times each value.",
+        sp.Eq(sp.Symbol("F"), flop),
+        "The cache that is read for it: keys and values of every head that queries share.",
+        sp.Eq(sp.Symbol("R"), read),
+        "Layers, heads, their width and the context fall out; the group remains.",
+        sp.Eq(_symbol("long_context_intensity"), sp.simplify(flop / read)),
+    )
 
 
 @derivation(proves=limits.network_batch)
@@ -47,14 +47,14 @@ def network_batch():
     latency = limits.node_all_reduce_latency(PROTOCOL, N_GPU)
     moving = printed.extra_all_reduce_time(SHAPE, CHIP, PROTOCOL, N_GPU, BATCH)
     solution = sp.solve(sp.Eq(latency, moving), BATCH)[0]
-    return [
-        Step("An all-reduce inside a node waits, whatever it carries,",
-             sp.Eq(_symbol("node_all_reduce_latency"), latency)),
-        Step("and then moves the batch's activations.",
-             sp.Eq(_symbol("extra_all_reduce_time"), moving)),
-        Step("Up to one batch waiting is the longer of the two. It does not depend on the model's depth.",
-             sp.Eq(_symbol("network_batch"), solution)),
-    ]  # fmt: skip
+    return in_steps(
+        "An all-reduce inside a node waits, whatever it carries,",
+        sp.Eq(_symbol("node_all_reduce_latency"), latency),
+        "and then moves the batch's activations.",
+        sp.Eq(_symbol("extra_all_reduce_time"), moving),
+        "Up to one batch waiting is the longer of the two. It does not depend on the model's depth.",
+        sp.Eq(_symbol("network_batch"), solution),
+    )
 
 
 @derivation(proves=limits.best_tensor_parallel)
@@ -64,14 +64,16 @@ def best_tensor_parallel():
     waiting = SHAPE.n_layers * limits.all_reduces() * limits.node_all_reduce_latency(PROTOCOL, N_GPU)
     slope = sp.diff(reading + waiting, N_GPU)
     optimum = sp.solve(sp.Eq(slope, 0), N_GPU)[0]
-    return [
-        Step("Reading the weights shrinks with every GPU,", sp.Eq(_symbol("weights_over_gpus"), reading)),
-        Step("and two all-reduces a layer wait longer with every GPU.",
-             sp.Eq(sp.Symbol(r"t_{\text{wait}}"), waiting)),
-        Step("At the best degree one more GPU saves as much as it costs.", sp.Eq(slope, 0)),
-        Step("So the degree grows with the square root of the bytes of a layer.",
-             sp.Eq(_symbol("best_tensor_parallel"), sp.simplify(optimum))),
-    ]  # fmt: skip
+    return in_steps(
+        "Reading the weights shrinks with every GPU,",
+        sp.Eq(_symbol("weights_over_gpus"), reading),
+        "and two all-reduces a layer wait longer with every GPU.",
+        sp.Eq(sp.Symbol(r"t_{\text{wait}}"), waiting),
+        "At the best degree one more GPU saves as much as it costs.",
+        sp.Eq(slope, 0),
+        "So the degree grows with the square root of the bytes of a layer.",
+        sp.Eq(_symbol("best_tensor_parallel"), sp.simplify(optimum)),
+    )
 
 
 @derivation()
@@ -86,16 +88,20 @@ def speculation():
     condition = sp.expand(sp.simplify(sp.expand(slope / positive)))
     principal = sp.solve(sp.Eq(condition, 0), GAMMA)[0]
     best = principal.replace(sp.LambertW, lambda z: sp.LambertW(z, -1))
-    return [
-        Step("A round drafts and verifies as many tokens as it may yield.",
-             sp.Eq(_symbol("speculative_time"), mean), number="46"),
-        Step("Write r for a target pass over a draft pass, and k for minus the logarithm of the acceptance.",
-             sp.Eq(_symbol("speculative_time") / draft, scaled)),
-        Step("A longer round pays until the slope is zero.",
-             sp.Eq(condition, 0)),
-        Step("Solved for the length. SymPy gives the principal branch of Lambert's function, on which the length "
-             "is negative; the round that pays is on the lower one.", sp.Eq(sp.Symbol(r"\gamma^{*}"), best)),
-    ]  # fmt: skip
+    return in_steps(
+        Step(
+            "A round drafts and verifies as many tokens as it may yield.",
+            sp.Eq(_symbol("speculative_time"), mean),
+            number="46",
+        ),
+        "Write r for a target pass over a draft pass, and k for minus the logarithm of the acceptance.",
+        sp.Eq(_symbol("speculative_time") / draft, scaled),
+        "A longer round pays until the slope is zero.",
+        sp.Eq(condition, 0),
+        "Solved for the length. SymPy gives the principal branch of Lambert's function, on which the length "
+        "is negative; the round that pays is on the lower one.",
+        sp.Eq(sp.Symbol(r"\gamma^{*}"), best),
+    )
 
 
 @derivation()
@@ -110,13 +116,15 @@ def sampling():
     accepted = [sp.simplify(sp.refine(one, sp.Q.positive(more))) for one in accepted]
     acceptance = sp.simplify(sum(accepted))
     share = sp.simplify(accepted[0] + (1 - acceptance))
-    return [
-        Step("The target takes the first token with probability p, the draft with a smaller q.", sp.Eq(p, q + more)),
-        Step("A drafted first token is always accepted: so much of it comes from drafts.",
-             sp.Eq(sp.Symbol("a_{1}"), accepted[0])),
-        Step("A drafted second token is accepted as often as the target wants it:",
-             sp.Eq(sp.Symbol("a_{2}"), accepted[1])),
-        Step("Together they are the acceptance of section 4.1.", sp.Eq(ACCEPTANCE, acceptance)),
-        Step("After a rejection the first token is drawn, which alone is still wanted: in all, with the probability",
-             sp.Eq(sp.Symbol(r"P_{1}"), share)),
-    ]  # fmt: skip
+    return in_steps(
+        "The target takes the first token with probability p, the draft with a smaller q.",
+        sp.Eq(p, q + more),
+        "A drafted first token is always accepted: so much of it comes from drafts.",
+        sp.Eq(sp.Symbol("a_{1}"), accepted[0]),
+        "A drafted second token is accepted as often as the target wants it:",
+        sp.Eq(sp.Symbol("a_{2}"), accepted[1]),
+        "Together they are the acceptance of section 4.1.",
+        sp.Eq(ACCEPTANCE, acceptance),
+        "After a rejection the first token is drawn, which alone is still wanted: in all, with the probability",
+        sp.Eq(sp.Symbol(r"P_{1}"), share),
+    )

@@ -2,7 +2,7 @@
 
 import sympy as sp
 
-from inferlib.equation import Step
+from inferlib.equation import Step, in_steps
 from inferlib.ops import maximum
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.derivations import (
@@ -52,18 +52,16 @@ def bandwidth_needed():
     rest = sp.Symbol("y", positive=True)
     found = sp.solve(sp.Eq(reading, rest / SPEED), CHIP.bandwidth)[0].subs(rest, 1 - WAITING)
     whole = found.xreplace({short: full for full, short in loaded.items()})
-    return [
-        Step(
-            "A token may take 1/u, of which a part x is spent waiting.",
-            sp.Eq(symbol("memory_time"), (1 - WAITING) / SPEED),
-        ),
-        Step(
-            "Memory delivers its bytes in the rest.",
-            sp.Eq(reading, (1 - WAITING) / SPEED),
-        ),
-        Step("Solved for the bandwidth of one chip:", sp.Eq(symbol("bandwidth_for"), found)),
-        Step("With the bytes written out:", sp.Eq(symbol("bandwidth_for"), whole)),
-    ]
+    return in_steps(
+        "A token may take 1/u, of which a part x is spent waiting.",
+        sp.Eq(symbol("memory_time"), (1 - WAITING) / SPEED),
+        "Memory delivers its bytes in the rest.",
+        sp.Eq(reading, (1 - WAITING) / SPEED),
+        "Solved for the bandwidth of one chip:",
+        sp.Eq(symbol("bandwidth_for"), found),
+        "With the bytes written out:",
+        sp.Eq(symbol("bandwidth_for"), whole),
+    )
 
 
 @derivation()
@@ -71,15 +69,12 @@ def latency_allowed():
     """The latency of a collective that a speed allows, on more than one chip."""
     waits = model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED)
     waits = in_symbols(waits, "collectives")
-    return [
-        Step(
-            "The other part, x of the time, is all that collectives may take.", sp.Eq(waits, WAITING / SPEED)
-        ),
-        Step(
-            "Solved for the latency of one:",
-            sp.Eq(symbol("latency_for"), sp.solve(sp.Eq(waits, WAITING / SPEED), T_TP)[0]),
-        ),
-    ]
+    return in_steps(
+        "The other part, x of the time, is all that collectives may take.",
+        sp.Eq(waits, WAITING / SPEED),
+        "Solved for the latency of one:",
+        sp.Eq(symbol("latency_for"), sp.solve(sp.Eq(waits, WAITING / SPEED), T_TP)[0]),
+    )
 
 
 @derivation(proves=model.batch_room)
@@ -87,13 +82,14 @@ def room():
     """The largest batch that fits."""
     needed = model.capacity_needed(APP, B, T, ASSUMED)
     found = sp.solve(sp.Eq(needed, N * CHIP.capacity), B)[0]
-    return [
-        Step(
-            "Weights are stored once, a cache for every sequence.", sp.Eq(symbol("capacity_needed"), needed)
-        ),
-        Step("All of it is shared evenly by N chips.", sp.Eq(needed, N * CHIP.capacity)),
-        Step("Solved for the batch, to be rounded down:", sp.Eq(symbol("batch_room"), found)),
-    ]
+    return in_steps(
+        "Weights are stored once, a cache for every sequence.",
+        sp.Eq(symbol("capacity_needed"), needed),
+        "All of it is shared evenly by N chips.",
+        sp.Eq(needed, N * CHIP.capacity),
+        "Solved for the batch, to be rounded down:",
+        sp.Eq(symbol("batch_room"), found),
+    )
 
 
 @derivation()
@@ -106,7 +102,7 @@ def in_short():
     user, system = (
         f(*step).xreplace({time: symbol("batch_time")}) for f in (model.user_speed, model.system_speed)
     )
-    return [
+    return in_steps(
         Step(
             "Collectives of all layers, and a hop from stage to stage.",
             sp.Eq(symbol("exposed_time"), in_symbols(waiting, "collectives")),
@@ -114,9 +110,8 @@ def in_short():
         ),
         Step("What overlaps, and what does not.", sp.Eq(symbol("batch_time"), short), "1"),
         Step("A token for each user in that time:", sp.Eq(symbol("user_speed"), user), "5"),
-        Step("A batch in each stage of the pipeline:", sp.Eq(symbol("system_speed"), system)),
-        Step(
-            "So for each token that one user sees, the system makes this many:",
-            sp.Eq(symbol("system_speed") / symbol("user_speed"), sp.simplify(system / user)),
-        ),
-    ]
+        "A batch in each stage of the pipeline:",
+        sp.Eq(symbol("system_speed"), system),
+        "So for each token that one user sees, the system makes this many:",
+        sp.Eq(symbol("system_speed") / symbol("user_speed"), sp.simplify(system / user)),
+    )

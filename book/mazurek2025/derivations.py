@@ -4,7 +4,7 @@ from functools import partial
 
 import sympy as sp
 
-from inferlib.equation import Step, derivation, remembered
+from inferlib.equation import derivation, in_steps, remembered
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.derivations import (  # noqa: F401, those of the library stand here too
     CHIP,
@@ -45,25 +45,17 @@ def absorption_saving():
     same = {MODEL.nope_dim: one, MODEL.value_dim: one}
     ratio = sp.factor(sp.simplify(vanilla.subs(same) / absorbed))
     known = sizes() | {one: model_of("DeepSeek V3").value_dim}
-    return [
-        Step(
-            "Vanilla decode works this much for each token of context and layer: keys and values computed back "
-            "from the latent, then scores and values.",
-            sp.Eq(sp.Symbol("v"), sp.collect(vanilla, heads)),
-        ),
-        Step(
-            "Absorbed decode only takes scores and values, on the latent, which is wider than a head.",
-            sp.Eq(sp.Symbol("a"), sp.factor(absorbed)),
-        ),
-        Step(
-            "With equal widths of a head, the number of heads drops out of the ratio.",
-            sp.Eq(sp.Symbol("v/a"), ratio),
-        ),
-        Step(
-            "For DeepSeek V3, in a long context:",
-            sp.Eq(sp.Symbol("v/a"), ratio.subs(known)),
-        ),
-    ]
+    return in_steps(
+        "Vanilla decode works this much for each token of context and layer: keys and values computed back "
+        "from the latent, then scores and values.",
+        sp.Eq(sp.Symbol("v"), sp.collect(vanilla, heads)),
+        "Absorbed decode only takes scores and values, on the latent, which is wider than a head.",
+        sp.Eq(sp.Symbol("a"), sp.factor(absorbed)),
+        "With equal widths of a head, the number of heads drops out of the ratio.",
+        sp.Eq(sp.Symbol("v/a"), ratio),
+        "For DeepSeek V3, in a long context:",
+        sp.Eq(sp.Symbol("v/a"), ratio.subs(known)),
+    )
 
 
 @derivation(proves=eq.fullest_gpu_experts_placed)
@@ -79,29 +71,19 @@ def drawn_without_replacement():
     )
     # the library's form keeps a negative share out; within 0 and 1 it is the same
     spread = sp.sqrt(mean * sp.Max(idle.subs(share, q), 0)) * reach()
-    return [
-        Step(
-            "A GPU holds h experts of each layer, and each of them is active with probability",
-            sp.Eq(sp.Symbol("q"), q),
-        ),
-        Step(
-            "Two of them are active together a little less often than independent ones, for no expert is hit twice:",
-            sp.Eq(sp.Symbol("q_2"), both),
-        ),
-        Step(
-            "The variance of a GPU's active experts is that of h draws, and the covariance of all their pairs:",
-            sp.Eq(sp.Symbol(r"\sigma^2"), variance),
-        ),
-        Step(
-            "Over the mean, for many experts on many GPUs, with a share x of them active:",
-            sp.Eq(sp.Symbol(r"\lim\ \sigma^2/\mu"), idle),
-        ),
-        Step(
-            "So the spread of balls into bins is multiplied by the root of the idle share. With every expert active "
-            "nothing is left to chance.",
-            sp.Eq(left("fullest_gpu_experts"), mean + spread),
-        ),
-    ]
+    return in_steps(
+        "A GPU holds h experts of each layer, and each of them is active with probability",
+        sp.Eq(sp.Symbol("q"), q),
+        "Two of them are active together a little less often than independent ones, for no expert is hit twice:",
+        sp.Eq(sp.Symbol("q_2"), both),
+        "The variance of a GPU's active experts is that of h draws, and the covariance of all their pairs:",
+        sp.Eq(sp.Symbol(r"\sigma^2"), variance),
+        "Over the mean, for many experts on many GPUs, with a share x of them active:",
+        sp.Eq(sp.Symbol(r"\lim\ \sigma^2/\mu"), idle),
+        "So the spread of balls into bins is multiplied by the root of the idle share. With every expert active "
+        "nothing is left to chance.",
+        sp.Eq(left("fullest_gpu_experts"), mean + spread),
+    )
 
 
 @remembered
@@ -127,30 +109,20 @@ def attention_compute_bound():
     short = sp.factor(factor * (PROJECTIONS + per_token * S))
     context = sp.solve(sp.Eq(reading, short), S)[0]
     simple = sp.factor(sp.limit(working / reading, S, sp.oo))
-    return [
-        Step(
-            "One more sequence on a GPU costs memory this long: its cache and its activations.",
-            sp.Eq(sp.Symbol("m"), sp.factor(reading)),
-        ),
-        Step(
-            "All projections of a token take two FLOP for each weight of the eight matrices.",
-            sp.Eq(PROJECTIONS, sp.simplify(matrices) * 2 * sp.Symbol(r"W_{\text{layer}}")),
-        ),
-        Step(
-            "With them, and scores and values for each token of context, one more sequence costs arithmetic this long.",
-            sp.Eq(sp.Symbol("c"), short),
-        ),
-        Step(
-            "Weights are read whatever the batch. If one more sequence costs memory more than arithmetic, memory "
-            "binds at every batch. The two are equal at one context.",
-            sp.Eq(S, sp.factor(context)),
-        ),
-        Step(
-            "In long contexts all that matters is FLOP for each byte of the latent, which only the number of heads "
-            "and the two peaks decide. Above 1 arithmetic binds in large batches, below 1 memory always.",
-            sp.Eq(sp.Symbol("c/m"), simple),
-        ),
-    ]
+    return in_steps(
+        "One more sequence on a GPU costs memory this long: its cache and its activations.",
+        sp.Eq(sp.Symbol("m"), sp.factor(reading)),
+        "All projections of a token take two FLOP for each weight of the eight matrices.",
+        sp.Eq(PROJECTIONS, sp.simplify(matrices) * 2 * sp.Symbol(r"W_{\text{layer}}")),
+        "With them, and scores and values for each token of context, one more sequence costs arithmetic this long.",
+        sp.Eq(sp.Symbol("c"), short),
+        "Weights are read whatever the batch. If one more sequence costs memory more than arithmetic, memory "
+        "binds at every batch. The two are equal at one context.",
+        sp.Eq(S, sp.factor(context)),
+        "In long contexts all that matters is FLOP for each byte of the latent, which only the number of heads "
+        "and the two peaks decide. Above 1 arithmetic binds in large batches, below 1 memory always.",
+        sp.Eq(sp.Symbol("c/m"), simple),
+    )
 
 
 def compute_bound_context(model, gpu, assumptions=DEFAULT):
@@ -176,14 +148,11 @@ def network_ceiling():
     sent = eq.network_time(MODEL, CHIP, PLACE, half, EXACT)
     total = 2 * sent
     speed = sp.simplify(B / N / total)
-    return [
-        Step("The network needs this long for half of a batch.", sp.Eq(left("t_network"), sent)),
-        Step(
-            "However fast computation is, equation 49 cannot be shorter than twice that.",
-            sp.Ge(left("overlapped_time"), sp.simplify(total)),
-        ),
-        Step(
-            "The batch drops out of the tokens per second and GPU: a ceiling that no batch lifts.",
-            sp.Eq(sp.Symbol(r"\text{TPS}_{\text{GPU}}"), speed),
-        ),
-    ]
+    return in_steps(
+        "The network needs this long for half of a batch.",
+        sp.Eq(left("t_network"), sent),
+        "However fast computation is, equation 49 cannot be shorter than twice that.",
+        sp.Ge(left("overlapped_time"), sp.simplify(total)),
+        "The batch drops out of the tokens per second and GPU: a ceiling that no batch lifts.",
+        sp.Eq(sp.Symbol(r"\text{TPS}_{\text{GPU}}"), speed),
+    )

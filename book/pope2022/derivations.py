@@ -4,7 +4,7 @@ from functools import partial
 
 import sympy as sp
 
-from inferlib.equation import Step, derivation, symbolic
+from inferlib.equation import derivation, in_steps, symbolic
 from inferlib.papers.pope2022 import EXACT, PRINTED, Assumptions, equations
 from inferlib.papers.pope2022.derivations import (  # noqa: F401, chapters find all of them here
     ACT,
@@ -47,24 +47,18 @@ def printed_criterion():
         MODEL, CHIP, MESH, T
     )
     square = sp.simplify(square)
-    return [
-        Step(
-            "The paper says that 2D wins when the root of the chips exceeds F/E, that is above this.",
-            sp.Eq(symbol("printed_break_even"), printed),
-        ),
-        Step("Its own costs say this.", sp.Eq(symbol("break_even"), ours)),
-        Step(
-            "On a square mesh 2D moves this, over 1D.",
-            sp.Eq(sp.Symbol(r"T_{\text{2D}} / T_{\text{1D}}"), square),
-        ),
-        Step(
-            "Without the collectives over E, which are the 1 in it, 2D wins above the printed number of chips.",
-            sp.Eq(symbol("printed_break_even"), sp.solve(sp.Eq(sp.limit(square * E, E, 0) / E, 1), N)[0]),
-        ),
-        Step(
-            "With them and the best mesh, the two criteria agree at one shape of model only.", sp.Eq(F, same)
-        ),
-    ]
+    return in_steps(
+        "The paper says that 2D wins when the root of the chips exceeds F/E, that is above this.",
+        sp.Eq(symbol("printed_break_even"), printed),
+        "Its own costs say this.",
+        sp.Eq(symbol("break_even"), ours),
+        "On a square mesh 2D moves this, over 1D.",
+        sp.Eq(sp.Symbol(r"T_{\text{2D}} / T_{\text{1D}}"), square),
+        "Without the collectives over E, which are the 1 in it, 2D wins above the printed number of chips.",
+        sp.Eq(symbol("printed_break_even"), sp.solve(sp.Eq(sp.limit(square * E, E, 0) / E, 1), N)[0]),
+        "With them and the best mesh, the two criteria agree at one shape of model only.",
+        sp.Eq(F, same),
+    )
 
 
 @derivation(proves=equations.break_even_of_x)
@@ -73,24 +67,18 @@ def break_even_exactly():
     one = equations.ws1d_volume(MODEL, LINE, T, EXACT)
     two = equations.ws2d_volume(MODEL, FLAT, T, EXACT)
     chips = sp.solve(sp.Eq(sp.cancel((one - two) / (X - 1) * X * N), 0), N)[0]
-    return [
-        Step("1D moves a little less than the whole width.", sp.Eq(symbol("ws1d_volume"), sp.factor(one))),
-        Step(
-            "2D with X chips along the first axis moves this.", sp.Eq(symbol("ws2d_volume"), sp.factor(two))
-        ),
-        Step(
-            "At X = 1 it is 1D.",
-            sp.Eq(symbol("ws2d_volume"), sp.factor(two.subs(X, 1))),
-        ),
-        Step(
-            "So the difference has a factor X - 1.",
-            sp.Eq(symbol("ws1d_volume") - symbol("ws2d_volume"), sp.factor(one - two)),
-        ),
-        Step(
-            "The other factor changes sign here: the smallest whole X, 2, gains from 2F/E chips on.",
-            sp.Eq(symbol("break_even_of_x"), chips),
-        ),
-    ]
+    return in_steps(
+        "1D moves a little less than the whole width.",
+        sp.Eq(symbol("ws1d_volume"), sp.factor(one)),
+        "2D with X chips along the first axis moves this.",
+        sp.Eq(symbol("ws2d_volume"), sp.factor(two)),
+        "At X = 1 it is 1D.",
+        sp.Eq(symbol("ws2d_volume"), sp.factor(two.subs(X, 1))),
+        "So the difference has a factor X - 1.",
+        sp.Eq(symbol("ws1d_volume") - symbol("ws2d_volume"), sp.factor(one - two)),
+        "The other factor changes sign here: the smallest whole X, 2, gains from 2F/E chips on.",
+        sp.Eq(symbol("break_even_of_x"), chips),
+    )
 
 
 @derivation()
@@ -102,29 +90,19 @@ def what_the_factor_changes():
     line = equations.ws1d_volume(MODEL, LINE, T) - equations.ws1d_volume(MODEL, LINE, T, EXACT)
     left = sp.simplify(equations.gathered_activation_volume(MODEL, whole, T, N, EXACT))
     taken = sp.Symbol(r"v - v_{\text{exact}}")
-    return [
-        Step(
-            "From 2D it takes this. There is no X in it, so the best X stays.",
-            sp.Eq(taken, sp.factor(sp.simplify(flat))),
-        ),
-        Step(
-            "From gathering over N chips it takes this. There is no N in it, so the best N stays, and so do "
-            "the switches from one gathering to another.",
-            sp.Eq(taken, sp.factor(sp.simplify(gathered))),
-        ),
-        Step(
-            "The two constants are equal at BL = E, which is where 2D hands over to X: that switch stays as well.",
-            sp.Eq(sp.factor(flat.subs(T, E)), sp.factor(gathered.subs(T, E)), evaluate=False),
-        ),
-        Step(
-            "From 1D it takes this, which differs from what it takes from 2D: their break-even moves.",
-            sp.Eq(taken, sp.factor(sp.simplify(line))),
-        ),
-        Step(
-            "With the factor, gathering over all chips leaves no activations to move, as the text says.",
-            sp.Eq(symbol("gathered_activation_volume"), left, evaluate=False),
-        ),
-    ]
+    return in_steps(
+        "From 2D it takes this. There is no X in it, so the best X stays.",
+        sp.Eq(taken, sp.factor(sp.simplify(flat))),
+        "From gathering over N chips it takes this. There is no N in it, so the best N stays, and so do "
+        "the switches from one gathering to another.",
+        sp.Eq(taken, sp.factor(sp.simplify(gathered))),
+        "The two constants are equal at BL = E, which is where 2D hands over to X: that switch stays as well.",
+        sp.Eq(sp.factor(flat.subs(T, E)), sp.factor(gathered.subs(T, E)), evaluate=False),
+        "From 1D it takes this, which differs from what it takes from 2D: their break-even moves.",
+        sp.Eq(taken, sp.factor(sp.simplify(line))),
+        "With the factor, gathering over all chips leaves no activations to move, as the text says.",
+        sp.Eq(symbol("gathered_activation_volume"), left, evaluate=False),
+    )
 
 
 def _gathered(mesh, assumptions, sign):
@@ -140,17 +118,14 @@ def cache_over_chips():
         f(SHARED, chips, chips * each, context)
         for f in (equations.cache_over_heads, equations.cache_over_batch)
     ]
-    return [
-        Step(
-            "One head cannot be cut: every chip keeps the cache of all b n sequences.",
-            sp.Eq(symbol("cache_over_heads"), held[0]),
-        ),
-        Step("Cut over the batch, a chip keeps that of its own.", sp.Eq(symbol("cache_over_batch"), held[1])),
-        Step(
-            "The saving is the number of chips.",
-            sp.Eq(symbol("cache_over_heads") / symbol("cache_over_batch"), sp.simplify(held[0] / held[1])),
-        ),
-    ]
+    return in_steps(
+        "One head cannot be cut: every chip keeps the cache of all b n sequences.",
+        sp.Eq(symbol("cache_over_heads"), held[0]),
+        "Cut over the batch, a chip keeps that of its own.",
+        sp.Eq(symbol("cache_over_batch"), held[1]),
+        "The saving is the number of chips.",
+        sp.Eq(symbol("cache_over_heads") / symbol("cache_over_batch"), sp.simplify(held[0] / held[1])),
+    )
 
 
 @derivation()
@@ -163,26 +138,19 @@ def all_to_all_pays():
     prefill = equations.batch_attention_volume(SHARED, LINE, batch * seen, EXACT) * ACT / W
     ratio = sp.simplify(spent / saved)
     over = sp.Symbol(r"T_{\text{spent}} / T_{\text{saved}}")
-    return [
-        Step(
-            "Generating, a sequence has one query: this is spent on two exchanges in a layer.",
-            sp.Eq(sp.Symbol(r"T_{\text{spent}}"), sp.factor(spent)),
-        ),
-        Step(
-            "And this is saved, since a chip reads one part in n of the cache.",
-            sp.Eq(sp.Symbol(r"T_{\text{saved}}"), sp.factor(saved)),
-        ),
-        Step("The batch cancels.", sp.Eq(over, ratio)),
-        Step(
-            "Processing a prompt, every token of it has a query, and what is spent over what is saved does not fall "
-            "with its length.",
-            sp.Eq(over, sp.simplify(prefill / saved)),
-        ),
-        Step(
-            "So generation gains from a few tokens of context on, and a prompt gains only if this is below one.",
-            sp.Eq(seen, sp.solve(sp.Eq(ratio, 1), seen)[0]),
-        ),
-    ]
+    return in_steps(
+        "Generating, a sequence has one query: this is spent on two exchanges in a layer.",
+        sp.Eq(sp.Symbol(r"T_{\text{spent}}"), sp.factor(spent)),
+        "And this is saved, since a chip reads one part in n of the cache.",
+        sp.Eq(sp.Symbol(r"T_{\text{saved}}"), sp.factor(saved)),
+        "The batch cancels.",
+        sp.Eq(over, ratio),
+        "Processing a prompt, every token of it has a query, and what is spent over what is saved does not fall "
+        "with its length.",
+        sp.Eq(over, sp.simplify(prefill / saved)),
+        "So generation gains from a few tokens of context on, and a prompt gains only if this is below one.",
+        sp.Eq(seen, sp.solve(sp.Eq(ratio, 1), seen)[0]),
+    )
 
 
 @derivation()
@@ -191,11 +159,11 @@ def cost_identity():
     chips, n_params, tokens, time = (symbol(n) for n in ("chips", "n_params", "tokens", "time"))
     paid = equations.cost(chips, tokens, time)
     used = equations.mfu(CHIP, chips, n_params, tokens, time, symbolic(Assumptions, "pope2022"))
-    return [
-        Step("A token costs its share of chips and time.", sp.Eq(symbol("cost"), paid)),
-        Step("Utilisation is what that time was used for.", sp.Eq(symbol("mfu"), used)),
-        Step(
-            "Their product with the peak is the arithmetic of one token: neither chips nor time is left.",
-            sp.Eq(symbol("cost") * symbol("mfu") * CHIP.flops, sp.simplify(paid * used * CHIP.flops)),
-        ),
-    ]
+    return in_steps(
+        "A token costs its share of chips and time.",
+        sp.Eq(symbol("cost"), paid),
+        "Utilisation is what that time was used for.",
+        sp.Eq(symbol("mfu"), used),
+        "Their product with the peak is the arithmetic of one token: neither chips nor time is left.",
+        sp.Eq(symbol("cost") * symbol("mfu") * CHIP.flops, sp.simplify(paid * used * CHIP.flops)),
+    )

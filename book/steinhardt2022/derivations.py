@@ -4,7 +4,7 @@ from functools import partial
 
 import sympy as sp
 
-from inferlib.equation import Step, derivation, symbolic
+from inferlib.equation import derivation, in_steps, symbolic
 from inferlib.papers.steinhardt2022 import equations as model
 from inferlib.papers.steinhardt2022.derivations import _NAMES, MACHINE, B, M, N, X, _left, b, k, m, r
 from inferlib.papers.steinhardt2022.equations import Assumptions
@@ -22,23 +22,19 @@ def uneven_grid():
     traffic = sp.factor(one_way.subs(m, columns * m) + one_way.subs(m, r * m))
     seen = sp.solve(sp.Eq(both / X, traffic / B), X)[0]
     best = sp.solve(sp.diff(traffic, r), r)[0]
-    return [
-        Step("N blocks in r rows stand in so many columns.", sp.Eq(side, columns)),
-        Step(
-            "The grid takes in one block of vectors for each column and sends out one for each row, as wide as a "
-            "chip's block.",
-            sp.Eq(_left("network_traffic"), traffic),
-        ),
-        Step("That is least in the square grid.", sp.Eq(r, best)),
-        Step(
-            "There each chip sees what the grid of the last derivation gave it.",
-            sp.Eq(_left("effective_bandwidth"), sp.simplify(seen.subs(r, best))),
-        ),
-        Step(
-            "In any other this is the bandwidth with which one chip alone would need as long.",
-            sp.Eq(_left("grid_bandwidth"), seen),
-        ),
-    ]
+    return in_steps(
+        "N blocks in r rows stand in so many columns.",
+        sp.Eq(side, columns),
+        "The grid takes in one block of vectors for each column and sends out one for each row, as wide as a "
+        "chip's block.",
+        sp.Eq(_left("network_traffic"), traffic),
+        "That is least in the square grid.",
+        sp.Eq(r, best),
+        "There each chip sees what the grid of the last derivation gave it.",
+        sp.Eq(_left("effective_bandwidth"), sp.simplify(seen.subs(r, best))),
+        "In any other this is the bandwidth with which one chip alone would need as long.",
+        sp.Eq(_left("grid_bandwidth"), seen),
+    )
 
 
 @derivation()
@@ -48,23 +44,19 @@ def no_maximum():
     ratio = sp.factor(sp.simplify((second / first).subs(B, X * M * sp.sqrt(N))))
     over = sp.Symbol(rf"{_NAMES['network_limited_time']} / {_NAMES['memory_limited_time']}")
     beyond = sp.Rational(3, 2)
-    return [
-        Step(
-            "Measure the network as one chip sees it, as a share x of the memory bandwidth.",
-            sp.Eq(X, sp.solve(sp.Eq(B, X * M * sp.sqrt(N)), X)[0]),
-        ),
-        Step("The second branch over the first then depends on x alone.", sp.Eq(over, ratio)),
-        Step(
-            "It is 1 where they meet and above 1 on both sides, so short of x = 1 the second is never the smaller.",
-            sp.Eq(sp.Symbol("x_{min}"), sp.solve(sp.diff(ratio, X), X)[0]),
-        ),
-        Step("Towards x = 1 it has no limit.", sp.Eq(over, sp.limit(ratio, X, 1, "-"))),
-        Step(
-            "Beyond it the second branch is negative, here at one and a half times the memory bandwidth. The larger of "
-            "the two terms is therefore wrong between two thirds and one, and right before and after.",
-            sp.Eq(over, ratio.subs(X, beyond)),
-        ),
-    ]
+    return in_steps(
+        "Measure the network as one chip sees it, as a share x of the memory bandwidth.",
+        sp.Eq(X, sp.solve(sp.Eq(B, X * M * sp.sqrt(N)), X)[0]),
+        "The second branch over the first then depends on x alone.",
+        sp.Eq(over, ratio),
+        "It is 1 where they meet and above 1 on both sides, so short of x = 1 the second is never the smaller.",
+        sp.Eq(sp.Symbol("x_{min}"), sp.solve(sp.diff(ratio, X), X)[0]),
+        "Towards x = 1 it has no limit.",
+        sp.Eq(over, sp.limit(ratio, X, 1, "-")),
+        "Beyond it the second branch is negative, here at one and a half times the memory bandwidth. The larger of "
+        "the two terms is therefore wrong between two thirds and one, and right before and after.",
+        sp.Eq(over, ratio.subs(X, beyond)),
+    )
 
 
 @derivation(proves=model.machine_block)
@@ -72,24 +64,18 @@ def machine_input():
     """How wide the block of a whole machine is, and what is left of it when constants are dropped."""
     useful = MACHINE.replace(network_bandwidth=X)
     grid = model.network_block(useful) * sp.sqrt(N)
-    return [
-        Step(
-            "A machine's square grid is as wide as its chips side by side, each holding the best block for a network "
-            "of which x is of use.",
-            sp.Eq(_left("machine_block"), grid),
+    return in_steps(
+        "A machine's square grid is as wide as its chips side by side, each holding the best block for a network "
+        "of which x is of use.",
+        sp.Eq(_left("machine_block"), grid),
+        "Over the block that the post's sentence without constants gives, at the same network.",
+        sp.Eq(
+            _left("machine_block") / _left("rough_machine_block"),
+            sp.simplify(grid / model.rough_machine_block(useful)),
         ),
-        Step(
-            "Over the block that the post's sentence without constants gives, at the same network.",
-            sp.Eq(
-                _left("machine_block") / _left("rough_machine_block"),
-                sp.simplify(grid / model.rough_machine_block(useful)),
-            ),
-        ),
-        Step(
-            "With x the useful part of the network this holds on both branches.",
-            sp.Eq(_left("machine_block"), grid.subs(X, model.useful_bandwidth(MACHINE))),
-        ),
-    ]
+        "With x the useful part of the network this holds on both branches.",
+        sp.Eq(_left("machine_block"), grid.subs(X, model.useful_bandwidth(MACHINE))),
+    )
 
 
 @derivation(proves=model.latency_waste)
@@ -100,14 +86,11 @@ def latency_end():
     without = model.practical_time(MACHINE, k, assumed.replace(latency=sp.Integer(0)))
     part = whole * sp.simplify(without / model.elapsed_time(MACHINE))
     most = sp.solve(sp.Eq(part, assumed.latency), k)[0]
-    return [
-        Step(
-            "A multiply at one part in k of the utilisation that real code reaches, without its latency.",
-            sp.Eq(_left("practical_time"), part),
-        ),
-        Step("That is as long as the latency at this k.", sp.Eq(k, most)),
-        Step(
-            "With the least time of a multiply put in, on whichever branch it is.",
-            sp.Eq(_left("latency_waste"), most.subs(whole, model.elapsed_time(MACHINE))),
-        ),
-    ]
+    return in_steps(
+        "A multiply at one part in k of the utilisation that real code reaches, without its latency.",
+        sp.Eq(_left("practical_time"), part),
+        "That is as long as the latency at this k.",
+        sp.Eq(k, most),
+        "With the least time of a multiply put in, on whichever branch it is.",
+        sp.Eq(_left("latency_waste"), most.subs(whole, model.elapsed_time(MACHINE))),
+    )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, symbolic, symbols_of
+from inferlib.equation import derivation, in_steps, symbolic, symbols_of
 from inferlib.extras import sympy as sp
 from inferlib.principles import roofline
 from inferlib.principles.profile import Profile
@@ -30,20 +30,16 @@ def critical_batch():
     calculating = roofline.arithmetic_time(CHIP, roofline.decode_work(DENSE, BATCH, 0), 1)
     once = calculating.subs(DENSE.token_flops, DENSE.flop_per_weight * DENSE.always_read)
     solution = sp.solve(sp.Eq(reading, once), BATCH)[0]
-    return [
-        Step(
-            "Reading the weights takes the same time for every batch.", sp.Eq(_left("memory_time"), reading)
-        ),
-        Step(
-            "Multiplying them takes longer the larger the batch.",
-            sp.Eq(_left("arithmetic_time"), calculating),
-        ),
-        Step("Every weight is used once for each token, in two FLOP.", sp.Eq(_left("arithmetic_time"), once)),
-        Step(
-            "Both are equal at one batch, in which the size of the model has dropped out.",
-            sp.Eq(_left("critical_batch"), solution),
-        ),
-    ]
+    return in_steps(
+        "Reading the weights takes the same time for every batch.",
+        sp.Eq(_left("memory_time"), reading),
+        "Multiplying them takes longer the larger the batch.",
+        sp.Eq(_left("arithmetic_time"), calculating),
+        "Every weight is used once for each token, in two FLOP.",
+        sp.Eq(_left("arithmetic_time"), once),
+        "Both are equal at one batch, in which the size of the model has dropped out.",
+        sp.Eq(_left("critical_batch"), solution),
+    )
 
 
 @derivation()
@@ -56,16 +52,17 @@ def long_context():
     ceiling = sp.limit(intensity, CONTEXT, sp.oo)
     many = sp.limit(intensity, BATCH, sp.oo)
     left = _left("decode_intensity")
-    return [
-        Step("Every sequence brings its own cache, and its own arithmetic with it.", sp.Eq(left, intensity)),
-        Step("With a large batch the weights drop out, the cache does not.", sp.Eq(left, sp.factor(many))),
-        Step("With a long context only the cache is left, at any batch.", sp.Eq(left, ceiling)),
-        Step(
-            "Each of H query heads meets a cached position with 4h FLOP; the cache holds a key and a value of width h "
-            "for each key/value head. With g query heads to one key/value head, this is all that is left.",
-            sp.Eq(left, sp.simplify(ceiling.subs(shape).subs(heads, group * kv_heads))),
-        ),
-    ]
+    return in_steps(
+        "Every sequence brings its own cache, and its own arithmetic with it.",
+        sp.Eq(left, intensity),
+        "With a large batch the weights drop out, the cache does not.",
+        sp.Eq(left, sp.factor(many)),
+        "With a long context only the cache is left, at any batch.",
+        sp.Eq(left, ceiling),
+        "Each of H query heads meets a cached position with 4h FLOP; the cache holds a key and a value of width h "
+        "for each key/value head. With g query heads to one key/value head, this is all that is left.",
+        sp.Eq(left, sp.simplify(ceiling.subs(shape).subs(heads, group * kv_heads))),
+    )
 
 
 @derivation()
@@ -74,13 +71,12 @@ def prefill():
     intensity = roofline.prefill_intensity(DENSE, TOKENS)
     intensity = sp.simplify(intensity.subs(DENSE.token_flops, DENSE.flop_per_weight * DENSE.always_read))
     needed = sp.solve(sp.Eq(intensity, roofline.ridge_point(CHIP)), TOKENS)[0]
-    return [
-        Step(
-            "All tokens of a prompt share one reading of the weights.",
-            sp.Eq(_left("prefill_intensity"), intensity),
-        ),
-        Step("So a prompt of this many tokens keeps arithmetic as busy as memory.", sp.Eq(TOKENS, needed)),
-    ]
+    return in_steps(
+        "All tokens of a prompt share one reading of the weights.",
+        sp.Eq(_left("prefill_intensity"), intensity),
+        "So a prompt of this many tokens keeps arithmetic as busy as memory.",
+        sp.Eq(TOKENS, needed),
+    )
 
 
 @derivation()
@@ -100,18 +96,21 @@ def two_bounds():
     balanced = {DENSE.pair_flops: pairs, CHIP.flops: _left("ridge_point") * CHIP.memory_bandwidth}
     told = far.subs(balanced, simultaneous=True)
     ratio = sp.Symbol("x", positive=True)
-    return [
-        Step("If all of a step overlaps, it takes the longer of all its reading and all its arithmetic.",
-             sp.Eq(_left("overlapped_time"), overlapped)),
-        Step("If attention waits for the matrices, each takes the longer of its own two, and the two add.",
-             sp.Eq(_left("in_turn_time"), in_turn)),
-        Step("With a large batch the matrices calculate longer than they read, and attention reads longer than it "
-             "calculates: these are the branches that win.", sp.Eq(_left("in_turn_time"), active)),
-        Step("The two bounds are farthest apart where the two sides of the first are equal: at this context.",
-             sp.Eq(CONTEXT, worst)),
-        Step("There, with ever larger batches, the second bound is x times the first.", sp.Eq(ratio, far)),
-        Step("The fraction is the intensity of attention alone over the balance of the chip.", sp.Eq(ratio, told)),
-    ]  # fmt: skip
+    return in_steps(
+        "If all of a step overlaps, it takes the longer of all its reading and all its arithmetic.",
+        sp.Eq(_left("overlapped_time"), overlapped),
+        "If attention waits for the matrices, each takes the longer of its own two, and the two add.",
+        sp.Eq(_left("in_turn_time"), in_turn),
+        "With a large batch the matrices calculate longer than they read, and attention reads longer than it "
+        "calculates: these are the branches that win.",
+        sp.Eq(_left("in_turn_time"), active),
+        "The two bounds are farthest apart where the two sides of the first are equal: at this context.",
+        sp.Eq(CONTEXT, worst),
+        "There, with ever larger batches, the second bound is x times the first.",
+        sp.Eq(ratio, far),
+        "The fraction is the intensity of attention alone over the balance of the chip.",
+        sp.Eq(ratio, told),
+    )
 
 
 @derivation(proves=roofline.weights_read)
@@ -127,21 +126,14 @@ def touched_experts():
     expected = sp.Sum(MODEL.expert_weights / experts * (1 - every), (e, 1, experts)).doit()
     read = (MODEL.always_read + expected).subs(sequences, BATCH)
     missed, all_miss = sp.Symbol("P_1"), sp.Symbol("P_b")
-    return [
-        Step(
-            "One token picks k of E experts. Of all its picks, those that leave out a given expert are picks of k from "
-            "the other ones: it misses that expert with probability",
-            sp.Eq(missed, sp.Eq(without, one, evaluate=False), evaluate=False),
-        ),
-        Step(
-            "With r = k/E, the fraction of the experts that a token goes to, this is the same as",
-            sp.Eq(missed, share),
-        ),
-        Step(
-            "Tokens choose independently: all of the batch miss it with probability", sp.Eq(all_miss, every)
-        ),
-        Step(
-            "Each expert holds an equal part of the expert weights, and is read unless all miss it. In sum,",
-            sp.Eq(_left("weights_read"), read),
-        ),
-    ]
+    return in_steps(
+        "One token picks k of E experts. Of all its picks, those that leave out a given expert are picks of k from "
+        "the other ones: it misses that expert with probability",
+        sp.Eq(missed, sp.Eq(without, one, evaluate=False), evaluate=False),
+        "With r = k/E, the fraction of the experts that a token goes to, this is the same as",
+        sp.Eq(missed, share),
+        "Tokens choose independently: all of the batch miss it with probability",
+        sp.Eq(all_miss, every),
+        "Each expert holds an equal part of the expert weights, and is read unless all miss it. In sum,",
+        sp.Eq(_left("weights_read"), read),
+    )

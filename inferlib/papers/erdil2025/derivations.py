@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, remembered, symbolic, symbols_of
+from inferlib.equation import Step, derivation, in_steps, remembered, symbolic, symbols_of
 from inferlib.extras import sympy as sp
 from inferlib.papers.erdil2025 import search
 from inferlib.papers.erdil2025.equations import printed, toy
@@ -26,19 +26,14 @@ def critical_batch():
     """The batch beyond which a token takes longer and costs no less."""
     reading, multiplying = toy.weight_time(MODEL, CHIP, 1), toy.arithmetic_time(MODEL, CHIP, 1, BATCH)
     solution = sp.solve(sp.Eq(reading, multiplying), BATCH)[0]
-    return [
-        Step(
-            "Reading the weights takes the same time for every batch.", sp.Eq(_left("weight_time"), reading)
-        ),
-        Step(
-            "Multiplying them takes longer the larger the batch.",
-            sp.Eq(_left("arithmetic_time"), multiplying),
-        ),
-        Step(
-            "The two are equal at one batch, whatever the model's size.",
-            sp.Eq(_left("critical_batch"), solution),
-        ),
-    ]
+    return in_steps(
+        "Reading the weights takes the same time for every batch.",
+        sp.Eq(_left("weight_time"), reading),
+        "Multiplying them takes longer the larger the batch.",
+        sp.Eq(_left("arithmetic_time"), multiplying),
+        "The two are equal at one batch, whatever the model's size.",
+        sp.Eq(_left("critical_batch"), solution),
+    )
 
 
 @derivation()
@@ -46,7 +41,7 @@ def layer_structure():
     """How many all-reduces follow one another in a layer."""
     x, out = sp.Symbol("x"), sp.Symbol(r"x^{\prime}")
     attention, feed_forward = sp.Function(r"\operatorname{A}"), sp.Function(r"\operatorname{F}")
-    return [
+    return in_steps(
         Step(
             "In the usual layer the feed-forward block F waits for the attention block A: four matrix "
             "multiplications in a row, each with an all-reduce.",
@@ -60,7 +55,7 @@ def layer_structure():
             number="7",
             form="structure",
         ),
-    ]
+    )
 
 
 @derivation(proves=toy.grid_all_reduce_time)
@@ -70,19 +65,17 @@ def even_split():
     columns = N_GPU / rows
     traffic = rows + columns
     best = sp.solve(sp.diff(traffic, rows), rows)[0]
-    return [
-        Step(
-            "Cut a square matrix into r rows and N/r columns of blocks. Each input is sent to the r blocks of a "
-            "column, each output is summed over the N/r of a row: the traffic of one of each, in activations, is",
-            sp.Eq(sp.Symbol("V"), traffic),
-        ),
-        Step("It is least where its derivative vanishes.", sp.Eq(sp.diff(traffic, rows), 0, evaluate=False)),
-        Step("So the matrix is cut evenly, and this many GPUs share one sum.", sp.Eq(_left("n_ranks"), best)),
-        Step(
-            "They pass it along a ring twice: once to add up, once to hand out.",
-            sp.Eq(_left("t_reduce"), toy.ring_all_reduce_time(best, T_HOP)),
-        ),
-    ]
+    return in_steps(
+        "Cut a square matrix into r rows and N/r columns of blocks. Each input is sent to the r blocks of a "
+        "column, each output is summed over the N/r of a row: the traffic of one of each, in activations, is",
+        sp.Eq(sp.Symbol("V"), traffic),
+        "It is least where its derivative vanishes.",
+        sp.Eq(sp.diff(traffic, rows), 0, evaluate=False),
+        "So the matrix is cut evenly, and this many GPUs share one sum.",
+        sp.Eq(_left("n_ranks"), best),
+        "They pass it along a ring twice: once to add up, once to hand out.",
+        sp.Eq(_left("t_reduce"), toy.ring_all_reduce_time(best, T_HOP)),
+    )
 
 
 # Two times that everything depends on: reading the weights on one GPU, and one hop for every all-reduce.
@@ -112,7 +105,7 @@ def optimal_instance():
     saved, lost = sp.expand(sp.diff(at_critical, N_GPU)).as_independent(T_HOP)
     optimum = sp.solve(sp.Eq(lost, -saved), N_GPU)[0]
     power = sp.simplify(optimum ** sp.Rational(3, 2))
-    return [
+    return in_steps(
         Step(
             "The token latency, the all-reduces written out.",
             sp.Eq(_left("toy_latency"), latency),
@@ -135,7 +128,7 @@ def optimal_instance():
             sp.Eq(_left("optimal_n_gpu"), sp.Max(power, 1) ** sp.Rational(2, 3)),
             number="13",
         ),
-    ]
+    )
 
 
 @remembered
@@ -163,20 +156,25 @@ def minimum_latency():
     border = sp.solve(sp.Eq(size, 1), READING)[0]
     single = _latency(sp.Integer(1))
     whole = sp.Piecewise((_several(), READING > border), (single, True)).subs(_MEANT)
-    return [
-        Step("Write W for reading all weights on one GPU.", sp.Eq(READING, _MEANT[READING])),
-        Step("Write H for one hop of every all-reduce of a token.", sp.Eq(HOPS, _MEANT[HOPS])),
-        Step("The latency at the critical batch depends on these two alone.", sp.Eq(left, _latency(N_GPU))),
-        Step("It is least where its slope vanishes,", sp.Eq(slope, 0)),
-        Step("which is at one size.", sp.Eq(_left("optimal_n_gpu"), size)),
-        Step("Insert that size, where it is more than one GPU.", sp.Eq(left, _several())),
-        Step("With one GPU there is no network, only reading.", sp.Eq(left, single)),
-        Step(
-            "The size is one where reading takes as long as the hops, and grows with reading.",
-            sp.Eq(READING, border),
-        ),
+    return in_steps(
+        "Write W for reading all weights on one GPU.",
+        sp.Eq(READING, _MEANT[READING]),
+        "Write H for one hop of every all-reduce of a token.",
+        sp.Eq(HOPS, _MEANT[HOPS]),
+        "The latency at the critical batch depends on these two alone.",
+        sp.Eq(left, _latency(N_GPU)),
+        "It is least where its slope vanishes,",
+        sp.Eq(slope, 0),
+        "which is at one size.",
+        sp.Eq(_left("optimal_n_gpu"), size),
+        "Insert that size, where it is more than one GPU.",
+        sp.Eq(left, _several()),
+        "With one GPU there is no network, only reading.",
+        sp.Eq(left, single),
+        "The size is one where reading takes as long as the hops, and grows with reading.",
+        sp.Eq(READING, border),
         Step("So several GPUs pay exactly beyond that border.", sp.Eq(left, whole), number="14"),
-    ]
+    )
 
 
 @derivation()
@@ -189,18 +187,16 @@ def factor_three():
     limit = sp.limit(ratio, size, sp.oo)
     reading = _MEANT[READING]
     arithmetic = (limit * reading / batch).subs(batch, critical_batch().result)
-    return [
+    return in_steps(
         Step(
             "What the fastest instance costs at the critical batch.",
             sp.Eq(left, size / batch * fastest),
             number="15",
         ),
-        Step("At the optimum, where the slope vanishes, the hops follow from reading and size.",
-             sp.Eq(HOPS, _bound())),
-        Step(
-            "So the cost is reading times a number that depends on the size alone.",
-            sp.Eq(left, ratio * READING / batch),
-        ),
+        "At the optimum, where the slope vanishes, the hops follow from reading and size.",
+        sp.Eq(HOPS, _bound()),
+        "So the cost is reading times a number that depends on the size alone.",
+        sp.Eq(left, ratio * READING / batch),
         Step(
             "For a large instance the second term goes, and a factor is left that no property of model or chip "
             "can change.",
@@ -214,7 +210,7 @@ def factor_three():
             number="17",
             form="approximation",
         ),
-    ]  # fmt: skip
+    )
 
 
 @derivation()
@@ -225,17 +221,15 @@ def waiting():
     network = (_latency(size) - reading).subs(HOPS, _bound())
     ratio = sp.expand(sp.simplify(network / reading))
     left = _left("network_time") / _left("weight_time")
-    return [
-        Step(
-            "At the optimal size, network time over reading time depends on that size alone.",
-            sp.Eq(left, ratio),
-        ),
+    return in_steps(
+        "At the optimal size, network time over reading time depends on that size alone.",
+        sp.Eq(left, ratio),
         Step(
             "In a large instance a token waits twice as long as it reads.",
             sp.Eq(left, sp.limit(ratio, size, sp.oo)),
             form="limit",
         ),
-    ]
+    )
 
 
 @derivation(proves=toy.minimum_latency_large)
@@ -247,15 +241,15 @@ def large_instance():
     large = lead * sp.cbrt(HOPS) ** 2 * sp.cbrt(READING)
     size = _left("optimal_n_gpu")
     excess = sp.simplify((large / _several() - 1).subs(READING, HOPS * size ** sp.Rational(3, 2)))
-    return [
-        Step("Write x for reading over hops, W / H, and measure the smallest latency in hops.",
-             sp.Eq(left / HOPS, measured)),
-        Step("For a large x it grows with the third root of x, times this limit:",
-             sp.Eq(sp.Symbol("a"), lead)),
-        Step("That term alone is too long by a share that shrinks with the root of the instance.",
-             sp.Eq(sp.Symbol("e"), excess)),
+    return in_steps(
+        "Write x for reading over hops, W / H, and measure the smallest latency in hops.",
+        sp.Eq(left / HOPS, measured),
+        "For a large x it grows with the third root of x, times this limit:",
+        sp.Eq(sp.Symbol("a"), lead),
+        "That term alone is too long by a share that shrinks with the root of the instance.",
+        sp.Eq(sp.Symbol("e"), excess),
         Step("In the model's terms:", sp.Eq(left, large.subs(_MEANT)), number="18", form="approximation"),
-    ]  # fmt: skip
+    )
 
 
 @derivation(proves=toy.square_root_law)
@@ -266,14 +260,20 @@ def root_law():
     large = toy.minimum_latency_large(MODEL, CHIP, T_HOP)
     shaped = sp.powsimp(large.subs(MODEL.n_layers, depth * size ** sp.Rational(1, 4)), force=True)
     started = sp.solve(sp.Eq(shaped.subs(size, known), time), depth)[0]
-    return [
-        Step("Let depth grow with the fourth root of the parameters, with some constant c.",
-             sp.Eq(MODEL.n_layers, depth * size ** sp.Rational(1, 4))),
-        Step("Then the latency of a large instance grows with their square root.", sp.Eq(left, shaped)),
-        Step("A model whose latency is known fixes the constant.", sp.Eq(depth, started)),
-        Step("Inserted, everything but the sizes falls out.",
-             sp.Eq(left, sp.simplify(shaped.subs(depth, started))), number="19", form="approximation"),
-    ]  # fmt: skip
+    return in_steps(
+        "Let depth grow with the fourth root of the parameters, with some constant c.",
+        sp.Eq(MODEL.n_layers, depth * size ** sp.Rational(1, 4)),
+        "Then the latency of a large instance grows with their square root.",
+        sp.Eq(left, shaped),
+        "A model whose latency is known fixes the constant.",
+        sp.Eq(depth, started),
+        Step(
+            "Inserted, everything but the sizes falls out.",
+            sp.Eq(left, sp.simplify(shaped.subs(depth, started))),
+            number="19",
+            form="approximation",
+        ),
+    )
 
 
 @derivation()
@@ -317,14 +317,13 @@ def exponent(expression, of):
 def serial_all_reduces():
     """How many all-reduces follow one another in a layer of the complete model."""
     attention, feed_forward, total = sp.symbols(r"n_{\text{attention}} n_{\text{ff}} n_{\text{reduce}}")
-    return [
-        Step(
-            "Queries, keys and values together, then the projection after attention: two.",
-            sp.Eq(attention, 2),
-        ),
-        Step("Into the feed-forward width, then back: two more.", sp.Eq(feed_forward, 2)),
+    return in_steps(
+        "Queries, keys and values together, then the projection after attention: two.",
+        sp.Eq(attention, 2),
+        "Into the feed-forward width, then back: two more.",
+        sp.Eq(feed_forward, 2),
         Step("With both dimensions cut, each of them ends in an all-reduce.", sp.Eq(total, 4), number="44"),
-    ]
+    )
 
 
 @complete(proves=printed.transfer_time)
@@ -339,19 +338,32 @@ def bytes_of_an_all_reduce():
     outer, inner = (_left(name) for name in names)
     times = [part / (N_GPU * rate) for part, rate in
              ((outer, CHIP.scale_out_bandwidth), (inner, CHIP.scale_up_bandwidth))]  # fmt: skip
-    return [
-        Step("A ring of R ranks takes so many steps.", sp.Eq(sp.Symbol("n"), steps)),
-        Step("In each, every rank reads one R-th of a tensor of X bytes from its neighbour.",
-             sp.Eq(sp.Symbol("V"), reads)),
-        Step("With both sides of a matrix cut, an all-reduce meets the square root of the nodes.",
-             sp.Eq(outer, sp.factor(between)), number="41"),
-        Step("In each of them it meets the square root of its GPUs; over the nodes that it meets:",
-             sp.Eq(inner, sp.factor(sp.sqrt(nodes) * inside)), number="42"),
-        Step("Counted over all nodes instead, which section 3.4 does, it would be more:",
-             sp.Eq(_left("intra_node_reads_of_all_nodes"), sp.factor(nodes * inside)), number="27"),
-        Step("All GPUs read at once, first between nodes and then inside them.",
-             sp.Eq(_left("transfer_time"), sum(times)), number="28"),
-    ]  # fmt: skip
+    return in_steps(
+        "A ring of R ranks takes so many steps.",
+        sp.Eq(sp.Symbol("n"), steps),
+        "In each, every rank reads one R-th of a tensor of X bytes from its neighbour.",
+        sp.Eq(sp.Symbol("V"), reads),
+        Step(
+            "With both sides of a matrix cut, an all-reduce meets the square root of the nodes.",
+            sp.Eq(outer, sp.factor(between)),
+            number="41",
+        ),
+        Step(
+            "In each of them it meets the square root of its GPUs; over the nodes that it meets:",
+            sp.Eq(inner, sp.factor(sp.sqrt(nodes) * inside)),
+            number="42",
+        ),
+        Step(
+            "Counted over all nodes instead, which section 3.4 does, it would be more:",
+            sp.Eq(_left("intra_node_reads_of_all_nodes"), sp.factor(nodes * inside)),
+            number="27",
+        ),
+        Step(
+            "All GPUs read at once, first between nodes and then inside them.",
+            sp.Eq(_left("transfer_time"), sum(times)),
+            number="28",
+        ),
+    )
 
 
 @complete(proves=search.expected_tokens)
@@ -365,11 +377,13 @@ def tokens_of_a_round():
     three = sp.expand(mean.subs(whole, 3).doit())
     series = sp.Sum(accepted ** (i - 1), (i, 1, whole))
     closed = sp.simplify(sp.piecewise_fold(series.doit()).args[-1][0])
-    return [
-        Step("The i-th draft is the first to be rejected, or none is: i tokens, or all.",
-             sp.Eq(sp.Symbol("V"), mean)),
-        Step("For three, say, this is:", sp.Eq(sp.Symbol("V_{3}"), three)),
-        Step("So a token counts if all before it were accepted.", sp.Eq(sp.Symbol("V"), series)),
-        Step("That is a geometric series, and its sum is what equation 46 divides by.",
-             sp.Eq(sp.Symbol("V"), closed.subs(whole, tokens))),
-    ]  # fmt: skip
+    return in_steps(
+        "The i-th draft is the first to be rejected, or none is: i tokens, or all.",
+        sp.Eq(sp.Symbol("V"), mean),
+        "For three, say, this is:",
+        sp.Eq(sp.Symbol("V_{3}"), three),
+        "So a token counts if all before it were accepted.",
+        sp.Eq(sp.Symbol("V"), series),
+        "That is a geometric series, and its sum is what equation 46 divides by.",
+        sp.Eq(sp.Symbol("V"), closed.subs(whole, tokens)),
+    )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, symbolic, symbols_of
+from inferlib.equation import Step, derivation, in_steps, symbolic, symbols_of
 from inferlib.extras import sympy as sp
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import XPU, Application, Assumptions
@@ -38,26 +38,19 @@ def experts_reached():
     batch = sp.rsolve(missed(more + 1) - share * missed(more), missed(more), {missed(0): 1}).subs(more, B)
     reached = sp.Sum(1 - batch, (one, 1, APP.n_experts)).doit()
     bend = sp.diff(1 - batch, APP.routed_share, 2)
-    return [
-        Step(
-            "A token goes to k of E experts, all equally likely. The choices that leave a given expert out, of all:",
-            sp.Eq(choices, counted, evaluate=False),
-        ),
-        Step(
-            "With p for k/E, the chance that a token reaches an expert, it misses it with:",
-            sp.Eq(missed(1), share),
-        ),
-        Step("Every further token must miss it too: a recurrence, solved by:", sp.Eq(missed(B), batch)),
-        Step(
-            "The chance to be reached bends down in p, so experts of unequal chances and the same mean are reached "
-            "less: equal chances are an upper bound.",
-            sp.Eq(sp.Derivative(1 - batch, (APP.routed_share, 2)), sp.simplify(bend)),
-        ),
-        Step(
-            "Expectations add over experts, whether or not these depend on each other.",
-            sp.Eq(symbol("active_experts"), reached),
-        ),
-    ]
+    return in_steps(
+        "A token goes to k of E experts, all equally likely. The choices that leave a given expert out, of all:",
+        sp.Eq(choices, counted, evaluate=False),
+        "With p for k/E, the chance that a token reaches an expert, it misses it with:",
+        sp.Eq(missed(1), share),
+        "Every further token must miss it too: a recurrence, solved by:",
+        sp.Eq(missed(B), batch),
+        "The chance to be reached bends down in p, so experts of unequal chances and the same mean are reached "
+        "less: equal chances are an upper bound.",
+        sp.Eq(sp.Derivative(1 - batch, (APP.routed_share, 2)), sp.simplify(bend)),
+        "Expectations add over experts, whether or not these depend on each other.",
+        sp.Eq(symbol("active_experts"), reached),
+    )
 
 
 @derivation(proves=model.latent_weights)
@@ -73,34 +66,22 @@ def multiplied_out():
     products = sum(sp.prod(matrix.shape) for matrix in (score, output, w["QR"]))
     down = WIDTH * (rq + rc + dr)
     layer = sp.expand(down + heads * products)
-    return [
-        Step(
-            "As released, each head has matrices from the latent of queries to its query (of which a part is "
-            "rotary), from the latent of the cache to its key and its value, and from its value to the output. "
-            "Their sizes, with what comes down into both latents:",
-            sp.Eq(sp.Symbol("W_{\\text{low rank}}"), down + heads * released),
-        ),
-        Step(
-            "Query times key is one matrix between the two latents:",
-            sp.Eq(sp.MatrixSymbol("W^{QK}", *score.shape), score),
-        ),
-        Step(
-            "Value and output are one matrix from the latent of the cache:",
-            sp.Eq(sp.MatrixSymbol("W^{OV}", *output.shape), output),
-        ),
-        Step(
-            "In the products the inner widths vanish and the outer ones remain.",
-            sp.Eq(sp.Symbol("W_{\\text{head}}"), products),
-        ),
-        Step(
-            "They are worth storing only if they are smaller. The difference of one head:",
-            sp.Eq(sp.Symbol("\\Delta"), sp.expand(products - released)),
-        ),
-        Step(
-            "With what comes down, the paper's layer has this many:",
-            sp.Eq(symbol("latent_weights"), sp.collect(layer, (heads, WIDTH))),
-        ),
-    ]
+    return in_steps(
+        "As released, each head has matrices from the latent of queries to its query (of which a part is "
+        "rotary), from the latent of the cache to its key and its value, and from its value to the output. "
+        "Their sizes, with what comes down into both latents:",
+        sp.Eq(sp.Symbol("W_{\\text{low rank}}"), down + heads * released),
+        "Query times key is one matrix between the two latents:",
+        sp.Eq(sp.MatrixSymbol("W^{QK}", *score.shape), score),
+        "Value and output are one matrix from the latent of the cache:",
+        sp.Eq(sp.MatrixSymbol("W^{OV}", *output.shape), output),
+        "In the products the inner widths vanish and the outer ones remain.",
+        sp.Eq(sp.Symbol("W_{\\text{head}}"), products),
+        "They are worth storing only if they are smaller. The difference of one head:",
+        sp.Eq(sp.Symbol("\\Delta"), sp.expand(products - released)),
+        "With what comes down, the paper's layer has this many:",
+        sp.Eq(symbol("latent_weights"), sp.collect(layer, (heads, WIDTH))),
+    )
 
 
 @derivation()
@@ -111,27 +92,19 @@ def intensity_limit():
     intensity = sp.simplify(model.arithmetic_intensity(dense, B, T, plain))
     batched = sp.limit(intensity, B, sp.oo)
     long = sp.limit(batched, T, sp.oo)
-    return [
-        Step(
-            "A dense model loads its weights once and a cache for each sequence.",
-            sp.Eq(symbol("arithmetic_intensity"), intensity),
+    return in_steps(
+        "A dense model loads its weights once and a cache for each sequence.",
+        sp.Eq(symbol("arithmetic_intensity"), intensity),
+        "However large the batch, the caches remain.",
+        sp.Eq(sp.Symbol("\\text{AMI}_{B\\to\\infty}"), batched),
+        "With a long context only attention counts: its FLOP over the bytes of a position.",
+        sp.Eq(sp.Symbol("\\text{AMI}_{B,T\\to\\infty}"), long),
+        "A chip is balanced at its FLOP over its bytes. Beyond this bandwidth such attention waits for arithmetic:",
+        sp.Eq(
+            CHIP.bandwidth,
+            sp.solve(sp.Eq(CHIP.flops / CHIP.bandwidth, long), CHIP.bandwidth)[0],
         ),
-        Step(
-            "However large the batch, the caches remain.",
-            sp.Eq(sp.Symbol("\\text{AMI}_{B\\to\\infty}"), batched),
-        ),
-        Step(
-            "With a long context only attention counts: its FLOP over the bytes of a position.",
-            sp.Eq(sp.Symbol("\\text{AMI}_{B,T\\to\\infty}"), long),
-        ),
-        Step(
-            "A chip is balanced at its FLOP over its bytes. Beyond this bandwidth such attention waits for arithmetic:",
-            sp.Eq(
-                CHIP.bandwidth,
-                sp.solve(sp.Eq(CHIP.flops / CHIP.bandwidth, long), CHIP.bandwidth)[0],
-            ),
-        ),
-    ]
+    )
 
 
 @derivation()
@@ -142,17 +115,14 @@ def ceiling():
     fastest = sp.Symbol(r"\text{UTPS}_{\text{BW}\to\infty}")
     endless = sp.limit(at_memory, CHIP.bandwidth, sp.oo)
     one_stage = in_symbols(model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED), "collectives")
-    return [
-        Step(
-            "Where memory binds, a user sees:",
-            sp.Eq(symbol("user_speed"), in_symbols(at_memory, "memory_time")),
-        ),
-        Step("However fast the memory, the waiting remains.", sp.Eq(fastest, endless)),
-        Step(
-            "With one stage that is the latency of a collective, as often as layers need one.",
-            sp.Eq(fastest, endless.subs(waiting, one_stage)),
-        ),
-    ]
+    return in_steps(
+        "Where memory binds, a user sees:",
+        sp.Eq(symbol("user_speed"), in_symbols(at_memory, "memory_time")),
+        "However fast the memory, the waiting remains.",
+        sp.Eq(fastest, endless),
+        "With one stage that is the latency of a collective, as often as layers need one.",
+        sp.Eq(fastest, endless.subs(waiting, one_stage)),
+    )
 
 
 def in_symbols(expression, *names):
@@ -176,22 +146,16 @@ def with_overhead():
     real = in_symbols(model.real_time(*AT, layer, ASSUMED), *names)
     limit = in_symbols(model.batch_time(*AT, P, T_TP, ASSUMED), *names)
     same = sp.solve(sp.Eq(real, limit), layer)[0]
-    return [
+    return in_steps(
         Step(
             "A measured constant stands for all that is exposed.",
             sp.Eq(symbol("real_time"), real),
             "8",
         ),
-        Step(
-            "Least squares over n measurements m beside their rooflines R: the slope in the constant is zero.",
-            sp.Eq(slopes, 0),
-        ),
-        Step(
-            "Solved: the constant is the mean surplus over the roofline, for one layer.",
-            sp.Eq(layer, sp.simplify(sp.solve(slopes, layer)[0])),
-        ),
-        Step(
-            "Equations 8 and 1 say the same with this constant: what equation 4 charges a layer.",
-            sp.Eq(layer, same),
-        ),
-    ]
+        "Least squares over n measurements m beside their rooflines R: the slope in the constant is zero.",
+        sp.Eq(slopes, 0),
+        "Solved: the constant is the mean surplus over the roofline, for one layer.",
+        sp.Eq(layer, sp.simplify(sp.solve(slopes, layer)[0])),
+        "Equations 8 and 1 say the same with this constant: what equation 4 charges a layer.",
+        sp.Eq(layer, same),
+    )

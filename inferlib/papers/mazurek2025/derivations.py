@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, quantities, remembered, symbolic, symbols_of
+from inferlib.equation import Step, derivation, in_steps, quantities, remembered, symbolic, symbols_of
 from inferlib.extras import sympy as sp
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import GPU, Assumptions, Deployment, Model, model_of
@@ -45,39 +45,32 @@ def absorption():
     mixed = p[0] * latents[0] + p[1] * latents[1]
     output, late = (out * values)[0], (out * (up_v * mixed))[0]
     dot, moved, result, delayed = sp.symbols(r"s s^{\prime} o o^{\prime}")
-    return [
-        Step(
-            "One head of width 2. Its query comes from the latent of queries a by a matrix Q, its key from the latent "
-            "c by K. Rotary parts r and k are put beside them. Vanilla attention computes both, and the score s.",
-            sp.Eq(dot, score),
-        ),
-        Step(
-            "Absorbed attention applies the key's matrix to the query. This is done once for a new token, and not "
-            "for every token of its context. The first number of the result:",
-            sp.Eq(sp.Symbol(r"(K^{\top} q)_1"), absorbed[0]),
-        ),
+    return in_steps(
+        "One head of width 2. Its query comes from the latent of queries a by a matrix Q, its key from the latent "
+        "c by K. Rotary parts r and k are put beside them. Vanilla attention computes both, and the score s.",
+        sp.Eq(dot, score),
+        "Absorbed attention applies the key's matrix to the query. This is done once for a new token, and not "
+        "for every token of its context. The first number of the result:",
+        sp.Eq(sp.Symbol(r"(K^{\top} q)_1"), absorbed[0]),
         Step(
             "It is multiplied with the latent itself, and the rotary parts stay as they are.",
             sp.Eq(moved, again),
             number="3.2.1, score",
             form="structure",
         ),
-        Step(
-            "The difference of the two scores vanishes identically.",
-            sp.Eq(dot - moved, sp.expand(score - again)),
-        ),
-        Step(
-            "With the weights p of softmax, two latents c and e give the output o (its first number) by way of values.",
-            sp.Eq(result, output),
-        ),
+        "The difference of the two scores vanishes identically.",
+        sp.Eq(dot - moved, sp.expand(score - again)),
+        "With the weights p of softmax, two latents c and e give the output o (its first number) by way of values.",
+        sp.Eq(result, output),
         Step(
             "The latents can be mixed first, and the value's matrix applied once to the mixture.",
             sp.Eq(delayed, late),
             number="3.2.1, output",
             form="structure",
         ),
-        Step("Again nothing changes.", sp.Eq(result - delayed, sp.expand(output - late))),
-    ]
+        "Again nothing changes.",
+        sp.Eq(result - delayed, sp.expand(output - late)),
+    )
 
 
 @derivation(proves=eq.active_experts)
@@ -86,27 +79,20 @@ def urn():
     m, k = MODEL.n_routed, MODEL.n_active
     missed = sp.factor(sp.combsimp(sp.binomial(m - 1, k) / sp.binomial(m, k)))
     chosen = sp.simplify(1 - missed)
-    return [
-        Step(
-            "One token draws k of M experts without putting them back. It misses a given one in as many ways as k can "
-            "be drawn from the others, out of all ways to draw k.",
-            sp.Eq(sp.Symbol(r"P(X_{i,j} = 0)"), missed),
-        ),
-        Step("So it reaches the expert with this probability.", sp.Eq(left("selection_probability"), chosen)),
-        Step(
-            "Tokens draw independently. All of a batch miss it with probability",
-            sp.Eq(left("never_selected"), (1 - chosen) ** B),
-        ),
-        Step(
-            "Expectations add, whether or not experts depend on one another: M times the probability of being "
-            "reached.",
-            sp.Eq(left("active_experts"), m * (1 - (1 - chosen) ** B)),
-        ),
-        Step(
-            "The library writes the probability as a minimum, so that no model can leave the range from 0 to 1.",
-            sp.Eq(left("active_experts"), eq.active_experts(MODEL, B)),
-        ),
-    ]
+    return in_steps(
+        "One token draws k of M experts without putting them back. It misses a given one in as many ways as k can "
+        "be drawn from the others, out of all ways to draw k.",
+        sp.Eq(sp.Symbol(r"P(X_{i,j} = 0)"), missed),
+        "So it reaches the expert with this probability.",
+        sp.Eq(left("selection_probability"), chosen),
+        "Tokens draw independently. All of a batch miss it with probability",
+        sp.Eq(left("never_selected"), (1 - chosen) ** B),
+        "Expectations add, whether or not experts depend on one another: M times the probability of being "
+        "reached.",
+        sp.Eq(left("active_experts"), m * (1 - (1 - chosen) ** B)),
+        "The library writes the probability as a minimum, so that no model can leave the range from 0 to 1.",
+        sp.Eq(left("active_experts"), eq.active_experts(MODEL, B)),
+    )
 
 
 def _beyond(deviations):
@@ -129,30 +115,21 @@ def balls_into_bins():
     mean, variance = active / N, active * one
     many = sp.limit(variance / mean, N, sp.oo)
     sigma = sp.sqrt(mean * many)
-    return [
-        Step(
-            "Every active expert falls on one of n GPUs. A GPU gets on average:",
-            sp.Eq(sp.Symbol(r"\mu"), mean),
-        ),
-        Step(
-            "Each fall is a draw of 0 or 1 with the chance 1/n. Variances of independent draws add:",
-            sp.Eq(sp.Symbol(r"\sigma^2"), variance),
-        ),
-        Step(
-            "With many GPUs the variance is the mean.",
-            sp.Eq(sp.Symbol(r"\lim\ \sigma^2/\mu"), many),
-        ),
-        Step(
-            "Treat the counts as normal. Leaving out the slowly varying factor of the tail, so many GPUs lie more than "
-            "t standard deviations above the mean:",
-            sp.Eq(sp.Symbol("n_{>t}"), _beyond(t)),
-        ),
-        Step("The fullest GPU stands where one is left.", sp.Eq(t, reach())),
-        Step(
-            "Mean and deviations together. The form is asymptotic, and nothing in it knows how many experts a GPU has.",
-            sp.Eq(left("fullest_gpu_experts"), sp.expand(mean + sigma * reach())),
-        ),
-    ]
+    return in_steps(
+        "Every active expert falls on one of n GPUs. A GPU gets on average:",
+        sp.Eq(sp.Symbol(r"\mu"), mean),
+        "Each fall is a draw of 0 or 1 with the chance 1/n. Variances of independent draws add:",
+        sp.Eq(sp.Symbol(r"\sigma^2"), variance),
+        "With many GPUs the variance is the mean.",
+        sp.Eq(sp.Symbol(r"\lim\ \sigma^2/\mu"), many),
+        "Treat the counts as normal. Leaving out the slowly varying factor of the tail, so many GPUs lie more than "
+        "t standard deviations above the mean:",
+        sp.Eq(sp.Symbol("n_{>t}"), _beyond(t)),
+        "The fullest GPU stands where one is left.",
+        sp.Eq(t, reach()),
+        "Mean and deviations together. The form is asymptotic, and nothing in it knows how many experts a GPU has.",
+        sp.Eq(left("fullest_gpu_experts"), sp.expand(mean + sigma * reach())),
+    )
 
 
 @derivation()
@@ -169,22 +146,17 @@ def attention_outweighs():
         left(name) for name in ("attention_weights", "expert_weights", "router_weights")
     )
     layer = sp.solve(sp.Eq(all_attention, MODEL.n_expert_layers * (one * held + router)), held)[0]
-    return [
-        Step(
-            "Every GPU holds all of attention, and so many experts of each layer that both weigh the same:",
-            sp.Eq(held, sp.expand(layer)),
-        ),
-        Step("For DeepSeek V3 that is, in experts:", sp.Eq(held, sp.Float(number, 5))),
-        Step(
-            "Experts are whole. A GPU that holds four has less, one that holds five has more. It holds five as long "
-            "as its even share is more than four.",
-            sp.Gt(total.subs(known) / N, sp.floor(number)),
-        ),
-        Step(
-            "So attention outweighs the experts of a GPU when there are more GPUs than these.",
-            sp.Eq(N, sp.floor(total.subs(known) / sp.floor(number))),
-        ),
-    ]
+    return in_steps(
+        "Every GPU holds all of attention, and so many experts of each layer that both weigh the same:",
+        sp.Eq(held, sp.expand(layer)),
+        "For DeepSeek V3 that is, in experts:",
+        sp.Eq(held, sp.Float(number, 5)),
+        "Experts are whole. A GPU that holds four has less, one that holds five has more. It holds five as long "
+        "as its even share is more than four.",
+        sp.Gt(total.subs(known) / N, sp.floor(number)),
+        "So attention outweighs the experts of a GPU when there are more GPUs than these.",
+        sp.Eq(N, sp.floor(total.subs(known) / sp.floor(number))),
+    )
 
 
 @derivation(proves=eq.overlapped_time)
@@ -193,14 +165,14 @@ def two_forms():
     attention, expert, sent = (left(name) for name in ("t_attention", "t_experts", "t_network"))
     whole = eq.section_3_time(attention, expert, sent)
     both = whole.subs({t: 2 * t for t in (attention, expert, sent)}, simultaneous=True)
-    return [
-        Step("Section 3 takes the longer of computation and network.", sp.Eq(left("section_3_time"), whole)),
-        Step(
-            "It does not say of what. If its times are those of both halves of a batch, each is twice that of one:",
-            sp.Eq(left("section_3_time"), both),
-        ),
-        Step("That is equation 49.", sp.Eq(left("overlapped_time"), 2 * sp.Max(*(a / 2 for a in both.args)))),
-    ]
+    return in_steps(
+        "Section 3 takes the longer of computation and network.",
+        sp.Eq(left("section_3_time"), whole),
+        "It does not say of what. If its times are those of both halves of a batch, each is twice that of one:",
+        sp.Eq(left("section_3_time"), both),
+        "That is equation 49.",
+        sp.Eq(left("overlapped_time"), 2 * sp.Max(*(a / 2 for a in both.args))),
+    )
 
 
 @derivation()
@@ -213,7 +185,7 @@ def empty_lines():
         + eq.key_rope_flops(MODEL, B, S, EXACT)
     )
     matrices = 3 * eq.expert_matrix_flops(MODEL, B, EXACT)
-    return [
+    return in_steps(
         Step(
             "Equations 20 to 23 are followed by an empty line with a number. Their sum would fit there.",
             sp.Eq(sp.Symbol(r"\sum_{20}^{23}"), sp.factor(projections)),
@@ -226,4 +198,4 @@ def empty_lines():
             number="42",
             form="empty",
         ),
-    ]
+    )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, symbolic, symbols_of
+from inferlib.equation import derivation, in_steps, symbolic, symbols_of
 from inferlib.extras import sympy as sp
 from inferlib.papers.pope2022 import equations
 from inferlib.papers.pope2022.records import Chip, Mesh, Model
@@ -44,20 +44,18 @@ def collectives():
     step = size / k / W
     ring = sp.simplify(sp.summation(step, (sp.Symbol("i"), 1, k - 1)))
     name = symbol("all_gather_time")
-    return [
-        Step("In a ring every chip passes one part in K to its neighbour.", sp.Eq(sp.Symbol("T_1"), step)),
-        Step("After K - 1 such steps all parts have been everywhere.", sp.Eq(name, ring)),
-        Step(
-            "No network is quicker: this is the time to receive what a chip does not have yet.",
-            sp.Eq(name, sp.simplify((size - size / k) / W)),
-        ),
-        Step(
-            "A reduce-scatter runs the same ring backwards, so that an all-reduce takes twice as long.",
-            sp.Eq(symbol("all_reduce_time"), sp.simplify(2 * ring)),
-        ),
-        Step("Among many chips the factor is nearly one, and the paper's formulas leave it out.",
-             sp.Eq(name, sp.limit(ring, k, sp.oo))),
-    ]  # fmt: skip
+    return in_steps(
+        "In a ring every chip passes one part in K to its neighbour.",
+        sp.Eq(sp.Symbol("T_1"), step),
+        "After K - 1 such steps all parts have been everywhere.",
+        sp.Eq(name, ring),
+        "No network is quicker: this is the time to receive what a chip does not have yet.",
+        sp.Eq(name, sp.simplify((size - size / k) / W)),
+        "A reduce-scatter runs the same ring backwards, so that an all-reduce takes twice as long.",
+        sp.Eq(symbol("all_reduce_time"), sp.simplify(2 * ring)),
+        "Among many chips the factor is nearly one, and the paper's formulas leave it out.",
+        sp.Eq(name, sp.limit(ring, k, sp.oo)),
+    )
 
 
 @derivation(proves=equations.best_ws2d_time)
@@ -67,20 +65,20 @@ def optimal_x():
     slope = sp.diff(time, X)
     best = sp.solve(slope, X)[0]
     least = sp.simplify(time.subs(X, best))
-    return [
-        Step(
-            "Tensors as wide as the model are gathered over Y and Z, those between the matrices over X.",
-            sp.Eq(symbol("ws2d_time"), equations.ws2d_time(MODEL, CHIP, MESH, T)),
-        ),
-        Step("All chips together are n, so one number is free.", sp.Eq(symbol("ws2d_time"), sp.expand(time))),
-        Step(
-            "More chips along X shrink the first part and grow the second.",
-            sp.Eq(sp.Derivative(symbol("ws2d_time"), X), sp.factor(slope)),
-        ),
-        Step("The two balance at one X.", sp.Eq(symbol("best_x"), best)),
-        Step("The rest of the chips cut the other side.", sp.Eq(symbol("best_yz"), sp.simplify(N / best))),
-        Step("With both, the least time.", sp.Eq(symbol("best_ws2d_time"), least)),
-    ]
+    return in_steps(
+        "Tensors as wide as the model are gathered over Y and Z, those between the matrices over X.",
+        sp.Eq(symbol("ws2d_time"), equations.ws2d_time(MODEL, CHIP, MESH, T)),
+        "All chips together are n, so one number is free.",
+        sp.Eq(symbol("ws2d_time"), sp.expand(time)),
+        "More chips along X shrink the first part and grow the second.",
+        sp.Eq(sp.Derivative(symbol("ws2d_time"), X), sp.factor(slope)),
+        "The two balance at one X.",
+        sp.Eq(symbol("best_x"), best),
+        "The rest of the chips cut the other side.",
+        sp.Eq(symbol("best_yz"), sp.simplify(N / best)),
+        "With both, the least time.",
+        sp.Eq(symbol("best_ws2d_time"), least),
+    )
 
 
 @derivation()
@@ -89,12 +87,16 @@ def four_times():
     steps = {name: optimal_x()[i].equation.rhs for name, i in (("best_x", 3), ("best_yz", 4))}
     four = {name: sp.simplify(value.subs(F, 4 * E)) for name, value in steps.items()}
     least = sp.simplify(optimal_x().result.subs(F, 4 * E))
-    return [
-        Step("The block is four times as wide as the model.", sp.Eq(F, 4 * E)),
-        Step("X is half the root of the chips.", sp.Eq(symbol("best_x"), four["best_x"])),
-        Step("Y and Z together are twice that root.", sp.Eq(symbol("best_yz"), four["best_yz"])),
-        Step("The time falls with the root of the chips.", sp.Eq(symbol("best_ws2d_time"), least)),
-    ]
+    return in_steps(
+        "The block is four times as wide as the model.",
+        sp.Eq(F, 4 * E),
+        "X is half the root of the chips.",
+        sp.Eq(symbol("best_x"), four["best_x"]),
+        "Y and Z together are twice that root.",
+        sp.Eq(symbol("best_yz"), four["best_yz"]),
+        "The time falls with the root of the chips.",
+        sp.Eq(symbol("best_ws2d_time"), least),
+    )
 
 
 @derivation(proves=equations.best_gather_time)
@@ -102,21 +104,16 @@ def optimal_gather():
     """Over how many chips to gather the weights."""
     time = equations.gathered_time(MODEL, CHIP, MESH, T, G).subs(X * Y * Z, N)
     best = sp.solve(sp.diff(time, G), G)[0]
-    return [
-        Step(
-            "Gathering over N chips brings weights in and leaves fewer activations to move.",
-            sp.Eq(symbol("gathered_time"), sp.expand(time)),
-        ),
-        Step(
-            "Weights cost more and activations less with every chip.",
-            sp.Eq(sp.Derivative(symbol("gathered_time"), G), sp.expand(sp.diff(time, G))),
-        ),
-        Step("The slope vanishes where both cost the same.", sp.Eq(symbol("best_gather"), best)),
-        Step(
-            "With both, the least time: it grows with the root of the tokens.",
-            sp.Eq(symbol("best_gather_time"), sp.simplify(time.subs(G, best))),
-        ),
-    ]
+    return in_steps(
+        "Gathering over N chips brings weights in and leaves fewer activations to move.",
+        sp.Eq(symbol("gathered_time"), sp.expand(time)),
+        "Weights cost more and activations less with every chip.",
+        sp.Eq(sp.Derivative(symbol("gathered_time"), G), sp.expand(sp.diff(time, G))),
+        "The slope vanishes where both cost the same.",
+        sp.Eq(symbol("best_gather"), best),
+        "With both, the least time: it grows with the root of the tokens.",
+        sp.Eq(symbol("best_gather_time"), sp.simplify(time.subs(G, best))),
+    )
 
 
 @derivation(proves=equations.switch_to_x)
@@ -127,21 +124,16 @@ def switch_from_2d():
     saved = sp.simplify(still - equations.gathered_activation_volume(MODEL, MESH, T, X) * ACT / W)
     spent = sp.simplify(gathered - equations.gathered_activation_volume(MODEL, MESH, T, X) * ACT / W)
     point = sp.solve(sp.Eq(still, gathered), T)[0]
-    return [
-        Step(
-            "Gathered over X, the tensors between the matrices stay where they are: this much is saved.",
-            sp.Eq(sp.Symbol(r"T_{\text{saved}}"), saved),
-        ),
-        Step(
-            "The weights of the X axis come in: this much is spent.",
-            sp.Eq(sp.Symbol(r"T_{\text{spent}}"), spent),
-        ),
-        Step("Only what is saved grows with the tokens.", sp.Eq(saved, spent)),
-        Step(
-            "Everything but the widths cancels: with equal formats the switch is at E tokens, for every mesh.",
-            sp.Eq(symbol("switch_to_x"), point),
-        ),
-    ]
+    return in_steps(
+        "Gathered over X, the tensors between the matrices stay where they are: this much is saved.",
+        sp.Eq(sp.Symbol(r"T_{\text{saved}}"), saved),
+        "The weights of the X axis come in: this much is spent.",
+        sp.Eq(sp.Symbol(r"T_{\text{spent}}"), spent),
+        "Only what is saved grows with the tokens.",
+        sp.Eq(saved, spent),
+        "Everything but the widths cancels: with equal formats the switch is at E tokens, for every mesh.",
+        sp.Eq(symbol("switch_to_x"), point),
+    )
 
 
 @derivation(proves=equations.switch_of_gathers)
@@ -149,11 +141,14 @@ def switch_between_gathers():
     """Where gathering over more chips begins to pay."""
     few, many = (equations.gathered_time(MODEL, CHIP, MESH, T, g) for g in (N1, N2))
     point = sp.simplify(sp.solve(sp.Eq(few, many), T)[0])
-    return [
-        Step("Gathering over fewer chips costs this.", sp.Eq(symbol("gathered_time"), sp.expand(few))),
-        Step("Gathering over more costs this.", sp.Eq(symbol("gathered_time"), sp.expand(many))),
-        Step("They are equal at this number of tokens.", sp.Eq(symbol("switch_of_gathers"), point)),
-    ]
+    return in_steps(
+        "Gathering over fewer chips costs this.",
+        sp.Eq(symbol("gathered_time"), sp.expand(few)),
+        "Gathering over more costs this.",
+        sp.Eq(symbol("gathered_time"), sp.expand(many)),
+        "They are equal at this number of tokens.",
+        sp.Eq(symbol("switch_of_gathers"), point),
+    )
 
 
 @derivation(proves=equations.break_even)
@@ -161,8 +156,11 @@ def break_even_by_costs():
     """When 2D beats 1D, by the costs that the paper prints."""
     one, two = equations.ws1d_time(MODEL, CHIP, MESH, T), optimal_x().result
     chips = sp.solve(sp.Eq(one, two), N)[0]
-    return [
-        Step("1D moves the whole width, whatever the chips.", sp.Eq(symbol("ws1d_time"), one)),
-        Step("2D at its best X moves this.", sp.Eq(symbol("best_ws2d_time"), two)),
-        Step("They are equal at this number of chips.", sp.Eq(symbol("break_even"), chips)),
-    ]
+    return in_steps(
+        "1D moves the whole width, whatever the chips.",
+        sp.Eq(symbol("ws1d_time"), one),
+        "2D at its best X moves this.",
+        sp.Eq(symbol("best_ws2d_time"), two),
+        "They are equal at this number of chips.",
+        sp.Eq(symbol("break_even"), chips),
+    )

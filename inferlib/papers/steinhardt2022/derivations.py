@@ -5,7 +5,7 @@ Every step is solved or differentiated by SymPy from the times of one block; no 
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, remembered, symbolic, symbols_of
+from inferlib.equation import Step, derivation, in_steps, remembered, symbolic, symbols_of
 from inferlib.extras import sympy as sp
 from inferlib.papers.steinhardt2022 import equations as model
 from inferlib.papers.steinhardt2022.equations import Machine
@@ -46,25 +46,19 @@ def network_condition():
     """How large a block must be for the network not to bind."""
     network, arithmetic = model.network_time(ONE_CHIP, m, b), model.arithmetic_time(ONE_CHIP, m, b)
     smallest = sp.solve(sp.Eq(network, arithmetic), m)[0]
-    return [
+    return in_steps(
         Step(
             "A block is done when its slowest resource is done: the network, the memory or the arithmetic.",
             sp.Eq(_left("block_time"), model.block_time(ONE_CHIP, m, b)),
             number="star",
         ),
-        Step(
-            "The chip computes all the time only if the network needs no longer than arithmetic.",
-            sp.Le(network, arithmetic),
-        ),
-        Step(
-            "The batch stands on both sides and drops out: whatever the batch, the block must be large enough.",
-            sp.Ge(m, smallest),
-        ),
-        Step(
-            "On a machine of N chips, each sees the bandwidth B over the square root of N.",
-            sp.Eq(_left("network_block"), smallest.subs(B, model.effective_bandwidth(MACHINE))),
-        ),
-    ]
+        "The chip computes all the time only if the network needs no longer than arithmetic.",
+        sp.Le(network, arithmetic),
+        "The batch stands on both sides and drops out: whatever the batch, the block must be large enough.",
+        sp.Ge(m, smallest),
+        "On a machine of N chips, each sees the bandwidth B over the square root of N.",
+        sp.Eq(_left("network_block"), smallest.subs(B, model.effective_bandwidth(MACHINE))),
+    )
 
 
 @derivation(proves=model.memory_limited_time, also=(model.memory_block, model.memory_batch))
@@ -73,29 +67,24 @@ def memory_limited():
     need, batch, time = _memory_per_work(), _tight_batch(), _tight_time()
     best = sp.solve(sp.diff(time, m), m)[0]
     best_batch = sp.simplify(batch.subs(m, best))
-    return [
-        Step("Memory must need no longer than arithmetic.", sp.Le(need, M / C)),
-        Step(
-            "Arithmetic sets the time, which grows with block and batch. So take the smallest batch that is "
-            "allowed: the one for which memory and arithmetic take equally long.",
-            sp.Eq(b, batch),
-        ),
-        Step("One unknown is left, the block.", sp.Eq(_left("block_time"), time)),
-        Step(
-            "The slope changes sign once. Smaller blocks need too large a batch, larger ones too much work.",
-            sp.Eq(sp.Derivative(_left("block_time"), m), sp.factor(sp.diff(time, m))),
-        ),
-        Step("The time is least where the slope is zero.", sp.Eq(_left("memory_block"), best)),
-        Step(
-            "The batch that goes with it is just as large: the best block of vectors is as wide as the block "
-            "of weights.",
-            sp.Eq(_left("memory_batch"), best_batch),
-        ),
-        Step(
-            "With both, the time of one multiply is the first branch.",
-            sp.Eq(_left("memory_limited_time"), sp.simplify(time.subs(m, best))),
-        ),
-    ]
+    return in_steps(
+        "Memory must need no longer than arithmetic.",
+        sp.Le(need, M / C),
+        "Arithmetic sets the time, which grows with block and batch. So take the smallest batch that is "
+        "allowed: the one for which memory and arithmetic take equally long.",
+        sp.Eq(b, batch),
+        "One unknown is left, the block.",
+        sp.Eq(_left("block_time"), time),
+        "The slope changes sign once. Smaller blocks need too large a batch, larger ones too much work.",
+        sp.Eq(sp.Derivative(_left("block_time"), m), sp.factor(sp.diff(time, m))),
+        "The time is least where the slope is zero.",
+        sp.Eq(_left("memory_block"), best),
+        "The batch that goes with it is just as large: the best block of vectors is as wide as the block "
+        "of weights.",
+        sp.Eq(_left("memory_batch"), best_batch),
+        "With both, the time of one multiply is the first branch.",
+        sp.Eq(_left("memory_limited_time"), sp.simplify(time.subs(m, best))),
+    )
 
 
 @derivation(proves=model.network_limited_time, also=(model.network_batch,))
@@ -106,26 +95,19 @@ def network_limited():
     ]
     batch = 1 / sp.together(sp.expand(1 / _tight_batch().subs(m, smallest)))
     time = model.arithmetic_time(ONE_CHIP, smallest, batch)
-    return [
-        Step(
-            "Beyond its best block the time only grows. A network that forbids that block makes the smallest "
-            "allowed one the best.",
-            sp.Eq(m, smallest),
-        ),
-        Step("Memory then asks for this batch.", sp.Eq(b, batch)),
-        Step(
-            "Network, memory and arithmetic all take equally long: nothing idles.",
-            sp.Eq(_left("block_time"), time),
-        ),
-        Step(
-            "On a machine of N chips, B becomes B over the square root of N: in the batch,",
-            sp.Eq(_left("network_batch"), batch.subs(B, model.effective_bandwidth(MACHINE))),
-        ),
-        Step(
-            "and in the time, the second branch.",
-            sp.Eq(_left("network_limited_time"), time.subs(B, model.effective_bandwidth(MACHINE))),
-        ),
-    ]
+    return in_steps(
+        "Beyond its best block the time only grows. A network that forbids that block makes the smallest "
+        "allowed one the best.",
+        sp.Eq(m, smallest),
+        "Memory then asks for this batch.",
+        sp.Eq(b, batch),
+        "Network, memory and arithmetic all take equally long: nothing idles.",
+        sp.Eq(_left("block_time"), time),
+        "On a machine of N chips, B becomes B over the square root of N: in the batch,",
+        sp.Eq(_left("network_batch"), batch.subs(B, model.effective_bandwidth(MACHINE))),
+        "and in the time, the second branch.",
+        sp.Eq(_left("network_limited_time"), time.subs(B, model.effective_bandwidth(MACHINE))),
+    )
 
 
 @derivation(proves=model.sufficient_bandwidth)
@@ -136,35 +118,24 @@ def meeting():
     enough = sp.solve(slope, B)[0]
     equal = sp.solve(sp.Eq(model.network_block(ONE_CHIP), model.memory_block(ONE_CHIP)), B)[0]
     network = sp.solve(sp.Eq(model.effective_bandwidth(MACHINE), enough), B)[0]
-    return [
-        Step("The two branches ask for the same block at one bandwidth.", sp.Eq(B, equal)),
-        Step(
-            "There they give the same time.",
-            sp.Eq(_left("network_limited_time"), sp.simplify(slow.subs(B, equal))),
-        ),
-        Step(
-            "This is the slope of the second branch over the bandwidth of the network.",
-            sp.Eq(sp.Derivative(_left("network_limited_time"), B), slope),
-        ),
-        Step(
-            "Its slope is zero exactly where the branches meet, and so is the slope of the first branch, which "
-            "does not contain B at all: the curves touch, they do not cross.",
-            sp.Eq(B, enough),
-        ),
-        Step(
-            "Hence the denominator of the second branch is largest there. Beyond it the second branch would "
-            "rise again, so the best block stays where it is and the rest of the network is idle.",
-            sp.Eq(B**2 * (M - B), sp.simplify((B**2 * (M - B)).subs(B, enough)), evaluate=False),
-        ),
-        Step(
-            "The time that no network can improve is the first branch.",
-            sp.Eq(_left("memory_limited_time"), fast),
-        ),
-        Step(
-            "With N chips in a machine, the network has to be this fast.",
-            sp.Eq(_left("sufficient_bandwidth"), network),
-        ),
-    ]
+    return in_steps(
+        "The two branches ask for the same block at one bandwidth.",
+        sp.Eq(B, equal),
+        "There they give the same time.",
+        sp.Eq(_left("network_limited_time"), sp.simplify(slow.subs(B, equal))),
+        "This is the slope of the second branch over the bandwidth of the network.",
+        sp.Eq(sp.Derivative(_left("network_limited_time"), B), slope),
+        "Its slope is zero exactly where the branches meet, and so is the slope of the first branch, which "
+        "does not contain B at all: the curves touch, they do not cross.",
+        sp.Eq(B, enough),
+        "Hence the denominator of the second branch is largest there. Beyond it the second branch would "
+        "rise again, so the best block stays where it is and the rest of the network is idle.",
+        sp.Eq(B**2 * (M - B), sp.simplify((B**2 * (M - B)).subs(B, enough)), evaluate=False),
+        "The time that no network can improve is the first branch.",
+        sp.Eq(_left("memory_limited_time"), fast),
+        "With N chips in a machine, the network has to be this fast.",
+        sp.Eq(_left("sufficient_bandwidth"), network),
+    )
 
 
 @derivation(proves=model.effective_bandwidth)
@@ -173,22 +144,17 @@ def grid_of_chips():
     one = model.network_time(ONE_CHIP, m, b)
     apart, together = N * one, model.network_time(ONE_CHIP, m * sp.sqrt(N), b)
     seen = [sp.solve(sp.Eq(one.subs(B, X), total), X)[0] for total in (apart, together)]
-    return [
-        Step(
-            "N blocks with nothing in common move N times the traffic of one through the machine's network.",
-            sp.Eq(_left("network_time"), apart),
-        ),
-        Step(
-            "Each chip then sees one part in N of the bandwidth.",
-            sp.Eq(_left("effective_bandwidth"), seen[0]),
-        ),
-        Step(
-            "N blocks in a square grid are one large block. Its inputs are shared along the columns and its "
-            "outputs are summed along the rows, inside the machine, where traffic is free.",
-            sp.Eq(_left("network_time"), together),
-        ),
-        Step("Each chip now sees this much.", sp.Eq(_left("effective_bandwidth"), seen[1])),
-    ]
+    return in_steps(
+        "N blocks with nothing in common move N times the traffic of one through the machine's network.",
+        sp.Eq(_left("network_time"), apart),
+        "Each chip then sees one part in N of the bandwidth.",
+        sp.Eq(_left("effective_bandwidth"), seen[0]),
+        "N blocks in a square grid are one large block. Its inputs are shared along the columns and its "
+        "outputs are summed along the rows, inside the machine, where traffic is free.",
+        sp.Eq(_left("network_time"), together),
+        "Each chip now sees this much.",
+        sp.Eq(_left("effective_bandwidth"), seen[1]),
+    )
 
 
 @derivation(proves=model.wasteful_time)
@@ -200,23 +166,16 @@ def waste():
     arithmetic = sp.simplify(model.arithmetic_time(useful, block / k, batch / k))
     network = sp.simplify(model.network_time(useful, block / k, batch / k))
     bandwidth = model.useful_bandwidth(MACHINE)
-    return [
-        Step(
-            "Take the best block and batch for a network of which x is of use, and shrink both by k. Arithmetic "
-            "falls with the cube of k.",
-            sp.Eq(_left("arithmetic_time"), arithmetic),
-        ),
-        Step("Memory traffic falls with the square.", sp.Eq(_left("memory_time"), memory)),
-        Step(
-            "So does network traffic, which at a bandwidth of x takes as long as memory traffic.",
-            sp.Eq(_left("network_time"), network),
-        ),
-        Step(
-            "For k above 1 memory is the slowest, and arithmetic runs for one part in k of the time.",
-            sp.Eq(_left("block_utilisation"), sp.simplify(arithmetic / memory)),
-        ),
-        Step(
-            "Memory's time is the time of the multiply, with x the useful part of the network.",
-            sp.Eq(_left("wasteful_time"), memory.subs(X, bandwidth)),
-        ),
-    ]
+    return in_steps(
+        "Take the best block and batch for a network of which x is of use, and shrink both by k. Arithmetic "
+        "falls with the cube of k.",
+        sp.Eq(_left("arithmetic_time"), arithmetic),
+        "Memory traffic falls with the square.",
+        sp.Eq(_left("memory_time"), memory),
+        "So does network traffic, which at a bandwidth of x takes as long as memory traffic.",
+        sp.Eq(_left("network_time"), network),
+        "For k above 1 memory is the slowest, and arithmetic runs for one part in k of the time.",
+        sp.Eq(_left("block_utilisation"), sp.simplify(arithmetic / memory)),
+        "Memory's time is the time of the multiply, with x the useful part of the network.",
+        sp.Eq(_left("wasteful_time"), memory.subs(X, bandwidth)),
+    )
