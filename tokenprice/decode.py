@@ -26,34 +26,13 @@ SHORT = "needs {need:.0f} GB, but {system} has {have:.0f} GB"
 def decode_step(model, system, workload, layout=None, *, engine=None, keep=None, tokens=1, operators=None):
     """One decode step as kernels, attention, experts, exchanges and the engine.
 
-    Parameters
-    ----------
-    model : Transformer
-    system : System
-    workload : Workload
-    layout : Layout, optional
-        One tensor-parallel instance on all chips when not given. Stages (``pp``) follow one another. With ``dp``
-        attention and cache are copied and the batch is divided; with ``ep`` too the experts are spread over all
-        chips, and tokens travel to them and back.
-    engine : str or Engine, optional
-        The class of engine, see :func:`tokenprice.constants.engine`.
-    keep : Mapping, optional
-        Parts of the model in another format than ``workload.weights``.
-    tokens : float
-        Tokens of each sequence that a step takes: one, or with drafted tokens to verify more.
-    operators : Operators, optional
-        The chip's own of ``operators.toml`` when not given.
-
-    Returns
-    -------
-    Breakdown
-
-    Raises
-    ------
-    TypeError
-        If an argument is not of the class named above.
-    LookupError
-        If an engine or a format is unknown.
+    ``layout``: one tensor-parallel instance on all chips when not given. Stages (``pp``) follow one another.
+    With ``dp`` attention and cache are copied and the batch is divided; with ``ep`` too the experts are spread
+    over all chips, and tokens travel to them and back. ``engine``: the class of engine, see
+    :func:`tokenprice.constants.engine`. ``keep``: parts of the model in another format than
+    ``workload.weights``. ``tokens``: of each sequence that a step takes: one, or with drafted tokens to verify
+    more. ``operators``: the chip's own of ``operators.toml`` when not given. Raises TypeError if an argument is
+    of another class, LookupError if an engine or a format is unknown.
     """
     for name, value, kind in (
         ("model", model, (Transformer,)), ("system", system, (System,)), ("workload", workload, (Workload,)),

@@ -277,8 +277,8 @@ def about():
 
 
 def _prose(text):
-    """The paragraphs of a docstring before its parameters."""
-    return re.sub(r":\w+:`", "`", text.split("Parameters\n")[0]).replace("``", "`")
+    """The paragraphs of a docstring before the one on its arguments."""
+    return re.sub(r":\w+:`", "`", re.split(r"\n\s*\n\s*``\w+``:", text)[0]).replace("``", "`")
 
 
 # --- The same as JavaScript, for the shapes of model that sources describe ---------------------------------------

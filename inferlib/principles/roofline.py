@@ -255,21 +255,13 @@ def memory_held(model, batch, context):
 def decode_step(model, system, workload, layout=None):
     """The least time of one decode step: bytes over bandwidth or FLOP over peak, whichever is longer.
 
-    Parameters
-    ----------
-    model : Transformer or Profile
-        A profile brings its own formats; of a transformer they are the workload's. Arithmetic runs at the
-        chip's own format, as with weights stored small and multiplied at 16 bits; ``chip.at`` picks another.
-    system : System
-        All chips share weights, cache and arithmetic evenly; their exchanges cost nothing here.
-    workload : Workload
-    layout : Layout, optional
-        Ignored: the bound holds for every layout that does not copy weights.
+    ``model``: a Transformer, or a Profile, which brings its own formats; of a transformer they are the
+    workload's. Arithmetic runs at the chip's own format, as with weights stored small and multiplied at 16
+    bits; ``chip.at`` picks another. ``system``: all chips share weights, cache and arithmetic evenly; their
+    exchanges cost nothing here. ``layout``: ignored: the bound holds for every layout that does not copy
+    weights.
 
-    Returns
-    -------
-    Breakdown
-        Terms ``weights`` and ``cache``, which share the memory, and ``arithmetic``, which overlaps them.
+    Returns terms ``weights`` and ``cache``, which share the memory, and ``arithmetic``, which overlaps them.
     """
     origin = (decode_step, model, system, workload, layout)
     answer = partial(Breakdown, source="principles", origin=origin)

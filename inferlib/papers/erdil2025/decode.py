@@ -64,32 +64,15 @@ def decode_step(
 ):
     """The complete model's answer to one question: time per token on a given system.
 
-    Parameters
-    ----------
-    model : inferlib.Transformer or Model
-        An erdil2025 Model brings its own formats.
-    system : inferlib.System
-        GPUs (``records.chip_of``); the whole system is one instance unless a layout says otherwise.
-    workload : inferlib.Workload
-    layout : inferlib.Layout, optional
-        Without one the best is searched, as the paper does: real-valued pipeline degrees and attention
-        scale-downs included. With one, ``dp`` instances share the batch, ``pp`` stages are taken as they
-        are, and kind of tensor parallelism and scale-down are searched. Expert parallelism follows the
-        paper's rule; a layout that says otherwise is answered with n/a.
-    assumptions : Assumptions, optional
+    ``model``: a Transformer, or an erdil2025 Model, which brings its own formats. ``system``: GPUs
+    (``records.chip_of``); the whole system is one instance unless a layout says otherwise. ``layout``: without
+    one the best is searched, as the paper does: real-valued pipeline degrees and attention scale-downs
+    included. With one, ``dp`` instances share the batch, ``pp`` stages are taken as they are, and kind of
+    tensor parallelism and scale-down are searched. Expert parallelism follows the paper's rule; a layout that
+    says otherwise is answered with n/a, and one that does not use the whole system is a ValueError.
 
-    Returns
-    -------
-    inferlib.Breakdown
-        Terms ``kernel launch``, ``collective latency``, ``collective bandwidth``, ``pipeline``; then
-        ``weights``, ``activations`` and ``cache`` over ``arithmetic`` and ``attention arithmetic``.
-
-    Raises
-    ------
-    TypeError
-        If an argument is not of the class named above.
-    ValueError
-        If a layout does not use the whole system.
+    Returns terms ``kernel launch``, ``collective latency``, ``collective bandwidth``, ``pipeline``; then
+    ``weights``, ``activations`` and ``cache`` over ``arithmetic`` and ``attention arithmetic``.
     """
     try:
         shape = model_of(model, workload.weights, workload.cache).shape

@@ -634,24 +634,14 @@ def decode_step(
 ):
     """One token for every sequence of a batch, as far as the paper describes it.
 
-    Parameters
-    ----------
-    model : Transformer
-    system : System
-        All chips are one tensor-parallel domain, or as many pipeline stages as ``layout`` says. A collective takes
-        :func:`collective_latency`: that of the paper's switch, not of the chip's own links.
-    workload : Workload
-        Its formats replace the paper's single byte; arithmetic runs at the peak of the weights' format.
-    layout : Layout, optional
-        ``tp`` and ``pp`` with ``tp * pp = system.count``. The batch is that of one stage.
-    assumptions : Assumptions
-        ``Assumptions.fitted()`` answers with equation 8; the default is the limit.
+    ``system``: all chips are one tensor-parallel domain, or as many pipeline stages as ``layout`` says, with
+    ``tp * pp = system.count``; the batch is that of one stage. A collective takes :func:`collective_latency`:
+    that of the paper's switch, not of the chip's own links. ``workload``: its formats replace the paper's
+    single byte; arithmetic runs at the peak of the weights' format. ``assumptions``: ``Assumptions.fitted()``
+    answers with equation 8; the default is the limit.
 
-    Returns
-    -------
-    Breakdown
-        Memory (weights and cache, which add) beside arithmetic, then what is exposed: collectives and hops, or the
-        measured overhead of every layer.
+    Returns memory (weights and cache, which add) beside arithmetic, then what is exposed: collectives and hops,
+    or the measured overhead of every layer.
 
     Examples
     --------

@@ -89,31 +89,15 @@ def decode_step(
 ):
     """One token for every sequence of a batch, on GPUs that share the experts and repeat the attention.
 
-    Parameters
-    ----------
-    model : Transformer or Model
-        A mixture of experts with latent attention; the source says nothing of others.
-    system : System
-        Its domains are the source's nodes. Experts are balanced as Figure 12 shows for so many GPUs, with as
-        few copies as make every GPU hold equally many.
-    workload : Workload
-        Batch of all GPUs together, context and formats.
-    layout : Layout, optional
-        The source knows one: ``Layout(ep=system.count)``, its attention data-parallel (``dp`` may say so).
-    assumptions : Assumptions
-    two_batch : bool
-        Whether two halves of the batch overlap computation and network, as in equations 49 to 51.
+    ``model``: a mixture of experts with latent attention; the source says nothing of others. ``system``: its
+    domains are the source's nodes. Experts are balanced as Figure 12 shows for so many GPUs, with as few copies
+    as make every GPU hold equally many. ``workload``: batch of all GPUs together, context and formats.
+    ``layout``: the source knows one: ``Layout(ep=system.count)``, its attention data-parallel (``dp`` may say
+    so). ``two_batch``: whether two halves of the batch overlap computation and network, as in equations 49 to
+    51.
 
-    Returns
-    -------
-    Breakdown
-        Stages as in :func:`stages`; ``infeasible`` where weights and cache exceed the memory, ``n/a`` where
-        the source says nothing.
-
-    Raises
-    ------
-    TypeError
-        If an argument is not of the class named above.
+    Returns stages as in :func:`stages`; ``infeasible`` where weights and cache exceed the memory, ``n/a`` where
+    the source says nothing.
 
     Examples
     --------

@@ -138,26 +138,16 @@ def decode_step(
     """One token for every sequence of a batch, as far as the paper describes it.
 
     The model is cut over all chips, weight-stationary, in one or two dimensions: the box that moves least is
-    taken. The cache is cut over heads, or over the batch if that leaves less of it on a chip. Weights and
-    cache share the memory; memory, arithmetic and network can all overlap (section 3.5: communication is
-    partially or fully hidden), so the longest counts.
+    taken. The cache is cut over heads, or over the batch if that leaves less of it on a chip. Weights and cache
+    share the memory; memory, arithmetic and network can all overlap (section 3.5: communication is partially or
+    fully hidden), so the longest counts.
 
-    Parameters
-    ----------
-    model : Transformer
-        Dense, equal layers; blocks are taken as serial.
-    system : System
-        All its chips must share one scale-up domain: the paper knows one network.
-    workload : Workload
-    layout : Layout, optional
-        The paper cuts every matrix over all chips, ``Layout(tp=system.count)``; any other is n/a.
-    assumptions : Assumptions
-        With ``exposed`` communication is hidden behind nothing and adds.
+    ``model``: dense, equal layers; blocks are taken as serial. ``system``: all its chips must share one
+    scale-up domain: the paper knows one network. ``layout``: the paper cuts every matrix over all chips,
+    ``Layout(tp=system.count)``; any other is n/a. ``assumptions``: with ``exposed`` communication is hidden
+    behind nothing and adds.
 
-    Returns
-    -------
-    Breakdown
-        Terms ``weights`` and ``cache``, which add, ``arithmetic`` and ``network``.
+    Returns terms ``weights`` and ``cache``, which add, ``arithmetic`` and ``network``.
 
     Examples
     --------

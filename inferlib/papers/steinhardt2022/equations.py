@@ -438,26 +438,17 @@ def decode_step(
 ):
     """One token for every sequence of a batch, as far as the post describes it.
 
-    The multiplies of a layer (two as printed), all of equal size, share the model's parameters, embeddings included;
-    each is spread evenly over all chips, and the three terms of the starred equation are taken at the batch given. The
-    post describes no context, no key-value cache and no latency that could be computed: none is counted.
+    The multiplies of a layer (two as printed), all of equal size, share the model's parameters, embeddings
+    included; each is spread evenly over all chips, and the three terms of the starred equation are taken at the
+    batch given. The post describes no context, no key-value cache and no latency that could be computed: none
+    is counted.
 
-    Parameters
-    ----------
-    model : Transformer
-    system : System
-        ``domain`` chips make one machine; between machines, each chip brings its ``scale_out_bandwidth``.
-    workload : Workload
-        ``batch`` and the format of the weights are used; vectors are 16-bit numbers.
-    layout : Layout, optional
-        The post knows one: every matrix over all chips, ``Layout(tp=system.count)``.
-    assumptions : Assumptions
-        Multiplies in a layer; its number of layers is replaced by the model's.
+    ``system``: ``domain`` chips make one machine; between machines, each chip brings its
+    ``scale_out_bandwidth``. ``workload``: ``batch`` and the format of the weights are used; vectors are 16-bit
+    numbers. ``layout``: the post knows one: every matrix over all chips, ``Layout(tp=system.count)``.
+    ``assumptions``: multiplies in a layer; its number of layers is replaced by the model's.
 
-    Returns
-    -------
-    Breakdown
-        One stage whose terms overlap: network; weights and activations, which share the memory; arithmetic.
+    Returns one stage whose terms overlap: network; weights and activations, which share the memory; arithmetic.
     """
     if model.sparse:
         raise NotDescribed("the post describes dense models only")

@@ -218,28 +218,12 @@ def toy_decode_step(
 ):
     """The toy model's answer to one question: time per token on a given system.
 
-    It knows the weights, the arithmetic and the hops of the all-reduces of one tensor-parallel instance; it does not
-    know the KV cache, other layouts, or the network's bandwidth.
+    It knows the weights, the arithmetic and the hops of the all-reduces of one tensor-parallel instance; it
+    does not know the KV cache, other layouts, or the network's bandwidth.
 
-    Parameters
-    ----------
-    model : inferlib.Transformer or Model
-    system : inferlib.System
-    workload : inferlib.Workload
-        Its batch and formats are used; an erdil2025 Model brings its own format.
-    layout : inferlib.Layout, optional
-        Only a tensor-parallel layout over the whole system is described; another answers n/a.
-    assumptions : ToyAssumptions, optional
-
-    Raises
-    ------
-    TypeError
-        If an argument is not of the class named above.
-
-    Returns
-    -------
-    inferlib.Breakdown
-        Terms ``network``, then ``weights`` and ``arithmetic``, which overlap.
+    ``workload``: its batch and formats are used; an erdil2025 Model brings its own format. ``layout``: only a
+    tensor-parallel one over the whole system is described; another answers n/a. Returns terms ``network``, then
+    ``weights`` and ``arithmetic``, which overlap.
     """
     if getattr(model, "sparse", False):
         raise NotDescribed("the toy model describes dense models only")
