@@ -8,15 +8,7 @@ from book.pope2022 import evidence
 from book.pope2022.evidence import SLICE, TPU, palm
 from inferlib import checks
 from inferlib.ops import maximum
-from inferlib.papers.pope2022 import (
-    CORRECTED,
-    EXACT,
-    attention_time,
-    exchange_time,
-    load_mesh,
-    multiply_time,
-    ws2d_time,
-)
+from inferlib.papers import pope2022 as pope
 
 FORMS = ("axis by axis", "all links at once", "the paper's two matrices", "hidden behind the rest")
 
@@ -29,15 +21,15 @@ def step(form, constants, tokens, seen, held, chip=TPU):
     behind the multiplies, or they behind it.
     """
     checks.one_of("form", form, FORMS)
-    model, mesh = palm(), load_mesh(SLICE)
-    multiply = multiply_time(model, chip, mesh, constants, tokens)
-    attention = attention_time(model, chip, mesh, constants, tokens, seen, held)
+    model, mesh = palm(), pope.load_mesh(SLICE)
+    multiply = pope.multiply_time(model, chip, mesh, constants, tokens)
+    attention = pope.attention_time(model, chip, mesh, constants, tokens, seen, held)
     fixed = model.layers * constants.overhead
     if form == "axis by axis":
-        each = exchange_time(model, chip, mesh, tokens)
+        each = pope.exchange_time(model, chip, mesh, tokens)
     else:
-        each = ws2d_time(
-            model, chip, mesh, tokens, EXACT if form == "the paper's two matrices" else CORRECTED
+        each = pope.ws2d_time(
+            model, chip, mesh, tokens, pope.EXACT if form == "the paper's two matrices" else pope.CORRECTED
         )
     moved = model.layers * each
     if form == "hidden behind the rest":

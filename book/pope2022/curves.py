@@ -17,19 +17,7 @@ from book.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
 from book.pope2022.figures import axes, layout_colours
 from inferlib import sweep
 from inferlib.frontier import pareto
-from inferlib.papers.pope2022 import (
-    SHARED,
-    cache_over_batch,
-    cost,
-    gathered_over,
-    load_mesh,
-    load_model,
-    meshes,
-    mfu,
-    parameters,
-    step_time,
-    why_not,
-)
+from inferlib.papers import pope2022 as pope
 
 PALM = dict(zip(("PaLM 540B", "PaLM 62B", "PaLM 8B"), style.LINES, strict=False))
 BATCHES = tuple(2**i for i in range(11))  # the text stops at "larger than about 512"
@@ -38,11 +26,11 @@ BATCHES = tuple(2**i for i in range(11))  # the text stops at "larger than about
 def _run(name, chips, batch, layout, attention, format, context, answer, chip, constants):
     """Seconds of a pass, chip-seconds and utilisation of a token; None where it does not fit."""
     at = configuration(name, chips, batch, layout, attention, format, context, answer, chip)
-    if why_not(at["model"], chip, at["mesh"], layout, attention, batch, at["seen"]):
+    if pope.why_not(at["model"], chip, at["mesh"], layout, attention, batch, at["seen"]):
         return None
     time = pass_time(at, constants)
-    used = mfu(chip, chips, parameters(load_model(name)), at["tokens"], time)
-    return time, cost(chips, at["tokens"], time), used
+    used = pope.mfu(chip, chips, pope.parameters(pope.load_model(name)), at["tokens"], time)
+    return time, pope.cost(chips, at["tokens"], time), used
 
 
 @cache
@@ -58,7 +46,7 @@ def runs(phase, constants=None, chip=TPU):
     read, constants, rows = Reader("pope2022", "Figure 1"), constants or fitted(), []
     work = read("context"), read("tokens generated") if phase == "decode" else None
     layouts_of = ("WS 2D",) if phase == "decode" else ("WS 2D", "WG XYZ")
-    places = ((n, c, f, w) for n in PALM for c in meshes() for f in ("int8", "bf16") for w in layouts_of)
+    places = ((n, c, f, w) for n in PALM for c in pope.meshes() for f in ("int8", "bf16") for w in layouts_of)
     for name, chips, format, layout in places:
         for batch in BATCHES:
             attention = "Batch" if batch > 1 else "Head"
@@ -95,8 +83,8 @@ def published_points(phase):
             at["mesh"].chips,
             {1: "int8", 2: "bf16"}[at["model"].weight_bytes],
         )
-        used = mfu(TPU, chips, parameters(load_model(name)), at["tokens"], time)
-        made.append((name, format, time, cost(chips, at["tokens"], time), used))
+        used = pope.mfu(TPU, chips, pope.parameters(pope.load_model(name)), at["tokens"], time)
+        made.append((name, format, time, pope.cost(chips, at["tokens"], time), used))
     return pd.DataFrame(made, columns=["model", "format", "time", "cost", "mfu"])
 
 
@@ -143,9 +131,9 @@ def figure_6_data():
     read, model, rows = Reader("pope2022", "Text 4.1"), evidence.palm(), {}
     batch, context = read("decode", "batch"), read("context", artefact="Text 4.4")
     for chips in (64, 128, 256):
-        held = cache_over_batch(model, chips, batch, context)
-        at = model, TPU, load_mesh(chips), fitted(), batch, context, held
-        rows[chips] = {name: 1e3 * step_time(*at, layout=f"WS {name}") for name in ("1D", "2D")}
+        held = pope.cache_over_batch(model, chips, batch, context)
+        at = model, TPU, pope.load_mesh(chips), fitted(), batch, context, held
+        rows[chips] = {name: 1e3 * pope.step_time(*at, layout=f"WS {name}") for name in ("1D", "2D")}
     return pd.DataFrame(rows).T.rename_axis("chips")
 
 
@@ -169,9 +157,9 @@ def figure_6(data):
 
 def prefill_time(model, chip, mesh, constants, sequences, layout, length=2048):
     """Seconds of prefill of a number of sequences in a layout, by the two-constant model."""
-    held = cache_over_batch(model, mesh.chips, sequences, length)
+    held = pope.cache_over_batch(model, mesh.chips, sequences, length)
     at = model, chip, mesh, constants, sequences * length, length, held
-    return step_time(*at, layout=layout)
+    return pope.step_time(*at, layout=layout)
 
 
 def figure_7_data(model, chip, mesh, constants, length=2048):
@@ -181,13 +169,13 @@ def figure_7_data(model, chip, mesh, constants, length=2048):
     for the layout to cut the batch.
     """
     sequences = sweep("sequences", [2**i for i in range(10)])
-    n_params = parameters(load_model("PaLM 540B")) if model.name == "PaLM 540B" else parameters(model)
-    used = [
-        mfu(chip, mesh.chips, n_params, sequences * length, prefill_time(model, chip, mesh, constants, sequences, name))
-        for name in SHARED
-    ]  # fmt: skip
-    enough = [sequences >= gathered_over(mesh, name) for name in SHARED]
-    names = xr.DataArray(list(SHARED), dims="layout", coords={"layout": list(SHARED)})
+    # PaLM 540B is padded as it was run, and counted as it was trained
+    counted = pope.load_model("PaLM 540B") if model.name == "PaLM 540B" else model
+    work = chip, mesh.chips, pope.parameters(counted), sequences * length
+    times = (prefill_time(model, chip, mesh, constants, sequences, name) for name in pope.SHARED)
+    used = [pope.mfu(*work, time) for time in times]
+    enough = [sequences >= pope.gathered_over(mesh, name) for name in pope.SHARED]
+    names = xr.DataArray(list(pope.SHARED), dims="layout", coords={"layout": list(pope.SHARED)})
     enough = xr.concat(enough, names)
     return xr.concat(used, names).assign_coords(tokens=sequences * length, enough=enough)
 
@@ -198,7 +186,7 @@ def switches_by_time(model, chip, mesh, constants, length=2048):
     Whether there are sequences enough is another question.
     """
     found = {}
-    for before, layout in pairwise(SHARED):
+    for before, layout in pairwise(pope.SHARED):
         low, high = 2.0**-2, 2.0**10
         for _ in range(50):
             middle = (low + high) / 2
@@ -225,8 +213,8 @@ def figure_7(data):
     }
     for (table, row), at in evidence.configurations().items():
         if (table, row.split()[-1]) == ("Table 2", "prefill"):
-            n_params = parameters(load_model("PaLM 540B"))
-            used = mfu(TPU, SLICE, n_params, at["tokens"], evidence.measured_pass(table, row, 1))
+            n_params = pope.parameters(pope.load_model("PaLM 540B"))
+            used = pope.mfu(TPU, SLICE, n_params, at["tokens"], evidence.measured_pass(table, row, 1))
             ax.plot(at["tokens"], 100 * used, "o", **ring)
             ring.pop("label", None)
     ax.set(xscale="log", xlabel="tokens in the batch", ylabel="MFU, %", ylim=(0, 85))
@@ -241,7 +229,7 @@ def figure_b1_data():
     read, rows = Reader("pope2022", "Appendix B"), []
     shortest, longest = (int(read(f"{which} sequence")) for which in ("shortest", "longest"))
     lengths = [shortest * 2**i for i in range((longest // shortest).bit_length())]
-    for name, chips, length in ((n, c, s) for n in PALM for c in meshes() for s in lengths):
+    for name, chips, length in ((n, c, s) for n in PALM for c in pope.meshes() for s in lengths):
         found = _run(name, chips, 1, "WS 2D", "Head", "int8", length, None, TPU, fitted())
         if found:
             rows.append((name, chips, length, *found[:2]))
@@ -268,7 +256,7 @@ def figure_b1(data):
 def times_over_chips(name, batch=1, format="int8"):
     """Milliseconds of one generation step over the slices that hold the model, by the two-constant model."""
     found = {}
-    for chips in meshes():
+    for chips in pope.meshes():
         at = _run(name, chips, batch, "WS 2D", "Batch", format, 2048, 64, TPU, fitted())
         if at:
             found[chips] = 1e3 * at[0]

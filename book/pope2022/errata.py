@@ -7,17 +7,6 @@ from book.pope2022.evidence import SLICE, TPU, configurations
 from book.pope2022.tables import table_1
 from book.pope2022.text import LL, attention_share, growth, read_off
 from inferlib.papers import pope2022 as pope
-from inferlib.papers.pope2022 import (
-    CORRECTED,
-    PRINTED,
-    cache_of_token,
-    cache_over_batch,
-    gather_time,
-    load_mesh,
-    load_model,
-    multihead,
-    weights_on_chip,
-)
 
 LAST = "Table D.4"
 
@@ -26,7 +15,7 @@ LAST = "Table D.4"
 def columns():
     """The two columns of totals of Table D.4."""
     check = benchmarks.column_check().set_index("table")
-    repaired = benchmarks.totals(LAST, PRINTED.replace(swapped_totals=True))
+    repaired = benchmarks.totals(LAST, pope.PRINTED.replace(swapped_totals=True))
     palm = repaired[repaired.column == "PaLM total"].set_index("batch").exact
     doubtful = benchmarks.totals(LAST).query("column == 'MT-NLG total'").set_index("batch")
     read, rows = benchmarks.open_reader(LAST), batches(LAST, "PaLM total")
@@ -63,12 +52,12 @@ def columns():
 @errata_numbers("pope2022")
 def criteria():
     """When 2D beats 1D, and what the formulas of communication leave out."""
-    four, model, mesh = load_model("PaLM 540B"), evidence.palm(), load_mesh(SLICE)
+    four, model, mesh = pope.load_model("PaLM 540B"), evidence.palm(), pope.load_mesh(SLICE)
     wide = four.replace(d_ff=2 * four.d_model)
     tokens = configurations()["Table 2", "high-throughput prefill"]["tokens"]
-    whole = PRINTED.replace(whole_layer=True)
+    whole = pope.PRINTED.replace(whole_layer=True)
     xy, xyz = (pope.layer_time(model, TPU, mesh, tokens, layout) for layout in ("WG XY", "WG XYZ"))
-    real = list(pope.switches(model, mesh, CORRECTED).values())
+    real = list(pope.switches(model, mesh, pope.CORRECTED).values())
     return {
         "even": pope.break_even(four),
         "wide_printed": pope.printed_break_even(wide),
@@ -77,7 +66,7 @@ def criteria():
         "even_x4": pope.break_even_of_x(four, 4),
         "xyz_excess": xyz / xy - 1,
         "largest": tokens,
-        "gather": gather_time(model, TPU, mesh),
+        "gather": pope.gather_time(model, TPU, mesh),
         "gathered_pass": evidence.measured_pass("Table 2", "high-throughput prefill", 1),
         "whole_2d": pope.ws2d_volume(model, mesh, 1, whole) / pope.ws2d_volume(model, mesh, 1) - 1,
         "whole_x": pope.best_x(model, mesh.chips, whole),
@@ -96,7 +85,7 @@ def caches():
     model, found = evidence.palm(), table_1()
     place, read = "a 500B model with multihead attention", Reader("pope2022", "Text 2.1")
     size = read(place, "batch") * read(place, "context") / 1e12
-    cache, weights = cache_over_batch(model, SLICE, 128, 32768), weights_on_chip(model, SLICE)
+    cache, weights = pope.cache_over_batch(model, SLICE, 128, 32768), pope.weights_on_chip(model, SLICE)
     steps = [printed_time(LAST, "PaLM generate", b) for b in (512, 128)]
     return {
         "multihead_raw": found.loc["Multihead", "batch 512"],
@@ -105,9 +94,9 @@ def caches():
         "steps_apart": evidence.apart(),
         "steps_known": steps[0] / steps[1],
         "traffic": cache / (cache + weights),
-        "cache_variant": size * cache_of_token(multihead(load_model("PaLM 540B"))),
-        "cache_padded": size * cache_of_token(multihead(model)),
-        "cache_megatron": size * cache_of_token(load_model("MT-NLG 530B")),
+        "cache_variant": size * pope.cache_of_token(pope.multihead(pope.load_model("PaLM 540B"))),
+        "cache_padded": size * pope.cache_of_token(pope.multihead(model)),
+        "cache_megatron": size * pope.cache_of_token(pope.load_model("MT-NLG 530B")),
     }
 
 
@@ -131,7 +120,7 @@ def public_code():
     """Megatron's totals as the released script would reckon them."""
     found = {}
     for table in TABLES[:2]:
-        for name, layers in (("as_run", None), ("as_coded", load_model("PaLM 540B").layers)):
+        for name, layers in (("as_run", None), ("as_coded", pope.load_model("PaLM 540B").layers)):
             error = evidence.megatron_table(evidence.fitted(), steps_of=layers).query("table == @table").error
             found[f"{name}_{table[-1]}"] = evidence.rms(error)
     return found

@@ -9,19 +9,9 @@ from book.audit.ledger import Reader
 from book.pope2022 import benchmarks
 from book.pope2022.benchmarks import TABLES, batches, lengths
 from inferlib import checks
-from inferlib.papers.pope2022 import (
-    CACHES,
-    CORRECTED,
-    Constants,
-    bound,
-    load_chip,
-    load_mesh,
-    load_model,
-    stated,
-    step_time,
-)
+from inferlib.papers import pope2022 as pope
 
-TPU = load_chip("TPU v4")
+TPU = pope.load_chip("TPU v4")
 SLICE = int(Reader("pope2022", "Appendix D")("chips"))  # of the measurements of appendix D
 
 
@@ -46,10 +36,10 @@ def cells(tables=TABLES, attention="Head"):
             prefill, generate = (
                 read(f"batch {batch}", f"PaLM {phase}, time", table) for phase in ("prefill", "generate")
             )
-            held = CACHES["Head"](model, SLICE, batch, given)
+            held = pope.CACHES["Head"](model, SLICE, batch, given)
             rows.append((table, "prefill", batch, batch * given, given, held, 1, prefill))
             context = given + made / 2  # halfway through the answer
-            held = CACHES[attention](model, SLICE, batch, context)
+            held = pope.CACHES[attention](model, SLICE, batch, context)
             rows.append((table, "generate", batch, batch, context, held, made, generate))
     columns = ["table", "phase", "batch", "tokens", "seen", "held", "passes", "measured"]
     return pd.DataFrame(rows, columns=columns)
@@ -57,13 +47,13 @@ def cells(tables=TABLES, attention="Head"):
 
 def palm():
     """PaLM 540B as it was run on 64 chips: with 64 heads."""
-    return load_model("PaLM 540B", padded=True)
+    return pope.load_model("PaLM 540B", padded=True)
 
 
 def predicted(rows, constants, chip=TPU):
     """Seconds of each of :func:`cells` by the two-constant model."""
     at = (rows[name].to_numpy(float) for name in ("tokens", "seen", "held"))
-    return rows.passes.to_numpy(float) * step_time(palm(), chip, load_mesh(SLICE), constants, *at)
+    return rows.passes.to_numpy(float) * pope.step_time(palm(), chip, pope.load_mesh(SLICE), constants, *at)
 
 
 def fit(rows, times=predicted, chip=TPU):
@@ -74,12 +64,12 @@ def fit(rows, times=predicted, chip=TPU):
     from scipy.optimize import least_squares
 
     def misses(logarithms):
-        return times(rows, Constants(*np.exp(logarithms)), chip=chip) / rows.measured.to_numpy() - 1
+        return times(rows, pope.Constants(*np.exp(logarithms)), chip=chip) / rows.measured.to_numpy() - 1
 
     exact = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-14)
     found = least_squares(misses, np.log([0.7, 1e-4]), bounds=(np.log(1e-9), 0), **exact)
     # six digits: another CPU adds in another order, and beyond these the search may end elsewhere
-    return Constants(*(float(f"{value:.6g}") for value in np.exp(found.x)))
+    return pope.Constants(*(float(f"{value:.6g}") for value in np.exp(found.x)))
 
 
 @cache
@@ -135,7 +125,7 @@ def cross_validation(chip=TPU):
 def configurations(chip=TPU):
     """The eight configurations of Tables 2 and 3: (table, row) to what :func:`configuration` returns."""
     found = {}
-    for entry in stated()["configurations"]:
+    for entry in pope.stated()["configurations"]:
         table, row = entry["table"], entry["row"]
         read = Reader("pope2022", table)
         chips, batch = int(read(row, "chips")), read(row, "batch")
@@ -157,18 +147,18 @@ def configuration(name, chips, batch, layout, attention, weights, context, answe
     Returns ``model`` as it was run, ``chip``, ``mesh``, ``batch``, ``layout``, ``attention``, ``tokens`` of a pass,
     ``seen``, ``held`` (bytes of cache on a chip) and ``passes``.
     """
-    model = load_model(name, padded=name == "PaLM 540B" and chips >= SLICE).at(weights)
+    model = pope.load_model(name, padded=name == "PaLM 540B" and chips >= SLICE).at(weights)
     seen = context if answer is None else context + answer / 2
     return {
         "model": model,
         "chip": chip,
-        "mesh": load_mesh(chips),
+        "mesh": pope.load_mesh(chips),
         "batch": batch,
         "layout": layout,
         "attention": attention,
         "tokens": batch * context if answer is None else batch,
         "seen": seen,
-        "held": CACHES[attention](model, chips, batch, seen),
+        "held": pope.CACHES[attention](model, chips, batch, seen),
         "passes": 1 if answer is None else answer,
     }
 
@@ -176,13 +166,13 @@ def configuration(name, chips, batch, layout, attention, weights, context, answe
 def pass_time(at, constants):
     """Seconds of one forward pass of a configuration by the two-constant model."""
     work = at["tokens"], at["seen"], at["held"]
-    return step_time(at["model"], at["chip"], at["mesh"], constants, *work, layout=at["layout"])
+    return pope.step_time(at["model"], at["chip"], at["mesh"], constants, *work, layout=at["layout"])
 
 
-def pass_bound(at, assumptions=CORRECTED):
+def pass_bound(at, assumptions=pope.CORRECTED):
     """What each resource needs for one forward pass of a configuration."""
     place = at["model"], at["chip"], at["mesh"], at["layout"]
-    return bound(*place, at["tokens"], at["seen"], at["held"], assumptions)
+    return pope.bound(*place, at["tokens"], at["seen"], at["held"], assumptions)
 
 
 def measured_pass(table, row, passes):
@@ -252,11 +242,11 @@ def megatron(table, batch, constants, steps_of=None, chip=TPU):
     ``steps_of``: layers by which the steps of generation are scaled up, as the authors' public code does from
     PaLM's; the model's own when not given.
     """
-    read, model = Reader("pope2022", table), load_model("MT-NLG 530B")
+    read, model = Reader("pope2022", table), pope.load_model("MT-NLG 530B")
     given, made = lengths(read, table)
     step, held = (
-        partial(step_time, model, chip, load_mesh(SLICE), constants),
-        partial(CACHES["Head"], model, SLICE),
+        partial(pope.step_time, model, chip, pope.load_mesh(SLICE), constants),
+        partial(pope.CACHES["Head"], model, SLICE),
     )
     prefill = step(batch * given, given, held(batch, given))
     context = given + made / 2

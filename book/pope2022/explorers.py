@@ -8,16 +8,6 @@ from book.pope2022.schedules import AXES, Move, schedule
 from inferlib import load_chip, load_model
 from inferlib.ops import minimum
 from inferlib.papers import pope2022 as pope
-from inferlib.papers.pope2022 import (
-    EXACT,
-    PRINTED,
-    Assumptions,
-    Mesh,
-    decode_step,
-    load_mesh,
-    load_model as paper_model,
-    model_of,
-)
 from inferlib.system import System, Workload
 
 WEIGHTS = {"16 bits": 2.0, "8 bits": 1.0, "4 bits": 0.5}  # bytes of a value
@@ -46,17 +36,17 @@ def _activations(layout, model, mesh, tokens):
     """Bytes of activations through a chip, one layer."""
     weight_stationary = {"WS 1D": pope.ws1d_volume, "WS 2D": pope.ws2d_volume}
     if layout in weight_stationary:
-        volume = weight_stationary[layout](model, mesh, tokens, EXACT)
+        volume = weight_stationary[layout](model, mesh, tokens, pope.EXACT)
     else:
         fetched = _group(_exchanges(layout)[1], mesh.x, mesh.y, mesh.z)
-        volume = pope.gathered_activation_volume(model, mesh, tokens, fetched, EXACT)
+        volume = pope.gathered_activation_volume(model, mesh, tokens, fetched, pope.EXACT)
     return volume * model.activation_bytes
 
 
 def _weights(layout, model, mesh):
     """Bytes of weights through a chip, one layer."""
     fetched = _group(_exchanges(layout)[1], mesh.x, mesh.y, mesh.z)
-    return pope.gathered_weight_volume(model, mesh, fetched, EXACT) * model.weight_bytes
+    return pope.gathered_weight_volume(model, mesh, fetched, pope.EXACT) * model.weight_bytes
 
 
 def _mesh_drawn():
@@ -64,7 +54,7 @@ def _mesh_drawn():
 
     def bytes_of(counted, layers=False):
         def moved(tokens, x, y, z, weight, model, layout):
-            shape, mesh = model.replace(weight_bytes=weight), Mesh(x, y, z)
+            shape, mesh = model.replace(weight_bytes=weight), pope.Mesh(x, y, z)
             return counted(layout, shape, mesh, tokens) * (shape.layers if layers else 1)
 
         return moved
@@ -123,22 +113,22 @@ def switch(model=None, mesh=None, tokens=64):
 
     Above the curves is drawn how one of the layouts cuts a matrix over the mesh, and who exchanges what with whom.
     """
-    model, mesh = model or evidence.palm(), mesh or load_mesh(evidence.SLICE)
+    model, mesh = model or evidence.palm(), mesh or pope.load_mesh(evidence.SLICE)
     models = {
         f"{model.name}, {model.heads:.0f} heads": model,
-        "PaLM 62B": paper_model("PaLM 62B"),
+        "PaLM 62B": pope.load_model("PaLM 62B"),
         # one pair of collectives, the feed-forward layer's, as the paper's formulas have it
-        "MT-NLG 530B": paper_model("MT-NLG 530B").replace(parallel=True),
-        "Llama 3 70B": model_of(load_model("Llama 3 70B"), parallel=True),
+        "MT-NLG 530B": pope.load_model("MT-NLG 530B").replace(parallel=True),
+        "Llama 3 70B": pope.model_of(load_model("Llama 3 70B"), parallel=True),
     }
 
     def moved(layout):
         # bytes through a chip: the time of one layer at a bandwidth of one
         def megabytes(tokens, x, y, z, weight, model, **at):
             shape = model.replace(weight_bytes=weight)
-            mesh = Mesh(x, y, z)
+            mesh = pope.Mesh(x, y, z)
             # with the factor (K - 1)/K, so that a chip alone moves nothing; the switch points are the same
-            seconds = pope.layer_time(shape, evidence.TPU, mesh, tokens, layout, EXACT)
+            seconds = pope.layer_time(shape, evidence.TPU, mesh, tokens, layout, pope.EXACT)
             return seconds * evidence.TPU.network_bandwidth
 
         return megabytes
@@ -151,7 +141,7 @@ def switch(model=None, mesh=None, tokens=64):
     )
 
     def hands_over(tokens, x, y, z, weight, model, **at):
-        return pope.switch_to_x(model.replace(weight_bytes=weight), Mesh(x, y, z)) / tokens
+        return pope.switch_to_x(model.replace(weight_bytes=weight), pope.Mesh(x, y, z)) / tokens
 
     order = sorted(
         pope.LAYOUTS, key=lambda name: name != "WS 2D"
@@ -199,14 +189,17 @@ def decode(model=None, chip=None):
     models = {name: load_model(name) for name in ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B")}
     chips = {name: load_chip(name) for name in ("H100 SXM", "A100 80GB", "H200", "B200")}
     models, chips = first(model, models), first(chip, chips)
-    readings = {"hidden": PRINTED, "exposed, all that a layer moves": Assumptions.one_axis_at_a_time()}
+    readings = {
+        "hidden": pope.PRINTED,
+        "exposed, all that a layer moves": pope.Assumptions.one_axis_at_a_time(),
+    }
 
     def step(batch, context, n_chips, model, chip, weights, cache, network):
         work = Workload(batch=batch, context=context, weights=weights, cache=cache)
-        return decode_step(model, System(chip, n_chips, domain=n_chips), work, assumptions=network)
+        return pope.decode_step(model, System(chip, n_chips, domain=n_chips), work, assumptions=network)
 
     def held(batch, context, model, weights, cache, **at):
-        shape = model_of(model, weights, cache)
+        shape = pope.model_of(model, weights, cache)
         return pope.parameters(shape) * weights + batch * context * pope.cache_of_token(shape)
 
     counts = {str(n): n for n in (8, 4, 2, 1)}

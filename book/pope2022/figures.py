@@ -9,19 +9,6 @@ from book.audit.ledger import Reader
 from book.pope2022 import benchmarks, evidence
 from book.pope2022.evidence import SLICE, TPU
 from inferlib.papers import pope2022 as pope
-from inferlib.papers.pope2022 import (
-    CACHES,
-    EXACT,
-    PRINTED,
-    attention_flops,
-    compute_time,
-    context_over_batch,
-    context_over_heads,
-    matmul_flops,
-    memory_time,
-    multihead,
-    weights_on_chip,
-)
 
 MS = 1e-3
 CONTEXTS = (128, 512, 2048, 8192, 16384, 32768, 65536, 131072)  # of Figure 8, by the authors' public code
@@ -77,9 +64,9 @@ def break_even_data():
         return pope.ws2d_volume(model, flat, 1, assumptions) / pope.ws1d_volume(model, line, 1, assumptions)
 
     best = pope.best_x(model, chips).clip(min=1)
-    curves = {"printed costs, best X": ratio(best, PRINTED), "exact, best X": ratio(best, EXACT)}
+    curves = {"printed costs, best X": ratio(best, pope.PRINTED), "exact, best X": ratio(best, pope.EXACT)}
     for x in (2, 4):
-        curves[f"exact, X = {x}"] = ratio(x, EXACT).where(chips >= x)
+        curves[f"exact, X = {x}"] = ratio(x, pope.EXACT).where(chips >= x)
     return xr.Dataset(curves)
 
 
@@ -119,19 +106,19 @@ def figure_8_data():
     short = whole.replace(layers=read("layers"))
     cases = {
         "multihead": (
-            multihead(short),
+            pope.multihead(short),
             "Head",
-            context_over_heads(multihead(whole), TPU, SLICE, batch, share),
+            pope.context_over_heads(pope.multihead(whole), TPU, SLICE, batch, share),
         ),
-        "multiquery, over heads": (short, "Head", context_over_heads(whole, TPU, SLICE, batch, share)),
-        "multiquery, over batch": (short, "Batch", context_over_batch(whole, TPU, SLICE, batch, share)),
+        "multiquery, over heads": (short, "Head", pope.context_over_heads(whole, TPU, SLICE, batch, share)),
+        "multiquery, over batch": (short, "Batch", pope.context_over_batch(whole, TPU, SLICE, batch, share)),
     }
     cache, rest, longest = [], [], []
     for model, attention, fits in cases.values():
-        cache.append(memory_time(TPU, CACHES[attention](model, SLICE, batch, context)))
-        flop = matmul_flops(model, batch) + attention_flops(model, batch, context)
-        weights = memory_time(TPU, weights_on_chip(model, SLICE))
-        rest.append(np.maximum(compute_time(TPU, SLICE, flop), weights))
+        cache.append(pope.memory_time(TPU, pope.CACHES[attention](model, SLICE, batch, context)))
+        flop = pope.matmul_flops(model, batch) + pope.attention_flops(model, batch, context)
+        weights = pope.memory_time(TPU, pope.weights_on_chip(model, SLICE))
+        rest.append(np.maximum(pope.compute_time(TPU, SLICE, flop), weights))
         longest.append(float(fits))
     names = xr.DataArray(list(cases), dims="variant")
     return xr.Dataset(
@@ -161,7 +148,7 @@ def figure_8(data):
 # --- Figure 9: the measurements --------------------------------------------------------------------------
 
 
-def frontier_data(table="Table D.3", assumptions=PRINTED):
+def frontier_data(table="Table D.3", assumptions=pope.PRINTED):
     """Latency and utilisation of all end-to-end results of a table, and who is on the frontiers.
 
     ``assumptions``: with ``swapped_totals`` Table D.4 is repaired.

@@ -9,23 +9,6 @@ from book.pope2022 import benchmarks, evidence
 from book.pope2022.benchmarks import COLUMNS, TABLES, batches, reckoned_parameters, utilisation
 from book.pope2022.evidence import TPU, configurations, fitted, others
 from inferlib.papers import pope2022 as pope
-from inferlib.papers.pope2022 import (
-    attention_flops,
-    cache_of_token,
-    choose,
-    compute_time,
-    context_over_batch,
-    context_over_heads,
-    cost,
-    load_model,
-    matmul_flops,
-    memory_time,
-    mfu,
-    multihead,
-    parameters,
-    stated,
-    weights_on_chip,
-)
 
 reproduces = partial(reproduces, "pope2022")
 SLICE = evidence.SLICE
@@ -37,9 +20,9 @@ SLICE = evidence.SLICE
 def variants(model):
     """The three attention variants of Table 1: name to model and the function that gives its context."""
     return {
-        "Multihead": (multihead(model), context_over_heads),
-        "Baseline multiquery": (model, context_over_heads),
-        "Optimized multiquery": (model, context_over_batch),
+        "Multihead": (pope.multihead(model), pope.context_over_heads),
+        "Baseline multiquery": (model, pope.context_over_heads),
+        "Optimized multiquery": (model, pope.context_over_batch),
     }
 
 
@@ -89,11 +72,11 @@ def _table_1(read):
 
 def printed_utilisation(read, table, row):
     """Utilisation of a configuration of Tables 2 and 3, from the latency printed beside it."""
-    entry = next(e for e in stated()["configurations"] if (e["table"], e["row"]) == (table, row))
+    entry = next(e for e in pope.stated()["configurations"] if (e["table"], e["row"]) == (table, row))
     each = "tokens of decode" if row.endswith("decode") else "tokens of prefill"
     tokens = read(row, "batch", table) * read(each, artefact=table)
     n_params = reckoned_parameters(entry["model"])
-    return mfu(TPU, read(row, "chips", table), n_params, tokens, read(row, "latency", table))
+    return pope.mfu(TPU, read(row, "chips", table), n_params, tokens, read(row, "latency", table))
 
 
 def chosen():
@@ -104,7 +87,7 @@ def chosen():
     """
     rows = {}
     for place, at in configurations().items():
-        best, name = choose(at["model"], TPU, at["mesh"], at["tokens"])
+        best, name = pope.choose(at["model"], TPU, at["mesh"], at["tokens"])
         own = pope.layer_time(at["model"], TPU, at["mesh"], at["tokens"], at["layout"])
         rows[place] = (at["layout"], str(name.values), float(own / best) - 1)
     return pd.DataFrame.from_dict(rows, orient="index", columns=["printed", "least", "excess"])
@@ -136,7 +119,7 @@ def cost_table():
             "attention": at["attention"],
             "weights": {1: "int8", 2: "bfloat16"}[at["model"].weight_bytes],
             "latency, s": seconds,
-            "chip-ms per token": round(1e3 * cost(chips, at["tokens"] * at["passes"], seconds), 2),
+            "chip-ms per token": round(1e3 * pope.cost(chips, at["tokens"] * at["passes"], seconds), 2),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -149,10 +132,10 @@ def _table_d1(read):
     def count(read, row, name):
         # shapes as printed; vocabulary and matrices of the block from the assumptions
         shape = {"layers": "layers", "d_model": "d_model", "d_ff": "d_ff", "d_head": "head_dim"}
-        model = load_model(name)
+        model = pope.load_model(name)
         kv_heads = model.kv_heads if model.kv_heads == 1 else read(row, "heads")
         changes = {field: read(row, printed) for printed, field in shape.items()}
-        return parameters(model.replace(heads=read(row, "heads"), kv_heads=kv_heads, **changes))
+        return pope.parameters(model.replace(heads=read(row, "heads"), kv_heads=kv_heads, **changes))
 
     return {
         ("PaLM 540B", "parameters"): partial(count, row="PaLM 540B", name="PaLM 540B"),
@@ -254,9 +237,11 @@ def sensitivity():
     Returns rows indexed by parameters (10^9): cells of PaLM (of 81), and of FasterTransformer and MT-NLG without
     the column of Table D.4 that is in doubt (of 96).
     """
-    own = parameters(load_model("PaLM 540B"))
+    own = pope.parameters(pope.load_model("PaLM 540B"))
     rows = {}
-    for n in sorted([525e9, 529.5e9, 530e9, 535e9, 535.6e9, 540e9, own, 542e9, parameters(evidence.palm())]):
+    for n in sorted(
+        [525e9, 529.5e9, 530e9, 535e9, 535.6e9, 540e9, own, 542e9, pope.parameters(evidence.palm())]
+    ):
         hits = {"PaLM": 0, "others": 0}
         for table in TABLES:
             read = benchmarks.open_reader(table)
@@ -267,7 +252,7 @@ def sensitivity():
                 for batch in batches(table, column):
                     time = benchmarks.printed_time(table, column, batch)
                     tokens = benchmarks.tokens_of(read, table, column, batch)
-                    value = mfu(benchmarks.chip_of(column), COLUMNS[column], n, tokens, time)
+                    value = pope.mfu(benchmarks.chip_of(column), COLUMNS[column], n, tokens, time)
                     printed = benchmarks.printed_mfu(table, column, batch)
                     hits["PaLM" if palm else "others"] += abs(value - printed) <= 0.005 * (1 + 1e-9)
         rows[round(n / 1e9, 2)] = hits
@@ -283,20 +268,20 @@ def gpu_bounds():
 
     Returns ``table``, ``column``, ``batch``, ``bound`` and ``measured`` (ms) and their ratio ``over``.
     """
-    model, rows = load_model("MT-NLG 530B"), []
+    model, rows = pope.load_model("MT-NLG 530B"), []
     for table in TABLES:
         read = Reader("pope2022", table)
         given, made = benchmarks.lengths(read, table)
         for column in list(COLUMNS)[:3]:
             chip, chips = benchmarks.chip_of(column), COLUMNS[column]
             for batch in batches(table, column):
-                held = batch * cache_of_token(model) / chips
+                held = batch * pope.cache_of_token(model) / chips
                 context = given + made / 2
 
                 def forward(tokens, seen, chip=chip, chips=chips, held=held):
-                    flop = matmul_flops(model, tokens) + attention_flops(model, tokens, seen)
-                    memory = memory_time(chip, weights_on_chip(model, chips) + held * seen)
-                    return max(compute_time(chip, chips, flop), memory)
+                    flop = pope.matmul_flops(model, tokens) + pope.attention_flops(model, tokens, seen)
+                    memory = pope.memory_time(chip, pope.weights_on_chip(model, chips) + held * seen)
+                    return max(pope.compute_time(chip, chips, flop), memory)
 
                 least = forward(batch * given, given) + made * forward(batch, context)
                 measured = benchmarks.printed_time(table, column, batch)

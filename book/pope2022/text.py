@@ -9,30 +9,10 @@ from book.pope2022.benchmarks import TABLES, batches, reckoned_parameters, utili
 from book.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
 from book.pope2022.tables import gain, printed_utilisation
 from inferlib.equation import untraced
-from inferlib.papers.pope2022 import (
-    EXACT,
-    all_gather_time,
-    all_reduce_time,
-    attention_time,
-    best_x,
-    best_yz,
-    break_even,
-    cache_of_token,
-    cache_over_batch,
-    cost,
-    load_mesh,
-    load_model,
-    mfu,
-    multihead,
-    outer_width,
-    parameters,
-    serial,
-    step_time,
-    ws1d_volume,
-)
+from inferlib.papers import pope2022 as pope
 
 reproduces = partial(reproduces, "pope2022")
-MESH = load_mesh(SLICE)
+MESH = pope.load_mesh(SLICE)
 HT, LL = "high-throughput", "low-latency"
 
 
@@ -68,7 +48,7 @@ def _text_1(read):
         each = {phase: read(f"tokens of {phase}", artefact="Table 2") for phase in parts}
         time = sum(read(f"{HT} {p}", "latency", "Table 2") * n / each[p] for p, n in parts.items())
         at = read(f"{HT} prefill", "chips", "Table 2"), reckoned_parameters("PaLM 540B")
-        return mfu(TPU, *at, read(f"{HT} prefill", "batch", "Table 2") * (prompt + made), time)
+        return pope.mfu(TPU, *at, read(f"{HT} prefill", "batch", "Table 2") * (prompt + made), time)
 
     return {
         ("latency of one token at a small batch", ""): _from("Text 4.4", "int8, batch 64"),
@@ -86,9 +66,10 @@ def _text_1(read):
 def _text_2_1(read):
     place = "a 500B model with multihead attention"
     tokens = read(place, "batch") * read(place, "context")
-    size = tokens * cache_of_token(multihead(load_model("PaLM 540B")))
+    size = tokens * pope.cache_of_token(pope.multihead(pope.load_model("PaLM 540B")))
     padded, megatron = (
-        tokens * cache_of_token(m) / 1e12 for m in (multihead(evidence.palm()), load_model("MT-NLG 530B"))
+        tokens * pope.cache_of_token(m) / 1e12
+        for m in (pope.multihead(evidence.palm()), pope.load_model("MT-NLG 530B"))
     )
     note = (
         f"PaLM with 48 heads of 128; with its 64 heads as run {padded:.2f} TB, and the multihead model that the "
@@ -96,29 +77,29 @@ def _text_2_1(read):
     )
     return {
         (place, "cache"): Noted(size, note),
-        (place, "cache over parameters"): size / (parameters(load_model("PaLM 540B")) * 2),
+        (place, "cache over parameters"): size / (pope.parameters(pope.load_model("PaLM 540B")) * 2),
     }
 
 
 @reproduces("Text 3.2.1")
 def _text_3_2_1(read):
-    model = load_model("PaLM 540B")
-    return {("1D: numbers moved over BLE", ""): ws1d_volume(model, MESH, 1) / model.d_model}
+    model = pope.load_model("PaLM 540B")
+    return {("1D: numbers moved over BLE", ""): pope.ws1d_volume(model, MESH, 1) / model.d_model}
 
 
 @reproduces("Text 3.2.2")
 def _text_3_2_2(read):
     width, inner, chips = (read("example", name) for name in ("d_model", "d_ff", "chips"))
-    example = load_model("PaLM 540B").replace(d_model=width, d_ff=inner)
-    four, d = load_model("PaLM 540B"), derivations
+    example = pope.load_model("PaLM 540B").replace(d_model=width, d_ff=inner)
+    four, d = pope.load_model("PaLM 540B"), derivations
     unit = d.T * d.E * d.ACT / (d.W * d.sp.sqrt(d.N))
     return {
-        ("example", "parts of d_model"): best_x(example, chips),
-        ("example", "parts of d_ff"): best_yz(example, chips),
-        ("example", "edge of a chip's piece"): width / best_x(example, chips),
-        ("F = 4E: 2D beats 1D above so many chips", ""): break_even(four),
-        ("F = 4E: best X over the root of the chips", ""): best_x(four, 1),
-        ("F = 4E: best YZ over the root of the chips", ""): best_yz(four, 1),
+        ("example", "parts of d_model"): pope.best_x(example, chips),
+        ("example", "parts of d_ff"): pope.best_yz(example, chips),
+        ("example", "edge of a chip's piece"): width / pope.best_x(example, chips),
+        ("F = 4E: 2D beats 1D above so many chips", ""): pope.break_even(four),
+        ("F = 4E: best X over the root of the chips", ""): pope.best_x(four, 1),
+        ("F = 4E: best YZ over the root of the chips", ""): pope.best_yz(four, 1),
         ("F = 4E: time at the best X, over BLE / root of the chips", ""): lambda read: float(
             d.sp.simplify(d.four_times().result / unit)
         ),
@@ -140,12 +121,12 @@ def _text_3_2_3(read):
 def _text_3_4(read):
     model = evidence.palm()
     place = ("a parallel block moves, over a serial one, along the axes of F", "")
-    return {place: outer_width(model) / outer_width(serial(model))}
+    return {place: pope.outer_width(model) / pope.outer_width(pope.serial(model))}
 
 
 @reproduces("Text 4")
 def _text_4(read):
-    before, after = (parameters(load_model("PaLM 540B")), parameters(evidence.palm()))
+    before, after = (pope.parameters(pope.load_model("PaLM 540B")), pope.parameters(evidence.palm()))
     return {
         ("padding", "parameters added"): after - before,
         ("padding", "share of the utilisation"): 1 - before / after,
@@ -166,9 +147,9 @@ def _text_4_1(read):
 def attention_share(batch, context):
     """Share of a generation step that attention takes, by the two-constant model, cut over the batch."""
     model = evidence.palm()
-    held = cache_over_batch(model, SLICE, batch, context)
+    held = pope.cache_over_batch(model, SLICE, batch, context)
     at = model, TPU, MESH, fitted(), batch, context, held
-    return attention_time(*at) / step_time(*at)
+    return pope.attention_time(*at) / pope.step_time(*at)
 
 
 @reproduces("Text 4.2")
@@ -190,8 +171,8 @@ def _text_4_2(read):
 @reproduces("Text 4.3")
 def _text_4_3(read):
     model, batch = evidence.palm(), read("serial block", "batch")
-    held = cache_over_batch(model, SLICE, batch, 2048)
-    steps = [step_time(m, TPU, MESH, fitted(), batch, 2048, held) for m in (serial(model), model)]
+    held = pope.cache_over_batch(model, SLICE, batch, 2048)
+    steps = [pope.step_time(m, TPU, MESH, fitted(), batch, 2048, held) for m in (pope.serial(model), model)]
     longer = Noted(
         steps[0] / steps[1] - 1, "two-constant model: one more gather and scatter of BLE/X a layer"
     )
@@ -241,7 +222,7 @@ def _least_latencies():
 
 def growth(read, phase):
     """The power of the parameters with which the low latencies of Tables 2 and 3 grow."""
-    ratio = parameters(load_model("PaLM 540B")) / parameters(load_model("PaLM 62B"))
+    ratio = pope.parameters(pope.load_model("PaLM 540B")) / pope.parameters(pope.load_model("PaLM 62B"))
     times = [read(f"{LL} {phase}", "latency", table) for table in ("Table 2", "Table 3")]
     return math.log(times[0] / times[1]) / math.log(ratio)
 
@@ -273,7 +254,7 @@ def chip_seconds(read, table, row):
     """What a token of one of the eight configurations costs."""
     each = "tokens of decode" if row.endswith("decode") else "tokens of prefill"
     tokens = read(row, "batch", table) * read(each, artefact=table)
-    return cost(read(row, "chips", table), tokens, read(row, "latency", table))
+    return pope.cost(read(row, "chips", table), tokens, read(row, "latency", table))
 
 
 def _best(read, column, tables=TABLES):
@@ -328,5 +309,5 @@ def _text_5(read):
 
 @reproduces("Appendix A.1")
 def _appendix_a_1(read):
-    times = [f(TPU, 1.0, SLICE, EXACT) for f in (all_reduce_time, all_gather_time)]
+    times = [f(TPU, 1.0, SLICE, pope.EXACT) for f in (pope.all_reduce_time, pope.all_gather_time)]
     return {("all-reduce over all-gather", ""): times[0] / times[1]}

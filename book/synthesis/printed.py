@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from book.synthesis import against
+from inferlib import load_model
 from inferlib.papers.erdil2025 import PRINTED_EQUATIONS, chips
 from inferlib.papers.erdil2025.equations import printed
 from inferlib.papers.source import versions
@@ -28,7 +29,7 @@ def rows():
     table = table[(table.use == "clean") & table.instance & (table.publisher != "DeepSeek at scale")]
     found = {}
     for row in table.itertuples():
-        terms, model = against.answer("principles", row).terms, against._model(row.model)
+        terms, model = against.answer("principles", row).terms, load_model(row.model)
         found[row.Index] = {
             "memory": terms["weights"] + terms["cache"],
             "arithmetic": terms["arithmetic"],

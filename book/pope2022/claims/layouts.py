@@ -10,27 +10,10 @@ from book.pope2022 import evidence
 from book.pope2022.evidence import SLICE, TPU, configuration
 from book.pope2022.tables import table_1
 from inferlib.papers import pope2022 as pope
-from inferlib.papers.pope2022 import (
-    EXACT,
-    attention_flops,
-    batch_attention_volume,
-    break_even,
-    cache_of_token,
-    cache_over_batch,
-    cache_over_heads,
-    derivations as d,
-    load_mesh,
-    load_model,
-    matmul_flops,
-    memory_time,
-    meshes,
-    multihead,
-    printed_break_even,
-    weights_on_chip,
-)
+from inferlib.papers.pope2022 import derivations
 
 claims = partial(claims, "pope2022")
-MESH = load_mesh(SLICE)
+MESH = pope.load_mesh(SLICE)
 BATCH, CONTEXT = 512, 2048  # the case that sections 2 and 3 come back to
 
 
@@ -38,38 +21,39 @@ BATCH, CONTEXT = 512, 2048  # the case that sections 2 and 3 come back to
 def costs(read, holds):
     model = evidence.palm()
     held = {
-        "multihead": cache_over_heads(multihead(model), SLICE, BATCH, CONTEXT),
-        "multiquery over the batch": cache_over_batch(model, SLICE, BATCH, CONTEXT),
+        "multihead": pope.cache_over_heads(pope.multihead(model), SLICE, BATCH, CONTEXT),
+        "multiquery over the batch": pope.cache_over_batch(model, SLICE, BATCH, CONTEXT),
     }
-    weights = weights_on_chip(model, SLICE)
-    times = ", ".join(f"{name} {1e3 * memory_time(TPU, size):.1f} ms" for name, size in held.items())
+    weights = pope.weights_on_chip(model, SLICE)
+    times = ", ".join(f"{name} {1e3 * pope.memory_time(TPU, size):.1f} ms" for name, size in held.items())
     holds(
         "loading the cache takes longest at 2048 tokens and a batch of 512",
-        lambda read: memory_time(TPU, held["multihead"]) > memory_time(TPU, weights),
-        f"weights {1e3 * memory_time(TPU, weights):.1f} ms, {times}",
+        lambda read: pope.memory_time(TPU, held["multihead"]) > pope.memory_time(TPU, weights),
+        f"weights {1e3 * pope.memory_time(TPU, weights):.1f} ms, {times}",
         fair="of multihead attention, which section 2.1 goes on to",
     )
     small = evidence.pass_bound(configuration("PaLM 540B", SLICE, 1, "WS 2D", "Head", "bf16", CONTEXT, 1))
     holds("loading the weights takes longest at small batches", small["weights"] == max(small.values()))
-    share = attention_flops(model, 1, CONTEXT) / matmul_flops(model, 1)
+    share = pope.attention_flops(model, 1, CONTEXT) / pope.matmul_flops(model, 1)
     holds("attention adds few operations (under 5 %) at 2048 tokens", share < 0.05, f"{share:.1%}")
 
 
 @claims("Text 2.1")
 def tradeoffs(read, holds):
-    model = load_model("PaLM 540B")
+    model = pope.load_model("PaLM 540B")
     twice = model.replace(layers=2 * model.layers, vocabulary=2 * model.vocabulary)
     grown = [
-        f(twice) / f(model) for f in (partial(matmul_flops, tokens=1), partial(weights_on_chip, chips=64))
+        f(twice) / f(model)
+        for f in (partial(pope.matmul_flops, tokens=1), partial(pope.weights_on_chip, chips=64))
     ]
-    spread = weights_on_chip(model, 128) / weights_on_chip(model, 64)
+    spread = pope.weights_on_chip(model, 128) / pope.weights_on_chip(model, 64)
     holds(
         "weight loading and arithmetic grow with the model and fall with the chips",
         (*grown, spread) == (2, 2, 0.5),
         "by definition: twice the model, twice the time; twice the chips, half",
     )
     fallen = {
-        "1D": pope.ws1d_time(model, TPU, load_mesh(256), 1) / pope.ws1d_time(model, TPU, MESH, 1),
+        "1D": pope.ws1d_time(model, TPU, pope.load_mesh(256), 1) / pope.ws1d_time(model, TPU, MESH, 1),
         "2D": pope.best_ws2d_time(model, TPU, 256, 1) / pope.best_ws2d_time(model, TPU, 64, 1),
     }
     holds(
@@ -81,9 +65,9 @@ def tradeoffs(read, holds):
 
 @claims("Text 3.2.1")
 def one_dimension(read, holds):
-    model = load_model("PaLM 540B")
-    moved = {pope.ws1d_volume(model, load_mesh(n), 1) for n in meshes()}
-    exact = [pope.ws1d_volume(model, load_mesh(n), 1, EXACT) for n in (8, 256)]
+    model = pope.load_model("PaLM 540B")
+    moved = {pope.ws1d_volume(model, pope.load_mesh(n), 1) for n in pope.meshes()}
+    exact = [pope.ws1d_volume(model, pope.load_mesh(n), 1, pope.EXACT) for n in (8, 256)]
     holds(
         "1D: communication does not fall with the number of chips",
         len(moved) == 1,
@@ -93,24 +77,27 @@ def one_dimension(read, holds):
 
 @claims("Text 3.2.2")
 def two_dimensions(read, holds):
-    best = d.optimal_x().result
-    power = sp.simplify(sp.diff(sp.log(best), d.N) * d.N)
+    best = derivations.optimal_x().result
+    power = sp.simplify(sp.diff(sp.log(best), derivations.N) * derivations.N)
     holds("communication falls with the root of the chips", power == -sp.Rational(1, 2))
-    four = load_model("PaLM 540B")
+    four = pope.load_model("PaLM 540B")
     narrow = four.replace(d_ff=2 * four.d_model)
     holds(
         "2D beats 1D when the root of the chips exceeds F/E",
-        lambda read: math.isclose(printed_break_even(four), break_even(four)),
-        f"at F = 2E it says {printed_break_even(narrow):g} chips, the paper's own costs {break_even(narrow):g}",
+        lambda read: math.isclose(pope.printed_break_even(four), pope.break_even(four)),
+        f"at F = 2E it says {pope.printed_break_even(narrow):g} chips, the paper's own costs "
+        f"{pope.break_even(narrow):g}",
         fair="at F = 4E, which the next sentence and all formulas of the section take",
     )
 
 
 @claims("Text 3.2.3")
 def gathering(read, holds):
-    model, tokens = load_model("PaLM 540B"), 2**15
-    best = d.optimal_gather()
-    found = sp.simplify(d.same_bytes(best[-2].equation.rhs) - sp.sqrt(d.T * d.N / d.F))
+    model, tokens = pope.load_model("PaLM 540B"), 2**15
+    best = derivations.optimal_gather()
+    found = sp.simplify(
+        derivations.same_bytes(best[-2].equation.rhs) - sp.sqrt(derivations.T * derivations.N / derivations.F)
+    )
     holds("best N is the root of BL n / F", found == 0)
     weights = pope.gathered_weight_volume(model, MESH, MESH.x * MESH.y)
     left = pope.gathered_activation_volume(model, MESH, tokens, MESH.x * MESH.y)
@@ -129,13 +116,16 @@ def gathering(read, holds):
         "one pair of collectives on activations is skipped",
         math.isclose(skipped, 2 * tokens * model.d_ff / (MESH.y * MESH.z)),
     )
-    powers = [sp.simplify(sp.diff(sp.log(e), d.T) * d.T) for e in (d.optimal_x().result, best.result)]
+    powers = [
+        sp.simplify(sp.diff(sp.log(e), derivations.T) * derivations.T)
+        for e in (derivations.optimal_x().result, best.result)
+    ]
     holds(
         "time grows with BL, weight-stationary, and with its root, weight-gathered",
         powers == [1, sp.Rational(1, 2)],
     )
     printed, still = (
-        pope.gathered_activation_volume(model, MESH, tokens, MESH.chips, *a) for a in ((), (EXACT,))
+        pope.gathered_activation_volume(model, MESH, tokens, MESH.chips, *a) for a in ((), (pope.EXACT,))
     )
     holds(
         "very large batches keep activations fully stationary",
@@ -148,22 +138,22 @@ def gathering(read, holds):
 def attention(read, holds):
     model = evidence.palm()
     own_heads = model.replace(kv_heads=model.heads)
-    by_heads = cache_over_heads(model, SLICE, BATCH, CONTEXT)
-    ratio = by_heads / cache_over_batch(model, SLICE, BATCH, CONTEXT)
+    by_heads = pope.cache_over_heads(model, SLICE, BATCH, CONTEXT)
+    ratio = by_heads / pope.cache_over_batch(model, SLICE, BATCH, CONTEXT)
     holds(
         "multiquery attention divides the cache by the number of heads",
-        cache_of_token(own_heads) / cache_of_token(model) == model.heads,
+        pope.cache_of_token(own_heads) / pope.cache_of_token(model) == model.heads,
     )
     holds(
         "cut over heads, the saving of multiquery attention is lost",
         lambda read: (
-            cache_over_heads(own_heads, SLICE, BATCH, CONTEXT)
-            == cache_over_heads(model, SLICE, BATCH, CONTEXT)
+            pope.cache_over_heads(own_heads, SLICE, BATCH, CONTEXT)
+            == pope.cache_over_heads(model, SLICE, BATCH, CONTEXT)
         ),
         f"{by_heads / 1e9:.0f} GB on every chip with one shared head and with {model.heads:.0f}",
     )
     holds("cut over the batch, the cache on a chip shrinks by the number of chips", ratio == SLICE)
-    prefills = [e for e in evidence.stated()["configurations"] if "prefill" in e["row"]]
+    prefills = [e for e in pope.stated()["configurations"] if "prefill" in e["row"]]
     other = [f"{e['table']}, {e['row']}" for e in prefills if e["attention"] != "Head"]
     holds(
         "prefill uses the layout over heads",
@@ -177,7 +167,9 @@ def attention(read, holds):
         min(saving) >= 10,
         f"{min(saving):.0f} times the context of multihead attention",
     )
-    shared, own = (2 * CONTEXT * m.kv_heads / (m.heads + 2 * m.kv_heads) for m in (model, multihead(model)))
+    shared, own = (
+        2 * CONTEXT * m.kv_heads / (m.heads + 2 * m.kv_heads) for m in (model, pope.multihead(model))
+    )
     holds(
         "the cache is orders of magnitude larger than Q, K and V",
         round(math.log10(shared)) >= 2,
@@ -195,15 +187,15 @@ def attention(read, holds):
 
 def _exchange(model, tokens):
     """Seconds that cutting attention over the batch spends on the links, and saves on reading the cache."""
-    moved = batch_attention_volume(model, MESH, tokens) * model.activation_bytes * model.layers
-    whole = memory_time(TPU, cache_over_heads(model, SLICE, BATCH, CONTEXT))
+    moved = pope.batch_attention_volume(model, MESH, tokens) * model.activation_bytes * model.layers
+    whole = pope.memory_time(TPU, pope.cache_over_heads(model, SLICE, BATCH, CONTEXT))
     return moved / TPU.network_bandwidth, whole * (1 - 1 / SLICE)
 
 
 @claims("Text 3.6")
 def quantization(read, holds):
     model, tokens = evidence.palm(), 2**20
-    times = [pope.layer_time(m, TPU, MESH, tokens, "WG XYZ", EXACT) for m in (model.at("int8"), model)]
+    times = [pope.layer_time(m, TPU, MESH, tokens, "WG XYZ", pope.EXACT) for m in (model.at("int8"), model)]
     holds(
         "int8 weights reduce communication in weight-gathered layouts",
         times[0] < times[1],

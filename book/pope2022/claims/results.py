@@ -9,23 +9,6 @@ from book.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
 from book.pope2022.tables import chosen, printed_utilisation
 from book.pope2022.text import HT, LL, MESH, chip_seconds, growth
 from inferlib.papers import pope2022 as pope
-from inferlib.papers.pope2022 import (
-    EXACT,
-    cache_over_batch,
-    cache_over_heads,
-    context_over_heads,
-    exchange_time,
-    gather_time,
-    load_mesh,
-    load_model,
-    memory_time,
-    multihead,
-    parameters,
-    serial,
-    stated,
-    step_time,
-    weights_on_chip,
-)
 
 claims = partial(claims, "pope2022")
 PHASES = ("prefill", "decode")
@@ -54,11 +37,12 @@ def feedforward(read, holds):
     model, constants, batch = evidence.palm(), fitted(), read("decode", "batch")
     steps, shares = {}, {}
     for n in (64, 128, 256):
-        mesh, held = load_mesh(n), cache_over_batch(model, n, batch, 2048)
+        mesh, held = pope.load_mesh(n), pope.cache_over_batch(model, n, batch, 2048)
         at = model, TPU, mesh, constants, batch, 2048, held
-        steps[n] = [step_time(*at, layout=name) for name in ("WS 1D", "WS 2D")]
+        steps[n] = [pope.step_time(*at, layout=name) for name in ("WS 1D", "WS 2D")]
         moved = [
-            model.layers * exchange_time(model, TPU, mesh, batch, layout=name) for name in ("WS 1D", "WS 2D")
+            model.layers * pope.exchange_time(model, TPU, mesh, batch, layout=name)
+            for name in ("WS 1D", "WS 2D")
         ]
         shares[n] = [m / step for m, step in zip(moved, steps[n], strict=True)]
     told = (f"{n} chips {1e3 * one:.0f} and {1e3 * two:.0f} ms" for n, (one, two) in steps.items())
@@ -88,7 +72,7 @@ def feedforward(read, holds):
         "less than half is our reading",
     )
     prefill = evidence.measured_pass("Table 2", f"{HT} prefill", 1)
-    share = gather_time(model, TPU, MESH) / prefill
+    share = pope.gather_time(model, TPU, MESH) / prefill
     holds(
         "communication is almost negligible at a million tokens (under 10 % of the time)",
         share < 0.1,
@@ -100,10 +84,10 @@ def feedforward(read, holds):
         lambda read: pope.switch_to_x(model, MESH) > read("decode", "batch"),
         f"they move less from {switch:,.0f} tokens on",
     )
-    held = cache_over_heads(multihead(model), SLICE, 512, 2048)
+    held = pope.cache_over_heads(pope.multihead(model), SLICE, 512, 2048)
     holds(
         "without multiquery attention such batches do not fit",
-        held + weights_on_chip(model, SLICE) > TPU.memory_capacity,
+        held + pope.weights_on_chip(model, SLICE) > TPU.memory_capacity,
         f"{held / 2**30:.0f} GiB of cache on each chip of {TPU.memory_capacity / 2**30:.0f} GiB",
     )
 
@@ -112,8 +96,8 @@ def feedforward(read, holds):
 def attention(read, holds):
     model = evidence.palm()
     changes = []
-    for one in (model, load_model("PaLM 540B")):
-        own = [2 * (m.heads + m.kv_heads) * m.head_dim for m in (multihead(one), one)]
+    for one in (model, pope.load_model("PaLM 540B")):
+        own = [2 * (m.heads + m.kv_heads) * m.head_dim for m in (pope.multihead(one), one)]
         changes.append(own[0] / own[1] - 1)
     holds(
         "half the head width keeps the parameters of attention (within 3 %)",
@@ -121,8 +105,8 @@ def attention(read, holds):
         f"{changes[0]:+.1%} of attention's own with 64 heads, {changes[1]:+.1%} with 48",
     )
     times = [
-        step_time(m, TPU, MESH, fitted(), 2048, 2048, cache_over_heads(m, SLICE, 1, 2048))
-        for m in (multihead(model), model)
+        pope.step_time(m, TPU, MESH, fitted(), 2048, 2048, pope.cache_over_heads(m, SLICE, 1, 2048))
+        for m in (pope.multihead(model), model)
     ]
     holds(
         "prefill takes as long with multihead as with multiquery attention (within 5 %)",
@@ -150,8 +134,8 @@ def longest_contexts(read, holds):
         read("memory kept for the cache", artefact="Table 1"),
     )
     longest = {
-        name: context_over_heads(m, TPU, SLICE, batch, share)
-        for name, m in (("multihead", multihead(model)), ("baseline", model))
+        name: pope.context_over_heads(m, TPU, SLICE, batch, share)
+        for name, m in (("multihead", pope.multihead(model)), ("baseline", model))
     }
     told = ", ".join(f"{name} up to {n:.0f}" for name, n in longest.items())
     following = min(n for n in figures.CONTEXTS if n > read("longest context that fits"))
@@ -167,7 +151,8 @@ def longest_contexts(read, holds):
 def serial_blocks(read, holds):
     model = evidence.palm()
     moved = [
-        pope.gathered_activation_volume(m, MESH, 2**20, MESH.chips, EXACT) for m in (serial(model), model)
+        pope.gathered_activation_volume(m, MESH, 2**20, MESH.chips, pope.EXACT)
+        for m in (pope.serial(model), model)
     ]
     holds(
         "in prefill the difference shrinks", moved[0] - moved[1] == 0, "to nothing with all weights gathered"
@@ -176,7 +161,7 @@ def serial_blocks(read, holds):
 
 @claims("Text 4.4")
 def end_to_end(read, holds):
-    ratio = parameters(load_model("PaLM 540B")) / parameters(load_model("PaLM 62B"))
+    ratio = pope.parameters(pope.load_model("PaLM 540B")) / pope.parameters(pope.load_model("PaLM 62B"))
     dearer = {p: chip_seconds(read, "Table 2", f"{HT} {p}") / chip_seconds(read, "Table 3", f"{HT} {p}")
               for p in PHASES}  # fmt: skip
     holds(
@@ -229,7 +214,7 @@ def end_to_end(read, holds):
         ", ".join(f"{p} {one:.0%} and {two:.0%}" for p, (one, two) in used.items()),
     )
     rows = {}
-    for entry in stated()["configurations"]:
+    for entry in pope.stated()["configurations"]:
         chips = read(entry["row"], "chips", entry["table"])
         rows.setdefault(entry["row"], []).append((chips, entry["layout"], entry["attention"]))
     holds(
@@ -289,10 +274,10 @@ def fastertransformer(read, holds):
         len(guests) == 1,
         f"of others on the frontier of Table D.3: {names}",
     )
-    megatron = load_model("MT-NLG 530B")
+    megatron = pope.load_model("MT-NLG 530B")
     shares = {}
     for batch in (256, 1024):
-        cache = memory_time(TPU, cache_over_heads(megatron, SLICE, batch, 70))
+        cache = pope.memory_time(TPU, pope.cache_over_heads(megatron, SLICE, batch, 70))
         step = printed_time("Table D.3", "PaLM generate", batch) / benchmarks.lengths(read, "Table D.3")[1]
         shares[batch] = cache / step
     holds(
