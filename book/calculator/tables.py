@@ -15,13 +15,7 @@ from inferlib.transformer import Attention, Experts, FeedForward, LatentAttentio
 from tokenprice import blocks, constants, energy
 from tokenprice.decide import sizes
 from tokenprice.decode import Instance
-from tokenprice.estimate import (
-    chip_facts,
-    format_facts,
-    limits,
-    new_experts,
-    stated as calibrated,
-)
+from tokenprice.estimate import chip_facts, format_facts, limits, new_experts, stated as calibrated
 from tokenprice.prompt import SHARE
 
 WEIGHTS = ("bf16", "fp16", "fp8", "int8", "fp4", "mxfp4", "int4")
