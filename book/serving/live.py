@@ -70,7 +70,7 @@ def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
     ]
     x = [{"label": "tokens per second of one user", "low": 4, "high": 500}]
     y = [
-        {"label": "dollars per million tokens of answer, prompts included", "low": 0.05, "high": 200},
+        {"label": "dollars per million answer tokens, with prompts", "low": 0.05, "high": 200},
         {"label": "answered tokens per second and chip", "low": 2, "high": 10000},
     ]
     key = {_chips(n): k for k, n in enumerate(counts)}
