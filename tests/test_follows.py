@@ -352,7 +352,7 @@ def coarse(monkeypatch):
 
     fine = pareto.grid
     monkeypatch.setattr(pareto, "grid", lambda *given: tuple(axis[::8] for axis in fine(*given)))
-    monkeypatch.setattr(economics, "kept_frame", lambda name, make: make())
+    monkeypatch.setattr(economics, "kept_frame", lambda name, make, floors: make())
     monkeypatch.setattr(economics, "_FOUND", {})
 
 

@@ -45,6 +45,10 @@ def test_another_file_is_another_fingerprint(tmp_path):
     assert kept.fingerprint(tmp_path) == before
     (tmp_path / "book" / "a.toml").write_text("x = 2")
     assert kept.fingerprint(tmp_path) != before
+    assert kept.fingerprint(tmp_path, ["inferlib"]) == kept.fingerprint(tmp_path, []) != before
+    (tmp_path / "inferlib").mkdir()
+    (tmp_path / "inferlib" / "a.csv").write_text("1")
+    assert kept.fingerprint(tmp_path, ["inferlib"]) != kept.fingerprint(tmp_path, [])
 
 
 def test_a_failure_keeps_nothing(build):

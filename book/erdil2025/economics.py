@@ -27,7 +27,11 @@ def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
     options |= {"context": context, "assumptions": assumptions}
     asked = repr((model, chip, sorted(options.items())))
     if asked not in _FOUND:
-        _FOUND[asked] = kept_frame(f"frontier of {asked}", lambda: pareto.frontier(model, chip, **options))
+
+        def make():
+            return pareto.frontier(model, chip, **options)
+
+        _FOUND[asked] = kept_frame(f"frontier of {asked}", make, floors=("inferlib",))
     return _FOUND[asked]
 
 
