@@ -154,9 +154,9 @@ def finish(app, pagename, templatename, context, doctree):
     source = app.env.doc2path(pagename) if doctree is not None else ""
     if app.builder.name == "html":
         context["body"] = answered(app, context["body"], context["pathto"])
-    if app.builder.name == "html" and source:
-        body = timed(downloads(context["body"]), Path(source))
-        context["body"] = answering(body, Path(source).stem)
+        if source:
+            body = timed(downloads(context["body"]), Path(source))
+            context["body"] = answering(body, Path(source).stem)
     if source:
         text = html.escape(stamp(Path(source)))
         context["body"] += f'\n<p class="stamp">{text}</p>\n'

@@ -128,7 +128,8 @@ def _row(identity, name, about, number, mode):
         slider = f'<input type="range" data-for="{name}" aria-label="{label}, on a slider">'
     unit = "" if slider or about["unit"] in ("", "1", "s") else about["unit"]
     example = f' placeholder="{html.escape(about["example"])}"' if number["empty"] and name != "users" else ""
-    told = html.escape(about["help"], quote=True)
+    short = "; 1k is 1,024" if about["read"] is words.tokens else ""
+    told = html.escape(about["help"] + short, quote=True)
     return (
         f'<div class="line" data-mode="{mode}"><label for="{identity}-{name}" title="{told}">{label}</label>{slider}'
         f'<input type="text" inputmode="decimal" id="{identity}-{name}" data-key="{name}" title="{told}"{example}>'
