@@ -168,6 +168,10 @@ def test_windows():
     kinds = ["full_attention"] * 28 + ["sliding_attention"] * 4
     mixed = load_model(mistral | {"layer_types": kinds})
     assert [(g.count, g.attention.window) for g in mixed.layers] == [(28, None), (4, 4096)]
+    off = {"layer_types": ["sliding_attention"] * 28, "use_sliding_window": False}
+    assert [(g.count, g.attention.window) for g in load_model(CONFIGS["Qwen2.5 7B"] | off).layers] == [
+        (28, None)
+    ]
     scout = CONFIGS["Llama 4 Scout"]["text_config"]
     assert all(g.attention.chunked == (g.attention.window == 8192) for g in load_model(scout).layers)
     all_rotary = load_model(scout | {"no_rope_layers": [1] * 48})

@@ -292,10 +292,24 @@ def test_what_tools_write_is_read(section, stored, dtype):
     assert formats["embeddings"] == formats["cache"] == 2
 
 
+LINEAR = {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int"}}
+
+
 @pytest.mark.parametrize(
     ("section", "head", "feed_forward"),
     [
         ({"quant_method": "gptq", "bits": 4, "group_size": -1, "lm_head": True}, 4, 4),
+        # the head is a Linear too, which recipes therefore list under "ignore"
+        ({"quant_method": "compressed-tensors", "config_groups": {"group_0": LINEAR}}, 4, 4),
+        (
+            {
+                "quant_method": "quark",
+                "global_quant_config": {"weight": {"dtype": "int4"}},
+                "layer_quant_config": {"*mlp.*": {"weight": None}},
+            },
+            4,
+            16,
+        ),
         ({"quant_method": "gptq", "bits": 4, "group_size": -1, "dynamic": {"-:.*\\.mlp\\..*": {}}}, 16, 16),
         (
             {"quant_method": "awq", "bits": 4, "group_size": -1, "modules_to_not_convert": ["down_proj"]},
@@ -326,7 +340,7 @@ def test_what_tools_write_is_read(section, stored, dtype):
 def test_what_tools_leave_out(section, head, feed_forward):
     formats = read_config(SERVED["Qwen/Qwen3-8B"]["config"] | {"quantization_config": section}).formats
     assert (8 * formats["head"], 8 * formats["feed-forward"]) == (head, pytest.approx(feed_forward))
-    assert formats["cache"] == (1 if section["quant_method"] == "quark" else 2)
+    assert formats["cache"] == (1 if "kv_cache_quant_config" in section else 2)
 
 
 def test_modelopt_with_strings():

@@ -92,7 +92,7 @@ def shape_of(c, name):
 
     sequence = _sequence(c, family["pattern"], part, n_layers)
     # two maps a layer where copies of the residual stream are mixed, and what stands after the last layer
-    mixing, last = (value(c, text, zero=True) for text in family.get("connections", (0, 0)))
+    mixing, last = (value(c, text) for text in family.get("connections", (0, 0)))
     norms = value(c, family.get("norms", 2))
     # equal parts are one object, so that pairs of them tell equal layers
     pairs = {(id(mixer), id(block)): (mixer, block) for mixer, block in sequence}
@@ -250,7 +250,7 @@ def _same(c, names):
 def _used(c, table):
     """A part that names a key ``needs`` exists only where that key is given and on."""
     key = table.get("needs")
-    return key is None or bool(c.given(key) and c.data.get(key))
+    return key is None or bool(c.data.get(key))
 
 
 def _part(c, table):
