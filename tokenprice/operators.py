@@ -94,11 +94,14 @@ def attend(at, attention):
 
 def plain(at, attention):
     """Queries, keys and values by one product; attention; the output."""
-    d, query = at.model.d_model, attention.n_heads * attention.head_dim / at.tp
-    key = attention.head_dim * maximum(attention.n_kv_heads / at.tp, 1)  # a head of keys stays whole
-    yield product(at, "attention", d, query + 2 * key + attention.gate / at.tp)
+    d, heads = at.model.d_model, attention.n_heads / at.tp
+    value = attention.value_dim or attention.head_dim
+    kept = maximum(attention.n_kv_heads / at.tp, 1) * (
+        attention.head_dim + value
+    )  # a head of keys stays whole
+    yield product(at, "attention", d, heads * attention.head_dim + kept + attention.gate / at.tp)
     yield attend(at, attention)
-    yield product(at, "attention", query, d)
+    yield product(at, "attention", heads * value, d)
 
 
 def latent(at, attention):
