@@ -146,10 +146,25 @@ def test_papers_never_import_each_other():
         ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40),
         ("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("h", 3600), ("min", 60),
         ("%", 0.01), ("cent", 0.01), ("Mtok", 1e6), ("TFLOP/s", 1e12), ("kW", 1e3),
+        ("usd/h", 1 / 3600), ("tok/min", 1 / 60), ("GB/ms", 1e12),
     ],
 )  # fmt: skip
 def test_units_are_what_the_standards_say(unit, factor):
-    assert inferlib.units.factor(unit) == pytest.approx(factor, rel=1e-15)
+    assert inferlib.units.factor(unit) == factor
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("3.5", "3.5 has no unit, expected 'GB/s', as in '3.5 GB/s'"),
+        ("9" * 41, f"{'9' * 40} has no unit, expected 'GB/s', as in '{'9' * 40} GB/s'"),
+        ("x" * 81, f"cannot read '{'x' * 80}' as a number of 'GB/s'"),
+    ],
+)
+def test_what_is_no_number_with_a_unit_is_shown(text, said):
+    with pytest.raises(ValueError) as caught:
+        inferlib.units.parse(text, "GB/s")
+    assert str(caught.value) == said
 
 
 @pytest.mark.parametrize(
