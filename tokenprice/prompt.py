@@ -138,21 +138,10 @@ def room(model, system, workload, layout=None, keep=None, *, longest=None, engin
     vLLM and SGLang take a share of all memory, weights included, and fill what is left as sequences grow; TensorRT-LLM
     takes it of what the weights leave, and lets nobody in whose whole answer does not fit.
 
-    Parameters
-    ----------
-    model, system, workload, layout, keep
-        As in :func:`tokenprice.decode.decode_step`; ``workload.context`` is the mean length of a sequence.
-    longest : float, optional
-        The length at which a sequence ends, in tokens; the mean where all have one length.
-    engine : str, optional
-        The class of engine, or the software; one that serves.
-    share : float, optional
-        The share of the memory that the engine is told to take; 90 %, their default.
-
-    Returns
-    -------
-    float
-        Not rounded; below one if not even one sequence fits.
+    Arguments as in :func:`tokenprice.decode.decode_step`; ``workload.context`` is the mean length of a sequence.
+    ``longest``: the length at which one ends, in tokens; the mean where all have one length. ``engine``: the class of
+    engine, or the software; one that serves. ``share``: the share of the memory that the engine is told to take; 90 %,
+    their default. Not rounded; below one if not even one sequence fits.
     """
     empty = Instance(model, system, workload.replace(context=0), layout, keep)
     longest = workload.context if longest is None else longest

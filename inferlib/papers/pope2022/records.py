@@ -93,29 +93,21 @@ class Mesh(Record):
 
 @dataclass(frozen=True)
 class Assumptions(Record):
-    """How the paper's sentences are read; the default reproduces what it prints.
-
-    Parameters
-    ----------
-    exact_collectives : bool
-        Keep the factor (K - 1)/K of Appendix A.1, which the paper's formulas take as 1.
-    whole_layer : bool
-        Count all that a layer moves: every matrix of the feed-forward block and the attention projections
-        that are fused with them. The paper's formulas count two matrices of a feed-forward block.
-    exposed : bool
-        Communication adds to the other times. Else it is hidden behind the longest of them.
-    swapped_totals : bool
-        Read the two total columns of Table D.4 as exchanged, the simplest reading of their sums.
-    """
+    """How the paper's sentences are read; the default reproduces what it prints."""
 
     flop_per_weight: float = quantity(
         "FLOP",
         "one multiplication and one addition",
         default=parse(stated()["assumptions"]["flop_per_weight"], "FLOP"),
     )
+    # Keep the factor (K - 1)/K of Appendix A.1, which the paper's formulas take as 1.
     exact_collectives: bool = False
+    # Count all that a layer moves: every matrix of the feed-forward block and the attention projections that are
+    # fused with them. The paper's formulas count two matrices of a feed-forward block.
     whole_layer: bool = False
+    # Communication adds to the other times. Else it is hidden behind the longest of them.
     exposed: bool = False
+    # Read the two total columns of Table D.4 as exchanged, the simplest reading of their sums.
     swapped_totals: bool = False
 
     @classmethod
