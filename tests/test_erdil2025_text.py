@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 import sympy as sp
+from test_explorer import asked, page_of
 
 from book import audit
 from book.audit import ledger
@@ -406,6 +407,16 @@ def test_explorers_say_what_does_not_fit():
     assert has == 160 and needed == pytest.approx(139 + 1000 * 128_000 * 320 * 1024 / 1e9, rel=0.01)
     toy = explorers.waiting_against_reading()
     assert toy.shortages(n_gpu=1) and not toy.shortages(n_gpu=1, bits="8 bits")
+
+
+def test_the_box_marks_the_least_point_where_the_pencil_finds_it():
+    """Reading over a hop of every wait, to the power 2/3; between the points of the curve, too."""
+    from book.erdil2025 import explorers
+
+    box = explorers.waiting_against_reading()
+    marked = asked(page_of(box, f"#{box.slug}?hop=0.5"), "made.v0.children.map((c) => c.textContent)")
+    size = (70.55e9 * 2 / 3.3e12 / (320 * 0.5e-6)) ** (2 / 3)
+    assert next(text for text in marked if text and "least" in text).endswith(f"at {size:.1f}")
 
 
 def test_the_box_drafts_as_the_search_does_that_has_one_layout():
