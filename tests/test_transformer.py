@@ -1,6 +1,7 @@
 """Shapes and what they cost: published counts, conservation, limits, scaling, and agreement of every kind of input."""
 
 import csv
+import dataclasses
 import json
 import math
 from importlib.resources import files
@@ -477,3 +478,34 @@ def test_sources_that_know_dense_models_only_say_so():
     for decode_step in (erdil2025.toy_decode_step, steinhardt2022.decode_step):
         step = decode_step(inferlib.load_model("Mixtral 8x7B"), system, inferlib.Workload(batch=1))
         assert step.status == "n/a" and "dense" in step.reason
+
+
+def test_what_is_not_there_is_nothing():
+    """No context has no cache, no norms inside leave the last one; a head of its own is not stored as embeddings are.
+
+    Nor are sources and notes a part of what is equal.
+    """
+    model = inferlib.load_model("Llama 3 8B")
+    assert model.bytes_read(1, 0)["cache"] == 0 and model == model.replace(sources={}, notes={"x": "y"})
+    bare = model.replace(layers=tuple(group.replace(norms=0) for group in model.layers))
+    assert bare.parameters()["norms"] == 4096
+    own = inferlib.load_model("nvidia/Qwen3.6-27B-NVFP4")
+    assert own.weight_bytes("published")["head"] == own.parameters()["head"] * 4.5 / 8
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["DeepSeek V3", "Qwen3.5-397B-A17B", "deepseek-ai/DeepSeek-V4-Pro", "nvidia/Nemotron-H-56B-Base-8K"],
+)
+def test_parts_cannot_be_changed_and_a_step_takes_latents_as_they_are(name):
+    """The absorbed form of DeepSeek's paper, where nothing else is said."""
+    for group in inferlib.load_model(name).layers:
+        attention = group.attention
+        for part in (group, attention, group.feed_forward, getattr(attention, "indexer", None)):
+            if part is not None:
+                with pytest.raises(dataclasses.FrozenInstanceError):
+                    part.n_heads = 1
+        if attention is not None:
+            assert attention.context_flops(9) == attention.context_flops(9, True)
+            if name == "DeepSeek V3":
+                assert attention.context_flops(9, False) != attention.context_flops(9)
