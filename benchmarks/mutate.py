@@ -34,7 +34,7 @@ TESTS = {
     "inferlib/papers/steinhardt2022/equations.py": ["mutants", "steinhardt2022", "equations"],
     "inferlib/papers/pope2022/equations.py": ["mutants", "pope2022", "equations"],
     "inferlib/papers/mazurek2025/equations.py": ["mutants", "mazurek2025", "equations"],
-    "inferlib/config/formats.py": ["config", "served"],
+    "inferlib/config/formats.py": ["mutants", "config", "served"],
     "inferlib/config/families.py": ["config", "served"],
     "inferlib/units.py": ["core", "doors"],
     "tokenprice/words.py": ["question"],

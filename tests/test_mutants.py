@@ -6,6 +6,7 @@ import pytest
 
 import inferlib
 from inferlib import Layout, System, Workload, frontier
+from inferlib.config import formats
 from inferlib.papers import (
     erdil2025 as e,
     liminal2025,
@@ -109,6 +110,17 @@ def test_records_of_sweeps_are_no_keys_and_layouts_are_equal_by_value():
             hash(made)
     steps = [inferlib.Breakdown(({"memory": many},)) for _ in range(2)]
     assert len(set(steps)) == 2 and len({Layout(tp=8), Layout(tp=8), Layout(tp=4)}) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("1.mlp.up_proj", True), ("11.mlp.up_proj", False), ("2.mlp.shared_expert.up_proj", True),
+     ("2.mlp.shared_experts.up_proj", False), ("2.self_attn.o_proj", True), ("2.mlp.o_proj", False)],
+)  # fmt: skip
+def test_a_pattern_stands_for_a_tensor_or_a_module_that_holds_it(name, kept):
+    """As in published lists of what stays in 16 bits: a star is anything, a layer its own, half a word no module."""
+    patterns = formats._Patterns(["model.layers.1.mlp*", "*.shared_expert", "self_attn"])
+    assert patterns.match([f"layers.{name}"]) == kept
 
 
 def test_records_of_sources_compare_by_value():
