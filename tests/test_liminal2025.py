@@ -717,3 +717,11 @@ def test_latent_attention_without_a_query_latent_cannot_be_multiplied_out():
     with pytest.raises(ValueError, match="no latent of queries"):
         lim.model_of(small)
     assert lim.model_of(small, FIXED).latent_layers == 2
+
+
+def test_scores_in_windows_and_collectives_of_dense_blocks_by_hand():
+    """40 of 80 layers of 64 heads see 128 tokens; a second collective in each dense block is 80 more."""
+    llama, busy = lim.model_of(LLAMA), lim.Assumptions(scalar_ops=5.0, dense_collectives=2.0)
+    half = llama.replace(scores=40 * 64.0, local_scores=40 * 64.0, window=128.0)
+    assert lim.scalar_work(half, 2, 1000, busy) == 5 * 2 * 40 * 64 * (1000 + 128)
+    assert lim.collectives(llama, 8, busy) - lim.collectives(llama, 8) == 80
