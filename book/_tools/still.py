@@ -16,8 +16,11 @@ class Node {
   setAttribute(key, value) { this.attributes[key] = String(value); }
   getAttribute(key) { return key in this.attributes ? this.attributes[key] : null; }
   appendChild(child) { this.children.push(child); return child; }
-  removeChild() { this.children.pop(); }
-  get lastChild() { return this.children[this.children.length - 1]; }
+  append(...parts) {
+    const node = (p) => (typeof p === "string" ? Object.assign(new Node("#text"), { own: p }) : p);
+    this.children.push(...parts.map(node));
+  }
+  replaceChildren() { this.children = []; }
   addEventListener(kind, call) { this.listeners[kind] = call; }
   set textContent(text) { this.own = String(text); this.children = []; }
   get textContent() { return this.own + this.children.map((c) => c.textContent).join(""); }
@@ -38,7 +41,6 @@ let root;
 const document = {
   getElementById: (id) => (root = rootOf(id)),
   createElement: (n) => new Node(n), createElementNS: (_, n) => new Node(n),
-  createTextNode: (t) => Object.assign(new Node("#text"), { own: t }),
 };
 let atFrame = (f) => f();
 const location = { hash: HASH }, requestAnimationFrame = (f) => atFrame(f);

@@ -114,10 +114,11 @@ window.inferlibExplorer = function (C) {
     const element = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const key in attributes) element.setAttribute(key, attributes[key]);
     if (text !== undefined) element.textContent = text;
-    parent.appendChild(element);
-    return element;
+    return parent.appendChild(element);
   };
-  const clear = (node) => { while (node.lastChild) node.removeChild(node.lastChild); };
+  const rule = (parent, kind, x1, x2, y1, y2) => put(parent, "line", { x1, x2, y1, y2, class: kind });
+  const counted = (one) => (one.terms || []).filter((t) => t[2]);
+  const clear = (node) => node.replaceChildren();
   const ticks = (low, high, log) => {
     const found = [];
     if (log) {
@@ -142,12 +143,12 @@ window.inferlibExplorer = function (C) {
   const axes = (picture, x, y) => {
     const X = scale(x.low, x.high, LEFT, W - RIGHT, x.log), Y = scale(y.low, y.high, H - BOTTOM, TOP, y.log);
     ticks(x.low, x.high, x.log).forEach((t) => {
-      put(picture, "line", { x1: X(t), x2: X(t), y1: TOP, y2: H - BOTTOM, class: "grid" });
+      rule(picture, "grid", X(t), X(t), TOP, H - BOTTOM);
       put(picture, "text", { x: X(t), y: H - BOTTOM + 17, "text-anchor": X(t) > W - 30 ? "end" : "middle" },
         tick(t));
     });
     ticks(y.low, y.high, y.log).forEach((t) => {
-      put(picture, "line", { x1: LEFT, x2: W - RIGHT, y1: Y(t), y2: Y(t), class: "grid" });
+      rule(picture, "grid", LEFT, W - RIGHT, Y(t), Y(t));
       put(picture, "text", { x: LEFT - 6, y: Y(t) + 4, "text-anchor": "end" }, tick(t));
     });
     put(picture, "text",
@@ -211,20 +212,20 @@ window.inferlibExplorer = function (C) {
       { ...range, log: view.logY, label: view.yLabel });
     lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve " + hue(k) }));
     const level = view.level > range.low && view.level < range.high && Y(view.level);
-    if (level) put(picture, "line", { x1: LEFT, x2: W - RIGHT, y1: level, y2: level, class: "before" });
-    const held = lines[view.least] || [], rough = held.indexOf(lowest(held));
-    if (rough >= 0) {
-      const part = { low: held[Math.max(0, rough - 1)][0], high: held[Math.min(POINTS, rough + 1)][0] };
-      const [at, least] = lowest(curves(v, sweep(view.x, part))[view.least]);
+    if (level) rule(picture, "before", LEFT, W - RIGHT, level, level);
+    const held = lines[view.least] || [], k = held.indexOf(lowest(held));
+    if (k >= 0) {
+      const [low, high] = [k - 1, k + 1].map((n) => (held[n] || held[k])[0]);
+      const [at, least] = lowest(curves(v, sweep(view.x, { low, high }))[view.least]);
       put(picture, "circle", { cx: X(at), cy: Y(least), r: 6, class: "ring" });
       const place = { x: Math.max(110, Math.min(W - 80, X(at))), y: Y(least) - 16, "text-anchor": "middle" };
       put(picture, "text", place, "least: " + digits(least) + " at " + digits(at));
     }
-    put(picture, "line", { x1: X(state[view.x]), x2: X(state[view.x]), y1: TOP, y2: H - BOTTOM,
-      class: "now" });
+    const here = X(state[view.x]);
+    rule(picture, "now", here, here, TOP, H - BOTTOM);
     found.forEach((one, k) => {
       const value = one.na ? NaN : one.value / view.factor;
-      const at = { cx: X(state[view.x]), cy: Y(value), r: 4, class: "dot " + hue(k) };
+      const at = { cx: here, cy: Y(value), r: 4, class: "dot " + hue(k) };
       if (Number.isFinite(value) && (!view.logY || value > 0)) put(picture, "circle", at);
       text("v" + v + "-" + k, digits(value));
       text("v" + v + "-" + k + "-c", one.chosen ? " (" + one.chosen + ")" : "");
@@ -242,8 +243,7 @@ window.inferlibExplorer = function (C) {
       clear(list);
       if (one.na) put(picture, "rect", { x: 8, y: 2, width: W - RIGHT - 8, height: 22, class: "none" });
       let left = 0;
-      (one.terms || []).forEach(([name, seconds, counts]) => {
-        if (!counts) return;
+      counted(one).forEach(([name, seconds]) => {
         put(picture, "rect", { x: X(left), y: 2, width: Math.max(X(left + seconds) - X(left), 0), height: 22,
           class: "bar c" + view.colours[k][name] });
         left += seconds;
@@ -265,19 +265,18 @@ window.inferlibExplorer = function (C) {
         remark.textContent = " (hidden)";
         remark.className = counts ? "absent" : "";
         entry.appendChild(document.createElement("i")).className = "c" + view.colours[k][name];
-        [document.createTextNode(name + " "), number, document.createTextNode(" " + view.unit),
-          remark].forEach((part) => entry.appendChild(part));
+        entry.append(name + " ", number, " " + view.unit, remark);
       });
       const value = one.value / view.factor, span = one.within ? digits(value / one.within) + " to " +
         digits(value * one.within) : "";
       if (view.within[k]) listed(span ? "within" : "within absent").textContent = view.within[k] + ": " +
         (span || "0 to 0") + " " + view.unit;
-      const bound = (one.terms || []).filter((t) => t[2]).sort((a, b) => b[1] - a[1])[0];
+      const bound = counted(one).sort((a, b) => b[1] - a[1])[0];
       text(part + "-t", !view.brief ? digits(value) : one.na || digits(value) + " " + view.unit +
         (one.chosen ? ", " + one.chosen : "") + (span && ", " + span));
       if (view.brief) picture.setAttribute("aria-label",
         view.names[k] + ": " +
-        (one.na || one.terms.filter((t) => t[2]).map(([name, seconds]) =>
+        (one.na || counted(one).map(([name, seconds]) =>
         name + " " + digits(seconds / view.factor)).join(", ")));
       text(part + "-b", bound ? bound[0] : "");
       if (!view.brief) text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
@@ -287,9 +286,9 @@ window.inferlibExplorer = function (C) {
     const axis = find("v" + v + "-axis");
     clear(axis);
     if (longest || kept[v]) ticks(0, end / view.factor, false).forEach((t) => {
-      put(axis, "line", { x1: X(t * view.factor), x2: X(t * view.factor), y1: 0, y2: 5, class: "grid" });
-      put(axis, "text", { x: X(t * view.factor), y: 18, "text-anchor": t === 0 ? "start" : "middle" },
-        digits(t));
+      const x = X(t * view.factor);
+      rule(axis, "grid", x, x, 0, 5);
+      put(axis, "text", { x, y: 18, "text-anchor": t === 0 ? "start" : "middle" }, digits(t));
     });
   }
   function drawPicture(v, found, now) {
@@ -378,12 +377,12 @@ window.inferlibExplorer = function (C) {
       let key = "", value = "";
       try { [key, value = ""] = pair.split("=").map(decodeURIComponent); } catch (e) {
         refused[pair] = "The link is damaged at " + pair.slice(0, 60); return; }
-      const i = input(key), place = i && i.kind !== "slider"
+      const i = input(key), slider = i && i.kind === "slider", place = i && !slider
         ? Array.from(find(key).options).findIndex((o) => o.text === value) : 0;
       if (!i) refused[key] = "The link asks for " + key.slice(0, 60) + ", which is no input here";
-      else if (i.kind === "slider" ? !good(i, value) : place < 0) refused[key] = i.kind === "slider"
-        ? between(i, value) : i.label + ": " + value.slice(0, 60) + " is not offered";
-      else given[key] = i.kind === "slider" ? +value : place;
+      else if (slider ? !good(i, value) : place < 0) refused[key] = slider ? between(i, value)
+        : i.label + ": " + value.slice(0, 60) + " is not offered";
+      else given[key] = slider ? +value : place;
     });
     C.inputs.forEach((i) => { if (i.sets && i.key in given) apply(i.sets[given[i.key]]); });
     apply(given);
@@ -406,17 +405,13 @@ window.inferlibExplorer = function (C) {
     C.views.forEach((view, v) => found[v].forEach((one, k) => {
       const name = view.names[k];
       if (name === undefined) return;
-      if (view.type !== "bars") rows.push(["output", name, one.na ? "n/a" : one.value / factorOf(view, k),
+      const bars = view.type === "bars", own = name ? name + ": " : "";
+      (one.terms || []).forEach(([term, seconds, counts]) =>
+        rows.push([counts ? "term" : "hidden term", own + term, seconds / view.factor, view.unit]));
+      rows.push(["output", bars ? own + "total" : name, one.na ? "n/a" : one.value / factorOf(view, k),
         unitOf(view, k)]);
-      else {
-        (one.terms || []).forEach(([term, seconds, counts]) =>
-          rows.push([counts ? "term" : "hidden term", (name ? name + ": " : "") + term,
-          seconds / view.factor, view.unit]));
-        rows.push(["output", (name ? name + ": " : "") + "total", one.na ? "n/a" : one.value / view.factor,
-          view.unit]);
-        columns(one, now).forEach((value, c) =>
-          rows.push(["output", name + ": " + C.columns[c].name, value, C.columns[c].unit]));
-      }
+      if (bars) columns(one, now).forEach((value, c) =>
+        rows.push(["output", name + ": " + C.columns[c].name, value, C.columns[c].unit]));
     }));
     C.views.forEach((view, v) => {
       if (view.type !== "curves") return;
