@@ -250,6 +250,6 @@ def in_three_lines(sixth):
         f"{sixth.speed:.0f} tokens/s for each user.\n"
         f"- **At what price?** {sixth.dollars_per_million:.2f} dollars per million tokens, at {asked.rate:.2f} per "
         f"chip and hour.\n"
-        f"- **Half of either?** The time with {' or '.join(alone)}, and with no other part alone; the price with "
-        f"{users} users."
+        f"- **Half of either?** Half the time takes {' or '.join(alone)}, and no other part does it alone; half the "
+        f"price takes {users} users."
     )

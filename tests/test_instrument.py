@@ -102,7 +102,7 @@ def drawn(seed, n):
             "wide": choose.random() < 0.3, "engine": choose.choice(list(tables.engines())),
             "batch": choose.choice((1, 3, 32, 256, 2000, 20_000)), "context": choose.randrange(1, 40_000),
             "users": choose.choice((1, 7, 64, 300)), "prompt": prompt, "output": choose.choice((1, 300, 2000)),
-            "cached": choose.choice((0, prompt // 2)), "memory": choose.choice((None, None, 0.8, 0.95)),
+            "cached": choose.choice((0, prompt // 2)), "memory": choose.choice((None, None, 0.8, 1)),
         }  # fmt: skip
 
 

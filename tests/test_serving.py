@@ -438,16 +438,18 @@ def test_room_by_hand():
 
 
 def test_room_is_what_a_queue_shows():
-    """Little's law: of users who mostly wait, as many are served at a time as there is room for; every row fits."""
-    rows, seen = fit.serving_rows(), []
+    """Little's law: where users queue, as many are served at a time as there is room for; and every row fits."""
+    rows, seen = fit.serving_rows(), {False: [], True: []}
     for row in rows[rows.use == "clean"].itertuples():
         *asked, engine = fit.question(row)
         places = room(*asked, longest=row.prompt_tokens + row.output_tokens, engine=engine)
         assert places >= row.dp
         answer = row.output_tokens * row.tpot
         if row.ttft > 10 and row.concurrency > 1.2 * places:
-            seen.append(row.concurrency * answer / (row.ttft + answer) / places)
-    assert len(seen) > 10 and max(seen) < 1.25 and min(seen) > 0.9 and 0.95 < np.median(seen) < 1.1
+            served = row.concurrency * answer / (row.ttft + answer)
+            seen[row.output_tokens > row.prompt_tokens].append(served / places)
+    assert len(seen[False]) > 10 and all(7 / 8 < one < 9 / 8 for one in seen[False])
+    assert all(3 / 4 < one < 5 / 4 for one in seen[True])
 
 
 def test_the_time_to_the_first_token_is_as_far_off_as_stated():

@@ -144,30 +144,16 @@ def room(model, system, workload, layout=None, keep=None, *, longest=None, engin
     their default. Not rounded; below one if not even one sequence fits.
     """
     empty = Instance(model, system, workload.replace(context=0), layout, keep)
-    longest = workload.context if longest is None else longest
-    share, counted = pool(engine, share)
-    mean = longest if counted < 1 else workload.context
-    return places(empty, empty.sequence(mean), empty.sequence(longest), share, counted)
-
-
-def pool(engine=None, share=None):
-    """The share of the memory that an engine takes, and how much of the weights comes out of it."""
-    share = SHARE if share is None else share
-    return share, share if constants.engine(engine).name == "compiled" else 1
+    longest, share = longest or workload.context, share or SHARE
+    compiled = constants.engine(engine).name == "compiled"
+    mean = longest if compiled else workload.context
+    return places(empty, empty.sequence(mean), empty.sequence(longest), share, share if compiled else 1)
 
 
 def room_of(q, system, layout=None):
     """:func:`room` for the requests of a question."""
-    return room(
-        q.model,
-        system,
-        q.workload,
-        layout,
-        q.formats[2],
-        longest=q.prompt + q.output,
-        engine=q.engine,
-        share=q.memory,
-    )
+    own = {"longest": q.prompt + q.output, "engine": q.engine, "share": q.memory}
+    return room(q.model, system, q.workload, layout, q.formats[2], **own)
 
 
 def places(empty, mean, longest, share, counted):

@@ -67,7 +67,7 @@ def even_split():
     best = sp.solve(sp.diff(traffic, rows), rows)[0]
     return in_steps(
         "Cut a square matrix into r rows and N/r columns of blocks. Each input is sent to the r blocks of a "
-        "column, each output is summed over the N/r of a row: the traffic of one of each, in activations, is",
+        "column, each output is summed over the N/r of a row: the traffic of one of each, in activations:",
         sp.Eq(sp.Symbol("V"), traffic),
         "It is least where its derivative vanishes.",
         sp.Eq(sp.diff(traffic, rows), 0, evaluate=False),
