@@ -131,7 +131,9 @@ def refresh(path):
     nbformat.validate(nb)
     new = nbformat.writes(nb, indent=1).rstrip("\n") + "\n"
     if new != old:
-        path.write_text(new, encoding="utf-8", newline="\n")
+        whole = path.with_suffix(".new")  # chapters that run beside it read it, and must not see half of it
+        whole.write_text(new, encoding="utf-8", newline="\n")
+        whole.replace(path)
     state = "changed" if new != old else "same"
     return f"{path.name}: {state}, {time.perf_counter() - start:.0f} s"
 
