@@ -355,7 +355,9 @@ def test_the_finder_holds_every_row_and_leads_to_chapters():
         assert (BOOK / (address.split("#")[0].removesuffix(".html") + ".ipynb")).exists()
     page = table._repr_html_()
     data = json.loads(re.search(r'\((\{"id".*\})\);</script>', page, re.S)[1].replace("<\\/", "</"))
-    assert data["rows"] == rows
+    assert [
+        [[c[0], data["links"][c[1]]] if isinstance(c, list) else c for c in row] for row in data["rows"]
+    ] == rows
 
 
 # As much of a page as the finder's script touches.
@@ -393,9 +395,18 @@ def test_the_finder_s_script_finds():
     import pandas as pd
 
     texts = ["red apple, T_{Exposed}", "green pear", "red </script> plum 18 us"]
-    page = finder.finder(pd.DataFrame({"a": texts, "n": [1, 2, 3]}), filters=["n"], title="Fruit", page=2)
+    frame = pd.DataFrame({"a": texts, "n": [1, 2, 3], "at": ["x", "y", "z"]})
+    linked = {"at": ["2.html", "", "2.html"]}
+    page = finder.finder(frame, filters=["n"], links=linked, title="Fruit", page=2)
     js, script = script_of(page._repr_html_())
     js.eval(script)
+    cells = (
+        "JSON.stringify(parts.tbody.children.map((tr) => [tr.children[2].text, tr.children[2].children[0]]))"
+    )
+    assert [(t, c and (c["text"], c["href"])) for t, c in json.loads(js.eval(cells))] == [
+        (None, ("x", "2.html")),
+        ("y", None),
+    ]
     assert json.loads(js.eval("shown()")) == texts[:2] and not js.eval("parts.button.hidden")
 
     def found(typed):

@@ -64,12 +64,12 @@ def sections(page, text):
 def printed(text):
     """Rows of what the sources print, one for each table, figure or section of theirs, from the scorecard's page."""
     found = re.search(r'\((\{"[^\n]*?"rows".*?\})\);</script>', text)
+    card = json.loads(found[1].replace("<\\/", "</")) if found else {"rows": ()}
     places = {}
-    for source, place, what, kind, value, *_ in (
-        json.loads(found[1].replace("<\\/", "</"))["rows"] if found else ()
-    ):
+    for source, place, what, kind, value, *_ in card["rows"]:
         if kind not in ("claim", "identity"):
-            name, address = place if isinstance(place, list) else (place, "scorecard.html")
+            name, at = place if isinstance(place, list) else (place, None)
+            address = "scorecard.html" if at is None else card["links"][at]
             places.setdefault((f"{source} prints, {name}", f"book/{address}"), []).append(f"{what}: {value}")
     return [[list(place), "; ".join(rows)] for place, rows in places.items()]
 

@@ -22,8 +22,10 @@
   let most = C.page;
   function cell(content, column, wanted) {
     const td = make("td"), all = C.ranked ? String(content).split(" ") : [];
-    if (Array.isArray(content)) [td.appendChild(make("a")).textContent, td.children[0].href] = content;
-    else if (C.ranked) {  // of a long text as much as shows why it was found
+    if (Array.isArray(content)) {
+      const [textContent, at] = content;
+      td.append(Object.assign(make("a"), { textContent, href: C.links ? C.links[at] : at }));
+    } else if (C.ranked) {  // of a long text as much as shows why it was found
       const hit = (word) => wanted.some((test) => test.test(fold(word)));
       const from = Math.max(0, all.findIndex(hit) - 8);
       for (const word of all.slice(from, from + 36))

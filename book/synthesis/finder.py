@@ -33,7 +33,13 @@ class Finder:
         numbers = [i for i, name in enumerate(columns) if _numeric(self.frame[name])]
         selects = "".join(self._select(columns, name) for name in self.filters)
         head = "".join(f"<th>{html.escape(str(name))}</th>" for name in columns)
-        config = {"rows": self.rows(), "numbers": numbers, "page": self.page, "noun": "rows"}
+        # Many rows lead to one place: each address once.
+        places = {
+            address: k
+            for k, address in enumerate(dict.fromkeys(a for one in self.links.values() for a in one))
+        }
+        rows = [[[c[0], places[c[1]]] if isinstance(c, list) else c for c in row] for row in self.rows()]
+        config = {"rows": rows, "links": list(places), "numbers": numbers, "page": self.page, "noun": "rows"}
         return _box(self.title, config, selects, f"<thead><tr>{head}</tr></thead>")
 
     def _select(self, columns, name):
