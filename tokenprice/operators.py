@@ -96,6 +96,7 @@ def plain(at, attention):
     """Queries, keys and values by one product; attention; the output."""
     d, heads = at.model.d_model, attention.n_heads / at.tp
     value = attention.value_dim or attention.head_dim
+    # Engines load keys that are the values too into the places of both (vLLM's gemma4.py), and read both.
     kept = maximum(attention.n_kv_heads / at.tp, 1) * (
         attention.head_dim + value
     )  # a head of keys stays whole
