@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import sympy as sp
 
@@ -16,9 +17,14 @@ from inferlib.system import Breakdown
 from tokenprice import answerers
 
 BOOK = Path(__file__).parents[1] / "book"
-MODEL, BOX, WORK = grid.running()
-ANSWER = [key for key in answerers.keys() if answerers.ask(key, MODEL, BOX, WORK).feasible]
+ASKED = MODEL, BOX, WORK = grid.running()
+ANSWER = [key for key in answerers.keys() if answerers.ask(key, *ASKED).feasible]
 EVERYBODY = pytest.mark.parametrize("key", answerers.keys())
+
+
+@pytest.fixture(scope="module")
+def card():
+    return audit.scorecard()
 
 
 # --- Who answers -----------------------------------------------------------------------------------------
@@ -40,7 +46,7 @@ def test_every_answer_has_a_time_or_a_reason(key):
 
 def test_a_room_without_an_answer_is_not_guessed(monkeypatch):
     monkeypatch.setattr(papers.source, "room", lambda key: papers.source)
-    step = answerers.ask("erdil2025", MODEL, BOX, WORK)
+    step = answerers.ask("erdil2025", *ASKED)
     assert step.status == "n/a" and "no chapter" in step.reason
 
 
@@ -49,24 +55,50 @@ def test_a_refusal_of_a_room_is_an_answer(monkeypatch):
         raise ValueError("odd layers")
 
     monkeypatch.setattr(papers.source, "_answerer", lambda key: refuses)
-    assert answerers.ask("erdil2025", MODEL, BOX, WORK).reason == "refused: odd layers"
+    assert answerers.ask("erdil2025", *ASKED).reason == "refused: odd layers"
+
+
+TEXTS = ["red apple, T_{Exposed}", "green pear", "red </script> plum 18 us"]
+FRUIT = pd.DataFrame({"a": TEXTS, "n": [1, 2, 3], "at": ["x", "y", "z"]})
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("call", "error", "message"),
     [
-        (("nobody", MODEL, BOX, WORK), LookupError, "no source 'nobody'"),
-        (("sixth", "Llama", BOX, WORK), TypeError, "model is a str"),
-        (("sixth", MODEL, 8, WORK), TypeError, "system is a int"),
-        (("sixth", MODEL, BOX, 32), TypeError, "workload is a int"),
-        (("sixth", MODEL, BOX, WORK, 8), TypeError, "layout is a int"),
+        (lambda: answerers.ask("nobody", *ASKED), LookupError, "no source 'nobody'"),
+        (lambda: answerers.ask("sixth", "Llama", BOX, WORK), TypeError, "model is a str"),
+        (lambda: answerers.ask("sixth", MODEL, 8, WORK), TypeError, "system is a int"),
+        (lambda: answerers.ask("sixth", MODEL, BOX, 32), TypeError, "workload is a int"),
+        (lambda: answerers.ask("sixth", *ASKED, 8), TypeError, "layout is a int"),
+        (lambda: answerers.ask("sixth", *ASKED, constants="mine"), LookupError, "constants"),
+        (lambda: answerers.ask("liminal2025.eq9", *ASKED), LookupError, "liminal2025.eq8"),
+        (lambda: papers.printed_range("liminal2025", *ASKED), LookupError, "no version 'liminal2025'"),
+        (
+            lambda: grid.speedup("principles", "twice the luck", *ASKED),
+            LookupError,
+            "no change 'twice the luck'",
+        ),
+        (
+            lambda: grid.decomposition(load_model("Mixtral 8x7B"), BOX, WORK, keys=["steinhardt2022"]),
+            ValueError,
+            "nobody answers: Steinhardt 2022: the post describes dense",
+        ),
+        (lambda: finder.finder(FRUIT, filters=["b"], title="x"), LookupError, "no column 'b'"),
+        (
+            lambda: finder.finder(FRUIT, links={"a": ["x.html"]}, title="x"),
+            ValueError,
+            "1 addresses for the 3",
+        ),
+        (
+            lambda: finder.finder(FRUIT, filters=["a"], links={"a": list("xyz")}, title="x"),
+            ValueError,
+            "not both",
+        ),
     ],
 )
-def test_bad_questions_are_refused(arguments, error, message):
+def test_doors(call, error, message):
     with pytest.raises(error, match=message):
-        answerers.ask(*arguments)
-    with pytest.raises(LookupError, match="constants"):
-        answerers.ask("sixth", MODEL, BOX, WORK, constants="mine")
+        call()
 
 
 # --- Common terms ----------------------------------------------------------------------------------------
@@ -87,12 +119,12 @@ def test_every_term_of_every_room_has_a_common_name(key):
 
 @pytest.mark.parametrize("key", ANSWER)
 def test_common_terms_add_up(key):
-    step = answerers.ask(key, MODEL, BOX, WORK)
+    step = answerers.ask(key, *ASKED)
     assert sum(papers.common_terms(step).values()) == pytest.approx(step.total, rel=1e-12)
 
 
 def test_a_difference_is_the_sum_of_the_differences_of_its_terms():
-    table = grid.decomposition(MODEL, BOX, WORK)
+    table = grid.decomposition(*ASKED)
     one, other = table["Erdil 2025"], table["bound of the peaks"]
     differences = (one - other).drop("total")
     assert differences.sum() == pytest.approx(one["total"] - other["total"], rel=1e-12)
@@ -127,8 +159,8 @@ def test_a_version_answers_beside_its_source_and_has_no_vote():
     everybody = answerers.keys()
     assert everybody.index(key) == everybody.index("liminal2025") + 1 and key not in papers.sources()
     assert papers.source_of(key) == "liminal2025" and answerers.label(key) == "LIMINAL 2025, eq. 8"
-    with_it = grid.what_doubling_buys(MODEL, BOX, WORK)
-    without = grid.what_doubling_buys(MODEL, BOX, WORK, keys=papers.sources())
+    with_it = grid.what_doubling_buys(*ASKED)
+    without = grid.what_doubling_buys(*ASKED, keys=papers.sources())
     for column in ("lowest", "highest", "sources"):
         assert with_it[column].equals(without[column]), column
     # it would have been the lowest: a third of the time is spent reading
@@ -137,26 +169,13 @@ def test_a_version_answers_beside_its_source_and_has_no_vote():
 
 def test_equation_8_of_the_running_question_by_hand():
     """141 GB less embeddings and head, the cache, and 80 layers of 114 microseconds."""
-    rate = 8 * 3.35e12
-    reading = (2 * 68.451e9 + 32 * 4096 * 327680) / rate
-    step = answerers.ask("liminal2025.eq8", MODEL, BOX, Workload(batch=32, context=4096))
+    reading = (2 * 68.451e9 + 32 * 4096 * 327680) / (8 * 3.35e12)
+    step = answerers.ask("liminal2025.eq8", *ASKED)
     assert step.total == pytest.approx(reading + 80 * 114e-6, rel=1e-4) and step.source == "liminal2025"
-    low, high = papers.printed_range("liminal2025.eq8", MODEL, BOX, Workload(batch=32, context=4096))
+    low, high = papers.printed_range("liminal2025.eq8", *ASKED)
     assert (low.total, high.total) == pytest.approx((reading + 80 * 95e-6, reading + 80 * 138e-6), rel=1e-4)
-    same = answerers.ask("liminal2025.eq8", MODEL, BOX, Workload(batch=32, context=4096), constants="same")
+    same = answerers.ask("liminal2025.eq8", *ASKED, constants="same")
     assert same.total == pytest.approx(step.total)  # its constant is the equation
-
-
-def test_unknown_versions_are_refused():
-    with pytest.raises(LookupError, match="liminal2025.eq8"):
-        answerers.ask("liminal2025.eq9", MODEL, BOX, WORK)
-    with pytest.raises(LookupError, match="no version 'liminal2025'"):
-        papers.printed_range("liminal2025", MODEL, BOX, WORK)
-
-
-def test_nobody_answers_is_said():
-    with pytest.raises(ValueError, match="nobody answers: Steinhardt 2022: the post describes dense"):
-        grid.decomposition(load_model("Mixtral 8x7B"), BOX, WORK, keys=["steinhardt2022"])
 
 
 # --- The grid --------------------------------------------------------------------------------------------
@@ -164,17 +183,13 @@ def test_nobody_answers_is_said():
 
 @pytest.fixture(scope="module")
 def small():
-    chips = ["H100 SXM", "H200"]
-    return grid.grid(
-        models=["Llama 3 70B", "DeepSeek V3"], chips=chips, batches=[1, 64], contexts=[1024, 65536]
-    )
+    models, chips = ["Llama 3 70B", "DeepSeek V3"], ["H100 SXM", "H200"]
+    return grid.grid(models=models, chips=chips, batches=[1, 64], contexts=[1024, 65536])
 
 
 def test_the_grid_is_what_everybody_answers(small):
     at = dict(who="principles", model="Llama 3 70B", chip="H100 SXM", batch=64, context=1024)
-    step = answerers.ask(
-        "principles", load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(64, 1024)
-    )
+    step = answerers.ask("principles", MODEL, BOX, Workload(64, 1024))
     point = small.sel(at)
     assert float(point.latency) == step.total and float(point.throughput) == 64 / step.total
     assert float(point.tokens_per_second) == 1 / step.total
@@ -219,22 +234,16 @@ def test_coverage_counts_every_question(small):
     assert table.loc["Steinhardt 2022", "n/a"] == 8  # a mixture of experts
 
 
-def test_questions_are_those_of_the_issue():
+def test_the_running_question_and_the_grid():
     asked = grid.questions()
-    assert min(asked["batches"]) == 1 and max(asked["batches"]) == 512
-    assert min(asked["contexts"]) == 1024 and max(asked["contexts"]) == 131072
-    assert len(asked["formats"]) == 7 and len(asked["chips"]) == 5
+    for name, ends in (("batches", (1, 512)), ("contexts", (1024, 131072))):
+        assert (min(asked[name]), max(asked[name])) == ends
     assert (MODEL.name, BOX.count, WORK.batch, WORK.context) == ("Llama 3 70B", 8, 32, 4096)
 
 
 def test_same_constants_leave_structure_only():
-    same = grid.grid(
-        keys=["erdil2025", "steinhardt2022"],
-        models=["Llama 3 70B"],
-        chips=["H100 SXM"],
-        contexts=[1024],
-        constants="same",
-    )
+    at = {"models": ["Llama 3 70B"], "chips": ["H100 SXM"], "contexts": [1024]}
+    same = grid.grid(keys=["erdil2025", "steinhardt2022"], constants="same", **at)
     told = grid.constants_or_structure(same, same)
     assert told["structure"] == pytest.approx(1) and told["own"] == told["same"] > 1
     # two answers: the factor between them, by hand
@@ -245,8 +254,8 @@ def test_same_constants_leave_structure_only():
 
 def test_own_constants_are_the_source_s():
     """Erdil's H100 reads 3.3 TB/s, three quarters of it attained; the catalogue's 3.35."""
-    own = papers.common_terms(answerers.ask("erdil2025", MODEL, BOX, WORK))["weights"]
-    same = papers.common_terms(answerers.ask("erdil2025", MODEL, BOX, WORK, constants="same"))["weights"]
+    own = papers.common_terms(answerers.ask("erdil2025", *ASKED))["weights"]
+    same = papers.common_terms(answerers.ask("erdil2025", *ASKED, constants="same"))["weights"]
     assert own / same == pytest.approx(3.35 / 3.3 / 0.75, rel=1e-9)
 
 
@@ -255,7 +264,7 @@ def test_same_constants_are_peaks():
     deepseek, rack = load_model("DeepSeek V3"), System(load_chip("H200"), 32)
     asked = Workload(1024, 4096, "fp8", "bf16")
     dense = {
-        key: answerers.ask(key, MODEL, BOX, WORK, constants="same").terms["cache"]
+        key: answerers.ask(key, *ASKED, constants="same").terms["cache"]
         for key in ("principles", "pope2022", "erdil2025", "liminal2025")
     }
     assert np.ptp(list(dense.values())) < 1e-9
@@ -268,23 +277,19 @@ def test_same_constants_are_peaks():
 def test_all_five_rooms_answer_what_they_describe():
     """DeepSeek V3 on H200s: three sources; Llama 3 70B: the other two, and two of the three."""
     rack = System(load_chip("H200"), 32)
-    answers = {
-        name: {
-            key for key in papers.sources() if answerers.ask(key, load_model(name), system, asked).feasible
-        }
-        for name, system, asked in (
-            ("DeepSeek V3", rack, Workload(1024, 4096, "fp8", "bf16")),
-            ("Llama 3 70B", BOX, WORK),
-        )
-    }
-    assert answers["DeepSeek V3"] == {"erdil2025", "liminal2025", "mazurek2025"}
-    assert answers["Llama 3 70B"] == {"steinhardt2022", "pope2022", "erdil2025", "liminal2025"}
+    deepseek, work = load_model("DeepSeek V3"), Workload(1024, 4096, "fp8", "bf16")
+
+    def who(*asked):
+        return {key for key in papers.sources() if answerers.ask(key, *asked).feasible}
+
+    assert who(deepseek, rack, work) == {"erdil2025", "liminal2025", "mazurek2025"}
+    assert who(*ASKED) == {"steinhardt2022", "pope2022", "erdil2025", "liminal2025"}
     for key in ("steinhardt2022", "pope2022"):
-        assert "dense" in answerers.ask(key, load_model("DeepSeek V3"), rack, WORK).reason
-    assert "latent" in answerers.ask("mazurek2025", MODEL, BOX, WORK).reason
+        assert "dense" in answerers.ask(key, deepseek, rack, WORK).reason
+    assert "latent" in answerers.ask("mazurek2025", *ASKED).reason
     assert "GPU" in answerers.ask("erdil2025", MODEL, System(load_chip("TPU v4"), 8), WORK).reason
     # the complete model of Erdil, not his toy, which has neither experts nor a cache
-    assert "cache" in answerers.ask("erdil2025", MODEL, BOX, WORK).terms
+    assert "cache" in answerers.ask("erdil2025", *ASKED).terms
 
 
 # --- What doubling buys ----------------------------------------------------------------------------------
@@ -301,42 +306,39 @@ def test_gains_of_the_bound():
 @pytest.mark.parametrize("key", ANSWER)
 @pytest.mark.parametrize("change", ["twice the memory bandwidth", "twice the arithmetic", "twice the links"])
 def test_nothing_buys_more_than_its_factor_or_costs_speed(key, change):
-    gain = grid.speedup(key, change, MODEL, BOX, WORK)
+    gain = grid.speedup(key, change, *ASKED)
     assert 1 - 1e-9 <= gain <= 2 + 1e-9
 
 
 def test_half_the_latency_by_hand():
     """LIMINAL at one microsecond a collective: two in each of 80 layers, beside a transfer that stays."""
-    before = answerers.ask("liminal2025", MODEL, BOX, WORK, constants="same").total
-    gain = grid.speedup("liminal2025", grid.LATENCY, MODEL, BOX, WORK)
+    before = answerers.ask("liminal2025", *ASKED, constants="same").total
+    gain = grid.speedup("liminal2025", grid.LATENCY, *ASKED)
     assert gain == pytest.approx(before / (before - 80 * 2 * 0.5e-6))
-    assert grid.speedup("erdil2025", grid.LATENCY, MODEL, BOX, WORK) > gain
+    assert grid.speedup("erdil2025", grid.LATENCY, *ASKED) > gain
     for key in ("steinhardt2022", "pope2022", "mazurek2025"):
-        assert np.isnan(grid.speedup(key, grid.LATENCY, MODEL, BOX, WORK))
+        assert np.isnan(grid.speedup(key, grid.LATENCY, *ASKED))
 
 
-def test_half_of_one_sequence_is_no_question():
-    assert np.isnan(grid.speedup("principles", "half the batch", MODEL, BOX, Workload(1, 1024)))
-
-
-def test_a_change_that_no_format_allows_is_blank():
-    assert np.isnan(
-        grid.speedup("principles", "half the bytes of weights and cache", MODEL, BOX, Workload(1, 64, "fp4"))
-    )
-    with pytest.raises(LookupError, match="no change 'twice the luck'"):
-        grid.speedup("principles", "twice the luck", MODEL, BOX, WORK)
+@pytest.mark.parametrize(
+    ("change", "work"),
+    [
+        ("half the batch", Workload(1, 1024)),  # half of one sequence is no question
+        ("half the bytes of weights and cache", Workload(1, 64, "fp4")),  # no format is half as wide
+    ],
+)
+def test_a_change_that_cannot_be_is_blank(change, work):
+    assert np.isnan(grid.speedup("principles", change, MODEL, BOX, work))
 
 
 # --- What the chapter says -------------------------------------------------------------------------------
 
 
 def test_the_chapter_s_sentences():
-    table = grid.decomposition(MODEL, BOX, WORK)
-    assert (
-        0.005 < table.loc["weights", "bound of the peaks"] / 1e3 < 0.0055
-    )  # "a little over five milliseconds"
+    table = grid.decomposition(*ASKED)
+    assert 5 < table.loc["weights", "bound of the peaks"] < 5.5  # "a little over five milliseconds"
     assert table.loc["cache", "Steinhardt 2022"] == 0
-    buys = grid.what_doubling_buys(MODEL, BOX, WORK)
+    buys = grid.what_doubling_buys(*ASKED)
     assert buys.loc["twice the chips", "sixth model"] < buys.loc["twice the chips", "bound of the peaks"]
     assert buys.loc["twice the memory bandwidth", "sixth model"] < 1.5
 
@@ -344,9 +346,8 @@ def test_the_chapter_s_sentences():
 # --- The back of the book --------------------------------------------------------------------------------
 
 
-def test_the_finder_holds_every_row_and_leads_to_chapters():
+def test_the_finder_holds_every_row_and_leads_to_chapters(card):
     table = indexes.scorecard(BOOK)
-    card = audit.scorecard()
     rows = table.rows()
     assert len(rows) == len(card)
     for row, place in zip(rows, card.artefact, strict=True):
@@ -355,9 +356,14 @@ def test_the_finder_holds_every_row_and_leads_to_chapters():
         assert (BOOK / (address.split("#")[0].removesuffix(".html") + ".ipynb")).exists()
     page = table._repr_html_()
     data = json.loads(re.search(r'\((\{"id".*\})\);</script>', page, re.S)[1].replace("<\\/", "</"))
-    assert [
+    linked = [
         [[c[0], data["links"][c[1]]] if isinstance(c, list) else c for c in row] for row in data["rows"]
-    ] == rows
+    ]
+    assert linked == rows
+    # of a claim only the grade is shown
+    claims = table.frame[table.frame.kind == "claim"]
+    assert len(claims) and not (claims[["printed", "here"]] != "").any(axis=None)
+    assert (claims.grade != "").all()
 
 
 # As much of a page as the finder's script touches.
@@ -392,18 +398,14 @@ def script_of(page):
 
 def test_the_finder_s_script_finds():
     """The page's own script on a small table."""
-    import pandas as pd
-
-    texts = ["red apple, T_{Exposed}", "green pear", "red </script> plum 18 us"]
-    frame = pd.DataFrame({"a": texts, "n": [1, 2, 3], "at": ["x", "y", "z"]})
-    linked = {"at": ["2.html", "", "2.html"]}
-    page = finder.finder(frame, filters=["n"], links=linked, title="Fruit", page=2)
+    texts, linked = TEXTS, {"at": ["2.html", "", "2.html"]}
+    page = finder.finder(FRUIT, filters=["n"], links=linked, title="Fruit", page=2)
     js, script = script_of(page._repr_html_())
     js.eval(script)
-    cells = (
-        "JSON.stringify(parts.tbody.children.map((tr) => [tr.children[2].text, tr.children[2].children[0]]))"
+    third = js.eval(
+        "JSON.stringify(parts.tbody.children.map((tr) => tr.children[2]).map((td) => [td.text, td.children[0]]))"
     )
-    assert [(t, c and (c["text"], c["href"])) for t, c in json.loads(js.eval(cells))] == [
+    assert [(t, c and (c["text"], c["href"])) for t, c in json.loads(third)] == [
         (None, ("x", "2.html")),
         ("y", None),
     ]
@@ -433,15 +435,13 @@ def test_a_filter_of_what_the_page_holds():
     js.eval("class Option { constructor(text) { this.text = text; } }; menu.dataset = { key: 'form' };")
     texts = ["balance β_eb", "beta_eb in words", "something else"]
     js.eval(
-        f"for (const text of {json.dumps(texts)}) entries.push(Object.assign(element(), {{ textContent: text }}));"
+        f"{json.dumps(texts)}.forEach((t) => entries.push(Object.assign(element(), {{ textContent: t }})));"
     )
     js.eval("entries.forEach((e, i) => { e.dataset.form = i ? 'step' : 'function'; });")
     js.eval(script)
     assert json.loads(js.eval("JSON.stringify(menu.children.map((o) => o.text))")) == ["function", "step"]
     # what has no hit goes, but not the section of the filter itself
-    js.eval(
-        "for (const mine of [true, false]) sections.push({ contains: () => mine, querySelector: () => null });"
-    )
+    js.eval("[true, false].forEach((m) => sections.push({ contains: () => m, querySelector: () => null }));")
     hidden = "JSON.stringify(entries.map((e) => e.hidden))"
     for typed in ("βeb", "beta_eb", "betaeb"):
         js.eval(f"type(words, {json.dumps(typed)})")
@@ -452,29 +452,23 @@ def test_a_filter_of_what_the_page_holds():
     assert js.eval("parts['.readout'].text") == "1 of 3 entries"
 
 
-def test_the_finder_refuses_what_it_has_not():
-    import pandas as pd
-
-    frame = pd.DataFrame({"a": [1, 2]})
-    with pytest.raises(LookupError, match="no column 'b'"):
-        finder.finder(frame, filters=["b"], title="x")
-    with pytest.raises(ValueError, match="1 addresses for the 2 rows"):
-        finder.finder(frame, links={"a": ["x.html"]}, title="x")
-    with pytest.raises(ValueError, match="not both"):
-        finder.finder(frame, filters=["a"], links={"a": ["x", "y"]}, title="x")
-
-
-def test_places_lead_to_their_sections():
+def test_places_lead_to_their_sections(tmp_path):
+    """Those of the record, before those of a story."""
     assert indexes.page_of("erdil2025", "Table 1", BOOK) == "erdil2025_record.html#table-1-five-models"
     assert indexes.page_of("erdil2025", "Table 99", BOOK) == "erdil2025_record.html"
     assert indexes.page_of("erdil2025", "Table 1", BOOK.parent) == ""
+    cell = {"cell_type": "code", "source": ['card("erdil2025", "Table 1")']}
+    for stem, title in (("erdil2025_toy", "## A story"), ("erdil2025_record", "## Its record")):
+        cells = [{"cell_type": "markdown", "source": [title]}, cell]
+        (tmp_path / f"{stem}.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    assert indexes.page_of("erdil2025", "Table 1", tmp_path) == "erdil2025_record.html#its-record"
 
 
-def test_totals_are_those_of_the_ledger():
+def test_totals_are_those_of_the_ledger(card):
     totals = indexes.totals().set_index("source")
-    card = audit.scorecard()
     assert totals.loc["all", "printed"] == len(card) == totals.printed.iloc[:-1].sum()
     assert totals.loc["all", "results"] == card.kind.isin(["model", "derived"]).sum()
+    assert totals.loc["all", "wrong"] == (card.right == "no").sum() == totals.wrong.iloc[:-1].sum()
     summary = audit.summary("erdil2025")
     good = summary[[g for g in ("exact", "consistent") if g in summary]].to_numpy().sum()
     assert totals.loc["Erdil 2025", "exact or consistent"] == good
@@ -490,26 +484,21 @@ def test_every_erratum_is_in_the_chapter():
 
 
 def test_errata_stand_by_weight_and_lead_to_their_rows(monkeypatch):
-    import pandas as pd
-
     texts = {"printed": "a < b", "corrected": "", "evidence": "e", "effect": "f"}
     entries = [
         {"source": "erdil2025", "place": place, **texts, "materiality": weight}
         for place, weight in (("first", "wording"), ("second", ""), ("third", "changes a conclusion"))
     ]
-    note = {
-        "source": "erdil2025", "place": "here", "printed": "p", "corrected": "", "evidence": "",
-        "effect": "",
-    }  # fmt: skip
+    note = dict.fromkeys(("corrected", "evidence", "effect"), "")
+    note |= {"source": "erdil2025", "place": "here", "printed": "p"}
     at = next(row for row in ledger.published("erdil2025") if row[0] == "Table 1")
     written = {"erratum": [{"rows": [list(at)]}, {}, {}]}
     monkeypatch.setattr(ledger, "errata", lambda: pd.DataFrame(entries))
     monkeypatch.setattr(ledger, "notes", lambda: pd.DataFrame([note]))
     monkeypatch.setattr(ledger, "_errata", lambda source: written if source == "erdil2025" else {})
     (group,) = indexes.errata(BOOK)
-    assert [head for head, _, _ in group] == [
-        f"Erdil 2025: {place}" for place in ("third", "first", "second")
-    ]
+    heads = [f"Erdil 2025: {place}" for place in ("third", "first", "second")]
+    assert [head for head, _, _ in group] == heads
     page = group._repr_markdown_()
     assert page.startswith("## Erdil 2025\n") and 'id="err-erdil-2025-third"' in page
     assert "a &lt; b" in page and "corrected" not in page and ", ".join(filter(None, at)) in page
@@ -530,29 +519,6 @@ def test_every_entry_has_an_address_of_its_own():
     assert any('id="eq-liminal2025-8"' in one._repr_markdown_() for one in register)
 
 
-def test_of_a_claim_only_the_grade_is_shown():
-    table = indexes.scorecard(BOOK).frame
-    claims = table[table.kind == "claim"]
-    assert (
-        len(claims)
-        and (claims.printed == "").all()
-        and (claims.here == "").all()
-        and (claims.grade != "").all()
-    )
-    card = audit.scorecard()
-    wrong = indexes.totals().set_index("source").wrong
-    assert wrong["all"] == (card.right == "no").sum() == wrong.iloc[:-1].sum()
-
-
-def test_a_record_comes_before_a_story(tmp_path):
-    cell = {"cell_type": "code", "source": ['card("erdil2025", "Table 1")']}
-    for stem, title in (("erdil2025_toy", "## A story"), ("erdil2025_record", "## Its record")):
-        cells = [{"cell_type": "markdown", "source": [title]}, cell]
-        (tmp_path / f"{stem}.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    assert indexes.page_of("erdil2025", "Table 1", tmp_path) == "erdil2025_record.html#its-record"
-    assert indexes.page_of("erdil2025", "Table 9", tmp_path) == "erdil2025_record.html"
-
-
 def test_a_broken_equation_says_the_same():
     """Put the named parts back in, the last first: it is the equation again."""
     from book.synthesis.said import WIDTH, _short, _width, broken
@@ -571,16 +537,13 @@ def test_a_broken_equation_says_the_same():
     assert broken("t = a", None) == ["t = a"] and _width("t = " + "a" * WIDTH) > WIDTH
 
 
-def test_every_numbered_equation_of_every_chapter_is_there():
+def test_every_numbered_equation_of_every_chapter_is_there(monkeypatch):
     table = indexes.equation_coverage(BOOK)
     assert "erdil2025_toy" in set(table.chapter)
     assert (table.numbered == table.here).all(), table[table.missing != ""]
-
-
-def test_a_missing_equation_is_missed(monkeypatch):
     monkeypatch.setitem(indexes.PRINTED_EQUATIONS, "erdil2025_toy", ("erdil2025", [1, 999]))
     line = indexes.equation_coverage(BOOK).set_index("chapter").loc["erdil2025_toy"]
-    assert (line.numbered, line.here, line.missing) == (2, 1, "999")
+    assert (line.numbered, line.here, line.missing) == (2, 1, "999")  # a missing one is missed
 
 
 def test_every_equation_is_in_the_index():
@@ -595,18 +558,14 @@ def test_every_equation_is_in_the_index():
 
 
 def test_a_layout_is_passed_on():
-    """A fixed layout is passed on: whoever cannot describe it says so."""
-    for key in answerers.keys():
-        step = answerers.ask(key, MODEL, BOX, WORK, Layout(tp=2, dp=4))
-        assert step.status in ("ok", "n/a", "infeasible")
-    assert answerers.ask("sixth", MODEL, BOX, WORK, Layout(tp=2, dp=3)).status == "n/a"
+    """Whoever cannot describe it says so."""
+    steps = [answerers.ask(key, *ASKED, Layout(tp=2, dp=4)) for key in answerers.keys()]
+    assert {step.status for step in steps} <= {"ok", "n/a", "infeasible"}
+    assert answerers.ask("sixth", *ASKED, Layout(tp=2, dp=3)).status == "n/a"
 
 
 def test_what_would_settle_a_reading_stands_beside_it():
     points = {head: texts for group in indexes.open_points() for head, texts, _ in group}
     assert any("Table D.4" in head for head in points) and all(t["would settle it"] for t in points.values())
-    assert set(points) <= {
-        f"{answerers.label(e.source)}: {e.place}"
-        for table in (audit.errata(), audit.notes())
-        for e in table.itertuples()
-    }
+    entries = pd.concat([audit.errata(), audit.notes()]).itertuples()
+    assert set(points) <= {f"{answerers.label(entry.source)}: {entry.place}" for entry in entries}
