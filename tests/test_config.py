@@ -30,28 +30,35 @@ def shape_keys(entry):
 
 CONFIGS = {name: shape_keys(entry) for name, entry in CATALOGUE.items() if "shape" not in entry}
 LLAMA, QWEN, V3, OSS = (CONFIGS[n] for n in ("Llama 3 8B", "Qwen3 30B-A3B", "DeepSeek V3", "GPT-OSS 20B"))
+MISTRAL, QWEN25, DBRX, GPT2 = (CONFIGS[n] for n in ("Mistral 7B", "Qwen2.5 7B", "DBRX", "GPT-2"))
+WHOLE_SCOUT = CONFIGS["Llama 4 Scout"]
+SCOUT = WHOLE_SCOUT["text_config"]
 
 # What a published file holds beside the shape.
 CHATTER = {
-    "architectures": ["LlamaForCausalLM"],
-    "attention_dropout": 0.0,
-    "bos_token_id": 128000,
-    "eos_token_id": [128001, 128008],
-    "hidden_act": "silu",
-    "initializer_range": 0.02,
-    "max_position_embeddings": 131072,
-    "pretraining_tp": 1,
-    "rms_norm_eps": 1e-05,
+    **{"architectures": ["LlamaForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 128000},
+    **{
+        "eos_token_id": [128001, 128008],
+        "hidden_act": "silu",
+        "initializer_range": 0.02,
+        "pretraining_tp": 1,
+    },
+    **{"max_position_embeddings": 131072, "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "use_cache": True},
     "rope_scaling": {"factor": 8.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"},
-    "rope_theta": 500000.0,
-    "torch_dtype": "bfloat16",
-    "transformers_version": "4.43.0.dev0",
-    "use_cache": True,
+    **{"torch_dtype": "bfloat16", "transformers_version": "4.43.0.dev0"},
 }
 
 
 def changed(base, **changes):
     return {key: value for key, value in (base | changes).items() if value is not ...}
+
+
+def params(base, **changes):
+    return load_model(changed(base, **changes)).n_params
+
+
+def windows(base, **changes):
+    return [(g.count, g.attention.window) for g in load_model(changed(base, **changes)).layers]
 
 
 # --- Right ------------------------------------------------------------------------------------------------
@@ -68,21 +75,15 @@ def test_a_name_a_dictionary_a_file_and_a_folder_are_the_same_model(name, tmp_pa
 
 def test_qwen2_moe():
     """Qwen1.5-MoE-A2.7B (https://huggingface.co/Qwen/Qwen1.5-MoE-A2.7B): 14.3 billion, 2.7 of them active."""
-    shape = changed(
-        QWEN,
-        model_type="qwen2_moe",
-        head_dim=...,
-        hidden_size=2048,
-        intermediate_size=5632,
-        num_hidden_layers=24,
-        num_attention_heads=16,
-        num_key_value_heads=16,
-        num_experts=60,
-        num_experts_per_tok=4,
-        moe_intermediate_size=1408,
-        shared_expert_intermediate_size=5632,
-        attention_bias=...,
-    )
+    shape = changed(QWEN, model_type="qwen2_moe", head_dim=..., attention_bias=...)
+    shape |= {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 24}
+    shape |= {
+        "num_attention_heads": 16,
+        "num_key_value_heads": 16,
+        "num_experts": 60,
+        "num_experts_per_tok": 4,
+    }
+    shape |= {"moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632}
     model = load_model(shape)
     assert model.n_params == pytest.approx(14.3e9, abs=0.05e9)
     assert model.n_active == pytest.approx(2.7e9, abs=0.05e9)
@@ -113,8 +114,8 @@ def test_gemma_3(embeddings, rest, shape):
     parts = inside.parameters()
     assert parts.pop("embeddings") / 1e6 == pytest.approx(embeddings, rel=0.01)
     assert sum(parts.values()) / 1e6 == pytest.approx(rest, rel=0.003)
-    windows = [group.attention.window for group in inside.layers for _ in range(int(group.count))]
-    assert windows.count(None) == len(windows) // 6 and set(windows) == {None, 1024}
+    seen = [group.attention.window for group in inside.layers for _ in range(int(group.count))]
+    assert seen.count(None) == len(seen) // 6 and set(seen) == {None, 1024}
 
 
 def test_glm_4_5_air():
@@ -127,64 +128,55 @@ def test_glm_4_5_air():
         "num_attention_heads": 96,
         "num_experts_per_tok": 8,
     }
-    air |= {
-        "num_hidden_layers": 46,
-        "num_key_value_heads": 8,
-        "num_nextn_predict_layers": 1,
-        "vocab_size": 151552,
-    }
-    model = load_model(air | {"partial_rotary_factor": 0.5, "tie_word_embeddings": False})
+    air |= {"num_hidden_layers": 46, "num_key_value_heads": 8, "num_nextn_predict_layers": 1}
+    air |= {"vocab_size": 151552, "partial_rotary_factor": 0.5, "tie_word_embeddings": False}
+    model = load_model(air)
     words = model.parameters()["embeddings"] + model.parameters()["head"]  # cards count them or not
     assert model.n_params - words < 106e9 < model.n_params
     assert model.n_active - words == pytest.approx(12e9, abs=0.5e9)
 
 
-def test_internlm3():
-    """InternLM3 8B: biases where the two switches say so."""
-    shape = changed(LLAMA, model_type="internlm3", head_dim=128, qkv_bias=False, bias=False)
-    plain = load_model(shape).n_params
-    assert load_model(shape | {"qkv_bias": True}).n_params - plain == 32 * (32 + 16) * 128
-    assert load_model(shape | {"bias": True}).n_params - plain == 32 * (4096 + 2 * 14336 + 4096)
+INTERN = changed(LLAMA, model_type="internlm3", head_dim=128, qkv_bias=False, bias=False)
 
 
-def test_biases_of_llama():
-    plain = load_model(LLAMA).n_params
-    assert load_model(LLAMA | {"attention_bias": True}).n_params - plain == 32 * ((32 + 16) * 128 + 4096)
-    assert load_model(LLAMA | {"mlp_bias": True}).n_params - plain == 32 * (2 * 14336 + 4096)
-    assert plain - load_model(LLAMA | {"tie_word_embeddings": True}).n_params == 128256 * 4096
+@pytest.mark.parametrize(
+    ("shape", "switch", "more"),
+    [
+        (LLAMA, "attention_bias", 32 * ((32 + 16) * 128 + 4096)),
+        (LLAMA, "mlp_bias", 32 * (2 * 14336 + 4096)),
+        (LLAMA, "tie_word_embeddings", -128256 * 4096),
+        (INTERN, "qkv_bias", 32 * (32 + 16) * 128),
+        (INTERN, "bias", 32 * (4096 + 2 * 14336 + 4096)),
+    ],
+)
+def test_switches_of_llama_and_internlm3(shape, switch, more):
+    assert params(shape, **{switch: True}) - params(shape) == more
 
 
 def test_documented_defaults():
     assert load_model(changed(LLAMA, num_key_value_heads=...)).n_kv_heads == 32  # as the LLaMA of 2023
     assert load_model(LLAMA).head_dim == 128 and load_model(LLAMA | {"head_dim": 64}).head_dim == 64
     assert load_model(changed(OSS, layer_types=...)).cache_values(9999) == load_model(OSS).cache_values(9999)
-    assert load_model(CONFIGS["GPT-2"] | {"n_inner": None}).d_ff == 4 * 768
+    assert load_model(GPT2 | {"n_inner": None}).d_ff == 4 * 768
     assert load_model(V3 | {"q_lora_rank": None}).layers[0].attention.q_rank is None
 
 
 def test_windows():
-    mistral = CONFIGS["Mistral 7B"]
-    assert load_model(mistral | {"sliding_window": None}).layers[0].attention.window is None
+    assert windows(MISTRAL, sliding_window=None) == [(32, None)]
     kinds = ["full_attention"] * 28 + ["sliding_attention"] * 4
-    mixed = load_model(mistral | {"layer_types": kinds})
-    assert [(g.count, g.attention.window) for g in mixed.layers] == [(28, None), (4, 4096)]
+    assert windows(MISTRAL, layer_types=kinds) == [(28, None), (4, 4096)]
     off = {"layer_types": ["sliding_attention"] * 28, "use_sliding_window": False}
-    assert [(g.count, g.attention.window) for g in load_model(CONFIGS["Qwen2.5 7B"] | off).layers] == [
-        (28, None)
-    ]
-    scout = CONFIGS["Llama 4 Scout"]["text_config"]
-    assert all(g.attention.chunked == (g.attention.window == 8192) for g in load_model(scout).layers)
-    all_rotary = load_model(scout | {"no_rope_layers": [1] * 48})
-    assert [(g.count, g.attention.window) for g in all_rotary.layers] == [(48, 8192)]
+    assert windows(QWEN25, **off) == [(28, None)]
+    assert all(g.attention.chunked == (g.attention.window == 8192) for g in load_model(SCOUT).layers)
+    assert windows(SCOUT, no_rope_layers=[1] * 48) == [(48, 8192)]
     # every fourth layer sees everything: of the two sparse ones the first does
-    assert [g.count for g in load_model(scout | {"moe_layers": [3, 4]}).layers] == [35, 1, 1, 11]
+    assert [count for count, _ in windows(SCOUT, moe_layers=[3, 4])] == [35, 1, 1, 11]
 
 
 def test_what_is_left_out_is_noted():
-    quantised = load_model(
-        LLAMA | {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
-    )
-    assert "quantization_config" in quantised.notes and quantised.n_params == load_model(LLAMA).n_params
+    section = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    quantised = load_model(LLAMA | {"quantization_config": section})
+    assert "quantization_config" in quantised.notes and quantised.n_params == params(LLAMA)
     assert "num_nextn_predict_layers" in load_model(V3).notes
     assert "vision_config" in load_model("Llama 4 Scout").notes
     assert not load_model("Llama 3 8B").notes
@@ -219,15 +211,12 @@ REFUSED = [
     (LLAMA | {"ffn_dim_multiplier": 1.3}, "ffn_dim_multiplier is 1.3"),
     (LLAMA | {"ff_kind": "low rank"}, "ff_kind is 'low rank'"),
     (LLAMA | {"layer_types": ["linear_attention"] * 32}, "layer_types is "),
-    (CONFIGS["GPT-2"] | {"add_cross_attention": True}, "add_cross_attention is True, but must be false"),
-    (CONFIGS["GPT-2"] | {"n_head": 7}, "n_head is 7, but must be a divisor of n_embd, 768"),
-    (changed(CONFIGS["Mistral 7B"], sliding_window=...), "sliding_window is missing"),
-    (changed(CONFIGS["Mistral 7B"], num_key_value_heads=...), "num_key_value_heads is missing"),
+    (GPT2 | {"add_cross_attention": True}, "add_cross_attention is True, but must be false"),
+    (GPT2 | {"n_head": 7}, "n_head is 7, but must be a divisor of n_embd, 768"),
+    (changed(MISTRAL, sliding_window=...), "sliding_window is missing"),
+    (changed(MISTRAL, num_key_value_heads=...), "num_key_value_heads is missing"),
     (changed(CONFIGS["Qwen3 8B"], head_dim=...), "head_dim is missing"),
-    (
-        CONFIGS["Qwen2.5 7B"] | {"use_sliding_window": True},
-        "use_sliding_window is True, but must be false where",
-    ),
+    (QWEN25 | {"use_sliding_window": True}, "use_sliding_window is True, but must be false where"),
     (QWEN | {"num_experts_per_tok": 129}, "num_experts_per_tok is 129, but must be .* 1 to 128"),
     (QWEN | {"mlp_only_layers": [48]}, "mlp_only_layers is "),
     (OSS | {"layer_types": ["full_attention"]}, "layer_types is .*must be a list of 24 entries"),
@@ -238,21 +227,15 @@ REFUSED = [
     (V3 | {"index_topk": 2048}, "index_topk is 2048"),  # sparse attention of V3.2
     (changed(V3, q_lora_rank=...), "q_lora_rank is missing"),
     (V3 | {"first_k_dense_replace": 62}, "first_k_dense_replace is 62"),
-    (CONFIGS["DBRX"] | {"ffn_config": 8}, "ffn_config is 8, but must be an object"),
-    (CONFIGS["DBRX"] | {"attn_config": {"kv_n_heads": 8, "window": 5}}, "attn_config: window is 5"),
-    (CONFIGS["DBRX"] | {"attn_config": {}}, "attn_config: kv_n_heads is missing"),
-    (
-        CONFIGS["DBRX"] | {"attn_config": {"kv_n_heads": 7}},
-        "attn_config: kv_n_heads is 7, but must be a divisor",
-    ),
-    (changed(CONFIGS["Llama 4 Scout"], text_config=...), "text_config is missing"),
-    (CONFIGS["Llama 4 Scout"] | {"tie_word_embeddings": True}, "tie_word_embeddings is True"),
-    (CONFIGS["Llama 4 Scout"]["text_config"] | {"no_rope_layers": [1, 0]}, "no_rope_layers is .*48 entries"),
-    (
-        CONFIGS["Llama 4 Scout"]["text_config"] | {"attention_chunk_size": None},
-        "attention_chunk_size is null",
-    ),
-    (CONFIGS["Llama 4 Scout"] | {"text_config": LLAMA}, "text_config: model_type is 'llama'"),
+    (DBRX | {"ffn_config": 8}, "ffn_config is 8, but must be an object"),
+    (DBRX | {"attn_config": {"kv_n_heads": 8, "window": 5}}, "attn_config: window is 5"),
+    (DBRX | {"attn_config": {}}, "attn_config: kv_n_heads is missing"),
+    (DBRX | {"attn_config": {"kv_n_heads": 7}}, "attn_config: kv_n_heads is 7, but must be a divisor"),
+    (changed(WHOLE_SCOUT, text_config=...), "text_config is missing"),
+    (WHOLE_SCOUT | {"tie_word_embeddings": True}, "tie_word_embeddings is True"),
+    (SCOUT | {"no_rope_layers": [1, 0]}, "no_rope_layers is .*48 entries"),
+    (SCOUT | {"attention_chunk_size": None}, "attention_chunk_size is null"),
+    (WHOLE_SCOUT | {"text_config": LLAMA}, "text_config: model_type is 'llama'"),
 ]
 
 
@@ -262,19 +245,13 @@ def test_refused_by_name(data, message):
         load_model(data)
 
 
-OPTIONAL = {
-    *("max_position_embeddings", "max_seq_len", "n_positions", "experts_per_token"),
-    *("attention_bias", "bias", "decoder_sparse_step", "head_dim", "layer_types", "max_window_layers"),
-    *("mlp_only_layers", "moe_layer_freq", "n_inner", "num_key_value_heads", "num_nextn_predict_layers"),
-    *(
-        "quantization_config",
-        "sliding_window",
-        "tie_word_embeddings",
-        "topk_method",
-        "use_sliding_window",
-        "vision_config",
-    ),
-}
+OPTIONAL = set(
+    """max_position_embeddings max_seq_len n_positions experts_per_token attention_bias bias decoder_sparse_step
+    head_dim layer_types max_window_layers mlp_only_layers moe_layer_freq n_inner num_key_value_heads
+    num_nextn_predict_layers quantization_config sliding_window tie_word_embeddings topk_method use_sliding_window
+    vision_config""".split()
+)
+WORDS = "vision_config", "num_nextn_predict_layers", "model_type", "topk_method", "quantization_config"
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -285,13 +262,7 @@ def test_no_key_of_a_shape_can_be_dropped_or_spoilt_unnoticed(name):
         if key not in OPTIONAL:
             with pytest.raises(ValueError, match=f"{key} is missing"):
                 load_model(changed(shape, **{key: ...}))
-        if key not in (
-            "vision_config",
-            "num_nextn_predict_layers",
-            "model_type",
-            "topk_method",
-            "quantization_config",
-        ):
+        if key not in WORDS:
             with pytest.raises(ValueError, match=f"{key} is 'x'"):
                 load_model(shape | {key: "x"})
 
