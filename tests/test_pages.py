@@ -14,6 +14,8 @@ DESK = runpy.run_path(str(ROOT / "book" / "_ext" / "desk.py"))
 MATHS = runpy.run_path(str(ROOT / "book" / "_ext" / "maths.py"))
 LINKS = runpy.run_path(str(ROOT / "book" / "_tools" / "links.py"))
 FORMATS = runpy.run_path(str(ROOT / "book" / "_tools" / "formats.py"))
+CATALOG = ROOT / "inferlib" / "catalog"
+REFERENCES = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
 
 
 def test_explorers_share_one_runtime():
@@ -40,9 +42,8 @@ def test_a_link_in_the_text_sets_the_box_above_it_and_the_build_checks_what_it_a
     decode = explorers.decode(inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM"))
     boxes = [explorers.multiply(st.load_chip(), st.PRINTED)._repr_html_(), decode._repr_html_()]
     link = '<a class="sets" href="#box?{}">x</a>'
-    page = READER["boxed"](
-        link.format("network=1") + boxes[0] + boxes[1] + link.format("batch=8&amp;machine=H200")
-    )
+    at = link.format("network=1"), link.format("batch=8&amp;machine=H200")
+    page = READER["boxed"](at[0] + boxes[0] + boxes[1] + at[1])
     assert READER["boxed"]("no box") == "no box"
     first, second = re.findall(r'data-slug="([^"]*)"', page)
     assert re.findall(r'href="#([^"]*)[?]', page) == [first, second]
@@ -68,11 +69,8 @@ def test_a_curve_follows_what_it_is_given():
     reading, waiting = 1e-3 / n, 1e-3 * n / 4
     both = xr.Dataset({"weights": reading, "waiting": waiting, "total": reading + waiting})
     ax = style.curve(both, mark={"equal": (2, 5e-4)}, unit="ms")
-    assert {line.get_label(): line.get_ydata()[0] for line in ax.lines[:3]} == {
-        "weights": 2,
-        "waiting": 0.125,
-        "total": 2.125,
-    }
+    first = {line.get_label(): line.get_ydata()[0] for line in ax.lines[:3]}
+    assert first == {"weights": 2, "waiting": 0.125, "total": 2.125}
     assert [text.get_text() for text in ax.texts] == ["equal", "weights", "waiting", "total"]
     assert ax.get_xlabel() == "chips" and ax.lines[0].get_color() == style.TERMS["weights"]
     total = both["total"]
@@ -91,31 +89,28 @@ def test_no_head_of_a_table_is_empty():
     plain = pd.DataFrame({"ms": [1.0]}, index=["weights"])
     tables = [frame.to_html(), plain.to_html(), frame.unstack().to_html()]
     tables.append(style.table(pd.DataFrame({"": ["a"], " ": ["b"], "printed": [1.0]}))._repr_html_())
+
+    def cells(text):
+        return [len(row.select("td, th")) for row in BeautifulSoup(text, "html.parser").select("tr")]
+
+    empty = re.compile(r"<th[^>]*>\s*</th>")
     for table in tables:
-        cells = [
-            [len(row.select("td, th")) for row in BeautifulSoup(text, "html.parser").select("tr")]
-            for text in (table, READER["headed"](table))
-        ]
-        assert re.search(r"<th[^>]*>\s*</th>", table)
-        assert not re.search(r"<th[^>]*>\s*</th>", READER["headed"](table))
-        assert cells[0] == cells[1]
+        headed = READER["headed"](table)
+        assert empty.search(table) and not empty.search(headed) and cells(table) == cells(headed)
     assert READER["headed"](plain.to_html()).count('<span class="visually-hidden">row</span>') == 1
     assert READER["headed"](tables[3]).count("visually-hidden") == 2
 
 
 def test_a_drawing_keeps_its_scales_and_loses_digits():
-    drawn = '<g transform="scale(0.015625)"><path id="a" d="M 10.123456 -0.004\nL 3 4.5"/></g>'
-    assert READER["lighter"](drawn) == (
-        '<g transform="scale(0.015625)"><path id="a" d="M 10.12 -0.00 L 3 4.5"/></g>'
-    )
+    drawn = '<g transform="scale(0.015625)"><path id="a" d="{}"/></g>'
+    before, after = "M 10.123456 -0.004\nL 3 4.5", "M 10.12 -0.00 L 3 4.5"
+    assert READER["lighter"](drawn.format(before)) == drawn.format(after)
 
 
 def test_figures_wait_for_the_reader_in_a_place_kept_for_them():
     page = '<img alt="x" src="../_images/a.svg" /><img src="b.png"/>'
     finished = READER["patient"](page, {"a.svg": (640, 380)})
-    assert finished == (
-        '<img loading="lazy" width="640" height="380" alt="x" src="../_images/a.svg" /><img src="b.png"/>'
-    )
+    assert finished == page.replace("<img alt", '<img loading="lazy" width="640" height="380" alt')
     assert READER["patient"](finished, {"a.svg": (640, 380)}) == finished
 
 
@@ -127,8 +122,7 @@ def test_launch_buttons_wait_for_an_address():
 
 
 def test_the_stamp_names_a_commit_or_says_that_there_is_none():
-    text = READER["stamp"](ROOT / "book" / "bibliography.md")
-    assert "commit" in text
+    assert "commit" in READER["stamp"](ROOT / "book" / "bibliography.md")
     assert READER["git"]("no-such-command") == ""
 
 
@@ -136,38 +130,40 @@ def test_whose_the_numbers_are_is_in_the_bibliography():
     """Every publication of a measurement, every preprint behind a model, and for every chip one of its pages."""
     from book import measured
 
-    bibliography = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
-    missing = {url for url in measured.load().url if url not in bibliography}
-    models = (ROOT / "inferlib" / "catalog" / "models.toml").read_text(encoding="utf-8")
-    missing |= {
-        number for number in re.findall(r"arxiv.org/abs/([\d.]+\d)", models) if number not in bibliography
-    }
-    chips = tomllib.loads((ROOT / "inferlib" / "catalog" / "chips.toml").read_text(encoding="utf-8"))
-    for name, chip in chips.items():
+    models = (CATALOG / "models.toml").read_text(encoding="utf-8")
+    numbers = re.findall(r"arxiv.org/abs/([\d.]+\d)", models)
+    missing = {text for text in (*measured.load().url, *numbers) if text not in REFERENCES}
+    for name, chip in tomllib.loads((CATALOG / "chips.toml").read_text(encoding="utf-8")).items():
         pages = chip.get("pages", {}).values()
-        if not any(page.removeprefix("https://arxiv.org/abs/") in bibliography for page in pages):
+        if not any(page.removeprefix("https://arxiv.org/abs/") in REFERENCES for page in pages):
             missing.add(name)
     assert not missing
 
 
 def test_every_entry_of_the_bibliography_is_cited_where_it_is_listed():
-    entries = re.findall(
-        r"^@\w+\{([^,]+),", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), re.M
-    )
+    entries = re.findall(r"^@\w+\{([^,]+),", REFERENCES, re.M)
     page = (ROOT / "book" / "bibliography.md").read_text(encoding="utf-8")
     cited = {key for keys in re.findall(r"\{cite:[tp]\}`([^`]+)`", page) for key in keys.split(",")}
     assert len(entries) == len(set(entries)) >= 40 and cited == set(entries)
 
 
 def test_an_epub_keeps_what_needs_no_script_and_its_own_links():
+    """XML, without dead controls."""
+    from xml.etree import ElementTree
+
+    from book import card, opening
     from book.quiz import quiz
 
-    paper = runpy.run_path(str(ROOT / "book" / "_ext" / "paper.py"))
-    page = paper["still"](quiz("energy")._repr_html_())
+    page = PAPER["still"](quiz("energy")._repr_html_())
     assert "<script" not in page and "<style" not in page
     assert page.count("<details>") == 2 and page.count('<ol class="options"') == 1
     assert 'href="price.xhtml#energy"' in page and ".html" not in page
-    assert 'href="https://a.org/b.html"' in paper["still"]('<a href="https://a.org/b.html">b</a>')
+    assert 'href="https://a.org/b.html"' in PAPER["still"]('<a href="https://a.org/b.html">b</a>')
+    for made, number in ((opening.one_token(), "5.19"), (card("erdil2025", "Table 1"), "234.3")):
+        text = PAPER["still"](made._repr_html_())
+        ElementTree.fromstring(f"<div>{text}</div>")
+        assert number in text
+        assert not any(part in text for part in ("<input", "<script", "<button", "popover"))
 
 
 def test_the_stories_alone_are_the_stories_and_what_they_cite(tmp_path, monkeypatch):
@@ -176,18 +172,11 @@ def test_the_stories_alone_are_the_stories_and_what_they_cite(tmp_path, monkeypa
     monkeypatch.chdir(ROOT)
     FORMATS["stories"](tmp_path)
     toc, config = (
-        yaml.safe_load((tmp_path / name).read_text("utf-8")) for name in ("_toc.yml", "_config.yml")
+        yaml.safe_load((tmp_path / f"{name}.yml").read_text("utf-8")) for name in ("_toc", "_config")
     )
-    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
-    assert (
-        toc["root"] == "book/introduction"
-        and files[0] == "book/principles"
-        and files[-2:]
-        == [
-            "book/price",
-            "book/bibliography",
-        ]
-    )
+    files = [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
+    assert files[:2] == ["book/introduction", "book/principles"]
+    assert files[-2:] == ["book/price", "book/bibliography"]
     assert not any(name.endswith(("_record", "calculator", "scorecard")) for name in files)
     assert all(Path(folder).is_absolute() for folder in config["sphinx"]["local_extensions"].values())
 
@@ -219,27 +208,13 @@ def test_on_paper_no_link_leads_to_what_is_not_there():
     page = new_document("page")
     dead = nodes.reference("", "", nodes.inline("", "the record", classes=["xref", "myst"]), refuri="#there")
     live = nodes.reference("", "", nodes.inline("", "a figure", classes=["std", "std-ref"]), refuri="#here")
-    told = '<div class="session"><a href="../slides/x.html#1">One</a></div>'
     page += nodes.paragraph("", "", dead, live)
-    page += nodes.raw("", told, format="html")
-    PAPER["settle"](SimpleNamespace(builder=SimpleNamespace(name="html")), page, "page")
-    assert len(list(page.findall(nodes.reference))) == 2
-    PAPER["settle"](SimpleNamespace(builder=SimpleNamespace(name="singlehtml")), page, "page")
-    assert [link["refuri"] for link in page.findall(nodes.reference)] == ["#here"]
+    page += nodes.raw("", '<div class="session"><a href="../slides/x.html#1">One</a></div>', format="html")
+    for builder, left in (("html", ["#there", "#here"]), ("singlehtml", ["#here"])):
+        PAPER["settle"](SimpleNamespace(builder=SimpleNamespace(name=builder)), page, "page")
+        assert [link["refuri"] for link in page.findall(nodes.reference)] == left
     assert page.astext().count("the record") == 1
     assert page[1].astext() == '<div class="session">One</div>'
-
-
-def test_an_epub_gets_xml_without_dead_controls():
-    from xml.etree import ElementTree
-
-    from book import card, opening
-
-    for made, number in ((opening.one_token(), "5.19"), (card("erdil2025", "Table 1"), "234.3")):
-        text = PAPER["still"](made._repr_html_())
-        ElementTree.fromstring(f"<div>{text}</div>")
-        assert number in text
-        assert not any(part in text for part in ("<input", "<script", "<button", "popover"))
 
 
 def test_equations_are_typeset_without_a_script():
@@ -249,16 +224,11 @@ def test_equations_are_typeset_without_a_script():
     assert lines.count("<mtr>") == 2 and 'displaystyle="true"' in lines
     cases = typeset("\\begin{cases} 1 & \\text{for}\\: x > 0 \\\\0 & \\text{otherwise} \\end{cases}")
     assert cases.count("<mtr>") == 2 and cases.count("<mtd") == 4
-    assert (
-        typeset("\\left(x\\right)")
-        == '<math display="inline"><mrow><mo>(</mo><mi>x</mi><mo>)</mo></mrow></math>'
-    )
-    register = (ROOT / "book" / "equations.ipynb").read_text(encoding="utf-8")
-    shown = "".join(
-        "".join(output["data"].get("text/markdown", ""))
-        for cell in json.loads(register)["cells"]
-        for output in cell.get("outputs", ())
-    )
+    bracket = "<mrow><mo>(</mo><mi>x</mi><mo>)</mo></mrow>"
+    assert typeset("\\left(x\\right)") == f'<math display="inline">{bracket}</math>'
+    register = json.loads((ROOT / "book" / "equations.ipynb").read_text(encoding="utf-8"))
+    outputs = (output for cell in register["cells"] for output in cell.get("outputs", ()))
+    shown = "".join("".join(output["data"].get("text/markdown", "")) for output in outputs)
     formulas = re.findall(r"(?s)\$\$\n(.*?)\n\$\$", shown)
     assert len(formulas) == shown.count('class="entry"') > 300
     for formula in formulas:
@@ -272,18 +242,11 @@ def test_a_search_leads_to_sections_entries_and_words():
     <dl><dt id="word-slo">SLO</dt><dd>a promise</dd></dl><section id="a-content">x</section>
     </section></article>"""
     rows = DESK["sections"]("n.html", page)
-    assert [address for (_, address), _ in rows] == [
-        "n.html#top",
-        "n.html#one",
-        "n.html#eq-1",
-        "n.html#word-slo",
-    ]
-    titles = [title for (title, _), _ in rows]
-    assert titles == [
-        "Notation",
-        "Notation · Erdil",
-        "Notation · Erdil: Equation (1) time",
-        "Notation · Erdil: SLO",
+    assert [tuple(place) for place, _ in rows] == [
+        ("Notation", "n.html#top"),
+        ("Notation · Erdil", "n.html#one"),
+        ("Notation · Erdil: Equation (1) time", "n.html#eq-1"),
+        ("Notation · Erdil: SLO", "n.html#word-slo"),
     ]
     assert rows[1][1] == "a 114 µs" and rows[3][1].startswith("SLO a promise")
 
@@ -295,14 +258,10 @@ def test_what_a_cell_prints_under_a_heading_is_a_section():
     document = new_document("x")
     chapter = nodes.section("", nodes.title("", "Equations"))
     document += chapter
-    made = [
-        nodes.container(
-            "",
-            nodes.container("", nodes.rubric("", name, level=2, ids=[name.lower()]), nodes.paragraph("", "!"),
-                            mime_type="text/markdown"),
-        )
-        for name in ("Pope", "Erdil")
-    ]  # fmt: skip
+    made = []
+    for name in ("Pope", "Erdil"):
+        parts = nodes.rubric("", name, level=2, ids=[name.lower()]), nodes.paragraph("", "!")
+        made.append(nodes.container("", nodes.container("", *parts, mime_type="text/markdown")))
     chapter += nodes.container("", nodes.container("", *made, classes=["cell_output"]), classes=["cell"])
     chapter += nodes.section("", nodes.title("", "Last"))
     READER["Headings"](document).apply()
