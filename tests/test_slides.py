@@ -17,14 +17,10 @@ READER = runpy.run_path(str(ROOT / "book" / "_ext" / "reader.py"))
 EXPLORER = re.compile(r'data-slug="([\w-]+)"')
 
 
-def stories():
+def test_every_story_has_a_deck():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
     numbered = [c["file"] for part in toc["parts"] if part.get("numbered") for c in part["chapters"]]
-    return {Path(name).name for name in (toc["root"], *numbered)}
-
-
-def test_every_story_has_a_deck():
-    assert set(slides.decks()) == stories()
+    assert set(slides.decks()) == {Path(name).name for name in (toc["root"], *numbered)}
 
 
 @pytest.mark.parametrize("name", slides.decks())
@@ -84,9 +80,8 @@ def test_what_only_the_book_resolves_is_said_in_words():
 
 
 def test_a_mistyped_reference_is_named():
-    with pytest.raises(
-        LookupError, match="slides of principles: no cell, figure or exercise is called 'fig-none'"
-    ):
+    message = "slides of principles: no cell, figure or exercise is called 'fig-none'"
+    with pytest.raises(LookupError, match=message):
         slides.find("principles", "fig-none")
 
 
@@ -97,18 +92,14 @@ def test_a_session_is_one_deck_by_its_own_clock(number):
     deck = session.deck()
     assert sum(slide.minutes for slide in deck) == session.minutes
     titles = iter(slide.title for slide in deck)
-    assert all(title in titles for _, p in session.parts if "slides" in p for title in p["slides"]), (
-        "not in order"
-    )
+    assert all(title in titles for _, p in session.parts for title in p.get("slides", ())), "not in order"
     wanted = [p["explorer"] for p in session.plan["part"] if "explorer" in p]
     set_to = [slide for slide in deck if slide.state or any(kind == "page" for kind, _ in slide.show)]
     assert len(set_to) == len(wanted)
     for slide, box in zip(set_to, wanted, strict=True):
         kind, content = slide.show[0]
-        assert slide.ask and (
-            box["name"] in content if kind == "page" else f'data-slug="{box["name"]}"' in content
-        )
-        assert kind == "page" or slide.state == box["state"]
+        name = box["name"] if kind == "page" else f'data-slug="{box["name"]}"'
+        assert slide.ask and name in content and (kind == "page" or slide.state == box["state"])
     page = pages.deck_html(session.title, deck)
     assert page.count(" data-state=") == sum(bool(slide.state) for slide in deck)
 
@@ -120,19 +111,12 @@ def test_every_formula_on_a_slide_says_what_its_symbols_mean(name):
         for slide in DECKS[name][1]:
             if name in SESSIONS and slide not in slides.deck(chapter):
                 continue
-            formulas = [
-                content for kind, content in slide.show if kind == "text" and r"\begin{equation" in content
-            ]
-            told = [slides.symbols_of(chapter, content) for content in formulas]
-            own = [
-                content
-                for kind, content in slide.show
-                if kind == "text" and content.startswith(("Here ", "On the left"))
-            ]
-            assert len([kind for kind, _ in slide.show if kind == "symbols"]) == sum(
-                bool(line) for line, _ in told
-            )
-            assert not any(left for _, left in told) or own, (slide.title, told)
+            texts = [content for kind, content in slide.show if kind == "text"]
+            told = [slides.symbols_of(chapter, text) for text in texts if r"\begin{equation" in text]
+            shown = sum(kind == "symbols" for kind, _ in slide.show)
+            assert shown == sum(bool(line) for line, _ in told)
+            own = any(text.startswith(("Here ", "On the left")) for text in texts)
+            assert own or not any(left for _, left in told), (slide.title, told)
 
 
 # A sentence that begins so means something that stood before it in the chapter, and does not stand on the slide.
@@ -158,16 +142,9 @@ def test_what_is_said_fits_the_minutes(name):
         assert slides.spoken(slide) <= slide.minutes * slides.ALOUD, slide.title
 
 
-def test_strokes_leave_time_to_draw():
-    for session in course.sessions():
-        for minutes, said in (stroke for strokes in session.boards for stroke in strokes):
-            assert slides.words(said) <= minutes * slides.ALOUD / 2, said
-
-
 def test_anybody_can_write_a_slide_in_markdown():
-    shown = slides.shown(
-        "principles", "A **sentence** with {{9298b574}} in it.\n\n{{fig-p-roofline}}\n\n- an item"
-    )
+    text = "A **sentence** with {{9298b574}} in it.\n\n{{fig-p-roofline}}\n\n- an item"
+    shown = slides.shown("principles", text)
     assert [kind for kind, _ in shown] == ["text", "figure", "text"]
     assert re.search(r"with \d+\.\d+ in it", shown[0][1])
     said = slides.inline("introduction", "intro-two-times: fetch:")
@@ -176,40 +153,35 @@ def test_anybody_can_write_a_slide_in_markdown():
         slides.inline("introduction", "intro-two-times: wait:")
 
 
-def test_a_session_takes_ninety_minutes():
+def test_a_session_takes_ninety_minutes_and_its_homework_is_there():
     assert len(course.sessions()) == 6
     for session in course.sessions():
         assert session.minutes == course.MINUTES, session
         board = [part for part in session.plan["part"] if "strokes" in part]
         asked = [part for part in session.plan["part"] if "explorer" in part]
         assert len(board) == 1 and 10 <= session._takes(board[0]) <= 20
+        for minutes, said in (stroke for strokes in session.boards for stroke in strokes):
+            assert slides.words(said) <= minutes * slides.ALOUD / 2, f"no time to draw: {said}"
         assert asked and all(part["ask"] and part["then"] for part in asked)
         assert session.plan["misconceptions"] and session.plan["homework"]
+        for chapter, label in re.findall(r"\((\w+)\.html#([\w-]+)\)", " ".join(session.plan["homework"])):
+            assert any(f":label: {label}\n" in slides.source(cell) for cell in slides.chapter(chapter)), label
 
 
-def ranges_of(chapter, slug):
-    """What the number fields of an explorer take, as its stored page has them: key to lowest and highest."""
-    field = re.compile(r'<input type="number"[^>]* data-key="(\w+)"[^>]* min="([^"]+)" max="([^"]+)"')
-    found = field.findall(slides.explorer(chapter, slug))
-    return {key: (float(low), float(high)) for key, low, high in found}
+FIELD = re.compile(r'<input type="number"[^>]* data-key="(\w+)"[^>]* min="([^"]+)" max="([^"]+)"')
 
 
 def test_an_explorer_can_be_in_the_state_that_a_session_asks_for():
+    """Within what the number fields of its stored page take."""
     for session in course.sessions():
-        for part in session.plan["part"]:
-            wanted = part.get("explorer")
-            if wanted and wanted["name"] == "ask":
+        for wanted in (part["explorer"] for part in session.plan["part"] if "explorer" in part):
+            if wanted["name"] == "ask":
                 assert tokenprice.Question("Llama 3 70B", **wanted["state"])
-            elif wanted:
-                ranges = ranges_of(wanted["chapter"], wanted["name"])
-                for key, value in wanted["state"].items():
-                    assert ranges[key][0] <= value <= ranges[key][1], (wanted["name"], key)
-
-
-def test_homework_is_there():
-    for session in course.sessions():
-        for chapter, label in re.findall(r"\((\w+)\.html#([\w-]+)\)", " ".join(session.plan["homework"])):
-            assert any(f":label: {label}\n" in slides.source(cell) for cell in slides.chapter(chapter)), label
+                continue
+            found = FIELD.findall(slides.explorer(wanted["chapter"], wanted["name"]))
+            ranges = {key: (float(low), float(high)) for key, low, high in found}
+            for key, value in wanted["state"].items():
+                assert ranges[key][0] <= value <= ranges[key][1], (wanted["name"], key)
 
 
 def test_numbers_of_the_boards_agree_with_sums_in_the_head():
@@ -224,10 +196,8 @@ def test_numbers_of_the_boards_agree_with_sums_in_the_head():
     assert told["staged"] == pytest.approx(139 / (2 * 3.35), rel=2e-3)  # two chips read all layers
     # the config.json on the slide, by the three lines below it
     by_hand = 64 * (2 * 5120 * 128 * (64 + 8) + 3 * 5120 * 25600) + 2 * 151936 * 5120
-    assert (told["qwen_weights"], told["qwen_cache"]) == (
-        round(by_hand / 1e9, 2),
-        64 * 2 * 8 * 128 * 2 / 1024,
-    )
+    assert told["qwen_weights"] == round(by_hand / 1e9, 2)
+    assert told["qwen_cache"] == 64 * 2 * 8 * 128 * 2 / 1024
     assert told["qwen_fits"] == (640e9 - 2 * by_hand) // (4096 * 1024 * told["qwen_cache"])
     # with its memory full, a step reads 640 GB but for the input embedding, and does 295 FLOP for each byte
     for context, held in ((told["ends"], 141.1e9), (told["ends_8_bits"], 70.55e9)):
