@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 import re
 import runpy
 from itertools import product
@@ -139,7 +140,8 @@ def test_every_sum_adds_up_in_print(name):
             terms = terms.replace("×", "*").replace("^", "**")
             found = eval(re.sub(TERM, lambda term: repr(value_of(term[0])), terms))
             assert found == pytest.approx(value_of(result), rel=2e-3), (student, worked)
-        assert not re.search(r" [-+×/=^] | over \d", SUM.sub("", worked)), (student, SUM.sub("", worked))
+        left = SUM.sub("", worked)
+        assert not re.search(r" [-+×/=^] | over \d", left), (student, left)
 
 
 @pytest.mark.parametrize("name", [name for name, p in BANK.items() if not p.facts])
@@ -162,10 +164,8 @@ def test_a_whole_number_under_a_limit_is_exact(name, engine):
     for more in (0, 1, -1, 0.4):
         text = f"{asked.key.value + more:g}"
         said = mark(asked, text)
-        assert bool(said) == (more == 0) and engine(shown.told, text) == {
-            "right": said.right,
-            "said": said.said,
-        }
+        assert bool(said) == (more == 0)
+        assert engine(shown.told, text) == {"right": said.right, "said": said.said}
 
 
 def test_the_small_print_decides_how_many_fit():
@@ -177,15 +177,10 @@ def test_the_small_print_decides_how_many_fit():
             continue
         asked = Asked(problem, given)
         weights = 2e9 * float(re.search(r"([\d.]+) billion parameters", asked.facts[0])[1])
-        cache = 2 * 2 * model_heads(asked.facts[0]) * context
+        heads = re.search(r"(\d+) layers .* (\d+) key/value heads of width (\d+)", asked.facts[0])
+        cache = 2 * 2 * math.prod(map(int, heads.groups())) * context
         assert (count * load_chip(chip).memory_capacity - weights) // cache == asked.key.value, asked.text
         assert float(re.search(r"= ([\d.]+), rounded", asked.worked)[1]) // 1 == asked.key.value, asked.worked
-
-
-def model_heads(line):
-    """Numbers of a key in all layers, from the small print."""
-    layers, heads, width = re.search(r"(\d+) layers .* (\d+) key/value heads of width (\d+)", line).groups()
-    return int(layers) * int(heads) * int(width)
 
 
 @pytest.mark.parametrize("name", [name for name, p in BANK.items() if p.unit == "1"])
@@ -241,18 +236,13 @@ def test_the_page_says_what_python_says(topic, engine):
     for asked, shown in zip(problems("Ada", topic), sheet("Ada", topic), strict=True):
         scale = factor(asked.problem.unit)
         right = asked.key.value / scale
-        others = [value / scale for value in asked.mistakes.values()]
-        texts = [
-            f"{x:.6g}" for x in (right, 1.3 * right, 0.4 * right, 1e3 * right, 2e4 * right, -right, *others)
-        ]
+        near = [share * right for share in (1, 1.3, 0.4, 1e3, 2e4, -1)]
+        texts = [f"{x:.6g}" for x in (*near, *(value / scale for value in asked.mistakes.values()))]
         texts += [f"{right:.6g} {unit}" for unit in units_of(asked.problem.unit)]
         texts += [asked.answer, "", "x", "12,3", "3 parsecs", "$1", "µ", ". ms"]
         for text in texts:
-            said = mark(asked, text)
-            assert engine(shown.told, text) == {"right": said.right, "said": said.said}, (
-                asked.problem.name,
-                text,
-            )
+            said, at = mark(asked, text), (asked.problem.name, text)
+            assert engine(shown.told, text) == {"right": said.right, "said": said.said}, at
 
 
 def test_the_page_holds_questions_answers_and_nothing_twice():
@@ -281,10 +271,8 @@ def test_a_sheet_holds_no_key_and_runs(tmp_path):
 def test_names_come_from_words_or_a_file(tmp_path):
     file = tmp_path / "class.txt"
     file.write_text("Ada Lovelace\n\nBob\nBob\n", encoding="utf-8")
-    assert TOOL["names"]([str(file)]) == ["Ada Lovelace", "Bob"] and TOOL["names"](["Ada", "Bob"]) == [
-        "Ada",
-        "Bob",
-    ]
+    assert TOOL["names"]([str(file)]) == ["Ada Lovelace", "Bob"]
+    assert TOOL["names"](["Ada", "Bob"]) == ["Ada", "Bob"]
     assert TOOL["file_name"]("Zoë O'Brien") == "zoë-o-brien"
     with pytest.raises(ValueError, match="no students"):
         TOOL["names"]([])
@@ -297,12 +285,8 @@ def test_a_chain_is_five_questions_on_one_machine(session):
     for student in STUDENTS[:2]:
         asked = chain(student, session)
         assert len(asked) == 5 and asked[0].text == chain(student, session)[0].text
-        machines = {
-            (str(a.given.get("model")), str(a.given.get("chip")))
-            for a in asked
-            if {"model", "chip"} <= set(a.given)
-        }
-        assert len(machines) == 1
+        given = [a.given for a in asked if {"model", "chip"} <= set(a.given)]
+        assert len({(str(one["model"]), str(one["chip"])) for one in given}) == 1
         check = checker(student)
         assert all(check(a.name, a.answer) for a in asked) and len(sheet(student, f"chain-{session}")) == 5
         # what one question finds, a later one is given
