@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "book").glob("*.ipynb"))
 LECTURE = runpy.run_path(str(ROOT / "book" / "_tools" / "lecture.py"))
 LEVELS = ("**One line.**", "**Short.**", "**Study.**")
+EVERY_CHAPTER = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
 
 def exercises(path):
@@ -33,13 +34,13 @@ def exercises(path):
     return re.findall(r"```+\{exercise\}\s*\n(?::[^\n]*\n)*\s*(.*?)\n```", text, re.S)
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@EVERY_CHAPTER
 def test_every_exercise_says_its_level(path):
     for text in exercises(path):
         assert text.startswith(LEVELS), f"begins with none of {LEVELS}: {text[:60]}"
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@EVERY_CHAPTER
 def test_a_lecture_copy_keeps_the_exercises_and_loses_the_solutions(path):
     nb = nbformat.read(path, as_version=4)
     made = LECTURE["lecture_copy"](nb)
@@ -52,13 +53,12 @@ def test_a_lecture_copy_keeps_the_exercises_and_loses_the_solutions(path):
         assert len(code) < sum(cell.cell_type == "code" for cell in nb.cells)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["steinhardt2022", "pope2022", "erdil2025_toy", "erdil2025_model", "liminal2025", "mazurek2025"],
-)
+SOURCES = "steinhardt2022 pope2022 erdil2025_toy erdil2025_model liminal2025 mazurek2025".split()
+
+
+@pytest.mark.parametrize("name", SOURCES)
 def test_a_chapter_of_a_source_has_six_exercises_from_a_line_to_a_study(name):
-    (path,) = (path for path in CHAPTERS if path.stem == name)
-    texts = exercises(path)
+    texts = exercises(ROOT / "book" / f"{name}.ipynb")
     assert len(texts) >= 6
     assert all(any(text.startswith(level) for text in texts) for level in LEVELS)
 
@@ -67,7 +67,7 @@ def test_a_chapter_of_a_source_has_six_exercises_from_a_line_to_a_study(name):
 RAW = re.compile(r"\{[\w:+-]+\}`|^`{3,}\{|^:{3,}|^\([\w-]+\)=|\]\(#", re.M)
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@EVERY_CHAPTER
 def test_a_download_and_a_lecture_copy_hold_no_raw_markup(path):
     made = nbformat.reads(plain.notebook(path.read_text("utf-8")), as_version=4)
     nb = nbformat.read(path, as_version=4)
@@ -118,8 +118,6 @@ def test_students_get_stories_and_no_keys():
 
 
 # --- The cheat sheet ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("entry", cheatsheet.formulas(), ids=lambda entry: entry["name"])
 def test_a_formula_is_written_in_the_one_alphabet(entry):
     assert set(entry) - {"names", "zero"} == {"source", "name", "left", "says", "holds"}
@@ -153,13 +151,11 @@ def test_a_symbol_means_one_thing():
 def test_the_sheet_typesets_what_the_register_holds():
     sheet = cheatsheet.sheet()
     assert sheet.count('class="formula"') == len(cheatsheet.formulas()) == len(cheatsheet.WORKED)
-    assert {"pope2022", "steinhardt2022", "mazurek2025", "serving"} <= {
-        e["source"] for e in cheatsheet.formulas()
-    }
+    sources = {entry["source"] for entry in cheatsheet.formulas()}
+    assert {"pope2022", "steinhardt2022", "mazurek2025", "serving"} <= sources
     assert r"I^{*} = \frac{C}{M}" in sheet and r"\frac{54\, C^{2}}{M^{3}}" in sheet
-    assert r"t_{\text{2D}} = \frac{4\, a\, \sqrt{d}\, \sqrt{f}\, n}{B\, \sqrt{N}}" in sheet, (
-        "8 BLE/sqrt(N) for F = 4E"
-    )
+    two_d = r"t_{\text{2D}} = \frac{4\, a\, \sqrt{d}\, \sqrt{f}\, n}{B\, \sqrt{N}}"
+    assert two_d in sheet, "8 BLE/sqrt(N) for F = 4E"
     assert r"Q_1 = L\, a\, \left(c + e\right)" in sheet, "one latent, counted once"
 
 
@@ -184,8 +180,6 @@ def test_numbers_of_the_running_question(name, number):
 
 
 # --- The quiz ----------------------------------------------------------------------------------------------
-
-
 def test_questions_on_all_of_the_book():
     assert len(QUESTIONS) >= 40 and len(QUESTIONS) == sum(len(quiz(topic)) for topic in TOPICS)
     numbers = [question for question in QUESTIONS if question.unit is not None]
@@ -199,9 +193,8 @@ def test_questions_on_all_of_the_book():
 @cache
 def anchors(page):
     text = "\n".join(c.source for c in nbformat.read(ROOT / "book" / f"{page}.ipynb", as_version=4).cells)
-    return set(re.findall(r"(?m)^\(([\w-]+)\)=", text)) | set(
-        map(anchor, re.findall(r"(?m)^#{2,4} +(.+)$", text))
-    )
+    headings = re.findall(r"(?m)^#{2,4} +(.+)$", text)
+    return {*re.findall(r"(?m)^\(([\w-]+)\)=", text), *map(anchor, headings)}
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.text[:40])
@@ -264,11 +257,11 @@ def test_a_session_opens_with_four_questions_on_the_one_before():
     assert not quiz(session=len(sessions))
 
 
-def numbers_in(text):
-    return [float(number.replace(",", "")) for number in re.findall(r"\d[\d,.]*\d", text)]
-
-
 def test_no_opening_quiz_gives_away_the_board_of_the_hour():
+
+    def numbers_in(text):
+        return [float(number.replace(",", "")) for number in re.findall(r"\d[\d,.]*\d", text)]
+
     for before, after in enumerate(course.sessions()[1:], 1):
         board = numbers_in(" ".join(words for strokes in after.boards for _, words in strokes))
         for question in quiz(session=before):
@@ -290,16 +283,13 @@ def test_the_quiz_marks_itself_in_the_page():
             said = [verdict(question, k) for k in range(4)]
             assert [one["right"] for one in said] == [k == question.told["right"] for k in range(4)]
             for option, one in zip(question.options, said, strict=True):
-                assert one["said"] == (
-                    "Right." if one["right"] else f"Not yet: {question.key.wrong[option]}."
-                )
+                hint = None if one["right"] else question.key.wrong[option]
+                assert one["said"] == (f"Not yet: {hint}." if hint else "Right.")
             assert not verdict(question, None)["right"]
         else:
             value = question.key.value / factor(question.unit)
-            assert (
-                verdict(question, f"{1.1 * value:.6g}")["right"]
-                and not verdict(question, f"{1.2 * value:.6g}")["right"]
-            )
+            assert verdict(question, f"{1.1 * value:.6g}")["right"]
+            assert not verdict(question, f"{1.2 * value:.6g}")["right"]
             hint, wrong = next(iter(question.key.mistakes.items()))
             assert verdict(question, f"{wrong / factor(question.unit):.6g}")["said"] == f"Not yet: {hint}."
 
