@@ -1,6 +1,7 @@
 """Sentences of the takeaways, the case files and the synthesis: where one says three times, a test computes it."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -19,24 +20,35 @@ from tokenprice import answerers, request
 BOOK = Path(__file__).parents[1] / "book"
 CASES = list(agreement.cases())
 NAMES = {key: answerers.label(key) for key in papers.sources()}
+EQ_8 = "LIMINAL 2025, eq. 8"
 
 
-def says(chapter, sentence):
-    """The sentence stands in the chapter; a test of one that was rewritten must be rewritten too."""
-    nb = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4)
-    text = " ".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
-    assert re.sub(r"\s+", " ", sentence) in re.sub(r"\s+", " ", text), sentence
+@cache
+def text(chapter, kind="markdown"):
+    """All cells of a chapter, or those of a kind, with single spaces."""
+    cells = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
+    return re.sub(r"\s+", " ", " ".join(cell.source for cell in cells if kind in ("", cell.cell_type)))
+
+
+def says(chapter, *sentences):
+    """The sentences stand in the chapter; a test of one that was rewritten must be rewritten too."""
+    for sentence in sentences:
+        assert sentence in text(chapter), sentence
+
+
+def status(*asked):
+    return {key: answerers.ask(key, *asked).status for key in answerers.keys()}
 
 
 # --- What the sources agree on ---------------------------------------------------------------------------
 
 
 def test_all_five_are_asked_and_each_answers():
-    answering = set().union(*(agreement.answers(case) for case in CASES))
-    assert answering == set(NAMES.values()) and len(NAMES) == 5
     says(
         "synthesis", "Two sources describe dense models only, and one describes nothing but latent attention"
     )
+    answering = set().union(*(agreement.answers(case) for case in CASES))
+    assert answering == set(NAMES.values()) and len(NAMES) == 5
     experts = set(agreement.answers("experts, short"))
     assert set(NAMES.values()) - experts == {"Steinhardt 2022", "Pope et al. 2022"}
     assert "Mazurek & Schreiber 2025" not in agreement.answers("dense, short")
@@ -44,16 +56,14 @@ def test_all_five_are_asked_and_each_answers():
 
 def test_no_question_has_more_than_four_answers():
     """Counted question by question: honest counts for whoever says all."""
-    says("synthesis", "No question has more than four answers")
+    says("synthesis", "No question has more than four answers", "About GPT-OSS there is at most one")
+    says("synthesis", "a dense model can have four voices and a mixture of experts at most three")
     table = grid.voices()
     assert max(table.columns) == 4 and (table.sum(axis=1) == 100).all()
-    says("synthesis", "a dense model can have four voices and a mixture of experts at most three")
     assert table.loc[["Mixtral 8x7B", "DeepSeek V3", "GPT-OSS 120B"], 4].sum() == 0 < table[4].sum()
-    says("synthesis", "About GPT-OSS there is at most one")
     assert table.loc["GPT-OSS 120B", [2, 3, 4]].sum() == 0
     for chapter in ("synthesis", "measurements", "synthesis_record"):
-        nb = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4)
-        assert not re.search(r"all five|every one of the five", " ".join(cell.source for cell in nb.cells))
+        assert not re.search(r"all five|every one of the five", text(chapter, ""))
 
 
 def test_every_statement_holds_for_everybody():
@@ -87,8 +97,8 @@ def test_memory_bound_for_every_source(case):
 
 def test_the_sources_disagree_by_more_than_two():
     says("synthesis", "the slowest answer is more than twice the fastest")
-    totals = [answerers.ask(key, *grid.running()) for key in papers.sources()]
-    totals = [step.total for step in totals if step.feasible]
+    steps = [answerers.ask(key, *grid.running()) for key in papers.sources()]
+    totals = [step.total for step in steps if step.feasible]
     assert len(totals) == 4 and max(totals) / min(totals) > 2
 
 
@@ -98,9 +108,7 @@ def test_gains_by_hand():
     for change in ("twice the memory bandwidth", "half the bytes of weights and cache", "twice the chips"):
         assert table[change] == pytest.approx(2, rel=1e-9)
     # LIMINAL: two collectives in each of 80 layers beside the reading
-    step = agreement.answers("dense, short")["LIMINAL 2025"]
-    model, system, work = agreement.cases()["dense, short"]
-    step = answerers.ask("liminal2025", model, system, work, constants="same")
+    step = answerers.ask("liminal2025", *agreement.cases()["dense, short"], constants="same")
     reading = step.terms["weights"] + step.terms["cache"]
     gain = agreement.gains("dense, short").loc["twice the memory bandwidth", "LIMINAL 2025"]
     assert gain == pytest.approx(step.total / (step.total - reading / 2))
@@ -123,21 +131,18 @@ def test_a_long_context_changes_the_currency():
     says("synthesis", "The one source whose gain stays at one leaves the cache out")
     flat = half["dense, long"].drop("highest") < 1.01
     assert list(flat[flat].index) == ["Steinhardt 2022"]
-    assert "cache" not in papers.common_terms(agreement.answers("dense, long")["Steinhardt 2022"]) or (
-        papers.common_terms(agreement.answers("dense, long")["Steinhardt 2022"])["cache"] == 0
-    )
-    for who, step in agreement.answers("dense, long").items():
-        if who != "Steinhardt 2022":
-            assert papers.common_terms(step)["cache"] / step.total > 0.25  # "a large part of the bill"
+    steps = agreement.answers("dense, long")
+    shares = {who: papers.common_terms(step).get("cache", 0) / step.total for who, step in steps.items()}
+    assert shares.pop("Steinhardt 2022") == 0 and min(shares.values()) > 0.25  # "a large part of the bill"
 
 
 def test_measured_systems_wait_more():
     table = agreement.beside_sixth()
     assert not table.isna().all().any()  # who does not describe the case has no column
     says("synthesis", "promise *less* from faster memory than every one of the sources")
-    served = table.loc["twice the memory bandwidth", ["LIMINAL 2025, eq. 8", "sixth model"]]
+    served = table.loc["twice the memory bandwidth", [EQ_8, "sixth model"]]
     assert (served < table.lowest["twice the memory bandwidth"]).all()
-    assert np.isnan(table.loc[grid.LATENCY, "LIMINAL 2025, eq. 8"])  # its constant has no such quantity
+    assert np.isnan(table.loc[grid.LATENCY, EQ_8])  # its constant has no such quantity
     latency = table.loc[grid.LATENCY]
     assert latency.lowest <= latency["sixth model"] <= latency.highest < 1.05
 
@@ -174,11 +179,9 @@ def test_the_first_case():
         assert abs(alone["tokens per second"] - printed.loc["Table 5", "tokens per second"]) > 5
     says("case_files", "at a third more money")
     # Equation 45 by hand, with the alpha of Table 5: 83^3 / 0.70 is more than 69^3 / 0.52.
-    worth = cases.worth(cases.printed_twice(), 3)
-    assert (
-        worth["Table 6"] / worth["Table 5"] == pytest.approx((83 / 69) ** 3 * 0.52 / 0.70)
-        and worth.idxmax() == "Table 6"
-    )
+    worth = cases.worth(printed, 3)
+    assert worth["Table 6"] / worth["Table 5"] == pytest.approx((83 / 69) ** 3 * 0.52 / 0.70)
+    assert worth.idxmax() == "Table 6"
     price = printed["price of a million tokens"]
     assert 1.3 < price["Table 6"] / price["Table 5"] < 1.4
 
@@ -188,11 +191,9 @@ def test_the_second_case():
     assert (table["sum"] == table["PaLM prefill"] + table["PaLM generate"]).all() and len(table) == 9
     assert ((table["sum"] - table["MT-NLG total"]).abs() <= 1).all()
     assert not ((table["sum"] - table["PaLM total"]).abs() <= 1).any()
-    best = {
-        name: benchmarks.totals("Table D.4", a).query("column == 'PaLM total'").printed.max()
-        for name, a in (("printed", Assumptions()), ("exchanged", Assumptions.corrected()))
-    }
-    assert 0 < best["printed"] - best["exchanged"] < 0.03  # "wrong too, if only by a little"
+    totals = [benchmarks.totals("Table D.4", a) for a in (Assumptions(), Assumptions.corrected())]
+    printed, exchanged = (total.query("column == 'PaLM total'").printed.max() for total in totals)
+    assert 0 < printed - exchanged < 0.03  # "wrong too, if only by a little"
 
 
 def test_the_third_case():
@@ -217,12 +218,10 @@ def test_the_fourth_case():
     assert lengths.mean_context.max() < 4989 / 2
     both = cases.agreement_at(4989, 2050)
     assert both.loc["rms", "4,989 tokens"] < 0.1 and (both["2,050 tokens"] > 0).all()
-    assert both.loc["rms", "2,050 tokens"] == pytest.approx(
-        np.sqrt((both["2,050 tokens"].drop("rms") ** 2).mean())
-    )
-    before, after = (
-        validation.rms(validation.errors(validation.H100, *a).values()) for a in ((), (repair.fitted(),))
-    )
+    squares = both["2,050 tokens"].drop("rms") ** 2
+    assert both.loc["rms", "2,050 tokens"] == pytest.approx(np.sqrt(squares.mean()))
+    errors = (validation.errors(validation.H100, *a).values() for a in ((), (repair.fitted(),)))
+    before, after = map(validation.rms, errors)
     assert len(validation.H100) == 14 and after < before / 3
     says("case_files", "within a tenth of the fourteen points")
     found = repair.strongest()
@@ -230,9 +229,8 @@ def test_the_fourth_case():
     assert found.loc["literal", "best overhead"] == 0
     says("case_files", "Add the kernels, and it is a fifth too slow, while the capped one comes out right")
     errors = readings.over_measured().loc["72 H100s"] - 1
-    assert (
-        -0.25 < errors["literal + overhead"].mean() < -0.15 and abs(errors["capped + overhead"].mean()) < 0.03
-    )
+    assert -0.25 < errors["literal + overhead"].mean() < -0.15
+    assert abs(errors["capped + overhead"].mean()) < 0.03
     says("case_files", "At 512 sequences in all the two differ by half, whatever the context")
     own = readings.own_machine().iloc[1]
     assert all(1.4 < own[f"capped, {s} tokens"] / own[f"literal, {s} tokens"] < 1.6 for s in (2050, 4989))
@@ -247,21 +245,20 @@ def test_the_fourth_case():
 
 def test_sentences_of_the_synthesis():
     says("synthesis", "With all of them at the table, structure is more than half")
-    says("synthesis", "constants are now the larger part")
+    says("synthesis", "constants are now the larger part", "All three are at about twice the bound or more")
+    says("synthesis", "Two sequences now bring more cache than 32 did before")
+    says("synthesis", "falls by a factor of more than twenty when one person becomes 32")
     without = grid.constants_or_structure(without=["steinhardt2022"])["structure"]
     assert 0 < without < 0.5 < grid.constants_or_structure()["structure"] < 1
     with pytest.raises(LookupError, match="no source 'steinhard'"):
         grid.constants_or_structure(without=["steinhard"])
-    says("synthesis", "Two sequences now bring more cache than 32 did before")
-    says("synthesis", "falls by a factor of more than twenty when one person becomes 32")
-    usd = grid.whole_grid().usd_per_million.sel(model="Llama 3 70B", chip="H100 SXM", context=4096)
+    data = grid.whole_grid()
+    usd = data.usd_per_million.sel(model="Llama 3 70B", chip="H100 SXM", context=4096)
     usd = usd.sel(batch=[1, 32]).to_pandas().dropna()
     assert (usd[1] > 20 * usd[32]).all() and 2.5 < usd[32].max() / usd[32].min() < 3.5
     total = grid.decomposition(*grid.running()).loc["total"]
-    says("synthesis", "All three are at about twice the bound or more")
-    software = total[["Erdil 2025", "LIMINAL 2025, eq. 8", "sixth model"]]
+    software = total[["Erdil 2025", EQ_8, "sixth model"]]
     assert (software > 1.95 * total["bound of the peaks"]).all()
-    data = grid.whole_grid()
     bound = data.binding.where(data.status == "ok").to_series().dropna()
     shares = bound.groupby("who").value_counts(normalize=True).unstack(fill_value=0)
     assert (shares.weights + shares.cache > 0.5).loc[papers.sources()].all()
@@ -269,28 +266,23 @@ def test_sentences_of_the_synthesis():
     often = shares["collective latency"] > 0.05
     assert set(often[often].index) - {"sixth"} == {"erdil2025"}
     infeasible = grid.coverage(data).infeasible
-    assert (
-        infeasible["Steinhardt 2022"] == 0 < infeasible["Erdil 2025"] < infeasible["bound of the peaks"] / 2
-    )
+    assert infeasible["Steinhardt 2022"] == 0
+    assert 0 < infeasible["Erdil 2025"] < infeasible["bound of the peaks"] / 2
 
 
 def test_who_can_run_deepseek_on_one_box():
     says("synthesis", "Three sources, and both answers of our own, find that it does not fit; the other two")
-    box, asked = System(load_chip("H100 SXM"), 8), Workload(8, 4096, weights="fp8")
-    status = {
-        key: answerers.ask(key, load_model("DeepSeek V3"), box, asked).status for key in answerers.keys()
-    }
-    assert [status[key] for key in papers.sources()].count("infeasible") == 3
-    assert [status[key] for key in papers.sources()].count("n/a") == 2
-    assert status["sixth"] == status["principles"] == "infeasible"
+    box = System(load_chip("H100 SXM"), 8)
+    found = status(load_model("DeepSeek V3"), box, Workload(8, 4096, weights="fp8"))
+    assert sorted(found[key] for key in papers.sources()) == 3 * ["infeasible"] + 2 * ["n/a"]
+    assert found["sixth"] == found["principles"] == "infeasible"
 
 
 def test_sentences_of_the_measurements():
     error = against.errors()["mean |error|"]
-    assert error["erdil2025"] < 0.2
-    assert error["erdil2025"] < min(error[key] for key in ("steinhardt2022", "pope2022", "liminal2025")) / 2
-    for key in ("steinhardt2022", "pope2022", "liminal2025"):
-        assert abs(error[key] - error["principles"]) < 0.1, key
+    peaks = error[["steinhardt2022", "pope2022", "liminal2025"]]
+    assert error["erdil2025"] < 0.2 and error["erdil2025"] < peaks.min() / 2
+    assert (abs(peaks - error["principles"]) < 0.1).all(), peaks
     says("measurements", "On single chips it comes closest of all the published answers")
     by_chips = against.matrix("tp")
     assert error["liminal2025.eq8"] < 0.21
@@ -298,7 +290,7 @@ def test_sentences_of_the_measurements():
     two = by_chips.loc[2:, [*papers.sources(), "liminal2025.eq8"]].astype(float)
     assert (two.idxmin(axis=1) == "erdil2025").all()
     formulas = printed.check()
-    assert 0.6 < 1 - formulas["LIMINAL 2025, eq. 8"]["all"] / formulas.bound["all"] < 0.7  # "two thirds"
+    assert 0.6 < 1 - formulas[EQ_8]["all"] / formulas.bound["all"] < 0.7  # "two thirds"
     assert not formulas.isna().all().any()  # who does not describe dense rows has no column
     says("measurements", "it charges a fifth too much, and on two boxes too little")
     signed = formulas["LIMINAL 2025, eq. 8, signed"]
@@ -321,16 +313,11 @@ def test_the_measured_row_of_the_chapter():
     """Row aic-32: the clock, and what is within it of the bound and of the two that charge for software."""
     (row,) = (row for row in against.rows().itertuples() if row.Index == "aic-32")
     assert row.tpot == 18.386e-3 and (row.model, row.n_gpus, row.sequences) == ("Llama 3 70B", 4, 32)
-    total = {
-        key: 1e3 * against.answer(key, row).total for key in ("principles", "erdil2025", "liminal2025.eq8")
-    }
-    says(
-        "measurements",
-        "The bound says seven milliseconds, the two published answers that charge for software thirteen and sixteen",
-    )
-    assert {key: round(value) for key, value in total.items()} == {
-        "principles": 7, "erdil2025": 13, "liminal2025.eq8": 16,
-    }  # fmt: skip
+    said = {"principles": 7, "erdil2025": 13, "liminal2025.eq8": 16}
+    total = {key: 1e3 * against.answer(key, row).total for key in said}
+    says("measurements", "The bound says seven milliseconds")
+    says("measurements", "the two published answers that charge for software thirteen and sixteen")
+    assert {key: round(value) for key, value in total.items()} == said
     says("measurements", "94 GB take seven milliseconds")
     context = 0.9 * (1024 + 8192 / 2)  # lengths are drawn between 0.8 and 1.0 of these
     assert context == pytest.approx(row.context) and row.context == pytest.approx(4500, rel=0.03)
@@ -361,9 +348,8 @@ def test_pieces_and_one_constant_for_a_layer():
     says("sixth_model", "On our own row the constant is the nearer one")
     says("sixth_model", "Over all rows the pieces more than halve the error")
     answers = against.all_answers().query("status == 'ok' and use == 'clean'")
-    error = (
-        answers.pivot(index="id", columns="who", values="error")[["sixth", "liminal2025.eq8"]].dropna().abs()
-    )
+    error = answers.pivot(index="id", columns="who", values="error")
+    error = error[["sixth", "liminal2025.eq8"]].dropna().abs()
     assert len(error) == 108 and error.sixth.mean() < error["liminal2025.eq8"].mean() / 2
     assert error.loc["aic-32", "liminal2025.eq8"] < error.loc["aic-32", "sixth"]
 
@@ -392,10 +378,8 @@ def test_the_price_of_a_request_in_the_head():
     prompt, answer = asked.prompt.total * rent, asked.output_seconds * rent
     assert (round(100 * prompt, 2), round(100 * answer, 2)) == (0.16, 0.20)
     says("price", "The ratio of the two, nine to one")
-    ratio = (answer / 512) / (prompt / 3840)
-    assert (
-        ratio == pytest.approx(asked.per_million["output"] / asked.per_million["input"]) and round(ratio) == 9
-    )
+    ratio, prices = (answer / 512) / (prompt / 3840), asked.per_million
+    assert ratio == pytest.approx(prices["output"] / prices["input"]) and round(ratio) == 9
     known = request.stated()["first_token"]
     says("price", f"{1e6 * known['layer']:.0f} microseconds for each layer here")
     says("price", "Three fifths of the running box's first token are its prompt, over a fifth the wait")
@@ -422,9 +406,6 @@ def test_short_steps_are_furthest_from_the_bound():
 
 def test_a_layout_of_data_parallel_attention_is_mazurek_s():
     rack, asked = System(load_chip("H100 SXM"), 72), Workload(72 * 128, 2050, "fp8", "bf16")
-    deepseek = load_model("DeepSeek V3")
-    status = {
-        key: answerers.ask(key, deepseek, rack, asked, Layout(ep=72, dp=72)).status
-        for key in papers.sources()
-    }
-    assert status == dict.fromkeys(papers.sources(), "n/a") | {"mazurek2025": "ok"}
+    found = status(load_model("DeepSeek V3"), rack, asked, Layout(ep=72, dp=72))
+    assert [key for key in papers.sources() if found[key] != "n/a"] == ["mazurek2025"]
+    assert found["mazurek2025"] == "ok"
