@@ -8,8 +8,7 @@ from importlib.resources import files
 
 import pytest
 
-import inferlib
-from inferlib import catalog, units
+from inferlib import System, catalog, load_chip, load_model, units
 from inferlib.equation import quantities
 from inferlib.system import BITS, Accelerator
 
@@ -18,6 +17,9 @@ UNSAID = {"V100 SXM2", "MI250X GCD", "Groq LPU"}  # links of several kinds, whic
 TABLE = tomllib.loads((files("inferlib.catalog") / "chips.toml").read_text("utf-8"))
 PRICES = tomllib.loads((files("inferlib.catalog") / "prices.toml").read_text("utf-8"))
 NUMBERS = [(name, field) for name in CHIPS for field in TABLE[name]["sources"]]
+
+EVERY_CHIP = pytest.mark.parametrize("name", CHIPS)
+EVERY_NUMBER = pytest.mark.parametrize(("name", "field"), NUMBERS)
 
 WORDS = {"half": 1 / 2, "a quarter": 1 / 4, "an eighth": 1 / 8, "a sixteenth": 1 / 16, "one 72nd": 1 / 72}
 WORDS |= {"one 256th": 1 / 256, "six links": 6, "4 ports": 4, "7 links": 7, "8 links": 8}
@@ -35,8 +37,8 @@ def derived(text):
     >>> derived("an eighth of half of the sparse 36 PFLOP/s in https://example.org") / 1e12
     2250.0
     """
-    words, found = text.partition("https://")[0], NUMBER.search(text.partition("https://")[0])
-    if not found:
+    words = text.partition("https://")[0]
+    if not (found := NUMBER.search(words)):
         return None
     number, unit = float(found[1].replace(",", "")), found[2]
     value = number * (units.factor(unit.replace("bit", "B")) / 8 if "bit" in unit else units.factor(unit))
@@ -45,9 +47,9 @@ def derived(text):
     return value
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@EVERY_CHIP
 def test_every_number_has_a_source_and_every_source_a_number(name):
-    chip = inferlib.load_chip(name)
+    chip = load_chip(name)
     fields = {f.name for f in quantities(chip) if getattr(chip, f.name) is not None}
     assert set(chip.sources) == fields | set(chip.peaks)
     assert all(re.search(r"https://\S+\.\S+$", text) for text in chip.sources.values())
@@ -56,19 +58,19 @@ def test_every_number_has_a_source_and_every_source_a_number(name):
     assert (chip.topology in ("", "none")) != linked or name in UNSAID
 
 
-@pytest.mark.parametrize(("name", "field"), NUMBERS)
+@EVERY_NUMBER
 def test_number_follows_from_the_one_its_source_prints(name, field):
-    chip = inferlib.load_chip(name)
+    chip = load_chip(name)
     value = derived(chip.sources[field])
     if value is not None:
         assert stored(chip, field) == pytest.approx(value, rel=1e-9)
         assert stored(chip, field) != pytest.approx(2 * value), "the doubled figure must not pass"
 
 
-@pytest.mark.parametrize(("name", "field"), NUMBERS)
+@EVERY_NUMBER
 def test_texts_say_what_was_divided(name, field):
     """Sparse and two-way figures are halved at least once; bits and machines are divided by the words."""
-    text = inferlib.load_chip(name).sources[field].partition("https://")[0]
+    text = load_chip(name).sources[field].partition("https://")[0]
     if re.search(r"sparse [\d,.]+ [PT]FLOP|two-way [\d,.]+", text):
         assert re.search(r"\b(half|quarter|sixteenth) of\b", text)
     if field == "scale_up_bandwidth" and name != "TPU v4":  # one link each way of Jouppi et al.
@@ -76,10 +78,8 @@ def test_texts_say_what_was_divided(name, field):
 
 
 # Figures that NVIDIA prints dense, or that others print of its chips; all else is halved from the sparse one.
-PRINTED_DENSE = {("L40S", "bf16"), ("L40S", "fp16")} | {(c, f) for c in ("H800", "H20") for f in BITS}
-
-
-PRINTED_DENSE |= {("B300", "fp4"), ("GB300 NVL72", "fp4")}
+PRINTED_DENSE = {("L40S", "bf16"), ("L40S", "fp16"), ("B300", "fp4"), ("GB300 NVL72", "fp4")}
+PRINTED_DENSE |= {(chip, format) for chip in ("H800", "H20") for format in BITS}
 NVIDIA = (
     "A100 40GB, A100 80GB, H100 SXM, H100 PCIe, H100 NVL, H800, H20, H200, GH200, B200, GB200 NVL72, B300, "
     "GB300 NVL72, L4, L40S, RTX 4090, RTX 5090, RTX PRO 6000, DGX Spark"
@@ -88,7 +88,7 @@ NVIDIA = (
 
 @pytest.mark.parametrize("name", NVIDIA.split(", "))
 def test_nvidia_peaks_are_half_of_the_sparse_figure(name):
-    chip = inferlib.load_chip(name)
+    chip = load_chip(name)
     for format, peak in chip.peaks.items():
         text = chip.sources[format]
         if (name, format) in PRINTED_DENSE:
@@ -98,39 +98,32 @@ def test_nvidia_peaks_are_half_of_the_sparse_figure(name):
         whole = float(sparse[1].replace(",", "")) * units.factor(sparse[2])
         parts = {"one 72nd": 72, "an eighth": 8}.get(text.partition(" of ")[0], 1)
         assert peak == pytest.approx(whole / parts / 2)
-    l40s = inferlib.load_chip("L40S")
-    assert l40s.peaks["bf16"] == pytest.approx(733e12 / 2, rel=0.02)
+    assert load_chip("L40S").peaks["bf16"] == pytest.approx(733e12 / 2, rel=0.02)
 
 
 # Half the bits, twice the rate, unless the vendor says otherwise.
-STEPS = [
-    ("tf32", "bf16"), ("bf16", "fp8"), ("bf16", "int8"), ("fp16", "int8"), ("fp8", "fp4"), ("int8", "int4"),
-]  # fmt: skip
+STEPS = "tf32 bf16, bf16 fp8, bf16 int8, fp16 int8, fp8 fp4, int8 int4"
 OTHERWISE = {
-    ("TPU v4", "int8"): 1,
-    ("TPU v5p", "fp8"): 1,
-    ("MI250X GCD", "int8"): 1,
-    ("MI250X GCD", "int4"): 1,
-    ("L40S", "int4"): 1,
-    ("RTX 4090", "int8"): 4,
-    ("Groq LPU", "int8"): 4,
-    ("B300", "fp4"): 3,  # Blackwell Ultra: arithmetic in four bits widened, the rest kept
-    ("GB300 NVL72", "fp4"): 3,
-    ("RTX 5090", "int8"): 4,
-    ("RTX 5090", "fp4"): 4,
-    ("Gaudi 3", "fp8"): 1,
-    ("TPU v6e", "fp8"): 1,
-    ("Trainium 2", "bf16"): 1,
-    ("Trainium 2", "fp8"): 1.947,
+    "TPU v4": {"int8": 1},
+    "TPU v5p": {"fp8": 1},
+    "TPU v6e": {"fp8": 1},
+    "MI250X GCD": {"int8": 1, "int4": 1},
+    "L40S": {"int4": 1},
+    "RTX 4090": {"int8": 4},
+    "RTX 5090": {"int8": 4, "fp4": 4},
+    "Groq LPU": {"int8": 4},
+    **dict.fromkeys(("B300", "GB300 NVL72"), {"fp4": 3}),  # arithmetic in four bits widened, the rest kept
+    "Gaudi 3": {"fp8": 1},
+    "Trainium 2": {"bf16": 1, "fp8": 1.947},
 }
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@EVERY_CHIP
 def test_half_the_bits_double_the_peak(name):
-    peaks = inferlib.load_chip(name).peaks
-    for wide, narrow in STEPS:
+    peaks = load_chip(name).peaks
+    for wide, narrow in (step.split() for step in STEPS.split(", ")):
         if wide in peaks and narrow in peaks:
-            expected = OTHERWISE.get((name, narrow), 2)
+            expected = OTHERWISE.get(name, {}).get(narrow, 2)
             assert peaks[narrow] / peaks[wide] == pytest.approx(expected, rel=0.015), (wide, narrow)
     assert len({peaks[f] for f in ("bf16", "fp16") if f in peaks}) == (name != "DGX Spark")
 
@@ -152,9 +145,9 @@ CLASS |= dict.fromkeys(("L4", "RTX PRO 6000"), "GDDR, twice the chips or half th
 CLASS |= dict.fromkeys(("Gaudi 3", "TPU v6e"), "HBM, few stacks")
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@EVERY_CHIP
 def test_ratios_lie_in_the_band_of_the_class(name):
-    chip = inferlib.load_chip(name)
+    chip = load_chip(name)
     (low, high), (fast, slow) = CLASSES[CLASS.get(name, "HBM")]
     assert low < chip.flops / chip.memory_bandwidth < high
     assert fast < chip.memory_capacity / chip.memory_bandwidth < slow
@@ -201,47 +194,39 @@ TOTALS = [
 @pytest.mark.parametrize(("name", "field", "times", "total", "tolerance"), TOTALS)
 def test_totals_of_machines_racks_and_pods(name, field, times, total, tolerance):
     number, unit = total.split()
-    chip = inferlib.load_chip(name)
+    chip = load_chip(name)
     assert stored(chip, field) * times == pytest.approx(float(number) * units.factor(unit), rel=tolerance)
 
 
 def test_scale_up_domains():
-    sizes = {name: inferlib.load_chip(name).scale_up_size for name in CHIPS}
+    sizes = {name: load_chip(name).scale_up_size for name in CHIPS}
     assert {"TPU v4": 4096, "TPU v5e": 256, "TPU v5p": 8960, "GB200 NVL72": 72}.items() <= sizes.items()
     assert sizes["H100 PCIe"] == 2 and sizes["RTX 4090"] == 1
-    assert inferlib.System(inferlib.load_chip("B200"), 72).domain == 8
-    assert inferlib.System(inferlib.load_chip("GB200 NVL72"), 72).domain == 72
+    assert System(load_chip("B200"), 72).domain == 8
+    assert System(load_chip("GB200 NVL72"), 72).domain == 72
     # 72 chips behind switches are no ring
-    assert (
-        inferlib.load_chip("GB200 NVL72").topology == inferlib.load_chip("GB300 NVL72").topology == "switch"
-    )
+    assert load_chip("GB200 NVL72").topology == load_chip("GB300 NVL72").topology == "switch"
     with pytest.raises(LookupError, match="no topology 'ring'"):
-        inferlib.load_chip("B200").replace(topology="ring")
+        load_chip("B200").replace(topology="ring")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "differ"),
-    [
-        ("A100 40GB", "A100 80GB", {"memory_bandwidth", "memory_capacity", "price"}),
-        ("H100 SXM", "H200", {"memory_bandwidth", "memory_capacity", "price"}),
-    ],
-)
-def test_siblings_differ_only_in_memory(one, other, differ):
-    one, other = inferlib.load_chip(one), inferlib.load_chip(other)
+@pytest.mark.parametrize(("one", "other"), [("A100 40GB", "A100 80GB"), ("H100 SXM", "H200")])
+def test_siblings_differ_only_in_memory(one, other):
+    one, other = load_chip(one), load_chip(other)
     found = {f.name for f in quantities(one) if getattr(one, f.name) != getattr(other, f.name)}
-    assert found == differ and one.peaks == other.peaks
+    assert found == {"memory_bandwidth", "memory_capacity", "price"} and one.peaks == other.peaks
 
 
 def test_gib_is_not_gb():
     """Google prints GiB of v4 and v5p, and GB of v5e."""
-    assert inferlib.load_chip("TPU v4").memory_capacity == 32 * 2**30
-    assert inferlib.load_chip("TPU v5p").memory_capacity == 95 * 2**30
-    assert inferlib.load_chip("TPU v5e").memory_capacity == 16e9
+    assert load_chip("TPU v4").memory_capacity == 32 * 2**30
+    assert load_chip("TPU v5p").memory_capacity == 95 * 2**30
+    assert load_chip("TPU v5e").memory_capacity == 16e9
 
 
 @pytest.mark.parametrize("name", PRICES)
 def test_prices_are_dated_snapshots_of_one_chip(name):
-    chip = inferlib.load_chip(name)
+    chip = load_chip(name)
     assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", PRICES[name]["date"])
     assert PRICES[name]["date"] in chip.sources["price"] and "on demand" in chip.sources["price"]
     # Dollars per hour for 1e15 dense 16-bit FLOP/s: the price of a machine would lie eight times higher.
@@ -249,48 +234,37 @@ def test_prices_are_dated_snapshots_of_one_chip(name):
 
 
 def test_prices_beside_each_other_are_of_near_months():
-    dates = sorted(offer["date"][:7] for offer in PRICES.values())
-    months = [12 * int(date[:4]) + int(date[5:]) for date in dates]
-    assert months[-1] - months[0] <= 6
+    months = [12 * int(offer["date"][:4]) + int(offer["date"][5:7]) for offer in PRICES.values()]
+    assert max(months) - min(months) <= 6
+    assert load_chip("GB200 NVL72").price == 42 / 4  # that of a tray is divided
 
 
-def test_price_of_a_tray_is_divided():
-    assert inferlib.load_chip("GB200 NVL72").price == 42 / 4
+CARDS = "RTX 4090, RTX 5090, RTX PRO 6000, L4, DGX Spark, GH200"
+MISSING = {
+    "price": "H800, H20, MI250X GCD, Groq LPU, H100 NVL, GH200, B300, GB300 NVL72, L4, RTX PRO 6000, RTX 5090, "
+    "DGX Spark, MI325X, MI355X, Gaudi 3, TPU v4, TPU v5e, TPU v5p, TPU v6e, TPU7x Ironwood, Trainium 2",
+    "power": "H800, H20, TPU v5e, TPU v5p, Groq LPU, B300, TPU v6e, TPU7x Ironwood, Trainium 2",
+    "scale_out_bandwidth": f"H100 PCIe, H100 NVL, TPU v4, Groq LPU, MI325X, Trainium 2, {CARDS}",
+    "scale_up_bandwidth": CARDS,
+}
 
 
-def test_chips_without_a_public_price_or_power_say_so():
-    missing = {
-        field: {n for n in CHIPS if getattr(inferlib.load_chip(n), field) is None}
-        for field in ("price", "power", "scale_out_bandwidth", "scale_up_bandwidth")
-    }
-    unsold = {
-        "H100 NVL", "GH200", "B300", "GB300 NVL72", "L4", "RTX PRO 6000", "RTX 5090", "DGX Spark", "MI325X",
-    }  # fmt: skip
-    unsold |= {"MI355X", "Gaudi 3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x Ironwood", "Trainium 2"}
-    cards = {"RTX 4090", "RTX 5090", "RTX PRO 6000", "L4", "DGX Spark", "GH200"}
-    unlinked = {"H100 PCIe", "H100 NVL", "TPU v4", "Groq LPU", "MI325X", "Trainium 2"}
-    assert missing == {
-        "price": {"H800", "H20", "MI250X GCD", "Groq LPU"} | unsold,
-        "power": {
-            "H800", "H20", "TPU v5e", "TPU v5p", "Groq LPU", "B300", "TPU v6e", "TPU7x Ironwood",
-            "Trainium 2",
-        },
-        "scale_out_bandwidth": unlinked | cards,
-        "scale_up_bandwidth": cards,
-    }  # fmt: skip
+@pytest.mark.parametrize(("field", "names"), MISSING.items())
+def test_chips_without_a_public_price_power_or_link_say_so(field, names):
+    assert {name for name in CHIPS if getattr(load_chip(name), field) is None} == set(names.split(", "))
 
 
 @pytest.mark.parametrize("name", ["V100 SXM2", "Groq LPU"])
 def test_a_chip_without_bf16_computes_in_fp16(name):
-    chip = inferlib.load_chip(name)
+    chip = load_chip(name)
     assert chip.format == "fp16" and chip.flops == chip.peaks["fp16"] == chip.at("fp16").flops
     with pytest.raises(LookupError, match=f"no format of {name} 'bf16'; did you mean 'fp16'"):
         chip.at("bf16")
 
 
-@pytest.mark.parametrize("name", CHIPS)
+@EVERY_CHIP
 def test_another_format_brings_its_own_source(name):
-    chip = inferlib.load_chip(name)
+    chip = load_chip(name)
     for format, peak in chip.peaks.items():
         other = chip.at(format)
         assert (other.flops, other.format, other.sources["flops"]) == (peak, format, chip.sources[format])
@@ -301,12 +275,11 @@ def test_another_format_brings_its_own_source(name):
     ("typed", "name"),
     [
         ("h100 sxm", "H100 SXM"), ("H100", "H100 SXM"), ("h100-pcie", "H100 PCIe"), ("A100", "A100 80GB"),
-        ("GB200", "GB200 NVL72"), ("4090", "RTX 4090"), ("TPUv5e", "TPU v5e"),
-        ("Ironwood", "TPU7x Ironwood"),
+        ("GB200", "GB200 NVL72"), ("4090", "RTX 4090"), ("TPUv5e", "TPU v5e"), ("Ironwood", "TPU7x Ironwood"),
     ],
 )  # fmt: skip
 def test_chips_by_the_names_people_type(typed, name):
-    assert inferlib.load_chip(typed).name == name
+    assert load_chip(typed).name == name
 
 
 @pytest.mark.parametrize(
@@ -314,16 +287,14 @@ def test_chips_by_the_names_people_type(typed, name):
 )
 def test_unknown_chips_give_a_few_near_names(name, near):
     with pytest.raises(LookupError, match=f"no chip '{name}'; did you mean.*'{near}'") as error:
-        inferlib.load_chip(name)
+        load_chip(name)
     assert len(str(error.value)) < 250, "not the whole catalogue"
 
 
 def test_what_many_share_cannot_be_changed():
     """A record of the catalogue is made once: whoever changed its dictionaries would change every later answer."""
-    for record, name in [(inferlib.load_model("DeepSeek V3"), n) for n in ("formats", "notes", "sources")] + [
-        (inferlib.load_chip("H100"), n) for n in ("peaks", "sources")
-    ]:
-        held = getattr(record, name)
+    model, chip = load_model("DeepSeek V3"), load_chip("H100")
+    for held in (model.formats, model.notes, model.sources, chip.peaks, chip.sources):
         for change in (lambda d: d.update(a=1), lambda d: d.clear(), lambda d: d.pop(next(iter(d)))):
             with pytest.raises(TypeError, match="belongs to a record"):
                 change(held)
@@ -346,7 +317,7 @@ def test_chips_of_your_own(tmp_path):
     path.write_text(OWN)
     chip = catalog.load_chips(path)["My chip"]
     assert (chip.flops, chip.memory_capacity, chip.price, chip.topology) == (1e14, 64e9, 2, "switch")
-    assert chip.at("fp8").flops == 2e14 and inferlib.System(chip, 8).domain == 4
+    assert chip.at("fp8").flops == 2e14 and System(chip, 8).domain == 4
     for spelled in ("2 USD/h", "2 $/h"):
         path.write_text(OWN.replace("2 usd/h", spelled))
         assert catalog.load_chips(path)["My chip"].price == 2
@@ -367,11 +338,7 @@ def test_chips_of_your_own(tmp_path):
         (OWN + 'sources = "x"', ValueError, "sources 'x'"),
         (OWN + "sources = { price = 5 }", ValueError, "sources "),
         (OWN + "sources = { bf16 = '{x.y}' }\npower = [1]", ValueError, "power"),
-        (
-            OWN.replace("size = 4", 'size = "2.5"'),
-            ValueError,
-            "scale_up_size is 2.5, but must be a whole number",
-        ),
+        (OWN.replace("= 4", '= "2.5"'), ValueError, "scale_up_size is 2.5, but must be a whole number"),
         (OWN.replace("size = 4", "size = 1" + "0" * 310), ValueError, "scale_up_size"),
         (OWN.replace('"switch"', "5"), LookupError, "no topology 5"),
         ("[chip]\nname = 1", ValueError, "chip 'chip' has no peaks"),
@@ -393,5 +360,3 @@ def test_files_of_chips_that_are_refused(text, error, message, tmp_path):
 def test_a_catalogue_entry_with_a_wrong_number_is_refused(text):
     with pytest.raises(ValueError, match="cannot read|must be|has no unit"):
         catalog.record(Accelerator, {"flops": text, "memory_bandwidth": "1 TB/s"})
-    with pytest.raises(LookupError, match="no field of Accelerator 'bandwidth'"):
-        catalog.record(Accelerator, {"bandwidth": "1 TB/s"})
