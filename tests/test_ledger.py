@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
@@ -10,10 +9,15 @@ import book
 import inferlib
 from book import audit
 from book.audit import ledger, printed
+from book.audit.explanation import _made_of, _traced
 from book.audit.ledger import REPRODUCERS
+from inferlib import equation, ops
+from inferlib.papers import erdil2025
 from inferlib.units import factor
 
 SOURCES = pytest.mark.parametrize("source", ledger.sources())
+MISSES = ["1%", "5%", "20%", "off", "loosely worded", "does not hold"]
+PLACE = ["artefact", "row", "column"]
 
 
 def row_of_kind(source, kind):
@@ -22,21 +26,15 @@ def row_of_kind(source, kind):
 
 
 @SOURCES
-def test_every_printed_row_is_in_the_scorecard_with_a_grade(source):
+def test_every_printed_row_is_in_the_scorecard_with_a_grade_and_every_miss_with_a_reason(source):
     card = audit.scorecard(source)
     assert list(card.columns) == list(ledger.COLUMNS)
-    assert not card.duplicated(["artefact", "row", "column"]).any()
-    places = set(zip(card.artefact, card.row, card.column, strict=True))
-    assert places >= set(ledger.published(source))
+    assert not card.duplicated(PLACE).any()
+    assert set(card[PLACE].itertuples(index=False, name=None)) >= set(ledger.published(source))
     assert set(card.grade) <= set(ledger.GRADES)
     computed = card[card.kind.isin(["model", "derived", "identity", "claim"])]
     assert not (computed.grade == "missing").any(), computed[computed.grade == "missing"]
-
-
-@SOURCES
-def test_every_miss_has_a_reason(source):
-    card = audit.scorecard(source)
-    missed = card[card.grade.isin(["1%", "5%", "20%", "off", "loosely worded", "does not hold"])]
+    missed = card[card.grade.isin(MISSES)]
     assert (missed.note != "").all(), missed[missed.note == ""]
 
 
@@ -49,26 +47,25 @@ def test_reproducers_have_rows(source):
 
 @SOURCES
 def test_a_reproducer_cannot_read_a_result(source):
-    for kind in ("model", "claim"):
-        row = row_of_kind(source, kind)
-        reader = ledger.Reader(source, row.artefact, own=row_of_kind(source, "derived"))
-        with pytest.raises(LookupError, match="may not be read|prints nothing"):
-            reader(row.row, row.column)
-
-
-@SOURCES
-def test_derived_rows_are_read_only_for_another_row(source):
-    row = row_of_kind(source, "derived")
-    with pytest.raises(LookupError, match="may not be read"):
-        ledger.Reader(source, row.artefact)(row.row, row.column)
-    with pytest.raises(LookupError, match="itself"):
-        ledger.Reader(source, row.artefact, own=row)(row.row, row.column)
+    """And rows that are derived only for another row."""
+    derived = row_of_kind(source, "derived")
+    reads = [
+        (derived, None, "may not be read"),
+        (derived, derived, "itself"),
+        *(
+            (row_of_kind(source, kind), derived, "may not be read|prints nothing")
+            for kind in ("model", "claim")
+        ),
+    ]
+    for row, own, message in reads:
+        with pytest.raises(LookupError, match=message):
+            ledger.Reader(source, row.artefact, own=own)(row.row, row.column)
 
 
 @SOURCES
 def test_results_do_not_change_when_printed_results_do(source, monkeypatch):
     """Scramble every printed model and claim row: what is computed must stay the same."""
-    card = audit.scorecard(source).set_index(["artefact", "row", "column"]).reproduced
+    card = audit.scorecard(source).set_index(PLACE).reproduced
     rows = {
         place: row if row.kind not in ("model", "claim") else ledger.Row(**{**vars(row), "text": "123456"})
         for place, row in ledger.published(source).items()
@@ -89,32 +86,17 @@ def test_results_do_not_change_when_printed_results_do(source, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "resolution", "value", "grade"),
     [
-        ("234", 1, 234.49, "exact"),
-        ("234", 1, 234.51, "1%"),
-        ("0.7", 0.1, 0.657, "exact"),
-        ("100", 1, 104.0, "5%"),
-        ("100", 1, 119.0, "20%"),
-        ("100", 1, 121.0, "off"),
-        ("-", 0, None, "exact"),
-        ("-", 0, 3.0, "off"),
-        ("5", 1, None, "off"),
-        ("true", 0, True, "exact"),
-        ("true", 0, False, "off"),
-        ("6-12", 1, (6.0, 12.0), "exact"),
-        ("6-12", 1, (6.0, 15.0), "off"),
-        ("6-12", 1, 8.0, "exact"),
-        ("6-12", 1, 5.6, "exact"),
-        ("6-12", 1, 5.2, "20%"),
-        ("<= 20", 1, 19.0, "exact"),
-        ("<= 20", 1, 20.4, "exact"),
-        ("<= 20", 1, 20.6, "5%"),
-        ("< 20", 1, 20.0, "1%"),
-        ("< 20", 1, 19.0, "exact"),
-        ("> 20", 1, 21.0, "exact"),
-        ("0", 1, 0.0, "exact"),
-        (">= 3", 1, 3.0, "exact"),
+        ("234", 1, 234.49, "exact"), ("234", 1, 234.51, "1%"), ("0.7", 0.1, 0.657, "exact"),
+        ("100", 1, 104.0, "5%"), ("100", 1, 119.0, "20%"), ("100", 1, 121.0, "off"), ("0", 1, 0.0, "exact"),
+        ("-", 0, None, "exact"), ("-", 0, 3.0, "off"), ("5", 1, None, "off"),
+        ("true", 0, True, "exact"), ("true", 0, False, "off"),
+        ("6-12", 1, (6.0, 12.0), "exact"), ("6-12", 1, (6.0, 15.0), "off"),
+        ("6-12", 1, 8.0, "exact"), ("6-12", 1, 5.6, "exact"), ("6-12", 1, 5.2, "20%"),
+        ("<= 20", 1, 19.0, "exact"), ("<= 20", 1, 20.4, "exact"), ("<= 20", 1, 20.6, "5%"),
+        ("< 20", 1, 20.0, "1%"), ("< 20", 1, 19.0, "exact"),
+        ("> 20", 1, 21.0, "exact"), (">= 3", 1, 3.0, "exact"),
     ],
-)
+)  # fmt: skip
 def test_grades(text, resolution, value, grade):
     assert ledger.grade_of(text, resolution, value)[1] == grade
 
@@ -125,16 +107,11 @@ def test_a_reproducer_that_returns_nan_is_an_error():
 
 
 def test_consistent_means_within_the_rounding_of_what_was_read():
-    card = audit.scorecard("erdil2025").set_index("row")
-    palm = card.loc["PaLM 62B"].query("column == 'latency'").iloc[0]
-    assert palm.grade == "consistent"  # 4 ms and 8B leave that much room
-    low, high = ledger._reach(*_computed("erdil2025", palm))
-    assert low <= 13.5e-3 and high >= 12.5e-3 and high < 20e-3
-
-
-def _computed(source, row):
-    printed = ledger.published(source)[row["artefact"], row.name, row["column"]]
-    return printed, ledger.compute(printed)[2]
+    card = audit.scorecard("erdil2025").query("row == 'PaLM 62B' and column == 'latency'")
+    assert list(card.grade) == ["consistent"]  # 4 ms and 8B leave that much room
+    row = ledger.published("erdil2025")[tuple(card.iloc[0][PLACE])]
+    low, high = ledger._reach(row, ledger.compute(row)[2])
+    assert low <= 13.5e-3 and 12.5e-3 <= high < 20e-3
 
 
 def test_summary_counts_model_and_derived_rows():
@@ -173,14 +150,13 @@ def test_the_index_leads_to_places_that_exist(source):
         text = pages[page.removesuffix(".html") or f"{source}_record"]
         marks = (f"({anchor})=", f'"name": "{anchor}"', rf"id=\"{anchor}\"")
         assert not anchor or any(mark in text for mark in marks), (name, place)
-    assert [f"Equation {n}" for n in dict.fromkeys(audit.equations(source).number) if n.isdigit()] == [
-        name for name in places if name.startswith("Equation")
-    ]
+    numbers = dict.fromkeys(n for n in audit.equations(source).number if n.isdigit())
+    assert [name for name in places if name.startswith("Equation")] == [f"Equation {n}" for n in numbers]
 
 
 def test_misses_are_counted_once_and_linked():
     card = audit.scorecard("erdil2025").query("kind != 'measured'")
-    missed = card[card.grade.isin(["1%", "5%", "20%", "off", "loosely worded", "does not hold"])]
+    missed = card[card.grade.isin(MISSES)]
     places = book.misses("erdil2025").places
     assert sum(int(name.rpartition("(")[2][:-1]) for name in places) == len(missed) > 10
     assert all(places.values()) and "Table 1 (1)" not in places
@@ -199,24 +175,17 @@ def test_equations_lists_every_number_once():
 
 
 @SOURCES
-def test_errata_are_filled_in(source):
+def test_errata_are_filled_in_and_say_what_they_change(source):
     table = audit.errata(source)
-    assert len(table) and list(table.columns)[1:] == [
-        "place", "printed", "corrected", "evidence", "effect", "materiality",
-    ]  # fmt: skip
-    for text in table.drop(columns="materiality").to_numpy().ravel():
-        assert text and "{" not in text
-
-
-@SOURCES
-def test_errata_say_what_they_change(source):
-    assert set(audit.errata(source).materiality) <= set(ledger.MATERIALITY)
+    assert " ".join(table) == "source place printed corrected evidence effect materiality" and len(table)
+    assert all(text and "{" not in text for text in table.drop(columns="materiality").to_numpy().ravel())
+    assert set(table.materiality) <= set(ledger.MATERIALITY)
     assert set(ledger._errata(source)) <= {"erratum", "note"}
 
 
 @SOURCES
 def test_no_grade_contradicts_an_erratum(source):
-    card = audit.scorecard(source).set_index(["artefact", "row", "column"])
+    card = audit.scorecard(source).set_index(PLACE)
     for place in ledger._objected(source):
         row = card.loc[place]
         assert row.right == "no" and row.kind != "claim", place
@@ -238,13 +207,9 @@ def test_right_is_what_the_corrected_model_prints():
 def test_what_no_corrected_model_computes_is_not_judged():
     card = audit.scorecard("pope2022")  # none of whose reproducers takes assumptions
     results = card[card.kind.isin(["model", "derived"]) & (card.grade != "missing")]
-    named = [
-        place in ledger._objected("pope2022")
-        for place in results[["artefact", "row", "column"]].itertuples(index=False, name=None)
-    ]
-    assert (results.right[named] == "no").all() and set(results.right[~pd.Series(named, results.index)]) == {
-        "not judged"
-    }
+    objected = ledger._objected("pope2022")
+    for *place, right in results[[*PLACE, "right"]].itertuples(index=False, name=None):
+        assert right == ("no" if tuple(place) in objected else "not judged"), place
 
 
 def test_unknown_source_suggests_a_near_name():
@@ -252,19 +217,20 @@ def test_unknown_source_suggests_a_near_name():
         audit.scorecard("erdil2024")
 
 
-def test_malformed_published_files_are_refused(tmp_path, monkeypatch):
-    head = "artefact,row,column,printed,resolution,unit,kind\n"
-    bad = {
-        "kind is 'guess'": "A,b,,1,,1,guess\n",
-        "twice": "A,b,,1,,1,input\nA,b,,2,,1,input\n",
-        "number of cells": "A,b,,1,,1\n",
-    }
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("kind is 'guess'", "A,b,,1,,1,guess\n"),
+        ("twice", "A,b,,1,,1,input\nA,b,,2,,1,input\n"),
+        ("number of cells", "A,b,,1,,1\n"),
+    ],
+)
+def test_malformed_published_files_are_refused(message, line, tmp_path, monkeypatch):
+    (tmp_path / "published.csv").write_text("artefact,row,column,printed,resolution,unit,kind\n" + line)
     monkeypatch.setattr(printed, "files", lambda package: tmp_path)
-    for message, line in bad.items():
-        (tmp_path / "published.csv").write_text(head + line)
-        ledger.published.cache_clear()
-        with pytest.raises(ValueError, match=message):
-            ledger.published("erdil2025")
+    ledger.published.cache_clear()
+    with pytest.raises(ValueError, match=message):
+        ledger.published("erdil2025")
     ledger.published.cache_clear()
 
 
@@ -281,14 +247,15 @@ def test_explain_shows_equations_inputs_sources_and_branches():
 
 
 def test_explain_names_the_branch_that_won():
-    from inferlib.papers import erdil2025
-
-    table = audit.scorecard("erdil2025", "Table 1")
-    assert "choice of" in str(audit.explain(table.iloc[0]))  # several GPUs or one
-    assert "maximum of" in str(audit.explain(table.iloc[1])) and "won by" in str(audit.explain(table.iloc[1]))
+    alone, several = (
+        str(audit.explain(row)) for _, row in audit.scorecard("erdil2025", "Table 1")[:2].iterrows()
+    )
+    assert "choice of" in alone  # several GPUs or one
+    assert "maximum of" in several and "won by" in several
     system = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
     step = erdil2025.toy_decode_step(inferlib.load_model("Llama 3 70B"), system, inferlib.Workload(batch=32))
     assert "weight_time = " in str(audit.explain(step))
+    assert equation.tracer.get() is None and ops.on_branch.get() is None  # equations are as they were
 
 
 @SOURCES
@@ -306,9 +273,6 @@ def test_every_row_can_be_explained(source):
 
 def test_a_tree_holds_what_the_number_was_made_from_and_no_more():
     """Worked by hand on three equations: a ratio has two trees, the larger one its own, what is not used none."""
-    from book.audit.explanation import _made_of, _traced
-    from inferlib.papers import erdil2025
-
     at = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
 
     def compute():
@@ -334,10 +298,3 @@ def test_a_changed_number_does_not_keep_its_source():
     chip = inferlib.load_chip("H100 SXM")
     assert chip.replace(memory_bandwidth=9e12).sources["memory_bandwidth"].startswith("changed from: http")
     assert chip.sources["memory_bandwidth"].startswith("http")
-
-
-def test_explain_leaves_equations_as_they_were():
-    from inferlib import equation, ops
-
-    audit.explain(audit.scorecard("erdil2025").query("kind == 'model'").iloc[0])
-    assert equation.tracer.get() is None and ops.on_branch.get() is None
