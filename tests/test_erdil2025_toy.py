@@ -5,14 +5,15 @@ import math
 import numpy as np
 import pytest
 
-import inferlib
 from book import audit
 from book.erdil2025 import drawings, figures, limits, tables
+from inferlib import Breakdown, Layout, System, Workload, load_chip, load_model
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.shape import Shape
 
-H100, LLAMA = e.chips["H100"], e.models["Llama 3 70B"]
+H100, LLAMA, SMALL = e.chips["H100"], e.models["Llama 3 70B"], e.models["Llama 3 8B"]
+MODEL, BOX = load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8)
 HOP = 1e-6
 
 
@@ -34,7 +35,7 @@ def test_published_parameter_counts():
 
 def test_one_gpu_by_hand():
     """16 GB of weights over 3.3 TB/s; b* is half a FLOP per byte ratio at 16 bits."""
-    assert e.single_gpu_latency(e.models["Llama 3 8B"], H100, 1) == pytest.approx(16.06e9 / 3.3e12, rel=1e-4)
+    assert e.single_gpu_latency(SMALL, H100, 1) == pytest.approx(16.06e9 / 3.3e12, rel=1e-4)
     assert e.critical_batch(LLAMA, H100) == pytest.approx(1e15 / 3.3e12)
 
 
@@ -49,16 +50,13 @@ def test_no_instance_beats_the_optimum():
 
 
 def test_small_models_stay_on_one_gpu():
+    """And the least time is continuous where one GPU becomes several."""
     tiny = LLAMA.replace(n_params=1e5)
     assert e.optimal_n_gpu(tiny, H100, HOP) == 1
     assert e.minimum_latency(tiny, H100, HOP) == pytest.approx(2e5 / 3.3e12)
-
-
-def test_minimum_latency_is_continuous_where_one_gpu_becomes_several():
     at = LLAMA.n_layers * 4 * HOP * H100.memory_bandwidth / 2
-    below, above = (
-        e.minimum_latency(LLAMA.replace(n_params=at * f), H100, HOP) for f in (1 - 1e-9, 1 + 1e-9)
-    )
+    edges = [LLAMA.replace(n_params=at * factor) for factor in (1 - 1e-9, 1 + 1e-9)]
+    below, above = (e.minimum_latency(edge, H100, HOP) for edge in edges)
     assert above == pytest.approx(below, rel=1e-6)
 
 
@@ -72,10 +70,8 @@ def test_factor_three_in_the_limit_and_below_it():
 
 def test_the_approximation_for_large_instances_is_the_limit():
     """Equation 18 over equation 14 goes to one as the model grows, from above."""
-    ratios = [
-        e.minimum_latency_large(m, H100, HOP) / e.minimum_latency(m, H100, HOP)
-        for m in (LLAMA, LLAMA.replace(n_params=1e15), LLAMA.replace(n_params=1e24))
-    ]
+    models = LLAMA, LLAMA.replace(n_params=1e15), LLAMA.replace(n_params=1e24)
+    ratios = [e.minimum_latency_large(m, H100, HOP) / e.minimum_latency(m, H100, HOP) for m in models]
     assert ratios[0] > ratios[1] > ratios[2] > 1 and ratios[2] == pytest.approx(1, rel=1e-5)
 
 
@@ -110,10 +106,6 @@ def test_the_price_of_reading_a_cache():
     """Section 4.3: 36 GB over 3.3 TB/s."""
     seconds = limits.cache_read_time(e.models["Mistral Large 2"], H100, 1e5)
     assert seconds == pytest.approx(360_448 * 1e5 / 3.3e12) and e.throughput(32, 0.02) == pytest.approx(1600)
-
-
-def test_square_root_law_doubles_for_four_times_the_size():
-    assert e.square_root_law(4e9, 1e9, 3.0) == pytest.approx(6.0)
 
 
 def test_parallel_attention_changes_palm_only_and_is_no_correction():
@@ -158,7 +150,7 @@ def test_figure_1_both_readings_serve_what_is_quoted():
 
 def test_attainable_rates_by_hand():
     """Three quarters of 3.3 TB/s, and 6 us more in each of 4 times 32 all-reduces."""
-    frontier = e.toy_frontier(e.models["Llama 3 8B"], H100, assumptions=e.FIGURE_1_CAPPED)
+    frontier = e.toy_frontier(SMALL, H100, assumptions=e.FIGURE_1_CAPPED)
     hops, reading = 32 * 4 * HOP, 2 * 8_029_995_008 / (0.75 * 3.3e12)
     fastest = 3 * hops ** (2 / 3) * reading ** (1 / 3) - 2 * hops + 32 * 4 * 6e-6
     assert frontier.tokens_per_second.iloc[0] == pytest.approx(1 / fastest, rel=2e-3)
@@ -167,27 +159,19 @@ def test_attainable_rates_by_hand():
 
 
 def test_base_latency_reaches_the_running_question():
-    system, work = inferlib.System(inferlib.load_chip("H100 SXM"), 8), inferlib.Workload(batch=32)
-    plain, based = (e.toy_decode_step(LLAMA, system, work, assumptions=a) for a in (None, e.FIGURE_1))
-    assert based.total - plain.total == pytest.approx(80 * 4 * 6e-6)
+    answers = [e.toy_decode_step(MODEL, BOX, Workload(32), assumptions=a) for a in (e.FIGURE_1, None)]
+    assert answers[0].total - answers[1].total == pytest.approx(80 * 4 * 6e-6)
 
 
 def test_no_fraction_of_a_gpu_when_corrected():
-    small = e.models["Llama 3 8B"]
-    printed, corrected = (
-        e.toy_frontier(small, H100, demand=1e4, assumptions=a)
-        for a in (e.FIGURE_1, e.FIGURE_1.replace(least_gpus=1.0))
-    )
+    readings = e.FIGURE_1, e.FIGURE_1.replace(least_gpus=1.0)
+    printed, corrected = (e.toy_frontier(SMALL, H100, demand=1e4, assumptions=a) for a in readings)
     assert printed.n_gpu.min() < 0.3 and corrected.n_gpu.min() == pytest.approx(1)
     assert corrected.usd_per_million.min() > 4 * printed.usd_per_million.min()
 
 
 def test_decode_step_by_hand():
-    step = e.toy_decode_step(
-        inferlib.load_model("Llama 3 70B"),
-        inferlib.System(inferlib.load_chip("H100 SXM"), 8),
-        inferlib.Workload(batch=32, context=4096),
-    )
+    step = e.toy_decode_step(MODEL, BOX, Workload(batch=32, context=4096))
     weights = 70_552_387_584 * 2 / (8 * 3.35e12)
     network = 80 * 4 * 2e-6 * (math.sqrt(8) - 1)
     assert step.total == pytest.approx(weights + network, rel=1e-12)
@@ -196,50 +180,45 @@ def test_decode_step_by_hand():
 
 
 def test_decode_step_refuses_what_it_cannot_describe():
-    model, chip = inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM")
-    work = inferlib.Workload(batch=1)
-    assert (
-        e.toy_decode_step(model, inferlib.System(chip, 8), work, inferlib.Layout(tp=4, pp=2)).status == "n/a"
-    )
-    small = e.toy_decode_step(model, inferlib.System(chip, 1), work)
+    assert e.toy_decode_step(MODEL, BOX, Workload(1), Layout(tp=4, pp=2)).status == "n/a"
+    small = e.toy_decode_step(MODEL, System(BOX.chip, 1), Workload(1))
     assert small.status == "infeasible" and "fit" in small.reason
-    with pytest.raises(ValueError, match="do not fit"):
-        small.total  # noqa: B018
-    with pytest.raises(TypeError, match="workload is a NoneType"):
-        e.toy_decode_step(model, inferlib.System(chip, 8), None)
-    with pytest.raises(LookupError, match="did you mean 'H100'"):
-        e.chips["H100 SXM"]
-    crowd = inferlib.Workload(batch=1e6, context=1e6)
-    assert "cache do not fit" in e.toy_decode_step(model, inferlib.System(chip, 8), crowd).reason
-    with pytest.raises(TypeError, match="model is a str"):
-        e.toy_decode_step("Llama 3 70B", inferlib.System(chip, 8), work)
+    crowd = Workload(batch=1e6, context=1e6)
+    assert "cache do not fit" in e.toy_decode_step(MODEL, BOX, crowd).reason
 
 
-def test_frontier_doors():
-    with pytest.raises(ValueError, match="demand is -1"):
-        e.toy_frontier(LLAMA, H100, demand=-1)
-    with pytest.raises(ValueError, match="price is 0"):
-        e.toy_frontier(LLAMA, H100, price=0)
-    with pytest.raises(TypeError, match="price is None"):
-        e.toy_frontier(LLAMA, inferlib.load_chip("H800"))
-    with pytest.raises(ValueError, match="no feasible point"):
-        e.toy_frontier(LLAMA, H100, demand=1e-6)
-    with pytest.raises(ValueError, match="Shape.n_layers is -1"):
-        Shape(-1, 1, 1, 1, 1, 1, 1, 1, 1)
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: e.toy_decode_step(MODEL, System(BOX.chip, 1), Workload(1)).total, ValueError, "do not fit"),
+        (lambda: e.toy_decode_step(MODEL, BOX, None), TypeError, "workload is a NoneType"),
+        (lambda: e.toy_decode_step("Llama 3 70B", BOX, Workload(1)), TypeError, "model is a str"),
+        (lambda: e.chips["H100 SXM"], LookupError, "did you mean 'H100'"),
+        (lambda: e.toy_frontier(LLAMA, H100, demand=-1), ValueError, "demand is -1"),
+        (lambda: e.toy_frontier(LLAMA, H100, price=0), ValueError, "price is 0"),
+        (lambda: e.toy_frontier(LLAMA, load_chip("H800")), TypeError, "price is None"),
+        (lambda: e.toy_frontier(LLAMA, H100, demand=1e-6), ValueError, "no feasible point"),
+        (lambda: Shape(-1, 1, 1, 1, 1, 1, 1, 1, 1), ValueError, "Shape.n_layers is -1"),
+    ],
+)
+def test_doors(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 def test_the_law_of_figure_2_by_hand():
-    """From 4 ms for 8 billion parameters: 4 * sqrt(62 / 8) and 4 * sqrt(540 / 8)."""
+    """From 4 ms for 8 billion parameters: 4 * sqrt(62 / 8) and 4 * sqrt(540 / 8); twice for four times the size."""
     data = figures.figure_2_data()
     assert list(data.measured_ms) == pytest.approx([4, 13, 32])
     assert list(data.law_ms) == pytest.approx([4, 11.136, 32.863], rel=1e-4)
+    assert e.square_root_law(4e9, 1e9, 3.0) == pytest.approx(6.0)
 
 
 def test_stages_add_up_to_the_latency():
     """The breakdown of the running question and equation 3 are the same sum."""
     for batch in (1, 1000):
         t_reduce = e.grid_all_reduce_time(16, HOP)
-        step = inferlib.Breakdown(toy.stages(LLAMA, H100, 16, batch, t_reduce))
+        step = Breakdown(toy.stages(LLAMA, H100, 16, batch, t_reduce))
         assert step.total == pytest.approx(e.toy_latency(LLAMA, H100, 16, batch, t_reduce), rel=1e-15)
 
 
