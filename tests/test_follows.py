@@ -14,65 +14,45 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 import inferlib
+from book.erdil2025 import economics
+from book.steinhardt2022 import figures
+from inferlib.papers import erdil2025, liminal2025, pope2022, steinhardt2022
+from inferlib.papers.erdil2025 import pareto
 
 BOOK = Path(__file__).parents[1] / "book"
-DRAWING = (
-    "plot", "scatter", "bar", "barh", "fill_between", "fill_betweenx", "contour", "contourf", "imshow", "pcolormesh",
-    "errorbar", "hist", "stackplot", "axhline", "axvline", "axhspan", "axvspan", "hlines", "vlines", "add_patch",
-    "text", "annotate", "set_title",
-)  # fmt: skip
-
+DRAWING = """plot scatter bar barh fill_between fill_betweenx contour contourf imshow pcolormesh errorbar hist stackplot
+axhline axvline axhspan axvspan hlines vlines add_patch text annotate set_title""".split()
 RICH = ("_repr_html_", "_repr_markdown_", "_repr_latex_")
 
 
 def scaled(**factors):
     """A change of a record: some of its numbers so many times as large."""
-    return lambda record: record.replace(
-        **{name: times * getattr(record, name) for name, times in factors.items()}
-    )
-
-
-def workload(work):
-    return dataclasses.replace(work, batch=2 * work.batch, context=2 * work.context)
+    return lambda one: one.replace(**{name: times * getattr(one, name) for name, times in factors.items()})
 
 
 def twice(number):
     return 2 * number
 
 
-def other(load, name):
+def workload(work):
+    return dataclasses.replace(work, batch=2 * work.batch, context=2 * work.context)
+
+
+def another(name, load=inferlib.load_model):
     """Another record in its place."""
     return lambda record: load(name)
 
 
-def another(name):
-    return other(inferlib.load_model, name)
-
-
-def lim_model(name):
-    from inferlib.papers import liminal2025
-
-    return liminal2025.load_model(name)
-
-
-def lim_shape(name):
-    from inferlib.papers import liminal2025
-
-    return liminal2025.transformer(name)
-
-
 def pope_model(name):
-    from inferlib.papers import pope2022
-
     return pope2022.model_of(inferlib.load_model(name))
 
 
 def another_erdil(model):
-    from inferlib.papers import erdil2025
-
     return erdil2025.Model.of(model.shape.replace(n_layers=100, d_model=9000, group_size=4))
 
 
@@ -80,9 +60,8 @@ def boxes(system):
     return system.replace(chip=scaled(memory_bandwidth=2, flops=3)(system.chip))
 
 
-def tables(factor):
-    """A table with its numbers so many times as large."""
-    return lambda table: table.map(lambda x: factor * x if isinstance(x, int | float) else x)
+def tables(table):
+    return table.map(lambda x: 2 * x if isinstance(x, int | float) else x)
 
 
 REFUSES = "with erdil2025.grid_all_reduce_time.replaced"  # prints a refusal
@@ -94,10 +73,8 @@ INPUTS = {
         "h100": (scaled(memory_bandwidth=2, flops=3, scale_up_bandwidth=1.5), set()),
     },
     "principles": {
-        "llama": (
-            another("Llama 3 8B"),
-            {"principles.critical_batch", "(principles.critical_batch"},  # a matter of bytes, not of how many
-        ),
+        # a matter of bytes, not of how many
+        "llama": (another("Llama 3 8B"), {"principles.critical_batch", "(principles.critical_batch"}),
         "h100": (scaled(memory_bandwidth=2, flops=3, memory_capacity=1.5, scale_up_bandwidth=1.5), set()),
         "deepseek": (another("Kimi K2"), set()),
     },
@@ -119,22 +96,17 @@ INPUTS = {
     },
     "pope2022": {
         "users": (twice, set()),
-        "llama": (other(pope_model, "Llama 3 8B"), set()),
+        "llama": (another("Llama 3 8B", pope_model), set()),
         "chip": (scaled(memory_bandwidth=2, flops=3), set()),
         "mesh": (lambda mesh: mesh.replace(x=2 * mesh.x), {"pope.switch_to_x"}),
         "model": (another("Llama 3 8B"), set()),
-        "tpu": (
-            scaled(flops=3, memory_bandwidth=2, network_bandwidth=1.5),
-            {"style.table(longest"},  # bytes, not seconds
-        ),
+        # bytes, not seconds
+        "tpu": (scaled(flops=3, memory_bandwidth=2, network_bandwidth=1.5), {"style.table(longest"}),
     },
     "erdil2025_toy": {
         "hop": (twice, {REFUSES}),
         "h100": (scaled(memory_bandwidth=2, flops=3), {REFUSES}),
-        "llama_70b": (
-            scaled(n_layers=1.5),
-            {"for model in (llama_8b", "erdil2025.critical_batch", REFUSES},
-        ),
+        "llama_70b": (scaled(n_layers=1.5), {"for model in (llama_8b", "erdil2025.critical_batch", REFUSES}),
         "side": (twice, set()),
         "work": (workload, set()),
     },
@@ -146,21 +118,19 @@ INPUTS = {
         "users": (twice, {"print(cut)"}),
     },
     "liminal2025": {
-        "llama": (other(lim_model, "Llama3-405B"), {"print(f'the limit, collectives"}),
+        "llama": (another("Llama3-405B", liminal2025.load_model), {"print(f'the limit, collectives"}),
         "hbm3": (scaled(bandwidth=2, flops=3), set()),
-        "shape": (other(lim_shape, "Llama3-405B"), set()),
+        "shape": (another("Llama3-405B", liminal2025.transformer), set()),
         "stacked": (scaled(bandwidth=2, flops=3), {"with lim.batch_time"}),  # which waits
-        "deepseek": (other(lim_model, "Kimi-K2"), set()),
+        "deepseek": (another("Kimi-K2", liminal2025.load_model), set()),
         "ideal": (twice, set()),
         "latency": (lambda latency: lambda n: 2 * latency(n), set()),
         "model": (another("Llama 3 8B"), set()),
         "fitted": (scaled(t_real=2), set()),
     },
     "mazurek2025": {
-        "model": (
-            scaled(kv_rank=2, d_expert=2, d_model=1.5, n_routed=2),
-            {"derivations.compute_bound"},
-        ),  # never, for both,
+        # never, for both
+        "model": (scaled(kv_rank=2, d_expert=2, d_model=1.5, n_routed=2), {"derivations.compute_bound"}),
         "box": (boxes, {"mz.decode_step(deepseek"}),
         "gpu": (scaled(memory_bandwidth=2, inter_bandwidth=3, fp8_flops=1.5), {"for each in (32"}),
         "own": (twice, set()),
@@ -171,9 +141,9 @@ INPUTS = {
         "work": (workload, set()),
     },
     "sixth_model": {
-        "pieces": (tables(2), set()),
-        "ladder": (tables(2), set()),
-        "spread": (tables(2), set()),
+        "pieces": (tables, set()),
+        "ladder": (tables, set()),
+        "spread": (tables, set()),
         "long": (workload, set()),
         "box": (boxes, set()),
     },
@@ -214,13 +184,12 @@ def statements(chapter):
     for cell in nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells:
         if cell.cell_type == "code":
             figure = cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "")
-            box = re.search(r"\bexplorers?\.\w+(?=\()", cell.source)
+            box = re.search(r"\bexplorers?\.\w+(?=\()|$", cell.source)[0]
             body = [part for tree in ast.parse(cell.source).body for part in apart(tree)]
             for tree in body:
-                reads, makes = named(tree)
+                reads, makes = map(frozenset, named(tree))
                 last = tree is body[-1]
-                shows = (figure or (box[0] if box else "")) if last else ""
-                yield Statement(ast.unparse(tree), tree, frozenset(reads), frozenset(makes), last, shows)
+                yield Statement(ast.unparse(tree), tree, reads, makes, last, (figure or box) if last else "")
 
 
 def apart(tree):
@@ -235,13 +204,8 @@ def apart(tree):
 def named(tree):
     """The names that a statement reads from before it, and those that it makes."""
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    own = {
-        node.id
-        for made in ast.walk(tree)
-        if isinstance(made, ast.comprehension)
-        for node in ast.walk(made.target)
-        if isinstance(node, ast.Name)
-    }
+    loops = [node.target for node in ast.walk(tree) if isinstance(node, ast.comprehension)]
+    own = {node.id for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)}
     makes = {node.id for node in names if isinstance(node.ctx, ast.Store)}
     reads = {node.id for node in names if not isinstance(node.ctx, ast.Store)}
     if isinstance(tree, ast.AugAssign):
@@ -269,21 +233,17 @@ def followers(found, given):
 def needed(found, wanted):
     """Those wanted and all that make what they read, in order; imports always."""
     kept, names = [], set()
-    for statement in reversed(found):
-        if (
-            statement in wanted
-            or statement.makes & names
-            or isinstance(statement.tree, ast.Import | ast.ImportFrom)
-        ):
-            kept.append(statement)
-            names |= statement.reads
+    for one in reversed(found):
+        if one in wanted or one.makes & names or isinstance(one.tree, ast.Import | ast.ImportFrom):
+            kept.append(one)
+            names |= one.reads
     return kept[::-1]
 
 
 @contextlib.contextmanager
 def noting():
-    """What drawing calls are given, in order, instead of a rendered picture."""
-    notes, own = [], {name: getattr(Axes, name) for name in DRAWING}
+    """What drawing calls are given, in order; what is only there to lay out a picture is left out."""
+    notes = []
 
     def noted(name, method):
         def draw(ax, *args, **kwargs):
@@ -292,13 +252,12 @@ def noting():
 
         return draw
 
-    for name, method in own.items():
-        setattr(Axes, name, noted(name, method))
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in DRAWING:
+            patch.setattr(Axes, name, noted(name, getattr(Axes, name)))
+        for name in ("draw_without_rendering", "tight_layout"):
+            patch.setattr(Figure, name, lambda figure, **_: None)
         yield notes
-    finally:
-        for name, method in own.items():
-            setattr(Axes, name, method)
 
 
 def seen(value):
@@ -310,11 +269,8 @@ def seen(value):
     if hasattr(value, "get_path") and hasattr(value, "get_transform"):
         return np.round(value.get_path().transformed(value.get_patch_transform()).vertices, 9).tolist()
     if hasattr(value, "evaluate"):
-        starts = {name: one.start() for name, one in ((i.name, i) for i in value.inputs)}
-        return [seen(starts), seen(value.evaluate())]
-    if hasattr(value, "frame"):
-        return value.frame.to_csv()
-    if hasattr(value, "to_csv"):
+        return [seen({one.name: one.start() for one in value.inputs}), seen(value.evaluate())]
+    if hasattr(value := getattr(value, "frame", value), "to_csv"):
         return value.to_csv()
     if dataclasses.is_dataclass(value) and hasattr(value, "question"):
         return dataclasses.astuple(value)
@@ -330,8 +286,6 @@ def seen(value):
 
 def run(statement, names):
     """Run a statement; what it prints, draws and, at the end of a cell, shows."""
-    import matplotlib.pyplot as plt
-
     printed, shown = io.StringIO(), None
     with noting() as notes, contextlib.redirect_stdout(printed):
         if isinstance(statement.tree, ast.Expr):
@@ -346,46 +300,37 @@ def run(statement, names):
 
 @pytest.fixture
 def coarse(monkeypatch):
-    """Erdil's frontiers on every eighth point of their grid, in this process alone."""
-    from book.erdil2025 import economics
-    from inferlib.papers.erdil2025 import pareto
-
+    """Erdil's frontiers on every sixteenth point of their grid, in this process alone."""
     fine = pareto.grid
-    monkeypatch.setattr(pareto, "grid", lambda *given: tuple(axis[::8] for axis in fine(*given)))
+    monkeypatch.setattr(pareto, "grid", lambda *given: tuple(axis[::16] for axis in fine(*given)))
     monkeypatch.setattr(economics, "kept_frame", lambda name, make, floors: make())
     monkeypatch.setattr(economics, "_FOUND", {})
 
 
 @pytest.mark.parametrize("chapter", INPUTS)
 def test_what_depends_on_an_input_changes_and_nothing_else(chapter, coarse):
-    import matplotlib
-
-    matplotlib.use("agg")
+    plt.switch_backend("agg")
     every, names, found = list(statements(chapter)), {"__name__": "cell"}, []
     wanted = [one for given in INPUTS[chapter] for one in followers(every, given)]
     makers = [one for one in every if one.makes & INPUTS[chapter].keys()]
     for statement in needed(every, [*wanted, *makers]):
         before = dict(names)
-        found.append((statement, before, run(statement, names)))
+        shown = run(statement, names)
+        found.append((statement, before, dict(names), shown))
     for given, (change, still) in INPUTS[chapter].items():
         changed, stayed, first = {}, set(), True
-        for statement, before, shown in found:
+        for statement, before, after, shown in found:
             if first and given in statement.makes and not statement.reads & changed.keys():
-                own = dict(before)
-                run(statement, own)
-                changed[given], first = change(own[given]), False
-                continue
-            if not statement.reads & changed.keys():
-                for made in statement.makes:
-                    changed.pop(made, None)
-                continue
-            now = before | changed
-            again = run(statement, now)
-            changed |= {made: now[made] for made in statement.makes if made in now}
-            if shown is not None and again == shown:
-                stayed.add(
-                    next((start for start in still if statement.text.startswith(start)), statement.text)
-                )
+                changed[given], first = change(after[given]), False
+            elif statement.reads & changed.keys():
+                now = before | changed
+                again = run(statement, now)
+                changed |= {made: now[made] for made in statement.makes if made in now}
+                if shown is not None and again == shown:
+                    starts = (start for start in still if statement.text.startswith(start))
+                    stayed.add(next(starts, statement.text))
+            else:
+                changed = {name: value for name, value in changed.items() if name not in statement.makes}
         assert stayed == still, f"{chapter}: with another {given} these stay as they were"
         assert not first, f"{chapter} has no {given}"
 
@@ -399,15 +344,11 @@ def test_every_picture_and_box_follows_some_input(chapter):
 
 
 def test_an_argument_that_is_taken_and_ignored_is_caught(monkeypatch):
-    from book.steinhardt2022 import figures
-    from inferlib.papers import steinhardt2022 as st
-
-    drawn = figures.regions
-    fixed = {"post's A100": st.load_chip("A100")}
-    monkeypatch.setattr(figures, "regions", lambda machines: drawn(fixed))
-    names, a100 = {"__name__": "cell"}, st.load_chip("A100")
+    a100 = steinhardt2022.load_chip("A100")
+    drawn, machines = figures.regions, {"post's A100": a100}
+    monkeypatch.setattr(figures, "regions", lambda other: drawn(machines))
     statement = next(s for s in statements("steinhardt2022") if "figures.regions" in s.text)
-    names |= {"figures": figures, "machines": {"post's A100": a100}}
+    names = {"__name__": "cell", "figures": figures, "machines": machines}
     other = names | {"machines": {"post's A100": a100.replace(memory_bandwidth=3e12)}}
     assert run(statement, names) == run(statement, other)
     monkeypatch.undo()
