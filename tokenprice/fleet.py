@@ -183,9 +183,10 @@ class Fleet:
             f"{read}, {own} that decode at {at.load:.0%}" if self.reader else f"{own} at {at.load:.0%} load"
         )
         first, waits, late = durations(at.first_token), at.waits, self.slow.waits
-        line = f"{durations(waits, late)} of them" if late >= 5e-4 else "none of them"
+        line = f"{durations(waits)} of it" if waits >= 5e-4 else "nobody"
+        slow = f" ({durations(late)} at the slow end of the interval)" if late >= 5e-4 else ""
         found = [f"{whole}, {at.running:,.3g} requests in each"]
-        found += [f"{1 / at.token:.3g} tokens/s per user, first token {first}, {line} in line for a place"]
+        found += [f"{1 / at.token:.3g} tokens/s per user, first token {first}, {line} in line{slow}"]
         if self.dollars_per_hour is None:
             return found
         dollars = self.request.per_million["output"]

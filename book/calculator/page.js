@@ -423,8 +423,8 @@ globalThis.inferlibPage = function (root, D) {
     + " % load, " : "All machines read and decode: ") + "<b>" + f.n + " × (" + q.n_chips + " × "
     + esc(q.chip) + ")</b> at " + digits(100 * f.state.busy) + " %, " + digits(f.state.held)
     + " requests in each; <b>" + time(f.state.token) + "</b> a token, first token " + time(f.state.first)
-    + (f.slow.waits < 5e-4 ? ", nobody in line; " : ", of which "
-    + span(Math.round(1e3 * f.state.waits) / 1e3, f.slow.waits) + " in line; ")
+    + (f.state.waits < 5e-4 ? ", nobody" : ", " + time(f.state.waits) + " of it") + " in line"
+    + (f.slow.waits < 5e-4 ? "; " : " (" + time(f.slow.waits) + " at the slow end of the interval); ")
     + (f.hour ? usd(f.hour) + " an hour, <b>" + usd(f.million) + "</b> a million out" : "no price is known")
     + "</p>").join("") + '<p class="note">Means of a formula. Percentiles, simulated:</p>'
     + '<pre class="python">' + esc(A.simulate(q)) + "</pre>";
