@@ -1,5 +1,6 @@
 """Tables of the two chapters."""
 
+import re
 import tomllib
 from functools import cache
 from importlib.resources import files
@@ -15,7 +16,7 @@ from book.synthesis import against
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Attention
-from tokenprice import constants, operators, speculation
+from tokenprice import constants, estimate, operators, request, speculation
 from tokenprice.decode import Instance, decode_step, layer
 from tokenprice.estimate import stated
 from tokenprice.kernels import reduce_time
@@ -136,17 +137,14 @@ def first_tokens():
 
 
 def distances():
-    """What each distance from the measurements costs: rows, the factor that holds 80 % there, the widening."""
-    known, told = fit.widening(), fit.distances()
-    rows = [
-        (
-            name,
-            *((len(told[name][0]), fit.factor(*told[name][:2])) if name in told else (0, np.nan)),
-            known[name],
-        )
-        for name in known
-    ]
-    return pd.DataFrame(rows, columns=["distance", "rows", "factor there", "widens by"])
+    """What each caution costs: rows that it holds for, the factor that holds 80 % there, the widening."""
+    declared = (*estimate.CAUTIONS, *request.CAUTIONS, *request.FIRST)
+    says = {caution.name: re.sub(r"\{.*?\}", "…", caution.text) for caution in declared}
+    told = {
+        name: (len(logs), round(fit.factor(logs, at), 2)) for name, (logs, at, _) in fit.distances().items()
+    }
+    rows = [(says[name], *told.get(name, ("none", "")), round(by, 2)) for name, by in fit.widening().items()]
+    return pd.DataFrame(rows, columns=["caution", "rows", "factor there", "widens by"])
 
 
 # Fits by Epoch AI (docs/results.md of epoch-research/ttft-latency-scaling at cf1e462): seconds for a million tokens
