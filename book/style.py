@@ -167,7 +167,7 @@ class Table:
 
     def __repr__(self):
         ranges = self.frame.map(lambda value: _range(value) if isinstance(value, tuple) else value)
-        return ranges.to_string(index=False)
+        return ranges.to_string(index=False, na_rep="n/a")
 
 
 def table(frame, unfolded=None, links=None, notes=()):
@@ -211,7 +211,7 @@ def _cell(value):
     if isinstance(value, tuple):
         value = _range(value)
     if isinstance(value, float):
-        return f'<td class="number">{_digits(value)}</td>'
+        return f'<td class="number">{_digits(value) if value == value else "n/a"}</td>'
     if str(value).startswith("https://"):
         return f'<td><a href="{html.escape(value)}">{html.escape(value)}</a></td>'
     if isinstance(value, Integral):
