@@ -126,6 +126,15 @@ def test_what_waits_to_be_pooled():
     light, heavy = (light, heavy) if light.overlap else (heavy, light)
     assert light.state() == {"waiting": 2 * (512 + 128) * (4 * 2 + 4)}
     assert heavy.state() == {"waiting": 2 * 512 * 128}
+    # a token reads the window, the chosen of 25,000 pooled positions (or all 781), and every key of an indexer
+    assert light.read(100_000) == 512 * (128 + 1024) + 128 * 25_000
+    assert heavy.read(100_000) == 512 * (128 + 781)
+
+
+def test_a_step_attends_to_latents_and_a_prompt_to_heads():
+    latent = load_model("DeepSeek V3").layers[0].attention
+    assert latent.context_flops(10) == {"scores": 10 * 2 * 128 * (512 + 64), "values": 10 * 2 * 128 * 512}
+    assert latent.prompt_flops(1) == {"scores": 2 * 128 * (128 + 64), "values": 2 * 128 * 128}
 
 
 def test_arithmetic_of_states_by_hand():
