@@ -4,13 +4,14 @@ import math
 import random
 
 import numpy as np
+import pandas as pd
 import pytest
 import sympy as sp
 from test_explorer import asked, page_of
 
 from book import audit
 from book.audit import ledger
-from book.erdil2025 import economics, errata, limits
+from book.erdil2025 import drawings, economics, errata, explorers, figures_model, limits
 from book.erdil2025.claims import (
     context,
     economics as text_economics,
@@ -18,15 +19,18 @@ from book.erdil2025.claims import (
     model,
     parallel,
     takeaways,
-    toy as toy_claims,
 )
+from book.erdil2025.claims.toy import palm_errors, palm_power, speed_up
+from book.erdil2025.derivations import speculation
 from book.erdil2025.figures import served_points
 from inferlib.papers import erdil2025 as e
+from inferlib.papers.erdil2025.derivations import bytes_of_an_all_reduce
 from inferlib.papers.erdil2025.equations import model as model_equations, printed
 from inferlib.papers.erdil2025.records import computing_at
 from inferlib.units import factor
 
 H100 = e.chips["H100"]
+SEVENTY, EIGHT_BIT, MISTRAL = (e.models[n] for n in ("Llama 3 70B", "Llama 3 70B 8-bit", "Mistral Large 2"))
 MISSED = {  # numbers that do not come out, and the erratum that names each
     ("Text 4", "drafts cut the latency of Llama 3 70B", "factor"): "speculative decoding of Llama",
     ("Text 4.1", "gain of drafts at one cost", "Llama 3 70B"): "gain of drafts",
@@ -55,8 +59,7 @@ def computed(artefact, name, column=""):
 
 def test_what_misses_is_what_the_errata_name():
     card = audit.scorecard("erdil2025")
-    numbers = card[card.kind.isin(["model", "derived", "identity"])]
-    missed = numbers[numbers.grade != "exact"]
+    missed = card[card.kind.isin(["model", "derived", "identity"]) & (card.grade != "exact")]
     assert set(zip(missed.artefact, missed.row, missed.column, strict=True)) == set(MISSED)
     wrong = card[card.grade == "does not hold"]
     assert set(zip(wrong.artefact, wrong.row, strict=True)) == set(FALSE)
@@ -88,7 +91,7 @@ def test_table_5_needs_neither_commit():
 
 def test_printed_inputs_are_the_records():
     """What the paper lists as constants, beside what its notebook's records hold."""
-    llama, mistral = e.models["Llama 3 70B 8-bit"].shape, e.models["Mistral Large 2"]
+    llama = EIGHT_BIT.shape
     records = {
         ("Text 4", "H100", "16-bit arithmetic"): H100.peaks["bf16"],
         ("Text 4", "H100", "8-bit arithmetic"): H100.peaks["fp8"],
@@ -105,7 +108,7 @@ def test_printed_inputs_are_the_records():
         ("Text 3.1", "width of one head", ""): model.DEEPSEEK.head_dim,
         ("Text 3.1", "width of the latent", ""): model.DEEPSEEK.kv_rank,
         ("Text 3.5", "all-to-alls of expert parallelism", ""): economics.DEFAULT.dispatches,
-        ("Text 4.3", "Mistral Large 2", "group size"): mistral.shape.group_size,
+        ("Text 4.3", "Mistral Large 2", "group size"): MISTRAL.shape.group_size,
         ("Text 4.3", "long context", ""): context.LONG,
         ("Footnote 8", "Llama 3 70B 8-bit", "bits of a weight"): llama.bits,
         ("Footnote 8", "Llama 3 70B 8-bit", "bits of an activation"): 8 * llama.activation_bytes,
@@ -114,46 +117,48 @@ def test_printed_inputs_are_the_records():
     for place, value in records.items():
         assert rows[place].value == pytest.approx(value), place
     sizes = rows["Text 4.3", "Mistral Large 2", "parameters"]
-    assert abs(mistral.n_params - sizes.value) <= sizes.resolution / 2
+    assert abs(MISTRAL.n_params - sizes.value) <= sizes.resolution / 2
     for chip in economics.GENERATIONS:  # dollars an hour, rounded to two digits
-        assert e.chips[chip].price == pytest.approx(
-            ledger.as_number(rows["Text 4", "rents", chip].text), abs=0.01
-        )
+        rent = ledger.as_number(rows["Text 4", "rents", chip].text)
+        assert e.chips[chip].price == pytest.approx(rent, abs=0.01)
 
 
-def test_every_printed_section_has_rows():
-    artefacts = set(audit.scorecard("erdil2025").artefact)
-    assert artefacts >= {"Abstract", *(f"Text 3.{i}" for i in range(1, 7)), "Text 4", "Text 4.1", "Text 4.2"}
-    assert artefacts >= {"Text 4.3", "Text 5.1", "Text 5.2", *(f"Table {i}" for i in range(1, 7))}
-    assert artefacts >= {f"Footnote {i}" for i in (4, 5, 6, 7, 8, 11, 12)}
-
-
-def test_all_equations_are_listed():
+def test_every_printed_section_and_equation_is_there():
+    sections = "Abstract", *(f"Text {n}" for n in ("4", "4.1", "4.2", "4.3", "5.1", "5.2"))
+    sections += *(f"Text 3.{i}" for i in range(1, 7)), *(f"Table {i}" for i in range(1, 7))
+    sections += tuple(f"Footnote {i}" for i in (4, 5, 6, 7, 8, 11, 12))
+    assert set(audit.scorecard("erdil2025").artefact) >= set(sections)
     assert set(audit.equations("erdil2025").number) >= {str(n) for n in range(1, 47)}
 
 
 def printed_latency(shape, chip, n_gpu, batch, context):
     """Equation 29 put together from equations 30 to 44, each as printed."""
-    assumptions = e.PRINTED_EQUATIONS
-    chip, (protocol,) = chip.capped(), assumptions.protocols
-    nodes, reductions = model_equations.span(chip, n_gpu).nodes, assumptions.kernels
-    sparse = model_equations.sparsity(shape, assumptions)
+    assumed = e.PRINTED_EQUATIONS
+    chip, (protocol,) = chip.capped(), assumed.protocols
+    nodes, reductions = model_equations.span(chip, n_gpu).nodes, assumed.kernels
+    sparse = model_equations.sparsity(shape, assumed)
     reduced = printed.bytes_reduced(shape, batch, shape.activation_bytes)
-    moving = printed.transfer_time(
-        chip, n_gpu, printed.inter_node_reads(nodes, reduced), printed.intra_node_reads(n_gpu, nodes, reduced)
+    between, inside = (
+        printed.inter_node_reads(nodes, reduced),
+        printed.intra_node_reads(n_gpu, nodes, reduced),
     )
+    moving = printed.transfer_time(chip, n_gpu, between, inside)
     latency = printed.all_reduce_latency(protocol, n_gpu, nodes)
     network = printed.network_communication_time(shape, reductions, latency, moving)
-    values = printed.activations_read(
-        printed.cache_elements_read(shape, context, batch), printed.inputs_and_outputs_read(shape, batch)
+    cache, ends = (
+        printed.cache_elements_read(shape, context, batch),
+        printed.inputs_and_outputs_read(shape, batch),
     )
+    values = printed.activations_read(cache, ends)
     read = printed.bytes_read(shape, printed.parameters_read(shape, sparse, batch), values)
     weights = printed.pointwise_flop(shape, printed.active_parameters(shape, sparse))
-    flop = printed.total_flop(
-        batch, weights, printed.attention_flop(shape, context, assumptions.flop_per_pair)
-    )
-    waiting = printed.network_and_kernel_time(shape, reductions, assumptions.t_kernel, network)
+    flop = printed.total_flop(batch, weights, printed.attention_flop(shape, context, assumed.flop_per_pair))
+    waiting = printed.network_and_kernel_time(shape, reductions, assumed.t_kernel, network)
     return printed.overlapped_latency(chip, n_gpu, waiting, read, flop)
+
+
+def general_latency(shape, chip, n_gpu, batch, context):
+    return e.layout_latency(shape, chip, e.Cut(kind="2D"), n_gpu, batch, context, 1, e.PRINTED_EQUATIONS)
 
 
 @pytest.mark.parametrize("name", ["GPT-3", "GPT-J 6B", "Falcon 180B"])
@@ -163,25 +168,18 @@ def test_printed_equations_are_the_2d_layout(name):
     chip = computing_at(H100, shape)
     for _ in range(100):
         n_gpu, batch = 2 ** draw.uniform(1, 12), 2 ** draw.uniform(0, 12)
-        context = draw.choice([0.0, 10 ** draw.uniform(2, 5)])
-        general = e.layout_latency(
-            shape, chip, e.Cut(kind="2D"), n_gpu, batch, context, 1, e.PRINTED_EQUATIONS
-        )
-        assert printed_latency(shape, chip, n_gpu, batch, context) == pytest.approx(general, rel=1e-12)
+        at = shape, chip, n_gpu, batch, draw.choice([0.0, 10 ** draw.uniform(2, 5)])
+        assert printed_latency(*at) == pytest.approx(general_latency(*at), rel=1e-12)
 
 
 def test_where_printed_equations_and_layouts_part():
     """A single GPU waits for equation 40's base though it has nobody to reduce with; SwiGLU has more to move."""
     shape = e.models["GPT-3"].shape
     chip = computing_at(H100, shape)
-    at = (1.0, 1.0, 0.0)
-    alone = e.layout_latency(shape, chip, e.Cut(kind="2D"), *at, 1, e.PRINTED_EQUATIONS)
-    assert printed_latency(shape, chip, *at) - alone == pytest.approx(96 * 4 * 6.8e-6)
-    gated = e.models["Llama 3 70B"].shape
-    general = e.layout_latency(
-        gated, chip, e.Cut(kind="2D"), 64, 64, 0, 1, e.PRINTED_EQUATIONS
-    )  # computes with 16 bits either way
-    assert printed_latency(gated, chip, 64, 64, 0) < general
+    alone = shape, chip, 1.0, 1.0, 0.0
+    assert printed_latency(*alone) - general_latency(*alone) == pytest.approx(96 * 4 * 6.8e-6)
+    gated = SEVENTY.shape, chip, 64, 64, 0  # computes with 16 bits either way
+    assert printed_latency(*gated) < general_latency(*gated)
 
 
 def test_printed_equations_by_hand():
@@ -216,23 +214,22 @@ def test_preferred_point_maximises_equation_45():
 
 def test_text_by_hand():
     """The sums of section 4.3 and the bound of 3.5, from the printed figures alone."""
-    assert computed("Text 3.5", "speed beyond which memory capacity cannot matter") == pytest.approx(41.25)
-    assert computed("Text 4.3", "Mistral Large 2", "cache of a token") == pytest.approx(
-        2 * 8 * 128 * 88 * 2 / 1e3
-    )
-    assert computed("Text 4.3", "DeepSeek-V3", "cache of a token") == pytest.approx(58 * 512 * 2 / 1e3)
-    price = computed("Text 4.3", "Mistral Large 2", "price of reading the cache")
-    assert price == pytest.approx(36e15 / 3.3e12 / 3600 * 2)
-    full = 2 * (e.models["Llama 3 70B"].n_params - 128256 * 8192) * 1e6 / 0.7e15 / 3600  # hours on one H100
-    assert computed("Text 4.3", "cost at full utilisation") == pytest.approx(2 * full)
+    full = 2 * (SEVENTY.n_params - 128256 * 8192) * 1e6 / 0.7e15 / 3600  # hours on one H100
+    by_hand = {
+        ("Text 3.5", "speed beyond which memory capacity cannot matter"): 41.25,
+        ("Text 4.3", "Mistral Large 2", "cache of a token"): 2 * 8 * 128 * 88 * 2 / 1e3,
+        ("Text 4.3", "DeepSeek-V3", "cache of a token"): 58 * 512 * 2 / 1e3,
+        ("Text 4.3", "Mistral Large 2", "price of reading the cache"): 36e15 / 3.3e12 / 3600 * 2,
+        ("Text 4.3", "cost at full utilisation"): 2 * full,
+    }
+    assert {place: computed(*place) for place in by_hand} == pytest.approx(by_hand)
 
 
 def test_the_question_of_the_introduction():
     """At N = 8 the better of two answers costs a little speed or a little utilisation."""
     (share, batch), (speed, smaller) = takeaways.dgx_question()
     assert 0.18 < share < 0.2 and 74 < speed < 75 and smaller < batch
-    seconds = e.token_latency(e.models["Llama 3 70B"], H100, 8, batch)
-    assert 1 / seconds == pytest.approx(70, rel=2e-3)
+    assert 1 / e.token_latency(SEVENTY, H100, 8, batch) == pytest.approx(70, rel=2e-3)
     assert context.utilisation("Llama 3 70B", H100, 8, smaller) == pytest.approx(0.15, rel=2e-3)
 
 
@@ -258,8 +255,6 @@ def test_long_context_needs_no_model():
 
 
 def test_gain_at_one_cost_reads_frontiers_as_a_customer_would():
-    import pandas as pd
-
     slow = pd.DataFrame({"tokens_per_second": [100.0, 50.0, 10.0], "usd_per_million": [9.0, 3.0, 1.0]})
     assert parallel.at_cost(slow, [10, 9, 8.9, 3, 1]).tolist() == [100, 100, 50, 50, 10]
     fast = slow.assign(tokens_per_second=2 * slow.tokens_per_second)
@@ -294,20 +289,15 @@ def test_where_pipelines_pay():
     assert drafted["GPT-4"][1] > 0.5
     deepseek = e.models["DeepSeek-V3"]
     free = e.frontier(deepseek, model.UNLIMITED, pipeline=False)
-    assert parallel.gains(parallel.without_pipeline("DeepSeek-V3", None), free)[1] == pytest.approx(
-        plain["DeepSeek-V3"][1], abs=0.02
-    )
+    gained = parallel.gains(parallel.without_pipeline("DeepSeek-V3", None), free)[1]
+    assert gained == pytest.approx(plain["DeepSeek-V3"][1], abs=0.02)
 
 
-def test_size_and_bandwidth_in_the_complete_model():
+def test_size_bandwidth_generations_and_drafts_in_the_complete_model():
     assert 0.5 < takeaways.size_exponent() < 0.6
     saved = takeaways.doubled_bandwidth()
     assert max(saved.values()) < 0.2 and not math.isclose(saved["Llama 3 70B"], saved["GPT-3"])
-
-
-def test_generations_and_drafts():
-    found = text_economics.generation_gains()
-    for mean, low, high, _ in found.values():
+    for mean, low, high, _ in text_economics.generation_gains().values():
         assert 1.1 < low <= mean <= high < 1.4
     assert text_economics.drafting_gains()[1] < 0.5
 
@@ -315,10 +305,6 @@ def test_generations_and_drafts():
 @pytest.mark.parametrize(("decay", "ratio"), [(0.22, 4.0), (0.1, 9.0)])
 def test_the_best_number_of_drafts_by_root_finding(decay, ratio):
     """Equation 46 scanned: the derived length is where its mean is least."""
-    import numpy as np
-
-    from book.erdil2025.derivations import speculation
-
     k, r = sp.symbols("k r", positive=True)
     best = float(speculation().result.subs({k: decay, r: ratio}).evalf())
     lengths = np.linspace(1, 30, 290_001)
@@ -334,39 +320,34 @@ def test_acceptance_is_the_overlap_of_two_distributions():
 
 def test_bytes_of_an_all_reduce_reach_both_prints():
     """The derivation's steps are the equations as printed: 41, 42, 27 and 28."""
-    from inferlib.papers.erdil2025.derivations import bytes_of_an_all_reduce
-
     steps = {step.number: step.equation.rhs for step in bytes_of_an_all_reduce() if step.number}
     values = {"X": 5.0, r"N_{\text{nodes}}": 9.0, r"N_{\text{GPU}}": 36.0}
-    by_name = lambda one: float(one.subs({x: values[str(x)] for x in one.free_symbols}))  # noqa: E731
-    assert [by_name(steps[n]) for n in ("41", "42", "27")] == [20, 30, 90]
+    printed_steps = [steps[number] for number in ("41", "42", "27")]
+    found = [one.subs({x: values[str(x)] for x in one.free_symbols}) for one in printed_steps]
+    assert [float(value) for value in found] == [20, 30, 90]
 
 
 def test_what_the_stories_say_in_words():
     """Numbers of the prose that no cell of the chapter prints."""
     read = ledger.Reader("erdil2025", "Text 2.2.3")
-    assert toy_claims.palm_power(read) == pytest.approx(0.49, abs=0.005)  # "with the power 0.49"
-    assert "PaLM 62B -14%" in toy_claims.palm_errors(read)
-    large, exact = toy_claims.speed_up(80 / 3.3)
+    assert palm_power(read) == pytest.approx(0.49, abs=0.005)  # "with the power 0.49"
+    assert "PaLM 62B -14%" in palm_errors(read)
+    large, exact = speed_up(80 / 3.3)
     assert 2.8 < large < 3 and 3.9 < exact < 4.1 and 2.6 < takeaways.with_groq(80e12)["Llama 3 70B"] < 2.9
-    assert limits.best_tensor_parallel(
-        e.models["Llama 3 70B 8-bit"].shape, H100, model.LL, e.models["Llama 3 70B 8-bit"].n_params
-    ) == pytest.approx(12, abs=0.5)
+    width = limits.best_tensor_parallel(EIGHT_BIT.shape, H100, model.LL, EIGHT_BIT.n_params)
+    assert width == pytest.approx(12, abs=0.5)
     at = economics.curve("Mistral Large 2", context=context.LONG).iloc[-1]
-    cache = e.models["Mistral Large 2"].cache_bytes * context.LONG * at.batch
-    assert cache / 1e12 == pytest.approx(600, rel=0.05) and at.n_gpu * 80e9 / 1e12 == pytest.approx(
-        20, rel=0.05
-    )
-    step = e.best_layout(e.models["Llama 3 70B"], H100, 8, 32, context=4096)[1]
+    cache = MISTRAL.cache_bytes * context.LONG * at.batch
+    assert (cache / 1e12, at.n_gpu * 80e9 / 1e12) == pytest.approx((600, 20), rel=0.05)
+    step = e.best_layout(SEVENTY, H100, 8, 32, context=4096)[1]
     reading = sum(step.counted[name] for name in ("weights", "activations", "cache"))
     assert reading / step.total == pytest.approx(2 / 3, abs=0.02)
     assert step.counted["weights"] / reading == pytest.approx(3 / 4, abs=0.02)
     network = step.counted["collective latency"] + step.counted["collective bandwidth"]
     assert "arithmetic" not in step.counted and 0.2 < network / step.total < 0.25
+    # "one way ... wins all along", attention on fewer GPUs near the top speed
     for name in ("Llama 3 70B 8-bit", "Llama 3 70B", "Llama 3.1 405B 8-bit", "Mistral Large 2"):
-        curve = economics.curve(
-            name
-        )  # "one way ... wins all along", attention on fewer GPUs near the top speed
+        curve = economics.curve(name)
         top = curve[curve.tokens_per_second >= 0.8 * curve.tokens_per_second.max()]
         assert set(curve.kind) == {"1D"} and (top.scale_down > 1).mean() > 0.75
         assert (curve.scale_down > 1).mean() < 0.3
@@ -376,18 +357,15 @@ def test_what_the_stories_say_in_words():
     assert name == "Llama 3 70B" and cost == pytest.approx(price, rel=0.1)
     plain = economics.curve("Llama 3 70B 8-bit")
     assert plain[plain.tokens_per_second >= speed].usd_per_million.min() > 5 * price
-    cuts = [e.best_layout(e.models["Llama 3 70B"], H100, n, 32, context=4096)[0] for n in (32, 64, 128)]
+    cuts = [e.best_layout(SEVENTY, H100, n, 32, context=4096)[0] for n in (32, 64, 128)]
     assert [cut.stages > 1 for cut in cuts] == [False, True, True]  # "from 64 GPUs on"
-    seventy, hop = e.models["Llama 3 70B"], 1e-6
-    one = e.single_gpu_latency(seventy, H100, e.critical_batch(seventy, H100))
-    faster = one / e.minimum_latency(seventy, H100, hop)
-    assert faster == pytest.approx(10, abs=0.2) and 2.5 < e.optimal_n_gpu(seventy, H100, hop) / faster < 3
+    one = e.single_gpu_latency(SEVENTY, H100, e.critical_batch(SEVENTY, H100))
+    faster = one / e.minimum_latency(SEVENTY, H100, 1e-6)
+    assert faster == pytest.approx(10, abs=0.2) and 2.5 < e.optimal_n_gpu(SEVENTY, H100, 1e-6) / faster < 3
 
 
 def test_bandwidth_makes_the_slope_and_latency_the_wall():
     """Without a limit of bandwidth nine tenths of the top speed get cheap; half the waiting moves the top."""
-    from book.erdil2025 import figures_model
-
     name, halved = "Llama 3 70B 8-bit", figures_model.WAITS["both halved"]
     switches = {}, {"network": True}, {"waits": halved}, {"draft": e.models[economics.DRAFT]}
     curves = [figures_model.switched(e.models[name], H100, **switched) for switched in switches]
@@ -399,8 +377,6 @@ def test_bandwidth_makes_the_slope_and_latency_the_wall():
 
 def test_explorers_say_what_does_not_fit():
     """Llama 3.1 405B on two GPUs, and a long context of a thousand users: no time, but what is missing."""
-    from book.erdil2025 import explorers
-
     shown = explorers.one_layout()
     assert not shown.shortages(gpus=8, batch=32, context=4096)
     needed, has = shown.shortages(gpus=2, batch=1000, context=128_000)["memory"]
@@ -411,8 +387,6 @@ def test_explorers_say_what_does_not_fit():
 
 def test_the_box_marks_the_least_point_where_the_pencil_finds_it():
     """Reading over a hop of every wait, to the power 2/3; between the points of the curve, too."""
-    from book.erdil2025 import explorers
-
     box = explorers.waiting_against_reading()
     marked = asked(page_of(box, f"#{box.slug}?hop=0.5"), "made.v0.children.map((c) => c.textContent)")
     size = (70.55e9 * 2 / 3.3e12 / (320 * 0.5e-6)) ** (2 / 3)
@@ -421,8 +395,6 @@ def test_the_box_marks_the_least_point_where_the_pencil_finds_it():
 
 def test_the_box_drafts_as_the_search_does_that_has_one_layout():
     """The best of its rounds, with the draft pass that the model has there; a free token is one more to score."""
-    from book.erdil2025 import explorers
-
     shown, llama, small = explorers.one_layout(), e.models["Llama 3 70B"], e.models["Llama 3 8B"]
     assumed = explorers.LL_ONLY.replace(kinds=("1D",), scale_downs=0, pipelines=0)
     for batch in (1, 64):
@@ -439,29 +411,23 @@ def test_the_box_drafts_as_the_search_does_that_has_one_layout():
 
 def test_the_drawn_layer_is_the_model():
     """26 GPUs are the shortest row; rows are one layer of equation 3."""
-    from book.erdil2025 import drawings
-
-    seventy = e.models["Llama 3 70B"]
-    data = drawings.layer_times(seventy, H100, 1e-6).sum(axis=1)
+    data = drawings.layer_times(SEVENTY, H100, 1e-6).sum(axis=1)
     assert data.idxmin() == 26 and data[1024] > data[8]
-    whole = e.toy_latency(seventy, H100, 8, 1, e.grid_all_reduce_time(8, 1e-6))
+    whole = e.toy_latency(SEVENTY, H100, 8, 1, e.grid_all_reduce_time(8, 1e-6))
     assert data[8] == pytest.approx(1e6 * whole / 80)
 
 
 def test_the_box_prefers_what_the_table_prefers():
     """The points that the page holds are enough for any customer: Table 6's 8-bit row is among them."""
-    from book.erdil2025 import explorers
-
-    found = explorers.slope_and_wall().evaluate()
-    printed = ledger.published("erdil2025")
-    speed = printed["Table 6", "8-bit weights", "tokens per second"].printed
-    price = printed["Table 6", "8-bit weights", "price of a million tokens"].printed
-    assert round(found["preferred: speed"]) == speed and round(found["preferred: price"], 2) == price
+    found, rows = explorers.slope_and_wall().evaluate(), ledger.published("erdil2025")
+    columns = "tokens per second", "price of a million tokens"
+    speed, price = (rows["Table 6", "8-bit weights", column].printed for column in columns)
+    assert (round(found["preferred: speed"]), round(found["preferred: price"], 2)) == (speed, price)
 
 
 def test_reading_ahead_is_worth_most_where_reading_and_waiting_take_equally_long():
     """One user: u^2 (u - 1) H = W with u the root of the GPUs. At the critical batch multiplying waits all the same."""
-    seventy, hop = e.models["Llama 3 70B"], 1e-6
+    seventy, hop = SEVENTY, 1e-6
     waits, reads = e.network_time(seventy, 2 * hop), e.weight_time(seventy, H100, 1)
     (u,) = (r.real for r in np.roots([waits, -waits, 0, -reads]) if abs(r.imag) < 1e-9)
     n = np.geomspace(1, 512, 20_000)
@@ -469,9 +435,6 @@ def test_reading_ahead_is_worth_most_where_reading_and_waiting_take_equally_long
     assert n[times.argmin()] == pytest.approx(u**2, rel=1e-3)
     assert times.min() == pytest.approx(reads / u**2, rel=1e-3)
     assert 1 / times.min() > 1.9 / e.minimum_latency(seventy, H100, hop)
-    users = e.critical_batch(seventy, H100)
-    ahead, plain = (
-        f(seventy, H100, n, users, e.grid_all_reduce_time(n, hop))
-        for f in (e.prefetched_latency, e.toy_latency)
-    )
+    at = seventy, H100, n, e.critical_batch(seventy, H100), e.grid_all_reduce_time(n, hop)
+    ahead, plain = e.prefetched_latency(*at), e.toy_latency(*at)
     np.testing.assert_allclose(ahead, plain)
