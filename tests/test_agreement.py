@@ -41,8 +41,6 @@ def status(*asked):
 
 
 # --- What the sources agree on ---------------------------------------------------------------------------
-
-
 def test_all_five_are_asked_and_each_answers():
     says(
         "synthesis", "Two sources describe dense models only, and one describes nothing but latent attention"
@@ -161,8 +159,6 @@ def test_unknown_cases_are_refused():
 
 
 # --- The case files --------------------------------------------------------------------------------------
-
-
 def test_the_first_case():
     """Two of six changes are the row of Table 5, rounded as printed; neither of them alone is."""
     printed, computed = cases.printed_twice(), cases.computed_twice()
@@ -241,8 +237,6 @@ def test_the_fourth_case():
 
 
 # --- The synthesis and the measurements ------------------------------------------------------------------
-
-
 def test_sentences_of_the_synthesis():
     says("synthesis", "With all of them at the table, structure is more than half")
     says("synthesis", "constants are now the larger part", "All three are at about twice the bound or more")

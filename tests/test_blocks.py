@@ -230,8 +230,6 @@ def test_what_must_change_reaches_blocks():
 
 
 # --- Serving rows ----------------------------------------------------------------------------------------------
-
-
 def test_the_intervals_are_those_of_the_rows():
     kept = tomllib.loads((files("tokenprice") / "recent.toml").read_text("utf-8"))
     again = tomllib.loads(recent.as_toml())
@@ -267,8 +265,6 @@ def test_a_request_of_such_a_model():
 
 
 # --- The list --------------------------------------------------------------------------------------------------
-
-
 def test_the_list_of_models():
     """As their cards say: R1 in 8 bits with 163,840 positions; Qwen3.6 27B is dense and keeps states."""
     rows = {row["model"]: SimpleNamespace(**row) for row in listed()}

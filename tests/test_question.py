@@ -27,7 +27,7 @@ MODELS = (
     "Qwen/Qwen3.5-397B-A17B", "deepseek-ai/DeepSeek-R1", "Qwen3 32B", "PaLM 540B", "Llama 4 Scout",
 )  # fmt: skip
 QUESTIONS = 500
-L70, L33, BOX = "Llama 3 70B", "Llama 3.3 70B", "4x H100"
+L8, L70, L33, BOX = "Llama 3 8B", "Llama 3 70B", "Llama 3.3 70B", "4x H100"
 
 
 def same(out, found):
@@ -97,7 +97,7 @@ def test_a_step_is_the_step_of_the_equations():
 
 def test_the_headline_of_a_request_is_the_requests():
     """200 users wait for one another's prompts; what all of them get cannot exceed what the machine makes."""
-    found = ask("Llama 3.3 70B", "4x H100", weights="fp8", prompt="2k", output=500, users=200)
+    found = ask(L33, BOX, weights="fp8", prompt="2k", output=500, users=200)
     assert found.seconds == found.request.token > found.step.total
     assert found.to_dict()["speed"] == pytest.approx(1 / found.request.token)
     assert found.throughput <= found.batch / found.step.total
@@ -107,28 +107,28 @@ def test_the_headline_of_a_request_is_the_requests():
 
 
 def test_everybody_answers_one_question():
-    found = ask("Llama 3 70B", "8x H100", batch=32, context=4096, by="all")
+    found = ask(L70, "8x H100", batch=32, context=4096, by="all")
     assert list(found) == tokenprice.answerers.keys() and found["sixth"].low and "eq. 8" in str(found)
     for key in inferlib.papers.sources():
         asked = found[key].question
         step = inferlib.papers.ask(key, asked.model, asked.machine, asked.workload)
         assert found[key].status == step.status and (not step.feasible or found[key].seconds == step.total)
         assert found[key].doubled == {}
-    refused = ask("Llama 3 70B", "8x H100", prompt=1000, output=100, by="liminal2025")
+    refused = ask(L70, "8x H100", prompt=1000, output=100, by="liminal2025")
     assert refused.status == "n/a" and "does not describe requests" in refused.reason
     with pytest.raises(LookupError, match="no answerer 'liminal'; did you mean 'liminal2025'"):
-        ask("Llama 3 70B", "8x H100", by="liminal")
+        ask(L70, "8x H100", by="liminal")
 
 
 def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
-    assert "64 heads in 3" in ask("Llama 3.3 70B", "3x H200").reason
+    assert "64 heads in 3" in ask(L33, "3x H200").reason
     assert "28 heads in 8" in ask("Qwen2.5 7B", "8x H100").reason
     assert "write DP8 EP8" in ask("DeepSeek V3", "8x H200", layout="TP8 EP8").reason
-    assert "has none" in ask("Llama 3 8B", "4x H100", layout="DP4 EP4").reason
+    assert "has none" in ask(L8, BOX, layout="DP4 EP4").reason
     found = ask("deepseek-ai/DeepSeek-R1", "8x H200", batch=256)
     assert found.status == "infeasible" and "DP8 with EP8 fits" in str(found) and found.doubled == {}
     assert ask(found.question.replace(layout="DP8 EP8")).feasible
-    assert "maximum" in str(ask("Llama 3.3 70B", "8x H200", context="200k", weights="fp8"))
+    assert "maximum" in str(ask(L33, "8x H200", context="200k", weights="fp8"))
 
 
 # What a practitioner typed, and what it means.
@@ -172,7 +172,7 @@ def test_times_as_people_type_them(typed, seconds):
 
 
 def test_a_share_of_the_prompt_is_cached():
-    assert Question("Llama 3 8B", prompt="60k", output=300, cached="95%").cached == 0.95 * 60 * 1024
+    assert Question(L8, prompt="60k", output=300, cached="95%").cached == 0.95 * 60 * 1024
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_what_is_said_reads_well():
 def test_what_is_printed_is_what_is_counted():
     """Three digits of each number, in the units that are said; the parts of a request add up."""
     asked = {"weights": "fp8", "price": "2-3", "utilisation": "50%"}
-    step = ask("Llama 3.3 70B", "4x H100", batch=32, context="8k", drafted=3, length=2.6, **asked)
+    step = ask(L33, BOX, batch=32, context="8k", drafted=3, length=2.6, **asked)
     d, lines = step.to_dict(), str(step).splitlines()
     plain = ask(step.question.replace(drafted=None, length=None))
     assert lines[0].startswith("Llama 3.3 70B on 4 × H100 SXM, weights in fp8, ")
@@ -304,7 +304,7 @@ def test_what_is_printed_is_what_is_counted():
     assert "anything else × 1.02 at most" in str(step)
 
     asked |= {"prompt": "2k", "output": 500, "cached": 1000}
-    served = ask("Llama 3.3 70B", "4x H100", users=16, **asked)
+    served = ask(L33, BOX, users=16, **asked)
     r, d, lines = served.request, served.to_dict(), str(served).splitlines()
     assert "16 users, prompt 2,048, output 500" in lines[0] and d["seconds"] == r.token
     assert d["tokens_per_second"] == pytest.approx(500 * 16 / r.seconds)
@@ -321,7 +321,7 @@ def test_what_is_printed_is_what_is_counted():
     assert cents == pytest.approx(100 * np.dot((1048, 1000, 500), prices[::2]) / 1e6)
     assert cents == pytest.approx(100 * 4 * 2 / 0.5 / 3600 * sum(parts) / 1e3)
     assert numbers(lines[6]) == pytest.approx([1e3 * d["step"]], rel=5e-3)
-    alone = ask("Llama 3.3 70B", "4x H100", users=1, **asked)
+    alone = ask(L33, BOX, users=1, **asked)
     assert ", 1 user, " in str(alone) and alone.seconds == alone.step.total
     assert ", 2 users, " in str(ask(alone.question.replace(users=2)))
     free = ask(L33, "8x H800", weights="fp8")
@@ -331,7 +331,7 @@ def test_what_is_printed_is_what_is_counted():
 
 def test_what_is_found_cannot_be_changed_and_can_be_kept_in_a_set():
     asked = {"prompt": 1000, "output": 100, "weights": "fp8"}
-    answer = ask("Llama 3 8B", "H100", **asked)
+    answer = ask(L8, "H100", **asked)
     found = tokenprice.decide("Llama 3 8B", **asked, chips=["H100"], counts=[1, 2], token="0.1 ms")
     changes = tokenprice.change("Llama 3 8B", "H100", weights="fp8", token=1)
     offers = tokenprice.decide("Llama 3 8B", **asked, chips=["H100"], counts=[1])
@@ -364,7 +364,7 @@ def test_a_chip_and_a_model_of_ones_own(capsys, tmp_path):
     }))  # fmt: skip
     more = ["--weights", "fp8", "--json", "--chip-file", str(path)]
     _, out = run(capsys, "ask", str(config), "4x mine", "--batch", "32", "--context", "8k", *more)
-    own, usual = json.loads(out), ask("Llama 3.3 70B", "4x H100", weights="fp8", batch=32, context="8k")
+    own, usual = json.loads(out), ask(L33, BOX, weights="fp8", batch=32, context="8k")
     assert own["seconds"] == pytest.approx(usual.seconds, rel=1e-3)
     assert own["usd_per_million"] == pytest.approx(usual.dollars_per_million / 3.99, rel=1e-3)
     assert any("mine" in caution for caution in own["cautions"])
@@ -423,7 +423,7 @@ def test_what_is_written(found, words):
 @pytest.mark.parametrize("several", [[8], (8,), {8: 1}, np.array([8])], ids=str)
 def test_a_list_is_not_one_number(several):
     with pytest.raises(TypeError, match="batch is .*, but must be one number"):
-        Question("Llama 3 8B", batch=several)
+        Question(L8, batch=several)
 
 
 def test_a_price_list_holds_the_lowest_its_seller_and_the_highest():
@@ -435,17 +435,17 @@ def test_a_price_list_holds_the_lowest_its_seller_and_the_highest():
 def test_work_and_dollars_by_hand():
     """An answer is half written on average; 700 W at ten cents, 1.3 times for the site, are 9.1 cents an hour."""
     more = {}, {"prompt": 1000, "output": 200}
-    plain, asked = (Question("Llama 3 8B", "H100", **one).workload for one in more)
+    plain, asked = (Question(L8, "H100", **one).workload for one in more)
     assert (plain.batch, plain.context, asked.batch, asked.context) == (1, 4096, 1, 1100)
-    kept = Question("Llama 3 8B", weights=4.85, keep={"head": "fp16"})
+    kept = Question(L8, weights=4.85, keep={"head": "fp16"})
     assert kept.formats == (4.85 / 8, "bf16", {"head": "fp16"})
     assert repr(Promise(token="20 ms")) == "Promise(token=0.02)"
     assert repr(kept) == "Question(model='Llama 3 8B', weights=4.85, keep={'head': 'fp16'})"
-    fleet = Question("Llama 3 8B", "H100", prompt=8, output=8, arrivals=2, users=5)
+    fleet = Question(L8, "H100", prompt=8, output=8, arrivals=2, users=5)
     assert fleet.workload.batch == 1 and fleet.spread(fleet.machine.chip) == 1
-    q = Question("Llama 3 8B", "H100", price="2-4", electricity=0.10, pue=1.3, utilisation="50%")
+    q = Question(L8, "H100", price="2-4", electricity=0.10, pue=1.3, utilisation="50%")
     assert q.rate == pytest.approx(2 * 2.091) and q.spread(q.machine.chip) == pytest.approx(4.091 / 2.091)
-    assert q.replace(pue=None).rate == pytest.approx(2 * 2.07) and Question("Llama 3 8B", price=3).rate == 3
+    assert q.replace(pue=None).rate == pytest.approx(2 * 2.07) and Question(L8, price=3).rate == 3
 
 
 PRINTED = {"ascii": b"8 x H100", "latin-1": b"8 x H100", "utf-8": "8 × H100".encode()}

@@ -82,11 +82,11 @@ def test_small_models_against_transformers(entry):
     attentions = [(g.count, g.attention) for g in model.layers if g.attention is not None]
     # of a window it keeps what the next token will see: one position less (not for MiMo, whose window is that much)
     full = [(n, a) for n, a in attentions if a.window is not None and tokens >= a.window]
-    more = sum(
-        n * (a.kept(a.window) - a.kept(a.window - 1)) for n, a in full if not getattr(a, "ratio", None)
-    )
-    more += sum(n * a.head_dim for n, a in full if getattr(a, "ratio", None))
-    more = 0 if entry["config"]["model_type"] == "mimo_v2_flash" else more
+    last = [
+        n * (a.head_dim if getattr(a, "ratio", None) else a.kept(a.window) - a.kept(a.window - 1))
+        for n, a in full
+    ]
+    more = 0 if entry["config"]["model_type"] == "mimo_v2_flash" else sum(last)
     assert model.cache_values(tokens) == theirs["kept"] + more
     assert state.get("state", 0) == theirs.get("state", 0)
     assert state.get("waiting", 0) >= theirs.get("waiting", 0)
@@ -162,8 +162,6 @@ def test_what_is_unusual_is_named(name, words):
 
 
 # --- Formats ------------------------------------------------------------------------------------------------
-
-
 def test_gpt_oss_reads_five_gigabytes_a_token():
     """Attention and head are not in four bits, whatever the name of the checkpoint says."""
     model = load_model("openai/gpt-oss-120b")
@@ -376,8 +374,6 @@ def test_formats_that_are_not_understood_leave_the_counts(section, reason):
 
 
 # --- New kinds of layers ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", [QWEN36, V32, KIMI, V4, HYBRID])
 @pytest.mark.parametrize("who", answerers.keys())
 def test_who_does_not_describe_a_kind_answers_na_with_the_reason(name, who):
@@ -411,6 +407,7 @@ def test_sparse_attention_keeps_all_and_reads_some():
     ("name", "n", "rel"),
     [
         *((name, 40, 1e-12) for name in ("Qwen/Qwen3.5-397B-A17B", V32, GEMMA, KIMI, SUPER)),
+        *((name, 300, 1e-12) for name in ("Llama 3 8B", "DeepSeek V3", "GPT-OSS 20B", "Mistral 7B")),
         (V4, 1024, 5e-3),  # half of a stretch is waiting, on average
     ],
 )
@@ -429,8 +426,6 @@ def test_layers_that_predict_ahead_are_counted_apart():
 
 
 # --- Refused, and not refused -------------------------------------------------------------------------------
-
-
 def first(part, **changes):
     """Block configurations of a searched architecture with the first one changed."""
     block, *others = config(SEARCHED)["block_configs"]
@@ -543,8 +538,6 @@ def test_numbers_that_only_python_writes():
 
 
 # --- Heads --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "more", "head"),
     [
@@ -570,28 +563,18 @@ def test_other_classes_are_refused(what):
 
 
 # --- Names --------------------------------------------------------------------------------------------------
+TYPED = {
+    **{name: name for name in ("Llama 3.3 70B", "openai/gpt-oss-120b")},
+    **{"meta-llama/Llama-3.3-70B-Instruct": "Llama 3.3 70B", "llama-3-8b-instruct": "Llama 3 8B"},
+    **{"DeepSeek R1": R1, "R1": R1, "DeepSeek-V3.1-Terminus": "DeepSeek V3.1 Terminus"},
+    **{"gpt-oss-120b": "GPT-OSS 120B", "mistral large": "Mistral Large 2"},
+    **{"Qwen3-235B-A22B": "Qwen3 235B-A22B", "Qwen3-235B": "Qwen3 235B-A22B", "qwen3-32b": "Qwen3 32B"},
+    **{"qwen3-30b-a3b-instruct-2507": "Qwen3 30B-A3B 2507"},
+    **{"Kimi K2 Instruct": "Kimi K2", "Kimi-K2.5-NVFP4": "nvidia/Kimi-K2.5-NVFP4"},
+}
 
 
-@pytest.mark.parametrize(
-    ("typed", "name"),
-    [
-        ("Llama 3.3 70B", "Llama 3.3 70B"),
-        ("meta-llama/Llama-3.3-70B-Instruct", "Llama 3.3 70B"),
-        ("DeepSeek R1", "deepseek-ai/DeepSeek-R1"),
-        ("gpt-oss-120b", "GPT-OSS 120B"),
-        ("openai/gpt-oss-120b", "openai/gpt-oss-120b"),
-        ("Qwen3-235B-A22B", "Qwen3 235B-A22B"),
-        ("qwen3-32b", "Qwen3 32B"),
-        ("llama-3-8b-instruct", "Llama 3 8B"),
-        ("Kimi K2 Instruct", "Kimi K2"),
-        ("Kimi-K2.5-NVFP4", "nvidia/Kimi-K2.5-NVFP4"),
-        ("R1", "deepseek-ai/DeepSeek-R1"),
-        ("Qwen3-235B", "Qwen3 235B-A22B"),
-        ("DeepSeek-V3.1-Terminus", "DeepSeek V3.1 Terminus"),
-        ("qwen3-30b-a3b-instruct-2507", "Qwen3 30B-A3B 2507"),
-        ("mistral large", "Mistral Large 2"),
-    ],
-)
+@pytest.mark.parametrize(("typed", "name"), TYPED.items())
 def test_names_that_people_type(typed, name):
     assert load_model(typed).name == name
 

@@ -43,8 +43,6 @@ def test_one_program_starts_no_kernels():
 
 
 # --- Every constant has a source ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "made"),
     [
@@ -107,8 +105,6 @@ def test_a_chip_without_operators_borrows_and_says_so():
 
 
 # --- Limits ----------------------------------------------------------------------------------------------
-
-
 def test_ideal_kernels_give_the_roofline():
     """No start, whole bandwidth, no engine: bytes over bandwidth, within what the two count differently."""
     step = decode_step(MODEL, BOX, WORK, engine=Engine(), operators=IDEAL)
@@ -247,8 +243,6 @@ def test_doors(call, error, message):
 
 
 # --- Errors, left out and stated ---------------------------------------------------------------------------
-
-
 def test_no_row_is_predicted_by_a_fit_that_saw_it(monkeypatch):
     """Spoil one model's times: what is predicted for it must stay the same."""
     table = fit.data()
@@ -375,8 +369,6 @@ def test_the_estimate():
 
 
 # --- Prompts -----------------------------------------------------------------------------------------------
-
-
 def test_a_long_prompt_is_its_arithmetic():
     """8,192 tokens of Llama 3 70B on one (endless) H100: FLOP over 77 % of the peak, attention at 54 %."""
     read = prompt_pass(MODEL, System(ENDLESS, 1), ONE, 8192).total
@@ -508,8 +500,6 @@ def test_drafts_take_time_of_the_engine():
 
 
 # --- Drafts, requests, prices, watts -------------------------------------------------------------------------
-
-
 def test_drafts_against_published_speed():
     """Computed from the published acceptance and one fitted constant: within a twentieth, three worth drafting."""
     table = tables.drafts()

@@ -28,8 +28,6 @@ def card():
 
 
 # --- Who answers -----------------------------------------------------------------------------------------
-
-
 def test_every_room_and_every_source_of_the_book_is_asked():
     assert set(ledger.sources()) <= set(papers.sources())
     assert len(papers.sources()) >= 5 and papers.sources()[0] == "steinhardt2022"
@@ -102,8 +100,6 @@ def test_doors(call, error, message):
 
 
 # --- Common terms ----------------------------------------------------------------------------------------
-
-
 @EVERYBODY
 def test_every_term_of_every_room_has_a_common_name(key):
     """On all questions of the grid: a new room whose terms nobody knows shows up here."""
@@ -152,8 +148,6 @@ def test_common_names():
 
 
 # --- Versions --------------------------------------------------------------------------------------------
-
-
 def test_a_version_answers_beside_its_source_and_has_no_vote():
     (key,) = papers.versions("liminal2025")
     everybody = answerers.keys()
@@ -179,8 +173,6 @@ def test_equation_8_of_the_running_question_by_hand():
 
 
 # --- The grid --------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def small():
     models, chips = ["Llama 3 70B", "DeepSeek V3"], ["H100 SXM", "H200"]
@@ -293,8 +285,6 @@ def test_all_five_rooms_answer_what_they_describe():
 
 
 # --- What doubling buys ----------------------------------------------------------------------------------
-
-
 def test_gains_of_the_bound():
     buys = grid.what_doubling_buys(MODEL, BOX, Workload(1, 128), keys=["principles"])["bound of the peaks"]
     assert buys["twice the memory bandwidth"] == pytest.approx(2)
@@ -332,8 +322,6 @@ def test_a_change_that_cannot_be_is_blank(change, work):
 
 
 # --- What the chapter says -------------------------------------------------------------------------------
-
-
 def test_the_chapter_s_sentences():
     table = grid.decomposition(*ASKED)
     assert 5 < table.loc["weights", "bound of the peaks"] < 5.5  # "a little over five milliseconds"
@@ -344,8 +332,6 @@ def test_the_chapter_s_sentences():
 
 
 # --- The back of the book --------------------------------------------------------------------------------
-
-
 def test_the_finder_holds_every_row_and_leads_to_chapters(card):
     table = indexes.scorecard(BOOK)
     rows = table.rows()

@@ -12,7 +12,6 @@ import sympy as sp
 import xarray as xr
 from hypothesis import assume, given, strategies as st
 
-import inferlib
 from inferlib import Transformer, catalog, load_model
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, attended, pairs
 
@@ -26,8 +25,6 @@ def total(parts):
 
 
 # --- Against published numbers -----------------------------------------------------------------------------
-
-
 def per_layer(model, flops, *parts, kind=object):
     """Parts of one layer of the kind asked for."""
     layers = sum(group.count for group in model.layers if isinstance(group.feed_forward, kind))
@@ -150,15 +147,7 @@ def test_layers_of_mixed_models(name, layers):
     assert set(found) == layers and len(found) == len(layers)
 
 
-@pytest.mark.parametrize("name", ["Qwen3 4B", "Qwen3 32B", "Qwen3 30B-A3B", "GPT-OSS 20B"])
-def test_head_width_is_not_d_model_over_heads(name):
-    model = load_model(name)
-    assert model.head_dim * model.n_heads != model.d_model
-
-
 # --- By hand -----------------------------------------------------------------------------------------------
-
-
 def test_a_model_that_fits_in_the_head():
     """Two layers, width 4, feed-forward 8, two heads of 3, one key/value head, ten words."""
     model = Transformer.dense(2, 4, 8, 2, 1, 3, 10)
@@ -208,19 +197,7 @@ def test_pairs_are_those_that_a_loop_counts(tokens, window, chunked):
     assert pairs(Attention(1, 1, 1), tokens) == sum(range(1, tokens + 1))
 
 
-@pytest.mark.parametrize("name", ["Llama 3 8B", "DeepSeek V3", "GPT-OSS 20B", "Mistral 7B"])
-def test_prefill_is_the_sum_of_its_tokens(name):
-    """Reading a prompt costs what generating it would, apart from the heads."""
-    model, n = load_model(name), 300
-    whole = model.prefill_flops(n, logits=n, absorbed=True)
-    steps = [model.flops(context, absorbed=True) for context in range(1, n + 1)]
-    for part, value in whole.items():
-        assert value == pytest.approx(sum(step[part] for step in steps), rel=1e-12)
-
-
 # --- Properties --------------------------------------------------------------------------------------------
-
-
 @st.composite
 def attentions(draw):
     window = draw(st.none() | st.integers(1, 50))
@@ -370,8 +347,6 @@ def test_formats_scale_the_bytes(name):
 
 
 # --- Every kind of input -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["Llama 3 8B", "DeepSeek V3", "GPT-OSS 120B", "Llama 4 Maverick"])
 def test_sweeps_and_symbols_agree_with_floats(name):
     model = load_model(name)
@@ -407,7 +382,6 @@ def test_a_symbolic_model():
 
 
 # --- Doors -------------------------------------------------------------------------------------------------
-
 LLAMA = load_model("Llama 3 8B")
 
 
@@ -434,15 +408,6 @@ LLAMA = load_model("Llama 3 8B")
 def test_doors(call, error, message):
     with pytest.raises(error, match=message):
         call()
-
-
-def test_sources_that_know_dense_models_only_say_so():
-    from inferlib.papers import erdil2025, steinhardt2022
-
-    system = inferlib.System(inferlib.load_chip("H100 SXM"), 64)
-    for decode_step in (erdil2025.toy_decode_step, steinhardt2022.decode_step):
-        step = decode_step(load_model("Mixtral 8x7B"), system, inferlib.Workload(batch=1))
-        assert step.status == "n/a" and "dense" in step.reason
 
 
 def test_what_is_not_there_is_nothing():
