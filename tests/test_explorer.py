@@ -51,9 +51,7 @@ def step(n_gpu, hop, chip, model):
     )
 
 
-CURVES = explorer.curves(
-    "Latency", INPUTS, {"latency": latency}, x="n_gpu", y_label="ms per token", unit="ms"
-)
+CURVES = explorer.curves("Latency", INPUTS, {"latency": latency}, x="n_gpu", y_label="time", unit="ms")
 BARS = explorer.breakdown("One step", INPUTS, step)
 A = Slider("a", "a", 1, 2, 1)
 
@@ -82,9 +80,7 @@ def test_every_operation_prints():
     assert_equal_at_random(shown, draws=20, seed=2)
 
 
-MOVE = """
-const move = (part, change) => { Object.assign(made[part], change); root.listeners.input({ target: made[part] }); };
-"""
+MOVE = "const move = (p, change) => { Object.assign(made[p], change); root.listeners.input({ target: made[p] }); };"
 
 
 def page_of(shown, hash=""):
@@ -159,21 +155,19 @@ def test_the_page_adds_up_a_breakdown_as_the_library_does():
         shown = told(page)
         assert number(said(page, "v0-s0-t")) == pytest.approx(1e3 * answer.total, rel=5e-3)
         assert {name for name, (_, hidden) in shown.items() if hidden} == set(answer.hidden)
-    grouped = explorer.breakdown(
-        "Groups", [Slider("a", "a", 0.1, 10, 1)],
-        lambda a: inferlib.Breakdown(({"memory": {"x": 1e-3 * a, "y": 2e-3}, "z": 2.5e-3}, {"w": 1e-3})),
-    )  # fmt: skip
-    assert told(page_of(grouped)) == {
-        "x": (1.0, False), "y": (2.0, False), "z": (2.5, True), "w": (1.0, False)
-    }  # fmt: skip
+
+    def groups(a):
+        return inferlib.Breakdown(({"memory": {"x": 1e-3 * a, "y": 2e-3}, "z": 2.5e-3}, {"w": 1e-3}))
+
+    shown = told(page_of(explorer.breakdown("Groups", [A], groups)))
+    assert shown == {"x": (1.0, False), "y": (2.0, False), "z": (2.5, True), "w": (1.0, False)}
 
 
 def cut(n, batch, kind, size, price, layout):
     """A small machine: a layout cuts the work and pays for every piece; one kind works twice as long."""
     work = {"dense": 1e-3, "sparse": 2e-3}[kind] * batch * size
-    return inferlib.Breakdown(
-        ({"work": work / (n * layout), "arithmetic": 3e-5 * batch}, {"network": 1e-4 * layout})
-    )
+    cut_up = {"work": work / (n * layout), "arithmetic": 3e-5 * batch}
+    return inferlib.Breakdown((cut_up, {"network": 1e-4 * layout}))
 
 
 def spare(n, batch, kind, size, price, layout):
@@ -247,9 +241,8 @@ def test_a_link_reproduces_the_state_and_the_search_finds_what_minimise_finds():
             assert answers[name] == (pytest.approx(value, rel=1e-9) if isinstance(value, float) else value)
         chosen.add(answers["searched: chosen"])
         for name, cell in (("speed", "x0"), ("dollars", "x1")):
-            assert number(said(page, f"v0-s0-{cell}")) == pytest.approx(
-                answers[f"searched: {name}"], rel=5e-3
-            )
+            value = answers[f"searched: {name}"]
+            assert number(said(page, f"v0-s0-{cell}")) == pytest.approx(value, rel=5e-3)
     assert len(chosen) > 2, "the search must have had something to choose"
 
 
@@ -371,19 +364,15 @@ def test_html_is_deterministic_and_small():
     assert first == second and own_size(CURVES) < 6_000
     assert "http://" not in first.replace("http://www.w3.org/2000/svg", "") and "https://" not in first
     assert first.count('<label for="') == len(INPUTS)
+    # what explorers share, of which the book keeps one copy for each page; chips.js on pages with a mesh alone
+    assert sum(len(_shared(name)) for name in FILES if name != "chips.js") < 33_000
+    assert len(_shared("chips.js")) < 3_000
     assert len({re.search(r'id="(ex-[0-9a-f]+)"', html)[1] for html in (first, other)}) == 2
 
 
-def test_what_explorers_share_is_small():
-    """The book keeps one copy for each page."""
-    assert sum(len(_shared(name)) for name in FILES if name != "chips.js") < 33_000
-    assert len(_shared("chips.js")) < 3_000  # on pages with a mesh alone
-
-
 K = sp.Symbol("k")
-WITHOUT_PRICE = Choice(
-    "chip", "Chip", CHIPS | {"H800": inferlib.load_chip("H800")}
-)  # nobody states its price
+# Nobody states the price of an H800, so the column of prices is not offered for any.
+WITHOUT_PRICE = Choice("chip", "Chip", CHIPS | {"H800": inferlib.load_chip("H800")})
 
 
 @pytest.mark.parametrize(
@@ -480,9 +469,8 @@ def test_widget_offers_the_same_inputs():
 
 def test_explorers_of_the_book_are_sound_javascript():
     """The stored page is what nbval compares; here its script must at least parse."""
-    chapters = (
-        nbformat.read(path, as_version=4) for path in Path(explorer.__file__).parents[1].glob("*.ipynb")
-    )
+    paths = Path(explorer.__file__).parents[1].glob("*.ipynb")
+    chapters = (nbformat.read(path, as_version=4) for path in paths)
     outputs = (output for nb in chapters for cell in nb.cells for output in cell.get("outputs", ()))
     stored = ("".join(output.get("data", {}).get("text/html", "")) for output in outputs)
     boxes = (html for html in stored if "inferlib-explorer" in html)
@@ -523,10 +511,8 @@ def test_every_explorer_computes_in_javascript_what_python_computes(make):
 def test_a_widget_answers_at_both_ends_of_every_slider(make):
     """A logarithmic slider returns ten to its position, which may lie beyond its end by rounding."""
     shown = make()
-    start, sliders = (
-        {i.name: i.start() for i in shown.inputs},
-        [i for i in shown.inputs if isinstance(i, Slider)],
-    )
+    start = {i.name: i.start() for i in shown.inputs}
+    sliders = [i for i in shown.inputs if isinstance(i, Slider)]
     for end in ("low", "high"):
         ends = {i.name: getattr(i, end) for i in sliders}
         corner = {i.name: 10 ** i.position(ends[i.name]) if i.log else ends[i.name] for i in sliders}
@@ -825,9 +811,8 @@ def test_a_customer_prefers_the_same_point_in_the_page_as_in_python(cheap, alpha
 
 
 def test_how_far_a_bar_may_be_off_and_what_is_only_a_caution():
-    bars = Bars(
-        {"x": lambda a: inferlib.Breakdown(({"work": 1e-3 * a},))}, within={"x": (lambda a: 1.25, "most")}
-    )
+    steps = {"x": lambda a: inferlib.Breakdown(({"work": 1e-3 * a},))}
+    bars = Bars(steps, within={"x": (lambda a: 1.25, "most")})
     far = Limit(lambda a: a, lambda a: 50, "1", caution=True, says="Caution: nobody went there")
     shown = Explorer("Off", [Slider("a", "a", 1, 100, 10)], [bars], limits={"far": far})
     page = page_of(shown, shown.link(a=40))
