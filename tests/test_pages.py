@@ -171,9 +171,8 @@ def test_the_stories_alone_are_the_stories_and_what_they_cite(tmp_path, monkeypa
 
     monkeypatch.chdir(ROOT)
     FORMATS["stories"](tmp_path)
-    toc, config = (
-        yaml.safe_load((tmp_path / f"{name}.yml").read_text("utf-8")) for name in ("_toc", "_config")
-    )
+    texts = ((tmp_path / name).read_text("utf-8") for name in ("_toc.yml", "_config.yml"))
+    toc, config = map(yaml.safe_load, texts)
     files = [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
     assert files[:2] == ["book/introduction", "book/principles"]
     assert files[-2:] == ["book/price", "book/bibliography"]
