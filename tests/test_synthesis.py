@@ -42,16 +42,14 @@ def test_every_answer_has_a_time_or_a_reason(key):
             assert step.feasible or (step.reason and not step.reason.startswith("refused")), step.reason
 
 
-def test_a_room_without_an_answer_is_not_guessed(monkeypatch):
-    monkeypatch.setattr(papers.source, "room", lambda key: papers.source)
-    step = answerers.ask("erdil2025", *ASKED)
-    assert step.status == "n/a" and "no chapter" in step.reason
-
-
-def test_a_refusal_of_a_room_is_an_answer(monkeypatch):
+def test_a_room_without_an_answer_is_not_guessed_and_its_refusal_is_one(monkeypatch):
     def refuses(*_):
         raise ValueError("odd layers")
 
+    with monkeypatch.context() as patch:
+        patch.setattr(papers.source, "room", lambda key: papers.source)
+        step = answerers.ask("erdil2025", *ASKED)
+    assert step.status == "n/a" and "no chapter" in step.reason
     monkeypatch.setattr(papers.source, "_answerer", lambda key: refuses)
     assert answerers.ask("erdil2025", *ASKED).reason == "refused: odd layers"
 
@@ -246,22 +244,19 @@ def test_same_constants_leave_structure_only():
 
 def test_own_constants_are_the_source_s():
     """Erdil's H100 reads 3.3 TB/s, three quarters of it attained; the catalogue's 3.35."""
-    own = papers.common_terms(answerers.ask("erdil2025", *ASKED))["weights"]
-    same = papers.common_terms(answerers.ask("erdil2025", *ASKED, constants="same"))["weights"]
+    steps = answerers.ask("erdil2025", *ASKED), answerers.ask("erdil2025", *ASKED, constants="same")
+    own, same = (papers.common_terms(step)["weights"] for step in steps)
     assert own / same == pytest.approx(3.35 / 3.3 / 0.75, rel=1e-9)
 
 
 def test_same_constants_are_peaks():
     """With the same constants all read the same cache in the same time, whatever they think of memory."""
-    deepseek, rack = load_model("DeepSeek V3"), System(load_chip("H200"), 32)
-    asked = Workload(1024, 4096, "fp8", "bf16")
-    dense = {
-        key: answerers.ask(key, *ASKED, constants="same").terms["cache"]
-        for key in ("principles", "pope2022", "erdil2025", "liminal2025")
-    }
-    assert np.ptp(list(dense.values())) < 1e-9
+    dense = ("principles", "pope2022", "erdil2025", "liminal2025")
+    cache = [answerers.ask(key, *ASKED, constants="same").terms["cache"] for key in dense]
+    assert np.ptp(cache) < 1e-9
     # Mazurek's two halves of the batch read one cache between them, at the peak
-    step = answerers.ask("mazurek2025", deepseek, rack, asked, constants="same")
+    rack, asked = System(load_chip("H200"), 32), Workload(1024, 4096, "fp8", "bf16")
+    step = answerers.ask("mazurek2025", load_model("DeepSeek V3"), rack, asked, constants="same")
     values = 61 * 1024 / 32 * 4096 * (512 + 64) * 2
     assert step.terms["cache"] == pytest.approx(values / 4.8e12, rel=1e-3)
 
