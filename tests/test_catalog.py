@@ -129,26 +129,22 @@ def test_half_the_bits_double_the_peak(name):
 
 
 # FLOP per byte at 16 bits, and seconds to read the whole memory once.
-CLASSES = {
-    "HBM": ((100, 450), (0.010, 0.045)),
-    "HBM, arithmetic cut for export": ((30, 50), (0.010, 0.045)),
-    "GDDR": ((150, 450), (0.020, 0.060)),
-    "GDDR, twice the chips or half the bus": ((300, 450), (0.055, 0.085)),
-    "GDDR7, 32-bit sums at half rate": ((100, 150), (0.015, 0.030)),
-    "HBM, few stacks": ((450, 600), (0.015, 0.040)),
-    "LPDDR, arithmetic in four bits": ((1500, 2000), (0.4, 0.5)),
-    "SRAM": ((1, 5), (1e-6, 5e-6)),
+HBM = (100, 450), (0.010, 0.045)
+BANDS = {
+    "H20": ((30, 50), (0.010, 0.045)),  # HBM, arithmetic cut for export
+    **dict.fromkeys(("Gaudi 3", "TPU v6e"), ((450, 600), (0.015, 0.040))),  # HBM, few stacks
+    **dict.fromkeys(("L40S", "RTX 4090"), ((150, 450), (0.020, 0.060))),  # GDDR
+    **dict.fromkeys(("L4", "RTX PRO 6000"), ((300, 450), (0.055, 0.085))),  # twice the chips or half the bus
+    "RTX 5090": ((100, 150), (0.015, 0.030)),  # GDDR7, 32-bit sums at half rate
+    "DGX Spark": ((1500, 2000), (0.4, 0.5)),  # LPDDR, arithmetic in four bits
+    "Groq LPU": ((1, 5), (1e-6, 5e-6)),  # SRAM
 }
-CLASS = {"H20": "HBM, arithmetic cut for export", "L40S": "GDDR", "RTX 4090": "GDDR", "Groq LPU": "SRAM"}
-CLASS |= {"RTX 5090": "GDDR7, 32-bit sums at half rate", "DGX Spark": "LPDDR, arithmetic in four bits"}
-CLASS |= dict.fromkeys(("L4", "RTX PRO 6000"), "GDDR, twice the chips or half the bus")
-CLASS |= dict.fromkeys(("Gaudi 3", "TPU v6e"), "HBM, few stacks")
 
 
 @EVERY_CHIP
 def test_ratios_lie_in_the_band_of_the_class(name):
     chip = load_chip(name)
-    (low, high), (fast, slow) = CLASSES[CLASS.get(name, "HBM")]
+    (low, high), (fast, slow) = BANDS.get(name, HBM)
     assert low < chip.flops / chip.memory_bandwidth < high
     assert fast < chip.memory_capacity / chip.memory_bandwidth < slow
     if chip.power is not None and chip.format != "fp4":  # dense 16-bit TFLOP/s per watt, 2017 to 2025

@@ -288,9 +288,9 @@ def test_catalogue_maps_onto_the_papers_records():
 
 def test_the_papers_405b_has_twice_the_key_value_heads():
     """Meta's configuration: 128 query heads over 8 key/value heads; the notebook has 16."""
-    published = model_of(load_model("Llama 3.1 405B"))
-    assert published.shape.group_size == 16 and e.models["Llama 3.1 405B"].shape.group_size == 8
-    assert e.models["Llama 3.1 405B"].cache_bytes == 2 * published.cache_bytes
+    published, paper = model_of(load_model("Llama 3.1 405B")), e.models["Llama 3.1 405B"]
+    assert (published.shape.group_size, paper.shape.group_size) == (16, 8)
+    assert paper.cache_bytes == 2 * published.cache_bytes
 
 
 def test_a_curve_asked_for_in_two_ways_is_computed_once():

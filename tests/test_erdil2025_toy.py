@@ -59,7 +59,10 @@ def test_factor_three_in_the_limit_and_below_it():
     def factor(model):
         return e.cost_at_minimum_latency(model, H100, HOP) / e.arithmetic_time(model, H100, 1, 1)
 
-    assert factor(LLAMA) == pytest.approx(3 - 2 / math.sqrt(e.optimal_n_gpu(LLAMA, H100, HOP)))
+    size = e.optimal_n_gpu(LLAMA, H100, HOP)
+    assert factor(LLAMA) == pytest.approx(3 - 2 / math.sqrt(size))
+    network = e.network_time(LLAMA, e.grid_all_reduce_time(size, HOP))  # the takeaway: waiting over reading
+    assert network / e.weight_time(LLAMA, H100, size) == pytest.approx(2 - 2 / math.sqrt(size))
     assert factor(LLAMA.replace(n_params=1e24)) == pytest.approx(3, rel=1e-4)
 
 
@@ -76,17 +79,8 @@ def test_capacity_counts_weights_and_the_cache_of_the_whole_batch():
     tokens = free / (320 * 1024)
     assert toy.toy_fits(LLAMA, H100, 2, 1, tokens * 0.999) and toy.toy_fits(LLAMA, H100, 2, tokens * 0.999, 1)
     assert not toy.toy_fits(LLAMA, H100, 2, 1, tokens * 1.001) and not toy.toy_fits(LLAMA, H100, 1.7, 1, 0)
-
-
-def test_long_contexts_take_more_gpus():
-    short, long = (e.toy_frontier(LLAMA, H100, context=c).iloc[-1] for c in (1, 1e4))
-    assert long.usd_per_million > short.usd_per_million
-
-
-def test_waiting_over_reading_is_what_the_takeaway_says():
-    size = e.optimal_n_gpu(LLAMA, H100, HOP)
-    network = e.network_time(LLAMA, e.grid_all_reduce_time(size, HOP))
-    assert network / e.weight_time(LLAMA, H100, size) == pytest.approx(2 - 2 / math.sqrt(size))
+    short, long = (e.toy_frontier(LLAMA, H100, context=c).usd_per_million.iloc[-1] for c in (1, 1e4))
+    assert long > short
 
 
 def test_corrected_is_made_without_a_record():
@@ -103,18 +97,15 @@ def test_the_price_of_reading_a_cache():
     assert seconds == pytest.approx(360_448 * 1e5 / 3.3e12) and e.throughput(32, 0.02) == pytest.approx(1600)
 
 
-def test_parallel_attention_changes_palm_only_and_is_no_correction():
-    """The paper states four all-reduces for the whole of Table 1, in text and caption."""
+def test_other_readings_of_table_1_give_other_cells():
+    """Parallel attention changes PaLM alone, and is no correction: text and caption state four all-reduces for all."""
     printed, parallel = tables.table_1(), tables.table_1(e.ToyAssumptions.parallel())
     changed = (printed - parallel).abs().max(axis=1) > 1e-9
     assert list(printed.index[changed]) == ["PaLM-540B"]
     assert parallel.tokens_per_second["PaLM-540B"] == pytest.approx(134.3, abs=0.05)
     assert parallel.n_gpu["PaLM-540B"] == pytest.approx(125, abs=0.5)
     assert set(audit.scorecard("erdil2025", "Table 1").query("kind == 'model'").right) == {"yes"}
-
-
-def test_nominal_sizes_give_other_cells():
-    nominal = tables.nominal_table_1()
+    nominal = tables.nominal_table_1()  # of nominal sizes
     assert [round(nominal[name][0]) for name in ("Llama 3 8B", "Llama 3 70B")] == [967, 235]
     assert round(nominal["PaLM-540B"][1]) == 78
 
@@ -127,12 +118,21 @@ def test_frontier_respects_demand_capacity_and_order():
     assert (frontier.n_gpu * 80e9 >= LLAMA.n_params * 2 * (1 - 1e-9)).all()
 
 
-def test_frontier_extremes():
-    """Fastest: equation 14 plus the base latency. Cheapest: arithmetic alone, when demand is no limit."""
-    frontier = e.toy_frontier(LLAMA, H100, price=2.0)
-    fastest = e.minimum_latency(LLAMA, H100, HOP) + 80 * 4 * 6e-6
+@pytest.mark.parametrize(
+    ("model", "options", "price", "bandwidth", "flops"),
+    [
+        (LLAMA, {"price": 2.0}, 2.0, 3.3e12, 1e15),
+        (SMALL, {"assumptions": e.FIGURE_1_CAPPED}, 2.10, 0.75 * 3.3e12, 0.7e15),  # attainable rates
+    ],
+)
+def test_frontier_extremes(model, options, price, bandwidth, flops):
+    """Fastest: equation 14 and 6 us more in each all-reduce. Cheapest: arithmetic alone, if demand is no limit."""
+    frontier = e.toy_frontier(model, H100, **options)
+    waits, reading = model.n_layers * 4, 2 * model.n_params / bandwidth
+    hops = waits * HOP
+    fastest = 3 * hops ** (2 / 3) * reading ** (1 / 3) - 2 * hops + waits * 6e-6
     assert frontier.tokens_per_second.iloc[0] == pytest.approx(1 / fastest, rel=2e-3)
-    arithmetic = 1e6 * 2 / 3600 * 2 * LLAMA.n_params / 1e15
+    arithmetic = 1e6 * price / 3600 * 2 * model.n_params / flops
     assert frontier.usd_per_million.iloc[-1] == pytest.approx(arithmetic, rel=0.03)
 
 
@@ -141,16 +141,6 @@ def test_figure_1_both_readings_serve_what_is_quoted():
     for assumptions in figures.READINGS.values():
         data = figures.figure_1_data(assumptions).groupby("model").tokens_per_second.max()
         assert 400 <= data["Llama 3 8B"] <= 800 and 145 <= data["Llama 3 70B"] <= 300
-
-
-def test_attainable_rates_by_hand():
-    """Three quarters of 3.3 TB/s, and 6 us more in each of 4 times 32 all-reduces."""
-    frontier = e.toy_frontier(SMALL, H100, assumptions=e.FIGURE_1_CAPPED)
-    hops, reading = 32 * 4 * HOP, 2 * 8_029_995_008 / (0.75 * 3.3e12)
-    fastest = 3 * hops ** (2 / 3) * reading ** (1 / 3) - 2 * hops + 32 * 4 * 6e-6
-    assert frontier.tokens_per_second.iloc[0] == pytest.approx(1 / fastest, rel=2e-3)
-    arithmetic = 1e6 * 2.10 / 3600 * 2 * 8_029_995_008 / 0.7e15
-    assert frontier.usd_per_million.iloc[-1] == pytest.approx(arithmetic, rel=0.03)
 
 
 def test_base_latency_reaches_the_running_question():

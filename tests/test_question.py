@@ -411,8 +411,7 @@ def test_words_and_layouts_go_both_ways():
         (in_words(Layout(dp=2, ep=2)), "attention DP2 with EP2"), (in_words(Layout(tp=2, pp=2)), "PP2 x TP2"),
         (in_words(Layout(dp=2)), "DP2"), (in_words(Layout(ep=2)), "EP2"), (read.format_in_words(4.85 / 8), "4.85 bits"),
         (read.between(2, 2), "2"), (read.between(2, 3), "2 to 3"), (read.durations(10), "10 s"),
-        (read.durations(9.9), "9,900 ms"),
-        (str(machine("machine", load_chip("H200"))), "1 × H200"),
+        (read.durations(9.9), "9,900 ms"), (str(machine("machine", load_chip("H200"))), "1 × H200"),
         (str(machine("machine", "mine", {"mine": load_chip("H200")})), "1 × H200"),
     ],
 )  # fmt: skip
