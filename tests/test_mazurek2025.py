@@ -79,6 +79,11 @@ def test_equations_46_to_51_are_as_printed():
     assert call["49"](1.0, 2.0, 4.0) == 8.0 and call["49"](1.0, 2.0, 2.0) == 6.0
     assert mz.section_3_time(1.0, 2.0, 4.0) == 4.0
     assert call["50"](0.05) == 20.0 and call["51"](0.05, 640) == 12800.0
+    # on symbols equation 49 has its kink where computation and network take equally long
+    a, e, n = sp.symbols("a e n", positive=True)
+    expression = mz.overlapped_time(a, e, n)
+    assert expression.subs(n, a + e) == 2 * (a + e)
+    assert eq.active_experts(V3, sp.Symbol("N")).subs("N", 2) == 15.75
 
 
 def test_all_51_numbers_are_listed_once():
@@ -141,7 +146,7 @@ def test_public_counts_of_others():
     assert 9 * eq.expert_flops(V3, 1) / 1e9 == pytest.approx(0.79, abs=0.005)
 
 
-def test_absorption_is_an_identity_in_numbers():
+def test_absorption_is_an_identity_in_numbers_and_saves_what_the_derivation_says():
     random = np.random.default_rng(0)
     heads, d_h, d_c, tokens = 4, 8, 16, 10
     up_k, up_v = random.normal(size=(2, heads, d_h, d_c))
@@ -159,9 +164,6 @@ def test_absorption_is_an_identity_in_numbers():
     for one, other, difference in ((0, 2, 3), (4, 5, 6)):  # scores, then the output
         assert steps[difference] == 0 and steps[one] != steps[other]
         assert sp.expand(steps[one] - steps[other]) == 0
-
-
-def test_absorption_saves_what_the_derivation_says():
     ratio, at = float(derivations.absorption_saving().result), (V3, 1, 1e12, FIXED)
     assert eq.vanilla_decode_flops(*at) / eq.absorbed_decode_flops(*at) == pytest.approx(ratio, rel=1e-3)
     # (2 x 512 x 128 x 2 + 2 (192 + 128)) / (2 (576 + 512)), by hand
@@ -229,7 +231,7 @@ def test_balls_into_bins_by_its_steps():
     assert derivations.balls_into_bins()[4].equation.rhs.subs(derivations.N, sp.E**2) == 2
 
 
-def test_experts_held_and_loaded():
+def test_experts_held_loaded_and_balanced():
     assert [mz.held_experts(V3, s.deployment) for s in (FOUR, NINE, RACK)] == [9, 5, 7]
     assert mz.held_experts(V3, mz.Deployment(32, extra_experts=31)) == 9
     for at in (FOUR, NINE, RACK):
@@ -238,9 +240,6 @@ def test_experts_held_and_loaded():
         assert mz.loaded_experts(V3, at.deployment, 1e6, mz.Assumptions.uncapped()) > full
     one = mz.loaded_experts(V3, FOUR.deployment, 1)
     assert one == pytest.approx(1 + 8 / 32 + math.sqrt(2 * 8 / 32 * math.log(32)))
-
-
-def test_balancedness():
     assert mz.expert_balancedness(1.0, 4.0) == 0.25
     assert mz.imbalanced_load(mz.Deployment(8, balancedness=0.5), 3.0) == 6.0
     assert mz.shared_expert_load(V3, 16) == pytest.approx((1 + 9 / 16) / (9 / 16))
@@ -251,7 +250,7 @@ def test_balancedness():
 
 
 # --- Network ----------------------------------------------------------------------------------------------
-def test_traffic_by_hand():
+def test_the_network_by_hand():
     token = 3 * 9 * 7168 * 61
     assert eq.tokens_traffic(V3, 1) == token
     assert eq.tokens_traffic(V3, 1, FIXED) == 3 * 8 * 7168 * 58
@@ -260,12 +259,15 @@ def test_traffic_by_hand():
     assert eq.two_experts_traffic(V3, 8) == pytest.approx(2 * 8 * token / 9)
     assert mz.effective_bandwidth(50.0, 100.0, 4) == 25.0 and mz.effective_bandwidth(10.0, 100.0, 4) == 10.0
     assert mz.uniform_network_time(10.0, 5.0) == 2.0
-
-
-def test_links_within_and_between_nodes():
+    # links within and between nodes
     slow = FOUR.gpu.replace(intra_bandwidth=10e9)  # so much slower inside that it binds
     for gpu, nodes, longest in ((FOUR.gpu, 4, 0.75 / 50e9), (FOUR.gpu, 1, 1 / 450e9), (slow, 4, 0.25 / 10e9)):
         assert mz.slowest_link(gpu, mz.Deployment(8 * nodes, nodes)) == pytest.approx(longest)
+    # ceilings
+    ceilings = [mz.network_ceiling(V3, at.gpu, at.deployment) for at in (FOUR, NINE)]
+    assert ceilings == pytest.approx(CEILINGS)
+    printed, right = systems.corrected_ceiling("9x8 H100")
+    assert right / printed == pytest.approx(61 * 9 / (58 * 8))
 
 
 @given(some.floats(1, 1e5))
@@ -277,13 +279,6 @@ def test_no_batch_lifts_the_ceiling(own):
 
 # 40 GB/s over the share that leaves a node of 11.8 MB a token, times the balancedness
 CEILINGS = 40e9 / (0.75 * 11.805696e6) * 0.8, 40e9 / (8 / 9 * 11.805696e6) * 0.809
-
-
-def test_ceilings():
-    ceilings = [mz.network_ceiling(V3, at.gpu, at.deployment) for at in (FOUR, NINE)]
-    assert ceilings == pytest.approx(CEILINGS)
-    printed, right = systems.corrected_ceiling("9x8 H100")
-    assert right / printed == pytest.approx(61 * 9 / (58 * 8))
 
 
 def test_routing_that_knows_the_nodes():
@@ -499,7 +494,7 @@ def card():
     return audit.scorecard("mazurek2025")
 
 
-def test_exactly_these_numbers_miss(card):
+def test_grades_of_numbers_and_claims(card):
     missed = card[card.kind.isin(["model", "derived"]) & (card.grade != "exact")]
     assert {(r.artefact, r.row, r.column) for r in missed.itertuples()} == {
         ("Text 1", "cache of one token", "Qwen3 32B"),
@@ -512,9 +507,6 @@ def test_exactly_these_numbers_miss(card):
         ("Text 3.1.2", "activations of one sequence", ""),
         ("Text 3.1.2", "one expert", ""),
     }
-
-
-def test_verdicts_on_claims(card):
     graded = card[card.kind == "claim"].set_index("row").grade
     assert set(graded.index[graded == "does not hold"]) == {
         "balls into bins works fairly well where many experts are active"
@@ -643,16 +635,7 @@ def test_what_would_decide_between_the_readings():
     assert own.iloc[-1]["capped, 4989 tokens"] == 23 and own.iloc[-1]["literal, 4989 tokens"] == 1
     bound = own.loc[own.index[3]]  # at 512, by the network
     assert bound["capped, 2050 tokens"] == pytest.approx(bound["literal, 2050 tokens"])
-
-
-def literal(batch):
-    """Experts that the fullest of 32 GPUs reads literally, the shared one included."""
-    awake = 256 * (1 - (31 / 32) ** batch)
-    return awake / 32 + math.sqrt(2 * awake / 32 * math.log(32)) + 1
-
-
-def test_clues_say_what_print_says():
-    """Each clue names a side, and its numbers are those of the formulas: 9 held, 16.4 with all awake."""
+    # each clue names a side, and its numbers are those of the formulas: 9 held, 16.4 with all awake
     table = readings.clues()
     sides = table["speaks for"]
     assert (sides == "capped").sum() > (sides == "literal").sum() > 0
@@ -661,7 +644,13 @@ def test_clues_say_what_print_says():
         assert number in text, number
 
 
-def test_every_point_over_its_measurement():
+def literal(batch):
+    """Experts that the fullest of 32 GPUs reads literally, the shared one included."""
+    awake = 256 * (1 - (31 / 32) ** batch)
+    return awake / 32 + math.sqrt(2 * awake / 32 * math.log(32)) + 1
+
+
+def test_measured_rows_are_taken_once_and_with_reason_and_every_point_is_over_its_measurement():
     data, errors = readings.over_measured(), readings.summary()
     assert len(data) == len(validation.H100) + len(validation.OTHERS["GB200"])
     # 3,084 tokens/s against SGLang's 2,782, in both readings, for the network binds
@@ -670,9 +659,7 @@ def test_every_point_over_its_measurement():
     h100, rack = errors.loc["72 H100s"], errors.loc["GB200 rack"]
     assert h100.idxmin() == "capped + overhead" and h100["literal"] < 0.1 < h100["literal + overhead"]
     assert rack.min() > 0.25  # on the rack nothing helps
-
-
-def test_measured_rows_are_taken_once_and_with_reason():
+    # rows are taken once, and left out with a reason
     table = validation.measured()
     used = [*validation.H100, *(i for ids in validation.OTHERS.values() for i in ids)]
     assert len(set(used)) == len(used) == 25
@@ -687,7 +674,7 @@ def test_measured_rows_are_taken_once_and_with_reason():
     assert list(contexts) == [2050, 1500, 1250, 3000, 4989]
 
 
-def test_predictions():
+def test_predictions_and_trends():
     table = repair.predictions().set_index("system")
     first = table.loc["DeepSeek production"]
     assert first.capped == pytest.approx(0.04, abs=0.01) and first["with overhead"] < -0.1
@@ -698,9 +685,6 @@ def test_predictions():
     assert table.loc["without balancing"].capped > 0.6
     bound = repair.predictions().query("bound == 'network'").index
     assert {"ds-02", "ep-38", "ep-45"} <= set(bound) and "ep-08" not in bound
-
-
-def test_trends():
     table = repair.trends()
     ratio = table.loc["vLLM, 96 over 32 GPUs"]
     assert ratio.capped < ratio.measured < 1
@@ -712,7 +696,7 @@ def test_trends():
 
 
 # --- Figures and extensions -------------------------------------------------------------------------------
-def test_figure_17_by_search():
+def test_figures_15_to_17():
     for name, expected in zip(mz.setups(), (23, 79, 368), strict=True):
         own, at = systems.largest_batch(name, 20.0), mz.setup(name)
         assert own == expected
@@ -721,9 +705,6 @@ def test_figure_17_by_search():
         assert fast >= 20 > slow
     assert systems.largest_batch("4x8 H100", 1000.0) == 0
     assert (figures.figure_17_data()["by memory"] > figures.figure_17_data()["by speed"]).all()
-
-
-def test_figure_data():
     data = figures.curves()
     assert float(data.gpu.sel(setup="9x8 H100")[-1]) == pytest.approx(3083.7, abs=0.1)
     np.testing.assert_allclose(data.request * data.own, data.gpu, rtol=1e-12)
@@ -735,7 +716,7 @@ def test_figure_data():
     assert len(figures.measured_points()) == 7
 
 
-def test_timeline_is_the_step():
+def test_timeline_and_drawings_are_the_step():
     for own in (32, 128, 512):
         bars = drawings.timeline_data(V3, NINE, own, 4989)
         for plan, two_batch in (("one batch", False), ("overlap", True)):
@@ -745,9 +726,7 @@ def test_timeline_is_the_step():
             assert ends <= longest * (1 + 1e-9) and (two_batch or ends == pytest.approx(longest))
     layer = drawings.layer_data(V3, NINE, 128)
     assert layer["out"] == 128 * 9 * 7168 and layer["back"] == 2 * layer["out"] and layer["held"] == 5
-
-
-def test_drawings_of_figures_1_and_9():
+    # figures 1 and 9
     tokens = drawings.two_tokens_data(V3)
     assert len(tokens["first"]) == len(tokens["second"]) == 8
     # an expert is 44.04 MB
@@ -793,11 +772,3 @@ def test_what_is_harmless_and_what_is_not():
         assert table.loc[name].sub(1).abs().max() < 0.01, name
     for name in ("a context of 2000 tokens", "cache in FP8", "memory factor 1", "58 layers and 8 messages"):
         assert table.loc[name].sub(1).abs().max() > 0.1, name
-
-
-def test_symbols_solve():
-    """Equation 49 on symbols has its kink where computation and network take equally long."""
-    a, e, n = sp.symbols("a e n", positive=True)
-    expression = mz.overlapped_time(a, e, n)
-    assert expression.subs(n, a + e) == 2 * (a + e)
-    assert eq.active_experts(V3, sp.Symbol("N")).subs("N", 2) == 15.75
