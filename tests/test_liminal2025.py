@@ -101,15 +101,13 @@ def test_deepseek_by_hand():
     assert fixed.resident == fixed.loaded == fixed.used
 
 
-def test_experts_reached_by_two_tokens():
+def test_experts_reached_by_hand_and_by_drawing_them():
     # two tokens of 8 among 256: 16 less the expected overlap, 64 / 256
     assert lim.active_experts(APPS["DeepSeekV3"], 2) == pytest.approx(16 - 0.25)
     assert lim.active_experts(APPS["Llama3-70B"], 7) == 1
     drawn = ablation.drawn_with_replacement(APPS["DeepSeekV3"], 1, lim.PRINTED)
     assert drawn == pytest.approx(256 * (1 - (255 / 256) ** 8)) and drawn < 8
-
-
-def test_monte_carlo_agrees_with_the_closed_form_and_its_spread():
+    # drawn, the closed form and its spread
     for n, k, batch in [(16, 1, 32), (128, 4, 32), (256, 8, 5)]:
         app = APPS["DeepSeekV3"].replace(n_experts=float(n), routed_share=k / n)
         reached = experts.simulate(n, k, batch, draws=4000, seed=7)
@@ -142,30 +140,18 @@ def test_the_products_of_deepseek_are_25_billion_more():
     assert more == pytest.approx(25.07e9, rel=1e-3)
 
 
-def test_equation_4_charges_a_hundredth_of_what_was_fitted():
+def test_equation_4_charges_a_hundredth_of_what_was_fitted_and_the_fit_is_a_mean():
     same = derivations.with_overhead()[-1].equation.rhs
     each = lim.exposed_time(APPS["Llama3-70B"], 8, 1, lim.collective_latency(8)) / 80
     at = {derivations.symbol("collectives"): 160, derivations.APP.layers: 80, derivations.P: 1}
     at |= {derivations.T_TP: lim.collective_latency(8), derivations.ASSUMED.t_stage: 0}
     assert float(same.subs(at)) == pytest.approx(each) and 114e-6 / each == pytest.approx(130, abs=0.5)
-
-
-def test_the_fit_of_section_5_is_a_mean():
     # three measurements of a model of 80 layers, 9, 10 and 8 ms above their rooflines
     fit = derivations.with_overhead()[2].equation.rhs
     n, m, r = sympy.Symbol("n", positive=True, integer=True), *map(sympy.IndexedBase, "mR")
     surplus = fit.subs({n: 3, derivations.APP.layers: 80}).doit()
     values = dict(zip([m[1], m[2], m[3], r[1], r[2], r[3]], [10, 12, 11, 1, 2, 3], strict=True))
     assert float(surplus.subs(values)) == pytest.approx((9 + 10 + 8) / 3 / 80)
-
-
-def test_bandwidth_beyond_which_latent_attention_waits_for_arithmetic():
-    ridge = derivations.intensity_limit()[-1].equation.rhs
-    for name, terabytes in (("DeepSeekV3", 4), ("Kimi-K2", 8)):
-        app = APPS[name]
-        at = {derivations.CHIP.flops: HBM3.flops, derivations.APP.cache: app.cache}
-        at |= {derivations.APP.pair_flops: app.pair_flops, derivations.ASSUMED.cache_bytes: 1}
-        assert float(ridge.subs(at)) / 2**40 == pytest.approx(terabytes, rel=0.01)
 
 
 def test_collectives_of_every_model():
@@ -207,7 +193,7 @@ def test_equations_one_to_eight_fit_together():
     assert ablation.one_for_each_expert(at[0], 10, lim.PRINTED) == lim.active_experts(at[0], 10) < 80
 
 
-def test_chips_of_table_3():
+def test_chips_of_table_3_and_power_of_appendix_a():
     assert HBM3.bandwidth == 4 * 2**40 and HBM3.capacity == 96 * 2**30 and HBM3.flops == 2.25e15
     assert lim.load_chip("SRAM").capacity == 512 * 2**20
     for name in lim.chips():
@@ -215,9 +201,6 @@ def test_chips_of_table_3():
         printed = {column: PUBLISHED[*place, column].value for column in ("Mem BW", "Capacity", "Compute")}
         assert (chip.bandwidth, chip.capacity) == (printed["Mem BW"], printed["Capacity"])
         assert chip.flops == pytest.approx(printed["Compute"], rel=0.005)
-
-
-def test_power_of_appendix_a():
     assert lim.chip_power(100.0) == pytest.approx(1.1 * 800 + 100 + 300 / 8)
     assert lim.power_efficiency(1000.0, 10, 2, 0.0) == pytest.approx(1000 / (20 * 917.5))
 
@@ -248,10 +231,17 @@ def test_no_bandwidth_lifts_a_user_above_the_ceiling():
         assert speed == pytest.approx(speeds.ceiling(name), rel=1e-6)
 
 
-def test_intensity_of_a_long_context_is_set_by_the_heads():
+def test_intensity_of_a_long_context_and_the_bandwidth_beyond_which_it_binds():
     # twice the query heads that share a key: 16 for 64 heads on 8; 4 H for a latent shared by all
     for name, limit in [("Llama3-70B", 16), ("Qwen3-235B", 32), ("DeepSeekV3", 512), ("Kimi-K2", 256)]:
         assert lim.arithmetic_intensity(APPS[name], 1e6, 1e9) == pytest.approx(limit, rel=1e-3)
+    # latent attention waits for arithmetic beyond so many TiB/s
+    ridge = derivations.intensity_limit()[-1].equation.rhs
+    for name, terabytes in (("DeepSeekV3", 4), ("Kimi-K2", 8)):
+        app = APPS[name]
+        at = {derivations.CHIP.flops: HBM3.flops, derivations.APP.cache: app.cache}
+        at |= {derivations.APP.pair_flops: app.pair_flops, derivations.ASSUMED.cache_bytes: 1}
+        assert float(ridge.subs(at)) / 2**40 == pytest.approx(terabytes, rel=0.01)
 
 
 def test_the_largest_batch_is_the_largest_that_fits():
@@ -264,11 +254,17 @@ def test_the_largest_batch_is_the_largest_that_fits():
 
 
 # --- Readings --------------------------------------------------------------------------------------------
-def test_low_rank_attention_has_the_released_weights():
+def test_low_rank_attention_and_windows_are_those_of_the_released_models():
     model, counting = MODELS["DeepSeekV3"], ablation.counting(lim.multiplied_out, lim.without_routers)
     low, counted = lim.model_of(model, lim.PRINTED.replace(counting=counting)), model.parameters()
     outside = counted["norms"] + counted["embeddings"] + counted["head"] + 58 * 256  # biases of routers
     assert lim.stored_weights(low) == model.n_params - outside
+    # windows cap cache and arithmetic
+    local = lim.PRINTED.replace(counting=ablation.counting(lim.whole_contexts))
+    oss = lim.model_of(MODELS["GPT-OSS-120B"], local)
+    assert lim.cache_size(oss, 128, local) == lim.cache_size(APPS["GPT-OSS-120B"], 128)
+    grown = lim.cache_size(oss, 1128, local) - lim.cache_size(oss, 128, local)
+    assert grown == 18 * 2 * 8 * 64 * 1000  # only half of the layers keep more
 
 
 @pytest.mark.parametrize("name", lim.models())
@@ -281,14 +277,6 @@ def test_the_complete_reading_loads_what_the_library_counts(name):
     assert lim.stored_weights(app, complete) == pytest.approx(model.n_params, rel=2e-5)
     flops = sum(model.flops(50_000).values())
     assert lim.tensor_work(app, 1, 50_000, complete) == pytest.approx(flops, rel=1e-3)
-
-
-def test_windows_cap_cache_and_arithmetic():
-    local = lim.PRINTED.replace(counting=ablation.counting(lim.whole_contexts))
-    oss = lim.model_of(MODELS["GPT-OSS-120B"], local)
-    assert lim.cache_size(oss, 128, local) == lim.cache_size(APPS["GPT-OSS-120B"], 128)
-    grown = lim.cache_size(oss, 1128, local) - lim.cache_size(oss, 128, local)
-    assert grown == 18 * 2 * 8 * 64 * 1000  # only half of the layers keep more
 
 
 @pytest.mark.parametrize(("end", "printed"), [("low", 95e-6), ("mean", 114e-6), ("high", 138e-6)])
@@ -342,8 +330,6 @@ def test_the_paper_pins_its_units_and_latencies_can_be_set_one_by_one():
 
 
 # --- Text, figures and tables ----------------------------------------------------------------------------
-
-
 def test_a_marker_is_the_last_batch_within_the_loss_and_other_rules_bracket_it():
     swept = efficiency.sweep("Llama3-70B", "3D-DRAM", 32768)
     batch, gain = efficiency.marker("Llama3-70B", "3D-DRAM", 32768)
@@ -480,15 +466,12 @@ def test_chips_of_today():
     assert table.stages["Groq LPU"] == 3 and table.batch["Groq LPU"] == int(room) // 3
 
 
-def test_corrected_speeds():
+def test_tables_read_like_print_and_corrected_speeds():
     table = study.corrected(4096).set_index("model")
     assert table["TP8 corrected"]["DeepSeekV3"] > 1.5 * table["TP8 printed"]["DeepSeekV3"]
     assert table["TP8 corrected"]["Llama4-Maverick"] < table["TP8 printed"]["Llama4-Maverick"]
     assert table["TP8 corrected"]["Llama3-70B"] == table["TP8 printed"]["Llama3-70B"]
     assert table["TP8 printed"]["Kimi-K2"] == "-"
-
-
-def test_tables_read_like_print():
     frame = tables.as_printed("Table 5")
     assert frame.loc["Kimi-K2", ("Max UTPS", "T=4K", "TP8")] == "-"
     assert frame.loc["Llama3-70B", ("UTPS at max STPS", "T=128K", "TP128")] == "42"
@@ -545,13 +528,18 @@ def test_running_question_by_hand():
     assert fitted.terms["overhead"] == pytest.approx(80 * 114e-6) and "network" not in fitted.terms
 
 
-def test_decode_step_agrees_with_the_equations():
+def test_decode_step_agrees_with_the_equations_and_sweeps():
     work = inferlib.Workload(batch=4, context=2048, weights="fp8", cache="fp8")
     pod = inferlib.System(BOX.chip, 16, domain=8)
     step = lim.decode_step(LLAMA, pod, work, inferlib.Layout(tp=8, pp=2))
     at = lim.model_of(LLAMA), lim.chip_of(BOX.chip), 4, 2048, 8, 2, lim.collective_latency(8)
     assert step.total == pytest.approx(lim.batch_time(*at))
     assert step.terms["pipeline"] == pytest.approx(100e-9)
+    batch = xr.DataArray([1, 8, 64], dims="batch")
+    swept = lim.decode_step(LLAMA, BOX, inferlib.Workload(batch=batch, context=1024))
+    for i, b in enumerate((1, 8, 64)):
+        alone = lim.decode_step(LLAMA, BOX, inferlib.Workload(batch=b, context=1024))
+        assert float(swept.total[i]) == pytest.approx(alone.total)
 
 
 @pytest.mark.parametrize(
@@ -570,14 +558,6 @@ def test_what_the_paper_does_not_describe(system, work, layout, status, reason):
     step = lim.decode_step(LLAMA, system, inferlib.Workload(context=4096, **work), layout)
     assert step.status == status
     pytest.raises(ValueError, lambda: step.total).match(reason)
-
-
-def test_decode_step_sweeps():
-    batch = xr.DataArray([1, 8, 64], dims="batch")
-    swept = lim.decode_step(LLAMA, BOX, inferlib.Workload(batch=batch, context=1024))
-    for i, b in enumerate((1, 8, 64)):
-        alone = lim.decode_step(LLAMA, BOX, inferlib.Workload(batch=b, context=1024))
-        assert float(swept.total[i]) == pytest.approx(alone.total)
 
 
 # --- Doors -----------------------------------------------------------------------------------------------
