@@ -110,7 +110,7 @@ def test_a_faster_network_buys_nothing_and_a_slower_one_costs():
         assert st.elapsed_time(at(ratio)) > least
 
 
-def test_limits():
+def test_limits_and_doubled_rates():
     slow = at(1e-6)
     c, m, b, n = slow.flops, slow.memory_bandwidth, slow.network_bandwidth, slow.chips
     assert st.elapsed_time(slow) == pytest.approx(8 * c**2 * n / (b**2 * m), rel=1e-5)
@@ -118,9 +118,11 @@ def test_limits():
     assert st.memory_limited_time(A100) == pytest.approx(54 * 312e12**2 / 2e12**3, rel=1e-12)
     second = 8 * 312e12**2 * 8 / (2e12**2 * (2e12 - 2e12 / math.sqrt(8)))
     assert st.elapsed_time(A100) == pytest.approx(second, rel=1e-12)
-
-
-def test_doubling_rates():
+    # latency ends giving up utilisation
+    k = st.latency_waste(A100)
+    assert st.practical_time(A100, k) == pytest.approx(2 * st.Assumptions().latency)
+    assert st.practical_time(A100, 1e9) == pytest.approx(st.Assumptions().latency)
+    # doubled rates
     base = st.elapsed_time(A100)
     both = A100.replace(memory_bandwidth=4e12, network_bandwidth=4e12)
     assert st.elapsed_time(both) == pytest.approx(base / 8)
@@ -137,12 +139,6 @@ def test_k_times_smaller_is_k_squared_faster_at_utilisation_1_over_k(machine, k)
     assert st.block_utilisation(machine, m, b) == pytest.approx(1 / k)
 
 
-def test_latency_ends_it():
-    k = st.latency_waste(A100)
-    assert st.practical_time(A100, k) == pytest.approx(2 * st.Assumptions().latency)
-    assert st.practical_time(A100, 1e9) == pytest.approx(st.Assumptions().latency)
-
-
 # --- Grids of chips --------------------------------------------------------------------------------------
 def test_grids():
     four = A100.replace(chips=4)
@@ -154,13 +150,17 @@ def test_grids():
     assert all(st.grid_bandwidth(A100, rows) < st.grid_bandwidth(A100, math.sqrt(8)) for rows in (1, 2, 4, 8))
 
 
-def test_blocks_of_a_whole_machine():
+def test_blocks_of_a_whole_machine_and_multiply_adds_per_number():
     # C N / B as the paragraph writes it, and the same with the 2 of the derivation
     assert st.rough_machine_block(A100) == pytest.approx(312e12 * 8 / 2e12)
     assert st.machine_block(A100) == pytest.approx(2 * st.rough_machine_block(A100))
     assert [st.blocks_needed(d, 1024) for d in (8192, 16384)] == [64, 256]
     assert [st.blocks_needed(d, 2048) for d in (8192, 16384)] == [16, 64]
     assert tables.counts(2048) == ((16, 64), (128, 512))
+    assert st.multiply_adds_per_number(A100) == 156  # two operations, two bytes: 312 / 2
+    assert st.multiply_adds_per_number(A100.replace(word=1.0)) == 78
+    assert st.multiply_adds_per_number(st.load_chip("A100, warm-up")) == 208
+    assert st.very_short_time(A100, 1) == pytest.approx(160 * 156**3 / 312e12)
 
 
 # --- What was printed ------------------------------------------------------------------------------------
@@ -393,13 +393,6 @@ READ_FROM_PRINTED = {
 }
 
 
-def test_multiply_adds_per_number():
-    assert st.multiply_adds_per_number(A100) == 156  # two operations, two bytes: 312 / 2
-    assert st.multiply_adds_per_number(A100.replace(word=1.0)) == 78
-    assert st.multiply_adds_per_number(st.load_chip("A100, warm-up")) == 208
-    assert st.very_short_time(A100, 1) == pytest.approx(160 * 156**3 / 312e12)
-
-
 def test_what_a_machine_of_chips_is():
     h100, tpu = inferlib.load_chip("H100 SXM"), inferlib.load_chip("TPU v4")
     four = st.chip_of(h100, 4)
@@ -424,7 +417,7 @@ def test_a_machine_has_a_whole_number_of_chips(network, bad):
 
 
 # --- Derivations -----------------------------------------------------------------------------------------
-def test_the_derivation_meets_where_it_should_at_a_minimum():
+def test_the_derivation_meets_where_it_should_and_the_larger_branch_is_not_always_the_one():
     steps = [step.equation for step in derivations.meeting()]
     assert steps[0] == steps[3]  # equal blocks and zero slope at the same bandwidth
     time = derivations.network_limited().result
@@ -432,9 +425,7 @@ def test_the_derivation_meets_where_it_should_at_a_minimum():
     assert sp.simplify(slope) == 0
     time, best = derivations._tight_time(), derivations.memory_limited()[4].equation.rhs
     assert sp.diff(time, derivations.m, 2).subs(derivations.m, best).is_positive
-
-
-def test_where_the_larger_of_the_two_branches_is_the_wrong_one():
+    # where the larger of the two branches is the wrong one
     ratio = sp.lambdify(derivations.X, beyond.no_maximum()[1].equation.rhs)
     first = st.memory_limited_time(A100)
     for x in (0.3, 0.6, 0.8, 1.2, 1.5):
@@ -445,7 +436,6 @@ def test_where_the_larger_of_the_two_branches_is_the_wrong_one():
 
 
 # --- The running question --------------------------------------------------------------------------------
-
 LLAMA, H100 = inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM")
 COUNT = sum(LLAMA.parameters().values())
 UNLINKED = H100.replace(scale_out_bandwidth=None, scale_up_bandwidth=None)
@@ -553,7 +543,7 @@ def test_doors(call, error, message):
 
 
 # --- Explorers -------------------------------------------------------------------------------------------
-def test_an_explorer_shows_the_answer_of_the_chapter():
+def test_an_explorer_shows_the_answer_of_the_chapter_or_that_there_is_no_matrix_to_cut():
     decode, term = explorers.decode(LLAMA, H100), "weights and activations"
     assert decode.evaluate()[term] == pytest.approx(5.31, abs=0.005)
     assert decode.evaluate(weights="8 bits", batch=1)[term] == pytest.approx(5.27 / 2, abs=0.005)
@@ -563,9 +553,7 @@ def test_an_explorer_shows_the_answer_of_the_chapter():
     assert multiply.evaluate(network=40)["least time"] == pytest.approx(0.657, abs=0.0005)
     at_ten = multiply.evaluate(network=40, k=10)["with latency"]
     assert at_ten == pytest.approx(0.00657 / 0.4 + 1.5, abs=0.0005)
-
-
-def test_an_explorer_says_when_there_is_no_matrix_to_cut():
+    # where there is no matrix to cut
     multiply = explorers.multiply(A100, st.PRINTED)
     # 2 C N / B = 24960 for a network of 0.2 TB/s; a third of it is narrow enough
     assert not multiply.cautions()
