@@ -234,28 +234,31 @@ def test_the_command_simulates_the_fleet_of_the_page(more, capsys):
     assert numbers == pytest.approx(shown, rel=1e-9)
 
 
-def test_a_step_by_hand():
+def test_the_running_question_by_hand():
     """Llama 3 70B on eight H100s reads 139 GB in at least 5.2 ms; an interval and no caution."""
     found = page("step")
     assert 0.0052 < found["low"] < found["seconds"] < found["high"] < 0.02
     assert found["dollars"] == pytest.approx(8 * 3.99 / 3600 * found["seconds"] / 32 * 1e6)
     assert found["cautions"] == []
+    # 141 GB of weights in 5.3 ms; the sixth model is slower than the bound
+    found = of_sources()
+    assert found["Steinhardt 2022"] == pytest.approx(141.1e9 / (8 * 3.35e12), rel=0.01)
+    assert 0.0051 < found["first principles"] < page("step")["seconds"] / 1.3
+    assert [name for name, value in found.items() if value is None] == ["Mazurek & Schreiber 2025"]
+    assert list(found) == list(sources.SOURCES)
 
 
-def test_a_chip_without_a_list_price_has_no_cost():
-    """It does not keep the price of the chip before."""
+def test_a_changed_chip_and_one_without_a_list_price():
+    chip = catalog.load_chip("H200").replace(memory_bandwidth=6e12)
+    told = asked_step(catalog.load_model("Llama 3 70B"), System(chip, 8), Workload(32, 4096))
+    found = page("step", chip="H200", changed={"memory_bandwidth": 6e12})
+    assert found["seconds"] == pytest.approx(told.seconds)
+    # without a list price there is no cost; the price of the chip before is not kept
     assert page("step", chip="H800")["dollars"] is None
     assert "million" not in page("request", chip="H800")
     assert page("step", chip="H800", price=2.0)["dollars"] > 0
     assert page("step", chip="H800", prices={"H800": 2.0})["dollars"] > 0
     assert page("step", chip="H100 SXM", price=None)["dollars"] is None
-
-
-def test_a_changed_chip_is_the_record_replaced():
-    chip = catalog.load_chip("H200").replace(memory_bandwidth=6e12)
-    told = asked_step(catalog.load_model("Llama 3 70B"), System(chip, 8), Workload(32, 4096))
-    found = page("step", chip="H200", changed={"memory_bandwidth": 6e12})
-    assert found["seconds"] == pytest.approx(told.seconds)
 
 
 @pytest.mark.parametrize(
@@ -531,15 +534,6 @@ def test_sources_are_silent_where_their_rooms_are():
     assert reads[0] > 1.5 * reads[1], "arithmetic at 8 bits too"
 
 
-def test_the_running_question_of_the_sources():
-    """8 H100s read 141 GB of weights in 5.3 ms; the sixth model is slower than the bound."""
-    found = of_sources()
-    assert found["Steinhardt 2022"] == pytest.approx(141.1e9 / (8 * 3.35e12), rel=0.01)
-    assert 0.0051 < found["first principles"] < page("step")["seconds"] / 1.3
-    assert [name for name, value in found.items() if value is None] == ["Mazurek & Schreiber 2025"]
-    assert list(found) == list(sources.SOURCES)
-
-
 def test_the_balance_of_experts_is_that_of_the_figure_on_numbers_and_symbols():
     n = sympy.Symbol("n", positive=True)
     read = mazurek2025.records.balancedness
@@ -591,15 +585,12 @@ def test_the_page_has_labels_for_all_that_can_be_set_and_is_light_enough():
     assert "80 % of cases" in text, "without JavaScript the first answer stands there"
 
 
-def test_no_formula_is_written_in_the_scripts():
-    """Constants of the model stand in its files: none of their numbers, and no rate of dollars, in a script."""
+def test_the_scripts_hold_no_formula_and_no_line_longer_than_a_screen():
+    # constants of the model stand in its files: none of their numbers, and no rate of dollars, in a script
     folder = Path(instrument.__file__).parent
     for name in ("ask.js", "page.js", "config.js"):
         text = (folder / name).read_text("utf-8")
         assert "3600" not in text and "0.9252" not in text and "1.486" not in text
-
-
-def test_no_line_of_javascript_is_longer_than_a_screen():
     listed = subprocess.run(["git", "ls-files", "*.js"], capture_output=True, text=True, cwd=ROOT).stdout
     long = [
         f"{name}:{k}" for name in listed.split()
