@@ -28,10 +28,19 @@ def test_explorers_share_one_runtime():
     assert page.index("window.inferlibExplorer = ") < page.index("inferlibExplorer(Object")
 
 
-def test_a_figure_can_be_saved():
+def test_a_figure_can_be_saved_waits_in_its_place_and_loses_digits():
     figure = '<figure id="a"><img alt="x" src="../_images/a.svg"/><figcaption>One.</figcaption></figure>'
     page = READER["downloads"](figure + '<figure id="c"><figcaption>No picture.</figcaption></figure>')
     assert page.count("<a ") == page.count('<a class="save" href="../_images/a.svg" download>SVG</a>') == 1
+    # it waits for the reader in a place kept for it
+    page = '<img alt="x" src="../_images/a.svg" /><img src="b.png"/>'
+    finished = READER["patient"](page, {"a.svg": (640, 380)})
+    assert finished == page.replace("<img alt", '<img loading="lazy" width="640" height="380" alt')
+    assert READER["patient"](finished, {"a.svg": (640, 380)}) == finished
+    # its drawing keeps its scales
+    drawn = '<g transform="scale(0.015625)"><path id="a" d="{}"/></g>'
+    before, after = "M 10.123456 -0.004\nL 3 4.5", "M 10.12 -0.00 L 3 4.5"
+    assert READER["lighter"](drawn.format(before)) == drawn.format(after)
 
 
 def test_a_link_in_the_text_sets_the_box_above_it_and_the_build_checks_what_it_asks(tmp_path):
@@ -101,32 +110,16 @@ def test_no_head_of_a_table_is_empty():
     assert READER["headed"](tables[3]).count("visually-hidden") == 2
 
 
-def test_a_drawing_keeps_its_scales_and_loses_digits():
-    drawn = '<g transform="scale(0.015625)"><path id="a" d="{}"/></g>'
-    before, after = "M 10.123456 -0.004\nL 3 4.5", "M 10.12 -0.00 L 3 4.5"
-    assert READER["lighter"](drawn.format(before)) == drawn.format(after)
-
-
-def test_figures_wait_for_the_reader_in_a_place_kept_for_them():
-    page = '<img alt="x" src="../_images/a.svg" /><img src="b.png"/>'
-    finished = READER["patient"](page, {"a.svg": (640, 380)})
-    assert finished == page.replace("<img alt", '<img loading="lazy" width="640" height="380" alt')
-    assert READER["patient"](finished, {"a.svg": (640, 380)}) == finished
-
-
-def test_launch_buttons_wait_for_an_address():
+def test_launch_buttons_wait_for_an_address_and_the_stamp_for_a_commit():
     for address, there in (("", False), ("https://example.org/book", True)):
         options = {"repository_url": address, "launch_buttons": {"colab_url": "x"}}
         READER["launch"](None, SimpleNamespace(html_theme_options=options))
         assert ("launch_buttons" in options) == there
-
-
-def test_the_stamp_names_a_commit_or_says_that_there_is_none():
     assert "commit" in READER["stamp"](ROOT / "book" / "bibliography.md")
     assert READER["git"]("no-such-command") == ""
 
 
-def test_whose_the_numbers_are_is_in_the_bibliography():
+def test_whose_the_numbers_are_is_in_the_bibliography_and_every_entry_is_cited():
     """Every publication of a measurement, every preprint behind a model, and for every chip one of its pages."""
     from book import measured
 
@@ -138,9 +131,7 @@ def test_whose_the_numbers_are_is_in_the_bibliography():
         if not any(page.removeprefix("https://arxiv.org/abs/") in REFERENCES for page in pages):
             missing.add(name)
     assert not missing
-
-
-def test_every_entry_of_the_bibliography_is_cited_where_it_is_listed():
+    # every entry is cited where it is listed
     entries = re.findall(r"^@\w+\{([^,]+),", REFERENCES, re.M)
     page = (ROOT / "book" / "bibliography.md").read_text(encoding="utf-8")
     cited = {key for keys in re.findall(r"\{cite:[tp]\}`([^`]+)`", page) for key in keys.split(",")}
