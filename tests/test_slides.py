@@ -71,18 +71,14 @@ def test_a_reference_takes_a_sentence_an_item_a_table_or_a_box():
     assert slides.passage(text, "| 1", "here").startswith("| a | b |")
     with pytest.raises(LookupError, match="nothing begins with 'Four'"):
         slides.passage(text, "Four", "here")
-
-
-def test_what_only_the_book_resolves_is_said_in_words():
-    text = "As [Erdil (2025)](bibliography.md#erdil2025) and [the figure](#fig-a) say"
-    text += " ([the record](#er-x), [more](erdil2025_toy.ipynb))."
-    assert pages.plain(text) == "As Erdil (2025) and the figure say (the record, more)."
-
-
-def test_a_mistyped_reference_is_named():
+    # a mistyped one is named
     message = "slides of principles: no cell, figure or exercise is called 'fig-none'"
     with pytest.raises(LookupError, match=message):
         slides.find("principles", "fig-none")
+    # what only the book resolves is said in words
+    text = "As [Erdil (2025)](bibliography.md#erdil2025) and [the figure](#fig-a) say"
+    text += " ([the record](#er-x), [more](erdil2025_toy.ipynb))."
+    assert pages.plain(text) == "As Erdil (2025) and the figure say (the record, more)."
 
 
 @pytest.mark.parametrize("number", range(1, 1 + len(course.sessions())))
