@@ -101,20 +101,17 @@ def test_what_follows_a_solution_stays():
         LECTURE["without_solutions"]([nbformat.v4.new_markdown_cell("```{solution-start} x\n```")])
 
 
-def test_a_copy_fetches_the_whole_book_where_its_address_is_known():
-    """A wheel holds the library alone; chapters also import `book`."""
+def test_students_get_stories_and_no_keys_and_fetch_the_whole_book():
+    stems = [path.stem for path in LECTURE["stories"]()]
+    assert stems[:3] == ["introduction", "principles", "steinhardt2022"] and "price" in stems
+    assert not [stem for stem in stems if "record" in stem]
+    assert not {"scorecard", "errata", "equations", "notation", "catalogue", "quiz", "problems"} & set(stems)
+    # a wheel holds the library alone; chapters also import `book`
     nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
     made = LECTURE["lecture_copy"](nb, "https://example.org/who/book")
     fetched = "!git clone -q --depth 1 https://example.org/who/book book && pip install -q './book[book]'"
     assert fetched in made.cells[1].source and made.cells[1].source.endswith("%cd book")
     assert len(LECTURE["lecture_copy"](nb).cells) == 2
-
-
-def test_students_get_stories_and_no_keys():
-    stems = [path.stem for path in LECTURE["stories"]()]
-    assert stems[:3] == ["introduction", "principles", "steinhardt2022"] and "price" in stems
-    assert not [stem for stem in stems if "record" in stem]
-    assert not {"scorecard", "errata", "equations", "notation", "catalogue", "quiz", "problems"} & set(stems)
 
 
 # --- The cheat sheet ---------------------------------------------------------------------------------------
@@ -124,12 +121,6 @@ def test_a_formula_is_written_in_the_one_alphabet(entry):
     used = {str(symbol) for symbol in cheatsheet.expression(entry).free_symbols}
     assert used <= set(cheatsheet.alphabet()), "a symbol that the alphabet does not declare"
     assert re.search(r"\d", cheatsheet.WORKED[entry["name"]]())
-
-
-def test_the_toy_model_answers_as_in_its_story():
-    box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
-    step = erdil2025.toy_decode_step(inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(32, 4096))
-    assert cheatsheet.WORKED["toy_latency"]() == f"{1e3 * step.total:.2f} ms"
 
 
 def test_a_symbol_means_one_thing():
@@ -148,7 +139,7 @@ def test_a_symbol_means_one_thing():
     assert {symbol: symbols[symbol] for symbol in set(results) & set(symbols)} == meant
 
 
-def test_the_sheet_typesets_what_the_register_holds():
+def test_the_sheet_typesets_what_the_register_holds_and_answers_as_the_story():
     sheet = cheatsheet.sheet()
     assert sheet.count('class="formula"') == len(cheatsheet.formulas()) == len(cheatsheet.WORKED)
     sources = {entry["source"] for entry in cheatsheet.formulas()}
@@ -157,6 +148,9 @@ def test_the_sheet_typesets_what_the_register_holds():
     two_d = r"t_{\text{2D}} = \frac{4\, a\, \sqrt{d}\, \sqrt{f}\, n}{B\, \sqrt{N}}"
     assert two_d in sheet, "8 BLE/sqrt(N) for F = 4E"
     assert r"Q_1 = L\, a\, \left(c + e\right)" in sheet, "one latent, counted once"
+    box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    step = erdil2025.toy_decode_step(inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(32, 4096))
+    assert cheatsheet.WORKED["toy_latency"]() == f"{1e3 * step.total:.2f} ms"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +174,7 @@ def test_numbers_of_the_running_question(name, number):
 
 
 # --- The quiz ----------------------------------------------------------------------------------------------
-def test_questions_on_all_of_the_book():
+def test_questions_on_all_of_the_book_have_their_answers_folded_in_the_page():
     assert len(QUESTIONS) >= 40 and len(QUESTIONS) == sum(len(quiz(topic)) for topic in TOPICS)
     numbers = [question for question in QUESTIONS if question.unit is not None]
     assert len(numbers) >= 12 and len(QUESTIONS) - len(numbers) >= 12
@@ -190,6 +184,12 @@ def test_questions_on_all_of_the_book():
     assert len({question.text for question in QUESTIONS}) == len(QUESTIONS)
     with pytest.raises(LookupError, match="memory"):
         quiz("memmory")
+    # without scripts
+    page = quiz()._repr_html_()
+    body = re.sub(r"(?s)<(script|style)>.*?</\1>", "", page)
+    assert body.count("<details><summary>Answer</summary>") == len(QUESTIONS)
+    assert body.count('<ol class="options"') == sum(q.unit is None for q in QUESTIONS)
+    assert "<input" not in body, "what only works with scripts is made by them"
 
 
 @cache
@@ -289,11 +289,3 @@ def test_the_quiz_marks_itself_in_the_page():
             assert not verdict(question, f"{1.2 * value:.6g}")["right"]
             hint, wrong = next(iter(question.key.mistakes.items()))
             assert verdict(question, f"{wrong / factor(question.unit):.6g}")["said"] == f"Not yet: {hint}."
-
-
-def test_without_scripts_the_answers_are_folded_in_the_page():
-    page = quiz()._repr_html_()
-    body = re.sub(r"(?s)<(script|style)>.*?</\1>", "", page)
-    assert body.count("<details><summary>Answer</summary>") == len(QUESTIONS)
-    assert body.count('<ol class="options"') == sum(q.unit is None for q in QUESTIONS)
-    assert "<input" not in body, "what only works with scripts is made by them"
