@@ -39,16 +39,9 @@ def latency(n_gpu, hop, chip, model):
 
 
 def step(n_gpu, hop, chip, model):
-    t_reduce = e.grid_all_reduce_time(n_gpu, 1e-6 * hop)
-    return inferlib.Breakdown(
-        (
-            {"network": e.network_time(model, t_reduce)},
-            {
-                "weights": e.weight_time(model, chip, n_gpu),
-                "arithmetic": e.arithmetic_time(model, chip, n_gpu, 64),
-            },
-        )
-    )
+    waiting = {"network": e.network_time(model, e.grid_all_reduce_time(n_gpu, 1e-6 * hop))}
+    reading, computing = e.weight_time(model, chip, n_gpu), e.arithmetic_time(model, chip, n_gpu, 64)
+    return inferlib.Breakdown((waiting, {"weights": reading, "arithmetic": computing}))
 
 
 CURVES = explorer.curves("Latency", INPUTS, {"latency": latency}, x="n_gpu", y_label="time", unit="ms")
@@ -261,6 +254,9 @@ def test_choices_and_what_depends_on_them():
     assert asked(page, "made['v0-s1-r'].children[0].textContent") == "dense only"
     with pytest.raises(ValueError, match="kind is 'sparse', but here must be dense"):
         RICH.evaluate(kind="sparse", price="low")
+    # a link that names a choice sets what the choice sets, but for what it names itself
+    for link, batch in (("price=high", 100), ("price=high&batch=7", 7), ("batch=7&price=high", 7)):
+        assert asked(page_of(RICH, f"#{RICH.slug}?{link}"), "made['batch-n'].value") == str(batch)
 
 
 def test_a_number_can_be_typed_and_a_wrong_one_is_refused():
@@ -303,11 +299,6 @@ def test_a_link_that_cannot_be_honoured_is_said_and_nothing_is_shown(asked_for, 
     assert any("value" in entry for view in asked(page, "api.answers()") for entry in view)
 
 
-def test_a_link_that_names_a_choice_sets_what_the_choice_sets_but_what_it_names_itself():
-    for link, batch in (("price=high", 100), ("price=high&batch=7", 7), ("batch=7&price=high", 7)):
-        assert asked(page_of(RICH, f"#{RICH.slug}?{link}"), "made['batch-n'].value") == str(batch)
-
-
 def test_the_table_of_a_spreadsheet_holds_the_state_the_answers_and_the_curves():
     import csv
 
@@ -323,7 +314,7 @@ def test_the_table_of_a_spreadsheet_holds_the_state_the_answers_and_the_curves()
     assert n == 64 and time == pytest.approx(RICH.evaluate(**values | {"n": 64})["least time"], rel=1e-9)
 
 
-def test_curves_are_drawn_to_scale():
+def test_curves_are_drawn_to_scale_and_whole_sliders_round_alike():
     """A straight line on linear axes: the marker stands in the middle, the curve spans the width."""
     page = page_of(curve(lambda x: 3 * x, Slider("x", "x", 0, 10, 5), x="x"))
     (now,), (line,) = drawn(page, "v0", "now"), drawn(page, "v0", "curve")
@@ -331,9 +322,7 @@ def test_curves_are_drawn_to_scale():
     points = [tuple(map(float, p.split())) for p in re.findall(r"[ML]([-\d.]+ [-\d.]+)", line["d"])]
     assert points[0] == (56, 254) and points[-1][0] == 588
     assert points[-1][1] == pytest.approx(254 + (26 - 254) / 1.05, abs=0.1)
-
-
-def test_whole_sliders_round_alike():
+    # whole sliders round alike
     whole = curve(lambda n: 10 * n, Slider("n", "n", 1, 9, 3, whole=True), x="n")
     page = page_of(whole)
     page.eval("move('n', {value: '4.6'})")
@@ -350,13 +339,15 @@ def test_text_cannot_leave_its_place():
     page_of(shown)
 
 
-def test_inputs_are_checked_when_evaluating():
+def test_a_widget_offers_the_same_inputs_and_they_are_checked():
     for wrong in ({"n_gpus": 3}, {"chip": "H1000"}):
         with pytest.raises(LookupError):
             CURVES.evaluate(**wrong)
     for wrong in (-3, math.nan, 1e9):
         with pytest.raises(ValueError, match="n_gpu is"):
             CURVES.evaluate(n_gpu=wrong)
+    children = CURVES.widget().children
+    assert [child.description for child in children[:-1]] == [i.label for i in INPUTS]
 
 
 def test_html_is_deterministic_and_small():
@@ -410,12 +401,6 @@ def test_doors(make, message):
         make()
 
 
-def test_a_guess_keeps_the_digits_that_any_cpu_gives():
-    pages = [Guess("How long?", answer, "ms", 1, 100)._repr_html_() for answer in (1.4 + 1.6e-15, 1.4)]
-    assert pages[0] == pages[1] and '"answer":1.4,' in pages[0]
-    assert '"answer":12345678.0,' in Guess("How many?", 12345678, "", 1, 1e9)._repr_html_()
-
-
 def guessed_page(guess, at=None):
     """The guess's own script over a small stand-in: its slider moved, or not, and its button pressed."""
     script = "\n".join(re.findall(r"<script>(.*?)</script>", guess._repr_html_(), re.S))
@@ -454,17 +439,15 @@ def test_guess_says_how_far_off(answer, at, shown, verdict):
     assert slider == shown and told.endswith(verdict)
 
 
-def test_a_slider_that_nobody_moved_is_no_guess():
+def test_a_slider_that_nobody_moved_is_no_guess_and_digits_are_those_that_any_cpu_gives():
     guess = Guess("How long?", 10.0, "ms", 1, 100, by="a measurement by X", why="So it is.")
     assert guessed_page(guess) == ("not moved yet", "Guess first: the slider was not moved.")
     _, told = guessed_page(guess, 20)
     assert told.startswith("A measurement by X says 10 ms. Your guess, 20 ms, is 2 times too high")
     assert told.endswith("So it is.") and "Show what a measurement by X says" in guess._repr_html_()
-
-
-def test_widget_offers_the_same_inputs():
-    children = CURVES.widget().children
-    assert [child.description for child in children[:-1]] == [i.label for i in INPUTS]
+    pages = [Guess("How long?", answer, "ms", 1, 100)._repr_html_() for answer in (1.4 + 1.6e-15, 1.4)]
+    assert pages[0] == pages[1] and '"answer":1.4,' in pages[0]
+    assert '"answer":12345678.0,' in Guess("How many?", 12345678, "", 1, 1e9)._repr_html_()
 
 
 def test_explorers_of_the_book_are_sound_javascript():
@@ -587,22 +570,20 @@ def test_what_cannot_be_is_not_timed(name, values):
     assert refused(page_of(shown, shown.link(**values)))
 
 
-def test_more_gpus_than_experts_are_out_of_reach_and_no_matter_of_room():
-    shown = MADE["mazurek2025.one_step"]()
-    at = {"nodes": 5, "size": "72, one rack", "own": 1}  # 360 GPUs, 257 experts and up to 128 copies
-    page = page_of(shown, shown.link(**at, extra=0))
-    assert said(page, "limits").startswith("Out of the model's reach. More GPUs than")
-    assert asked(page, "api.answers()[0][0].na") == "out of the model's reach"
-    assert shown.evaluate(**at, extra=128)["cache"] > 0
-
-
-def test_the_limit_of_memory_is_that_of_the_model_itself():
+def test_the_limit_of_memory_is_that_of_the_model_and_more_gpus_than_experts_no_matter_of_room():
     """The page counts a profile; 405B at 16 bits is 812 GB, and its cache half a megabyte a token."""
     held = inferlib.load_model("Llama 3.1 405B").bytes_held(8, 8192)
     at = {"model": "Llama 3.1 405B", "chip": "H100 SXM", "batch": 8, "context": 8192, "n_chips": 8}
     ((needed, has),) = MADE["principles.one_step"]().shortages(**at).values()
     assert needed == pytest.approx(held / 1e9, rel=1e-9) and has == 640
     assert needed == pytest.approx(811.7 + 8 * 8192 * 126 * 8 * 128 * 2 * 2 / 1e9, rel=1e-3)
+    # more GPUs than experts are out of reach, and no matter of room
+    shown = MADE["mazurek2025.one_step"]()
+    at = {"nodes": 5, "size": "72, one rack", "own": 1}  # 360 GPUs, 257 experts and up to 128 copies
+    page = page_of(shown, shown.link(**at, extra=0))
+    assert said(page, "limits").startswith("Out of the model's reach. More GPUs than")
+    assert asked(page, "api.answers()[0][0].na") == "out of the model's reach"
+    assert shown.evaluate(**at, extra=128)["cache"] > 0
 
 
 def test_an_axis_stays_while_a_slider_moves():
