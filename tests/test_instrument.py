@@ -179,16 +179,10 @@ def test_a_hundred_fleets_at_random():
     """Machines, waits and prices, shared and apart; with drafts, copies, a number of machines that is too small."""
     choose, states = random.Random(35), []
     for state in drawn(seed=3535, n=100):
-        state |= {
-            "arrivals": choose.choice((1e-3, 0.5, 3, 30, 200)),
-            "machines": choose.choice((None, None, 1, 40)),
-        }
-        state |= {
-            "users": choose.choice((None, None, 64)),
-            "drafted": choose.choice((0, 0, 3)),
-            "length": 2.5,
-        }
-        states.append(state)
+        states.append(state | {
+            "arrivals": choose.choice((1e-3, 0.5, 3, 30, 200)), "machines": choose.choice((None, None, 1, 40)),
+            "users": choose.choice((None, None, 64)), "drafted": choose.choice((0, 0, 3)), "length": 2.5,
+        })  # fmt: skip
     body = f"return {json.dumps(states)}.map((S)=>{{const r=A.request(S);delete r.at;return r}})"
     answered, crowded = 0, 0
     for state, found in zip(states, run(body), strict=True):
