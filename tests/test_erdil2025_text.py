@@ -273,14 +273,6 @@ def test_errata_numbers_follow_from_print():
     assert float(ends["deepseek_sound"]) > 1.3 * float(ends["deepseek_printed"])
 
 
-def test_long_context_ends_do_not_fit():
-    """The cheap ends of Figures 9 and 10 hold far more cache than their memory takes."""
-    curve = economics.curve("Mistral Large 2", context=context.LONG)
-    at = curve.iloc[-1]
-    assert e.models["Mistral Large 2"].cache_bytes * 1e5 * at.batch > 10 * at.n_gpu * 80e9
-    assert at.usd_per_million < 0.75 * context.cheap_ends("Mistral Large 2", context.LONG)
-
-
 def test_where_pipelines_pay():
     """Without drafts hardly, but for DeepSeek-V3, which gains memory: unlimited memory alone gains the same."""
     plain, drafted = (parallel.pipeline_gains(drafts) for drafts in (False, True))
@@ -338,7 +330,9 @@ def test_what_the_stories_say_in_words():
     assert width == pytest.approx(12, abs=0.5)
     at = economics.curve("Mistral Large 2", context=context.LONG).iloc[-1]
     cache = MISTRAL.cache_bytes * context.LONG * at.batch
+    # the cheap ends of Figures 9 and 10 hold far more cache than their memory takes
     assert (cache / 1e12, at.n_gpu * 80e9 / 1e12) == pytest.approx((600, 20), rel=0.05)
+    assert at.usd_per_million < 0.75 * context.cheap_ends("Mistral Large 2", context.LONG)
     step = e.best_layout(SEVENTY, H100, 8, 32, context=4096)[1]
     reading = sum(step.counted[name] for name in ("weights", "activations", "cache"))
     assert reading / step.total == pytest.approx(2 / 3, abs=0.02)
@@ -366,9 +360,9 @@ def test_what_the_stories_say_in_words():
 
 def test_bandwidth_makes_the_slope_and_latency_the_wall():
     """Without a limit of bandwidth nine tenths of the top speed get cheap; half the waiting moves the top."""
-    name, halved = "Llama 3 70B 8-bit", figures_model.WAITS["both halved"]
-    switches = {}, {"network": True}, {"waits": halved}, {"draft": e.models[economics.DRAFT]}
-    curves = [figures_model.switched(e.models[name], H100, **switched) for switched in switches]
+    halved, draft = figures_model.WAITS["both halved"], e.models[economics.DRAFT]
+    switches = {}, {"network": True}, {"waits": halved}, {"draft": draft}
+    curves = [figures_model.switched(EIGHT_BIT, H100, **switched) for switched in switches]
     tops = [curve.tokens_per_second.max() for curve in curves]
     assert tops[1] == pytest.approx(tops[0], rel=0.01) and tops[2] > 1.5 * tops[0] and tops[3] > 1.2 * tops[0]
     costs = [c[c.tokens_per_second >= 0.9 * tops[0]].usd_per_million.min() for c in curves]
@@ -395,7 +389,7 @@ def test_the_box_marks_the_least_point_where_the_pencil_finds_it():
 
 def test_the_box_drafts_as_the_search_does_that_has_one_layout():
     """The best of its rounds, with the draft pass that the model has there; a free token is one more to score."""
-    shown, llama, small = explorers.one_layout(), e.models["Llama 3 70B"], e.models["Llama 3 8B"]
+    shown, llama, small = explorers.one_layout(), SEVENTY, e.models["Llama 3 8B"]
     assumed = explorers.LL_ONLY.replace(kinds=("1D",), scale_downs=0, pipelines=0)
     for batch in (1, 64):
         at = {"context": 4096, "pipeline": False, "assumptions": assumed}

@@ -337,10 +337,8 @@ def test_the_finder_holds_every_row_and_leads_to_chapters(card):
         assert (BOOK / (address.split("#")[0].removesuffix(".html") + ".ipynb")).exists()
     page = table._repr_html_()
     data = json.loads(re.search(r'\((\{"id".*\})\);</script>', page, re.S)[1].replace("<\\/", "</"))
-    linked = [
-        [[c[0], data["links"][c[1]]] if isinstance(c, list) else c for c in row] for row in data["rows"]
-    ]
-    assert linked == rows
+    for row, held in zip(rows, data["rows"], strict=True):
+        assert row == [[c[0], data["links"][c[1]]] if isinstance(c, list) else c for c in held]
     # of a claim only the grade is shown
     claims = table.frame[table.frame.kind == "claim"]
     assert len(claims) and not (claims[["printed", "here"]] != "").any(axis=None)
@@ -364,73 +362,68 @@ const addEventListener = (name, f) => { if (name === "DOMContentLoaded") f(); el
 class URLSearchParams { constructor(text) { this.pairs = text.replace("?", "").split("&").map((p) => p.split("=")); }
   get(key) { const found = this.pairs.find((p) => p[0] === key); return found ? decodeURIComponent(found[1]) : null; } }
 const type = (e, text) => { e.value = text; e.on.input(); };
-const shown = () => JSON.stringify(parts.tbody.children.map((tr) => tr.children.map((td) => td.text)[0]));
+const shown = () => parts.tbody.children.map((tr) => tr.children.map((td) => td.text)[0]);
 """
 
 
-def script_of(page):
+def opened(page, *before):
+    """A page's own script at work: what runs a line, and what tells a value."""
     from py_mini_racer import MiniRacer
 
     assert page.count("</script>") == 1
     js = MiniRacer()
-    js.eval(PAGE)
-    return js, re.search(r"<script>(.*)</script>", page, re.S)[1]
+    for code in (PAGE, *before, re.search(r"<script>(.*)</script>", page, re.S)[1]):
+        js.eval(code)
+    return js.eval, lambda value: json.loads(js.eval(f"JSON.stringify({value})"))
 
 
 def test_the_finder_s_script_finds():
     """The page's own script on a small table."""
-    texts, linked = TEXTS, {"at": ["2.html", "", "2.html"]}
+    linked = {"at": ["2.html", "", "2.html"]}
     page = finder.finder(FRUIT, filters=["n"], links=linked, title="Fruit", page=2)
-    js, script = script_of(page._repr_html_())
-    js.eval(script)
-    third = js.eval(
-        "JSON.stringify(parts.tbody.children.map((tr) => tr.children[2]).map((td) => [td.text, td.children[0]]))"
-    )
-    assert [(t, c and (c["text"], c["href"])) for t, c in json.loads(third)] == [
-        (None, ("x", "2.html")),
-        ("y", None),
-    ]
-    assert json.loads(js.eval("shown()")) == texts[:2] and not js.eval("parts.button.hidden")
+    do, look = opened(page._repr_html_())
+    first, second = look("parts.tbody.children.map((tr) => tr.children[2])")
+    assert [first["children"][0][key] for key in ("text", "href")] == ["x", "2.html"] and "text" not in first
+    assert second["text"] == "y" and not second["children"]
+    assert look("shown()") == TEXTS[:2] and not look("parts.button.hidden")
 
     def found(typed):
-        js.eval(f"type(words, {json.dumps(typed)})")
-        return json.loads(js.eval("shown()"))
+        do(f"type(words, {json.dumps(typed)})")
+        return look("shown()")
 
-    assert found("PLUM red") == texts[2:] and js.eval("parts.button.hidden")
-    assert js.eval("location.hash") == "#find?q=PLUM%20red"
+    assert found("PLUM red") == TEXTS[2:] and look("parts.button.hidden")
+    assert look("location.hash") == "#find?q=PLUM%20red"
     # subscripts and units as one types them; a number is a whole one; names of JavaScript are no words of the page
-    assert found("t_exposed") == found("texposed") == texts[:1] and found("18 µs") == texts[2:]
+    assert found("t_exposed") == found("texposed") == TEXTS[:1] and found("18 µs") == TEXTS[2:]
     assert found("8") == found("constructor") == found("__proto__") == found("[(*+") == []
-    assert found("") == texts[:2]
-    js.eval("type(menu, '2')")
-    assert json.loads(js.eval("shown()")) == texts[1:2] and js.eval("location.hash") == "#find?n=2"
-    js.eval("location.hash = '#find?q=red&n=3'; on.hashchange()")
-    assert json.loads(js.eval("shown()")) == texts[2:] and js.eval("words.value + menu.value") == "red3"
-    js.eval("location.hash = '#elsewhere'; on.hashchange(); parts.button.on.click()")
-    assert json.loads(js.eval("shown()")) == texts
+    assert found("") == TEXTS[:2]
+    do("type(menu, '2')")
+    assert look("shown()") == TEXTS[1:2] and look("location.hash") == "#find?n=2"
+    do("location.hash = '#find?q=red&n=3'; on.hashchange()")
+    assert look("shown()") == TEXTS[2:] and look("words.value + menu.value") == "red3"
+    do("location.hash = '#elsewhere'; on.hashchange(); parts.button.on.click()")
+    assert look("shown()") == TEXTS
 
 
 def test_a_filter_of_what_the_page_holds():
     """Elements stay where they are; a Greek letter is found by its name, and the other way round."""
-    js, script = script_of(finder.of_page(".entry", ["form"], "Equations"))
-    js.eval("class Option { constructor(text) { this.text = text; } }; menu.dataset = { key: 'form' };")
     texts = ["balance β_eb", "beta_eb in words", "something else"]
-    js.eval(
-        f"{json.dumps(texts)}.forEach((t) => entries.push(Object.assign(element(), {{ textContent: t }})));"
+    do, look = opened(
+        finder.of_page(".entry", ["form"], "Equations"),
+        "class Option { constructor(text) { this.text = text; } }; menu.dataset = { key: 'form' };",
+        f"{json.dumps(texts)}.forEach((t) => entries.push(Object.assign(element(), {{ textContent: t }})));",
+        "entries.forEach((e, i) => { e.dataset.form = i ? 'step' : 'function'; });",
     )
-    js.eval("entries.forEach((e, i) => { e.dataset.form = i ? 'step' : 'function'; });")
-    js.eval(script)
-    assert json.loads(js.eval("JSON.stringify(menu.children.map((o) => o.text))")) == ["function", "step"]
+    assert look("menu.children.map((o) => o.text)") == ["function", "step"]
     # what has no hit goes, but not the section of the filter itself
-    js.eval("[true, false].forEach((m) => sections.push({ contains: () => m, querySelector: () => null }));")
-    hidden = "JSON.stringify(entries.map((e) => e.hidden))"
+    do("[true, false].forEach((m) => sections.push({ contains: () => m, querySelector: () => null }));")
     for typed in ("βeb", "beta_eb", "betaeb"):
-        js.eval(f"type(words, {json.dumps(typed)})")
-        assert json.loads(js.eval(hidden)) == [False, False, True], typed
-        assert json.loads(js.eval("JSON.stringify(sections.map((e) => e.hidden))")) == [False, True]
-    js.eval("type(menu, 'step')")
-    assert json.loads(js.eval(hidden)) == [True, False, True]
-    assert js.eval("parts['.readout'].text") == "1 of 3 entries"
+        do(f"type(words, {json.dumps(typed)})")
+        assert look("entries.map((e) => e.hidden)") == [False, False, True], typed
+        assert look("sections.map((e) => e.hidden)") == [False, True]
+    do("type(menu, 'step')")
+    assert look("entries.map((e) => e.hidden)") == [True, False, True]
+    assert look("parts['.readout'].text") == "1 of 3 entries"
 
 
 def test_places_lead_to_their_sections(tmp_path):
