@@ -146,12 +146,14 @@ def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
         ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("utilisation", "100%", 1), ("utilisation", "0.5", 0.5),
         ("weights", "mxfp4", 17 / 32), ("weights", "fp8 block", "fp8"), ("keep", "head=mxfp4", {"head": "mxfp4"}),
         ("length", "1.8", 1.8), ("length", 1, 1), ("context", 0, 0),
+        ("cached", "95%", 0.95 * 60 * 1024),
         *(("equal", word, True) for word in ("yes", "TRUE", "1")),
         *(("equal", word, False) for word in ("no", "False", "0")),
     ],
 )  # fmt: skip
 def test_what_people_type_is_read(name, typed, meant):
     more = {"length": {"drafted": 3}, "equal": {"prompt": 8, "output": 8}, "prompt": {"output": 100}}
+    more["cached"] = {"prompt": "60k", "output": 300}
     assert getattr(Question(L70, **{name: typed}, **more.get(name, {})), name) == meant
 
 
@@ -169,10 +171,6 @@ def test_machines_as_people_type_them(typed):
 )  # fmt: skip
 def test_times_as_people_type_them(typed, seconds):
     assert Promise(first_token=typed).first_token == pytest.approx(seconds)
-
-
-def test_a_share_of_the_prompt_is_cached():
-    assert Question(L8, prompt="60k", output=300, cached="95%").cached == 0.95 * 60 * 1024
 
 
 @pytest.mark.parametrize(
