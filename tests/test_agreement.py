@@ -106,9 +106,8 @@ def test_gains_by_hand():
 def test_experts_wake_up_and_batches_stay_cheap():
     """The exercise: with the cache counted, 32 to 512 sequences take more than twice the time; without, never."""
     says("synthesis", "makes more than three times the tokens per second")
-    dense, experts = (
-        agreement.ratios(f"{kind}, short", {"batch": 1}, {"batch": 16}) for kind in ("dense", "experts")
-    )
+    batches = {"batch": 1}, {"batch": 16}
+    dense, experts = (agreement.ratios(f"{kind}, short", *batches) for kind in ("dense", "experts"))
     assert dense.max() < 1.1 and experts.min() > 1.5 and 16 / experts.max() > 3
     slower = agreement.ratios("dense, short", {"batch": 32}, {"batch": 512})
     assert slower["Steinhardt 2022"] < 2 < slower.drop("Steinhardt 2022").max()

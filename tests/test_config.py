@@ -105,9 +105,8 @@ GEMMA_3 = [
 
 @pytest.mark.parametrize(("embeddings", "rest", "shape"), GEMMA_3)
 def test_gemma_3(embeddings, rest, shape):
-    inside = load_model(
-        {"model_type": "gemma3", "text_config": GEMMA | shape, "vision_config": {"depth": 27}}
-    )
+    whole = {"model_type": "gemma3", "text_config": GEMMA | shape, "vision_config": {"depth": 27}}
+    inside = load_model(whole)
     parts = inside.parameters()
     assert parts.pop("embeddings") / 1e6 == pytest.approx(embeddings, rel=0.01)
     assert sum(parts.values()) / 1e6 == pytest.approx(rest, rel=0.003)

@@ -138,18 +138,12 @@ def printed_latency(shape, chip, n_gpu, batch, context):
     nodes, reductions = model_equations.span(chip, n_gpu).nodes, assumed.kernels
     sparse = model_equations.sparsity(shape, assumed)
     reduced = printed.bytes_reduced(shape, batch, shape.activation_bytes)
-    between, inside = (
-        printed.inter_node_reads(nodes, reduced),
-        printed.intra_node_reads(n_gpu, nodes, reduced),
-    )
-    moving = printed.transfer_time(chip, n_gpu, between, inside)
+    between = printed.inter_node_reads(nodes, reduced)
+    moving = printed.transfer_time(chip, n_gpu, between, printed.intra_node_reads(n_gpu, nodes, reduced))
     latency = printed.all_reduce_latency(protocol, n_gpu, nodes)
     network = printed.network_communication_time(shape, reductions, latency, moving)
-    cache, ends = (
-        printed.cache_elements_read(shape, context, batch),
-        printed.inputs_and_outputs_read(shape, batch),
-    )
-    values = printed.activations_read(cache, ends)
+    cache = printed.cache_elements_read(shape, context, batch)
+    values = printed.activations_read(cache, printed.inputs_and_outputs_read(shape, batch))
     read = printed.bytes_read(shape, printed.parameters_read(shape, sparse, batch), values)
     weights = printed.pointwise_flop(shape, printed.active_parameters(shape, sparse))
     flop = printed.total_flop(batch, weights, printed.attention_flop(shape, context, assumed.flop_per_pair))

@@ -246,11 +246,8 @@ def run(capsys, *line):
 def test_decide_and_change_are_those_of_python(capsys):
     words = {"prompt": "2k", "output": "500", "cached": "1k", "weights": "FP8"}
     words |= {"token": "40 tokens/s", "first_token": "1s"}
-    line = [
-        "decide",
-        "Llama-3.3-70B",
-        *(f"--{name.replace('_', '-')}={value}" for name, value in words.items()),
-    ]
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in words.items()]
+    line = ["decide", "Llama-3.3-70B", *options]
     code, out = run(capsys, *line, "--json", "--chips=H100, H200", "--counts=4,8", "--prices=H100=2-4")
     offers = {"chips": ["H100", "H200"], "counts": (4, 8), "prices": {"H100": (2, 4)}}
     found = tokenprice.decide(L33, **words, **offers)

@@ -82,11 +82,9 @@ def test_small_models_against_transformers(entry):
     attentions = [(g.count, g.attention) for g in model.layers if g.attention is not None]
     # of a window it keeps what the next token will see: one position less (not for MiMo, whose window is that much)
     full = [(n, a) for n, a in attentions if a.window is not None and tokens >= a.window]
-    last = [
-        n * (a.head_dim if getattr(a, "ratio", None) else a.kept(a.window) - a.kept(a.window - 1))
-        for n, a in full
-    ]
-    more = 0 if entry["config"]["model_type"] == "mimo_v2_flash" else sum(last)
+    pooled = [n * a.head_dim for n, a in full if getattr(a, "ratio", None)]
+    plain = [n * (a.kept(a.window) - a.kept(a.window - 1)) for n, a in full if not getattr(a, "ratio", None)]
+    more = 0 if entry["config"]["model_type"] == "mimo_v2_flash" else sum(plain + pooled)
     assert model.cache_values(tokens) == theirs["kept"] + more
     assert state.get("state", 0) == theirs.get("state", 0)
     assert state.get("waiting", 0) >= theirs.get("waiting", 0)
@@ -235,9 +233,7 @@ def compressed(**weights):
     return of("compressed-tensors", config_groups={"group_0": {"targets": ["Linear"], "weights": weights}})
 
 
-INT4_ZEROS = bits(
-    (N // 8, 32), (ROWS, 16), (ROWS // 8, 32)
-)  # packed in int32, zero points too, scales in fp16
+INT4_ZEROS = bits((N // 8, 32), (ROWS, 16), (ROWS // 8, 32))
 TOOLS = [
     # AutoAWQ and AutoGPTQ: qweight and qzeros packed in int32, scales in fp16
     (of("awq", bits=4, group_size=128), INT4_ZEROS),

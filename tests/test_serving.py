@@ -24,9 +24,8 @@ MODEL, CHIP, WORK = load_model("Llama 3 70B"), load_chip("H100 SXM"), Workload(3
 BOX, ONE = System(CHIP, 8), Workload(1)
 H200, ENDLESS = System(load_chip("H200"), 8), CHIP.replace(memory_capacity=None)
 DEEPSEEK = load_model("DeepSeek V3")
-IDEAL = constants.one_kernel(
-    Kernel(0.0, 1.0), Kernel(0.0, 1.0), {n: Link(0.0, 1e30) for n in (2, 4, 8)}, experts=Kernel(0.0, 1.0)
-)
+FULL, LINKS = Kernel(0.0, 1.0), {n: Link(0.0, 1e30) for n in (2, 4, 8)}
+IDEAL = constants.one_kernel(FULL, FULL, LINKS, experts=FULL)
 
 
 def test_experts_are_reached_as_timings_of_traffic_say():

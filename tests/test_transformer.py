@@ -216,10 +216,8 @@ def blocks(draw):
         return FeedForward(draw(SMALL), draw(st.integers(2, 3)), draw(st.booleans()))
     n = draw(st.integers(1, 32))
     flags = {name: draw(st.booleans()) for name in ("biases", "router_bias", "shared_gate")}
-    active, width, shared, matrices = (
-        draw(i) for i in (st.integers(1, n), SMALL, st.integers(0, 64), st.integers(2, 3))
-    )
-    return Experts(n, active, width, shared, matrices, **flags)
+    shape = st.integers(1, n), SMALL, st.integers(0, 64), st.integers(2, 3)
+    return Experts(n, *map(draw, shape), **flags)
 
 
 LAYERS = st.builds(Layers, SMALL, attentions(), blocks(), st.integers(0, 4))
@@ -246,13 +244,8 @@ def test_a_model_is_the_sum_of_its_groups(model, context, batch):
 @given(MODELS, st.integers(0, 100), st.integers(0, 100), st.integers(1, 50))
 def test_more_context_never_costs_less(model, context, more, batch):
     def costs(n):
-        parts = (
-            model.flops(n, True),
-            model.flops(n, False),
-            model.bytes_read(batch, n),
-            model.prefill_flops(n),
-        )
-        return np.array([model.cache_values(n), *map(total, parts)])
+        step = model.flops(n, True), model.flops(n, False), model.bytes_read(batch, n)
+        return np.array([model.cache_values(n), *map(total, step), total(model.prefill_flops(n))])
 
     assert (costs(context + more) >= costs(context)).all()
 
