@@ -545,7 +545,8 @@ def test_decode_step_agrees_with_the_equations_and_sweeps():
 @pytest.mark.parametrize(
     ("system", "work", "layout", "status", "reason"),
     [
-        (BOX, {"batch": 1000}, None, "infeasible", "exceed"),
+        # 137 GB, and 320 KiB for each of four million tokens
+        (BOX, {"batch": 1000}, None, "infeasible", "1479 GB of weights and cache exceed the 640 GB of 8"),
         # a batch of 300 fits once, but each of the two stages holds one
         (BOX, {"batch": 300}, inferlib.Layout(tp=4, pp=2), "infeasible", "exceed"),
         (BOX, {"batch": 1, "weights": "int4"}, None, "n/a", "no arithmetic peak in int4"),
@@ -568,6 +569,7 @@ def test_what_the_paper_does_not_describe(system, work, layout, status, reason):
         (lambda: lim.transformer("DeepSeek V3"), LookupError, "DeepSeekV3"),
         (lambda: lim.model_of("Llama 3 70B"), TypeError, "must be a Transformer"),
         (lambda: lim.Assumptions(weight_bytes=0.0), ValueError, "must be positive and finite"),
+        (lambda: lim.Assumptions(link=0.0), ValueError, "must be positive and finite"),
         (lambda: lim.Assumptions.fitted("median"), LookupError, "low, mean, high"),
         (lambda: experts.simulate(8, 9, 1), ValueError, "n_active"),
         (lambda: efficiency.sweep("Kimi-K2", "HBM3", 131072, n=8), ValueError, "does not fit"),
