@@ -9,19 +9,10 @@ from hypothesis import given, strategies as some
 
 import inferlib
 from book import audit
-from book.mazurek2025 import (
-    counts,
-    derivations,
-    drawings,
-    extensions,
-    figures,
-    readings,
-    repair,
-    simulation,
-    systems,
-    tables,
-    validation,
-)
+from book.mazurek2025 import derivations, drawings, extensions, figures, readings, repair, systems, validation
+from book.mazurek2025.counts import outweighing
+from book.mazurek2025.simulation import fullest_by_formula
+from book.mazurek2025.tables import TABLE_1
 from inferlib.equation import EQUATIONS
 from inferlib.papers import mazurek2025 as mz
 from inferlib.papers.mazurek2025 import equations as eq
@@ -72,7 +63,7 @@ def test_equations_1_to_45_are_as_printed(number):
     assert entry.function(V3, *(known[name] for name in entry.arguments)) == PRINTED[number]
 
 
-def test_equations_46_to_51_are_as_printed():
+def test_equations_46_to_51_are_as_printed_and_all_51_numbers_are_listed_once():
     call = {number: entry.function for number, entry in BY_NUMBER.items()}
     assert call["46"](2.0, 3.0) == call["47"](3.0, 2.0) == 3.0
     assert call["48"](1.0, 2.0, 4.0) == 7.0
@@ -84,9 +75,6 @@ def test_equations_46_to_51_are_as_printed():
     expression = mz.overlapped_time(a, e, n)
     assert expression.subs(n, a + e) == 2 * (a + e)
     assert eq.active_experts(V3, sp.Symbol("N")).subs("N", 2) == 15.75
-
-
-def test_all_51_numbers_are_listed_once():
     table = audit.equations("mazurek2025")
     numbers = [int(n) for n in table.number if n.isdigit()]
     assert sorted(numbers) == list(range(1, 52))
@@ -94,7 +82,8 @@ def test_all_51_numbers_are_listed_once():
     assert set(table[table.form == "empty"].number) == {"24", "42"}
 
 
-def test_the_factor_2_is_all_that_corrected_flops_change():
+def test_the_factor_2_is_all_that_corrected_flops_change_and_decode_is_prefill_of_one_token():
+    """Every projection meets a token once, in both variants: two FLOP for each byte of the eight matrices."""
     twice = ("value_flops", "absorbed_value_flops", "decode_absorbed_value_flops")
     once = ("score_flops", "absorbed_score_flops", "decode_absorbed_score_flops", "key_up_flops")
     for name in twice + once:
@@ -102,10 +91,6 @@ def test_the_factor_2_is_all_that_corrected_flops_change():
         assert function(V3, B, S, FIXED) == (2 if name in twice else 1) * function(V3, B, S), name
     # 2 (128 + 64) + 2 x 128 for each head in place of 2 (128 + 64) + 128
     assert eq.decode_attention_flops(V3, 1, 1, FIXED) == 128 * 640
-
-
-def test_decode_is_prefill_of_one_token():
-    """Every projection meets a token once, in both variants: two FLOP for each byte of the eight matrices."""
     linear = 2 * eq.layer_attention_weights(V3)
     for form, cores in (
         (eq.vanilla_decode_flops, (eq.decode_attention_flops,)),
@@ -123,8 +108,7 @@ def test_sizes_agree_with_the_shared_library(name):
     counts = shared.parameters()
     assert eq.attention_weights(model) == pytest.approx(counts["attention"])
     assert eq.cache_per_token(model) == shared.cache_bytes(1, "bf16")
-    parts = shared.flops(4989)
-    whole = 61 if name != "DeepSeek V2" else 60
+    parts, whole = shared.flops(4989), 61 if name != "DeepSeek V2" else 60
     core = sum(parts[part] for part in ("projections", "scores", "values"))
     assert whole * eq.absorbed_decode_flops(model, 1, 4989, FIXED) == pytest.approx(core)
     of_experts = ("experts", "shared experts", "router")
@@ -136,14 +120,32 @@ def test_sizes_agree_with_the_shared_library(name):
     assert eq.embedding_weights(model) == pytest.approx(counts["embeddings"] + counts["head"])
 
 
-def test_public_counts_of_others():
-    """What the public simulator InferSim prints for DeepSeek V3 at 4989 tokens, to its digits."""
+def test_counts_of_others_memory_by_hand_and_the_room_in_it():
+    # what the public simulator InferSim prints for DeepSeek V3 at 4989 tokens, to its digits
     cores = eq.decode_absorbed_score_flops, eq.decode_absorbed_value_flops
     assert sum(core(V3, 1, 4989, FIXED) for core in cores) / 1e9 == pytest.approx(1.39, abs=0.005)
     assert 2 * eq.layer_attention_weights(V3) / 1e9 == pytest.approx(0.37, abs=0.005)
     assert eq.cache_per_token(V3) / 1024 == pytest.approx(68.62, abs=0.01)
     assert eq.expert_weights(V3) / 2**20 == 42.0
     assert 9 * eq.expert_flops(V3, 1) / 1e9 == pytest.approx(0.79, abs=0.005)
+    # by hand
+    assert eq.layer_attention_weights(V3) == 187_105_280
+    assert eq.cache_traffic(V3, 2, 99) == 2 * 100 * 2 * 576 * 61
+    assert eq.attention_activations(V3, 2) == 2 * 2 * 7168 * 61
+    assert eq.all_expert_activations(V3, 2) == 3 * 2 * 7168 * 61
+    half, moved = mz.Deployment(4, balancedness=0.5), 3 * 8 * 7168 * 9 / 4 / 0.5
+    assert eq.expert_activations(V3, half, 8) == pytest.approx(61 * moved)
+    assert eq.expert_activations(V3, half, 8, FIXED) == pytest.approx(58 * moved)
+    assert eq.router_weights(V3) == 7168 * 256
+    assert eq.experts_on_gpu(V3, 5) == 58 * (5 * 44_040_192 + 7168 * 256)
+    assert eq.dense_weights(V3) == 3 * 3 * 18432 * 7168 and eq.embedding_weights(V3) == 2 * 129280 * 7168
+    total = eq.attention_weights(V3) + 8 * 70272 * 101 / 4 + 2 * 2 * 7168 * 61
+    assert eq.attention_traffic(V3, mz.Deployment(4), 8, 100) == pytest.approx(total)
+    own, weights = eq.largest_own_batch(V3, FOUR.gpu, 4989, 9), eq.weights_on_gpu(V3, 9)
+    assert weights + own * 4989 * 70272 == pytest.approx(80e9)
+    assert fits(V3, FOUR.gpu, FOUR.deployment, 32 * math.floor(own), 4989) == ""
+    assert "cache of" in fits(V3, FOUR.gpu, FOUR.deployment, 32 * math.ceil(own), 4989)
+    assert fits(V3, mz.chip_of("H100 SXM"), mz.Deployment(8), 8, 1).startswith("weights of 99 GB exceed")
 
 
 def test_absorption_is_an_identity_in_numbers_and_saves_what_the_derivation_says():
@@ -170,28 +172,6 @@ def test_absorption_is_an_identity_in_numbers_and_saves_what_the_derivation_says
     assert ratio == pytest.approx((4 * 512 * 128 + 640) / 2176)
 
 
-# --- Sizes ------------------------------------------------------------------------------------------------
-def test_memory_by_hand_and_the_room_in_it():
-    assert eq.layer_attention_weights(V3) == 187_105_280
-    assert eq.cache_traffic(V3, 2, 99) == 2 * 100 * 2 * 576 * 61
-    assert eq.attention_activations(V3, 2) == 2 * 2 * 7168 * 61
-    assert eq.all_expert_activations(V3, 2) == 3 * 2 * 7168 * 61
-    half = mz.Deployment(4, balancedness=0.5)
-    assert eq.expert_activations(V3, half, 8) == pytest.approx(3 * 8 * 7168 * 61 * 9 / 4 / 0.5)
-    assert eq.expert_activations(V3, half, 8, FIXED) == pytest.approx(3 * 8 * 7168 * 58 * 9 / 4 / 0.5)
-    assert eq.router_weights(V3) == 7168 * 256
-    assert eq.experts_on_gpu(V3, 5) == 58 * (5 * 44_040_192 + 7168 * 256)
-    assert eq.dense_weights(V3) == 3 * 3 * 18432 * 7168
-    assert eq.embedding_weights(V3) == 2 * 129280 * 7168
-    total = eq.attention_weights(V3) + 8 * 70272 * 101 / 4 + 2 * 2 * 7168 * 61
-    assert eq.attention_traffic(V3, mz.Deployment(4), 8, 100) == pytest.approx(total)
-    own, weights = eq.largest_own_batch(V3, FOUR.gpu, 4989, 9), eq.weights_on_gpu(V3, 9)
-    assert weights + own * 4989 * 70272 == pytest.approx(80e9)
-    assert fits(V3, FOUR.gpu, FOUR.deployment, 32 * math.floor(own), 4989) == ""
-    assert "cache of" in fits(V3, FOUR.gpu, FOUR.deployment, 32 * math.ceil(own), 4989)
-    assert fits(V3, mz.chip_of("H100 SXM"), mz.Deployment(8), 8, 1).startswith("weights of 99 GB exceed")
-
-
 # --- Experts ----------------------------------------------------------------------------------------------
 def test_experts_reached():
     """By hand, by drawing them, and at both ends."""
@@ -208,8 +188,8 @@ def test_experts_reached():
     assert mz.selection_probability(V3) == 1 / 32 and mz.never_selected(V3, 2) == (31 / 32) ** 2
 
 
-def test_the_fullest_gpu():
-    table = simulation.fullest_by_formula(draws=300)
+def test_the_fullest_gpu_and_balls_into_bins_by_its_steps():
+    table = fullest_by_formula(draws=300)
     assert (table.printed >= table["without replacement"]).all()
     assert (table["without replacement"] >= table.simulated - 0.15).all()
     assert table.simulated.max() <= 8 < table.printed.max()
@@ -219,10 +199,7 @@ def test_the_fullest_gpu():
     assert all_awake == 8  # nothing is left to draw: every GPU has its eight
     assert few == pytest.approx(2 + math.sqrt(2 * 2 * 0.75 * math.log(32)))
     assert few < mz.fullest_gpu_experts(mz.Deployment(32), 64)
-
-
-def test_balls_into_bins_by_its_steps():
-    """The variance of the derivation, against drawing experts at random."""
+    # the variance of the derivation, against drawing experts at random
     variance = derivations.drawn_without_replacement()[2].equation.rhs
     at = {derivations.MODEL.n_routed: 256, derivations.N: 32, derivations.left("active"): 64}
     random = np.random.default_rng(3)
@@ -238,18 +215,21 @@ def test_experts_held_loaded_and_balanced():
         full = mz.loaded_experts(V3, at.deployment, 1e6)
         assert full == mz.held_experts(V3, at.deployment) > mz.loaded_experts(V3, at.deployment, 2)
         assert mz.loaded_experts(V3, at.deployment, 1e6, mz.Assumptions.uncapped()) > full
-    one = mz.loaded_experts(V3, FOUR.deployment, 1)
-    assert one == pytest.approx(1 + 8 / 32 + math.sqrt(2 * 8 / 32 * math.log(32)))
+    one = 1 + 8 / 32 + math.sqrt(2 * 8 / 32 * math.log(32))
+    assert mz.loaded_experts(V3, FOUR.deployment, 1) == pytest.approx(one)
     assert mz.expert_balancedness(1.0, 4.0) == 0.25
     assert mz.imbalanced_load(mz.Deployment(8, balancedness=0.5), 3.0) == 6.0
     assert mz.shared_expert_load(V3, 16) == pytest.approx((1 + 9 / 16) / (9 / 16))
     assert mz.shared_expert_load_corrected(V3, 16) == pytest.approx(1.5 / 0.5625)
-    assert mz.balancedness(72) == 0.809 and mz.balancedness(200) == 0.809
-    assert 0.8 < mz.balancedness(48) < 0.809
+    assert 0.8 < mz.balancedness(48) < 0.809 == mz.balancedness(72) == mz.balancedness(200)
     assert mz.balancedness(64, balanced=False) == 0.476
 
 
 # --- Network ----------------------------------------------------------------------------------------------
+# 40 GB/s over the share that leaves a node of 11.8 MB a token, times the balancedness
+CEILINGS = 40e9 / (0.75 * 11.805696e6) * 0.8, 40e9 / (8 / 9 * 11.805696e6) * 0.809
+
+
 def test_the_network_by_hand():
     token = 3 * 9 * 7168 * 61
     assert eq.tokens_traffic(V3, 1) == token
@@ -263,9 +243,8 @@ def test_the_network_by_hand():
     slow = FOUR.gpu.replace(intra_bandwidth=10e9)  # so much slower inside that it binds
     for gpu, nodes, longest in ((FOUR.gpu, 4, 0.75 / 50e9), (FOUR.gpu, 1, 1 / 450e9), (slow, 4, 0.25 / 10e9)):
         assert mz.slowest_link(gpu, mz.Deployment(8 * nodes, nodes)) == pytest.approx(longest)
-    # ceilings
-    ceilings = [mz.network_ceiling(V3, at.gpu, at.deployment) for at in (FOUR, NINE)]
-    assert ceilings == pytest.approx(CEILINGS)
+    found = [mz.network_ceiling(V3, at.gpu, at.deployment) for at in (FOUR, NINE)]
+    assert found == pytest.approx(CEILINGS)
     printed, right = systems.corrected_ceiling("9x8 H100")
     assert right / printed == pytest.approx(61 * 9 / (58 * 8))
 
@@ -277,18 +256,12 @@ def test_no_batch_lifts_the_ceiling(own):
         assert speed <= mz.network_ceiling(V3, at.gpu, at.deployment) * (1 + 1e-12)
 
 
-# 40 GB/s over the share that leaves a node of 11.8 MB a token, times the balancedness
-CEILINGS = 40e9 / (0.75 * 11.805696e6) * 0.8, 40e9 / (8 / 9 * 11.805696e6) * 0.809
-
-
 def test_routing_that_knows_the_nodes():
-    where = mz.Deployment(64, 8)
+    where, random = mz.Deployment(64, 8), np.random.default_rng(2)
     assert extensions.expert_messages(V3, where) == 9 * 7 / 8
     assert extensions.nodes_reached(V3, where, 4) == 4
-    free = extensions.nodes_reached(V3, where, 8)
-    random = np.random.default_rng(2)
     seen = np.mean([len(set(random.integers(0, 8, 8))) for _ in range(4000)])
-    assert free == pytest.approx(seen, rel=0.02)
+    assert extensions.nodes_reached(V3, where, 8) == pytest.approx(seen, rel=0.02)
     assert extensions.node_messages(V3, where, 4) == 4 * 7 / 8
     assert extensions.local_messages(V3, 1) == 0 and extensions.local_messages(V3, 3) == 6
     table = extensions.routing()
@@ -302,10 +275,8 @@ def test_routing_that_knows_the_nodes():
 # --- The whole --------------------------------------------------------------------------------------------
 def by_hand(own, n, nodes, beta, extra, bw, bf16, fp8, context, two_batch=True):
     """The whole model once more with plain numbers, printed reading: tokens/s of a GPU."""
-    turns = 2 if two_batch else 1
-    total = own * n
-    batch = total / turns
-    b = batch / n
+    b = own / (2 if two_batch else 1)
+    batch = b * n
     active = 256 * (1 - (31 / 32) ** batch)
     fullest = active / n + math.sqrt(2 * active * math.log(n) / n) + 1
     loaded = min(math.ceil((257 + extra) / n), fullest)
@@ -364,37 +335,28 @@ def test_memory_bound_is_a_property_of_chip_and_factor():
         assert (arithmetic > memory_time) == more
 
 
-def test_attention_outweighs_the_experts():
-    assert counts.outweighing() == derivations.attention_outweighs().result == 64 < counts.outweighing(K2)
-    held = mz.held_experts(K2, mz.Deployment(counts.outweighing(K2) + 1))
+def test_attention_outweighs_the_experts_and_overlap_reads_weights_twice():
+    assert outweighing() == derivations.attention_outweighs().result == 64 < outweighing(K2)
+    held = mz.held_experts(K2, mz.Deployment(outweighing(K2) + 1))
     assert eq.experts_on_gpu(K2, held) < eq.attention_weights(K2)
-
-
-def test_overlap_reads_weights_twice():
     for at in (FOUR, NINE):
         one = at.deployment.replace(two_batch=False)
         tiny = at.deployment.n_gpus * 1e-3
         ratio = mz.step_time(V3, at.gpu, at.deployment, tiny, 10) / mz.step_time(V3, at.gpu, one, tiny, 10)
         assert 1.95 < ratio < 2  # but for experts, of which half a batch wakes fewer
-    gain, where = systems.best_overlap_gain()
-    assert 1.8 < gain < 2
+    assert 1.8 < systems.best_overlap_gain()[0] < 2
 
 
-def test_overhead_enters_where_it_is_told_to():
-    """At 2000 tokens, bound by the network: twice a layer with overlap, unless hidden; else once."""
+def test_overhead_enters_where_it_is_told_to_and_corrections_change_what_they_say():
     base = mz.Assumptions()
+    # at 2000 tokens, bound by the network: twice a layer with overlap, unless hidden; else once
     for two_batch, hidden, times in ((True, False, 2), (True, True, 0), (False, False, 1), (False, True, 1)):
         args = V3, NINE.gpu, NINE.deployment.replace(two_batch=two_batch), 72 * 256, 2000
         more = base.replace(overhead=1e-4, overhead_hidden=hidden)
         plain, late = (mz.step_time(*args, a) for a in (base, more))
         assert late == pytest.approx(plain + times * 61 * 1e-4, rel=1e-9)
-
-
-def test_corrections_change_what_they_say():
-    batch = 9216
-    work = eq.expert_arithmetic_time(V3, NINE.gpu, NINE.deployment, batch, FIXED)
-    less = eq.expert_arithmetic_time(V3, NINE.gpu, NINE.deployment, batch)
-    dense = 2 * (batch / 72) * 7168 * (9 * 18432 + 129280)
+    work, less = (eq.expert_arithmetic_time(V3, NINE.gpu, NINE.deployment, 9216, a) for a in (FIXED, base))
+    dense = 2 * (9216 / 72) * 7168 * (9 * 18432 + 129280)
     assert work - less == pytest.approx(1.43 * dense / 1979e12)
     assert systems.section_3_ratio() > 1.9
     assert 0 < systems.value_flop_effect() < 0.01
@@ -419,52 +381,40 @@ def work(batch=32, context=4096, **formats):
     return inferlib.Workload(batch, context, **({"weights": "fp8"} | formats))
 
 
-def test_decode_step_answers():
-    model = SHARED
-    step = mz.decode_step(model, box(), work())
-    assert step.feasible and step.binding == "expert weights"
-    assert mz.decode_step(model, box(), work(), two_batch=False).total < step.total
-    assert mz.decode_step(model, box("H100 SXM"), work()).status == "infeasible"
-    assert mz.decode_step(model, box(count=16), work()).total < step.total
-    short = mz.decode_step(model, box(), work(cache="fp8"))
+def test_decode_step_answers_or_says_when_the_source_is_silent():
+    step = mz.decode_step(SHARED, box(), work())
+    assert step.feasible and step.binding == "expert weights" and audit.explain(step).parts
+    assert mz.decode_step(SHARED, box(), work(), two_batch=False).total < step.total
+    assert mz.decode_step(SHARED, box("H100 SXM"), work()).status == "infeasible"
+    assert mz.decode_step(SHARED, box(count=16), work()).total < step.total
+    short = mz.decode_step(SHARED, box(), work(cache="fp8"))
     assert short.terms["cache"] == pytest.approx(step.terms["cache"] / 2)
-    assert audit.explain(step).parts
     # nine boxes: as few copies as make every GPU hold equally many, which is what SGLang did
-    wide = mz.decode_step(model, box("H100 SXM", 72), work(72 * 128, 4989))
+    wide = mz.decode_step(SHARED, box("H100 SXM", 72), work(72 * 128, 4989))
     assert wide.total == pytest.approx(mz.step_time(V3, NINE.gpu, NINE.deployment, 72 * 128, 4989))
-    layout = inferlib.Layout(ep=8, dp=8)
-    assert mz.decode_step(model, box(), work(), layout).total == step.total
-
-
-@pytest.mark.parametrize(
-    ("model", "system", "layout", "reason"),
-    [
+    assert mz.decode_step(SHARED, box(), work(), inferlib.Layout(ep=8, dp=8)).total == step.total
+    for model, system, layout, reason in (
         ("Mixtral 8x7B", box("H100 SXM"), None, "latent attention only"),
         ("DeepSeek V3", box(), inferlib.Layout(tp=8), "spreads experts over all 8"),
         ("DeepSeek V3", box("A100 80GB"), None, "no fp8 peak"),
         ("DeepSeek V3", box("H200", 12), None, "not a multiple of 8"),
-    ],
-)
-def test_decode_step_says_when_the_source_is_silent(model, system, layout, reason):
-    step = mz.decode_step(inferlib.load_model(model), system, work(), layout)
-    assert step.status == "n/a" and reason in step.reason
+    ):
+        step = mz.decode_step(inferlib.load_model(model), system, work(), layout)
+        assert step.status == "n/a" and reason in step.reason, reason
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: mz.decode_step(SHARED, box(), work(), two_batch=1), TypeError, "two_batch"),
-        (lambda: mz.model_of("Llama 3 70B"), ValueError, "latent attention"),
-        (lambda: mz.model_of(3), TypeError, "model is a int"),
-        (lambda: mz.chip_of("A100 80GB"), ValueError, "no fp8 peak"),
-        (lambda: mz.chip_of(1.0), TypeError, "chip is a float"),
-        (lambda: mz.setup("9x8 H200"), LookupError, "did you mean '9x8 H100'"),
-        (lambda: mz.deployment(2.5), ValueError, "n_gpus is 2.5"),
-        (lambda: mz.deployment(8, 9), ValueError, "n_nodes is 9"),
-        (lambda: mz.Deployment(8, balancedness=1.2), ValueError, "balancedness is 1.2"),
-        (lambda: mz.Deployment(8, two_batch="yes"), TypeError, "two_batch"),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: mz.decode_step(SHARED, box(), work(), two_batch=1), TypeError, "two_batch"),
+    (lambda: mz.model_of("Llama 3 70B"), ValueError, "latent attention"),
+    (lambda: mz.model_of(3), TypeError, "model is a int"),
+    (lambda: mz.chip_of("A100 80GB"), ValueError, "no fp8 peak"),
+    (lambda: mz.chip_of(1.0), TypeError, "chip is a float"),
+    (lambda: mz.setup("9x8 H200"), LookupError, "did you mean '9x8 H100'"),
+    (lambda: mz.deployment(2.5), ValueError, "n_gpus is 2.5"),
+    (lambda: mz.deployment(8, 9), ValueError, "n_nodes is 9"),
+    (lambda: mz.Deployment(8, balancedness=1.2), ValueError, "balancedness is 1.2"),
+    (lambda: mz.Deployment(8, two_batch="yes"), TypeError, "two_batch"),
+])  # fmt: skip
 def test_doors(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -494,61 +444,46 @@ def card():
     return audit.scorecard("mazurek2025")
 
 
-def test_grades_of_numbers_and_claims(card):
+MISSED = {  # numbers that do not come out, and what the note says of where they come from
+    ("Text 1", "cache of one token", "Qwen3 32B"): "163.84 KB would be 40 layers",
+    ("Text 1", "cache of other models over DeepSeek's", ""): "",
+    ("Figure 5", "shared experts", ""): "",
+    ("Text 2.1", "parameters of expert layers", ""): "671 - 10, all but attention, is 661",
+    ("Text 2.1", "share of expert layers", ""): "661 / 671 is 98.5%",
+    ("Text 3", "share of expert weights", ""): "",
+    ("Text 3.1.1", "attention weights of one layer", ""): "add up to 187.2",
+    ("Text 3.1.2", "activations of one sequence", ""): "is 1.35",
+    ("Text 3.1.2", "one expert", ""): "rounds to is 45",
+}
+NOTES = MISSED | {
+    ("Text 3.4", "2x8 H100, shared expert on one GPU", "traffic over the others'"): "gives 2.78",
+    ("Figure 14", "there 4x8 H100 is faster per GPU than 9x8 H100", ""): "5400 tokens, literal up to 4350",
+    ("Figure 14", "there 9x8 H100 is bound by the network", ""): "up to 5950 tokens, literal up to 5250",
+    ("Text 3.6", "agreement with measurements is reasonable", ""): "literally 9.7%",
+}
+LOOSE = {
+    "active parameters grow nearly linearly with the batch", "more nodes make each node faster",
+    "a token's traffic in a layer is d times all experts", "extra experts must be a multiple of the GPUs",
+    "beyond that batch the model is loaded in full", "the head is always memory-bound",
+    "the vocabulary is much larger than 100,000", "agreement with measurements is reasonable",
+    "Kimi K2 is DeepSeek V3 with more experts", "Kimi K2 is slower", "the context matters little for decode",
+}  # fmt: skip
+
+
+def test_grades_of_numbers_and_claims_and_origins_of_the_slips(card):
     missed = card[card.kind.isin(["model", "derived"]) & (card.grade != "exact")]
-    assert {(r.artefact, r.row, r.column) for r in missed.itertuples()} == {
-        ("Text 1", "cache of one token", "Qwen3 32B"),
-        ("Text 1", "cache of other models over DeepSeek's", ""),
-        ("Figure 5", "shared experts", ""),
-        ("Text 2.1", "parameters of expert layers", ""),
-        ("Text 2.1", "share of expert layers", ""),
-        ("Text 3", "share of expert weights", ""),
-        ("Text 3.1.1", "attention weights of one layer", ""),
-        ("Text 3.1.2", "activations of one sequence", ""),
-        ("Text 3.1.2", "one expert", ""),
-    }
+    assert {(r.artefact, r.row, r.column) for r in missed.itertuples()} == set(MISSED)
     graded = card[card.kind == "claim"].set_index("row").grade
-    assert set(graded.index[graded == "does not hold"]) == {
-        "balls into bins works fairly well where many experts are active"
-    }
-    assert set(graded.index[graded == "loosely worded"]) == {
-        "active parameters grow nearly linearly with the batch",
-        "more nodes make each node faster",
-        "a token's traffic in a layer is d times all experts",
-        "extra experts must be a multiple of the GPUs",
-        "beyond that batch the model is loaded in full",
-        "the head is always memory-bound",
-        "the vocabulary is much larger than 100,000",
-        "agreement with measurements is reasonable",
-        "Kimi K2 is DeepSeek V3 with more experts",
-        "Kimi K2 is slower",
-        "the context matters little for decode",
-    }
-
-
-def test_origins_of_the_slips(card):
+    (wrong,) = graded.index[graded == "does not hold"]
+    assert wrong == "balls into bins works fairly well where many experts are active"
+    assert set(graded.index[graded == "loosely worded"]) == LOOSE
     notes = card.set_index(["artefact", "row", "column"]).note
-    for place, words in {
-        ("Text 3.1.1", "attention weights of one layer", ""): "add up to 187.2",
-        ("Text 3.1.2", "activations of one sequence", ""): "is 1.35",
-        ("Text 3.1.2", "one expert", ""): "rounds to is 45",
-        ("Text 2.1", "parameters of expert layers", ""): "671 - 10, all but attention, is 661",
-        ("Text 2.1", "share of expert layers", ""): "661 / 671 is 98.5%",
-        ("Text 1", "cache of one token", "Qwen3 32B"): "163.84 KB would be 40 layers",
-        ("Text 3.4", "2x8 H100, shared expert on one GPU", "traffic over the others'"): "gives 2.78",
-        (
-            "Figure 14",
-            "there 4x8 H100 is faster per GPU than 9x8 H100",
-            "",
-        ): "5400 tokens, literal up to 4350",
-        ("Figure 14", "there 9x8 H100 is bound by the network", ""): "up to 5950 tokens, literal up to 5250",
-        ("Text 3.6", "agreement with measurements is reasonable", ""): "literally 9.7%",
-    }.items():
+    for place, words in NOTES.items():
         assert words in notes[place], place
 
 
-def test_every_number_of_the_text_has_a_row(card):
-    """The numerals of the source, in its order, all stand in the ledger."""
+def test_every_number_of_the_text_and_of_table_1_has_a_row(card):
+    """The numerals of the source, in its order, all stand in the ledger; Table 1 is the catalogue's model."""
     printed = {str(value).replace(",", "") for value in card.printed}
     numbers = (
         "671000000000.0 37000000000.0 8 61 3 58 256 257 1 70 163 516 2-7 7168 2048 3.5 28672 8192 18432 512 163840 "
@@ -557,12 +492,9 @@ def test_every_number_of_the_text_has_a_row(card):
         "32768 279 4989 56.3"
     )
     assert set(numbers.split()) <= printed
-
-
-def test_table_1_is_the_catalogues_model(card):
     table = card[card.artefact == "Table 1"].set_index("row").printed
-    assert set(table.index) == set(tables.TABLE_1)
-    for row, (*_, field) in tables.TABLE_1.items():
+    assert set(table.index) == set(TABLE_1)
+    for row, (*_, field) in TABLE_1.items():
         assert table[row] == getattr(V3, field), row
 
 
@@ -576,22 +508,17 @@ def test_errata(card):
     for number in ("11.41 GB", "826", "28.9%", "1.94"):
         assert number in remarks, number
     wrong = card[(card.right == "no") & (card.kind != "claim")]
-    assert set(wrong.artefact) == {
-        "Text 1", "Figure 5", "Text 2.1", "Text 3", "Text 3.1.1", "Text 3.1.2", "Text 3.3",
-    }  # fmt: skip
+    assert set(wrong.artefact) == {"Text 3.3", *(artefact for artefact, *_ in MISSED)}
 
 
 # --- Against measurements ---------------------------------------------------------------------------------
-def test_the_compensating_error():
+def test_the_compensating_error_and_the_overhead():
     at_quoted, at_true = (validation.rms(validation.compared(s).values()) for s in (4989, 2050))
     assert at_quoted == pytest.approx(0.074, abs=0.001) and at_true == pytest.approx(0.46, abs=0.01)
     scan = validation.scan().rms
     assert 5000 < scan.idxmin() < 6000 and scan.min() == pytest.approx(0.053, abs=0.001)
     # by hand: 1373 tokens/s against SGLang's 1285
     assert validation.compared(4989)["9x8 H100", 64] == pytest.approx(1373 / 1285 - 1, abs=0.002)
-
-
-def test_the_overhead():
     found = repair.fitted()
     assert 80e-6 < found.overhead < 105e-6
     before, after = (validation.errors(validation.H100, a).values() for a in (mz.Assumptions(), found))
@@ -609,7 +536,6 @@ def test_the_overhead():
 def test_the_literal_reading():
     """Section 3.1.2 without a minimum: no context is fitted, none is needed on H100s, and no overhead helps."""
     found = repair.strongest()
-
     assert repair.fitted(assumptions=systems.READINGS["literal"]).overhead == 0
     errors = validation.compared(2050, systems.READINGS["literal"])
     # by hand: 3084 tokens/s at the network's ceiling against SGLang's 2782
@@ -625,10 +551,14 @@ def test_the_literal_reading():
 def test_what_would_decide_between_the_readings():
     """On the authors' machine, by hand: 32 sequences wake 8.89 experts literally, 512 more than a GPU holds."""
     own = readings.own_machine()
-    assert literal(16) == pytest.approx(8.89, abs=0.005)
+    literal = {}  # experts that the fullest of 32 GPUs reads literally, the shared one included
+    for batch in (16, 256):
+        awake = 256 * (1 - (31 / 32) ** batch)
+        literal[batch] = awake / 32 + math.sqrt(2 * awake / 32 * math.log(32)) + 1
+    assert literal[16] == pytest.approx(8.89, abs=0.005)
     assert own.iloc[0].max() / own.iloc[0].min() < 1.01
     # 7.4 more experts of 44 MB in 58 layers, twice read at half the peak: 23 ms on top of 46
-    more = 58 * 2 * 2 * (literal(256) - 9) * 44_040_192 / 3.35e12
+    more = 58 * 2 * 2 * (literal[256] - 9) * 44_040_192 / 3.35e12
     for context in ("2050", "4989"):
         capped, other = own.loc[own.index[1], [f"{r}, {context} tokens" for r in ("capped", "literal")]]
         assert 1 / other - 1 / capped == pytest.approx(more, rel=0.01)
@@ -642,12 +572,6 @@ def test_what_would_decide_between_the_readings():
     text = " ".join(table.because)
     for number in ("16.4", "8.9 experts", "8,929", "279", "5,400", "4,350"):
         assert number in text, number
-
-
-def literal(batch):
-    """Experts that the fullest of 32 GPUs reads literally, the shared one included."""
-    awake = 256 * (1 - (31 / 32) ** batch)
-    return awake / 32 + math.sqrt(2 * awake / 32 * math.log(32)) + 1
 
 
 def test_measured_rows_are_taken_once_and_with_reason_and_every_point_is_over_its_measurement():
@@ -674,7 +598,7 @@ def test_measured_rows_are_taken_once_and_with_reason_and_every_point_is_over_it
     assert list(contexts) == [2050, 1500, 1250, 3000, 4989]
 
 
-def test_predictions_and_trends():
+def test_predictions_trends_and_what_is_harmless():
     table = repair.predictions().set_index("system")
     first = table.loc["DeepSeek production"]
     assert first.capped == pytest.approx(0.04, abs=0.01) and first["with overhead"] < -0.1
@@ -693,6 +617,11 @@ def test_predictions_and_trends():
     assert (gain.loc[[128, 256]].measured > 1).all() and (gain.loc[[2, 8, 32, 64]].measured < 1).all()
     assert gain.capped[64] > 1 > gain["with overhead"][64] and gain["with overhead"][128] > 1
     assert gain.literal[64] < 1 < gain.literal[128]
+    table = systems.choices()
+    for name in ("the factor 2 of equation 36", "FLOP of dense layers and head", "no 10 % penalty"):
+        assert table.loc[name].sub(1).abs().max() < 0.01, name
+    for name in ("a context of 2000 tokens", "cache in FP8", "memory factor 1", "58 layers and 8 messages"):
+        assert table.loc[name].sub(1).abs().max() > 0.1, name
 
 
 # --- Figures and extensions -------------------------------------------------------------------------------
@@ -737,7 +666,7 @@ def test_timeline_and_drawings_are_the_step():
     assert times["decode"] == pytest.approx(60.6e-3, rel=1e-3)
 
 
-def test_wider_deployments():
+def test_wider_deployments_and_side_by_side():
     table = systems.wider()
     # (256 + extra + 1) / n, rounded up; one box does not even hold the weights
     assert list(table["experts a layer"]) == [33, 17, 9, 5, 3]
@@ -747,9 +676,6 @@ def test_wider_deployments():
     at_ceiling = systems.wider(own=1024, context=500, counts=(72,))["tokens/s at 1024"][72]
     assert at_ceiling == pytest.approx(CEILINGS[1])
     assert 2 < table["tokens/s at those"][72] / table["tokens/s at those"][16]
-
-
-def test_side_by_side():
     table = extensions.side_by_side()
     assert list(table.index) == list(extensions.SIDE_BY_SIDE)
     for _, row in table.iterrows():
@@ -764,11 +690,3 @@ def test_side_by_side():
     gpu, where = mz.chip_of("H100 SXM"), mz.deployment(64, 8)
     assert fits(V3, gpu, where, 64 * own, 4989) == "" != fits(V3, gpu, where, 64 * (own + 1), 4989)
     assert (extensions.limited_curves().ratio < 1).all()
-
-
-def test_what_is_harmless_and_what_is_not():
-    table = systems.choices()
-    for name in ("the factor 2 of equation 36", "FLOP of dense layers and head", "no 10 % penalty"):
-        assert table.loc[name].sub(1).abs().max() < 0.01, name
-    for name in ("a context of 2000 tokens", "cache in FP8", "memory factor 1", "58 layers and 8 messages"):
-        assert table.loc[name].sub(1).abs().max() > 0.1, name
