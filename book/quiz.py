@@ -150,7 +150,7 @@ def idle_arithmetic():
             "small part here",
             "The network between the chips is too slow": "on a single chip it is idle just the same",
         },
-    )  # fmt: skip
+    )
 
 
 @memory("principles#bytes-the-weights-once-a-step", "ms", session=1)
@@ -159,14 +159,11 @@ def weights_read():
     embedding too?"""
     data = sum(LLAMA.weight_bytes("bf16").values())
     time = principles.memory_time(H100, data, 8)
-    return Key(
-        time,
-        f"{say(data, 'GB')} over eight times {say(H100.memory_bandwidth, 'TB/s')}.",
-        {
-            "that is one chip alone; all eight read at the same time": 8 * time,
-            "a weight of 16 bits has two bytes": time / 2,
-        },
-    )
+    mistakes = {
+        "that is one chip alone; all eight read at the same time": 8 * time,
+        "a weight of 16 bits has two bytes": time / 2,
+    }
+    return Key(time, f"{say(data, 'GB')} over eight times {say(H100.memory_bandwidth, 'TB/s')}.", mistakes)
 
 
 @memory("principles#p-cache", session=2)
@@ -192,33 +189,30 @@ def latent_cache():
     model = DEEPSEEK
     kept, attention = model.cache_values(), model.layers[0].attention
     whole = attention.n_heads * (attention.nope_dim + attention.rope_dim + attention.value_dim)
-    return Choice(
-        say(kept, "1"),
-        f"One latent and one rotary key for all heads of a layer; Llama 3 70B keeps "
-        f"{LLAMA.cache_values():,}.",
-        {
-            say(model.n_layers * whole, "1"): "keys and values of the heads are computed from the latent, "
-            "not kept",
-            say(kept + model.n_layers * attention.kv_rank, "1"): "keys and values come from the same latent",
-            say(model.n_layers * attention.kv_rank, "1"): "the rotary key is kept beside the latent",
-        },
+    worked = (
+        f"One latent and one rotary key for all heads of a layer; Llama 3 70B keeps {LLAMA.cache_values():,}."
     )
+    wrong = {
+        say(
+            model.n_layers * whole, "1"
+        ): "keys and values of the heads are computed from the latent, not kept",
+        say(kept + model.n_layers * attention.kv_rank, "1"): "keys and values come from the same latent",
+        say(model.n_layers * attention.kv_rank, "1"): "the rotary key is kept beside the latent",
+    }
+    return Choice(say(kept, "1"), worked, wrong)
 
 
 @memory("principles#p-cache", session=2)
 def batch_and_cache():
     """Does a larger batch make reading the cache cheaper for each token?"""
-    return Choice(
-        "No: every sequence reads a cache of its own",
-        "Only the weights are shared by a batch; the caches grow with it.",
-        {
-            "Yes: what is read for one sequence serves all": "that is so for weights; nobody else attends "
-            "to your context",
-            "Yes, as long as the batch stays below the critical one": "the critical batch is about weights",
-            "No: each sequence reads the caches of the others, too": "nobody attends to the context of "
-            "another user",
-        },
-    )  # fmt: skip
+    worked = "Only the weights are shared by a batch; the caches grow with it."
+    wrong = {
+        "Yes: what is read for one sequence serves all": "that is so for weights; nobody else attends "
+        "to your context",
+        "Yes, as long as the batch stays below the critical one": "the critical batch is about weights",
+        "No: each sequence reads the caches of the others, too": "nobody attends to the context of another user",
+    }
+    return Choice("No: every sequence reads a cache of its own", worked, wrong)
 
 
 @memory("principles#what-fits", "1")
@@ -257,15 +251,13 @@ def eight_bits():
     """Weights and arithmetic both go from 16 to 8 bits on an H100. What happens to the critical batch?"""
     sixteen = principles.critical_batch(H100, principles.profile_of(LLAMA))
     eight = principles.critical_batch(H100.at("fp8"), principles.profile_of(LLAMA, "fp8"))
-    return Choice(
-        "It stays",
-        f"Half the bytes to read, but twice the peak: a factor of {eight / sixteen:.2g}.",
-        {
-            f"It changes by a factor of {eight / sixteen / 2:.2g}": "the peak doubles as well",
-            f"It changes by a factor of {2 * eight / sixteen:.2g}": "the bytes halve as well",
-            f"It changes by a factor of {4 * eight / sixteen:.2g}": "the two changes work against each other",
-        },
-    )
+    worked = f"Half the bytes to read, but twice the peak: a factor of {eight / sixteen:.2g}."
+    wrong = {
+        f"It changes by a factor of {eight / sixteen / 2:.2g}": "the peak doubles as well",
+        f"It changes by a factor of {2 * eight / sixteen:.2g}": "the bytes halve as well",
+        f"It changes by a factor of {4 * eight / sixteen:.2g}": "the two changes work against each other",
+    }
+    return Choice("It stays", worked, wrong)
 
 
 @arithmetic("notation#units")
@@ -288,14 +280,12 @@ def sparsity():
 def flop_of_token():
     """How many GFLOP does one token of Llama 3 70B take, at a short context?"""
     work = sum(LLAMA.flops(0).values())
-    return Key(
-        work,
-        f"{work / 2e9:.1f} billion weights are met (the input embedding is looked up), two FLOP each.",
-        {
-            "a multiplication and an addition are two FLOP": work / 2,
-            "six for each weight is training": 3 * work,
-        },
-    )
+    worked = f"{work / 2e9:.1f} billion weights are met (the input embedding is looked up), two FLOP each."
+    mistakes = {
+        "a multiplication and an addition are two FLOP": work / 2,
+        "six for each weight is training": 3 * work,
+    }
+    return Key(work, worked, mistakes)
 
 
 @arithmetic("principles#the-critical-batch-and-what-the-cache-does-to-it")
@@ -308,8 +298,9 @@ def long_context():
         "2g/a, where g = 8 query heads share a key and a value has a = 2 bytes: only the cache is left, and "
         "no batch shares it.",
         {
-            say(principles.decode_intensity(profile, 1, 1), "FLOP/B"): "that is the weights' ratio for one "
-            "sequence",
+            say(
+                principles.decode_intensity(profile, 1, 1), "FLOP/B"
+            ): "that is the weights' ratio for one sequence",
             say(least * LLAMA.n_kv_heads, "FLOP/B"): "only eight query heads share a key, not all of them",
             say(ridge, "FLOP/B"): "that is what the chip wants, and what it will never get here",
         },
@@ -338,11 +329,9 @@ def experts_awake():
     if a token goes to 8 of them?"""
     model = mazurek2025.model_of("DeepSeek V3")
     batch = next(b for b in range(1, 10_000) if model.n_routed - mazurek2025.active_experts(model, b) < 1)
-    return Key(
-        batch,
-        f"A token misses one with probability {1 - model.n_active / model.n_routed:.3f}.",
-        {"that many would do if no two tokens chose the same": model.n_routed / model.n_active},
-    )
+    worked = f"A token misses one with probability {1 - model.n_active / model.n_routed:.3f}."
+    mistakes = {"that many would do if no two tokens chose the same": model.n_routed / model.n_active}
+    return Key(batch, worked, mistakes)
 
 
 @experts("mazurek2025#the-wire")
@@ -351,17 +340,13 @@ def fullest_gpu():
     fullest GPU, by Mazurek and Schreiber?"""
     share = mazurek2025.records.balancedness(72)
     plain = mazurek2025.records.balancedness(72, balanced=False)
-    return Choice(
-        f"{1 / share:.2f} times",
-        f"Balancedness is {share:.3f} with copies of popular experts, and everybody waits for the fullest "
-        f"GPU.",
-        {
-            "1 times: each token goes to as many experts": "as many, but not the same: some experts "
-            "are popular",
-            f"{share:.2f} times": "the fullest has more than the mean: divide",
-            f"{1 / plain:.2f} times": "that would be without copies of popular experts",
-        },
-    )
+    worked = f"Balancedness is {share:.3f} with copies of popular experts, and everybody waits for the fullest GPU."
+    wrong = {
+        "1 times: each token goes to as many experts": "as many, but not the same: some experts are popular",
+        f"{share:.2f} times": "the fullest has more than the mean: divide",
+        f"{1 / plain:.2f} times": "that would be without copies of popular experts",
+    }
+    return Choice(f"{1 / share:.2f} times", worked, wrong)
 
 
 @experts("mazurek2025#mz-whole")
@@ -377,7 +362,7 @@ def two_half_batches():
             "Two halves need two copies of all experts in memory, one for each": "both read the same ones",
             "Half a batch cannot be balanced": "balance changes little; the weights are read twice",
         },
-    )  # fmt: skip
+    )
 
 
 @experts("principles#what-fits", session=2)
@@ -409,8 +394,7 @@ def more_arithmetic():
         "A faster chip needs a larger block to be kept busy, and a larger block takes longer: the square "
         "of the peak.",
         {
-            f"It takes {1 / 2:.2g} times as long": "only if the block stayed as it is, and then the chip "
-            "would idle",
+            f"It takes {1 / 2:.2g} times as long": "only if the block stayed as it is, and then the chip would idle",
             "It takes as long as before": "the block that keeps it busy grows",
             f"It takes {2:.2g} times as long": "both sides of the block grow",
         },
@@ -423,12 +407,11 @@ def best_size():
     model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
     best = erdil2025.optimal_n_gpu(model, chip, 1e-6)
     ratio = erdil2025.weight_time(model, chip, 1) / erdil2025.network_time(model, 1e-6)
-    return Key(
-        best,
-        "Reading falls as 1/N, waiting grows as the root of N: the best size is their ratio to the power "
-        "2/3.",
-        {"take the ratio to the power 2/3": ratio, "that is the root; the power is 2/3": ratio**0.5},
+    worked = (
+        "Reading falls as 1/N, waiting grows as the root of N: the best size is their ratio to the power 2/3."
     )
+    mistakes = {"take the ratio to the power 2/3": ratio, "that is the root; the power is 2/3": ratio**0.5}
+    return Key(best, worked, mistakes)
 
 
 @network("erdil2025_toy#what-matters-and-how-much", session=3)
@@ -439,31 +422,25 @@ def bandwidth_or_hop():
     hop = before / erdil2025.minimum_latency(model, chip, 5e-7)
     wide = chip.replace(memory_bandwidth=2 * chip.memory_bandwidth)
     read = before / erdil2025.minimum_latency(model, wide, 1e-6)
-    return Choice(
-        f"The hop: {hop:.2f} times faster, against {read:.2f}",
-        "Hop latency enters with the power 2/3, bandwidth with 1/3.",
-        {
-            f"The bandwidth: {hop:.2f} times faster, against {read:.2f}": "the powers are the other way "
-            "round",
-            "Both by the same factor": "waiting has the larger power at the best size",
-            f"The bandwidth: {2:.2f} times faster": "the best size changes with it, and waiting stays",
-        },
-    )
+    worked = "Hop latency enters with the power 2/3, bandwidth with 1/3."
+    wrong = {
+        f"The bandwidth: {hop:.2f} times faster, against {read:.2f}": "the powers are the other way round",
+        "Both by the same factor": "waiting has the larger power at the best size",
+        f"The bandwidth: {2:.2f} times faster": "the best size changes with it, and waiting stays",
+    }
+    return Choice(f"The hop: {hop:.2f} times faster, against {read:.2f}", worked, wrong)
 
 
 @network("erdil2025_toy#many-gpus-and-a-network-that-only-has-latency", session=3)
 def deep_or_wide():
     """Why do two models of the same size, one deep and one wide, differ in their fastest token?"""
-    return Choice(
-        "Every layer waits for its own exchanges",
-        "Waiting counts layers, reading counts weights: the wide model waits less.",
-        {
-            "A deep model has more weights to read": "they are of the same size",
-            "A wide model needs more memory bandwidth": "reading the same bytes takes the same time",
-            "A deep model has the larger cache, and so waits": "a user with a short context waits just as "
-            "long",
-        },
-    )
+    worked = "Waiting counts layers, reading counts weights: the wide model waits less."
+    wrong = {
+        "A deep model has more weights to read": "they are of the same size",
+        "A wide model needs more memory bandwidth": "reading the same bytes takes the same time",
+        "A deep model has the larger cache, and so waits": "a user with a short context waits just as long",
+    }
+    return Choice("Every layer waits for its own exchanges", worked, wrong)
 
 
 @network("pope2022#or-let-the-weights-travel", session=4)
@@ -471,15 +448,13 @@ def weights_gathered():
     """From how many tokens on should PaLM 540B gather weights rather than activations, on 64 chips?"""
     model = pope2022.load_model()
     tokens = pope2022.switch_to_x(model, pope2022.load_mesh(64))
-    return Choice(
-        say(tokens, "1"),
-        "Its width E, where both have two bytes, in the paper's count: prompts and very large batches.",
-        {
-            say(64, "1"): "that is the number of chips; at this batch activations are small",
-            say(model.d_ff, "1"): "that is the width of the feed-forward block",
-            say(tokens / 64, "1"): "the chips cancel out",
-        },
-    )
+    worked = "Its width E, where both have two bytes, in the paper's count: prompts and very large batches."
+    wrong = {
+        say(64, "1"): "that is the number of chips; at this batch activations are small",
+        say(model.d_ff, "1"): "that is the width of the feed-forward block",
+        say(tokens / 64, "1"): "the chips cancel out",
+    }
+    return Choice(say(tokens, "1"), worked, wrong)
 
 
 @network("pope2022#cut-it-both-ways", session=4)
@@ -489,15 +464,13 @@ def cut_both_ways():
     model = pope2022.load_model("PaLM 540B", padded=True)
     chip = pope2022.load_chip()
     few, many = (pope2022.best_ws2d_time(model, chip, chips, 512) for chips in (64, 256))
-    return Choice(
-        f"They fall to {many / few:.2g} of what they were",
-        "The edges of a block fall with the root of its area: one over the root of the chips.",
-        {
-            "They stay as they were": "so it is for strips: however thin, each takes in the whole vector of a token",
-            f"They fall to {(many / few) ** 2:.2g} of what they were": "so does the area, which is the weights",
-            f"They grow to {few / many:.2g} times what they were": "finer blocks have shorter edges",
-        },
-    )
+    worked = "The edges of a block fall with the root of its area: one over the root of the chips."
+    wrong = {
+        "They stay as they were": "so it is for strips: however thin, each takes in the whole vector of a token",
+        f"They fall to {(many / few) ** 2:.2g} of what they were": "so does the area, which is the weights",
+        f"They grow to {few / many:.2g} times what they were": "finer blocks have shorter edges",
+    }
+    return Choice(f"They fall to {many / few:.2g} of what they were", worked, wrong)
 
 
 @network("pope2022#or-let-the-weights-travel", session=4)
@@ -537,24 +510,25 @@ def ceiling():
     arithmetic cost nothing, how fast is it for one user?"""
     app = liminal2025.load_model("Llama3-70B")
     each, one = liminal2025.collectives(app, 128), liminal2025.collective_latency(128)
-    return Key(
-        1 / (each * one),
-        f"{each:.0f} collectives of {say(one, 'us')}, which no bandwidth shortens.",
-        {"each layer has four collectives on so many chips": each / app.layers / (each * one),
-         "on so many chips attention has three collectives, not one": 2 / (each * one),
-         f"that is with the ideal of {say(liminal2025.IDEAL, 'ns')}": 1 / (each * liminal2025.IDEAL)},
-    )  # fmt: skip
+    worked = f"{each:.0f} collectives of {say(one, 'us')}, which no bandwidth shortens."
+    mistakes = {
+        "each layer has four collectives on so many chips": each / app.layers / (each * one),
+        "on so many chips attention has three collectives, not one": 2 / (each * one),
+        f"that is with the ideal of {say(liminal2025.IDEAL, 'ns')}": 1 / (each * liminal2025.IDEAL),
+    }
+    return Key(1 / (each * one), worked, mistakes)
 
 
 @network("erdil2025_model#launches-and-peaks-that-nobody-reaches", "ms")
 def launches():
     """How long are the kernel launches of one token of Llama 3 70B, in Erdil's complete model?"""
     seconds = erdil2025.launches(erdil2025.models["Llama 3 70B"].shape, erdil2025.Assumptions())
-    return Key(
-        seconds,
-        "Four launches of 4 µs in each of 80 layers, on any number of GPUs: it counts layers, not bytes.",
-        {"there are four launches in a layer": seconds / 4, "more GPUs launch at the same time": seconds / 8},
-    )
+    worked = "Four launches of 4 µs in each of 80 layers, on any number of GPUs: it counts layers, not bytes."
+    mistakes = {
+        "there are four launches in a layer": seconds / 4,
+        "more GPUs launch at the same time": seconds / 8,
+    }
+    return Key(seconds, worked, mistakes)
 
 
 @prompts("price#when-does-the-first-token-come", session=5)
@@ -597,12 +571,10 @@ def why_prompts_differ():
     need = principles.critical_batch(H100, principles.profile_of(LLAMA))
     return Choice(
         "Its tokens share one reading of the weights",
-        f"From {need:.0f} tokens on, an H100 calculates longer than it reads; an answer is made a token at "
-        f"a time.",
+        f"From {need:.0f} tokens on, an H100 calculates longer than it reads; an answer is made a token at a time.",
         {
             "A prompt needs no cache": "it writes one, and reads it",
-            "Attention over a prompt grows with the square": "it does, but at usual lengths the weights "
-            "take most",
+            "Attention over a prompt grows with the square": "it does, but at usual lengths the weights take most",
             "Prompts are read in 8 bits": "whatever the format, a reading is shared by all tokens",
         },
     )
@@ -630,7 +602,7 @@ def cached_prompt():
             "A cached token needs no memory": "memory is just what it needs",
             "Attention skips cached tokens": "every new token attends to all of them",
         },
-    )  # fmt: skip
+    )
 
 
 @cost("principles#what-a-token-costs", "usd")
@@ -641,8 +613,7 @@ def price_alone():
     dollars = principles.cost_per_million(seconds, 1, 8, H100.price)
     return Key(
         dollars,
-        f"{say(seconds, 'ms')} of eight chips at ${H100.price:g} an hour: alone, one pays for all of the "
-        f"reading.",
+        f"{say(seconds, 'ms')} of eight chips at ${H100.price:g} an hour: alone, one pays for all of the reading.",
         {"all eight chips are paid for": dollars / 8, "a weight of 16 bits has two bytes": dollars / 2},
     )
 
@@ -670,14 +641,12 @@ def idle_hours():
     """Answers cost {price} a million on a machine that is always busy. It is busy in 40 % of the hours that are
     paid for. What do they cost?"""
     full = _request().per_million["output"]
-    return Key(
-        full / 0.4,
-        f"{say(full, 'usd')} over 0.4: idle hours are paid for too, and providers do not publish them.",
-        {
-            "idle hours make it cost more": 0.4 * full,
-            "divide by the busy part, not by the idle one": full / 0.6,
-        },
-    )
+    worked = f"{say(full, 'usd')} over 0.4: idle hours are paid for too, and providers do not publish them."
+    mistakes = {
+        "idle hours make it cost more": 0.4 * full,
+        "divide by the busy part, not by the idle one": full / 0.6,
+    }
+    return Key(full / 0.4, worked, mistakes)
 
 
 @cost("price#a-price-list-explained")
@@ -740,15 +709,13 @@ def overhead():
     box, work = inferlib.System(H100, 8), inferlib.Workload(batch=32, context=4096)
     step = liminal2025.decode_step(LLAMA, box, work, assumptions=liminal2025.Assumptions.fitted())
     over, total = step.terms["overhead"], step.total
-    return Choice(
-        f"{1e3 * over:.1f} of {1e3 * total:.1f} ms",
-        "80 layers of 114 µs, whatever the chips and the batch.",
-        {
-            f"{1e3 * (total - over):.1f} of {1e3 * total:.1f} ms": "that is the reading",
-            f"{1e3 * over / 80:.2f} of {1e3 * total:.1f} ms": "each layer has its own",
-            f"{8e3 * over / 80:.1f} of {1e3 * total:.1f} ms": "it counts layers, not chips",
-        },
-    )
+    worked = "80 layers of 114 µs, whatever the chips and the batch."
+    wrong = {
+        f"{1e3 * (total - over):.1f} of {1e3 * total:.1f} ms": "that is the reading",
+        f"{1e3 * over / 80:.2f} of {1e3 * total:.1f} ms": "each layer has its own",
+        f"{8e3 * over / 80:.1f} of {1e3 * total:.1f} ms": "it counts layers, not chips",
+    }
+    return Choice(f"{1e3 * over:.1f} of {1e3 * total:.1f} ms", worked, wrong)
 
 
 @method("erdil2025_model#em-speculation")
@@ -756,29 +723,25 @@ def yield_of_round():
     """Five drafts a round, each accepted with probability 0.8 if those before it are: how many tokens does a round
     yield, with the one that the verification adds?"""
     made = erdil2025.expected_tokens(0.8, 6)
-    return Choice(
-        f"{made:.2f}",
-        f"{made - 1:.2f} accepted and one more; never above {1 / (1 - 0.8):.0f}, however long the round.",
-        {
-            f"{made - 1:.2f}": "the verification adds a token of its own",
-            f"{erdil2025.expected_tokens(0.8, 5):.2f}": "that is the yield of four drafts and one more",
-            f"{5 * 0.8 + 1:.2f}": "a draft counts only if all before it were accepted",
-        },
-    )
+    worked = f"{made - 1:.2f} accepted and one more; never above {1 / (1 - 0.8):.0f}, however long the round."
+    wrong = {
+        f"{made - 1:.2f}": "the verification adds a token of its own",
+        f"{erdil2025.expected_tokens(0.8, 5):.2f}": "that is the yield of four drafts and one more",
+        f"{5 * 0.8 + 1:.2f}": "a draft counts only if all before it were accepted",
+    }
+    return Choice(f"{made:.2f}", worked, wrong)
 
 
 @method("principles#p-bounds")
 def below_the_bound():
     """A model of inference predicts a time below bytes over bandwidth. What is wrong?"""
-    return Choice(
-        "It leaves bytes out, or counts a link both ways",
-        "A cache, a head, experts that were touched: no step is faster than its reading.",
-        {
-            "Nothing: a good engine caches weights on the chip": "gigabytes do not fit there",
-            "Nothing: it counts a large batch": "a batch shares the reading, but the step still takes it",
-            "It leaves the network out": "that would make it too fast, but not below the reading",
-        },
-    )
+    worked = "A cache, a head, experts that were touched: no step is faster than its reading."
+    wrong = {
+        "Nothing: a good engine caches weights on the chip": "gigabytes do not fit there",
+        "Nothing: it counts a large batch": "a batch shares the reading, but the step still takes it",
+        "It leaves the network out": "that would make it too fast, but not below the reading",
+    }
+    return Choice("It leaves bytes out, or counts a link both ways", worked, wrong)
 
 
 @method("sixth_model#the-running-question", "ms")
@@ -798,28 +761,22 @@ def sixth_model():
 @method("sixth_model#how-far-off")
 def publishers():
     """Why is a fit judged on publishers that it has not seen, and not on rows?"""
-    return Choice(
-        "Rows of one publisher share hardware, software and habits",
-        "A row left out is hardly unseen if its neighbours stay in: count publishers, not rows.",
-        {
-            "There are too few rows to leave any of them out by chance": "there are more rows than "
-            "publishers",
-            "Publishers may have made rows up": "that is another question, and leaving rows out would not "
-            "answer it",
-            "It makes the error smaller": "it makes it larger, and more honest",
-        },
-    )
+    worked = "A row left out is hardly unseen if its neighbours stay in: count publishers, not rows."
+    wrong = {
+        "There are too few rows to leave any of them out by chance": "there are more rows than publishers",
+        "Publishers may have made rows up": "that is another question, and leaving rows out would not answer it",
+        "It makes the error smaller": "it makes it larger, and more honest",
+    }
+    return Choice("Rows of one publisher share hardware, software and habits", worked, wrong)
 
 
 @method("measurements#meas-mistakes")
 def own_formula():
     """A prediction is checked against a number that the same formula made. What has been shown?"""
-    return Choice(
-        "That the formula was typed in correctly",
-        "Only a measurement, or print that somebody else computed, can contradict a model.",
-        {
-            "That the model is right within its tolerance": "it would agree with itself if it were wrong",
-            "That the source made no error": "an error in the formula would be in both",
-            "That two methods agree": "they are one method",
-        },
-    )
+    worked = "Only a measurement, or print that somebody else computed, can contradict a model."
+    wrong = {
+        "That the model is right within its tolerance": "it would agree with itself if it were wrong",
+        "That the source made no error": "an error in the formula would be in both",
+        "That two methods agree": "they are one method",
+    }
+    return Choice("That the formula was typed in correctly", worked, wrong)

@@ -95,6 +95,13 @@ def drawn(body):
     return EMPTY.sub(filled, body)
 
 
+@cache
+def script(room, name):
+    """A script or style sheet of a room of the book, without comments and indentation."""
+    lines = map(str.strip, (files(f"book.{room}") / name).read_text("utf-8").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
 CLASSED = re.compile(r'<\w+[^<>]* class="([^"]*)"[^<>/]*')
 FINE = re.compile(r'(?<==")-?\d+\.\d{3,}(?=")')
 RULE = re.compile(r"(?<!\] )\.inferlib-explorer (\.\w+|:is\([^)]*\))\{((?:--c|fill|stroke)[^}]*)\}")

@@ -3,10 +3,10 @@
 import html
 import json
 from collections import Counter
-from functools import cache
-from importlib.resources import files
+from functools import cache, partial
 
 from book import style
+from book._tools import still
 from book.calculator import fields, questions, sources, tables
 from book.kept import kept
 from tokenprice import ask, constants, decode, operators
@@ -17,6 +17,7 @@ from tokenprice.speculation import measured
 
 TERMS = [term for stage in operators.STAGES for term in stage]
 SCRIPTS = ("config.js", "ask.js")
+script = partial(still.script, "calculator")
 
 
 @cache
@@ -101,13 +102,6 @@ def _palette():
         style.ROSE,
     ]  # fmt: skip
     return {name: colours.index(colour) for name, colour in style.TERMS.items() if colour in colours}
-
-
-def script(name):
-    """A file of the page, without comments and indentation."""
-    lines = (files("book.calculator") / name).read_text("utf-8").splitlines()
-    stripped = (line.strip() for line in lines)
-    return "\n".join(line for line in stripped if line and not line.startswith("//"))
 
 
 def core():

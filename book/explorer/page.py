@@ -7,12 +7,11 @@ import hashlib
 import html
 import json
 import re
-from functools import cache
-from importlib.resources import files
+from functools import partial
 from numbers import Integral
 
 from book import style
-from book._tools.still import drawn
+from book._tools.still import drawn, script
 from book.explorer import beside
 from book.explorer.inputs import Choice, Kind, Slider, with_unit
 from book.explorer.outputs import Bars, Curves, Sentence, numbers, sizes, step_of
@@ -22,6 +21,7 @@ from inferlib.units import factor
 
 _HEIGHTS = {Gauge: 52, Plane: 300, Cells: 154, Chips: 302, Trade: 300, Frontier: 300}
 _KINDS = {Slider: "slider", Choice: "choice", Kind: "kind"}
+_shared = partial(script, "explorer")
 
 
 def page(shown):
@@ -104,17 +104,8 @@ def _box(identity, title, body, runtime, call, slug=""):
     shared = "".join(f"<script>{_shared(name)}</script>" for name in runtime)
     return (
         f'<style>{_shared("explorer.css")}</style><div id="{identity}"{slug} class="inferlib-explorer" role="group" '
-        f'aria-label="{html.escape(title)}">{heading}{body}</div>'
-        f"{shared}<script>{call}</script>"
+        f'aria-label="{html.escape(title)}">{heading}{body}</div>{shared}<script>{call}</script>'
     )
-
-
-@cache
-def _shared(name):
-    """A file of the runtime, without comments and indentation."""
-    lines = (files("book.explorer") / name).read_text("utf-8").splitlines()
-    stripped = (line.strip() for line in lines)
-    return "\n".join(line for line in stripped if line and not line.startswith("//"))
 
 
 # What the runtime is told.

@@ -25,7 +25,7 @@ _LOADED = {"model": load_model, "chip": load_chip}
 class Key:
     """What a problem asks for: the answer in SI, how one gets there, and what usual mistakes lead to.
 
-    ``mistakes`` maps a hint to the value (in SI) of who makes that mistake.
+    ``worked`` may leave out the answer at its end. ``mistakes``: hint to the value (in SI) of who makes that mistake.
     """
 
     value: float
@@ -69,12 +69,8 @@ class Problem:
         """
         random = Random(f"{student}/{self.name}")
         for _ in range(1000):
-            given = {name: random.choice(values) for name, values in self.choices.items()}
-            given = {name: _LOADED.get(name, _itself)(value) for name, value in given.items()}
-            if self.where is not None and not _call(self.where, given):
-                continue
-            found = Asked(self, given)
-            if all(abs(value / found.key.value - 1) > self.near for value in found.mistakes.values()):
+            found = Asked(self, drawn(self.choices, random))
+            if found.sensible:
                 return found
         raise LookupError(f"no parameters of {self.name} make sense for {student!r}")
 
@@ -91,6 +87,13 @@ class Asked:
     def name(self):
         """What the student calls it."""
         return self.within or self.problem.name
+
+    @property
+    def sensible(self):
+        """Whether the parameters make sense together, and no usual mistake leads to the answer."""
+        where, near = self.problem.where, self.problem.near
+        together = where is None or _call(where, self.given)
+        return together and all(abs(wrong / self.key.value - 1) > near for wrong in self.mistakes.values())
 
     @cached_property
     def key(self):
@@ -126,8 +129,9 @@ class Asked:
 
     @property
     def worked(self):
-        """The solution in words."""
-        return self.key.worked
+        """The solution in words; a sum without a full stop ends in the answer."""
+        worked = self.key.worked
+        return worked if worked.endswith(".") else f"{worked} = {in_sums(self.key.value, self.problem.unit)}."
 
     @property
     def answer(self):
@@ -208,8 +212,10 @@ class _Formatter(string.Formatter):
         return getattr(value, "name", None) or str(value)
 
 
-def _itself(value):
-    return value
+def drawn(choices, random):
+    """One value of each choice; models and chips are loaded."""
+    given = {name: random.choice(values) for name, values in choices.items()}
+    return {name: _LOADED[name](value) if name in _LOADED else value for name, value in given.items()}
 
 
 def _call(function, given):

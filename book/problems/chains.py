@@ -2,7 +2,7 @@
 
 from random import Random
 
-from book.problems.bank import _LOADED, BANK, Asked, _call, _itself
+from book.problems.bank import BANK, Asked, drawn
 from inferlib import checks
 
 # Problems of the bank in order, and what a student's machine and work are drawn from.
@@ -58,16 +58,12 @@ def chain(student, session):
     names, choices = CHAINS[session]
     random = Random(f"{student}/chain-{session}")
     for _ in range(1000):
-        given = {name: random.choice(values) for name, values in choices.items()}
-        given = {name: _LOADED.get(name, _itself)(value) for name, value in given.items()}
-        found = []
+        given, found = drawn(choices, random), []
         for name in names:
             problem = BANK[name]
             own = {key: given[key] for key in problem.choices if key in given}
-            if len(own) < len(problem.choices) or (problem.where and not _call(problem.where, own)):
-                break
             asked = Asked(problem, own, f"chain-{session}.{1 + len(found)}")
-            if any(abs(wrong / asked.key.value - 1) <= problem.near for wrong in asked.mistakes.values()):
+            if len(own) < len(problem.choices) or not asked.sensible:
                 break
             found.append(asked)
             if name in PASSED:

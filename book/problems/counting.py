@@ -15,16 +15,12 @@ def weights_held(model, weights):
     """How many GB do the weights of {model} take in {weights}?"""
     held = c.weights_of(model, weights)
     other = "fp8" if weights != "fp8" else "bf16"
-    return Key(
-        held,
-        f"{model.n_params / 1e9:.4g} billion × {c.bits(weights):g} bits / 8 bits = {say(held, 'GB')}.",
-        {
-            "these are bits, or eight times the bytes: a byte has eight bits": 8 * held,
-            f"a weight in {weights} has {c.bits(weights):g} bits, not {c.bits(other):g}": c.weights_of(
-                model, other
-            ),
-        },
-    )
+    mixed_up = f"a weight in {weights} has {c.bits(weights):g} bits, not {c.bits(other):g}"
+    mistakes = {
+        "these are bits, or eight times the bytes: a byte has eight bits": 8 * held,
+        mixed_up: c.weights_of(model, other),
+    }
+    return Key(held, f"{model.n_params / 1e9:.4g} billion × {c.bits(weights):g} bits / 8 bits", mistakes)
 
 
 @memory(
@@ -36,18 +32,13 @@ def weights_read(model, chip, count, weights):
     weights once, all but the input embedding, of which a step looks up a few rows?"""
     data = c.read_of(model, weights)
     time = principles.memory_time(chip, data, count)
-    return Key(
-        time,
-        f"Each chip reads its part: {say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')}) = "
-        f"{say(time, 'ms')}.",
-        {
-            "every chip reads its own part only: divide by the chips": count * time,
-            "the bandwidth is in bytes, not in bits": time / 8,
-            "a weight of this format has another number of bytes": time / 2
-            if weights == "bf16"
-            else 2 * time,
-        },
-    )
+    worked = f"Each chip reads its part: {say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')})"
+    mistakes = {
+        "every chip reads its own part only: divide by the chips": count * time,
+        "the bandwidth is in bytes, not in bits": time / 8,
+        "a weight of this format has another number of bytes": time / 2 if weights == "bf16" else 2 * time,
+    }
+    return Key(time, worked, mistakes)
 
 
 @memory("one line", "1/s", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), where=c.weights_fit)
@@ -56,37 +47,30 @@ def one_user(model, chip, count):
     the most that memory allows?"""
     data = c.read_of(model)
     speed = 1 / principles.memory_time(chip, data, count)
-    return Key(
-        speed,
-        f"Every token reads {say(data, 'GB')}: {count} × {say(chip.memory_bandwidth, 'TB/s')} / "
-        f"{say(data, 'GB')} = {say(speed, '1/s')}.",
-        {
-            "that is what one chip reads: all of them read at the same time": speed / count,
-            "weights of 16 bits have two bytes each": 2 * speed,
-            "that is what the arithmetic allows; one user waits for memory": 1
-            / principles.arithmetic_time(chip, principles.decode_work(profile_of(model), 1, 0), count),
-        },
-    )
+    multiplied = principles.arithmetic_time(chip, principles.decode_work(profile_of(model), 1, 0), count)
+    rate = f"{count} × {say(chip.memory_bandwidth, 'TB/s')}"
+    mistakes = {
+        "that is what one chip reads: all of them read at the same time": speed / count,
+        "weights of 16 bits have two bytes each": 2 * speed,
+        "that is what the arithmetic allows; one user waits for memory": 1 / multiplied,
+    }
+    return Key(speed, f"Every token reads {say(data, 'GB')}: {rate} / {say(data, 'GB')}", mistakes)
 
 
 @memory("short", "GB", model=c.DENSE, chip=c.CHIPS, count=c.COUNTS, where=c.weights_fit)
 def room_for_caches(model, chip, count):
     """{model} in 16 bits lies on {count} × {chip}, cut evenly. How many GB do all chips together have left for
     caches?"""
-    system, held = System(chip, count), c.weights_of(model)
-    left = system.memory - held
-    return Key(
-        left,
-        f"All chips share one copy of the weights: {count} × {say(chip.memory_capacity, 'GB')} - "
-        f"{say(held, 'GB')} = {say(left, 'GB')}.",
-        {
-            "the chips share one copy of the weights: do not subtract it for each": system.memory
-            - count * held,
-            "weights of 16 bits have two bytes each": system.memory - held / 2,
-            "that is the memory of all chips; the weights lie in it too": system.memory,
-            "that is what one chip has left": left / count if count > 1 else 0,
-        },
-    )
+    held = c.weights_of(model)
+    left = System(chip, count).memory - held
+    parts = f"{count} × {say(chip.memory_capacity, 'GB')} - {say(held, 'GB')}"
+    mistakes = {
+        "the chips share one copy of the weights: do not subtract it for each": left + held - count * held,
+        "weights of 16 bits have two bytes each": left + held / 2,
+        "that is the memory of all chips; the weights lie in it too": left + held,
+        "that is what one chip has left": left / count if count > 1 else 0,
+    }
+    return Key(left, f"All chips share one copy of the weights: {parts}", mistakes)
 
 
 @memory(
@@ -99,6 +83,7 @@ def chips_needed(model, chip, weights, batch, context):
     """How many {chip} at the least hold {model} in {weights} and the 16-bit caches of {batch} sequences of
     {context} tokens? Count chips, even if that number is no power of two."""
     caches, held = batch * model.cache_bytes(context), c.weights_of(model, weights)
+    each, heads = caches / batch, c.groups(model)
 
     def chips(data):
         return ops.ceil(data / chip.memory_capacity)
@@ -110,9 +95,9 @@ def chips_needed(model, chip, weights, batch, context):
         {
             "the weights fit there, the caches do not": chips(held),
             "that many would be needed if every query head had a cache of its own": chips(
-                held + c.groups(model) * caches
+                held + heads * caches
             ),
-            "every sequence has a cache of its own": chips(held + caches / batch),
+            "every sequence has a cache of its own": chips(held + each),
         },
     )
 
@@ -143,53 +128,41 @@ def largest_batch(model, chip, count, context):
 def cache_of_token(model):
     """How many KiB of cache does one token of context take in {model} at 16 bits?"""
     each = model.cache_bytes()
-    return Key(
-        each,
-        f"Layers, key/value heads, their width, two bytes, a key and a value: {model.n_layers} × "
-        f"{model.n_kv_heads} × {model.head_dim} × 2 B × 2 = {say(each, 'KiB')}.",
-        {
-            "query heads share keys and values here: count key/value heads": c.groups(model) * each,
-            "there are a key and a value": each / 2,
-            "every layer keeps its own": each / model.n_layers,
-        },
-    )
+    mistakes = {
+        "query heads share keys and values here: count key/value heads": c.groups(model) * each,
+        "there are a key and a value": each / 2,
+        "every layer keeps its own": each / model.n_layers,
+    }
+    parts = f"{model.n_layers} × {model.n_kv_heads} × {model.head_dim} × 2 B × 2"
+    return Key(each, f"Layers, key/value heads, their width, two bytes, a key and a value: {parts}", mistakes)
 
 
 @cache("one line", "GB", model=c.DENSE, batch=c.BATCHES, context=c.CONTEXTS)
 def cache_of_batch(model, batch, context):
     """How many GB do the 16-bit caches of {batch} sequences of {context} tokens take in {model}?"""
     held = batch * model.cache_bytes(context)
-    return Key(
-        held,
-        f"{batch} × {context:,} × {say(model.cache_bytes(), 'KiB')} = {say(held, 'GB')}.",
-        {
-            "a batch shares weights, not caches: every sequence has its own": held / batch,
-            "a cache is kept for each key/value head, not for each query head": c.groups(model) * held,
-            "there are a key and a value": held / 2,
-        },
-    )
+    mistakes = {
+        "a batch shares weights, not caches: every sequence has its own": held / batch,
+        "a cache is kept for each key/value head, not for each query head": c.groups(model) * held,
+        "there are a key and a value": held / 2,
+    }
+    return Key(held, f"{batch} × {context:,} × {say(model.cache_bytes(), 'KiB')}", mistakes)
 
 
 @cache("short", "KiB", model=c.LATENT, bits=(8, 16))
 def latent(model, bits):
     """{model} keeps one latent and one rotary key for all heads of a layer. How many KiB of cache is that for one
     token at {bits} bits?"""
-    attention = model.layers[0].attention
-    each, heads = model.cache_bytes(1, bits / 8), attention.n_heads
-    whole = (
-        model.n_layers * heads * (attention.nope_dim + attention.rope_dim + attention.value_dim) * bits / 8
-    )
-    return Key(
-        each,
-        f"One latent and one rotary key a layer: {model.n_layers} × ({attention.kv_rank} + "
-        f"{attention.rope_dim}) × {bits} bits / 8 bits = {say(each, 'KiB')}.",
-        {
-            "keys and values of all heads are computed from the latent, not kept": whole,
-            "keys and values come from the same latent: count it once": model.n_layers
-            * (2 * attention.kv_rank + attention.rope_dim) * bits / 8,
-            "the rotary key is kept beside the latent": model.n_layers * attention.kv_rank * bits / 8,
-        },
-    )  # fmt: skip
+    at, value = model.layers[0].attention, model.n_layers * bits / 8  # bytes of one value of each layer
+    rank, key = at.kv_rank, at.rope_dim
+    parts = f"{model.n_layers} × ({rank} + {key}) × {bits} bits / 8 bits"
+    whole = at.n_heads * (at.nope_dim + key + at.value_dim)
+    mistakes = {
+        "keys and values of all heads are computed from the latent, not kept": whole * value,
+        "keys and values come from the same latent: count it once": (2 * rank + key) * value,
+        "the rotary key is kept beside the latent": rank * value,
+    }
+    return Key(model.cache_bytes(1, bits / 8), f"One latent and one rotary key a layer: {parts}", mistakes)
 
 
 @cache(
@@ -201,54 +174,48 @@ def caches_read(model, chip, count, batch, context):
     reading the caches take in one step?"""
     data = principles.cache_data(profile_of(model), batch, context)
     time = principles.memory_time(chip, data, count)
-    return Key(
-        time,
-        f"{say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')}) = {say(time, 'ms')}.",
-        {
-            "a batch shares weights, not caches": time / batch,
-            "a cache is kept for each key/value head, not for each query head": c.groups(model) * time,
-            "the chips share the reading": count * time,
-        },
-    )
+    mistakes = {
+        "a batch shares weights, not caches": time / batch,
+        "a cache is kept for each key/value head, not for each query head": c.groups(model) * time,
+        "the chips share the reading": count * time,
+    }
+    return Key(time, f"{say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')})", mistakes)
 
 
 @cache("short", "1", model=c.DENSE, batch=c.BATCHES)
 def caches_as_heavy_as_weights(model, batch):
     """A step of {model} with {batch} sequences reads 16-bit weights and caches. At which context do the caches
     weigh as much as the weights that are read? (The input embedding is looked up, not read.)"""
-    context = c.read_of(model) / (batch * model.cache_bytes())
-    return Key(
-        context,
-        f"{say(c.read_of(model), 'GB')} / ({batch} × {say(model.cache_bytes(), 'KiB')}) = "
-        f"{say(context, '1')} tokens.",
-        {
-            "that is for a single sequence": batch * context,
-            "a cache is kept for each key/value head, not for each query head": context / c.groups(model),
-            "there are a key and a value": 2 * context,
-        },
-    )
+    read, each = c.read_of(model), model.cache_bytes()
+    context = read / (batch * each)
+    mistakes = {
+        "that is for a single sequence": batch * context,
+        "a cache is kept for each key/value head, not for each query head": context / c.groups(model),
+        "there are a key and a value": 2 * context,
+    }
+    worked = f"{say(read, 'GB')} / ({batch} × {say(each, 'KiB')}) = {say(context, '1')} tokens."
+    return Key(context, worked, mistakes)
 
 
 @cache("study", "GiB", model=c.WINDOWED, context=(16384, 32768, 65536, 131072))
 def windows(model, context):
     """Half of the layers of {model} have a window. How many GiB of 16-bit cache does one sequence of {context}
     tokens keep?"""
-    held = model.cache_bytes(context)
+    held, whole = model.cache_bytes(context), context * model.cache_bytes()
     (window,) = {g.attention.window for g in model.layers if g.attention.window}
+    narrow = sum(g.count for g in model.layers if g.attention.window)
+    each = say(model.cache_bytes() / model.n_layers, "KiB")
     return Key(
         held,
-        f"A layer keeps {say(model.cache_bytes() / model.n_layers, 'KiB')} for a position; half of them "
-        f"keep all positions, half their window: {model.n_layers // 2} × "
-        f"{say(model.cache_bytes() / model.n_layers, 'KiB')} × ({context:,} + {window}) = "
-        f"{say(held, 'GiB')}.",
+        f"A layer keeps {each} for a position; half of them keep all positions, half their window: "
+        f"{model.n_layers // 2} × {each} × ({context:,} + {window})",
         {
-            "layers with a window keep no more than it holds": context * model.cache_bytes(),
-            "layers without a window keep everything": model.n_layers
-            / sum(g.count for g in model.layers if g.attention.window) * (context * model.cache_bytes() - held),
+            "layers with a window keep no more than it holds": whole,
+            "layers without a window keep everything": model.n_layers / narrow * (whole - held),
             "a cache is kept for each key/value head, not for each query head": c.groups(model) * held,
             "there are a key and a value": held / 2,
         },
-    )  # fmt: skip
+    )
 
 
 @arithmetic("one line", "GFLOP", model=c.DENSE)
@@ -256,15 +223,14 @@ def flop_of_token(model):
     """How many GFLOP does one token of {model} take, attention over its context left out? (The input embedding is
     looked up, not multiplied.)"""
     work = principles.decode_work(profile_of(model), 1, 0)
-    return Key(
-        work,
-        f"Each weight that is met takes a multiplication and an addition: {work / 2e9:.4g} billion × 2 FLOP "
-        f"= {say(work, 'GFLOP')}.",
-        {
-            "each weight takes a multiplication and an addition": work / 2,
-            "six for each weight is training, with its backward pass": 3 * work,
-        },
+    worked = (
+        f"Each weight that is met takes a multiplication and an addition: {work / 2e9:.4g} billion × 2 FLOP"
     )
+    mistakes = {
+        "each weight takes a multiplication and an addition": work / 2,
+        "six for each weight is training, with its backward pass": 3 * work,
+    }
+    return Key(work, worked, mistakes)
 
 
 @arithmetic(
@@ -276,15 +242,12 @@ def balance(peak, bandwidth):
     bandwidth. For how many FLOP for each byte is it built, with models as they are?"""
     chip = Accelerator(flops=peak * 1e12 / 2, memory_bandwidth=bandwidth * 1e12)
     ridge = principles.ridge_point(chip)
-    return Key(
-        ridge,
-        f"Half of the sparse peak over the bandwidth: {peak / 2:g} TFLOP/s / {bandwidth:g} TB/s = "
-        f"{say(ridge, 'FLOP/B')}.",
-        {
-            "the peak with sparsity holds for weights half of which are zero: halve it": 2 * ridge,
-            "you halved twice: the bandwidth is right as it stands": ridge / 2,
-        },
-    )
+    worked = f"Half of the sparse peak over the bandwidth: {peak / 2:g} TFLOP/s / {bandwidth:g} TB/s"
+    mistakes = {
+        "the peak with sparsity holds for weights half of which are zero: halve it": 2 * ridge,
+        "you halved twice: the bandwidth is right as it stands": ridge / 2,
+    }
+    return Key(ridge, worked, mistakes)
 
 
 @arithmetic("one line", "1", chip=c.CHIPS, weights=("bf16", "fp8", "fp4"))
@@ -293,17 +256,15 @@ def critical_batch(chip, weights):
     reading them, in a dense model with short contexts?"""
     batch = principles.critical_batch(chip, profile_of(load_model("Llama 3 70B"), weights))
     ridge = principles.ridge_point(chip)
+    sparse, balance = (2 * ridge, 0) if weights == "bf16" else (0, ridge)  # in 16 bits the balance is right
+    mistakes = {
+        "that is the balance of the chip; a weight of this format has other bytes": balance,
+        "a weight takes two FLOP": 2 * batch,
+        "the peak with sparsity does not hold here": sparse,
+    }
+    parts = f"{say(ridge, 'FLOP/B')} × {c.bits(weights) / 8:g} B / 2 FLOP"
     return Key(
-        batch,
-        f"The balance of the chip times the bytes of a weight, over two FLOP: {say(ridge, 'FLOP/B')} × "
-        f"{c.bits(weights) / 8:g} B / 2 FLOP = {say(batch, '1')}.",
-        {
-            "that is the balance of the chip; a weight of this format has other bytes": 0
-            if weights == "bf16"
-            else ridge,
-            "a weight takes two FLOP": 2 * batch,
-            "the peak with sparsity does not hold here": 2 * ridge if weights == "bf16" else 0,
-        },
+        batch, f"The balance of the chip times the bytes of a weight, over two FLOP: {parts}", mistakes
     )
 
 
@@ -312,18 +273,14 @@ def long_context(model, context):
     """How many GFLOP does one token of {model} take at {context} tokens of context?"""
     work = sum(model.flops(context).values())
     alone, scores = sum(model.flops(0).values()), model.flops(context)["scores"]
-    return Key(
-        work,
-        f"The weights, then scores and values alike: {say(alone, 'GFLOP')} + 2 × {say(scores, 'GFLOP')} = "
-        f"{say(work, 'GFLOP')}.",
-        {
-            "at this context attention is no small part": alone,
-            "after the scores, values are summed: as much again": work - scores,
-            "every query head computes, not only each key/value head": alone
-            + (work - alone) / c.groups(model),
-            "a multiplication and an addition are two FLOP": work / 2,
-        },
-    )
+    worked = f"The weights, then scores and values alike: {say(alone, 'GFLOP')} + 2 × {say(scores, 'GFLOP')}"
+    mistakes = {
+        "at this context attention is no small part": alone,
+        "after the scores, values are summed: as much again": work - scores,
+        "every query head computes, not only each key/value head": alone + (work - alone) / c.groups(model),
+        "a multiplication and an addition are two FLOP": work / 2,
+    }
+    return Key(work, worked, mistakes)
 
 
 @arithmetic(
@@ -335,15 +292,12 @@ def arithmetic_of_step(model, chip, count, batch):
     the arithmetic of one step take at the peak?"""
     work = principles.decode_work(profile_of(model), batch, 0)
     time = principles.arithmetic_time(chip, work, count)
-    return Key(
-        time,
-        f"{say(work, 'TFLOP')} / ({count} × {say(chip.flops, 'TFLOP/s')}) = {say(time, 'ms')}.",
-        {
-            "the peak with sparsity does not hold for these weights": time / 2,
-            "the batch shares the reading of weights, not the arithmetic": time / batch,
-            "the chips share the work": count * time,
-        },
-    )
+    mistakes = {
+        "the peak with sparsity does not hold for these weights": time / 2,
+        "the batch shares the reading of weights, not the arithmetic": time / batch,
+        "the chips share the work": count * time,
+    }
+    return Key(time, f"{say(work, 'TFLOP')} / ({count} × {say(chip.flops, 'TFLOP/s')})", mistakes)
 
 
 @arithmetic(

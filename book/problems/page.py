@@ -4,13 +4,15 @@ import hashlib
 import html
 import json
 import re
-from functools import cache
-from importlib.resources import files
+from functools import partial
 
+from book._tools.still import script
 from book.problems.bank import problems, shown
 from book.problems.chains import chain
 from book.problems.marking import units_of
 from inferlib.units import factor
+
+_file = partial(script, "problems")
 
 
 class Marked(list):
@@ -23,10 +25,10 @@ class Marked(list):
     def _repr_html_(self):
         body = "".join(_item(identity(entry.text), entry) for entry in self)
         whole = identity("".join(entry.text for entry in self))
-        runtime = f"<style>{_file('mark.css')}</style><script>{_file('mark.js')}</script>"
+        style, marker = (_file(name) for name in ("mark.css", "mark.js"))
         return (
-            f'{runtime}<div id="{whole}" class="inferlib-marked"><ol class="questions">{body}</ol>'
-            f'<p class="score"></p></div><script>inferlibMark("{whole}");</script>'
+            f'<style>{style}</style><script>{marker}</script><div id="{whole}" class="inferlib-marked">'
+            f'<ol class="questions">{body}</ol><p class="score"></p></div><script>inferlibMark("{whole}");</script>'
         )
 
     def __repr__(self):
@@ -46,30 +48,19 @@ def _item(anchor, entry):
     told = html.escape(json.dumps(entry.told, ensure_ascii=False), quote=True)
     return (
         f'<li id="{anchor}" data-mark="{told}"><p id="{anchor}-text">{head}{html.escape(entry.text)}</p>'
-        f"{lines}{choice}"
-        f"<details><summary>Answer</summary>{entry.explained}</details></li>"
+        f"{lines}{choice}<details><summary>Answer</summary>{entry.explained}</details></li>"
     )
-
-
-@cache
-def _file(name):
-    lines = (files("book.problems") / name).read_text("utf-8").splitlines()
-    stripped = (line.strip() for line in lines)
-    return "\n".join(line for line in stripped if line and not line.startswith("//"))
 
 
 def told_number(value, unit, answer, tolerance, mistakes, exact=False):
     """What the page must know to mark a number: all values in the unit that is asked for, to six digits."""
     scale = factor(unit)
     return {
-        "value": _six(value / scale),
-        "unit": shown(unit),
+        "value": _six(value / scale), "unit": shown(unit),
         "units": {name: _six(worth) for name, worth in units_of(unit).items()},
-        "answer": answer,
-        "tolerance": tolerance,
-        "exact": exact,
+        "answer": answer, "tolerance": tolerance, "exact": exact,
         "mistakes": [[_six(wrong / scale), hint] for hint, wrong in mistakes.items()],
-    }
+    }  # fmt: skip
 
 
 def _six(value):

@@ -49,8 +49,7 @@ def flop_of_prompt(model, tokens):
     return Key(
         work,
         "Two FLOP for each weight of the layers and each token, and the head once: 2 FLOP × "
-        f"{(work - parts['head']) / 2e9 / tokens:.4g} billion × {tokens:,} + {say(parts['head'], 'GFLOP')} "
-        f"= {say(work, 'TFLOP')}.",
+        f"{(work - parts['head']) / 2e9 / tokens:.4g} billion × {tokens:,} + {say(parts['head'], 'GFLOP')}",
         {
             "each weight takes a multiplication and an addition": work / 2,
             "six for each weight is training": 3 * work,
@@ -67,15 +66,10 @@ def critical_prompt(chip, weights):
     tokens, ridge = principles.critical_batch(chip, profile), principles.ridge_point(chip)
     return Key(
         tokens,
-        f"All tokens share one reading, as a batch does: {say(ridge, 'FLOP/B')} × {c.bits(weights) / 8:g} B "
-        f"/ 2 FLOP = {say(tokens, '1')}.",
+        f"All tokens share one reading, as a batch does: {say(ridge, 'FLOP/B')} × {c.bits(weights) / 8:g} B / 2 FLOP",
         {
             "a weight takes two FLOP": 2 * tokens,
-            "count the bytes of a weight": ridge
-            if weights == "fp8"
-            else ridge / 2
-            if weights != "bf16"
-            else 0,
+            "count the bytes of a weight": {"fp8": ridge, "bf16": 0}.get(weights, ridge / 2),
         },
     )
 
@@ -91,16 +85,13 @@ def time_of_prompt(model, chip, count, tokens, share):
     work = sum(model.prefill_flops(tokens).values())
     peak = principles.arithmetic_time(chip, work, count)
     time = 100 * peak / share
-    return Key(
-        time,
-        f"{say(work, 'TFLOP')} / ({share} % × {count} × {say(chip.flops, 'TFLOP/s')}) = {say(time, 's')}.",
-        {
-            "a share of the peak is reached: divide by it": peak,
-            "the time gets longer with a share below one, not shorter": peak * share / 100,
-            "a multiplication and an addition are two FLOP; the peak is the dense one": time / 2,
-            "the chips share the work": count * time,
-        },
-    )
+    mistakes = {
+        "a share of the peak is reached: divide by it": peak,
+        "the time gets longer with a share below one, not shorter": peak * share / 100,
+        "a multiplication and an addition are two FLOP; the peak is the dense one": time / 2,
+        "the chips share the work": count * time,
+    }
+    return Key(time, f"{say(work, 'TFLOP')} / ({share} % × {count} × {say(chip.flops, 'TFLOP/s')})", mistakes)
 
 
 @prompts("short", "ms", users=USERS, answer=c.ANSWERS, reading=READS)
@@ -109,15 +100,12 @@ def prompts_of_others(users, answer, reading):
     prompt takes {reading:ms}, during which nobody gets a token. How much does a token wait for prompts of others,
     on average?"""
     wait = prompt.others_time(users, answer, reading)
-    return Key(
-        wait,
-        f"{users - 1} × {say(reading, 'ms')} / {answer:,} = {say(wait, 'ms')}.",
-        {
-            "your own prompt is not one of the others'": wait * users / (users - 1),
-            "that is the wait of a whole answer": wait * answer,
-            "each of the others sends a prompt": wait / (users - 1),
-        },
-    )
+    mistakes = {
+        "your own prompt is not one of the others'": wait * users / (users - 1),
+        "that is the wait of a whole answer": wait * answer,
+        "each of the others sends a prompt": wait / (users - 1),
+    }
+    return Key(wait, f"{users - 1} × {say(reading, 'ms')} / {answer:,}", mistakes)
 
 
 @prompts("short", "TFLOP", model=c.SMALL, tokens=(64000, 100000), cached=(48000, 32000, 56000))
@@ -128,20 +116,15 @@ def cached_prompt(model, tokens, cached):
     def whole(n):
         return sum(model.prefill_flops(n).values())
 
-    head = model.prefill_flops(1)["head"]
-    work = whole(tokens) - whole(cached) + head
-    alone = whole(tokens - cached)
-    return Key(
-        work,
-        f"The whole prompt less what is cached, and the head once more: {say(whole(tokens), 'TFLOP')} - "
-        f"{say(whole(cached), 'TFLOP')} + {say(head, 'GFLOP')} = {say(work, 'TFLOP')}.",
-        {
-            "new tokens also look at those in the cache": alone,
-            "what is in the cache need not be computed again": whole(tokens),
-            "attention grows with the square: do not take a share of the whole": whole(tokens)
-            * (1 - cached / tokens),
-        },
-    )
+    head, every, kept = model.prefill_flops(1)["head"], whole(tokens), whole(cached)
+    mistakes = {
+        "new tokens also look at those in the cache": whole(tokens - cached),
+        "what is in the cache need not be computed again": every,
+        "attention grows with the square: do not take a share of the whole": every * (1 - cached / tokens),
+    }
+    parts = f"{say(every, 'TFLOP')} - {say(kept, 'TFLOP')} + {say(head, 'GFLOP')}"
+    worked = f"The whole prompt less what is cached, and the head once more: {parts}"
+    return Key(every - kept + head, worked, mistakes)
 
 
 @prompts("study", "s", **SERVED)
@@ -166,16 +149,13 @@ def price_of_step(chip, count, batch, seconds):
     """A step takes {seconds:ms} on {count} × {chip} and makes one token for each of {batch} users. What do a
     million tokens cost at the catalogue's price?"""
     dollars = principles.cost_per_million(seconds, batch, count, chip.price)
-    return Key(
-        dollars,
-        f"{count} × ${chip.price:g} / 3,600 s × {say(seconds, 'ms')} / {batch} × 1,000,000 = "
-        f"{say(dollars, 'usd')}.",
-        {
-            "the users share the step": batch * dollars,
-            "all chips are paid for": dollars / count,
-            "an hour has 3,600 seconds, not 60": 60 * dollars,
-        },
-    )
+    worked = f"{count} × ${chip.price:g} / 3,600 s × {say(seconds, 'ms')} / {batch} × 1,000,000"
+    mistakes = {
+        "the users share the step": batch * dollars,
+        "all chips are paid for": dollars / count,
+        "an hour has 3,600 seconds, not 60": 60 * dollars,
+    }
+    return Key(dollars, worked, mistakes)
 
 
 @cost("one line", "usd", full=(0.4, 1.2, 2.5, 3.8), share=(25, 30, 40, 60))
@@ -183,14 +163,11 @@ def idle_hours(full, share):
     """Answers cost {full:usd} a million tokens on a machine that is always busy. What do they cost if it is busy in
     {share} % of the hours that are paid for?"""
     dollars = request.rent(1, 1, full, share / 100)
-    return Key(
-        dollars,
-        f"{say(full, 'usd')} / {share} % = {say(dollars, 'usd')}.",
-        {
-            "idle hours make a token cost more: divide": full * share / 100,
-            "divide by the part that is used, not by the idle part": full / (1 - share / 100),
-        },
-    )
+    mistakes = {
+        "idle hours make a token cost more: divide": full * share / 100,
+        "divide by the part that is used, not by the idle part": full / (1 - share / 100),
+    }
+    return Key(dollars, f"{say(full, 'usd')} / {share} %", mistakes)
 
 
 @cost(
@@ -201,23 +178,19 @@ def least_price(model, chip, count, batch, context):
     """What do a million tokens of {model} in 16 bits cost at the least on {count} × {chip}, at the catalogue's
     price, with {batch} users at {context} tokens of context? (First principles: reading and calculating overlap.)"""
     step = c.bound(model, chip, count, batch, context)
+    t, total = step.terms, say(step.total, "ms")
 
     def price(seconds):
         return principles.cost_per_million(seconds, batch, count, chip.price)
 
-    return Key(
-        price(step.total),
-        f"A step takes {say(step.total, 'ms')}: {count} × ${chip.price:g} / 3,600 s × "
-        f"{say(step.total, 'ms')} / {batch} × 1,000,000 = {say(price(step.total), 'usd')}.",
-        {
-            "the batch shares the weights, so a step makes many tokens": batch * price(step.total),
-            "every sequence also reads its cache": price(
-                max(step.terms["weights"], step.terms["arithmetic"])
-            ),
-            "all chips are paid for": price(step.total) / count,
-            "a batch shares weights, not caches": price(step.terms["weights"] + step.terms["cache"] / batch),
-        },
-    )
+    mistakes = {
+        "the batch shares the weights, so a step makes many tokens": batch * price(step.total),
+        "every sequence also reads its cache": price(max(t["weights"], t["arithmetic"])),
+        "all chips are paid for": price(step.total) / count,
+        "a batch shares weights, not caches": price(t["weights"] + t["cache"] / batch),
+    }
+    worked = f"A step takes {total}: {count} × ${chip.price:g} / 3,600 s × {total} / {batch} × 1,000,000"
+    return Key(price(step.total), worked, mistakes)
 
 
 @cost("short", "usd", chip=c.CHIPS, count=(4, 8), tokens=c.PROMPTS[:3], reading=READS)
@@ -225,15 +198,9 @@ def price_of_question(chip, count, tokens, reading):
     """Reading a prompt of {tokens} tokens takes {reading:ms} of a machine of {count} × {chip}, which does nothing
     else meanwhile. What does a million tokens of question cost at the catalogue's price?"""
     dollars = principles.cost_per_million(reading, tokens, count, chip.price)
-    return Key(
-        dollars,
-        f"{count} × ${chip.price:g} / 3,600 s × {say(reading, 'ms')} / {tokens:,} × 1,000,000 = "
-        f"{say(dollars, 'usd')}.",
-        {
-            "all chips are paid for": dollars / count,
-            "an hour has 3,600 seconds": 60 * dollars,
-        },
-    )
+    worked = f"{count} × ${chip.price:g} / 3,600 s × {say(reading, 'ms')} / {tokens:,} × 1,000,000"
+    mistakes = {"all chips are paid for": dollars / count, "an hour has 3,600 seconds": 60 * dollars}
+    return Key(dollars, worked, mistakes)
 
 
 @cost(
@@ -268,22 +235,19 @@ def price_of_answer(model, chip, count, users, tokens, answer):
     """By the sixth model, what does a million tokens of answer cost: {model} in 16 bits on {count} × {chip} at the
     catalogue's price, {users} users, prompts of {tokens} tokens, answers of {answer}, the machine always busy?"""
     asked = served(model, chip, count, users, tokens, answer)
-    dollars = asked.per_million["output"]
-    return Key(
-        dollars,
-        f"A step takes {say(asked.step.total, 'ms')}: {count} × ${chip.price:g} / 3,600 s × "
-        f"{say(asked.step.total, 'ms')} / {users} × 1,000,000 = {say(dollars, 'usd')}.",
-        {
-            "that is a million tokens of question": asked.per_million["input"],
-            "the wait for prompts of others is paid with those prompts": principles.cost_per_million(
-                asked.token, users, count, chip.price
-            ),
-            "that is the bound; kernels, engine and network take their time": principles.cost_per_million(
-                c.bound(model, chip, count, users, tokens + answer / 2).total, users, count, chip.price
-            ),
-            "users share a step": users * dollars,
-        },
+    dollars, total = asked.per_million["output"], say(asked.step.total, "ms")
+    bound = c.bound(model, chip, count, users, tokens + answer / 2)
+    waiting, least = (
+        principles.cost_per_million(time, users, count, chip.price) for time in (asked.token, bound.total)
     )
+    mistakes = {
+        "that is a million tokens of question": asked.per_million["input"],
+        "the wait for prompts of others is paid with those prompts": waiting,
+        "that is the bound; kernels, engine and network take their time": least,
+        "users share a step": users * dollars,
+    }
+    worked = f"A step takes {total}: {count} × ${chip.price:g} / 3,600 s × {total} / {users} × 1,000,000"
+    return Key(dollars, worked, mistakes)
 
 
 @energy("one line", "W*s", count=(4, 8), watts=(400, 500, 600, 800), batch=c.BATCHES, seconds=STEPS)
@@ -291,11 +255,8 @@ def joules_of_step(count, watts, batch, seconds):
     """{count} chips draw {watts} W each and make a token for each of {batch} users in {seconds:ms}. How many joules
     is that a token?"""
     joules = power.token_energy(count, watts, seconds, batch)
-    return Key(
-        joules,
-        f"{count} × {watts} W × {say(seconds, 'ms')} / {batch} = {say(joules, 'W*s')}.",
-        {"the users share the step": batch * joules, "all chips draw power": joules / count},
-    )
+    mistakes = {"the users share the step": batch * joules, "all chips draw power": joules / count}
+    return Key(joules, f"{count} × {watts} W × {say(seconds, 'ms')} / {batch}", mistakes)
 
 
 @energy("one line", "cent", joules=(0.8, 1.5, 2.5, 4.0), price=(8, 10, 15, 20))
@@ -304,15 +265,12 @@ def electricity(joules, price):
     kilowatt-hour?"""
     hours = power.token_energy(1, joules, 1, 1) * 1e6 / factor("kW*h", "W*s")
     cents = hours * price * factor("cent")
-    return Key(
-        cents,
-        f"A kilowatt-hour is 3.6 MJ: 1,000,000 × {joules:g} J / 3,600,000 J × {price} cent = "
-        f"{say(cents, 'cent')}.",
-        {
-            "a kilowatt-hour is 3.6 MJ, not 1 MJ": 3.6 * cents,
-            "a kilowatt-hour is 3.6 MJ: a thousand watts, 3,600 seconds": cents * 1000,
-        },
-    )
+    worked = f"A kilowatt-hour is 3.6 MJ: 1,000,000 × {joules:g} J / 3,600,000 J × {price} cent"
+    mistakes = {
+        "a kilowatt-hour is 3.6 MJ, not 1 MJ": 3.6 * cents,
+        "a kilowatt-hour is 3.6 MJ: a thousand watts, 3,600 seconds": cents * 1000,
+    }
+    return Key(cents, worked, mistakes)
 
 
 @energy(
@@ -324,23 +282,18 @@ def power_of_chip(chip, memory, arithmetic):
     time and its arithmetic {arithmetic} %?"""
     parts = _draw()
     drawn = power.chip_draw(parts, chip.power, memory / 100, arithmetic / 100)
-    return Key(
-        drawn,
-        f"({parts.awake:g} + {parts.reading:g} × {memory} % + {parts.calculating:g} × {arithmetic} %) × "
-        f"{chip.power:g} W = {say(drawn, 'W')}.",
-        {
-            "a serving chip draws power while it waits": drawn - parts.awake * chip.power,
-            "it draws its rated power only when everything is busy": chip.power,
-            "arithmetic draws power too": power.chip_draw(parts, chip.power, memory / 100, 0),
-        },
-    )
+    mistakes = {
+        "a serving chip draws power while it waits": drawn - parts.awake * chip.power,
+        "it draws its rated power only when everything is busy": chip.power,
+        "arithmetic draws power too": power.chip_draw(parts, chip.power, memory / 100, 0),
+    }
+    busy = f"{parts.awake:g} + {parts.reading:g} × {memory} % + {parts.calculating:g} × {arithmetic} %"
+    return Key(drawn, f"({busy}) × {chip.power:g} W", mistakes)
 
 
 @energy(
     "short", "W*s", model=c.DENSE, chip=("H100 SXM", "H200", "B200"), count=(4, 8), batch=(8, 16, 32, 64),
-    where=c.weights_fit,
-
-    told=lambda: {"parts": _parts()},
+    where=c.weights_fit, told=lambda: {"parts": _parts()},
 )  # fmt: skip
 def joules_at_the_bound(model, chip, count, batch):
     """{count} × {chip} with {model} in 16 bits run at the bound of first principles, {batch} users with short
@@ -349,7 +302,7 @@ def joules_at_the_bound(model, chip, count, batch):
     step = c.bound(model, chip, count, batch, 0)
     parts, busy = _draw(), step.terms["arithmetic"] / step.total
     drawn = power.chip_draw(parts, chip.power, 1, busy)
-    joules = power.token_energy(count, drawn, step.total, batch)
+    joules, awake = power.token_energy(count, drawn, step.total, batch), parts.awake * chip.power
     return Key(
         joules,
         f"Arithmetic is busy {100 * busy:.4g} % of a step of {say(step.total, 'ms')}, so a chip draws "
@@ -360,8 +313,7 @@ def joules_at_the_bound(model, chip, count, batch):
             "the users share the step": batch * joules,
             "all chips draw power": joules / count,
             "the chip draws less than its rated power": joules * chip.power / drawn,
-            "a serving chip also draws power only for being awake": joules
-            * (1 - parts.awake * chip.power / drawn),
+            "a serving chip also draws power only for being awake": joules * (1 - awake / drawn),
         },
     )
 
@@ -371,16 +323,14 @@ def joules_of_answer(model, chip, count, users, tokens, answer):
     """By the sixth model, how many joules of the chips does a token of answer take: {model} in 16 bits on {count} ×
     {chip}, {users} users, prompts of {tokens} tokens, answers of {answer}?"""
     asked = served(model, chip, count, users, tokens, answer)
-    joules = asked.joules
+    joules, rated = asked.joules, power.token_energy(count, chip.power, asked.step.total, users)
     return Key(
         joules,
         f"A step takes {say(asked.step.total, 'ms')}; so long {count} chips draw what their memory and "
         f"arithmetic are busy for, and {users} tokens share it: {say(joules, 'W*s')}.",
         {
             "users share a step": users * joules,
-            "chips do not draw their rated power here": power.token_energy(
-                count, chip.power, asked.step.total, users
-            ),
+            "chips do not draw their rated power here": rated,
             "that is a token of the prompt": asked.prompt_joules,
             "all chips draw power": joules / count,
         },
@@ -389,10 +339,8 @@ def joules_of_answer(model, chip, count, users, tokens, answer):
 
 def _draw():
     """The fitted parts with the digits that the text prints, so that its sums add up."""
-    parts = power.draw()
-    return parts.replace(
-        **{name: round(getattr(parts, name), 2) for name in ("awake", "reading", "calculating")}
-    )
+    p = power.draw()
+    return power.Draw(*(round(part, 2) for part in (p.awake, p.reading, p.calculating)))
 
 
 def _parts():
@@ -408,16 +356,13 @@ def yield_of_round(drafts, chance):
     """A round drafts {drafts} tokens, each accepted with probability {chance} if those before it are. How many
     tokens does it yield on average, with the one that the verification itself adds?"""
     made = erdil2025.expected_tokens(chance, drafts + 1)
-    return Key(
-        made,
-        f"{' + '.join(['1', f'{chance}', *(f'{chance}^{k}' for k in range(2, drafts + 1))])} = "
-        f"{say(made, '1')}.",
-        {
-            "the verification adds a token of its own": made - 1,
-            "a draft counts only if those before it were accepted": drafts * chance + 1,
-            "not all drafts are accepted": drafts + 1,
-        },
-    )
+    worked = " + ".join(["1", f"{chance}", *(f"{chance}^{k}" for k in range(2, drafts + 1))])
+    mistakes = {
+        "the verification adds a token of its own": made - 1,
+        "a draft counts only if those before it were accepted": drafts * chance + 1,
+        "not all drafts are accepted": drafts + 1,
+    }
+    return Key(made, worked, mistakes)
 
 
 @speculation("one line", "1", percent=(50, 60, 70, 75, 80, 85, 90))
@@ -425,14 +370,11 @@ def most_of_round(percent):
     """If each draft is accepted with probability {percent} %, how many tokens can a round yield at the very most,
     on average, however many are drafted?"""
     most = erdil2025.expected_tokens(percent / 100, 10_000)
-    return Key(
-        most,
-        f"The series ends at 1 / (1 - {percent} %) = {say(most, '1')}.",
-        {
-            "the verification adds a token of its own": most - 1,
-            "that is one over the probability to be accepted": 100 / percent,
-        },
-    )
+    mistakes = {
+        "the verification adds a token of its own": most - 1,
+        "that is one over the probability to be accepted": 100 / percent,
+    }
+    return Key(most, f"The series ends at 1 / (1 - {percent} %)", mistakes)
 
 
 @speculation(
@@ -443,16 +385,13 @@ def drafting(drafts, draft, verify, length):
     """A head drafts {drafts} tokens one after another, {draft:ms} each; verifying all of them takes {verify:ms}. A
     step yields {length} tokens. How long is it from token to token?"""
     time = drafted_token_time(verify, drafts, draft, length)
-    return Key(
-        time,
-        f"({say(verify, 'ms')} + {drafts} × {say(draft, 'ms')}) / {length} = {say(time, 'ms')}.",
-        {
-            "drafts are made one after another": drafted_token_time(verify, 1, draft, length),
-            "not every draft is accepted": drafted_token_time(verify, drafts, draft, drafts + 1),
-            "drafting takes time too": drafted_token_time(verify, 0, draft, length),
-            "all drafts are verified in one step": (drafts * (verify + draft)) / length,
-        },
-    )
+    mistakes = {
+        "drafts are made one after another": drafted_token_time(verify, 1, draft, length),
+        "not every draft is accepted": drafted_token_time(verify, drafts, draft, drafts + 1),
+        "drafting takes time too": drafted_token_time(verify, 0, draft, length),
+        "all drafts are verified in one step": (drafts * (verify + draft)) / length,
+    }
+    return Key(time, f"({say(verify, 'ms')} + {drafts} × {say(draft, 'ms')}) / {length}", mistakes)
 
 
 @speculation(
@@ -490,16 +429,14 @@ def best_drafts(percent, chance):
         return drafted_token_time(1, drafts, percent / 100, made)
 
     best = min(range(1, 60), key=time)
-    made = erdil2025.expected_tokens(chance, best + 1)
+    made, many = erdil2025.expected_tokens(chance, best + 1), time(round(100 / percent))
     return Key(
         time(best),
         f"It is {best} drafts, which yield {say(made, '1')} tokens: (1 + {best} × {percent} %) / {say(made, '1')} "
         f"= {say(time(best), '%')}. With one draft more it is {say(time(best + 1), '%')}.",
         {
             "the verification adds a token of its own": time(best, 0),
-            "a later draft is accepted only if all before it are: more is not better": time(
-                round(100 / percent)
-            ),
+            "a later draft is accepted only if all before it are: more is not better": many,
             "one draft a round is not the best": time(1),
         },
     )
@@ -517,16 +454,14 @@ def measured_drafts(chip, count, users, drafts):
     at = model, System(chip, count), Workload(users, 2000, "fp4", "fp8")
     plain = decode_step(*at, keep=keep).total
     length = acceptance("DeepSeek R1, MTP", drafts)
-    drafted = drafted_step(*at, drafted=drafts, length=length, keep=keep).total
-    return Key(
-        plain / drafted,
-        f"{say(plain, 'ms')} / {say(drafted, 'ms')} = {say(plain / drafted, '1')}.",
-        {
-            "drafting and verifying take time": length,
-            "that many only if every draft were accepted": plain
-            / drafted_step(*at, drafted=drafts, length=drafts + 1, keep=keep).total,
-        },
+    drafted, most = (
+        drafted_step(*at, drafted=drafts, length=made, keep=keep).total for made in (length, drafts + 1)
     )
+    mistakes = {
+        "drafting and verifying take time": length,
+        "that many only if every draft were accepted": plain / most,
+    }
+    return Key(plain / drafted, f"{say(plain, 'ms')} / {say(drafted, 'ms')}", mistakes)
 
 
 @method("one line", "%", seconds=(0.006, 0.007, 0.008), measured=(0.011, 0.013, 0.016))
@@ -534,14 +469,11 @@ def too_fast(seconds, measured):
     """A model says {seconds:ms} for a step that was measured at {measured:ms}. By how many per cent of the
     measurement is the model too fast?"""
     short = 1 - seconds / measured
-    return Key(
-        short,
-        f"({say(measured, 'ms')} - {say(seconds, 'ms')}) / {say(measured, 'ms')} = {say(short, '%')}.",
-        {
-            "of the measurement, not of the prediction": measured / seconds - 1,
-            "that is what the model has; how much is missing?": seconds / measured,
-        },
-    )
+    mistakes = {
+        "of the measurement, not of the prediction": measured / seconds - 1,
+        "that is what the model has; how much is missing?": seconds / measured,
+    }
+    return Key(short, f"({say(measured, 'ms')} - {say(seconds, 'ms')}) / {say(measured, 'ms')}", mistakes)
 
 
 @method("one line", "ms", made=(800, 1500, 2400, 4000), batch=(8, 16, 32, 64, 128))
@@ -549,11 +481,8 @@ def whose_tokens(made, batch):
     """A system prints {made} tokens a second for {batch} users together. How long does one of them wait from token
     to token?"""
     time = batch / made
-    return Key(
-        time,
-        f"{batch} / {made:,} tokens/s = {say(time, 'ms')}.",
-        {"that counts the tokens of all users as one's": time / batch},
-    )
+    mistakes = {"that counts the tokens of all users as one's": time / batch}
+    return Key(time, f"{batch} / {made:,} tokens/s", mistakes)
 
 
 @method(
@@ -567,18 +496,14 @@ def share_of_bandwidth(model, chip, count, batch, context, measured):
     at {measured:ms}. Which share of the memory bandwidth is that?"""
     t = c.bound(model, chip, count, batch, context).terms
     reading = t["weights"] + t["cache"]
-    return Key(
-        reading / measured,
-        f"({say(t['weights'], 'ms')} + {say(t['cache'], 'ms')}) / {say(measured, 'ms')} = "
-        f"{say(reading / measured, '%')}.",
-        {
-            "caches are read as well": t["weights"] / measured,
-            "the weights are read as well": t["cache"] / measured,
-            "that is above what was measured, over what is possible: turn it round": measured / reading,
-            "a cache is kept for each key/value head": (t["weights"] + c.groups(model) * t["cache"])
-            / measured,
-        },
-    )
+    worked = f"({say(t['weights'], 'ms')} + {say(t['cache'], 'ms')}) / {say(measured, 'ms')}"
+    mistakes = {
+        "caches are read as well": t["weights"] / measured,
+        "the weights are read as well": t["cache"] / measured,
+        "that is above what was measured, over what is possible: turn it round": measured / reading,
+        "a cache is kept for each key/value head": (t["weights"] + c.groups(model) * t["cache"]) / measured,
+    }
+    return Key(reading / measured, worked, mistakes)
 
 
 @method(
@@ -590,17 +515,14 @@ def parts_of_step(least, layers, count, share, layer, wait):
     (Its kernels reach {share} % of the bandwidth; the kernels of a layer start in {layer:us} together; an
     all-reduce takes {wait:us}, and a layer has two.)"""
     busy, starts, waits = 100 * least / share, layers * layer, 2 * layers * wait
-    return Key(
-        busy + starts + waits,
-        f"{say(least, 'ms')} / {share} % + {layers} × {say(layer, 'us')} + 2 × {layers} × {say(wait, 'us')} "
-        f"= {say(busy + starts + waits, 'ms')}.",
-        {
-            "only a share of the bandwidth is reached": least + starts + waits,
-            "the least time counts all chips already": busy / count + starts + waits,
-            "kernels also take time to start": busy + waits,
-            "chips also wait for one another": busy + starts,
-        },
-    )
+    layered = f"{layers} × {say(layer, 'us')} + 2 × {layers} × {say(wait, 'us')}"
+    mistakes = {
+        "only a share of the bandwidth is reached": least + starts + waits,
+        "the least time counts all chips already": busy / count + starts + waits,
+        "kernels also take time to start": busy + waits,
+        "chips also wait for one another": busy + starts,
+    }
+    return Key(busy + starts + waits, f"{say(least, 'ms')} / {share} % + {layered}", mistakes)
 
 
 @method(
@@ -613,19 +535,14 @@ def what_if(what, context, model, chip):
     {what}. By the bound of first principles, how many times as fast is a step?"""
     chip = chip.replace(memory_capacity=None)
     wide = chip.replace(memory_bandwidth=2 * chip.memory_bandwidth)
-    changed = {
-        "the memory bandwidth is doubled": lambda: c.bound(model, wide, 8, 32, context),
-        "the number of chips is doubled": lambda: c.bound(model, chip, 16, 32, context),
-    }.get(what, lambda: c.bound(model, chip, 8, 32, context, "fp8"))().total  # fmt: skip
+    at, n = wide if "bandwidth" in what else chip, 16 if "chips" in what else 8
+    changed = c.bound(model, at, n, 32, context, "fp8" if "bits" in what else "bf16").total
     before = c.bound(model, chip, 8, 32, context).total
-    return Key(
-        before / changed,
-        f"{say(before, 'ms')} / {say(changed, 'ms')} = {say(before / changed, '1')}.",
-        {
-            "weights are halved, caches are not": 2 if "bits" in what else 0,
-            "nothing else binds then": 0 if "bits" in what else 1,
-        },
-    )
+    mistakes = {
+        "weights are halved, caches are not": 2 if "bits" in what else 0,
+        "nothing else binds then": 0 if "bits" in what else 1,
+    }
+    return Key(before / changed, f"{say(before, 'ms')} / {say(changed, 'ms')}", mistakes)
 
 
 @method(
@@ -639,13 +556,10 @@ def sixth_model(model, chip, count, batch, context, measured):
     tokens of context. By how many per cent of the measurement is the sixth model below it?"""
     found = tokenprice.ask(model, System(chip, count), batch=batch, context=context, weights="bf16").seconds
     bound = c.bound(model, chip, count, batch, context).total
-    return Key(
-        1 - found / measured,
-        f"({say(measured, 'ms')} - {say(found, 'ms')}) / {say(measured, 'ms')} = "
-        f"{say(1 - found / measured, '%')}.",
-        {
-            "that is the bound of first principles": 1 - bound / measured,
-            "of the measurement, not of the prediction": measured / found - 1,
-            "that is what the model has; how much is missing?": found / measured,
-        },
-    )
+    worked = f"({say(measured, 'ms')} - {say(found, 'ms')}) / {say(measured, 'ms')}"
+    mistakes = {
+        "that is the bound of first principles": 1 - bound / measured,
+        "of the measurement, not of the prediction": measured / found - 1,
+        "that is what the model has; how much is missing?": found / measured,
+    }
+    return Key(1 - found / measured, worked, mistakes)

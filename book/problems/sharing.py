@@ -37,12 +37,8 @@ def told_of_switch():
         f"{say(p.payload, 'KiB')} go over a link {p.crossings:g} times, and a chip has its part of the ports, "
         f"{say(p.link, 'GiB/s')} each.)"
     )
-    return {
-        "setting": setting,
-        "dense": p.dense_collectives,
-        "within": p.within_heads,
-        "beyond": p.beyond_heads,
-    }
+    counts = {"dense": p.dense_collectives, "within": p.within_heads, "beyond": p.beyond_heads}
+    return {"setting": setting} | counts
 
 
 @experts("one line", "1", model=c.FINE, batch=(8, 16, 32, 64))
@@ -50,34 +46,28 @@ def experts_touched(model, batch):
     """How many different routed experts of a layer does a step of {model} with {batch} sequences touch, if all are
     equally popular?"""
     block = block_of(model)
-    touched = block.touched(batch)
-    return Key(
-        touched,
-        f"What all tokens of the batch miss is left over: {block.n_experts} × (1 - (1 - {block.n_active} / "
-        f"{block.n_experts})^{batch}) = {say(touched, '1')}.",
-        {
-            "tokens meet at the same experts: do not just multiply": min(
-                batch * block.n_active, block.n_experts
-            ),
-            "that is one token's; the others choose for themselves": block.n_active,
-        },
-    )
+    n, active = block.n_experts, block.n_active
+    mistakes = {
+        "tokens meet at the same experts: do not just multiply": min(batch * active, n),
+        "that is one token's; the others choose for themselves": active,
+    }
+    worked = f"What all tokens of the batch miss is left over: {n} × (1 - (1 - {active} / {n})^{batch})"
+    return Key(block.touched(batch), worked, mistakes)
 
 
 @experts("one line", "GB", model=c.EXPERTS, weights=("bf16", "fp8"))
 def experts_held(model, weights):
     """How many GB must the memory of a system have for the weights of {model} in {weights}?"""
     held = c.weights_of(model, weights)
-    active = held * model.n_active / model.n_params
-    return Key(
-        held,
-        f"All experts are kept, whoever is asked: {model.n_params / 1e9:.4g} billion × {c.bits(weights):g} "
-        f"bits / 8 bits = {say(held, 'GB')}.",
-        {
-            "those are the active weights; the others must be in memory too": active,
-            f"a weight in {weights} has {c.bits(weights):g} bits": held * 2 if weights == "fp8" else held / 2,
-        },
-    )
+    bits = f"{c.bits(weights):g} bits"
+    mistakes = {
+        "those are the active weights; the others must be in memory too": held
+        * model.n_active
+        / model.n_params,
+        f"a weight in {weights} has {bits}": held * 2 if weights == "fp8" else held / 2,
+    }
+    worked = f"All experts are kept, whoever is asked: {model.n_params / 1e9:.4g} billion × {bits} / 8 bits"
+    return Key(held, worked, mistakes)
 
 
 @experts("short", "GB", model=c.FINE, batch=(4, 8, 16, 32, 64))
@@ -85,9 +75,9 @@ def experts_read(model, batch):
     """How many GB of weights does one step of {model} with {batch} sequences read, in 8 bits, if all experts are
     equally popular?"""
     profile = profile_of(model, "fp8")
-    read, all_of_it = (principles.weight_data(profile, b) for b in (batch, 1e9))
+    one, read, all_of_it = (principles.weight_data(profile, b) for b in (1, batch, 1e9))
     block = block_of(model)
-    routed = (all_of_it - principles.weight_data(profile, 1)) / (1 - block.n_active / block.n_experts)
+    routed = (all_of_it - one) / (1 - block.n_active / block.n_experts)
     return Key(
         read,
         f"All routed experts: ({say(model.n_params, 'GB')} - {say(model.n_active, 'GB')}) / (1 - {block.n_active} / "
@@ -95,10 +85,9 @@ def experts_read(model, batch):
         f"{say(all_of_it - routed, 'GB')} + {say(routed, 'GB')} × {say(block.touched(batch), '1')} / "
         f"{block.n_experts} = {say(read, 'GB')}.",
         {
-            "those are one token's weights; a batch touches more experts": principles.weight_data(profile, 1),
-            "not all experts are touched": principles.weight_data(profile, 1e9),
-            "sequences share what every step reads, and experts they meet at": batch
-            * principles.weight_data(profile, 1),
+            "those are one token's weights; a batch touches more experts": one,
+            "not all experts are touched": all_of_it,
+            "sequences share what every step reads, and experts they meet at": batch * one,
         },
     )
 
@@ -130,14 +119,11 @@ def fullest_gpu(count, load):
     share = mazurek2025.records.balancedness(count)
     fullest = load / share
     worse = load / mazurek2025.records.balancedness(count, balanced=False)
-    return Key(
-        fullest,
-        f"{load} / {share:.3f} = {say(fullest, '1')}.",
-        {
-            "the fullest GPU has more than the average: divide by the balancedness": load * share,
-            "that is without copies of popular experts": worse,
-        },
-    )
+    mistakes = {
+        "the fullest GPU has more than the average: divide by the balancedness": load * share,
+        "that is without copies of popular experts": worse,
+    }
+    return Key(fullest, f"{load} / {share:.3f}", mistakes)
 
 
 @experts(
@@ -177,20 +163,15 @@ def exchange(model, chip, batch, latency):
     """A layer of {model} exchanges one 16-bit vector of {width} numbers for each of {batch} sequences over a link
     of {chip}. The data sheet prints its bandwidth of both directions together, {twice:GB/s}. Beside {latency:us}
     that no bytes explain, how long does that take?"""
-    data = vectors(model, batch)
-    time = exchange_time(latency, data, chip.scale_up_bandwidth)
-    return Key(
-        time,
-        f"Bytes go one way, at half of what is printed: {say(data, 'MB')} / "
-        f"{say(chip.scale_up_bandwidth, 'GB/s')} + {say(latency, 'us')} = {say(time, 'us')}.",
-        {
-            "that bandwidth counts both directions; bytes go one way": exchange_time(
-                latency, data, 2 * chip.scale_up_bandwidth
-            ),
-            "the time that no bytes explain comes on top": time - latency,
-            "a value of 16 bits has two bytes": exchange_time(latency, data / 2, chip.scale_up_bandwidth),
-        },
-    )
+    data, link = vectors(model, batch), chip.scale_up_bandwidth
+    time = exchange_time(latency, data, link)
+    mistakes = {
+        "that bandwidth counts both directions; bytes go one way": exchange_time(latency, data, 2 * link),
+        "the time that no bytes explain comes on top": time - latency,
+        "a value of 16 bits has two bytes": exchange_time(latency, data / 2, link),
+    }
+    parts = f"{say(data, 'MB')} / {say(link, 'GB/s')} + {say(latency, 'us')}"
+    return Key(time, f"Bytes go one way, at half of what is printed: {parts}", mistakes)
 
 
 @network("one line", "ms", model=c.DENSE, latency=LATENCIES)
@@ -198,14 +179,11 @@ def waits_of_token(model, latency):
     """Every layer of {model} exchanges results twice, and each exchange waits {latency:us} whatever is sent. How
     long does one token wait in all?"""
     wait = model.n_layers * EXCHANGES * exchange_time(latency, 0, 1)
-    return Key(
-        wait,
-        f"{model.n_layers} × {EXCHANGES} × {say(latency, 'us')} = {say(wait, 'ms')}.",
-        {
-            "there are two exchanges in each layer": wait / EXCHANGES,
-            "every layer waits for its own": latency * EXCHANGES,
-        },
-    )
+    mistakes = {
+        "there are two exchanges in each layer": wait / EXCHANGES,
+        "every layer waits for its own": latency * EXCHANGES,
+    }
+    return Key(wait, f"{model.n_layers} × {EXCHANGES} × {say(latency, 'us')}", mistakes)
 
 
 @network("one line", "1/s", model=c.DENSE, latency=LATENCIES)
@@ -213,11 +191,8 @@ def ceiling_of_waiting(model, latency):
     """If memory and arithmetic cost nothing, how many tokens a second does one user of {model} get, with two
     exchanges of {latency:us} in every layer?"""
     speed = 1 / (model.n_layers * EXCHANGES * exchange_time(latency, 0, 1))
-    return Key(
-        speed,
-        f"1 / ({model.n_layers} × {EXCHANGES} × {say(latency, 'us')}) = {say(speed, '1/s')}.",
-        {"there are two exchanges in each layer": EXCHANGES * speed},
-    )
+    mistakes = {"there are two exchanges in each layer": EXCHANGES * speed}
+    return Key(speed, f"1 / ({model.n_layers} × {EXCHANGES} × {say(latency, 'us')})", mistakes)
 
 
 @network("short", "1", model=c.DENSE, chip=c.CHIPS, hop=HOPS)
@@ -228,15 +203,14 @@ def best_size(model, chip, hop):
     toy = erdil2025.model_of(model)
     reading, waiting = erdil2025.weight_time(toy, chip, 1), erdil2025.network_time(toy, hop)
     best = erdil2025.optimal_n_gpu(toy, chip, hop)
+    mistakes = {
+        "waiting grows with the root of the chips: the power is 2/3": reading / waiting,
+        "the power is 2/3, not 1/2": (reading / waiting) ** (1 / 2),
+        "there are four all-reduces in a layer": best * 2 ** (2 / 3),
+    }
+    parts = f"({say(reading, 'ms')} / {say(waiting, 'ms')})^(2/3)"
     return Key(
-        best,
-        f"One chip's reading over one hop for every all-reduce, to the power 2/3: ({say(reading, 'ms')} / "
-        f"{say(waiting, 'ms')})^(2/3) = {say(best, '1')}.",
-        {
-            "waiting grows with the root of the chips: the power is 2/3": reading / waiting,
-            "the power is 2/3, not 1/2": (reading / waiting) ** (1 / 2),
-            "there are four all-reduces in a layer": best * 2 ** (2 / 3),
-        },
+        best, f"One chip's reading over one hop for every all-reduce, to the power 2/3: {parts}", mistakes
     )
 
 
@@ -247,17 +221,16 @@ def fastest_token(model, chip, hop):
     toy = erdil2025.model_of(model)
     best = erdil2025.optimal_n_gpu(toy, chip, hop)
     time, reading = erdil2025.minimum_latency(toy, chip, hop), erdil2025.weight_time(toy, chip, best)
-    return Key(
-        time,
-        f"Reading and waiting at {say(best, '1')} chips: {say(reading, 'ms')} + {say(time - reading, 'ms')} "
-        f"= {say(time, 'ms')}.",
-        {
-            "at the best size chips also wait for one another": reading,
-            "that is the waiting; the weights are read as well": time - reading,
-            "that is the formula for large instances, which leaves a term "
-            "out": erdil2025.minimum_latency_large(toy, chip, hop),
-        },
+    large, parts = (
+        erdil2025.minimum_latency_large(toy, chip, hop),
+        f"{say(reading, 'ms')} + {say(time - reading, 'ms')}",
     )
+    mistakes = {
+        "at the best size chips also wait for one another": reading,
+        "that is the waiting; the weights are read as well": time - reading,
+        "that is the formula for large instances, which leaves a term out": large,
+    }
+    return Key(time, f"Reading and waiting at {say(best, '1')} chips: {parts}", mistakes)
 
 
 @network("study", "ms", model=c.DENSE, context=c.CONTEXTS[2:], ports=(1, 4, 8))
@@ -266,31 +239,25 @@ def cache_on_the_wire(model, context, ports):
     {ports} network ports of 400 Gbit/s each. How long does that take?"""
     data, port = model.cache_bytes(context), 400e9 / 8
     time = exchange_time(0, data, ports * port)
-    return Key(
-        time,
-        f"{say(data, 'GB')} / ({ports} × {say(port, 'GB/s')}) = {say(time, 'ms')}.",
-        {
-            "ports are sold in bits: eight of them are a byte": time / 8,
-            "all ports send at the same time": ports * time,
-            "a cache is kept for each key/value head, not for each query head": c.groups(model) * time,
-            "there are a key and a value": time / 2,
-        },
-    )
+    mistakes = {
+        "ports are sold in bits: eight of them are a byte": time / 8,
+        "all ports send at the same time": ports * time,
+        "a cache is kept for each key/value head, not for each query head": c.groups(model) * time,
+        "there are a key and a value": time / 2,
+    }
+    return Key(time, f"{say(data, 'GB')} / ({ports} × {say(port, 'GB/s')})", mistakes)
 
 
 @collectives("one line", "us", count=(4, 8, 16, 32, 64), hop=HOPS)
 def ring(count, hop):
     """How long does the latency of an all-reduce along a ring of {count} chips take, at {hop:us} a hop?"""
     time = erdil2025.ring_all_reduce_time(count, hop)
-    return Key(
-        time,
-        f"Round once to add up, once more to hand out: 2 × ({count} - 1) × {say(hop, 'us')} = "
-        f"{say(time, 'us')}.",
-        {
-            "the sum must also be handed out: round twice": time / 2,
-            "that is one hop": hop,
-        },
-    )
+    worked = f"Round once to add up, once more to hand out: 2 × ({count} - 1) × {say(hop, 'us')}"
+    mistakes = {
+        "the sum must also be handed out: round twice": time / 2,
+        "that is one hop": hop,
+    }
+    return Key(time, worked, mistakes)
 
 
 @collectives("one line", "us", count=(16, 64, 144, 256), hop=HOPS)
@@ -298,17 +265,12 @@ def grid(count, hop):
     """{count} chips stand in a square grid, and an all-reduce goes along a ring of one side of it, at {hop:us} a
     hop. How long does its latency take?"""
     time = erdil2025.grid_all_reduce_time(count, hop)
-    return Key(
-        time,
-        f"A hop for each of the others of a side, there and back: 2 × ({count**0.5:.0f} - 1) × "
-        f"{say(hop, 'us')} = {say(time, 'us')}.",
-        {
-            "a ring of the grid holds one side of it, not all chips": erdil2025.ring_all_reduce_time(
-                count, hop
-            ),
-            "the sum must also be handed out": time / 2,
-        },
-    )
+    worked = f"A hop for each of the others of a side, there and back: 2 × ({count**0.5:.0f} - 1) × {say(hop, 'us')}"
+    mistakes = {
+        "a ring of the grid holds one side of it, not all chips": erdil2025.ring_all_reduce_time(count, hop),
+        "the sum must also be handed out": time / 2,
+    }
+    return Key(time, worked, mistakes)
 
 
 @collectives("short", "us", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), tokens=(256, 1024, 4096))
@@ -318,35 +280,30 @@ def all_reduce(model, chip, count, tokens):
     exact = pope2022.Assumptions(exact_collectives=True)
     size, at = vectors(model, tokens), pope2022.chip_of(chip)
     time = pope2022.all_reduce_time(at, size, count, exact)
-    return Key(
-        time,
-        f"All parts but a chip's own go out and come back: 2 × {count - 1} / {count} × {say(size, 'MB')} / "
-        f"{say(chip.scale_up_bandwidth, 'GB/s')} = {say(time, 'us')}.",
-        {
-            "half of that is missing: scatter and gather are two, values have two bytes, links are stated "
-            "one way": time / 2,
-            "a chip keeps its own part: the factor is (K - 1)/K": pope2022.all_reduce_time(at, size, count),
-        },
-    )
+    parts = f"2 × {count - 1} / {count} × {say(size, 'MB')} / {say(chip.scale_up_bandwidth, 'GB/s')}"
+    half = "scatter and gather are two, values have two bytes, links are stated one way"
+    mistakes = {
+        f"half of that is missing: {half}": time / 2,
+        "a chip keeps its own part: the factor is (K - 1)/K": pope2022.all_reduce_time(at, size, count),
+    }
+    return Key(time, f"All parts but a chip's own go out and come back: {parts}", mistakes)
 
 
 @collectives("short", "GB", model=c.DENSE, batch=c.BATCHES, context=c.CONTEXTS, count=(16, 32, 64))
 def cache_over_heads(model, batch, context, count):
     """The 16-bit cache of {batch} sequences of {context} tokens of {model} is cut over its heads on {count} chips.
     How many GB lie on each chip?"""
-    at = pope2022.model_of(model)
-    held = pope2022.cache_over_heads(at, count, batch, context)
-    whole = batch * model.cache_bytes(context)
-    return Key(
-        held,
-        f"Only {model.n_kv_heads} parts can be told apart, the other chips hold copies: {say(whole, 'GB')} "
-        f"/ {model.n_kv_heads} = {say(held, 'GB')}.",
-        {
-            "there are fewer key/value heads than chips: the others hold copies": whole / count,
-            "the whole cache is on no chip": whole,
-            "query heads have no cache of their own": whole / model.n_heads,
-        },
+    held = pope2022.cache_over_heads(pope2022.model_of(model), count, batch, context)
+    whole, heads = batch * model.cache_bytes(context), model.n_kv_heads
+    worked = (
+        f"Only {heads} parts can be told apart, the other chips hold copies: {say(whole, 'GB')} / {heads}"
     )
+    mistakes = {
+        "there are fewer key/value heads than chips: the others hold copies": whole / count,
+        "the whole cache is on no chip": whole,
+        "query heads have no cache of their own": whole / model.n_heads,
+    }
+    return Key(held, worked, mistakes)
 
 
 @collectives("short", "us", count=(2, 4, 8, 16, 32, 64, 128), facts=False, told=told_of_switch)
@@ -357,8 +314,7 @@ def switch(count):
     return Key(
         time,
         f"{say(PRINTED.on_chip, 'ns')} + {say(PRINTED.switch, 'ns')} + {PRINTED.crossings:g} × "
-        f"{say(PRINTED.payload, 'KiB')} / ({PRINTED.radix:g} / {count} × "
-        f"{say(PRINTED.link, 'GiB/s')}) = {say(time, 'us')}.",
+        f"{say(PRINTED.payload, 'KiB')} / ({PRINTED.radix:g} / {count} × {say(PRINTED.link, 'GiB/s')})",
         {
             "the message also has to cross the switch": time - PRINTED.switch,
             "chips take their own time beside the switch": time - PRINTED.on_chip,
@@ -378,18 +334,14 @@ def all_waiting(model, count):
     app, one = liminal2025.model_of(model), liminal2025.collective_latency(count)
     wait = liminal2025.exposed_time(app, count, 1, one)
     each = liminal2025.collectives(app, count)
-    return Key(
-        wait,
-        f"{each:.0f} collectives of {say(one, 'us')} each: {each:.0f} × {say(one, 'us')} = "
-        f"{say(wait, 'ms')}.",
-        {
-            "beyond the key/value heads attention needs further "
-            "collectives": one * PRINTED.within_heads * app.layers
-            if count > app.kv_heads else 0,
-            "every layer has collectives of its own": wait / app.layers,
-            "that is one collective a layer": one * app.layers,
-        },
-    )  # fmt: skip
+    few = one * PRINTED.within_heads * app.layers if count > app.kv_heads else 0
+    worked = f"{each:.0f} collectives of {say(one, 'us')} each: {each:.0f} × {say(one, 'us')}"
+    mistakes = {
+        "beyond the key/value heads attention needs further collectives": few,
+        "every layer has collectives of its own": wait / app.layers,
+        "that is one collective a layer": one * app.layers,
+    }
+    return Key(wait, worked, mistakes)
 
 
 @pipeline(
@@ -399,16 +351,14 @@ def all_waiting(model, count):
 def stages_in_turn(model, chip, stages, count):
     """{stages} stages of {count} × {chip} each share the layers of {model} in 16 bits. How long does one token take
     to pass all stages, if only reading the weights takes time?"""
-    time = principles.memory_time(chip, c.read_of(model), count)
-    return Key(
-        time,
-        f"One stage after the other reads its layers with its own chips: {say(c.read_of(model), 'GB')} / "
-        f"({count} × {say(chip.memory_bandwidth, 'TB/s')}) = {say(time, 'ms')}.",
-        {
-            "stages work one after the other on a token: they do not shorten it": time / stages,
-            "the chips of a stage share its reading": count * time,
-        },
-    )
+    data = c.read_of(model)
+    time = principles.memory_time(chip, data, count)
+    mistakes = {
+        "stages work one after the other on a token: they do not shorten it": time / stages,
+        "the chips of a stage share its reading": count * time,
+    }
+    parts = f"{say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')})"
+    return Key(time, f"One stage after the other reads its layers with its own chips: {parts}", mistakes)
 
 
 @pipeline(
@@ -418,15 +368,12 @@ def batches_on_their_way(model, time, stages, batch):
     """A token of {model} takes {time:ms} through {stages} stages, each of which works on a batch of {batch} of its
     own. How many tokens does the pipeline make in a second?"""
     made = erdil2025.throughput(stages * batch, time)
-    return Key(
-        made,
-        f"A batch in every stage: {stages} × {batch} / {say(time, 'ms')} = {say(made, '1')}.",
-        {
-            "every stage has a batch of its own: all are on their way at once": batch / time,
-            "that is the speed of one user": 1 / time,
-            "each batch has many sequences": stages / time,
-        },
-    )
+    mistakes = {
+        "every stage has a batch of its own: all are on their way at once": batch / time,
+        "that is the speed of one user": 1 / time,
+        "each batch has many sequences": stages / time,
+    }
+    return Key(made, f"A batch in every stage: {stages} × {batch} / {say(time, 'ms')}", mistakes)
 
 
 @pipeline(
@@ -438,18 +385,15 @@ def between_stages(model, chip, stages, batch, latency):
     """Between the {stages} stages of a pipeline the 16-bit vectors ({width} numbers) of {batch} sequences of
     {model} go over the network of {chip}, {latency:us} and {bandwidth:GB/s} each time. How much does that add to a
     token?"""
-    one = exchange_time(latency, vectors(model, batch), chip.scale_out_bandwidth)
-    return Key(
-        (stages - 1) * one,
-        f"({stages} - 1) × ({say(latency, 'us')} + {say(vectors(model, batch), 'MB')} / "
-        f"{say(chip.scale_out_bandwidth, 'GB/s')}) = {say((stages - 1) * one, 'ms')}.",
-        {
-            "there is one step less than stages": stages * one,
-            "vectors go over once a stage, not once a layer": model.n_layers * one,
-            "a value of 16 bits has two bytes": (stages - 1)
-            * exchange_time(latency, vectors(model, batch) / 2, chip.scale_out_bandwidth),
-        },
-    )
+    data, link, steps = vectors(model, batch), chip.scale_out_bandwidth, stages - 1
+    one, half = (exchange_time(latency, sent, link) for sent in (data, data / 2))
+    mistakes = {
+        "there is one step less than stages": stages * one,
+        "vectors go over once a stage, not once a layer": model.n_layers * one,
+        "a value of 16 bits has two bytes": steps * half,
+    }
+    each = f"{say(latency, 'us')} + {say(data, 'MB')} / {say(link, 'GB/s')}"
+    return Key(steps * one, f"({stages} - 1) × ({each})", mistakes)
 
 
 @pipeline(
@@ -463,15 +407,16 @@ def caches_of_stages(model, stages, count, batch, context):
     its own, with {context} tokens of context. How many GB lie on each chip?"""
     weights, caches = c.weights_of(model), stages * batch * model.cache_bytes(context)
     each = stages * count
+    mistakes = {
+        "all batches that are on their way have caches": (weights + caches / stages) / each,
+        "the stages share the weights too": weights / count + caches / each,
+        "the caches lie there as well": weights / each,
+    }
+    parts = f"({say(weights, 'GB')} + {say(caches, 'GB')}) / {each}"
     return Key(
         (weights + caches) / each,
-        f"The weights and {stages * batch} caches over all chips: ({say(weights, 'GB')} + "
-        f"{say(caches, 'GB')}) / {each} = {say((weights + caches) / each, 'GB')}.",
-        {
-            "all batches that are on their way have caches": (weights + caches / stages) / each,
-            "the stages share the weights too": weights / count + caches / each,
-            "the caches lie there as well": weights / each,
-        },
+        f"The weights and {stages * batch} caches over all chips: {parts}",
+        mistakes,
     )
 
 
@@ -485,22 +430,19 @@ def instances_needed(model, chip, count, batch, context):
     """{model} needs {batch} caches of {context} tokens beside its 16-bit weights. How many instances of {count} ×
     {chip}, as stages of one pipeline, hold all of that? Round up."""
     need, have = model.bytes_held(batch, context), System(chip, count).memory
-    return Key(
-        ops.ceil(need / have),
-        f"{say(need, 'GB')} / ({count} × {say(chip.memory_capacity, 'GB')}) = {need / have:.3f}, rounded up.",
-        {
-            "the weights take room as well": ops.ceil((need - c.weights_of(model)) / have),
-            "an instance has several chips": ops.ceil(need / chip.memory_capacity),
-            "the caches take room as well": ops.ceil(c.weights_of(model) / have),
-        },
-    )
+    room = f"({count} × {say(chip.memory_capacity, 'GB')})"
+    worked = f"{say(need, 'GB')} / {room} = {need / have:.3f}, rounded up."
+    mistakes = {
+        "the weights take room as well": ops.ceil((need - c.weights_of(model)) / have),
+        "an instance has several chips": ops.ceil(need / chip.memory_capacity),
+        "the caches take room as well": ops.ceil(c.weights_of(model) / have),
+    }
+    return Key(ops.ceil(need / have), worked, mistakes)
 
 
 @pipeline(
     "study", "1", model=c.DENSE, chip=c.CHIPS, total=(8, 16, 32), stages=(2, 4),
-    latency=(2e-07, 5e-07, 1e-06),
-    where=lambda model, chip, total: c.weights_fit(model, chip, total),
-
+    latency=(2e-07, 5e-07, 1e-06), where=lambda model, chip, total: c.weights_fit(model, chip, total),
     told=lambda total, stages: {"each": total // stages},
 )  # fmt: skip
 def one_instance_or_stages(model, chip, total, stages, latency):
@@ -513,12 +455,10 @@ def one_instance_or_stages(model, chip, total, stages, latency):
         return principles.memory_time(chip, c.read_of(model), chips) + waits
 
     one, cut = time(total), time(total / stages)
-    return Key(
-        max(one / cut, cut / one),
-        f"One instance takes {say(one, 'ms')}, {stages} stages {say(cut, 'ms')}: {say(max(one, cut), 'ms')} "
-        f"/ {say(min(one, cut), 'ms')} = {say(max(one / cut, cut / one), '1')}.",
-        {
-            "you took the slower way over the faster one turned round": min(one / cut, cut / one),
-            "without exchanges one instance would always win by the number of stages": stages,
-        },
-    )
+    fast, slow = sorted((one, cut))
+    mistakes = {
+        "you took the slower way over the faster one turned round": fast / slow,
+        "without exchanges one instance would always win by the number of stages": stages,
+    }
+    both = f"One instance takes {say(one, 'ms')}, {stages} stages {say(cut, 'ms')}"
+    return Key(slow / fast, f"{both}: {say(slow, 'ms')} / {say(fast, 'ms')}", mistakes)
