@@ -11,6 +11,7 @@ from questions import request, step
 import inferlib
 from book import measured
 from book.serving import energy as watts, fit, operators, tables
+from book.synthesis.check import residuals
 from inferlib import Layout, System, Workload, load_chip, load_model
 from inferlib.ops import where
 from tokenprice import ask, constants, energy, request as requests, speculation
@@ -36,28 +37,7 @@ def test_experts_are_reached_as_timings_of_traffic_say():
             assert least <= distinct_experts(n, k, rows) / even <= most
 
 
-def test_one_program_starts_no_kernels():
-    step = decode_step(MODEL, System(load_chip("TPU v5p"), 8), WORK)
-    assert step.terms["kernel launch"] == 0 and step.terms["engine"] > 0
-
-
 # --- Every constant has a source ---------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("name", "made"),
-    [
-        ("operators.toml", operators.as_toml),
-        ("engines.toml", fit.engines_toml),
-        ("calibration.toml", fit.calibration_toml),
-        ("energy.toml", watts.as_toml),
-    ],
-)
-def test_a_file_of_constants_is_what_its_source_gives(name, made):
-    """Tables of operators and fits are read and computed again; numbers equal to four digits."""
-    kept, again = tomllib.loads((fit.files("tokenprice") / name).read_text("utf-8")), tomllib.loads(made())
-    assert numbers(again) == pytest.approx(numbers(kept), rel=2e-3, abs=1e-9)
-    assert words(again) == words(kept)
-
-
 def leaves(value):
     """All keys and values of a table, in order."""
     if isinstance(value, dict):
@@ -65,12 +45,19 @@ def leaves(value):
     return [one for part in value for one in leaves(part)] if isinstance(value, list) else [value]
 
 
-def numbers(table):
-    return [one for one in leaves(table) if isinstance(one, int | float)]
+MADE = {"operators.toml": operators.as_toml, "engines.toml": fit.engines_toml}
+MADE |= {"calibration.toml": fit.calibration_toml, "energy.toml": watts.as_toml}
 
 
-def words(table):
-    return [one for one in leaves(table) if isinstance(one, str)]
+@pytest.mark.parametrize(("name", "made"), MADE.items(), ids=MADE)
+def test_a_file_of_constants_is_what_its_source_gives(name, made):
+    """Tables of operators and fits are read and computed again; numbers equal to four digits."""
+    texts = (fit.files("tokenprice") / name).read_text("utf-8"), made()
+    kept, again = (leaves(tomllib.loads(text)) for text in texts)
+    numbers = ([one for one in table if isinstance(one, int | float)] for table in (again, kept))
+    assert next(numbers) == pytest.approx(next(numbers), rel=2e-3, abs=1e-9)
+    words = [[one for one in table if isinstance(one, str)] for table in (again, kept)]
+    assert words[0] == words[1]
 
 
 def test_every_constant_has_a_unit_a_range_and_an_address():
@@ -84,10 +71,7 @@ def test_every_constant_has_a_unit_a_range_and_an_address():
     for entry in constants.engines()["class"].values():
         for value, least, greatest in entry.values():
             assert 0 <= least <= value * 1.2 and value <= greatest * 1.2
-
-
-def test_printed_constants():
-    """Cells of the operator tables, read by eye: H100 in 16 bits, its eight-way all-reduce, attention of a B200."""
+    # cells of the operator tables, read by eye: H100 in 16 bits, its eight-way all-reduce, attention of a B200
     h100, b200 = constants.operators("H100 SXM"), constants.operators("B200")
     assert h100.kernel("gemm", "bf16").start == pytest.approx(2.961e-6)
     assert (h100.reduce[8].latency, h100.reduce[8].bandwidth) == pytest.approx((3.62e-6, 127.4e9))
@@ -104,11 +88,13 @@ def test_a_chip_without_operators_borrows_and_says_so():
 
 
 # --- Limits ----------------------------------------------------------------------------------------------
-def test_ideal_kernels_give_the_roofline():
+def test_ideal_kernels_give_the_roofline_and_one_program_starts_none():
     """No start, whole bandwidth, no engine: bytes over bandwidth, within what the two count differently."""
     step = decode_step(MODEL, BOX, WORK, engine=Engine(), operators=IDEAL)
     bound = inferlib.principles.decode_step(MODEL, BOX, WORK)
     assert step.total == pytest.approx(bound.total, rel=0.01)
+    step = decode_step(MODEL, System(load_chip("TPU v5p"), 8), WORK)
+    assert step.terms["kernel launch"] == 0 and step.terms["engine"] > 0
 
 
 def test_by_hand():
@@ -124,8 +110,7 @@ def test_by_hand():
 
 def test_stages_follow_one_another():
     work = Workload(1, 128)
-    flat = decode_step(MODEL, System(CHIP, 4), work)
-    deep = decode_step(MODEL, BOX, work, Layout(tp=4, pp=2))
+    flat, deep = (decode_step(MODEL, System(CHIP, 4 * n), work, Layout(tp=4, pp=n)) for n in (1, 2))
     assert deep.total - deep.terms["pipeline"] == pytest.approx(flat.total, rel=1e-12)
     hop = constants.operators("H100 SXM").link(2, "library")  # of one row in 16 bits, between each two stages
     assert deep.terms["pipeline"] == pytest.approx(hop.latency + 2 * 8192 / hop.bandwidth)
@@ -156,26 +141,23 @@ def test_who_waits_for_room_waits_for_so_many_requests(model, layout):
     assert more.first_token - one.first_token == pytest.approx(100 * one.machine_seconds)
 
 
-@pytest.mark.parametrize(
-    ("model", "chips", "layout", "reason"),
-    [
-        (DEEPSEEK, 3, Layout(dp=3, ep=2), "experts must divide the chips of an instance evenly"),
-        (MODEL, 8, Layout(tp=4), "the degrees of the layout must multiply to the chips"),
-        (MODEL, 80, Layout(pp=80), ""),
-        (MODEL, 81, Layout(pp=81), "81 stages, but the model has 80 layers"),
-        (MODEL, 8, Layout(pp=2, dp=4), "stages or copies, not both"),
-    ],
-)
+@pytest.mark.parametrize(("model", "chips", "layout", "reason"), [
+    (DEEPSEEK, 3, Layout(dp=3, ep=2), "experts must divide the chips of an instance evenly"),
+    (MODEL, 8, Layout(tp=4), "the degrees of the layout must multiply to the chips"),
+    (MODEL, 80, Layout(pp=80), ""),
+    (MODEL, 81, Layout(pp=81), "81 stages, but the model has 80 layers"),
+    (MODEL, 8, Layout(pp=2, dp=4), "stages or copies, not both"),
+])  # fmt: skip
 def test_layouts_that_cannot_run(model, chips, layout, reason):
     step = decode_step(model, System(load_chip("H200"), chips), WORK, layout)
     assert step.status == ("n/a" if reason else "ok") and reason in step.reason
 
 
-@pytest.mark.parametrize(("model", "ep"), [(MODEL, 1), (MODEL, 2), (DEEPSEEK, 1)], ids=str)
-def test_copies_without_experts_to_spread_are_instances(model, ep):
-    one = decode_step(model, System(ENDLESS, 4), WORK.replace(batch=16))
-    two = decode_step(model, System(ENDLESS, 8), WORK, Layout(tp=4, dp=2, ep=ep))
-    assert two.total == pytest.approx(one.total, rel=1e-12)
+def test_copies_without_experts_to_spread_are_instances():
+    for model, ep in ((MODEL, 1), (MODEL, 2), (DEEPSEEK, 1)):
+        one = decode_step(model, System(ENDLESS, 4), WORK.replace(batch=16))
+        two = decode_step(model, System(ENDLESS, 8), WORK, Layout(tp=4, dp=2, ep=ep))
+        assert two.total == pytest.approx(one.total, rel=1e-12), (model.name, ep)
 
 
 def test_experts_over_many_chips():
@@ -214,38 +196,27 @@ def test_what_does_not_fit_has_no_number():
         _ = answer.seconds
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: decode_step("x", BOX, WORK), TypeError, "model is a str, but must be a"),
-        (lambda: decode_step(MODEL, "x", WORK), TypeError, "system is a str, but must be a"),
-        (lambda: decode_step(MODEL, BOX, "x"), TypeError, "workload is a str, but must be a"),
-        (lambda: decode_step(MODEL, BOX, WORK, "x"), TypeError, "layout is a str, but must be a"),
-        (lambda: step(MODEL, BOX, WORK, engine="fast"), LookupError, "no engine 'fast'"),
-        (lambda: decode_step(MODEL, BOX, WORK, keep={"heads": "bf16"}), LookupError, "no part .*'heads'"),
-        (lambda: decode_step(MODEL, BOX, WORK, keep={"attention": "fp3"}), LookupError, "no format .*'fp3'"),
-        (lambda: prompt_pass(MODEL, BOX, ONE, 8192, cached=8192), ValueError, "cached is 8192, .* be below"),
-        (lambda: Protocol(rounds=0), ValueError, "rounds is 0"),
-        (lambda: speculation.acceptance("DeepSeek R1, MTP", 9), ValueError, "drafted is 9"),
-        (lambda: speculation.drafted_step(MODEL, BOX, ONE, drafted=1, length=3), ValueError, "length is 3"),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: decode_step(MODEL, BOX, WORK, keep={"heads": "bf16"}), LookupError, "no part .*'heads'"),
+    (lambda: decode_step(MODEL, BOX, WORK, keep={"attention": "fp3"}), LookupError, "no format .*'fp3'"),
+    (lambda: prompt_pass(MODEL, BOX, ONE, 8192, cached=8192), ValueError, "cached is 8192, .* be below"),
+    (lambda: Protocol(rounds=0), ValueError, "rounds is 0"),
+    (lambda: speculation.acceptance("DeepSeek R1, MTP", 9), ValueError, "drafted is 9"),
+    (lambda: speculation.drafted_step(MODEL, BOX, ONE, drafted=1, length=3), ValueError, "length is 3"),
+])  # fmt: skip
 def test_doors(call, error, message):
     with pytest.raises(error, match=message):
         call()
 
 
 # --- Errors, left out and stated ---------------------------------------------------------------------------
-def test_no_row_is_predicted_by_a_fit_that_saw_it():
+def test_a_fit_finds_the_constants_that_made_the_data_and_predicts_no_row_that_it_saw():
+    """Rows that repeat change nothing."""
     table = fit.data()
     own = table.model == "Qwen3 32B"
     alone = fit.predict(table[own], fit.fit(table[~own]))
     again = np.exp(fit.left_out("model")[own]) * table.measured[own]
     assert again.to_numpy() == pytest.approx(alone.to_numpy(), rel=1e-9)
-
-
-def test_a_fit_finds_the_constants_that_made_the_data_and_rows_that_repeat_change_nothing():
-    table = fit.data()
     made = np.array([0.4, 2.0, 0.7, 1.1, 1.3, 1.0, 5.0])
     known = table.assign(measured=table.bare + table.others + fit.features(table) @ made)
     assert fit.fit(known) == pytest.approx(made, rel=1e-3)
@@ -275,29 +246,22 @@ def test_errors_are_as_stated_and_the_aims_that_are_missed_are_known():
     assert np.mean(np.abs(np.expm1(logs))) < 0.25 < stated()["first_token"]["error"]  # of publishers: missed
 
 
-def best_factor(table, whole, part, factors):
-    """The factor on a part of what is predicted at which it comes nearest to what was measured."""
-    losses = [np.mean(np.abs(np.log((whole + (f - 1) * part) / table.measured))) for f in factors]
-    return factors[int(np.argmin(losses))]
+def test_the_prompts_of_others_belong_there_and_operator_tables_carry_over_to_whole_steps():
+    """Nothing fitted: a free factor on either comes out near one, where the model comes nearest to what was measured.
 
-
-def test_the_prompts_of_others_belong_there():
-    """Nothing fitted: without the term the dense serving rows are far off; a free factor on it comes out at one."""
+    Without the prompts of others the dense serving rows are far off.
+    """
     table = fit.data()
-    own = table[(table.set == "serving") & ~table.experts & (table.copies == 1)]
-    whole = fit.predict(own, fit.fit_all())
-    without, within_ = (np.mean(np.abs(t / own.measured - 1)) for t in (whole - own.others, whole))
-    assert without > 3 * within_
-    assert best_factor(own, whole, own.others, np.linspace(0.5, 1.5, 101)) == pytest.approx(1.0, abs=0.12)
-
-
-def test_operator_tables_carry_over_to_whole_steps():
-    """A free factor on all bytes comes out near one."""
-    table = fit.data()
-    own = table[~table.experts & (table.copies == 1)]
-    read = np.array([t.get("weights", 0) + t.get("cache", 0) for t in own.terms])
-    whole = fit.predict(own, fit.fit_all())
-    assert best_factor(own, whole, read, np.linspace(0.7, 1.4, 71)) == pytest.approx(1.0, abs=0.1)
+    dense = table[~table.experts & (table.copies == 1)]
+    serving = dense[dense.set == "serving"]
+    read = np.array([t.get("weights", 0) + t.get("cache", 0) for t in dense.terms])
+    factors = np.linspace(0.5, 1.5, 101)
+    for own, part, near in ((dense, read, 0.1), (serving, serving.others, 0.12)):
+        whole = fit.predict(own, fit.fit_all())
+        losses = [np.mean(np.abs(np.log((whole + (f - 1) * part) / own.measured))) for f in factors]
+        assert factors[int(np.argmin(losses))] == pytest.approx(1.0, abs=near)
+    without, within = (np.mean(np.abs(t / serving.measured - 1)) for t in (whole - serving.others, whole))
+    assert without > 3 * within
 
 
 def test_tensor_parallel_over_two_nodes():
@@ -312,12 +276,16 @@ def test_tensor_parallel_over_two_nodes():
     assert found.step.terms["collective latency"] == pytest.approx(122 * waits, rel=0.05)
 
 
-def test_experts_on_chips_of_their_own_against_rows_that_nothing_was_fitted_to():
+def test_rows_that_nothing_was_fitted_to():
+    """Experts on chips of their own; and AMD's chips: 80 % and more lie inside, publishers alike, said too fast."""
     table = tables.spread_experts()
     error = table["predicted, ms"] / table["measured, ms"] - 1
     assert len(table) == 10 and error.abs().mean() < 0.15
     rack = table[table.system.str.startswith("48")]
     assert rack["predicted, ms"].iloc[-1] / rack["predicted, ms"].iloc[0] > 2.4  # measured: 2.6; before: 1.5
+    table = tables.other_makers()
+    assert table["inside, %"].mean() > 80 and table.rows.sum() == 51
+    assert (table["median error, %"] < -15).all()
 
 
 def test_rows_that_are_not_scored_are_counted():
@@ -329,16 +297,13 @@ def test_rows_that_are_not_scored_are_counted():
     assert measured.serving().ttft.gt(0).all()
 
 
-@pytest.mark.parametrize(
-    ("model", "chip", "count", "workload", "word"),
-    [
-        ("Llama 3 70B", "H100 SXM", 8, Workload(1, 32768), "context 32,768"),
-        ("Llama 3 8B", "H100 SXM", 8, Workload(20000, 1), "batch 20,000"),
-        ("Llama 3 70B", "H100 SXM", 64, Workload(1, 128), "one instance on 64 chips"),
-        ("Llama 3 70B", "TPU v5p", 8, Workload(1, 128), "nothing was measured on TPU v5p"),
-        ("Mixtral 8x22B", "H100 SXM", 8, Workload(100, 128), "mixtures of experts were measured on"),
-    ],
-)
+@pytest.mark.parametrize(("model", "chip", "count", "workload", "word"), [
+    ("Llama 3 70B", "H100 SXM", 8, Workload(1, 32768), "context 32,768"),
+    ("Llama 3 8B", "H100 SXM", 8, Workload(20000, 1), "batch 20,000"),
+    ("Llama 3 70B", "H100 SXM", 64, Workload(1, 128), "one instance on 64 chips"),
+    ("Llama 3 70B", "TPU v5p", 8, Workload(1, 128), "nothing was measured on TPU v5p"),
+    ("Mixtral 8x22B", "H100 SXM", 8, Workload(100, 128), "mixtures of experts were measured on"),
+])  # fmt: skip
 def test_cautions(model, chip, count, workload, word):
     answer = step(load_model(model), System(load_chip(chip), count), workload)
     assert any(word in caution for caution in answer.cautions), answer.cautions
@@ -355,7 +320,7 @@ def test_the_estimate():
 
 
 # --- Prompts -----------------------------------------------------------------------------------------------
-def test_a_long_prompt_is_its_arithmetic():
+def test_a_long_prompt_is_its_arithmetic_and_a_cached_prefix_costs_its_pairs_only():
     """8,192 tokens of Llama 3 70B on one (endless) H100: FLOP over 77 % of the peak, attention at 54 %.
 
     Attention makes longer ones dearer than in proportion.
@@ -367,6 +332,10 @@ def test_a_long_prompt_is_its_arithmetic():
     assert read == pytest.approx(wanted, rel=0.01)
     times = [prompt_pass(MODEL, BOX, ONE, n).total for n in (8192, 16384, 32768)]
     assert times[2] - 2 * times[1] > times[1] - 2 * times[0] > 0
+    whole, half, all_but_one = (prompt_pass(MODEL, BOX, ONE, 8192, cached=n) for n in (0, 4096, 8191))
+    assert all_but_one.total < 0.1 * whole.total
+    pairs = half.terms["attention arithmetic"] / whole.terms["attention arithmetic"]
+    assert pairs == pytest.approx(3 / 4, rel=1e-3)  # the second half sees the first too
 
 
 def test_the_shape_of_very_long_prompts():
@@ -382,13 +351,6 @@ def test_the_shape_of_very_long_prompts():
     state = qwen.replace(layers=(qwen.layers[0],))
     half, whole = (prompt_pass(state, BOX, ONE, n).total for n in (450_000, 900_000))
     assert whole == pytest.approx(2 * half, rel=0.01)
-
-
-def test_a_cached_prefix_costs_its_pairs_only():
-    whole, half, all_but_one = (prompt_pass(MODEL, BOX, ONE, 8192, cached=n) for n in (0, 4096, 8191))
-    assert all_but_one.total < 0.1 * whole.total
-    pairs = half.terms["attention arithmetic"] / whole.terms["attention arithmetic"]
-    assert pairs == pytest.approx(3 / 4, rel=1e-3)  # the second half sees the first too
 
 
 def test_room_by_hand():
@@ -433,15 +395,12 @@ def test_the_time_to_the_first_token_is_as_far_off_as_stated():
     assert np.mean(np.abs(np.expm1(logs[~equal]))) < 0.25 and first["error"] < 0.35
 
 
-def test_a_burst_by_hand():
+def test_a_burst_by_hand_and_a_protocol_says_when_the_first_token_comes():
     """Four users ask at once and twice: prompts wait for 1, 2, 3, 4 in the first round, for their own in the second."""
     assert prompts_ahead(burst=0.5, group=1, users=4) == (1 + 2 + 3 + 4 + 4 * 1) / 8
     # half busy: half a prompt of waiting; a prompt of each of ten others in every hundred steps
     assert turn_time(arrivals=5, prompt_time=0.1) == pytest.approx(0.05)
     assert others_time(users=11, output_tokens=100, prompt_time=0.05) == pytest.approx(0.005)
-
-
-def test_a_protocol_says_when_the_first_token_comes():
     protocols = {}, {"rounds": 10}, {"equal": True}
     calm, burst, equal = (request(MODEL, BOX, 4096, 512, 32, **protocol) for protocol in protocols)
     assert calm.first_token < burst.first_token < equal.first_token
@@ -466,14 +425,8 @@ def test_every_caution_widens_the_interval():
         assert far.factor > 1.03 * plain.factor and len(far.cautions) == 1 and not plain.cautions
 
 
-def test_chips_of_other_makers_lie_in_their_intervals():
-    """Rows of AMD's chips, fitted to nothing: 80 % and more lie inside, publishers alike; what is said is too fast."""
-    table = tables.other_makers()
-    assert table["inside, %"].mean() > 80 and table.rows.sum() == 51
-    assert (table["median error, %"] < -15).all()
-
-
-def test_drafts_take_time_of_the_engine():
+# --- Drafts, requests, prices, watts -------------------------------------------------------------------------
+def test_drafts_take_time_of_the_engine_and_against_published_speed():
     """SGLang's cookbook, one user: GLM-5 in 7.54 ms and Qwen3.5 in 3.96 ms a token; without this time 35 % too fast."""
     for model, weights, length, seconds in (
         ("zai-org/GLM-5", "fp8", 3.48, 7.54e-3),
@@ -483,11 +436,7 @@ def test_drafts_take_time_of_the_engine():
         found = ask(model, "8x H200", drafted=3, length=length, **asked)
         assert found.seconds == pytest.approx(seconds, rel=0.25)
         assert found.low < seconds < found.high
-
-
-# --- Drafts, requests, prices, watts -------------------------------------------------------------------------
-def test_drafts_against_published_speed():
-    """Computed from the published acceptance and one fitted constant: within a twentieth, three worth drafting."""
+    # computed from the published acceptance and one fitted constant: within a twentieth, three worth drafting
     table = tables.drafts()
     assert (abs(table.predicted / table.measured - 1) < 0.05).all() and table.predicted.idxmax() == 2
     assert (table.predicted < table.length).all()
@@ -510,22 +459,17 @@ def test_input_and_output_add_up_to_the_machine():
     assert prices["cached"] < prices["input"] / 5 and prices["input"] < prices["output"] / 3
     half = request(MODEL, BOX, 4096, 512, 32, utilisation=0.5, cached=1024)
     assert half.dollars == pytest.approx(2 * paid)
+    # Little's law: users over their time are the requests a second that a machine answers
+    half = requests.load(r.users, r.seconds, 0.5 / r.machine_seconds)
+    assert half == pytest.approx(0.5, rel=0.1)
 
 
-def test_machines_of_their_own_for_prompts():
+def test_machines_of_their_own_for_prompts_and_a_prompt_in_pieces():
+    """In pieces it is later by a step for each."""
     apart = request(MODEL, BOX, 4096, 512, 32, cached=1024, reader=BOX)
     assert apart.token == pytest.approx(apart.step.total) and apart.token < REQUEST.token
     assert apart.ratio == pytest.approx(32 * apart.prompt.total / (512 * apart.step.total))
     assert apart.dollars == pytest.approx(REQUEST.dollars)
-
-
-def test_a_machine_that_is_asked_for_all_it_can_do():
-    """Little's law: users over their time are the requests a second that a machine answers."""
-    half = requests.load(REQUEST.users, REQUEST.seconds, 0.5 / REQUEST.machine_seconds)
-    assert half == pytest.approx(0.5, rel=0.1)
-
-
-def test_a_prompt_in_pieces_is_later_by_a_step_for_each():
     pieces, whole = (request(MODEL, BOX, 4096, 512, 1, cached=1024, chunk=chunk) for chunk in (1024, None))
     assert pieces.first_token - whole.first_token == pytest.approx(3 * whole.step.total)
 
@@ -537,11 +481,15 @@ def test_users_beyond_the_memory_wait():
     assert full.request is None and "no room for one" in full.reason
 
 
-def test_energy_is_as_stated():
+def test_energy_is_as_stated_and_a_serving_row_is_answered_too():
+    """The check for pull requests: measured times as in the file, and what the sixth model says."""
     error = float(np.mean(np.abs(watts.left_out())))
     assert error == pytest.approx(energy.stated()["error"], rel=0.01) and error < 0.15
     assert 1 < REQUEST.joules < 5 and REQUEST.prompt_joules < REQUEST.joules
     assert REQUEST.joules <= 8 * CHIP.power * REQUEST.step.total / 32
+    name = fit.first_rows().id.iloc[0]
+    row, text = measured.serving().loc[name], residuals([name])
+    assert f"| between tokens | {1e3 * row.tpot:.2f} ms |" in text and "| first token |" in text
 
 
 def test_what_the_service_states_of_itself():
@@ -557,17 +505,7 @@ def test_what_the_service_states_of_itself():
     assert (table["computed, $"] < table["list, $"]).all()
 
 
-def test_a_serving_row_is_answered_too():
-    """The check for pull requests: measured times as in the file, and what the sixth model says."""
-    from book.synthesis.check import residuals
-
-    name = fit.first_rows().id.iloc[0]
-    row = measured.serving().loc[name]
-    text = residuals([name])
-    assert f"| between tokens | {1e3 * row.tpot:.2f} ms |" in text and "| first token |" in text
-
-
-def test_caches_that_every_chip_keeps_whole():
+def test_caches_that_every_chip_keeps_whole_and_a_step_fits_as_long_as_there_is_room():
     """A latent cache lies whole on every chip of an instance; eight heads are cut in eight, whatever the chips."""
     work = Workload(1, 10_000, "fp8")
     held = Instance(DEEPSEEK, H200, work.replace(context=0)).memory()[0]
@@ -575,19 +513,12 @@ def test_caches_that_every_chip_keeps_whole():
     for n in (8, 16):
         free, a_chip = 0.9 * 141e9 - 70.6e9 / n, 80 * 2 * 128 * 2 * 10_000
         assert room(MODEL, System(H200.chip, n), work) == pytest.approx(free / a_chip, rel=0.03)
-
-
-@pytest.mark.parametrize(
-    ("model", "system", "layout"),
-    [
+    for model, system, layout in (
         (MODEL, BOX, None),
         (MODEL, System(CHIP, 16), None),  # more chips than heads of keys
         (DEEPSEEK, H200, None),
         (DEEPSEEK, System(H200.chip, 16), Layout(1, 1, 16, 16)),
-    ],
-)
-def test_a_step_fits_as_long_as_there_is_room(model, system, layout):
-    work = Workload(1, 10_000, "fp8")
-    most = math.floor(room(model, system, work, layout, share=1))
-    assert decode_step(model, system, work.replace(batch=most), layout).feasible
-    assert decode_step(model, system, work.replace(batch=most + 1), layout).status == "infeasible"
+    ):
+        most = math.floor(room(model, system, work, layout, share=1))
+        found = [decode_step(model, system, work.replace(batch=n), layout) for n in (most, most + 1)]
+        assert [one.status for one in found] == ["ok", "infeasible"], (model.name, str(system))
