@@ -34,7 +34,7 @@ from inferlib.units import factor
 
 __all__ = [
     "Noted", "Reader", "Row", "as_number", "as_range", "claims", "compute", "equations", "errata", "errata_numbers",
-    "factor", "grade_of", "last_digit", "notes", "published", "reproduces", "scorecard", "sources", "summary",
+    "factor", "grade_of", "last_digit", "listed", "notes", "published", "reproduces", "scorecard", "sources", "summary",
 ]  # fmt: skip
 
 VERDICTS = ("holds", "loosely worded", "does not hold")  # grades of a claim
@@ -79,6 +79,11 @@ def claims(source: str, artefact: str):
         return function
 
     return register
+
+
+def listed(found, form: str = ".2g") -> str:
+    """Names with their values, as notes say them: ``HBM3 1.5, SRAM 12``; ``form`` is that of a value."""
+    return ", ".join(f"{name} {value:{form}}" for name, value in found.items())
 
 
 def errata_numbers(source: str):

@@ -13,7 +13,6 @@ from inferlib.units import factor
 TABLES = ("Table 4", "Table 5", "Table 6", "Table 7")
 CONTEXTS = {"T=4K": 4, "T=128K": 128}  # the paper's K
 SMALL = ("Llama3-8B", "Llama4-Scout", "Qwen3-4B", "GPT-OSS-20B")  # only in Table 4
-MEMORIES = ("HBM3", "3D-DRAM", "SRAM")  # Table 7
 # What a cell is written in: billions of parameters, the paper's GB, two decimals, or tokens per second.
 PARAMETERS, CAPACITY, INTENSITY, SPEED, GAIN = ("parameters", "capacity", "intensity", "speed", "gain")
 
@@ -131,7 +130,7 @@ def _table_6(reading, contexts):
 
 def _table_7(reading, contexts):
     for name in large():
-        for memory in MEMORIES:
+        for memory in ("HBM3", "3D-DRAM", "SRAM"):
             for label, t_tp in latencies(reading.assumptions).items():
                 speed = reading.speed(name, memory, 1, contexts["T=128K"], 128, t_tp)
                 yield (name, f"{memory} {label}"), (speed, SPEED)
@@ -165,16 +164,9 @@ def written(value, kind, gb=AS_PRINTED.gb):
 
 def printed_text(row):
     """A printed cell in the paper's own writing, from the row of ``published.csv``."""
-    text = row.text
-    if text == "-":
-        return text
-    if row.unit == "tok/s" and "e" in text:
-        digits, power = text.split("e")
-        return digits + {"3": "K", "6": "M"}[power]
-    if "e" in text:
-        digits, power = text.split("e")
-        return digits + {"9": "B", "12": "T"}[power]
-    return text
+    letters = {"3": "K", "6": "M"} if row.unit == "tok/s" else {"9": "B", "12": "T"}
+    digits, _, power = row.text.partition("e")
+    return digits + letters.get(power, "")
 
 
 def printed_cells():

@@ -17,7 +17,7 @@ from inferlib.papers.liminal2025.equations import PRINTED, XPU, Assumptions, equ
 LOSS = 0.1  # of UTPS, where the markers of Figure 3 stand
 # What moving one bit may take, in any of the paper's memories: from nothing to about three times what is
 # reported for HBM2. Our own bracket, since the paper prints no watts.
-PICOJOULE_PER_BIT = (0.0, 10.0)
+PICOJOULE_PER_BIT, PICOJOULE = (0.0, 10.0), 8e-12  # joule a byte
 
 
 @equation(unit="W", energy="W*s/B")
@@ -28,31 +28,25 @@ def memory_power(chip: XPU, energy, assumptions: Assumptions = PRINTED):
 
 def energies():
     """The bracket of :data:`PICOJOULE_PER_BIT` in joule per byte."""
-    return tuple(8e-12 * e for e in PICOJOULE_PER_BIT)
+    return tuple(PICOJOULE * e for e in PICOJOULE_PER_BIT)
 
 
 def sweep(name, memory, context, n=128, t_tp=None, batches=None):
     """Speed of users and system over the batch, as far as memory reaches."""
     app, chip = load_model(name), load_chip(memory)
     stages = AS_PRINTED.stages(app, memory)
-    largest = _largest(app, chip, context, n, stages)
-    if largest is None:
+    # A pipeline of P stages holds P batches, and each stage its share of weights and caches.
+    whole = model.largest_batch(app, chip.replace(capacity=chip.capacity * stages), context, n)
+    largest = int((whole or 0) // stages)
+    if not largest:
         raise ValueError(f"{name} with {context:g} tokens does not fit into {n} {memory} chips")
     if batches is None:
         batches = sorted({*(2**k for k in range(int(np.log2(largest)) + 1)), largest})
     axis = xr.DataArray([b for b in batches if b <= largest], dims="batch")
     t_tp = model.collective_latency(n) if t_tp is None else t_tp
     at = (app, chip, axis.assign_coords(batch=axis), context, n, stages, t_tp)
-    return xr.Dataset({"utps": model.user_speed(*at), "stps": model.system_speed(*at)}).assign_attrs(
-        stages=stages
-    )
-
-
-def _largest(app, chip, context, n, stages):
-    # A pipeline of P stages holds P batches, and each stage its share of weights and caches.
-    whole = chip.replace(capacity=chip.capacity * stages)
-    fitting = model.largest_batch(app, whole, context, n)
-    return None if fitting is None or fitting < stages else int(fitting // stages)
+    found = xr.Dataset({"utps": model.user_speed(*at), "stps": model.system_speed(*at)})
+    return found.assign_attrs(stages=stages)
 
 
 def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, whole=False, beyond=False):
@@ -82,25 +76,23 @@ def quoted():
     return {r.column: r.value for r in published("liminal2025").values() if (r.artefact, r.row) == at}
 
 
-def markers(contexts=(4, 32, 128), memory="3D-DRAM"):
-    """The gains that section 4.6 quotes, at several contexts."""
+def markers(contexts=(4, 32, 128)):
+    """The gains that section 4.6 quotes for 3D-DRAM, at several contexts."""
     rows = []
     for name in large():
         row = {"model": name}
         for k in contexts:
-            row[f"batch at {k}K"], row[f"gain at {k}K"] = marker(name, memory, k * AS_PRINTED.kilotoken)
+            row[f"batch at {k}K"], row[f"gain at {k}K"] = marker(name, "3D-DRAM", k * AS_PRINTED.kilotoken)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def best_context(
-    read, names=("Qwen3-30B", "DeepSeekV3", "Kimi-K2"), contexts=(4, 8, 16, 24, 32, 48, 64, 128)
-):
+def best_context(read):
     """How far the three quoted gains are missed at each context: the largest relative miss of the three."""
     missed = {}
-    for k in contexts:
-        gains = {name: marker(name, "3D-DRAM", k * AS_PRINTED.kilotoken)[1] for name in names}
-        missed[k] = max(abs(gains[name] / read(name) - 1) for name in names)
+    for k in (4, 8, 16, 24, 32, 48, 64, 128):
+        gains = {name: marker(name, "3D-DRAM", k * AS_PRINTED.kilotoken)[1] for name in quoted()}
+        missed[k] = max(abs(gain / read(name) - 1) for name, gain in gains.items())
     return missed
 
 
@@ -122,8 +114,8 @@ def break_even_energy(name, better, worse, context=128 * 1024):
 
     Above it the chip with the slower memory wins.
     """
-    ratio, chips = (break_even_power(name, better, worse, context), [load_chip(better), load_chip(worse)])
+    ratio = break_even_power(name, better, worse, context)
     # P0 + a e = ratio (P0 + b e)
-    slope = chips[0].bandwidth - ratio * chips[1].bandwidth
+    slope = load_chip(better).bandwidth - ratio * load_chip(worse).bandwidth
     energy = (ratio - 1) * model.chip_power(0) / slope
     return energy if energy > 0 else None

@@ -1,41 +1,14 @@
 """LIMINAL 2025: the numbers in ``errata.toml``, which stand there as names in braces."""
 
 from book.audit.ledger import Reader, errata_numbers
-from book.liminal2025 import ablation, cells, efficiency, experts, travels
+from book.liminal2025 import ablation, cells, efficiency, experts, speeds, travels
 from book.liminal2025.ablation import counting
-from book.liminal2025.cells import latencies
-from book.liminal2025.speeds import (
-    GB,
-    LARGE,
-    LARGE_CONTEXT,
-    QUOTED,
-    SMALL_CONTEXT,
-    K,
-    arithmetic_binds,
-    arithmetic_extra,
-    ceiling,
-    gain,
-    needs,
-    speed,
-    sram_wins,
-    use_of_arithmetic,
-    without_hops,
-    written,
-)
+from book.liminal2025.speeds import GB, LARGE, LONG, QUOTED, SHORT, K, gain, needs, speed, written
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import (
-    IDEAL,
-    PRINTED,
-    Assumptions,
-    chips,
-    latent_weights,
-    load_chip,
-    load_model,
-    transformer,
-)
+from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_chip, load_model
 
-PJ = 8e-12  # joule a byte
 READ_SHARED, LOCAL = counting(model.shared_unread), counting(model.whole_contexts)
+LOW_RANK = counting(model.multiplied_out)
 LOW_RANK_SHARED = counting(model.multiplied_out, model.shared_unread)
 
 
@@ -65,19 +38,14 @@ def of_models():
         return model.stored_weights(one) / 1e9, (one.used + routed) / 1e9
 
     (fused, fused_active), (total, active) = (counted("DeepSeekV3", a) for a in (PRINTED, low))
-    shape = transformer("DeepSeekV3")
+    shape = model.transformer("DeepSeekV3")
     attention, d = shape.layers[0].attention, shape.d_model
     shared = PRINTED.replace(counting=READ_SHARED)
-    scout = [
-        model.bytes_loaded(load_model("Llama4-Scout", a), 1, SMALL_CONTEXT, a) / 1e9
-        for a in (PRINTED, shared)
-    ]
+    scout = [model.bytes_loaded(load_model("Llama4-Scout", a), 1, SHORT, a) / 1e9 for a in (PRINTED, shared)]
     qwen = load_model("Qwen3-30B")
     of_one_token = model.expert_evaluations(qwen, 32) - model.active_experts(qwen, 32)
-    literal = (
-        model.tensor_work(qwen, 32, SMALL_CONTEXT) - PRINTED.flop_per_weight * qwen.expert * of_one_token
-    )
-    big = transformer("Llama3-405B")
+    literal = model.tensor_work(qwen, 32, SHORT) - PRINTED.flop_per_weight * qwen.expert * of_one_token
+    big = model.transformer("Llama3-405B")
     return {
         "scout_read": f"{scout[0]:.1f}",
         "scout_all": f"{scout[1]:.1f}",
@@ -88,17 +56,17 @@ def of_models():
         "low_active": f"{active:.1f}",
         "kimi_fused_active": f"{counted('Kimi-K2', PRINTED)[1]:.1f}",
         "kimi_low_active": f"{counted('Kimi-K2', low)[1]:.1f}",
-        "fused_ratio": f"{latent_weights(attention, d) / sum(attention.matrices(d).values()):.1f}",
+        "fused_ratio": f"{model.latent_weights(attention, d) / sum(attention.matrices(d).values()):.1f}",
         "wide": f"{load_model('DeepSeekV3').pair_flops / load_model('DeepSeekV3', low).pair_flops - 1:.1%}",
         "narrow_lost": lost(counting=counting(model.values_over_keys)),
         "local_lost": lost(counting=LOCAL),
         "head_gb": f"{big.vocab_size * big.d_model / 1e9:.1f}",
         "head_cells": ablation.survivors(counting=counting(keep=("head", "embedding"))),
-        "scout": f"{needs('Llama4-Scout', 1, SMALL_CONTEXT) / GB:.0f}",
-        "oss_32": f"{needs('GPT-OSS-120B', 32, LARGE_CONTEXT) / GB:.0f}",
-        "llama_32": f"{needs('Llama3-405B', 32, LARGE_CONTEXT) / GB:.0f}",
+        "scout": f"{needs('Llama4-Scout', 1, SHORT) / GB:.0f}",
+        "oss_32": f"{needs('GPT-OSS-120B', 32, LONG) / GB:.0f}",
+        "llama_32": f"{needs('Llama3-405B', 32, LONG) / GB:.0f}",
         "per_expert": f"{32 * 8 / model.active_experts(qwen, 32):.1f}",
-        "literal": f"{literal / model.bytes_loaded(qwen, 32, SMALL_CONTEXT):.1f}",
+        "literal": f"{literal / model.bytes_loaded(qwen, 32, SHORT):.1f}",
         "worst": f"{experts.noise().deviation.abs().max():.2f}",
         "dense": [name for name in ("Qwen3-4B", "Qwen3-30B", "Qwen3-235B") if not load_model(name).expert][0],
     }
@@ -108,34 +76,30 @@ def of_models():
 def of_speeds():
     """Numbers about speeds, in the paper's writing."""
     found = {
-        "slow": under("Llama3-405B", 128, SMALL_CONTEXT, pflops=1e12),
+        "slow": under("Llama3-405B", 128, SHORT, pflops=1e12),
         "right": written(speed("Llama3-405B")),
         "maverick": written(speed("Llama4-Maverick", n=8)),
-        "maverick_all": under("Llama4-Maverick", 8, SMALL_CONTEXT, counting=READ_SHARED),
+        "maverick_all": under("Llama4-Maverick", 8, SHORT, counting=READ_SHARED),
         "deepseek": written(speed("DeepSeekV3", n=8)),
-        "deepseek_all": under("DeepSeekV3", 8, SMALL_CONTEXT, counting=READ_SHARED),
-        "deepseek_low": under("DeepSeekV3", 8, SMALL_CONTEXT, counting=counting(model.multiplied_out)),
-        "deepseek_low_shared": under(
-            "DeepSeekV3", 8, SMALL_CONTEXT, counting=counting(model.multiplied_out, model.shared_unread)
-        ),
+        "deepseek_all": under("DeepSeekV3", 8, SHORT, counting=READ_SHARED),
+        "deepseek_low": under("DeepSeekV3", 8, SHORT, counting=LOW_RANK),
+        "deepseek_low_shared": under("DeepSeekV3", 8, SHORT, counting=LOW_RANK_SHARED),
         "oss_short": written(speed("GPT-OSS-120B", n=8)),
-        "oss_head": under("GPT-OSS-120B", 8, SMALL_CONTEXT, counting=counting(keep=("head",))),
+        "oss_head": under("GPT-OSS-120B", 8, SHORT, counting=counting(keep=("head",))),
         "hbm4_eight": written(speed("GPT-OSS-120B", "HBM4", n=8)),
-        "ceiling": written(max(map(ceiling, LARGE))),
-        "batch": f"{model.largest_batch(load_model('DeepSeekV3'), load_chip('HBM3'), SMALL_CONTEXT, 128):,}",
+        "ceiling": written(max(map(speeds.ceiling, LARGE))),
+        "batch": f"{model.largest_batch(load_model('DeepSeekV3'), load_chip('HBM3'), SHORT, 128):,}",
     }
     for short, name in (("oss", "GPT-OSS-120B"), ("maverick", "Llama4-Maverick")):
-        found[f"{short}_full"] = written(speed(name, context=LARGE_CONTEXT, n=8))
-        found[f"{short}_local"] = under(name, 8, LARGE_CONTEXT, counting=LOCAL)
+        found[f"{short}_full"] = written(speed(name, context=LONG, n=8))
+        found[f"{short}_local"] = under(name, 8, LONG, counting=LOCAL)
     return found
 
 
 @errata_numbers("liminal2025")
 def of_bandwidth():
     """Numbers about bandwidth, latency and arithmetic."""
-    short, long = (
-        {name: gain(name, context) for name in LARGE} for context in (SMALL_CONTEXT, LARGE_CONTEXT)
-    )
+    short, long = ({name: gain(name, context) for name in LARGE} for context in (SHORT, LONG))
     grown = [
         efficiency.break_even_power(name, "3D-DRAM", "HBM3")
         for name in LARGE
@@ -143,8 +107,8 @@ def of_bandwidth():
     ]
     counts = sorted(model.collectives(load_model(name), 128) for name in LARGE)
     uses = {
-        context: max(use_of_arithmetic(name, m, context) for name in LARGE for m in chips())
-        for context in (SMALL_CONTEXT, LARGE_CONTEXT)
+        context: max(speeds.use_of_arithmetic(name, m, context) for name in LARGE for m in model.chips())
+        for context in (SHORT, LONG)
     }
 
     def fast(batch, context):
@@ -156,9 +120,9 @@ def of_bandwidth():
         "below_two": sum(g < 2 for g in short.values()),
         "reach_two": ", ".join(name for name, g in long.items() if g >= 2),
         "system_gain": f"{min(grown):.1f} to {max(grown):.1f}",
-        "long_ten": fast(1, LARGE_CONTEXT),
-        "batched": fast(32, SMALL_CONTEXT),
-        "batched_long": fast(32, LARGE_CONTEXT),
+        "long_ten": fast(1, LONG),
+        "batched": fast(32, SHORT),
+        "batched_long": fast(32, LONG),
         "collectives": f"{counts[0]:.0f}",
         "next_collectives": f"{counts[1]:.0f}",
         "more_collectives": sum(
@@ -166,14 +130,14 @@ def of_bandwidth():
         ),
         "hop_lost": lost(free_stages=0.0),
         "hops": f"{1e6 * model.exposed_time(load_model('Llama3-70B'), 128, 80, 0):.1f}",
-        "microsecond": f"{1e9 * latencies()['1.0us']:.2f}",
-        "sram_bound": ", ".join(arithmetic_binds()),
+        "microsecond": f"{1e9 * cells.latencies()['1.0us']:.2f}",
+        "sram_bound": ", ".join(speeds.arithmetic_binds()),
         "sram_faster": f"{load_chip('SRAM').bandwidth / load_chip('HBM3').bandwidth:.0f}",
-        "sram_extra": f"{max(map(arithmetic_extra, LARGE)):.0%}",
-        "sram_slower": sum(not sram_wins(name) for name in LARGE),
-        "sram_unhopped": sum(without_hops(n) > speed(n, "3D-DRAM", 1, LARGE_CONTEXT) for n in LARGE),
-        "short_use": f"{uses[SMALL_CONTEXT]:.1%}",
-        "top_use": f"{uses[LARGE_CONTEXT]:.1%}",
+        "sram_extra": f"{max(map(speeds.arithmetic_extra, LARGE)):.0%}",
+        "sram_slower": sum(not speeds.sram_wins(name) for name in LARGE),
+        "sram_unhopped": sum(speeds.without_hops(n) > speed(n, "3D-DRAM", 1, LONG) for n in LARGE),
+        "short_use": f"{uses[SHORT]:.1%}",
+        "top_use": f"{uses[LONG]:.1%}",
         "wafer": f"{1e9 * model.collective_latency(25):.0f}",
     }
 
@@ -182,18 +146,19 @@ def of_bandwidth():
 def of_power():
     """Numbers about efficiency, and about real servers."""
     quoted = Reader("liminal2025", "Text 4.6")
-    losses = [1 - _speed_kept(name) for name in QUOTED]
-    energies = {k: efficiency.break_even_energy("Kimi-K2", "HBM4", "HBM3", k * K) / PJ for k in (4, 32, 128)}
+    # what is left of one user's speed at the first power of two past the loss
+    beyond = [efficiency.marker(name, "3D-DRAM", LONG, beyond=True) for name in QUOTED]
+    energies = {k: efficiency.break_even_energy("Kimi-K2", "HBM4", "HBM3", k * K) for k in (4, 32, 128)}
     return {
         "loss": f"{quoted('loss of tokens per second at the marker'):.0%}",
-        "gains": gains(".1f", LARGE_CONTEXT),
-        "gains_whole": gains(".1f", LARGE_CONTEXT, whole=True),
-        "gains_beyond": gains(".1f", LARGE_CONTEXT, beyond=True),
-        "losses_beyond": ", ".join(f"{x:.0%}" for x in losses),
+        "gains": gains(".1f", LONG),
+        "gains_whole": gains(".1f", LONG, whole=True),
+        "gains_beyond": gains(".1f", LONG, beyond=True),
+        "losses_beyond": ", ".join(f"{1 - gained / batch:.0%}" for batch, gained in beyond),
         "gains_32": gains(".2f", 32 * K),
-        "kimi_short": f"{energies[4]:.2f}",
-        "kimi_middle": f"{energies[32]:.1f}",
-        "kimi_long": f"{energies[128]:.1f}",
+        "kimi_short": f"{energies[4] / efficiency.PICOJOULE:.2f}",
+        "kimi_middle": f"{energies[32] / efficiency.PICOJOULE:.1f}",
+        "kimi_long": f"{energies[128] / efficiency.PICOJOULE:.1f}",
         "die": f"{PRINTED.power_per_mm2 * PRINTED.die_area:.0f}",
         "decimal_cells": ablation.table().set_index("change").survive["everything decimal"],
         "more": f"{cells.AS_PRINTED.tb_per_s / 1e12 - 1:.0%}",
@@ -207,9 +172,3 @@ def woken(name):
     """GB of the experts that one token goes to."""
     app = load_model(name)
     return app.expert * app.n_experts * app.routed_share / 1e9
-
-
-def _speed_kept(name):
-    """Part of a single user's speed that is left at the first power of two past the loss."""
-    batch, gained = efficiency.marker(name, "3D-DRAM", LARGE_CONTEXT, beyond=True)
-    return gained / batch

@@ -32,30 +32,22 @@ def layer(shape, n, batch=1, context=4096):
 
 def draw_layer(data, n):
     """Draw :func:`layer`: every operator cut in ``n``, one chip's share filled, and red where all must agree."""
-    _, ax = _axes((7.6, 2.9))
+    _, ax = plt.subplots(figsize=(7.6, 2.9), layout="constrained")
     # the collective of attention comes after its output projection
     waits = data.collectives.rename({"attention": "output", "output": "attention"})
-    x, width = 0.0, 1.5
+    x, width, small = 0.0, 1.5, {"ha": "center", "fontsize": 9}
     for name, row in data.iterrows():
         for chip in range(n):
             mine = {"facecolor": style.BLUE, "alpha": 0.75} if chip == 0 else {"facecolor": "none"}
-            ax.add_patch(_rectangle((x, 1 - (chip + 1) / n), width, 0.8 / n, **mine))
-        ax.text(
-            x + width / 2, 1.06, name.replace(", value", ",\nvalue"), ha="center", va="bottom", fontsize=9
-        )
-        ax.text(
-            x + width / 2,
-            -0.1,
-            f"{row.MFLOP:,.1f} MFLOP\n{row.MB:,.1f} MB",
-            ha="center",
-            va="top",
-            fontsize=9,
-        )
-        end = x + width
+            corner = (x, 1 - (chip + 1) / n)
+            ax.add_patch(Rectangle(corner, width, 0.8 / n, edgecolor=style.BLUE, linewidth=0.9, **mine))
+        ax.text(x + width / 2, 1.06, name.replace(", value", ",\nvalue"), va="bottom", **small)
+        ax.text(x + width / 2, -0.1, f"{row.MFLOP:,.1f} MFLOP\n{row.MB:,.1f} MB", va="top", **small)
+        x += width
         if waits[name]:
-            ax.plot([end + 0.22] * 2, [0, 1], color=style.RED, linewidth=5, solid_capstyle="round")
-            ax.text(end + 0.22, -0.1, "all-\nreduce", ha="center", va="top", color=style.RED, fontsize=9)
-        x = end + 0.44
+            ax.plot([x + 0.22] * 2, [0, 1], color=style.RED, linewidth=5, solid_capstyle="round")
+            ax.text(x + 0.22, -0.1, "all-\nreduce", va="top", color=style.RED, **small)
+        x += 0.44
     ax.text(-0.12, 0.94, "one chip", ha="right", va="center", fontsize=9, color=style.BLUE)
     ax.text(-0.12, 0.44, f"{n - 1} others", ha="right", va="center", fontsize=9)
     ax.set(xlim=(-1.0, x), ylim=(-0.6, 1.5), xticks=[], yticks=[])
@@ -76,7 +68,7 @@ def timelines(app, context, systems, latency=model.collective_latency):
 
 def draw_timelines(data):
     """Draw :func:`timelines`: blue is reading, red is waiting for the other chips. Returns the Axes."""
-    _, ax = _axes((7.2, 2.6))
+    _, ax = plt.subplots(figsize=(7.2, 2.6), layout="constrained")
     y = np.arange(len(data))
     ax.barh(y, data["read"], height=0.5, color=style.BLUE, label="reading")
     ax.barh(y, data.wait, left=data["read"], height=0.5, color=style.RED, label="waiting for the others")
@@ -90,14 +82,15 @@ def draw_timelines(data):
     return ax
 
 
-def draw_collective(sizes, ideal, assumptions=PRINTED):
+def draw_collective(sizes, ideal):
     """Draw one collective as a time line, on systems of several sizes and as the ideal. Returns the Axes."""
-    _, ax = _axes((7.2, 2.3))
+    _, ax = plt.subplots(figsize=(7.2, 2.3), layout="constrained")
     for y, n in enumerate(sizes):
-        whole, x, small = model.collective_latency(n, assumptions) / NS, 0.0, ""
-        parts = {"on the chip": assumptions.on_chip / NS, "in the switch": assumptions.switch / NS}
-        for (name, length), alpha in zip(
-            (parts | {"transfer": whole}).items(), (0.45, 0.7, 1.0), strict=True
+        whole, x, small = model.collective_latency(n) / NS, 0.0, ""
+        for name, length, alpha in (
+            ("on the chip", PRINTED.on_chip / NS, 0.45),
+            ("in the switch", PRINTED.switch / NS, 0.7),
+            ("transfer", whole, 1.0),
         ):
             length = min(length, whole - x)
             ax.barh(y, length, left=x, height=0.5, color=style.RED, alpha=alpha, linewidth=0)
@@ -111,7 +104,7 @@ def draw_collective(sizes, ideal, assumptions=PRINTED):
     ax.text(ideal / NS + 8, len(sizes), f"{ideal / NS:,.0f} ns", va="center", fontsize=9)
     ax.set_yticks(range(len(sizes) + 1), [*(f"{n} chips" for n in sizes), "ideal"])
     ax.set(ylim=(len(sizes) + 0.6, -0.6), xlabel="nanoseconds of one collective")
-    ax.set_xlim(0, 1.12 * max(model.collective_latency(n, assumptions) for n in sizes) / NS)
+    ax.set_xlim(0, 1.12 * max(map(model.collective_latency, sizes)) / NS)
     ax.grid(axis="y", visible=False)
     return ax
 
@@ -119,34 +112,20 @@ def draw_collective(sizes, ideal, assumptions=PRINTED):
 def draw_bandwidth(data, mark):
     """Draw gains over ``model``, ``context`` and ``bandwidth``; the vertical line is a chip to ``mark``."""
     data = data.assign_coords(bandwidth=data.bandwidth / factor("TiB/s"))
-    at = mark.bandwidth / factor("TiB/s")
+    at, ends = mark.bandwidth / factor("TiB/s"), (float(data.bandwidth[0]), float(data.bandwidth[-1]))
     _, axes = plt.subplots(1, 2, figsize=(8.6, 4.2), sharey=True, layout="constrained")
     for ax, context in zip(axes, data.context.values, strict=True):
-        ends = {}
-        for i, name in enumerate(data.model.values):
+        last = data.sel(context=context).isel(bandwidth=-1).values
+        for i, (name, height) in enumerate(zip(data.model.values, _apart(last), strict=True)):
+            colour = style.LINES[i % 6]
             curve = data.sel(model=name, context=context)
-            line = ax.plot(data.bandwidth, curve, color=style.LINES[i % 6], linestyle="-" if i < 6 else "--")
-            ends[name] = (float(curve[-1]), line[0].get_color())
+            ax.plot(data.bandwidth, curve, color=colour, linestyle="-" if i < 6 else "--")
+            ax.text(1.05 * ends[1], height, name, color=colour, va="center", fontsize=8, clip_on=False)
         ax.axvline(at, color=style.INK, linewidth=1)
-        ax.set(
-            xscale="log",
-            yscale="log",
-            xlim=ends_of(data.bandwidth),
-            xlabel="memory bandwidth of a chip (TB/s)",
-        )
+        ax.set(xscale="log", yscale="log", xlim=ends, xlabel="memory bandwidth of a chip (TB/s)")
         ax.set_title(f"context {context / 1024:.0f}K", fontsize=10)
         ticks(ax.xaxis, (4, 8, 18, 30, 60, 120))
         ticks(ax.yaxis, (1, 1.5, 2, 3, 4, 6, 8))
-        for (name, (_, colour)), y in zip(ends.items(), _apart([v for v, _ in ends.values()]), strict=True):
-            ax.text(
-                1.05 * ends_of(data.bandwidth)[1],
-                y,
-                name,
-                color=colour,
-                va="center",
-                fontsize=8,
-                clip_on=False,
-            )
     axes[0].set_ylabel("tokens per second of one user,\nover those at the left")
     top = axes[0].get_xaxis_transform()
     axes[0].text(0.97 * at, 0.93, mark.name, ha="right", fontsize=9, transform=top)
@@ -201,7 +180,7 @@ def draw_efficiency(data=None):
 
 def draw_survivors(data):
     """Draw :func:`ablation.table`: cells that survive each changed assumption. Returns the Axes."""
-    _, ax = _axes((7, 8.6))
+    _, ax = plt.subplots(figsize=(7, 8.6), layout="constrained")
     colours = {about: style.LINES[i % 6] for i, about in enumerate(data.about.unique())}
     y = np.arange(len(data))
     ax.barh(y, data.survive, color=[colours[about] for about in data.about], height=0.7)
@@ -215,49 +194,35 @@ def draw_survivors(data):
     return ax
 
 
-def draws(name="DeepSeekV3", batch=32, times=2000, seed=1):
-    """Experts that single draws of a batch reach, beside the closed form and what the paper's cells imply."""
-    app, found = (load_model(name), experts.noise().set_index("model").loc[name])
+def draw_draws():
+    """Experts of DeepSeekV3 that single draws reach, beside the closed form and what the paper's cells imply."""
+    app, found = load_model("DeepSeekV3"), experts.noise().set_index("model").loc["DeepSeekV3"]
     k = round(app.n_experts * app.routed_share)
-    return {
-        "reached": experts.simulate(int(app.n_experts), k, batch, times, seed),
-        "closed": model.active_experts(app, batch),
-        "implied": (found.low + found.high) / 2,
-    }
-
-
-def draw_draws(data=None):
-    """Draw :func:`draws` as a histogram with two lines. Returns the Axes."""
-    data = draws() if data is None else data
-    _, ax = _axes((6.4, 3))
-    low, high = data["reached"].min(), data["reached"].max()
-    ax.hist(data["reached"], bins=np.arange(low - 0.5, high + 1.5), color=style.FAINT, alpha=0.6)
-    ax.axvline(data["closed"], color=style.PURPLE)
-    ax.axvline(data["implied"], color=style.INK, linestyle="--")
+    reached = experts.simulate(int(app.n_experts), k, 32, 2000, seed=1)
+    closed, implied = model.active_experts(app, 32), (found.low + found.high) / 2
+    _, ax = plt.subplots(figsize=(6.4, 3), layout="constrained")
+    bins = np.arange(reached.min() - 0.5, reached.max() + 1.5)
+    ax.hist(reached, bins=bins, color=style.FAINT, alpha=0.6)
+    ax.axvline(closed, color=style.PURPLE)
+    ax.axvline(implied, color=style.INK, linestyle="--")
     top = ax.get_ylim()[1]
-    ax.text(data["closed"] + 0.5, 0.98 * top, "closed form", color=style.PURPLE, va="top")
-    ax.text(data["implied"] - 0.5, 0.98 * top, "the paper's average", color=style.INK, va="top", ha="right")
+    ax.text(closed + 0.5, 0.98 * top, "closed form", color=style.PURPLE, va="top")
+    ax.text(implied - 0.5, 0.98 * top, "the paper's average", color=style.INK, va="top", ha="right")
     ax.set(xlabel="experts reached by 32 tokens", ylabel="draws")
     return ax
 
 
 def draw_design(data, chips, latencies):
     """Draw :func:`study.design`: what reaches a speed, and some chips at some latencies (s). Returns the Axes."""
-    _, ax = _axes((6.8, 4.6))
+    _, ax = plt.subplots(figsize=(6.8, 4.6), layout="constrained")
     colours = style.shades(data.sizes["speed"], style.PURPLE)
     for speed, colour in zip(data.speed.values, colours, strict=True):
-        one = data.sel(speed=speed)
-        ax.plot(one.latency / NS, one.bandwidth / TB, color=colour)
-        ax.text(
-            max(float(one.latency[0]) / NS, 1.2),
-            float(one.bandwidth[0]) / TB * 1.15,
-            f"{speed:,} tokens/s",
-            color=style.PURPLE,
-            va="bottom",
-            fontsize=9,
-        )
+        x, y = data.sel(speed=speed).latency / NS, data.sel(speed=speed).bandwidth / TB
+        ax.plot(x, y, color=colour)
+        place = max(float(x[0]), 1.2), float(y[0]) * 1.15
+        ax.text(*place, f"{speed:,} tokens/s", color=style.PURPLE, va="bottom", fontsize=9)
+    x = [t / NS for t in latencies]
     for i, (memory, chip) in enumerate(chips.items()):
-        x = [t / NS for t in latencies]
         y = [chip.bandwidth / TB] * len(x)
         ax.plot(x, y, "so^Dvp"[i % 6], color=style.INK, linestyle="none", markersize=5)
         ax.annotate(memory, (x[0], y[0]), (9, 0), textcoords="offset points", va="center", fontsize=9)
@@ -270,26 +235,18 @@ def draw_design(data, chips, latencies):
 
 def shares(context=128 * 1024):
     """Part of a token's time spent waiting, at batch 1 on 128 chips."""
-    return pd.DataFrame(
-        {
-            f"{memory} {label}": {
-                name: speeds.waiting_share(name, memory, context, t) for name in cells.large()
-            }
-            for memory in ("HBM3", "3D-DRAM")
-            for label, t in cells.latencies().items()
-        }
-    )
+    names, found = cells.large(), {}
+    for memory in ("HBM3", "3D-DRAM"):
+        for label, t in cells.latencies().items():
+            found[f"{memory} {label}"] = [speeds.waiting_share(name, memory, context, t) for name in names]
+    return pd.DataFrame(found, index=names)
 
 
-def _rectangle(corner, width, height, **style_):
-    return Rectangle(corner, width, height, edgecolor=style.BLUE, linewidth=0.9, **style_)
-
-
-def _apart(values, least=1.07):
+def _apart(values):
     """Heights of labels on a log axis, pushed apart where they would touch."""
     order, placed = np.argsort(values, kind="stable"), np.array(values, dtype=float)
     for before, after in zip(order, order[1:], strict=False):
-        placed[after] = max(placed[after], placed[before] * least)
+        placed[after] = max(placed[after], placed[before] * 1.07)
     return placed
 
 
@@ -297,12 +254,3 @@ def ticks(axis, values):
     """Plain numbers at these places of a logarithmic axis, and no others."""
     axis.set_ticks(values, [f"{v:g}" for v in values])
     axis.set_minor_locator(NullLocator())
-
-
-def ends_of(axis):
-    """The first and the last value."""
-    return float(axis[0]), float(axis[-1])
-
-
-def _axes(size=(6.4, 3.8)):
-    return plt.subplots(figsize=size, layout="constrained")

@@ -6,7 +6,7 @@ from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import IDEAL, chips, load_chip, load_model, models
 
 GB, K = cells.AS_PRINTED.gb, cells.AS_PRINTED.kilotoken
-SMALL_CONTEXT, LARGE_CONTEXT = 4 * K, 128 * K
+SHORT, LONG = 4 * K, 128 * K
 LARGE = cells.large()
 DRAM = ("HBM3", "HBM4", "3D-DRAM")
 HUGE = 100e9  # "over 100B": parameters
@@ -14,7 +14,7 @@ HUGE = 100e9  # "over 100B": parameters
 QUOTED = ("Qwen3-30B", "DeepSeekV3", "Kimi-K2")
 
 
-def speed(name, memory="HBM3", batch=1, context=SMALL_CONTEXT, n=128, t_tp=None):
+def speed(name, memory="HBM3", batch=1, context=SHORT, n=128, t_tp=None):
     """UTPS of one of the paper's systems; the achievable latency when none is given."""
     return cells.AS_PRINTED.speed(name, memory, batch, context, n, t_tp)
 
@@ -26,15 +26,15 @@ def waiting_share(name, memory, context, t_tp, n=128):
     return exposed * speed(name, memory, 1, context, n, t_tp)
 
 
-def ceiling(name, t_tp=IDEAL, n=128):
-    """UTPS if memory and arithmetic took no time at all."""
-    return 1 / model.exposed_time(load_model(name), n, 1, t_tp)
+def ceiling(name):
+    """UTPS on 128 chips at 200 ns a collective if memory and arithmetic took no time at all."""
+    return 1 / model.exposed_time(load_model(name), 128, 1, IDEAL)
 
 
-def use_of_arithmetic(name, memory, context, t_tp=None, batch=1, n=128):
-    """Part of the tensor engines' peak that a step uses."""
-    busy = model.compute_time(load_model(name), load_chip(memory), batch, context, n)
-    return busy * speed(name, memory, batch, context, n, t_tp)
+def use_of_arithmetic(name, memory, context, batch=1):
+    """Part of the tensor engines' peak that a step on 128 chips uses."""
+    busy = model.compute_time(load_model(name), load_chip(memory), batch, context, 128)
+    return busy * speed(name, memory, batch, context)
 
 
 def gain(name, context):
@@ -42,21 +42,20 @@ def gain(name, context):
     return speed(name, "3D-DRAM", 1, context, t_tp=IDEAL) / speed(name, "HBM3", 1, context, t_tp=IDEAL)
 
 
-def without_hops(name, context=LARGE_CONTEXT):
-    """UTPS on SRAM if its pipeline cost no hops, at 1 us a collective."""
-    return model.user_speed(
-        load_model(name), load_chip("SRAM"), 1, context, 128, 1, model.collective_latency(128)
-    )
+def without_hops(name):
+    """UTPS on SRAM at 128K if its pipeline cost no hops, at 1 us a collective."""
+    at = load_model(name), load_chip("SRAM"), 1, LONG, 128, 1
+    return model.user_speed(*at, model.collective_latency(128))
 
 
-def at_capacity(name, context, n=128):
-    """Tokens per second of the system, and of each user, at the largest batch that fits HBM3."""
-    batch = model.largest_batch(load_model(name), load_chip("HBM3"), context, n)
-    user = speed(name, "HBM3", batch, context, n)
+def at_capacity(name, context):
+    """Tokens per second of the system, and of each user, at the largest batch that fits 128 HBM3 chips."""
+    batch = model.largest_batch(load_model(name), load_chip("HBM3"), context, 128)
+    user = speed(name, "HBM3", batch, context)
     return batch * user, user
 
 
-def fits(n=8, context=SMALL_CONTEXT):
+def fits(n=8, context=SHORT):
     """The models of Tables 5 to 7 of which one sequence fits n HBM3 chips."""
     return [name for name in LARGE if model.largest_batch(load_model(name), load_chip("HBM3"), context, n)]
 
@@ -83,26 +82,26 @@ def active_weights(name):
     return app.used + app.expert * active_experts(name)
 
 
-def arithmetic_binds(context=LARGE_CONTEXT):
-    """Models whose arithmetic takes longer than memory at batch 1, to the chips on which it does."""
+def arithmetic_binds():
+    """Models whose arithmetic takes longer than memory at batch 1 and 128K, to the chips on which it does."""
     bound = {}
     for name in LARGE:
         for memory in chips():
-            at = load_model(name), load_chip(memory), 1, context, 128
+            at = load_model(name), load_chip(memory), 1, LONG, 128
             if model.compute_time(*at) > model.memory_time(*at):
                 bound.setdefault(name, []).append(memory)
     return bound
 
 
-def arithmetic_extra(name, memory="SRAM", context=LARGE_CONTEXT):
-    """Part of a token's time that arithmetic adds beyond memory, at batch 1 and 1 us a collective."""
-    at = load_model(name), load_chip(memory), 1, context, 128
-    return (model.compute_time(*at) - model.memory_time(*at)) * speed(name, memory, 1, context)
+def arithmetic_extra(name):
+    """Part of a token's time that arithmetic adds beyond memory, on SRAM at batch 1, 128K and 1 us a collective."""
+    at = load_model(name), load_chip("SRAM"), 1, LONG, 128
+    return (model.compute_time(*at) - model.memory_time(*at)) * speed(name, "SRAM", 1, LONG)
 
 
 def sram_wins(name):
     """Whether SRAM is faster than 3D-DRAM for one user at 128K and 1 us a collective."""
-    return speed(name, "SRAM", 1, LARGE_CONTEXT) > speed(name, "3D-DRAM", 1, LARGE_CONTEXT)
+    return speed(name, "SRAM", 1, LONG) > speed(name, "3D-DRAM", 1, LONG)
 
 
 # --- How counts and numbers are written in notes --------------------------------------------------------------
@@ -111,11 +110,6 @@ def sram_wins(name):
 def counted(good, names=LARGE):
     """Such as ``"5 of 8"``."""
     return f"{sum(map(bool, good))} of {len(names)}"
-
-
-def listed(values, digits=".2g"):
-    """Names with their values."""
-    return ", ".join(f"{name} {value:{digits}}" for name, value in values.items())
 
 
 def written(value):

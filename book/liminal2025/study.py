@@ -10,14 +10,7 @@ from book.liminal2025 import derivations
 from book.liminal2025.cells import large
 from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import (
-    PRINTED,
-    Assumptions,
-    chip_of,
-    load_chip,
-    load_model,
-    model_of,
-)
+from inferlib.papers.liminal2025.equations import PRINTED, Assumptions, load_chip, load_model
 
 # Systems of today: a chip of the catalogue, chips that share every operator, and the format they compute in.
 SYSTEMS = {
@@ -32,7 +25,7 @@ SYSTEMS = {
 SPEEDS = (1_000, 10_000, 100_000)
 
 
-def today(shape, context=4096, assumptions=None):
+def today(shape, context=4096):
     """One model on systems of today: speed of one user and of the system, by the paper's equations.
 
     Notes
@@ -40,10 +33,10 @@ def today(shape, context=4096, assumptions=None):
     A collective takes what the paper's switch takes for as many chips: the links of these systems are others.
     """
     shape = shape if hasattr(shape, "layers") else catalog.load_model(shape)
-    assumptions = Assumptions.corrected() if assumptions is None else assumptions
-    app, rows = model_of(shape, assumptions), []
+    assumptions = Assumptions.corrected()
+    app, rows = model.model_of(shape, assumptions), []
     for name, (n, format) in SYSTEMS.items():
-        chip = chip_of(catalog.load_chip(name), format)
+        chip = model.chip_of(catalog.load_chip(name), format)
         stages = max(1, math.ceil(model.stages_room(app, chip, 1, context, n, assumptions)))
         t_tp = model.collective_latency(n, assumptions)
         # stages hold the model together: the room for caches is that of all of them
@@ -62,13 +55,8 @@ def design(app, n=128, context=4096, speeds=SPEEDS):
     parts = np.linspace(0.005, 0.995, 199)
     waiting = xr.DataArray(parts, coords={"waiting": parts})
     speed = xr.DataArray(list(speeds), coords={"speed": list(speeds)})
-    at = n, speed, waiting
-    return xr.Dataset(
-        {
-            "bandwidth": derivations.bandwidth_for(app, 1, context, *at),
-            "latency": derivations.latency_for(app, *at),
-        }
-    )
+    bandwidth = derivations.bandwidth_for(app, 1, context, n, speed, waiting)
+    return xr.Dataset({"bandwidth": bandwidth, "latency": derivations.latency_for(app, n, speed, waiting)})
 
 
 def corrected(context=4096):
@@ -78,7 +66,7 @@ def corrected(context=4096):
         row = {"model": name}
         for n in (8, 128):
             for label, assumed in (("printed", PRINTED), ("corrected", Assumptions.corrected())):
-                app, chip = (load_model(name, assumed), load_chip("HBM3"))
+                app, chip = load_model(name, assumed), load_chip("HBM3")
                 fits = model.largest_batch(app, chip, context, n, assumed) is not None
                 t_tp = model.collective_latency(n, assumed)
                 speed = model.user_speed(app, chip, 1, context, n, 1, t_tp, assumed)

@@ -38,23 +38,20 @@ def architecture(name):
 
 def table_1():
     """The models: what the configurations say beside what Table 1 says."""
-    rows = []
+    rows = {}
     for name in models():
         shape, app = transformer(name), load_model(name)
-        rows.append(
-            {
-                "model": name,
-                "architecture": architecture(name),
-                "released (B)": shape.n_params / 1e9,
-                "counted (B)": model.stored_weights(app) / 1e9,
-                "active (B)": (app.resident + app.expert * app.n_experts * app.routed_share) / 1e9,
-                "layers": int(app.layers),
-                "cache of a token (KiB)": model.cache_size(app, 1) / 1024,
-                "S at TP8": int(model.collectives(app, 8)),
-                "S at TP128": int(model.collectives(app, 128)),
-            }
-        )
-    return pd.DataFrame(rows)
+        rows[name] = {
+            "architecture": architecture(name),
+            "released (B)": shape.n_params / 1e9,
+            "counted (B)": model.stored_weights(app) / 1e9,
+            "active (B)": (app.resident + app.expert * app.n_experts * app.routed_share) / 1e9,
+            "layers": int(app.layers),
+            "cache of a token (KiB)": model.cache_size(app, 1) / 1024,
+            "S at TP8": int(model.collectives(app, 8)),
+            "S at TP128": int(model.collectives(app, 128)),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").reset_index(names="model")
 
 
 def table_2():
@@ -68,36 +65,29 @@ def table_2():
 
 def table_3():
     """The chips as printed, then in SI units, with the intensity at which arithmetic and memory are balanced."""
-    printed, rows = ledger.published("liminal2025"), []
-
-    def cell(name, column):
-        row = printed["Table 3", f"xPU-{name}", column]
-        return f"{row.text} {row.unit.replace('i', '')}"
-
+    printed, rows = ledger.published("liminal2025"), {}
     for name in chips():
         chip = load_chip(name)
-        rows.append(
-            {
-                "chip": f"xPU-{name}",
-                "printed": ", ".join(cell(name, column) for column in ("Mem BW", "Compute", "Capacity")),
-                "memory (10^12 B/s)": chip.bandwidth / 1e12,
-                "arithmetic (PFLOP/s)": chip.flops / 1e15,
-                "capacity (10^9 B)": chip.capacity / 1e9,
-                "balance (FLOP/B)": chip.flops / chip.bandwidth,
-                "one read of all memory (ms)": 1e3 * chip.capacity / chip.bandwidth,
-            }
-        )
-    return pd.DataFrame(rows)
+        stated = [printed["Table 3", f"xPU-{name}", column] for column in ("Mem BW", "Compute", "Capacity")]
+        rows[f"xPU-{name}"] = {
+            "printed": ", ".join(f"{row.text} {row.unit.replace('i', '')}" for row in stated),
+            "memory (10^12 B/s)": chip.bandwidth / 1e12,
+            "arithmetic (PFLOP/s)": chip.flops / 1e15,
+            "capacity (10^9 B)": chip.capacity / 1e9,
+            "balance (FLOP/B)": chip.flops / chip.bandwidth,
+            "one read of all memory (ms)": 1e3 * chip.capacity / chip.bandwidth,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").reset_index(names="chip")
 
 
 def as_printed(artefact):
     """One of Tables 4 to 7 in the paper's writing."""
     printed, ours = cells.printed_cells(), cells.computed_cells()
     table = {}
-    for place, text in printed.items():
-        if place[0] == artefact:
-            shown = ours[place] if ours[place] == text else f"{ours[place]} [{text}]"
-            table.setdefault(place[1], {})[place[2]] = shown
+    for (table_of, row, column), text in printed.items():
+        if table_of == artefact:
+            found = ours[artefact, row, column]
+            table.setdefault(row, {})[column] = found if found == text else f"{found} [{text}]"
     frame = pd.DataFrame(table).T
     heads = [_HEAD.fullmatch(column).groups(default="") for column in frame]
     levels = [level for level in zip(*heads, strict=True) if any(level)]
@@ -143,17 +133,13 @@ def families():
 
 @ledger.reproduces("liminal2025", "Table 1")
 def _table_1(read):
-    return {
-        (family, column): _released(name)
-        for family, names in FAMILIES.items()
-        for column, name in zip(sizes(family), names, strict=True)
-    }
-
-
-def _released(name):
-    released = transformer(name).n_params
-    counted = model.stored_weights(load_model(name)) / 1e9
-    return Noted(released, f"{released / 1e9:.2f}B released; Table 4 counts {counted:.2f}B")
+    found = {}
+    for family, names in FAMILIES.items():
+        for column, name in zip(sizes(family), names, strict=True):
+            released, counted = transformer(name).n_params, model.stored_weights(load_model(name))
+            note = f"{released / 1e9:.2f}B released; Table 4 counts {counted / 1e9:.2f}B"
+            found[family, column] = Noted(released, note)
+    return found
 
 
 @ledger.claims("liminal2025", "Table 1")
@@ -166,13 +152,8 @@ def _architectures(read, holds):
         starred, mixed = stated[family].endswith("*"), any(kind.endswith("*") for kind in kinds.values())
         fair = "but for the star, which stands for dense and sparse layers in one model" * (starred != mixed)
         right = [kind.strip("*") == stated[family].strip("*") for kind in kinds.values()]
-        listed = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
-        holds(
-            f"{family}: the primary architecture is {stated[family]}",
-            sum(right) > len(right) / 2,
-            listed,
-            fair,
-        )
+        primary = f"{family}: the primary architecture is {stated[family]}"
+        holds(primary, sum(right) > len(right) / 2, ledger.listed(kinds, ""), fair)
 
 
 @ledger.claims("liminal2025", "Table 3")

@@ -60,25 +60,24 @@ def validation_points():
     """The configurations of section 5 and whether they fit: 5 models, 8 batches, 8 contexts."""
     given, wide = stated()["validation"], PRINTED.replace(weight_bytes=2.0, cache_bytes=2.0)
     memory = 8 * catalog.load_chip("H100 SXM").memory_capacity
-    points = [
-        (name, batch, k * 1024)
+    return [
+        (
+            name,
+            batch,
+            k * 1024,
+            model.capacity_needed(load_model(name, wide), batch, k * 1024, wide) <= memory,
+        )
         for name in given["models"]
         for batch in given["batches"]
         for k in given["contexts"]
-    ]
-    return [
-        (name, batch, context, model.capacity_needed(load_model(name, wide), batch, context, wide) <= memory)
-        for name, batch, context in points
     ]
 
 
 def validation():
     """Figure 4's horizontal axis: what the model predicts for the configurations of section 5."""
     rows, chip = [], chip_of(catalog.load_chip("H100 SXM"), "bf16")
-    ends = {
-        end: Assumptions.fitted(end).replace(weight_bytes=2.0, cache_bytes=2.0)
-        for end in ("low", "mean", "high")
-    }
+    bf16 = {"weight_bytes": 2.0, "cache_bytes": 2.0}
+    ends = {end: Assumptions.fitted(end).replace(**bf16) for end in ("low", "mean", "high")}
     for name, batch, context, _ in validation_points():
         at = load_model(name, ends["mean"]), chip, batch, context, 8
         found = {end: model.real_time(*at, wide.t_real, wide) for end, wide in ends.items()}
@@ -93,19 +92,14 @@ def draw_validation(data):
     _, axes = plt.subplots(1, len(names), figsize=(8.8, 3.2), sharey=True, layout="constrained")
     for ax, name in zip(axes, names, strict=True):
         own = data[data.model == name].groupby("batch")
+        batches = list(own.groups)
         for low, high, colour, label in (
             ("limit", "limit", style.BLUE, "limit"),
             ("low", "high", style.PURPLE, "equation 8"),
         ):
-            ax.fill_between(
-                list(own.groups),
-                own[low].min() / MS,
-                own[high].max() / MS,
-                color=colour,
-                alpha=0.35,
-                label=label,
-            )
-        ax.plot(list(own.groups), own["mean"].mean() / MS, color=style.PURPLE, linewidth=1.2)
+            band = own[low].min() / MS, own[high].max() / MS
+            ax.fill_between(batches, *band, color=colour, alpha=0.35, label=label)
+        ax.plot(batches, own["mean"].mean() / MS, color=style.PURPLE, linewidth=1.2)
         ax.set(xscale="log", yscale="log")
         ax.set_title(name, fontsize=9)
         ticks(ax.xaxis, (1, 8, 64))
@@ -123,10 +117,8 @@ def draw_public(data):
     ends = np.array([1.0, 300.0])
     degrees = sorted(set(eight.tp))
     for n, colour in zip(degrees, style.shades(len(degrees), style.VIOLET, 0.2), strict=True):
-        own = eight[eight.tp == n]
-        left.plot(
-            own.measured / MS, own.predicted / MS, "o", color=colour, markersize=4, alpha=0.8, label=f"{n}"
-        )
+        own, look = eight[eight.tp == n], {"color": colour, "markersize": 4, "alpha": 0.8}
+        left.plot(own.measured / MS, own.predicted / MS, "o", label=f"{n}", **look)
     left.plot(ends, ends, color=style.INK, linewidth=1)
     for factor_ in (1.275, 1 / 1.275):
         left.plot(ends, factor_ * ends, color=style.FAINT, linewidth=0.9, linestyle="--")

@@ -1,23 +1,10 @@
 """LIMINAL 2025: abstract, introduction and conclusion, and the key findings that they repeat."""
 
 from book.audit.ledger import Noted, claims, reproduces
-from book.liminal2025 import efficiency
+from book.liminal2025 import efficiency, speeds
 from book.liminal2025.cells import latencies
 from book.liminal2025.claims.memory import for_32, least
-from book.liminal2025.speeds import (
-    GB,
-    LARGE,
-    LARGE_CONTEXT,
-    SMALL_CONTEXT,
-    ceiling,
-    counted,
-    fits,
-    gain,
-    needs,
-    speed,
-    waiting_share,
-    written,
-)
+from book.liminal2025.speeds import GB, LARGE, LONG, SHORT, ceiling, counted, gain, needs, speed, written
 from book.liminal2025.tables import families
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import IDEAL, chips
@@ -26,13 +13,13 @@ from inferlib.units import factor
 
 @reproduces("liminal2025", "Introduction")
 def _introduction(read):
-    gains, long = ([gain(name, c) for name in LARGE] for c in (SMALL_CONTEXT, LARGE_CONTEXT))
-    llama = needs("Llama3-405B", 32, LARGE_CONTEXT) / GB
+    gains, long = ([gain(name, c) for name in LARGE] for c in (SHORT, LONG))
+    llama = needs("Llama3-405B", 32, LONG) / GB
     return {
         ("challenge 1", "memory for a model over 100B"): least(),
         ("challenge 1", "memory for 32 users of such a model"): for_32(),
         ("challenge 1", "memory for 32 users, up to"): Noted(
-            needs("Kimi-K2", 32, LARGE_CONTEXT),
+            needs("Kimi-K2", 32, LONG),
             f"Kimi-K2, which the sentence names; Llama3-405B needs {llama:.0f}",
         ),
         ("challenge 2", "tokens per second of GPT-OSS-120B on HBM3"): Noted(
@@ -61,14 +48,15 @@ def _challenges(read, holds):
         f"rule that we infer for the latency of a collective 32 chips would reach {written(fast[32])}",
         fair="on the two sizes of system that the paper looks at",
     )
-    share = [waiting_share(name, "3D-DRAM", LARGE_CONTEXT, factor("us")) for name in LARGE]
+    share = [speeds.waiting_share(name, "3D-DRAM", LONG, factor("us")) for name in LARGE]
     holds(
         "challenge 3: a collective below 1 us is essential to use high bandwidth",
         min(share) > 0.5,
         f"at 1 us {min(share):.0%} to {max(share):.0%} of a token's time on 3D-DRAM is spent waiting (asked: half)",
     )
     at = {
-        t: [speed(n, t_tp=t) / speed(n, n=8) for n in fits()] for t in map(model.collective_latency, (8, 128))
+        t: [speed(n, t_tp=t) / speed(n, n=8) for n in speeds.fits()]
+        for t in map(model.collective_latency, (8, 128))
     }
     low, high = at.values()
     holds(
@@ -87,7 +75,7 @@ def _challenges(read, holds):
 
 
 def _per_chip(name, memory):
-    swept = efficiency.sweep(name, memory, LARGE_CONTEXT, t_tp=IDEAL)
+    swept = efficiency.sweep(name, memory, LONG, t_tp=IDEAL)
     return float(swept.stps.max()) / (128 * swept.attrs["stages"])
 
 

@@ -1,23 +1,9 @@
 """LIMINAL 2025: its text about models, chips, capacity, collectives and users (sections 2 to 4.3)."""
 
-from book.audit.ledger import Noted, claims, reproduces
-from book.liminal2025 import cells, efficiency
+from book.audit.ledger import Noted, claims, listed, reproduces
+from book.liminal2025 import cells, efficiency, speeds
 from book.liminal2025.experts import batch_of
-from book.liminal2025.speeds import (
-    DRAM,
-    GB,
-    LARGE,
-    LARGE_CONTEXT,
-    SMALL_CONTEXT,
-    at_capacity,
-    counted,
-    fits,
-    huge,
-    listed,
-    needs,
-    speed,
-    waiting_share,
-)
+from book.liminal2025.speeds import DRAM, GB, LARGE, LONG, SHORT, counted, fits, huge, needs, speed
 from book.liminal2025.tables import families, sizes
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import load_chip, load_model, models, stated
@@ -25,29 +11,27 @@ from inferlib.papers.liminal2025.equations import load_chip, load_model, models,
 
 def least():
     """The least memory that one user of a model over 100B needs."""
-    name = min(huge(), key=lambda n: needs(n, 1, SMALL_CONTEXT))
-    value = needs(name, 1, SMALL_CONTEXT)
+    name = min(huge(), key=lambda n: needs(n, 1, SHORT))
+    value = needs(name, 1, SHORT)
     return Noted(value, f"{name}: {value / GB:.1f} of the paper's GB, {value / 1e9:.0f} decimal ones")
 
 
 def for_32():
     """The least memory that 32 users of such a model need at 128K."""
-    name = min(huge(), key=lambda n: needs(n, 32, LARGE_CONTEXT))
-    scout = needs("Llama4-Scout", 32, LARGE_CONTEXT) / GB
-    return Noted(
-        needs(name, 32, LARGE_CONTEXT), f"{name} needs the least at 128K; {scout:.0f} is Llama4-Scout's"
-    )
+    name = min(huge(), key=lambda n: needs(n, 32, LONG))
+    scout = needs("Llama4-Scout", 32, LONG) / GB
+    return Noted(needs(name, 32, LONG), f"{name} needs the least at 128K; {scout:.0f} is Llama4-Scout's")
 
 
 @reproduces("liminal2025", "Key finding 1")
 def _key_finding_1(read):
-    most = max(huge(), key=lambda n: needs(n, 32, LARGE_CONTEXT))
-    kimi = needs("Kimi-K2", 32, LARGE_CONTEXT) / GB
+    most = max(huge(), key=lambda n: needs(n, 32, LONG))
+    kimi = needs("Kimi-K2", 32, LONG) / GB
     return {
         ("memory for a model over 100B", ""): least(),
         ("memory for 32 users", ""): for_32(),
         ("memory for 32 users, up to", ""): Noted(
-            needs(most, 32, LARGE_CONTEXT), f"{most}, at 128K; Kimi-K2 needs {kimi:.0f}"
+            needs(most, 32, LONG), f"{most}, at 128K; Kimi-K2 needs {kimi:.0f}"
         ),
     }
 
@@ -91,7 +75,7 @@ def _text_3(read):
 @claims("liminal2025", "Text 3")
 def _batches(read, holds):
     largest = {
-        (name, n): model.largest_batch(load_model(name), load_chip("HBM3"), SMALL_CONTEXT, n) or 0
+        (name, n): model.largest_batch(load_model(name), load_chip("HBM3"), SHORT, n) or 0
         for name in LARGE
         for n in (8, 128)
     }
@@ -107,9 +91,9 @@ def _batches(read, holds):
 
 @reproduces("liminal2025", "Text 4.1")
 def _text_4_1(read):
-    one = {name: needs(name, 1, SMALL_CONTEXT) for name in huge()}
+    one = {name: needs(name, 1, SHORT) for name in huge()}
     low = min(one, key=one.get)
-    llama = needs("Llama3-405B", 32, LARGE_CONTEXT)
+    llama = needs("Llama3-405B", 32, LONG)
     return {
         ("memory for one user of a model over 100B", "4K"): Noted(
             (one[low], max(one.values())), f"{low} (106B) is left out: it needs {one[low] / GB:.0f}"
@@ -124,7 +108,7 @@ def _text_4_1(read):
 def _intensities(read, holds):
     low, long = (
         {name: model.arithmetic_intensity(load_model(name), 32, context) for name in models()}
-        for context in (SMALL_CONTEXT, LARGE_CONTEXT)
+        for context in (SHORT, LONG)
     )
     others = {name: value for name, value in low.items() if not name.startswith("Llama3")}
     most = max(others, key=others.get)
@@ -161,9 +145,9 @@ def _collectives(read, holds):
         "a collective takes longer at TP128",
         lambda read: model.collective_latency(128) > model.collective_latency(8),
     )
-    size = {name: model.bytes_loaded(load_model(name), 1, SMALL_CONTEXT) for name in fits()}
+    size = {name: model.bytes_loaded(load_model(name), 1, SHORT) for name in fits()}
     reading = {
-        name: 1 - waiting_share(name, "HBM3", SMALL_CONTEXT, model.collective_latency(8), 8)
+        name: 1 - speeds.waiting_share(name, "HBM3", SHORT, model.collective_latency(8), 8)
         for name in sorted(size, key=size.get)[-3:]
     }
     holds(
@@ -192,7 +176,7 @@ def rank_correlation(a, b):
 
 @claims("liminal2025", "Key finding 2")
 def _key_finding_2(read, holds):
-    both = [min(speed(name), speed(name, context=LARGE_CONTEXT)) > 1000 for name in LARGE]
+    both = [min(speed(name), speed(name, context=LONG)) > 1000 for name in LARGE]
     holds(
         "most models pass 1,000 tokens per second on 128 HBM3 chips",
         sum(both) > len(LARGE) / 2,
@@ -203,7 +187,7 @@ def _key_finding_2(read, holds):
 @claims("liminal2025", "Text 4.3")
 def _text_4_3(read, holds):
     def grows(name):
-        swept = efficiency.sweep(name, "HBM3", LARGE_CONTEXT)
+        swept = efficiency.sweep(name, "HBM3", LONG)
         return (swept.utps.diff("batch") < 0).all() and (swept.stps.diff("batch") > 0).all()
 
     good = [bool(grows(name)) for name in LARGE]
@@ -216,19 +200,19 @@ def _text_4_3(read, holds):
 
 @reproduces("liminal2025", "Key finding 3")
 def _key_finding_3(read):
-    system = {c: {n: at_capacity(n, c)[0] for n in LARGE} for c in (SMALL_CONTEXT, LARGE_CONTEXT)}
-    name = min(system[SMALL_CONTEXT], key=system[SMALL_CONTEXT].get)
-    good = [n for n, value in system[LARGE_CONTEXT].items() if value >= 1e5]
+    system = {c: {n: speeds.at_capacity(n, c)[0] for n in LARGE} for c in (SHORT, LONG)}
+    name = min(system[SHORT], key=system[SHORT].get)
+    good = [n for n, value in system[LONG].items() if value >= 1e5]
     return {
         ("tokens per second of the system at TP128", ""): Noted(
-            system[SMALL_CONTEXT][name], f"at 4K, least of all {name}; at 128K only {', '.join(good)}"
+            system[SHORT][name], f"at 4K, least of all {name}; at 128K only {', '.join(good)}"
         )
     }
 
 
 @claims("liminal2025", "Key finding 3")
 def _tens(read, holds):
-    users = [at_capacity(name, c)[1] for name in LARGE for c in (SMALL_CONTEXT, LARGE_CONTEXT)]
+    users = [speeds.at_capacity(name, c)[1] for name in LARGE for c in (SHORT, LONG)]
     holds(
         "each user then sees tens of tokens per second",
         10 <= min(users) and max(users) < 100,

@@ -5,28 +5,13 @@ from functools import partial
 
 from book.audit.explanation import inputs
 from book.audit.ledger import Noted, claims, reproduces
-from book.liminal2025 import efficiency
+from book.liminal2025 import efficiency, speeds
 from book.liminal2025.cells import AS_PRINTED
-from book.liminal2025.speeds import (
-    DRAM,
-    LARGE,
-    LARGE_CONTEXT,
-    QUOTED,
-    K,
-    active_experts,
-    active_weights,
-    arithmetic_binds,
-    arithmetic_extra,
-    counted,
-    speed,
-    sram_wins,
-    without_hops,
-)
+from book.liminal2025.efficiency import PICOJOULE
+from book.liminal2025.speeds import DRAM, LARGE, LONG, QUOTED, K, active_weights, counted, speed
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import load_chip, load_model
 from inferlib.units import factor
-
-PICOJOULE = 8e-12  # joule a byte
 
 
 @reproduces("liminal2025", "Text 4.6")
@@ -43,22 +28,22 @@ def _text_4_6(read):
             f"at TP128, which the section is about and Tables 5 and 7 need; {model.collectives(oss, 8):.0f} at TP8",
         ),
         ("GPT-OSS-120B", "layers"): inputs(oss).layers,
-        ("experts of a token", "Kimi-K2"): active_experts("Kimi-K2"),
-        ("experts of a token", "DeepSeekV3"): active_experts("DeepSeekV3"),
+        ("experts of a token", "Kimi-K2"): speeds.active_experts("Kimi-K2"),
+        ("experts of a token", "DeepSeekV3"): speeds.active_experts("DeepSeekV3"),
     } | {("gain in STPS/W on 3D-DRAM", name): _quoted_gain(name) for name in QUOTED}
 
 
 def _exposed(app, chip, batch):
-    at = app, chip, batch, LARGE_CONTEXT, 128
+    at = app, chip, batch, LONG, 128
     longer = max(model.compute_time(*at), model.memory_time(*at))
     return model.batch_time(*at, 1, model.collective_latency(128)) - longer
 
 
 def _quoted_gain(name):
-    batch, _ = efficiency.marker(name, "3D-DRAM", LARGE_CONTEXT)
-    system = partial(AS_PRINTED.speed, name, "3D-DRAM", context=LARGE_CONTEXT, n=128, kind=model.system_speed)
+    batch, _ = efficiency.marker(name, "3D-DRAM", LONG)
+    system = partial(AS_PRINTED.speed, name, "3D-DRAM", context=LONG, n=128, kind=model.system_speed)
     _, shorter = efficiency.marker(name, "3D-DRAM", 32 * K)
-    _, beyond = efficiency.marker(name, "3D-DRAM", LARGE_CONTEXT, beyond=True)
+    _, beyond = efficiency.marker(name, "3D-DRAM", LONG, beyond=True)
     return Noted(
         system(batch=batch) / system(batch=1),
         f"batch {batch} at the stated 128K; the first power of two past the loss gives {beyond:.1f}; at 32K the rule "
@@ -68,8 +53,8 @@ def _quoted_gain(name):
 
 @claims("liminal2025", "Text 4.6")
 def _speeds(read, holds):
-    beyond = arithmetic_binds()
-    extra = max(arithmetic_extra(name) for name in LARGE)
+    beyond = speeds.arithmetic_binds()
+    extra = max(map(speeds.arithmetic_extra, LARGE))
     holds(
         "at the highest speed arithmetic hides behind memory",
         not {m for bound in beyond.values() for m in bound} & set(DRAM) and extra < 0.1,
@@ -93,7 +78,7 @@ def _speeds(read, holds):
         f"{active[oss]:.1f} billion; {fewer[0]} has {active[fewer[0]]:.1f}",
         fair="few: all models but one have more",
     )
-    gains = {name: efficiency.marker(name, "3D-DRAM", LARGE_CONTEXT)[1] for name in LARGE}
+    gains = {name: efficiency.marker(name, "3D-DRAM", LONG)[1] for name in LARGE}
     latent = [gains.pop(name) for name in ("DeepSeekV3", "Kimi-K2")]
     small = {name: gains[name] for name in ("Llama3-70B", "Qwen3-30B", oss)}
     holds(
@@ -103,15 +88,15 @@ def _speeds(read, holds):
         fair="of large models, as the sentence before says: eight experts alone, the cause given, are no reason, since "
         f"Qwen3-30B has eight too, and gains {small['Qwen3-30B']:.1f}",
     )
-    sram = {name: sram_wins(name) for name in LARGE}
-    hopless = [without_hops(name) > speed(name, "3D-DRAM", 1, LARGE_CONTEXT) for name in LARGE]
+    sram = {name: speeds.sram_wins(name) for name in LARGE}
+    hopless = [speeds.without_hops(name) > speed(name, "3D-DRAM", 1, LONG) for name in LARGE]
     holds(
         "SRAM has the highest tokens per second for one user",
         sum(sram.values()) > len(LARGE) / 2,
         f"at 128K and 1 us {counted(sram.values())} ({', '.join(n for n, wins in sram.items() if wins)}), as Table 7 "
         f"prints; without the hops of its pipeline {counted(hopless)}",
     )
-    batches = [int(efficiency.sweep(name, "SRAM", LARGE_CONTEXT).batch[-1]) for name in LARGE]
+    batches = [int(efficiency.sweep(name, "SRAM", LONG).batch[-1]) for name in LARGE]
     holds(
         "SRAM cannot run large batches",
         max(batches) < 32,
@@ -132,7 +117,7 @@ def _order(holds):
 
     def ahead(energy):
         best = [
-            [efficiency.best_efficiency(n, m, LARGE_CONTEXT, energy * PICOJOULE) for m in ("HBM4", "3D-DRAM")]
+            [efficiency.best_efficiency(n, m, LONG, energy * PICOJOULE) for m in ("HBM4", "3D-DRAM")]
             for n in others
         ]
         return counted([hbm4 > dram for hbm4, dram in best], others)
@@ -151,8 +136,8 @@ def _latent_bound(holds):
     good, notes = [], []
     for name in ("DeepSeekV3", "Kimi-K2"):
         app, chip = load_model(name), load_chip("HBM4")
-        batch = int(efficiency.sweep(name, "HBM4", LARGE_CONTEXT).batch[-1])
-        at = app, chip, batch, LARGE_CONTEXT, 128
+        batch = int(efficiency.sweep(name, "HBM4", LONG).batch[-1])
+        at = app, chip, batch, LONG, 128
         good.append(model.compute_time(*at) > model.memory_time(*at))
         # with an endless batch only attention counts: its FLOP over the bytes of the cache
         limit = model.attention_work(app, 1) / model.cache_size(app, 1)
@@ -184,7 +169,7 @@ def _hbm3_wins(name, holds):
 
 @claims("liminal2025", "Key finding 8")
 def _key_finding_8(read, holds):
-    gains = [efficiency.marker(name, "3D-DRAM", LARGE_CONTEXT)[1] for name in LARGE]
+    gains = [efficiency.marker(name, "3D-DRAM", LONG)[1] for name in LARGE]
     holds(
         "efficiency grows a lot for a tenth of the speed",
         min(gains) > 2,

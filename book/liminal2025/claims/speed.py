@@ -1,25 +1,14 @@
 """LIMINAL 2025: its text about bandwidth, latency and arithmetic (sections 4.4, 4.5 and 4.7)."""
 
 from book.audit.ledger import Noted, claims, reproduces
-from book.liminal2025 import efficiency
+from book.liminal2025 import efficiency, speeds
 from book.liminal2025.cells import latencies
 from book.liminal2025.claims.front import bandwidth_ratio
-from book.liminal2025.speeds import (
-    LARGE,
-    LARGE_CONTEXT,
-    SMALL_CONTEXT,
-    active_weights,
-    counted,
-    gain,
-    speed,
-    use_of_arithmetic,
-    waiting_share,
-    without_hops,
-)
+from book.liminal2025.speeds import LARGE, LONG, SHORT, counted, gain, speed, use_of_arithmetic, waiting_share
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import IDEAL, chips, load_chip, load_model
 
-CONTEXTS = {"4K": SMALL_CONTEXT, "128K": LARGE_CONTEXT}
+CONTEXTS = {"4K": SHORT, "128K": LONG}
 
 
 def gains():
@@ -56,7 +45,7 @@ def _bandwidth(read, holds):
     at = gains()
     holds("Llama3-405B gains most", all(max(t, key=t.get) == "Llama3-405B" for t in at.values()))
     holds("Qwen3-30B gains least", all(min(t, key=t.get) == "Qwen3-30B" for t in at.values()))
-    holds("Qwen3-30B has the fewest active parameters", min(LARGE, key=active_weights) == "Qwen3-30B")
+    holds("Qwen3-30B has the fewest active parameters", min(LARGE, key=speeds.active_weights) == "Qwen3-30B")
     below = {label: [g < 2 for g in table.values()] for label, table in at.items()}
     holds(
         "nearly all models gain less than 2x",
@@ -92,7 +81,7 @@ def _text_4_5(read):
 def _latency(read, holds):
     at = {
         memory: {
-            label: {name: speed(name, memory, 1, LARGE_CONTEXT, t_tp=t) for name in LARGE}
+            label: {name: speed(name, memory, 1, LONG, t_tp=t) for name in LARGE}
             for label, t in latencies().items()
         }
         for memory in ("HBM3", "3D-DRAM", "SRAM")
@@ -115,7 +104,7 @@ def _latency(read, holds):
         f"SRAM over 3D-DRAM: median {middle:.2f} (asked: below 1.1), but {over[top]:.2f} for {top[0]} at {top[1]}",
     )
     slower = sorted(name for name in LARGE if over[name, "200ns"] < 1)
-    free = [without_hops(name) > at["3D-DRAM"]["1.0us"][name] for name in LARGE]
+    free = [speeds.without_hops(name) > at["3D-DRAM"]["1.0us"][name] for name in LARGE]
     holds(
         "SRAM is slower than 3D-DRAM for its pipeline",
         len(slower) > len(LARGE) / 2 and sum(free) > len(LARGE) / 2,
@@ -128,7 +117,7 @@ def _latency(read, holds):
 def _key_finding_5(read, holds):
     def waiting(name, t):
         chip = load_chip("3D-DRAM").replace(bandwidth=10 * load_chip("HBM3").bandwidth)
-        step = model.batch_time(load_model(name), chip, 1, LARGE_CONTEXT, 128, 1, t)
+        step = model.batch_time(load_model(name), chip, 1, LONG, 128, 1, t)
         return model.exposed_time(load_model(name), 128, 1, t) / step
 
     shares = {label: [waiting(name, t) for name in LARGE] for label, t in latencies().items()}
@@ -147,7 +136,7 @@ def _key_finding_6(read):
 
 @claims("liminal2025", "Key finding 6")
 def _fast(read, holds):
-    fast = [speed(name, "3D-DRAM", 1, LARGE_CONTEXT, t_tp=model.collective_latency(8)) for name in LARGE]
+    fast = [speed(name, "3D-DRAM", 1, LONG, t_tp=model.collective_latency(8)) for name in LARGE]
     inside, above = [5000 <= v <= 10_000 for v in fast], sum(v > 10_000 for v in fast)
     holds(
         "most models reach 5,000 to 10,000 tokens per second on 3D-DRAM",
@@ -158,10 +147,10 @@ def _fast(read, holds):
 
 @claims("liminal2025", "Key finding 9")
 def _key_finding_9(read, holds):
-    kimi = model.largest_batch(load_model("Kimi-K2"), load_chip("HBM3"), SMALL_CONTEXT, 8) is None
-    reading = 1 - waiting_share("Llama3-405B", "HBM3", SMALL_CONTEXT, model.collective_latency(8), 8)
-    wait = waiting_share("GPT-OSS-120B", "3D-DRAM", SMALL_CONTEXT, model.collective_latency(128))
-    use = use_of_arithmetic("DeepSeekV3", "HBM4", LARGE_CONTEXT, batch=128)
+    kimi = model.largest_batch(load_model("Kimi-K2"), load_chip("HBM3"), SHORT, 8) is None
+    reading = 1 - waiting_share("Llama3-405B", "HBM3", SHORT, model.collective_latency(8), 8)
+    wait = waiting_share("GPT-OSS-120B", "3D-DRAM", SHORT, model.collective_latency(128))
+    use = use_of_arithmetic("DeepSeekV3", "HBM4", LONG, batch=128)
     holds(
         "capacity, bandwidth, arithmetic and collectives are each stressed by some LLM",
         kimi and min(reading, wait, use) > 0.5,
