@@ -9,12 +9,12 @@ from inferlib.units import factor
 MB, GB = factor("MB"), factor("GB")
 
 
-def attention_matrices(model=None):
-    """The eight matrices of attention."""
-    model = model or model_of("DeepSeek V3")
+def attention_matrices():
+    """The eight matrices of attention of DeepSeek V3."""
+    model = model_of("DeepSeek V3")
     sizes = {name: matrix(model) for name, matrix in eq.ATTENTION.items()}
     sizes["all"] = eq.layer_attention_weights(model)
-    frame = pd.DataFrame({"MB": {name: size / MB for name, size in sizes.items()}})
+    frame = pd.DataFrame({"MB": pd.Series(sizes) / MB})
     return frame.assign(GB=frame.MB * MB * model.n_layers / GB)
 
 
@@ -37,9 +37,9 @@ def active_parameters(model=None):
     return parts["attention"] + parts["experts"] + parts["dense"] + parts["embeddings"] / 2
 
 
-def outweighing(model=None, low=2, high=200):
+def outweighing(model=None):
     """The most GPUs for which the experts on one, dealt out evenly, still weigh as much as attention."""
     model = model or model_of("DeepSeek V3")
     attention = eq.attention_weights(model)
-    on = {n: eq.experts_on_gpu(model, eq.held_experts(model, Deployment(n))) for n in range(low, high)}
+    on = {n: eq.experts_on_gpu(model, eq.held_experts(model, Deployment(n))) for n in range(2, 200)}
     return max(n for n, weight in on.items() if weight >= attention)

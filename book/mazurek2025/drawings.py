@@ -24,18 +24,16 @@ def layer_data(model, at, own):
     }
 
 
-def expert_parallel(model, setup, own, ax=None):
+def expert_parallel(model, setup, own):
     """Attention on every GPU for its own sequences, experts spread over all: dispatch there, combine back."""
-    ax = ax or plt.subplots(figsize=(7.0, 4.0), layout="constrained")[1]
+    _, ax = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
     data = layer_data(model, setup, own)
     shown, x = (("GPU 1", "GPU 2", "GPU 3", f"GPU {data['gpus']}"), (0, 2.3, 4.6, 8.0))
 
-    def box(at, y, text, colour, height=0.9):
-        frame = FancyBboxPatch(
-            (at, y), 1.8, height, boxstyle="round,pad=0.06", facecolor="none", edgecolor=colour, linewidth=1.6
-        )
-        ax.add_patch(frame)
-        ax.text(at + 0.9, y + height / 2, text, ha="center", va="center", fontsize=9)
+    def box(at, y, text, colour):
+        look = {"boxstyle": "round,pad=0.06", "facecolor": "none", "edgecolor": colour, "linewidth": 1.6}
+        ax.add_patch(FancyBboxPatch((at, y), 1.8, 0.9, **look))
+        ax.text(at + 0.9, y + 0.45, text, ha="center", va="center", fontsize=9)
 
     for label, at in zip(shown, x, strict=True):
         ax.text(at + 0.9, 6.25, label, ha="center")
@@ -49,79 +47,57 @@ def expert_parallel(model, setup, own, ax=None):
             if i == 0 or width < 1:
                 ax.plot([here + 0.9, there + 0.9], [4.92, 3.48], color=style.RED, **shade)
                 ax.plot([there + 0.9, here + 0.9], [2.42, 0.98], color=style.RED, linestyle="--", **shade)
-    middle = 7.2
     for y in (5.45, 2.95, 0.45):
-        ax.text(middle, y, "…", ha="center", va="center", fontsize=14)
-    ax.text(
-        10.2,
-        4.2,
-        f"dispatch, FP8:\n{data['out'] / 1e6:.1f} MB per GPU",
-        va="center",
-        color=style.RED,
-        fontsize=9,
-    )
-    ax.text(
-        10.2,
-        1.7,
-        f"combine, BF16:\n{data['back'] / 1e6:.1f} MB per GPU",
-        va="center",
-        color=style.RED,
-        fontsize=9,
-    )
+        ax.text(7.2, y, "…", ha="center", va="center", fontsize=14)
+    for y, says, size in ((4.2, "dispatch, FP8", data["out"]), (1.7, "combine, BF16", data["back"])):
+        text = f"{says}:\n{size / 1e6:.1f} MB per GPU"
+        ax.text(10.2, y, text, va="center", color=style.RED, fontsize=9)
     ax.set(xlim=(-0.2, 13.0), ylim=(-0.2, 6.7))
     ax.axis("off")
     return ax
 
 
-def timeline_data(model, at, own, context, layers=2):
-    """Two micro-batches taking turns through some layers, and the same batch in one piece."""
+def timeline_data(model, at, own, context):
+    """Two micro-batches taking turns through two layers, and the same batch in one piece."""
     batch, rows = own * at.deployment.n_gpus, []
 
     def layer(part):
         where = model, at.gpu, at.deployment, part
-        times = (eq.attention_time(*where, context), eq.expert_time(*where))
-        sent = eq.network_time(*where)
-        return [1e6 * t / model.n_layers for t in (*times, sent)]
+        times = eq.attention_time(*where, context), eq.expert_time(*where), eq.network_time(*where)
+        return [1e6 * t / model.n_layers for t in times]
 
     attention, expert, sent = layer(batch / 2)
     turn = eq.overlapped_time(attention, expert, sent) / 2
-    for i in range(2 * layers):
+    for i in range(4):
         start, half = i * turn, "AB"[i % 2]
         rows.append(("overlap", "GPU", half, "attention", start, start + attention))
         rows.append(("overlap", "GPU", half, "experts", start + attention, start + attention + expert))
         rows.append(("overlap", "network", "BA"[i % 2], "network", start, start + sent))
     attention, expert, sent = layer(batch)
-    start = 0.0
-    for _ in range(layers):
-        for part, lane, seconds in (
-            ("attention", "GPU", attention),
-            ("network", "network", sent),
-            ("experts", "GPU", expert),
-        ):
-            rows.append(("one batch", lane, "A+B", part, start, start + seconds))
-            start += seconds
+    parts, start = (
+        (("attention", "GPU", attention), ("network", "network", sent), ("experts", "GPU", expert)),
+        0.0,
+    )
+    for part, lane, seconds in parts * 2:
+        rows.append(("one batch", lane, "A+B", part, start, start + seconds))
+        start += seconds
     return pd.DataFrame(rows, columns=["plan", "lane", "batch", "part", "start", "end"])
 
 
-def timeline(model, at, own, context, axes=None):
+def timeline(model, at, own, context):
     """Two layers with two-batch overlap and without, to scale."""
-    if axes is None:
-        axes = plt.subplots(2, 1, figsize=(7.2, 3.6), sharex=True, layout="constrained")[1]
+    _, axes = plt.subplots(2, 1, figsize=(7.2, 3.6), sharex=True, layout="constrained")
     data = timeline_data(model, at, own, context)
     colours = {"attention": style.GREEN, "experts": style.BLUE, "network": style.RED}
+    inside = {"ha": "center", "va": "center", "color": "white", "fontsize": 9}
     for ax, plan in zip(axes, ("one batch", "overlap"), strict=True):
         rows = data[data.plan == plan]
         for _, row in rows.iterrows():
-            y = 0 if row.lane == "GPU" else 1
-            width = row.end - row.start
-            alpha = 0.6 if row.batch == "B" else 1.0
-            ax.barh(
-                y, width, left=row.start, height=0.7, color=colours[row.part], alpha=alpha, edgecolor="white"
-            )
+            y, width = 0 if row.lane == "GPU" else 1, row.end - row.start
+            look = {"color": colours[row.part], "alpha": 0.6 if row.batch == "B" else 1.0}
+            ax.barh(y, width, left=row.start, height=0.7, edgecolor="white", **look)
             if width > 0.03 * data.end.max():
-                ax.text(
-                    row.start + width / 2, y, row.batch, ha="center", va="center", color="white", fontsize=9
-                )
+                ax.text(row.start + width / 2, y, row.batch, **inside)
         last = rows.end.max()
         ax.text(last * 1.01, 0.5, f"{last:,.0f} µs", va="center", fontsize=9)
         ax.set_yticks([0, 1], ["GPU", "network"])
@@ -135,9 +111,9 @@ def timeline(model, at, own, context, axes=None):
     return axes
 
 
-def two_tokens_data(model, seed=2):
+def two_tokens_data(model):
     """Experts of one layer that two tokens are sent to, drawn at random."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(2)
     first, second = (set(random.choice(model.n_routed, model.n_active, replace=False)) for _ in range(2))
     one = eq.expert_weights(model) / factor("MB")
     expected = eq.active_experts(model, 2)
@@ -146,10 +122,10 @@ def two_tokens_data(model, seed=2):
     }  # fmt: skip
 
 
-def two_tokens(model, ax=None, seed=2):
+def two_tokens(model):
     """Figure 1: two tokens wake different experts of a layer."""
-    ax = ax or plt.subplots(figsize=(4.6, 4.4), layout="constrained")[1]
-    data, side = two_tokens_data(model, seed), int(model.n_routed**0.5)
+    _, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
+    data, side = two_tokens_data(model), int(model.n_routed**0.5)
     for expert in range(model.n_routed):
         woken = expert in data["first"], expert in data["second"]
         colour = {(True, False): style.BLUE, (False, True): style.PURPLE, (True, True): style.INK}.get(woken)
@@ -160,16 +136,15 @@ def two_tokens(model, ax=None, seed=2):
         ax.bar(0, 0, color=colour, label=label)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=9)
     ax.set(xlim=(-0.3, side + 0.1), ylim=(side + 0.1, -0.3), aspect="equal")
-    ax.set_title(
-        f"{data['one']:.0f} MB per layer for one token, about {data['two']:.0f} for two", fontsize=10
-    )
+    title = f"{data['one']:.0f} MB per layer for one token, about {data['two']:.0f} for two"
+    ax.set_title(title, fontsize=10)
     ax.axis("off")
     return ax
 
 
-def layer(model, ax=None):
+def layer(model):
     """Figure 5: one layer of experts, a router and a shared expert."""
-    ax = ax or plt.subplots(figsize=(6.4, 2.9), layout="constrained")[1]
+    _, ax = plt.subplots(figsize=(6.4, 2.9), layout="constrained")
     boxes = {
         "token": (0.0, 1.2, 1.3, f"token\n{model.d_model} wide", style.INK),
         "router": (2.2, 2.0, 1.7, f"router\n{model.d_model} × {model.n_routed}", style.PURPLE),
@@ -184,31 +159,30 @@ def layer(model, ax=None):
         ("token", "router"), ("router", "routed"), ("token", "shared"), ("routed", "sum"), ("shared", "sum"),
     ):  # fmt: skip
         (x, y, width, *_), (to, at, *_) = boxes[start], boxes[end]
-        ax.annotate(
-            "", (to, at + 0.45), (x + width, y + 0.45), arrowprops={"arrowstyle": "->", "color": style.INK}
-        )
+        arrow = {"arrowstyle": "->", "color": style.INK}
+        ax.annotate("", (to, at + 0.45), (x + width, y + 0.45), arrowprops=arrow)
     ax.set(xlim=(-0.2, 10.2), ylim=(0, 3.2))
     ax.axis("off")
     return ax
 
 
-def prefill_decode_data(model, at, context=CONTEXT, own=128):
-    """Times of one request whose prompt is read on one GPU and answered on another."""
-    cache = context * eq.cache_per_token(model)
+def prefill_decode_data(model, at):
+    """Times of one request whose prompt is read on one GPU and answered on another, with 128 sequences on each."""
+    cache = CONTEXT * eq.cache_per_token(model)
     return {
-        "prefill": eq.prefill_time(model, at.gpu, context),
+        "prefill": eq.prefill_time(model, at.gpu, CONTEXT),
         "transfer": cache / at.gpu.inter_bandwidth,
-        "decode": eq.step_time(model, at.gpu, at.deployment, own * at.deployment.n_gpus, context),
+        "decode": eq.step_time(model, at.gpu, at.deployment, 128 * at.deployment.n_gpus, CONTEXT),
         "cache": cache,
     }
 
 
-def prefill_decode(model, at, ax=None, steps=4):
+def prefill_decode(model, at):
     """Figure 9: a request prefilled on one machine and decoded on another; lengths to scale, the times are ours."""
-    ax = ax or plt.subplots(figsize=(7.2, 2.4), layout="constrained")[1]
+    _, ax = plt.subplots(figsize=(7.2, 2.4), layout="constrained")
     data = prefill_decode_data(model, at)
     ends, done = {}, 0.0
-    bars = [("prefill", 0, style.ORANGE), ("transfer", 0, style.RED)] + [("decode", 1, style.BLUE)] * steps
+    bars = [("prefill", 0, style.ORANGE), ("transfer", 0, style.RED)] + [("decode", 1, style.BLUE)] * 4
     for part, lane, colour in bars:
         ax.barh(lane, 1e3 * data[part], left=1e3 * done, height=0.6, color=colour, edgecolor="white")
         done += data[part]

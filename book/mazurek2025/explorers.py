@@ -1,18 +1,7 @@
 """Mazurek & Schreiber 2025: what a reader can move in the page."""
 
 from book import style
-from book.explorer import (
-    Bars,
-    Cells,
-    Choice,
-    Curves,
-    Explorer,
-    Gauge,
-    Limit,
-    Slider,
-    first,
-    memory,
-)
+from book.explorer import Bars, Cells, Choice, Curves, Explorer, Gauge, Limit, Slider, first, memory
 from inferlib.ops import maximum
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.decode import held_on_gpu, stages
@@ -40,11 +29,6 @@ def _work(own, context):
 
 
 MEMORY = "Memory of one GPU, for its weights and cache"
-
-
-def _models(model):
-    """The models to choose from, the chapter's first."""
-    return Choice("model", "Model", first(model, _MODELS))
 
 
 def _assumed(weights, cache, overhead=0):
@@ -88,9 +72,10 @@ def one_step(model=None, own=128, context=4989):
         says="Out of the model's reach",
     )
     nodes = Slider("nodes", "Nodes", 1, 18, 9, whole=True)
+    models = Choice("model", "Model", first(model, _MODELS))
     return Explorer(
         "One step of every sequence",
-        [*_work(own, context), nodes, SIZE, BALANCE, EXTRA, OVERHEAD, WEIGHTS, CACHE, CHIP, _models(model)],
+        [*_work(own, context), nodes, SIZE, BALANCE, EXTRA, OVERHEAD, WEIGHTS, CACHE, CHIP, models],
         [
             Curves(
                 {
@@ -119,12 +104,9 @@ def experts_waking(model=None, context=4989):
     """
     model = model or _MODELS["DeepSeek V3"]
 
-    def place(gpus):
-        return Deployment(gpus)
-
     def first(batch, gpus, **at):
         # the asymptotic formula falls below one where GPUs outnumber the experts that are awake
-        return maximum(eq.loaded_experts(model, place(gpus), batch) - model.n_shared, 1)
+        return maximum(eq.loaded_experts(model, Deployment(gpus), batch) - model.n_shared, 1)
 
     def others(batch, gpus, **at):
         return maximum(eq.active_experts(model, batch) - first(batch, gpus), 0) / (gpus - 1)
@@ -136,17 +118,17 @@ def experts_waking(model=None, context=4989):
         return eq.experts_on_gpu(model, model.n_shared + first(batch, gpus), assumed(**at))
 
     def asleep(batch, gpus, **at):
-        held = eq.experts_on_gpu(model, eq.held_experts(model, place(gpus)), assumed(**at))
+        held = eq.experts_on_gpu(model, eq.held_experts(model, Deployment(gpus)), assumed(**at))
         return held - reading(batch, gpus, **at)
 
     def rest(**at):
         return eq.weights_on_gpu(model, 0, assumed(**at)) - eq.experts_on_gpu(model, 0, assumed(**at))
 
     def kept(batch, context, gpus, **at):
-        return held_on_gpu(model, place(gpus), batch, context, assumed(**at))[1]
+        return held_on_gpu(model, Deployment(gpus), batch, context, assumed(**at))[1]
 
     def held(batch, context, gpus, **at):
-        return sum(held_on_gpu(model, place(gpus), batch, context, assumed(**at)))
+        return sum(held_on_gpu(model, Deployment(gpus), batch, context, assumed(**at)))
 
     def step(batch, context, gpus, **at):
         moved = eq.cache_traffic(model, batch / gpus, context, assumed(**at))

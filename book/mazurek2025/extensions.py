@@ -5,20 +5,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from book.mazurek2025.systems import MODEL
+from book.mazurek2025.systems import CONTEXT, MODEL, speed
 from inferlib.equation import equation
 from inferlib.ops import minimum
-from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import (
-    DEFAULT,
-    Assumptions,
-    Deployment,
-    Model,
-    chip_of,
-    deployment,
-    setup,
-    setups,
-)
+from inferlib.papers.mazurek2025 import equations as eq, records
+from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, Deployment, Model, chip_of, deployment
 from inferlib.units import factor
 
 equation = partial(equation, "mazurek2025")
@@ -60,15 +51,13 @@ def expert_messages(model: Model, deployment: Deployment, assumptions: Assumptio
     return eq.messages(model, assumptions) * (deployment.n_nodes - 1) / deployment.n_nodes
 
 
-def routing(name="9x8 H100", limits=(2, 3, 4, 6, 9), assumptions=DEFAULT):
-    """Section 2.3: copies of a token's vector that leave its node, if it may go to a few nodes only."""
-    at = setup(name)
-    source = float(expert_messages(MODEL, at.deployment, assumptions))
-    today = eq.network_ceiling(MODEL, at.gpu, at.deployment, assumptions)
-    rows = {}
-    for limit in limits:
-        once = float(node_messages(MODEL, at.deployment, limit))
-        local = float(local_messages(MODEL, limit, assumptions))
+def routing():
+    """Section 2.3: copies of a token's vector that leave its node on 9x8 H100, if it may go to a few nodes only."""
+    at, rows = records.setup("9x8 H100"), {}
+    source = float(expert_messages(MODEL, at.deployment))
+    today = eq.network_ceiling(MODEL, at.gpu, at.deployment)
+    for limit in (2, 3, 4, 6, 9):
+        once, local = float(node_messages(MODEL, at.deployment, limit)), float(local_messages(MODEL, limit))
         rows[limit] = (source, once, local, today, today * source / once, today * source / local)
     columns = [
         "copies, source", "one for each node", "own node preferred",
@@ -77,9 +66,9 @@ def routing(name="9x8 H100", limits=(2, 3, 4, 6, 9), assumptions=DEFAULT):
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("nodes of a token")
 
 
-def room(contexts=(2000, 4989, 8000, 32768)):
+def room():
     """The largest batch that fits beside the weights, by chip and context."""
-    rows = {}
+    rows, contexts = {}, (2000, CONTEXT, 8000, 32768)
     for name, (gpus, nodes) in SIDE_BY_SIDE.items():
         gpu, where = chip_of(name), deployment(gpus, nodes)
         held = eq.held_experts(MODEL, where)
@@ -90,15 +79,14 @@ def room(contexts=(2000, 4989, 8000, 32768)):
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
-def side_by_side(context=4989, speed=20.0, assumptions=DEFAULT):
-    """Five chips, 64 of each, at the largest batch that fits and still serves every request fast enough."""
+def side_by_side():
+    """Five chips, 64 of each, at the largest batch that fits and still gives every request 20 tokens per second."""
     rows, own = {}, np.arange(1, 4097)
     for name, (gpus, nodes) in SIDE_BY_SIDE.items():
         gpu, where = chip_of(name), deployment(gpus, nodes)
-        step = eq.step_time(MODEL, gpu, where, own * float(gpus), context, assumptions)
-        held = eq.held_experts(MODEL, where)
-        fits = own <= eq.largest_own_batch(MODEL, gpu, context, held, assumptions)
-        fast = eq.request_speed(step) >= speed
+        step = eq.step_time(MODEL, gpu, where, own * float(gpus), CONTEXT)
+        fits = own <= eq.largest_own_batch(MODEL, gpu, CONTEXT, eq.held_experts(MODEL, where))
+        fast = eq.request_speed(step) >= 20
         both = np.flatnonzero(fits & fast)
         if not both.size:
             rows[name] = (0, "memory" if not fits[0] else "speed", *[float("nan")] * 3)
@@ -108,28 +96,18 @@ def side_by_side(context=4989, speed=20.0, assumptions=DEFAULT):
         per_gpu = own[i] * request
         price = gpu.price * factor("usd/h", "usd/s") / per_gpu * 1e6 if gpu.price else float("nan")
         rows[name] = (int(own[i]), "memory" if fast[i + 1] else "speed", request, per_gpu, price)
-    columns = [
-        "batch of a GPU",
-        "ended by",
-        "tokens/s of a request",
-        "tokens/s of a GPU",
-        "$ per million tokens",
-    ]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    speeds = ["tokens/s of a request", "tokens/s of a GPU", "$ per million tokens"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["batch of a GPU", "ended by", *speeds])
     return table.astype(object).fillna("")
 
 
-def limited_curves(context=4989):
+def limited_curves():
     """What memory leaves of Figures 14 and 17: the best speed of a GPU with and without its limit."""
     rows = {}
-    for name in setups():
-        at = setup(name)
-        held = eq.held_experts(MODEL, at.deployment)
-        fitting = float(eq.largest_own_batch(MODEL, at.gpu, context, held))
-        speeds = [
-            eq.gpu_throughput(MODEL, at.gpu, at.deployment, b * at.deployment.n_gpus, context)
-            for b in (fitting, 1024)
-        ]
+    for name in records.setups():
+        at = records.setup(name)
+        fitting = float(eq.largest_own_batch(MODEL, at.gpu, CONTEXT, eq.held_experts(MODEL, at.deployment)))
+        speeds = [speed(name, own) for own in (fitting, 1024)]
         rows[name] = (fitting, *speeds, speeds[0] / speeds[1])
     columns = ["batch that fits", "tokens/s there", "tokens/s at 1024", "ratio"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)

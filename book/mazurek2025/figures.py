@@ -13,6 +13,7 @@ from book import style
 from book.audit.ledger import Reader
 from book.mazurek2025 import simulation, systems, validation
 from book.mazurek2025.systems import CONTEXT, MODEL
+from inferlib import sweep
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, balancedness, model_of, setup, setups, stated
 
@@ -20,50 +21,24 @@ COLOURS = dict(zip(("4x8 H100", "9x8 H100", "12x4 B200"), style.LINES, strict=Fa
 SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
 
 
-def _axes(size=(6.4, 3.8)):
-    return plt.subplots(figsize=size, layout="constrained")[1]
-
-
-def _over(values, name):
-    values = np.asarray(values, dtype=float)
-    return xr.DataArray(values, coords={name: values})
-
-
-def _write(ax, curve, x, text, colour, shift=(6, 0), ha="left", va="center"):
-    """Write a curve's name beside its point at x."""
-    y = float(curve.sel({curve.dims[0]: x}, method="nearest"))
-    ax.annotate(text, (x, y), shift, textcoords="offset points", color=colour, ha=ha, va=va)
-
-
 # --- Experts ---------------------------------------------------------------------------------------------
 
 
-def fullest(ax=None):
+def fullest():
     """Balls into bins against experts that are placed evenly, without the shared expert."""
-    ax = ax or _axes()
+    _, ax = plt.subplots(layout="constrained")
     data = simulation.fullest_by_formula()
     ax.axhline(data.held.iloc[0], color=style.INK, linewidth=1.2)
     ax.text(1, data.held.iloc[0] + 0.25, "experts that a GPU holds")
     ax.plot(data.index, data["printed"], color=style.PURPLE)
     ax.plot(data.index, data["without replacement"], color=style.YELLOW)
     ax.plot(data.index, data.simulated, "o", color=style.INK)
-    ax.annotate(
-        "balls into bins,\nas printed",
-        (32, data.printed[32]),
-        (-8, 0),
-        textcoords="offset points",
-        ha="right",
-        color=style.PURPLE,
-    )
-    ax.annotate(
-        "without\nreplacement",
-        (64, data["without replacement"][64]),
-        (0, 8),
-        textcoords="offset points",
-        ha="right",
-        color=style.YELLOW,
-    )
-    ax.annotate("simulated", (16, data.simulated[16]), (8, -10), textcoords="offset points")
+    for text, at, column, shift, look in (
+        ("balls into bins,\nas printed", 32, "printed", (-8, 0), {"ha": "right", "color": style.PURPLE}),
+        ("without\nreplacement", 64, "without replacement", (0, 8), {"ha": "right", "color": style.YELLOW}),
+        ("simulated", 16, "simulated", (8, -10), {}),
+    ):
+        ax.annotate(text, (at, data[column][at]), shift, textcoords="offset points", **look)
     ax.set(xscale="log", xlabel="tokens in the batch", ylabel="active experts on the fullest of 32 GPUs")
     ax.set_xticks(list(data.index), [str(n) for n in data.index])
     ax.minorticks_off()
@@ -78,9 +53,9 @@ def figure_12_data():
     return pd.DataFrame({"with balancing": with_it, "without": without}).rename_axis("GPUs")
 
 
-def figure_12(ax=None):
+def figure_12():
     """Figure 12's bars and the lines between them that the model uses."""
-    ax = ax or _axes((6.4, 3.2))
+    _, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
     data, gpus = figure_12_data(), np.arange(8, 97)
     for name, colour, balanced in (("with balancing", style.VIOLET, True), ("without", style.PURPLE, False)):
         ax.plot(gpus, [balancedness(n, balanced) for n in gpus], color=colour, linewidth=1.2)
@@ -96,7 +71,7 @@ def figure_12(ax=None):
 
 def curves(model=MODEL, context=CONTEXT, assumptions=DEFAULT):
     """The three setups over sequences per GPU: speed of a request, of a GPU, of all, and whether they fit."""
-    own, parts = _over(np.geomspace(1, 1024, 101), "own"), []
+    own, parts = sweep("own", 1, 1024, 101), []
     for name in setups():
         at = setup(name)
         n = at.deployment.n_gpus
@@ -114,13 +89,8 @@ def curves(model=MODEL, context=CONTEXT, assumptions=DEFAULT):
 
 def measured_points():
     """The seven points of SGLang that the source compares with."""
-    table = validation.measured()
-    rows = [
-        (name, table.loc[i].own, table.loc[i].per_gpu, table.loc[i].n_gpus)
-        for name, ids in validation.COMPARED.items()
-        for i in ids
-    ]
-    return pd.DataFrame(rows, columns=["setup", "own", "gpu", "n_gpus"])
+    table = validation.measured()[["own", "per_gpu", "n_gpus"]].rename(columns={"per_gpu": "gpu"})
+    return pd.concat(table.loc[list(ids)].assign(setup=name) for name, ids in validation.COMPARED.items())
 
 
 def _both(ax, capped, literal):
@@ -129,12 +99,12 @@ def _both(ax, capped, literal):
     ax.plot([], [], "--", color=style.INK, linewidth=1.2, label=f"literal, {literal.context:g} tokens")
 
 
-def figure_13(capped, literal, ax=None):
+def figure_13(capped, literal):
     """Figure 13: total throughput against the speed of one request, with SGLang's points.
 
     ``capped`` and ``literal``: curves of both readings, full and dashed.
     """
-    ax = ax or _axes()
+    _, ax = plt.subplots(layout="constrained")
     points = measured_points()
     for name, colour in COLOURS.items():
         curve, other = capped.sel(setup=name), literal.sel(setup=name)
@@ -150,12 +120,12 @@ def figure_13(capped, literal, ax=None):
     return ax
 
 
-def figure_14(capped, literal, ax=None):
+def figure_14(capped, literal):
     """Figure 14: tokens per second and GPU over sequences a GPU; faint where memory would not suffice.
 
     Full and dashed lines as in :func:`figure_13`.
     """
-    ax = ax or _axes()
+    _, ax = plt.subplots(layout="constrained")
     points = measured_points()
     for name, colour in COLOURS.items():
         curve, other = capped.sel(setup=name), literal.sel(setup=name)
@@ -175,25 +145,21 @@ def figure_14(capped, literal, ax=None):
 
 def figure_15_data():
     """Figure 15: Kimi K2 over DeepSeek V3."""
-    own = _over(np.geomspace(1, 1024, 61), "own")
+    own = sweep("own", 1, 1024, 61)
     models = {"its configuration": model_of("Kimi K2"), "more experts only": systems.more_experts()}
-    parts = [
-        xr.concat(
-            [systems.kimi_over_deepseek(own, name, model).assign_coords(setup=name) for name in setups()],
-            "setup",
-        ).assign_coords(reading=reading)
-        for reading, model in models.items()
-    ]
-    return xr.concat(parts, "reading")
+    readings = []
+    for reading, kimi in models.items():
+        parts = [systems.kimi_over_deepseek(own, name, kimi).assign_coords(setup=name) for name in setups()]
+        readings.append(xr.concat(parts, "setup").assign_coords(reading=reading))
+    return xr.concat(readings, "reading")
 
 
-def figure_15(axes=None):
+def figure_15():
     """Kimi K2 beside DeepSeek V3: the speed of a GPU, and its change in per cent."""
-    if axes is None:
-        axes = plt.subplots(1, 2, figsize=(7.4, 3.8), layout="constrained")[1]
-    data, own = figure_15_data(), _over(np.geomspace(1, 1024, 61), "own")
+    _, axes = plt.subplots(1, 2, figsize=(7.4, 3.8), layout="constrained")
+    data = figure_15_data()
     for name, colour in COLOURS.items():
-        speed = systems.speed(name, own)
+        own, speed = data.own, systems.speed(name, data.own)
         ratio = data.sel(setup=name, reading="its configuration")
         axes[0].plot(own, speed, color=colour)
         axes[0].plot(own, speed * ratio, ":", color=colour)
@@ -215,9 +181,9 @@ def figure_15(axes=None):
     return axes
 
 
-def figure_16_data(name="4x8 H100"):
-    """Figure 16: how much longer a decode step, and the attention of a prompt, take with more context."""
-    at, context = setup(name), _over(np.geomspace(SHORT, LONG, 61), "context")
+def figure_16_data():
+    """Figure 16: how much longer a decode step, and the attention of a prompt, take with more context, on 4x8 H100."""
+    at, context = setup("4x8 H100"), sweep("context", SHORT, LONG, 61)
     n = at.deployment.n_gpus
     held = eq.held_experts(MODEL, at.deployment)
     fitting = float(eq.largest_own_batch(MODEL, at.gpu, LONG, held))
@@ -231,17 +197,22 @@ def figure_16_data(name="4x8 H100"):
     return xr.Dataset({"prefill": prompt, "decode": xr.concat(rows, "own")}).assign_attrs(fitting=fitting)
 
 
-def figure_16(ax=None):
+def figure_16():
     """Figure 16: prefill against decode over the context; the dashed line is the batch that fits at the end."""
-    ax = ax or _axes()
+
+    def write(curve, x, text, colour, shift, ha="left"):
+        y = float(curve.sel(context=x, method="nearest"))
+        ax.annotate(text, (x, y), shift, textcoords="offset points", color=colour, ha=ha, va="center")
+
+    _, ax = plt.subplots(layout="constrained")
     data = figure_16_data()
     ax.plot(data.context, data.prefill, color=style.ORANGE)
-    _write(ax, data.prefill, 9000, "prefill", style.ORANGE, (-8, 4), "right")
+    write(data.prefill, 9000, "prefill", style.ORANGE, (-8, 4), "right")
     for own in (1, 8, 32, 128):
         line = data.decode.sel(own=own)
         ax.plot(line.context, line, color=style.BLUE, linewidth=1.6)
         up = -1 if own == 1 else 1
-        _write(ax, line, LONG, f"{own} per GPU", style.BLUE, (5, up * (own < 128)), "left")
+        write(line, LONG, f"{own} per GPU", style.BLUE, (5, up * (own < 128)))
     fitting = data.decode.sel(own=0)
     ax.plot(fitting.context, fitting, "--", color=style.INK, linewidth=1.6)
     ax.set(xscale="log", yscale="log", xlabel="tokens of context", ylabel="times as long as at 1024")
@@ -251,11 +222,11 @@ def figure_16(ax=None):
     return ax
 
 
-def figure_17_data(contexts=(2000, CONTEXT, LONG)):
+def figure_17_data():
     """Figure 17: the largest batch of a GPU at 20 tokens per second of a request, and what memory holds."""
     speed = Reader("mazurek2025", "Figure 17")("tokens per second of a request")
     rows = {}
-    for context in contexts:
+    for context in (2000, CONTEXT, LONG):
         for name in setups():
             at = setup(name)
             held = eq.held_experts(MODEL, at.deployment)
@@ -266,9 +237,9 @@ def figure_17_data(contexts=(2000, CONTEXT, LONG)):
     return table
 
 
-def figure_17(ax=None):
+def figure_17():
     """Figure 17 at three contexts; the dash above a bar is the batch for which there is memory."""
-    ax = ax or _axes()
+    _, ax = plt.subplots(layout="constrained")
     data = figure_17_data()
     contexts = list(data.index.get_level_values("context").unique())
     for i, (name, colour) in enumerate(COLOURS.items()):

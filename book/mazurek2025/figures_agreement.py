@@ -7,21 +7,17 @@ from book.mazurek2025 import repair, validation
 from book.mazurek2025.systems import CONTEXT, READINGS, TRUE
 
 
-def _axes(size=(6.4, 3.8)):
-    return plt.subplots(figsize=size, layout="constrained")[1]
-
-
-def scan(ax=None):
+def scan():
     """Error over the seven points for every context, in three readings; thin lines for the three on H100s alone."""
-    ax = ax or _axes()
+    _, ax = plt.subplots(layout="constrained")
     shown = {"capped": style.PURPLE, "literal": style.INK, "corrected": style.YELLOW}
     readings = validation.readings()
     for name, colour in shown.items():
         found = validation.scan(readings[name], high=11000) * 100
         data, h100 = found.rms, found.filter(like="9x8")
         if name in READINGS:
-            ax.plot(found.index, (h100**2).mean(axis=1) ** 0.5, color=colour, linewidth=0.9)
-        ax.plot(data.index, data, color=colour)
+            ax.plot((h100**2).mean(axis=1) ** 0.5, color=colour, linewidth=0.9)
+        ax.plot(data, color=colour)
         ax.plot(data.idxmin(), data.min(), "o", color=colour, label=name)
     ax.legend(loc="upper right", fontsize=9)
     for context, text in ((TRUE, "measured\nlength"), (CONTEXT, "quoted\naverage")):
@@ -32,23 +28,18 @@ def scan(ax=None):
     return ax
 
 
-def over_measured(data, axes=None):
+def over_measured(data):
     """Predicted over measured at each point's own length; empty marks have the overhead of each layer added."""
     panels = [("72 H100s", "one batch"), ("72 H100s", "two-batch overlap"), ("GB200 rack", "one batch")]
-    if axes is None:
-        axes = plt.subplots(1, 3, figsize=(7.6, 3.9), sharey=True, layout="constrained")[1]
+    figure, axes = plt.subplots(1, 3, figsize=(7.6, 3.9), sharey=True, layout="constrained")
     colours = dict(zip(READINGS, (style.PURPLE, style.INK), strict=True))
     for ax, at in zip(axes, panels, strict=True):
         rows = data.loc[at]
         for name, values in rows.items():
             reading, _, more = name.partition(" + ")
-            line = dict(
-                linestyle="--" if more else "-", linewidth=1.2, markerfacecolor="none" if more else None
-            )
-            marker = "o" if reading == "capped" else "^"
-            ax.plot(
-                rows.index, values, marker, color=colours[reading], label=name, **line | {"markersize": 6}
-            )
+            look = {"linestyle": "--", "markerfacecolor": "none"} if more else {"linestyle": "-"}
+            look |= {"color": colours[reading], "linewidth": 1.2, "markersize": 6}
+            ax.plot(rows.index, values, "o" if reading == "capped" else "^", label=name, **look)
         ax.axhline(1, color=style.FAINT, linewidth=1.2, zorder=0)
         ax.set(title="\n".join(at), xscale="log", yscale="log", xlabel="sequences on a GPU")
         ax.set_xticks([2, 8, 32, 128, 512], ["2", "8", "32", "128", "512"])
@@ -56,25 +47,23 @@ def over_measured(data, axes=None):
     axes[0].set(ylabel="predicted over measured speed")
     axes[0].set_yticks([0.7, 0.8, 1, 1.25, 1.5, 2], ["0.7", "0.8", "1", "1.25", "1.5", "2"])
     axes[0].minorticks_off()
-    axes[0].figure.legend(
-        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=4, fontsize=9
-    )
+    labels = axes[0].get_legend_handles_labels()
+    figure.legend(*labels, loc="outside lower center", ncol=4, fontsize=9)
     return axes
 
 
-def components(data, ax=None):
+def components(data):
     """Where the time of a layer goes in both readings and in SGLang's profile; totals at the ends of the bars."""
-    ax = ax or plt.subplots(figsize=(7.0, 3.8), layout="constrained")[1]
+    _, ax = plt.subplots(figsize=(7.0, 3.8), layout="constrained")
     colours = (style.GREEN, style.BLUE, style.RED, style.FAINT)
+    inside = {"ha": "center", "va": "center", "color": "white", "fontsize": 9}
     for y, column in enumerate(data):
         left = 0.0
         for part, colour in zip(data.index, colours, strict=True):
             value = data.loc[part, column]
             ax.barh(y, value, left=left, color=colour, height=0.6, label=part if y == 0 else None)
             if value > 0.08:
-                ax.text(
-                    left + value / 2, y, f"{value:.2f}", ha="center", va="center", color="white", fontsize=9
-                )
+                ax.text(left + value / 2, y, f"{value:.2f}", **inside)
             left += value
         ax.text(left + 0.02, y, f"{left:.2f}", va="center", fontsize=9)
     ax.set_yticks(range(len(data.columns)), [f"{overlap}: {who}" for overlap, who in data])
@@ -85,9 +74,9 @@ def components(data, ax=None):
     return ax
 
 
-def predictions(ax=None):
+def predictions():
     """Error of every comparable point: capped, literal, corrected, and with the overhead fitted on SGLang's H100s."""
-    ax = ax or _axes((6.6, 6.4))
+    _, ax = plt.subplots(figsize=(6.6, 6.4), layout="constrained")
     data = repair.predictions().iloc[::-1]
     for reading, marker, colour in (
         ("capped", "o", style.PURPLE),
@@ -99,7 +88,7 @@ def predictions(ax=None):
     ax.axvline(0, color=style.INK, linewidth=1)
     labels = [
         f"{row.system}, {row.GPUs} GPUs, {row['batch per GPU']:.0f} at {row.context:.0f}"
-        + ("" if row.overlap != "no" else ", no overlap")
+        + ", no overlap" * (row.overlap == "no")
         for _, row in data.iterrows()
     ]
     ax.set_yticks(range(len(data)), labels, fontsize=8)

@@ -58,26 +58,21 @@ def clues():
     return pd.DataFrame(rows, columns=["in print", "section", "speaks for", "because"])
 
 
-def own_machine(name=OWN_MACHINE, batches=(32, 512, 1024, 32 * 512)):
+def own_machine():
     """Tokens per second of one request on the authors' own machine, by each reading at each context.
 
     Batches are those of the whole machine; the last is 512 sequences on each GPU, of which section 4 speaks.
     """
-    n = setup(name).deployment.n_gpus
-    cases = [(reading, context) for reading in READINGS for context in (TRUE, CONTEXT)]
-    table = {
-        f"{reading}, {context} tokens": [
-            speed(name, b / n, context, READINGS[reading]) / (b / n) for b in batches
-        ]
-        for reading, context in cases
-    }
-    frame = pd.DataFrame(table, index=[f"{b:,} sequences, tokens/s of each" for b in batches])
-    promise = Reader("mazurek2025", "Figure 17")("tokens per second of a request")
-    frame.loc[f"most sequences a GPU at {promise:.0f} tokens/s each"] = [
-        float(largest_batch(name, promise, context, assumptions=READINGS[reading]))
-        for reading, context in cases
-    ]
-    return frame.rename_axis(name)
+    n, batches = setup(OWN_MACHINE).deployment.n_gpus, (32, 512, 1024, 32 * 512)
+    promise, table = Reader("mazurek2025", "Figure 17")("tokens per second of a request"), {}
+    for reading, assumed in READINGS.items():
+        for context in (TRUE, CONTEXT):
+            speeds = [speed(OWN_MACHINE, b / n, context, assumed) / (b / n) for b in batches]
+            most = float(largest_batch(OWN_MACHINE, promise, context, assumed))
+            table[f"{reading}, {context} tokens"] = [*speeds, most]
+    index = [f"{b:,} sequences, tokens/s of each" for b in batches]
+    index.append(f"most sequences a GPU at {promise:.0f} tokens/s each")
+    return pd.DataFrame(table, index=index).rename_axis(OWN_MACHINE)
 
 
 def models():
@@ -86,20 +81,19 @@ def models():
     return READINGS | {f"{n} + overhead": a.replace(overhead=overhead) for n, a in READINGS.items()}
 
 
-def over_measured(rows=validation.H100 + validation.OTHERS["GB200"]):
+def over_measured():
     """Predicted over measured speeds at each row's own lengths, by system, overlap and batch; one column a model."""
-    table = validation.measured().loc[list(rows)].sort_values("own", kind="stable")
+    table = validation.measured().loc[[*validation.H100, *validation.OTHERS["GB200"]]]
+    table = table.sort_values("own", kind="stable")
     found = {
         name: [validation.predicted(row, assumed) / row.per_gpu for _, row in table.iterrows()]
         for name, assumed in models().items()
     }
-    system = table.hardware.where(table.hardware != "H100 SXM", "72 H100s").where(
-        table.hardware == "H100 SXM", "GB200 rack"
-    )
-    index = [system, table.overlap.map({"two-batch": "two-batch overlap", "none": "one batch"}), table.own]
-    return pd.DataFrame(
-        found, index=pd.MultiIndex.from_arrays(index, names=["system", "overlap", "sequences a GPU"])
-    ).sort_index()
+    system = ["72 H100s" if chip == "H100 SXM" else "GB200 rack" for chip in table.hardware]
+    overlap = table.overlap.map({"two-batch": "two-batch overlap", "none": "one batch"})
+    names = ["system", "overlap", "sequences a GPU"]
+    index = pd.MultiIndex.from_arrays([system, overlap, table.own], names=names)
+    return pd.DataFrame(found, index=index).sort_index()
 
 
 def summary(data=None):

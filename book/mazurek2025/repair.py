@@ -8,17 +8,7 @@ import numpy as np
 import pandas as pd
 
 from book.mazurek2025.systems import CONTEXT, MODEL, READINGS, TRUE
-from book.mazurek2025.validation import (
-    COMPARED,
-    H100,
-    OTHERS,
-    compared,
-    errors,
-    measured,
-    on_network,
-    predicted,
-    rms,
-)
+from book.mazurek2025.validation import H100, OTHERS, compared, errors, measured, on_network, predicted, rms
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, setup
 from inferlib.units import parse
@@ -26,15 +16,13 @@ from inferlib.units import parse
 STEP = 1e-6  # s: the grid on which an overhead is fitted
 
 
-def cache_share(name="9x8 H100", own=256, context=CONTEXT):
-    """Share of one step that the cache takes in a setup, and what the assumed extra context costs (s)."""
-    at, model = setup(name), MODEL
-    batch = own * at.deployment.n_gpus
-    long, short = (2 * eq.attention_time(model, at.gpu, at.deployment, batch / 2, s) for s in (context, TRUE))
-    total = eq.step_time(model, at.gpu, at.deployment, batch, context)
-    none = 2 * eq.attention_time(model, at.gpu, at.deployment, batch / 2, 0)
-    excess = long - short
-    return {"share": (long - none) / total, "excess": excess, "layer": excess / (2 * model.n_layers)}
+def cache_share():
+    """Share that the cache takes of a step with 256 sequences a GPU of 9x8 H100, and what extra context costs (s)."""
+    at = setup("9x8 H100")
+    place, batch = (MODEL, at.gpu, at.deployment), 256 * at.deployment.n_gpus
+    long, short, none = (2 * eq.attention_time(*place, batch / 2, s) for s in (CONTEXT, TRUE, 0))
+    share = (long - none) / eq.step_time(*place, batch, CONTEXT)
+    return {"share": share, "layer": (long - short) / (2 * MODEL.n_layers)}
 
 
 @cache
@@ -51,12 +39,12 @@ def strongest():
     rows = {}
     for name, assumed in READINGS.items():
         own, short = errors(H100, assumed), compared(TRUE, assumed)
-        drawn = [[e for (system, _), e in short.items() if system == which] for which in COMPARED]
+        by_system = pd.Series(short).groupby(level=0, sort=False).agg(rms)
         every = H100 + tuple(i for ids in OTHERS.values() for i in ids)
         rows[name] = {
             "14 rows": rms(own.values()),
             "mean": sum(own.values()) / len(own),
-            **{f"{which} at {TRUE}": rms(found) for which, found in zip(COMPARED, drawn, strict=True)},
+            **{f"{which} at {TRUE}": error for which, error in by_system.items()},
             f"seven at {TRUE}": rms(short.values()),
             f"seven at {CONTEXT}": rms(compared(CONTEXT, assumed).values()),
             "GB200 as measured": rms(errors(OTHERS["GB200"], assumed).values()),
@@ -82,15 +70,9 @@ def cross_validation():
         tested = [rms(errors(test, a).values()) if test else float("nan") for a in (found, DEFAULT)]
         inside = rms(errors(fit, found).values())
         rows.append((name, len(fit), found.overhead / STEP, inside, *tested))
-    columns = [
-        "fitted on points",
-        "so many",
-        "overhead (us)",
-        "rms there",
-        "rms on the others",
-        "without overhead",
-    ]
-    return pd.DataFrame(rows, columns=columns).astype(object).fillna("")
+    there = ["fitted on points", "so many", "overhead (us)", "rms there"]
+    table = pd.DataFrame(rows, columns=[*there, "rms on the others", "without overhead"])
+    return table.astype(object).fillna("")
 
 
 def places():
@@ -104,44 +86,37 @@ def places():
     return pd.DataFrame(rows, columns=["overhead", "model", "us", "rms"])
 
 
-def components(context=TRUE, own=256):
+def components(context=TRUE):
     """Time of one layer by part on 9x8 H100, in both readings at a context and as SGLang shows its kernels."""
     text = (files("book.mazurek2025") / "breakdown.toml").read_text("utf-8")
     shown, at = tomllib.loads(text), setup("9x8 H100")
     columns = {}
     for name, title, turns in (("two_batch", "two batches", 2), ("one_batch", "one batch", 1)):
-        where = MODEL, at.gpu, at.deployment, own * at.deployment.n_gpus / turns
+        where = MODEL, at.gpu, at.deployment, 256 * at.deployment.n_gpus / turns
         for reading, assumed in READINGS.items():
             attention = eq.attention_time(*where, context, assumed)
             expert, sent = eq.expert_time(*where, assumed), eq.network_time(*where, assumed)
             waiting = max(sent - attention - expert, 0) if turns == 2 else sent
-            columns[title, reading] = [
-                turns * t / MODEL.n_layers * 1e3 for t in (attention, expert, waiting, 0.0)
-            ]
-        columns[title, "measured"] = [
-            parse(shown[name][part], "s") * 1e3
-            for part in ("attention", "experts", "network_not_hidden", "other")
-        ]
-    return pd.DataFrame(
-        columns, index=["attention", "experts", "network not hidden", "other kernels, launches"]
-    )
+            parts = (attention, expert, waiting, 0.0)
+            columns[title, reading] = [turns * t / MODEL.n_layers * 1e3 for t in parts]
+        parts = ("attention", "experts", "network_not_hidden", "other")
+        columns[title, "measured"] = [parse(shown[name][part], "s") * 1e3 for part in parts]
+    names = ["attention", "experts", "network not hidden", "other kernels, launches"]
+    return pd.DataFrame(columns, index=names)
 
 
 def overlap_gain():
     """How much faster two-batch overlap makes a step on 9x8 H100, measured and modelled."""
     table = measured().loc[list(H100)]
     table = table[(table.prompt_tokens == 2000) & (table.output_tokens == 100)]
-    values = {"measured": table.per_gpu}
+    speeds = pd.DataFrame({"measured": table.per_gpu})
     for name, assumed in (READINGS | {"with overhead": fitted()}).items():
-        values[name] = table.apply(lambda row, a=assumed: predicted(row, a), axis=1)
-    found = {}
-    for name, speed in values.items():
-        by_own = [
-            pd.Series(speed[on].to_numpy(), index=table.own[on])
-            for on in (table.overlap == "two-batch", table.overlap == "none")
-        ]
-        found[name] = by_own[0] / by_own[1]
-    return pd.DataFrame(found).rename_axis("batch per GPU")
+        speeds[name] = table.apply(predicted, axis=1, assumptions=assumed)
+    two, one = (
+        speeds[table.overlap == how].set_index(table.own[table.overlap == how])
+        for how in ("two-batch", "none")
+    )
+    return (two / one).rename_axis("batch per GPU")
 
 
 def _models():
@@ -158,13 +133,9 @@ def predictions():
             told = [predicted(row, assumed) / row.per_gpu - 1 for assumed in models.values()]
             bound = "network" if on_network(row) else ""
             overlap = {"two-batch": "yes", "none": "no"}.get(row.overlap, "not stated")
-            rows[i] = (
-                group, int(row.n_gpus), row.own, row.mean_context, overlap, row.per_gpu, *told, bound,
-            )  # fmt: skip
-    columns = [
-        "system", "GPUs", "batch per GPU", "context", "overlap", "measured",
-        *models, "bound",
-    ]  # fmt: skip
+            at = group, int(row.n_gpus), row.own, row.mean_context
+            rows[i] = (*at, overlap, row.per_gpu, *told, bound)
+    columns = ["system", "GPUs", "batch per GPU", "context", "overlap", "measured", *models, "bound"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
@@ -180,7 +151,7 @@ def trends():
     }
     readings, rows = _models(), {}
     for name, (a, b) in pairs.items():
-        ratios = [table.loc[a].per_gpu / table.loc[b].per_gpu]
-        ratios += [predicted(table.loc[a], r) / predicted(table.loc[b], r) for r in readings.values()]
-        rows[name] = ratios
+        one, other = table.loc[a], table.loc[b]
+        ratios = [predicted(one, r) / predicted(other, r) for r in readings.values()]
+        rows[name] = [one.per_gpu / other.per_gpu, *ratios]
     return pd.DataFrame.from_dict(rows, orient="index", columns=["measured", *readings])

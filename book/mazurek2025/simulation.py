@@ -10,30 +10,24 @@ from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, deployment, setup
 
 
-def simulated_fullest(n_active_tokens, n_gpus, draws=2000, seed=0, model=None):
+def simulated_fullest(n_active_tokens, n_gpus, draws):
     """The fullest GPU's active experts by simulation: tokens choose experts at random, experts are dealt evenly."""
-    model = model or MODEL
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     most = []
     for _ in range(draws):
-        scores = random.random((n_active_tokens, model.n_routed))
-        chosen = np.unique(np.argpartition(scores, model.n_active)[:, : model.n_active])
-        most.append(np.bincount(chosen // (model.n_routed // n_gpus), minlength=n_gpus).max())
+        scores = random.random((n_active_tokens, MODEL.n_routed))
+        chosen = np.unique(np.argpartition(scores, MODEL.n_active)[:, : MODEL.n_active])
+        most.append(np.bincount(chosen // (MODEL.n_routed // n_gpus), minlength=n_gpus).max())
     return float(np.mean(most))
 
 
-def fullest_by_formula(batches=(1, 2, 4, 8, 16, 32, 64), n_gpus=32, draws=400):
-    """The fullest GPU's active experts: both formulas and a simulation."""
-    at = deployment(n_gpus)
-    rows = {}
+def fullest_by_formula(batches=(1, 2, 4, 8, 16, 32, 64), draws=400):
+    """The active experts of the fullest of 32 GPUs: both formulas and a simulation."""
+    at, rows = deployment(32), {}
     for n in batches:
         active = eq.active_experts(MODEL, n)
-        rows[n] = (
-            eq.fullest_gpu_experts(at, active),
-            eq.fullest_gpu_experts_placed(MODEL, at, active),
-            simulated_fullest(n, n_gpus, draws),
-            MODEL.n_routed / n_gpus,
-        )
+        formulas = eq.fullest_gpu_experts(at, active), eq.fullest_gpu_experts_placed(MODEL, at, active)
+        rows[n] = (*formulas, simulated_fullest(n, 32, draws), MODEL.n_routed / 32)
     columns = ["printed", "without replacement", "simulated", "held"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("tokens")
 

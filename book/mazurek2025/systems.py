@@ -28,11 +28,10 @@ def speed(name, own, context=CONTEXT, assumptions=DEFAULT, model=MODEL, **change
     return eq.gpu_throughput(model, at.gpu, where, own * where.n_gpus, context, assumptions)
 
 
-def parts_of(name, own, context=CONTEXT, assumptions=DEFAULT, model=MODEL):
+def parts_of(name, own, context=CONTEXT, assumptions=DEFAULT):
     """Times of half of a batch on a setup: attention and experts by resource, and the network."""
     at = setup(name)
-    half = own * at.deployment.n_gpus / 2
-    where = model, at.gpu, at.deployment, half
+    where = MODEL, at.gpu, at.deployment, own * at.deployment.n_gpus / 2
     return {
         "attention memory": eq.attention_memory_time(*where, context, assumptions),
         "attention arithmetic": eq.attention_arithmetic_time(*where, context, assumptions),
@@ -54,22 +53,21 @@ def memory_share(name):
     found = []
     for own in OWN:
         t = parts_of(name, own)
-        reading = t["attention memory"] > t["attention arithmetic"]
-        reading = reading and t["expert memory"] > t["expert arithmetic"]
-        found.append(reading and not network_binds(name, own))
+        reading = (t[f"{part} memory"] > t[f"{part} arithmetic"] for part in ("attention", "expert"))
+        found.append(all(reading) and not network_binds(name, own))
     return sum(found) / len(found)
 
 
 @cache
-def best_overlap_gain(context=CONTEXT):
+def best_overlap_gain():
     """The largest factor by which two-batch overlap speeds up a step, over setups and batches, and where."""
     own = np.geomspace(1, 4096, 400)
     best = {}
     for name in setups():
-        gain = speed(name, own, context) / speed(name, own, context, two_batch=False)
+        gain = speed(name, own) / speed(name, own, two_batch=False)
         best[name] = float(gain.max()), float(own[gain.argmax()])
     name = max(best, key=best.get)
-    at = name, best[name][1], context
+    at = name, best[name][1]
     return speed(*at) / speed(*at, two_batch=False), name
 
 
@@ -88,14 +86,9 @@ def head_batch():
 def section_3_ratio():
     """Time of a small batch by equation 49 over that of section 3's own form, on 9x8 H100."""
     at = setup("9x8 H100")
-    batch = at.deployment.n_gpus
-    where = MODEL, at.gpu, at.deployment, batch
-    printed = eq.section_3_time(
-        eq.attention_time(*where, CONTEXT),
-        eq.expert_time(*where),
-        eq.network_time(*where),
-    )
-    return eq.step_time(*where, CONTEXT) / printed
+    where = MODEL, at.gpu, at.deployment, at.deployment.n_gpus
+    parts = eq.attention_time(*where, CONTEXT), eq.expert_time(*where), eq.network_time(*where)
+    return eq.step_time(*where, CONTEXT) / eq.section_3_time(*parts)
 
 
 def value_flop_effect():
@@ -109,24 +102,23 @@ def value_flop_effect():
     return float(np.max(changes))
 
 
-def cache_fp8(own=(32, 64, 128, 256)):
+def cache_fp8():
     """Least and largest gain in speed that a cache in FP8 would bring, over setups and middling batches."""
     eight = DEFAULT.replace(cache_value_bytes=1.0)
-    gains = [speed(n, b, assumptions=eight) / speed(n, b) - 1 for n in setups() for b in own]
+    gains = [speed(n, b, assumptions=eight) / speed(n, b) - 1 for n in setups() for b in (32, 64, 128, 256)]
     return min(gains), max(gains)
 
 
 def free_memory(name="4x8 H100"):
     """Bytes that the weights leave free on one GPU of a setup."""
     at = setup(name)
-    held = eq.held_experts(MODEL, at.deployment)
-    return at.gpu.memory_capacity - eq.weights_on_gpu(MODEL, held)
+    return at.gpu.memory_capacity - eq.weights_on_gpu(MODEL, eq.held_experts(MODEL, at.deployment))
 
 
-def kimi_over_deepseek(own, name, kimi=None, context=CONTEXT, assumptions=DEFAULT):
+def kimi_over_deepseek(own, name, kimi=None, assumptions=DEFAULT):
     """Speed of Kimi K2 over that of DeepSeek V3 on a setup; copies of experts fill its GPUs evenly."""
     kimi = kimi or model_of("Kimi K2")
-    extra, how = (-kimi.n_routed) % setup(name).deployment.n_gpus, (context, assumptions)
+    extra, how = (-kimi.n_routed) % setup(name).deployment.n_gpus, (CONTEXT, assumptions)
     return speed(name, own, *how, model=kimi, extra_experts=extra) / speed(name, own, *how)
 
 
@@ -135,23 +127,21 @@ def more_experts():
     return MODEL.replace(n_routed=model_of("Kimi K2").n_routed, name="DeepSeek V3, 384 experts")
 
 
-def lengthening(context=32768, short=1024, own=8, name="4x8 H100"):
-    """How much longer a decode step and a prompt take with a longer context: two ratios."""
-    at = setup(name)
+def lengthening(own=8):
+    """How many times longer a decode step and a prompt take on 4x8 H100 with 32,768 tokens than with 1024."""
+    at = setup("4x8 H100")
     batch = own * at.deployment.n_gpus
-    step = [eq.step_time(MODEL, at.gpu, at.deployment, batch, s) for s in (context, short)]
-    prompt = [eq.prefill_time(MODEL, at.gpu, s) for s in (context, short)]
+    step = [eq.step_time(MODEL, at.gpu, at.deployment, batch, s) for s in (32768, 1024)]
+    prompt = [eq.prefill_time(MODEL, at.gpu, s) for s in (32768, 1024)]
     return step[0] / step[1], prompt[0] / prompt[1]
 
 
-def largest_batch(name, speed, context=CONTEXT, limit=4096, assumptions=DEFAULT):
+def largest_batch(name, speed, context=CONTEXT, assumptions=DEFAULT):
     """Most sequences a GPU of a setup at which every request still gets so many tokens per second; 0 if none does."""
-    at = setup(name)
-    own = np.arange(1, limit + 1)
+    at, own = setup(name), np.arange(1, 4097)
     batch = own * float(at.deployment.n_gpus)
     step = eq.step_time(MODEL, at.gpu, at.deployment, batch, context, assumptions)
-    fast = eq.request_speed(step) >= speed
-    return int(own[fast].max(initial=0))
+    return int(own[eq.request_speed(step) >= speed].max(initial=0))
 
 
 def corrected_ceiling(name):
@@ -162,12 +152,12 @@ def corrected_ceiling(name):
     )
 
 
-def widths(counts=(8, 16, 32, 64, 128), own=128, context=TRUE, assumptions=DEFAULT):
+def widths(own=128):
     """The same H100s in ever wider deployments: the speed of one of them."""
     gpu, found = setup("4x8 H100").gpu, {}
-    for n in counts:
-        at = deployment(n, max(n // 8, 1), extra_experts=(-MODEL.n_routed) % n)
-        found[n] = float(eq.gpu_throughput(MODEL, gpu, at, own * n, context, assumptions))
+    for n in (8, 16, 32, 64, 128):
+        at = deployment(n, n // 8, extra_experts=(-MODEL.n_routed) % n)
+        found[n] = float(eq.gpu_throughput(MODEL, gpu, at, own * n, TRUE))
     return found
 
 
@@ -184,13 +174,13 @@ def wider(model=MODEL, gpu=None, own=128, context=CONTEXT, counts=(8, 16, 32, 72
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis(gpu.name)
 
 
-def choices(own=(8, 64, 256, 512), context=4989):
+def choices():
     """What each open choice is worth: the source's systems with one choice changed at a time."""
+    points = [(name, own) for name in setups() for own in (8, 64, 256, 512)]
 
-    def speeds(assumptions=DEFAULT, context=context, **changes):
-        return [speed(name, b, context, assumptions, **changes) for name in setups() for b in own]
+    def speeds(assumptions=DEFAULT, context=CONTEXT, **changes):
+        return np.array([speed(*point, context, assumptions, **changes) for point in points])
 
-    base = speeds()
     cases = {
         "a context of 2000 tokens": speeds(context=2000),
         "no overlap": speeds(two_batch=False),
@@ -206,6 +196,5 @@ def choices(own=(8, 64, 256, 512), context=4989):
         "no 10 % penalty": speeds(DEFAULT.replace(arithmetic_penalty=1.0)),
         "all corrections": speeds(Assumptions.corrected()),
     }
-    rows = {name: [new / old for new, old in zip(found, base, strict=True)] for name, found in cases.items()}
-    low_high = {name: (min(ratios), max(ratios)) for name, ratios in rows.items()}
-    return pd.DataFrame.from_dict(low_high, orient="index", columns=["least", "most"])
+    ratios = pd.DataFrame(cases) / speeds()[:, None]
+    return pd.DataFrame({"least": ratios.min(), "most": ratios.max()})

@@ -90,24 +90,23 @@ def _text_2_2(read):
 
 @reproduces("Text 2.4")
 def _text_2_4(read):
+    def outweighs(read):
+        model, most = model_of("DeepSeek V3"), untraced(outweighing)()
+        attention = eq.attention_weights(model)
+        on = [eq.experts_on_gpu(model, eq.held_experts(model, Deployment(n))) for n in (most, most + 1)]
+        return Noted(
+            most,
+            f"experts on one of {most} GPUs weigh {on[0] / GB:.2f} GB, on one of {most + 1} {on[1] / GB:.2f}; "
+            f"attention {attention / GB:.2f}",
+        )
+
     return {
         ("attention weights", ""): Noted(
             parameters()["attention"],
             f"approximately; {parameters()['attention'] / GB:.1f} GB in section 3.1.1",
         ),
-        ("GPUs beyond which attention outweighs experts", ""): _outweighs,
+        ("GPUs beyond which attention outweighs experts", ""): outweighs,
     }
-
-
-def _outweighs(read):
-    model, most = model_of("DeepSeek V3"), untraced(outweighing)()
-    attention = eq.attention_weights(model)
-    on = [eq.experts_on_gpu(model, eq.held_experts(model, Deployment(n))) for n in (most, most + 1)]
-    return Noted(
-        most,
-        f"experts on one of {most} GPUs weigh {on[0] / GB:.2f} GB, on one of {most + 1} {on[1] / GB:.2f}; attention "
-        f"{attention / GB:.2f}",
-    )
 
 
 @reproduces("Text 2.5")
@@ -170,14 +169,13 @@ def _text_3_1_2(read, assumptions=DEFAULT):
 
 @reproduces("Text 3.1.3")
 def _text_3_1_3(read):
-    size = eq.embedding_weights(model_of("DeepSeek V3"))
-    return {("both embedding matrices", ""): size}
+    return {("both embedding matrices", ""): eq.embedding_weights(model_of("DeepSeek V3"))}
 
 
 @reproduces("Text 3.3")
 def _text_3_3(read, assumptions=DEFAULT):
     model = model_of("DeepSeek V3")
-    two, share = (eq.two_experts_traffic(model, 8), eq.link_traffic(model, Deployment(8), 8))
+    two, share = eq.two_experts_traffic(model, 8), eq.link_traffic(model, Deployment(8), 8)
     fullest = eq.held_experts(model.replace(n_routed=8, n_shared=1), Deployment(8))
     return {
         ("devices of the base model", ""): inputs(model).n_routed + inputs(model).n_shared,
@@ -221,32 +219,24 @@ def _text_3_4(read):
 
 @reproduces("Figure 10")
 def _figure_10(read):
-    return {
-        ("share of experts a token goes to, one in", ""): lambda read: (
-            read("experts") / read("experts a token goes to")
-        )
-    }
+    one_in = ("share of experts a token goes to, one in", "")
+    return {one_in: lambda read: read("experts") / read("experts a token goes to")}
 
 
 @reproduces("Text 3.5")
 def _text_3_5(read):
-    def ratio(read, row):
-        return read(row, "peak") / read(row, "reached")
-
+    network, attention, experts = "network", "attention's arithmetic", "experts' arithmetic"
     return {
-        ("network", "inefficiency"): partial(ratio, row="network"),
-        ("attention's arithmetic", "inefficiency"): lambda read: (
-            1 / read("attention's arithmetic", "utilisation")
-        ),
-        ("experts' arithmetic", "inefficiency"): partial(ratio, row="experts' arithmetic"),
+        (network, "inefficiency"): lambda read: read(network, "peak") / read(network, "reached"),
+        (attention, "inefficiency"): lambda read: 1 / read(attention, "utilisation"),
+        (experts, "inefficiency"): lambda read: read(experts, "peak") / read(experts, "reached"),
     }
 
 
 @reproduces("Text 3.6")
 def _text_3_6(read):
-    return {
-        ("12x4 B200", "GPUs"): lambda read: read("12x4 B200", "boxes") * read("12x4 B200", "GPUs of a box")
-    }
+    rack = "12x4 B200"
+    return {(rack, "GPUs"): lambda read: read(rack, "boxes") * read(rack, "GPUs of a box")}
 
 
 @reproduces("Text 4")
@@ -284,12 +274,11 @@ TABLE_1 = {
 
 def table_1():
     """Table 1 under its own headings, beside Figure 4 and the catalogue's model."""
-    rows, model = published("mazurek2025"), model_of("DeepSeek V3")
-    table = [
-        (row, rows["Table 1", row, ""].printed, name, key,
-         rows["Figure 4", key, ""].printed if key else "", f"{getattr(model, field):.0f}")
-        for row, (name, key, field) in TABLE_1.items()
-    ]  # fmt: skip
+    rows, model, table = published("mazurek2025"), model_of("DeepSeek V3"), []
+    for row, (name, key, field) in TABLE_1.items():
+        configured = rows["Figure 4", key, ""].printed if key else ""
+        here = f"{getattr(model, field):.0f}"
+        table.append((row, rows["Table 1", row, ""].printed, name, key, configured, here))
     return pd.DataFrame(table, columns=["Symbol", "Size", "Name", "Name in Config", "in Figure 4", "here"])
 
 

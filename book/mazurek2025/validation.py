@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from book import measured as measurements
-from book.mazurek2025.systems import CONTEXT, READINGS, TRUE
+from book.mazurek2025.systems import CONTEXT, READINGS, TRUE, speed
 from inferlib import load_chip
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, chip_of, deployment, model_of, setup
+from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, chip_of, deployment, model_of
 
 # The seven points of SGLang that Figures 13 and 14 compare with: both systems as its second post draws them.
 COMPARED = {"9x8 H100": ("ep-31", "ep-32", "ep-33"), "12x4 B200": ("ep-23", "ep-24", "ep-25", "ep-26")}
@@ -27,7 +27,6 @@ OTHERS = {
     "vLLM H200": ("ep-38", "ep-39", "ep-40"),
     "Kimi K2": ("ep-45",),
 }
-_model, _gpu = cache(model_of), cache(chip_of)
 # Copies of experts that a source states; elsewhere as few as make every GPU hold equally many.
 EXTRA = {**dict.fromkeys(H100, 32), "ep-16": 0, "ep-45": 96}
 
@@ -60,45 +59,36 @@ def _why_not(row):
     return ""
 
 
-@cache
-def _placed(row_id):
-    return placed(measured().loc[row_id])
-
-
-def placed(row, balanced=None):
+def placed(row):
     """The deployment of a measured row."""
-    n = int(row.n_gpus)
+    n, table = int(row.n_gpus), measured()
     nodes = -(-n // int(min(load_chip(row.hardware).scale_up_size, n)))
-    if balanced is None:
-        balanced = "without expert load balancing" not in row.notes
+    balanced = "without expert load balancing" not in row.notes
     extra = EXTRA.get(row.name, (-model_of(row.model).n_routed) % n)
     at = deployment(n, nodes, extra_experts=extra, balanced=balanced, two_batch=row.overlap != "none")
-    return at.replace(balancedness=1.0) if "balanced routing" in _notes(row) else at
+    # notes of duplicates state what the first of them leaves out
+    notes = " ".join([row.notes, *table[table.duplicate_of == row.name].notes])
+    return at.replace(balancedness=1.0) if "balanced routing" in notes else at
 
 
-def _notes(row):
-    """A row's notes with those of its duplicates: some state what the first leaves out."""
-    table = measured()
-    return " ".join([row.notes, *table[table.duplicate_of == row.name].notes])
+@cache
+def _case(row_id):
+    """Model, GPU and deployment of a measured row."""
+    row = measured().loc[row_id]
+    return model_of(row.model), chip_of(row.hardware), placed(row)
 
 
 def predicted(row, assumptions=DEFAULT, context=None):
     """Tokens per second and GPU of a measured row."""
     context = row.mean_context if context is None else context
-    model, gpu, where = _model(row.model), _gpu(row.hardware), _placed(row.name)
-    return eq.gpu_throughput(model, gpu, where, row.sequences, context, assumptions)
+    return eq.gpu_throughput(*_case(row.name), row.sequences, context, assumptions)
 
 
-def on_network(row, assumptions=DEFAULT):
+def on_network(row):
     """Whether the network sets the time of a measured row with overlap."""
-    model, gpu, where = _model(row.model), _gpu(row.hardware), _placed(row.name)
-    if not where.two_batch:
-        return False
-    half = row.sequences / 2
-    computing = eq.attention_time(model, gpu, where, half, row.mean_context, assumptions) + eq.expert_time(
-        model, gpu, where, half, assumptions
-    )
-    return bool(eq.network_time(model, gpu, where, half, assumptions) > computing)
+    half = *_case(row.name), row.sequences / 2
+    computing = eq.attention_time(*half, row.mean_context) + eq.expert_time(*half)
+    return _case(row.name)[2].two_batch and bool(eq.network_time(*half) > computing)
 
 
 def rms(errors):
@@ -112,20 +102,16 @@ def rms(errors):
 
 def compared(context, assumptions=DEFAULT):
     """The seven points of SGLang that the source's figures show, against its model as it runs it."""
-    table, model, errors = measured(), model_of("DeepSeek V3"), {}
+    table, errors = measured(), {}
     for name, rows in COMPARED.items():
-        at = setup(name)
         for row in (table.loc[i] for i in rows):
-            speed = eq.gpu_throughput(
-                model, at.gpu, at.deployment, row.own * at.deployment.n_gpus, context, assumptions
-            )
-            errors[name, int(row.own)] = speed / row.per_gpu - 1
+            errors[name, int(row.own)] = speed(name, row.own, context, assumptions) / row.per_gpu - 1
     return errors
 
 
-def scan(assumptions=DEFAULT, low=500, high=12000, step=50):
+def scan(assumptions=DEFAULT, high=12000):
     """Error over the seven points for every context."""
-    contexts = np.arange(low, high + step, step)
+    contexts = np.arange(500, high + 50, 50)
     errors = compared(contexts.astype(float), assumptions)
     table = pd.DataFrame({f"{name}, {own}": values for (name, own), values in errors.items()}, index=contexts)
     table.insert(0, "rms", (table**2).mean(axis=1) ** 0.5)

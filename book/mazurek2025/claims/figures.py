@@ -8,21 +8,12 @@ from functools import partial
 
 from book.audit.ledger import claims
 from book.mazurek2025 import systems
+from book.mazurek2025.counts import parameters
 from book.mazurek2025.derivations import compute_bound_context
 from book.mazurek2025.readings import faster, last_context
 from book.mazurek2025.systems import CONTEXT, MODEL, OWN, READINGS, network_binds, speed
-from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import (
-    DEFAULT,
-    Assumptions,
-    Deployment,
-    balancedness,
-    chip_of,
-    model_of,
-    setup,
-    setups,
-    stated,
-)
+from inferlib.papers.mazurek2025 import equations as eq, records
+from inferlib.papers.mazurek2025.records import DEFAULT, Deployment, balancedness, model_of, setup, setups
 
 claims = partial(claims, "mazurek2025")
 _RACK = "12x4 B200"
@@ -30,7 +21,9 @@ _RACK = "12x4 B200"
 
 @claims("Figure 12")
 def _figure_12(read, holds):
-    gains = [balancedness(n) / balancedness(n, balanced=False) for n in stated()["balancedness"]["gpus"]]
+    gains = [
+        balancedness(n) / balancedness(n, balanced=False) for n in records.stated()["balancedness"]["gpus"]
+    ]
     holds(
         "balancing helps at every number of GPUs", min(gains) > 1,
         f"{min(gains):.2f} to {max(gains):.2f} times the balancedness",
@@ -103,12 +96,7 @@ def _kimi(own, name, assumed):
 @claims("Figure 15")
 def _figure_15(read, holds):
     kimi, own = model_of("Kimi K2"), (8, 64, 256, 512)
-    count = (
-        eq.attention_weights(kimi)
-        + eq.experts_on_gpu(kimi, kimi.n_routed + kimi.n_shared)
-        + eq.dense_weights(kimi)
-        + eq.embedding_weights(kimi)
-    )
+    count = parameters(kimi)["all"]
     holds("Kimi K2 has more than 1T parameters", count > 1e12, f"{count / 1e9:.1f} billion")
     holds(
         "Kimi K2 is DeepSeek V3 with more experts", kimi.n_routed > MODEL.n_routed and kimi.used == MODEL.used,
@@ -169,7 +157,7 @@ def _figure_16(read, holds):
         f"32,768 tokens over 1024: {decode:.2f} times at 8 a GPU, against {prefill:.0f} times",
     )  # fmt: skip
     bound = [systems.parts_of(name, own, 32768) for name in setups() for own in OWN]
-    roomy = compute_bound_context(MODEL, chip_of("H200"), Assumptions.corrected())
+    roomy = compute_bound_context(MODEL, records.chip_of("H200"), records.Assumptions.corrected())
     holds(
         "a large cache makes attention memory-bound",
         all(t["attention memory"] > t["attention arithmetic"] for t in bound),

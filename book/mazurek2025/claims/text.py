@@ -146,13 +146,11 @@ def _text_3_1_3(read, holds):
 
 @claims("Text 3.2")
 def _text_3_2(read, holds):
-    def cores(context):
-        return (
-            eq.decode_absorbed_score_flops(MODEL, 1, context)
-            + eq.decode_absorbed_value_flops(MODEL, 1, context)
-        )  # fmt: skip
-
-    projected = [eq.absorbed_decode_flops(MODEL, 1, s) - cores(s) for s in (1, 5000)]
+    projected = [
+        eq.absorbed_decode_flops(*at)
+        - (eq.decode_absorbed_score_flops(*at) + eq.decode_absorbed_value_flops(*at))
+        for at in ((MODEL, 1, 1), (MODEL, 1, 5000))
+    ]
     holds(
         "absorption ends the dependence of projections on the context", projected[0] == projected[1],
         f"{projected[0] / 1e9:.3f} GFLOP a layer at 1 and at 5000 tokens",
@@ -168,14 +166,12 @@ def _text_3_2(read, holds):
 
 @claims("Text 3.3")
 def _text_3_3(read, holds):
-    two, share = (eq.two_experts_traffic(MODEL, 8), eq.link_traffic(MODEL, Deployment(8), 8))
+    two, share = eq.two_experts_traffic(MODEL, 8), eq.link_traffic(MODEL, Deployment(8), 8)
     holds(
         "of 8 GPUs with 9 experts the fullest carries more than an eighth of the traffic",
-        lambda read: (
-            eq.two_experts_traffic(MODEL, 8) > eq.link_traffic(MODEL, Deployment(8), 8)
-        ),
+        lambda read: eq.two_experts_traffic(MODEL, 8) > eq.link_traffic(MODEL, Deployment(8), 8),
         f"{two / share:.2f} times",
-    )  # fmt: skip
+    )
 
 
 @claims("Text 3.4")
