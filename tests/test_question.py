@@ -131,106 +131,79 @@ def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
     assert "maximum" in str(ask(L33, "8x H200", context="200k", weights="fp8"))
 
 
+TP4 = layout("", "TP4")
+MACHINES = "4x H100,4 H100,H100x4,H100:4,4xH100,4*H100,h100 x 4,4 × H100".split(",")
+TIMES = [
+    ("500 ms", 0.5), ("500ms", 0.5), ("1.2 s", 1.2), (0.3, 0.3), ("50 tokens/s", 0.02), ("50 tok/s", 0.02),
+    ("50/s", 0.02), ("2 min", 120), ("250 us", 2.5e-4), (60, 60),
+]  # fmt: skip
+
+
 # What a practitioner typed, and what it means.
-@pytest.mark.parametrize(
-    ("name", "typed", "meant"),
-    [
-        ("weights", "FP8", "fp8"), ("weights", "nvfp4", "fp4"), ("weights", "awq", "int4"), ("weights", 4, 0.5),
-        ("weights", "4.85 bits", 4.85 / 8), ("cache", "16 bit", "bf16"), ("weights", "w4a16", "int4"),
-        ("weights", "4bit", "int4"), ("weights", "4.85", 4.85 / 8), ("weights", "16", "bf16"),
-        ("weights", "bfloat16", "bf16"), ("cache", "fp8_e5m2", "fp8"), ("engine", "vllm", "serving"),
-        ("engine", "SGLang", "serving"), ("engine", "trtllm", "compiled"), ("utilisation", "40%", 0.4),
-        ("price", "$2", 2.0), ("price", "2.5 usd/h", 2.5), ("batch", "8,192", 8192), ("context", "8K tokens", 8192),
-        ("prompt", "1M", 1024**2), ("layout", "TP=4", layout("", "TP4")), ("layout", "tp4", layout("", "TP4")),
-        ("keep", "attention=BF16", {"attention": "bf16"}), ("keep", ["head=fp16"], {"head": "fp16"}),
-        ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("utilisation", "100%", 1), ("utilisation", "0.5", 0.5),
-        ("weights", "mxfp4", 17 / 32), ("weights", "fp8 block", "fp8"), ("keep", "head=mxfp4", {"head": "mxfp4"}),
-        ("length", "1.8", 1.8), ("length", 1, 1), ("context", 0, 0),
-        ("cached", "95%", 0.95 * 60 * 1024),
-        *(("equal", word, True) for word in ("yes", "TRUE", "1")),
-        *(("equal", word, False) for word in ("no", "False", "0")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "typed", "meant"), [
+    ("weights", "FP8", "fp8"), ("weights", "nvfp4", "fp4"), ("weights", "awq", "int4"), ("weights", 4, 0.5),
+    ("weights", "4.85 bits", 4.85 / 8), ("cache", "16 bit", "bf16"), ("weights", "w4a16", "int4"),
+    ("weights", "4bit", "int4"), ("weights", "4.85", 4.85 / 8), ("weights", "16", "bf16"), ("length", "1.8", 1.8),
+    ("weights", "bfloat16", "bf16"), ("cache", "fp8_e5m2", "fp8"), ("engine", "vllm", "serving"), ("length", 1, 1),
+    ("engine", "SGLang", "serving"), ("engine", "trtllm", "compiled"), ("utilisation", "40%", 0.4), ("context", 0, 0),
+    ("price", "$2", 2.0), ("price", "2.5 usd/h", 2.5), ("batch", "8,192", 8192), ("context", "8K tokens", 8192),
+    ("prompt", "1M", 1024**2), ("layout", "TP=4", TP4), ("layout", "tp4", TP4), ("cached", "95%", 0.95 * 60 * 1024),
+    ("keep", "attention=BF16", {"attention": "bf16"}), ("keep", ["head=fp16"], {"head": "fp16"}),
+    ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("utilisation", "100%", 1), ("utilisation", "0.5", 0.5),
+    ("weights", "mxfp4", 17 / 32), ("weights", "fp8 block", "fp8"), ("keep", "head=mxfp4", {"head": "mxfp4"}),
+    *(("equal", word, True) for word in ("yes", "TRUE", "1")),
+    *(("equal", word, False) for word in ("no", "False", "0")),
+    *(("machine", typed, inferlib.System(load_chip("H100 SXM"), 4)) for typed in MACHINES),
+])  # fmt: skip
 def test_what_people_type_is_read(name, typed, meant):
     more = {"length": {"drafted": 3}, "equal": {"prompt": 8, "output": 8}, "prompt": {"output": 100}}
     more["cached"] = {"prompt": "60k", "output": 300}
     assert getattr(Question(L70, **{name: typed}, **more.get(name, {})), name) == meant
 
 
-@pytest.mark.parametrize("typed", "4x H100,4 H100,H100x4,H100:4,4xH100,4*H100,h100 x 4,4 × H100".split(","))
-def test_machines_as_people_type_them(typed):
-    assert str(machine("machine", typed)) == "4 × H100 SXM"
-
-
-@pytest.mark.parametrize(
-    ("typed", "seconds"),
-    [
-        ("500 ms", 0.5), ("500ms", 0.5), ("1.2 s", 1.2), (0.3, 0.3), ("50 tokens/s", 0.02), ("50 tok/s", 0.02),
-        ("50/s", 0.02), ("2 min", 120), ("250 us", 2.5e-4), (60, 60),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("typed", "seconds"), TIMES)
 def test_times_as_people_type_them(typed, seconds):
     assert Promise(first_token=typed).first_token == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("ask Llama-3.3-7B H100", "did you mean 'Llama 3.3 70B'"),
-        ("ask Llama-3.3-70B 4xH10O", "did you mean"),
-        ("ask Llama-3.3-70B", "machine is missing"),
-        ("ask Llama-3.3-70B H100 --wieghts fp8", "did you mean --weights"),
-        ("ask Llama-3.3-70B H100 --tp 16", "did you mean --layout 'TP8'"),
-        ("ask Llama-3.3-70B H100 --weights Q4_K_M", "mixes formats: give bits of a weight"),
-        ("ask Llama-3.3-70B Abacus", "'tokenprice chips' lists"),
-        ("ask Llama-3.3-70B H100 --weights fp6", "no format of weights 'fp6'; did you mean"),
-        ("ask Llama-3.3-70B H100 --weights 0.5", "1 to 32 bits"),
-        ("ask Llama-3.3-70B H100 --layout TQ8", "layout is 'TQ8', but must be like"),
-        ("ask Llama-3.3-70B H100 --context 8q", "context is '8q', but must be a number"),
-        ("ask Llama-3.3-70B H100 --batch 0", "batch is 0"),
-        ("ask Llama-3.3-70B H100 --batch=-3", "batch is '-3'"),
-        ("ask Llama-3.3-70B H100 --prompt 8", "needs both prompt and output"),
-        ("ask Llama-3.3-70B H100 --prompt 8 --output 8 --batch 2", "belongs to a step"),
-        ("ask Llama-3.3-70B H100 --cached 8", "needs both prompt and output"),
-        ("ask Llama-3.3-70B H100 --prompt 8 --output 8 --cached 9", "cached is 9, but must be below prompt"),
-        ("ask Llama-3-8B H100 --drafted 3", "drafts need both"),
-        ("ask Llama-3-8B H100 --drafted 3 --length 9", "length is 9"),
-        ("ask Llama-3-8B H100 --drafted 3 --length 0.9", "length is 0.9"),
-        ("ask Llama-3-8B H100 --weights 32.5", "1 to 32 bits"),
-        ("ask Llama-3-8B H100 --utilisation 101%", "utilisation is 1.01"),
-        ("ask Llama-3-8B H100 --chunk 1k", "belong to a request"),
-        ("ask Llama-3-8B H100 --cache mxfp4", "no format of cache 'mxfp4'"),
-        ("ask Llama-3-8B H100 --weigh fp8", "did you mean --weights"),
-        ("ask Llama-3-8B H100 --seed 1", "unrecognized arguments: --seed"),
-        ("change Llama-3-8B H100 --by all", "unrecognized arguments: --by"),
-        ("ask Llama-3-8B H100 --prices H100=", "prices is 'H100=', but must be like H100=2.5"),
-        ("ask Llama-3-8B H100 --prices =2", "prices is '=2', but must be like H100=2.5"),
-        ("change Llama-3-8B H100 --token 5parsecs", "token is '5parsecs', but must be like"),
-        ("ask Llama-3-8B H100 --reader H100", "belong to a request"),
-        ("ask Llama-3-8B H100 --prompt 8 --output 8 --machines 2", "machines belongs to arrivals"),
-        ("ask Llama-3-8B H100 --prompt 8 --output 8 --arrivals 1 --rounds 2", "rounds belongs to users"),
-        ("ask Llama-3-8B H100 --prompt 8 --output 8 --arrivals 1 --utilisation 40%", "follows from arrivals"),
-        ("ask Llama-3-8B H100 --prompt 8 --output 8 --cached 8", "must be below prompt"),
-        ("decide Llama-3-8B --prompt 8 --output 8 --top x", "argument --top: invalid int value: 'x'"),
-        ("ask Llama-3-8B H100 --drafted 3 --length R1", "no curve 'R1'; did you mean 'DeepSeek R1, MTP'"),
-        ("ask Llama-3.3-70B H100 --price x", "price is 'x'"),
-        ("ask Llama-3.3-70B H100 --price 0", "price is 0"),
-        ("ask Llama-3.3-70B H100 --keep attention", "keep is 'attention', but must be like"),
-        ("ask Llama-3.3-70B H100 --engine fast", "no engine 'fast'"),
-        ("ask Llama-3.3-70B H100 --chip-file absent.toml", "absent.toml"),
-        ("ask absent/config.json H100", "absent/config.json"),
-        ("ask Llama-3.3-70B H100 --chip H200", "given twice"),
-        ("ask Llama-3.3-70B H100 --batch " + "9" * 400, "batch is"),
-        ("akk Llama-3.3-70B", "no command 'akk'; did you mean 'ask'"),
-        ("decide Llama-3.3-70B --prompt 8 --output 8 --counts 1,x", "counts is 'x'"),
-        ("decide Llama-3.3-70B --prompt 8 --output 8 --prices H100=cheap", "prices is 'cheap'"),
-        ("decide Llama-3.3-70B --prompt 8 --output 8 --chip H101", "did you mean"),
-        ("decide Llama-3.3-70B --prompt 8 --output 8 --first-token 500", "did you mean '500 ms'"),
-        ("decide Llama-3.3-70B --prompt 8 --output 8 --first-token 60.5", "did you mean '60.5 ms'"),
-        ("change Llama-3.3-70B 8xH100", "promise one thing"),
-        ("", "arguments are required: COMMAND"),
-    ],
-)
+REQUEST, NEEDS = "--prompt 8 --output 8 ", "needs both prompt and output"
+# What is typed after the name of a model and of a machine, or after those of a model that must serve a request.
+ASKED = [
+    ("--wieghts fp8", "did you mean --weights"), ("--weigh fp8", "did you mean --weights"),
+    ("--weights Q4_K_M", "mixes formats: give bits of a weight"), ("--cache mxfp4", "no format of cache 'mxfp4'"),
+    ("--weights fp6", "no format of weights 'fp6'; did you mean"), ("--utilisation 101%", "utilisation is 1.01"),
+    ("--weights 0.5", "1 to 32 bits"), ("--weights 32.5", "1 to 32 bits"), ("--batch 0", "batch is 0"),
+    ("--batch=-3", "batch is '-3'"), ("--batch " + "9" * 400, "batch is"), ("--price x", "price is 'x'"),
+    ("--price 0", "price is 0"), ("--prompt 8", NEEDS), ("--cached 8", NEEDS), ("--chunk 1k", "belong to a request"),
+    ("--layout TQ8", "layout is 'TQ8', but must be like"), ("--context 8q", "context is '8q', but must be a number"),
+    ("--drafted 3", "drafts need both"), ("--drafted 3 --length 9", "length is 9"), ("--chip H200", "given twice"),
+    ("--drafted 3 --length 0.9", "length is 0.9"), ("--seed 1", "unrecognized arguments: --seed"),
+    ("--drafted 3 --length R1", "no curve 'R1'; did you mean 'DeepSeek R1, MTP'"), ("--chip-file no.toml", "no.toml"),
+    ("--prices H100=", "prices is 'H100=', but must be like H100=2.5"), ("--engine fast", "no engine 'fast'"),
+    ("--prices =2", "prices is '=2', but must be like H100=2.5"), ("--reader H100", "belong to a request"),
+    ("--keep attention", "keep is 'attention', but must be like"), (REQUEST + "--batch 2", "belongs to a step"),
+    (REQUEST + "--cached 9", "cached is 9, but must be below prompt"), (REQUEST + "--cached 8", "must be below prompt"),
+    (REQUEST + "--machines 2", "machines belongs to arrivals"),
+    (REQUEST + "--arrivals 1 --rounds 2", "rounds belongs to users"),
+    (REQUEST + "--arrivals 1 --utilisation 40%", "follows from arrivals"),
+]  # fmt: skip
+DECIDED = [
+    ("--top x", "argument --top: invalid int value: 'x'"), ("--counts 1,x", "counts is 'x'"),
+    ("--prices H100=cheap", "prices is 'cheap'"), ("--chip H101", "did you mean"),
+    ("--first-token 500", "did you mean '500 ms'"), ("--first-token 60.5", "did you mean '60.5 ms'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    *((f"ask Llama-3-8B H100 {options}", words) for options, words in ASKED),
+    *((f"decide Llama-3-8B {REQUEST}{options}", words) for options, words in DECIDED),
+    ("ask Llama-3.3-7B H100", "did you mean 'Llama 3.3 70B'"), ("ask Llama-3.3-70B 4xH10O", "did you mean"),
+    ("ask Llama-3.3-70B H100 --tp 16", "did you mean --layout 'TP8'"), ("ask Llama-3.3-70B", "machine is missing"),
+    ("ask Llama-3.3-70B Abacus", "'tokenprice chips' lists"), ("ask absent/config.json H100", "absent/config.json"),
+    ("akk Llama-3.3-70B", "no command 'akk'; did you mean 'ask'"), ("change Llama-3.3-70B 8xH100", "promise one thing"),
+    ("change Llama-3-8B H100 --by all", "unrecognized arguments: --by"), ("", "arguments are required: COMMAND"),
+    ("change Llama-3-8B H100 --token 5parsecs", "token is '5parsecs', but must be like"),
+])  # fmt: skip
 def test_mistakes_are_one_line(capsys, line, words):
     assert main(line.split()) == 2
     printed = capsys.readouterr()
@@ -273,6 +246,12 @@ def test_options_of_other_tools_mean_the_same(capsys):
 
 
 def test_what_is_said_reads_well():
+    # the published acceptance of three drafts: 2.82 tokens a step, 2.28 times the speed (within a tenth)
+    asked = Question("DeepSeek-R1", "8x B200", weights="fp4", context="1k", engine="trtllm")
+    drafted = ask(asked.replace(drafted=3, length="DeepSeek R1, MTP"))
+    assert drafted.seconds == ask(asked.replace(drafted=3, length=2.82)).seconds
+    said = float(re.search(r"drafts make it (.*) times as fast", str(drafted))[1])
+    assert (ask(asked).seconds / drafted.seconds, said) == pytest.approx((2.28, 2.28), rel=0.1)
     rack = ask("Kimi K2", "72x GB200")  # 64 heads
     assert rack.status == "n/a" and rack.notes[0].endswith("fits.") and "TP72" not in rack.notes[0]
     assert ask("Kimi K2", "72x GB200", layout=rack.notes[0].removesuffix(" fits.")).feasible
@@ -337,15 +316,6 @@ def test_what_is_found_cannot_be_changed_and_can_be_kept_in_a_set():
         assert record in {record}
 
 
-def test_drafts():
-    """The published acceptance of three drafts: 2.82 tokens a step, 2.28 times the speed (within a tenth)."""
-    asked = Question("DeepSeek-R1", "8x B200", weights="fp4", context="1k", engine="trtllm")
-    drafted = ask(asked.replace(drafted=3, length="DeepSeek R1, MTP"))
-    assert drafted.seconds == ask(asked.replace(drafted=3, length=2.82)).seconds
-    said = float(re.search(r"drafts make it (.*) times as fast", str(drafted))[1])
-    assert (ask(asked).seconds / drafted.seconds, said) == pytest.approx((2.28, 2.28), rel=0.1)
-
-
 def test_a_chip_and_a_model_of_ones_own(capsys, tmp_path):
     """A chip typed with the numbers of one in the catalogue answers alike, but for what nobody timed."""
     path, config = tmp_path / "chips.toml", tmp_path / "config.json"
@@ -385,42 +355,31 @@ def test_formats_of_a_checkpoint():
     assert ask(unread, "H100", weights="bf16").feasible
 
 
-@pytest.mark.parametrize(
-    "names", [("DeepSeek V3.1", "deepseek-ai/DeepSeek-V3.1"), ("Kimi K2", "moonshotai/Kimi-K2-Instruct")]
-)
-def test_two_names_of_one_model_have_one_answer(names):
-    one, other = (ask(name, "16x B200", batch=64, layout="DP16 EP16").to_dict() for name in names)
-    assert one["seconds"] == other["seconds"] and one["weights"] == other["weights"] != "bf16"
-
-
-def test_words_and_layouts_go_both_ways():
+def test_words_and_layouts_go_both_ways_and_two_names_of_one_model_have_one_answer():
     for name, count in (("DeepSeek V3", 64), ("Llama 3 70B", 16), ("Llama 3 70B", 1)):
         for one in layouts(load_model(name), load_chip("H100"), count):
             assert layout("layout", in_words(one)) == one
     assert tokens("n", "1M") == 1024**2 and tokens("n", "0.5k") == 512 and format("weights", 8) == 1
+    for names in (("DeepSeek V3.1", "deepseek-ai/DeepSeek-V3.1"), ("Kimi K2", "moonshotai/Kimi-K2-Instruct")):
+        one, other = (ask(name, "16x B200", batch=64, layout="DP16 EP16").to_dict() for name in names)
+        assert one["seconds"] == other["seconds"] and one["weights"] == other["weights"] != "bf16"
 
 
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        (in_words(Layout(dp=2, ep=2)), "attention DP2 with EP2"), (in_words(Layout(tp=2, pp=2)), "PP2 x TP2"),
-        (in_words(Layout(dp=2)), "DP2"), (in_words(Layout(ep=2)), "EP2"), (read.format_in_words(4.85 / 8), "4.85 bits"),
-        (read.between(2, 2), "2"), (read.between(2, 3), "2 to 3"), (read.durations(10), "10 s"),
-        (read.durations(9.9), "9,900 ms"), (str(machine("machine", load_chip("H200"))), "1 × H200"),
-        (str(machine("machine", "mine", {"mine": load_chip("H200")})), "1 × H200"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("found", "words"), [
+    (in_words(Layout(dp=2, ep=2)), "attention DP2 with EP2"), (in_words(Layout(tp=2, pp=2)), "PP2 x TP2"),
+    (in_words(Layout(dp=2)), "DP2"), (in_words(Layout(ep=2)), "EP2"), (read.format_in_words(4.85 / 8), "4.85 bits"),
+    (read.between(2, 2), "2"), (read.between(2, 3), "2 to 3"), (read.durations(10), "10 s"),
+    (read.durations(9.9), "9,900 ms"), (str(machine("machine", load_chip("H200"))), "1 × H200"),
+    (str(machine("machine", "mine", {"mine": load_chip("H200")})), "1 × H200"),
+])  # fmt: skip
 def test_what_is_written(found, words):
     assert found == words
 
 
-@pytest.mark.parametrize("several", [[8], (8,), {8: 1}, np.array([8])], ids=str)
-def test_a_list_is_not_one_number(several):
-    with pytest.raises(TypeError, match="batch is .*, but must be one number"):
-        Question(L8, batch=several)
-
-
-def test_a_price_list_holds_the_lowest_its_seller_and_the_highest():
+def test_a_list_is_not_one_number_and_of_prices_the_lowest_its_seller_and_the_highest_count():
+    for several in ([8], (8,), {8: 1}, np.array([8])):
+        with pytest.raises(TypeError, match="batch is .*, but must be one number"):
+            Question(L8, batch=several)
     listed = {"H100": "$2", "H200": (2, 4), "B200": {"dear": 6, "cheap": 5}, "mine": [1]}
     told = {"H100 SXM": (2, "", None), "H200": (2, "", 4), "B200": (5, "cheap", 6), "mine": (1, "", None)}
     assert read.price_list(listed, ["mine"]) == told
@@ -456,15 +415,14 @@ def test_a_terminal_prints_what_it_can(monkeypatch, encoding, printed):
     assert main(["ask", L70, "8x H100"]) == 0
 
 
-def test_who_reads_the_first_lines_only_is_told_of_no_mistake():
+def test_who_reads_the_first_lines_only_is_told_of_no_mistake_and_ctrl_c_ends_with_the_code_of_shells(
+    monkeypatch,
+):
+    """128 and the number of the signal, as POSIX shells tell of a command that SIGINT ended."""
     command = [sys.executable, "-m", "tokenprice", "models"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         running.stdout.close()
         assert (running.wait(), running.stderr.read()) == (0, b"")
-
-
-def test_ctrl_c_ends_with_the_code_of_shells(monkeypatch):
-    """128 and the number of the signal, as POSIX shells tell of a command that SIGINT ended."""
     monkeypatch.setattr("tokenprice.terminal._answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     assert main(["chips"]) == 128 + 2
 
@@ -477,22 +435,16 @@ def test_lists(capsys):
     assert run(capsys, "models", "nothing of this name")[0] == 1
 
 
-def python(*line):
-    """What another Python prints."""
-    return subprocess.run([sys.executable, *line], capture_output=True, text=True, check=True).stdout
-
-
-def test_what_is_worth_typing_is_what_dir_shows():
+def test_what_is_worth_typing_is_what_dir_shows_and_an_answer_needs_numpy_alone():
     assert dir(tokenprice) == tokenprice.__all__ and "time" not in dir(inferlib)
     assert all(getattr(tokenprice, name).__doc__ for name in tokenprice.__all__)
-    help = python("-m", "tokenprice", "ask", "-h")
-    assert not [name for name in Question.names() if name not in help]
-
-
-def test_an_answer_needs_numpy_alone():
     code = (
         "import sys; from tokenprice.terminal import main; main(['ask', 'Llama 3 70B', '8x H100']); "
         "print({'pandas', 'sympy', 'xarray', 'matplotlib', 'scipy', 'pint'} & set(sys.modules))"
     )
-    printed = python("-c", code)
+    help, printed = (
+        subprocess.run([sys.executable, *line], capture_output=True, text=True, check=True).stdout
+        for line in (("-m", "tokenprice", "ask", "-h"), ("-c", code))
+    )
+    assert not [name for name in Question.names() if name not in help]
     assert printed.splitlines()[-1] == "set()" and "ms per token" in printed
