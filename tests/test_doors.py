@@ -125,7 +125,9 @@ def test_unknown_names_are_refused_with_near_ones(call, message):
         call()
 
 
-@pytest.mark.parametrize("text", ["80", "80 Gb", "80 GB/s", "eighty GB", "80GB", "", "nan GB", None, True])
+@pytest.mark.parametrize(
+    "text", ["80", "80 Gb", "80 GB/s", "eighty GB", "80GB", "", "nan GB", "inf GB", "-1 GB", None, True]
+)
 def test_data_files_must_state_the_right_unit(text):
     with pytest.raises(ValueError, match="cannot read|has no unit|must be"):
         catalog.record(
