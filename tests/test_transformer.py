@@ -25,10 +25,10 @@ def total(parts):
 
 
 # --- Against published numbers -----------------------------------------------------------------------------
-def per_layer(model, flops, *parts, kind=object):
-    """Parts of one layer of the kind asked for."""
+def per_layer(model, *parts, kind=object):
+    """GFLOP of one layer of the kind asked for, at 4,989 tokens."""
     layers = sum(group.count for group in model.layers if isinstance(group.feed_forward, kind))
-    return sum(flops[part] for part in parts) / layers / 1e9
+    return sum(model.flops(4989)[part] for part in parts) / layers / 1e9
 
 
 QUANTITIES = {
@@ -39,13 +39,9 @@ QUANTITIES = {
         m.replace(layers=tuple(g for g in m.layers if g.attention.window is None)).cache_bytes(2016) / 2**20
     ),
     "GiB of weights in MXFP4": lambda m: total(m.weight_bytes("bf16", keep={"experts": 4.25 / 8})) / 2**30,
-    "GFLOP of scores and values in a layer at 4989": lambda m: per_layer(
-        m, m.flops(4989), "scores", "values"
-    ),
-    "GFLOP of projections in a layer": lambda m: per_layer(m, m.flops(4989), "projections"),
-    "GFLOP of experts in a layer": lambda m: per_layer(
-        m, m.flops(1), "experts", "shared experts", kind=Experts
-    ),
+    "GFLOP of scores and values in a layer at 4989": lambda m: per_layer(m, "scores", "values"),
+    "GFLOP of projections in a layer": lambda m: per_layer(m, "projections"),
+    "GFLOP of experts in a layer": lambda m: per_layer(m, "experts", "shared experts", kind=Experts),
 }
 
 
@@ -71,12 +67,9 @@ def test_published(row):
 
 
 def test_every_model_has_a_published_count_and_every_row_a_source():
-    def with_row(quantity):
-        return {row["model"] for row in TABLE if row["quantity"] == quantity}
-
-    assert with_row("parameters") == set(catalog.models())
     sparse = {name for name in catalog.models() if load_model(name).sparse}
-    assert with_row("active parameters") == sparse
+    for quantity, names in (("parameters", set(catalog.models())), ("active parameters", sparse)):
+        assert {row["model"] for row in TABLE if row["quantity"] == quantity} == names
     assert all(row["source"].startswith("https://") for row in TABLE)
     assert all("https://" in load_model(name).sources["shape"] for name in catalog.models())
 
@@ -114,37 +107,25 @@ def test_what_deepseek_v3_leaves_out_is_its_extra_layer_and_the_scales():
     assert extra + 62 * attention + 59 * 257 * expert + 3 * dense == left_out("DeepSeek V3")
 
 
-def test_windows_of_mistral_and_gpt_oss():
-    """Mistral 7B, section 2 of arXiv 2310.06825: at 32k tokens the window needs one eighth of the cache."""
-    mistral = load_model("Mistral 7B")
+def test_windows_and_caches_as_others_print_them():
+    # Mistral 7B, section 2 of arXiv 2310.06825: at 32k tokens the window needs one eighth of the cache
     whole = Transformer.dense(32, 4096, 14336, 32, 8, 128, 32000)
-    assert whole.cache_bytes(32768) / mistral.cache_bytes(32768) == 8
+    assert whole.cache_bytes(32768) / load_model("Mistral 7B").cache_bytes(32768) == 8
     oss = load_model("GPT-OSS 120B")
     assert [(g.count, g.attention.window) for g in oss.layers] == [(18, 128), (18, None)]
     # the other cache of the same log: 18 layers, 640 positions, 22.5 MiB
     assert oss.layers[0].attention.replace(window=None).cache_values() * 18 * 640 * 2 == 22.5 * 2**20
-
-
-def test_palm_fits_the_context_that_pope_et_al_print():
-    """Table 1 of arXiv 2211.05102: 30 % of 64 x 32 GiB holds 43,000 tokens of 128 sequences, 10,700 of 512."""
-    memory = 0.3 * 64 * 32 * 2**30
-    per_token = load_model("PaLM 540B").cache_bytes()
-    assert memory / (128 * per_token) == pytest.approx(43_000, abs=500)
-    assert memory / (512 * per_token) == pytest.approx(10_700, abs=50)
-
-
-@pytest.mark.parametrize(
-    ("name", "layers"),
-    [
+    # Table 1 of arXiv 2211.05102: 30 % of 64 x 32 GiB holds 43,000 tokens of 128 sequences, 10,700 of 512
+    tokens = 0.3 * 64 * 32 * 2**30 / load_model("PaLM 540B").cache_bytes()
+    assert tokens / 128 == pytest.approx(43_000, abs=500) and tokens / 512 == pytest.approx(10_700, abs=50)
+    for name, layers in (
         ("DeepSeek V3", {(3, FeedForward, None), (58, Experts, None)}),
         ("Kimi K2", {(1, FeedForward, None), (60, Experts, None)}),
         ("Llama 4 Scout", {(36, Experts, 8192), (12, Experts, None)}),
         ("Llama 4 Maverick", {(12, Experts, 8192), (12, Experts, None), (24, FeedForward, 8192)}),
-    ],
-)
-def test_layers_of_mixed_models(name, layers):
-    found = [(g.count, type(g.feed_forward), g.attention.window) for g in load_model(name).layers]
-    assert set(found) == layers and len(found) == len(layers)
+    ):
+        found = [(g.count, type(g.feed_forward), g.attention.window) for g in load_model(name).layers]
+        assert set(found) == layers and len(found) == len(layers), name
 
 
 # --- By hand -----------------------------------------------------------------------------------------------
@@ -173,15 +154,11 @@ def test_mla_by_hand():
     assert attention.pair_flops(absorbed=True) == {"scores": 2 * 2 * 7, "values": 2 * 2 * 5}
     assert attention.pair_flops(absorbed=False) == {"scores": 2 * 2 * 5, "values": 2 * 2 * 4}
     assert attention.replace(q_rank=None).matrices(10)["query"] == 10 * 2 * 5
-
-
-def test_expanding_the_latent_of_every_position_is_dear():
-    """Mazurek and Schreiber's case, 4989 positions: some hundred times the absorbed arithmetic."""
+    # Mazurek and Schreiber's case, expanding 4989 positions: some hundred times the absorbed arithmetic
     model = load_model("DeepSeek V3")
-    attention = ("projections", "scores", "values", "expansion")
+    parts = ("projections", "scores", "values", "expansion")
     absorbed, expanded = model.flops(4989), model.flops(4989, absorbed=False)
-    ratio = sum(expanded[p] for p in attention) / sum(absorbed[p] for p in attention[:3])
-    assert 90 < ratio < 130
+    assert 90 < sum(expanded[p] for p in parts) / sum(absorbed[p] for p in parts[:3]) < 130
     # with nothing but the token itself there is nothing to expand again
     assert not any("expansion" in model.flops(n, absorbed=False) for n in (0, 1))
     up = 2 * 61 * 512 * 128 * 256
@@ -318,18 +295,13 @@ def test_fewer_key_value_heads_shrink_the_cache_in_proportion(attention, context
 
 
 @pytest.mark.parametrize("name", catalog.models())
-def test_arithmetic_is_two_for_each_active_weight(name):
+def test_arithmetic_is_two_for_each_active_weight_and_formats_scale_the_bytes(name):
     """The rule of thumb: two FLOP for each active parameter, embedding aside, at short context."""
     model = load_model(name)
     active = model.parameters(active=True)
     matrices = model.n_active - active["embeddings"] - active.get("positions", 0)
     head = model.vocab_size * model.d_model if model.tied else 0
     assert total(model.flops(0)) == pytest.approx(2 * (matrices + head), rel=2e-3)
-
-
-@pytest.mark.parametrize("name", catalog.models())
-def test_formats_scale_the_bytes(name):
-    model = load_model(name)
     assert total(model.weight_bytes("fp8")) == model.n_params == total(model.weight_bytes("bf16")) / 2
     kept = model.weight_bytes("fp8", keep={"embeddings": "bf16", "head": "bf16"})
     outside = model.parameters()["embeddings"] + model.parameters().get("head", 0)
@@ -358,11 +330,9 @@ def test_sweeps_and_symbols_agree_with_floats(name):
             assert float(swept) == pytest.approx(value, rel=1e-12)
         assert float(total(flops).isel(context=j)) == pytest.approx(total(model.flops(at[1])))
         assert float(total(prompt).isel(context=j)) == pytest.approx(read_of_prompt)
-        for symbolic, number in (
-            (model.bytes_read(b, t), total(expected)),
-            (model.prefill_flops(t), read_of_prompt),
-        ):
-            assert float(total(symbolic).subs({b: at[0], t: at[1]})) == pytest.approx(number, rel=1e-9)
+        symbolic = total(model.bytes_read(b, t)), total(model.prefill_flops(t))
+        numbers = [float(one.subs({b: at[0], t: at[1]})) for one in symbolic]
+        assert numbers == pytest.approx([total(expected), read_of_prompt], rel=1e-9)
 
 
 def test_a_symbolic_model():
@@ -378,26 +348,23 @@ def test_a_symbolic_model():
 LLAMA = load_model("Llama 3 8B")
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: LLAMA.flops(math.nan), ValueError, "context is nan"),
-        (lambda: LLAMA.prefill_flops(1, logits=-1), ValueError, "logits is -1"),
-        (lambda: LLAMA.bytes_read(0, 1), ValueError, "batch is 0"),
-        (lambda: LLAMA.bytes_read(1, 1, "bf61"), LookupError, "did you mean 'bf16'"),
-        (lambda: LLAMA.bytes_read(1, 1, cache=-2), ValueError, "format is -2"),
-        (lambda: Attention(4, 8, 64), ValueError, "n_kv_heads is 8, but must be at most n_heads, 4"),
-        (lambda: Experts(4, 8, 64), ValueError, "n_active is 8, but must be at most n_experts, 4"),
-        (lambda: Transformer(64, 100), TypeError, "layers is .*at least one"),
-        (lambda: Transformer(64, 100, (1,)), TypeError, "must be a tuple of Layers"),
-        (lambda: Layers(1, FeedForward(4), FeedForward(4)), TypeError, "attention is FeedForward"),
-        (lambda: Layers(1, Attention(1, 1, 1)), TypeError, "feed_forward"),
-        (lambda: Layers(1, None, None), TypeError, "need an attention or a feed_forward"),
-        (lambda: load_model("DeepSeek V3").d_ff, ValueError, "DeepSeek V3 have no common d_ff"),
-        (lambda: load_model("DeepSeek V3").n_kv_heads, ValueError, "no common n_kv_heads"),
-        (lambda: load_model("Mixtral 8x7B").d_ff, ValueError, "no common d_ff"),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: LLAMA.flops(math.nan), ValueError, "context is nan"),
+    (lambda: LLAMA.prefill_flops(1, logits=-1), ValueError, "logits is -1"),
+    (lambda: LLAMA.bytes_read(0, 1), ValueError, "batch is 0"),
+    (lambda: LLAMA.bytes_read(1, 1, "bf61"), LookupError, "did you mean 'bf16'"),
+    (lambda: LLAMA.bytes_read(1, 1, cache=-2), ValueError, "format is -2"),
+    (lambda: Attention(4, 8, 64), ValueError, "n_kv_heads is 8, but must be at most n_heads, 4"),
+    (lambda: Experts(4, 8, 64), ValueError, "n_active is 8, but must be at most n_experts, 4"),
+    (lambda: Transformer(64, 100), TypeError, "layers is .*at least one"),
+    (lambda: Transformer(64, 100, (1,)), TypeError, "must be a tuple of Layers"),
+    (lambda: Layers(1, FeedForward(4), FeedForward(4)), TypeError, "attention is FeedForward"),
+    (lambda: Layers(1, Attention(1, 1, 1)), TypeError, "feed_forward"),
+    (lambda: Layers(1, None, None), TypeError, "need an attention or a feed_forward"),
+    (lambda: load_model("DeepSeek V3").d_ff, ValueError, "DeepSeek V3 have no common d_ff"),
+    (lambda: load_model("DeepSeek V3").n_kv_heads, ValueError, "no common n_kv_heads"),
+    (lambda: load_model("Mixtral 8x7B").d_ff, ValueError, "no common d_ff"),
+])  # fmt: skip
 def test_doors(call, error, message):
     with pytest.raises(error, match=message):
         call()
