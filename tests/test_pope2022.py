@@ -564,7 +564,7 @@ def test_boxes_hold_all_their_chips():
         (lambda: p.options(OURS, CHIP, 2.5, batch=1), ValueError, "count is 2.5"),
         (lambda: p.why_not(PALM, TPU, MESH, "WS 2d", "Head", 1, 1), LookupError, "did you mean 'WS 2D'"),
         (lambda: schedules.collectives(1), ValueError, "k is 1"),
-        (lambda: schedules.pieces("WS 2D", MESH, (4, 0, 0)), ValueError, "its x must be from 0 to 3"),
+        (lambda: schedules.piece(None, MESH, (4, 0, 0)), ValueError, "its x must be from 0 to 3"),
     ],
 )
 def test_doors(make, error, message):

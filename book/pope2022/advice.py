@@ -9,18 +9,10 @@ from inferlib.papers.pope2022.decode import options
 from inferlib.papers.pope2022.records import chip_of, model_of
 
 
-def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
-    """The layout with the least bound over the prompt tokens in a batch, on machines of the catalogue.
-
-    ``transformer``: a dense model of the catalogue. ``machines``: chip to count; boxes of eight and a slice of 64
-    TPU v5p when not given. ``context``: tokens of each sequence of a prefill.
-
-    Returns ``machine``, ``tokens`` in the batch, the ``layout`` that moves least, its ``network`` time and the
-    ``arithmetic`` time (s), and the time of the network in ``WS 1D``.
-    """
-    machines = machines or {"H100 SXM": 8, "H200": 8, "B200": 8, "TPU v5p": 64}
-    model, rows = model_of(load(transformer)), []
-    for name, count in machines.items():
+def advice_data():
+    """The layout with the least bound over the prompt tokens in a batch of Llama 3 70B, on boxes and on a slice."""
+    model, context, rows = model_of(load("Llama 3 70B")), 2048, []
+    for name, count in (("H100 SXM", 8), ("H200", 8), ("B200", 8), ("TPU v5p", 64)):
         chip = chip_of(load_chip(name))
         for batch in (1, 2, 4, 8, 16, 32, 64, 128):
             found = options(model, chip, count, batch, context)
@@ -28,18 +20,15 @@ def advice_data(transformer="Llama 3 70B", machines=None, context=2048):
             if found.empty:
                 continue
             best = found.sort_values("network", kind="stable").iloc[0]
-            plain = found[found.layout == "WS 1D"].network.min()
-            rows.append(
-                (f"{count} × {name}", batch * context, best.layout, best.network, best.arithmetic, plain)
-            )
+            plain, times = found[found.layout == "WS 1D"].network.min(), (best.network, best.arithmetic)
+            rows.append((f"{count} × {name}", batch * context, best.layout, *times, plain))
     return pd.DataFrame(rows, columns=["machine", "tokens", "layout", "network", "arithmetic", "1D"])
 
 
 def draw_advice(data):
     """Draw :func:`advice_data`: communication over arithmetic, with the best layout and in 1D. Returns Axes."""
     _, ax = axes()
-    colours = style.LINES[:4]
-    for colour, (name, rows) in zip(colours, data.groupby("machine", sort=False), strict=True):
+    for colour, (name, rows) in zip(style.LINES[:4], data.groupby("machine", sort=False), strict=True):
         ax.plot(rows.tokens, rows.network / rows.arithmetic, "o-", color=colour, markersize=4, label=name)
         ax.plot(rows.tokens, rows["1D"] / rows.arithmetic, "--", color=colour, linewidth=1.2)
     ax.axhline(1, color=style.INK, linewidth=1)

@@ -28,9 +28,8 @@ def step(form, constants, tokens, seen, held, chip=TPU):
     if form == "axis by axis":
         each = pope.exchange_time(model, chip, mesh, tokens)
     else:
-        each = pope.ws2d_time(
-            model, chip, mesh, tokens, pope.EXACT if form == "the paper's two matrices" else pope.CORRECTED
-        )
+        volume = pope.EXACT if form == "the paper's two matrices" else pope.CORRECTED
+        each = pope.ws2d_time(model, chip, mesh, tokens, volume)
     moved = model.layers * each
     if form == "hidden behind the rest":
         return maximum(multiply, moved) + attention + fixed
@@ -46,9 +45,7 @@ def times(rows, constants, form, chip=TPU):
 def change_one_thing(chip=TPU):
     """What other forms of the model give: each fitted on the same 54 cells, tested on what they do not decide.
 
-    Returns rows indexed by the change: ``efficiency`` and ``overhead`` (us) fitted; ``rms`` on the cells (per
-    cent); and the ``error`` (per cent) of the prefill with all weights gathered, Table 2, in which next to nothing
-    is communicated, so that it tests the efficiency alone.
+    In the prefill with all weights gathered next to nothing is communicated, so that it tests the efficiency alone.
     """
     place = ("Table 2", "high-throughput prefill")
     at = evidence.configurations(chip)[place]

@@ -59,10 +59,7 @@ def tokens_of(read, table, column, batch):
 
 
 def utilisation(read, table, column, batch, time):
-    """The utilisation that a time of a table means, by the rule that the paper's cells follow.
-
-    ``read``: for the lengths of input and output. ``batch, time``: sequences, and seconds.
-    """
+    """The utilisation that a time of a table means, by the rule that the paper's cells follow."""
     tokens = tokens_of(read, table, column, batch)
     n_params = reckoned_parameters("PaLM 540B" if column.startswith("PaLM") else "MT-NLG 530B")
     return mfu(chip_of(column), COLUMNS[column], n_params, tokens, time)
@@ -91,13 +88,10 @@ class _Open(Reader):
 
 
 def totals(table, assumptions=PRINTED):
-    """The end-to-end results of a table.
+    """The end-to-end results of a table: times, the utilisation printed and the one that follows from the time.
 
-    ``table``: one of :data:`TABLES`. ``assumptions``: with ``swapped_totals`` the two columns of total times of
-    Table D.4 are exchanged, and each utilisation follows from its own time.
-
-    Returns ``column``, ``batch``, ``time`` (s), ``printed`` (the printed utilisation, or the repaired one rounded
-    as print would) and ``exact`` (the utilisation from the time).
+    With ``swapped_totals`` the two columns of total times of Table D.4 are exchanged, and each utilisation follows
+    from its own time, rounded as print would.
     """
     read = open_reader(table)
     swapped = {"PaLM total": "MT-NLG total", "MT-NLG total": "PaLM total"}
@@ -114,12 +108,9 @@ def totals(table, assumptions=PRINTED):
 
 
 def frontier(table, without_palm=False, assumptions=PRINTED, by="printed"):
-    """The Pareto frontier of latency and utilisation by the paper's definition: ties stay.
+    """The :func:`totals` on the frontier of latency and utilisation by the paper's definition: ties stay.
 
-    ``without_palm``: underlined in print, among the Megatron results only; else bold, among all. ``assumptions``:
-    as for :func:`totals`. ``by``: which utilisation to compare.
-
-    The rows of :func:`totals` on the frontier, fastest first.
+    ``without_palm``: underlined in print, among the Megatron results only; else bold, among all.
     """
     checks.one_of("by", by, ("printed", "exact"))
     rows = totals(table, assumptions)
@@ -129,25 +120,21 @@ def frontier(table, without_palm=False, assumptions=PRINTED, by="printed"):
     return rows[kept].sort_values("time", kind="stable", ignore_index=True)
 
 
-def frontier_table(assumptions=PRINTED, by="printed"):
-    """Who stands on the frontiers of the three tables.
-
-    One row for each table and frontier, one column for each of :data:`TOTALS`: the batches.
-    """
+def frontier_table(assumptions=PRINTED):
+    """Who stands on the frontiers of the three tables, by batch."""
     rows = []
     for table in TABLES:
         for name, without in (("all (bold)", False), ("Megatron (underlined)", True)):
-            kept = frontier(table, without, assumptions, by)
+            kept = frontier(table, without, assumptions)
             cells = [", ".join(map(str, kept[kept.column == column].batch)) for column in TOTALS]
             rows.append((table, name, *cells))
     return pd.DataFrame(rows, columns=["table", "frontier", *TOTALS])
 
 
 def column_check():
-    """Prefill + generate beside both columns of total times, in every row of the three tables.
+    """In how many rows of the three tables prefill + generate is the printed total of PaLM, or of MT-NLG.
 
-    Returns ``table``, ``rows``, and in how many of them the sum is the printed total of PaLM, or of MT-NLG, to
-    within the rounding of three printed milliseconds.
+    To within the rounding of three printed milliseconds.
     """
     rows = []
     for table in TABLES:

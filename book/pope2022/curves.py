@@ -35,13 +35,10 @@ def _run(name, chips, batch, layout, attention, format, context, answer, chip, c
 
 @cache
 def runs(phase, constants=None, chip=TPU):
-    """All runs of the three PaLM models at the context of Figure 1, by the two-constant model.
+    """All runs of the three PaLM models at the context of Figure 1, by the two-constant model, as far as they fit.
 
-    ``phase``: processing 2048 tokens, or generating 64 after them. ``constants``: those fitted to appendix D when
-    not given.
-
-    Returns ``model``, ``format``, ``chips``, ``batch``, ``layout``; ``time`` (s: of the prefill, or of one token),
-    ``cost`` (chip-s a token) and ``mfu``. Runs that do not fit in memory are left out.
+    ``phase``: processing 2048 tokens, or generating 64 after them; ``time`` (s) is of the prefill, or of one token,
+    ``cost`` in chip-s a token. The constants are those fitted to appendix D when not given.
     """
     read, constants, rows = Reader("pope2022", "Figure 1"), constants or fitted(), []
     work = read("context"), read("tokens generated") if phase == "decode" else None
@@ -68,35 +65,27 @@ def frontier_of(runs):
 
 def published_points(phase):
     """The runs that Tables 2 and 3 and section 4.4 print: ``model``, ``format``, ``time``, ``cost``, ``mfu``."""
-    printed = evidence.benchmarks.published("pope2022")
-    rows = [
-        (at, evidence.measured_pass(*place, at["passes"]))
-        for place, at in evidence.configurations().items()
-        if place[1].endswith(phase)
-    ]
+    rows, made = [], []
+    for (table, row), at in evidence.configurations().items():
+        if row.endswith(phase):
+            rows.append((at, evidence.measured_pass(table, row, at["passes"])))
     if phase == "decode":
-        rows.append((evidence.bf16_decode(), printed["Text 4.4", "bfloat16, batch 64", ""].value))
-    made = []
+        rows.append((evidence.bf16_decode(), Reader("pope2022", "Text 4.4")("bfloat16, batch 64")))
     for at, time in rows:
-        name, chips, format = (
-            at["model"].name,
-            at["mesh"].chips,
-            {1: "int8", 2: "bf16"}[at["model"].weight_bytes],
-        )
+        name, chips = at["model"].name, at["mesh"].chips
         used = pope.mfu(TPU, chips, pope.parameters(pope.load_model(name)), at["tokens"], time)
+        format = {1: "int8", 2: "bf16"}[at["model"].weight_bytes]
         made.append((name, format, time, pope.cost(chips, at["tokens"], time), used))
     return pd.DataFrame(made, columns=["model", "format", "time", "cost", "mfu"])
 
 
 def figure_1(phases, quantity="cost"):
-    """Figure 1 (cost over latency) or C.1 (utilisation over latency). Returns both Axes.
+    """Figure 1 (cost over latency) or C.1 (utilisation over latency), from the :func:`runs` of both phases.
 
     Lines are frontiers of the two-constant model, dashed with 16-bit weights; rings are what the paper prints,
     squares where its weights have 16 bits. A line is faint where no printed run of the model is as fast: the
     model of a step knows no time of a hop, and so goes on to more chips than the paper's fastest runs used.
     The ends of each line say the chips (C) and the batch (B).
-
-    ``phases``: ``"decode"`` and ``"prefill"`` to their :func:`runs`.
     """
     _, both = axes((7.2, 3.8), columns=2)
     scale, label = {"cost": (1e3, "chip-milliseconds per token"), "mfu": (100, "MFU, %")}[quantity]
@@ -155,32 +144,33 @@ def figure_6(data):
     return ax
 
 
-def prefill_time(model, chip, mesh, constants, sequences, layout, length=2048):
+LENGTH = 2048  # tokens of a sequence of Figure 7
+
+
+def prefill_time(model, chip, mesh, constants, sequences, layout):
     """Seconds of prefill of a number of sequences in a layout, by the two-constant model."""
-    held = pope.cache_over_batch(model, mesh.chips, sequences, length)
-    at = model, chip, mesh, constants, sequences * length, length, held
+    held = pope.cache_over_batch(model, mesh.chips, sequences, LENGTH)
+    at = model, chip, mesh, constants, sequences * LENGTH, LENGTH, held
     return pope.step_time(*at, layout=layout)
 
 
-def figure_7_data(model, chip, mesh, constants, length=2048):
+def figure_7_data(model, chip, mesh, constants):
     """Utilisation of prefill over sequences of equal length, in the four layouts of Figure 3.
 
-    Fractions over ``layout`` and ``sequences``; ``tokens`` of the batch, and whether there are sequences ``enough``
-    for the layout to cut the batch.
+    ``enough``: whether there are sequences enough for the layout to cut the batch.
     """
     sequences = sweep("sequences", [2**i for i in range(10)])
     # PaLM 540B is padded as it was run, and counted as it was trained
     counted = pope.load_model("PaLM 540B") if model.name == "PaLM 540B" else model
-    work = chip, mesh.chips, pope.parameters(counted), sequences * length
+    work = chip, mesh.chips, pope.parameters(counted), sequences * LENGTH
     times = (prefill_time(model, chip, mesh, constants, sequences, name) for name in pope.SHARED)
     used = [pope.mfu(*work, time) for time in times]
-    enough = [sequences >= pope.gathered_over(mesh, name) for name in pope.SHARED]
     names = xr.DataArray(list(pope.SHARED), dims="layout", coords={"layout": list(pope.SHARED)})
-    enough = xr.concat(enough, names)
-    return xr.concat(used, names).assign_coords(tokens=sequences * length, enough=enough)
+    enough = xr.concat([sequences >= pope.gathered_over(mesh, name) for name in pope.SHARED], names)
+    return xr.concat(used, names).assign_coords(tokens=sequences * LENGTH, enough=enough)
 
 
-def switches_by_time(model, chip, mesh, constants, length=2048):
+def switches_by_time(model, chip, mesh, constants):
     """Tokens of prefill from which each gathered layout is quicker than the layout before it, by the two constants.
 
     Whether there are sequences enough is another question.
@@ -191,9 +181,9 @@ def switches_by_time(model, chip, mesh, constants, length=2048):
         for _ in range(50):
             middle = (low + high) / 2
             at = model, chip, mesh, constants, middle
-            slower = prefill_time(*at, layout, length) > prefill_time(*at, before, length)
+            slower = prefill_time(*at, layout) > prefill_time(*at, before)
             low, high = (middle, high) if slower else (low, middle)
-        found[layout] = high * length
+        found[layout] = high * LENGTH
     return found
 
 
@@ -205,18 +195,13 @@ def figure_7(data):
         ax.plot(data.tokens, curve, ":", color=colour)
         whole = curve[curve.enough]
         ax.plot(whole.tokens, whole, "o-", color=colour, markersize=4, label=str(name))
-    ring = {
-        "color": style.INK,
-        "fillstyle": "none",
-        "markersize": 10,
-        "label": "printed in Table 2, 64 chips",
-    }
+    ring = {"color": style.INK, "fillstyle": "none", "markersize": 10}
+    n_params, said = pope.parameters(pope.load_model("PaLM 540B")), "printed in Table 2, 64 chips"
     for (table, row), at in evidence.configurations().items():
         if (table, row.split()[-1]) == ("Table 2", "prefill"):
-            n_params = pope.parameters(pope.load_model("PaLM 540B"))
             used = pope.mfu(TPU, SLICE, n_params, at["tokens"], evidence.measured_pass(table, row, 1))
-            ax.plot(at["tokens"], 100 * used, "o", **ring)
-            ring.pop("label", None)
+            ax.plot(at["tokens"], 100 * used, "o", label=said, **ring)
+            said = None
     ax.set(xscale="log", xlabel="tokens in the batch", ylabel="MFU, %", ylim=(0, 85))
     ax.set_xticks([2**11, 2**14, 2**17, 2**20], ["2,048", "16,384", "131,072", "1,048,576"])
     ax.minorticks_off()
@@ -253,11 +238,7 @@ def figure_b1(data):
     return ax
 
 
-def times_over_chips(name, batch=1, format="int8"):
+def times_over_chips(name):
     """Milliseconds of one generation step over the slices that hold the model, by the two-constant model."""
-    found = {}
-    for chips in pope.meshes():
-        at = _run(name, chips, batch, "WS 2D", "Batch", format, 2048, 64, TPU, fitted())
-        if at:
-            found[chips] = 1e3 * at[0]
-    return pd.Series(found, name="ms", dtype=float)
+    found = {n: _run(name, n, 1, "WS 2D", "Batch", "int8", 2048, 64, TPU, fitted()) for n in pope.meshes()}
+    return pd.Series({chips: 1e3 * at[0] for chips, at in found.items() if at}, name="ms", dtype=float)

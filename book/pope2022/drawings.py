@@ -4,37 +4,24 @@ import pandas as pd
 from matplotlib.patches import Rectangle
 
 from book import style
+from book.pope2022 import schedules
 from book.pope2022.figures import axes
-from book.pope2022.schedules import (
-    ATTENTIONS,
-    AXES,
-    Move,
-    Tensor,
-    all_pieces,
-    attention_schedule,
-    collectives,
-    piece,
-    schedule,
-)
+from book.pope2022.schedules import ATTENTIONS, AXES, Move, Tensor, all_pieces, collectives, piece
 from inferlib.papers.pope2022 import cache_over_batch, cache_over_heads, memory_time, multihead
 
 
 def draw_layout(layout, mesh, chip=(0, 0, 0)):
-    """Draw :func:`pieces`: every tensor with its cuts, and in colour what one chip holds.
-
-    Parameters are those of :func:`pieces`. Returns the Axes.
-    """
-    plan = attention_schedule(layout) if layout in ATTENTIONS else schedule(layout)
-    top, bottom = plan["activations"], plan["weights"]
-    longest = max(_length(top), _length(bottom))
-    _, ax = axes((6.6, 4.4))
-    _draw_row(ax, top, 2.12, longest, mesh, chip)
-    _draw_row(ax, bottom, 0.0, longest, mesh, chip)
-    name = "attention" if layout in ATTENTIONS else "activations"
-    ax.text(0.0, 3.58, name, fontsize=9.5, style="italic", va="bottom")
-    ax.text(
-        0.0, 1.48, "cache" if layout in ATTENTIONS else "weights", fontsize=9, style="italic", va="bottom"
+    """Draw a layout or one of :data:`ATTENTIONS`: every tensor with its cuts, and in colour what one chip holds."""
+    kinds = ("attention", "cache") if layout in ATTENTIONS else ("activations", "weights")
+    plan = (schedules.attention_schedule if layout in ATTENTIONS else schedules.schedule)(layout)
+    longest = max(
+        sum(_MOVE if isinstance(step, Move) else _TENSOR + _GAP for step in row) for row in plan.values()
     )
+    _, ax = axes((6.6, 4.4))
+    for row, y in zip(plan.values(), (2.12, 0.0), strict=True):
+        _draw_row(ax, row, y, mesh, chip)
+    ax.text(0.0, 3.58, kinds[0], fontsize=9.5, style="italic", va="bottom")
+    ax.text(0.0, 1.48, kinds[1], fontsize=9, style="italic", va="bottom")
     ax.set(xlim=(-0.2, longest + 0.1), ylim=(-0.65, 3.85), aspect="auto")
     ax.axis("off")
     place = ", ".join(f"{axis} = {at}" for axis, at in zip(AXES, chip, strict=True))
@@ -45,18 +32,12 @@ def draw_layout(layout, mesh, chip=(0, 0, 0)):
 _TENSOR, _MOVE, _GAP = 1.0, 1.3, 0.2
 
 
-def _length(row):
-    return sum(_MOVE if isinstance(step, Move) else _TENSOR + _GAP for step in row)
-
-
-def _draw_row(ax, row, y, longest, mesh, chip):
+def _draw_row(ax, row, y, mesh, chip):
     x = 0.0
     for step in row:
         if isinstance(step, Move):
-            ax.annotate(
-                "", (x + _MOVE - 0.3, y + 0.6), (x - 0.12, y + 0.6),
-                arrowprops={"arrowstyle": "->", "color": style.RED, "linewidth": 1.4},
-            )  # fmt: skip
+            arrow = {"arrowstyle": "->", "color": style.RED, "linewidth": 1.4}
+            ax.annotate("", (x + _MOVE - 0.3, y + 0.6), (x - 0.12, y + 0.6), arrowprops=arrow)
             middle = x + (_MOVE - 0.42) / 2
             ax.text(middle, y + 0.66, step.label, ha="center", va="bottom", fontsize=8.5, color=style.RED)
             x += _MOVE
@@ -65,23 +46,18 @@ def _draw_row(ax, row, y, longest, mesh, chip):
         x += _TENSOR + _GAP
 
 
-def _draw_tensor(ax, tensor, x, y, mesh, chip, height=1.2):
+def _draw_tensor(ax, tensor, x, y, mesh, chip):
+    height = 1.2
     (r0, r1), (c0, c1) = piece(tensor, mesh, chip)
     weights = tensor.rows in ("E", "F") or tensor.name == "K and V"
     colour = style.BLUE if weights else style.ORANGE
     hatch = "///" if tensor.partial else None
     # rows are counted from the top
-    corner = (x + c0 * _TENSOR, y + (1 - r1) * height)
-    ax.add_patch(
-        Rectangle(
-            corner, (c1 - c0) * _TENSOR, (r1 - r0) * height,
-            facecolor=colour if hatch is None else "none", edgecolor=colour, hatch=hatch, alpha=0.75, linewidth=0.8,
-        )
-    )  # fmt: skip
+    box = (x + c0 * _TENSOR, y + (1 - r1) * height), (c1 - c0) * _TENSOR, (r1 - r0) * height
+    look = {"facecolor": "none" if hatch else colour, "hatch": hatch, "alpha": 0.75, "linewidth": 0.8}
+    ax.add_patch(Rectangle(*box, edgecolor=colour, **look))
     for cut, vertical in ((tensor.column_axes, True), (tensor.row_axes, False)):
-        parts = 1
-        for axis in cut:
-            parts *= int(getattr(mesh, axis))
+        parts = int(mesh.along(cut))
         for i in range(1, parts if parts <= 64 else 1):
             line = [x + i / parts * _TENSOR] * 2 if vertical else [x, x + _TENSOR]
             other = [y, y + height] if vertical else [y + i / parts * height] * 2
@@ -96,7 +72,7 @@ def draw_cuts(mesh, chip=(1, 0, 1)):
 
     The input comes from above. Dark is the chip's own piece of the weights, light what it gathers. The bar above
     the matrix is the part of the input that it then needs, the bar beside it the part of the output that it
-    makes; a thin bar is one of a part of the sequences. Parameters are those of :func:`pieces`. Returns the Axes.
+    makes; a thin bar is one of a part of the sequences.
     """
     block, strip = Tensor("W in", "E", "F", "x", "zy"), Tensor("W in", "E", "F", "", "xyz")
     cuts = {
@@ -129,11 +105,7 @@ def draw_cuts(mesh, chip=(1, 0, 1)):
 
 
 def cache_data(model, chip, chips, batch, context):
-    """The three ways to cut the cache of a model over some chips (Figure 4).
-
-    Returns rows indexed by :data:`ATTENTIONS`: ``bytes`` on a chip, ``seconds`` to read them, and whether they
-    ``fit`` into its memory.
-    """
+    """The three ways to cut the cache of a model over some chips (Figure 4), and whether it fits into their memory."""
     at = chips, batch, context
     held = cache_over_heads(multihead(model), *at), cache_over_heads(model, *at), cache_over_batch(model, *at)
     rows = [(size, memory_time(chip, size), size < chip.memory_capacity) for size in held]
@@ -144,7 +116,7 @@ def draw_caches(data, mesh):
     """Draw what of the keys and values each chip of a mesh keeps, with :func:`cache_data`. Returns the Axes."""
     both = axes((7.2, 2.2), columns=len(ATTENTIONS))[1]
     for ax, kind in zip(both, ATTENTIONS, strict=True):
-        cache = attention_schedule(kind)["weights"][0]
+        cache = schedules.attention_schedule(kind)["weights"][0]
         for i, ((r0, r1), (c0, c1)) in enumerate(all_pieces(cache, mesh).values()):
             x, y = i % 4 + 0.1, 1.1 - i // 4
             part = (x + 0.8 * c0, y + 0.8 * (1 - r1)), 0.8 * (c1 - c0), 0.8 * (r1 - r0)
@@ -160,7 +132,6 @@ def draw_caches(data, mesh):
 
 def draw_collectives(k=3):
     """Draw :func:`collectives`: a colour for the chip a part came from, all colours for a sum. Returns Axes."""
-    colours = style.LINES
     both = axes((7.2, 0.9 + 0.42 * k), columns=3)[1]
     for ax, (name, states) in zip(both, collectives(k).items(), strict=True):
         for side, state in enumerate(states):
@@ -168,16 +139,12 @@ def draw_collectives(k=3):
                 for slot, origin in enumerate(slots):
                     x, y = side * (k + 1.6) + slot, k - 1 - chip
                     for i, source in enumerate(sorted(origin or ())):
-                        part = 1 / len(origin)
-                        colour = colours[source % len(colours)]
-                        ax.add_patch(
-                            Rectangle((x + i * part, y), part, 0.8, color=colour, alpha=0.8, linewidth=0)
-                        )
+                        part, look = 1 / len(origin), {"alpha": 0.8, "linewidth": 0}
+                        colour = style.LINES[source % len(style.LINES)]
+                        ax.add_patch(Rectangle((x + i * part, y), part, 0.8, color=colour, **look))
                     ax.add_patch(Rectangle((x, y), 1, 0.8, fill=False, edgecolor=style.INK, linewidth=0.8))
-        middle = (k - 0.2) / 2
-        ax.annotate(
-            "", (k + 1.4, middle), (k + 0.2, middle), arrowprops={"arrowstyle": "->", "color": style.RED}
-        )
+        middle, arrow = (k - 0.2) / 2, {"arrowstyle": "->", "color": style.RED}
+        ax.annotate("", (k + 1.4, middle), (k + 0.2, middle), arrowprops=arrow)
         ax.set(xlim=(-1.3, 2 * k + 1.8), ylim=(-0.3, k + 0.1), aspect="equal")
         ax.axis("off")
         ax.set_title(name, fontsize=10)

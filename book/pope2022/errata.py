@@ -26,10 +26,8 @@ def columns():
         found = {b: utilisation(read, LAST, column, b, times["PaLM total"][b]) for b in rows}
         return sum(abs(found[b] - printed_mfu(LAST, column, b)) <= 0.005 for b in rows)
 
-    def faster(table, first, second):
-        return sum(
-            printed_time(table, first, b) < printed_time(table, second, b) for b in batches(table, first)
-        )
+    def faster(table, one, other):
+        return sum(printed_time(table, one, b) < printed_time(table, other, b) for b in batches(table, one))
 
     return {
         "sum_rows": check.loc[LAST, "rows"],

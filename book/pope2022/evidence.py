@@ -21,26 +21,23 @@ SLICE = int(Reader("pope2022", "Appendix D")("chips"))  # of the measurements of
 def cells(tables=TABLES, attention="Head"):
     """The PaLM prefill and generate measurements of appendix D, with what the model needs of each.
 
-    ``tables``: some of :data:`book.pope2022.benchmarks.TABLES`. ``attention``: what the cache is cut over in
-    generation. The authors' public code leaves it on every chip ("Head"); the text of appendix D cuts it over the
-    batch.
-
-    Returns ``table``, ``phase``, ``batch``, ``tokens`` of the batch in one pass, ``seen`` that each sees, bytes of
-    cache that one chip reads (``held``), ``passes``, and seconds ``measured``.
+    ``tokens`` are of the batch in one pass, ``seen`` is what each sees, ``held`` bytes of cache that one chip reads.
+    ``attention``: what the cache is cut over in generation. The authors' public code leaves it on every chip
+    ("Head"); the text of appendix D cuts it over the batch.
     """
     model, rows = palm(), []
     for table in tables:
         read = Reader("pope2022", checks.one_of("table", table, TABLES))
         given, made = lengths(read, table)
         for batch in batches(table, "PaLM prefill"):
-            prefill, generate = (
-                read(f"batch {batch}", f"PaLM {phase}, time", table) for phase in ("prefill", "generate")
-            )
-            held = pope.CACHES["Head"](model, SLICE, batch, given)
-            rows.append((table, "prefill", batch, batch * given, given, held, 1, prefill))
             context = given + made / 2  # halfway through the answer
-            held = pope.CACHES[attention](model, SLICE, batch, context)
-            rows.append((table, "generate", batch, batch, context, held, made, generate))
+            for phase, tokens, seen, cut, passes in (
+                ("prefill", batch * given, given, "Head", 1),
+                ("generate", batch, context, attention, made),
+            ):
+                held = pope.CACHES[cut](model, SLICE, batch, seen)
+                measured = read(f"batch {batch}", f"PaLM {phase}, time", table)
+                rows.append((table, phase, batch, tokens, seen, held, passes, measured))
     columns = ["table", "phase", "batch", "tokens", "seen", "held", "passes", "measured"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -57,10 +54,7 @@ def predicted(rows, constants, chip=TPU):
 
 
 def fit(rows, times=predicted, chip=TPU):
-    """The two constants that make the relative errors of some cells least, in squares.
-
-    ``times`` gives seconds of the rows, the constants and the chip, by some form of the model.
-    """
+    """The two constants that make the relative errors of some cells least, in squares, by some form of the model."""
     from scipy.optimize import least_squares
 
     def misses(logarithms):
@@ -94,12 +88,9 @@ def errors(rows, constants, chip=TPU):
 
 
 def cross_validation(chip=TPU):
-    """Leave one table out: the constants from the other two, and the errors on the one left out.
+    """Leave one table out: constants from the other two, and errors on the one left out, in per cent.
 
-    Returns rows indexed by the table left out, ``"none"`` last: ``efficiency``, ``overhead`` (us), ``inside`` (rms
-    on the cells fitted), ``outside`` (rms on those left out), ``prefill``, ``generate`` (rms of those parts
-    outside), and the ``worst`` error outside, all in per cent. Without a table left out, outside is the same as
-    inside.
+    ``inside`` is the rms on the cells fitted, ``outside`` on those left out; the last row leaves none out.
     """
     rows = {}
     for left in (*TABLES, "none"):
@@ -128,24 +119,18 @@ def configurations(chip=TPU):
     for entry in pope.stated()["configurations"]:
         table, row = entry["table"], entry["row"]
         read = Reader("pope2022", table)
-        chips, batch = int(read(row, "chips")), read(row, "batch")
-        prompt, answer = read("tokens of prefill"), read("tokens of decode")
-        cut = entry["layout"], entry["attention"], entry["weights"], prompt
-        found[table, row] = configuration(
-            entry["model"], chips, batch, *cut, answer if row.endswith("decode") else None, chip
-        )
+        size = entry["model"], int(read(row, "chips")), read(row, "batch")
+        cut = entry["layout"], entry["attention"], entry["weights"], read("tokens of prefill")
+        answer = read("tokens of decode") if row.endswith("decode") else None
+        found[table, row] = configuration(*size, *cut, answer, chip)
     return found
 
 
 def configuration(name, chips, batch, layout, attention, weights, context, answer=None, chip=TPU):
-    """What the model needs to know of one run.
+    """What the model needs to know of one run, in such words as ``"WS 2D"``, ``"Batch"`` and ``"int8"``.
 
-    ``name``: a model of the paper; PaLM 540B gets its 64 heads on 64 and more chips. ``layout, attention,
-    weights``: such as ``"WS 2D"``, ``"Batch"`` and ``"int8"``. ``context``: tokens of the prompt, or of context
-    before the first token generated. ``answer``: tokens generated; a prefill when not given.
-
-    Returns ``model`` as it was run, ``chip``, ``mesh``, ``batch``, ``layout``, ``attention``, ``tokens`` of a pass,
-    ``seen``, ``held`` (bytes of cache on a chip) and ``passes``.
+    PaLM 540B gets its 64 heads on 64 and more chips. ``context``: tokens of the prompt, or before the first token
+    generated. ``answer``: tokens generated; a prefill when not given.
     """
     model = pope.load_model(name, padded=name == "PaLM 540B" and chips >= SLICE).at(weights)
     seen = context if answer is None else context + answer / 2
@@ -169,10 +154,10 @@ def pass_time(at, constants):
     return pope.step_time(at["model"], at["chip"], at["mesh"], constants, *work, layout=at["layout"])
 
 
-def pass_bound(at, assumptions=pope.CORRECTED):
+def pass_bound(at):
     """What each resource needs for one forward pass of a configuration."""
     place = at["model"], at["chip"], at["mesh"], at["layout"]
-    return pope.bound(*place, at["tokens"], at["seen"], at["held"], assumptions)
+    return pope.bound(*place, at["tokens"], at["seen"], at["held"], pope.CORRECTED)
 
 
 def measured_pass(table, row, passes):
@@ -188,20 +173,12 @@ def in_words(table, row):
 
 
 def bounds(chip=TPU):
-    """The roofline bound of the eight configurations, and what was measured.
-
-    Returns rows indexed by table and row, times in milliseconds of a forward pass: ``arithmetic``, ``weights``,
-    ``cache``, ``network``, the ``bound``, which resource ``binds``, ``measured``, and measured over bound; ``says``
-    names the run in words.
-    """
+    """The roofline bound of a forward pass of the eight configurations, by resource, and what was measured; in ms."""
     rows = {}
     for place, at in configurations(chip).items():
         need = pass_bound(at)
-        groups = {
-            "arithmetic": need["arithmetic"],
-            "memory": need["weights"] + need["cache"],
-            "network": need["network"],
-        }
+        groups = {name: need[name] for name in ("arithmetic", "network")}
+        groups["memory"] = need["weights"] + need["cache"]
         binds = max(groups, key=groups.get)
         measured = measured_pass(*place, at["passes"])
         rows[", ".join(place)] = {name: 1e3 * t for name, t in need.items()} | {
@@ -215,18 +192,15 @@ def bounds(chip=TPU):
 
 
 def held_out(constants, chip=TPU):
-    """The two-constant model on latencies that it was not fitted to.
+    """The two-constant model on latencies that it was not fitted to, of a forward pass in ms; errors in per cent.
 
-    Returns rows indexed by configuration: ``measured`` and ``predicted`` milliseconds of a forward pass, and the
-    ``error`` in per cent. Eight configurations of Tables 2 and 3, and the 36.9 ms of section 4.4.
+    Eight configurations of Tables 2 and 3, and the 36.9 ms of section 4.4.
     """
     rows = {}
     for place, at in configurations(chip).items():
         rows[", ".join(place)] = (measured_pass(*place, at["passes"]), pass_time(at, constants))
-    rows["Text 4.4, bfloat16 at batch 64"] = (
-        Reader("pope2022", "Text 4.4")("bfloat16, batch 64"),
-        pass_time(bf16_decode(chip), constants),
-    )
+    read, slow = Reader("pope2022", "Text 4.4"), pass_time(bf16_decode(chip), constants)
+    rows["Text 4.4, bfloat16 at batch 64"] = (read("bfloat16, batch 64"), slow)
     table = 1e3 * pd.DataFrame.from_dict(rows, orient="index", columns=["measured", "predicted"])
     return table.assign(error=100 * (table.predicted / table.measured - 1))
 
@@ -244,32 +218,23 @@ def megatron(table, batch, constants, steps_of=None, chip=TPU):
     """
     read, model = Reader("pope2022", table), pope.load_model("MT-NLG 530B")
     given, made = lengths(read, table)
-    step, held = (
-        partial(pope.step_time, model, chip, pope.load_mesh(SLICE), constants),
-        partial(pope.CACHES["Head"], model, SLICE),
-    )
+    step = partial(pope.step_time, model, chip, pope.load_mesh(SLICE), constants)
+    held = partial(pope.CACHES["Head"], model, SLICE)
     prefill = step(batch * given, given, held(batch, given))
     context = given + made / 2
     generate = made * step(batch, context, held(batch, context))
     return prefill + generate * (steps_of or model.layers) / model.layers
 
 
-def megatron_table(constants, swapped=True, steps_of=None, chip=TPU):
-    """The 27 totals of MT-NLG 530B, held out of the fit.
-
-    ``swapped``: take the total times of Table D.4 from the other column. ``steps_of``: as for :func:`megatron`.
-
-    Returns ``table``, ``batch``, ``measured``, ``predicted`` (ms) and the ``error`` in per cent.
-    """
+def megatron_table(constants, steps_of=None, chip=TPU):
+    """The 27 totals of MT-NLG 530B, held out of the fit, in ms; those of Table D.4 stand in the other column there."""
     rows = []
     for table in TABLES:
-        column = "PaLM total" if swapped and table == "Table D.4" else "MT-NLG total"
+        column = "PaLM total" if table == "Table D.4" else "MT-NLG total"
         for batch in batches(table, column):
-            times = (
-                benchmarks.printed_time(table, column, batch),
-                megatron(table, batch, constants, steps_of, chip),
-            )
-            rows.append((table, batch, *(1e3 * t for t in times)))
+            measured = benchmarks.printed_time(table, column, batch)
+            predicted = megatron(table, batch, constants, steps_of, chip)
+            rows.append((table, batch, 1e3 * measured, 1e3 * predicted))
     frame = pd.DataFrame(rows, columns=["table", "batch", "measured", "predicted"])
     return frame.assign(error=100 * (frame.predicted / frame.measured - 1))
 

@@ -2,12 +2,14 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from book import style
 from book.audit.ledger import Reader
 from book.pope2022 import benchmarks, evidence
 from book.pope2022.evidence import SLICE, TPU
+from inferlib import sweep
 from inferlib.papers import pope2022 as pope
 
 MS = 1e-3
@@ -50,14 +52,8 @@ def figure_3(moved, switches):
 
 
 def break_even_data():
-    """Communication of 2D over that of 1D, over the number of chips, with and without (K - 1)/K.
-
-    Returns ``printed`` at the best X, ``exact`` at the best X (at least 1), and ``exact X = 2``, ``4``, over
-    ``chips``: ratios, for a block four times as wide as the model.
-    """
-    values = np.geomspace(2, 512, 161)
-    chips = xr.DataArray(values, coords={"chips": values})
-    model = evidence.palm()
+    """Communication of 2D over that of 1D, over the number of chips, with and without (K - 1)/K."""
+    chips, model = sweep("chips", 2, 512, 161), evidence.palm()
 
     def ratio(x, assumptions):
         flat, line = pope.Mesh(x, (chips / x).clip(min=1)), pope.Mesh(1, chips)
@@ -73,15 +69,13 @@ def break_even_data():
 def draw_break_even(data):
     """Draw :func:`break_even_data`: below the line at 1, 2D moves less. Returns the Axes."""
     _, ax = axes()
-    colours = style.LINES[:4]
-    for name, colour in zip(data, colours, strict=True):
+    for name, colour in zip(data, style.LINES[:4], strict=True):
         line = "--" if name.startswith("printed") else "-"
         ax.plot(data.chips, data[name], line, color=colour, label=name)
     ax.axhline(1, color=style.INK, linewidth=1)
     ax.set(xscale="log", xlabel="chips", ylabel="2D over 1D, communication", ylim=(0, 2.2))
-    ax.set_xticks(
-        [2, 4, 8, 16, 32, 64, 128, 256, 512], ["2", "4", "8", "16", "32", "64", "128", "256", "512"]
-    )
+    shown = [2**i for i in range(1, 10)]
+    ax.set_xticks(shown, map(str, shown))
     ax.minorticks_off()
     ax.legend()
     return ax
@@ -94,32 +88,25 @@ def figure_8_data():
     """Least time of a generation step over the context, for the three variants of attention.
 
     Everything but the cache is the roofline bound of the rest: arithmetic or reading the weights, whichever
-    takes longer; no constant is fitted.
-
-    Returns ``cache``: seconds to read the cache, and ``rest``, over ``variant`` and ``context``; ``longest``: the
-    context that fits into 30 % of the memory with all 118 layers, over ``variant``.
+    takes longer; no constant is fitted. ``longest``: what fits into 30 % of the memory with all 118 layers.
     """
     read = Reader("pope2022", "Figure 8")
     batch, share = read("batch"), read("memory kept for the cache", artefact="Table 1")
     context = xr.DataArray(np.array(CONTEXTS, dtype=float), coords={"context": list(CONTEXTS)})
-    whole = evidence.palm()
-    short = whole.replace(layers=read("layers"))
+    palm = evidence.palm()
     cases = {
-        "multihead": (
-            pope.multihead(short),
-            "Head",
-            pope.context_over_heads(pope.multihead(whole), TPU, SLICE, batch, share),
-        ),
-        "multiquery, over heads": (short, "Head", pope.context_over_heads(whole, TPU, SLICE, batch, share)),
-        "multiquery, over batch": (short, "Batch", pope.context_over_batch(whole, TPU, SLICE, batch, share)),
+        "multihead": (pope.multihead(palm), "Head", pope.context_over_heads),
+        "multiquery, over heads": (palm, "Head", pope.context_over_heads),
+        "multiquery, over batch": (palm, "Batch", pope.context_over_batch),
     }
     cache, rest, longest = [], [], []
-    for model, attention, fits in cases.values():
+    for whole, attention, most in cases.values():
+        model = whole.replace(layers=read("layers"))
         cache.append(pope.memory_time(TPU, pope.CACHES[attention](model, SLICE, batch, context)))
         flop = pope.matmul_flops(model, batch) + pope.attention_flops(model, batch, context)
         weights = pope.memory_time(TPU, pope.weights_on_chip(model, SLICE))
         rest.append(np.maximum(pope.compute_time(TPU, SLICE, flop), weights))
-        longest.append(float(fits))
+        longest.append(float(most(whole, TPU, SLICE, batch, share)))
     names = xr.DataArray(list(cases), dims="variant")
     return xr.Dataset(
         {"cache": xr.concat(cache, names), "rest": xr.concat(rest, names), "longest": ("variant", longest)}
@@ -135,9 +122,8 @@ def figure_8(data):
         fits = curve.context <= float(curve.longest)
         ax.plot(curve.context, total, ":", color=colour)
         ax.plot(curve.context[fits], total[fits], "o-", color=colour, markersize=4, label=name)
-    ax.set(
-        xscale="log", yscale="log", xlabel="tokens of context", ylabel="milliseconds per token, 8 layers",
-    )  # fmt: skip
+    ax.set(xscale="log", yscale="log")
+    ax.set(xlabel="tokens of context", ylabel="milliseconds per token, 8 layers")
     shown = [n for n in CONTEXTS if n not in (16384, 65536)]
     ax.set_xticks(shown, [f"{n:,}" for n in shown])
     ax.minorticks_off()
@@ -148,20 +134,11 @@ def figure_8(data):
 # --- Figure 9: the measurements --------------------------------------------------------------------------
 
 
-def frontier_data(table="Table D.3", assumptions=pope.PRINTED):
-    """Latency and utilisation of all end-to-end results of a table, and who is on the frontiers.
-
-    ``assumptions``: with ``swapped_totals`` Table D.4 is repaired.
-
-    Returns :func:`book.pope2022.benchmarks.totals` with ``bold`` and ``underlined``.
-    """
-    rows = benchmarks.totals(table, assumptions)
-    marks = {}
-    for name, without in (("bold", False), ("underlined", True)):
-        kept = benchmarks.frontier(table, without, assumptions)
-        marks[name] = set(zip(kept.column, kept.batch, strict=True))
-    places = list(zip(rows.column, rows.batch, strict=True))
-    return rows.assign(**{name: [place in kept for place in places] for name, kept in marks.items()})
+def frontier_data():
+    """Latency and utilisation of all end-to-end results of Table D.3, and which are on the frontier in bold."""
+    rows, best = benchmarks.totals("Table D.3"), benchmarks.frontier("Table D.3")
+    places, kept = (pd.MultiIndex.from_frame(table[["column", "batch"]]) for table in (rows, best))
+    return rows.assign(bold=places.isin(kept))
 
 
 def figure_9(data):
@@ -182,9 +159,8 @@ def figure_9(data):
 def gpu_bound_figure(data):
     """FasterTransformer's times over the roofline of their A100s. Returns the Axes."""
     _, ax = axes()
-    colours = style.LINES[:3]
     markers = dict(zip(benchmarks.TABLES, "osD", strict=True))
-    for colour, (name, rows) in zip(colours, data.groupby("column", sort=False), strict=True):
+    for colour, (name, rows) in zip(style.LINES[:3], data.groupby("column", sort=False), strict=True):
         for table, cells in rows.groupby("table"):
             ax.plot(cells.batch, cells.over, marker=markers[table], color=colour, linewidth=1, markersize=5)
         ax.plot([], [], "-", color=colour, label=name)
@@ -242,7 +218,6 @@ def draw_waterfall(parts, measured):
     """Where the time of a token goes: one part after the other, up to what was measured. Returns the Axes.
 
     ``parts``: what is counted, in words, to seconds and the term of :data:`book.style.TERMS` whose colour it takes.
-    ``measured``: seconds.
     """
     _, ax = axes((6.8, 0.9 + 0.42 * len(parts)))
     rows = {name: (t, style.TERMS[kind]) for name, (t, kind) in parts.items()}
@@ -250,9 +225,8 @@ def draw_waterfall(parts, measured):
     if measured > total:
         rows["not explained"] = measured - total, "none"
     for i, (seconds, colour) in enumerate(rows.values()):
-        ax.barh(
-            -i, 1e3 * seconds, left=1e3 * start, height=0.7, color=colour, edgecolor=style.INK, linewidth=0.6
-        )
+        bar = {"height": 0.7, "color": colour, "edgecolor": style.INK, "linewidth": 0.6}
+        ax.barh(-i, 1e3 * seconds, left=1e3 * start, **bar)
         start += seconds
         inside = colour != "none" and seconds > 0.1 * measured
         place = {"ha": "center", "color": "white"} if inside else {"ha": "left"}

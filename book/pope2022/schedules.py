@@ -7,10 +7,7 @@ goes in and columns what comes out. Each side may be cut over some axes of the m
 from dataclasses import dataclass
 from itertools import product
 
-import pandas as pd
-
 from inferlib import checks
-from inferlib.papers.pope2022 import load_mesh
 
 AXES = ("x", "y", "z")
 
@@ -29,14 +26,14 @@ class Tensor:
     @property
     def notation(self):
         """As the paper writes it, such as B_x L E_yz, in TeX."""
-        first = _cut(self.rows, self.row_axes)
+
+        def cut(dimension, axes):
+            return dimension + (f"_{{{axes}}}" if axes else "")
+
         middle = "L" if self.rows == "B" and self.columns in ("E", "F", "H") else ""
-        text = first + middle + (r"\," if self.columns == "1" else "") + _cut(self.columns, self.column_axes)
+        middle += r"\," if self.columns == "1" else ""
+        text = cut(self.rows, self.row_axes) + middle + cut(self.columns, self.column_axes)
         return f"${text}$" + (f"\npartial\nsum-{self.partial}" if self.partial else "")
-
-
-def _cut(dimension, axes):
-    return dimension + (f"_{{{axes}}}" if axes else "")
 
 
 @dataclass(frozen=True)
@@ -106,7 +103,7 @@ def _gathered(over):
     activations += [Tensor("hidden", "B", "F", over, rest), Tensor("product", "B", "E", over, "", rest)]
     if rest:
         activations += [Move("reduce-scatter", rest), Tensor("output", "B", "E", over, rest)]
-    columns = "yz".translate({ord(axis): None for axis in over})
+    columns = "".join(axis for axis in "yz" if axis not in over)
     return {
         "activations": activations,
         "weights": [
@@ -137,12 +134,8 @@ def attention_schedule(kind):
             ],
             "weights": [Tensor("K and V", "B", "1", "xyz", "")],
         }  # fmt: skip
-    cache = (
-        Tensor("K and V", "B", "H", "", "xyz")
-        if kind.startswith("multihead")
-        else Tensor("K and V", "B", "1")
-    )
-    return {"activations": [queries, result], "weights": [cache]}
+    heads = ("H", "", "xyz") if kind.startswith("multihead") else ("1",)
+    return {"activations": [queries, result], "weights": [Tensor("K and V", "B", *heads)]}
 
 
 def piece(tensor, mesh, chip):
@@ -150,6 +143,7 @@ def piece(tensor, mesh, chip):
 
     Examples
     --------
+    >>> from inferlib.papers.pope2022 import load_mesh
     >>> piece(Tensor("W in", "E", "F", "x", "yz"), load_mesh(8), (1, 0, 1))
     ((0.5, 1.0), (0.25, 0.5))
     """
@@ -168,33 +162,6 @@ def _interval(axes, mesh, chip):
     return low, low + width
 
 
-def pieces(layout, mesh=None, chip=(0, 0, 0)):
-    """Which slice of which tensor a chip holds, step by step.
-
-    ``layout``: as for :func:`schedule`, or one of :data:`ATTENTIONS`. ``mesh``: the slice of eight chips when not
-    given.
-
-    Returns ``tensor``, ``notation``, ``rows`` and ``columns`` (from and to), the ``share`` of the tensor that the
-    chip holds, and what moves ``before`` it is there.
-    """
-    mesh = mesh or load_mesh(8)
-    plan = attention_schedule(layout) if layout in ATTENTIONS else schedule(layout)
-    rows = []
-    for part in plan.values():
-        before = ""
-        for step in part:
-            if isinstance(step, Move):
-                before = step.label.replace("\n", "")
-                continue
-            r, c = piece(step, mesh, chip)
-            share = (r[1] - r[0]) * (c[1] - c[0])
-            rows.append(
-                (step.name, step.notation.replace("\npartial\nsum", ", partial sum"), r, c, share, before)
-            )
-            before = ""
-    return pd.DataFrame(rows, columns=["tensor", "notation", "rows", "columns", "share", "before"])
-
-
 def all_pieces(tensor, mesh):
     """The part of a tensor on every chip of a mesh: place to :func:`piece`."""
     sizes = (range(int(getattr(mesh, axis))) for axis in AXES)
@@ -204,8 +171,7 @@ def all_pieces(tensor, mesh):
 def collectives(k=3):
     """What each of ``k`` chips holds before and after the three collectives (Figure A.1).
 
-    ``k``: chips, at least 2. Returns collective to (before, after). Each is a list of one list for each chip,
-    of what it has in each of ``k`` slots: a set of the chips that this part came from, or None.
+    For each chip a list of what it has in each of ``k`` slots: a set of the chips that this part came from, or None.
 
     Examples
     --------

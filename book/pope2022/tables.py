@@ -27,23 +27,17 @@ def variants(model):
 
 
 def table_1(model=None, chip=TPU, chips=SLICE):
-    """Table 1: the longest contexts of PaLM 540B on 64 chips, or of another model elsewhere; not rounded.
-
-    Returns rows indexed by variant, one column for each batch.
-    """
+    """Table 1: the longest contexts of PaLM 540B on 64 chips, or of another model elsewhere; not rounded."""
     rows = contexts(model, chip, chips)
-    return pd.DataFrame.from_dict(rows, orient="index", columns=[f"batch {b:g}" for b in _sizes()])
-
-
-def _sizes():
-    return [Reader("pope2022", "Table 1")("batch", size) for size in ("128", "512")]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["batch 128", "batch 512"])
 
 
 def contexts(model=None, chip=TPU, chips=SLICE):
     """The rows of :func:`table_1`: variant to a context for each batch."""
-    kept = Reader("pope2022", "Table 1")("memory kept for the cache")
+    read = Reader("pope2022", "Table 1")
+    kept, sizes = read("memory kept for the cache"), [read("batch", size) for size in ("128", "512")]
     return {
-        name: [function(variant, chip, chips, batch, kept) for batch in _sizes()]
+        name: [function(variant, chip, chips, batch, kept) for batch in sizes]
         for name, (variant, function) in variants(model or evidence.palm()).items()
     }
 
@@ -58,13 +52,15 @@ def gain(over="Multihead"):
 def _table_1(read):
     found = table_1()
     # the other cells follow from 330 by doubling, were it first rounded to two digits
-    raw, first = (found.loc["Multihead", "batch 512"], 10 * round(found.loc["Multihead", "batch 512"] / 10))
+    raw = found.loc["Multihead", "batch 512"]
+    first = 10 * round(raw / 10)
     note = f"1% below the rule: {raw:.1f} rounded to {first:g} first, then doubled or halved, gives all four cells"
-    cells = {(name, batch): found.loc[name, batch] for name in found.index for batch in found}
-    noted = {
-        place: value if place[0].startswith("Opt") else Noted(value, note) for place, value in cells.items()
+    cells = {
+        (name, batch): value if name.startswith("Opt") else Noted(value, note)
+        for name, row in found.iterrows()
+        for batch, value in row.items()
     }
-    return noted | {("context of the optimised layout over the others", ""): gain()}
+    return cells | {("context of the optimised layout over the others", ""): gain()}
 
 
 # --- Tables 2 and 3 --------------------------------------------------------------------------------------
@@ -80,11 +76,7 @@ def printed_utilisation(read, table, row):
 
 
 def chosen():
-    """The layout that moves least for each configuration of Tables 2 and 3, beside the paper's.
-
-    Returns rows indexed by (table, row): ``printed`` and ``least`` layout, and by how much more the printed one
-    moves (``excess``, a fraction).
-    """
+    """The layout that moves least for each configuration of Tables 2 and 3, and how much more the paper's moves."""
     rows = {}
     for place, at in configurations().items():
         best, name = pope.choose(at["model"], TPU, at["mesh"], at["tokens"])
@@ -148,16 +140,14 @@ def _benchmark(read):
     table, found = read.artefact, {}
     constants = fitted(others(table))
     model = evidence.cells((table,))
-    times = dict(
-        zip(zip(model.phase, model.batch, strict=True), evidence.predicted(model, constants), strict=True)
-    )
+    times = pd.Series(evidence.predicted(model, constants), [model.phase, model.batch])
     note = f"two-constant model, fitted on PaLM in {' and '.join(others(table))}"
     for column in COLUMNS:
         for batch in batches(table, column):
             row = f"batch {batch}"
             found[row, f"{column}, MFU"] = partial(_printed_rule, row=row, column=column, batch=batch)
             if column in ("PaLM prefill", "PaLM generate"):
-                found[row, f"{column}, time"] = Noted(times[column.split()[1], batch], note)
+                found[row, f"{column}, time"] = Noted(float(times[column.split()[1], batch]), note)
             elif column == "PaLM total":
                 found[row, f"{column}, time"] = partial(_sum, row=row)
             elif column == "MT-NLG total":
@@ -186,10 +176,7 @@ for _table in TABLES:
 
 
 def grades_of_utilisation():
-    """How the printed utilisations of appendix D come out, column by column.
-
-    Returns rows indexed by column: exact cells over all cells in each table.
-    """
+    """How the printed utilisations of appendix D come out, column by column: exact cells over all in each table."""
     rows = scorecard("pope2022")
     rows = rows[rows.artefact.isin(TABLES) & rows.column.str.endswith(", MFU")]
     rows = rows.assign(column=rows.column.str.removesuffix(", MFU"), hit=rows.grade == "exact")
@@ -205,11 +192,8 @@ def utilisations(table):
     """
     read, found = benchmarks.open_reader(table), {}
     for column in COLUMNS:
-        found[column] = {
-            batch: 100
-            * utilisation(read, table, column, batch, benchmarks.printed_time(table, column, batch))
-            for batch in batches(table, column)
-        }
+        times = {batch: benchmarks.printed_time(table, column, batch) for batch in batches(table, column)}
+        found[column] = {b: 100 * utilisation(read, table, column, b, time) for b, time in times.items()}
     made = pd.DataFrame(found).sort_index().rename_axis("batch").round(1)
     return made.astype(object).where(made.notna(), "")
 
@@ -232,16 +216,13 @@ def times(table):
 
 
 def sensitivity():
-    """How many cells of utilisation agree with print, over the parameter count they are reckoned with.
+    """How many cells of utilisation agree with print, over the parameter count (10^9) they are reckoned with.
 
-    Returns rows indexed by parameters (10^9): cells of PaLM (of 81), and of FasterTransformer and MT-NLG without
-    the column of Table D.4 that is in doubt (of 96).
+    Cells of PaLM (of 81), and of FasterTransformer and MT-NLG without the column of Table D.4 in doubt (of 96).
     """
-    own = pope.parameters(pope.load_model("PaLM 540B"))
+    own, padded = pope.parameters(pope.load_model("PaLM 540B")), pope.parameters(evidence.palm())
     rows = {}
-    for n in sorted(
-        [525e9, 529.5e9, 530e9, 535e9, 535.6e9, 540e9, own, 542e9, pope.parameters(evidence.palm())]
-    ):
+    for n in sorted([525e9, 529.5e9, 530e9, 535e9, 535.6e9, 540e9, own, 542e9, padded]):
         hits = {"PaLM": 0, "others": 0}
         for table in TABLES:
             read = benchmarks.open_reader(table)
@@ -260,13 +241,11 @@ def sensitivity():
 
 
 def gpu_bounds():
-    """FasterTransformer's times against a roofline of their A100s.
+    """FasterTransformer's times against a roofline of their A100s, in ms, and their ratio ``over``.
 
-    Weights and cache are read, and operations done, at the peaks; nothing is charged for communication.
-    The stages of a pipeline are taken to work at the same time, as micro-batches would have it: else this
-    would be no bound.
-
-    Returns ``table``, ``column``, ``batch``, ``bound`` and ``measured`` (ms) and their ratio ``over``.
+    Weights and cache are read, and operations done, at the peaks; nothing is charged for communication. The
+    stages of a pipeline are taken to work at the same time, as micro-batches would have it: else this would be no
+    bound.
     """
     model, rows = pope.load_model("MT-NLG 530B"), []
     for table in TABLES:

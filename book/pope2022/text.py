@@ -16,20 +16,15 @@ MESH = pope.load_mesh(SLICE)
 HT, LL = "high-throughput", "low-latency"
 
 
-def _from(artefact, row, column=""):
-    """A row that repeats another printed number."""
-    return lambda read: read(row, column, artefact)
-
-
-def _prefill_mfu(read):
-    return printed_utilisation(read, "Table 2", f"{HT} prefill")
+_prefill_mfu = partial(printed_utilisation, table="Table 2", row=f"{HT} prefill")
+_fastest_token = ("latency of one token at a small batch", "")
 
 
 @reproduces("Abstract")
 def _abstract(read):
     return {
         ("context that multiquery attention allows, over the other layouts", ""): gain(),
-        ("latency of one token at a small batch", ""): _from("Text 4.4", "int8, batch 64"),
+        _fastest_token: lambda read: read("int8, batch 64", artefact="Text 4.4"),
         ("utilisation when processing input", ""): _prefill_mfu,
     }
 
@@ -51,7 +46,7 @@ def _text_1(read):
         return pope.mfu(TPU, *at, read(f"{HT} prefill", "batch", "Table 2") * (prompt + made), time)
 
     return {
-        ("latency of one token at a small batch", ""): _from("Text 4.4", "int8, batch 64"),
+        _fastest_token: lambda read: read("int8, batch 64", artefact="Text 4.4"),
         ("utilisation when processing input", ""): _prefill_mfu,
         (turn, "time"): Noted(
             answer * step + reading,
@@ -67,10 +62,8 @@ def _text_2_1(read):
     place = "a 500B model with multihead attention"
     tokens = read(place, "batch") * read(place, "context")
     size = tokens * pope.cache_of_token(pope.multihead(pope.load_model("PaLM 540B")))
-    padded, megatron = (
-        tokens * pope.cache_of_token(m) / 1e12
-        for m in (pope.multihead(evidence.palm()), pope.load_model("MT-NLG 530B"))
-    )
+    others = pope.multihead(evidence.palm()), pope.load_model("MT-NLG 530B")
+    padded, megatron = (tokens * pope.cache_of_token(model) / 1e12 for model in others)
     note = (
         f"PaLM with 48 heads of 128; with its 64 heads as run {padded:.2f} TB, and the multihead model that the "
         f"paper runs, Megatron, {megatron:.2f} TB"
@@ -110,11 +103,8 @@ def _text_3_2_2(read):
 def _text_3_2_3(read):
     d = derivations
     unit = d.E * d.sp.sqrt(d.T * d.F / d.N) * d.ACT / d.W
-    return {
-        ("time at the best N, over E times the root of BLF / n", ""): lambda read: float(
-            d.sp.simplify(d.same_bytes(d.optimal_gather().result) / unit)
-        )
-    }
+    place = ("time at the best N, over E times the root of BLF / n", "")
+    return {place: lambda read: float(d.sp.simplify(d.same_bytes(d.optimal_gather().result) / unit))}
 
 
 @reproduces("Text 3.4")
@@ -126,7 +116,7 @@ def _text_3_4(read):
 
 @reproduces("Text 4")
 def _text_4(read):
-    before, after = (pope.parameters(pope.load_model("PaLM 540B")), pope.parameters(evidence.palm()))
+    before, after = pope.parameters(pope.load_model("PaLM 540B")), pope.parameters(evidence.palm())
     return {
         ("padding", "parameters added"): after - before,
         ("padding", "share of the utilisation"): 1 - before / after,
@@ -155,15 +145,11 @@ def attention_share(batch, context):
 @reproduces("Text 4.2")
 def _text_4_2(read):
     ratios = gain(), gain("Baseline multiquery")
-    note = (
-        f"by the two-constant model; were attention as long in both, the steps would be {evidence.apart():.1f} "
-        "times apart"
-    )
+    model, apart = "by the two-constant model", f"the steps would be {evidence.apart():.1f} times apart"
+    note = f"{model}; were attention as long in both, {apart}"
     return {
         ("context of the optimised layout over the others", ""): ratios,
-        ("batch 512, context 8192", "share of attention"): Noted(
-            attention_share(512, 8192), "by the two-constant model"
-        ),
+        ("batch 512, context 8192", "share of attention"): Noted(attention_share(512, 8192), model),
         ("batch 128, context 32768", "share of attention"): Noted(attention_share(128, 32768), note),
     }
 
@@ -173,10 +159,8 @@ def _text_4_3(read):
     model, batch = evidence.palm(), read("serial block", "batch")
     held = pope.cache_over_batch(model, SLICE, batch, 2048)
     steps = [pope.step_time(m, TPU, MESH, fitted(), batch, 2048, held) for m in (pope.serial(model), model)]
-    longer = Noted(
-        steps[0] / steps[1] - 1, "two-constant model: one more gather and scatter of BLE/X a layer"
-    )
-    return {("a serial block takes longer by", ""): longer}
+    note = "two-constant model: one more gather and scatter of BLE/X a layer"
+    return {("a serial block takes longer by", ""): Noted(steps[0] / steps[1] - 1, note)}
 
 
 @reproduces("Text 4.4")
@@ -185,13 +169,14 @@ def _text_4_4(read):
     slow = pass_time(evidence.bf16_decode(), constants)
     batch = _batch_as_fast(slow, constants)
     fast = pass_time(evidence.configurations()["Table 2", f"{LL} decode"], constants)
+
+    def over_least(read):
+        step = read(f"{HT} decode", "latency", "Table 2") / read("tokens of decode", artefact="Table 2")
+        return Noted(step / read("int8, batch 64"), _least_latencies())
+
     return {
-        ("batch 512 takes, over the least latency", ""): lambda read: Noted(
-            _each_step(read, "Table 2", f"{HT} decode") / read("int8, batch 64"), _least_latencies()
-        ),
-        (f"{LL} decode", "batch"): tuple(
-            read(f"{LL} decode", "batch", table) for table in ("Table 3", "Table 2")
-        ),
+        ("batch 512 takes, over the least latency", ""): over_least,
+        (f"{LL} decode", "batch"): tuple(read(f"{LL} decode", "batch", t) for t in ("Table 3", "Table 2")),
         ("int8, batch 64", ""): Noted(fast, "two-constant model"),
         ("bfloat16, batch 64", ""): Noted(slow, "two-constant model"),
         ("int8 costs less at low latency, by a factor of", ""): Noted(
@@ -244,10 +229,6 @@ def _batch_as_fast(time, constants):
         at = configuration("PaLM 540B", SLICE, middle, "WS 2D", "Batch", "int8", 2048, 64)
         low, high = (middle, high) if pass_time(at, constants) < time else (low, middle)
     return low
-
-
-def _each_step(read, table, row):
-    return read(row, "latency", table) / read("tokens of decode", artefact=table)
 
 
 def chip_seconds(read, table, row):

@@ -42,10 +42,8 @@ def costs(read, holds):
 def tradeoffs(read, holds):
     model = pope.load_model("PaLM 540B")
     twice = model.replace(layers=2 * model.layers, vocabulary=2 * model.vocabulary)
-    grown = [
-        f(twice) / f(model)
-        for f in (partial(pope.matmul_flops, tokens=1), partial(pope.weights_on_chip, chips=64))
-    ]
+    measures = partial(pope.matmul_flops, tokens=1), partial(pope.weights_on_chip, chips=64)
+    grown = [measure(twice) / measure(model) for measure in measures]
     spread = pope.weights_on_chip(model, 128) / pope.weights_on_chip(model, 64)
     holds(
         "weight loading and arithmetic grow with the model and fall with the chips",
@@ -94,39 +92,23 @@ def two_dimensions(read, holds):
 @claims("Text 3.2.3")
 def gathering(read, holds):
     model, tokens = pope.load_model("PaLM 540B"), 2**15
-    best = derivations.optimal_gather()
-    found = sp.simplify(
-        derivations.same_bytes(best[-2].equation.rhs) - sp.sqrt(derivations.T * derivations.N / derivations.F)
-    )
-    holds("best N is the root of BL n / F", found == 0)
-    weights = pope.gathered_weight_volume(model, MESH, MESH.x * MESH.y)
-    left = pope.gathered_activation_volume(model, MESH, tokens, MESH.x * MESH.y)
-    holds(
-        "gathering over XY moves EF/Z of each matrix",
-        math.isclose(weights / 2, model.d_model * model.d_ff / MESH.z),
-    )
-    holds(
-        "gathering over XY leaves BLE/(XY) of the activations",
-        math.isclose(left / 2, tokens * model.d_model / (MESH.x * MESH.y)),
-    )
-    skipped = pope.ws2d_volume(model, MESH, tokens) - pope.gathered_activation_volume(
-        model, MESH, tokens, MESH.x
-    )
-    holds(
-        "one pair of collectives on activations is skipped",
-        math.isclose(skipped, 2 * tokens * model.d_ff / (MESH.y * MESH.z)),
-    )
-    powers = [
-        sp.simplify(sp.diff(sp.log(e), derivations.T) * derivations.T)
-        for e in (derivations.optimal_x().result, best.result)
-    ]
+    d, best = derivations, derivations.optimal_gather()
+    off = sp.simplify(d.same_bytes(best[-2].equation.rhs) - sp.sqrt(d.T * d.N / d.F))
+    holds("best N is the root of BL n / F", off == 0)
+    gathered = partial(pope.gathered_activation_volume, model, MESH, tokens)
+    weights, left = pope.gathered_weight_volume(model, MESH, MESH.x * MESH.y), gathered(MESH.x * MESH.y)
+    of_each, of_activations = model.d_model * model.d_ff / MESH.z, tokens * model.d_model / (MESH.x * MESH.y)
+    holds("gathering over XY moves EF/Z of each matrix", math.isclose(weights / 2, of_each))
+    holds("gathering over XY leaves BLE/(XY) of the activations", math.isclose(left / 2, of_activations))
+    skipped = pope.ws2d_volume(model, MESH, tokens) - gathered(MESH.x)
+    pair = 2 * tokens * model.d_ff / (MESH.y * MESH.z)
+    holds("one pair of collectives on activations is skipped", math.isclose(skipped, pair))
+    powers = [sp.simplify(sp.diff(sp.log(e), d.T) * d.T) for e in (d.optimal_x().result, best.result)]
     holds(
         "time grows with BL, weight-stationary, and with its root, weight-gathered",
         powers == [1, sp.Rational(1, 2)],
     )
-    printed, still = (
-        pope.gathered_activation_volume(model, MESH, tokens, MESH.chips, *a) for a in ((), (pope.EXACT,))
-    )
+    printed, still = gathered(MESH.chips), gathered(MESH.chips, pope.EXACT)
     holds(
         "very large batches keep activations fully stationary",
         still == 0,

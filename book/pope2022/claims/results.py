@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from book.audit.ledger import claims
+from book.audit.ledger import claims, listed
 from book.pope2022 import benchmarks, curves, evidence, figures
 from book.pope2022.benchmarks import TABLES, batches, printed_time
 from book.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
@@ -40,11 +40,8 @@ def feedforward(read, holds):
         mesh, held = pope.load_mesh(n), pope.cache_over_batch(model, n, batch, 2048)
         at = model, TPU, mesh, constants, batch, 2048, held
         steps[n] = [pope.step_time(*at, layout=name) for name in ("WS 1D", "WS 2D")]
-        moved = [
-            model.layers * pope.exchange_time(model, TPU, mesh, batch, layout=name)
-            for name in ("WS 1D", "WS 2D")
-        ]
-        shares[n] = [m / step for m, step in zip(moved, steps[n], strict=True)]
+        moved = [pope.exchange_time(model, TPU, mesh, batch, layout=name) for name in ("WS 1D", "WS 2D")]
+        shares[n] = [model.layers * m / step for m, step in zip(moved, steps[n], strict=True)]
     told = (f"{n} chips {1e3 * one:.0f} and {1e3 * two:.0f} ms" for n, (one, two) in steps.items())
     holds(
         "2D is faster than 1D at batch 512 on 64 to 256 chips",
@@ -128,13 +125,9 @@ def attention(read, holds):
 
 @claims("Figure 8")
 def longest_contexts(read, holds):
-    model, batch, share = (
-        evidence.palm(),
-        read("batch"),
-        read("memory kept for the cache", artefact="Table 1"),
-    )
+    model, share = evidence.palm(), read("memory kept for the cache", artefact="Table 1")
     longest = {
-        name: pope.context_over_heads(m, TPU, SLICE, batch, share)
+        name: pope.context_over_heads(m, TPU, SLICE, read("batch"), share)
         for name, m in (("multihead", pope.multihead(model)), ("baseline", model))
     }
     told = ", ".join(f"{name} up to {n:.0f}" for name, n in longest.items())
@@ -150,34 +143,27 @@ def longest_contexts(read, holds):
 @claims("Text 4.3")
 def serial_blocks(read, holds):
     model = evidence.palm()
-    moved = [
-        pope.gathered_activation_volume(m, MESH, 2**20, MESH.chips, pope.EXACT)
-        for m in (pope.serial(model), model)
-    ]
-    holds(
-        "in prefill the difference shrinks", moved[0] - moved[1] == 0, "to nothing with all weights gathered"
-    )
+    at = MESH, 2**20, MESH.chips, pope.EXACT
+    moved = [pope.gathered_activation_volume(m, *at) for m in (pope.serial(model), model)]
+    holds("in prefill the difference shrinks", moved[0] == moved[1], "to nothing with all weights gathered")
 
 
 @claims("Text 4.4")
 def end_to_end(read, holds):
     ratio = pope.parameters(pope.load_model("PaLM 540B")) / pope.parameters(pope.load_model("PaLM 62B"))
-    dearer = {p: chip_seconds(read, "Table 2", f"{HT} {p}") / chip_seconds(read, "Table 3", f"{HT} {p}")
-              for p in PHASES}  # fmt: skip
+
+    def dearer(read, kind, table, other_kind, other):
+        """Chip-seconds of a token in one configuration over those in another, by phase."""
+        return {
+            p: chip_seconds(read, table, f"{kind} {p}") / chip_seconds(read, other, f"{other_kind} {p}")
+            for p in PHASES
+        }
+
+    models = HT, "Table 2", HT, "Table 3"
     holds(
         "at that batch the cost is proportional to the parameters (within 15 %)",
-        lambda read: all(
-            abs(
-                chip_seconds(read, "Table 2", f"{HT} {p}")
-                / chip_seconds(read, "Table 3", f"{HT} {p}")
-                / ratio
-                - 1
-            )
-            < 0.15
-            for p in PHASES
-        ),
-        ", ".join(f"{phase} {value:.2f}" for phase, value in dearer.items())
-        + f" times; parameters {ratio:.2f}",
+        lambda read: all(abs(times / ratio - 1) < 0.15 for times in dearer(read, *models).values()),
+        f"{listed(dearer(read, *models), '.2f')} times; parameters {ratio:.2f}",
     )
     large = [
         pass_time(configuration("PaLM 540B", SLICE, 512, "WS 2D", "Batch", f, 2048, 64), fitted())
@@ -188,12 +174,11 @@ def end_to_end(read, holds):
         abs(large[0] / large[1] - 1) < 0.05,
         f"{1e3 * large[0]:.1f} and {1e3 * large[1]:.1f} ms by the two-constant model: arithmetic binds in both",
     )
-    more = {p: chip_seconds(read, "Table 2", f"{LL} {p}") / chip_seconds(read, "Table 2", f"{HT} {p}")
-            for p in PHASES}  # fmt: skip
+    prefill, decode = dearer(read, LL, "Table 2", HT, "Table 2").values()
     holds(
         "batch 1 already runs prefill at a fairly low cost",
-        more["prefill"] < more["decode"],
-        "low latency over high throughput: " + ", ".join(f"{p} {v:.2f} times" for p, v in more.items()),
+        prefill < decode,
+        f"low latency over high throughput: prefill {prefill:.2f} times, decode {decode:.2f} times",
     )
     rises = {}
     for table in TABLES:
@@ -233,15 +218,14 @@ def layouts_of(table):
     @claims(table)
     def check(read, holds):
         for (artefact, row), picked in chosen().iterrows():
-            if artefact == table:
-                note = f"{picked.least} moves least by the formulas" + (
-                    f"; {picked.printed} moves {picked.excess:.0%} more" if picked.excess else ""
-                )
-                holds(
-                    f"{row}: weight-stationary or weight-gathered, as the tokens select",
-                    picked.least[:2] == picked.printed[:2],
-                    note,
-                )
+            if artefact != table:
+                continue
+            more = f"; {picked.printed} moves {picked.excess:.0%} more" if picked.excess else ""
+            holds(
+                f"{row}: weight-stationary or weight-gathered, as the tokens select",
+                picked.least[:2] == picked.printed[:2],
+                f"{picked.least} moves least by the formulas{more}",
+            )
 
 
 for _table in ("Table 2", "Table 3"):
