@@ -5,13 +5,7 @@ from book.explorer import Bars, Choice, Curves, Explorer, Kind, Limit, Slider, f
 from book.steinhardt2022.tables import LINKS, POD, modern_machines
 from inferlib import load_chip, load_model
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.equations import (
-    PRINTED,
-    Assumptions,
-    Machine,
-    decode_step,
-    load_chip as st_chip,
-)
+from inferlib.papers.steinhardt2022.equations import PRINTED, Assumptions, Machine, decode_step
 from inferlib.system import System, Workload, format_bytes
 from inferlib.units import factor
 
@@ -20,15 +14,11 @@ WIDEST = Reader("steinhardt2022", "Justification")("width of many models")[1]
 TO_CUT = "block of a machine"
 
 
-def multiply(machine=None, assumptions=PRINTED, width=WIDEST):
-    """One multiply over the network and over the slow-down k, from a machine that the reader may change.
-
-    ``machine``: where the box starts. ``width``: of the widest matrix: a machine's block cannot be wider.
-    """
-    machine = machine or st_chip()
-    chips = {"as above": machine} | {
-        name: m for name, m in modern_machines().items() if name not in (POD, LINKS)
-    }
+def multiply(machine=None, assumptions=PRINTED):
+    """One multiply over the network and over the slow-down k, from a machine that the reader may change."""
+    machine = machine or model.load_chip()
+    others = {name: m for name, m in modern_machines().items() if name not in (POD, LINKS)}
+    chips = {"as above": machine} | others
 
     def made(flops, memory, network, chips, **at):
         return Machine(flops * factor("TFLOP/s"), memory * factor("TB/s"), network * factor("TB/s"), chips)
@@ -45,16 +35,11 @@ def multiply(machine=None, assumptions=PRINTED, width=WIDEST):
         }
         return {name: rate / factor(unit) for name, (rate, unit) in rates.items()} | {"chips": m.chips}
 
-    start = set_to(machine)
+    start, peaks = set_to(machine), {name: m.flops for name, m in chips.items()}
     return Explorer(
         "One multiply, and what limits it",
         [
-            Choice(
-                "machine",
-                "Machine",
-                {name: m.flops for name, m in chips.items()},
-                {name: set_to(m) for name, m in chips.items()},
-            ),
+            Choice("machine", "Machine", peaks, {name: set_to(m) for name, m in chips.items()}),
             Slider("network", "Network of a machine", 0.1, 40, start["network"], "TB/s", log=True),
             Slider("memory", "Memory of a chip", 0.2, 20, start["memory"], "TB/s", log=True),
             Slider("flops", "Arithmetic of a chip", 31.2, 5000, start["flops"], "TFLOP/s", log=True),
@@ -78,7 +63,7 @@ def multiply(machine=None, assumptions=PRINTED, width=WIDEST):
         ],
         limits={
             TO_CUT: Limit(
-                lambda k, **at: model.machine_block(made(**at)) / k, lambda **at: width, "1", caution=True,
+                lambda k, **at: model.machine_block(made(**at)) / k, lambda **at: WIDEST, "1", caution=True,
                 says="No matrix is as wide as the block of a machine: none is cut, and the formula does not apply",
             )
         },

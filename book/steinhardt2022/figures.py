@@ -1,7 +1,5 @@
 """Steinhardt 2022: the chapter's figures; each draws what its cell gives it."""
 
-import math
-
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
@@ -54,14 +52,16 @@ def shares(terms):
     return ax
 
 
-def tiles(machine, width, batch, grids=(1, 2, 4)):
+def tiles(machine, width, batch):
     """A matrix cut, with what one chip takes in and sends out, counted by the source. Returns the Axes."""
-    _, every = plt.subplots(1, len(grids), figsize=(6.4, 3.0), layout="constrained")
-    whole = [count(machine, width, batch) for count in (model.arithmetic_work, model.network_traffic)]
-    for ax, grid in zip(every, grids, strict=True):
-        edge, part = width / grid, 1 / grid
-        weights = model.arithmetic_work(machine, edge, batch) / whole[0]
-        vectors = model.network_traffic(machine, edge, batch) / whole[1]
+
+    def share(count, grid):
+        part = count(machine, width / grid, batch) / count(machine, width, batch)
+        return "all" if part == 1 else f"1/{1 / part:.0f}"
+
+    _, every = plt.subplots(1, 3, figsize=(6.4, 3.0), layout="constrained")
+    for ax, grid in zip(every, (1, 2, 4), strict=True):
+        part = 1 / grid
         for column in range(grid):
             for row in range(grid):
                 ours = column == 0 and row == grid - 1
@@ -72,15 +72,12 @@ def tiles(machine, width, batch, grids=(1, 2, 4)):
         ax.add_patch(Rectangle((0, 1.06), part, 0.1, fc=style.RED, ec="none"))
         ax.add_patch(Rectangle((-0.16, 1 - part), 0.1, part, fc=style.RED, ec="none"))
         ax.set_title(f"{grid**2} chip{'s' if grid > 1 else ''}", fontsize=10)
-        ax.text(0.5, -0.1, f"weights {_part(weights)}", color=style.BLUE, ha="center", va="top")
-        ax.text(0.5, -0.26, f"vectors {_part(vectors)}", color=style.RED, ha="center", va="top")
+        weights, vectors = share(model.arithmetic_work, grid), share(model.network_traffic, grid)
+        ax.text(0.5, -0.1, f"weights {weights}", color=style.BLUE, ha="center", va="top")
+        ax.text(0.5, -0.26, f"vectors {vectors}", color=style.RED, ha="center", va="top")
         ax.set(xlim=(-0.2, 1.05), ylim=(-0.42, 1.2), aspect="equal")
         ax.axis("off")
     return every
-
-
-def _part(share):
-    return "all" if share == 1 else f"1/{1 / share:.0f}"
 
 
 def plane(machine, m, b):
@@ -96,52 +93,39 @@ def plane(machine, m, b):
         ax.contourf(m, b, margin, levels=[0, 100], colors=[colour], alpha=0.16)
     alone = model.memory_block(machine), model.memory_batch(machine), model.memory_limited_time(machine)
     best = model.best_block(machine), model.best_batch(machine), model.elapsed_time(machine)
-    for (x, y, time), text, side, fill in (
-        (alone, "best for the\nmemory alone", "right", "none"),
-        (best, "best", "left", style.INK),
+    for (x, y, time), text, side, shift, fill in (
+        (alone, "best for the\nmemory alone", "right", (-8, -8), "none"),
+        (best, "best", "left", (8, 6), style.INK),
     ):
-        ax.plot(
-            m,
-            time * machine.flops / machine.flop_per_weight / m**2,
-            color=style.ORANGE,
-            linewidth=1,
-            label=text,
-        )
+        equally_long = time * machine.flops / machine.flop_per_weight / m**2
+        ax.plot(m, equally_long, color=style.ORANGE, linewidth=1, label=text)
         ax.plot(x, y, "o", mfc=fill, mec=style.INK, zorder=5)
-        shift = (-8, -8) if side == "right" else (8, 6)
-        ax.annotate(
-            f"{text}: {x:.0f} × {y:.0f}, {time / US:.2f} μs",
-            (x, y),
-            shift,
-            textcoords="offset points",
-            ha=side,
-        )
-    low, high = float(m[0]), float(m[-1])
-    ax.text(low * 1.1, float(b[-1]) / 1.2, "the network is the slowest", color=style.RED, va="top")
-    ax.text(high / 1.1, float(b[0]) * 1.2, "the memory is", color=style.BLUE, ha="right", va="bottom")
-    ax.text(
-        high / 1.1, float(b[-1]) / 1.2, "arithmetic is:\nfully used", color=style.ORANGE, ha="right", va="top"
-    )
-    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(float(b[0]), float(b[-1])))
+        says = f"{text}: {x:.0f} × {y:.0f}, {time / US:.2f} μs"
+        ax.annotate(says, (x, y), shift, textcoords="offset points", ha=side)
+    (low, high), (few, many) = ((float(axis[0]), float(axis[-1])) for axis in (m, b))
+    right, top = high / 1.1, many / 1.2
+    ax.text(low * 1.1, top, "the network is the slowest", color=style.RED, va="top")
+    ax.text(right, few * 1.2, "the memory is", color=style.BLUE, ha="right", va="bottom")
+    ax.text(right, top, "arithmetic is:\nfully used", color=style.ORANGE, ha="right", va="top")
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(few, many))
     ax.set(xlabel="edge of a chip's block, m", ylabel="batch, b")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:,g}")
     return ax
 
 
-def machine_traffic(machine, chips=4):
-    """Blocks of vectors that cross the network of a machine, in and out, in units of one chip's block.
+def machine_traffic(machine):
+    """Blocks of vectors that cross the network of four chips, in and out, in units of one chip's block.
 
     ``apart``: its chips hold blocks with nothing in common; ``together``: a square grid of neighbours.
     """
-    alone, many = (machine.replace(chips=count) for count in (1, chips))
-    one = model.network_time(alone, 1.0, 1.0)
-    return {"apart": 2 * chips, "together": 2 * model.network_time(many, 1.0, 1.0) / one}
+    one, four = (model.network_time(machine.replace(chips=count), 1.0, 1.0) for count in (1, 4))
+    return {"apart": 2 * 4, "together": 2 * four / one}
 
 
-def neighbours(machine, chips=4):
-    """Draw :func:`machine_traffic`. Returns the Axes."""
-    counts, side = machine_traffic(machine, chips), math.isqrt(chips)
+def neighbours(machine):
+    """Draw :func:`machine_traffic` of four chips. Returns the Axes."""
+    counts, side = machine_traffic(machine), 2
     _, every = plt.subplots(1, 2, figsize=(6.4, 3.0), layout="constrained")
     for ax, name, gap in zip(every, ("apart", "together"), (0.6, 0.0), strict=True):
         step = 1 + gap
@@ -169,31 +153,16 @@ def waste(time, utilisation, floor, half):
     ``floor`` is the latency in seconds, ``half`` the k at which it is half of the time.
     """
     colours = {"without latency": style.ORANGE, "with latency": style.RED}
-    _, (top, bottom) = plt.subplots(
-        2, 1, sharex=True, figsize=(6.4, 4.8), height_ratios=[3, 2], layout="constrained"
-    )
+    _, both = plt.subplots(2, 1, sharex=True, figsize=(6.4, 4.8), height_ratios=[3, 2], layout="constrained")
+    top, bottom = both
     top.axhline(floor / US, color=style.FAINT, linestyle="--")
     top.text(9.8, floor / US / 1.1, f"latency, {floor / US:.2g} μs", ha="right", va="top")
-    style.curve(
-        time,
-        unit="us",
-        says="one multiply",
-        ax=top,
-        colours=colours,
-        mark={"half of it latency": (half, 2 * floor)},
-    )
-    style.curve(
-        utilisation,
-        unit="%",
-        says="utilisation",
-        over="slow-down of block and batch, k",
-        log="x",
-        ax=bottom,
-        colours=colours,
-    )
+    mark, over = {"half of it latency": (half, 2 * floor)}, "slow-down of block and batch, k"
+    style.curve(time, unit="us", says="one multiply", ax=top, colours=colours, mark=mark)
+    style.curve(utilisation, unit="%", says="utilisation", over=over, log="x", ax=bottom, colours=colours)
     top.set_xlabel("")
     bottom.set_ylim(0, None)
-    return top, bottom
+    return both
 
 
 def regions(machines):

@@ -10,7 +10,6 @@ from inferlib.papers.steinhardt2022 import equations as model
 from inferlib.papers.steinhardt2022.equations import (
     PRINTED,
     WITHOUT_LIMIT,
-    Assumptions,
     chip_of,
     load_chip as post_chip,
     stated,
@@ -23,19 +22,21 @@ US, MS = factor("us"), factor("ms")
 
 
 def warm_up(batch=1, grid=1):
-    """The warm-up exactly: amounts and times of its layers by resource.
+    """The warm-up exactly: amounts (B or FLOP) and times of its layers by resource.
 
     ``batch``: vectors multiplied together. ``grid``: tiles along each side of a layer's matrix, one chip
-    each; one layer is counted where it is above 1. Indexed by resource: ``amount`` (B or FLOP) and
-    ``microseconds``. Vectors are counted into and out of each layer in memory; over the network once for the
-    whole stack on one chip, in and out.
+    each; one layer is counted where it is above 1. Vectors are counted into and out of each layer in memory;
+    over the network once for the whole stack on one chip, in and out.
     """
     machine, given = post_chip("A100, warm-up"), stated()["warm_up"]
     edge, layers = given["width"] / grid, given["layers"] if grid == 1 else 1
-    network = (model.network_traffic(machine, edge, batch), model.network_time(machine, edge, batch))
-    memory = (model.memory_traffic(machine, edge, batch), model.memory_time(machine, edge, batch))
-    arithmetic = (model.arithmetic_work(machine, edge, batch), model.arithmetic_time(machine, edge, batch))
-    rows = {"network": network, "memory": _times(layers, memory), "arithmetic": _times(layers, arithmetic)}
+    rows = {
+        "network": (1, model.network_traffic, model.network_time),
+        "memory": (layers, model.memory_traffic, model.memory_time),
+        "arithmetic": (layers, model.arithmetic_work, model.arithmetic_time),
+    }
+    for name, (count, *functions) in rows.items():
+        rows[name] = [count * function(machine, edge, batch) for function in functions]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["amount", "microseconds"])
     return table.assign(microseconds=table.microseconds / US)
 
@@ -43,8 +44,8 @@ def warm_up(batch=1, grid=1):
 def modern_machines():
     """The machines of today's chips: traffic inside a scale-up domain is free.
 
-    Returns name to Machine. A TPU v4 pod, which the post calls a node, holds any matrix of the post by
-    itself; the last machine is the other reading of it, every chip a machine with its links as the network.
+    A TPU v4 pod, which the post calls a node, holds any matrix of the post by itself; the last machine is the
+    other reading of it, every chip a machine with its links as the network.
     """
     tpu = load_chip(POD)
     eight = {name: chip_of(load_chip(name)) for name in CHIPS}
@@ -52,37 +53,30 @@ def modern_machines():
 
 
 def modern(machines):
-    """The complete formula for machines, by name.
+    """The complete formula for machines, by name: ``C`` (TFLOP/s), ``M`` and ``B`` (TB/s), ``N``, and what follows.
 
-    Indexed by machine: ``C`` (TFLOP/s), ``M`` and ``B`` (TB/s; infinite where nothing leaves the machine),
-    ``N``; the ``ratio`` of the network to the bandwidth at which it would stop binding; best ``block`` and
-    ``batch``; the edge of the block of a whole ``machine``; and the ``time`` of one multiply at full
-    utilisation (us).
+    ``ratio`` is of the network to the bandwidth at which it would stop binding; ``machine`` the edge of the block of
+    a whole one; ``time`` that of one multiply at full utilisation (us).
     """
-    return pd.DataFrame({name: _at_best(machine) for name, machine in machines.items()}).T
-
-
-def _at_best(machine):
-    alone = machine.network_bandwidth >= WITHOUT_LIMIT
-    return {
-        "C": machine.flops / factor("TFLOP/s"),
-        "M": machine.memory_bandwidth / factor("TB/s"),
-        "B": math.inf if alone else machine.network_bandwidth / factor("TB/s"),
-        "N": machine.chips,
-        "ratio": math.inf if alone else switch_ratio(machine),
-        "block": model.best_block(machine),
-        "batch": model.best_batch(machine),
-        "machine": model.machine_block(machine),
-        "time": model.elapsed_time(machine) / US,
-    }
+    rows = {}
+    for name, machine in machines.items():
+        alone = machine.network_bandwidth >= WITHOUT_LIMIT
+        rows[name] = {
+            "C": machine.flops / factor("TFLOP/s"),
+            "M": machine.memory_bandwidth / factor("TB/s"),
+            "B": math.inf if alone else machine.network_bandwidth / factor("TB/s"),
+            "N": machine.chips,
+            "ratio": math.inf if alone else switch_ratio(machine),
+            "block": model.best_block(machine),
+            "batch": model.best_batch(machine),
+            "machine": model.machine_block(machine),
+            "time": model.elapsed_time(machine) / US,
+        }
+    return pd.DataFrame(rows).T
 
 
 def one_change_at_a_time():
-    """What the headline becomes when one assumption changes and the rest stays as printed.
-
-    Indexed by the change: microseconds of one multiply at full utilisation, milliseconds of a forward pass,
-    and how many times as long as the printed reading that is.
-    """
+    """What the headline becomes when one assumption changes and the rest stays as printed."""
     a100, given = post_chip("A100"), stated()["machines"]["A100, warm-up"]
     slow_memory = a100.replace(memory_bandwidth=post_chip("A100, warm-up").memory_bandwidth)
     uneven = a100.replace(network_bandwidth=a100.network_bandwidth * uneven_share(a100))
@@ -94,18 +88,17 @@ def one_change_at_a_time():
         f"memory {given['memory_bandwidth']}, as in the warm-up": (slow_memory, PRINTED),
         "8 chips as a 2 x 4 grid": (uneven, PRINTED),
         "one chip in a machine": (a100.replace(chips=1), PRINTED),
-        "four multiplies in a row in a layer": (a100, Assumptions.corrected()),
+        "four multiplies in a row in a layer": (a100, model.Assumptions.corrected()),
         "a network without limit": (a100.replace(network_bandwidth=WITHOUT_LIMIT), PRINTED),
         f"network {given['network_bandwidth']}, as in the warm-up": (slow_network(), PRINTED),
         "the catalogue's A100 machine": (chip_of(load_chip("A100 80GB")), PRINTED),
     }
-    rows = {name: _headline(*case) for name, case in cases.items()}
+    rows = {
+        name: (model.elapsed_time(machine) / US, model.forward_pass_time(machine, 1, assumptions) / MS)
+        for name, (machine, assumptions) in cases.items()
+    }
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["multiply (us)", "forward pass (ms)"])
     return table.assign(**{"times as long": table["forward pass (ms)"] / table["forward pass (ms)"].iloc[0]})
-
-
-def _headline(machine, assumptions):
-    return model.elapsed_time(machine) / US, model.forward_pass_time(machine, 1, assumptions) / MS
 
 
 def slow_network():
@@ -116,10 +109,6 @@ def slow_network():
 def uneven_share(machine):
     """What a grid of two rows leaves of the network that a square grid would have."""
     return model.grid_bandwidth(machine, 2) / model.effective_bandwidth(machine)
-
-
-def _times(count, pair):
-    return tuple(count * value for value in pair)
 
 
 def switch_ratio(machine):

@@ -86,7 +86,7 @@ def _matrix_multiplies(read):
 
 @reproduces("Warm-up")
 def _warm_up(read):
-    exact = warm_up()
+    exact, both_ways = warm_up(), "exact, into and out of the chip: {:.3f} us"
     us = exact.microseconds
     return {
         ("rows of a matrix", "power of 2"): lambda read: math.log2(read("width")),
@@ -99,16 +99,9 @@ def _warm_up(read):
         ("communication", "amount"): lambda read: _size(read("communication", "bytes"), 1),
         ("computation", "amount"): lambda read: _size(_operations(read), 3),
         ("memory", "amount"): lambda read: Noted(_size(_matrices(read), 3), f"exact: {_gb(exact)}"),
-        ("communication", "time"): lambda read: Noted(
-            read("communication", "amount") / read("A100", "B"),
-            f"exact, into and out of the chip: {us['network']:.3f} us",
-        ),
-        ("memory", "time"): lambda read: Noted(
-            read("bytes of all matrices") / read("A100", "M"), f"exact: {us['memory']:.0f} us"
-        ),
-        ("computation", "time"): lambda read: Noted(
-            read("computation", "amount") / read("A100", "C"), f"exact: {us['arithmetic']:.2f} us"
-        ),
+        ("communication", "time"): _time("B", both_ways.format(us["network"]), "communication", "amount"),
+        ("memory", "time"): _time("M", f"exact: {us['memory']:.0f} us", "bytes of all matrices"),
+        ("computation", "time"): _time("C", f"exact: {us['arithmetic']:.2f} us", "computation", "amount"),
         ("utilisation", ""): lambda read: read("computation", "time") / read("memory", "time"),
         ("overpaid by a factor", ""): lambda read: 1 / read("utilisation"),
     }
@@ -117,6 +110,7 @@ def _warm_up(read):
 @reproduces("Batching")
 def _batching(read):
     exact, single = warm_up(stated()["warm_up"]["batch"]), warm_up()
+    both_ways = "exact, into and out of the chip: {:.1f} us"
     layers = stated()["warm_up"]["layers"]
     us = exact.microseconds
     growth = us.max() / single.microseconds.max()
@@ -138,16 +132,9 @@ def _batching(read):
             read("vectors") * before(read, "computation", "amount"),
             f"exact: {exact.amount['arithmetic'] / factor('GFLOP'):.1f} GFLOP",
         ),
-        ("communication", "time"): lambda read: Noted(
-            read("communication", "amount") / before(read, "A100", "B"),
-            f"exact, into and out of the chip: {us['network']:.1f} us",
-        ),
-        ("memory", "time"): lambda read: Noted(
-            read("memory", "amount") / before(read, "A100", "M"), f"exact: {us['memory']:.0f} us"
-        ),
-        ("computation", "time"): lambda read: Noted(
-            read("computation", "amount") / before(read, "A100", "C"), f"exact: {us['arithmetic']:.0f} us"
-        ),
+        ("communication", "time"): _time("B", both_ways.format(us["network"]), "communication", "amount"),
+        ("memory", "time"): _time("M", f"exact: {us['memory']:.0f} us", "memory", "amount"),
+        ("computation", "time"): _time("C", f"exact: {us['arithmetic']:.0f} us", "computation", "amount"),
         ("serial time", "per layer"): lambda read: Noted(
             slowest(read) / before(read, "layers"), f"exact: {us.max() / layers:.1f} us"
         ),
@@ -171,7 +158,7 @@ def _batching(read):
 @reproduces("Tiling")
 def _tiling(read):
     given = stated()["warm_up"]
-    exact, whole = (warm_up(given["batch"], given["grid"]), warm_up(given["batch"]))
+    exact, whole = warm_up(given["batch"], given["grid"]), warm_up(given["batch"])
     us, layer = exact.microseconds, whole.microseconds.max() / given["layers"]
     before, batched = partial(_from, "Warm-up"), partial(_from, "Batching")
 
@@ -196,15 +183,9 @@ def _tiling(read):
             f"exact: {exact.amount['memory'] / factor('MB'):.2f} MB",
         ),
         ("computation", "amount"): lambda read: _size(work(read), 3),
-        ("communication", "time"): lambda read: Noted(
-            read("communication", "amount") / before(read, "A100", "B"), f"exact: {us['network']:.2f} us"
-        ),
-        ("memory", "time"): lambda read: Noted(
-            read("memory", "amount") / before(read, "A100", "M"), f"exact: {us['memory']:.2f} us"
-        ),
-        ("computation", "time"): lambda read: Noted(
-            read("computation", "amount") / before(read, "A100", "C"), f"exact: {us['arithmetic']:.2f} us"
-        ),
+        ("communication", "time"): _time("B", f"exact: {us['network']:.2f} us", "communication", "amount"),
+        ("memory", "time"): _time("M", f"exact: {us['memory']:.2f} us", "memory", "amount"),
+        ("computation", "time"): _time("C", f"exact: {us['arithmetic']:.2f} us", "computation", "amount"),
         ("vectors of one tile", "width"): lambda read: before(read, "width") / read("grid"),
         ("serial time before", "per layer"): lambda read: batched(read, "serial time", "per layer"),
         ("speed-up", ""): lambda read: Noted(
@@ -254,10 +235,9 @@ def _one_machine(read):
 @reproduces("More memory")
 def _more_memory(read):
     a100 = post_chip().replace(network_bandwidth=WITHOUT_LIMIT)
+    best = model.best_block(a100), model.best_batch(a100)
     return {
-        ("utilisation at a large batch", ""): model.block_utilisation(
-            a100, model.best_block(a100), model.best_batch(a100)
-        ),
+        ("utilisation at a large batch", ""): model.block_utilisation(a100, *best),
         ("theoretical batch: coefficient of C / M", ""): lambda read: coefficient(
             expression(derived().ONE_CHIP, "memory_batch"), derived().C / derived().M
         ),
@@ -278,6 +258,11 @@ def _footnote_7(read):
 
 def _from(artefact, read, row, column=""):
     return read(row, column, artefact=artefact)
+
+
+def _time(rate, note, *amount):
+    """A printed amount over a rate of the A100, which the warm-up prints."""
+    return lambda read: Noted(read(*amount) / read("A100", rate, "Warm-up"), note)
 
 
 def _size(amount, power):

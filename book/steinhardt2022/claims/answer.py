@@ -46,9 +46,8 @@ def _introduction(read, holds):
     )
     m, b = model.best_block(post_chip()), model.best_batch(post_chip())
     faster = model.block_time(post_chip(), m / 2, b / 2) / model.block_time(post_chip(), m, b)
-    holds(
-        "less utilisation means less time", faster < 1, f"half the utilisation takes {faster:.2f} of the time"
-    )
+    note = f"half the utilisation takes {faster:.2f} of the time"
+    holds("less utilisation means less time", faster < 1, note)
 
 
 @claims("Very short answer")
@@ -62,28 +61,20 @@ def _very_short_answer(read, holds):
     )
     edge = (number(best) or 1) * model.multiply_adds_per_number(a100)
     used = [k * model.block_utilisation(a100, edge / k, edge / k) for k in (1, 2, 10)]
-    holds(
-        "the time is L R^3 / C times a constant",
-        constants[0] is not None,
-        f"the constant is {constants[0]} if memory binds",
-    )
+    note = f"the constant is {constants[0]} if memory binds"
+    holds("the time is L R^3 / C times a constant", constants[0] is not None, note)
     holds(
         "a block takes R^3 operations, times the same constant",
         constant_in(work / ratio**3) and math.isclose(number(work / ratio**3), constants[0] or 0),
     )
-    holds(
-        "at utilisation 1/k it is L R^3 / (C k^2) times the same constant",
-        constants[0] == constants[1],
-    )
+    holds("at utilisation 1/k it is L R^3 / (C k^2) times the same constant", constants[0] == constants[1])
     holds(
         "R is the smallest block at full utilisation, up to a constant",
         constant_in(least),
         f"{least} R with a batch of any size; {best} R where the time is least",
     )
-    holds(
-        "at utilisation 1/k the block is R / k, times the same constant",
-        all(math.isclose(share, 1) for share in used),
-    )
+    same = all(math.isclose(share, 1) for share in used)
+    holds("at utilisation 1/k the block is R / k, times the same constant", same)
     waits = PRINTED.multiplies_per_layer * PRINTED.latency / US
     holds(
         "latency is a few microseconds a layer",
@@ -104,9 +95,8 @@ def _technical_answer(read, holds):
         "d" not in free_symbols(model.elapsed_time) and all(whole < d for d in widths),
         f"for matrices wider than a machine's block, {whole:.0f} here",
     )
-    holds(
-        "without a network bottleneck the time grows as C^2 / M^3", grows("memory_limited_time", "C**2/M**3")
-    )
+    memory_binds = grows("memory_limited_time", "C**2/M**3")
+    holds("without a network bottleneck the time grows as C^2 / M^3", memory_binds)
     holds("with one, as C^2 N / (B^2 M)", grows("network_limited_time", "C**2*N/(B**2*M)"))
     _faster(holds, "utilisation 1/k makes it k^2 times faster")
     holds(
@@ -121,9 +111,13 @@ def _technical_answer(read, holds):
         one.replace(network_bandwidth=share * one.memory_bandwidth) for share in (0.9, 1.5, 0.6)
     )
     excess = model.network_limited_time(between) / model.elapsed_time(between)
+
+    def larger(machine):
+        return max(model.memory_limited_time(machine), model.network_limited_time(machine))
+
     holds(
         "the formula is the larger of its two terms",
-        all(math.isclose(_larger(machine), model.elapsed_time(machine)) for machine in (a100, short)),
+        all(math.isclose(larger(machine), model.elapsed_time(machine)) for machine in (a100, short)),
         f"at B = 0.9 M, N = 1 the second term is {excess:.2f} times the formula; beyond B = M sqrt(N) it is negative, "
         f"{model.network_limited_time(beyond) / US:.3f} us at 1.5 M",
         fair="either branch can apply, as the cases printed say; a maximum is right for B below (2/3) M sqrt(N)",
@@ -148,21 +142,15 @@ def _justification(read, holds):
     s, a100 = derived(), post_chip("A100")
     one, many = "one chip per machine: ", "N chips: "
     holds(one + "blocks have edge C / B", proportional(expression(s.ONE_CHIP, "network_block"), "C/B"))
-    holds(
-        one + "batches have size C / M",
-        proportional(expression(s.ONE_CHIP, "network_batch"), "C/M"),
-        f"exact: {model.network_batch(s.ONE_CHIP)}",
-    )
+    exact = expression(s.ONE_CHIP, "network_batch")
+    holds(one + "batches have size C / M", proportional(exact, "C/M"), f"exact: {exact}")
     holds(one + "network traffic is C^2 / (B M)", moves("network_traffic", "C**2/(B*M)"))
     holds(one + "memory reads are C^2 / B^2", moves("memory_traffic", "C**2/B**2"))
     holds(one + "operations are C^3 / (B^2 M)", moves("arithmetic_work", "C**3/(B**2*M)"))
     holds(one + "each takes C^2 / (B^2 M)", all(moves(name, "C**2/(B**2*M)") for name in TIMES))
     holds(many + "a machine's block has edge C N / B", grows("network_block", "C*N/B", times="sqrt(N)"))
-    holds(
-        many + "batches have size C / M",
-        grows("network_batch", "C/M"),
-        f"exact: {model.network_batch(s.MACHINE)}",
-    )
+    exact = f"exact: {model.network_batch(s.MACHINE)}"
+    holds(many + "batches have size C / M", grows("network_batch", "C/M"), exact)
     holds(many + "a chip's block has edge C sqrt(N) / B", grows("network_block", "C*sqrt(N)/B"))
     holds(
         many + "network traffic per machine is C^2 N / (B M)",
@@ -178,10 +166,8 @@ def _justification(read, holds):
             f"a whole machine has N = {a100.chips:.0f} times as much",
             fair=f"per GPU of the machine, as the rate {rate} beside it",
         )
-    holds(
-        many + "each takes C^2 N / (B^2 M)",
-        all(moves(name, "C**2*N/(B**2*M)", chips=True) for name in TIMES),
-    )
+    equal = all(moves(name, "C**2*N/(B**2*M)", chips=True) for name in TIMES)
+    holds(many + "each takes C^2 N / (B^2 M)", equal)
     least = smallest_block() * s.M / s.C
     holds(
         "a chip's block is at least C / M",
@@ -223,11 +209,6 @@ def _faster(holds, label):
     )
 
 
-def _larger(machine):
-    """The larger of the two branches."""
-    return max(model.memory_limited_time(machine), model.network_limited_time(machine))
-
-
 def _network_binds(machine, d):
     """Whether a d x d matrix, cut as memory would like it, crosses a network that is too slow for that.
 
@@ -239,9 +220,8 @@ def _network_binds(machine, d):
 
 
 def _share_of_switch(machine, name=None):
-    return (
-        f"{name or machine.name}: network at {switch_ratio(machine):.0%} of the bandwidth that would suffice"
-    )
+    share = switch_ratio(machine)
+    return f"{name or machine.name}: network at {share:.0%} of the bandwidth that would suffice"
 
 
 def _listed(answers, wanted):

@@ -19,11 +19,8 @@ claims = partial(book.audit.ledger.claims, "steinhardt2022")
 def _matrix_multiplies(read, holds):
     s = derived()
     weight = expression(s.ONE_CHIP, "arithmetic_work") / s.m**2
-    holds(
-        "the operations are proportional to the parameters",
-        s.m not in weight.free_symbols,
-        f"for each parameter and vector {weight / s.b}",
-    )
+    note = f"for each parameter and vector {weight / s.b}"
+    holds("the operations are proportional to the parameters", s.m not in weight.free_symbols, note)
 
 
 @claims("Warm-up")
@@ -68,20 +65,16 @@ def _detailed_count(read, holds):
     s = derived()
     one, best = s.ONE_CHIP, partial(expression, s.ONE_CHIP)
     width = model.blocks_needed.equation.symbols()["d"]
-    holds(
-        "the blocks of (d / m)^2 chips make up the matrix",
-        sp.simplify(model.blocks_needed(width, s.m) * s.m**2 - width**2) == 0,
-    )
+    missing = sp.simplify(model.blocks_needed(width, s.m) * s.m**2 - width**2)
+    holds("the blocks of (d / m)^2 chips make up the matrix", missing == 0)
     share = best("combining_work") / best("arithmetic_work")
     holds(
         "splitting and combining are of lower order",
         sp.limit(share, s.m, sp.oo) == 0,
         f"additions over operations: {share}",
     )
-    holds(
-        "smallest batch is C / (M - B)",
-        sp.simplify(s._tight_batch().subs(s.m, model.network_block(one)) - s.C / (s.M - s.B)) == 0,
-    )
+    off = sp.simplify(s._tight_batch().subs(s.m, model.network_block(one)) - s.C / (s.M - s.B))
+    holds("smallest batch is C / (M - B)", off == 0)
     alone = model.elapsed_time(post_chip().replace(chips=1))
     holds(
         "it becomes infinite at M = B",
@@ -105,11 +98,8 @@ def _one_machine(read, holds):
     holds("N blocks apart leave each chip B / N", sp.simplify(apart - s.B / s.N) == 0)
     # what passes through the machine's network, over the bytes in and out of one number of each vector
     length = model.network_time(s.MACHINE, s.m, s.b) * s.B / model.network_traffic(s.MACHINE, 1, s.b)
-    holds(
-        "a machine's vectors have length m sqrt(N)",
-        sp.simplify(length - s.m * sp.sqrt(s.N)) == 0,
-        "instead of m N",
-    )
+    wide = sp.simplify(length - s.m * sp.sqrt(s.N)) == 0
+    holds("a machine's vectors have length m sqrt(N)", wide, "instead of m N")
     seen = model.effective_bandwidth(s.MACHINE)
     holds(
         "a square grid leaves each chip B / sqrt(N)",
