@@ -74,11 +74,9 @@ def timeline_data(model, at, own, context):
         rows.append(("overlap", "GPU", half, "experts", start + attention, start + attention + expert))
         rows.append(("overlap", "network", "BA"[i % 2], "network", start, start + sent))
     attention, expert, sent = layer(batch)
-    parts, start = (
-        (("attention", "GPU", attention), ("network", "network", sent), ("experts", "GPU", expert)),
-        0.0,
-    )
-    for part, lane, seconds in parts * 2:
+    layer_parts = ("attention", "GPU", attention), ("network", "network", sent), ("experts", "GPU", expert)
+    start = 0.0
+    for part, lane, seconds in layer_parts * 2:
         rows.append(("one batch", lane, "A+B", part, start, start + seconds))
         start += seconds
     return pd.DataFrame(rows, columns=["plan", "lane", "batch", "part", "start", "end"])

@@ -160,10 +160,7 @@ def experts_waking(model=None, context=4989):
                 },
             ),
             Curves(
-                {
-                    "read by the fullest GPU": step,
-                    "of it experts": reading,
-                },
+                {"read by the fullest GPU": step, "of it experts": reading},
                 "batch",
                 "gigabytes read in one step",
                 "GB",
