@@ -1,6 +1,7 @@
 """Erdil 2025, sections 3 to 5: the complete model against print, limits, symmetries and brute force."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ GPT_4, DEEPSEEK = e.models["GPT-4"], e.models["DeepSeek-V3"]
 LL = next(p for p in PROTOCOLS if p.name == "LL")
 
 
-def test_all_74_cells_of_the_tables():
+def test_all_74_cells_of_the_tables_and_those_that_printed_equations_give():
     card = audit.scorecard("erdil2025").query("kind == 'model'")
     card = card[card.artefact.str.startswith("Table")]
     assert len(card) == 74
@@ -31,16 +32,13 @@ def test_all_74_cells_of_the_tables():
     # Rounded twice: to two digits after the point it is 246.50, and that rounds up.
     value = missed.reproduced
     assert round(value) == 246 and math.floor(round(value, 2) + 0.5) == 247
-
-
-def test_printed_equations_give_other_tables():
-    """Read literally, equations 29 to 44 give 132, 115 and 95 tokens/s where Table 4 has 152, 132 and 105."""
+    # read literally, equations 29 to 44 give 132, 115 and 95 tokens/s where Table 4 has 152, 132 and 105
     literal = economics.table(4, e.PRINTED_EQUATIONS)
     assert literal.tokens_per_second.round().tolist() == [132, 115, 95]
     assert literal.n_gpu.round().tolist() == [16, 24, 40]
 
 
-def test_published_sizes_of_the_models():
+def test_published_sizes_of_the_models_and_of_their_caches():
     """Nominal sizes in billions; DeepSeek-V3 without its three dense layers and its multi-token module."""
     nominal = {
         "Llama 3.1 405B": 405, "Mixtral 8x22B": 141, "Mixtral 8x7B": 46.7, "Mistral Large 2": 123,
@@ -48,6 +46,10 @@ def test_published_sizes_of_the_models():
     }  # fmt: skip
     for name, billions in nominal.items():
         assert e.models[name].n_params == pytest.approx(1e9 * billions, rel=0.013)
+    # Meta's configuration: 128 query heads over 8 key/value heads; the notebook has 16
+    published, paper = model_of(load_model("Llama 3.1 405B")), e.models["Llama 3.1 405B"]
+    assert (published.shape.group_size, paper.shape.group_size) == (16, 8)
+    assert paper.cache_bytes == 2 * published.cache_bytes
 
 
 def test_the_search_is_the_minimum_over_layouts():
@@ -109,37 +111,39 @@ def test_no_cell_left_out_is_on_the_frontier(name, options):
         np.testing.assert_allclose(curve[column], values.ravel()[points], rtol=1e-12)
 
 
-def test_one_gpu_has_no_network():
-    """Weights over bandwidth and four launches a layer; nothing else at one sequence and no context."""
+def test_one_gpu_an_all_reduce_and_long_contexts_by_hand():
+    # weights over bandwidth and four launches a layer; nothing else at one sequence and no context
     unread = SMALL.shape.vocab_size * SMALL.shape.d_model  # the input embedding
     activations = 32 * (4096 * 3 + 6144 + 3 * (4096 + 14336))
     read = 2 * (SMALL.n_params - unread + activations)
     expected = read / (0.75 * 3.3e12) + 4 * 32 * 4e-6
     assert e.token_latency(SMALL, H100, 1, 1, pipeline=False) == pytest.approx(expected, rel=1e-12)
-
-
-def test_an_all_reduce_as_printed():
-    """Equation 23: 6.8 us + 1.2 us (ranks/nodes - 1) + 10 us log2(nodes).
-
-    Equation 24: 2 bytes x 10,000 x 100 over 8 GPUs: 7/8 of it, once each way, at half of 450 GB/s.
-    """
+    # equation 23: 6.8 us + 1.2 us (ranks/nodes - 1) + 10 us log2(nodes)
     assert m.collective_latency(LL, 8, 1, 2) == pytest.approx(6.8e-6 + 1.2e-6 * 7)
     assert m.collective_latency(LL, 32, 4, 2) == pytest.approx(6.8e-6 + 1.2e-6 * 7 + 20e-6)
+    # equation 24: 2 bytes x 10,000 x 100 over 8 GPUs: 7/8 of it, once each way, at half of 450 GB/s
     (one,) = m.collectives(H100, (8, 1, 0), [2 * 10_000], 2, e.Assumptions(protocols=(LL,)))
     seconds = one.time(100) - one.time(0)
     assert seconds == pytest.approx(2 * (2 * 10_000 * 100) * 7 / 8 / (450e9 / 2))
+    # at very long context a token costs its cache over the attainable bandwidth, in any layout
+    big = H100.replace(memory_capacity=1e18)
+    seconds = e.token_latency(e.models["Mistral Large 2"], big, 8, 1, context=1e8)
+    assert seconds == pytest.approx(360_448 * 1e8 / (8 * 0.75 * 3.3e12), rel=0.01)
+    # 4 x 128 heads over 2 bytes is 256 FLOP for a byte of cache; an H100 at 8 bits has 565 to spend: one token a
+    # pass waits for the cache, and four (drafts to verify) for arithmetic
+    at = {"context": 500_000, "pipeline": False}
+    assert e.best_layout(DEEPSEEK, H100, 64, 64, **at)[1].binding == "cache"
+    assert e.best_layout(DEEPSEEK, H100, 64, 64, new_tokens=4, **at)[1].binding == "attention arithmetic"
+    assert e.best_layout(LLAMA, H100, 64, 64, context=100_000)[1].binding == "cache"
 
 
-def test_more_of_a_machine_never_hurts():
+def test_more_of_a_machine_never_hurts_and_no_time_is_below_its_parts():
+    """No layout beats its launches, nor reading the weights of one micro-batch at the attainable rate."""
     for change in ({"memory_bandwidth": 6e12}, {"scale_up_bandwidth": 9e11}, {"scale_out_bandwidth": 1e11}):
         for model in (LLAMA, GPT_4):
             before = e.token_latency(model, H100, 128, 64, context=2000)
             after = e.token_latency(model, H100.replace(**change), 128, 64, context=2000)
             assert after <= before * (1 + 1e-12)
-
-
-def test_never_below_its_parts():
-    """No layout beats its launches, nor reading the weights of one micro-batch at the attainable rate."""
     n_gpu = xr.DataArray(np.geomspace(4, 4096, 30), dims="n_gpu")
     batch = xr.DataArray(np.geomspace(1, 4096, 20), dims="batch")
     times = e.token_latency(LLAMA, H100, n_gpu, batch)
@@ -149,33 +153,14 @@ def test_never_below_its_parts():
     assert (times >= floor * (1 - 1e-12)).all()
 
 
-def test_bandwidth_alone_at_long_context():
-    """At very long context a token costs its cache over the attainable bandwidth, in any layout."""
-    big = H100.replace(memory_capacity=1e18)
-    seconds = e.token_latency(e.models["Mistral Large 2"], big, 8, 1, context=1e8)
-    assert seconds == pytest.approx(360_448 * 1e8 / (8 * 0.75 * 3.3e12), rel=0.01)
-
-
-def test_latent_attention_at_long_context():
-    """4 x 128 heads over 2 bytes is 256 FLOP for a byte of cache; an H100 at 8 bits has 565 to spend.
-
-    So one token a pass waits for the cache, and four (drafts to verify) for arithmetic.
-    """
-    at = {"context": 500_000, "pipeline": False}
-    assert e.best_layout(DEEPSEEK, H100, 64, 64, **at)[1].binding == "cache"
-    assert e.best_layout(DEEPSEEK, H100, 64, 64, new_tokens=4, **at)[1].binding == "attention arithmetic"
-    assert e.best_layout(LLAMA, H100, 64, 64, context=100_000)[1].binding == "cache"
-
-
-@pytest.mark.parametrize("acceptance", [0.0, 0.5, 0.8, 0.95])
-def test_expected_tokens_is_a_truncated_geometric_series(acceptance):
-    for tokens in range(1, 7):
-        by_hand = sum(acceptance**i for i in range(tokens))
-        assert e.expected_tokens(acceptance, tokens) == pytest.approx(by_hand)
-
-
 def test_speculation_never_hurts_and_needs_acceptance():
-    """Scoring g + 1 positions costs a little more and yields the free token: never slower when all is right."""
+    """Scoring g + 1 positions costs a little more and yields the free token: never slower when all is right.
+
+    The expected tokens are a truncated geometric series.
+    """
+    for acceptance, tokens in product((0.0, 0.5, 0.8, 0.95), range(1, 7)):
+        by_hand = sum(acceptance**i for i in range(tokens))
+        assert e.expected_tokens(acceptance, tokens) == pytest.approx(by_hand), (acceptance, tokens)
     plain = e.token_latency(LLAMA_8, H100, 24, 8)
 
     def drafted(acceptance, **more):
@@ -188,7 +173,7 @@ def test_speculation_never_hurts_and_needs_acceptance():
     assert drafted(0.8, assumptions=e.Assumptions.leviathan()) < drafted(0.8)
 
 
-def test_frontier_is_sorted_and_nothing_beats_it():
+def test_frontier_is_sorted_nothing_beats_it_and_a_throughput_cap_holds():
     curve = economics.curve("Llama 3 70B 8-bit")
     assert (curve.tokens_per_second.diff().dropna() < 0).all()
     assert (curve.usd_per_million.diff().dropna() < 0).all()
@@ -201,15 +186,17 @@ def test_frontier_is_sorted_and_nothing_beats_it():
         # A point between the grid's may win by the grid's step (3.2 % in batch and in GPUs).
         about_as_fast = curve[1.05 * curve.tokens_per_second >= 1 / seconds]
         assert about_as_fast.usd_per_million.min() < 1.08 * cost
-
-
-def test_throughput_cap_holds():
     capped = e.frontier(LLAMA_8, H100, pipeline=False, throughput_cap=1e3)
     assert (capped.batch * capped.tokens_per_second <= 1e3 * (1 + 1e-12)).all()
     assert capped.usd_per_million.min() > e.frontier(LLAMA_8, H100, pipeline=False).usd_per_million.min()
 
 
-def test_layouts_named_by_the_frontier_give_its_times():
+def test_layouts_named_by_the_frontier_give_its_times_and_a_curve_is_computed_once():
+    printed = e.PRINTED_EQUATIONS
+    again, other = (printed.replace(t_kernel=seconds) for seconds in (printed.t_kernel, 1e-6))
+    first = economics.curve("Llama 3 8B", "H100", assumptions=printed)
+    assert economics.curve(model="Llama 3 8B", assumptions=again) is first
+    assert economics.curve("Llama 3 8B", "H100", assumptions=other) is not first
     for setting in ({"model": "GPT-4", "draft": "Llama 3 8B"}, {"model": "Llama 3 70B", "chip": "H100"}):
         curve = economics.curve(**setting)
         for i in (0, len(curve) // 2, len(curve) - 1):
@@ -217,15 +204,12 @@ def test_layouts_named_by_the_frontier_give_its_times():
             assert 1 / seconds == pytest.approx(curve.tokens_per_second[i], rel=1e-12)
 
 
-def test_what_does_not_fit_says_so():
+def test_what_does_not_fit_says_so_and_a_breakdown_adds_up():
     assert e.token_latency(LLAMA, H100, 1, 1) == math.inf
     cut, step = e.best_layout(LLAMA, H100, 1, 1)
     assert cut is None and step.status == "infeasible" and "141.1 GB" in step.reason
     step = e.best_layout(LLAMA, H100, 8, 512, context=100_000, assumptions=e.Assumptions.corrected())[1]
     assert step.status == "infeasible"
-
-
-def test_breakdown_adds_up():
     for model, batch, context in ((LLAMA, 32, 4096), (GPT_4, 64, 0), (DEEPSEEK, 200, 10_000)):
         step = e.best_layout(model, H100, 128, batch, context=context)[1]
         seconds = e.token_latency(model, H100, 128, batch, context=context)
@@ -251,24 +235,21 @@ def test_decode_step():
         e.decode_step(model, system, work, Layout(tp=4))
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: e.token_latency(LLAMA, H100, -1, 1), ValueError, "n_gpu is -1"),
-        (lambda: e.token_latency(LLAMA, H100, 8, 0), ValueError, "batch is 0"),
-        (lambda: e.token_latency("Llama", H100, 8, 1), TypeError, "model is a str"),
-        (lambda: e.token_latency(LLAMA, load_chip("TPU v4"), 8, 1), ValueError, "describes GPUs"),
-        (lambda: e.token_latency(LLAMA, load_chip("RTX 4090"), 8, 1), ValueError, "scale_up_bandwidth"),
-        (lambda: e.token_latency(e.models["Llama 3 70B 4-bit"], e.chips["A100"], 8, 1), LookupError, "fp4"),
-        (lambda: e.frontier(LLAMA, H100, draft=LLAMA, acceptance=1.0), ValueError, "acceptance is 1.0"),
-        (lambda: e.frontier(LLAMA, H100, context=[1000.0, 2000.0]), ValueError, "context is"),
-        (lambda: e.frontier(LLAMA, H100.replace(price=None)), TypeError, "price"),
-        (lambda: e.frontier(LLAMA, H100, assumptions=e.FIGURE_1), TypeError, "assumptions"),
-        (lambda: e.models["llama 3 70b"], LookupError, "Llama 3 70B"),
-        (lambda: e.Assumptions(traffic="tile"), LookupError, "tiled"),
-        (lambda: e.Cut(kind="3D"), LookupError, "2D"),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: e.token_latency(LLAMA, H100, -1, 1), ValueError, "n_gpu is -1"),
+    (lambda: e.token_latency(LLAMA, H100, 8, 0), ValueError, "batch is 0"),
+    (lambda: e.token_latency("Llama", H100, 8, 1), TypeError, "model is a str"),
+    (lambda: e.token_latency(LLAMA, load_chip("TPU v4"), 8, 1), ValueError, "describes GPUs"),
+    (lambda: e.token_latency(LLAMA, load_chip("RTX 4090"), 8, 1), ValueError, "scale_up_bandwidth"),
+    (lambda: e.token_latency(e.models["Llama 3 70B 4-bit"], e.chips["A100"], 8, 1), LookupError, "fp4"),
+    (lambda: e.frontier(LLAMA, H100, draft=LLAMA, acceptance=1.0), ValueError, "acceptance is 1.0"),
+    (lambda: e.frontier(LLAMA, H100, context=[1000.0, 2000.0]), ValueError, "context is"),
+    (lambda: e.frontier(LLAMA, H100.replace(price=None)), TypeError, "price"),
+    (lambda: e.frontier(LLAMA, H100, assumptions=e.FIGURE_1), TypeError, "assumptions"),
+    (lambda: e.models["llama 3 70b"], LookupError, "Llama 3 70B"),
+    (lambda: e.Assumptions(traffic="tile"), LookupError, "tiled"),
+    (lambda: e.Cut(kind="3D"), LookupError, "2D"),
+])  # fmt: skip
 def test_doors(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -286,34 +267,16 @@ def test_catalogue_maps_onto_the_papers_records():
         assert ours == theirs
 
 
-def test_the_papers_405b_has_twice_the_key_value_heads():
-    """Meta's configuration: 128 query heads over 8 key/value heads; the notebook has 16."""
-    published, paper = model_of(load_model("Llama 3.1 405B")), e.models["Llama 3.1 405B"]
-    assert (published.shape.group_size, paper.shape.group_size) == (16, 8)
-    assert paper.cache_bytes == 2 * published.cache_bytes
-
-
-def test_a_curve_asked_for_in_two_ways_is_computed_once():
-    printed = e.PRINTED_EQUATIONS
-    again, other = (printed.replace(t_kernel=seconds) for seconds in (printed.t_kernel, 1e-6))
-    first = economics.curve("Llama 3 8B", "H100", assumptions=printed)
-    assert economics.curve(model="Llama 3 8B", assumptions=again) is first
-    assert economics.curve("Llama 3 8B", "H100", assumptions=other) is not first
-
-
-@pytest.mark.parametrize(
-    ("curve", "fastest", "preferred"),
-    [
+def test_figure_9_is_the_notebooks_own_output():
+    """Text stored in the notebook of 27 May 2025: fastest points (speed, GPUs, batch), preferred (speed, cost)."""
+    table = marks(9).set_index(["curve", "point"])
+    for curve, fastest, preferred in (
         ("short", (96.75, 54.32, 1.03), (62.49, 1.37)),
         ("short, drafted", (153.48, 31.63, 1.99), (87.23, 0.85)),
         ("long", (94.60, 95.97, 1.00), (71.79, 36.70)),
         ("long, drafted", (146.62, 47.11, 1.99), (115.27, 15.77)),
-    ],
-)
-def test_figure_9_is_the_notebooks_own_output(curve, fastest, preferred):
-    """Text stored in the notebook of 27 May 2025: fastest points (speed, GPUs, batch), preferred (speed, cost)."""
-    found = marks(9).set_index(["curve", "point"]).loc[curve]
-    at = found.loc["fastest", ["tokens/s", "GPUs", "batch"]].astype(float).round(2)
-    assert list(at) == pytest.approx(fastest, abs=0.0051)
-    at = found.loc["preferred", ["tokens/s", "USD per million"]].astype(float).round(2)
-    assert list(at) == pytest.approx(preferred, abs=0.0051)
+    ):
+        at = table.loc[(curve, "fastest"), ["tokens/s", "GPUs", "batch"]].astype(float).round(2)
+        assert list(at) == pytest.approx(fastest, abs=0.0051), curve
+        at = table.loc[(curve, "preferred"), ["tokens/s", "USD per million"]].astype(float).round(2)
+        assert list(at) == pytest.approx(preferred, abs=0.0051), curve
