@@ -12,10 +12,12 @@ import inferlib
 from book.liminal2025 import efficiency
 from book.mazurek2025 import readings, repair, validation
 from book.pope2022 import benchmarks
+from book.serving import fit, tables
 from book.synthesis import against, agreement, cases, grid, printed
 from inferlib import Layout, System, Workload, load_chip, load_model, papers
+from inferlib.papers import mazurek2025 as mz
 from inferlib.papers.pope2022 import Assumptions
-from tokenprice import answerers, request
+from tokenprice import answerers, constants, request
 
 BOOK = Path(__file__).parents[1] / "book"
 CASES = list(agreement.cases())
@@ -40,14 +42,11 @@ def status(*asked):
 
 
 # --- What the sources agree on ---------------------------------------------------------------------------
-def test_all_five_are_asked_and_each_answers():
+def test_all_five_are_asked_and_no_question_has_more_than_four_answers():
+    """Counted question by question: honest counts for whoever says all."""
     says("synthesis", "Two sources describe dense models only", "one describes nothing but latent attention")
     answering = set().union(*(agreement.answers(case) for case in CASES))
     assert answering == {answerers.label(key) for key in papers.sources()}
-
-
-def test_no_question_has_more_than_four_answers():
-    """Counted question by question: honest counts for whoever says all."""
     says("synthesis", "No question has more than four answers", "About GPT-OSS there is at most one")
     says("synthesis", "a dense model can have four voices and a mixture of experts at most three")
     table = grid.voices()
@@ -58,16 +57,13 @@ def test_no_question_has_more_than_four_answers():
         assert not re.search(r"all five|every one of the five", text(chapter, ""))
 
 
-def test_every_statement_holds_for_everybody():
+def test_every_statement_holds_for_everybody_and_one_that_fails_says_so(monkeypatch):
+    """At a batch of 512 arithmetic counts, and the statement about it no longer holds."""
     claims = agreement.claims()
     assert claims.holds.all(), claims[~claims.holds]
     # two dense cases with four sources and two with three
     assert (claims.points[["reading", "bandwidth", "arithmetic", "bytes", "chips", "links"]] == 14).all()
     assert (claims.lowest <= claims.highest).all()
-
-
-def test_a_statement_that_fails_says_so(monkeypatch):
-    """At a batch of 512 arithmetic counts, and the statement about it no longer holds."""
     model, box, _ = grid.running()
     large = {case: (model, box, Workload(512, 1024)) for case in CASES}
     monkeypatch.setattr(agreement, "cases", lambda: large)
@@ -76,15 +72,12 @@ def test_a_statement_that_fails_says_so(monkeypatch):
     assert not claims.holds["arithmetic"] and not claims.holds["reading"]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_memory_bound_for_every_source(case):
+def test_memory_bound_for_every_source_and_the_sources_disagree_by_more_than_two():
     """The binding term of every answer is one of reading, not of arithmetic or waiting."""
     says("synthesis", "every source that describes the question finds decode memory-bound")
-    for who, step in agreement.answers(case).items():
-        assert papers.common_name(step.source, step.binding) in agreement.READING, who
-
-
-def test_the_sources_disagree_by_more_than_two():
+    for case in CASES:
+        for who, step in agreement.answers(case).items():
+            assert papers.common_name(step.source, step.binding) in agreement.READING, (case, who)
     says("synthesis", "the slowest answer is more than twice the fastest")
     steps = [answerers.ask(key, *grid.running()) for key in papers.sources()]
     totals = [step.total for step in steps if step.feasible]
@@ -101,6 +94,9 @@ def test_gains_by_hand():
     reading = step.terms["weights"] + step.terms["cache"]
     gain = agreement.gains("dense, short").loc["twice the memory bandwidth", "LIMINAL 2025"]
     assert gain == pytest.approx(step.total / (step.total - reading / 2))
+    for asked in (agreement.gains, agreement.answers):
+        with pytest.raises(LookupError, match="no case 'dense'"):
+            asked("dense")
 
 
 def test_experts_wake_up_and_batches_stay_cheap():
@@ -137,12 +133,6 @@ def test_measured_systems_wait_more():
     assert np.isnan(table.loc[grid.LATENCY, EQ_8])  # its constant has no such quantity
     latency = table.loc[grid.LATENCY]
     assert latency.lowest <= latency["sixth model"] <= latency.highest < 1.05
-
-
-@pytest.mark.parametrize("asked", [agreement.gains, agreement.answers])
-def test_unknown_cases_are_refused(asked):
-    with pytest.raises(LookupError, match="no case 'dense'"):
-        asked("dense")
 
 
 # --- The case files --------------------------------------------------------------------------------------
@@ -251,12 +241,17 @@ def test_sentences_of_the_synthesis():
     assert 0 < infeasible["Erdil 2025"] < infeasible["bound of the peaks"] / 2
 
 
-def test_who_can_run_deepseek_on_one_box():
+def test_who_can_run_deepseek_on_one_box_and_on_nine():
+    """A layout of data-parallel attention is Mazurek's."""
     says("synthesis", "Three sources, and both answers of our own, find that it does not fit; the other two")
     box = System(load_chip("H100 SXM"), 8)
     found = status(load_model("DeepSeek V3"), box, Workload(8, 4096, weights="fp8"))
     assert sorted(found[key] for key in papers.sources()) == 3 * ["infeasible"] + 2 * ["n/a"]
     assert found["sixth"] == found["principles"] == "infeasible"
+    rack, asked = System(load_chip("H100 SXM"), 72), Workload(72 * 128, 2050, "fp8", "bf16")
+    found = status(load_model("DeepSeek V3"), rack, asked, Layout(ep=72, dp=72))
+    assert [key for key in papers.sources() if found[key] != "n/a"] == ["mazurek2025"]
+    assert found["mazurek2025"] == "ok"
 
 
 def test_sentences_of_the_measurements():
@@ -311,9 +306,6 @@ def test_the_measured_row_of_the_chapter():
 
 def test_pieces_and_one_constant_for_a_layer():
     """What the sixth model's chapter says of its own form beside equation 8, and of starts of kernels."""
-    from book.serving import fit, tables
-    from tokenprice import constants
-
     own = constants.operators("H100 SXM")
     says("sixth_model", "more than two and a half milliseconds of starts. Depth adds nearly one more")
     starts = 80 * (4 * own.gemm["fp8"].start + own.attention["fp8"].start)
@@ -336,8 +328,6 @@ def test_pieces_and_one_constant_for_a_layer():
 
 
 def test_attention_is_read_twice_at_half_the_peak():
-    from inferlib.papers import mazurek2025 as mz
-
     says("mazurek2025", "11.4 GB of attention at 3.35 TB/s are 3.4 ms, twice that because kernels reach half")
     model, nine = mz.model_of("DeepSeek V3"), mz.setup("9x8 H100")
     once = mz.attention_weights(model) / 3.35e12
@@ -348,8 +338,6 @@ def test_attention_is_read_twice_at_half_the_peak():
 
 
 def test_the_price_of_a_request_in_the_head():
-    from book.serving import tables
-
     asked = tables.asked()
     says("price", "the box 32 dollars, nine tenths of a cent per second")
     rent = 8 * asked.system.chip.price / 3600
@@ -383,10 +371,3 @@ def test_short_steps_are_furthest_from_the_bound():
     short, long = eight[eight.predicted < 2e-3].ratio, eight[eight.predicted > 8e-3].ratio
     assert short.median() > 1.5 * long.median() and len(short) > 5 < len(long)
     assert (ratios.ratio > 1).all()
-
-
-def test_a_layout_of_data_parallel_attention_is_mazurek_s():
-    rack, asked = System(load_chip("H100 SXM"), 72), Workload(72 * 128, 2050, "fp8", "bf16")
-    found = status(load_model("DeepSeek V3"), rack, asked, Layout(ep=72, dp=72))
-    assert [key for key in papers.sources() if found[key] != "n/a"] == ["mazurek2025"]
-    assert found["mazurek2025"] == "ok"
