@@ -12,14 +12,8 @@ from test_explorer import asked, page_of
 from book import audit
 from book.audit import ledger
 from book.erdil2025 import drawings, economics, errata, explorers, figures_model, limits
-from book.erdil2025.claims import (
-    context,
-    economics as text_economics,
-    long_contexts,
-    model,
-    parallel,
-    takeaways,
-)
+from book.erdil2025.claims import context, long_contexts, model, parallel, takeaways
+from book.erdil2025.claims.economics import drafting_gains, generation_gains
 from book.erdil2025.claims.toy import palm_errors, palm_power, speed_up
 from book.erdil2025.derivations import speculation
 from book.erdil2025.figures import served_points
@@ -38,17 +32,14 @@ MISSED = {  # numbers that do not come out, and the erratum that names each
     ("Text 5.1", "prefill utilisation over that of decoding", "factor"): "utilisation of prefill",
 }
 FALSE = {  # statements that do not hold, and the erratum that covers each
-    (
-        "Text 2.2.3",
-        "b* gives both the smallest cost and the smallest latency of an instance",
-    ): "before equation 9",
+    ("Text 2.2.3", "b* gives both the smallest cost and the smallest latency of an instance"): "before equation 9",
     ("Text 3.5", "there is no reason for pipeline parallelism beside data parallelism"): "pipeline",
     ("Text 3.5", "experts are spread whenever GPUs are fewer than experts"): "experts and batches",
     ("Text 3.6", "the equations are the notebook's 2D case without pipeline and experts"): "29 to 44",
     ("Table 2", "all batches are 1"): "experts and batches",
     ("Table 3", "the points maximise equation 45 with alpha 4"): "Tables 3 and 6",
     ("Table 6", "the points maximise equation 45 with alpha 4"): "Tables 3 and 6",
-}
+}  # fmt: skip
 
 
 def computed(artefact, name, column=""):
@@ -57,7 +48,7 @@ def computed(artefact, name, column=""):
     return ledger.compute(row)[0] / factor(row.unit)
 
 
-def test_what_misses_is_what_the_errata_name():
+def test_what_misses_is_what_the_errata_name_and_a_threshold_of_ours_is_called_so():
     card = audit.scorecard("erdil2025")
     missed = card[card.kind.isin(["model", "derived", "identity"]) & (card.grade != "exact")]
     assert set(zip(missed.artefact, missed.row, missed.column, strict=True)) == set(MISSED)
@@ -66,13 +57,9 @@ def test_what_misses_is_what_the_errata_name():
     places = audit.errata("erdil2025").place
     for name in filter(None, (*MISSED.values(), *FALSE.values())):
         assert places.str.contains(name, regex=False).any(), name
-
-
-def test_what_is_asked_of_a_statement_is_not_just_past_the_value():
-    """Where the project chose a threshold, the row says so."""
-    card = audit.scorecard("erdil2025").query("kind == 'claim'")
-    assert not card.note.str.contains("asked", regex=False).any()
-    assert card.note.str.contains("threshold, ours").sum() >= 10
+    notes = card[card.kind == "claim"].note
+    assert not notes.str.contains("asked", regex=False).any()
+    assert notes.str.contains("threshold, ours").sum() >= 10
 
 
 def test_table_5_needs_neither_commit():
@@ -91,17 +78,14 @@ def test_table_5_needs_neither_commit():
 
 def test_printed_inputs_are_the_records():
     """What the paper lists as constants, beside what its notebook's records hold."""
-    llama = EIGHT_BIT.shape
-    records = {
-        ("Text 4", "H100", "16-bit arithmetic"): H100.peaks["bf16"],
-        ("Text 4", "H100", "8-bit arithmetic"): H100.peaks["fp8"],
-        ("Text 4", "H100", "attainable part of arithmetic"): H100.flops_fraction,
-        ("Text 4", "H100", "attainable part of memory bandwidth"): H100.bandwidth_fraction,
-        ("Text 4", "H100", "memory"): H100.memory_capacity,
-        ("Text 4", "H100", "memory bandwidth"): H100.memory_bandwidth,
-        ("Text 4", "H100", "NVLink reads"): H100.scale_up_bandwidth,
-        ("Text 4", "H100", "GPUs of a node"): H100.scale_up_size,
-        ("Text 4", "H100", "time of a kernel launch"): economics.DEFAULT.t_kernel,
+    of_h100 = {
+        "16-bit arithmetic": H100.peaks["bf16"], "8-bit arithmetic": H100.peaks["fp8"],
+        "attainable part of arithmetic": H100.flops_fraction, "memory": H100.memory_capacity,
+        "attainable part of memory bandwidth": H100.bandwidth_fraction, "memory bandwidth": H100.memory_bandwidth,
+        "NVLink reads": H100.scale_up_bandwidth, "GPUs of a node": H100.scale_up_size,
+        "time of a kernel launch": economics.DEFAULT.t_kernel,
+    }  # fmt: skip
+    records = {("Text 4", "H100", name): value for name, value in of_h100.items()} | {
         ("Text 4", "LL protocol", "base latency of a collective"): model.LL.base,
         ("Text 4", "LL protocol", "divisor of the bandwidth"): 1 / model.LL.share,
         ("Text 4.1", "acceptance", "used"): economics.ACCEPTANCE,
@@ -110,8 +94,8 @@ def test_printed_inputs_are_the_records():
         ("Text 3.5", "all-to-alls of expert parallelism", ""): economics.DEFAULT.dispatches,
         ("Text 4.3", "Mistral Large 2", "group size"): MISTRAL.shape.group_size,
         ("Text 4.3", "long context", ""): context.LONG,
-        ("Footnote 8", "Llama 3 70B 8-bit", "bits of a weight"): llama.bits,
-        ("Footnote 8", "Llama 3 70B 8-bit", "bits of an activation"): 8 * llama.activation_bytes,
+        ("Footnote 8", "Llama 3 70B 8-bit", "bits of a weight"): EIGHT_BIT.shape.bits,
+        ("Footnote 8", "Llama 3 70B 8-bit", "bits of an activation"): 8 * EIGHT_BIT.shape.activation_bytes,
     }
     rows = ledger.published("erdil2025")
     for place, value in records.items():
@@ -166,19 +150,15 @@ def test_printed_equations_are_the_2d_layout(name):
         assert printed_latency(*at) == pytest.approx(general_latency(*at), rel=1e-12)
 
 
-def test_where_printed_equations_and_layouts_part():
-    """A single GPU waits for equation 40's base though it has nobody to reduce with; SwiGLU has more to move."""
-    shape = e.models["GPT-3"].shape
-    chip = computing_at(H100, shape)
-    alone = shape, chip, 1.0, 1.0, 0.0
+def test_printed_equations_by_hand_and_where_they_and_layouts_part():
+    """GPT-3: 96 layers of 12 d^2 weights; the example of equation 24; the nodes of equations 27 and 42."""
+    gpt = e.models["GPT-3"].shape
+    chip = computing_at(H100, gpt)
+    # a single GPU waits for equation 40's base though it has nobody to reduce with; SwiGLU has more to move
+    alone = gpt, chip, 1.0, 1.0, 0.0
     assert printed_latency(*alone) - general_latency(*alone) == pytest.approx(96 * 4 * 6.8e-6)
     gated = SEVENTY.shape, chip, 64, 64, 0  # computes with 16 bits either way
     assert printed_latency(*gated) < general_latency(*gated)
-
-
-def test_printed_equations_by_hand():
-    """GPT-3: 96 layers of 12 d^2 weights; the example of equation 24; the nodes of equations 27 and 42."""
-    gpt = e.models["GPT-3"].shape
     weights = 96 * 12 * 12288**2 + 50257 * 12288
     assert printed.active_parameters(gpt, 1) == printed.parameters_read(gpt, 1, 5) == pytest.approx(weights)
     mixtral = e.models["Mixtral 8x22B"].shape
@@ -198,9 +178,7 @@ def test_printed_equations_by_hand():
     assert printed.all_reduce_latency(model.LL, 64, 4) == pytest.approx((6.8 + 1.2 * 3 + 10) * 1e-6)
     assert printed.bytes_read(gpt.replace(weight_bytes=1.0), 3, 5) == 13
     assert printed.activations_read(2, 3) == 5 and printed.total_flop(2, 3, 4) == 14
-
-
-def test_preferred_point_maximises_equation_45():
+    # the preferred point maximises equation 45
     curve = economics.curve("Llama 3 70B 8-bit")
     worth = printed.value(curve.tokens_per_second, curve.usd_per_million, 3)
     assert curve.iloc[worth.argmax()].equals(e.preferred(curve, 3))
@@ -217,17 +195,14 @@ def test_text_by_hand():
         ("Text 4.3", "cost at full utilisation"): 2 * full,
     }
     assert {place: computed(*place) for place in by_hand} == pytest.approx(by_hand)
-
-
-def test_the_question_of_the_introduction():
-    """At N = 8 the better of two answers costs a little speed or a little utilisation."""
+    # the question of the introduction: at N = 8 the better of two answers costs a little speed or utilisation
     (share, batch), (speed, smaller) = takeaways.dgx_question()
     assert 0.18 < share < 0.2 and 74 < speed < 75 and smaller < batch
     assert 1 / e.token_latency(SEVENTY, H100, 8, batch) == pytest.approx(70, rel=2e-3)
     assert context.utilisation("Llama 3 70B", H100, 8, smaller) == pytest.approx(0.15, rel=2e-3)
 
 
-def test_latent_attention_by_hand():
+def test_latent_attention_and_utilisation_at_long_context_by_hand():
     needs, has = model.bytes_and_flop_of_latents()
     assert needs == 4 * 128 * 512 / (512 * 2) and has == pytest.approx(1.4e15 / (0.75 * 3.3e12))
     assert needs < model.bytes_and_flop_of_latents("bf16")[1]
@@ -237,22 +212,12 @@ def test_latent_attention_by_hand():
     assert long_contexts.arithmetic_bound_from(4, "bf16") < long_contexts.arithmetic_bound_from(4)
     # 35.5 billion active parameters, 4 x 128 x 512 FLOP a layer and token of context.
     assert long_contexts.more_than_weights() == pytest.approx(2 * 35.5e9 / (4 * 128 * 512 * 58), rel=2e-3)
-
-
-def test_long_context_needs_no_model():
-    """The best utilisation at long context is 2 g / precision over the chip's FLOP for a byte."""
+    # the best utilisation at long context is 2 g / precision over the chip's FLOP for a byte, with no model
     for name, group in (("Llama 3 70B", 8), ("Mistral Large 2", 12)):
         capped = group * 0.75 * 3.3e12 / 1e15
         share = context.utilisation(name, model.UNLIMITED, 8, 1, context=1e8)
         assert share == pytest.approx(capped, rel=0.01)
     assert context.best_utilisation(H100) == pytest.approx(3.3e12 / 1e15)
-
-
-def test_gain_at_one_cost_reads_frontiers_as_a_customer_would():
-    slow = pd.DataFrame({"tokens_per_second": [100.0, 50.0, 10.0], "usd_per_million": [9.0, 3.0, 1.0]})
-    assert parallel.at_cost(slow, [10, 9, 8.9, 3, 1]).tolist() == [100, 100, 50, 50, 10]
-    fast = slow.assign(tokens_per_second=2 * slow.tokens_per_second)
-    assert parallel.gains(slow, fast) == (1, 1, 1)
 
 
 def test_errata_numbers_follow_from_print():
@@ -267,8 +232,12 @@ def test_errata_numbers_follow_from_print():
     assert float(ends["deepseek_sound"]) > 1.3 * float(ends["deepseek_printed"])
 
 
-def test_where_pipelines_pay():
+def test_where_pipelines_pay_and_gains_at_one_cost_are_those_of_a_customer():
     """Without drafts hardly, but for DeepSeek-V3, which gains memory: unlimited memory alone gains the same."""
+    slow = pd.DataFrame({"tokens_per_second": [100.0, 50.0, 10.0], "usd_per_million": [9.0, 3.0, 1.0]})
+    assert parallel.at_cost(slow, [10, 9, 8.9, 3, 1]).tolist() == [100, 100, 50, 50, 10]
+    fast = slow.assign(tokens_per_second=2 * slow.tokens_per_second)
+    assert parallel.gains(slow, fast) == (1, 1, 1)
     plain, drafted = (parallel.pipeline_gains(drafts) for drafts in (False, True))
     dense = [most for name, (_, most, _) in plain.items() if name not in ("GPT-4", "DeepSeek-V3")]
     assert max(dense) < 0.01 < plain["GPT-4"][1] < 0.02 and 0.1 < plain["DeepSeek-V3"][1] < 0.2
@@ -277,35 +246,26 @@ def test_where_pipelines_pay():
     free = e.frontier(deepseek, model.UNLIMITED, pipeline=False)
     gained = parallel.gains(parallel.without_pipeline("DeepSeek-V3", None), free)[1]
     assert gained == pytest.approx(plain["DeepSeek-V3"][1], abs=0.02)
-
-
-def test_size_bandwidth_generations_and_drafts_in_the_complete_model():
+    # size, bandwidth, generations and drafts in the complete model
     assert 0.5 < takeaways.size_exponent() < 0.6
     saved = takeaways.doubled_bandwidth()
     assert max(saved.values()) < 0.2 and not math.isclose(saved["Llama 3 70B"], saved["GPT-3"])
-    for mean, low, high, _ in text_economics.generation_gains().values():
+    for mean, low, high, _ in generation_gains().values():
         assert 1.1 < low <= mean <= high < 1.4
-    assert text_economics.drafting_gains()[1] < 0.5
+    assert drafting_gains()[1] < 0.5
 
 
-@pytest.mark.parametrize(("decay", "ratio"), [(0.22, 4.0), (0.1, 9.0)])
-def test_the_best_number_of_drafts_by_root_finding(decay, ratio):
-    """Equation 46 scanned: the derived length is where its mean is least."""
+def test_drafts_and_bytes_of_an_all_reduce_as_derived():
+    """Equation 46 scanned: the derived length is where its mean is least. Equations 41, 42 and 27 as printed."""
     k, r = sp.symbols("k r", positive=True)
-    best = float(speculation().result.subs({k: decay, r: ratio}).evalf())
     lengths = np.linspace(1, 30, 290_001)
-    times = e.speculative_time(math.exp(-decay), lengths, lengths, ratio, 1.0)
-    assert best == pytest.approx(lengths[times.argmin()], abs=2e-3)
-
-
-def test_acceptance_is_the_overlap_of_two_distributions():
-    """Two tenths, three tenths and two tenths are common to both."""
+    for decay, ratio in ((0.22, 4.0), (0.1, 9.0)):
+        best = float(speculation().result.subs({k: decay, r: ratio}).evalf())
+        times = e.speculative_time(math.exp(-decay), lengths, lengths, ratio, 1.0)
+        assert best == pytest.approx(lengths[times.argmin()], abs=2e-3), ratio
+    # acceptance is the overlap of two distributions: two tenths, three tenths and two tenths are common to both
     shares = [e.accepted_share(p, q) for p, q in ((0.5, 0.2), (0.3, 0.5), (0.2, 0.3))]
     assert sum(shares) == pytest.approx(0.7)
-
-
-def test_bytes_of_an_all_reduce_reach_both_prints():
-    """The derivation's steps are the equations as printed: 41, 42, 27 and 28."""
     steps = {step.number: step.equation.rhs for step in bytes_of_an_all_reduce() if step.number}
     values = {"X": 5.0, r"N_{\text{nodes}}": 9.0, r"N_{\text{GPU}}": 36.0}
     printed_steps = [steps[number] for number in ("41", "42", "27")]
@@ -352,8 +312,11 @@ def test_what_the_stories_say_in_words():
     assert faster == pytest.approx(10, abs=0.2) and 2.5 < e.optimal_n_gpu(SEVENTY, H100, 1e-6) / faster < 3
 
 
-def test_bandwidth_makes_the_slope_and_latency_the_wall():
-    """Without a limit of bandwidth nine tenths of the top speed get cheap; half the waiting moves the top."""
+def test_bandwidth_makes_the_slope_and_latency_the_wall_and_the_box_prefers_what_the_table_prefers():
+    """Without a limit of bandwidth nine tenths of the top speed get cheap; half the waiting moves the top.
+
+    The points that the page holds are enough for any customer: Table 6's 8-bit row is among them.
+    """
     halved, draft = figures_model.WAITS["both halved"], e.models[economics.DRAFT]
     switches = {}, {"network": True}, {"waits": halved}, {"draft": draft}
     curves = [figures_model.switched(EIGHT_BIT, H100, **switched) for switched in switches]
@@ -361,21 +324,20 @@ def test_bandwidth_makes_the_slope_and_latency_the_wall():
     assert tops[1] == pytest.approx(tops[0], rel=0.01) and tops[2] > 1.5 * tops[0] and tops[3] > 1.2 * tops[0]
     costs = [c[c.tokens_per_second >= 0.9 * tops[0]].usd_per_million.min() for c in curves]
     assert costs[1] < costs[0] / 5
+    found, rows = explorers.slope_and_wall().evaluate(), ledger.published("erdil2025")
+    columns = "tokens per second", "price of a million tokens"
+    speed, price = (rows["Table 6", "8-bit weights", column].printed for column in columns)
+    assert (round(found["preferred: speed"]), round(found["preferred: price"], 2)) == (speed, price)
 
 
-def test_explorers_say_what_does_not_fit():
-    """Llama 3.1 405B on two GPUs, and a long context of a thousand users: no time, but what is missing."""
-    shown = explorers.one_layout()
+def test_explorers_say_what_does_not_fit_and_mark_the_least_point_where_the_pencil_finds_it():
+    """Reading over a hop of every wait, to the power 2/3; between the points of the curve, too."""
+    shown, box = explorers.one_layout(), explorers.waiting_against_reading()
     assert not shown.shortages(gpus=8, batch=32, context=4096)
+    # a long context of a thousand users: no time, but what is missing
     needed, has = shown.shortages(gpus=2, batch=1000, context=128_000)["memory"]
     assert has == 160 and needed == pytest.approx(139 + 1000 * 128_000 * 320 * 1024 / 1e9, rel=0.01)
-    toy = explorers.waiting_against_reading()
-    assert toy.shortages(n_gpu=1) and not toy.shortages(n_gpu=1, bits="8 bits")
-
-
-def test_the_box_marks_the_least_point_where_the_pencil_finds_it():
-    """Reading over a hop of every wait, to the power 2/3; between the points of the curve, too."""
-    box = explorers.waiting_against_reading()
+    assert box.shortages(n_gpu=1) and not box.shortages(n_gpu=1, bits="8 bits")
     marked = asked(page_of(box, f"#{box.slug}?hop=0.5"), "made.v0.children.map((c) => c.textContent)")
     size = (70.55e9 * 2 / 3.3e12 / (320 * 0.5e-6)) ** (2 / 3)
     assert next(text for text in marked if text and "least" in text).endswith(f"at {size:.1f}")
@@ -397,25 +359,16 @@ def test_the_box_drafts_as_the_search_does_that_has_one_layout():
     assert few["free token"] < few["equation 46"] < few["no drafts"]
 
 
-def test_the_drawn_layer_is_the_model():
-    """26 GPUs are the shortest row; rows are one layer of equation 3."""
-    data = drawings.layer_times(SEVENTY, H100, 1e-6).sum(axis=1)
-    assert data.idxmin() == 26 and data[1024] > data[8]
-    whole = e.toy_latency(SEVENTY, H100, 8, 1, e.grid_all_reduce_time(8, 1e-6))
-    assert data[8] == pytest.approx(1e6 * whole / 80)
-
-
-def test_the_box_prefers_what_the_table_prefers():
-    """The points that the page holds are enough for any customer: Table 6's 8-bit row is among them."""
-    found, rows = explorers.slope_and_wall().evaluate(), ledger.published("erdil2025")
-    columns = "tokens per second", "price of a million tokens"
-    speed, price = (rows["Table 6", "8-bit weights", column].printed for column in columns)
-    assert (round(found["preferred: speed"]), round(found["preferred: price"], 2)) == (speed, price)
-
-
 def test_reading_ahead_is_worth_most_where_reading_and_waiting_take_equally_long():
-    """One user: u^2 (u - 1) H = W with u the root of the GPUs. At the critical batch multiplying waits all the same."""
+    """One user: u^2 (u - 1) H = W with u the root of the GPUs. At the critical batch multiplying waits all the same.
+
+    In the drawing 26 GPUs are the shortest row; rows are one layer of equation 3.
+    """
     seventy, hop = SEVENTY, 1e-6
+    data = drawings.layer_times(seventy, H100, hop).sum(axis=1)
+    assert data.idxmin() == 26 and data[1024] > data[8]
+    whole = e.toy_latency(seventy, H100, 8, 1, e.grid_all_reduce_time(8, hop))
+    assert data[8] == pytest.approx(1e6 * whole / 80)
     waits, reads = e.network_time(seventy, 2 * hop), e.weight_time(seventy, H100, 1)
     (u,) = (r.real for r in np.roots([waits, -waits, 0, -reads]) if abs(r.imag) < 1e-9)
     n = np.geomspace(1, 512, 20_000)
