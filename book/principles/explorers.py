@@ -33,6 +33,11 @@ def _stored(model, weights, cache):
     return model.replace(weight_bytes=weights, cache_bytes=cache)
 
 
+def intensity(batch, context, model, weights, cache, **at):
+    """FLOP of a decode step for every byte that it reads."""
+    return roofline.decode_intensity(_stored(model, weights, cache), batch, context)
+
+
 def _limits():
     def held(batch, context, model, weights, cache, **at):
         return roofline.memory_held(_stored(model, weights, cache), batch, context)
@@ -45,18 +50,9 @@ def on_the_roofline(model=None, chip=None):
     return curves(
         "How near a step comes to the balance of the chip",
         [BATCH, CONTEXT, COUNT, _model(model), _chip(chip), *FORMATS],
-        {
-            "decode": lambda batch, context, model, weights, cache, **at: roofline.decode_intensity(
-                _stored(model, weights, cache), batch, context
-            ),
-            "balance of the chip": lambda chip, **at: roofline.ridge_point(chip),
-        },
-        x="batch",
-        y_label="FLOP for every byte read",
-        unit="FLOP/B",
-        log_y=True,
-        limits=_limits(),
-    )
+        {"decode": intensity, "balance of the chip": lambda chip, **at: roofline.ridge_point(chip)},
+        x="batch", y_label="FLOP for every byte read", unit="FLOP/B", log_y=True, limits=_limits(),
+    )  # fmt: skip
 
 
 def one_step(model=None, chip=None):
@@ -65,9 +61,6 @@ def one_step(model=None, chip=None):
     All move with batch and context. Where the memory is full there is no step, and no dot.
     """
     low, high = 0.3, 8000.0
-
-    def intensity(batch, context, model, weights, cache, **at):
-        return roofline.decode_intensity(_stored(model, weights, cache), batch, context)
 
     def reached(chip, **at):
         return roofline.attainable_flops(chip, intensity(**at))
@@ -79,43 +72,33 @@ def one_step(model=None, chip=None):
     )
 
     def overlapped(batch, context, n_chips, model, chip, weights, cache):
-        model = _stored(model, weights, cache)
-        return roofline.decode_step(model, _endless(chip, n_chips), Workload(batch, context))
+        # with memory unasked: whether a step fits is the explorer's own limit
+        system = System(chip.replace(memory_capacity=None), n_chips, domain=n_chips)
+        return roofline.decode_step(_stored(model, weights, cache), system, Workload(batch, context))
 
     def in_turn(batch, context, n_chips, model, chip, weights, cache):
         model = _stored(model, weights, cache)
         return Breakdown(roofline.in_turn_stages(chip, model, n_chips, batch, context))
 
+    def weights_held(model, weights, cache, **at):
+        return roofline.weights_held(_stored(model, weights, cache))
+
+    def cache_held(batch, context, model, weights, cache, **at):
+        return roofline.cache_data(_stored(model, weights, cache), batch, context)
+
+    plane = Plane(
+        {"roof": roof}, (intensity, reached), Axis("intensity", "FLOP/B", low, high),
+        Axis("speed of one chip", "TFLOP/s", 0.3, 3000), "One step on the roofline of one chip",
+    )  # fmt: skip
+    gauge = Gauge(
+        {"weights": weights_held, "cache": cache_held},
+        lambda n_chips, chip, **at: n_chips * chip.memory_capacity,
+        title="The memory of all chips",
+    )
     return Explorer(
         "One step, under the roof and in memory",
         [BATCH, CONTEXT, COUNT, _model(model), _chip(chip), *FORMATS],
-        [
-            Bars({"all overlaps": overlapped, "operators in turn": in_turn}),
-            Plane(
-                {"roof": roof},
-                (intensity, reached),
-                Axis("intensity", "FLOP/B", low, high),
-                Axis("speed of one chip", "TFLOP/s", 0.3, 3000),
-                "One step on the roofline of one chip",
-            ),
-            Gauge(
-                {
-                    "weights": lambda model, weights, cache, **at: roofline.weights_held(
-                        _stored(model, weights, cache)
-                    ),
-                    "cache": lambda batch, context, model, weights, cache, **at: roofline.cache_data(
-                        _stored(model, weights, cache), batch, context
-                    ),
-                },
-                lambda n_chips, chip, **at: n_chips * chip.memory_capacity,
-                title="The memory of all chips",
-            ),
-        ],
+        [Bars({"all overlaps": overlapped, "operators in turn": in_turn}), plane, gauge],
         limits=_limits(),
         asks={},
     )
-
-
-def _endless(chip, n_chips):
-    """The chips with memory unasked: whether a step fits is the explorer's own limit."""
-    return System(chip.replace(memory_capacity=None), n_chips, domain=n_chips)

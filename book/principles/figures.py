@@ -66,13 +66,11 @@ def _si(value, unit):
 def draw_chip(chip, seconds=1e-3, ax=None):
     """What a chip holds, and what its parts can do in some time, as squares of one scale: bytes, a FLOP for each."""
     ax = ax or plt.subplots(figsize=(7.0, 3.4), layout="constrained")[1]
+    read = chip.memory_bandwidth * seconds
     parts = {
-        "multipliers\ncould use": (
-            roofline.ridge_point(chip) * chip.memory_bandwidth * seconds,
-            style.ORANGE,
-        ),
+        "multipliers\ncould use": (roofline.ridge_point(chip) * read, style.ORANGE),
         "memory\nholds": (chip.memory_capacity, "none"),
-        "memory\ndelivers": (chip.memory_bandwidth * seconds, style.BLUE),
+        "memory\ndelivers": (read, style.BLUE),
         "links to\nits box carry": (chip.scale_up_bandwidth * seconds, style.RED),
         "network\ncarries": (chip.scale_out_bandwidth * seconds, style.RED),
     }
@@ -80,11 +78,8 @@ def draw_chip(chip, seconds=1e-3, ax=None):
     for name, (size, colour) in parts.items():
         side = size**0.5
         x += max(wide - side, 0) / 2
-        ax.add_patch(
-            plt.Rectangle(
-                (x, 0), side, side, facecolor=colour, edgecolor=style.BLUE if colour == "none" else colour
-            )
-        )
+        edge = style.BLUE if colour == "none" else colour
+        ax.add_patch(plt.Rectangle((x, 0), side, side, facecolor=colour, edgecolor=edge))
         ax.text(x + side / 2, -0.02 * wide, f"{name}\n{_si(size, 'B')}", ha="center", va="top", fontsize=9)
         x += side + max(wide - side, 0) / 2 + 0.05 * wide
     ax.set(xlim=(-0.05 * wide, x), ylim=(-0.75 * wide, wide / 0.3), aspect="equal")
@@ -92,53 +87,24 @@ def draw_chip(chip, seconds=1e-3, ax=None):
     return ax
 
 
-def roofline_points(model, batches=(1, 8, 64, 512), contexts=(1, 4096, 32768)):
-    """Where decode steps stand on the roofline."""
-    profile = profile_of(model)
-    batch = xr.DataArray(list(map(float, batches)), dims="batch")
-    context = xr.DataArray(list(map(float, contexts)), dims="context")
-    batch, context = (batch.assign_coords(batch=batch), context.assign_coords(context=context))
-    return xr.Dataset(
-        {
-            "intensity": roofline.decode_intensity(profile, batch, context),
-            "work": roofline.decode_work(profile, batch, context),
-        }
-    )
-
-
 def draw_roofline(model, chip, prompt=2048, ax=None):
     """The roofline of a chip with decode steps of a model on it, and one prompt."""
     ax = ax or plt.subplots()[1]
     intensity = np.geomspace(0.5, 5000, 200)
     ax.plot(intensity, roofline.attainable_flops(chip, intensity) / 1e12, color=style.INK)
-    points = roofline_points(model)
-    for context, colour, label in zip(
-        points.context.values, (style.BLUE, *style.shades(2)), ("short", "4K", "32K"), strict=True
+    points = intensity_over_batch(model, (1, 8, 64, 512), (1, 4096, 32768))
+    for own, colour, label in zip(
+        points.T, (style.BLUE, *style.shades(2)), ("short", "4K", "32K"), strict=True
     ):
-        at = points.intensity.sel(context=context).to_numpy()
+        at = own.to_numpy()
         reached = roofline.attainable_flops(chip, at) / 1e12
-        ax.plot(
-            at,
-            reached,
-            "o",
-            color=colour,
-            markersize=6,
-            label=f"decode, {label} context",
-            linestyle=":",
-            linewidth=0.8,
-            alpha=0.85,
-        )
+        line = {"color": colour, "markersize": 6, "linewidth": 0.8, "alpha": 0.85}
+        ax.plot(at, reached, "o:", label=f"decode, {label} context", **line)
         # a longer context moves every batch; its largest is named too, so that the paths can be compared
         for x, y, b in zip(at, reached, points.batch.values, strict=True):
             if label == "short" or b == points.batch.values[-1]:
-                ax.annotate(
-                    f"batch {b:.0f}",
-                    (x, y),
-                    xytext=(8, -10),
-                    textcoords="offset points",
-                    fontsize=8,
-                    color=style.BLUE if label == "short" else style.GREEN,
-                )
+                text = {"color": style.BLUE if label == "short" else style.GREEN, "fontsize": 8}
+                ax.annotate(f"batch {b:.0f}", (x, y), (8, -10), textcoords="offset points", **text)
     at = roofline.prefill_intensity(profile_of(model), prompt)
     reached = roofline.attainable_flops(chip, at) / 1e12
     ax.plot(at, reached, "s", color=style.ORANGE, markersize=7, label=f"a prompt of {prompt:,} tokens")
@@ -147,13 +113,8 @@ def draw_roofline(model, chip, prompt=2048, ax=None):
     ax.text(ridge * 1.06, 1, f"{ridge:.0f} FLOP/B", fontsize=8, color=style.FAINT)
     ax.text(ridge / 1.3, 1, "memory-bound", ha="right", fontsize=9, style="italic")
     ax.text(ridge * 1.06, 0.55, "compute-bound", fontsize=9, style="italic")
-    ax.set(
-        ylim=(0.4, 2000),
-        xscale="log",
-        yscale="log",
-        xlabel="FLOP for every byte read",
-        ylabel=f"TFLOP/s of one {chip.name}",
-    )
+    ax.set(ylim=(0.4, 2000), xscale="log", yscale="log")
+    ax.set(xlabel="FLOP for every byte read", ylabel=f"TFLOP/s of one {chip.name}")
     ax.legend(loc="upper left", fontsize=9)
     return ax
 
@@ -161,22 +122,16 @@ def draw_roofline(model, chip, prompt=2048, ax=None):
 def bounds_data(model, chip, count, batch, context):
     """What the two bounds of a step consist of: when each kind of reading and calculating begins and ends."""
     matrices, attention = roofline.in_turn_stages(chip, profile_of(model), count, batch, context)
-    first = max(matrices.values())
+    first, (read, multiplied) = max(matrices.values()), (matrices[name] for name in ("weights", "arithmetic"))
     rows = [
-        ("all overlaps", "memory", "weights", 0, matrices["weights"]),
-        ("all overlaps", "memory", "cache", matrices["weights"], attention["cache"]),
-        ("all overlaps", "arithmetic", "matrices", 0, matrices["arithmetic"]),
-        (
-            "all overlaps",
-            "arithmetic",
-            "attention",
-            matrices["arithmetic"],
-            attention["attention arithmetic"],
-        ),
-        ("operators in turn", "memory", "weights", 0, matrices["weights"]),
-        ("operators in turn", "memory", "cache", first, attention["cache"]),
-        ("operators in turn", "arithmetic", "matrices", 0, matrices["arithmetic"]),
-        ("operators in turn", "arithmetic", "attention", first, attention["attention arithmetic"]),
+        (bound, *row)
+        for bound, cache, scores in (("all overlaps", read, multiplied), ("operators in turn", first, first))
+        for row in (
+            ("memory", "weights", 0, read),
+            ("memory", "cache", cache, attention["cache"]),
+            ("arithmetic", "matrices", 0, multiplied),
+            ("arithmetic", "attention", scores, attention["attention arithmetic"]),
+        )
     ]
     table = pd.DataFrame(rows, columns=["bound", "row", "what", "start", "length"])
     return table.assign(start=1e3 * table.start, length=1e3 * table.length)
@@ -185,18 +140,20 @@ def bounds_data(model, chip, count, batch, context):
 def draw_bounds(model, chip, count, batch, context):
     """The two bounds of one step as timelines of memory and arithmetic."""
     table = bounds_data(model, chip, count, batch, context)
-    colours = {
-        "weights": style.BLUE,
-        "cache": style.GREEN,
-        "matrices": style.ORANGE,
-        "attention": style.ORANGE,
-    }
+    colours = {"weights": style.BLUE, "cache": style.GREEN}
     _, axes = plt.subplots(2, 1, figsize=(6.6, 3.4), sharex=True, layout="constrained")
     ends = table.start + table.length
     for ax, (bound, own) in zip(axes, table.groupby("bound", sort=False), strict=True):
         for line in own.itertuples():
             y = 0 if line.row == "memory" else 1
-            ax.barh(y, line.length, left=line.start, height=0.7, color=colours[line.what], label=line.what)
+            ax.barh(
+                y,
+                line.length,
+                left=line.start,
+                height=0.7,
+                color=colours.get(line.what, style.ORANGE),
+                label=line.what,
+            )
             if line.length > 0.08 * ends.max():
                 middle = line.start + line.length / 2
                 ax.text(middle, y, line.what, ha="center", va="center", color="white", fontsize=9)
@@ -226,16 +183,14 @@ def kinds_data(model, chip, count, batches=(1, 32, 128), context=4096, prompt=20
         0.0,
         roofline.prefill_work(profile, prompt),
     )
-    rows = [
-        {
-            "step": name,
-            "weights": 1e3 * roofline.memory_time(chip, weights, count),
-            "cache": 1e3 * roofline.memory_time(chip, cache, count),
-            "multiply": 1e3 * roofline.arithmetic_time(chip, work, count),
-        }
-        for name, (weights, cache, work) in cases.items()
-    ]
-    return pd.DataFrame(rows).set_index("step")
+    times = (roofline.memory_time, roofline.memory_time, roofline.arithmetic_time)
+    rows = {
+        name: [1e3 * time(chip, data, count) for time, data in zip(times, case, strict=True)]
+        for name, case in cases.items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["weights", "cache", "multiply"]).rename_axis(
+        "step"
+    )
 
 
 def draw_kinds(model, chip, count):
@@ -322,25 +277,18 @@ def fits_data(model, chips, count, weights="bf16", cache="bf16"):
 
     Indexed by context, one column a chip.
     """
-    contexts = [1024 * 2**i for i in range(8)]
+    works = {n: Workload(1, n, weights, cache) for n in (1024 * 2**i for i in range(8))}
     systems = {chip.name: System(chip, count) for chip in chips}
-    return pd.DataFrame(
-        {
-            name: [
-                roofline.largest_batch(
-                    model, system, Workload(batch=1, context=c, weights=weights, cache=cache)
-                )
-                for c in contexts
-            ]
-            for name, system in systems.items()
-        },
-        index=pd.Index(contexts, name="context"),
-    )
+    batches = {
+        name: {n: roofline.largest_batch(model, system, work) for n, work in works.items()}
+        for name, system in systems.items()
+    }
+    return pd.DataFrame(batches).rename_axis("context")
 
 
-def intensity_over_batch(model, contexts=(0, 1024, 4096, 32768)):
+def intensity_over_batch(model, batches, contexts):
     """Arithmetic intensity of decode over the batch, at several contexts."""
-    batch = xr.DataArray(np.geomspace(1, 4096, 121), dims="batch")
+    batch = xr.DataArray(list(map(float, batches)), dims="batch")
     context = xr.DataArray(list(map(float, contexts)), dims="context")
     batch, context = (batch.assign_coords(batch=batch), context.assign_coords(context=context))
     return roofline.decode_intensity(profile_of(model), batch, context)
@@ -349,7 +297,7 @@ def intensity_over_batch(model, contexts=(0, 1024, 4096, 32768)):
 def draw_intensity(model, chip, ax=None):
     """Intensity grows with the batch until the cache caps it; the dotted line is where the chip is balanced."""
     ax = ax or plt.subplots()[1]
-    data = intensity_over_batch(model)
+    data = intensity_over_batch(model, np.geomspace(1, 4096, 121), (0, 1024, 4096, 32768))
     for context, colour in zip(
         data.context.values, (style.BLUE, *style.shades(len(data.context) - 1)), strict=True
     ):
