@@ -21,19 +21,12 @@ def models():
         first = model.layers[0].attention
         kinds = " and ".join(sorted({group.attention.kind for group in model.layers}))
         windows = sorted({int(g.attention.window) for g in model.layers if g.attention.window is not None})
-        rows.append(
-            {
-                "model": name,
-                "attention": kinds + "".join(f", window {w:,}" for w in windows),
-                "layers": int(model.n_layers),
-                "parameters": model.n_params / 1e9,
-                "active": model.n_active / 1e9,
-                "width": int(model.d_model),
-                "head": int(getattr(first, "head_dim", 0)) or "latent",
-                "cache": model.cache_bytes() / factor("KiB"),
-                "context": model.max_context or "",
-            }
-        )
+        rows.append({
+            "model": name, "attention": kinds + "".join(f", window {w:,}" for w in windows),
+            "layers": int(model.n_layers), "parameters": model.n_params / 1e9, "active": model.n_active / 1e9,
+            "width": int(model.d_model), "head": int(getattr(first, "head_dim", 0)) or "latent",
+            "cache": model.cache_bytes() / factor("KiB"), "context": model.max_context or "",
+        })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -59,14 +52,11 @@ def published():
         ours = COUNTED[row["quantity"]](catalog.load_model(row["model"]))
         theirs = float(row["published"]) - float(row["left_out"] or 0)
         difference = f"{ours / theirs - 1:+.2%}" if ours != theirs else "none"
-        what, scale = (
-            (f"{row['quantity']} (billions)", 1e9)
-            if "parameters" in row["quantity"]
-            else (row["quantity"], 1)
-        )
-        rows.append(
-            (row["model"], what, theirs / scale, ours / scale, difference, row["note"], row["source"])
-        )
+        what, scale = row["quantity"], 1
+        if "parameters" in what:
+            what, scale = f"{what} (billions)", 1e9
+        numbers = (theirs / scale, ours / scale, difference)
+        rows.append((row["model"], what, *numbers, row["note"], row["source"]))
     columns = ["model", "quantity", "published", "counted", "difference", "note", "source"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -81,22 +71,15 @@ def chips():
     for name in catalog.chips():
         chip = catalog.load_chip(name)
         eight = chip.peaks.get("fp8", chip.peaks.get("int8"))
-        rows.append(
-            {
-                "chip": name,
-                "16 bit": _in(chip.peaks.get("bf16", chip.peaks.get("fp16")), "TFLOP/s"),
-                "8 bit": _in(eight, "TFLOP/s"),
-                "memory": _in(chip.memory_capacity, "GB"),
-                "bandwidth": _in(chip.memory_bandwidth, "TB/s"),
-                "FLOP/B": chip.flops / chip.memory_bandwidth if chip.format in ("bf16", "fp16") else "",
-                "domain": "" if chip.scale_up_size is None else int(chip.scale_up_size),
-                "linked by": chip.topology,
-                "links": _in(chip.scale_up_bandwidth, "GB/s"),
-                "network": _in(chip.scale_out_bandwidth, "GB/s"),
-                "watts": _in(chip.power, "W"),
-                "usd/h": _in(chip.price, "1"),
-            }
-        )
+        rows.append({
+            "chip": name, "16 bit": _in(chip.peaks.get("bf16", chip.peaks.get("fp16")), "TFLOP/s"),
+            "8 bit": _in(eight, "TFLOP/s"), "memory": _in(chip.memory_capacity, "GB"),
+            "bandwidth": _in(chip.memory_bandwidth, "TB/s"),
+            "FLOP/B": chip.flops / chip.memory_bandwidth if chip.format in ("bf16", "fp16") else "",
+            "domain": "" if chip.scale_up_size is None else int(chip.scale_up_size), "linked by": chip.topology,
+            "links": _in(chip.scale_up_bandwidth, "GB/s"), "network": _in(chip.scale_out_bandwidth, "GB/s"),
+            "watts": _in(chip.power, "W"), "usd/h": _in(chip.price, "1"),
+        })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -117,26 +100,17 @@ def served():
         model = catalog.load_model(name)
         stored = sum(model.weight_bytes("published").values()) / 1e9 if model.formats else None
         grown = (model.cache_bytes(2**17) - model.cache_bytes(2**17 - 2**10)) / 2**10
-        rows.append(
-            {
-                "model": name,
-                "parameters": model.n_params / 1e9,
-                "active": model.n_active / 1e9,
-                "cache": grown / factor("KiB"),
-                "state": model.state_bytes() / 1e6,
-                "stored": stored,
-                "context": model.max_context,
-                "remark": "; ".join(filter(None, [model.unusual, model.notes.get("formats", "")])),
-            }
-        )
-    columns = ["model", "parameters", "active", "cache", "state", "stored", "context", "remark"]
-    return pd.DataFrame(rows, columns=columns).astype(object).where(lambda t: t.notna(), "")
+        rows.append({
+            "model": name, "parameters": model.n_params / 1e9, "active": model.n_active / 1e9,
+            "cache": grown / factor("KiB"), "state": model.state_bytes() / 1e6, "stored": stored,
+            "context": model.max_context,
+            "remark": "; ".join(filter(None, [model.unusual, model.notes.get("formats", "")])),
+        })  # fmt: skip
+    return pd.DataFrame(rows).astype(object).where(lambda t: t.notna(), "")
 
 
 LOOSE = ("between", "about")  # cards that count the tables of words, one of them, or neither
-SERVED = {
-    "parameters": lambda m: m.n_params,
-    "active parameters": lambda m: m.n_active,
+SERVED = COUNTED | {
     "GiB of cache at 1,048,576": lambda m: m.cache_bytes(2**20) / 2**30,
     "share of the cache of DeepSeek-V3.2 at 1,000,000": lambda m: (
         m.cache_values(10**6) / _v32().cache_values(10**6)
@@ -166,26 +140,12 @@ def served_counts():
         ours, parts = SERVED[row["quantity"]](model), model.parameters()
         least = ours - parts["embeddings"] - parts.get("head", 0) if row["agreement"] in LOOSE else ours
         scale = 1e9 if "parameters" in row["quantity"] else 1
-        rows.append(
-            row
-            | {
-                "published": theirs / scale,
-                "counted": ours / scale,
-                "least": least / scale,
-                "difference": "none" if ours == theirs else f"{ours / theirs - 1:+.2%}",
-                "resolution": float(row["resolution"]) / scale,
-            }
-        )
+        rows.append(row | {
+            "published": theirs / scale, "counted": ours / scale, "least": least / scale,
+            "difference": "none" if ours == theirs else f"{ours / theirs - 1:+.2%}",
+            "resolution": float(row["resolution"]) / scale,
+        })  # fmt: skip
     order = [
-        "model",
-        "quantity",
-        "published",
-        "counted",
-        "least",
-        "difference",
-        "agreement",
-        "resolution",
-        "note",
-        "source",
-    ]
+        "model", "quantity", "published", "counted", "least", "difference", "agreement", "resolution", "note", "source",
+    ]  # fmt: skip
     return pd.DataFrame(rows)[order]

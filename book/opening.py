@@ -82,32 +82,26 @@ def one_token(model=None, chip=None):
         marks=LOADS,
         title="Every number of chips and users: for each speed the least price",
     )
-    return Explorer(
-        "One token",
-        [
-            Slider("n_chips", "Chips", 1, 1000, 8, log=True, whole=True),
-            Slider("batch", "Users at once", 1, 4096, 1, log=True, whole=True),
-            Slider("context", "Context", 1, 131072, 4096, "tokens", log=True, whole=True),
-            Slider("exchange", "Start of an exchange", 0.1, 50, 5, "µs", log=True),
-            Slider("price", "Price of a chip", 0.5, 10, 2, "$/h", log=True),
-            Choice("model", "Model", {name: layered(m) for name, m in models.items()}),
-            Choice("chip", "Chip", chips),
-            Choice("weights", "Weights", {"16 bits": 2, "8 bits": 1, "4 bits": 0.5}),
-            Choice("cache", "Cache", {"16 bits": 2, "8 bits": 1}),
-        ],
-        [Bars({"": seconds}), frontier],
-        limits=memory(held, "n_chips", "Memory"),
-        asks={},
-    )
+    inputs = [
+        Slider("n_chips", "Chips", 1, 1000, 8, log=True, whole=True),
+        Slider("batch", "Users at once", 1, 4096, 1, log=True, whole=True),
+        Slider("context", "Context", 1, 131072, 4096, "tokens", log=True, whole=True),
+        Slider("exchange", "Start of an exchange", 0.1, 50, 5, "µs", log=True),
+        Slider("price", "Price of a chip", 0.5, 10, 2, "$/h", log=True),
+        Choice("model", "Model", {name: layered(m) for name, m in models.items()}),
+        Choice("chip", "Chip", chips),
+        Choice("weights", "Weights", {"16 bits": 2, "8 bits": 1, "4 bits": 0.5}),
+        Choice("cache", "Cache", {"16 bits": 2, "8 bits": 1}),
+    ]
+    limits = memory(held, "n_chips", "Memory")
+    return Explorer("One token", inputs, [Bars({"": seconds}), frontier], limits=limits, asks={})
 
 
 def chips_and_company(model, chip, exchange=5e-6, price=2.0, context=4096):
     """Time and price of a token by number of chips, for one user; and by number of users, on eight chips."""
     shape, tables = layered(model), {}
-    for name, cases in {
-        "chips": [(n, 1) for n in (1, 2, 8, 32, 128, 512)],
-        "users": [(8, b) for b in (1, 4, 16, 64, 256)],
-    }.items():
+    one_user = [(n, 1) for n in (1, 2, 8, 32, 128, 512)]
+    for name, cases in (("chips", one_user), ("users", [(8, b) for b in (1, 4, 16, 64, 256)])):
         rows = []
         for n, batch in cases:
             found = step(shape, chip, n, batch, context, exchange)
@@ -123,17 +117,18 @@ def draw_chips_and_company(tables):
     colours = {"weights": style.BLUE, "cache": style.GREEN, "waiting": style.RED}
     _, axes = plt.subplots(2, 2, figsize=(7.2, 4.6), sharex="col", height_ratios=[3, 2], layout="constrained")
     titles = {"chips": "one user, more chips", "users": "eight chips, more users"}
+    doing = {"weights": "reading weights", "cache": "reading the context", "waiting": "waiting"}
     for (above, below), (name, table) in zip(axes.T, tables.items(), strict=True):
         x, bottom = range(len(table)), 0 * table.n
         for term, colour in colours.items():
-            above.bar(x, table[term], bottom=bottom, color=colour, width=0.62, label=f"{_DOING[term]}")
+            above.bar(x, table[term], bottom=bottom, color=colour, width=0.62, label=doing[term])
             bottom = bottom + table[term]
         for at, total in zip(x, bottom, strict=True):
             above.text(at, total, f"{total:.2g}", ha="center", va="bottom", fontsize=8)
         below.plot(x, table.usd, "o-", color=style.INK)
         for at, usd in zip(x, table.usd, strict=True):
             below.annotate(
-                f"${usd:.3g}", (at, usd), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8
+                f"${usd:.3g}", (at, usd), (0, 6), textcoords="offset points", ha="center", fontsize=8
             )
         above.set_title(titles[name], fontsize=10)
         above.margins(y=0.12)
@@ -146,47 +141,28 @@ def draw_chips_and_company(tables):
     return axes
 
 
-_DOING = {"weights": "reading weights", "cache": "reading the context", "waiting": "waiting"}
-
-
 def draw_mechanism():
     """What one token is made of: every chip reads its part from memory, multiplies, and waits for the others."""
     _, ax = plt.subplots(figsize=(7.2, 3.3))
 
-    def box(x, y, width, height, text, colour, **kwargs):
-        shape = FancyBboxPatch(
-            (x, y), width, height, boxstyle="round,pad=0.04", fill=False, edgecolor=colour, **kwargs
-        )
-        ax.add_patch(shape)
-        ax.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=9, color=colour)
+    def box(x, y, width, text, colour):
+        line = {"fill": False, "edgecolor": colour, "linewidth": 1.6}
+        ax.add_patch(FancyBboxPatch((x, y), width, 1, boxstyle="round,pad=0.04", **line))
+        ax.text(x + width / 2, y + 0.5, text, ha="center", va="center", fontsize=9, color=colour)
 
-    def arrow(start, end, colour, style_="-|>", bend=0.0):
-        ax.add_patch(
-            FancyArrowPatch(
-                start, end, arrowstyle=style_, mutation_scale=13, color=colour, linewidth=1.8,
-                connectionstyle=f"arc3,rad={bend}",
-            )
-        )  # fmt: skip
+    def arrow(start, end, colour, heads="-|>", bend=0.0):
+        line = {"color": colour, "linewidth": 1.8, "connectionstyle": f"arc3,rad={bend}"}
+        ax.add_patch(FancyArrowPatch(start, end, arrowstyle=heads, mutation_scale=13, **line))
 
     for chip, y in enumerate((2.3, 0.3)):
         ax.text(-0.15, y + 0.5, f"chip {chip + 1}", ha="right", va="center", fontsize=10)
-        box(
-            0,
-            y,
-            2.3,
-            1,
-            "memory (HBM):\nhalf of the weights,\nhalf of the context",
-            style.BLUE,
-            linewidth=1.6,
-        )
-        box(4.1, y, 1.5, 1, "arithmetic", style.ORANGE, linewidth=1.6)
+        box(0, y, 2.3, "memory (HBM):\nhalf of the weights,\nhalf of the context", style.BLUE)
+        box(4.1, y, 1.5, "arithmetic", style.ORANGE)
         arrow((2.4, y + 0.5), (4.0, y + 0.5), style.BLUE)
         ax.text(3.2, y + 0.62, "1  read", ha="center", va="bottom", fontsize=10, color=style.BLUE)
         ax.text(4.85, y + 1.12, "2  multiply", ha="center", va="bottom", fontsize=10, color=style.ORANGE)
     arrow((5.75, 2.8), (5.75, 0.8), style.RED, "<|-|>", bend=-0.5)
-    ax.text(
-        6.4, 1.8, "3  exchange\n    results, and wait", ha="left", va="center", fontsize=10, color=style.RED
-    )
+    ax.text(6.4, 1.8, "3  exchange\n    results, and wait", va="center", fontsize=10, color=style.RED)
     arrow((7.6, 2.4), (1.15, 3.5), style.INK, bend=0.42)
     ax.text(
         4.85, 4.75, "next block; after the last one, the next token", ha="center", va="center", fontsize=10

@@ -61,31 +61,14 @@ def use():
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
     set_matplotlib_formats("svg", metadata=SVG_METADATA)
-    mpl.rcParams.update(
-        {
-            "svg.hashsalt": "inferlib",
-            "svg.fonttype": "path",
-            "figure.figsize": (6.4, 3.8),
-            "figure.facecolor": "none",
-            "axes.facecolor": "none",
-            "savefig.facecolor": "none",
-            "legend.framealpha": 0,
-            "text.color": INK,
-            "axes.edgecolor": INK,
-            "axes.labelcolor": INK,
-            "xtick.color": INK,
-            "ytick.color": INK,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "grid.color": FAINT,
-            "grid.alpha": 0.3,
-            "grid.linewidth": 0.6,
-            "lines.linewidth": 2,
-            "font.size": 10,
-            "axes.prop_cycle": cycler(color=LINES),
-        }
-    )
+    mpl.rcParams.update({
+        "svg.hashsalt": "inferlib", "svg.fonttype": "path", "figure.figsize": (6.4, 3.8), "legend.framealpha": 0,
+        **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
+        **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": FAINT,
+        "grid.alpha": 0.3, "grid.linewidth": 0.6, "lines.linewidth": 2, "font.size": 10,
+        "axes.prop_cycle": cycler(color=LINES),
+    })  # fmt: skip
     pd.set_option("display.float_format", "{:.4g}".format, "display.max_colwidth", None)
     np.set_printoptions(precision=4)
     shell = get_ipython()

@@ -16,16 +16,9 @@ STORIES, SOURCES = ("Foundations", "Stories", "Synthesis", "From a step to a pri
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # Without these a browser phones home, or refuses to run as root in a container.
 FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-pdf-header-footer",
-]
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--no-pdf-header-footer",
+]  # fmt: skip
 
 
 def browser():
@@ -76,14 +69,13 @@ def print_page(page, target):
     """Print one page."""
     program = browser()
     with tempfile.TemporaryDirectory() as profile:
-        command = [
-            program,
+        flags = [
             *FLAGS,
             f"--user-data-dir={profile}",
             "--virtual-time-budget=120000",
             f"--print-to-pdf={target}",
-            page.resolve().as_uri(),
         ]
+        command = [program, *flags, page.resolve().as_uri()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     if done.returncode or not target.is_file():
         sys.exit(f"{program} could not print:\n{done.stderr}")

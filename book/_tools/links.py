@@ -13,19 +13,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from bs4 import BeautifulSoup
 
 # Where a page can name another file. Only an <a> may lead out of the book: the reader clicks it.
-REFERENCES = {
-    "a": "href",
-    "audio": "src",
-    "embed": "src",
-    "iframe": "src",
-    "image": "href",
-    "img": "src",
-    "link": "href",
-    "object": "data",
-    "script": "src",
-    "source": "src",
-    "video": "src",
-}
+REFERENCES = dict.fromkeys(("audio", "embed", "iframe", "img", "script", "source", "video"), "src") | {
+    "a": "href", "image": "href", "link": "href", "object": "data",
+}  # fmt: skip
 
 
 @cache

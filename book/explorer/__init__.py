@@ -7,25 +7,6 @@ from book.explorer.outputs import Bars, Curves, Limit, Search, Sentence, memory
 from book.explorer.pictures import Axis, Cells, Chips, Frontier, Gauge, Plane, Trade
 
 __all__ = [
-    "Axis",
-    "Bars",
-    "Cells",
-    "Chips",
-    "Choice",
-    "Curves",
-    "Explorer",
-    "Frontier",
-    "Gauge",
-    "Guess",
-    "Kind",
-    "Limit",
-    "Plane",
-    "Search",
-    "Sentence",
-    "Slider",
-    "Trade",
-    "breakdown",
-    "curves",
-    "first",
-    "memory",
-]
+    "Axis", "Bars", "Cells", "Chips", "Choice", "Curves", "Explorer", "Frontier", "Gauge", "Guess", "Kind", "Limit",
+    "Plane", "Search", "Sentence", "Slider", "Trade", "breakdown", "curves", "first", "memory",
+]  # fmt: skip

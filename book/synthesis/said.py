@@ -9,17 +9,9 @@ from book.style import _digits
 from inferlib.equation import latex
 
 PREFIXES = (
-    (1e15, "P"),
-    (1e12, "T"),
-    (1e9, "G"),
-    (1e6, "M"),
-    (1e3, "k"),
-    (1, ""),
-    (1e-3, "m"),
-    (1e-6, "µ"),
-    (1e-9, "n"),
+    (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"),
     (1e-12, "p"),
-)
+)  # fmt: skip
 COUNTS = ((1e12, " T"), (1e9, " B"), (1e6, " M"))  # trillions, billions, millions
 DOLLARS = {"usd/h": "an hour", "usd/Mtok": "a million tokens"}
 WIDTH = 90  # letters of an equation that a line of the page holds
