@@ -64,17 +64,9 @@ def typeset(entry):
     return f"{entry['left']} = {latex(expression(entry))}"
 
 
-def _box():
-    return inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM")
-
-
-def _profile(model="Llama 3 70B"):
-    return principles.profile_of(inferlib.load_model(model))
-
-
-def _toy():
-    model, chip = _box()
-    return erdil2025.model_of(model), chip
+LLAMA, H100 = inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM")
+PROFILE, TOY, POPE = principles.profile_of(LLAMA), erdil2025.model_of(LLAMA), pope2022.model_of(LLAMA)
+VECTORS = BATCH * LLAMA.d_model * 2
 
 
 @cache
@@ -83,37 +75,25 @@ def _request():
 
 
 def _weights():
-    dense, sparse = (
-        principles.weights_read(_profile(name), BATCH) / 1e9 for name in ("Llama 3 70B", "DeepSeek V3")
-    )
+    profiles = (PROFILE, principles.profile_of(inferlib.load_model("DeepSeek V3")))
+    dense, sparse = (principles.weights_read(profile, BATCH) / 1e9 for profile in profiles)
     return f"{dense:.1f} billion; DeepSeek V3 {sparse:.0f} billion"
 
 
-def _latent():
-    return f"DeepSeek V3: {say(mazurek2025.cache_per_token(mazurek2025.model_of('DeepSeek V3')), 'KiB')}"
-
-
 def _roofline():
-    model, chip = _box()
-    step = principles.decode_step(model, inferlib.System(chip, CHIPS), inferlib.Workload(BATCH, CONTEXT))
+    step = principles.decode_step(LLAMA, inferlib.System(H100, CHIPS), inferlib.Workload(BATCH, CONTEXT))
     weights, caches, total = (say(t, "ms") for t in (step.terms["weights"], step.terms["cache"], step.total))
     return f"{weights} weights, {caches} caches: {total}"
 
 
-def _vectors(model):
-    return BATCH * model.d_model * 2
-
-
 def _exchange():
-    model, chip = _box()
-    time = principles.exchange_time(LATENCY, _vectors(model), chip.scale_up_bandwidth)
-    return f"{say(_vectors(model), 'MB')}, {say(LATENCY, 'us')}: {say(time, 'us')}"
+    time = principles.exchange_time(LATENCY, VECTORS, H100.scale_up_bandwidth)
+    return f"{say(VECTORS, 'MB')}, {say(LATENCY, 'us')}: {say(time, 'us')}"
 
 
 def _token():
-    model, chip = _toy()
     wait = erdil2025.grid_all_reduce_time(CHIPS, HOP)
-    return say(erdil2025.toy_latency(model, chip, CHIPS, BATCH, wait), "ms")
+    return say(erdil2025.toy_latency(TOY, H100, CHIPS, BATCH, wait), "ms")
 
 
 def _others():
@@ -131,14 +111,8 @@ def _power():
     return f"{say(r.joules * r.users / r.step.total / CHIPS, 'W')} a chip: {say(r.joules, 'W*s')}"
 
 
-def _blocks():
-    machine = steinhardt2022.chip_of(inferlib.load_chip("H100 SXM"))
-    return say(steinhardt2022.memory_limited_time(machine), "us")
-
-
 def _cut():
-    model, chip = pope2022.model_of(_box()[0]), pope2022.chip_of(_box()[1])
-    return f"{say(pope2022.best_ws2d_time(model, chip, CHIPS, BATCH), 'us')} a layer"
+    return f"{say(pope2022.best_ws2d_time(POPE, pope2022.chip_of(H100), CHIPS, BATCH), 'us')} a layer"
 
 
 def _drafted():
@@ -146,28 +120,30 @@ def _drafted():
     return f"D = 3 of 0.5 ms: {say(drafted_token_time(step, 3, 0.5e-3, made), 'ms')}"
 
 
+def _latent():
+    return f"DeepSeek V3: {say(mazurek2025.cache_per_token(mazurek2025.model_of('DeepSeek V3')), 'KiB')}"
+
+
 WORKED = {
     "weights_read": _weights,
-    "cache_data": lambda: say(principles.cache_data(_profile(), BATCH, CONTEXT), "GB"),
+    "cache_data": lambda: say(principles.cache_data(PROFILE, BATCH, CONTEXT), "GB"),
     "cache_per_token": _latent,
-    "decode_work": lambda: say(principles.decode_work(_profile(), BATCH, CONTEXT), "TFLOP"),
+    "decode_work": lambda: say(principles.decode_work(PROFILE, BATCH, CONTEXT), "TFLOP"),
     "roofline_time": _roofline,
-    "ridge_point": lambda: say(principles.ridge_point(_box()[1]), "FLOP/B"),
-    "critical_batch": lambda: say(principles.critical_batch(_box()[1], _profile()), "1"),
+    "ridge_point": lambda: say(principles.ridge_point(H100), "FLOP/B"),
+    "critical_batch": lambda: say(principles.critical_batch(H100, PROFILE), "1"),
     "exchange_time": _exchange,
     "ring_all_reduce_time": lambda: f"1 µs a hop: {say(erdil2025.ring_all_reduce_time(CHIPS, HOP), 'us')}",
     "grid_all_reduce_time": lambda: f"1 µs a hop: {say(erdil2025.grid_all_reduce_time(CHIPS, HOP), 'us')}",
     "toy_latency": _token,
-    "optimal_n_gpu": lambda: f"{erdil2025.optimal_n_gpu(*_toy(), HOP):.0f} chips",
-    "minimum_latency_large": lambda: say(erdil2025.minimum_latency_large(*_toy(), HOP), "ms"),
-    "memory_limited_time": _blocks,
+    "optimal_n_gpu": lambda: f"{erdil2025.optimal_n_gpu(TOY, H100, HOP):.0f} chips",
+    "minimum_latency_large": lambda: say(erdil2025.minimum_latency_large(TOY, H100, HOP), "ms"),
+    "memory_limited_time": lambda: say(
+        steinhardt2022.memory_limited_time(steinhardt2022.chip_of(H100)), "us"
+    ),
     "best_ws2d_time": _cut,
-    "switch_to_x": lambda: (
-        f"{pope2022.switch_to_x(pope2022.model_of(_box()[0]), pope2022.load_mesh(64)):,.0f} tokens"
-    ),
-    "cache_over_heads": lambda: say(
-        pope2022.cache_over_heads(pope2022.model_of(_box()[0]), CHIPS, BATCH, CONTEXT), "GB"
-    ),
+    "switch_to_x": lambda: f"{pope2022.switch_to_x(POPE, pope2022.load_mesh(64)):,.0f} tokens",
+    "cache_over_heads": lambda: say(pope2022.cache_over_heads(POPE, CHIPS, BATCH, CONTEXT), "GB"),
     "imbalanced_load": lambda: f"72 chips: {1 / mazurek2025.records.balancedness(72):.2f} times the mean",
     "others_time": _others,
     "first_token_time": lambda: say(_request().first_token, "ms"),
