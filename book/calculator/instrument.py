@@ -40,25 +40,21 @@ def _functions():
 
 def _several(what, asked):
     """Functions in a list: of seconds by term, or of expressions."""
-    if what in ("step", "prompt", "sums"):
-        made = [
-            f"{{terms:[{','.join(str(TERMS.index(name)) for name in t)}],f:{questions.code([], t.values())}}}"
-            for t in asked
-        ]
-    else:
-        made = [questions.code([], values) for values in asked]
+    made = []
+    for one in asked:
+        if what in ("step", "prompt", "sums"):
+            terms = ",".join(str(TERMS.index(name)) for name in one)
+            made.append(f"{{terms:[{terms}],f:{questions.code([], one.values())}}}")
+        else:
+            made.append(questions.code([], one))
     return f"[{','.join(made)}]"
 
 
 def _kind(part):
     """A kind of attention or block: its dimensions in order, its flags, what it asks the tables for, its functions."""
     asked = questions.layer(part)
-    names = {
-        str(symbol)
-        for terms in asked["step"] + asked["prompt"]
-        for t in terms.values()
-        for symbol in t.free_symbols
-    }
+    seconds = (t for terms in asked["step"] + asked["prompt"] for t in terms.values())
+    names = {str(symbol) for t in seconds for symbol in t.free_symbols}
     timed = [
         name for name, known in questions.timed().items()
         if names & set(map(str, questions.numbers(questions.part_of("timed", name), known).values()))
@@ -97,10 +93,8 @@ def data():
 
 def _palette():
     """Terms of the sources: the place of their colour among those of the page."""
-    colours = [
-        style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY, style.FAINT,
-        style.ROSE,
-    ]  # fmt: skip
+    colours = [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW]
+    colours += [style.SKY, style.FAINT, style.ROSE]
     return {name: colours.index(colour) for name, colour in style.TERMS.items() if colour in colours}
 
 
@@ -139,9 +133,8 @@ def _key(name):
 
 
 def _parts(value):
-    for one in (
-        value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    ):
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    for one in inside:
         if isinstance(one, (dict, list, tuple)):
             yield json.dumps(one)
             yield from _parts(one)
@@ -196,7 +189,7 @@ def page():
     chips = data()["chips"]
     timed = [name for name, chip in chips.items() if chip["lender"] == name]
     others = [name for name in chips if name not in timed]
-    start = str(_at_the_start())
+    start = str(ask("Llama 3 70B", "8x H100", batch=32, context=4096))
     template, blocks = fields.blocks()
     rows = fields.rows(
         identity, blocks,
@@ -221,7 +214,3 @@ _FORMATS = {"fp4": "fp4 (NVFP4)"}
 _ENGINES = {
     "serving": "vLLM, SGLang of today", "compiled": "TensorRT-LLM and its like", "python-2024": "vLLM of 2024",
 }  # fmt: skip
-
-
-def _at_the_start():
-    return ask("Llama 3 70B", "8x H100", batch=32, context=4096)

@@ -106,10 +106,8 @@ def _in_symbols(part, at):
 
 def chip():
     """A chip in symbols."""
-    names = (
-        "flops", "memory_bandwidth", "memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth",
-        "scale_up_size", "power",
-    )  # fmt: skip
+    networks = ("scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size")
+    names = ("flops", "memory_bandwidth", "memory_capacity", *networks, "power")
     return Accelerator(**numbers("chip", names))
 
 
@@ -172,11 +170,8 @@ class _InSymbols(decode.Instance):
         return number("kept") if length else number("state")
 
     def served(self, kind, part):
-        return (
-            self.operators.kernel(kind, part),
-            self.weight_bytes(part),
-            chip().replace(flops=number(part_of("peak", part))),
-        )
+        peak = chip().replace(flops=number(part_of("peak", part)))
+        return self.operators.kernel(kind, part), self.weight_bytes(part), peak
 
 
 class _Shape(SimpleNamespace):
@@ -202,10 +197,8 @@ def _step(layers=(), spread=False):
 
 
 def _reading(layers=(), spread=False):
-    tokens, cached = number("tokens"), number("cached")
-    return _InSymbols(
-        layers, spread, number("dp"), tokens, engine=Engine(), tokens=tokens - cached, cached=cached
-    )
+    tokens, cached, of = number("tokens"), number("cached"), Engine()
+    return _InSymbols(layers, spread, number("dp"), tokens, engine=of, tokens=tokens - cached, cached=cached)
 
 
 def _terms(operators):
@@ -275,12 +268,10 @@ def glue():
     ``users`` takes; ``turn``: the wait for others' prompts; ``queue``: the means of a fleet's machine, where it reads
     prompts itself, and ``apart`` where it does not.
     """
-    users, places, output, tokens, cached, running = (
-        number(name) for name in ("users", "places", "output", "tokens", "cached", "running")
-    )
-    fresh, read, step, price = (number(name) for name in ("fresh", "read", "step", "price"))
-    batch, chips, bar = (number(name) for name in ("batch", "n_chips", "spread"))
-    came = number("arrivals")
+    users, places, output, tokens = (number(name) for name in ("users", "places", "output", "tokens"))
+    cached, running, fresh, read = (number(name) for name in ("cached", "running", "fresh", "read"))
+    step, price, batch, chips = (number(name) for name in ("step", "price", "batch", "n_chips"))
+    bar, came = number("spread"), number("arrivals")
     seen = [came, *(number(name) for name in ("busy", "held", "blocked", "step", "before"))]
     known = stated()["first_token"]
     door = known["door"] + known["layer"] * number("n_layers")
@@ -289,40 +280,29 @@ def glue():
             _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
             cached_tokens=cached, layout=_Copies(), price=price, asking=users,
         )  # fmt: skip
-        return {
-            "running": (["running"], [minimum(users, floor(places))]),
-            "waiting": (["first_token", "token"], [asked.first_token, asked.token]),
-            "paid": (
-                ["request", *asked.per_million],
-                [asked.dollars, *asked.per_million.values()],
-            ),
-            "rates": (
-                ["speed", "chip", "low", "high"],
-                [
-                    1 / step,
-                    number("batch") / (step * number("n_chips")),
-                    step / number("spread"),
-                    step * number("spread"),
-                ],
-            ),
-            "drafted": (
-                ["token"],
-                [drafted_token_time(step, *(number(n) for n in ("drafted", "draft", "length")))],
-            ),
-            "joules": (["joules"], [asked.joules]),
-            "prompt_joules": (["joules"], [asked.prompt_joules]),
-            "cost": (["dollars"], [cost_per_million(step, batch, chips, price)]),
-            "machine": (["seconds"], [request.machine_time(number("own"), output, step, users)]),
-            "turn": (["seconds"], [prompt.turn_time(came, read)]),
-            **{
-                name: (
-                    ["reads", "waits", "token", "first"],
-                    [came / number("dp") * at.reading(step), *at.means(*seen)],
-                )
-                for name, own in (("queue", number("own")), ("apart", 0))
-                for at in (Station(own, output, (), number("dp"), door),)
+        drafts = (number(name) for name in ("drafted", "draft", "length"))
+        found = {
+            "running": {"running": minimum(users, floor(places))},
+            "waiting": {"first_token": asked.first_token, "token": asked.token},
+            "paid": {"request": asked.dollars, **asked.per_million},
+            "rates": {
+                "speed": 1 / step,
+                "chip": batch / (step * chips),
+                "low": step / bar,
+                "high": step * bar,
             },
+            "drafted": {"token": drafted_token_time(step, *drafts)},
+            "joules": {"joules": asked.joules},
+            "prompt_joules": {"joules": asked.prompt_joules},
+            "cost": {"dollars": cost_per_million(step, batch, chips, price)},
+            "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
+            "turn": {"seconds": prompt.turn_time(came, read)},
         }
+        for name, own in (("queue", number("own")), ("apart", 0)):
+            at = Station(own, output, (), number("dp"), door)
+            means = zip(("waits", "token", "first"), at.means(*seen), strict=True)
+            found[name] = {"reads": came / number("dp") * at.reading(step), **dict(means)}
+        return {name: (list(each), list(each.values())) for name, each in found.items()}
 
 
 class _Lengths:
@@ -351,11 +331,8 @@ def code(names, expressions):
     shared, results = sympy.cse(expressions, symbols=sympy.numbered_symbols("$"), order="canonical")
     lines = "".join(f"const {name}={_js(expression)};" for name, expression in shared)
     short = {name: f"_{place}" for place, name in enumerate(taken)}
-    body = re.sub(
-        r"\b[a-z]\w*",
-        lambda word: short.get(word[0], word[0]),
-        f"{lines}return [{','.join(map(_js, results))}];",
-    )
+    body = f"{lines}return [{','.join(map(_js, results))}];"
+    body = re.sub(r"\b[a-z]\w*", lambda word: short.get(word[0], word[0]), body)
     own = [name for name in taken if name.startswith("l_")]
     both = ([name for name in taken if name not in own], *([own] if own else []))
     asked = (",".join(f"{name.removeprefix('l_')}:{short[name]}" for name in some) for some in both)
@@ -370,7 +347,7 @@ def packed(code):
 
 # Changes that belong to the question, not to a resource: what is multiplied, and with what.
 _OWN = (
-    ("½ bytes of weights", {f"bytes_{part}": -1 for part in constants.PARTS}),
+    ("½ bytes of weights", {part_of("bytes", part): -1 for part in constants.PARTS}),
     ("½ bytes of cache", {"cache_bytes": -1}),
     ("½ users", {"batch": -1}),
 )
@@ -398,37 +375,29 @@ def moved(resource):
 
 
 def _leaves(value):
+    value = vars(value) if isinstance(value, Record) else value
+    value = tuple(value.values()) if isinstance(value, Mapping) else value
     if isinstance(value, tuple):
         return [leaf for one in value for leaf in _leaves(one)]
-    if isinstance(value, Mapping):
-        return [leaf for one in value.values() for leaf in _leaves(one)]
-    if isinstance(value, Record):
-        return [leaf for one in vars(value).values() for leaf in _leaves(one)]
     return [value] if isinstance(value, sympy.Expr) else []
 
 
 def changes():
     """What the page tries twice as good: name and the numbers that change, chips in the layouts that go on alike."""
     found = [{"name": _IN_WORDS[r.name], "scale": moved(r)} for r in RESOURCES]
-    found += [{"name": name, "scale": _by_name(scale)} for name, scale in _OWN]
+    found += [{"name": name, "scale": scale} for name, scale in _OWN]
     wider = {"name": "2 × chips", "scale": {"n_chips": 1, "tp": 1}, "copies": {"n_chips": 1, "dp": 1}}
     return [*found, wider]
-
-
-def _by_name(scale):
-    return {name.replace(" ", "_").replace("-", "_"): power for name, power in scale.items()}
 
 
 def levers():
     """What could be otherwise so that a step is fast or cheap enough, and as far as the page looks."""
     found = [
-        {"name": r.name, "scale": moved(r), "limit": BEST, "less": r.better == "less"} for r in RESOURCES
+        *((r.name, moved(r), BEST, r.better == "less") for r in RESOURCES),
+        (PRICE, {"price": -1}, BEST, True),
+        ("bytes of weights", _OWN[0][1], 16, True),
+        ("context", {"context": -1}, 1024, True),
+        ("fewer users", {"batch": -1}, 8192, True),
+        ("more users", {"batch": 1}, 8192, False),
     ]
-    return [
-        *found,
-        {"name": PRICE, "scale": {"price": -1}, "limit": BEST, "less": True},
-        {"name": "bytes of weights", "scale": _by_name(_OWN[0][1]), "limit": 16, "less": True},
-        {"name": "context", "scale": {"context": -1}, "limit": 1024, "less": True},
-        {"name": "fewer users", "scale": {"batch": -1}, "limit": 8192, "less": True},
-        {"name": "more users", "scale": {"batch": 1}, "limit": 8192, "less": False},
-    ]
+    return [dict(zip(("name", "scale", "limit", "less"), each, strict=True)) for each in found]

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial, reduce
 from importlib import import_module
 
 from book.calculator import questions, tables
@@ -68,18 +68,13 @@ class Answer:
     def search(self):
         """What the page draws as this source's bar."""
         if self.options is None:
-            return Search(self._in_domains, "option", DOMAINS, spare=_domain_left)
+            return Search(partial(self._chosen, memory=False), "option", DOMAINS, spare=_domain_left)
         return Search(self._chosen, "option", self.options, spare=self._left)
-
-    def _in_domains(self, option, **at):
-        with as_written():
-            asked = _asked(inside=option, memory=False, **at)
-            return self.step(*asked, option, self.function) if self.step else self.function(*asked)
 
     def _chosen(self, option, **at):
         with as_written():
-            step = self.step or _as_it_is
-            return step(*_asked(inside=_inside(option), **at), option, self.function)
+            asked = _asked(inside=_inside(option), **at)
+            return self.step(*asked, option, self.function) if self.step else self.function(*asked)
 
     def _left(self, option, **at):
         # the memory of all chips is the calculator's own limit, told once and not by every source
@@ -87,10 +82,6 @@ class Answer:
             return None
         with as_written():
             return self.spare(*_asked(inside=_inside(option), **at), option)
-
-
-def _as_it_is(model, system, workload, option, function):
-    return function(model, system, workload)
 
 
 def _inside(option):
@@ -113,10 +104,7 @@ def _domain_left(option, n_chips, chip, **at):
 
 
 def _least(*values):
-    least, *others = values
-    for value in others:
-        least = minimum(least, value)
-    return least
+    return reduce(minimum, values)
 
 
 # --- Pope et al. 2022: weight-stationary in one or two dimensions, the cache over heads or over the batch ----
@@ -214,14 +202,12 @@ def liminal2025():
 def equation_8():
     """The version of LIMINAL for servers as they are: a time for every layer, fitted by its authors."""
     return Answer(
-        "inferlib.papers.liminal2025.equations", options={"": None}, step=_equation_8, spare=_liminal_left,
+        "inferlib.papers.liminal2025.equations", options={"": None}, spare=_liminal_left,
+        step=lambda model, system, workload, _, function:
+            function(model, system, workload, assumptions=Assumptions.fitted()),
         besides="The same limit, and in place of its collectives 114 µs for every layer: the mean that the authors "
         "fitted to servers of their own. A version of the source, and not another one.",
     )  # fmt: skip
-
-
-def _equation_8(model, system, workload, option, function):
-    return function(model, system, workload, assumptions=Assumptions.fitted())
 
 
 def _liminal_left(model, system, workload, option):

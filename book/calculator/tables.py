@@ -1,5 +1,6 @@
 """What the instrument knows by heart: models, chips, kernels, formats, cautions and measurements as plain data."""
 
+from dataclasses import fields as record_fields
 from functools import cache
 
 from book import measured
@@ -50,9 +51,8 @@ def kinds():
 
 def sparse():
     """The kinds of timed blocks that stand for a whole attention, and are chosen by width and formats."""
-    return sorted(
-        {kind for part in kinds() if (kind := getattr(part, "n_heads", None) and blocks.kind_of(part))}
-    )
+    attentions = (part for part in kinds() if hasattr(part, "n_heads"))
+    return sorted({blocks.kind_of(part) for part in attentions} - {""})
 
 
 @cache
@@ -150,8 +150,7 @@ def chips():
     """Every chip of the catalogue: its numbers, peaks, and whose kernels serve it."""
     found = {}
     for name in catalog.chips():
-        chip = catalog.load_chip(name)
-        facts = chip_facts(name)
+        chip, facts = catalog.load_chip(name), chip_facts(name)
         found[name] = {
             "values": [getattr(chip, field) for field in CHIP],
             "peaks": dict(chip.peaks), "lender": facts["lender"], "new": facts["new_chip"], "lent": facts["lent"],
@@ -177,7 +176,7 @@ def kernels():
                     entry[kind][format] = [getattr(kernel, field) for field in fields]
         for kind in ("reduce", "library"):
             links = getattr(known, kind)
-            last = [links[min(n, max(links))] for n in DEGREES]
+            last = (links[min(n, max(links))] for n in DEGREES)
             entry[kind] = [[link.latency, link.bandwidth] for link in last]
         entry["lends"] = {kind: constants.block_lender(name, kind) for kind in questions.timed()}
         own = {kind: [] for kind, lender in entry["lends"].items() if lender == name}
@@ -195,18 +194,12 @@ def formats():
     dense, sparse = catalog.load_model("Llama 3 8B"), catalog.load_model("Mixtral 8x7B")
     found = {}
     for name in WEIGHTS:
-        parts = [
-            {part: _named(format) for part, format in constants.formats(model, as_weights(name)).items()}
-            for model in (dense, sparse)
-        ]
+        each = (constants.formats(model, as_weights(name)).items() for model in (dense, sparse))
+        parts = [{part: constants.format_name(format) for part, format in own} for own in each]
         facts = format_facts(as_weights(name))
         found[name] = {"parts": parts, "told": facts["format"], "new": facts["new_format"]}
     each = {name: [constants.STORED[name], constants.multiplied_in(name)] for name in (*WEIGHTS, "fp8 block")}
     return {"weights": found, "each": each, "cache": {name: format_bytes(name) for name in CACHES}}
-
-
-def _named(format):
-    return constants.format_name(format)
 
 
 def engines():
@@ -258,49 +251,36 @@ def constant_facts():
 @cache
 def measurements():
     """Measured steps and requests by what was measured: places in lists of names, and numbers."""
-    lists = {key: [] for key in ("model", "chip", "publisher", "weights", "engine")}
+    lists = {key: {} for key in ("model", "chip", "publisher", "weights", "engine")}
 
-    def place(key, value):
-        known = lists[key]
-        if value not in known:
-            known.append(value)
-        return known.index(value)
+    def places(row, publisher, weights):
+        """Where a row's names stand in the lists, which grow as names come."""
+        names = (row.model, row.hardware, (publisher, row.url), weights, row.engine)
+        at = [known.setdefault(name, len(known)) for known, name in zip(lists.values(), names, strict=True)]
+        return [*at, row.n_gpus, row.tp, row.dp]
 
-    known = set(models()[0])
-    table, rows = measured.load(), []
+    known, rows = set(models()[0]), []
+    table = measured.load()
     single = table[(table.duplicate_of == "") & table.tpot.notna() & table.model.isin(known)]
     for row in single[single.hardware.isin(catalog.chips()) & (single.speculation == "none")].itertuples():
-        at = (
-            place("model", row.model), place("chip", row.hardware), place("publisher", (row.source, row.url)),
-            place("weights", row.weight_format), place("engine", row.engine),
-        )  # fmt: skip
-        rows.append([*at, row.n_gpus, row.tp, row.dp, row.sequences, row.context, _ms(row.tpot), None, None])
+        at = places(row, row.source, row.weight_format)
+        rows.append([*at, row.sequences, row.context, _ms(row.tpot), None, None])
     table = fit.serving_rows()
     for row in table[(table.use == "clean") & table.model.isin(known)].itertuples():
-        at = (
-            place("model", row.model), place("chip", row.hardware), place("publisher", (row.publisher, row.url)),
-            place("weights", row.weights), place("engine", row.engine),
-        )  # fmt: skip
-        numbers = (
-            row.n_gpus,
-            row.tp,
-            row.dp,
-            row.concurrency,
-            row.context,
-            _ms(row.tpot),
-            _ms(row.ttft),
-            row.output_tokens,
-        )
-        rows.append([*at, *numbers])
+        at = places(row, row.publisher, row.weights)
+        rows.append([*at, row.concurrency, row.context, _ms(row.tpot), _ms(row.ttft), row.output_tokens])
     machines = {}
     for row in rows:
         tidy = [None if v is None or v != v else int(v) if v == int(v) else v for v in row]
         users, context, token, first, output = tidy[8:]
-        alike = [*tidy[:8], context, output] if first is not None else [*tidy[:8], context]
-        machines.setdefault(tuple(alike), []).extend(
-            [users, token] if first is None else [users, token, first]
-        )
-    return {"names": lists, "rows": [[list(alike), found] for alike, found in machines.items()]}
+        alike, times = (*tidy[:8], context), [users, token]
+        if first is not None:
+            alike, times = (*alike, output), [*times, first]
+        machines.setdefault(alike, []).extend(times)
+    return {
+        "names": {key: list(known) for key, known in lists.items()},
+        "rows": [[list(alike), found] for alike, found in machines.items()],
+    }
 
 
 def _ms(seconds):
@@ -310,7 +290,6 @@ def _ms(seconds):
 # --- A configuration that a reader pastes ---------------------------------------------------------------------
 
 KNOWN = {"attention": Attention, "latent": LatentAttention, "dense": FeedForward, "experts": Experts}
-_WORDS = {"all", "list", "switch", "commas", "ones", "step", "from", "flag"}
 
 
 @cache
@@ -319,8 +298,7 @@ def declared():
     taken, refused = {}, {}
     for name in families():
         about = declared_family(name)
-        reason = "" if "inside" in about else _too_much(about)
-        if reason:
+        if reason := "" if "inside" in about else _too_much(about):
             refused[name] = reason
         else:
             taken[name] = about
@@ -329,28 +307,23 @@ def declared():
         if missing:
             refused[name] = refused[missing[0]]
             del taken[name]
-    fields = {
-        kind: {field: _kind_of(about) for field, about in record.__dataclass_fields__.items()}
-        for kind, record in KNOWN.items()
-    }
+
+    def kind_of(field):
+        if field.type is bool:
+            return "flag"
+        return "zero" if field.metadata.get("zero") else "optional" if field.default is None else "number"
+
+    fields = {kind: {f.name: kind_of(f) for f in record_fields(record)} for kind, record in KNOWN.items()}
     return {
         "families": taken, "refused": refused, "harmless": declarations()["harmless"], "fields": fields,
         "most": MAX_NUMBER, "layers": MAX_LAYERS, "no_window": NO_WINDOW, "defaults": {"matrices": 3, "d_shared": 0},
     }  # fmt: skip
 
 
-def _kind_of(field):
-    if field.type is bool:
-        return "flag"
-    return "zero" if field.metadata.get("zero") else "optional" if field.default is None else "number"
-
-
 _UNTIMED = {
-    "delta": "this page has no kernels for its linear attention; Python and the terminal do",
-    "space": "this page has no kernels for its state-space layers; Python and the terminal do",
-    "pooled": "this page has no kernels for attention to pooled positions; Python and the terminal do",
-    "indexer": "this page has no kernels for attention to positions that an indexer picks; Python and the terminal do",
-}
+    "delta": "its linear attention", "space": "its state-space layers", "pooled": "attention to pooled positions",
+    "indexer": "attention to positions that an indexer picks",
+}  # fmt: skip
 
 
 def _too_much(about):
@@ -359,7 +332,7 @@ def _too_much(about):
     kinds += ["indexer" for table in about["parts"].values() if "indexer" in table]
     for kind in kinds:
         if kind not in KNOWN:
-            return _UNTIMED[kind]
+            return f"this page has no kernels for {_UNTIMED[kind]}; Python and the terminal do"
     if not {"attention", "feed_forward"} <= set(about["pattern"]) or "connections" in about:
         return "layers that are no pair of attention and a block, or mix residual streams"
     if {"each", "vocabulary"} & set(about) or any("to" in rule for rule in about["pattern"]["feed_forward"]):
