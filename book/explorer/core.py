@@ -8,6 +8,7 @@ import html
 import io
 import itertools
 import math
+import re
 from functools import cached_property, partial
 from inspect import signature
 from urllib.parse import quote
@@ -96,7 +97,8 @@ class Explorer:
         """The end of an address that opens the page with these inputs: ``#title?batch=64&...``."""
         full = self.state(**values)
         told = [i.name for i in self.inputs if (_inputs.meets(i.when, full) or full[i.name] != i.start())]
-        pairs = (f"{name}={quote(_plain(full[name]), safe='')}" for name in told)
+        plain = (v if isinstance(v, str) else f"{float(v)!r}".removesuffix(".0") for v in map(full.get, told))
+        pairs = (f"{name}={quote(value, safe='')}" for name, value in zip(told, plain, strict=True))
         return f"#{self.slug}?{'&'.join(pairs)}"
 
     @property
@@ -126,8 +128,8 @@ class Explorer:
 
     def arguments(self):
         """The names the JavaScript functions take, in order: sliders, then the columns of choices in use."""
-        used = {str(s) for values, _ in self._variants.values() for v in values for s in _free(v)}
-        used |= {str(s) for v in self._also[0] for s in _free(v)}
+        values = [v for values, _ in self._variants.values() for v in values] + self._also[0]
+        used = {str(s) for v in values for s in getattr(v, "free_symbols", ())}
         sliders = {i.name for i in self.inputs if isinstance(i, Slider)}
         return [name for name in _inputs.columns_of(self.inputs) if name in used or name in sliders]
 
@@ -156,22 +158,20 @@ class Explorer:
 
     def structures(self):
         """What the outputs are called with in the page, for each combination of kinds: symbols but for the kinds."""
-        symbols = {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
         combinations = itertools.product(*(k.options.values() for k in self._kinds))
         names = [k.name for k in self._kinds]
-        return [symbols | dict(zip(names, options, strict=True)) for options in combinations]
+        return [self._symbols() | dict(zip(names, options, strict=True)) for options in combinations]
+
+    def _symbols(self):
+        return {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
 
     def _raw(self, arguments, planned=None):
         """All numbers of all views, one after the other, and the plan that says which is what."""
         values, plan = [], []
         for v, view in enumerate(self.views):
-            named = (
-                view.steps.items()
-                if isinstance(view, Bars)
-                else [(n, f) for n, f, _ in _outputs.numbers(view)]
-            )
+            named = view.steps if isinstance(view, Bars) else {n: f for n, f, _ in _outputs.numbers(view)}
             entries = []
-            for k, (name, output) in enumerate(named):
+            for k, (name, output) in enumerate(named.items()):
                 known = planned["views"][v][k] if planned else None
                 entries.append(_outputs.raw(name, output, arguments, values, known))
                 if name in getattr(view, "within", ()):
@@ -186,17 +186,14 @@ class Explorer:
     @cached_property
     def _also(self):
         """The further columns of the bars, of ``seconds`` and the inputs: expressions and their names."""
-        symbols = {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
-        symbols["seconds"] = sympy.Symbol("seconds", positive=True)
+        symbols = self._symbols() | {"seconds": sympy.Symbol("seconds", positive=True)}
         columns = {name: f for v in self.views if isinstance(v, Bars) for name, f in v.also.items()}
         return [_call(f, symbols) for f, _ in columns.values()], list(columns)
 
     def worth(self):
         """JavaScript of what a point of a :class:`Trade` is worth, of its two numbers and :meth:`arguments`."""
-        symbols = {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
-        point = {side: sympy.Symbol(side, positive=True) for side in "xy"}
-        views = [view for view in self.views if hasattr(view, "worth")]
-        values = [_call(view.worth, point | symbols) for view in views]
+        symbols = self._symbols() | {side: sympy.Symbol(side, positive=True) for side in "xy"}
+        values = [_call(view.worth, symbols) for view in self.views if hasattr(view, "worth")]
         return self._function(["x", "y", *self.arguments()], values) if values else "null"
 
     def _function(self, order, values):
@@ -326,9 +323,8 @@ def curves(title, inputs, outputs, *, x, y_label, unit, log_y=False, limits=None
     >>> double.javascript(), double.evaluate(a=3)
     ('(a)=>{return [2*a];}', {'2a': 6.0})
     """
-    return Explorer(
-        title, list(inputs), [Curves(dict(outputs), x, y_label, unit, log_y, **marks)], limits=limits
-    )
+    view = Curves(dict(outputs), x, y_label, unit, log_y, **marks)
+    return Explorer(title, inputs, [view], limits=limits)
 
 
 def breakdown(title, inputs, function, *, unit="ms", limits=None, asks=None):
@@ -340,7 +336,7 @@ def breakdown(title, inputs, function, *, unit="ms", limits=None, asks=None):
             raise ValueError(f"explorer {title!r}: its function must return a feasible Breakdown")
         return found
 
-    return Explorer(title, list(inputs), [Bars({"": step}, unit)], limits=limits, asks=asks)
+    return Explorer(title, inputs, [Bars({"": step}, unit)], limits=limits, asks=asks)
 
 
 def _of_bar(view, label, output, arguments):
@@ -372,14 +368,6 @@ def _call(function, arguments):
     return function(**{name: arguments[name] for name in wanted})
 
 
-def _free(value):
-    return getattr(value, "free_symbols", ())
-
-
-def _plain(value):
-    return value if isinstance(value, str) else repr(float(value)).removesuffix(".0")
-
-
 def _ipywidget(ipywidgets, i):
     wide = {"style": {"description_width": "13em"}, "layout": {"width": "32em"}, "description": i.label}
     if not isinstance(i, Slider):
@@ -392,8 +380,6 @@ def _ipywidget(ipywidgets, i):
 
 def _js(expression):
     code = sympy.jscode(expression)
-    if "Not supported" in code or any(
-        name + "(" in code for name in ("Sum", "Product", "Integral", "Derivative")
-    ):
+    if re.search(r"Not supported|(Sum|Product|Integral|Derivative)\(", code):
         raise ValueError(f"cannot be printed as JavaScript: {expression}")
     return " ".join(code.split())

@@ -65,11 +65,7 @@ class Slider:
 
     def symbol(self):
         """What stands for the value in the expressions."""
-        return (
-            sympy.Symbol(self.name, positive=True)
-            if self.low > 0
-            else sympy.Symbol(self.name, nonnegative=True)
-        )
+        return sympy.Symbol(self.name, **{"positive" if self.low > 0 else "nonnegative": True})
 
 
 @dataclass(frozen=True)
@@ -117,9 +113,8 @@ class Choice(_Options):
         values = list(self.options.values())
         if not isinstance(values[0], Record):
             return {self.name: [float(v) for v in values]}
-        names = [
-            f.name for f in quantities(values[0]) if all(getattr(v, f.name, None) is not None for v in values)
-        ]
+        fields = (f.name for f in quantities(values[0]))
+        names = [name for name in fields if all(getattr(v, name, None) is not None for v in values)]
         columns = {f"{self.name}_{name}": [float(getattr(v, name)) for v in values] for name in names}
         for peak in _peaks(values):
             numbers = [getattr(v, "peaks", {}).get(peak) for v in values]

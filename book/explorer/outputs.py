@@ -161,10 +161,8 @@ def _append(name, found, values, expected=None):
     if not found.feasible:
         values += [None] * len(expected or ())
         return {"na": found.reason}
-    if expected and set(found.terms) < set(expected):
-        values += [found.terms.get(term, 0.0) for term in expected]
-    else:
-        values += found.terms.values()
+    fewer = expected and set(found.terms) < set(expected)
+    values += [found.terms.get(term, 0.0) for term in expected] if fewer else found.terms.values()
     stages = [[len(group) for group in stage] for stage in found.grouped]
     return {"at": at, "names": list(found.terms), "stages": stages}
 
@@ -178,7 +176,9 @@ def answer(output, arguments):
         given = arguments | {output.name: option}
         spare = output.spare(**given) if output.spare else None
         found[label] = output.function(**given) if spare is None or spare >= 0 else None
-        cost = _cost(found[label])
+        cost = found[label]
+        if isinstance(cost, Breakdown):
+            cost = cost.total if cost.feasible else None
         costs[label] = float("nan") if cost is None else float(cost)
     axis = xarray.DataArray(list(costs.values()), coords={output.name: list(costs)})
     if axis.isnull().all():
@@ -195,12 +195,6 @@ def refusal(output, arguments):
         if isinstance(step, Breakdown) and step.status == "n/a":
             found = step
     return found or Breakdown(status="infeasible", reason="nothing fits")
-
-
-def _cost(found):
-    if isinstance(found, Breakdown):
-        return found.total if found.feasible else None
-    return found
 
 
 def check(title, views, sliders):

@@ -27,22 +27,15 @@ _shared = partial(script, "explorer")
 def page(shown):
     """HTML of an explorer that needs no kernel."""
     functions, also = shown.code()
+    columns = [also for view in shown.views if isinstance(view, Bars) for also in view.also.items()]
     config = {
-        "slug": shown.slug,
-        "args": shown.arguments(),
-        "inputs": [_input(shown, i) for i in shown.inputs],
-        "plans": shown.plans(),
+        "slug": shown.slug, "args": shown.arguments(), "inputs": [_input(shown, i) for i in shown.inputs],
+        "plans": shown.plans(), "views": [_view(shown, view) for view in shown.views],
+        "columns": [_with_factor(name, unit) for name, (_, unit) in columns],
         "limits": [
-            _with_factor(name, limit.unit)
-            | {"quiet": limit.quiet, "says": limit.says, "caution": limit.caution}
+            _with_factor(name, limit.unit) | {"quiet": limit.quiet, "says": limit.says, "caution": limit.caution}
             for name, limit in shown.limits.items()
         ],
-        "columns": [
-            _with_factor(name, unit)
-            for view in shown.views if isinstance(view, Bars)
-            for name, (_, unit) in view.also.items()
-        ],
-        "views": [_view(shown, view) for view in shown.views],
     }  # fmt: skip
     if shown.asks is not None:
         config["asks"] = beside.asked(shown)
@@ -60,11 +53,9 @@ def page(shown):
         for act, label in (("link", "Link to this state"), ("csv", "Save as CSV"), ("reset", "Start again"))
     )
     said = f'<p id="{identity}-said" class="said" role="status" aria-live="polite"></p>'
-    asked = (
-        f'<p id="{identity}-asked" class="asked">{html.escape(beside.said(shown, digits))}</p>'
-        if shown.asks is not None
-        else ""
-    )
+    asked = ""
+    if shown.asks is not None:
+        asked = f'<p id="{identity}-asked" class="asked">{html.escape(beside.said(shown, digits))}</p>'
     body = f'{controls}{limits}{views}{asked}<div class="acts">{acts}</div>{still}{said}'
     data = _json(config | {"id": identity})
     code = f"{{functions:[{','.join(functions)}],also:{also},worth:{shown.worth()}}}"
@@ -221,22 +212,14 @@ def _curve_colours(view):
 
 
 def _part_colours(view):
-    free = _coloured(view.parts)
-    return [
-        _palette().index(view.colours[name]) if name in view.colours else free[name] for name in view.parts
-    ]
+    found = _coloured(view.parts) | {name: PALETTE.index(colour) for name, colour in view.colours.items()}
+    return [found[name] for name in view.parts]
 
 
-def _palette():
-    return [
-        style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY, style.BROWN,
-        style.FAINT, style.ROSE, style.VIOLET, style.INK,
-    ]  # fmt: skip
-
-
-def _labelled(name, also):
-    unit = also[name][1]
-    return name if unit == "1" else f"{name} ({unit})"
+PALETTE = [
+    style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW, style.SKY, style.BROWN, style.FAINT,
+    style.ROSE, style.VIOLET, style.INK,
+]  # fmt: skip
 
 
 def _colours(shown, view):
@@ -249,9 +232,8 @@ def _colours(shown, view):
 
 def _coloured(terms):
     """The colour of each term, as in the figures where they have one, or of lines that have no place in the grammar."""
-    palette = _palette()
-    known = {name: palette.index(style.TERMS[name]) for name in terms if name in style.TERMS}
-    free = [k for k in map(palette.index, style.LINES) if k not in known.values()]
+    known = {name: PALETTE.index(style.TERMS[name]) for name in terms if name in style.TERMS}
+    free = [k for k in map(PALETTE.index, style.LINES) if k not in known.values()]
     others = [name for name in terms if name not in known]
     return known | {name: free[k % len(free)] for k, name in enumerate(others)}
 
@@ -326,19 +308,15 @@ def _picture(part, title, x=None, height=300):
 
 def _readout(part, shown, view):
     start = shown.evaluate()
-    colours = _readout_colours(view)
+    said = [(name, unit) for name, _, unit in numbers(view)]
+    if isinstance(view, Trade):
+        said = zip(view.told(), view.said(), strict=True)
     entries = "".join(
         f'<span>{colour}{html.escape(name)} <b id="{part}-{k}">{digits(start[name])}</b> '
         f'{html.escape(_shown_unit(unit))}<em id="{part}-{k}-c"></em></span> '
-        for k, ((name, unit), colour) in enumerate(zip(_said(view), colours, strict=False))
+        for k, ((name, unit), colour) in enumerate(zip(said, _readout_colours(view), strict=False))
     )
     return f'<div class="readout">{entries}</div>'
-
-
-def _said(view):
-    """The numbers below a picture: name and unit."""
-    found = [(name, unit) for name, _, unit in numbers(view)]
-    return list(zip(view.told(), view.said(), strict=True)) if isinstance(view, Trade) else found
 
 
 def _readout_colours(view):
@@ -348,7 +326,7 @@ def _readout_colours(view):
     if isinstance(view, Gauge):
         return [f'<i class="c{k}"></i>' for k in _part_colours(view)] + [""]
     given = getattr(view, "colours", {})
-    return [f'<i class="c{_palette().index(given[n])}"></i>' if n in given else "" for n in view.told()]
+    return [f'<i class="c{PALETTE.index(given[n])}"></i>' if n in given else "" for n in view.told()]
 
 
 def _bars(part, shown, view):
@@ -359,11 +337,10 @@ def _bars(part, shown, view):
     )
     axis = f'<svg id="{part}-axis" viewBox="0 0 600 22" aria-hidden="true"></svg>'
     if not any(view.steps):  # one bar without a name
-        return (
-            steps + axis + f'<div>total <b id="{part}-s0-t"></b> {html.escape(_shown_unit(view.unit))}</div>'
-        )
-    heads = [f"time ({view.unit})", "bound by", *(_labelled(name, view.also) for name in view.also)]
-    head = "".join(f'<th scope="col">{html.escape(h)}</th>' for h in ["source", *heads])
+        return f'{steps}{axis}<div>total <b id="{part}-s0-t"></b> {html.escape(_shown_unit(view.unit))}</div>'
+    also = (name if unit == "1" else f"{name} ({unit})" for name, (_, unit) in view.also.items())
+    heads = ["source", f"time ({view.unit})", "bound by", *also]
+    head = "".join(f'<th scope="col">{html.escape(h)}</th>' for h in heads)
     rows = "".join(
         f'<tr><th scope="row">{html.escape(name)}</th><td class="number" id="{part}-s{k}-t"></td>'
         f'<td class="name" id="{part}-s{k}-b"></td>'
@@ -387,14 +364,10 @@ def _legend(shown, view):
         for bar, colours in zip(view.steps, _colours(shown, view), strict=True)
         for term, colour in colours.items()
     )
-    entries = "".join(
-        f'<span><i class="c{k}"></i>{html.escape(word)}</span>'
-        for word, k in sorted(found, key=lambda f: f[1])
-    )
-    entries += "".join(
-        f"<span>\u251c\u2500\u2524 {html.escape(says)}</span>" for _, says in view.within.values()
-    )
-    return f'<div class="readout legend">{entries}</div>'
+    entries = [
+        f'<i class="c{k}"></i>{html.escape(word)}' for word, k in sorted(found, key=lambda f: f[1])
+    ] + [f"\u251c\u2500\u2524 {html.escape(says)}" for _, says in view.within.values()]
+    return f'<div class="readout legend">{"".join(f"<span>{entry}</span>" for entry in entries)}</div>'
 
 
 def _bar(part, shown, view, name, output, arguments):
@@ -411,19 +384,14 @@ def _bar(part, shown, view, name, output, arguments):
     )
     heading = f'<div class="heading"><b>{html.escape(name)}</b><em id="{part}-c"></em></div>' if name else ""
     label = html.escape(f"{shown.title}: {name}" if name else shown.title)
+    bar = f'<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg>'
     if view.within.get(name):
         told += f'<span class="within">{html.escape(view.within[name][1])}</span>'
     if view.words:
         told = f"{digits(step.total / factor(view.unit))} {view.unit}" if terms else html.escape(step.reason)
-        return (
-            f'<div class="step brief"><div class="heading"><b>{html.escape(name)}</b>'
-            f'<span id="{part}-t">{told}</span></div>'
-            f'<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg></div>'
-        )
-    return (
-        f'<div class="step">{heading}<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg>'
-        f'<div class="readout" id="{part}-r">{told}</div></div>'
-    )
+        heading = f'<div class="heading"><b>{html.escape(name)}</b><span id="{part}-t">{told}</span></div>'
+        return f'<div class="step brief">{heading}{bar}</div>'
+    return f'<div class="step">{heading}{bar}<div class="readout" id="{part}-r">{told}</div></div>'
 
 
 def digits(value):

@@ -24,6 +24,26 @@ class Axis:
     high: float
 
 
+class _Plotted:
+    """What pictures on two logarithmic axes share."""
+
+    def told(self):
+        """Names of what stands below the picture."""
+        return [self.x.label, self.y.label]
+
+    @property
+    def units(self):
+        """The unit of every output: they take turns."""
+        return [self.x.unit, self.y.unit] * (len(self.outputs) // 2)
+
+    def framed(self):
+        """Axes whose ends no input moves."""
+        _, ax = plt.subplots()
+        ax.set(xscale="log", yscale="log", xlabel=self.x.label, ylabel=self.y.label)
+        ax.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high))
+        return ax
+
+
 @dataclass(frozen=True)
 class Gauge:
     """Parts side by side against the room there is, which keeps its place while the parts grow.
@@ -65,7 +85,7 @@ class Gauge:
 
 
 @dataclass(frozen=True)
-class Plane:
+class Plane(_Plotted):
     """Lines on two fixed logarithmic axes, and the dot where the inputs put the answer.
 
     ``lines``: name to corners ``(x, y)``, each a function of all inputs. ``dot``: the same; it is not shown
@@ -90,33 +110,22 @@ class Plane:
         return dict(zip((self.x.label, self.y.label), self.dot, strict=True)) | corners
 
     @property
-    def units(self):
-        """The unit of every output: they take turns."""
-        return [self.x.unit, self.y.unit] * (len(self.outputs) // 2)
-
-    @property
     def sizes(self):
         """The corners: they are no answer."""
         return tuple(self.outputs)[2:]
 
-    def told(self):
-        """Names of what stands below the picture."""
-        return [self.x.label, self.y.label]
-
     def draw(self, values, **arguments):
         """The still picture, by Matplotlib."""
-        _, ax = plt.subplots()
+        ax = self.framed()
         for name, points in self.lines.items():
             found = [[values[f"{name} {k} {side}"] for side in "xy"] for k in range(len(points))]
             ax.plot(*zip(*found, strict=True), label=name)
         if values[self.x.label] is not None:
             ax.plot(values[self.x.label], values[self.y.label], "o")
-        ax.set(xscale="log", yscale="log", xlabel=self.x.label, ylabel=self.y.label)
-        ax.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high))
 
 
 @dataclass(frozen=True)
-class Frontier:
+class Frontier(_Plotted):
     """For every speed the least price, in dollars, over all places of some sliders; and the dot of the inputs.
 
     The page sweeps those sliders itself, so the frontier follows all others. The dot leaves a trail.
@@ -137,15 +146,6 @@ class Frontier:
         """Both numbers of the dot."""
         return dict(zip(self.told(), self.dot, strict=True))
 
-    @property
-    def units(self):
-        """The units of both."""
-        return [self.x.unit, self.y.unit]
-
-    def told(self):
-        """Names of what stands below the picture."""
-        return [self.x.label, self.y.label]
-
     def edge(self, shown, **values):
         """The frontier of an explorer that has this view: pairs, the highest ``x`` first."""
         places = product(*self.over.values())
@@ -159,13 +159,11 @@ class Frontier:
 
     def draw_of(self, shown, values):
         """The still picture, by Matplotlib."""
-        _, ax = plt.subplots()
+        ax = self.framed()
         ax.plot(*zip(*self.edge(shown, **values), strict=True))
         x, y = (shown.evaluate(**values)[name] for name in self.told())
         if x is not None:
             ax.plot(x, y, "o")
-        ax.set(xscale="log", yscale="log", xlabel=self.x.label, ylabel=self.y.label)
-        ax.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high))
 
 
 @dataclass(frozen=True)
@@ -271,7 +269,7 @@ class Chips:
 
 
 @dataclass(frozen=True)
-class Trade:
+class Trade(_Plotted):
     """A curve of what is traded, computed before the page opens, and the point on it that is worth most.
 
     No page could search for such a curve. There is one for each combination of kinds; sliders and choices move only
@@ -321,11 +319,9 @@ class Trade:
 
     def draw(self, values, **arguments):
         """The still picture, by Matplotlib."""
-        _, ax = plt.subplots()
+        ax = self.framed()
         ax.plot(*zip(*self.points(**arguments), strict=True))
         ax.plot(*(values[name] for name in self.told()[-2:]), "D", label=self.best)
-        ax.set(xscale="log", yscale="log", xlabel=self.x.label, ylabel=self.y.label)
-        ax.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high))
         ax.legend()
 
 

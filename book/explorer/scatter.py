@@ -63,10 +63,8 @@ class Scatter:
             body += f'<div class="control"><label for="{name}">{html.escape(menu.label)}</label>'
             body += f'<select id="{name}">{options}</select></div>'
         for one in self.sliders:
-            name, low, high, at = (
-                f"{identity}-{one['key']}",
-                *(log10(one[end]) for end in ("low", "high", "start")),
-            )
+            name = f"{identity}-{one['key']}"
+            low, high, at = (log10(one[end]) for end in ("low", "high", "start"))
             body += f'<div class="control"><label for="{name}">{html.escape(one["label"])}</label>'
             body += f'<input type="range" id="{name}" min="{low:.4f}" max="{high:.4f}" step="0.01" value="{at:.4f}">'
             body += f'<output for="{name}">{one["start"]} {one["unit"]}</output></div>'

@@ -42,13 +42,9 @@ def _constant(kind, size, name):
 
 
 Timed = make_dataclass(
-    "Timed",
-    [_constant(*place) for place in (*_KERNELS, *_LINKS)],
-    bases=(sources.Offered,),
-    frozen=True,
-    eq=False,
+    "Timed", [_constant(*place) for place in (*_KERNELS, *_LINKS)], bases=(sources.Offered,), frozen=True, eq=False,
     namespace={"__doc__": "A chip that the page offers, with what the sixth model knows of its operators."},
-)
+)  # fmt: skip
 
 
 def _timed(chip):
@@ -88,21 +84,14 @@ def _sixth_step(model, system, workload, option, function):
 
     weights, cache = workload.weights, workload.cache
     made = kernel("gemm", weights, constants=("start", "share", "depth"))
-    long = where(
-        chip.flops > chip.peaks.get("bf16", chip.flops),
-        chip.gemm_fp8_prefill,
-        chip.gemm_bf16_prefill,
-    )
+    eight = chip.flops > chip.peaks.get("bf16", chip.flops)
+    experts = kernel("experts", weights, constants=("start", "share", "depth"))
+    links = {n: [getattr(chip, f"reduce_{n}_{name}") for name in ("latency", "bandwidth")] for n in (2, 4, 8)}
     asked = constants.one_kernel(
-        gemm=made.replace(prefill=long),
+        gemm=made.replace(prefill=where(eight, chip.gemm_fp8_prefill, chip.gemm_bf16_prefill)),
         attention=kernel("attention", cache, constants=("start", "share", "prefill")),
-        experts=kernel("experts", weights, constants=("start", "share", "depth")).replace(
-            **constants.reached()
-        ),
-        reduce={
-            n: Link(getattr(chip, f"reduce_{n}_latency"), getattr(chip, f"reduce_{n}_bandwidth"))
-            for n in (2, 4, 8)
-        },
+        experts=experts.replace(**constants.reached()),
+        reduce={n: Link(*link) for n, link in links.items()},
     )
     return function(model, system, workload, operators=asked)
 
@@ -135,12 +124,8 @@ def one_workload(model=None, system=None, workload=None):
     precisions = {
         "16 bits": sources.Precision(2.0, 2.0, 0.0), "8 bits, arithmetic too": sources.Precision(1.0, 1.0, 1.0)
     }  # fmt: skip
-    within = {
-        "sixth model": (
-            lambda kind, **at: error_bar(kind({}))["factor"],
-            f"{100 * stated()['confidence']:.0f} % of cases",
-        )
-    }
+    cases = f"{100 * stated()['confidence']:.0f} % of cases"
+    within = {"sixth model": (lambda kind, **at: error_bar(kind({}))["factor"], cases)}
     return Explorer(
         "One workload, every answer",
         [
@@ -201,15 +186,11 @@ def _cautions():
         says = f"Caution, sixth model: {words}"
         return Limit(lambda **at: at[asked], most, "1", caution=True, says=says)
 
+    nothing = "nothing was measured beyond"
+    tokens = f"{nothing} {known['context']:,} tokens"
     return {
-        "context": caution(
-            "context",
-            lambda **at: known["context"],
-            f"nothing was measured beyond {known['context']:,} tokens",
-        ),
+        "context": caution("context", lambda **at: known["context"], tokens),
         "tensor-parallel degree": caution(
-            "n_chips",
-            lambda chip, **at: chip.scale_up_size,
-            "nothing was measured beyond one fast network",
+            "n_chips", lambda chip, **at: chip.scale_up_size, f"{nothing} one fast network"
         ),
     }
