@@ -81,12 +81,5 @@ def as_toml():
     return "\n".join(lines) + "\n"
 
 
-def main():
-    """Write the file."""
-    path = files("tokenprice") / "energy.toml"
-    path.write_text(as_toml(), encoding="utf-8", newline="\n")
-    print(as_toml())
-
-
 if __name__ == "__main__":
-    main()
+    (files("tokenprice") / "energy.toml").write_text(as_toml(), encoding="utf-8", newline="\n")

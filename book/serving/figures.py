@@ -21,18 +21,9 @@ _PARTS = {
 }  # fmt: skip
 
 
-def _axes(ax, **size):
-    return ax if ax is not None else plt.subplots(**size)[1]
-
-
-def _short(name):
-    """The name of a model without its publisher."""
-    return name.rpartition("/")[2]
-
-
 def waterfall(table):
     """From the bound to a measured step: what each kind of time adds."""
-    ax = _axes(None, figsize=(6.8, 3.6))
+    ax = style.axes(None, figsize=(6.8, 3.6))
     left = 0.0
     for y, (name, ms) in enumerate(zip(table["what"], table["ms"], strict=True)):
         whole = name in ("the bound", "predicted", "measured")
@@ -41,17 +32,15 @@ def waterfall(table):
         ax.barh(y, ms, left=start, height=0.6, color=fill, edgecolor=style.INK, linewidth=0.6)
         ax.text(start + max(ms, 0), y, f" {ms:.2f} ms", va="center", fontsize=9)
         left = ms if whole else left + ms
-    ax.set_yticks(range(len(table)), table["what"])
-    ax.invert_yaxis()
+    style.name_rows(ax, table["what"])
     ax.set(xlabel="milliseconds per token", xlim=(0, 1.15 * table["ms"].max()))
-    ax.grid(axis="y", visible=False)
     return ax
 
 
 def one_layer(table, system, ax=None):
     """One layer as a profiler shows it: a row for each chip, its kernels one after another; multiplying is a strip."""
     rows = range(min(system.count, 8))
-    ax = _axes(ax, figsize=(7.2, 1.6 + 0.24 * len(rows)))
+    ax = style.axes(ax, figsize=(7.2, 1.6 + 0.24 * len(rows)))
     for line in table.itertuples():
         kind, engine = style.KIND_OF.get(line.term, "software"), line.term == "engine"
         label = kind if kind not in ax.get_legend_handles_labels()[1] else None
@@ -80,21 +69,19 @@ def one_layer(table, system, ax=None):
 
 def ladder(table):
     """Mean error on the dense rows as the terms are added one after the other."""
-    ax = _axes(None, figsize=(6.8, 2.8))
+    ax = style.axes(None, figsize=(6.8, 2.8))
     y = range(len(table))
     ax.barh(y, table["error, %"], height=0.6, color=style.FAINT)
     for place, value in zip(y, table["error, %"], strict=True):
         ax.text(value, place, f" {value:.0f} %", va="center", fontsize=9)
-    ax.set_yticks(y, table["with"])
-    ax.invert_yaxis()
+    style.name_rows(ax, table["with"])
     ax.set(xlabel="mean |error| on the dense rows, %", xlim=(0, 1.12 * table["error, %"].max()))
-    ax.grid(axis="y", visible=False)
     return ax
 
 
 def copies(table):
     """Attention copied, experts spread over 48 chips: measured and predicted over the batch."""
-    ax = _axes(None, figsize=(6.0, 3.2))
+    ax = style.axes(None, figsize=(6.0, 3.2))
     for i, (name, own) in enumerate(table.groupby("system", sort=False)):
         colour = COLOURS[i]
         ax.plot(own["sequences a chip"], own["measured, ms"], "o", color=colour, label=f"{name}, measured")
@@ -154,9 +141,8 @@ def schedule(request, pieces=8, seconds=2.0, axes=None):
         for colour in (style.BLUE, style.ORANGE):
             _blocks(ax, [(start, long) for start, long, own in blocks if own == colour], 0, colour)
         if not parts:
-            _blocks(
-                ax, [(every * (k + 1 / 3), read) for k in range(int(seconds / every) + 1)], 1, style.ORANGE
-            )
+            away = [(every * (k + 1 / 3), read) for k in range(int(seconds / every) + 1)]
+            _blocks(ax, away, 1, style.ORANGE)
         ax.plot(tokens, [-0.3] * len(tokens), "|", color=style.INK, markersize=5)
         lanes = {0.4: "box", -0.3: "a user's tokens"} | ({} if parts else {1.4: "another box"})
         ax.set_yticks(list(lanes), list(lanes.values()))
@@ -165,14 +151,8 @@ def schedule(request, pieces=8, seconds=2.0, axes=None):
         ax.grid(visible=False)
     axes[-1].set_xlabel("seconds")
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in (style.BLUE, style.ORANGE)]
-    axes[0].legend(
-        handles,
-        ["a step of all users", "a prompt"],
-        ncol=2,
-        fontsize=8,
-        loc="lower right",
-        bbox_to_anchor=(1, 1),
-    )
+    place = {"ncol": 2, "fontsize": 8, "loc": "lower right", "bbox_to_anchor": (1, 1)}
+    axes[0].legend(handles, ["a step of all users", "a prompt"], **place)
     axes[0].figure.tight_layout()
     return axes
 
@@ -189,17 +169,15 @@ def _blocks(ax, blocks, low, colour):
 
 def fleet(question, loads=(0.2, 0.4, 0.6, 0.75), requests=2000, ax=None):
     """Time to the first token on one machine over its load: the formula, its slow end, and a simulation."""
-    ax = _axes(ax, figsize=(6.4, 3.4))
+    ax = style.axes(ax, figsize=(6.4, 3.4))
     one = asked(question.replace(arrivals=1e-6, machines=1), question.machine)
     at, grid = one.station, np.linspace(0.01, 0.97, 97)
     for by, name, line in ((1, "formula", "-"), (one.factor, "formula, slow end of the interval", "--")):
         states = [at.slower(by).at(load / at.load(1)) for load in grid]
         first = [state.first_token if state else np.nan for state in states]
         ax.plot(grid, first, line, color=style.PURPLE, label=name)
-    found = [
-        simulate(question.replace(arrivals=load / at.load(1), machines=1), requests=requests, seed=1)
-        for load in loads
-    ]
+    asked_at = [question.replace(arrivals=load / at.load(1), machines=1) for load in loads]
+    found = [simulate(each, requests=requests, seed=1) for each in asked_at]
     ax.plot(loads, [one.mean("first") for one in found], "o", color=style.INK, label="simulated, mean")
     for share, mark in ((90, "^"), (99, "v")):
         late = [one.percentile("first", share) for one in found]
@@ -214,10 +192,8 @@ def fleet(question, loads=(0.2, 0.4, 0.6, 0.75), requests=2000, ax=None):
 def decisions(cached, readers, drafted, formats):
     """Four decisions, one picture each: a turn over its cached share, prompts over chips, drafts and formats."""
     figure, axes = plt.subplots(2, 2, figsize=(7.0, 5.2))
-    axes = axes.ravel()
-    axes[0].plot(
-        [100 * share for share in cached], [100 * r.dollars for r in cached.values()], "o-", color=style.GREEN
-    )
+    axes, cents = axes.ravel(), [100 * r.dollars for r in cached.values()]
+    axes[0].plot([100 * share for share in cached], cents, "o-", color=style.GREEN)
     axes[0].set(xlabel="cached share of the prompt, %", ylabel="cents per turn", ylim=(0, None))
     read = {n: (1e3 * r.prompt.total, r.per_million["input"]) for n, r in readers.items()}
     axes[1].plot(*zip(*read.values(), strict=True), "o-", color=style.ORANGE)
@@ -240,7 +216,7 @@ def decisions(cached, readers, drafted, formats):
 
 def over_users(table):
     """Dollars for a million tokens, and what a user waits, over the users that share a machine."""
-    ax = _axes(None, figsize=(6.4, 3.4))
+    ax = style.axes(None, figsize=(6.4, 3.4))
     for name, colour in (("output", style.BLUE), ("input", style.ORANGE), ("cached", style.GREEN)):
         ax.plot(table.users, table[name], "o-", color=colour, label=name)
     ax.set_xscale("log", base=2)
@@ -253,22 +229,25 @@ def over_users(table):
 
 def first_token(ax=None):
     """Times to the first token, predicted with their model left out, against measured."""
-    ax = _axes(ax, figsize=(5.6, 4.2))
+    ax = style.axes(ax, figsize=(5.6, 4.2))
     table, logs = fit.first_rows(), fit.first_left_out("model")
+    table = table.assign(x=1e3 * table.ttft, y=1e3 * table.ttft * np.exp(logs))
+    return _against(ax, table, [20, 5000], "measured, ms", "predicted, ms")
+
+
+def _against(ax, table, ends, xlabel, ylabel):
+    """Computed over measured, coloured by model, on logarithmic axes with a line where both are the same."""
     for colour, (name, own) in zip(COLOURS, table.groupby("model"), strict=False):
-        ax.plot(
-            1e3 * own.ttft, 1e3 * own.ttft * np.exp(logs[own.index]), ".", color=colour, label=_short(name)
-        )
-    ends = np.array([20, 5000])
+        ax.plot(own.x, own.y, ".", color=colour, label=name.rpartition("/")[2])  # without its publisher
     ax.plot(ends, ends, color=style.INK, linewidth=1)
-    ax.set(xscale="log", yscale="log", xlabel="measured, ms", ylabel="predicted, ms")
+    ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
     ax.legend(fontsize=8)
     return ax
 
 
 def drafts(table):
     """Speed with drafted tokens over speed without: published, and computed from published acceptance."""
-    ax = _axes(None, figsize=(5.8, 3.0))
+    ax = style.axes(None, figsize=(5.8, 3.0))
     ax.plot(table.drafted, table.measured, "o", color=style.INK, label="measured")
     ax.plot(table.drafted, table.predicted, "-", color=style.PURPLE, label="computed")
     ax.plot(table.drafted, table.length, ":", color=style.FAINT, label="tokens per step")
@@ -279,13 +258,7 @@ def drafts(table):
 
 def joules(ax=None):
     """Joules per token, computed with the model left out, against measured."""
-    ax = _axes(ax, figsize=(5.6, 4.0))
-    table = measured_energy.rows()
-    made = table.joules_per_token * (1 + measured_energy.left_out())
-    for colour, (name, own) in zip(COLOURS, table.groupby("model"), strict=False):
-        ax.plot(own.joules_per_token, made[own.index], ".", color=colour, label=_short(name))
-    ends = [table.joules_per_token.min(), table.joules_per_token.max()]
-    ax.plot(ends, ends, color=style.INK, linewidth=1)
-    ax.set(xscale="log", yscale="log", xlabel="measured joules per token", ylabel="computed")
-    ax.legend(fontsize=8)
-    return ax
+    ax = style.axes(ax, figsize=(5.6, 4.0))
+    table, measured = measured_energy.rows(), measured_energy.rows().joules_per_token
+    table = table.assign(x=measured, y=measured * (1 + measured_energy.left_out()))
+    return _against(ax, table, [measured.min(), measured.max()], "measured joules per token", "computed")

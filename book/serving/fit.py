@@ -70,9 +70,8 @@ def serving_rows():
     """All serving rows with ``use``."""
     table = measured.serving()
     table["use"] = [use(row) for row in table.itertuples()]
-    repeated = table.duplicated(
-        ["model", "hardware", "engine", "concurrency", "prompt_tokens", "output_tokens", "tpot", "ttft"]
-    )
+    point = ["model", "hardware", "engine", "concurrency", "prompt_tokens", "output_tokens"]
+    repeated = table.duplicated([*point, "tpot", "ttft"])
     table.loc[(table.use == "clean") & repeated, "use"] = "the same measurement listed again"
     return table
 
@@ -80,19 +79,14 @@ def serving_rows():
 def question(row):
     """What a serving row asks: model, system, workload, layout, formats of parts, class of engine."""
     weights = {"fp8 block": "fp8", "mxfp4": constants.STORED["mxfp4"]}.get(row.weights, row.weights)
-    keep = dict.fromkeys(("feed-forward", "experts", "shared experts"), row.weights) | {
-        "attention": row.attention
-    }
+    blocks = dict.fromkeys(("feed-forward", "experts", "shared experts"), row.weights)
     system = System(_chip(row.hardware), row.n_gpus)
-    workload = Workload(row.concurrency, row.context, weights, row.cache)
-    return (
-        catalog.load_model(row.model),
-        system,
-        workload,
+    workload, layout = (
+        Workload(row.concurrency, row.context, weights, row.cache),
         Layout(row.tp, 1, row.ep, row.dp),
-        keep,
-        constants.engine_class(row.engine),
     )
+    keep, engine = blocks | {"attention": row.attention}, constants.engine_class(row.engine)
+    return catalog.load_model(row.model), system, workload, layout, keep, engine
 
 
 @cache
@@ -256,11 +250,7 @@ def slices():
     """The rows of each class that an interval is stated for."""
     table = data()
     one = table.copies == 1
-    return {
-        "dense": one & ~table.experts,
-        "experts": one & table.experts,
-        "copies": ~one,
-    }
+    return {"dense": one & ~table.experts, "experts": one & table.experts, "copies": ~one}
 
 
 def errors():
@@ -328,24 +318,20 @@ def distances():
     }
     first, logs = first_rows(near=False), first_left_out("publisher", near=False)
     near, copied, equal = first.users <= MOST_USERS, first.copies > 1, first.equal.astype(bool)
-    for name, chosen in (
-        ("most_users", ~near & ~copied & ~equal),
-        ("copies", copied),
-        ("equal", near & equal),
-    ):
-        found[name] = logs[chosen], first.publisher[chosen], first_factor()
+    chosen = {"most_users": ~near & ~copied & ~equal, "copies": copied, "equal": near & equal}
+    for name, own in chosen.items():
+        found[name] = logs[own], first.publisher[own], first_factor()
     return found
 
 
 def widening():
     """The factor of every caution: what an interval must have there, less what it has anyway, by their squares."""
-    found = {
-        name: max(
-            LEAST, float(np.exp(np.sqrt(max(np.log(factor(logs, groups)) ** 2 - np.log(usual) ** 2, 0))))
-        )
-        for name, (logs, groups, usual) in distances().items()
-    }
-    return JUDGED | found
+
+    def wider(logs, groups, usual):
+        left = np.log(factor(logs, groups)) ** 2 - np.log(usual) ** 2
+        return max(LEAST, float(np.exp(np.sqrt(max(left, 0)))))
+
+    return JUDGED | {name: wider(*found) for name, found in distances().items()}
 
 
 def lent(most=60):
@@ -375,17 +361,14 @@ def drafts():
     Predicted without time of the software for drafts; ``drafted`` is how many of them a token pays for.
     """
 
-    def line(engine, name, seconds, measured, drafted, length):
-        made = {"engine": engine, "model": name, "bare": seconds, "measured": measured}
-        return made | {"drafted": drafted / length}
-
+    columns = ["engine", "model", "bare", "measured", "drafted"]
     found, r1 = [], speculation.measured()["DeepSeek R1, MTP"]
     at = (catalog.load_model("DeepSeek V3"), System(_chip("B200"), 8), Workload(1, 2000, "fp4"))
     how = {"engine": constants.engine("compiled").replace(draft=0), "keep": {"attention": "bf16"}}
     plain = decode_step(*at, **how).total
     for n, (length, speedup) in enumerate(zip(r1["length"], r1["speedup"], strict=True), 1):
         step = speculation.drafted_step(*at, drafted=n, length=length, **how).total
-        found.append(line("compiled", f"{at[0].name}, {n}", step, plain / speedup, n, length))
+        found.append(("compiled", f"{at[0].name}, {n}", step, plain / speedup, n / length))
     table = recent.rows().rename(columns={"count": "count_"})
     lengths = pd.to_numeric(table.tokens_per_step, errors="coerce")
     for row in table[(table.use == "clean") & (lengths > 1)].itertuples():
@@ -397,8 +380,8 @@ def drafts():
         ).total
         reading = prompt_pass(model, system, work, row.scale * row.isl, layout=layout, keep=keep).total
         others = others_time(work.batch, row.scale * row.osl, reading)
-        found.append(line("serving", row.model, step + others, 1e-3 * row.tpot_ms, EAGLE, length))
-    return pd.DataFrame(found)
+        found.append(("serving", row.model, step + others, 1e-3 * row.tpot_ms, EAGLE / length))
+    return pd.DataFrame(found, columns=columns)
 
 
 def fit_draft(table):
@@ -453,20 +436,11 @@ def fit_first(table):
 def first_token(table):
     """Seconds to the first token of rows, as a function of the constants of ``FIRST``."""
     known = constants.engines()["experts"]
-    names = (
-        "layer",
-        "prompt_time",
-        "expert_read",
-        "expert_work",
-        "width",
-        "users",
-        "output_tokens",
-        "step",
-        "rounds",
-        "equal",
+    layers, prompt, read, work, width = (
+        table[name].to_numpy() for name in ("layer", "prompt_time", "expert_read", "expert_work", "width")
     )
-    layers, prompt, read, work, width, users, output, step, rounds, equal = (
-        table[name].to_numpy() for name in names
+    users, output, step, rounds, equal = (
+        table[name].to_numpy() for name in ("users", "output_tokens", "step", "rounds", "equal")
     )
     rest = prompt - np.maximum(read, work)
     work = work * known["prefill"][0] / (1 + known["half"][0] / width)
@@ -476,9 +450,8 @@ def first_token(table):
         reading = rest + np.maximum(read, work / prefill * (1 + half / width))
         group = np.where(equal, np.minimum(alike, users), 1.0)
         turn = turn_time(loop_arrivals(users - group, reading, output, step), reading)
-        return first_token_time(
-            door, prompts_ahead(1 / rounds, group, users), reading + layer * layers, turn, step
-        )
+        ahead = prompts_ahead(1 / rounds, group, users)
+        return first_token_time(door, ahead, reading + layer * layers, turn, step)
 
     return predicted
 
@@ -534,9 +507,8 @@ def engine_tables():
 
 def prompt_table():
     """What experts reach in prompts: value, and least and greatest over the fits with one group left out."""
-    found = np.array(
-        [fit_first(first_rows()), *_first_folds("publisher").values(), *_first_folds("model").values()]
-    )
+    folds = [*_first_folds("publisher").values(), *_first_folds("model").values()]
+    found = np.array([fit_first(first_rows()), *folds])
     spans = zip(found[0], found.min(axis=0), found.max(axis=0), strict=True)
     return {name: span for name, span in zip(FIRST, spans, strict=True) if name in ("prefill", "half")}
 
@@ -552,10 +524,8 @@ def engines_toml():
         "",
         f"software = [\n{pairs},\n]",
     ]
-    tables = {f'class."{name}"': table for name, table in engine_tables().items()} | {
-        "experts": prompt_table()
-    }
-    for name, table in tables.items():
+    tables = {f'class."{name}"': table for name, table in engine_tables().items()}
+    for name, table in (tables | {"experts": prompt_table()}).items():
         lines += ["", f"[{name}]", *(f"{key} = {_numbers(v)}" for key, v in table.items())]
     return "\n".join(lines) + "\n"
 
@@ -585,13 +555,8 @@ def calibration_toml():
         f"expert_chips = {int(rows.n_gpus[rows.copies > 1].max())}",
     ]
     for (name, known), one in worst.iterrows():
-        lines += [
-            "",
-            f'[step."{name}"."{known}"]',
-            f"error = {one.error:.4g}",
-            # who does not tell the engine knows no more
-            f"factor = {_up(max(one.factor, worst.factor[name, 'known']))}",
-        ]
+        most = max(one.factor, worst.factor[name, "known"])  # who does not tell the engine knows no more
+        lines += ["", f'[step."{name}"."{known}"]', f"error = {one.error:.4g}", f"factor = {_up(most)}"]
     lines += [
         "", "[first_token]", f"door = {door:.4g}", f"layer = {layer:.4g}", f"group = {group:.4g}",
         f"rows = {len(first_rows())}", f"users = {MOST_USERS}", f"prompt = {first_rows().prompt_tokens.max():.0f}",

@@ -31,42 +31,22 @@ def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
                 at = {"model": m, "chip": c, "lengths": n}
                 for h, share in enumerate(cached):
                     q = Question(**words, prompt=prompt, output=output, cached=share * prompt)
-                    found = decide(
-                        q, Promise(), chips=[chip], counts=counts, layouts=[f"TP{k}" for k in counts]
-                    )
-                    lines += [
-                        _line(offer, found.points, chip, output, at | {"cached": h}) for offer in found.offers
-                    ]
+                    layouts, there = [f"TP{k}" for k in counts], at | {"cached": h}
+                    found = decide(q, Promise(), chips=[chip], counts=counts, layouts=layouts)
+                    lines += [_line(offer, found.points, chip, output, there) for offer in found.offers]
                 like = (q.model.name, chip.name, words["weights"])
                 dots += [_dot(row, at) for row in rows.itertuples() if _same(row, like, prompt, output)]
+    told = [f"{prompt:,.0f} and {output:,.0f} tokens" for prompt, output in lengths]
     menus = [
         Menu("model", "Model", list(models)),
         Menu("chip", "Chip", [chip.name for chip in chips]),
-        Menu(
-            "lengths",
-            "Prompt and answer",
-            [f"{prompt:,.0f} and {output:,.0f} tokens" for prompt, output in lengths],
-        ),
+        Menu("lengths", "Prompt and answer", told),
         Menu("cached", "Prompt in the cache", [f"{share:.0%}" for share in cached]),
         Menu("shown", "Shown", ["dollars", "tokens per second and chip"]),
     ]
     sliders = [
-        {
-            "key": "speed",
-            "label": "Promised speed",
-            "low": 5,
-            "high": 300,
-            "start": 30,
-            "unit": "tokens/s",
-        },
-        {
-            "key": "first",
-            "label": "Promised first token",
-            "low": 0.05,
-            "high": 10,
-            "start": 1,
-            "unit": "s",
-        },
+        {"key": "speed", "label": "Promised speed", "low": 5, "high": 300, "start": 30, "unit": "tokens/s"},
+        {"key": "first", "label": "Promised first token", "low": 0.05, "high": 10, "start": 1, "unit": "s"},
     ]
     x = [{"label": "tokens per second of one user", "low": 4, "high": 500}]
     y = [
@@ -87,21 +67,13 @@ def _line(offer, points, chip, output, at):
          p["users"]] for p in sorted(own, key=lambda p: p["users"])
     ]  # fmt: skip
     w, g = _three(offer.request.step_factor), _three(offer.request.first_factor)
-    return {
-        "f": at,
-        "name": _chips(n),
-        "c": COUNTS.index(n),
-        "p": found,
-        "w": w,
-        "g": g,
-    }
+    return {"f": at, "name": _chips(n), "c": COUNTS.index(n), "p": found, "w": w, "g": g}
 
 
 def _same(row, like, prompt, output):
     """Whether a row measured this model, chip and format at these lengths, or a tenth less, where they are drawn."""
-    near = all(
-        0.85 <= of / to <= 1.05 for of, to in ((row.prompt_tokens, prompt), (row.output_tokens, output))
-    )
+    pairs = ((row.prompt_tokens, prompt), (row.output_tokens, output))
+    near = all(0.85 <= of / to <= 1.05 for of, to in pairs)
     return near and (row.model, row.hardware, row.weights) == like
 
 
@@ -141,10 +113,8 @@ def answers_over_measurements(answers, rows, mine=()):
     for row in mine:
         words = {name: value for name, value in row.items() if name != "ms"}
         found = {key: one.seconds for key, one in ask(Question(**words), by="all").items() if one.feasible}
-        said = ", ".join(
-            f"{answerers.label(key)} {1e5 * s / row['ms'] - 100:+.0f} %" for key, s in found.items()
-        )
-        told = f"mine, {row['ms']:g} ms: {said}"
+        said = [f"{answerers.label(key)} {1e5 * s / row['ms'] - 100:+.0f} %" for key, s in found.items()]
+        told = f"mine, {row['ms']:g} ms: {', '.join(said)}"
         dots.append(_error(row["ms"] / 1e3, found, who, told, "", 3) | {"f": {}, "mine": 1})
     menus = [
         Menu("who", "Whose answer", [answerers.label(key) for key in who]),
@@ -174,19 +144,9 @@ def every_row(most=60):
         dots.append(_error(row.measured, made, ["sixth"], told, row.url, colours[row.publisher]) | {"f": f})
     names = {"publisher": "Measured by", "model": "Model", "hardware": "Chip"}
     menus = [Menu(name, label, lists[name], any=True) for name, label in names.items()]
-    x, y = (
-        {"label": "measured, ms", "low": 1, "high": 500},
-        {"label": "predicted over measured", "low": 0.3, "high": 3},
-    )
-    return Scatter(
-        "Rows that the fit has not seen",
-        menus,
-        [x],
-        [y | {"right": 1}],
-        dots,
-        {"x": "", "y": ""},
-        key=colours,
-    )
+    x = [{"label": "measured, ms", "low": 1, "high": 500}]
+    y = [{"label": "predicted over measured", "low": 0.3, "high": 3, "right": 1}]
+    return Scatter("Rows that the fit has not seen", menus, x, y, dots, {"x": "", "y": ""}, key=colours)
 
 
 def _error(measured, made, who, told, url, colour):

@@ -11,25 +11,13 @@ from importlib.resources import files
 import pandas as pd
 
 CHIPS = {
-    "a100_sxm": "A100 80GB",
-    "h100_sxm": "H100 SXM",
-    "h200_sxm": "H200",
-    "b200_sxm": "B200",
-    "b300_sxm": "B300",
-    "gb200": "GB200 NVL72",
-    "gb300": "GB300 NVL72",
-    "l40s": "L40S",
-    "rtx_pro_6000_server": "RTX PRO 6000",
-}
+    "a100_sxm": "A100 80GB", "h100_sxm": "H100 SXM", "h200_sxm": "H200", "b200_sxm": "B200", "b300_sxm": "B300",
+    "gb200": "GB200 NVL72", "gb300": "GB300 NVL72", "l40s": "L40S", "rtx_pro_6000_server": "RTX PRO 6000",
+}  # fmt: skip
 FORMATS = {
-    "bfloat16": "bf16",
-    "fp8": "fp8",
-    "fp8_block": "fp8 block",
-    "nvfp4": "fp4",
-    "w4a16_mxfp4": "mxfp4",
-    "int4_wo": "int4",
-    "int8_wo": "int8",
-}
+    "bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8 block", "nvfp4": "fp4", "w4a16_mxfp4": "mxfp4",
+    "int4_wo": "int4", "int8_wo": "int8",
+}  # fmt: skip
 # MXFP4 experts with 8-bit activations, where a chip multiplies those.
 EIGHT_BIT = "w4a8_mxfp4_mxfp8"
 USABLE, FEW = 0.25, 90  # mean error of a fit to timings, and how many it needs
@@ -85,17 +73,13 @@ def _experts(key):
     table = _read("experts")
     odd = table.kernel.str.contains("nongated|situ")  # two matrices an expert, or another activation
     own = table[(table.chip == key) & (table.n > FEW) & ~odd]
-    own = own[
-        (own.error_three < USABLE) | (own.error_three == own.groupby("dtype").error_three.transform("min"))
-    ]
+    best = own.groupby("dtype").error_three.transform("min")
+    own = own[(own.error_three < USABLE) | (own.error_three == best)]
     names = own.dtype.replace({EIGHT_BIT: "w4a16_mxfp4"}).map(FORMATS)
     # 32 experts of 4 MB, on a chip of 4 TB/s
     seconds = own.t0_us + 32 * own.us_per_expert + 32 / own.share
-    fastest = seconds.groupby(names, sort=False).idxmin()
-    return {
-        name: _constants(own[names == name], own.loc[at], "us_per_expert", 1e-6)
-        for name, at in fastest.items()
-    }
+    fastest, depth = seconds.groupby(names, sort=False).idxmin(), ("us_per_expert", 1e-6)
+    return {name: _constants(own[names == name], own.loc[at], *depth) for name, at in fastest.items()}
 
 
 def _constants(own, taken, depth, scale):
@@ -109,10 +93,7 @@ def _constants(own, taken, depth, scale):
 
 def _three(line, name, scale):
     short = name.removesuffix("_us")
-    return [
-        scale * value
-        for value in (getattr(line, name), getattr(line, f"{short}_low"), getattr(line, f"{short}_high"))
-    ]
+    return [scale * getattr(line, column) for column in (name, f"{short}_low", f"{short}_high")]
 
 
 def exchange():
@@ -156,11 +137,5 @@ def _numbers(values):
     return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
 
 
-def main():
-    """Write the file."""
-    path = files("tokenprice") / "operators.toml"
-    path.write_text(as_toml(), encoding="utf-8", newline="\n")
-
-
 if __name__ == "__main__":
-    main()
+    (files("tokenprice") / "operators.toml").write_text(as_toml(), encoding="utf-8", newline="\n")

@@ -37,9 +37,8 @@ def use(row):
 
 def rows():
     """All rows, with ``use``."""
-    table = pd.read_csv(
-        files("book.serving") / "recent.csv", keep_default_na=False, na_values={"implied_running": ""}
-    )
+    blanks = {"keep_default_na": False, "na_values": {"implied_running": ""}}
+    table = pd.read_csv(files("book.serving") / "recent.csv", **blanks)
     return table.assign(use=[use(row) for row in table.itertuples()])
 
 
@@ -78,20 +77,16 @@ def _errors(row):
         users = max(row.concurrency / layout.dp, 1)
         first = waiting(PROTOCOL, users, reading, output, step, whole_layers(model)) / (1e-3 * row.ttft_ms)
     plain = row.tokens_per_step == "1"  # with drafts nobody published how long a step takes
-    return {
-        "kind": blocks.measured_as(model),
-        "token": token / (1e-3 * row.tpot_ms) if plain else float("nan"),
-        "first": first,
-    }
+    token = token / (1e-3 * row.tpot_ms) if plain else float("nan")
+    return {"kind": blocks.measured_as(model), "token": token, "first": first}
 
 
 def factor(ratios, models):
     """The factor that holds ``confidence`` of rows, each way, every model of the same weight."""
     away = np.abs(np.log(ratios)).sort_values()
     weight = 1 / models[away.index].groupby(models).transform("size")
-    return float(
-        np.exp(np.interp(stated()["confidence"], (weight.cumsum() - weight / 2) / weight.sum(), away))
-    )
+    shares = (weight.cumsum() - weight / 2) / weight.sum()
+    return float(np.exp(np.interp(stated()["confidence"], shares, away)))
 
 
 def widest(table, name):
@@ -131,11 +126,8 @@ def as_toml():
         own = table[table.kind == kind]
         lines += ["", f"[{kind}]", f"models = {sorted(own.model.unique())}".replace("'", '"')]
         one = own.dp_attention == 1
-        for what, part, name in (
-            ("token", own[one], "token"),
-            ("copies", own[~one], "token"),
-            ("first", own, "first"),
-        ):
+        for what, part in (("token", own[one]), ("copies", own[~one]), ("first", own)):
+            name = "first" if what == "first" else "token"
             if part[name].notna().any():
                 lines += [f"{what} = {widest(part, name):.4g}"]
     return "\n".join(lines) + "\n"

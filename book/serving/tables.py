@@ -22,9 +22,8 @@ from tokenprice.estimate import stated
 from tokenprice.kernels import reduce_time
 from tokenprice.prompt import prompt_pass
 
-CASE = (
-    "aic-32"  # Llama 3 70B in 8 bits on four H100s, 32 users: the nearest serving row of the running question
-)
+# Llama 3 70B in 8 bits on four H100s, 32 users: the nearest serving row of the running question
+CASE = "aic-32"
 # The kernels of a dense layer by the part of the model that they serve, in the order in which they run.
 NAMES = {"attention": ("QKV", "output"), "cache": ("attention",), "feed-forward": ("gate, up", "down")}
 
@@ -41,8 +40,6 @@ def _groups(terms):
     kinds = {
         "reading": ("weights", "cache", "expert weights"),
         "starts of kernels": ("kernel launch", "expert kernels"),
-    }
-    kinds |= {
         "all-reduces": ("collective latency", "collective bandwidth", "expert exchange"),
         "the engine": ("engine",),
     }
@@ -56,10 +53,10 @@ def steps_to_measured():
     line = fit.data().set_index("id").loc[CASE]
     step = decode_step(model, system, workload, layout, engine=engine)
     parts = _groups(step.counted)
-    found = [("the bound", bound), ("shares that kernels reach", parts["reading"] - bound)]
-    found += [(name, parts[name]) for name in ("starts of kernels", "all-reduces", "the engine")]
-    found += [("prompts of the other users", line.others)]
-    found += [("predicted", step.total + line.others), ("measured", row.tpot)]
+    found = [
+        ("the bound", bound), ("shares that kernels reach", parts.pop("reading") - bound), *parts.items(),
+        ("prompts of the other users", line.others), ("predicted", step.total + line.others), ("measured", row.tpot),
+    ]  # fmt: skip
     return pd.DataFrame([(name, 1e3 * value) for name, value in found], columns=["what", "ms"])
 
 
@@ -89,15 +86,12 @@ def ladder():
     table = fit.data()
     table = table[~table.experts & (table.copies == 1)]
     parts = pd.DataFrame([_groups(terms) for terms in table.terms], index=table.index)
-    wide = parts.reading
+    started = parts.reading + parts["starts of kernels"]
     sums = {
-        "the bound": table.bound,
-        "shares that kernels reach": wide,
-        "starts of kernels": wide + parts["starts of kernels"],
-        "all-reduces": wide + parts["starts of kernels"] + parts["all-reduces"],
-        "prompts of other users": table.bare + table.others,
+        "the bound": table.bound, "shares that kernels reach": parts.reading, "starts of kernels": started,
+        "all-reduces": started + parts["all-reduces"], "prompts of other users": table.bare + table.others,
         "the engine": fit.predict(table, fit.fit_all()),
-    }
+    }  # fmt: skip
     rows = [(name, 100 * float(np.mean(np.abs(t / table.measured - 1)))) for name, t in sums.items()]
     return pd.DataFrame(rows, columns=["with", "error, %"])
 
@@ -121,28 +115,18 @@ def first_tokens():
     for by in ("publisher", "model"):
         logs = fit.first_left_out(by)
         for name, own in logs.groupby(table.publisher):
-            found.append(
-                (
-                    name,
-                    by,
-                    len(own),
-                    100 * np.abs(np.expm1(own)).mean(),
-                    100 * np.expm1(own.median()),
-                    fit.factor(own, table.publisher[own.index]),
-                )
-            )
-    return pd.DataFrame(
-        found, columns=["publisher", "left out", "rows", "error, %", "median error, %", "factor of 80 %"]
-    )
+            error, middle = 100 * np.abs(np.expm1(own)).mean(), 100 * np.expm1(own.median())
+            found.append((name, by, len(own), error, middle, fit.factor(own, table.publisher[own.index])))
+    columns = ["publisher", "left out", "rows", "error, %", "median error, %", "factor of 80 %"]
+    return pd.DataFrame(found, columns=columns)
 
 
 def distances():
     """What each caution costs: rows that it holds for, the factor that holds 80 % there, the widening."""
     declared = (*estimate.CAUTIONS, *request.CAUTIONS, *request.FIRST)
     says = {caution.name: re.sub(r"\{.*?\}", "…", caution.text) for caution in declared}
-    told = {
-        name: (len(logs), round(fit.factor(logs, at), 2)) for name, (logs, at, _) in fit.distances().items()
-    }
+    known = fit.distances().items()
+    told = {name: (len(logs), round(fit.factor(logs, at), 2)) for name, (logs, at, _) in known}
     rows = [(says[name], *told.get(name, ("none", "")), round(by, 2)) for name, by in fit.widening().items()]
     return pd.DataFrame(rows, columns=["caution", "rows", "factor there", "widens by"])
 
@@ -194,29 +178,18 @@ def coverage(slice, engine, by):
 
 def kept_out():
     """Serving rows that are kept and not scored, by reason."""
-    table = fit.serving_rows()
-    return (
-        table.groupby("use")
-        .size()
-        .sort_values(ascending=False)
-        .rename_axis("rows")
-        .reset_index(name="number")
-    )
+    counts = fit.serving_rows().groupby("use").size().sort_values(ascending=False)
+    return counts.rename_axis("rows").reset_index(name="number")
 
 
 def spread_experts():
     """Rows with copies of the attention and experts spread, without overlap: measured and predicted."""
-    table, found = against.rows(), []
-    model = inferlib.load_model("DeepSeek V3")
-    for row in table[
-        (table.ep > 1) & (table.overlap == "none") & table.tpot.notna() & (table.speculation == "none")
-    ].itertuples():
-        if row.duplicate_of:
-            continue
+    table, model, found = against.rows(), inferlib.load_model("DeepSeek V3"), []
+    plain = (table.overlap == "none") & (table.speculation == "none") & (table.duplicate_of == "")
+    for row in table[(table.ep > 1) & plain & table.tpot.notna()].itertuples():
         system = System(inferlib.load_chip(row.hardware), row.n_gpus)
-        work = Workload(
-            row.sequences, row.context, "fp8", "bf16"
-        )  # GB200 rows state no format: that of the checkpoint
+        # GB200 rows state no format: that of the checkpoint
+        work = Workload(row.sequences, row.context, "fp8", "bf16")
         step = decode_step(model, system, work, Layout(row.tp, row.pp, row.ep, row.dp))
         name = f"{row.n_gpus} x {row.hardware}"
         found.append((name, int(row.batch), 1e3 * row.tpot, 1e3 * step.total))
@@ -246,9 +219,8 @@ def over_users(model, system):
     found = []
     for users in (1, 2, 4, 8, 16, 32, 64, 128):
         r = tokenprice.ask(model, system, prompt=3840, output=512, users=users, cached=1920).request
-        found.append(
-            {"users": users, **r.per_million, "first token, s": r.first_token, "tokens a second": 1 / r.token}
-        )
+        waits = {"first token, s": r.first_token, "tokens a second": 1 / r.token}
+        found.append({"users": users, **r.per_million, **waits})
     return pd.DataFrame(found)
 
 
@@ -257,16 +229,10 @@ def drafts(curve="DeepSeek R1, MTP"):
     known = speculation.measured()[curve]
     model, box = inferlib.load_model("DeepSeek V3"), System(inferlib.load_chip("B200"), 8)
     work, asked = Workload(1, 2000, "fp4"), {"engine": "compiled", "keep": {"attention": "bf16"}}
-    plain = decode_step(model, box, work, **asked).total
-    rows = [
-        (
-            n,
-            length,
-            speedup,
-            plain / speculation.drafted_step(model, box, work, drafted=n, length=length, **asked).total,
-        )
-        for n, (length, speedup) in enumerate(zip(known["length"], known["speedup"], strict=True), 1)
-    ]
+    plain, rows = decode_step(model, box, work, **asked).total, []
+    for n, (length, speedup) in enumerate(zip(known["length"], known["speedup"], strict=True), 1):
+        step = speculation.drafted_step(model, box, work, drafted=n, length=length, **asked)
+        rows.append((n, length, speedup, plain / step.total))
     return pd.DataFrame(rows, columns=["drafted", "length", "measured", "predicted"])
 
 
@@ -282,39 +248,31 @@ def price_list():
     Returns dollars a million tokens: ``list``, ``cost`` at the published tokens per second of a box,
     ``computed``.
     """
-    told = service()
-    chip, model = inferlib.load_chip(told["chip"]), inferlib.load_model("DeepSeek V3")
-    n, sequences = told["decoder"], round(told["decoding"] / 8 / told["speed"])
-    work = Workload(n * sequences, told["context"], "fp8")
-    step = decode_step(model, System(chip, n), work, Layout(1, 1, n, n)).total
-    output = cost_per_million(step, sequences, 1, told["chip_price"])
-    reader, m = System(chip, told["reader"]), told["reader"]
-    prompt = 4096
-    r = prompt_parts(model, reader, prompt, told["hit"] * prompt, Layout(1, 1, m, m))
-    # one prompt on each of the chips that read together
-    fresh = cost_per_million(r["fresh"], (1 - told["hit"]) * prompt, 1, told["chip_price"])
-    cached = cost_per_million(r["cached"], told["hit"] * prompt, 1, told["chip_price"])
-    paid = 8 * told["chip_price"] / 3600 * 1e6
-    costs = {
-        "input": paid / (told["reading"] * (1 - told["hit"])),
-        "cached": 0.0,
-        "output": paid / told["decoding"],
-    }
-    rows = [
-        (name, told["prices"][name], costs[name], value)
-        for name, value in (("input", fresh), ("cached", cached), ("output", output))
-    ]
-    return pd.DataFrame(
-        rows, columns=["a million tokens", "list, $", "cost at published speed, $", "computed, $"]
+    told, prompt = service(), 4096
+    chip, model, price = (
+        inferlib.load_chip(told["chip"]),
+        inferlib.load_model("DeepSeek V3"),
+        told["chip_price"],
     )
-
-
-def prompt_parts(model, system, tokens, cached, layout):
-    """Seconds of the fresh and of the cached part of a prompt."""
-    work = Workload(1, 0, "fp8")
-    whole = prompt_pass(model, system, work, tokens, cached, layout).total
-    fresh = prompt_pass(model, system, work, tokens - cached, 0, layout).total
-    return {"fresh": fresh, "cached": whole - fresh}
+    n, m, sequences = told["decoder"], told["reader"], round(told["decoding"] / 8 / told["speed"])
+    work, cached = Workload(n * sequences, told["context"], "fp8"), told["hit"] * prompt
+    step = decode_step(model, System(chip, n), work, Layout(1, 1, n, n)).total
+    # one prompt on each of the chips that read together
+    reader = model, System(chip, m), Workload(1, 0, "fp8")
+    whole, fresh = (
+        prompt_pass(*reader, *tokens, Layout(1, 1, m, m)).total
+        for tokens in ((prompt, cached), (prompt - cached, 0))
+    )
+    computed = {
+        "input": cost_per_million(fresh, (1 - told["hit"]) * prompt, 1, price),
+        "cached": cost_per_million(whole - fresh, cached, 1, price),
+        "output": cost_per_million(step, sequences, 1, price),
+    }
+    paid = 8 * price / 3600 * 1e6
+    costs = {"input": paid / (told["reading"] * (1 - told["hit"])), "output": paid / told["decoding"]}
+    rows = [(name, told["prices"][name], costs.get(name, 0.0), value) for name, value in computed.items()]
+    columns = ["a million tokens", "list, $", "cost at published speed, $", "computed, $"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def some_kernels():
@@ -358,14 +316,10 @@ def _short(value):
 
 
 _MEANS = {
-    "layer": "a layer",
-    "together": "a sequence, for each doubling of chips",
-    "box": "an all-reduce, for each doubling beyond a box",
-    "base": "a step",
-    "rank": "a step, for each doubling of chips",
-    "sequence": "a sequence",
-    "draft": "a drafted token",
-}
+    "layer": "a layer", "together": "a sequence, for each doubling of chips", "base": "a step",
+    "box": "an all-reduce, for each doubling beyond a box", "rank": "a step, for each doubling of chips",
+    "sequence": "a sequence", "draft": "a drafted token",
+}  # fmt: skip
 
 
 def noise():
