@@ -205,10 +205,9 @@ def draw_answers(answers, sixth):
     at = list(answers).index(answerers.label(answerers.SIXTH))
     ends = [[1e3 * (sixth.seconds - sixth.low)], [1e3 * (sixth.high - sixth.seconds)]]
     ax.errorbar(1e3 * sixth.seconds, at + 0.2, xerr=ends, color=style.INK, capsize=3, linewidth=1.2)
-    ax.set_yticks(range(len(answers)), answers)
+    style.name_rows(ax, answers)
     ax.set(ylim=(len(answers) - 0.4, -0.6), xlabel="milliseconds per token")
     ax.margins(x=0.05)
-    ax.grid(axis="y", visible=False)
     ax.legend(loc="lower center", bbox_to_anchor=(0.35, 1.0), ncol=4, fontsize=9)
     return ax
 

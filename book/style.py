@@ -75,8 +75,9 @@ def use():
     if shell is not None:
         plt.switch_backend(plt.get_backend())
         plt.uninstall_repl_displayhook()  # it would draw every figure once more, for a window nobody opened
-        _show_figures(shell.display_formatter)
-        plain = shell.display_formatter.formatters["text/plain"]
+        formatters = shell.display_formatter.formatters
+        drawn, plain = formatters["image/svg+xml"].lookup_by_type(Figure), formatters["text/plain"]
+        formatters["image/svg+xml"].for_type(Figure, lambda figure: canonical_svg(drawn(figure)))
         for number in (float, np.float64):
             plain.for_type(number, lambda value, printer, cycle: printer.text(f"{value:.4g}"))
 
@@ -102,12 +103,6 @@ def canonical_svg(svg):
     return _HASHED.sub(named, svg)
 
 
-def _show_figures(display):
-    """Let every figure show the same SVG on any machine."""
-    drawn = display.formatters["image/svg+xml"].lookup_by_type(Figure)
-    display.formatters["image/svg+xml"].for_type(Figure, lambda figure: canonical_svg(drawn(figure)))
-
-
 class Table:
     """A frame shown with numbers on the right and text on the left; cells may unfold when clicked, or be links."""
 
@@ -117,13 +112,10 @@ class Table:
 
     def _repr_html_(self):
         head = "".join(f"<th>{html.escape(str(name))}</th>" for name in self.frame)
-        rows = [
-            "<tr>"
-            + "".join(self._cell(i, name, v) for name, v in zip(self.frame, row, strict=True))
-            + "</tr>"
-            + self._note(i)
-            for i, row in enumerate(self.frame.itertuples(index=False, name=None))
-        ]
+        rows = []
+        for i, row in enumerate(self.frame.itertuples(index=False, name=None)):
+            cells = "".join(self._cell(i, name, v) for name, v in zip(self.frame, row, strict=True))
+            rows.append(f"<tr>{cells}</tr>{self._note(i)}")
         # A row with a note below it is one thing, for a filter too.
         body = f"<tbody>{('</tbody><tbody>' if self.notes else '').join(rows)}</tbody>"
         return f'<table class="readable"><thead><tr>{head}</tr></thead>{body}</table>'
@@ -231,11 +223,10 @@ def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, c
     >>> curve(time, mark=time.idxmin(), unit="ms").texts[0].get_text()
     '10 GPUs: 200 ms'
     """
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
+    ax = axes(ax, layout="constrained")
     values = values.to_array("line") if hasattr(values, "data_vars") else values
     axis = next(name for name in reversed(values.dims) if np.issubdtype(values[name].dtype, np.number))
-    shown, cycle = unit.replace("us", "μs"), iter(mpl_colours())
+    shown, cycle = unit.replace("us", "μs"), iter(mpl.rcParams["axes.prop_cycle"].by_key()["color"])
     names = [name for name in values.dims if name != axis]
     lines = (
         {str(one[names[0]].item()): one for one in values.transpose(*names, axis)} if names else {"": values}
@@ -259,13 +250,10 @@ def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, c
             np.array([np.interp(at, values[axis], one) for one in lines.values()]) / factor(unit)
             for at in (x / 1.5, x, 1.5 * x)
         )
-        rises = np.isclose(here, y, rtol=0.02) & (
-            ahead > y
-        )  # then there is room below, or above a lowest point
+        rises = np.isclose(here, y, rtol=0.02) & (ahead > y)  # room is then below, or above a lowest point
         shift = (0, 20) if (rises & (before > y)).any() else (7, -14) if rises.any() else (7, 7)
         text = text or f"{x:.3g} {axis}: {y:.3g} {shown}".rstrip(" 1")
-        place = {"textcoords": "offset points", "ha": "left" if shift[0] else "center"}
-        ax.annotate(text, (x, y), shift, **place)
+        ax.annotate(text, (x, y), shift, textcoords="offset points", ha="left" if shift[0] else "center")
     if names:
         _name_lines(ax)
     return ax
@@ -275,11 +263,6 @@ def shades(count, colour=GREEN, least=0.6):
     """So many shades of one colour, from pale to full, for what has an order: contexts, batches, sizes."""
     parts = [least + (1 - least) * k / max(count - 1, 1) for k in range(count)]
     return [to_hex([1 - part * (1 - c) for c in to_rgb(colour)]) for part in parts]
-
-
-def mpl_colours():
-    """The colours of lines that have no meaning of their own, in order."""
-    return mpl.rcParams["axes.prop_cycle"].by_key()["color"]
 
 
 def _name_lines(ax, apart=12):
@@ -301,14 +284,24 @@ def _name_lines(ax, apart=12):
         )  # fmt: skip
 
 
+def axes(ax, **size):
+    """The axes that a caller gives, or new ones."""
+    return ax if ax is not None else plt.subplots(**size)[1]
+
+
+def name_rows(ax, names):
+    """Name the rows of a chart of bars, the first on top, without lines between them."""
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.grid(axis="y", visible=False)
+
+
 def breakdown_bars(steps, *, ax=None):
     """Horizontal bars, one per answer: counted terms stacked, hidden terms as outlines below.
 
     ``steps``: label to :class:`inferlib.Breakdown`. An infeasible or n/a answer is written, not drawn.
     """
-    if ax is None:
-        _, ax = plt.subplots(figsize=(6.4, 0.9 + 0.8 * len(steps)))
-    seen = {}
+    ax, seen = axes(ax, figsize=(6.4, 0.9 + 0.8 * len(steps))), {}
     for y, step in enumerate(steps.values()):
         if not step.feasible:
             ax.text(0, y, f" {step.status}: {step.reason}", va="center")
@@ -322,21 +315,16 @@ def breakdown_bars(steps, *, ax=None):
         ax.text(1e3 * step.total, y - 0.12, f" {1e3 * step.total:.2f} ms", va="center")
         for name, seconds in step.hidden.items():
             colour = TERMS.get(name, FAINT)
-            ax.barh(
-                y + 0.25, 1e3 * seconds, height=0.16, color="none", edgecolor=colour, linewidth=1.2,
-                label=f"{name}, hidden",
-            )  # fmt: skip
+            line = {"color": "none", "edgecolor": colour, "linewidth": 1.2, "label": f"{name}, hidden"}
+            ax.barh(y + 0.25, 1e3 * seconds, height=0.16, **line)
         if step.hidden:
             # one label beside the longest, so that labels of bars of like length do not run into each other
             names = ", ".join(sorted(step.hidden, key=step.hidden.get, reverse=True))
             longest = 1e3 * max(step.hidden.values())
             ax.text(longest, y + 0.25, f" {names}, hidden", va="center", fontsize=8, color=INK)
-    ax.set_yticks(range(len(steps)), steps)
-    ax.set_ylim(len(steps) - 0.4, -0.6)
-    ax.set_xlabel("milliseconds per token")
+    name_rows(ax, steps)
+    ax.set(ylim=(len(steps) - 0.4, -0.6), xlabel="milliseconds per token")
     ax.margins(x=0.15)
-    ax.grid(axis="y", visible=False)
-    ax.legend(
-        seen.values(), seen, loc="upper center", bbox_to_anchor=(0.5, -0.35 / len(steps) - 0.12), ncol=4
-    )
+    below = (0.5, -0.35 / len(steps) - 0.12)
+    ax.legend(seen.values(), seen, loc="upper center", bbox_to_anchor=below, ncol=4)
     return ax

@@ -35,8 +35,7 @@ def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-
 def draw_layer(model, batch, context, chip, weights="bf16", cache="bf16", ax=None):
     """One layer as a column of operators: how long each reads and calculates on one chip."""
     table = layer_operators(model, batch, context, weights, cache)
-    if ax is None:
-        _, ax = plt.subplots(figsize=(7, 0.62 * len(table) + 1.1))
+    ax = style.axes(ax, figsize=(7, 0.62 * len(table) + 1.1))
     reading = 1e6 * roofline.memory_time(chip, table.weight_bytes, 1)
     cached = 1e6 * roofline.memory_time(chip, table.cache_bytes, 1)
     calculating = 1e6 * roofline.arithmetic_time(chip, table.flop, 1)
@@ -49,9 +48,8 @@ def draw_layer(model, batch, context, chip, weights="bf16", cache="bf16", ax=Non
         size = _si(row.weight_bytes + row.cache_bytes, "B")
         longest = max(reading[i], cached[i])
         ax.text(longest + 0.01 * end, i, f"{size}, {_si(row.flop, 'FLOP')}", va="center", fontsize=8)
-    ax.set_yticks(y, table.index)
+    style.name_rows(ax, table.index)
     ax.set(ylim=(len(table) - 0.3, -0.5), xlim=(0, 1.3 * end), xlabel=f"microseconds on one {chip.name}")
-    ax.grid(axis="y", visible=False)
     ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncol=3, fontsize=9)
     return ax
 
@@ -160,9 +158,8 @@ def draw_bounds(model, chip, count, batch, context):
         end = ends[own.index].max()
         ax.axvline(end, color=style.INK, linewidth=1, linestyle=":")
         ax.set_title(f"{bound}: {end:.1f} ms", loc="left", fontsize=10)
-        ax.set_yticks([0, 1], ["memory", "arithmetic"])
+        style.name_rows(ax, ["memory", "arithmetic"])
         ax.set(ylim=(1.6, -0.6), xlim=(0, 1.05 * ends.max()))
-        ax.grid(axis="y", visible=False)
     axes[-1].set_xlabel("milliseconds of one step")
     return axes
 
@@ -209,9 +206,8 @@ def draw_kinds(model, chip, count):
         ax.barh(y + 0.19, row["multiply"], 0.34, color=style.ORANGE, label="multiplying" if first else None)
         for at, time in ((y - 0.19, read), (y + 0.19, row["multiply"])):
             ax.text(time + 0.01 * longest, at, f"{time:.2g} ms", va="center", fontsize=8)
-    ax.set_yticks(range(len(table)), table.index)
+    style.name_rows(ax, table.index)
     ax.set(ylim=(len(table) - 0.4, -0.6), xlim=(0, 1.15 * longest), xlabel="milliseconds on the box")
-    ax.grid(axis="y", visible=False)
     ax.legend(fontsize=8, loc="center right")
     return ax
 

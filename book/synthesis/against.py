@@ -17,17 +17,10 @@ from tokenprice.decode import decode_step
 
 MOST_PREFILL = 0.05  # rows with a larger share of the prompt say little about decode
 PUBLISHERS = {
-    "gf": "gpt-fast",
-    "lmd": "LMDeploy",
-    "ft": "FasterTransformer",
-    "trt": "TensorRT-LLM",
-    "vllm": "vLLM",
-    "aic": "aiconfigurator",
-    "ds": "DeepSeek at scale",
-    "ep": "DeepSeek at scale",
-    "mlperf": "MLPerf",
+    "gf": "gpt-fast", "lmd": "LMDeploy", "ft": "FasterTransformer", "trt": "TensorRT-LLM", "vllm": "vLLM",
+    "aic": "aiconfigurator", "ds": "DeepSeek at scale", "ep": "DeepSeek at scale", "mlperf": "MLPerf",
     "tek": "Tensor Economics",
-}
+}  # fmt: skip
 BANDS = {"batch": (1, 8, 32, 128), "context": (128, 1024, 4096)}
 
 
@@ -130,14 +123,10 @@ def publishers(table=None):
     table = rows() if table is None else table
     clean = table[table.use == "clean"].groupby("publisher")
     covers = {
-        "rows": ("tpot", "size"),
-        "models": ("model", "nunique"),
-        "chips": ("hardware", "nunique"),
-        "parallel": ("tp", "max"),
-        "batch": ("batch", "max"),
-        "context": ("context", "max"),
+        "rows": ("tpot", "size"), "models": ("model", "nunique"), "chips": ("hardware", "nunique"),
+        "parallel": ("tp", "max"), "batch": ("batch", "max"), "context": ("context", "max"),
         "where": ("url", lambda addresses: addresses.mode().iloc[0]),
-    }
+    }  # fmt: skip
     return clean.agg(**covers).reset_index()
 
 
@@ -149,9 +138,7 @@ def answers(keys=None, table=None):
     ``reason``, ``predicted`` and ``measured`` in seconds, ``error`` (predicted over measured, less one; NaN
     without an answer), and what rows are grouped by.
     """
-    keys = (
-        answerers.keys() if keys is None else [checks.one_of("source", key, answerers.keys()) for key in keys]
-    )
+    keys = [checks.one_of("source", key, answerers.keys()) for key in keys or answerers.keys()]
     table = rows() if table is None else table
     asked = table[table.tpot.notna() & table.model_in_catalogue & (table.kv_format != "")]
     asked = asked[~asked.weight_format.isin(["", "mixed"])]
@@ -161,12 +148,10 @@ def answers(keys=None, table=None):
         for key in keys:
             step = answer(key, row)
             predicted = float(step.total) if step.feasible else float("nan")
-            error = predicted / row.tpot - 1
-            found.append(
-                {"id": row.Index, "who": key, "status": step.status, "reason": step.reason}
-                | {"predicted": predicted, "measured": row.tpot, "error": error}
-                | about
-            )
+            found.append({
+                "id": row.Index, "who": key, "status": step.status, "reason": step.reason, "predicted": predicted,
+                "measured": row.tpot, "error": predicted / row.tpot - 1, **about,
+            })  # fmt: skip
     return pd.DataFrame(found)
 
 
@@ -193,15 +178,10 @@ def errors(by=None, table=None, *, use="clean"):
         checks.one_of("by", by, ABOUT)
     table = table if use is None else table[table.use == use]
     groups = table.assign(size=table.error.abs()).groupby(["who", *([by] if by else [])], sort=False)
-    return groups.agg(
-        **{
-            "rows": ("error", "count"),
-            "n/a": ("error", lambda e: int(e.isna().sum())),
-            "mean |error|": ("size", "mean"),
-            "mean error": ("error", "mean"),
-            "worst": ("size", "max"),
-        }
-    )
+    return groups.agg(**{
+        "rows": ("error", "count"), "n/a": ("error", lambda e: int(e.isna().sum())), "mean |error|": ("size", "mean"),
+        "mean error": ("error", "mean"), "worst": ("size", "max"),
+    })  # fmt: skip
 
 
 def matrix(by, table=None, *, use="clean"):
@@ -232,11 +212,8 @@ def shown(frame, first):
     percent = frame.copy().astype(object)
     for name in frame:
         if name not in ("rows", "n/a"):
-            percent[name] = [
-                f"{100 * value:+.0f}" if name == "mean error" else f"{100 * value:.0f}"
-                for value in frame[name]
-            ]
-            percent[name] = percent[name].replace({"nan": "", "+nan": ""})
+            sign = "+" if name == "mean error" else ""
+            percent[name] = ["" if value != value else f"{100 * value:{sign}.0f}" for value in frame[name]]
     percent = percent.rename(index=_label, columns=_label)
     return table(percent.rename_axis(first).rename_axis(None, axis=1).reset_index())
 
@@ -255,10 +232,5 @@ def find():
         **{"error, %": (100 * table.error).round(1), "chips": table.hardware, "in parallel": table.tp},
     )
     names = ["who", "id", "model", "chips", "in parallel", "measured, ms", "predicted, ms", "error, %"]
-    names += ["publisher", "use"]
-    return finder(
-        shown[names],
-        filters=("who", "chips", "publisher", "use"),
-        title="Everybody's answer to every row",
-        page=20,
-    )
+    shown, filters = shown[[*names, "publisher", "use"]], ("who", "chips", "publisher", "use")
+    return finder(shown, filters=filters, title="Everybody's answer to every row", page=20)

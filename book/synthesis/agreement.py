@@ -1,14 +1,13 @@
 """What the sources agree on: gains and shares, with the range over those that describe a question."""
 
+import math
 from functools import cache
 
 import pandas as pd
 
 from book.synthesis import grid
 from inferlib import checks
-from inferlib.catalog import load_chip, load_model
 from inferlib.papers.source import common_terms, sources, versions
-from inferlib.system import System, Workload
 from tokenprice import answerers
 from tokenprice.answerers import SIXTH
 
@@ -18,14 +17,7 @@ SHORT, LONG = (("dense, short", "experts, short"), ("dense, long", "experts, lon
 
 def cases():
     """The questions of the chapter by name: model, system, workload (from ``questions.toml``)."""
-    return {
-        name: (
-            load_model(q["model"]),
-            System(load_chip(q["chip"]), q["count"]),
-            Workload(q["batch"], q["context"]),
-        )
-        for name, q in grid.questions()["agreement"].items()
-    }
+    return {name: grid.question_of(q) for name, q in grid.questions()["agreement"].items()}
 
 
 @cache
@@ -127,56 +119,27 @@ def claims():
         table = by[change].reindex(columns=names)
         return (table if of is None else table / by[of].reindex(columns=names)).stack().dropna()
 
-    reading = reading_shares().stack().dropna()
-    more = pd.concat(
-        {case: ratios(case, {"batch": 1}, {"batch": 16}) / 16 for case in SHORT}, names=["case", "who"]
-    )
-    found = {
-        "reading": ("Reading is the larger part of a step", reading, reading > 0.5),
-        "bandwidth": (
-            "Twice the memory bandwidth buys more than a third, and never more than twice, the speed",
-            values("twice the memory bandwidth"),
-            values("twice the memory bandwidth").between(4 / 3, 2 + 1e-9),
-        ),
-        "arithmetic": (
-            "Twice the arithmetic buys next to nothing",
-            values("twice the arithmetic"),
-            values("twice the arithmetic") < 1.02,
-        ),
-        "bytes": (
-            "Half the bytes buy at least as much as twice the bandwidth, within two per cent",
-            values("half the bytes of weights and cache", of="twice the memory bandwidth"),
-            values("half the bytes of weights and cache", of="twice the memory bandwidth") > 0.98,
-        ),
-        "chips": (
-            "Twice the chips never buy more than twice the bandwidth of each, within two per cent",
-            values("twice the chips", of="twice the memory bandwidth"),
-            values("twice the chips", of="twice the memory bandwidth") < 1.02,
-        ),
-        "links": (
-            "Twice the bytes a second on the links buy less than a tenth",
-            values("twice the links"),
-            values("twice the links") < 1.1,
-        ),
-        "latency": (
-            "Half the latency of collectives buys less than a tenth",
-            values(grid.LATENCY),
-            values(grid.LATENCY) < 1.1,
-        ),
-        "batching": (
-            "Sixteen short sequences together take less than half the time of sixteen one by one",
-            more,
-            more < 0.5,
-        ),
-    }
+    together = {case: ratios(case, {"batch": 1}, {"batch": 16}) / 16 for case in SHORT}
+    wide = "twice the memory bandwidth"
+    # What is said, the numbers that it rests on, and between what they must lie.
+    said = {
+        "reading": ("Reading is the larger part of a step", reading_shares().stack().dropna(), 0.5, math.inf),
+        "bandwidth": ("Twice the memory bandwidth buys more than a third, and never more than twice, the speed",
+                      values(wide), 4 / 3, 2 + 1e-9),
+        "arithmetic": ("Twice the arithmetic buys next to nothing", values("twice the arithmetic"), -math.inf, 1.02),
+        "bytes": ("Half the bytes buy at least as much as twice the bandwidth, within two per cent",
+                  values("half the bytes of weights and cache", of=wide), 0.98, math.inf),
+        "chips": ("Twice the chips never buy more than twice the bandwidth of each, within two per cent",
+                  values("twice the chips", of=wide), -math.inf, 1.02),
+        "links": ("Twice the bytes a second on the links buy less than a tenth",
+                  values("twice the links"), -math.inf, 1.1),
+        "latency": ("Half the latency of collectives buys less than a tenth", values(grid.LATENCY), -math.inf, 1.1),
+        "batching": ("Sixteen short sequences together take less than half the time of sixteen one by one",
+                     pd.concat(together, names=["case", "who"]), -math.inf, 0.5),
+    }  # fmt: skip
     rows = {
-        name: {
-            "statement": text,
-            "lowest": numbers.min(),
-            "highest": numbers.max(),
-            "points": len(numbers),
-            "holds": bool(holds.all()),
-        }
-        for name, (text, numbers, holds) in found.items()
+        name: (text, numbers.min(), numbers.max(), len(numbers), bool(numbers.between(low, high).all()))
+        for name, (text, numbers, low, high) in said.items()
     }
-    return pd.DataFrame(rows).T.infer_objects().rename_axis("claim")
+    columns = ["statement", "lowest", "highest", "points", "holds"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("claim")

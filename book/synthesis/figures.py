@@ -18,17 +18,13 @@ LINES = dict.fromkeys(papers.versions(), ":") | dict.fromkeys(_OURS, "--")
 _PUBLISHERS = (*zip(style.LINES, "oooooo", strict=True), (style.INK, "x"))
 
 
-def _axes(ax, **size):
-    return ax if ax is not None else plt.subplots(**size)[1]
-
-
 def stacked(table, ax=None, measured=None):
     """One bar for each who answers, its terms stacked under common names.
 
     ``table``: as :func:`book.synthesis.grid.decomposition` returns it. ``measured``: a measured time in
     milliseconds, drawn as a line.
     """
-    ax = _axes(ax, figsize=(6.8, 1.5 + 0.42 * len(table.columns)))
+    ax = style.axes(ax, figsize=(6.8, 1.5 + 0.42 * len(table.columns)))
     terms, left = table.drop(index="total"), 0 * table.loc["total"]
     for name, row in terms.iterrows():
         kind = style.KIND_OF[name]
@@ -40,14 +36,11 @@ def stacked(table, ax=None, measured=None):
     if measured is not None:
         ax.axvline(measured, color=style.INK, linestyle="--", linewidth=1.2)
         ax.text(measured, -0.75, "measured", ha="center", fontsize=9)
-    ax.set_yticks(range(len(table.columns)), table.columns)
+    style.name_rows(ax, table.columns)
     ax.set_ylim(len(table.columns) - 0.4, -0.6)
-    ax.set_xlim(0, 1.18 * max(table.loc["total"].max(), measured or 0))
-    ax.set_xlabel("milliseconds per token")
-    ax.grid(axis="y", visible=False)
-    ax.legend(
-        loc="upper center", bbox_to_anchor=(0.42, -0.75 / (1 + 0.42 * len(table.columns))), ncol=3, fontsize=9
-    )
+    ax.set(xlim=(0, 1.18 * max(table.loc["total"].max(), measured or 0)), xlabel="milliseconds per token")
+    below = (0.42, -0.75 / (1 + 0.42 * len(table.columns)))
+    ax.legend(loc="upper center", bbox_to_anchor=below, ncol=3, fontsize=9)
     return ax
 
 
@@ -58,22 +51,16 @@ def printed_ranges(ax, model, system, workload):
         ends = papers.printed_range(key, model, system, workload)
         if ends and answerers.label(key) in bars:
             middle = answerers.ask(key, model, system, workload).total
-            _interval(ax, bars.index(answerers.label(key)), ends[0].total, middle, ends[1].total)
-    return ax
-
-
-def _interval(ax, y, *seconds):
-    low, middle, high = (1e3 * t for t in seconds)
-    ax.errorbar(
-        middle, y + 0.38, xerr=[[middle - low], [high - middle]], color=style.INK, capsize=3, linewidth=1.4
-    )
-    ax.set_xlim(0, max(ax.get_xlim()[1], 1.08 * high))
+            low, middle, high = (1e3 * seconds for seconds in (ends[0].total, middle, ends[1].total))
+            y, line = bars.index(answerers.label(key)) + 0.38, {"color": style.INK, "linewidth": 1.4}
+            ax.errorbar(middle, y, xerr=[[middle - low], [high - middle]], capsize=3, **line)
+            ax.set_xlim(0, max(ax.get_xlim()[1], 1.08 * high))
     return ax
 
 
 def latency_over_batch(table):
     """Everybody's time per token over the batch, as :func:`book.synthesis.grid.over_batch` returns it."""
-    ax = _axes(None)
+    ax = style.axes(None)
     for key, seconds in table.iterrows():
         line = {"linestyle": LINES.get(key, "-"), "color": WHO[key]}
         line |= {"linewidth": 7, "alpha": 0.35, "linestyle": "-"} if key in _WIDE else {}
@@ -107,7 +94,7 @@ def gains_range(cases=("dense, short", "dense, long"), ax=None):
 
     ``cases``: of :func:`book.synthesis.agreement.cases`.
     """
-    ax = _axes(ax, figsize=(6.8, 4.2))
+    ax = style.axes(ax, figsize=(6.8, 4.2))
     table, height = agreement.ranges(), 0.3
     for i, (case, colour) in enumerate(zip(cases, (style.PURPLE, style.YELLOW), strict=True)):
         y = [row + (i - 0.5) * height for row in range(len(table))]
@@ -120,57 +107,38 @@ def gains_range(cases=("dense, short", "dense, long"), ax=None):
         y = [row - height for row in range(len(table))]
         ax.plot(beside[who], y, marker, color=style.INK, markersize=5, label=f"{who} ({cases[0]})")
     ax.axvline(1, color=style.INK, linewidth=1)
-    ax.set_yticks(range(len(table)), table.index)
-    ax.invert_yaxis()
+    style.name_rows(ax, table.index)
     ax.set(xlabel="times as fast", xlim=(0.97, 2.05))
-    ax.grid(axis="y", visible=False)
     ax.legend(loc="lower right", fontsize=9)
     return ax
 
 
 def scatter(who, ax=None):
     """Predicted against measured time of every clean row that one answers, coloured by who measured."""
-    ax = _axes(ax, figsize=(5.2, 4.6))
+    ax = style.axes(ax, figsize=(5.2, 4.6))
     table = against.all_answers()
     table = table[(table.who == who) & (table.use == "clean") & table.predicted.notna()]
     for (colour, marker), (publisher, own) in zip(_PUBLISHERS, table.groupby("publisher"), strict=False):
-        ax.plot(
-            1e3 * own.measured,
-            1e3 * own.predicted,
-            marker,
-            markersize=4,
-            color=colour,
-            alpha=0.8,
-            label=publisher,
-        )
+        line = {"markersize": 4, "color": colour, "alpha": 0.8, "label": publisher}
+        ax.plot(1e3 * own.measured, 1e3 * own.predicted, marker, **line)
     ends = [1.0, 300.0]
     ax.plot(ends, ends, color=style.INK, linewidth=1)
-    ax.plot(ends, [1.25 * e for e in ends], color=style.FAINT, linewidth=0.8, linestyle="--")
-    ax.plot(ends, [e / 1.25 for e in ends], color=style.FAINT, linewidth=0.8, linestyle="--")
-    ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    ax.set(
-        xlabel="measured, milliseconds per token", ylabel=f"{answerers.label(who)}, milliseconds per token"
-    )
+    for times in (1.25, 1 / 1.25):
+        ax.plot(ends, [times * e for e in ends], color=style.FAINT, linewidth=0.8, linestyle="--")
+    ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="measured, milliseconds per token")
+    ax.set_ylabel(f"{answerers.label(who)}, milliseconds per token")
     ax.legend(fontsize=8, loc="lower right")
     return ax
 
 
 def over_bound(table):
     """Measured time over the bound, against the bound, of rows of one instance; coloured by its chips."""
-    ax = _axes(None, figsize=(6.8, 4.0))
+    ax = style.axes(None, figsize=(6.8, 4.0))
     colours = style.shades(table.tp.nunique(), style.VIOLET, 0.2)
     for colour, (degree, own) in zip(colours, table.groupby("tp"), strict=True):
         name = f"{degree} chip{'s' * (degree > 1)}"
-        ax.plot(
-            1e3 * own.predicted,
-            own.ratio,
-            "o",
-            markersize=6,
-            color=colour,
-            mec=style.INK,
-            mew=0.4,
-            label=name,
-        )
+        dot = {"markersize": 6, "color": colour, "mec": style.INK, "mew": 0.4}
+        ax.plot(1e3 * own.predicted, own.ratio, "o", label=name, **dot)
     ax.axhline(1, color=style.INK, linewidth=1)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
@@ -209,16 +177,14 @@ def predictions(table):
 
 def voices(table):
     """How many sources answer the questions that are asked about each model."""
-    ax = _axes(None, figsize=(6.8, 3.4))
+    ax = style.axes(None, figsize=(6.8, 3.4))
     left = 0 * table.sum(axis=1)
     shades = style.shades(len(table.columns), style.PURPLE, 0.15)
     for colour, count in zip(shades, table, strict=True):
         ax.barh(range(len(table)), table[count], left=left, height=0.6, color=colour, label=f"{count}")
         left = left + table[count]
-    ax.set_yticks(range(len(table)), table.index)
-    ax.invert_yaxis()
+    style.name_rows(ax, table.index)
     ax.set(xlabel="questions about the model", xlim=(0, left.max()))
-    ax.grid(axis="y", visible=False)
     legend = {"loc": "upper center", "bbox_to_anchor": (0.4, -0.18), "ncol": len(table.columns)}
     ax.legend(title="sources that answer", fontsize=9, **legend)
     return ax
@@ -226,36 +192,22 @@ def voices(table):
 
 def grades(ax=None):
     """How many printed results of each source have which grade."""
-    ax = _axes(ax, figsize=(6.8, 1.4 + 0.45 * len(ledger.sources())))
+    ax = style.axes(ax, figsize=(6.8, 1.4 + 0.45 * len(ledger.sources())))
     card = ledger.scorecard()
     card = card[card.kind.isin(["model", "derived"])]
     counts = card.groupby(["source", "grade"]).size().unstack(fill_value=0)
-    colours = dict(
-        zip(
-            ledger.GRADES,
-            (style.GREEN, style.SKY, style.BLUE, style.YELLOW, style.ORANGE, style.RED),
-            strict=False,
-        )
-    )
-    colours["missing"] = style.INK
+    palette = (style.GREEN, style.SKY, style.BLUE, style.YELLOW, style.ORANGE, style.RED, style.INK)
+    colours = dict(zip(ledger.GRADES, palette, strict=False))
     shares = counts.div(counts.sum(axis=1), axis=0)
     left = 0 * shares.sum(axis=1)
     for grade in (g for g in ledger.GRADES if g in shares):
-        ax.barh(
-            range(len(shares)),
-            100 * shares[grade],
-            left=100 * left,
-            height=0.6,
-            color=colours[grade],
-            label=grade,
-        )
+        bar = {"height": 0.6, "color": colours[grade], "label": grade}
+        ax.barh(range(len(shares)), 100 * shares[grade], left=100 * left, **bar)
         left = left + shares[grade]
     for y, total in enumerate(counts.sum(axis=1)):
         ax.text(101, y, f"{total}", va="center", fontsize=9)
-    ax.set_yticks(range(len(shares)), [answerers.label(key) for key in shares.index])
-    ax.invert_yaxis()
+    style.name_rows(ax, [answerers.label(key) for key in shares.index])
     ax.set(xlabel="share of printed results, %", xlim=(0, 108))
-    ax.grid(axis="y", visible=False)
     ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.75 / (1 + 0.45 * len(shares))), ncol=6, fontsize=9)
     return ax
 
@@ -276,14 +228,14 @@ def clues(twice, sums, quoted, errors, batch=128):
 
     row = sums.loc[batch]
     second.set_title(f"2: two parts and their sum, batch {batch}", fontsize=10)
-    bars = (
-        ("prefill", 0, 0, row["PaLM prefill"], style.ORANGE),
-        ("generate", 1, row["PaLM prefill"], row["PaLM generate"], style.BLUE),
-        ("total", 2, 0, row["PaLM total"], style.INK),
-    )
-    for name, y, left, width, colour in bars:
-        second.barh([y], [width], left=left, height=0.6, color=colour, label=name)
-    second.set_yticks(range(len(bars)), [name for name, *_ in bars])
+    parts = {
+        "prefill": (0, style.ORANGE),
+        "generate": (row["PaLM prefill"], style.BLUE),
+        "total": (0, style.INK),
+    }
+    for y, (name, (left, colour)) in enumerate(parts.items()):
+        second.barh([y], [row[f"PaLM {name}"]], left=left, height=0.6, color=colour, label=name)
+    second.set_yticks(range(len(parts)), parts)
     second.set_xlabel("milliseconds, as printed for PaLM")
 
     third.set_title("3: what a tenth of the speed buys", fontsize=10)

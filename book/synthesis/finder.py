@@ -34,19 +34,16 @@ class Finder:
         selects = "".join(self._select(columns, name) for name in self.filters)
         head = "".join(f"<th>{html.escape(str(name))}</th>" for name in columns)
         # Many rows lead to one place: each address once.
-        places = {
-            address: k
-            for k, address in enumerate(dict.fromkeys(a for one in self.links.values() for a in one))
-        }
+        addresses = dict.fromkeys(a for one in self.links.values() for a in one)
+        places = {address: k for k, address in enumerate(addresses)}
         rows = [[[c[0], places[c[1]]] if isinstance(c, list) else c for c in row] for row in self.rows()]
         config = {"rows": rows, "links": list(places), "numbers": numbers, "page": self.page, "noun": "rows"}
         return _box(self.title, config, selects, f"<thead><tr>{head}</tr></thead>")
 
     def _select(self, columns, name):
         values = sorted({_shown(value) for value in self.frame[name]}, key=_natural)
-        options = "".join(
-            f'<option value="{html.escape(v, quote=True)}">{html.escape(v)}</option>' for v in values
-        )
+        values = map(html.escape, values)
+        options = "".join(f'<option value="{v}">{v}</option>' for v in values)
         return _menu(str(name), options, f' data-column="{columns.index(name)}"')
 
     def __repr__(self):

@@ -37,9 +37,13 @@ def questions():
 
 def running():
     """The question that every chapter ends with: model, system, workload."""
-    q = questions()["running"]
-    model, chip = load_model(q["model"]), load_chip(q["chip"])
-    return model, System(chip, q["count"]), Workload(q["batch"], q["context"])
+    return question_of(questions()["running"])
+
+
+def question_of(q):
+    """An entry of ``questions.toml`` as model, system, workload."""
+    system = System(load_chip(q["chip"]), q["count"])
+    return load_model(q["model"]), system, Workload(q["batch"], q["context"])
 
 
 def system_for(model, chip, weights):
@@ -50,10 +54,8 @@ def system_for(model, chip, weights):
     >>> system_for(load_model("Llama 3.1 405B"), load_chip("H100 SXM"), "bf16").count
     16
     """
-    asked = questions()
-    needed = sum(model.weight_bytes(weights).values())
-    count = asked["smallest"]
-    while count * chip.memory_capacity * asked["filled"] < needed:
+    count, filled = (questions()[name] for name in ("smallest", "filled"))
+    while count * chip.memory_capacity * filled < sum(model.weight_bytes(weights).values()):
         count *= 2
     return System(chip, count)
 
@@ -77,10 +79,8 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
         "context": list(asked["contexts"] if contexts is None else contexts),
     }
     shape = tuple(len(values) for values in axes.values())
-    numbers = {
-        name: np.full(shape, np.nan)
-        for name in ("latency", "tokens_per_second", "throughput", "usd_per_million", "utilisation")
-    }
+    names = ("latency", "tokens_per_second", "throughput", "usd_per_million", "utilisation")
+    numbers = {name: np.full(shape, np.nan) for name in names}
     texts = {name: np.full(shape, "", dtype=object) for name in ("status", "reason", "binding")}
     count = np.zeros(shape[1:3], dtype=int)
     for m, name in enumerate(axes["model"]):
@@ -154,10 +154,8 @@ def decomposition(model, system, workload, keys=None, *, constants="own"):
     total, so a difference between two columns is the sum of the differences of their terms. Only those that
     answer are there.
     """
-    steps = {
-        key: answerers.ask(key, model, system, workload, constants=constants)
-        for key in keys or answerers.keys()
-    }
+    asked = {"constants": constants}
+    steps = {key: answerers.ask(key, model, system, workload, **asked) for key in keys or answerers.keys()}
     columns = {answerers.label(key): common_terms(step) for key, step in steps.items() if step.feasible}
     if not columns:
         reasons = "; ".join(f"{answerers.label(key)}: {step.reason}" for key, step in steps.items())
@@ -174,9 +172,8 @@ def over_batch(model, system, workload):
         step = answerers.ask(key, model, system, workload.replace(batch=batch))
         return step.total if step.feasible else float("nan")
 
-    found = {
-        batch: {key: seconds(key, batch) for key in answerers.keys()} for batch in questions()["batches"]
-    }
+    batches = questions()["batches"]
+    found = {batch: {key: seconds(key, batch) for key in answerers.keys()} for batch in batches}
     return pd.DataFrame(found).dropna(how="all")
 
 
@@ -235,24 +232,16 @@ def constants_or_structure(own=None, same=None, *, without=()):
 _HALF = {"fp32": "bf16", "bf16": "fp8", "fp16": "fp8", "fp8": "fp4", "int8": "int4"}
 
 
-def _chip(system, **factors):
-    rates = {
-        name: factor * getattr(system.chip, name)
-        for name, factor in factors.items()
-        if getattr(system.chip, name)
-    }
+def _twice(system, *names):
+    rates = {name: 2 * getattr(system.chip, name) for name in names if getattr(system.chip, name)}
     return system.replace(chip=system.chip.replace(**rates))
 
 
-def _more_chips(system):
-    return System(system.chip, 2 * system.count)
-
-
 def _half_formats(workload):
-    weights, cache_format = (_HALF.get(workload.weights), _HALF.get(workload.cache))
-    if weights is None or cache_format is None:
+    halves = {"weights": _HALF.get(workload.weights), "cache": _HALF.get(workload.cache)}
+    if None in halves.values():
         raise ValueError(f"no format has half the bits of {workload.weights} and {workload.cache}")
-    return workload.replace(weights=weights, cache=cache_format)
+    return workload.replace(**halves)
 
 
 def _half_batch(workload):
@@ -263,11 +252,11 @@ def _half_batch(workload):
 
 LATENCY = "half the latency of collectives"
 CHANGES = {
-    "twice the memory bandwidth": lambda m, s, w: (m, _chip(s, memory_bandwidth=2), w),
-    "twice the arithmetic": lambda m, s, w: (m, _chip(s, flops=2), w),
-    "twice the links": lambda m, s, w: (m, _chip(s, scale_up_bandwidth=2, scale_out_bandwidth=2), w),
+    "twice the memory bandwidth": lambda m, s, w: (m, _twice(s, "memory_bandwidth"), w),
+    "twice the arithmetic": lambda m, s, w: (m, _twice(s, "flops"), w),
+    "twice the links": lambda m, s, w: (m, _twice(s, "scale_up_bandwidth", "scale_out_bandwidth"), w),
     "half the bytes of weights and cache": lambda m, s, w: (m, s, _half_formats(w)),
-    "twice the chips": lambda m, s, w: (m, _more_chips(s), w),
+    "twice the chips": lambda m, s, w: (m, System(s.chip, 2 * s.count), w),
     "half the batch": lambda m, s, w: (m, s, _half_batch(w)),
     LATENCY: None,  # a matter of each source's assumptions
 }
@@ -305,9 +294,8 @@ def _latency_halved(key, model, system, workload):
     if key == SIXTH:
         own = constants.operators(system.chip.name)
         links = {n: link.replace(latency=link.latency / 2) for n, link in own.reduce.items()}
-        engine = constants.engine()
-        halved = engine.replace(box=engine.box / 2)
-        return decode_step(model, system, workload, operators=own.replace(reduce=links), engine=halved)
+        engine = constants.engine().replace(box=constants.engine().box / 2)
+        return decode_step(model, system, workload, operators=own.replace(reduce=links), engine=engine)
     answer = getattr(room(key), "decode_step", None) if key in sources() else None
     printed = default_assumptions(answer) if answer else None
     if printed is None or with_values(printed, halves) is printed:
@@ -326,18 +314,10 @@ def what_doubling_buys(model, system, workload, keys=None, changes=None):
     published sources (NaN where none has such a quantity) and ``sources``, how many that are.
     """
     keys = answerers.keys() if keys is None else list(keys)
-    keys = [key for key in keys if answerers.ask(key, model, system, workload, constants="same").feasible]
-    table = pd.DataFrame(
-        {
-            key: [speedup(key, change, model, system, workload) for change in changes or CHANGES]
-            for key in keys
-        },
-        index=pd.Index(changes or CHANGES, name="change"),
-    )
+    asked, changes = (model, system, workload), list(changes or CHANGES)
+    keys = [key for key in keys if answerers.ask(key, *asked, constants="same").feasible]
+    gains = {key: [speedup(key, change, *asked) for change in changes] for key in keys}
+    table = pd.DataFrame(gains, index=pd.Index(changes, name="change"))
     published = table[[key for key in keys if key in sources()]]
-    gains = {
-        "lowest": published.min(axis=1),
-        "highest": published.max(axis=1),
-        "sources": published.count(axis=1),
-    }
-    return table.rename(columns=answerers.label).assign(**gains)
+    ends = {"lowest": published.min(axis=1), "highest": published.max(axis=1)}
+    return table.rename(columns=answerers.label).assign(**ends, sources=published.count(axis=1))

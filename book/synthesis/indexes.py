@@ -84,12 +84,8 @@ def scorecard(folder="."):
     frame = _told(card)[["source", "kind", "printed", "here", "grade", "right", "corrected", "note"]]
     frame.insert(1, "place", card.artefact)
     frame.insert(2, "what", [", ".join(filter(None, at)) for at in zip(card.row, card.column, strict=True)])
-    return finder(
-        frame,
-        filters=("source", "kind", "grade", "right"),
-        links={"place": links},
-        title="Every number that the sources print",
-    )
+    filters, title = ("source", "kind", "grade", "right"), "Every number that the sources print"
+    return finder(frame, filters=filters, links={"place": links}, title=title)
 
 
 def _told(card):
@@ -125,26 +121,23 @@ def _total(name, card, causes):
     good = int(results.grade.isin(["exact", "consistent"]).sum())
     claims = card.grade[card.kind == "claim"].value_counts()
     return {
-        "source": name,
-        "printed": len(card),
-        "results": len(results),
-        "exact or consistent": good,
-        "%": 100 * good / len(results) if len(results) else float("nan"),
-        "claims": int(claims.sum()),
-        "hold": int(claims.get("holds", 0)),
-        "loosely worded": int(claims.get("loosely worded", 0)),
-        "do not hold": int(claims.get("does not hold", 0)),
-        "errata": causes,
-        "wrong": int((card.right == "no").sum()),
+        "source": name, "printed": len(card), "results": len(results), "exact or consistent": good,
+        "%": 100 * good / len(results) if len(results) else float("nan"), "claims": int(claims.sum()),
+        "hold": int(claims.get("holds", 0)), "loosely worded": int(claims.get("loosely worded", 0)),
+        "do not hold": int(claims.get("does not hold", 0)), "errata": causes, "wrong": int((card.right == "no").sum()),
         "not judged": int((results.right == "not judged").sum()),
-    }
+    }  # fmt: skip
 
 
 def by_kind():
     """Rows of every source by kind."""
     counts = ledger.scorecard().groupby(["source", "kind"], sort=False).size().unstack(fill_value=0)
-    counts = counts[[kind for kind in KINDS if kind in counts]]
-    counts.index = [answerers.label(key) for key in counts.index]
+    return _by_source(counts[[kind for kind in KINDS if kind in counts]])
+
+
+def _by_source(counts):
+    """A table of counts with the sources in a column of their own."""
+    counts = counts.rename(index=answerers.label)
     return counts.rename_axis("source").rename_axis(None, axis=1).reset_index()
 
 
@@ -161,13 +154,11 @@ class Entries(list):
         self.title, self.notes = title, notes
 
     def _repr_markdown_(self):
-        made = (
-            f'## {self.title}\n\n<dl class="entries">{"".join(self._entry(*entry) for entry in self)}</dl>\n'
-        )
+        body, below = ("".join(self._entry(*entry) for entry in own) for own in (self, self.notes))
+        made = f'## {self.title}\n\n<dl class="entries">{body}</dl>\n'
         if self.notes:
-            body = "".join(self._entry(*entry) for entry in self.notes)
             summary = f"<summary>Notes on {html.escape(self.title)} ({len(self.notes)})</summary>"
-            made += f'\n<details>{summary}<dl class="entries">{body}</dl></details>\n'
+            made += f'\n<details>{summary}<dl class="entries">{below}</dl></details>\n'
         return made
 
     def _entry(self, head, texts, rows):
@@ -211,15 +202,15 @@ def open_points():
     for source in ledger.sources():
         texts = [*ledger.errata(source).itertuples(), *ledger.notes(source).itertuples()]
         written = [entry for kind in ("erratum", "note") for entry in ledger._errata(source).get(kind, ())]
-        points = [
-            (
-                _head(entry),
-                {"printed": entry.printed, "our reading": entry.corrected, "would settle it": own["settle"]},
-                [],
-            )
-            for entry, own in zip(texts, written, strict=True)
-            if "settle" in own
-        ]
+        points = []
+        for entry, own in zip(texts, written, strict=True):
+            if "settle" in own:
+                told = {
+                    "printed": entry.printed,
+                    "our reading": entry.corrected,
+                    "would settle it": own["settle"],
+                }
+                points.append((_head(entry), told, []))
         if points:
             found.append(Entries(answerers.label(source), points))
     return found
@@ -249,9 +240,7 @@ def errata_counts():
     table = ledger.errata()
     counts = table.groupby(["source", "materiality"], sort=False).size().unstack(fill_value=0)
     counts = counts[[weight for weight in (*ledger.MATERIALITY, "") if weight in counts]]
-    counts.index = [answerers.label(key) for key in counts.index]
-    counts = counts.rename(columns={"": "not weighed yet"}).assign(errata=counts.sum(axis=1))
-    return counts.rename_axis("source").rename_axis(None, axis=1).reset_index()
+    return _by_source(counts.rename(columns={"": "not weighed yet"}).assign(errata=counts.sum(axis=1)))
 
 
 def equation_coverage(folder="."):
