@@ -37,9 +37,8 @@ def sessions():
     """
     plan = tomllib.loads((Path(__file__).parent / "course.toml").read_text(encoding="utf-8"))["session"]
     known = numbers()
-    titles = re.findall(
-        r"## \d\. ([^\n]+?)(?:\\n|\n)", (Path(__file__).parent / "course.ipynb").read_text("utf-8")
-    )
+    chapter = (Path(__file__).parent / "course.ipynb").read_text("utf-8")
+    titles = re.findall(r"## \d\. ([^\n]+?)(?:\\n|\n)", chapter)
     return tuple(
         Session(_filled(s, known), f"{k}. {t}") for k, (s, t) in enumerate(zip(plan, titles, strict=True), 1)
     )
@@ -142,13 +141,11 @@ class Session:
         if "slides" in part:
             return [_kept(slide, part.get("keep")) for _, slide in self.shown(part)]
         if "quiz" in part:
-            asked = quiz(session=part["quiz"])
-            title = f"From session {part['quiz']}: question"
+            asked, title = quiz(session=part["quiz"]), f"From session {part['quiz']}: question"
+            shown = ([("html", Marked([q])._repr_html_())] for q in asked)
             return [
-                slides.Slide(
-                    f"{title} {k}", minutes / len(asked), [("html", Marked([q])._repr_html_())], [q.plain]
-                )
-                for k, q in enumerate(asked, 1)
+                slides.Slide(f"{title} {k}", minutes / len(asked), show, [q.plain])
+                for k, (q, show) in enumerate(zip(asked, shown, strict=True), 1)
             ]
         strokes = [f"{k}. {words} ({at} min)" for k, (at, words) in enumerate(part.get("strokes", ()), 1)]
         notes = [part["what"], "\n".join(strokes), part.get("then", "")]
@@ -160,11 +157,8 @@ class Session:
         else:
             show, state = [("html", slides.explorer(box["chapter"], box["name"]))], box["state"]
         title = part.get("title") or part["what"].partition(": ")[2] or part["what"]
-        return [
-            slides.Slide(
-                title[0].upper() + title[1:], minutes, show, notes, ask=part.get("ask", ""), state=state
-            )
-        ]
+        title, ask = title[0].upper() + title[1:], part.get("ask", "")
+        return [slides.Slide(title, minutes, show, notes, ask=ask, state=state)]
 
     @property
     def parts(self):
@@ -206,14 +200,12 @@ class Session:
             at += minutes
         head = "<tr><th>from</th><th>minutes</th><th>what</th></tr>"
         table = f'<table class="readable"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
-        lists = "".join(
-            f"<p><b>{name}</b></p><ul>{''.join(f'<li>{_text(entry)}</li>' for entry in self.plan[key])}</ul>"
-            for name, key in (
-                ("Expect to hear, and how to answer", "misconceptions"),
-                ("Homework", "homework"),
-                ("To read in the sources, for the next time", "reading"),
-            )
-        )
+        lists = ""
+        for key, name in (
+            ("misconceptions", "Expect to hear, and how to answer"), ("homework", "Homework"),
+            ("reading", "To read in the sources, for the next time"),
+        ):  # fmt: skip
+            lists += f"<p><b>{name}</b></p>{_listed('ul', map(_text, self.plan[key]))}"
         deck = f'<p><a href="../slides/session-{self.title[0]}.html">The deck of this session</a></p>'
         return f'<div class="session">{deck}{table}{lists}</div>'
 
@@ -242,11 +234,8 @@ def _told(session, part):
         )
         says += f" ({', '.join(links)})"
     if "quiz" in part:
-        asked = quiz(session=part["quiz"])
-        items = "".join(
-            f'<li><a href="quiz.html#{identity(q.text)}">{html.escape(q.text)}</a></li>' for q in asked
-        )
-        says += f"<ol>{items}</ol>"
+        asked = (q.text for q in quiz(session=part["quiz"]))
+        says += _listed("ol", (f'<a href="quiz.html#{identity(q)}">{html.escape(q)}</a>' for q in asked))
     if "explorer" in part:
         says += f' (<a href="{link(part["explorer"])}">the explorer, set</a>)'
     if "ask" in part:
@@ -254,11 +243,13 @@ def _told(session, part):
     if "then" in part:
         says += f"<br>Then: {_text(part['then'])}"
     if "strokes" in part:
-        strokes = "".join(
-            f"<li>{_text(stroke)} <i>({minutes} min)</i></li>" for minutes, stroke in part["strokes"]
-        )
-        says += f"<ol>{strokes}</ol>"
+        strokes = part["strokes"]
+        says += _listed("ol", (f"{_text(stroke)} <i>({minutes} min)</i>" for minutes, stroke in strokes))
     return says
+
+
+def _listed(kind, items):
+    return f"<{kind}>{''.join(f'<li>{item}</li>' for item in items)}</{kind}>"
 
 
 def _text(words):

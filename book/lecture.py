@@ -55,11 +55,10 @@ def sparsities(names=("DeepSeek V3", "Kimi K2", "Qwen3 235B-A22B", "GPT-OSS 120B
 
 def drains():
     """The time in which a chip could read all of its memory once."""
-    chips = {name: load_chip(name) for name in CHIPS}
-    rows = [
-        (n, c.memory_capacity / 1e9, c.memory_bandwidth / 1e12, 1e3 * c.memory_capacity / c.memory_bandwidth)
-        for n, c in chips.items()
-    ]
+    rows = []
+    for name in CHIPS:
+        held, read = load_chip(name).memory_capacity, load_chip(name).memory_bandwidth
+        rows.append((name, held / 1e9, read / 1e12, 1e3 * held / read))
     return _frame(rows, ["chip", "GB", "TB/s", "drained in ms"]).round(1)
 
 
@@ -141,9 +140,8 @@ def alone(context=1000):
     """How many times as much a token costs alone as on a full machine: by the sixth model, and measured from four."""
     rows = []
     for name, machine in MACHINES.items():
-        asked = tokenprice.Question(
-            name, machine, context=context, weights="fp4" if "B200" in machine else "fp8"
-        )
+        weights = "fp4" if "B200" in machine else "fp8"
+        asked = tokenprice.Question(name, machine, context=context, weights=weights)
         prices = []
         for answer in (tokenprice.ask(asked.replace(batch=2**k)) for k in range(13)):
             if not answer.feasible:
@@ -192,12 +190,11 @@ def told_crossings(
     table = crossings().set_index("model").loc[list(names)].reset_index()
     table[["bytes", "crosses", "attention"]] = table[["bytes", "crosses", "attention"]].map("{:,.0f}".format)
     heads = [
-        "model",
         "cache, bytes per token",
         "reads it as long as it multiplies at",
         "attention multiplies as much at",
     ]
-    return table.set_axis(heads, axis=1)
+    return table.set_axis(["model", *heads], axis=1)
 
 
 def extremes():

@@ -30,11 +30,6 @@ def takeaway(chapter, words):
     raise LookupError(f"questions: {chapter} has no takeaways")
 
 
-def answered_by(chapter):
-    """The questions to which takeaways of a chapter belong."""
-    return [question for question, chapters in asked().items() if chapter in chapters]
-
-
 class Index:
     """All questions with their answers, as a list that links to the chapters."""
 

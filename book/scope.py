@@ -1,9 +1,9 @@
 """What each source describes, in one table and one picture."""
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.patches import Circle, Wedge
 
+from book import style
 from inferlib import papers
 
 
@@ -22,8 +22,7 @@ def draw_scope(ax=None):
     """The five sources in one picture: full circles for what a source models, half for partly, empty for no."""
     table = scope()
     ingredients = [name for name in table if name not in ("label", "question")]
-    if ax is None:
-        _, ax = plt.subplots(figsize=(7, 4.4))
+    ax = style.axes(ax, figsize=(7, 4.4))
     for column, (key, row) in enumerate(table.iterrows()):
         x, colour = 2.4 * column, papers.about(key)["colour"]
         for y, ingredient in enumerate(ingredients):

@@ -102,9 +102,8 @@ def numbered(app, doctree, docname):
     if app.builder.name != "html":
         return
     register = app.env.get_doctree("book/equations")
-    known = {
-        name for raw in register.findall(nodes.raw) for name in re.findall(r'id="(eq-\S+?)"', raw.astext())
-    }
+    shown = " ".join(raw.astext() for raw in register.findall(nodes.raw))
+    known = set(re.findall(r'id="(eq-\S+?)"', shown))
     stem = docname.split("/")[-1]
     keys = {papers.label(key).split()[0]: key for key in papers.sources()}
     own = next((key for key in keys.values() if stem.startswith(key)), None)
@@ -116,9 +115,8 @@ def numbered(app, doctree, docname):
             name = f"eq-{keys.get(match[1], own)}-{match[2]}"
             if name in known:
                 at = match.start(2) - len("equation ")
-                link = nodes.reference(
-                    "", text[at : match.end()], refuri=f"equations.html#{name}", internal=True
-                )
+                says = text[at : match.end()]
+                link = nodes.reference("", says, refuri=f"equations.html#{name}", internal=True)
                 made += [nodes.Text(text[end:at]), link]
                 end = match.end()
         if made:

@@ -46,11 +46,8 @@ def settle(app, doctree, docname):
         return
     # What a book of the stories alone does not hold, and decks, which no paper holds.
     for link in list(doctree.findall(nodes.reference)):
-        if "sets" in link["classes"] or any(
-            "xref" in inside.get("classes", ())
-            for inside in link.children
-            if isinstance(inside, nodes.Element)
-        ):
+        inside = (child for child in link.children if isinstance(child, nodes.Element))
+        if "sets" in link["classes"] or any("xref" in child.get("classes", ()) for child in inside):
             link.parent.replace(link, link.children)
     for raw in list(doctree.findall(nodes.raw)):
         if 'class="session"' in raw.astext():

@@ -78,9 +78,7 @@ FIGURE = re.compile(
 
 def downloads(body):
     """A link under each figure that saves it."""
-    return FIGURE.sub(
-        lambda found: f'{found[1]}<a class="save" href="{found[2]}" download>SVG</a>{found[3]}', body
-    )
+    return FIGURE.sub(r'\1<a class="save" href="\2" download>SVG</a>\3', body)
 
 
 # Exercises and their solutions are on top.
@@ -112,10 +110,11 @@ def answering(body, chapter):
     """The page with an address at its takeaways, and below them links to the questions that they belong to."""
     from book import questions
 
+    page = f"{questions.PAGE}.html"
     links = " ".join(
-        f'<a href="{questions.PAGE}.html#{questions.anchor(question)}">{html.escape(question)}</a>'
-        for question in questions.answered_by(chapter)
-    )
+        f'<a href="{page}#{questions.anchor(question)}">{html.escape(question)}</a>'
+        for question, chapters in questions.asked().items() if chapter in chapters
+    )  # fmt: skip
     below = f'<p class="minutes">By question: {links}</p>' if links else ""
     return TAKEAWAYS.sub(lambda box: f'{box[1]} id="takeaways"{box[2]}{below}{box[3]}', body, count=1)
 
@@ -136,9 +135,9 @@ def headed(body):
 
     def named(match):
         names = iter(("row", "column", "part"))
+        hidden = '<span class="visually-hidden">{}</span>'
         left = EMPTY_HEAD.sub(
-            lambda head: f'<th{head[1]}><span class="visually-hidden">{next(names, "part")}</span></th>',
-            match[2],
+            lambda head: f"<th{head[1]}>{hidden.format(next(names, 'part'))}</th>", match[2]
         )
         return match[1] + left + EMPTY_HEAD.sub(r"<td\1></td>", match[3])
 
@@ -336,9 +335,8 @@ def few_icons(static, pages):
     cut.subset(font)
     font.flavor = "woff"
     font.save(fonts / "fa-solid-900.woff")
-    sheet.write_text(
-        style.replace('fa-solid-900.woff2) format("woff2")', 'fa-solid-900.woff) format("woff")'), "utf-8"
-    )
+    style = style.replace('fa-solid-900.woff2) format("woff2")', 'fa-solid-900.woff) format("woff")')
+    sheet.write_text(style, "utf-8")
 
 
 def tidy(app, exception):

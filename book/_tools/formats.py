@@ -69,13 +69,8 @@ def print_page(page, target):
     """Print one page."""
     program = browser()
     with tempfile.TemporaryDirectory() as profile:
-        flags = [
-            *FLAGS,
-            f"--user-data-dir={profile}",
-            "--virtual-time-budget=120000",
-            f"--print-to-pdf={target}",
-        ]
-        command = [program, *flags, page.resolve().as_uri()]
+        command = [program, *FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=120000"]
+        command += [f"--print-to-pdf={target}", page.resolve().as_uri()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     if done.returncode or not target.is_file():
         sys.exit(f"{program} could not print:\n{done.stderr}")

@@ -45,15 +45,11 @@ def fault(page, root, tag, address):
         return "leads out of the book"
     if not target.is_file():
         return "no such file"
-    if (
-        url.fragment
-        and target.suffix == ".html"
-        and unquote(url.fragment).split("?")[0] not in anchors(target)
-    ):
+    if not url.fragment or target.suffix != ".html":
+        return None
+    if unquote(url.fragment).split("?")[0] not in anchors(target):
         return "no such anchor"
-    if "?" in url.fragment and target.suffix == ".html":
-        return state(target, *url.fragment.split("?", 1))
-    return None
+    return state(target, *url.fragment.split("?", 1)) if "?" in url.fragment else None
 
 
 def state(page, slug, pairs):

@@ -54,9 +54,7 @@ def sheet(student, asked, address=""):
     for a in asked:
         lines = "\n\n".join([f"**{a.name}** ({a.problem.level}) {a.text}", *(f"*{x}*" for x in a.facts)])
         cells.append(nbformat.v4.new_markdown_cell(lines.replace("$", r"\$"), id=a.name.replace(".", "-")))
-        cells.append(
-            nbformat.v4.new_code_cell(f'check("{a.name}", "")', id=f"{a.name}-check".replace(".", "-"))
-        )
+        cells.append(nbformat.v4.new_code_cell(f'check("{a.name}", "")', id=f"{cells[-1].id}-check"))
     nb = nbformat.v4.new_notebook(cells=cells)
     nb.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.validate(nb)

@@ -75,9 +75,8 @@ def serving():
     numbers = table.select_dtypes("number")
     bad = table.index[(numbers <= 0).any(axis=1) | (table.tp * table.dp != table.n_gpus)]
     if len(bad) or not table.index.is_unique:
-        raise ValueError(
-            f"row {bad[0] if len(bad) else 'of serving.csv'}: a number is not positive, or tp x dp is not n_gpus"
-        )
+        where = bad[0] if len(bad) else "of serving.csv"
+        raise ValueError(f"row {where}: a number is not positive, or tp x dp is not n_gpus")
     table["model"] = table.model.map(about["model"])
     shapes = [*catalog.models(), *catalog.served()]
     table["known"] = table.model.isin(shapes) & table.hardware.isin(catalog.chips())

@@ -176,11 +176,8 @@ def symbols_of(name, text):
         return "", ""
     left, told = " ".join(map(_plain_symbol, formulas)), []
     source = SOURCE_OF.get(name, name)
-    import_module(
-        {"principles": "inferlib.principles", "serving": "tokenprice"}.get(
-            source, f"inferlib.papers.{source}"
-        )
-    )
+    rooms = {"principles": "inferlib.principles", "serving": "tokenprice"}
+    import_module(rooms.get(source, f"inferlib.papers.{source}"))
     entries = notation_of(source).values()
     for entry in sorted(entries, key=lambda e: -len(_plain_symbol(e["symbol"]))):
         symbol = re.escape(_plain_symbol(entry["symbol"]))

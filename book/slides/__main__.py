@@ -19,11 +19,9 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from book import course, slides
 from book._ext.maths import typeset
+from book._ext.reader import once
 from book._tools.formats import BROWSERS, FLAGS, browser
 from book._tools.plain import FENCE, OPTIONS, plain as unresolved
-
-# Every explorer brings its style and its runtime; a deck needs each once.
-SHARED = re.compile(r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</script>", re.S)
 
 
 def markdown():
@@ -34,10 +32,8 @@ def markdown():
 
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     # "$3 against $9" is money.
-    reader.use(dollarmath_plugin, renderer=math, allow_space=False, allow_digits=False).use(
-        amsmath_plugin, renderer=math
-    )
-    return reader
+    reader.use(dollarmath_plugin, renderer=math, allow_space=False, allow_digits=False)
+    return reader.use(amsmath_plugin, renderer=math)
 
 
 def plain(text):
@@ -77,25 +73,19 @@ def deck_html(title, deck):
     sections = []
     for number, slide in enumerate(deck, 1):
         body = "".join(part_html(kind, content, render) for kind, content in slide.show)
-        body = re.sub(
-            r'(?s)(<pre class="out">((?!</pre>).)*</pre>){2,}', r'<div class="row">\g<0></div>', body
-        )
+        several = r'(?s)(<pre class="out">((?!</pre>).)*</pre>){2,}'
+        body = re.sub(several, r'<div class="row">\g<0></div>', body)
         ask = f'<p class="ask">Ask: {html.escape(slide.ask)}</p>' if slide.ask else ""
         notes = ask + render(plain("\n\n".join(slide.notes)))
         state = f' data-state="{html.escape(json.dumps(slide.state))}"' if slide.state else ""
+        long = " data-long" if slide.long else ""
         sections.append(
-            f'<section id="{number}" data-minutes="{slide.minutes}"{" data-long" if slide.long else ""}'
-            f"{state}>"
-            f"<h1>{render(slide.title)}</h1><div class=body>{body}</div>"
-            f"<aside hidden>{notes}</aside></section>"
+            f'<section id="{number}" data-minutes="{slide.minutes}"{long}{state}>'
+            f"<h1>{render(slide.title)}</h1><div class=body>{body}</div><aside hidden>{notes}</aside></section>"
         )
-    seen = set()
-    kept = SHARED.sub(
-        lambda m: "" if m[0] in seen else seen.add(m[0]) or m[0],
-        "\n".join(sections),
-    )
     page = (Path(__file__).parent / "deck.html").read_text(encoding="utf-8")
-    return page.replace("{title}", html.escape(title)).replace("{slides}", kept)
+    # every explorer brings its style and its runtime; a deck needs each once
+    return page.replace("{title}", html.escape(title)).replace("{slides}", once("\n".join(sections)))
 
 
 def index_html():
@@ -105,14 +95,12 @@ def index_html():
         f"</a></td></tr>"
         for k, s in enumerate(course.sessions(), 1)
     )
-    rows += "".join(
-        f"<tr><th>{html.escape(slides.heading(n))}</th>"
-        + "".join(
-            f'<td><a href="{n}.html?{cut}">{slides.minutes(n, cut)} minutes</a></td>' for cut in slides.CUTS
+    for name in slides.decks():
+        cuts = ((cut, slides.minutes(name, cut)) for cut in slides.CUTS)
+        cells = "".join(
+            f'<td><a href="{name}.html?{cut}">{minutes} minutes</a></td>' for cut, minutes in cuts
         )
-        + "</tr>"
-        for n in slides.decks()
-    )
+        rows += f"<tr><th>{html.escape(slides.heading(name))}</th>{cells}</tr>"
     page = (Path(__file__).parent / "index.html").read_text(encoding="utf-8")
     return page.replace("{rows}", rows)
 

@@ -18,11 +18,9 @@ from inferlib.papers.erdil2025.equations.printed import value
 # One question that two tables of Erdil answer: Llama 3 70B at 16 bits on H100s, no drafts, the preferred point.
 TWICE = {"Table 5": "Llama 3 70B", "Table 6": "16-bit weights"}
 _COLUMNS = {
-    "tokens per second": "tokens_per_second",
-    "GPUs": "n_gpu",
-    "batch": "batch",
+    "tokens per second": "tokens_per_second", "GPUs": "n_gpu", "batch": "batch",
     "price of a million tokens": "usd_per_million",
-}
+}  # fmt: skip
 
 
 def printed_twice():
@@ -64,11 +62,9 @@ def notebooks():
     Indexed by field; one column a table.
     """
     records = {table: economics.settings()[table, row][0]["assumptions"] for table, row in TWICE.items()}
-    fields = {
-        table: {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
-        for table, record in records.items()
-    }
-    frame = pd.DataFrame(fields, dtype=object)
+    names = [field.name for field in dataclasses.fields(records["Table 5"])]
+    fields = {table: [getattr(record, name) for name in names] for table, record in records.items()}
+    frame = pd.DataFrame(fields, index=names, dtype=object)
     return frame[frame["Table 5"].astype(str) != frame["Table 6"].astype(str)].rename_axis("assumption")
 
 
@@ -115,10 +111,8 @@ def lengths():
     Indexed by system: tokens of prompt and of output, and the mean context of a sequence.
     """
     table = validation.measured()
-    columns = ["prompt_tokens", "output_tokens", "mean_context"]
-    rows = {
-        name: table.loc[list(ids), columns].drop_duplicates() for name, ids in validation.COMPARED.items()
-    }
+    table = table[["prompt_tokens", "output_tokens", "mean_context"]]
+    rows = {name: table.loc[list(ids)].drop_duplicates() for name, ids in validation.COMPARED.items()}
     return pd.concat(rows, names=["system"]).droplevel(1).astype(int)
 
 
@@ -129,9 +123,7 @@ def agreement_at(*contexts, reading="capped"):
     system and sequences a GPU, one column a context; the last row is the root of the mean square.
     """
     assumed = READINGS[reading]
-    errors = pd.DataFrame(
-        {f"{context:,} tokens": validation.compared(context, assumed) for context in contexts}
-    )
+    errors = pd.DataFrame({f"{n:,} tokens": validation.compared(n, assumed) for n in contexts})
     errors.index = [f"{name}, {own} a GPU" for name, own in errors.index]
     errors.loc["rms"] = [validation.rms(errors[name]) for name in errors]
     return errors.rename_axis("point")

@@ -16,9 +16,8 @@ from tokenprice import answerers
 
 def main(arguments=None):
     """The command; returns the exit status."""
-    check = argparse.ArgumentParser(
-        prog="python -m book.synthesis.check", description=__doc__.splitlines()[0]
-    )
+    about = __doc__.splitlines()[0]
+    check = argparse.ArgumentParser(prog="python -m book.synthesis.check", description=about)
     check.add_argument(
         "ids", nargs="*", help="rows to show; all that are new with --since, else the last one"
     )
@@ -38,11 +37,8 @@ def _chosen(given):
     table = measurements.load(given.file)
     if not given.since:
         return [table.index[-1]]
-    old = measurements.load(given.since)
-    same = {
-        i for i in table.index if i in old.index and table.loc[i].astype(str).equals(old.loc[i].astype(str))
-    }
-    return [i for i in table.index if i not in same]
+    old, new = measurements.load(given.since).astype(str), table.astype(str)
+    return [i for i in table.index if i not in old.index or not new.loc[i].equals(old.loc[i])]
 
 
 def residuals(ids, path=None):

@@ -31,13 +31,9 @@ def rows():
     for row in table.itertuples():
         terms, model = against.answer("principles", row).terms, load_model(row.model)
         found[row.Index] = {
-            "memory": terms["weights"] + terms["cache"],
-            "arithmetic": terms["arithmetic"],
-            "n_layers": model.n_layers,
-            "n_chips": row.tp,
-            "measured": row.tpot,
-            "dense": not model.sparse,
-        }
+            "memory": terms["weights"] + terms["cache"], "arithmetic": terms["arithmetic"], "n_chips": row.tp,
+            "n_layers": model.n_layers, "measured": row.tpot, "dense": not model.sparse,
+        }  # fmt: skip
     return pd.DataFrame.from_dict(found, orient="index")
 
 
@@ -62,10 +58,8 @@ def check():
     def error_of(key):
         return table[table.who == key].set_index("id").error.loc[asked.index]
 
-    formulas = {"formula": times(asked) / asked.measured - 1} | {
-        answerers.label(key): error_of(key) for key in versions()
-    }
-    made = pd.DataFrame({"tp": asked.n_chips, "bound": error_of(BOUND)} | formulas)[asked.dense]
+    found = {"tp": asked.n_chips, "bound": error_of(BOUND), "formula": times(asked) / asked.measured - 1}
+    made = pd.DataFrame(found | {answerers.label(key): error_of(key) for key in versions()})[asked.dense]
     made = made.dropna(axis=1, how="all")
 
     def errors(own):
