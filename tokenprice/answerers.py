@@ -7,7 +7,6 @@ from inferlib.transformer import Transformer
 from tokenprice.decode import decode_step
 
 SIXTH = "sixth"
-_LABELS = {SIXTH: "sixth model"}
 
 __all__ = ["BOUND", "SIXTH", "ask", "keys", "label"]
 
@@ -25,18 +24,13 @@ def label(key: str) -> str:
     >>> label("sixth"), label("pope2022")
     ('sixth model', 'Pope et al. 2022')
     """
-    return _LABELS.get(checks.one_of("source", key, keys())) or papers.label(key)
+    return "sixth model" if checks.one_of("source", key, keys()) == SIXTH else papers.label(key)
 
 
 def ask(
-    key: str,
-    model: Transformer,
-    system: System,
-    workload: Workload,
-    layout: Layout | None = None,
-    *,
+    key: str, model: Transformer, system: System, workload: Workload, layout: Layout | None = None, *,
     constants: str = "own",
-) -> Breakdown:
+) -> Breakdown:  # fmt: skip
     """One decode step, as one of :func:`keys` sees it; arguments as for :func:`inferlib.papers.ask`."""
     checks.one_of("constants", constants, ("own", "same"))
     if checks.one_of("source", key, keys()) == SIXTH:

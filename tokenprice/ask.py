@@ -1,5 +1,6 @@
 """One question, one answer: a step or a request on one machine, by the sixth model, a source, or all of them."""
 
+import html
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -112,11 +113,9 @@ class Answer:
     @property
     def joules(self) -> float | None:
         """Joules of the chips for one output token, prompts not included; None where their power is not known."""
-        machine = self.machine
-        if machine.chip.power is None:
+        if self.machine.chip.power is None:
             return None
-        drawn = energy.chip_draw(energy.draw(), machine.chip.power, *energy.busy(self.step, self.step.total))
-        return float(energy.token_energy(machine.count, drawn, self.step.total, self.batch))
+        return float(energy.of_token(self.machine, self.step, self.batch))
 
     @cached_property
     def doubled(self) -> Mapping[str, float]:
@@ -142,10 +141,8 @@ class Answer:
             "cache": format_in_words(cache), "keep": {part: format_in_words(f) for part, f in (kept or {}).items()},
         }  # fmt: skip
         if self.feasible:
-            many = self.fleet
-            hourly = (
-                many.dollars_per_hour if many else None if q.rate is None else q.rate * self.machine.count
-            )
+            hourly = None if q.rate is None else q.rate * self.machine.count
+            hourly = self.fleet.dollars_per_hour if self.fleet else hourly
             found |= {
                 "seconds": self.seconds, "low": self.low, "high": self.high, "confidence": self.confidence,
                 "speed": self.speed, "tokens_per_second": self.throughput, "batch": self.batch,
@@ -180,16 +177,12 @@ class Answer:
         lines.append(rates + ("; no price is known" if q.rate is None else ""))
         if q.drafted and self.request is None:
             plain = _sixth(q.replace(drafted=None, length=None)).seconds
-            lines.append(
-                f"without drafts {_ms(plain)} ms: drafts make it {plain / self.seconds:.2f} times as fast"
-            )
+            times = f"{plain / self.seconds:.2f} times"
+            lines.append(f"without drafts {_ms(plain)} ms: drafts make it {times} as fast")
         if self.request is not None:
             lines += self.request.lines()
         if self.fleet is not None:
-            for name, many in (
-                (_came(q), self.fleet),
-                ("prompts read apart", self.apart),
-            ):
+            for name, many in ((_came(q), self.fleet), ("prompts read apart", self.apart)):
                 lines += [f"{name}: {'; '.join(many.lines())}"] if many else []
             lines.append("means of a formula; percentiles: tokenprice simulate, with the same words")
         elif self.request is not None:
@@ -204,8 +197,6 @@ class Answer:
     __repr__ = __str__
 
     def _repr_html_(self):
-        import html
-
         first, *others = str(self).splitlines()
         items = "".join(f"<li>{html.escape(line)}</li>" for line in others)
         return f"<p><b>{html.escape(first)}</b></p><ul>{items}</ul>"
@@ -225,13 +216,8 @@ class Answers(dict):
     __repr__ = __str__
 
     def _repr_html_(self):
-        import html
-
-        rows = (
-            f"<tr><td>{html.escape(answerers.label(key))}</td><td>{html.escape(_short(answer))}</td></tr>"
-            for key, answer in self.items()
-        )
-        return f"<table>{''.join(rows)}</table>"
+        cells = ((html.escape(answerers.label(key)), html.escape(_short(one))) for key, one in self.items())
+        return f"<table>{''.join(f'<tr><td>{who}</td><td>{says}</td></tr>' for who, says in cells)}</table>"
 
 
 def ask(
@@ -301,16 +287,11 @@ def _sixth(question):
     if reason:
         return _no_answer(q, "n/a", reason)
     if q.is_request:
-        places = room_of(q, q.machine, q.layout)
-        least, each = (
-            (q.layout.dp, " in each copy") if q.arrivals and q.layout and q.layout.dp > 1 else (1, "")
-        )
-        if places < least:
-            return _no_answer(
-                q, "infeasible",
-                f"{q.machine} has no room for one user beside the weights{each}: engines take "
-                f"{q.memory or SHARE:.0%} of the memory",
-            )  # fmt: skip
+        places, copies = room_of(q, q.machine, q.layout), q.layout.dp if q.arrivals and q.layout else 1
+        if places < copies:
+            each = " in each copy" if copies > 1 else ""
+            room = f"{q.machine} has no room for one user beside the weights{each}"
+            return _no_answer(q, "infeasible", f"{room}: engines take {q.memory or SHARE:.0%} of the memory")
         running = running.replace(batch=min(running.batch, int(places)))
     step = step_of(q, q.machine, q.layout, running.batch)
     if not step.feasible:
@@ -360,9 +341,8 @@ def _crowded(q):
 def _request(q, step, running):
     """What a request takes of a machine that decodes by this step for so many users."""
     own, protocol = q.layout if q.reader is None else None, Protocol(q.rounds, bool(q.equal))
-    read, fresh = passes(
-        q.model, q.reader or q.machine, q.workload, q.prompt, q.cached or 0, own, q.how["keep"]
-    )
+    asked = q.workload, q.prompt, q.cached or 0, own, q.how["keep"]
+    read, fresh = passes(q.model, q.reader or q.machine, *asked)
     made = served(
         q.model, q.machine, step, read, fresh, q.prompt, q.output, running, cached_tokens=q.cached or 0,
         layout=q.layout, engine=q.engine, price=q.hourly(q.machine.chip), utilisation=q.utilisation or 1,

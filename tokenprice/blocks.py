@@ -134,9 +134,8 @@ def delta(at, attention):
         yield product(at, "attention", d, attention.gate_rank)
         yield product(at, "attention", attention.gate_rank, values / at.tp)
     key, value = attention.key_dim, attention.value_dim
-    yield from state(
-        at, attention, "delta" if rank is None else "channel", n * 4 * (key * value + CHUNK * (key + value))
-    )
+    kind, flop = "delta" if rank is None else "channel", n * 4 * (key * value + CHUNK * (key + value))
+    yield from state(at, attention, kind, flop)
     yield product(at, "attention", values / at.tp, d)
 
 
@@ -158,10 +157,8 @@ def state(at, attention, kind, flop):
     # Nobody timed the state of Mamba 2: that of the gated delta rule lends its shares.
     timed = "delta state" if kind == "mamba" else f"{kind} state"
     for name, data, work in ((f"{kind} convolution", inputs, 0), (timed, kept, flop)):
-        block = at.operators.block(name, at.engine_class)
-        yield Op(
-            "state", "attention", block, at.system.chip, at.sequences * data / at.tp, at.rows * work / at.tp
-        )
+        block, read = at.operators.block(name, at.engine_class), at.sequences * data / at.tp
+        yield Op("state", "attention", block, at.system.chip, read, at.rows * work / at.tp)
 
 
 # Which models were measured.

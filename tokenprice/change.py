@@ -1,5 +1,6 @@
 """What would have to change to reach a target: each resource alone, as far as it can help."""
 
+import html
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,30 +24,20 @@ PRICE, CHIPS = "price of a chip", "chips"
 MOST_CHIPS = 512
 
 
-def _links(operators, **by):
-    """Operators whose links are changed: each named field multiplied."""
-    return {
-        kind: {
-            n: link.replace(**{name: getattr(link, name) * factor for name, factor in by.items()})
-            for n, link in getattr(operators, kind).items()
-        }
-        for kind in ("reduce", "library")
-    }
+LINKS, KERNELS = ("reduce", "library"), ("gemm", "experts", "attention", "blocks")
+FIXED = ("start", "depth", "row", "select", "position", "token")  # times of a kernel
 
 
-def _kernels(operators, factor):
-    fixed = ("start", "depth", "row", "select", "position", "token")
-    return {
-        kind: {
-            name: _times(kernel, factor, *(field for field in fixed if hasattr(kernel, field)))
-            for name, kernel in getattr(operators, kind).items()
-        }
-        for kind in ("gemm", "experts", "attention", "blocks")
-    }
+def _each(operators, kinds, factor, *names):
+    """Operators with these fields of every kernel or link multiplied."""
+    known = {kind: getattr(operators, kind).items() for kind in kinds}
+    return operators.replace(
+        **{kind: {of: _times(one, factor, *names) for of, one in each} for kind, each in known.items()}
+    )
 
 
 def _times(record, factor, *names):
-    values = {name: getattr(record, name) for name in names}
+    values = {name: getattr(record, name, None) for name in names}
     return record.replace(**{name: value * factor for name, value in values.items() if value is not None})
 
 
@@ -71,15 +62,15 @@ RESOURCES = (
     Resource("arithmetic peak", "more", lambda c, o, e, by: (_peaks(c, by), o, e)),
     Resource(
         "network latency", "less",
-        lambda c, o, e, by: (c, o.replace(**_links(o, latency=1 / by)), _times(e, 1 / by, "box")),
+        lambda c, o, e, by: (c, _each(o, LINKS, 1 / by, "latency"), _times(e, 1 / by, "box")),
     ),
     Resource(
         "network bandwidth", "more",
         lambda c, o, e, by: (
-            _times(c, by, "scale_up_bandwidth", "scale_out_bandwidth"), o.replace(**_links(o, bandwidth=by)), e,
+            _times(c, by, "scale_up_bandwidth", "scale_out_bandwidth"), _each(o, LINKS, by, "bandwidth"), e,
         ),
     ),
-    Resource("kernel launch", "less", lambda c, o, e, by: (c, o.replace(**_kernels(o, 1 / by)), e)),
+    Resource("kernel launch", "less", lambda c, o, e, by: (c, _each(o, KERNELS, 1 / by, *FIXED), e)),
     Resource(
         "engine time", "less",
         lambda c, o, e, by: (c, o, _times(e, 1 / by, "base", "layer", "rank", "sequence", "together", "draft")),
@@ -143,8 +134,6 @@ class Changes:
     __repr__ = __str__
 
     def _repr_html_(self):
-        import html
-
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
@@ -247,10 +236,7 @@ def _chips(q, target, start, value, unit):
         best = min(answers, key=lambda n: answers[n][0])
         words = f"not by this alone: {_shown(limit, unit)} would be left, with {best}"
         return Change(CHIPS, None, limit, words)
-    if start <= target:
-        count = min(enough)
-    else:
-        count = min(enough, key=lambda n: abs(math.log(n / system.count)))
+    count = min(enough, key=lambda n: n if start <= target else abs(math.log(n / system.count)))
     made = in_words(answers[count][1] or Layout(tp=count))
     return Change(CHIPS, count / system.count, limit, f"× {count / system.count:.3g}, to {count} ({made})")
 
@@ -290,10 +276,11 @@ def doubled(question, request=None):
         step = decode_step(q.model, made, q.workload, **q.how | {"engine": engine}, operators=operators).total
         if request is None:
             return step
-        tokens = request.prompt_tokens, request.cached_tokens
-        read = prompt_pass(
-            q.model, made, q.workload, *tokens, q.layout, keep=q.formats[2], operators=operators
-        ).total
+        tokens, how = (
+            (request.prompt_tokens, request.cached_tokens),
+            {"keep": q.formats[2], "operators": operators},
+        )
+        read = prompt_pass(q.model, made, q.workload, *tokens, q.layout, **how).total
         ahead = max(request.users / (q.layout.dp if q.layout else 1), 1)
         return token_time(step, others_time(ahead, request.output_tokens, read))
 

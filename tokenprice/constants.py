@@ -75,10 +75,8 @@ class Operators(Record):
             return links[n_chips]
         at = [log2(n) for n in links]
         place = log2(n_chips)
-        latency, bandwidth = (
-            [getattr(link, name) for link in links.values()] for name in ("latency", "bandwidth")
-        )
-        return Link(interpolated(place, at, latency), interpolated(place, at, bandwidth))
+        fields = ([getattr(link, name) for link in links.values()] for name in ("latency", "bandwidth"))
+        return Link(*(interpolated(place, at, values) for values in fields))
 
 
 @cache
@@ -114,10 +112,7 @@ def engine_class(software):
     >>> engine_class("TensorRT-LLM 0.6.1"), engine_class("vLLM (2024-03)"), engine_class("vllm")
     ('compiled', 'python-2024', 'serving')
     """
-    for word, name in engines()["software"]:
-        if word in software.lower():
-            return name
-    return "serving"
+    return next((name for word, name in engines()["software"] if word in software.lower()), "serving")
 
 
 def reached():
@@ -147,11 +142,8 @@ def operators(chip):
 
     kernels = {kind: made(kind, Kernel) for kind in ("gemm", "experts", "attention")}
     kernels["experts"] = {name: kernel.replace(**reached()) for name, kernel in kernels["experts"].items()}
-    if chip.startswith(ONE_PROGRAM):
-        kernels = {
-            kind: {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
-            for kind, known in kernels.items()
-        }
+    for known in kernels.values() if chip.startswith(ONE_PROGRAM) else ():
+        known |= {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
     links = {kind: made(kind, Link, int) for kind in ("reduce", "library")}
     return Operators(stated()["exchange"]["share"][0], **kernels, **links, blocks=blocks_of(chip), chip=chip)
 
@@ -219,10 +211,8 @@ def format_name(name):
         return "bf16" if name in ("fp16", "fp32") else name
     if not isinstance(name, Real):
         return ANY
-    return min(
-        (f for f in STORED if f not in ("fp16", "fp32", "int8", "fp8 block")),
-        key=lambda f: abs(STORED[f] - name),
-    )
+    served = (f for f in STORED if f not in ("fp16", "fp32", "int8", "fp8 block"))
+    return min(served, key=lambda f: abs(STORED[f] - name))
 
 
 def multiplied_in(name):

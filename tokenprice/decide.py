@@ -1,5 +1,6 @@
 """What to rent for a service: every machine that keeps its promise, cheapest first, and why others do not."""
 
+import html
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -200,8 +201,6 @@ class Decision:
         return tuple(sorted(self.misses, key=lambda miss: miss.times or np.inf)[:most])
 
     def _repr_html_(self):
-        import html
-
         first = f"<p>{html.escape(str(self)).replace(chr(10), '<br>')}</p>"
         return first + (self.table().drop(columns="cautions").to_html(index=False) if self.offers else "")
 
@@ -262,7 +261,7 @@ def decide(
     q, promise = both(question, None, promise, options, own)
     if not q.is_request or q.machine is not None or q.users is not None or q.layout is not None:
         raise ValueError("decide chooses machine, layout and users itself: give model, prompt and output")
-    if q.drafted is not None or q.reader is not None or q.chunk is not None or q.price or q.highest:
+    if any(one is not None for one in (q.drafted, q.reader, q.chunk, q.price, q.highest)):
         raise ValueError(
             "decide asks for machines without drafts, reader and chunk; prices are those of prices="
         )
@@ -399,10 +398,8 @@ class _Search:
         if not self.sure:
             return tried.token, tried.first_token
         q = self.q
-        each = [
-            with_cautions(replace(tried, users=n), q.model, q.workload.replace(batch=n), layout, n)
-            for n in tried.users
-        ]
+        work = {n: q.workload.replace(batch=n) for n in tried.users}
+        each = [with_cautions(replace(tried, users=n), q.model, at, layout, n) for n, at in work.items()]
         slow, late = np.array([(one.step_factor, one.first_factor) for one in each]).T
         return tried.token * slow, tried.first_token * late
 

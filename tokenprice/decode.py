@@ -168,9 +168,8 @@ class Instance:
 
     def weight_bytes(self, part):
         """Bytes of a weight; what is not a matrix of a layer is kept like the head."""
-        return constants.stored_bytes(
-            "bf16" if part == "norms" else self.formats.get(part, self.formats["head"])
-        )
+        format = "bf16" if part == "norms" else self.formats.get(part, self.formats["head"])
+        return constants.stored_bytes(format)
 
     def sequence(self, length):
         """Bytes of one sequence's cache on one chip of its instance, where each chip keeps what it reads."""

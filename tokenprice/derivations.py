@@ -52,9 +52,7 @@ def from_the_roofline():
 @derivation(proves=prompt.others_time)
 def prompts_of_others():
     """In a closed loop, the time of all users' machine adds up to what each of them waits."""
-    users, output, reading, step = (
-        _symbol(name) for name in ("users", "output_tokens", "prompt_time", "step")
-    )
+    users, output, reading, step = map(_symbol, ("users", "output_tokens", "prompt_time", "step"))
     shared = users * request.machine_time(reading, output, step, users)
     waits = _symbol("others")
     own = reading + output * (step + waits)

@@ -44,6 +44,12 @@ def draw():
     return Draw(**{name: value[0] for name, value in stated()["draw"].items()})
 
 
+def of_token(system, step, tokens):
+    """Joules of the chips for each of the tokens that a step makes."""
+    drawn = chip_draw(draw(), system.chip.power, *busy(step, step.total))
+    return token_energy(system.count, drawn, step.total, tokens)
+
+
 def busy(step, seconds):
     """Parts of ``seconds`` in which the memory and the arithmetic of the chips of a step are busy."""
     read = sum(t for name, t in step.terms.items() if name in ("weights", "cache", "expert weights"))

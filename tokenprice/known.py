@@ -16,14 +16,12 @@ class Table(list):
         self.columns = columns
 
     def __str__(self):
-        rows = (
-            [_cell(row[name], scale) for name, scale in self.columns.items()]
-            + ["*" if row.get("beyond") else ""]
-            for row in self
-        )
-        cells = [[*self.columns, ""], *rows]
         if not self:
             return "none"
+        cells = [[*self.columns, ""]]
+        for row in self:
+            marks = ["*" if row.get("beyond") else ""]
+            cells.append([_cell(row[name], scale) for name, scale in self.columns.items()] + marks)
         widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
         lines = ("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in cells)
         return "\n".join(map(str.rstrip, lines))
@@ -54,15 +52,8 @@ def chips(word: str = "") -> Table:
                 {"chip": name, "memory": chip.memory_capacity, "bandwidth": chip.memory_bandwidth, "16-bit peak": peak,
                  "price": chip.price, "kernels timed on": timed, "price from": chip.sources.get("price")}
             )  # fmt: skip
-    shown = {
-        "chip": None,
-        "memory": 1e9,
-        "bandwidth": 1e12,
-        "16-bit peak": 1e12,
-        "price": 1,
-        "kernels timed on": None,
-    }
-    return Table(rows, shown)
+    units = {"memory": 1e9, "bandwidth": 1e12, "16-bit peak": 1e12, "price": 1}
+    return Table(rows, {"chip": None, **units, "kernels timed on": None})
 
 
 def models(word: str = "") -> Table:
@@ -82,11 +73,8 @@ def _model(name):
     try:
         model = catalog.load_model(name)
     except ValueError as error:
-        return (
-            empty
-            | {"model": name, "missing": str(error)}
-            | dict.fromkeys(("parameters", "active", "context"))
-        )
+        unknown = dict.fromkeys(("parameters", "active", "context"))
+        return empty | {"model": name, "missing": str(error)} | unknown
     missing = Instance(model, System(catalog.load_chip("H100 SXM"), 1), Workload(1, 1)).refusal()
     unscored = blocks.unscored(model)
     beyond = "; ".join([f"no serving run of {unscored}"] * bool(unscored) + list(blocks.cautions(model)))

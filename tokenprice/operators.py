@@ -155,19 +155,14 @@ def all_reduce(at):
     """An all-reduce of the rows, unless there is one chip only."""
     if isinstance(at.tp, Real) and at.tp == 1:
         return
-    n = maximum(at.tp, 2)
-    link, far, beyond = (
-        at.operators.link(n, at.links),
-        at.operators.link(n, "library"),
-        at.tp > at.system.domain,
-    )
+    n, beyond = maximum(at.tp, 2), at.tp > at.system.domain
+    link, far = (at.operators.link(n, kind) for kind in (at.links, "library"))
     if symbolic(beyond):
         pairs = ((getattr(far, name), getattr(link, name)) for name in ("latency", "bandwidth"))
         link = Link(*(where(beyond, *pair) for pair in pairs))
     elif beyond:  # all-reduces that run in a recorded graph stay in one box
         link = far
-    domain = minimum(at.tp, at.system.domain)
-    boxes = kernels.box_time(at.engine, 1, at.tp, domain)
+    boxes = kernels.box_time(at.engine, 1, at.tp, minimum(at.tp, at.system.domain))
     yield AllReduce(link, at.rows * at.model.d_model * RESULT, at.tp, boxes)
 
 

@@ -125,9 +125,8 @@ def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=
     one = workload.replace(batch=1 if layout is None else layout.dp, context=tokens)
     at = Instance(model, system, one, layout, keep, operators, engine=Engine(), tokens=new, cached=cached)
     again = partial(prompt_pass, keep=keep, operators=operators)
-    answer = partial(
-        Breakdown, source="sixth", origin=(again, model, system, workload, tokens, cached, layout)
-    )
+    origin = (again, model, system, workload, tokens, cached, layout)
+    answer = partial(Breakdown, source="sixth", origin=origin)
     reason = at.refusal()
     return answer(status="n/a", reason=reason) if reason else answer(at.stages())
 

@@ -142,12 +142,12 @@ class Question(Words):
         if self.arrivals is None and self.machines is not None:
             raise ValueError("machines belongs to arrivals: say how many requests arrive per second")
         if self.arrivals is not None and (self.rounds or self.utilisation):
-            name = (
+            why = (
                 "rounds belongs to users who ask again"
                 if self.rounds
                 else "utilisation follows from arrivals"
             )
-            raise ValueError(f"{name}: leave one of them out")
+            raise ValueError(f"{why}: leave one of them out")
         if isinstance(self.cached, str):
             object.__setattr__(self, "cached", self.prompt * words.share("cached", self.cached))
         if self.cached is not None and self.cached >= self.prompt:
@@ -169,12 +169,8 @@ class Question(Words):
     def formats(self) -> tuple:
         """Formats of weights and cache, and of the parts that differ: as given, else as the checkpoint states."""
         own, kept, own_cache = words.published(self.model)
-        given = dict(self.keep or {})
-        return (
-            (own, self.cache or own_cache, {**kept, **given} or None)
-            if self.weights is None
-            else (self.weights, self.cache or own_cache, given or None)
-        )
+        kept = dict(self.keep or {}) if self.weights is not None else kept | dict(self.keep or {})
+        return self.weights or own, self.cache or own_cache, kept or None
 
     @property
     def workload(self) -> Workload:

@@ -9,15 +9,7 @@ from inferlib.system import Breakdown, System
 from inferlib.units import factor
 from tokenprice import blocks, energy, words
 from tokenprice.decode import whole_layers
-from tokenprice.estimate import (
-    CAUTIONS as STEP_CAUTIONS,
-    Caution,
-    error_bar,
-    facts,
-    sentences,
-    stated,
-    widened,
-)
+from tokenprice.estimate import CAUTIONS as OF_STEPS, Caution, error_bar, facts, sentences, stated, widened
 from tokenprice.prompt import (
     STEADY,
     chunked_time,
@@ -142,46 +134,37 @@ class Request:
     @property
     def per_million(self):
         """Dollars for a million fresh, cached and output tokens."""
-        counts = {
-            "input": self.prompt_tokens - self.cached_tokens,
-            "cached": self.cached_tokens,
-            "output": self.output_tokens,
-        }
+        fresh = self.prompt_tokens - self.cached_tokens
+        counts = {"input": fresh, "cached": self.cached_tokens, "output": self.output_tokens}
         return {name: 1e6 * paid / counts[name] for name, paid in self._paid().items() if counts[name]}
 
     def _paid(self):
         if self.rate is None:
             raise ValueError(f"no price of {self.system.chip.name} is known: give price=, in dollars an hour")
-        reader = self.reader or self.system
-        each = (("input", self.fresh_seconds, reader), ("cached", self.cached_seconds, reader))
-        each += (("output", self.output_seconds, self.system),)
-        an_hour, reads = (
-            factor("usd/h", "usd/s"),
-            (self.read_rate or self.rate, self.reading or self.utilisation),
-        )
-        found = {}
-        for name, seconds, at in each:
-            rate, used = (self.rate, self.utilisation) if name == "output" else reads
-            found[name] = rent(seconds, at.count, an_hour * rate, used)
-        return found
+        an_hour, reader = factor("usd/h", "usd/s"), self.reader or self.system
+        reads = reader.count, an_hour * (self.read_rate or self.rate), self.reading or self.utilisation
+        decodes = self.system.count, an_hour * self.rate, self.utilisation
+        return {
+            "input": rent(self.fresh_seconds, *reads),
+            "cached": rent(self.cached_seconds, *reads),
+            "output": rent(self.output_seconds, *decodes),
+        }
 
     @property
     def joules(self):
         """Joules of the chips for one token of the answer, prompts left out."""
-        return self._joules(self.step, self.step.total, self.users, self.system)
+        return self._joules(self.system, self.step, self.users)
 
     @property
     def prompt_joules(self):
         """Joules of the chips for one fresh or cached token of the prompt."""
-        reader = self.reader or self.system
         together = self.prompt.total / (self.fresh_seconds + self.cached_seconds)
-        return self._joules(self.prompt, self.prompt.total, together * self.prompt_tokens, reader)
+        return self._joules(self.reader or self.system, self.prompt, together * self.prompt_tokens)
 
-    def _joules(self, step, seconds, tokens, system):
+    def _joules(self, system, step, tokens):
         if system.chip.power is None:
             raise ValueError(f"the power of {system.chip.name} is not known")
-        drawn = energy.chip_draw(energy.draw(), system.chip.power, *energy.busy(step, seconds))
-        return energy.token_energy(system.count, drawn, seconds, tokens)
+        return energy.of_token(system, step, tokens)
 
     def to_dict(self):
         """Everything as plain numbers, in SI units."""
@@ -286,7 +269,7 @@ def with_cautions(request, model, work, layout, users, protocol=STEADY):
         "users": users, "running": request.users, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens, "equal": float(protocol.equal),
     }  # fmt: skip
-    steps = (*STEP_CAUTIONS, *CAUTIONS)
+    steps = (*OF_STEPS, *CAUTIONS)
     return replace(
         request, cautions=sentences((*steps, *FIRST), found) + blocks.cautions(model),
         step_factor=widened(request.step_factor, steps, found),

@@ -137,11 +137,8 @@ class _Run:
         """First tokens, means of tokens, gaps and how often each came, of so many requests after the start."""
         self.count = count
         self.env.run(self.done)
-        return (
-            *np.array(list(self.ended.values())).T,
-            np.array(list(self.gaps)),
-            np.array(list(self.gaps.values())),
-        )
+        gaps = (np.array(list(some)) for some in (self.gaps, self.gaps.values()))
+        return *np.array(list(self.ended.values())).T, *gaps
 
     def come(self):
         name = 0

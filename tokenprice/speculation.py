@@ -49,9 +49,8 @@ def acceptance(curve, drafted):
 
 def joined(at):
     """Seconds of the product with which a head begins: the model's stream and the next token's become one."""
-    start, read, work = (
-        product(at, "attention", 2 * at.model.d_model, at.model.d_model / at.tp).terms(1).values()
-    )
+    both = product(at, "attention", 2 * at.model.d_model, at.model.d_model / at.tp)
+    start, read, work = both.terms(1).values()
     return start + maximum(read, work)
 
 

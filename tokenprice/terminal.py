@@ -52,9 +52,8 @@ def _print(text):
     if sys.stdout is None:
         return
     encoding = sys.stdout.encoding or "utf-8"
-    text = (
-        text if encoding == "utf-8" else text.replace("×", "x").encode(encoding, "replace").decode(encoding)
-    )
+    if encoding != "utf-8":
+        text = text.replace("×", "x").encode(encoding, "replace").decode(encoding)
     print(text)
     sys.stdout.flush()
 
@@ -70,11 +69,8 @@ class _Parser(argparse.ArgumentParser):
             message = f"no command '{words[1]}'{hint} Known: {', '.join(COMMANDS)}"
         elif message.startswith("unrecognized arguments: "):
             typed = message.removeprefix("unrecognized arguments: ").split()[0].partition("=")[0]
-            near = (
-                ["--layout 'TP8'", "'DP8 EP8'"]
-                if typed in DEGREES
-                else get_close_matches(typed, self._known())
-            )
+            near = get_close_matches(typed, self._known())
+            near = ["--layout 'TP8'", "'DP8 EP8'"] if typed in DEGREES else near
             message += f"; did you mean {' or '.join(near)}?" if near else ""
         raise ValueError(message)
 
@@ -85,11 +81,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser():
+    from inferlib import __version__
     from tokenprice.question import CHOSEN, Promise, Question
 
     about = "How fast and how cheaply can a large language model generate tokens, and what stops it?"
     parser = _Parser(prog="tokenprice", description=about, epilog=EXIT)
-    parser.add_argument("--version", action="version", version=_version())
+    parser.add_argument("--version", action="version", version=f"tokenprice {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
     for name, about in COMMANDS.items():
         command = commands.add_parser(name, help=about, description=about, epilog=EXIT, allow_abbrev=False)
@@ -104,7 +101,10 @@ def _parser():
         if name != "ask":
             _options(command, Promise)
         if decide:
-            _decide_options(add)
+            add("--sure", action="store_true", default=None, help="the slow end of the interval keeps it too")
+            add("--chips", *ALSO["chips"], help="such as 'H100, B200'; all with a price and timed kernels")
+            add("--counts", help="chips of a machine, such as 1,2,4,8; powers of two within a domain")
+            add("--top", type=int, default=5, help="how many offers to print; 5")
         if name == "simulate":
             add("--requests", type=int, help="how many are counted; 5000")
             add("--seed", type=int, help="of the random numbers; 0")
@@ -133,19 +133,6 @@ def _options(parser, kind, leave_out=()):
             flag = "--" + name.replace("_", "-")
             more = {"action": "append"} if name == "keep" else {}
             add(flag, *ALSO.get(name, ()), dest=name, metavar=name.upper(), help=help, **more)
-
-
-def _decide_options(add):
-    add("--sure", action="store_true", default=None, help="the slow end of the interval keeps it too")
-    add("--chips", *ALSO["chips"], help="such as 'H100, B200'; all with a price and timed kernels")
-    add("--counts", help="chips of a machine, such as 1,2,4,8; powers of two within a domain")
-    add("--top", type=int, default=5, help="how many offers to print; 5")
-
-
-def _version():
-    from inferlib import __version__
-
-    return f"tokenprice {__version__}"
 
 
 def _answer(name, given):

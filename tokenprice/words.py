@@ -222,9 +222,8 @@ def layout(name, value) -> Layout:
     names = [degree.lower() for degree, _ in found]
     rest = re.sub(r"attention|with|one chip|[\sx×,+]", "", _LAYOUT.sub("", value), flags=re.IGNORECASE)
     if rest or len(set(names)) < len(names) or not (found or value.strip() == "one chip"):
-        raise ValueError(
-            f"{name} is {checks.short(repr, value)}, but must be like 'TP8', 'PP2 x TP8' or 'DP8 EP8'"
-        )
+        said = checks.short(repr, value)
+        raise ValueError(f"{name} is {said}, but must be like 'TP8', 'PP2 x TP8' or 'DP8 EP8'")
     return Layout(**{degree.lower(): int(n) for degree, n in found})
 
 
