@@ -276,10 +276,8 @@ def doubled(question, request=None):
         step = decode_step(q.model, made, q.workload, **q.how | {"engine": engine}, operators=operators).total
         if request is None:
             return step
-        tokens, how = (
-            (request.prompt_tokens, request.cached_tokens),
-            {"keep": q.formats[2], "operators": operators},
-        )
+        tokens = request.prompt_tokens, request.cached_tokens
+        how = {"keep": q.formats[2], "operators": operators}
         read = prompt_pass(q.model, made, q.workload, *tokens, q.layout, **how).total
         ahead = max(request.users / (q.layout.dp if q.layout else 1), 1)
         return token_time(step, others_time(ahead, request.output_tokens, read))
