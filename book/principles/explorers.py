@@ -33,7 +33,7 @@ def _stored(model, weights, cache):
     return model.replace(weight_bytes=weights, cache_bytes=cache)
 
 
-def intensity(batch, context, model, weights, cache, **at):
+def _intensity(batch, context, model, weights, cache, **at):
     """FLOP of a decode step for every byte that it reads."""
     return roofline.decode_intensity(_stored(model, weights, cache), batch, context)
 
@@ -50,7 +50,7 @@ def on_the_roofline(model=None, chip=None):
     return curves(
         "How near a step comes to the balance of the chip",
         [BATCH, CONTEXT, COUNT, _model(model), _chip(chip), *FORMATS],
-        {"decode": intensity, "balance of the chip": lambda chip, **at: roofline.ridge_point(chip)},
+        {"decode": _intensity, "balance of the chip": lambda chip, **at: roofline.ridge_point(chip)},
         x="batch", y_label="FLOP for every byte read", unit="FLOP/B", log_y=True, limits=_limits(),
     )  # fmt: skip
 
@@ -63,7 +63,7 @@ def one_step(model=None, chip=None):
     low, high = 0.3, 8000.0
 
     def reached(chip, **at):
-        return roofline.attainable_flops(chip, intensity(**at))
+        return roofline.attainable_flops(chip, _intensity(**at))
 
     roof = (
         (lambda **at: low, lambda chip, **at: roofline.attainable_flops(chip, low)),
@@ -87,7 +87,7 @@ def one_step(model=None, chip=None):
         return roofline.cache_data(_stored(model, weights, cache), batch, context)
 
     plane = Plane(
-        {"roof": roof}, (intensity, reached), Axis("intensity", "FLOP/B", low, high),
+        {"roof": roof}, (_intensity, reached), Axis("intensity", "FLOP/B", low, high),
         Axis("speed of one chip", "TFLOP/s", 0.3, 3000), "One step on the roofline of one chip",
     )  # fmt: skip
     gauge = Gauge(
