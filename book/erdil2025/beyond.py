@@ -14,11 +14,6 @@ from inferlib.papers.erdil2025.search import infeasible, token_latency
 from inferlib.units import factor
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-SHIFT = 0.2
-
-
-def _divisors(value, limit):
-    return [d for d in range(1, int(limit) + 1) if value % d == 0]
 
 
 def machine_cuts(shape, n_gpu, assumptions):
@@ -26,9 +21,9 @@ def machine_cuts(shape, n_gpu, assumptions):
 
     Square groups only where tensor parallelism is two-dimensional; attention on 1/2, 1/4, ... of a group.
     """
-    for stages in _divisors(shape.n_layers, n_gpu):
+    for stages in range(1, n_gpu + 1):
         group = n_gpu // stages
-        if group * stages != n_gpu or shape.d_ff % group:
+        if shape.n_layers % stages or n_gpu % stages or shape.d_ff % group:
             continue
         for kind in assumptions.kinds:
             if kind == "2D" and round(group**0.5) ** 2 != group:
@@ -38,58 +33,49 @@ def machine_cuts(shape, n_gpu, assumptions):
                     yield Cut(float(stages), float(scale_down), kind)
 
 
-def machine_frontier(model, chip, *, context=0, price=None, assumptions=None):
+def machine_frontier(model, chip):
     """The frontier of machines that exist: 1 to 256 GPUs in powers of two, whole batches, layouts that divide."""
-    assumptions = assumptions or Assumptions()
-    shape, chip = model_of(model).shape, chip_of(chip)
-    price = (chip.price if price is None else price) * factor("usd/h")
-    chip = computing_at(chip, shape)
+    assumptions, shape, price = Assumptions(), model_of(model).shape, chip_of(chip).price * factor("usd/h")
+    chip, flop = computing_at(chip_of(chip), shape), sum(m.flop_per_token(shape, 0, assumptions))
     batches = np.unique(np.round(2 ** np.arange(0, 14, 0.25)))
     rows = []
     for n_gpu in SIZES:
         for cut in machine_cuts(shape, n_gpu, assumptions):
-            batch = batches[(batches % cut.stages == 0)]
-            fits = [not infeasible(shape, chip, n_gpu, cut.stages, b, context, assumptions) for b in batch]
-            batch = batch[fits]
-            if not batch.size:
-                continue
-            seconds = layout_latency(shape, chip, cut, n_gpu, batch, context, 1, assumptions)
-            cost = n_gpu * seconds / batch * price * 1e6
-            flop = sum(m.flop_per_token(shape, context, assumptions))
-            rows.append(
-                pd.DataFrame(
-                    {
-                        "tokens_per_second": 1 / seconds, "usd_per_million": cost, "n_gpu": n_gpu,
-                        "batch": batch, "mfu": flop * batch / (n_gpu * chip.flops * seconds),
-                        "kind": cut.kind, "stages": cut.stages, "scale_down": cut.scale_down,
-                    }
-                )
-            )  # fmt: skip
-    if not rows:
-        raise ValueError("no feasible point: the model fits on no machine of up to 256 GPUs")
+            batch = batches[batches % cut.stages == 0]
+            batch = batch[[not infeasible(shape, chip, n_gpu, cut.stages, b, 0, assumptions) for b in batch]]
+            if batch.size:
+                seconds = layout_latency(shape, chip, cut, n_gpu, batch, 0, 1, assumptions)
+                points = {
+                    "tokens_per_second": 1 / seconds,
+                    "usd_per_million": n_gpu * seconds / batch * price * 1e6,
+                    "n_gpu": n_gpu,
+                    "batch": batch,
+                    "mfu": flop * batch / (n_gpu * chip.flops * seconds),
+                }
+                rows.append(pd.DataFrame(points))
     return pareto(pd.concat(rows, ignore_index=True))
 
 
-def cost_of_rounding(name="Llama 3 70B 8-bit", chip="H100"):
-    """The preferred point of real-valued instances and of machines that exist."""
+def cost_of_rounding():
+    """The preferred point of real-valued instances and of machines that exist, for Llama 3 70B at 8 bits on H100s."""
+    case = models["Llama 3 70B 8-bit"], chips["H100"]
     rows = {
-        "real numbers": preferred(frontier(models[name], chips[chip])),
-        "machines that exist": preferred(machine_frontier(models[name], chips[chip])),
+        "real numbers": preferred(frontier(*case)),
+        "machines that exist": preferred(machine_frontier(*case)),
     }
-    return (
-        pd.DataFrame(rows).T[["tokens_per_second", "usd_per_million", "n_gpu", "batch", "mfu"]].astype(float)
-    )
+    fields = ["tokens_per_second", "usd_per_million", "n_gpu", "batch", "mfu"]
+    return pd.DataFrame(rows).T[fields].astype(float)
 
 
-def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, steps=40, contexts=3, chunk=20):
-    """The smallest cost of a token that takes no longer than some time, over the context: a sweep on dask.
+def cheapest_by_context(steps=40, contexts=3, chunk=20):
+    """The smallest cost of a token that takes no longer than 20 ms, over the context: a sweep on dask.
 
-    ``seconds``: the longest time per token that counts. ``steps``, ``contexts``: sizes of the instance and
-    batches tried, and contexts: ``steps**2 * contexts`` configurations, each at its best layout. ``chunk``:
-    sizes and batches that one task of dask computes. Returns dollars for a million tokens over ``context``,
-    not computed yet: ``.compute()`` does it with threads of this machine, or on the cluster of a
-    ``dask.distributed.Client``.
+    Llama 3 70B at 8 bits on H100s. ``steps``, ``contexts``: sizes of the instance and batches tried, and contexts:
+    ``steps**2 * contexts`` configurations, each at its best layout. ``chunk``: sizes and batches that one task of
+    dask computes. Returns dollars for a million tokens, not computed yet: ``.compute()`` does it with threads of
+    this machine, or on the cluster of a ``dask.distributed.Client``.
     """
+    model, chip = models["Llama 3 70B 8-bit"], chips["H100"]
 
     def axis(name, values, chunk):
         return xr.DataArray(values, dims=name, coords={name: values}).chunk(chunk)
@@ -97,19 +83,17 @@ def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, ste
     n_gpu = axis("n_gpu", np.geomspace(8, 4096, steps), chunk)
     batch = axis("batch", np.geomspace(1, 4096, steps), chunk)
     context = axis("context", np.linspace(0, 32_768, contexts), -1)
-    latency = token_latency(models[name], chips[chip], n_gpu, batch, context=context)
-    cost = n_gpu * latency / batch * (chips[chip].price * factor("usd/h") * 1e6)
-    return cost.where(latency <= seconds).min(["n_gpu", "batch"])
+    latency = token_latency(model, chip, n_gpu, batch, context=context)
+    cost = n_gpu * latency / batch * (chip.price * factor("usd/h") * 1e6)
+    return cost.where(latency <= 0.02).min(["n_gpu", "batch"])
 
 
-def catalogue_chips(
-    model=models["Llama 3 70B 8-bit"], names=("A100 80GB", "H100 SXM", "H200", "B200", "MI300X")
-):
-    """The fastest and the preferred point of a model on GPUs of the catalogue, at their list prices."""
+def catalogue_chips():
+    """The fastest and the preferred point of Llama 3 70B at 8 bits on GPUs of the catalogue, at their list prices."""
     rows = {}
-    for name in names:
+    for name in ("A100 80GB", "H100 SXM", "H200", "B200", "MI300X"):
         chip = load_chip(name)
-        curve = frontier(model, chip, pipeline=False)
+        curve = frontier(models["Llama 3 70B 8-bit"], chip, pipeline=False)
         best = preferred(curve)
         rows[name] = {
             "USD per hour": chip.price, "fastest tokens/s": curve.tokens_per_second[0],
@@ -134,7 +118,7 @@ def _changes(chip, assumptions, factor_):
         yield (f"collective latency: {label}", chip, assumptions.replace(protocols=protocols))
 
 
-def sensitivity(name="Llama 3 70B 8-bit", chip="H100", shift=SHIFT):
+def sensitivity(name="Llama 3 70B 8-bit", chip="H100", shift=0.2):
     """Change of the preferred point's speed and value, speed^3 / price, by assumption; the largest swing first.
 
     Each assumption is divided and multiplied by 1 + ``shift``, and everything optimised again.
@@ -158,19 +142,15 @@ def sensitivity(name="Llama 3 70B 8-bit", chip="H100", shift=SHIFT):
 
 def eight_gpus(model=models["Llama 3 70B"], chip=chips["H100"]):
     """Speed, utilisation and cost of one box of eight GPUs by batch: the paper's opening question."""
-    shape = model.shape
     batch = 2 ** np.arange(0, 11, 0.05)
     seconds = token_latency(model, chip, 8.0, batch)
-    flop = sum(m.flop_per_token(shape, 0, Assumptions()))
-    table = pd.DataFrame(
-        {
-            "batch": batch,
-            "tokens_per_second": 1 / seconds,
-            "mfu": flop * batch / (8 * computing_at(chip, shape).flops * seconds),
-            "usd_per_million": 8 * seconds / batch * chip.price * factor("usd/h") * 1e6,
-        }
-    )
-    return table.set_index("batch")
+    flop = sum(m.flop_per_token(model.shape, 0, Assumptions()))
+    table = {
+        "tokens_per_second": 1 / seconds,
+        "mfu": flop * batch / (8 * computing_at(chip, model.shape).flops * seconds),
+        "usd_per_million": 8 * seconds / batch * chip.price * factor("usd/h") * 1e6,
+    }
+    return pd.DataFrame(table, index=pd.Index(batch, name="batch"))
 
 
 def answer(speed, utilisation):

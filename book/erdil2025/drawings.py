@@ -10,17 +10,14 @@ from inferlib.papers.erdil2025.equations import toy
 from inferlib.units import factor
 
 
-def layer_times(model, chip, hop, sizes=(1, 2, 8, 128, 1024)):
-    """Microseconds that one layer reads and waits, by GPUs; the best size stands among those given."""
-    best, layer = round(toy.optimal_n_gpu(model, chip, hop)), model.n_layers * factor("us")
-    rows = {
-        n: (
-            toy.weight_time(model, chip, n) / layer,
-            toy.network_time(model, toy.grid_all_reduce_time(n, hop)) / layer,
-        )
-        for n in sorted({best, *sizes})
-    }
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["reading", "waiting"])
+def layer_times(model, chip, hop):
+    """Microseconds that one layer reads and waits, by GPUs; the best size stands among them."""
+    best, rows = round(toy.optimal_n_gpu(model, chip, hop)), {}
+    for n in sorted({best, 1, 2, 8, 128, 1024}):
+        waiting = toy.network_time(model, toy.grid_all_reduce_time(n, hop))
+        rows[n] = toy.weight_time(model, chip, n), waiting
+    times = pd.DataFrame.from_dict(rows, orient="index", columns=["reading", "waiting"])
+    return times / (model.n_layers * factor("us"))
 
 
 def draw_layer(model, chip, hop):
@@ -50,19 +47,11 @@ def draw_cuts(side):
         for row in range(rows):
             for column in range(columns):
                 colour = style.RED if row == 0 else style.BLUE
-                corner = (column / columns, 1 - (row + 1) / rows)
-                ax.add_patch(
-                    Rectangle(
-                        corner, 1 / columns, 1 / rows, facecolor=colour, alpha=0.55, edgecolor="white",
-                        linewidth=1.5,
-                    )
-                )  # fmt: skip
-        ax.annotate(
-            "",
-            (1.0, 1.07),
-            (0.0, 1.07),
-            arrowprops={"arrowstyle": "<->", "color": style.RED, "linewidth": 1.4},
-        )
+                block = (column / columns, 1 - (row + 1) / rows), 1 / columns, 1 / rows
+                look = {"facecolor": colour, "alpha": 0.55, "edgecolor": "white", "linewidth": 1.5}
+                ax.add_patch(Rectangle(*block, **look))
+        arrow = {"arrowstyle": "<->", "color": style.RED, "linewidth": 1.4}
+        ax.annotate("", (1.0, 1.07), (0.0, 1.07), arrowprops=arrow)
         ax.text(0.5, 1.11, f"one sum joins {joined} GPUs", color=style.RED, ha="center")
         ax.set_title(f"{many} GPUs, {title}", fontsize=10, y=-0.12)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.22), aspect="equal")

@@ -1,5 +1,7 @@
 """Erdil 2025, sections 4 and 5: the settings of its tables and figures, and what they give."""
 
+from functools import partial
+
 import pandas as pd
 
 from book.kept import kept_frame
@@ -27,10 +29,7 @@ def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
     options |= {"context": context, "assumptions": assumptions}
     asked = repr((model, chip, sorted(options.items())))
     if asked not in _FOUND:
-
-        def make():
-            return pareto.frontier(model, chip, **options)
-
+        make = partial(pareto.frontier, model, chip, **options)
         _FOUND[asked] = kept_frame(f"frontier of {asked}", make, floors=("inferlib",))
     return _FOUND[asked]
 
@@ -44,11 +43,6 @@ def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assu
     drafting = {"draft": known[draft], "acceptance": acceptance} if draft else {}
     chip = chips[chip] if isinstance(chip, str) else chip
     return frontier(known[model], chip, context=context, assumptions=assumptions, **drafting)
-
-
-def curves(settings):
-    """Frontiers of several settings, each the arguments of :func:`curve` by name."""
-    return [curve(**setting) for setting in settings]
 
 
 def fastest(curve):
@@ -80,8 +74,7 @@ def table(number, assumptions=DEFAULT, older=None):
     """One of Tables 2 to 6, not rounded, with the columns of :func:`frontier`; assumptions as in :func:`settings`."""
     chosen = settings(assumptions, older)
     rows = {row: asked for (name, row), asked in chosen.items() if name == f"Table {number}"}
-    found = curves([setting for setting, _ in rows.values()])
-    points = {row: point(one) for (row, (_, point)), one in zip(rows.items(), found, strict=True)}
+    points = {row: point(curve(**setting)) for row, (setting, point) in rows.items()}
     return pd.DataFrame(points).T.infer_objects()
 
 
@@ -99,11 +92,8 @@ def seconds_at(setting, point):
     if point.get("gamma", 1) <= 1:
         return pass_time(setting["model"], target, 1)
     draft = Cut(point.draft_stages, point.draft_scale_down, point.draft_kind)
-    verifying = pass_time(setting["model"], target, point.gamma)
-    return speculative_time(
-        setting.get("acceptance", ACCEPTANCE), point.gamma, point.gamma, verifying,
-        pass_time(setting["draft"], draft, 1),
-    )  # fmt: skip
+    times = pass_time(setting["model"], target, point.gamma), pass_time(setting["draft"], draft, 1)
+    return speculative_time(setting.get("acceptance", ACCEPTANCE), point.gamma, point.gamma, *times)
 
 
 HEADS = {
@@ -117,9 +107,9 @@ HEADS = {
 }
 
 
-def as_printed(number, assumptions=DEFAULT, older=None):
+def as_printed(number, older=None):
     """One of Tables 2 to 6 under the paper's headings, with what it does not print of a point beside it."""
-    cells = table(number, assumptions, older)
+    cells = table(number, older=older)
     prices, drafts = ("usd_per_million", "mfu"), ("gamma", "kind")
     shown = [name for name in HEADS if name not in (drafts if number not in (2, 3) else ())]
     shown = [name for name in shown if number not in (2, 4) or name not in prices]

@@ -4,45 +4,20 @@ import numpy as np
 
 from book.audit.ledger import Reader, errata_numbers, grade_of, published
 from book.erdil2025 import economics, tables
-from book.erdil2025.claims import (
-    context,
-    economics as text_economics,
-    long_contexts,
-    parallel,
-    speculation,
-    takeaways,
-)
+from book.erdil2025.claims import context, long_contexts, model as section_3, parallel, speculation, takeaways
 from book.erdil2025.claims.context import LONG
-from book.erdil2025.claims.economics import SEVENTY
-from book.erdil2025.claims.model import (
-    DEEPSEEK,
-    DEFAULT,
-    H100,
-    arithmetic_until,
-    bytes_and_flop_of_latents,
-    equal_batch,
-    literal_and_coded,
-    traffic_kept,
-)
+from book.erdil2025.claims.economics import SEVENTY, drafting_gains, fastest, generation_gains
+from book.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100
 from book.erdil2025.claims.toy import beyond_critical, palm_power, scaled_latency, speed_up
+from book.erdil2025.economics import DRAFT
 from inferlib import load_model
-from inferlib.papers.erdil2025 import pareto, search
+from inferlib.papers.erdil2025 import pareto, records, search
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
-from inferlib.papers.erdil2025.records import (
-    FIGURE_1,
-    PRINTED_EQUATIONS,
-    TABLE_5,
-    Assumptions,
-    ToyAssumptions,
-    chips,
-    model_of,
-    models,
-)
+from inferlib.papers.erdil2025.records import FIGURE_1, TABLE_5, ToyAssumptions, chips, models
 from inferlib.papers.erdil2025.search import speculative_latency, token_latency
 from inferlib.units import factor
 
 SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch has to fit
-THRESHOLDS_OF_22_MAY = 1e-3 * np.logspace(-1, 3, num=600)  # seconds, in the notebook committed on that day
 COLUMNS = {
     "tokens per second": "tokens_per_second",
     "price of a million tokens": "usd_per_million",
@@ -55,13 +30,15 @@ COLUMNS = {
 def _section_2():
     corrected, nominal = tables.table_1(ToyAssumptions.parallel()), tables.nominal_table_1()
     small, read = models["Llama 3 8B"], Reader("erdil2025", "Text 2.2.3")
-    without, based = (
-        toy.toy_frontier(small, H100, assumptions=a).tokens_per_second.max()
-        for a in (ToyAssumptions(), FIGURE_1)
-    )
+    curves = (toy.toy_frontier(small, H100, assumptions=a) for a in (ToyAssumptions(), FIGURE_1))
+    without, based = (curve.tokens_per_second.max() for curve in curves)
     served = Reader("erdil2025", "Text 2.2.2")("Llama 3 8B at Fireworks", "tokens per second")
     latency, cost = beyond_critical(models["Llama 3 70B"], 16)
-    pope = [row.value / tokens for row, tokens in zip(_printed_by_pope(), (64, 1), strict=True)]
+    rows = published("pope2022")  # its fastest decodes: 64 tokens of PaLM 62B, and one of PaLM 540B
+    pope = [
+        rows["Table 3", "low-latency decode", "latency"].value / 64,
+        rows["Text 4.4", "int8, batch 64", ""].value,
+    ]
     palm, measured = scaled_latency(read, "PaLM 62B"), read("PaLM 62B", "latency")
     rent = Reader("erdil2025", "Text 2.2.2")("rent of one GPU") / factor("usd/h")
     return {
@@ -89,12 +66,6 @@ def _section_2():
         "fraction_cost": f"{_cheapest(FIGURE_1):.3f}",
         "whole_cost": f"{_cheapest(FIGURE_1.replace(least_gpus=1.0)):.3f}",
     }
-
-
-def _printed_by_pope():
-    """Pope's fastest decodes: 64 tokens of PaLM 62B, and one of PaLM 540B."""
-    rows = published("pope2022")
-    return rows["Table 3", "low-latency decode", "latency"], rows["Text 4.4", "int8, batch 64", ""]
 
 
 def _power(small, large):
@@ -129,7 +100,7 @@ def _takeaways():
         "groq_gpus": f"{toy.optimal_n_gpu(seventy, lpu, ToyAssumptions().t_hop):.0f}",
         "groq_needed": f"{seventy.weight_bytes * seventy.n_params / memory:.0f}",
         "at_peaks": f"{long_contexts.fastest_at_peaks():.0f}",
-        "at_attainable": f"{text_economics.fastest(SEVENTY)[0]:.0f}",
+        "at_attainable": f"{fastest(SEVENTY)[0]:.0f}",
     }
 
 
@@ -141,98 +112,95 @@ def cells_as_printed(table, alpha, dollars=None):
             continue
         at = economics.preferred(economics.curve(**setting), alpha)
         for column, field in COLUMNS.items():
-            cell, value = (published("erdil2025")[table, row, column], float(at[field]))
-            if field == "usd_per_million" and dollars:
-                value *= dollars / H100.price
-            exact += grade_of(cell.text, cell.resolution, value)[1] == "exact"
+            rent = dollars / H100.price if field == "usd_per_million" and dollars else 1
+            exact += _exact(table, row, column, float(at[field]) * rent)
             rows += 1
     return exact, rows
+
+
+def _exact(table, row, column, value):
+    """Whether a printed cell comes out."""
+    cell = published("erdil2025")[table, row, column]
+    return grade_of(cell.text, cell.resolution, value)[1] == "exact"
 
 
 def sampled_on_22_may(name, draft):
     """Table 5's point of a frontier read with the thresholds committed on 22 May 2025, in absolute seconds."""
     shape, gpu, assumptions = search.opened(models[name], H100, TABLE_5)
-    n_gpu, batch = (
-        axis.ravel() for axis in np.meshgrid(*pareto.grid(shape, gpu, assumptions), indexing="ij")
-    )
-    if draft is None:
-        latency = token_latency(models[name], H100, n_gpu, batch, assumptions=assumptions)
+    grid = np.meshgrid(*pareto.grid(shape, gpu, assumptions), indexing="ij")
+    n_gpu, batch = (axis.ravel() for axis in grid)
+    if draft:
+        latency = _drafted(name, n_gpu, batch, assumptions=assumptions)
     else:
-        latency = speculative_latency(
-            models[name], models[draft], H100, n_gpu, batch, acceptance=economics.ACCEPTANCE,
-            assumptions=assumptions,
-        )  # fmt: skip
+        latency = token_latency(models[name], H100, n_gpu, batch, assumptions=assumptions)
     cost = n_gpu * latency / batch * (H100.price * factor("usd/h") * 1e6)
-    reached = [limit for limit in THRESHOLDS_OF_22_MAY if limit >= latency.min()]
+    reached = [limit for limit in 1e-3 * np.logspace(-1, 3, num=600) if limit >= latency.min()]
     points = np.array([np.where(latency <= limit, cost, np.inf).argmin() for limit in reached])
     best = points[np.argmax((1 / latency[points]) ** 3 / cost[points])]
     values = (1 / latency[best], cost[best], n_gpu[best], batch[best])
     return dict(zip(COLUMNS, map(float, values), strict=True))
 
 
-def older_sampler():
-    """How many of Table 5's cells come out with the model and the sampler of 22 May."""
-    exact = 0
-    for name in economics.SPECULATED:
-        for draft, row in ((None, name), (economics.DRAFT, f"{name} (S)")):
-            for column, value in sampled_on_22_may(name, draft).items():
-                cell = published("erdil2025")["Table 5", row, column]
-                exact += grade_of(cell.text, cell.resolution, value)[1] == "exact"
-    return exact
+def _drafted(name, n_gpu, batch, **options):
+    """Seconds per token on H100s with the small model drafting."""
+    options |= {"acceptance": economics.ACCEPTANCE}
+    return speculative_latency(models[name], models[DRAFT], H100, n_gpu, batch, **options)
 
 
 @errata_numbers("erdil2025")
 def _captions():
+    def threshold(name):
+        """Sequences of a micro-batch from which on the notebook spreads a model's experts."""
+        return DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT)
+
     found = {}
     for table, short in (("Table 3", "t3"), ("Table 6", "t6")):
         for alpha in (3, 4):
             exact, rows = cells_as_printed(table, alpha)
             found |= {f"{short}_alpha_{alpha}": f"{exact}", f"{short}_cells": f"{rows}"}
-    newer = economics.preferred(economics.curve("Llama 3 70B"))
-    older = economics.preferred(economics.curve("Llama 3 70B", assumptions=TABLE_5))
-    for name, at in (("newer", newer), ("older", older)):
+    for name, assumed in (("newer", DEFAULT), ("older", TABLE_5)):
+        at = economics.preferred(economics.curve("Llama 3 70B", assumptions=assumed))
         found[name] = (
             f"{at.tokens_per_second:.0f} tokens/s, {at.usd_per_million:.2f} dollars, {at.n_gpu:.0f} GPUs and "
             f"{at.batch:.0f} sequences"
         )
-    rent = 2.0
     exact, rows = 0, 0
     for table in ("Table 3", "Table 5", "Table 6"):
-        at_two, count = cells_as_printed(table, 3, dollars=rent)
-        at_ours, _ = cells_as_printed(table, 3)
-        exact, rows = exact + at_ours - at_two, rows + count // len(COLUMNS)
+        at_two, count = cells_as_printed(table, 3, dollars=2.0)
+        exact += cells_as_printed(table, 3)[0] - at_two
+        rows += count // len(COLUMNS)
+    # Table 5 with the model and the sampler of 22 May
+    older = [
+        _exact("Table 5", row, column, value)
+        for name in economics.SPECULATED
+        for draft, row in ((None, name), (DRAFT, f"{name} (S)"))
+        for column, value in sampled_on_22_may(name, draft).items()
+    ]
     batches = parallel.table_2_batches()
+    speed, price = "tokens per second", "price of a million tokens"
     worth = [
-        printed.value(
-            _printed(table, row, "tokens per second"), _printed(table, row, "price of a million tokens"), 3
-        )
+        printed.value(_printed(table, row, speed), _printed(table, row, price), 3)
         for table, row in (("Table 6", "16-bit weights"), ("Table 5", "Llama 3 70B"))
     ]
     return found | {
         "worth": f"{worth[0] / worth[1] - 1:.0%}",
-        "older_exact": f"{older_sampler()}",
+        "older_exact": f"{sum(older)}",
         "costs_lost": f"{exact}",
         "costs": f"{rows}",
         "rent": f"{H100.price:.2f}",
         "rent_a100": f"{chips['A100'].price:.4f}",
         "batches": ", ".join(f"{batch:.2f}" for batch in batches.values()),
-        "threshold_mixtral": f"{_threshold('Mixtral 8x22B'):.0f}",
-        "threshold_gpt": f"{_threshold('GPT-4'):.0f}",
+        "threshold_mixtral": f"{threshold('Mixtral 8x22B'):.0f}",
+        "threshold_gpt": f"{threshold('GPT-4'):.0f}",
     }
-
-
-def _threshold(name):
-    """Sequences of a micro-batch from which on the notebook spreads a model's experts."""
-    return DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT)
 
 
 @errata_numbers("erdil2025")
 def _generations():
-    found = text_economics.generation_gains()
-    tops = {chip: economics.fastest(economics.curve(SEVENTY, chip)) for chip in economics.GENERATIONS}
-    literal, coded = literal_and_coded()
-    printed = economics.table(4, PRINTED_EQUATIONS)
-    shrinks = [ratio for *_, ratio in found.values()]
+    tops = [economics.fastest(economics.curve(SEVENTY, chip)) for chip in economics.GENERATIONS]
+    literal, coded = section_3.literal_and_coded()
+    printed = economics.table(4, records.PRINTED_EQUATIONS)
+    shrinks = [ratio for *_, ratio in generation_gains().values()]
     v100 = chips["V100"].replace(peaks={"bf16": 125e12, "fp8": 125e12}, flops=125e12)
     n_gpu = np.geomspace(8, 512, 400)
     cheap = [token_latency(models[SEVENTY], chip, 16, 2048, pipeline=False) for chip in (chips["V100"], v100)]
@@ -241,7 +209,7 @@ def _generations():
         "shrink_a100": f"{shrinks[0]:.1f}",
         "shrink_h100": f"{shrinks[1]:.1f}",
         "shrink_mean": f"{np.prod(shrinks) ** 0.5:.2f}",
-        "sizes": ", ".join(f"{at.n_gpu:.0f}" for at in tops.values()),
+        "sizes": ", ".join(f"{at.n_gpu:.0f}" for at in tops),
         "literal": ", ".join(f"{speed:.0f}" for speed in printed.tokens_per_second),
         "literal_gpus": ", ".join(f"{n:.0f}" for n in printed.n_gpu),
         "literal_h100": f"{literal:.0f}",
@@ -257,36 +225,21 @@ def _drafting():
     for name, short in (("Llama 3 70B", "70b"), ("Llama 3.1 405B", "405b")):
         same, points = speculation.gain_at_table_5(name)
         found |= {f"drafts_{short}": f"{same:.0%}", f"drafts_points_{short}": f"{points:.0%}"}
-    most_70b = text_economics.drafting_gains("Llama 3 70B", TABLE_5)[1]
-    top, most, _ = text_economics.drafting_gains()
-    draft, more = models[economics.DRAFT], {}
+    most_70b, most_16 = (drafting_gains("Llama 3 70B", assumed)[1] for assumed in (TABLE_5, DEFAULT))
+    top, most, _ = drafting_gains()
+    more = {}
     for name in ("Llama 3.1 405B 8-bit", "GPT-4"):
-        at = economics.fastest(economics.curve(name, draft=economics.DRAFT))
-        five, six = (
-            speculative_latency(
-                models[name],
-                draft,
-                H100,
-                at.n_gpu,
-                at.batch,
-                acceptance=economics.ACCEPTANCE,
-                gamma_max=most_drafts,
-            )
-            for most_drafts in (5, 6)
-        )
+        at = economics.fastest(economics.curve(name, draft=DRAFT))
+        five, six = (_drafted(name, at.n_gpu, at.batch, gamma_max=drafts) for drafts in (5, 6))
         more[name] = five / six - 1
-    at = economics.fastest(economics.curve(SEVENTY, draft=economics.DRAFT))
-    printed, free = (
-        speculative_latency(
-            models[SEVENTY], draft, H100, at.n_gpu, at.batch, acceptance=economics.ACCEPTANCE, assumptions=a
-        )
-        for a in (DEFAULT, Assumptions.leviathan())
-    )
+    at = economics.fastest(economics.curve(SEVENTY, draft=DRAFT))
+    readings = DEFAULT, records.Assumptions.leviathan()
+    printed, free = (_drafted(SEVENTY, at.n_gpu, at.batch, assumptions=assumed) for assumed in readings)
     return found | {
         "halved_top": f"{1 + top:.2f}",
         "halved_most": f"{1 + most:.2f}",
         "drafts_most_70b": f"{most_70b:.0%}",
-        "drafts_16": f"{1 + text_economics.drafting_gains('Llama 3 70B')[1]:.2f}",
+        "drafts_16": f"{1 + most_16:.2f}",
         "six_405b": f"{more['Llama 3.1 405B 8-bit']:.1%}",
         "six_gpt": f"{more['GPT-4']:.1%}",
         "free_token": f"{printed / free - 1:.0%}",
@@ -296,9 +249,9 @@ def _drafting():
 @errata_numbers("erdil2025")
 def _parallel():
     plain = {name: most for name, (_, most, _) in parallel.pipeline_gains(False).items()}
-    piped = {n: economics.curve(n, draft=economics.DRAFT) for n in ("Mixtral 8x22B", "GPT-4")}
+    piped = {n: economics.curve(n, draft=DRAFT) for n in ("Mixtral 8x22B", "GPT-4")}
     without = {name: parallel.without_pipeline(name) for name in piped}
-    one_way, both_ways, critical = equal_batch()
+    one_way, both_ways, critical = section_3.equal_batch()
     setting, point = economics.settings()["Table 3", SEVENTY]
     at = point(economics.curve(**setting))
     honest = {**setting, "assumptions": DEFAULT.replace(hop_halved=False)}
@@ -318,7 +271,7 @@ def _parallel():
         "critical_batch": f"{critical:.0f}",
         "hop_slower": f"{slower:.1%}",
         "hop_stages": f"{at.stages:.2f}",
-        "traffic_kept": f"{traffic_kept():.0%}",
+        "traffic_kept": f"{section_3.traffic_kept():.0%}",
     }
 
 
@@ -328,19 +281,14 @@ def _spread_experts():
     always, n_gpu = DEFAULT.replace(expert_threshold=0), np.geomspace(5, 1024, 400)
     names, found = {"mixtral": "Mixtral 8x22B", "gpt": "GPT-4", "deepseek": "DeepSeek-V3"}, {}
     for short, name in names.items():
-        at = economics.fastest(economics.curve(name, draft=economics.DRAFT, assumptions=always))
-        seconds = speculative_latency(
-            models[name], models[economics.DRAFT], H100, n_gpu, 1, acceptance=economics.ACCEPTANCE
-        )
+        at = economics.fastest(economics.curve(name, draft=DRAFT, assumptions=always))
+        seconds = _drafted(name, n_gpu, 1)
         found |= {
             f"spread_{short}": f"{at.tokens_per_second:.0f}",
             f"spread_{short}_gpus": f"{at.n_gpu:.0f}",
             f"alone_{short}": f"{1 / seconds.min():.0f}",
         }
     return found
-
-
-SIXTEEN = ("Table 6", "16-bit weights", "price of a million tokens")
 
 
 def _printed(artefact, row, column=""):
@@ -359,8 +307,10 @@ def _context():
             f"{short}_memory": f"{at.n_gpu * H100.memory_capacity / 1e12:.1f}",
         }
     attainable, of_peak = context.mfu()
-    needs, eight = bytes_and_flop_of_latents()
-    half, shares = (_printed("Text 4.3", "prefill", "utilisation"), takeaways.decoding_shares().values())
+    needs, eight = section_3.bytes_and_flop_of_latents()
+    half, shares = _printed("Text 4.3", "prefill", "utilisation"), takeaways.decoding_shares().values()
+    full, sixteen = _printed("Text 4.3", "cost at full utilisation"), ("Table 6", "16-bit weights")
+    groups = {n: long_contexts.needed_group(chips[n]) for n in economics.GENERATIONS}
     return found | {
         "deepseek_kb": f"{context.released_cache() / 1e3:.1f}",
         "deepseek_cheaper": f"{context.cheaper_with_released_cache():.1f}",
@@ -372,14 +322,12 @@ def _context():
         "mfu": f"{of_peak:.1%}",
         "mfu_capped": f"{attainable:.1%}",
         "cheaper_capped": f"{0.5 / attainable:.2f}",
-        "quotient": f"{_printed('Text 4.3', 'cost at full utilisation') / _printed(*SIXTEEN):.1%}",
-        **{
-            f"group_{n.lower()}": f"{long_contexts.needed_group(chips[n]):.0f}" for n in economics.GENERATIONS
-        },
+        "quotient": f"{full / _printed(*sixteen, 'price of a million tokens'):.1%}",
+        **{f"group_{name.lower()}": f"{size:.0f}" for name, size in groups.items()},
         "latent_needs": f"{needs:.0f}",
         "latent_has": f"{eight:.0f}",
-        "latent_has_16": f"{bytes_and_flop_of_latents('bf16')[1]:.0f}",
-        "latent_until_16": f"{arithmetic_until():,.0f}",
+        "latent_has_16": f"{section_3.bytes_and_flop_of_latents('bf16')[1]:.0f}",
+        "latent_until_16": f"{section_3.arithmetic_until():,.0f}",
         "latent_outweighs": f"{long_contexts.more_than_weights():,.0f}",
         "latent_four": f"{long_contexts.arithmetic_bound_from(4):,.0f}",
         "latent_four_16": f"{long_contexts.arithmetic_bound_from(4, 'bf16'):,.0f}",
@@ -388,7 +336,7 @@ def _context():
 
 @errata_numbers("erdil2025")
 def _records():
-    ours, theirs = (models["Llama 3.1 405B"], model_of(load_model("Llama 3.1 405B")))
+    ours, theirs = models["Llama 3.1 405B"], records.model_of(load_model("Llama 3.1 405B"))
     active = sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT)) / DEEPSEEK.flop_per_weight
     looked_up = DEFAULT.replace(embedding_multiplied=False)
     setting, point = economics.settings()["Table 3", "Mixtral 8x22B"]

@@ -5,22 +5,9 @@ from functools import partial
 
 import numpy as np
 
+from book import explorer
 from book.erdil2025 import figures_model
-from book.explorer import (
-    Axis,
-    Bars,
-    Choice,
-    Curves,
-    Explorer,
-    Kind,
-    Limit,
-    Sentence,
-    Slider,
-    Trade,
-    curves,
-    first,
-    memory,
-)
+from book.explorer import Axis, Bars, Choice, Curves, Explorer, Kind, Limit, Sentence, Slider, first, memory
 from inferlib import load_chip
 from inferlib.ops import log
 from inferlib.papers.erdil2025 import decode, search
@@ -86,17 +73,13 @@ def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop
     )
 
 
-def _weights(model, **at):
-    return model.weight_bytes * model.n_params
-
-
 def fastest_token():
     """The fastest speed and the instance it takes, over the time of one hop."""
 
     def room(hop, model, chip):
         return toy.optimal_n_gpu(model, chip, 1e-6 * hop) * chip.memory_capacity
 
-    return curves(
+    return explorer.curves(
         "The fastest token of any instance",
         [HOP, MODEL, CHIP],
         {
@@ -107,7 +90,7 @@ def fastest_token():
         y_label="tokens per second, GPUs",
         unit="1",
         log_y=True,
-        limits={"memory": Limit(_weights, room, "GB")},
+        limits={"memory": Limit(lambda model, **at: model.weight_bytes * model.n_params, room, "GB")},
     )
 
 
@@ -137,6 +120,7 @@ def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], draft=models["Ll
         dense = shape(model, bits, cache).replace(n_experts=1, n_active=1)
         return timed(dense, chip.at(bits), gpus, batch, context, new_tokens=new_tokens)
 
+    gpus = {PAPERS if chip == chips["H100"] else f"{chip.name}, as above": chip} | _GPUS
     start = chip.at("bf16"), TIGHT.value, SERVED.value, CONTEXT.value
     share = 100 * timed(draft.shape, *start).total / timed(model.shape, *start).total
 
@@ -156,9 +140,7 @@ def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], draft=models["Ll
             Kind("bits", "Weights", {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}),
             Choice("cache", "Cache and activations", {"16 bits": 2, "8 bits": 1}),
             Choice("model", "Model", first(model.shape, _DENSE)),
-            Choice(
-                "chip", "GPU", {PAPERS if chip == chips["H100"] else f"{chip.name}, as above": chip} | _GPUS
-            ),
+            Choice("chip", "GPU", gpus),
             Slider("accepted", "Drafts accepted", 5, 95, 80, "%"),
             Slider("drafts", "Tokens drafted", 1, 8, 4, whole=True),
             Slider("ratio", "Draft pass over target pass", 1, 50, round(share), "%"),
@@ -222,7 +204,7 @@ def slope_and_wall(model=models["Llama 3 70B 8-bit"], chip=chips["H100"], draft=
             ALPHA,
         ],
         [
-            Trade(
+            explorer.Trade(
                 told,
                 lambda x, y, alpha: alpha * log(x) - log(y),
                 Axis("speed", "tokens/s", 10, 400),

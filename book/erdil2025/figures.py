@@ -16,38 +16,34 @@ READINGS = {"peak rates": FIGURE_1, "attainable rates": FIGURE_1_CAPPED}
 def figure_1_data(assumptions=FIGURE_1, shown=(models["Llama 3 8B"], models["Llama 3 70B"]), chip=H100):
     """The frontiers of Figure 1 with their ``model`` and ``demand`` (tokens/s), at the chip's rent."""
     read = Reader("erdil2025", "Figure 1")
-    parts = [
-        toy.toy_frontier(model, chip, demand=demand, assumptions=assumptions).assign(
-            model=model.name, demand=demand
-        )
-        for model in shown
-        for demand in (read("total demand", "large"), read("total demand", "small"))
-    ]
+    parts = []
+    for model in shown:
+        for demand in (read("total demand", "large"), read("total demand", "small")):
+            curve = toy.toy_frontier(model, chip, demand=demand, assumptions=assumptions)
+            parts.append(curve.assign(model=model.name, demand=demand))
     return pd.concat(parts, ignore_index=True)
 
 
 def figure_1(shown, chip, hop):
     """Figure 1, a panel a model: both readings, the equations without a base latency, and what one provider sold."""
     _, axes = plt.subplots(1, len(shown), figsize=(7.4, 3.6), sharey=True, layout="constrained")
-    lines = {"peak rates": "-", "attainable rates": "--", "equation 5 alone": ":"}
     readings = READINGS | {"equation 5 alone": ToyAssumptions()}
-    for reading, line in lines.items():
-        data = figure_1_data(readings[reading].replace(t_hop=hop), shown, chip)
+    for (reading, assumptions), line in zip(readings.items(), ("-", "--", ":"), strict=True):
+        data = figure_1_data(assumptions.replace(t_hop=hop), shown, chip)
         least = data.demand.min()
         for (model, demand), curve in data.groupby(["model", "demand"], sort=False):
             if reading == "equation 5 alone" and demand > least:
                 continue
             ax = axes[[one.name for one in shown].index(model)]
-            ax.plot(
-                curve.tokens_per_second, curve.usd_per_million, line, color=style.INK,
-                linewidth=1.1 if demand == least else 2.4, label=f"{reading}, {demand:,.0f} tokens/s in all",
-            )  # fmt: skip
-    for name, served, price in served_points():
+            look = {
+                "linewidth": 1.1 if demand == least else 2.4,
+                "label": f"{reading}, {demand:,.0f} tokens/s in all",
+            }
+            ax.plot(curve.tokens_per_second, curve.usd_per_million, line, color=style.INK, **look)
+    for name, *sold in served_points():
         for ax in (axes[i] for i, one in enumerate(shown) if one.name == name):
-            ax.plot(served, price, "o", color=style.PURPLE, markersize=7)
-            ax.annotate(
-                "sold", (served, price), xytext=(7, 3), textcoords="offset points", color=style.PURPLE
-            )
+            ax.plot(*sold, "o", color=style.PURPLE, markersize=7)
+            ax.annotate("sold", sold, (7, 3), textcoords="offset points", color=style.PURPLE)
     for ax, model in zip(axes, shown, strict=True):
         ax.set(xscale="log", yscale="log", xlim=(4, 1100), ylim=(0.006, 15), title=model.name)
         ax.set(xlabel="tokens per second for one user")
@@ -74,15 +70,14 @@ def figure_2_data():
     read = Reader("erdil2025", "Text 2.2.3")
     names = ["PaLM 8B", "PaLM 62B", "PaLM 540B"]
     params = [read(name, "parameters") for name in names]
-    measured = [read(name, "latency") for name in names]
+    measured = [1e3 * read(name, "latency") for name in names]
     law = [toy.square_root_law(p, params[0], measured[0]) for p in params]
-    table = pd.DataFrame({"parameters": params, "measured_ms": measured, "law_ms": law}, index=names)
-    return table.assign(measured_ms=1e3 * table.measured_ms, law_ms=1e3 * table.law_ms)
+    return pd.DataFrame({"parameters": params, "measured_ms": measured, "law_ms": law}, index=names)
 
 
-def figure_2(ax=None):
+def figure_2():
     """The three quoted latencies of PaLM and the square-root law through the smallest."""
-    ax = ax or plt.subplots(figsize=(6.4, 3.2))[1]
+    _, ax = plt.subplots(figsize=(6.4, 3.2))
     data = figure_2_data()
     start = data.iloc[0]
     sizes = np.geomspace(5e9, 8e11, 50)
@@ -90,10 +85,8 @@ def figure_2(ax=None):
     ax.annotate("square-root law", (1.5e11, 15), color=style.PURPLE, va="top")
     ax.plot(data.parameters, data.measured_ms, "o", color=style.INK)
     for name, row in data.iterrows():
-        first = name == data.index[0]
-        ax.annotate(
-            f"{name}: {row.measured_ms:.0f} ms", (row.parameters, row.measured_ms),
-            xytext=(8, -6) if first else (-6, 8), textcoords="offset points", ha="left" if first else "right",
-        )  # fmt: skip
+        shift, side = ((8, -6), "left") if name == data.index[0] else ((-6, 8), "right")
+        at, text = (row.parameters, row.measured_ms), f"{name}: {row.measured_ms:.0f} ms"
+        ax.annotate(text, at, shift, textcoords="offset points", ha=side)
     ax.set(xscale="log", yscale="log", xlabel="parameters", ylabel="milliseconds per token")
     return ax

@@ -7,7 +7,7 @@ from book import style
 from book.audit.ledger import Reader
 from book.erdil2025 import economics
 from book.erdil2025.beyond import eight_gpus, sensitivity
-from book.erdil2025.economics import DEFAULT, DRAFT, curves
+from book.erdil2025.economics import DEFAULT, DRAFT
 from book.erdil2025.figures import served_points
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025.decode import best_layout
@@ -52,20 +52,17 @@ def figure_settings(number):
 
 def figure_data(number, **changed):
     """The frontiers of a figure, named in a column ``curve``; ``changed`` is set in every :func:`economics.curve`."""
-    settings = {name: one | changed for name, one in figure_settings(number).items()}
-    found = zip(settings, curves(list(settings.values())), strict=True)
-    return pd.concat([one.assign(curve=name) for name, one in found], ignore_index=True)
+    settings = figure_settings(number)
+    found = [economics.curve(**one | changed).assign(curve=name) for name, one in settings.items()]
+    return pd.concat(found, ignore_index=True)
 
 
 def marks(number, alpha=3, **changed):
     """The ends of every curve of a figure and the preferred point on it."""
-    rows = []
+    rows, fields = [], ["tokens_per_second", "usd_per_million", "n_gpu", "batch"]
     for name, points in figure_data(number, **changed).groupby("curve", sort=False):
         ends = {"fastest": points.iloc[0], "preferred": preferred(points, alpha), "cheapest": points.iloc[-1]}
-        for which, point in ends.items():
-            rows.append(
-                (name, which, point.tokens_per_second, point.usd_per_million, point.n_gpu, point.batch)
-            )
+        rows += [(name, which, *point[fields]) for which, point in ends.items()]
     columns = ["curve", "point", "tokens/s", "USD per million", "GPUs", "batch"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -91,16 +88,13 @@ def draw(number, colours, lines=None, **changed):
             continue
         best = at[at.point == "preferred"].iloc[0]
         place, look = (best["tokens/s"], best["USD per million"]), {"fontsize": 8, "color": colour}
-        beside = (
-            ((-5, 4), "right") if name == "DeepSeek-V3" else ((6, -9), "left")
-        )  # the star is at its right
-        ax.annotate(f"{best.GPUs:.3g}", place, beside[0], textcoords="offset points", ha=beside[1], **look)
+        # the star is at the right of DeepSeek's
+        shift, look["ha"] = ((-5, 4), "right") if name == "DeepSeek-V3" else ((6, -9), "left")
+        ax.annotate(f"{best.GPUs:.3g}", place, shift, textcoords="offset points", **look)
     if number in (3, 4):
-        _, served, price = served_points()[1]
-        ax.plot(served, price, "*", color=style.INK, markersize=9)
-        ax.annotate(
-            "Llama 3 70B, sold", (served, price), xytext=(6, 4), textcoords="offset points", fontsize=8
-        )
+        _, *sold = served_points()[1]
+        ax.plot(*sold, "*", color=style.INK, markersize=9)
+        ax.annotate("Llama 3 70B, sold", sold, (6, 4), textcoords="offset points", fontsize=8)
     ax.set(xscale="log", yscale="log")
     ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
     ax.legend(fontsize=9, loc="upper left")
@@ -124,17 +118,13 @@ def figure_6():
 
 def figure_7(**changed):
     """Figure 7 with the program of Table 5 (lines) and with that of the other tables (dashes)."""
-    names = figure_settings(7)
-    tones = style.LINES[:4]
-    colours = {name: tones[i % 4] for i, name in enumerate(names)}
-    lines = {name: "--" for name in names if name.endswith("newer")}
-    return draw(7, colours, lines, **changed)
+    colours = {name: style.LINES[i % 4] for i, name in enumerate(figure_settings(7))}
+    return draw(7, colours, {name: "--" for name in colours if name.endswith("newer")}, **changed)
 
 
 def figure_8(**changed):
     """Figure 8: three precisions of the weights of Llama 3 70B."""
-    colours = dict(zip(economics.PRECISIONS, style.LINES, strict=False))
-    return draw(8, colours, **changed)
+    return draw(8, dict(zip(economics.PRECISIONS, style.LINES, strict=False)), **changed)
 
 
 def _contexts(number, changed):
@@ -157,14 +147,13 @@ def figure_10(**changed):
 def slope_and_wall(model, chip, draft):
     """A frontier as it is, without a limit of network bandwidth, with half the waiting, and with drafts."""
     _, ax = plt.subplots(figsize=(6.6, 3.8))
-    colours = (style.INK, style.ROSE, style.RED, style.PURPLE)
-    curves = {
-        f"the paper's {chip.name}": switched(model, chip),
-        "bandwidth of the network unlimited": switched(model, chip, network=True),
-        "launches and latencies halved": switched(model, chip, waits=WAITS["both halved"]),
-        "with drafts": switched(model, chip, draft=draft),
-    }
-    for (label, curve), colour in zip(curves.items(), colours, strict=True):
+    for label, colour, switches in (
+        (f"the paper's {chip.name}", style.INK, {}),
+        ("bandwidth of the network unlimited", style.ROSE, {"network": True}),
+        ("launches and latencies halved", style.RED, {"waits": WAITS["both halved"]}),
+        ("with drafts", style.PURPLE, {"draft": draft}),
+    ):
+        curve = switched(model, chip, **switches)
         ax.plot(curve.tokens_per_second, curve.usd_per_million, color=colour, label=label)
     ax.set(xscale="log", yscale="log", xlim=(20, 400), ylim=(0.05, 100))
     ax.set_xticks([20, 50, 100, 200, 400], ["20", "50", "100", "200", "400"])
@@ -216,40 +205,38 @@ def from_print_to_notebook():
     rows, assumptions = [], PRINTED_EQUATIONS
     for name, changes in STEPS.items():
         assumptions = assumptions.replace(**changes)
-        cells = economics.table(4, assumptions)
-        row = {f"{chip} {what}": cells[column][chip] for chip in cells.index
-               for what, column in (("tokens/s", "tokens_per_second"), ("GPUs", "n_gpu"))}  # fmt: skip
-        rows.append({"step": name} | row)
+        row = {"step": name}
+        for chip, at in economics.table(4, assumptions).iterrows():
+            row |= {f"{chip} tokens/s": at.tokens_per_second, f"{chip} GPUs": at.n_gpu}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
 def corrected_tables():
     """Every row of Tables 2 to 6, as the paper's notebooks have it and with the errata fixed."""
-    rows = []
-    both = (economics.settings(), economics.settings(Assumptions.corrected()))
-    before, after = (curves([setting for setting, _ in chosen.values()]) for chosen in both)
-    for ((table, name), (_, point)), *pair in zip(both[0].items(), before, after, strict=True):
-        ours, fixed = (point(curve) for curve in pair)
-        rows.append(
-            {"table": table, "row": name}
-            | {f"{column}": f"{ours[key]:.{n}f} → {fixed[key]:.{n}f}" for column, key, n in (
-                ("tokens/s", "tokens_per_second", 0), ("USD per million", "usd_per_million", 2),
-                ("GPUs", "n_gpu", 0), ("batch", "batch", 0))}
-        )  # fmt: skip
+    rows, corrected = [], economics.settings(Assumptions.corrected())
+    columns = {
+        "tokens/s": "tokens_per_second",
+        "USD per million": "usd_per_million",
+        "GPUs": "n_gpu",
+        "batch": "batch",
+    }
+    for (table, name), (setting, point) in economics.settings().items():
+        before, after = (point(economics.curve(**one)) for one in (setting, corrected[table, name][0]))
+        row = {"table": table, "row": name}
+        for column, field in columns.items():
+            digits = 2 if field == "usd_per_million" else 0
+            row[column] = f"{before[field]:.{digits}f} → {after[field]:.{digits}f}"
+        rows.append(row)
     return pd.DataFrame(rows)
-
-
-def terms_data(model, chip, batch, context):
-    """Milliseconds of each term that counts in the best layout, by GPUs of the instance."""
-    steps = {n: best_layout(model, chip, n, batch, context=context)[1] for n in (2**i for i in range(1, 9))}
-    rows = {n: {k: 1e3 * v for k, v in step.counted.items()} for n, step in steps.items() if step.feasible}
-    return pd.DataFrame(rows).T.fillna(0.0)
 
 
 def terms_over_size(model, chip, batch, context):
     """Where the time of a token goes as the instance grows: stacked terms of the best layout."""
     _, ax = plt.subplots()
-    data = terms_data(model, chip, batch, context)
+    steps = {n: best_layout(model, chip, n, batch, context=context)[1] for n in (2**i for i in range(1, 9))}
+    rows = {n: {k: 1e3 * v for k, v in step.counted.items()} for n, step in steps.items() if step.feasible}
+    data = pd.DataFrame(rows).T.fillna(0.0)
     bottom = 0 * data.iloc[:, 0]
     for name in data:
         sizes, label = [f"{n:.0f}" for n in data.index], style.KIND_OF[name]
@@ -262,10 +249,10 @@ def terms_over_size(model, chip, batch, context):
     return ax
 
 
-def tornado(ax=None, **case):
+def tornado(**case):
     """The value of the preferred point when one assumption is a fifth lower or higher, all else re-optimised."""
     table = sensitivity(**case)[::-1]
-    ax = ax or plt.subplots(figsize=(6.4, 3.8))[1]
+    _, ax = plt.subplots(figsize=(6.4, 3.8))
     for column, colour in (("value, lower", style.PURPLE), ("value, higher", style.YELLOW)):
         ax.barh(table.index, 100 * table[column], color=colour, label=column.split(", ")[1], height=0.6)
     ax.axvline(0, color=style.INK, linewidth=0.8)

@@ -3,7 +3,7 @@
 from functools import cache, partial
 
 from book.audit.explanation import inputs, named
-from book.audit.ledger import Noted, claims, reproduces
+from book.audit.ledger import Noted, claims, listed, reproduces
 from book.erdil2025 import economics, limits
 from book.erdil2025.claims.model import DEFAULT, H100, UNLIMITED, attention_intensity, token_latency
 from inferlib import load_model
@@ -22,9 +22,8 @@ GROUPED = ("Mixtral 8x7B", "Mixtral 8x22B", "Llama 3 8B", "Llama 3 70B", "Llama 
 def utilisation(model, chip, n_gpu, batch, context=0, new_tokens=1):
     """Share of the arithmetic peak that a pass uses, in the best layout without pipeline."""
     shape = models[model].shape
-    seconds = token_latency(
-        models[model], chip, n_gpu, batch, context=context, new_tokens=new_tokens, pipeline=False
-    )
+    case = {"context": context, "new_tokens": new_tokens, "pipeline": False}
+    seconds = token_latency(models[model], chip, n_gpu, batch, **case)
     flop = sum(m.flop_per_token(shape, context, DEFAULT)) * batch * new_tokens
     return flop / (n_gpu * computing_at(chip, shape).flops * seconds)
 
@@ -76,14 +75,13 @@ def _cheaper_inputs(read):
 
 def _intensity_factor(read):
     intensity, shape, flop = attention_intensity()
-    return (
-        float((intensity * shape.activation_bytes / shape.group_size / flop).evalf()) * DEFAULT.flop_per_pair
-    )
+    factor_ = intensity * shape.activation_bytes / shape.group_size / flop
+    return float(factor_.evalf()) * DEFAULT.flop_per_pair
 
 
-def best_utilisation(chip, group_size=1):
-    """Best share of the 16-bit peak when the cache is read for every token: 2 g / precision over FLOP per byte."""
-    return 2 * group_size / 2 * chip.memory_bandwidth / chip.flops
+def best_utilisation(chip):
+    """Best share of the 16-bit peak when the cache is read for every token: 2 / precision over FLOP per byte."""
+    return 2 / 2 * chip.memory_bandwidth / chip.flops
 
 
 def cheap_ends(name, context):
@@ -113,10 +111,8 @@ def cheaper_with_released_cache():
 
 def _weights_read(read):
     size = MISTRAL.weight_bytes * printed_parameters(MISTRAL.shape)
-    return Noted(
-        size,
-        f"what a pass reads; with the input embedding {MISTRAL.weight_bytes * MISTRAL.n_params / 1e9:.1f} GB",
-    )
+    whole = MISTRAL.weight_bytes * MISTRAL.n_params / 1e9
+    return Noted(size, f"what a pass reads; with the input embedding {whole:.1f} GB")
 
 
 @reproduces("Text 4.3")
@@ -161,18 +157,16 @@ def _long_contexts(read, holds):
         for name in ("Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2")
     }
     spread = max(shares.values()) / min(shares.values()) - 1
-    text = ", ".join(f"{name} {share:.2%}" for name, share in shares.items())
     holds(
         "long-context price depends on g alone",
         spread < 0.02,
-        f"utilisation for each unit of g: {text} (threshold, ours: 2 %)",
+        f"utilisation for each unit of g: {listed(shares, '.2%')} (threshold, ours: 2 %)",
     )
     found = {name: best_utilisation(chip) for name, chip in chips.items()}
-    text = ", ".join(f"{name} {share:.2%}" for name, share in found.items())
     holds(
         "utilisation without grouped-query attention is below 1 %",
         max(found[name] for name in economics.GENERATIONS) < 0.01,
-        f"of the 16-bit peak: {text}",
+        f"of the 16-bit peak: {listed(found, '.2%')}",
         fair="for the paper's three GPUs; an H20 reaches more",
     )
     bound = full_read_cost()

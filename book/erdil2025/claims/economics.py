@@ -2,11 +2,12 @@
 
 import math
 from functools import cache, partial
+from itertools import pairwise
 
 import numpy as np
 
 from book.audit.explanation import named
-from book.audit.ledger import Noted, claims, published, reproduces
+from book.audit.ledger import Noted, claims, listed, published, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims.model import DEFAULT, H100, feed_forward, token_latency
 from book.erdil2025.claims.parallel import at_cost, common_costs, gains, table_2_batches
@@ -32,27 +33,22 @@ def fastest(name, chip="H100", bandwidth=1.0):
 def generation_gains():
     """What each GPU generation brings to Table 4's model at one cost: tokens per second, and GPUs saved.
 
-    Returns (older, newer) to (geometric mean of the speeds' ratio, smallest, largest, that of the sizes'
-    ratio).
+    Of each pair the geometric mean of the speeds' ratio, its least and largest, and the mean of the sizes' ratio.
     """
+
+    def size_at(curve, cost):
+        return curve.n_gpu[curve.usd_per_million <= cost].iloc[0]
+
     found = {}
     for older, newer in (("V100", "A100"), ("A100", "H100")):
         old, new = (economics.curve(SEVENTY, chip) for chip in (older, newer))
         costs = common_costs(old, new)
         costs = costs[(costs >= 0.5) & (costs <= 10)]  # dollars a million; practical prices
         faster = at_cost(new, costs) / at_cost(old, costs)
-        sizes = [np.log(_size_at(old, cost) / _size_at(new, cost)) for cost in costs]
-        found[older, newer] = (
-            np.exp(np.log(faster).mean()),
-            faster.min(),
-            faster.max(),
-            np.exp(np.mean(sizes)),
-        )
+        smaller = [size_at(old, cost) / size_at(new, cost) for cost in costs]
+        speed, size = (np.exp(np.mean(np.log(ratios))) for ratios in (faster, smaller))
+        found[older, newer] = (speed, faster.min(), faster.max(), size)
     return found
-
-
-def _size_at(curve, cost):
-    return curve.n_gpu[curve.usd_per_million <= cost].iloc[0]
 
 
 def _per_generation(read):
@@ -68,9 +64,8 @@ def _per_generation(read):
 def _smaller(read):
     found = generation_gains()
     text = ", ".join(f"{a} to {b} {ratio:.2f}" for (a, b), (*_, ratio) in found.items())
-    tops = ", ".join(
-        f"{economics.fastest(economics.curve(SEVENTY, chip)).n_gpu:.0f}" for chip in economics.GENERATIONS
-    )
+    tops = [economics.fastest(economics.curve(SEVENTY, chip)).n_gpu for chip in economics.GENERATIONS]
+    tops = ", ".join(f"{size:.0f}" for size in tops)
     means = [named(f"{a} to {b}, mean shrinking", float(ratio)) for (a, b), (*_, ratio) in found.items()]
     return Noted(
         math.prod(means) ** 0.5,
@@ -87,10 +82,7 @@ def served(read):
 
 def drafting_gains(name=SEVENTY, assumptions=DEFAULT):
     """How much faster drafts make a model: at the fastest point, and at most and least at one cost."""
-    plain, drafted = (
-        economics.curve(name, draft=draft, assumptions=assumptions) for draft in (None, economics.DRAFT)
-    )
-    return gains(plain, drafted)
+    return gains(*(economics.curve(name, draft=d, assumptions=assumptions) for d in (None, economics.DRAFT)))
 
 
 def most_with_drafts(name=SEVENTY, assumptions=DEFAULT):
@@ -100,9 +92,8 @@ def most_with_drafts(name=SEVENTY, assumptions=DEFAULT):
     drafted, plain = (at_cost(curve, costs) for curve in curves)
     at = (drafted / plain).argmax()
     found = f"of {name} at {costs[at]:.3g} dollars a million, where drafts gain most"
-    return named(f"speed with drafts {found}", float(drafted[at]), "tok/s") / named(
-        f"speed without {found}", float(plain[at]), "tok/s"
-    )
+    fast = named(f"speed with drafts {found}", float(drafted[at]), "tok/s")
+    return fast / named(f"speed without {found}", float(plain[at]), "tok/s")
 
 
 def _halved(read):
@@ -117,9 +108,8 @@ def _halved(read):
 
 def alpha_for(speed, curve):
     """The smallest alpha, in steps of a tenth, that prefers a point at least as fast."""
-    return next(
-        a / 10 for a in range(1, 1000) if economics.preferred(curve, a / 10).tokens_per_second >= speed
-    )
+    alphas = (tenths / 10 for tenths in range(1, 1000))
+    return next(a for a in alphas if economics.preferred(curve, a).tokens_per_second >= speed)
 
 
 def _two_dollars(read):
@@ -187,11 +177,10 @@ def _figure_6(read, holds):
         slow = chip.replace(peaks=chip.peaks | {"fp8": chip.peaks["bf16"]})
         times = [token_latency(model, c, 8, 4096, pipeline=False) for c in (slow, chip)]
         faster[name] = times[0] / times[1]
-    text = ", ".join(f"{name} {ratio:.2f}" for name, ratio in faster.items())
     holds(
         "8-bit arithmetic helps A100 and H100 at large batches",
         min(faster["A100"], faster["H100"]) > 1.1 and faster["V100"] == 1,
-        f"4096 sequences on 8 GPUs, times as fast: {text}",
+        f"4096 sequences on 8 GPUs, times as fast: {listed(faster, '.2f')}",
         fair=_NARROWED,
     )
 
@@ -201,20 +190,17 @@ def _figure_6(read, holds):
 
 def halvings():
     """Gain of each halving of the weights of Llama 3 70B: at Table 6's points, and at the fastest."""
-    names = [economics.PRECISIONS[f"{bits}-bit weights"] for bits in (16, 8, 4)]
-    points = [economics.preferred(economics.curve(name)).tokens_per_second for name in names]
-    tops = [economics.fastest(economics.curve(name)).tokens_per_second for name in names]
-    return [
-        [after / before - 1 for before, after in zip(speeds, speeds[1:], strict=False)]
-        for speeds in (points, tops)
-    ]
+    curves = [economics.curve(economics.PRECISIONS[f"{bits}-bit weights"]) for bits in (16, 8, 4)]
+    found = []
+    for point in (economics.preferred, economics.fastest):
+        speeds = [point(curve).tokens_per_second for curve in curves]
+        found.append([after / before - 1 for before, after in pairwise(speeds)])
+    return found
 
 
 @reproduces("Text 4.2")
 def _text_4_2(read):
-    return {
-        ("speed-up of doubling the bandwidth", ""): lambda read: speed_up(2)[0] - 1,
-    }
+    return {("speed-up of doubling the bandwidth", ""): lambda read: speed_up(2)[0] - 1}
 
 
 @claims("Text 4.2")
@@ -242,11 +228,9 @@ def _quantization(read, holds):
         fair=_NARROWED,
     )
     eight = shape.replace(activation_bytes=1.0)
-    cached, moved = [
-        (cache_values(s) * s.activation_bytes, feed_forward(s, 8, 1, "1D")[0].per_token)
-        for s in (shape, eight)
-    ]
-    ratios = [new / old for old, new in zip(cached, moved, strict=True)]
+    kept = cache_values(eight) * eight.activation_bytes / (cache_values(shape) * shape.activation_bytes)
+    moved, less = (feed_forward(s, 8, 1, "1D")[0].per_token for s in (shape, eight))
+    ratios = kept, less / moved
     holds(
         "8-bit activations shrink the cache and the network's bytes",
         max(ratios) < 1,
@@ -262,47 +246,38 @@ def _figure_5(read, holds):
     holds("the curves assume 2 dollars for a GPU and hour", *_two_dollars(read), fair="2.10 rounded")
 
 
-def _alpha_of(read, table):
+def _alpha_of(table):
     """Whether alpha 4 prefers the points that print shows: those of alpha 3."""
-    texts = {}
+    speeds = {}
     for (name, row), (setting, point) in economics.settings().items():
         if name == table:
             curve = economics.curve(**setting)
-            texts[row] = [at.tokens_per_second for at in (economics.preferred(curve, 4), point(curve))]
-    text = ", ".join(f"{row} {four:.0f} and {three:.0f}" for row, (four, three) in texts.items())
-    return (
-        all(four == three for four, three in texts.values()),
-        f"tokens/s with alpha 4 and with the text's 3, which print has: {text}",
-    )
+            speeds[row] = economics.preferred(curve, 4).tokens_per_second, point(curve).tokens_per_second
+    text = ", ".join(f"{row} {four:.0f} and {three:.0f}" for row, (four, three) in speeds.items())
+    alike = all(four == three for four, three in speeds.values())
+    return alike, f"tokens/s with alpha 4 and with the text's 3, which print has: {text}"
 
 
 @claims("Table 2")
 def _table_2(read, holds):
     batches = table_2_batches()
-    text = ", ".join(f"{name} {batch:.2f}" for name, batch in batches.items())
     holds(
         "all batches are 1",
         all(round(batch) == 1 for batch in batches.values()),
-        f"batches behind the table: {text}; those of the dense models are ties, a batch of 1 is as fast",
+        f"batches behind the table: {listed(batches, '.2f')}; those of the dense models are ties, a batch of 1 is as "
+        "fast",
     )
-    gammas = {
-        name: economics.fastest(economics.curve(name, draft=economics.DRAFT)).gamma
-        for name in economics.SERVED
-    }
-    text = ", ".join(f"{name} {gamma:.0f}" for name, gamma in gammas.items())
+    drafted = {name: economics.curve(name, draft=economics.DRAFT) for name in economics.SERVED}
+    gammas = {name: economics.fastest(curve).gamma for name, curve in drafted.items()}
     holds(
         "drafts are used throughout",
         sum(gamma > 1 for gamma in gammas.values()) >= len(gammas) - 1,
-        f"gamma of the points (1: no drafts): {text}",
+        f"gamma of the points (1: no drafts): {listed(gammas, '.0f')}",
         fair="wherever they help; DeepSeek-V3 is faster without",
     )
 
 
 @claims("Table 3")
-def _table_3(read, holds):
-    holds("the points maximise equation 45 with alpha 4", *_alpha_of(read, "Table 3"))
-
-
 @claims("Table 6")
-def _table_6(read, holds):
-    holds("the points maximise equation 45 with alpha 4", *_alpha_of(read, "Table 6"))
+def _points(read, holds):
+    holds("the points maximise equation 45 with alpha 4", *_alpha_of(read.artefact))

@@ -4,20 +4,12 @@ from functools import cache, partial
 
 import numpy as np
 
-from book.audit.ledger import Noted, claims, reproduces
+from book.audit.ledger import Noted, claims, listed, reproduces
 from book.erdil2025 import economics
+from book.erdil2025.claims import model as section_3
 from book.erdil2025.claims.context import GROUPED, LONG, MISTRAL, utilisation
 from book.erdil2025.claims.economics import SEVENTY, fastest
-from book.erdil2025.claims.model import (
-    DEEPSEEK,
-    DEFAULT,
-    H100,
-    UNLIMITED,
-    arithmetic_until,
-    best_layout,
-    bytes_and_flop_of_latents,
-    token_latency,
-)
+from book.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100, UNLIMITED, best_layout, token_latency
 from inferlib import load_model
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import chips, model_of, models
@@ -43,9 +35,8 @@ def _always_cache():
     for name in GROUPED:
         for tokens in (1, 5):
             for batch in (1, 64, 4096):
-                step = best_layout(
-                    models[name], UNLIMITED, 64, batch, context=1e7, new_tokens=tokens, pipeline=False
-                )[1]
+                case = {"context": 1e7, "new_tokens": tokens, "pipeline": False}
+                step = best_layout(models[name], UNLIMITED, 64, batch, **case)[1]
                 found[name, tokens, batch] = step.binding
     return found
 
@@ -56,14 +47,13 @@ def needed_group(chip):
 
 
 @cache
-def arithmetic_bound_from(new_tokens, format="fp8", n_gpu=54, batch=247):
+def arithmetic_bound_from(new_tokens, format="fp8"):
     """Context from which DeepSeek-V3 waits for attention's arithmetic, at Table 3's instance; None for never."""
     chip = UNLIMITED.replace(peaks=H100.peaks | {"fp8": H100.peaks[format]})
 
     def bound(context):
-        step = best_layout(
-            models["DeepSeek-V3"], chip, n_gpu, batch, context=context, new_tokens=new_tokens, pipeline=False
-        )[1]
+        case = {"context": context, "new_tokens": new_tokens, "pipeline": False}
+        step = best_layout(models["DeepSeek-V3"], chip, 54, 247, **case)[1]
         return step.binding == "attention arithmetic"
 
     low, high = 3.0, 7.0
@@ -99,9 +89,7 @@ def fastest_at_peaks():
 
 @reproduces("Text 5.2")
 def _text_5_2(read):
-    return {
-        ("group sizes of leading models", ""): _group_sizes,
-    }
+    return {("group sizes of leading models", ""): _group_sizes}
 
 
 @claims("Text 5.2")
@@ -122,12 +110,11 @@ def _long_contexts(read, holds):
         "batches of 1, 64 and 4096 alike: the cache grows with the batch",
     )
     needed = {name: needed_group(chips[name]) for name in economics.GENERATIONS}
-    text = ", ".join(f"{name} {group:.0f}" for name, group in needed.items())
     holds(
         "group sizes on the order of 100 overcome it",
         all(abs(np.log10(group / 100)) < 0.5 for group in needed.values()),
-        f"{text} at the peaks and one token a pass; {needed['H100'] / 3:.0f} on an H100 with three (threshold, ours: "
-        "half a decade)",
+        f"{listed(needed, '.0f')} at the peaks and one token a pass; {needed['H100'] / 3:.0f} on an H100 with three "
+        "(threshold, ours: half a decade)",
     )
     times = DEEPSEEK.kv_rank / DEEPSEEK.head_dim
     holds(
@@ -143,13 +130,13 @@ def _long_contexts(read, holds):
         f"as much as g = {group:.0f}",
     )
     start = read("ten thousand tokens")
-    needs, has = bytes_and_flop_of_latents()
+    needs, has = section_3.bytes_and_flop_of_latents()
     drafted, sixteen = arithmetic_bound_from(4), arithmetic_bound_from(4, "bf16")
     holds(
         "latent attention waits for its arithmetic from ten thousand tokens",
-        more_than_weights() < start < arithmetic_until() and sixteen < 1.5 * start,
+        more_than_weights() < start < section_3.arithmetic_until() and sixteen < 1.5 * start,
         f"Table 3's four tokens a pass: from {sixteen:,.0f} on at the 16-bit rate, from {drafted:,.0f} at the 8-bit; "
-        f"large batches up to {arithmetic_until():,.0f}, attention most of the arithmetic from "
+        f"large batches up to {section_3.arithmetic_until():,.0f}, attention most of the arithmetic from "
         f"{more_than_weights():,.0f} on; one token a pass at very long context never ({needs:.0f} FLOP a byte, an H100 "
         f"has {has:.0f})",
         fair="with drafts, or in large batches while attention is most of the arithmetic",

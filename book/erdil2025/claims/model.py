@@ -20,7 +20,7 @@ from inferlib.papers.erdil2025.shape import Shape, cache_values, printed_paramet
 
 reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")
 # Searches try thousands of layouts, which are no explanation of a cell.
-token_latency, speculative_latency = (untraced(search.token_latency), untraced(search.speculative_latency))
+token_latency, speculative_latency = untraced(search.token_latency), untraced(search.speculative_latency)
 best_layout, terms = untraced(decode.best_layout), untraced(decode.terms)
 H100, DEFAULT = chips["H100"], economics.DEFAULT
 LL = next(protocol for protocol in PROTOCOLS if protocol.name == "LL")
@@ -88,8 +88,7 @@ def _latents(read, holds):
         smaller > 10,
         f"DeepSeek-V3: {smaller:.0f} times smaller (threshold, ours: 10)",
     )
-    needs, eight = bytes_and_flop_of_latents("fp8")
-    sixteen = bytes_and_flop_of_latents("bf16")[1]
+    (needs, eight), (_, sixteen) = (bytes_and_flop_of_latents(format) for format in ("fp8", "bf16"))
     holds(
         "latent attention waits for arithmetic at long context",
         eight / needs < 5 and arithmetic_until() > 0,
@@ -187,10 +186,8 @@ def equal_batch():
 def traffic_kept():
     """The part of the network's bytes that 8-bit weights leave."""
     shape = models["Llama 3 70B"].shape
-    both, narrow = (
-        feed_forward(s, 8, 1, "1D")[0].per_token for s in (shape, shape.replace(weight_bytes=1.0))
-    )
-    return narrow / both
+    both, narrow = (feed_forward(s, 8, 1, "1D")[0] for s in (shape, shape.replace(weight_bytes=1.0)))
+    return narrow.per_token / both.per_token
 
 
 def _reads_of_a_ring(read):
@@ -228,21 +225,15 @@ def _bandwidth(read, holds):
         f"equations 23 and 24 at {one_way:.0f}; the critical batch is {critical:.0f} at 16 bits",
         fair="by the final model's equations 40 and 42, at the whole bandwidth",
     )
-    curve = economics.curve("Llama 3 70B")
-    best, critical = (
-        economics.preferred(curve).batch,
-        toy.critical_batch(models["Llama 3 70B"], H100.capped()),
-    )
-    fast = economics.fastest(curve).batch
+    curve, critical = economics.curve("Llama 3 70B"), toy.critical_batch(models["Llama 3 70B"], H100.capped())
+    best, fast = economics.preferred(curve).batch, economics.fastest(curve).batch
     holds(
         "the critical batch is no longer the best in general",
         best < critical and fast < best,
         f"Llama 3 70B: {fast:.0f} where fastest, {best:.0f} where preferred, {critical:.0f} critical",
     )
     shape = models["Llama 3 70B"].shape
-    one, two = (
-        printed.bytes_reduced(shape, 1, size) for size in (shape.weight_bytes, shape.activation_bytes)
-    )
+    one, two = (printed.bytes_reduced(shape, 1, s) for s in (shape.weight_bytes, shape.activation_bytes))
     holds(
         "bytes reduced have the precision of the parameters (eq. 25)",
         one == two,
@@ -252,12 +243,9 @@ def _bandwidth(read, holds):
     free = H100.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
     found = {}
     for name in economics.SERVED:
-        curves = [economics.frontier(models[name], chip) for chip in (H100, free)]
-        tops, chosen = (
-            [point(curve).tokens_per_second for curve in curves]
-            for point in (economics.fastest, economics.preferred)
-        )
-        found[name] = tops[1] / tops[0], chosen[1] / chosen[0]
+        limited, unlimited = (economics.frontier(models[name], chip) for chip in (H100, free))
+        points = economics.fastest, economics.preferred
+        found[name] = [at(unlimited).tokens_per_second / at(limited).tokens_per_second for at in points]
     text = ", ".join(f"{name} {top:.2f} and {point:.1f}" for name, (top, point) in found.items())
     holds(
         "network bandwidth does not change the order of magnitude of speeds",
@@ -279,26 +267,19 @@ def _node_exponent(reads):
 def literal_and_coded():
     """Fastest Llama 3 70B at 8 bits: equations as printed; the notebook without 1D layouts and pipelines."""
     model = models["Llama 3 70B 8-bit"]
-    n_gpu, batch = np.geomspace(1, 1024, 400)[:, None], np.geomspace(1, 64, 20)
+    at = model, H100, np.geomspace(1, 1024, 400)[:, None], np.geomspace(1, 64, 20)
     coded = DEFAULT.replace(kinds=("2D",), pipelines=0)
-    return tuple(
-        float(1 / token_latency(model, H100, n_gpu, batch, assumptions=a).min())
-        for a in (PRINTED_EQUATIONS, coded)
-    )
+    return tuple(float(1 / token_latency(*at, assumptions=a).min()) for a in (PRINTED_EQUATIONS, coded))
 
 
 @reproduces("Text 3.6")
 def _text_3_6(read):
-    row, nodes = "latency of an all-reduce (eq. 40)", 4
+    row, latency = "latency of an all-reduce (eq. 40)", partial(printed.all_reduce_latency, LL)
     return {
-        (row, "base"): lambda read: printed.all_reduce_latency(LL, 1, 1),
+        (row, "base"): lambda read: latency(1, 1),
         # Four GPUs of a node make two ranks; four nodes make two, with a GPU of each.
-        (row, "one more rank in a node"): lambda read: (
-            printed.all_reduce_latency(LL, 4, 1) - printed.all_reduce_latency(LL, 1, 1)
-        ),
-        (row, "one doubling of the nodes"): lambda read: (
-            printed.all_reduce_latency(LL, nodes, nodes) - printed.all_reduce_latency(LL, 1, 1)
-        ),
+        (row, "one more rank in a node"): lambda read: latency(4, 1) - latency(1, 1),
+        (row, "one doubling of the nodes"): lambda read: latency(4, 4) - latency(1, 1),
         ("nodes in intra-node reads", "exponent (eq. 42)"): lambda read: _node_exponent(
             printed.intra_node_reads
         ),

@@ -4,19 +4,10 @@ from functools import cache, partial
 
 import numpy as np
 
-from book.audit.ledger import claims, reproduces
+from book.audit.ledger import claims, listed, reproduces
 from book.erdil2025 import economics
-from book.erdil2025.claims.model import (
-    DEEPSEEK,
-    DEFAULT,
-    H100,
-    LL,
-    UNLIMITED,
-    feed_forward,
-    speculative_latency,
-    terms,
-    token_latency,
-)
+from book.erdil2025.claims import model as section_3
+from book.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100, UNLIMITED, feed_forward, token_latency
 from inferlib.equation import untraced
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import KINDS, Assumptions, Cut, models
@@ -49,9 +40,6 @@ def without_pipeline(name, draft=economics.DRAFT):
     )
 
 
-PIPED = ("Mixtral 8x22B", "GPT-4")
-
-
 def gains(without, with_it):
     """How much faster a second frontier is: at its fastest, and at most and at least at one cost."""
     costs = common_costs(without, with_it)
@@ -60,23 +48,19 @@ def gains(without, with_it):
     return float(fastest), float(at_one_cost.max()), float(at_one_cost.min())
 
 
-UNDRAFTED = (
-    "Llama 3 70B", "Llama 3 70B 8-bit", "Llama 3.1 405B", "Llama 3.1 405B 8-bit", "Mixtral 8x22B", "GPT-4",
-    "DeepSeek-V3",
-)  # fmt: skip
-
-
 @cache
 def pipeline_gains(drafted):
     """Gains of pipeline parallelism over data parallelism, by model, with the small model drafting or without."""
-    draft, names = (economics.DRAFT, economics.SERVED) if drafted else (None, UNDRAFTED)
+    dense = ("Llama 3 70B", "Llama 3 70B 8-bit", "Llama 3.1 405B", "Llama 3.1 405B 8-bit")
+    undrafted = (*dense, "Mixtral 8x22B", "GPT-4", "DeepSeek-V3")
+    draft, names = (economics.DRAFT, economics.SERVED) if drafted else (None, undrafted)
     return {name: gains(without_pipeline(name, draft), economics.curve(name, draft=draft)) for name in names}
 
 
 @cache
 def capacity_matters(name, pipeline=True):
     """How much cheaper unlimited memory makes any speed above the bound, and which share of points it adds."""
-    n_gpu, batch = (np.geomspace(0.5, 512, 220)[:, None], np.geomspace(1, 4096, 220))
+    n_gpu, batch = np.geomspace(0.5, 512, 220)[:, None], np.geomspace(1, 4096, 220)
     limited, free = (
         token_latency(models[name], chip, n_gpu, batch, pipeline=pipeline) for chip in (H100, UNLIMITED)
     )
@@ -91,7 +75,7 @@ def capacity_matters(name, pipeline=True):
 
 def _transfers(read):
     shape, stages = models["Llama 3 70B"].shape, 5
-    split = terms(shape, H100, Cut(float(stages), kind="1D"), 40, 50, 0, 1, DEFAULT)
+    split = section_3.terms(shape, H100, Cut(float(stages), kind="1D"), 40, 50, 0, 1, DEFAULT)
     hops = next(stage["pipeline"] for stage in split if "pipeline" in stage)
     one = m.stage_network(shape, H100, 40 / stages, DEFAULT).time(50 / stages)
     return stages - hops / one
@@ -99,7 +83,7 @@ def _transfers(read):
 
 def _transferred(experts, group, shape):
     """Seconds of bytes for one token: the all-to-alls of so many groups of experts, and one 1D all-reduce."""
-    alone = Assumptions(protocols=(LL,))
+    alone = Assumptions(protocols=(section_3.LL,))
     sparse = m.dispatch_network(shape, H100, group, experts, alone).per_token * alone.dispatches
     reduce = feed_forward(shape, group, 1, "1D", alone)[0].per_token
     return sparse, reduce
@@ -107,28 +91,26 @@ def _transferred(experts, group, shape):
 
 @untraced
 def _experts_cheaper(read):
+    def reduced(*at):
+        return sum(one.time(128) for one in feed_forward(*at))
+
     ratios = {}
     for name, group in (("Mixtral 8x22B", 8), ("GPT-4", 16), ("DeepSeek-V3", 64)):
-        shape, tokens = models[name].shape, 128
-        spread, whole = shape.n_experts if group > shape.n_experts else group, 1
-        sparse = DEFAULT.dispatches * m.dispatch_network(shape, H100, group, spread, DEFAULT).time(tokens)
-        rest = feed_forward(shape, group, spread, "1D")
-        sparse += sum(one.time(tokens) for one in rest)
-        dense = min(
-            sum(one.time(tokens) for one in feed_forward(shape, group, whole, kind)) for kind in KINDS
-        )
-        ratios[f"{name} on {group} GPUs"] = dense / sparse
-    text = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items())
-    return (min(ratios.values()) > 1, f"tensor over expert parallelism, 128 sequences: {text} times the time")
+        shape = models[name].shape
+        spread = min(group, shape.n_experts)
+        sparse = DEFAULT.dispatches * m.dispatch_network(shape, H100, group, spread, DEFAULT).time(128)
+        dense = min(reduced(shape, group, 1, kind) for kind in KINDS)
+        ratios[f"{name} on {group} GPUs"] = dense / (sparse + reduced(shape, group, spread, "1D"))
+    note = f"tensor over expert parallelism, 128 sequences: {listed(ratios, '.1f')} times the time"
+    return min(ratios.values()) > 1, note
 
 
 def table_2_batches():
     """The batches of Table 2's points, by model."""
-    rows = economics.settings()
     return {
         name: point(economics.curve(**setting)).batch
-        for (t, name), (setting, point) in rows.items()
-        if t == "Table 2"
+        for (table, name), (setting, point) in economics.settings().items()
+        if table == "Table 2"
     }
 
 
@@ -148,21 +130,21 @@ def _text_3_5(read):
 def _parallelism(read, holds):
     names = ("Llama 3 70B", "Mixtral 8x22B", "GPT-4", "DeepSeek-V3")
     with_, without = ({n: capacity_matters(n, pipeline)[0] for n in names} for pipeline in (True, False))
-    text = ", ".join(f"{n} {with_[n]:.2%} with pipelines and {without[n]:.1%} without" for n in names)
+    costs = ", ".join(f"{n} {with_[n]:.2%} with pipelines and {without[n]:.1%} without" for n in names)
     holds(
         "frontiers beyond that speed do not depend on memory capacity",
         with_["Llama 3 70B"] == without["Llama 3 70B"] == 0,
-        f"cost that unlimited memory saves at one speed, at most: {text}",
+        f"cost that unlimited memory saves at one speed, at most: {costs}",
         fair="for dense models, whose step reads all of memory",
     )
     plain, drafted = (
         {name: most for name, (_, most, _) in pipeline_gains(drafts).items()} for drafts in (False, True)
     )
-    texts = [", ".join(f"{name} {gain:.1%}" for name, gain in found.items()) for found in (plain, drafted)]
     holds(
         "there is no reason for pipeline parallelism beside data parallelism",
         max(*plain.values(), *drafted.values()) < 0.05,
-        f"most that pipelines gain at one cost (threshold, ours: 5 %): {texts[0]}; with drafts {texts[1]}",
+        f"most that pipelines gain at one cost (threshold, ours: 5 %): {listed(plain, '.1%')}; with drafts "
+        f"{listed(drafted, '.1%')}",
     )
     pairs = [_transferred(groups, groups, DEEPSEEK) for groups in (2, 4, 8)]
     ratios = [sparse / reduce for sparse, reduce in pairs]
@@ -185,7 +167,6 @@ def _parallelism(read, holds):
         name: batches[name] / (DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT))
         for name in ("Mixtral 8x22B", "GPT-4")
     }
-    text = ", ".join(f"{name} {ratio:.3f}" for name, ratio in spread.items())
     always, rule = (
         token_latency(models["DeepSeek-V3"], H100, 14, 1, assumptions=a, pipeline=False)
         for a in (DEFAULT.replace(expert_threshold=0), DEFAULT)
@@ -193,8 +174,8 @@ def _parallelism(read, holds):
     holds(
         "experts are spread whenever GPUs are fewer than experts",
         always == rule,
-        f"the notebook waits for micro-batches of twice s; Table 2's batches over that: {text}; DeepSeek-V3 on "
-        f"14 GPUs at batch 1 makes {1 / rule:.0f} tokens/s so and {1 / always:.0f} as the text has it",
+        f"the notebook waits for micro-batches of twice s; Table 2's batches over that: {listed(spread, '.3f')}; "
+        f"DeepSeek-V3 on 14 GPUs at batch 1 makes {1 / rule:.0f} tokens/s so and {1 / always:.0f} as the text has it",
     )
 
 
@@ -205,10 +186,9 @@ def _footnote_5(read, holds):
     tokens = expected_tokens(economics.ACCEPTANCE, 5)
     # A full H100: the weights of Llama 3 70B at 8 bits and the rest cache.
     context = (H100.memory_capacity - served.n_params - draft.n_params * 2) / served.cache_bytes
-    plain = 1 / token_latency(served, H100, 1, 1, context=max(context, 0), pipeline=False)
-    drafted = 1 / speculative_latency(
-        served, draft, H100, 1, 1, acceptance=economics.ACCEPTANCE, context=max(context, 0), pipeline=False
-    )
+    case, a = {"context": max(context, 0), "pipeline": False}, economics.ACCEPTANCE
+    plain = 1 / token_latency(served, H100, 1, 1, **case)
+    drafted = 1 / section_3.speculative_latency(served, draft, H100, 1, 1, acceptance=a, **case)
     holds(
         "the bound is for one read of the parameters a token",
         drafted > plain,

@@ -4,7 +4,7 @@ from fractions import Fraction
 from functools import partial
 
 from book.audit.explanation import named
-from book.audit.ledger import Noted, claims, reproduces
+from book.audit.ledger import Noted, claims, listed, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims.economics import SEVENTY, drafting_gains
 from book.erdil2025.claims.model import DEFAULT, H100, token_latency
@@ -21,17 +21,15 @@ reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil202
 def _negligible(read):
     small = sum(m.flop_per_token(models[economics.DRAFT].shape, 0, DEFAULT))
     share = {n: small / sum(m.flop_per_token(models[n].shape, 0, DEFAULT)) for n in economics.SPECULATED}
-    text = ", ".join(f"{name} {part:.0%}" for name, part in share.items())
     setting, point = economics.settings()["Table 3", SEVENTY]
     at = point(economics.curve(**setting))
     drafting = at.gamma * token_latency(models[economics.DRAFT], H100, at.n_gpu, at.batch)
-    total = (
-        economics.seconds_at(setting, at) * (1 - economics.ACCEPTANCE**at.gamma) / (1 - economics.ACCEPTANCE)
-    )
+    a = economics.ACCEPTANCE
+    total = economics.seconds_at(setting, at) * (1 - a**at.gamma) / (1 - a)
     return (
         max(share.values()) < 0.2,
-        f"FLOP of a draft over one of the model: {text} (threshold, ours: a fifth); in time drafting takes "
-        f"{drafting / total:.0%} of a round at Table 3's point for Llama 3 70B",
+        f"FLOP of a draft over one of the model: {listed(share, '.0%')} (threshold, ours: a fifth); in time drafting "
+        f"takes {drafting / total:.0%} of a round at Table 3's point for Llama 3 70B",
     )
 
 
@@ -55,16 +53,15 @@ def _drafted(read, name):
     )
 
 
-def _drafted_times(read, name):
-    found = _drafted(read, name)
-    return Noted(1 + found.value, found.note)
-
-
 @reproduces("Text 4.1")
 def _text_4_1(read):
+    def times(read, name):
+        found = _drafted(read, name)
+        return Noted(1 + found.value, found.note)
+
     return {
         ("gain of drafts at one cost", "Llama 3 70B"): partial(_drafted, name="Llama 3 70B"),
-        ("factor of drafts at one cost", "Llama 3.1 405B"): partial(_drafted_times, name="Llama 3.1 405B"),
+        ("factor of drafts at one cost", "Llama 3.1 405B"): partial(times, name="Llama 3.1 405B"),
     }
 
 
@@ -96,12 +93,11 @@ def _speculation(read, holds):
         *_negligible(read),
         fair="for a draft fifty times smaller",
     )
-    least = {name: drafting_gains(name, TABLE_5)[2] for name in economics.SPECULATED}
-    most = {name: drafting_gains(name, TABLE_5)[1] for name in economics.SPECULATED}
-    text = ", ".join(f"{n} {least[n]:+.0%} to {most[n]:+.0%}" for n in least)
+    gains = {name: drafting_gains(name, TABLE_5) for name in economics.SPECULATED}
     holds(
         "providers without drafts cannot compete",
-        min(least.values()) > -0.01 and min(most.values()) > 0.2,
-        f"at one cost: {text}",
+        all(least > -0.01 and most > 0.2 for _, most, least in gains.values()),
+        "at one cost: "
+        + ", ".join(f"{n} {least:+.0%} to {most:+.0%}" for n, (_, most, least) in gains.items()),
         fair="everywhere but at the cheap end, where drafts gain nothing",
     )

@@ -5,7 +5,7 @@ from functools import cache, partial
 import numpy as np
 
 from book.audit.explanation import inputs, named
-from book.audit.ledger import Noted, claims, reproduces
+from book.audit.ledger import Noted, claims, listed, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims.context import utilisation
 from book.erdil2025.claims.economics import SEVENTY, drafting_gains, fastest, halvings, most_with_drafts
@@ -28,8 +28,7 @@ def dgx_question(speed=70.0, part=0.15):
     speeds = 1 / token_latency(models["Llama 3 70B"], H100, 8, batch)
     shares = utilisation("Llama 3 70B", H100, 8, batch)
     # The faster, the smaller the batch.
-    largest = np.flatnonzero(speeds >= speed)[-1]
-    smallest = np.flatnonzero(shares >= part)[0]
+    largest, smallest = np.flatnonzero(speeds >= speed)[-1], np.flatnonzero(shares >= part)[0]
     return (float(shares[largest]), float(batch[largest])), (float(speeds[smallest]), float(batch[smallest]))
 
 
@@ -48,30 +47,27 @@ def _question(read, holds):
 
 @claims("Abstract")
 def _abstract(read, holds):
-    gains = {}
-    for name in ("flops", "memory_bandwidth", "scale_up_bandwidth", "scale_out_bandwidth"):
-        better = H100.replace(**{name: 2 * getattr(H100, name)})
-        if name == "flops":
-            better = better.replace(peaks={format: 2 * peak for format, peak in H100.peaks.items()})
-        gains[name.replace("_", " ")] = better
-    at = {
+    cases = {
         "flops": (8, 2048),
         "memory bandwidth": (8, 16),
         "scale up bandwidth": (8, 512),
         "scale out bandwidth": (64, 512),
     }
     model, saved = models["Llama 3 70B"], {}
-    for name, chip in gains.items():
-        before, after = (token_latency(model, one, *at[name], pipeline=False) for one in (H100, chip))
+    for name, at in cases.items():
+        field = name.replace(" ", "_")
+        better = H100.replace(**{field: 2 * getattr(H100, field)})
+        if name == "flops":
+            better = better.replace(peaks={format: 2 * peak for format, peak in H100.peaks.items()})
+        before, after = (token_latency(model, chip, *at, pipeline=False) for chip in (H100, better))
         saved[name] = 1 - after / before
     quick = DEFAULT.replace(t_kernel=2e-6)
     before, after = (token_latency(model, H100, 24, 1, assumptions=a) for a in (DEFAULT, quick))
     saved["launches"] = 1 - after / before
-    text = ", ".join(f"{name} {part:.0%}" for name, part in saved.items())
     holds(
         "arithmetic, memory bandwidth, network bandwidth and latency all matter",
         min(saved.values()) > 0,
-        f"Llama 3 70B, time saved by twice as much of each: {text}",
+        f"Llama 3 70B, time saved by twice as much of each: {listed(saved, '.0%')}",
     )
 
 
@@ -84,12 +80,10 @@ def latency_share(chip):
     at, shape = economics.fastest(curve), models[SEVENTY].shape
     cut = Cut(at.stages, at.scale_down, at.kind)
     split = terms(shape, computing_at(chips[chip], shape), cut, at.n_gpu, at.batch, 0, 1, DEFAULT)
-    named = {
-        name: seconds for stage in split for name, seconds in stage.items() if not isinstance(seconds, dict)
-    }
-    rest = [sum(parts.values()) for stage in split for parts in stage.values() if isinstance(parts, dict)]
-    waiting = named.pop("kernel launch") + named.pop("collective latency")
-    return waiting * at.tokens_per_second, max(*named.values(), *rest) * at.tokens_per_second
+    found = {name: part for stage in split for name, part in stage.items()}
+    waiting = found.pop("kernel launch") + found.pop("collective latency")
+    others = [sum(part.values()) if isinstance(part, dict) else part for part in found.values()]
+    return waiting * at.tokens_per_second, max(others) * at.tokens_per_second
 
 
 def size_exponent():
@@ -107,10 +101,10 @@ def doubled_bandwidth():
     }
 
 
-def doubled_with_base(name="Llama 3 70B"):
-    """Latency that twice the memory bandwidth saves by equation 14 and Figure 1's base latency."""
+def doubled_with_base():
+    """Latency that twice the memory bandwidth saves Llama 3 70B by equation 14 and Figure 1's base latency."""
     better = H100.replace(memory_bandwidth=2 * H100.memory_bandwidth)
-    return 1 - based(models[name], better) / based(models[name])
+    return 1 - based(models["Llama 3 70B"], better) / based(models["Llama 3 70B"])
 
 
 @cache
@@ -127,12 +121,8 @@ def with_groq(bandwidth):
 def _groq(read):
     bandwidth = read("Groq LPU", "memory bandwidth")
     large, equation_14 = speed_up(bandwidth / read("H100 SXM", "memory bandwidth"))
-    found = with_groq(bandwidth)
-    text = ", ".join(f"{name} {ratio:.1f}" for name, ratio in found.items())
-    return Noted(
-        found["Llama 3 70B"],
-        f"complete model, memory enough: {text}; equation 18 {large:.1f}, equation 14 {equation_14:.1f}",
-    )
+    found, simple = with_groq(bandwidth), f"equation 18 {large:.1f}, equation 14 {equation_14:.1f}"
+    return Noted(found["Llama 3 70B"], f"complete model, memory enough: {listed(found, '.1f')}; {simple}")
 
 
 def _drafts(read):
@@ -162,24 +152,21 @@ def _halved_precision(read):
 def _over_decoding(read):
     half, shares = read("prefill", "utilisation", "Text 4.3"), decoding_shares()
     ratios = [half / share for share in shares.values()]
-    text = ", ".join(f"{row} {share:.1%}" for row, share in shares.items())
     return Noted(
         (min(ratios), max(ratios)),
-        f"{half:.0%} over Table 6's points, both of the attainable rate: {text}; with those of the peak "
-        f"{min(ratios) / H100.flops_fraction:.1f} to {max(ratios) / H100.flops_fraction:.1f}",
+        f"{half:.0%} over Table 6's points, both of the attainable rate: {listed(shares, '.1%')}; with those of the "
+        f"peak {min(ratios) / H100.flops_fraction:.1f} to {max(ratios) / H100.flops_fraction:.1f}",
     )
 
 
 def decoding_shares():
     """Share of the attainable arithmetic that decoding uses at Table 6's points, by row."""
-    reached = {
-        row: economics.preferred(economics.curve(name)).mfu for row, name in economics.PRECISIONS.items()
-    }
-    return {
-        row: named(f"utilisation of the peak at the point of {row}", float(share))
-        / inputs(H100).flops_fraction
-        for row, share in reached.items()
-    }
+    shares = {}
+    for row, name in economics.PRECISIONS.items():
+        of_peak = float(economics.preferred(economics.curve(name)).mfu)
+        of_peak = named(f"utilisation of the peak at the point of {row}", of_peak)
+        shares[row] = of_peak / inputs(H100).flops_fraction
+    return shares
 
 
 @reproduces("Text 5.1")
@@ -204,12 +191,11 @@ def _text_5_1(read):
 def _short_contexts(read, holds):
     limit, equation_14 = (1 - 1 / gain for gain in speed_up(2))
     complete = doubled_bandwidth()
-    text = ", ".join(f"{name} {saved:.1%}" for name, saved in complete.items())
     holds(
         "doubling the bandwidth saves around 20 % of the latency or less",
         max(complete.values()) < 0.225,
-        f"complete model {text}; Llama 3 70B by equation 14 with Figure 1's base latency {doubled_with_base():.1%}, "
-        f"without {equation_14:.1%}; by equation 18 {limit:.1%} (threshold, ours: 22.5 %)",
+        f"complete model {listed(complete, '.1%')}; Llama 3 70B by equation 14 with Figure 1's base latency "
+        f"{doubled_with_base():.1%}, without {equation_14:.1%}; by equation 18 {limit:.1%} (threshold, ours: 22.5 %)",
     )
     shares = {chip: latency_share(chip) for chip in economics.GENERATIONS}
     text = ", ".join(f"{chip} {ours:.0%} ({other:.0%})" for chip, (ours, other) in shares.items())
@@ -219,18 +205,14 @@ def _short_contexts(read, holds):
         f"share of launches and latency of collectives in Table 4's points, and of the largest other term: {text}",
     )
     times = {n: m.collective_latency(LL, n, n / 8, 2) / factor("us") for n in (8, 16, 64)}
-    text = ", ".join(f"{t:.0f} us on {n} GPUs" for n, t in times.items())
-    holds(
-        "a small all-reduce costs tens of microseconds", min(times.values()) > 10, f"without a byte: {text}"
-    )
-    wide, narrow = (
-        best_layout(models[name], H100, 8, 8) for name in ("Llama 3.1 405B", "Llama 3.1 405B 8-bit")
-    )
+    text = "without a byte: " + ", ".join(f"{t:.0f} us on {n} GPUs" for n, t in times.items())
+    holds("a small all-reduce costs tens of microseconds", min(times.values()) > 10, text)
+    names = "Llama 3.1 405B", "Llama 3.1 405B 8-bit"
+    wide, narrow = (best_layout(models[name], H100, 8, 8)[1] for name in names)
     holds(
         "more is saved where a machine's boundary is crossed",
-        not wide[1].feasible and narrow[1].feasible,
-        f"Llama 3.1 405B on one node of 8: at 16 bits {wide[1].reason}; at 8 bits {1 / narrow[1].total:.0f} "
-        "tokens/s",
+        not wide.feasible and narrow.feasible,
+        f"Llama 3.1 405B on one node of 8: at 16 bits {wide.reason}; at 8 bits {1 / narrow.total:.0f} tokens/s",
     )
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from book.audit.ledger import Noted, claims, reproduces
+from book.audit.ledger import Noted, claims, listed, reproduces
 from book.erdil2025.economics import frontier
 from book.erdil2025.tables import H100, MODELS, SERVED, served, table_1
 from inferlib.papers.erdil2025 import derivations
@@ -18,20 +18,15 @@ PALM = ("PaLM 8B", "PaLM 62B", "PaLM 540B")
 
 @reproduces("Text 1")
 def _text_1(read):
-    cut = "cutting a multiplication along all three dimensions"
-
+    cut, each = "cutting a multiplication along all three dimensions", "factor in each"
     # Each GPU holds two-dimensional slices of a three-dimensional product.
-    def gpus(read):
-        return read(cut, "factor in each") ** 3
-
-    def faster(read):
-        return read(cut, "factor in each") ** 2
-
     return {
-        (cut, "factor in GPUs"): gpus,
-        (cut, "factor in speed"): faster,
-        (cut, "factor in memory and network traffic"): lambda read: gpus(read) / faster(read),
-        (cut, "factor in utilisation"): lambda read: faster(read) / gpus(read),
+        (cut, "factor in GPUs"): lambda read: read(cut, each) ** 3,
+        (cut, "factor in speed"): lambda read: read(cut, each) ** 2,
+        (cut, "factor in memory and network traffic"): lambda read: (
+            read(cut, each) ** 3 / read(cut, each) ** 2
+        ),
+        (cut, "factor in utilisation"): lambda read: read(cut, each) ** 2 / read(cut, each) ** 3,
     }
 
 
@@ -151,19 +146,16 @@ def _text_2_2_3(read):
     balance, collected, optimum, final = (step.equation for step in d.optimal_instance()[2:])
     once = {d.READING: 1, d.HOPS: 1}
     depth, width, *_ = exponents()
+    at_optimum = "balance at the optimum"
+    waits, reads = (d.exponent(side, d.N_GPU) for side in (balance.lhs, balance.rhs))
     cost, reading = d.factor_three()[3].equation.rhs, toy.weight_time(d.MODEL, d.CHIP, 1)
     limit = float((cost / reading).subs({symbol: 1 for symbol in cost.free_symbols}))
-    latency, size, factor = (
-        "smallest latency", "fastest instance size", "cost of the smallest latency over the smallest cost"
-    )  # fmt: skip
+    latency, size = "smallest latency", "fastest instance size"
+    factor = "cost of the smallest latency over the smallest cost"
     best, least, three = d.optimal_instance, d.minimum_latency, d.factor_three
     found = {
-        ("balance at the optimum", "exponent of the instance size, waiting (eq. 10)"): (
-            best, d.exponent(balance.lhs, d.N_GPU)
-        ),
-        ("balance at the optimum", "exponent of the instance size, reading (eq. 10)"): (
-            best, d.exponent(balance.rhs, d.N_GPU)
-        ),
+        (at_optimum, "exponent of the instance size, waiting (eq. 10)"): (best, waits),
+        (at_optimum, "exponent of the instance size, reading (eq. 10)"): (best, reads),
         (size, "power that is linear in reading (eq. 11)"): (best, d.exponent(collected.lhs, d.N_GPU)),
         (size, "exponent (eq. 12)"): (best, d.exponent(optimum.rhs, d.MODEL.n_params)),
         (size, "exponent of the maximum (eq. 13)"): (best, final.rhs.as_base_exp()[1]),
@@ -175,7 +167,7 @@ def _text_2_2_3(read):
         (factor, ""): (three, limit),
         (latency, "exponent of depth"): (d.scaling, depth),
         (latency, "exponent of width"): (d.scaling, width),
-    }  # fmt: skip
+    }
     notes = {(factor, ""): f"in the limit; {cost_factor(SEVENTY):.2f} for Llama 3 70B"}
 
     def read_off(derivation, value, note):
@@ -218,13 +210,11 @@ def beyond_critical(model, n_gpu):
     return latency, cost
 
 
-def speed_up(times, model=SEVENTY):
-    """How much faster the fastest token gets with more bandwidth: for a large instance, and for a model."""
+def speed_up(times):
+    """How much faster Llama 3 70B's fastest token gets with more bandwidth: on a large instance, and on the best."""
     more = H100.replace(memory_bandwidth=times * H100.memory_bandwidth)
-    return [
-        f(model, H100, T_HOP) / f(model, more, T_HOP)
-        for f in (toy.minimum_latency_large, toy.minimum_latency)
-    ]
+    latencies = toy.minimum_latency_large, toy.minimum_latency
+    return [latency(SEVENTY, H100, T_HOP) / latency(SEVENTY, more, T_HOP) for latency in latencies]
 
 
 @claims("Text 2.2.3")
@@ -245,9 +235,8 @@ def _limits(read, holds):
     lost = {n: 1 - toy.minimum_latency(models[n], H100, T_HOP) / based(models[n]) for n in MODELS}
     holds(
         "base latency costs small models most",
-        max(lost, key=lost.get) == "Llama 3 8B"
-        and list(lost.values()) == sorted(lost.values(), reverse=True),
-        ", ".join(f"{name} {part:.0%}" for name, part in lost.items()),
+        list(lost) == sorted(lost, key=lost.get, reverse=True) and next(iter(lost)) == "Llama 3 8B",
+        listed(lost, ".0%"),
     )
     dominant = toy.weight_time(SEVENTY, H100, 1) / toy.network_time(SEVENTY, T_HOP)
     holds(
@@ -256,18 +245,15 @@ def _limits(read, holds):
         f"Llama 3 70B: {dominant:.0f} times (threshold, ours: 10)",
     )
     small = table.n_gpu["Llama 3 8B"]
-    holds(
-        "even an 8B model is fastest on many GPUs", bool(small > 3), f"{small:.1f} GPUs (threshold, ours: 3)"
-    )
+    note = f"{small:.1f} GPUs (threshold, ours: 3)"
+    holds("even an 8B model is fastest on many GPUs", bool(small > 3), note)
     holds(
         "the fastest instance grows with the model",
         bool(table.n_gpu.is_monotonic_increasing),
         ", ".join(f"{n:.0f}" for n in table.n_gpu),
     )
-    far = [
-        toy.minimum_latency_large(models[n], H100, T_HOP) / toy.minimum_latency(models[n], H100, T_HOP) - 1
-        for n in MODELS
-    ]
+    at = [(models[name], H100, T_HOP) for name in MODELS]
+    far = [toy.minimum_latency_large(*one) / toy.minimum_latency(*one) - 1 for one in at]
     holds(
         "equation 18 is a good approximation for large models",
         far == sorted(far, reverse=True) and far[MODELS.index("PaLM-540B")] < 0.1,
@@ -299,21 +285,18 @@ def _limits(read, holds):
     )
 
 
-def frontier_widths(chip=H100, model=models["Llama 3 70B 8-bit"]):
+def frontier_widths(chip=H100):
     """How many times its cheapest token a fast one costs, with the chip's network and without a limit of bandwidth.
 
-    At nine tenths of the top speed, with and without; and at the top, a pair.
+    At nine tenths of the top speed, with and without; and at the top, a pair. Llama 3 70B at 8 bits.
     """
-    free = chip.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
-    curves = [frontier(model, one) for one in (chip, free)]
-    cheapest = [curve.usd_per_million.min() for curve in curves]
-    fast = [c[c.tokens_per_second >= 0.9 * c.tokens_per_second.max()].usd_per_million.min() for c in curves]
-    wide, narrow = (cost / least for cost, least in zip(fast, cheapest, strict=True))
-    return (
-        wide,
-        narrow,
-        [c.usd_per_million.iloc[0] / least for c, least in zip(curves, cheapest, strict=True)],
-    )
+    free, wide, top = chip.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18), [], []
+    for one in (chip, free):
+        curve = frontier(models["Llama 3 70B 8-bit"], one)
+        times = curve.usd_per_million / curve.usd_per_million.min()
+        wide.append(times[curve.tokens_per_second >= 0.9 * curve.tokens_per_second.max()].min())
+        top.append(times.iloc[0])
+    return *wide, top
 
 
 def _scaled_speed(read, name):
@@ -330,17 +313,14 @@ def scaled_latency(read, name):
 
 def palm_power(read):
     """The power of the parameters with which the three printed latencies of PaLM grow."""
-    sizes, times = (
-        [read(name, column, "Text 2.2.3") for name in PALM] for column in ("parameters", "latency")
-    )
-    return np.polyfit(np.log(sizes), np.log(times), 1)[0]
+    known = [[read(name, column, "Text 2.2.3") for name in PALM] for column in ("parameters", "latency")]
+    return np.polyfit(*np.log(known), 1)[0]
 
 
 def palm_errors(read):
     """How far the law from PaLM 8B misses the other two, in words."""
-    return ", ".join(
-        f"{n} {scaled_latency(read, n) / read(n, 'latency', 'Text 2.2.3') - 1:+.0%}" for n in PALM[1:]
-    )
+    off = {n: scaled_latency(read, n) / read(n, "latency", "Text 2.2.3") - 1 for n in PALM[1:]}
+    return listed(off, "+.0%")
 
 
 @claims("Figure 2")
