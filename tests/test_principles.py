@@ -16,19 +16,17 @@ BOX = inferlib.System(H100, 8)
 ENDLESS = inferlib.System(H100.replace(memory_capacity=None), 8)  # where only time is asked
 
 
-def chunked(model):
-    return any(getattr(group.attention, "chunked", False) for group in model.layers)
-
-
 @pytest.mark.parametrize("name", catalog.models())
 @settings(max_examples=10)
 @given(batch=st.integers(1, 512), context=st.integers(1, 200_000))
 def test_a_profile_counts_what_the_model_counts(name, batch, context):
     """Two ways to the same bytes and FLOP: the flat profile, and the sum over groups of layers and parts."""
     model = inferlib.load_model(name)
-    if chunked(model):
+    if any(getattr(group.attention, "chunked", False) for group in model.layers):
         context = 1000  # within one chunk; beyond, the profile takes chunks at their cap
     profile = principles.profile_of(model)
+    held = profile.always_read + profile.never_read + profile.expert_weights
+    assert held == model.n_params and profile.never_read >= 0
     read = model.bytes_read(batch, context)
     cache = read.pop("cache")
     assert principles.weight_data(profile, batch) == pytest.approx(sum(read.values()), rel=1e-12)
@@ -38,28 +36,41 @@ def test_a_profile_counts_what_the_model_counts(name, batch, context):
 
 
 def test_by_hand():
-    """Llama 3 70B at 16 bits: 69.5 billion weights read, 320 KiB of cache a token, H100 at 3.35 TB/s."""
+    """Llama 3 70B at 16 bits: 69.5 billion weights read, 320 KiB of cache a token, H100 at 3.35 TB/s.
+
+    Eight chips at 2 dollars an hour, 10 ms for 100 tokens: 16 dollars for 36 million tokens.
+    """
     step = principles.decode_step(LLAMA, BOX, inferlib.Workload(batch=32, context=4096))
     read = 70_553_706_496 - 128_256 * 8192
     assert step.terms["weights"] == pytest.approx(2 * read / (8 * 3.35e12))
     assert step.terms["cache"] == pytest.approx(32 * 4096 * 320 * 1024 / (8 * 3.35e12))
     assert step.total == pytest.approx(step.terms["weights"] + step.terms["cache"])
     assert step.binding == "weights" and set(step.hidden) == {"arithmetic"}
-
-
-def test_two_flop_for_every_weight():
-    """At no context a token costs two FLOP for each weight it meets; norms and biases are not multiplied."""
-    profile = principles.profile_of(LLAMA)
-    assert principles.decode_work(profile, 1, 0) == pytest.approx(2 * profile.always_read, rel=1e-4)
+    assert principles.cost_per_million(0.01, 100, 8, 2.0) == pytest.approx(16 / 36)
+    with pytest.raises(ValueError, match="price is 0"):
+        principles.cost_per_million(0.01, 100, 8, 0)
+    assert principles.exchange_time(1e-6, 450e3, 450e9) == pytest.approx(2e-6)  # latency and transfer
 
 
 def test_critical_batch_is_where_reading_and_multiplying_meet():
+    """At no context a token costs two FLOP for each weight it meets; norms and biases are not multiplied.
+
+    A prompt offers its length: two FLOP for two bytes and every token. A roofline has a knee.
+    """
     profile = principles.profile_of(LLAMA)
+    assert principles.decode_work(profile, 1, 0) == pytest.approx(2 * profile.always_read, rel=1e-4)
     b = principles.critical_batch(H100, profile)
     reading = principles.memory_time(H100, principles.weight_data(profile, b), 1)
     multiplying = principles.arithmetic_time(H100, principles.decode_work(profile, b, 0), 1)
     assert multiplying == pytest.approx(reading, rel=1e-4)
     assert b == pytest.approx(989.5e12 / 3.35e12)
+    assert principles.prefill_intensity(profile, 512) == pytest.approx(512, rel=1e-4)
+    eight = principles.profile_of(LLAMA, weights="fp8")
+    assert principles.prefill_intensity(eight, 512) == pytest.approx(1024, rel=1e-4)
+    ridge = principles.ridge_point(H100)
+    assert principles.attainable_flops(H100, 10 * ridge) == H100.flops
+    assert principles.attainable_flops(H100, ridge / 10) == pytest.approx(H100.flops / 10)
+    assert principles.roofline_time(H100, 1e15, 1e12, 1) == pytest.approx(1e15 / H100.flops)
 
 
 def test_long_context_caps_the_intensity_at_twice_the_group_over_the_bytes():
@@ -88,62 +99,31 @@ def test_more_batch_or_context_never_takes_less(batch, context):
         assert principles.decode_step(profile, ENDLESS, more).total >= time
 
 
-def test_a_large_batch_touches_every_expert():
+def test_a_large_batch_touches_every_expert_and_a_small_one_as_many_as_are_drawn():
+    """A seeded draw of 8 of 256 experts for each of 64 tokens, many times."""
     model = inferlib.load_model("DeepSeek V3")
     profile = principles.profile_of(model)
     everything = sum(model.parameters().values()) - model.parameters()["embeddings"]
     assert principles.weights_read(profile, 1e6) == pytest.approx(everything, rel=1e-9)
     one = principles.weights_read(profile, 1)
     assert one == pytest.approx(model.n_active - model.parameters()["embeddings"], rel=1e-9)
-
-
-def test_expected_experts_against_drawing_them():
-    """A seeded draw of 8 of 256 experts for each of 64 tokens, many times."""
     random = np.random.default_rng(0)
-    drawn = [
-        len({int(e) for _ in range(64) for e in random.choice(256, 8, replace=False)}) for _ in range(200)
-    ]
-    profile = principles.profile_of(inferlib.load_model("DeepSeek V3"))
+    chosen = ([random.choice(256, 8, replace=False) for _ in range(64)] for _ in range(200))
+    drawn = [len(np.unique(experts)) for experts in chosen]
     expected = 256 * (principles.weights_read(profile, 64) - profile.always_read) / profile.expert_weights
     assert np.mean(drawn) == pytest.approx(expected, rel=0.01)
 
 
-def test_largest_batch_fits_and_one_more_does_not():
+def test_largest_batch_fits_and_what_does_not_says_so():
     work = inferlib.Workload(batch=1, context=4096)
     b = principles.largest_batch(LLAMA, BOX, work)
     weights, each = sum(LLAMA.weight_bytes().values()), LLAMA.cache_bytes(4096)
     assert weights + b * each <= 640e9 < weights + (b + 1) * each
-    assert principles.largest_batch(LLAMA, inferlib.System(H100, 1), work) == 0
-
-
-def test_what_does_not_fit_says_so():
-    step = principles.decode_step(LLAMA, inferlib.System(H100, 1), inferlib.Workload(batch=1, context=1))
-    assert step.status == "infeasible" and "needs 141 GB" in step.reason
-    profile = principles.profile_of(LLAMA)
-    again = principles.decode_step(profile, inferlib.System(H100, 1), inferlib.Workload(batch=1, context=1))
-    assert again.reason == step.reason
-
-
-@pytest.mark.parametrize("name", catalog.models())
-def test_a_profile_holds_every_weight(name):
-    model = inferlib.load_model(name)
-    profile = principles.profile_of(model)
-    held = profile.always_read + profile.never_read + profile.expert_weights
-    assert held == model.n_params and profile.never_read >= 0
-
-
-def test_roofline_has_a_knee():
-    ridge = principles.ridge_point(H100)
-    assert principles.attainable_flops(H100, 10 * ridge) == H100.flops
-    assert principles.attainable_flops(H100, ridge / 10) == pytest.approx(H100.flops / 10)
-    assert principles.roofline_time(H100, 1e15, 1e12, 1) == pytest.approx(1e15 / H100.flops)
-
-
-def test_cost_is_the_rent_of_the_step():
-    """Eight chips at 2 dollars an hour, 10 ms for 100 tokens: 16 dollars for 36 million tokens."""
-    assert principles.cost_per_million(0.01, 100, 8, 2.0) == pytest.approx(16 / 36)
-    with pytest.raises(ValueError, match="price is 0"):
-        principles.cost_per_million(0.01, 100, 8, 0)
+    one, small = inferlib.System(H100, 1), inferlib.Workload(batch=1, context=1)
+    assert principles.largest_batch(LLAMA, one, work) == 0
+    for asked in (LLAMA, principles.profile_of(LLAMA)):
+        step = principles.decode_step(asked, one, small)
+        assert step.status == "infeasible" and "needs 141 GB" in step.reason
 
 
 @pytest.mark.parametrize("name", ["Llama 3 70B", "DeepSeek V3", "GPT-3 175B", "Mixtral 8x7B"])
@@ -151,20 +131,12 @@ def test_the_operators_of_a_layer_make_up_the_layer(name):
     """Last group of layers times its count, against the model's own totals without the other groups."""
     model = inferlib.load_model(name)
     table = figures.layer_operators(model, batch=16, context=1000)
-    rest = [group for group in model.layers if group is not model.layers[-1]]
-    whole = model.flops(1000)
-    count = model.layers[-1].count
-    others = sum(
-        sum(figures.layer_operators(model, 16, 1000, group=i).flop) * g.count for i, g in enumerate(rest)
-    )
-    expected = 16 * (sum(whole.values()) - whole["head"])
-    assert table.flop.sum() * count + others == pytest.approx(expected, rel=1e-12)
+    counts, whole = [group.count for group in model.layers], model.flops(1000)
+    others = [figures.layer_operators(model, 16, 1000, group=i).flop.sum() for i in range(len(counts) - 1)]
+    found = np.dot(counts, [*others, table.flop.sum()])
+    assert found == pytest.approx(16 * (sum(whole.values()) - whole["head"]), rel=1e-12)
     cache = model.layers[-1].attention.cache_values() * 2 * 16 * 1000
     assert table.cache_bytes.sum() == pytest.approx(cache)
-
-
-def test_exchange_is_latency_plus_transfer():
-    assert principles.exchange_time(1e-6, 450e3, 450e9) == pytest.approx(2e-6)
 
 
 def test_one_cache_by_hand():
@@ -177,20 +149,11 @@ def test_one_cache_by_hand():
     position = 2 * 80 * 1024 * 2
     assert LLAMA.cache_bytes() == position
     rate = 8 * 3.35e12 / 1e3
-    assert table.cache.to_list() == pytest.approx(
-        [32 * position * seen / rate for seen in (0, 2048, 2049, 3071)]
-    )
+    cache = [32 * position * seen / rate for seen in (0, 2048, 2049, 3071)]
+    assert table.cache.to_list() == pytest.approx(cache)
     weights = LLAMA.n_params - 128256 * 8192
     assert table.weights.to_list() == pytest.approx([2 * weights / rate] * 4, rel=1e-3)
     assert table["multiply"].iloc[0] == pytest.approx(2 * weights * 2048 / (8 * 989.5e12 / 1e3), rel=1e-3)
-
-
-def test_a_prompt_offers_its_length():
-    """Two FLOP for two bytes and every token: as many FLOP a byte as the prompt has tokens."""
-    profile = principles.profile_of(LLAMA)
-    assert principles.prefill_intensity(profile, 512) == pytest.approx(512, rel=1e-4)
-    eight = principles.profile_of(LLAMA, weights="fp8")
-    assert principles.prefill_intensity(eight, 512) == pytest.approx(1024, rel=1e-4)
 
 
 def test_operators_in_turn_add_up():
@@ -219,10 +182,8 @@ def test_the_two_bounds_part_most_where_the_derivation_says():
     ratio = principles.in_turn_time(*at) / principles.overlapped_time(*at)
     assert ratio.max() == pytest.approx(2 - 8 / (989.5 / 3.35), rel=1e-4)
     steps = derivations.two_bounds()
-    symbols = {
-        name: symbol for name, symbol in vars(derivations.MODEL).items() if isinstance(symbol, sp.Symbol)
-    }
-    values = {symbol: getattr(profile, name) for name, symbol in symbols.items()}
+    symbols = ((name, s) for name, s in vars(derivations.MODEL).items() if isinstance(s, sp.Symbol))
+    values = {symbol: getattr(profile, name) for name, symbol in symbols}
     values |= {derivations.CHIP.flops: H100.flops, derivations.CHIP.memory_bandwidth: H100.memory_bandwidth}
     values |= {derivations.BATCH: 1e9}
     assert float(steps[3].equation.rhs.subs(values)) == pytest.approx(contexts[ratio.argmax()], rel=1e-3)
