@@ -39,47 +39,36 @@ def test_nothing_is_faster_than_the_bound():
     assert (ratio > 1.2).all() and ratio.median() > 1.5
 
 
-def test_a_bound_by_hand():
+def test_a_bound_by_hand_and_only_one_stage_of_a_pipeline_works_on_a_token():
     """gf-11: Llama 2 70B in 16 bits on eight A100s at 2.039 TB/s, one sequence."""
     row = against.over_bound().loc["gf-11"]
     weights = 2 * (68_976_648_192 - 32_000 * 8192)
     assert row.predicted == pytest.approx((weights + 105 * 327_680) / (8 * 2.039e12), rel=1e-6)
-
-
-def test_only_one_stage_of_a_pipeline_works_on_a_token():
     row = next(TABLE.loc[["gf-11"]].itertuples())
     halved = row._replace(tp=4, pp=2)
     flat = against.answer("principles", row)
     assert against.answer("principles", halved).total == pytest.approx(2 * flat.total, rel=1e-9)
 
 
-def test_reasons_why_a_row_is_not_clean():
+def test_reasons_why_a_row_is_not_clean_and_what_publishers_cover():
     use = TABLE.use
     assert (use[TABLE.tier == "C"] != "clean").all() and (use[TABLE.duplicate_of != ""] != "clean").all()
     assert use["trt-10"] == "old grouped-cache kernels" and use["trt-09"] == "prompt inside"
     assert use["ds-05"] == "format not stated" and use["ep-47"] == "tokens are drafted"
     assert use["ft-01"] == "shape not published" and use["gf-01"] == "clean"
-
-
-def test_what_publishers_cover():
     table = against.publishers().set_index("publisher")
     assert table.rows.sum() == (TABLE.use == "clean").sum()
     assert table.loc["gpt-fast", "batch"] == 1 and table.loc["FasterTransformer", "parallel"] == 32
 
 
-def test_errors_by_hand(answers):
+def test_errors_by_hand_and_bands_in_order(answers):
     table = against.errors(use=None)
     own = answers[(answers.who == "erdil2025") & answers.error.notna()]
-    line = table.loc["erdil2025"]
-    assert line["rows"] == len(own) and line["mean |error|"] == pytest.approx(
-        np.mean(abs(own.predicted / own.measured - 1))
-    )
+    line, error = table.loc["erdil2025"], np.mean(abs(own.predicted / own.measured - 1))
+    assert line["rows"] == len(own) and line["mean |error|"] == pytest.approx(error)
     assert line["n/a"] == (answers.who == "erdil2025").sum() - len(own)
     with pytest.raises(LookupError, match="no by 'colour'"):
         against.errors("colour")
-
-
-def test_bands_are_in_order():
     assert list(against.matrix("batches").index) == ["1", "2 to 8", "9 to 32", "33 to 128", "over 128"]
     assert [against._band(value, (1, 8)) for value in (1, 2, 8, 9)] == ["1", "2 to 8", "2 to 8", "over 8"]
 
@@ -87,22 +76,15 @@ def test_bands_are_in_order():
 def test_erdil_s_printed_formula():
     """The claim that was to be checked: about 12 % against 49 % on clean dense rows, growing with the chips."""
     table = printed.check()
-    assert table.formula["all"] == pytest.approx(0.12, abs=0.01) and table.bound["all"] == pytest.approx(
-        0.49, abs=0.01
-    )
+    assert table.formula["all"] == pytest.approx(0.12, abs=0.01)
+    assert table.bound["all"] == pytest.approx(0.49, abs=0.01)
     several = table.formula[["2", "4", "8", "16", "32"]]
     assert several.is_monotonic_increasing and (table["formula, signed"] < 0).all()
-
-
-def test_a_printed_time_by_hand():
-    """gf-11 again: 80 layers, 4 times a kernel of 4 us and an all-reduce on a ring of sqrt(8)."""
-    at = "gf-11"
-    reduce = 6.8e-6 + 1.2e-6 * (8**0.5 - 1)
-    assert printed.times(ROWS)[at] == pytest.approx(
-        80 * 4 * (4e-6 + reduce) + ROWS.memory[at] / 0.75, rel=1e-9
-    )
-    at = "gf-07"  # one chip: a kernel, nobody to wait for
-    assert printed.times(ROWS)[at] == pytest.approx(80 * 4 * 4e-6 + ROWS.memory[at] / 0.75, rel=1e-9)
+    # gf-11 by hand: 80 layers, 4 times a kernel of 4 us and an all-reduce on a ring of sqrt(8); gf-07 on one chip:
+    # a kernel, nobody to wait for
+    for at, reduce in (("gf-11", 6.8e-6 + 1.2e-6 * (8**0.5 - 1)), ("gf-07", 0)):
+        wanted = 80 * 4 * (4e-6 + reduce) + ROWS.memory[at] / 0.75
+        assert printed.times(ROWS)[at] == pytest.approx(wanted, rel=1e-9), at
 
 
 def test_what_the_chapters_say():
@@ -117,9 +99,8 @@ def test_what_the_chapters_say():
     old = TABLE[TABLE.use == "old grouped-cache kernels"]
     for row in old.itertuples():
         step = against.answer("principles", row)
-        assert (
-            row.tpot / step.total > 3 and 1 < row.tpot / (step.terms["weights"] + 8 * step.terms["cache"]) < 2
-        )
+        assert row.tpot / step.total > 3
+        assert 1 < row.tpot / (step.terms["weights"] + 8 * step.terms["cache"]) < 2
 
 
 def test_a_layer_in_time_adds_up_to_the_step():
@@ -128,12 +109,8 @@ def test_a_layer_in_time_adds_up_to_the_step():
     end = table.start + table.takes
     took = table.set_index(["kernel", "term"]).takes
     weights = took.xs("weights", level="term")
-    sizes = (
-        1024 + 2 * 128,
-        8192 / 8,
-        2 * 28672 / 8,
-        28672 / 8,
-    )  # columns of QKV, output, gate and up, down on a GPU
+    # columns of QKV, output, gate and up, down on a GPU
+    sizes = (1024 + 2 * 128, 8192 / 8, 2 * 28672 / 8, 28672 / 8)
     rates = [8192 * size * 2 / (1e-6 * us) for size, us in zip(sizes, weights, strict=True)]
     assert rates == pytest.approx([rates[0]] * 4) and 0.8 < rates[0] / 3.35e12 < 0.95
     cache = 32 * 4096 * 2 * 128 * 2 / (1e-6 * took.xs("cache", level="term").item())
@@ -157,36 +134,24 @@ def run(*arguments):
 
 def test_a_row_is_answered_by_everybody(answers):
     status, text, _ = run("gf-11")
-    predicted = answers[(answers.id == "gf-11") & (answers.who == "sixth")].iloc[0]
+    own = answers[(answers.id == "gf-11") & (answers.who == "sixth")].iloc[0]
     assert (
-        status == 0
-        and f"| sixth model | {1e3 * predicted.predicted:.2f} ms | {100 * predicted.error:+.0f} % |" in text
+        status == 0 and f"| sixth model | {1e3 * own.predicted:.2f} ms | {100 * own.error:+.0f} % |" in text
     )
-    assert (
-        all(against.answerers.label(key) in text for key in against.everybody())
-        if hasattr(against, "rooms")
-        else True
-    )
+    assert all(answerers.label(key) in text for key in answerers.keys())
 
 
-def test_new_and_changed_rows_are_found(tmp_path):
-    source = measurements.files("book.measured") / "measurements.csv"
-    lines = source.read_text("utf-8").splitlines(keepends=True)
-    old = tmp_path / "old.csv"
-    changed = [
-        line.replace("104.9,1000/v", "104.8,1000/v") for line in lines if not line.startswith("gf-11,")
-    ]
-    old.write_text("".join(changed), encoding="utf-8")
+def test_new_and_changed_rows_are_found_and_a_bad_file_or_row_is_refused(tmp_path):
+    source = (measurements.files("book.measured") / "measurements.csv").read_text("utf-8")
+    old, bad = tmp_path / "old.csv", tmp_path / "bad.csv"
+    lines = (line for line in source.splitlines(keepends=True) if not line.startswith("gf-11,"))
+    old.write_text("".join(line.replace("104.9,1000/v", "104.8,1000/v") for line in lines), encoding="utf-8")
     status, text, _ = run("--since", str(old))
     assert status == 0 and "**gf-11**" in text and "**gf-01**" in text and "**gf-02**" not in text
-
-
-def test_a_bad_file_or_row_is_refused(tmp_path):
-    bad = tmp_path / "bad.csv"
-    source = measurements.files("book.measured") / "measurements.csv"
-    bad.write_text(source.read_text("utf-8").replace("gf-01,,A", "gf-01,,D"), encoding="utf-8")
-    assert run("--file", str(bad))[0] == 1 and "tier 'D'" in run("--file", str(bad))[2]
-    assert run("gf-99")[0] == 1 and "no row 'gf-99'" in run("gf-99")[2]
+    bad.write_text(source.replace("gf-01,,A", "gf-01,,D"), encoding="utf-8")
+    for asked, words in ((("--file", str(bad)), "tier 'D'"), (("gf-99",), "no row 'gf-99'")):
+        status, _, told = run(*asked)
+        assert status == 1 and words in told
     status, text, _ = run("mlperf-01")
     assert status == 0 and ("Nobody can be asked" in text or "| who |" in text)
 
@@ -200,9 +165,7 @@ def test_one_question_in_common():
     assert (table.there == int(1e3 * 16e9 / 8.2e11)).all()
     assert table.set_index("format")["bound here"]["bf16"] == pytest.approx(19, rel=0.05)
     assert (table["sixth model"] > table["bound here"]).all()
-
-
-def test_peers_have_a_name_a_use_and_an_address():
+    # peers have a name, a use and an address
     table = elsewhere.peers()
     assert len(table) >= 7 and table["where"].str.startswith("https://").all()
     assert table[["better", "use it when"]].apply(lambda column: column.str.len().gt(10)).all().all()
