@@ -1,9 +1,12 @@
 """The shared rooms: breakdowns, frontiers, shapes, catalogue, operations on floats."""
 
+import importlib
 import math
 import pickle
+import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -30,10 +33,19 @@ def test_total_is_the_sum_of_the_longest(times):
     assert step.table().ms["total"] == pytest.approx(1e3 * step.total)
 
 
-def test_breakdown_sweeps_over_labelled_axes():
+def test_breakdowns_sweep_over_labelled_axes_without_a_single_binding_term_and_refuse_what_is_malformed():
     batch = xr.DataArray([1.0, 4.0], dims="batch")
     step = Breakdown(({"weights": 2.0, "arithmetic": batch}, {"network": 0.5}))
     assert step.total.values.tolist() == [2.5, 4.5]
+    with pytest.raises(TypeError, match="differs from point to point"):
+        step.binding  # noqa: B018
+    for stages, message in (
+        (({},), "needs a term"),
+        (({"x": 1.0}, {"x": 2.0}), "names of their own"),
+        (({"x": math.nan},), "term 'x' is nan"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Breakdown(stages)
 
 
 POINTS = hnp.arrays(
@@ -64,25 +76,16 @@ def test_frontier_of_a_grid_is_that_of_its_rows(points):
     pd.testing.assert_frame_equal(grid[columns], rows[columns])
 
 
-def test_infeasible_points_are_left_out():
+def test_infeasible_points_are_left_out_and_preferred_moves_to_speed_as_alpha_grows():
     table = pd.DataFrame({"tokens_per_second": [9.0, np.nan, 5.0], "usd_per_million": [np.nan, 1.0, 2.0]})
     assert frontier.pareto(table).tokens_per_second.tolist() == [5.0]
     with pytest.raises(ValueError, match="no feasible point"):
         frontier.pareto(table.iloc[:2])
-
-
-def test_preferred_moves_to_speed_as_alpha_grows():
-    points = frontier.pareto(
-        pd.DataFrame({"tokens_per_second": [100.0, 50.0, 10.0], "usd_per_million": [9.0, 2.0, 1.0]})
-    )
+    table = pd.DataFrame({"tokens_per_second": [100.0, 50.0, 10.0], "usd_per_million": [9.0, 2.0, 1.0]})
+    points = frontier.pareto(table)
     assert [frontier.preferred(points, a).tokens_per_second for a in (0.1, 1, 3)] == [10.0, 50.0, 100.0]
     with pytest.raises(ValueError, match="alpha is 0"):
         frontier.preferred(points, 0)
-
-
-def test_cache_counts_key_and_value_heads_not_query_heads():
-    """Llama 3 70B: 80 layers, 8 heads of 128, key and value, 2 bytes: 320 KiB a token."""
-    assert 2 * inferlib.load_model("Llama 3 70B").cache_values() == 320 * 1024
 
 
 @given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300))
@@ -97,9 +100,6 @@ def test_ceil_snaps_rounding_noise(n):
     assert ops.ceil(n * (1 + 1e-12)) == n and ops.ceil(n + 0.001) == n + 1
     assert ops.ceil(-n) == -n and ops.ceil(n * 10**10) == n * 10**10 and ops.ceil(-n + 0.5) == 1 - n
     assert ops.ceil(np.array([n * (1 + 1e-12)]))[0] == n
-
-
-def test_nan_is_not_swallowed():
     assert math.isnan(ops.maximum(math.nan, 1.0)) and math.isnan(ops.minimum(math.nan, 1.0))
 
 
@@ -109,17 +109,11 @@ def test_importing_the_package_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-def test_every_public_name_can_be_reached():
+def test_every_public_name_can_be_reached_and_every_public_function_has_a_docstring():
     for name in inferlib.__all__:
         assert getattr(inferlib, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         inferlib.colour  # noqa: B018
-
-
-def test_every_public_function_has_a_docstring():
-    import importlib
-    import pkgutil
-
     silent = []
     for module in pkgutil.walk_packages(inferlib.__path__, "inferlib."):
         loaded = importlib.import_module(module.name)
@@ -131,67 +125,32 @@ def test_every_public_function_has_a_docstring():
 
 
 def test_papers_never_import_each_other():
-    from pathlib import Path
-
     rooms = Path(inferlib.papers.__file__).parent
     for path in rooms.glob("*/*.py"):
         others = [room.name for room in rooms.iterdir() if room.is_dir() and room.name != path.parent.name]
         assert not any(f"papers.{other}" in path.read_text() for other in others), path
 
 
-@pytest.mark.parametrize(
-    ("unit", "factor"),
-    [
-        ("KB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12), ("PB", 1e15),
-        ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40),
-        ("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("h", 3600), ("min", 60),
-        ("%", 0.01), ("cent", 0.01), ("Mtok", 1e6), ("TFLOP/s", 1e12), ("kW", 1e3),
-        ("usd/h", 1 / 3600), ("tok/min", 1 / 60), ("GB/ms", 1e12),
-    ],
-)  # fmt: skip
-def test_units_are_what_the_standards_say(unit, factor):
-    assert inferlib.units.factor(unit) == factor
+UNITS = {
+    "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
+    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "h": 3600, "min": 60, "%": 0.01, "cent": 0.01, "Mtok": 1e6, "TFLOP/s": 1e12,
+    "kW": 1e3, "usd/h": 1 / 3600, "tok/min": 1 / 60, "GB/ms": 1e12,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_units_are_what_the_standards_say_and_dimensions_do_not_mix():
+    assert {unit: inferlib.units.factor(unit) for unit in UNITS} == UNITS
+    for text, said in (
         ("3.5", "3.5 has no unit, expected 'GB/s', as in '3.5 GB/s'"),
         ("9" * 41, f"{'9' * 40} has no unit, expected 'GB/s', as in '{'9' * 40} GB/s'"),
         ("x" * 81, f"cannot read '{'x' * 80}' as a number of 'GB/s'"),
-    ],
-)
-def test_what_is_no_number_with_a_unit_is_shown(text, said):
-    with pytest.raises(ValueError) as caught:
-        inferlib.units.parse(text, "GB/s")
-    assert str(caught.value) == said
-
-
-@pytest.mark.parametrize(
-    ("one", "other"), [("W", "FLOP/s"), ("B", "FLOP"), ("usd", "tok"), ("B", "s"), ("W", "B")]
-)
-def test_dimensions_do_not_mix(one, other):
-    with pytest.raises(ValueError, match="cannot read"):
-        inferlib.units.factor(one, other)
-
-
-def test_a_sweep_has_totals_but_no_single_binding_term():
-    step = Breakdown(({"weights": 2.0, "arithmetic": xr.DataArray([1.0, 4.0], dims="batch")},))
-    with pytest.raises(TypeError, match="differs from point to point"):
-        step.binding  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    ("stages", "message"),
-    [
-        (({},), "needs a term"),
-        (({"x": 1.0}, {"x": 2.0}), "names of their own"),
-        (({"x": math.nan},), "term 'x' is nan"),
-    ],
-)
-def test_malformed_breakdowns_are_refused(stages, message):
-    with pytest.raises(ValueError, match=message):
-        Breakdown(stages)
+    ):
+        with pytest.raises(ValueError) as caught:
+            inferlib.units.parse(text, "GB/s")
+        assert str(caught.value) == said
+    for one, other in (("W", "FLOP/s"), ("B", "FLOP"), ("usd", "tok"), ("B", "s"), ("W", "B")):
+        with pytest.raises(ValueError, match="cannot read"):
+            inferlib.units.factor(one, other)
 
 
 def test_systems_do_not_hold_domains_larger_than_themselves():
@@ -210,9 +169,8 @@ def test_records_of_plain_numbers_are_equal_by_value():
     chip = inferlib.load_chip("H100")
     assert chip.replace(sources={}) == chip != chip.replace(power=1.0)
     box, work = inferlib.System(chip, 8), inferlib.Workload(8, 1024)
-    assert {box: 1}[inferlib.System(chip, 8)] and work == inferlib.Workload(8, 1024) != inferlib.Workload(
-        9, 1024
-    )
+    assert {box: 1}[inferlib.System(chip, 8)]
+    assert work == inferlib.Workload(8, 1024) != inferlib.Workload(9, 1024)
     asked = tokenprice.Question("Llama 3 8B", "H100", keep="attention=bf16")
     assert asked == tokenprice.Question("Llama 3 8B", "1x H100", keep={"attention": "BF16"})
     assert hash(asked) == hash(asked.replace()) and asked != asked.replace(batch=2)
