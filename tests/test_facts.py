@@ -27,53 +27,26 @@ BUSES = {
     "A100 40GB": (5120, 2.430, 4),  # 1215 MHz
     "A100 80GB": (5120, 3.186, 4),  # 1593 MHz
     "H100 SXM": (5120, 5.238, 3),  # 2619 MHz
-    "H100 PCIe": (5120, 3.186, 1),
-    "H800": (5120, 5.238, 4),
-    "L4": (192, 12.5, 3),
-    "L40S": (384, 18, 3),
-    "RTX 4090": (384, 21, 4),
-    "RTX 5090": (512, 28, 4),
-    "DGX Spark": (256, 8.533, 3),
-    "MI300X": (8192, 5.2, 2),
-    "MI325X": (8192, 6, 1),
-    "MI355X": (8192, 8, 1),
-    "Gaudi 3": (8192, 3.6, 2),
-    "TPU v5e": (2048, 3.2, 3),
-}
-
-
-@pytest.mark.parametrize("name", BUSES)
-def test_bandwidth_is_the_width_of_the_bus_times_the_rate_of_a_pin(name):
-    bits, rate, digits = BUSES[name]
-    product = bits * rate * 1e9 / 8
-    assert inferlib.load_chip(name).memory_bandwidth == pytest.approx(
-        float(f"{product:.{digits}g}"), rel=1e-9
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "other", "more", "digits"),
-    [
-        # 43 % more than the H100: geektopia.es on the announcement of the H200, 13 November 2023
-        ("H200", "H100 SXM", 1.43, 2),
-        # twice that of v5e: cloud.google.com/blog on Trillium
-        ("TPU v6e", "TPU v5e", 2.0, 3),
-        # 4.5 times Trillium's: blog.google on Ironwood
-        ("TPU7x Ironwood", "TPU v6e", 4.5, 1),
-    ],
-)
-def test_bandwidth_against_the_chip_before(name, other, more, digits):
-    ratio = inferlib.load_chip(name).memory_bandwidth / inferlib.load_chip(other).memory_bandwidth
-    assert round(ratio, digits) == more
-
-
+    "H100 PCIe": (5120, 3.186, 1), "H800": (5120, 5.238, 4), "L4": (192, 12.5, 3), "L40S": (384, 18, 3),
+    "RTX 4090": (384, 21, 4), "RTX 5090": (512, 28, 4), "DGX Spark": (256, 8.533, 3), "MI300X": (8192, 5.2, 2),
+    "MI325X": (8192, 6, 1), "MI355X": (8192, 8, 1), "Gaudi 3": (8192, 3.6, 2), "TPU v5e": (2048, 3.2, 3),
+}  # fmt: skip
 # Dollars for a machine of eight and an hour: eight times what was stored, so that a slip in one of them is seen.
 EIGHT = {"V100 SXM2": 6.32, "A100 40GB": 15.92, "A100 80GB": 22.32, "H100 SXM": 31.92, "B200": 53.52}
 
 
-@pytest.mark.parametrize("name", EIGHT)
-def test_prices_of_machines(name):
-    assert round(8 * inferlib.load_chip(name).price, 2) == EIGHT[name]
+def test_bandwidth_is_the_width_of_the_bus_times_the_rate_of_a_pin_and_prices_of_machines():
+    rates = {name: inferlib.load_chip(name).memory_bandwidth for name in inferlib.catalog.chips()}
+    products = {name: f"{bits * rate * 1e9 / 8:.{n}g}" for name, (bits, rate, n) in BUSES.items()}
+    assert {name: rates[name] for name in BUSES} == pytest.approx(
+        {name: float(n) for name, n in products.items()}
+    )
+    # 43 % more than the H100: geektopia.es on the announcement of the H200, 13 November 2023
+    assert round(rates["H200"] / rates["H100 SXM"], 2) == 1.43
+    # twice that of v5e: cloud.google.com/blog on Trillium; 4.5 times Trillium's: blog.google on Ironwood
+    assert round(rates["TPU v6e"] / rates["TPU v5e"], 3) == 2.0
+    assert round(rates["TPU7x Ironwood"] / rates["TPU v6e"], 1) == 4.5
+    assert {name: round(8 * inferlib.load_chip(name).price, 2) for name in EIGHT} == EIGHT
 
 
 # --- The sources ------------------------------------------------------------------------------------------
@@ -115,11 +88,8 @@ def test_years_of_models_are_those_of_their_reports():
 def test_the_error_that_liminal_states():
     """https://arxiv.org/abs/2507.14397: the abstract and section 5 name one number, and so does our erratum."""
     printed = published("liminal2025")
-    places = (
-        ("Abstract", "mean absolute error against real hardware", ""),
-        ("Text 5", "mean absolute error", ""),
-    )
-    assert [printed[place] for place in places] == ["7.6", "7.6"]
+    assert printed["Abstract", "mean absolute error against real hardware", ""] == "7.6"
+    assert printed["Text 5", "mean absolute error", ""] == "7.6"
     (quoted,) = [e["printed"] for e in errata("liminal2025") if e["place"] == "Abstract: accuracy"]
     assert "7.6 %" in quoted
 
@@ -155,32 +125,22 @@ def test_the_place_of_an_erratum_is_where_its_rows_were_printed(source, erratum)
 # What the sources print, typed a second time from them: a word of the place, and the numbers quoted there.
 QUOTED = {
     "liminal2025": [
-        ("4.4 and key finding 4", "1.25 4.5"),
-        ("DeepSeekV3 and Kimi-K2", "694 61 43"),
-        ("arithmetic of latent attention", "576"),
-        ("4.6: GPT-OSS-120B", "108 36"),
-        ("4.6 and Figure 3", "10 30 7.3 7.2"),
-        ("4.1 and the first challenge", "108 965 482 32"),
-        ("4.7: use of the tensor engine", "1"),
-        ("5,300 and 10,000", "5,300 10,000"),
-        ("3: the baseline chip", "2.25 0.2"),
-        ("Abstract: accuracy", "7.6"),
+        ("4.4 and key finding 4", "1.25 4.5"), ("DeepSeekV3 and Kimi-K2", "694 61 43"),
+        ("arithmetic of latent attention", "576"), ("4.6: GPT-OSS-120B", "108 36"),
+        ("4.6 and Figure 3", "10 30 7.3 7.2"), ("4.1 and the first challenge", "108 965 482 32"),
+        ("4.7: use of the tensor engine", "1"), ("5,300 and 10,000", "5,300 10,000"),
+        ("3: the baseline chip", "2.25 0.2"), ("Abstract: accuracy", "7.6"),
     ],
     "mazurek2025": [
-        ("3.3.1", "61 9"),
-        ("3.4, 2.7x", "2.7"),
-        ("2.1, expert parameters", "661 98.5 98"),
-        ("1, cache sizes", "163 2 7"),
-        ("Figure 5", "3"),
-        ("Sections 3 and 3.5, attention", "8 3.5"),
+        ("3.3.1", "61 9"), ("3.4, 2.7x", "2.7"), ("2.1, expert parameters", "661 98.5 98"), ("Figure 5", "3"),
+        ("1, cache sizes", "163 2 7"), ("Sections 3 and 3.5, attention", "8 3.5"),
     ],
     "pope2022": [("Table D.4", "343 19723 338 19136")],
     "steinhardt2022": [
-        ("sanity check of the tiling", "1024 64 256 512 2048"),
-        ("Batching: memory time", "350"),
+        ("sanity check of the tiling", "1024 64 256 512 2048"), ("Batching: memory time", "350"),
         ("Warm-up, Batching and Tiling", "330 1.6 0.06 0.56 128 25"),
     ],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("source", "place", "quoted"), [(s, *q) for s, all in QUOTED.items() for q in all])
