@@ -16,31 +16,26 @@ LLAMA, DEEPSEEK = load_model("Llama 3.3 70B"), load_model("DeepSeek V3")
 ASKED = {"prompt": 2000, "output": 500}
 PROMISE = {"token": 1 / 50, "first_token": 1}
 FOUND = decide(LLAMA, **PROMISE, **ASKED, weights="fp8")
-EXPERTS = decide(
-    DEEPSEEK, token="30 tokens/s", first_token=2, **ASKED, weights="fp8", chips=["H200"], counts=(8, 16, 64)
-)
+SLOWER = {"token": "30 tokens/s", "first_token": 2}
+EXPERTS = decide(DEEPSEEK, **SLOWER, **ASKED, weights="fp8", chips=["H200"], counts=(8, 16, 64))
 
 
 def again(model, offer, users):
     return ask(model, offer.system, **ASKED, users=users, layout=offer.layout, weights="fp8").request
 
 
-@pytest.mark.parametrize(
-    ("found", "model", "speed", "first"), [(FOUND, LLAMA, 50, 1), (EXPERTS, DEEPSEEK, 30, 2)]
-)
+@pytest.mark.parametrize("found, model, speed, first", [(FOUND, LLAMA, 50, 1), (EXPERTS, DEEPSEEK, 30, 2)])
 def test_offers_keep_the_promise_and_one_user_more_breaks_it(found, model, speed, first):
     """Seen through ``ask``, which knows nothing of the search."""
     assert len(found.offers) > 3
     for offer in found.offers:
         one = again(model, offer, offer.users)
-        assert (one.first_token, one.token, one.dollars) == pytest.approx(
-            (offer.request.first_token, offer.request.token, offer.dollars), rel=1e-9
-        )
+        told = offer.request.first_token, offer.request.token, offer.dollars
+        assert (one.first_token, one.token, one.dollars) == pytest.approx(told, rel=1e-9)
         assert one.first_token <= first and one.token <= 1 / speed
-        more = again(model, offer, offer.users + offer.layout.dp)
-        assert (
-            more.users < offer.users + offer.layout.dp or more.first_token > first or more.token > 1 / speed
-        )
+        users = offer.users + offer.layout.dp
+        more = again(model, offer, users)
+        assert more.users < users or more.first_token > first or more.token > 1 / speed
 
 
 def test_nothing_cheaper_by_brute_force():
@@ -57,11 +52,15 @@ def test_nothing_cheaper_by_brute_force():
     assert found.best.dollars == pytest.approx(cheapest, rel=1e-12)
 
 
-def test_cheapest_first_and_one_runner_up_a_chip():
+def test_cheapest_first_one_runner_up_a_chip_and_a_frontier_that_ends_in_the_cheapest():
     dollars = [offer.dollars for offer in FOUND.offers]
     assert dollars == sorted(dollars) and FOUND.best is FOUND.offers[0]
     names = [offer.system.chip.name for offer in (FOUND.best, *FOUND.runners_up)]
     assert len(names) == len(set(names)) == len({offer.system.chip.name for offer in FOUND.offers})
+    table = FOUND.frontier()
+    assert (table.speed.diff().dropna() < 0).all() and (table.usd_per_request.diff().dropna() < 0).all()
+    assert (table.first_token <= 1).all()
+    assert table[table.kept].usd_per_request.min() == pytest.approx(FOUND.best.dollars)
 
 
 def test_every_machine_is_an_offer_or_a_miss():
@@ -72,13 +71,6 @@ def test_every_machine_is_an_offer_or_a_miss():
     counts = {chip: [n for n in (1, 2, 4, 8, 16, 32, 64, 72) if n <= domain[chip]] for chip in chips}
     tried = sum(len(layouts(LLAMA, load_chip(chip), n)) for chip in chips for n in counts[chip])
     assert len(FOUND.offers) + len(FOUND.misses) == tried == len(FOUND.offers) + sum(FOUND.why_not.values())
-
-
-def test_frontier_trades_cost_for_speed_and_ends_in_the_cheapest():
-    table = FOUND.frontier()
-    assert (table.speed.diff().dropna() < 0).all() and (table.usd_per_request.diff().dropna() < 0).all()
-    assert (table.first_token <= 1).all()
-    assert table[table.kept].usd_per_request.min() == pytest.approx(FOUND.best.dollars)
 
 
 def test_without_a_promise_memory_sets_the_number_of_users():
@@ -111,7 +103,8 @@ def test_reasons():
     assert set(decide(LLAMA.replace(layers=(chosen,)), **asked, chips=["B200"]).why_not) == {"not described"}
 
 
-def test_layouts_by_hand():
+def test_layouts_by_hand_and_what_is_tried():
+    """Powers of two to the domain, and that; eight chips where none is stated, 72 at most; 8,192 users."""
     h100, gb200 = load_chip("H100"), load_chip("GB200")
     assert [in_words(at) for at in layouts(LLAMA, gb200, 72)] == ["PP9 x TP8"]
     assert [in_words(at) for at in layouts(DEEPSEEK, h100, 8)] == [
@@ -121,16 +114,8 @@ def test_layouts_by_hand():
     for chip, n in itertools.product((h100, gb200, load_chip("RTX 4090")), range(1, 73)):
         for at in layouts(DEEPSEEK, chip, n):
             assert at.tp * at.pp * at.dp == n and 128 % at.tp == 0
-
-
-def test_what_is_tried():
-    """Powers of two to the domain, and that; eight chips where none is stated, 72 at most; 8,192 users."""
-    several = {
-        None: [1, 2, 4, 8],
-        6: [1, 2, 4, 6],
-        72: [1, 2, 4, 8, 16, 32, 64, 72],
-        73: [1, 2, 4, 8, 16, 32, 64],
-    }
+    powers = [1, 2, 4, 8, 16, 32, 64]
+    several = {None: powers[:4], 6: [1, 2, 4, 6], 72: [*powers, 72], 73: powers}
     for domain, counts in several.items():
         assert sizes(load_chip("H200").replace(scale_up_size=domain)) == counts
     for most, users in (({}, 8192), ({"most": 1}, 1)):
@@ -140,10 +125,7 @@ def test_what_is_tried():
 def test_prices_of_ones_own():
     """Half the price halves the cost; the lowest of several sellers counts and the highest is told."""
     asked = {**ASKED, **PROMISE, "weights": "fp8", "chips": ["H200"], "counts": (8,)}
-    one, half = (
-        decide(LLAMA, **asked, prices={"H200": 4}).best,
-        decide(LLAMA, **asked, prices={"H200": 2}).best,
-    )
+    one, half = (decide(LLAMA, **asked, prices={"H200": price}).best for price in (4, 2))
     assert half.dollars == pytest.approx(one.dollars / 2) and half.users == one.users
     several = decide(LLAMA, **asked, prices={"H200": {"dear": 6, "cheap": 2}}).best
     assert several.dollars == pytest.approx(half.dollars) and several.seller == "cheap"
@@ -189,13 +171,18 @@ def test_it_says_so():
     assert nothing.best is None and nothing.table().empty and "No machine keeps the promise" in str(nothing)
     records = decide(Question(LLAMA, **ASKED), Promise(token=1e-4))
     assert records.to_dict() == nothing.to_dict()
+    # the nearest misses are told
+    nothing = decide(LLAMA, **ASKED, weights="fp8", token=1 / 200, counts=(4, 8, 16))
+    short = [miss.times for miss in nothing.nearest()]
+    assert short == sorted(short) and short[0] == min(miss.times for miss in nothing.misses if miss.times)
+    fastest = max(point["speed"] for point in nothing.points)
+    assert short[0] == pytest.approx(200 / fastest) and nothing.nearest()[0].layout in str(nothing)
 
 
 def test_an_offer_says_the_numbers_of_its_row():
     """The interval is a factor both ways; money is in cents; five offers are told, or the three nearest misses."""
-    offer = decide(
-        LLAMA, **ASKED, weights="fp8", chips=["H100"], counts=(4,), prices={"H100": (2, 3)}, cached=1000
-    ).best
+    own = {"chips": ["H100"], "counts": (4,), "prices": {"H100": (2, 3)}}
+    offer = decide(LLAMA, **ASKED, weights="fp8", cached=1000, **own).best
     row = offer.row()
     for name in ("speed", "first_token"):
         assert row[f"{name}_low"] < row[name] < row[f"{name}_high"]
@@ -225,11 +212,3 @@ def test_sure_means_that_the_slow_end_of_the_interval_keeps_the_promise():
     for offer in sure.offers:
         row = offer.row()
         assert row["speed_low"] >= 50 and row["first_token_high"] <= 1
-
-
-def test_the_nearest_misses_are_told():
-    nothing = decide(LLAMA, **ASKED, weights="fp8", token=1 / 200, counts=(4, 8, 16))
-    short = [miss.times for miss in nothing.nearest()]
-    assert short == sorted(short) and short[0] == min(miss.times for miss in nothing.misses if miss.times)
-    fastest = max(point["speed"] for point in nothing.points)
-    assert short[0] == pytest.approx(200 / fastest) and nothing.nearest()[0].layout in str(nothing)
