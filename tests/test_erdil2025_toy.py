@@ -21,17 +21,17 @@ def latency(n_gpu, batch, model=LLAMA):
     return e.toy_latency(model, H100, n_gpu, batch, e.grid_all_reduce_time(n_gpu, HOP))
 
 
-def test_published_parameter_counts():
+def test_published_parameter_counts_and_one_gpu_by_hand():
     """Meta states 8.03 and 70.6 billion; Brown et al. 175; Chowdhery et al. 540."""
     published = {"Llama 3 8B": 8.03e9, "Llama 3 70B": 70.6e9, "GPT-3": 175e9, "PaLM-540B": 540e9}
     for name, count in published.items():
         assert e.models[name].n_params == pytest.approx(count, rel=0.01)
-
-
-def test_one_gpu_by_hand():
-    """16 GB of weights over 3.3 TB/s; b* is half a FLOP per byte ratio at 16 bits."""
+    # 16 GB of weights over 3.3 TB/s; b* is half a FLOP per byte ratio at 16 bits
     assert e.single_gpu_latency(SMALL, H100, 1) == pytest.approx(16.06e9 / 3.3e12, rel=1e-4)
     assert e.critical_batch(LLAMA, H100) == pytest.approx(1e15 / 3.3e12)
+    # section 4.3: reading a cache of 36 GB over 3.3 TB/s
+    seconds = limits.cache_read_time(e.models["Mistral Large 2"], H100, 1e5)
+    assert seconds == pytest.approx(360_448 * 1e5 / 3.3e12) and e.throughput(32, 0.02) == pytest.approx(1600)
 
 
 def test_no_instance_beats_the_optimum():
@@ -55,7 +55,9 @@ def test_small_models_stay_on_one_gpu():
     assert above == pytest.approx(below, rel=1e-6)
 
 
-def test_factor_three_in_the_limit_and_below_it():
+def test_factor_three_and_the_approximation_for_large_instances_in_the_limit_and_below_it():
+    """Equation 18 over equation 14 goes to one as the model grows, from above."""
+
     def factor(model):
         return e.cost_at_minimum_latency(model, H100, HOP) / e.arithmetic_time(model, H100, 1, 1)
 
@@ -64,10 +66,6 @@ def test_factor_three_in_the_limit_and_below_it():
     network = e.network_time(LLAMA, e.grid_all_reduce_time(size, HOP))  # the takeaway: waiting over reading
     assert network / e.weight_time(LLAMA, H100, size) == pytest.approx(2 - 2 / math.sqrt(size))
     assert factor(LLAMA.replace(n_params=1e24)) == pytest.approx(3, rel=1e-4)
-
-
-def test_the_approximation_for_large_instances_is_the_limit():
-    """Equation 18 over equation 14 goes to one as the model grows, from above."""
     models = LLAMA, LLAMA.replace(n_params=1e15), LLAMA.replace(n_params=1e24)
     ratios = [e.minimum_latency_large(m, H100, HOP) / e.minimum_latency(m, H100, HOP) for m in models]
     assert ratios[0] > ratios[1] > ratios[2] > 1 and ratios[2] == pytest.approx(1, rel=1e-5)
@@ -89,12 +87,6 @@ def test_corrected_is_made_without_a_record():
     assert e.Assumptions.corrected() == e.TABLE_5.corrected() and not e.Assumptions.corrected().free_token
     assert e.Assumptions.leviathan() == e.Assumptions(free_token=True)
     assert len({e.Assumptions(), e.Assumptions(), e.Assumptions.table_5()}) == 2
-
-
-def test_the_price_of_reading_a_cache():
-    """Section 4.3: 36 GB over 3.3 TB/s."""
-    seconds = limits.cache_read_time(e.models["Mistral Large 2"], H100, 1e5)
-    assert seconds == pytest.approx(360_448 * 1e5 / 3.3e12) and e.throughput(32, 0.02) == pytest.approx(1600)
 
 
 def test_other_readings_of_table_1_give_other_cells():
@@ -136,35 +128,26 @@ def test_frontier_extremes(model, options, price, bandwidth, flops):
     assert frontier.usd_per_million.iloc[-1] == pytest.approx(arithmetic, rel=0.03)
 
 
-def test_figure_1_both_readings_serve_what_is_quoted():
+def test_figure_1_both_readings_serve_what_is_quoted_and_no_fraction_of_a_gpu_when_corrected():
     """About 400 and 150 tokens/s must be within reach; 150 is printed with two digits."""
     for assumptions in figures.READINGS.values():
         data = figures.figure_1_data(assumptions).groupby("model").tokens_per_second.max()
         assert 400 <= data["Llama 3 8B"] <= 800 and 145 <= data["Llama 3 70B"] <= 300
-
-
-def test_base_latency_reaches_the_running_question():
-    answers = [e.toy_decode_step(MODEL, BOX, Workload(32), assumptions=a) for a in (e.FIGURE_1, None)]
-    assert answers[0].total - answers[1].total == pytest.approx(80 * 4 * 6e-6)
-
-
-def test_no_fraction_of_a_gpu_when_corrected():
     readings = e.FIGURE_1, e.FIGURE_1.replace(least_gpus=1.0)
     printed, corrected = (e.toy_frontier(SMALL, H100, demand=1e4, assumptions=a) for a in readings)
     assert printed.n_gpu.min() < 0.3 and corrected.n_gpu.min() == pytest.approx(1)
     assert corrected.usd_per_million.min() > 4 * printed.usd_per_million.min()
 
 
-def test_decode_step_by_hand():
+def test_decode_step_by_hand_or_refused_where_it_cannot_describe():
+    answers = [e.toy_decode_step(MODEL, BOX, Workload(32), assumptions=a) for a in (e.FIGURE_1, None)]
+    assert answers[0].total - answers[1].total == pytest.approx(80 * 4 * 6e-6)
     step = e.toy_decode_step(MODEL, BOX, Workload(batch=32, context=4096))
     weights = 70_552_387_584 * 2 / (8 * 3.35e12)
     network = 80 * 4 * 2e-6 * (math.sqrt(8) - 1)
     assert step.total == pytest.approx(weights + network, rel=1e-12)
     assert step.binding == "weights" and set(step.hidden) == {"arithmetic"}
     assert "minimum" not in str(audit.explain(step)) and "grid_all_reduce_time" in str(audit.explain(step))
-
-
-def test_decode_step_refuses_what_it_cannot_describe():
     assert e.toy_decode_step(MODEL, BOX, Workload(1), Layout(tp=4, pp=2)).status == "n/a"
     experts = e.toy_decode_step(load_model("Mixtral 8x7B"), BOX, Workload(1))
     assert experts.status == "n/a" and "dense" in experts.reason
@@ -174,35 +157,29 @@ def test_decode_step_refuses_what_it_cannot_describe():
     assert "cache do not fit" in e.toy_decode_step(MODEL, BOX, crowd).reason
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: e.toy_decode_step(MODEL, System(BOX.chip, 1), Workload(1)).total, ValueError, "do not fit"),
-        (lambda: e.toy_decode_step(MODEL, BOX, None), TypeError, "workload is a NoneType"),
-        (lambda: e.toy_decode_step("Llama 3 70B", BOX, Workload(1)), TypeError, "model is a str"),
-        (lambda: e.chips["H100 SXM"], LookupError, "did you mean 'H100'"),
-        (lambda: e.toy_frontier(LLAMA, H100, demand=-1), ValueError, "demand is -1"),
-        (lambda: e.toy_frontier(LLAMA, H100, price=0), ValueError, "price is 0"),
-        (lambda: e.toy_frontier(LLAMA, load_chip("H800")), TypeError, "price is None"),
-        (lambda: e.toy_frontier(LLAMA, H100, demand=1e-6), ValueError, "no feasible point"),
-        (lambda: Shape(-1, 1, 1, 1, 1, 1, 1, 1, 1), ValueError, "Shape.n_layers is -1"),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: e.toy_decode_step(MODEL, System(BOX.chip, 1), Workload(1)).total, ValueError, "do not fit"),
+    (lambda: e.toy_decode_step(MODEL, BOX, None), TypeError, "workload is a NoneType"),
+    (lambda: e.toy_decode_step("Llama 3 70B", BOX, Workload(1)), TypeError, "model is a str"),
+    (lambda: e.chips["H100 SXM"], LookupError, "did you mean 'H100'"),
+    (lambda: e.toy_frontier(LLAMA, H100, demand=-1), ValueError, "demand is -1"),
+    (lambda: e.toy_frontier(LLAMA, H100, price=0), ValueError, "price is 0"),
+    (lambda: e.toy_frontier(LLAMA, load_chip("H800")), TypeError, "price is None"),
+    (lambda: e.toy_frontier(LLAMA, H100, demand=1e-6), ValueError, "no feasible point"),
+    (lambda: Shape(-1, 1, 1, 1, 1, 1, 1, 1, 1), ValueError, "Shape.n_layers is -1"),
+])  # fmt: skip
 def test_doors(call, error, message):
     with pytest.raises(error, match=message):
         call()
 
 
-def test_the_law_of_figure_2_by_hand():
+def test_the_law_of_figure_2_by_hand_and_stages_add_up_to_the_latency():
     """From 4 ms for 8 billion parameters: 4 * sqrt(62 / 8) and 4 * sqrt(540 / 8); twice for four times the size."""
     data = figures.figure_2_data()
     assert list(data.measured_ms) == pytest.approx([4, 13, 32])
     assert list(data.law_ms) == pytest.approx([4, 11.136, 32.863], rel=1e-4)
     assert e.square_root_law(4e9, 1e9, 3.0) == pytest.approx(6.0)
-
-
-def test_stages_add_up_to_the_latency():
-    """The breakdown of the running question and equation 3 are the same sum."""
+    # the breakdown of the running question and equation 3 are the same sum
     for batch in (1, 1000):
         t_reduce = e.grid_all_reduce_time(16, HOP)
         step = Breakdown(toy.stages(LLAMA, H100, 16, batch, t_reduce))
