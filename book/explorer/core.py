@@ -96,9 +96,8 @@ class Explorer:
     def link(self, **values):
         """The end of an address that opens the page with these inputs: ``#title?batch=64&...``."""
         full = self.state(**values)
-        told = [i.name for i in self.inputs if (_inputs.meets(i.when, full) or full[i.name] != i.start())]
-        plain = (v if isinstance(v, str) else f"{float(v)!r}".removesuffix(".0") for v in map(full.get, told))
-        pairs = (f"{name}={quote(value, safe='')}" for name, value in zip(told, plain, strict=True))
+        plain = (v if isinstance(v, str) else f"{float(v)!r}".removesuffix(".0") for v in full.values())
+        pairs = (f"{name}={quote(value, safe='')}" for name, value in zip(full, plain, strict=True))
         return f"#{self.slug}?{'&'.join(pairs)}"
 
     @property
@@ -244,6 +243,10 @@ class Explorer:
         shown = ipywidgets.HTML()
 
         def follow(change=None):
+            for i in self.inputs if change else ():
+                if controls[i.name] is change.owner:  # as on the page, a choice may set what stands beside it
+                    for name, value in getattr(i, "sets", {}).get(change.new, {}).items():
+                        controls[name].value = value
             shown.value = self.answered(**{name: control.value for name, control in controls.items()})
 
         for control in controls.values():
@@ -369,13 +372,19 @@ def _call(function, arguments):
 
 
 def _ipywidget(ipywidgets, i):
-    wide = {"style": {"description_width": "13em"}, "layout": {"width": "32em"}, "description": i.label}
+    wide = {"style": {"description_width": "16em"}, "layout": {"width": "36em"}}
     if not isinstance(i, Slider):
-        return ipywidgets.Dropdown(options=list(i.options), **wide)
-    if i.log:
-        return ipywidgets.FloatLogSlider(value=i.value, min=i.position(i.low), max=i.position(i.high), **wide)
-    kind = ipywidgets.IntSlider if i.whole else ipywidgets.FloatSlider
-    return kind(value=i.value, min=i.low, max=i.high, **wide)
+        return ipywidgets.Dropdown(options=list(i.options), description=i.label, **wide)
+    wide["description"] = _inputs.with_unit(i)
+    if i.whole and not i.log:
+        return ipywidgets.IntSlider(value=i.value, min=i.low, max=i.high, **wide)
+    least, most, start = (i.position(value) for value in (i.low, i.high, i.value))
+    # A notebook shows the nearest step, so the start is one; a number that is typed stays as it is.
+    steps = 12 * max(1, round(20 * (start - least) / (most - least)))
+    step = (start - least) / steps or (most - least) / 240
+    kind = ipywidgets.FloatLogSlider if i.log else ipywidgets.FloatSlider
+    shown = ",.0f" if i.whole else ",.4r"
+    return kind(value=i.value, min=least, max=most, step=step, readout_format=shown, **wide)
 
 
 def _js(expression):

@@ -26,7 +26,7 @@ window.inferlibExplorer = function (C) {
   const between = (i, value) => i.label + ": " + String(value).slice(0, 60) + " is not " + (i.whole
     ? "a whole number " : "") + "between " + digits(i.low) + " and " + digits(i.high);
   const reset = () => C.inputs.forEach((i) => { state[i.key] = i.kind === "slider" ? i.start : 0; });
-  const meets = (wanted) => (wanted || []).every(([key, places]) => places.includes(state[key]));
+  const meets = (wanted) => wanted.every(([key, places]) => places.includes(state[key]));
   const apply = (values) => Object.assign(state, values || {});
   const settle = () => C.inputs.forEach((i) => {
     if (!i.offered) return;
@@ -314,7 +314,6 @@ window.inferlibExplorer = function (C) {
   function showControls(besides) {
     C.inputs.forEach((i) => {
       const control = find(i.key);
-      if (i.when) find(i.key + "-c").hidden = !meets(i.when);
       if (i.kind === "slider") {
         const number = find(i.key + "-n");
         if (control !== besides) control.value = i.log ? Math.log10(state[i.key]) : state[i.key];
@@ -365,9 +364,7 @@ window.inferlibExplorer = function (C) {
     }).join(", ");
 
   // A link: the title, and every input by name.
-  const link = () => "#" + C.slug + "?" + C.inputs.filter((i) => meets(i.when) ||
-    state[i.key] !== (i.start || 0)).map((i) =>
-    i.key + "=" + encodeURIComponent(i.kind === "slider" ? state[i.key]
+  const link = () => "#" + C.slug + "?" + C.inputs.map((i) => i.key + "=" + encodeURIComponent(i.kind === "slider" ? state[i.key]
       : find(i.key).options[state[i.key]].text)).join("&");
   const follow = (hash) => {
     const [slug, pairs] = (hash || "").replace(/^#/, "").split("?");

@@ -22,8 +22,7 @@ _RESERVED = {*keyword.kwlist, "case", "const", "default", "do", "enum", "export"
 class Slider:
     """A number the reader moves or types, between ``low`` and ``high`` in ``unit`` (display only).
 
-    ``log`` spaces the slider logarithmically, ``whole`` rounds to whole numbers, ``when`` shows it only while
-    other inputs have one of the given options: ``{"kind": ["experts"]}``.
+    ``log`` spaces the slider logarithmically, ``whole`` rounds to whole numbers.
     """
 
     name: str
@@ -34,7 +33,6 @@ class Slider:
     unit: str = ""
     log: bool = False
     whole: bool = False
-    when: Mapping = field(default_factory=dict)
 
     def __post_init__(self):
         _named(self)
@@ -81,7 +79,6 @@ class _Options:
     options: dict
     sets: Mapping = field(default_factory=dict)
     offered: Mapping = field(default_factory=dict)
-    when: Mapping = field(default_factory=dict)
 
     def __post_init__(self):
         _named(self)
@@ -159,7 +156,7 @@ def check(title, inputs):
         raise ValueError(f"explorer {title!r}: two inputs share one of the names {', '.join(columns)}")
     known = {i.name: i for i in inputs}
     for i in inputs:
-        for wanted in (i.when, *getattr(i, "offered", {}).values()):
+        for wanted in getattr(i, "offered", {}).values():
             for name, labels in wanted.items():
                 asked = known[checks.one_of(f"input that {i.name} depends on", name, known)]
                 for label in labels:

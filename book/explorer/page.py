@@ -46,7 +46,7 @@ def page(shown):
     if any(limit.caution for limit in shown.limits.values()):
         brief = " cautious"
     limits = f'<div id="{identity}-limits" class="limits{brief}">{_limits(shown)}</div>'
-    moved = ", ".join(_start(i) for i in shown.inputs if not i.when)
+    moved = ", ".join(_start(i) for i in shown.inputs)
     still = f'<p class="still">Shown for {html.escape(moved)}. To be moved on the page, with scripts.</p>'
     acts = "".join(
         f'<button type="button" data-act="{act}">{label}</button>'
@@ -104,8 +104,6 @@ def _box(identity, title, body, runtime, call, slug=""):
 
 def _input(shown, i):
     told = {"kind": _KINDS[type(i)], "key": i.name, "label": i.label}
-    if i.when:
-        told["when"] = _places(shown, i.when)
     if isinstance(i, Slider):
         return told | {
             "unit": i.unit, "low": i.low, "high": i.high, "log": i.log, "whole": i.whole, "start": i.value
@@ -263,7 +261,7 @@ def _limits(shown):
 
 def _control(identity, i):
     name = f"{identity}-{i.name}"
-    label = f'<div class="control" id="{name}-c"><label for="{name}">{html.escape(i.label)}</label>'
+    label = f'<div class="control"><label for="{name}">{html.escape(i.label)}</label>'
     if isinstance(i, Slider):
         number = (
             f'<input type="number" autocomplete="off" id="{name}-n" data-key="{i.name}" step="any" min="{i.low:g}" '
