@@ -51,12 +51,12 @@ def expert_messages(model: Model, deployment: Deployment, assumptions: Assumptio
     return eq.messages(model, assumptions) * (deployment.n_nodes - 1) / deployment.n_nodes
 
 
-def routing():
-    """Section 2.3: copies of a token's vector that leave its node on 9x8 H100, if it may go to a few nodes only."""
-    at, rows = records.setup("9x8 H100"), {}
+def routing(name="9x8 H100", limits=(2, 3, 4, 6, 9)):
+    """Section 2.3: copies of a token's vector that leave its node, if it may go to a few nodes only."""
+    at, rows = records.setup(name), {}
     source = float(expert_messages(MODEL, at.deployment))
     today = eq.network_ceiling(MODEL, at.gpu, at.deployment)
-    for limit in (2, 3, 4, 6, 9):
+    for limit in limits:
         once, local = float(node_messages(MODEL, at.deployment, limit)), float(local_messages(MODEL, limit))
         rows[limit] = (source, once, local, today, today * source / once, today * source / local)
     columns = [
@@ -66,9 +66,9 @@ def routing():
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("nodes of a token")
 
 
-def room():
+def room(contexts=(2000, CONTEXT, 8000, 32768)):
     """The largest batch that fits beside the weights, by chip and context."""
-    rows, contexts = {}, (2000, CONTEXT, 8000, 32768)
+    rows = {}
     for name, (gpus, nodes) in SIDE_BY_SIDE.items():
         gpu, where = chip_of(name), deployment(gpus, nodes)
         held = eq.held_experts(MODEL, where)
@@ -79,14 +79,14 @@ def room():
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
-def side_by_side():
-    """Five chips, 64 of each, at the largest batch that fits and still gives every request 20 tokens per second."""
+def side_by_side(context=CONTEXT, least=20):
+    """Five chips, 64 of each, at the largest batch that fits and gives every request so many tokens per second."""
     rows, own = {}, np.arange(1, 4097)
     for name, (gpus, nodes) in SIDE_BY_SIDE.items():
         gpu, where = chip_of(name), deployment(gpus, nodes)
-        step = eq.step_time(MODEL, gpu, where, own * float(gpus), CONTEXT)
-        fits = own <= eq.largest_own_batch(MODEL, gpu, CONTEXT, eq.held_experts(MODEL, where))
-        fast = eq.request_speed(step) >= 20
+        step = eq.step_time(MODEL, gpu, where, own * float(gpus), context)
+        fits = own <= eq.largest_own_batch(MODEL, gpu, context, eq.held_experts(MODEL, where))
+        fast = eq.request_speed(step) >= least
         both = np.flatnonzero(fits & fast)
         if not both.size:
             rows[name] = (0, "memory" if not fits[0] else "speed", *[float("nan")] * 3)
@@ -101,13 +101,13 @@ def side_by_side():
     return table.astype(object).fillna("")
 
 
-def limited_curves():
+def limited_curves(context=CONTEXT):
     """What memory leaves of Figures 14 and 17: the best speed of a GPU with and without its limit."""
     rows = {}
     for name in records.setups():
         at = records.setup(name)
-        fitting = float(eq.largest_own_batch(MODEL, at.gpu, CONTEXT, eq.held_experts(MODEL, at.deployment)))
-        speeds = [speed(name, own) for own in (fitting, 1024)]
+        fitting = float(eq.largest_own_batch(MODEL, at.gpu, context, eq.held_experts(MODEL, at.deployment)))
+        speeds = [speed(name, own, context) for own in (fitting, 1024)]
         rows[name] = (fitting, *speeds, speeds[0] / speeds[1])
     columns = ["batch that fits", "tokens/s there", "tokens/s at 1024", "ratio"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
