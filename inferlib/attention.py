@@ -71,16 +71,16 @@ class _Pairs:
 
     def context_flops(self, context, absorbed=True):
         """FLOP of one layer for a new token that could see ``context`` positions, by part."""
-        seen = attended(self, context)
-        parts = {part: f * seen for part, f in self.pair_flops(absorbed).items()}
-        return parts | ({} if self.indexer is None else {"indexer": self.indexer.flops() * context})
+        return self._flops(attended(self, context), context, absorbed)
 
     def prompt_flops(self, tokens, absorbed=False):
         """FLOP of one layer for the pairs of positions in a prompt, by part."""
-        seen = pairs(self, tokens)
+        return self._flops(pairs(self, tokens), _triangle(tokens), absorbed)
+
+    def _flops(self, seen, scored, absorbed):
+        """FLOP by part: so many pairs of positions attend, and an indexer scores so many."""
         parts = {part: f * seen for part, f in self.pair_flops(absorbed).items()}
-        scored = {} if self.indexer is None else {"indexer": self.indexer.flops() * _triangle(tokens)}
-        return parts | scored
+        return parts | ({} if self.indexer is None else {"indexer": self.indexer.flops() * scored})
 
     def _further(self, d_model):
         gate = {"gate": d_model * self.gate} if not (isinstance(self.gate, int) and self.gate == 0) else {}
@@ -276,9 +276,8 @@ class CompressedAttention(Record):
             "output up": self.o_groups * self.o_rank * d_model,
         }
         if self.ratio is not None:
-            found["pool"] = (
-                2 * d_model * self._streams() * self.head_dim
-            )  # what is pooled, and how much of it
+            # what is pooled, and how much of it
+            found["pool"] = 2 * d_model * self._streams() * self.head_dim
         if self.indexer is not None:
             found |= self.indexer.matrices(d_model)
             found["index key"] = 2 * d_model * self._streams() * self.indexer.head_dim

@@ -13,8 +13,6 @@ from inferlib.equation import Record, quantity
 from inferlib.ops import maximum, minimum
 
 BITS = {"fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
-
-
 TOPOLOGIES = ("", "switch", "mesh", "torus", "bridge", "PCIe", "none")
 
 
@@ -204,16 +202,12 @@ class Breakdown:
     @property
     def counted(self):
         """The terms that make up the total: those of the longest group of each stage."""
-        if any(
-            not isinstance(seconds, Real)
-            for stage in self._answered()
-            for g in stage
-            for seconds in g.values()
-        ):
+        stages = self._answered()
+        if not all(isinstance(seconds, Real) for seconds in self.terms.values()):
             raise TypeError(
                 "which terms count differs from point to point of a sweep; look at .terms and .total"
             )
-        longest = (max(stage, key=lambda group: sum(group.values())) for stage in self._answered())
+        longest = (max(stage, key=lambda group: sum(group.values())) for stage in stages)
         return {name: seconds for group in longest for name, seconds in group.items()}
 
     @property

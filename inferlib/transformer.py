@@ -195,21 +195,9 @@ class Transformer(Record):
 
     @classmethod
     def dense(
-        cls,
-        n_layers,
-        d_model,
-        d_ff,
-        n_heads,
-        n_kv_heads,
-        head_dim,
-        vocab_size,
-        *,
-        ff_matrices=3,
-        window=None,
-        biases=False,
-        norms=2,
-        **other,
-    ):
+        cls, n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim, vocab_size, *,
+        ff_matrices=3, window=None, biases=False, norms=2, **other,
+    ):  # fmt: skip
         """A transformer of equal, dense layers.
 
         Examples
@@ -312,13 +300,16 @@ class Transformer(Record):
         >>> load_model("Llama 3 70B").parameters()["attention"]
         12079595520
         """
-        counted = _by_part(self._layer_parameters(group, active) for group in self.layers)
-        counted["norms"] = counted.pop("norms") + self.final_norm * self.d_model
-        counted["connections"] = counted.get("connections", 0) + self.connections
-        counted["embeddings"] = self._table()
-        counted["positions"] = self.positions * self.d_model
         own = not self.tied or self.outputs is not None
-        counted["head"] = self._head() if own else self.vocab_size if self.head_bias else 0
+        head = self._head() if own else self.vocab_size if self.head_bias else 0
+        tables = {"embeddings": self._table(), "positions": self.positions * self.d_model}
+        return self._counted(tables | {"head": head}, active=active)
+
+    def _counted(self, beside, **which):
+        """Parameters by part: those of the layers that count, and what stands beside the layers."""
+        counted = _by_part(self._layer_parameters(group, **which) for group in self.layers) | beside
+        counted["norms"] = counted["norms"] + self.final_norm * self.d_model
+        counted["connections"] = counted.get("connections", 0) + self.connections
         return _present({part: counted[part] for part in PARTS if part in counted})
 
     def draft_parameters(self):
@@ -352,9 +343,6 @@ class Transformer(Record):
             return self.outputs * self.d_model
         return self._table() + (self.vocab_size if self.head_bias else 0)
 
-    def _head_flops(self):
-        return FLOP_PER_WEIGHT * (self._table() if self.outputs is None else self.outputs * self.d_model)
-
     def _layer_parameters(self, group, active=False, batch=None):
         """Parameters of a group by part: of all experts, of one token's, or of those a batch touches."""
         d, block, attention, parts = self.d_model, group.feed_forward, group.attention, []
@@ -367,9 +355,7 @@ class Transformer(Record):
         if attention is not None:
             parts.append({"attention": sum(attention.matrices(d).values()) + attention.vectors(d)})
             norms = norms + attention.norms()
-        parts.append(
-            {"norms": norms} | ({} if _zero(group.connections) else {"connections": group.connections})
-        )
+        parts += [{"norms": norms}, _connections(group)]
         return {part: group.count * value for part, value in _by_part(parts).items()}
 
     # Arithmetic.
@@ -405,14 +391,7 @@ class Transformer(Record):
         '149.7 GFLOP, 5.4 of them for scores'
         """
         context = checks.number("context", context, zero=True)
-        counted = _by_part(self._token_flops(group, 1) for group in self.layers)
-        for group in self.layers:
-            if group.attention is not None:
-                parts = group.attention.context_flops(context, absorbed)
-                counted = _by_part([counted, {part: group.count * f for part, f in parts.items()}])
-        counted["connections"] = counted.get("connections", 0) + FLOP_PER_WEIGHT * self.connections
-        counted["head"] = self._head_flops()
-        return _present(counted)
+        return self._flops(1, 1, lambda attention: attention.context_flops(context, absorbed))
 
     def prefill_flops(self, tokens, logits=1, absorbed=False):
         """FLOP to read a prompt, by part; of the pairs of positions only the causal half is counted.
@@ -425,18 +404,25 @@ class Transformer(Record):
         """
         tokens = checks.number("tokens", tokens, zero=True)
         logits = checks.number("logits", logits, zero=True)
-        counted = _by_part(self._token_flops(group, tokens) for group in self.layers)
-        for group in self.layers:
-            if group.attention is not None:
-                parts = group.attention.prompt_flops(tokens, absorbed)
-                counted = _by_part([counted, {part: group.count * f for part, f in parts.items()}])
-        counted["connections"] = counted.get("connections", 0) + FLOP_PER_WEIGHT * self.connections * tokens
-        counted["head"] = self._head_flops() * logits
-        return _present(counted)
+        return self._flops(tokens, logits, lambda attention: attention.prompt_flops(tokens, absorbed))
+
+    def _flops(self, tokens, logits, attending):
+        """FLOP by part: every matrix for each token, the head for each of the logits, and what attention adds."""
+        counted = [self._token_flops(group, tokens) for group in self.layers]
+        for n, attention in self._attentions():
+            counted.append({part: n * flops for part, flops in attending(attention).items()})
+        total = _by_part(counted)
+        total["connections"] = total.get("connections", 0) + FLOP_PER_WEIGHT * self.connections * tokens
+        head = self._table() if self.outputs is None else self.outputs * self.d_model
+        return _present(total | {"head": FLOP_PER_WEIGHT * head * logits})
+
+    def _attentions(self):
+        """How many layers have which attention, group by group; a group may have none."""
+        return [(group.count, group.attention) for group in self.layers if group.attention is not None]
 
     def _token_flops(self, group, tokens):
         """FLOP of a group that do not depend on the context: two for each weight a token meets."""
-        weights = {} if _zero(group.connections) else {"connections": group.connections}
+        weights = _connections(group)
         if group.attention is not None:
             weights["projections"] = sum(group.attention.matrices(self.d_model).values())
         if group.feed_forward is not None:
@@ -457,16 +443,11 @@ class Transformer(Record):
         (163840, 35136)
         """
         context = checks.number("context", context, zero=True)
-        return sum(g.count * g.attention.kept(context) for g in self.layers if g.attention is not None)
+        return sum(n * attention.kept(context) for n, attention in self._attentions())
 
     def state_values(self):
         """Values kept of a sequence that do not grow with it: states of linear attention, and what waits."""
-        found = [
-            {what: group.count * n for what, n in group.attention.state().items()}
-            for group in self.layers
-            if group.attention is not None
-        ]
-        return _by_part(found)
+        return _by_part({what: n * v for what, v in a.state().items()} for n, a in self._attentions())
 
     def state_bytes(self, state="fp32", convolution="bf16"):
         """Bytes of a sequence that do not grow with it; engines keep states and what waits in 32 bits."""
@@ -545,12 +526,8 @@ class Transformer(Record):
         """
         batch = checks.number("batch", batch)
         context = checks.number("context", context, zero=True)
-        counted = _by_part(self._layer_parameters(group, batch=batch) for group in self.layers)
-        counted["norms"] = counted.pop("norms") + self.final_norm * self.d_model
-        counted["connections"] = counted.get("connections", 0) + self.connections
-        counted["head"] = self._head()
-        read = self._in_bytes(_present({p: counted[p] for p in PARTS if p in counted}), weights, keep)
-        seen = sum(g.count * g.attention.read(context) for g in self.layers if g.attention is not None)
+        read = self._in_bytes(self._counted({"head": self._head()}, batch=batch), weights, keep)
+        seen = sum(n * attention.read(context) for n, attention in self._attentions())
         read["cache"] = batch * seen * self._format("cache", cache)
         return read | ({"state": batch * self.state_bytes()} if self.state_values() else {})
 
@@ -575,18 +552,9 @@ class Transformer(Record):
 
 
 PARTS = (
-    "attention",
-    "feed-forward",
-    "experts",
-    "shared experts",
-    "latent",
-    "router",
-    "connections",
-    "norms",
-    "embeddings",
-    "positions",
-    "head",
-)
+    "attention", "feed-forward", "experts", "shared experts", "latent", "router",
+    "connections", "norms", "embeddings", "positions", "head",
+)  # fmt: skip
 
 
 def _by_part(tables):
@@ -600,7 +568,12 @@ def _by_part(tables):
 
 def _present(counted):
     """The parts a model has: those that are not simply the number 0."""
-    return {part: value for part, value in counted.items() if not (isinstance(value, int) and value == 0)}
+    return {part: value for part, value in counted.items() if not _zero(value)}
+
+
+def _connections(group):
+    """What mixes the residual streams of a layer, as a part of it."""
+    return _present({"connections": group.connections})
 
 
 def _zero(value):
