@@ -96,13 +96,9 @@ def quantities(record):
 @cache
 def _doors(kind):
     """Of every quantity of a record class: its name, how a refusal calls it, its limits, and whether it may lack."""
+    title, limits = kind.__name__, ("zero", "maximum")
     return [
-        (
-            f.name,
-            f"{kind.__name__}.{f.name}",
-            {n: f.metadata[n] for n in ("zero", "maximum")},
-            f.default is None,
-        )
+        (f.name, f"{title}.{f.name}", {limit: f.metadata[limit] for limit in limits}, f.default is None)
         for f in quantities(kind)
     ]
 
@@ -184,11 +180,9 @@ class Equation:
         >>> st.arithmetic_time(st.load_chip("A100"), 1000, 78) * 1e6
         0.5
         """
-        wanted, given = (list(inspect.signature(f).parameters) for f in (self.function, function))
+        wanted, given = (", ".join(inspect.signature(f).parameters) for f in (self.function, function))
         if given != wanted:
-            raise TypeError(
-                f"what replaces {self.name} takes {', '.join(given)}, but must take {', '.join(wanted)}"
-            )
+            raise TypeError(f"what replaces {self.name} takes {given}, but must take {wanted}")
         before = dict(_replaced)
         _replaced[self] = function
         _judged.clear()
@@ -294,7 +288,8 @@ def equation(source, number=None, *, unit, chapter=None, form="function", also=N
             finally:
                 _inside.reset(outside)
 
-        units, positive = _declared(arguments)
+        units = {name: unit.removesuffix(" > 0") for name, unit in arguments.items()}
+        positive = {name for name, unit in arguments.items() if unit != units[name]}
         entry = Equation(source, number, function, unit, units, chapter or source, form, also or {})
         door = _door(function, units, positive)
         EQUATIONS[source, function.__name__] = entry
@@ -303,12 +298,6 @@ def equation(source, number=None, *, unit, chapter=None, form="function", also=N
         return call
 
     return register
-
-
-def _declared(arguments):
-    """Units of arguments, and the names of those that must not be zero."""
-    units = {name: unit.removesuffix(" > 0") for name, unit in arguments.items()}
-    return units, {name for name, unit in arguments.items() if unit != units[name]}
 
 
 def _door(function, units, positive):
@@ -353,9 +342,8 @@ def _documented(entry):
     number = f", equation {entry.number}" if entry.number else ""
     lines += ["", "Returns", "-------", f"{returned} ({entry.source}{number})"]
     head, examples, rest = about.partition("\nExamples\n")
-    return "\n\n".join([head.rstrip(), "\n".join(lines)]) + (
-        f"\n\n{examples.strip()}\n{rest}" if examples else "\n"
-    )
+    shown = f"\n\n{examples.strip()}\n{rest}" if examples else "\n"
+    return "\n\n".join([head.rstrip(), "\n".join(lines)]) + shown
 
 
 def untraced(function):
@@ -366,16 +354,7 @@ def untraced(function):
     >>> untraced(max)(1, 2)
     2
     """
-
-    @wraps(function)
-    def call(*args, **kwargs):
-        saved = tracer.set(None)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            tracer.reset(saved)
-
-    return call
+    return _holding(tracer, None)(function)
 
 
 def inside(function):
@@ -386,16 +365,17 @@ def inside(function):
     >>> inside(max)(1, 2)
     2
     """
+    return _holding(_inside, True)(function)
 
-    @wraps(function)
-    def call(*args, **kwargs):
-        outside = _inside.set(True)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _inside.reset(outside)
 
-    return call
+@contextmanager
+def _holding(variable, value):
+    """A block, or the calls of a function, in which a context variable has a value."""
+    saved = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(saved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -464,9 +444,8 @@ def derivation(source, *, proves=None, also=(), chapter=None):
         def made():
             steps = Steps(function())
             if _replaced:
-                lost = [
-                    one.equation.name for one in (proves, *also) if one and not shows(steps, one.equation)
-                ]
+                ends = [one.equation for one in (proves, *also) if one]
+                lost = [entry.name for entry in ends if not shows(steps, entry)]
                 says = f"With {names_of_replaced()} replaced this no longer ends in {', '.join(lost)}."
                 steps.broken = says if lost else ""
             return steps
@@ -518,11 +497,8 @@ def _stale(entry):
     if _judging.get():
         return ""
     if entry not in _judged:
-        token = _judging.set(True)
-        try:
+        with _holding(_judging, True):
             broken = not any(_uses(one, entry) for one in _replaced) and _broken(entry)
-        finally:
-            _judging.reset(token)
         _judged[entry] = broken and (
             f"{entry.name} cannot follow where {names_of_replaced()} is replaced: it is the closed form of "
             f"{broken}(), whose steps now end elsewhere"
@@ -555,12 +531,8 @@ def _uses(one, other):
         found.append(entry)
         return entry.function(*args, **kwargs)
 
-    saved = tracer.set(trace), _inside.set(True)
-    try:
+    with _holding(tracer, trace), _holding(_inside, True):
         one.function(**one.symbols())
-    finally:
-        tracer.reset(saved[0])
-        _inside.reset(saved[1])
     return other in found
 
 
@@ -568,11 +540,8 @@ def shows(steps, entry):
     """Whether one of the steps of a derivation has an equation's right-hand side."""
     from inferlib.extras import sympy
 
-    token = _judging.set(True)
-    try:
+    with _holding(_judging, True):
         wanted = sympy.sympify(entry.expression())
-    finally:
-        _judging.reset(token)
     sides = [sympy.sympify(step.equation.rhs) for step in reversed(steps) if hasattr(step.equation, "rhs")]
     return wanted in sides or any(sympy.simplify(wanted - side) == 0 for side in sides)
 

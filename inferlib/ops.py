@@ -92,11 +92,7 @@ def sqrt(x):
     >>> sqrt(16)
     4.0
     """
-    if _plain(x):
-        return math.sqrt(x)
-    if symbolic(x):
-        return modules["sympy"].sqrt(x)
-    return np.sqrt(x)
+    return _library(x).sqrt(x)
 
 
 def cbrt(x):
@@ -107,11 +103,7 @@ def cbrt(x):
     >>> round(cbrt(27.0), 12)
     3.0
     """
-    if _plain(x):
-        return math.cbrt(x)
-    if symbolic(x):
-        return modules["sympy"].cbrt(x)
-    return np.cbrt(x)
+    return _library(x).cbrt(x)
 
 
 def log(x):
@@ -122,11 +114,7 @@ def log(x):
     >>> round(log(math.e), 12)
     1.0
     """
-    if _plain(x):
-        return math.log(x)
-    if symbolic(x):
-        return modules["sympy"].log(x)
-    return np.log(x)
+    return _library(x).log(x)
 
 
 def log2(x):
@@ -137,11 +125,7 @@ def log2(x):
     >>> log2(8)
     3.0
     """
-    if _plain(x):
-        return math.log2(x)
-    if symbolic(x):
-        return modules["sympy"].log(x, 2)
-    return np.log2(x)
+    return modules["sympy"].log(x, 2) if symbolic(x) else _library(x).log2(x)
 
 
 def ceil(x):
@@ -232,6 +216,11 @@ def symbolic(x):
     """
     sympy = modules.get("sympy")
     return sympy is not None and isinstance(x, sympy.Basic)
+
+
+def _library(x):
+    """Whose functions take ``x``: those of numbers, of symbols, or of arrays."""
+    return math if _plain(x) else modules["sympy"] if symbolic(x) else np
 
 
 def _plain(x):

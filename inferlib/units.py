@@ -10,17 +10,9 @@ import re
 from functools import lru_cache
 
 _PREFIXES = {
-    "n": 1e-9,
-    "u": 1e-6,
-    "m": 1e-3,
-    "": 1.0,
-    "k": 1e3,
-    "K": 1e3,
-    "M": 1e6,
-    "G": 1e9,
-    "T": 1e12,
-    "P": 1e15,
-}
+    "n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0,
+    "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
+}  # fmt: skip
 _PREFIXES |= {f"{letter}i": 2.0 ** (10 * power) for power, letter in enumerate("KMGT", 1)}
 # A unit's size in base units, and its dimension.
 _UNITS = {
