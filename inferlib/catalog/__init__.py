@@ -170,16 +170,11 @@ def _catalogued(name, format=None):
     """A model of the catalogue, perhaps in another format; records are frozen, so one is enough."""
     title, entry = (name if format is None else f"{name} {format}"), _table("models.toml").get(name, {})
     if name in same_shapes():
-        like, also = same_shapes()[name]["like"], same_shapes()[name]
-        model, source = (
-            _catalogued(resolve("model", like), format),
-            f"{_HUB}{also['id']}/blob/main/config.json",
-        )
-        return model.replace(
-            name=title,
-            sources={"shape": f"{source}, of the shape of {like}"},
-            max_context=also.get("context", model.max_context),
-        )
+        also = same_shapes()[name]
+        model = _catalogued(resolve("model", also["like"]), format)
+        source = f"{_HUB}{also['id']}/blob/main/config.json, of the shape of {also['like']}"
+        context = also.get("context", model.max_context)
+        return model.replace(name=title, sources={"shape": source}, max_context=context)
     if "shape" in entry:
         return Transformer.dense(**entry["shape"], name=name, sources={"shape": entry["source"]})
     source = entry.get("source", f"{_HUB}{name}/blob/main/config.json")

@@ -249,8 +249,7 @@ def _same(c, names):
 
 def _used(c, table):
     """A part that names a key ``needs`` exists only where that key is given and on."""
-    key = table.get("needs")
-    return key is None or bool(c.data.get(key))
+    return "needs" not in table or bool(c.data.get(table["needs"]))
 
 
 def _part(c, table):
@@ -347,11 +346,8 @@ def _by_step(c, rule, n):
 def _from_layer(c, rule, n):
     """From one layer on, every so many, perhaps up to another (-1: the last)."""
     key, _, default = rule["from"].partition("=")
-    first, every = (
-        c.whole(key, *([int(default)] if default else []), zero=True, maximum=n),
-        rule.get("every", "1"),
-    )
-    every, last = value(c, every), n
+    first = c.whole(key, *([int(default)] if default else []), zero=True, maximum=n)
+    every, last = value(c, rule.get("every", "1")), n
     if "to" in rule and c._take(rule["to"], -1) != -1:
         last = c.whole(rule["to"], zero=True, maximum=n)
     return _chosen(rule, n, lambda i: first <= i <= last and i % every == 0)

@@ -61,10 +61,8 @@ ATTENTION = {
     "input": ("in_proj",),
     "pool": ("compressor.wkv", "compressor.kv_proj"),
 }
-WIDE = (
-    "pool",
-    "index weights",
-)  # kept at 16 bits unless named, as are ways into and out of a narrower stream
+# kept at 16 bits unless named, as are ways into and out of a narrower stream
+WIDE = ("pool", "index weights")
 HOMES = ("self_attn", "attn", "attention", "mixer")
 LINEAR_HOMES = ("linear_attn", "self_attn", "mixer")
 BLOCK = ("mlp", "ffn", "block_sparse_moe", "feed_forward", "mixer")
@@ -194,12 +192,8 @@ def _scheme(stated, expert_dtype):
     name = method.lower().replace("_", "-") if isinstance(method, str) else None
     _must(name in METHODS, "quant_method", method, f"one of {', '.join(METHODS)}")
     read, lists, head = METHODS[name]
-    said = {
-        "kept": _texts(stated, *lists),
-        "given": _layers(stated),
-        "cache": _cache(stated),
-        "head": head,
-    } | read(stated)
+    said = {"kept": _texts(stated, *lists), "given": _layers(stated), "cache": _cache(stated), "head": head}
+    said |= read(stated)
     if name == "fp8" and expert_dtype == "fp4":
         said["experts"] = ALGORITHMS["MXFP4"]
     given = tuple((_Patterns(names), bits) for bits, names in said.pop("given").items())
@@ -269,9 +263,8 @@ def _integers(stated):
     rules |= {key: False for key in ("modules_in_block_to_quantize",) if stated.get(key)}
     for name, left_out in rules.items():
         _must(left_out, "a format of its own", name, "16 bits")
-    bits, size = (
-        stated.get(key, stated.get(old)) for key, old in (("bits", "w_bit"), ("group_size", "q_group_size"))
-    )
+    bits = stated.get("bits", stated.get("w_bit"))
+    size = stated.get("group_size", stated.get("q_group_size"))
     kept = [*rules, *_texts(stated, "modules_to_not_convert")]
     return {"default": _packed(bits, size, True), "kept": kept, "head": stated.get("lm_head") is True}
 
@@ -359,25 +352,17 @@ def _is_size(n):
 
 def _object(stated, key):
     found = stated.get(key) or {}
-    _must(
-        isinstance(found, Mapping) and len(found) <= MAX_NAMES,
-        key,
-        found,
-        f"an object of at most {MAX_NAMES}",
-    )
+    good = isinstance(found, Mapping) and len(found) <= MAX_NAMES
+    _must(good, key, found, f"an object of at most {MAX_NAMES}")
     return found
 
 
 def _texts(stated, *keys):
     """The list under the first of these keys that is given."""
-    for key in keys:
-        found = stated.get(key)
-        if found is not None:
-            _must(
-                isinstance(found, list) and len(found) <= MAX_NAMES, key, found, "a list of names of tensors"
-            )
-            return found
-    return []
+    key = next((key for key in keys if stated.get(key) is not None), None)
+    found = [] if key is None else stated[key]
+    _must(isinstance(found, list) and len(found) <= MAX_NAMES, key, found, "a list of names of tensors")
+    return found
 
 
 class _Patterns:
@@ -392,9 +377,8 @@ class _Patterns:
                 self.expressions.append(_expression(text[3:]))
                 continue
             text = re.sub(r"^((model|language_model|backbone|transformer|gpt_neox)\.)+", "", text)
-            text = re.sub(
-                r"\.experts\.(\d+|\*)\.", ".experts.", re.sub(r"^(h|blocks)\.(?=\d)", "layers.", text)
-            )
+            text = re.sub(r"^(h|blocks)\.(?=\d)", "layers.", text)
+            text = re.sub(r"\.experts\.(\d+|\*)\.", ".experts.", text)
             if "*" not in text:
                 self.exact.add(text)
                 continue
@@ -412,9 +396,7 @@ class _Patterns:
             # a plain name may leave out what stands before it, as "self_attn" or "mlp.down_proj" do
             any(not self.exact.isdisjoint(_modules(name)) for name in (names if self.exact else ()))
             or any(glob.match(name) for glob in globs if glob is not None for name in names)
-            or any(
-                e.match(f"{before}{n}") for e in self.expressions for n in names for before in ("", "model.")
-            )
+            or any(e.match(root + n) for e in self.expressions for n in names for root in ("", "model."))
         )
 
 

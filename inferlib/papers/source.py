@@ -177,9 +177,8 @@ def printed_range(key, model, system, workload):
     """
     entry = _version(checks.one_of("version", key, versions()))
     makes, system = getattr(room(key).Assumptions, entry["assumptions"]), _on_own_chip(source_of(key), system)
-    return tuple(
-        _answerer(key)(model, system, workload, assumptions=makes(end)) for end in entry.get("ends", ())
-    )
+    answer, ends = _answerer(key), entry.get("ends", ())
+    return tuple(answer(model, system, workload, assumptions=makes(end)) for end in ends)
 
 
 def _answerer(key):

@@ -31,28 +31,8 @@ from inferlib.principles.roofline import (
 )
 
 __all__ = [
-    "Profile",
-    "arithmetic_intensity",
-    "arithmetic_time",
-    "attainable_flops",
-    "cache_data",
-    "cost_per_million",
-    "critical_batch",
-    "decode_intensity",
-    "decode_step",
-    "decode_work",
-    "exchange_time",
-    "in_turn_stages",
-    "in_turn_time",
-    "largest_batch",
-    "memory_held",
-    "memory_time",
-    "overlapped_time",
-    "prefill_intensity",
-    "prefill_work",
-    "profile_of",
-    "ridge_point",
-    "roofline_time",
-    "weight_data",
-    "weights_read",
-]
+    "Profile", "arithmetic_intensity", "arithmetic_time", "attainable_flops", "cache_data", "cost_per_million",
+    "critical_batch", "decode_intensity", "decode_step", "decode_work", "exchange_time", "in_turn_stages",
+    "in_turn_time", "largest_batch", "memory_held", "memory_time", "overlapped_time", "prefill_intensity",
+    "prefill_work", "profile_of", "ridge_point", "roofline_time", "weight_data", "weights_read",
+]  # fmt: skip

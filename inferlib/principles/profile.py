@@ -70,13 +70,10 @@ def profile_of(model, weights="bf16", cache="bf16"):
     if not isinstance(model, Transformer):
         raise TypeError(f"model is a {type(model).__name__}, but must be a Transformer")
     layers = [group for group in model.layers if group.attention is not None]
-    beyond = {
-        unusual(g.attention) for g in layers if not hasattr(g.attention, "top") or g.attention.top is not None
-    }
+    beyond = {unusual(g.attention) for g in layers if getattr(g.attention, "top", "unlike") is not None}
     if beyond:
-        raise ValueError(
-            f"a profile has no place for {', '.join(sorted(beyond))} of {model.name or 'this model'}"
-        )
+        what, whose = ", ".join(sorted(beyond)), model.name or "this model"
+        raise ValueError(f"a profile has no place for {what} of {whose}")
     parts = model.parameters()
     routed = parts.get("experts", 0)
     # a tied table is read as the head
@@ -84,11 +81,8 @@ def profile_of(model, weights="bf16", cache="bf16"):
     read = sum(n for part, n in parts.items() if part not in ("experts", "embeddings", "positions")) + head
     whole = [group for group in layers if group.attention.window is None]
     windowed = [group for group in layers if group.attention.window is not None]
-    shares = {
-        group.feed_forward.n_active / group.feed_forward.n_experts
-        for group in model.layers
-        if isinstance(group.feed_forward, Experts)
-    }
+    blocks = (group.feed_forward for group in model.layers)
+    shares = {block.n_active / block.n_experts for block in blocks if isinstance(block, Experts)}
     return Profile(
         always_read=read,
         never_read=sum(parts.values()) - read - routed,

@@ -153,9 +153,8 @@ def in_turn_stages(chip, model, n_chips, batch, context):
 @equation(unit="FLOP/B", batch="1", context="1")
 def decode_intensity(model: Profile, batch, context):
     """FLOP of a decode step for every byte it reads."""
-    return decode_work(model, batch, context) / (
-        weight_data(model, batch) + cache_data(model, batch, context)
-    )
+    data = weight_data(model, batch) + cache_data(model, batch, context)
+    return decode_work(model, batch, context) / data
 
 
 @equation(unit="FLOP", tokens="1")
