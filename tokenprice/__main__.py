@@ -1,4 +1,4 @@
-"""``python -m inferlib`` is the command ``inferlib``."""
+"""``python -m tokenprice`` is the command ``tokenprice``."""
 
 import sys
 

@@ -1,12 +1,12 @@
 """``explain``: unfold an answer into equations, inputs, where they are stated, and the branches that won."""
 
 import html
+import inspect
 import itertools
 import re
 import sys
 from dataclasses import dataclass, field
-from functools import lru_cache
-from inspect import signature
+from functools import cache, lru_cache
 from numbers import Real
 
 from book.audit import ledger
@@ -16,6 +16,7 @@ from inferlib.equation import Record, quantities
 from inferlib.system import Breakdown
 
 _MOST_CALLS = 50_000  # of equations in one trace: a search over a large grid is not for reading
+_signature = cache(inspect.signature)
 
 
 @dataclass
@@ -221,7 +222,7 @@ def _traced(run):
         if isinstance(entry, Explanation):
             stack[-1].parts.append(entry)
             return _told(entry.value, (entry,))
-        bound = signature(entry.function).bind(*args, **kwargs)
+        bound = _signature(entry.function).bind(*args, **kwargs)
         bound.apply_defaults()
         above = entry.source if len(stack) == 1 else ""  # the source is said once
         note = ", ".join(filter(None, [above, entry.number and f"eq. {entry.number}"]))

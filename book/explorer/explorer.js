@@ -364,8 +364,8 @@ window.inferlibExplorer = function (C) {
     }).join(", ");
 
   // A link: the title, and every input by name.
-  const link = () => "#" + C.slug + "?" + C.inputs.map((i) => i.key + "=" + encodeURIComponent(i.kind === "slider" ? state[i.key]
-      : find(i.key).options[state[i.key]].text)).join("&");
+  const link = () => "#" + C.slug + "?" + C.inputs.map((i) => i.key + "=" + encodeURIComponent(
+    i.kind === "slider" ? state[i.key] : find(i.key).options[state[i.key]].text)).join("&");
   const follow = (hash) => {
     const [slug, pairs] = (hash || "").replace(/^#/, "").split("?");
     if (slug !== C.slug || !pairs) return false;
