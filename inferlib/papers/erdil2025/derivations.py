@@ -85,16 +85,10 @@ _MEANT = {READING: toy.weight_time(MODEL, CHIP, 1), HOPS: toy.network_time(MODEL
 
 def _latency(n_gpu):
     """Equation 9 in those two times."""
-    return sp.expand(
-        (toy.critical_latency(MODEL, CHIP, n_gpu, T_HOP)).subs(MODEL.n_params, _solved()[0])
-    ).subs(T_HOP, _solved()[1])
-
-
-def _solved():
-    """Parameters and hop time in terms of the two times."""
     params = sp.solve(sp.Eq(READING, _MEANT[READING]), MODEL.n_params)[0]
     hop = sp.solve(sp.Eq(HOPS, _MEANT[HOPS]), T_HOP)[0]
-    return params, hop
+    latency = toy.critical_latency(MODEL, CHIP, n_gpu, T_HOP)
+    return sp.expand(latency.subs(MODEL.n_params, params)).subs(T_HOP, hop)
 
 
 @derivation(proves=toy.optimal_n_gpu)
@@ -290,13 +284,9 @@ def scaling():
         ("memory bandwidth", large, CHIP.memory_bandwidth),
         ("parameters, if depth grows with their fourth root", quarter, MODEL.n_params),
     ]
+    slope = r"\partial\ln t_{\min} / \partial\ln "
     return [
-        Step(
-            f"Exponent of {name}.",
-            sp.Eq(
-                sp.Symbol(rf"\partial\ln t_{{\min}} / \partial\ln {sp.latex(of)}"), exponent(expression, of)
-            ),
-        )
+        Step(f"Exponent of {name}.", sp.Eq(sp.Symbol(slope + sp.latex(of)), exponent(expression, of)))
         for name, expression, of in rows
     ]
 
@@ -330,14 +320,12 @@ def serial_all_reduces():
 def bytes_of_an_all_reduce():
     """What the all-reduces of an evenly cut instance read inside and between nodes, from the ring of section 2."""
     ranks, size = sp.Symbol("R", positive=True), sp.Symbol("X", positive=True)
-    nodes, names = _left("all_nodes"), ("inter_node_reads", "intra_node_reads")
+    nodes, outer, inner = (_left(name) for name in ("all_nodes", "inter_node_reads", "intra_node_reads"))
     steps = toy.ring_all_reduce_time(ranks, 1)
     reads = sp.expand(ranks * (size / ranks) * steps)
     between = reads.subs(ranks, sp.sqrt(nodes))
     inside = reads.subs(ranks, sp.sqrt(N_GPU / nodes))
-    outer, inner = (_left(name) for name in names)
-    times = [part / (N_GPU * rate) for part, rate in
-             ((outer, CHIP.scale_out_bandwidth), (inner, CHIP.scale_up_bandwidth))]  # fmt: skip
+    time = outer / (N_GPU * CHIP.scale_out_bandwidth) + inner / (N_GPU * CHIP.scale_up_bandwidth)
     return in_steps(
         "A ring of R ranks takes so many steps.",
         sp.Eq(sp.Symbol("n"), steps),
@@ -360,7 +348,7 @@ def bytes_of_an_all_reduce():
         ),
         Step(
             "All GPUs read at once, first between nodes and then inside them.",
-            sp.Eq(_left("transfer_time"), sum(times)),
+            sp.Eq(_left("transfer_time"), time),
             number="28",
         ),
     )

@@ -103,17 +103,16 @@ def model_of(model, weights="bf16", cache="bf16"):
         return model
     if not isinstance(model, Transformer):
         raise TypeError(f"model is a {type(model).__name__}, but must be a Transformer or an erdil2025 Model")
+    name = f"model {model.name or 'given'}"
     if model.unusual:
-        raise ValueError(
-            f"model {model.name or 'given'} has {model.unusual}, which the paper does not describe"
-        )
+        raise ValueError(f"{name} has {model.unusual}, which the paper does not describe")
     # symbols cannot be compared; there the last kind stands for all, as it does in every published model
     known = all(isinstance(layers.count, Real) for layers in model.layers)
     most = max(model.layers, key=lambda layers: layers.count) if known else model.layers[-1]
     attention, block = most.attention, most.feed_forward
     shapes = {repr(layers.attention) for layers in model.layers}
     if len(shapes) > 1 or attention.window is not None:
-        raise ValueError(f"model {model.name or 'given'} has windows or layers of unequal attention")
+        raise ValueError(f"{name} has windows or layers of unequal attention")
     sizes = {"n_layers": model.n_layers, "d_model": model.d_model, "vocab_size": model.vocab_size}
     if isinstance(block, Experts):
         shared = block.d_shared / block.d_expert
@@ -329,9 +328,8 @@ class ToyAssumptions(Record):
     t_base: float = quantity("s", "time of an all-reduce that no hop explains", default=0.0, zero=True)
     least_gpus: float = quantity("1", "fewest GPUs of an instance in the frontier's grid", default=1e-6)
     capped: bool = False  # attainable fractions of the peaks in place of the peaks
-    serial_attention: bool = (
-        True  # four all-reduces a layer even where attention and feed-forward are parallel
-    )
+    # four all-reduces a layer even where attention and feed-forward are parallel
+    serial_attention: bool = True
 
     @classmethod
     def corrected(cls):

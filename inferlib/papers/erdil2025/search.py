@@ -159,13 +159,10 @@ def _shared(shape, chip, at, new_tokens, assumptions):
     before = before + (at.stages - 1) * m.stage_network(shape, chip, group, assumptions).time(tokens)
     for one in m.dispatches(shape, chip, group, experts, assumptions):
         before = before + shape.n_layers * one.time(tokens)
-    starts = [
-        before + shape.n_layers * m.added(one.time(tokens) for one in network)
-        for network in (
-            m.feed_forward_network(shape, chip, group, experts, kind, assumptions)
-            for kind in assumptions.kinds
-        )
-    ]
+    starts = []
+    for kind in assumptions.kinds:
+        network = m.feed_forward_network(shape, chip, group, experts, kind, assumptions)
+        starts.append(before + shape.n_layers * m.added(one.time(tokens) for one in network))
     return Points(
         group=group,
         tokens=tokens,
@@ -269,10 +266,9 @@ def _in_blocks(function, threads, n_gpu, batch, context):
     if threads == 1 or len(starts) <= 1:
         for start in starts:
             compute(start)
-        return result
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(compute, starts):
-            pass
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(compute, starts))
     return result
 
 

@@ -67,10 +67,8 @@ def attention_params(shape: Shape):
     if not shape.latent:
         return shape.n_layers * shape.d_model * (qkv_width(shape) + width)
     down = (2 * shape.kv_rank + shape.q_rank) * shape.d_model
-    up = (
-        2 * shape.n_heads / shape.group_size * shape.kv_rank + shape.n_heads * shape.q_rank
-    ) * shape.head_dim
-    return shape.n_layers * (down + up + width * shape.d_model)
+    ups = 2 * shape.n_heads / shape.group_size * shape.kv_rank + shape.n_heads * shape.q_rank
+    return shape.n_layers * (down + ups * shape.head_dim + width * shape.d_model)
 
 
 @equation(unit="1")

@@ -147,11 +147,7 @@ def with_overhead():
     limit = in_symbols(model.batch_time(*AT, P, T_TP, ASSUMED), *names)
     same = sp.solve(sp.Eq(real, limit), layer)[0]
     return in_steps(
-        Step(
-            "A measured constant stands for all that is exposed.",
-            sp.Eq(symbol("real_time"), real),
-            "8",
-        ),
+        Step("A measured constant stands for all that is exposed.", sp.Eq(symbol("real_time"), real), "8"),
         "Least squares over n measurements m beside their rooflines R: the slope in the constant is zero.",
         sp.Eq(slopes, 0),
         "Solved: the constant is the mean surplus over the roofline, for one layer.",

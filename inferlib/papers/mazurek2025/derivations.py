@@ -139,12 +139,9 @@ def attention_outweighs():
     attention = eq.attention_weights(MODEL, EXACT)
     expert = eq.experts_on_gpu(MODEL, held, EXACT)
     enough = sp.solve(sp.Eq(attention, expert), held)[0]
-    total = MODEL.n_shared + MODEL.n_routed
     known = sizes()
-    number = enough.subs(known)
-    all_attention, one, router = (
-        left(name) for name in ("attention_weights", "expert_weights", "router_weights")
-    )
+    number, total = enough.subs(known), (MODEL.n_shared + MODEL.n_routed).subs(known)
+    all_attention, one, router = map(left, ("attention_weights", "expert_weights", "router_weights"))
     layer = sp.solve(sp.Eq(all_attention, MODEL.n_expert_layers * (one * held + router)), held)[0]
     return in_steps(
         "Every GPU holds all of attention, and so many experts of each layer that both weigh the same:",
@@ -153,9 +150,9 @@ def attention_outweighs():
         sp.Eq(held, sp.Float(number, 5)),
         "Experts are whole. A GPU that holds four has less, one that holds five has more. It holds five as long "
         "as its even share is more than four.",
-        sp.Gt(total.subs(known) / N, sp.floor(number)),
+        sp.Gt(total / N, sp.floor(number)),
         "So attention outweighs the experts of a GPU when there are more GPUs than these.",
-        sp.Eq(N, sp.floor(total.subs(known) / sp.floor(number))),
+        sp.Eq(N, sp.floor(total / sp.floor(number))),
     )
 
 
@@ -178,12 +175,8 @@ def two_forms():
 @derivation()
 def empty_lines():
     """The two numbers that stand beside empty lines."""
-    projections = (
-        eq.query_down_flops(MODEL, B, S, EXACT)
-        + eq.query_rope_flops(MODEL, B, S, EXACT)
-        + eq.latent_down_flops(MODEL, B, S, EXACT)
-        + eq.key_rope_flops(MODEL, B, S, EXACT)
-    )
+    lines = eq.query_down_flops, eq.query_rope_flops, eq.latent_down_flops, eq.key_rope_flops
+    projections = sum(flops(MODEL, B, S, EXACT) for flops in lines)
     matrices = 3 * eq.expert_matrix_flops(MODEL, B, EXACT)
     return in_steps(
         Step(

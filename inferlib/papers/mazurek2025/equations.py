@@ -27,11 +27,8 @@ MATRICES = {  # name: symbol, size, and what it leads from and to
     "output": ("W^O", lambda m: m.n_heads * m.value_dim * m.d_model, "all heads back to the residual stream"),
 }  # fmt: skip
 _SIZE = {name: size for name, (_, size, _) in MATRICES.items()}
-_TOKENS = {
-    "B S^2": 2,
-    "B S": 1,
-    "B": 0,
-}  # tokens or pairs of tokens that are multiplied, and the power of S in it
+# tokens or pairs of tokens that are multiplied, and the power of S in it
+_TOKENS = {"B S^2": 2, "B S": 1, "B": 0}
 
 FLOPS = {  # name: printed numbers, tokens, multiplications of each, and what they make
     "query_down": ("1 20", "B S", _SIZE["query_down"], "The latent of queries"),
@@ -105,9 +102,7 @@ def _flops(name, numbers, tokens, products, meaning):
 WEIGHTS = {name: _weights(name, *line) for name, line in MATRICES.items()}
 COUNTED = {name: _flops(name, *line) for name, line in FLOPS.items()}
 # each is a name of this module like any other: query_down_weights, ..., query_down_flops, ...
-globals().update(
-    {function.equation.name: function for table in (WEIGHTS, COUNTED) for function in table.values()}
-)
+globals().update({made.equation.name: made for table in (WEIGHTS, COUNTED) for made in table.values()})
 ATTENTION = {MATRICES[name][0]: function for name, function in WEIGHTS.items()}
 
 
@@ -154,10 +149,8 @@ def attention_traffic(
 ):
     """What one GPU moves for attention: all weights, and its own sequences' cache and activations (3.1.1)."""
     own = batch / deployment.n_gpus
-    activations = attention_activations(model, own, assumptions)
-    return (
-        attention_weights(model, assumptions) + cache_traffic(model, own, context, assumptions) + activations
-    )
+    weights, cache = attention_weights(model, assumptions), cache_traffic(model, own, context, assumptions)
+    return weights + cache + attention_activations(model, own, assumptions)
 
 
 @equation("17", unit="FLOP", batch="1", context="1")

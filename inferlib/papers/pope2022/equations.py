@@ -461,15 +461,9 @@ def multiply_time(
 
 @equation(unit="s", tokens="1", seen="1", held="B")
 def attention_time(
-    model: Model,
-    chip: Chip,
-    mesh: Mesh,
-    constants: Constants,
-    tokens,
-    seen,
-    held,
+    model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, seen, held,
     assumptions: Assumptions = PRINTED,
-):
+):  # fmt: skip
     """Seconds of attention proper: arithmetic, or reading the cache where that takes longer."""
     flop = attention_flops(model, tokens, seen, assumptions)
     arithmetic = compute_time(chip, mesh.chips, flop) / constants.efficiency
@@ -511,17 +505,9 @@ def gather_time(model: Model, chip: Chip, mesh: Mesh, *, axes="xyz"):
 
 @equation(unit="s", tokens="1", seen="1", held="B")
 def step_time(
-    model: Model,
-    chip: Chip,
-    mesh: Mesh,
-    constants: Constants,
-    tokens,
-    seen,
-    held,
-    assumptions: Assumptions = PRINTED,
-    *,
-    layout="WS 2D",
-):
+    model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, seen, held,
+    assumptions: Assumptions = PRINTED, *, layout="WS 2D",
+):  # fmt: skip
     """Seconds of one forward pass by the two-constant model, in one of :data:`LAYOUTS`.
 
     Activations hide behind nothing. Gathered weights are known long before they are needed, so their journey

@@ -90,9 +90,8 @@ def memory_limited():
 @derivation(proves=model.network_limited_time, also=(model.network_batch,))
 def network_limited():
     """The least time at full utilisation when the network asks for larger blocks than memory does."""
-    smallest = sp.solve(sp.Eq(model.network_time(ONE_CHIP, m, b), model.arithmetic_time(ONE_CHIP, m, b)), m)[
-        0
-    ]
+    network, arithmetic = model.network_time(ONE_CHIP, m, b), model.arithmetic_time(ONE_CHIP, m, b)
+    smallest = sp.solve(sp.Eq(network, arithmetic), m)[0]
     batch = 1 / sp.together(sp.expand(1 / _tight_batch().subs(m, smallest)))
     time = model.arithmetic_time(ONE_CHIP, smallest, batch)
     return in_steps(
@@ -162,9 +161,8 @@ def waste():
     """Giving up utilisation for speed: k times smaller blocks and batches."""
     useful = MACHINE.replace(network_bandwidth=X)
     block, batch = model.network_block(useful), model.network_batch(useful)
-    memory = sp.simplify(model.memory_time(useful, block / k, batch / k))
-    arithmetic = sp.simplify(model.arithmetic_time(useful, block / k, batch / k))
-    network = sp.simplify(model.network_time(useful, block / k, batch / k))
+    times = model.memory_time, model.arithmetic_time, model.network_time
+    memory, arithmetic, network = (sp.simplify(time(useful, block / k, batch / k)) for time in times)
     bandwidth = model.useful_bandwidth(MACHINE)
     return in_steps(
         "Take the best block and batch for a network of which x is of use, and shrink both by k. Arithmetic "

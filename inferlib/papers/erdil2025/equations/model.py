@@ -64,11 +64,9 @@ def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumption
     network += dispatches(shape, chip, group, experts, assumptions)
     hop = stage_network(shape, chip, group, assumptions)
     if split:
-        parts = [one.parts(tokens) for one in network]
-        names = ("collective latency", "collective bandwidth")
-        collectives = {
-            n: layers * added(times) for n, times in zip(names, zip(*parts, strict=True), strict=True)
-        }
+        latency, bandwidth = zip(*(one.parts(tokens) for one in network), strict=True)
+        collectives = {"collective latency": layers * added(latency)}
+        collectives["collective bandwidth"] = layers * added(bandwidth)
     else:
         collectives = {"collectives": layers * added(one.time(tokens) for one in network)}
     waiting = {"kernel launch": launches(shape, assumptions)} | collectives
@@ -245,10 +243,8 @@ class Collective:
 
     def parts(self, tokens):
         """Seconds of latency and of bandwidth, in the fastest protocol."""
-        parts = (
-            (f, self.per_token * tokens / share) for f, share in zip(self.fixed, self.shares, strict=True)
-        )
-        return min(parts, key=sum)
+        moved = (self.per_token * tokens / share for share in self.shares)
+        return min(zip(self.fixed, moved, strict=True), key=sum)
 
 
 @dataclass(frozen=True)

@@ -230,10 +230,8 @@ def toy_decode_step(
     model = model_of(model, workload.weights, workload.cache)
     if layout is not None and (layout.tp != system.count or layout.pp * layout.ep * layout.dp != 1):
         raise NotDescribed("the toy model describes one tensor-parallel instance only")
-    room = system.memory is None or toy_fits(
-        model, system.chip, system.count, workload.batch, workload.context
-    )
-    if not room:
+    at = model, system.chip, system.count, workload.batch, workload.context
+    if system.memory is not None and not toy_fits(*at):
         raise DoesNotFit(f"weights and cache do not fit into the memory of {system}")
     assumptions = assumptions or ToyAssumptions()
     model, chip = assumptions.applied_to(model, system.chip)
