@@ -9,20 +9,9 @@ def sweep(name, low, high=None, points=200, *, whole=False):
     Equations broadcast by name, so two sweeps make a grid: ``erdil2025.toy_latency(..., sweep("GPUs", 1, 1024),
     sweep("batch", 1, 512), ...)``.
 
-    Parameters
-    ----------
-    name : str
-        Name of the dimension and of its coordinate.
-    low, high : float
-        Both ends; or, as ``low`` alone, a sequence of all values.
-    points : int
-        How many values between the ends.
-    whole : bool
-        Whether to keep whole numbers only, such as of chips.
-
-    Returns
-    -------
-    xarray.DataArray
+    ``name``: of the dimension and of its coordinate. ``low``, ``high``: both ends; or, as ``low`` alone, a
+    sequence of all values. ``points``: how many values between the ends. ``whole``: whether to keep whole numbers
+    only, such as of chips. Returns an xarray.DataArray.
 
     Examples
     --------
@@ -38,11 +27,9 @@ def sweep(name, low, high=None, points=200, *, whole=False):
     if high is None:
         values = np.asarray(low, dtype=float)
     else:
-        (
-            checks.number("low", low),
-            checks.number("high", high, minimum=low),
-            checks.number("points", points, minimum=2),
-        )
+        checks.number("low", low)
+        checks.number("high", high, minimum=low)
+        checks.number("points", points, minimum=2)
         values = np.geomspace(low, high, points)
     if whole:
         values = np.unique(np.round(values))

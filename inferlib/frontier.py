@@ -8,24 +8,13 @@ from inferlib import checks
 def pareto(points, *, speed="tokens_per_second", cost="usd_per_million"):
     """The points that no other point beats in both speed and cost, fastest first.
 
-    Parameters
-    ----------
-    points : xarray.Dataset or pandas.DataFrame
-        Any number of axes or rows. A point whose speed or cost is NaN is infeasible and left out.
-    speed, cost : str
-        The two columns to trade; more speed and less cost are better. By default the speed of one user: traded
-        against the throughput of all, cost would have almost nothing to trade.
+    ``points``: an xarray Dataset or pandas DataFrame, of any number of axes or rows. A point whose speed or cost
+    is NaN is infeasible and left out; ValueError if none is feasible. ``speed``, ``cost``: the two columns to
+    trade; more speed and less cost are better. By default the speed of one user: traded against the throughput
+    of all, cost would have almost nothing to trade.
 
-    Returns
-    -------
-    pandas.DataFrame
-        The frontier with all columns (and axis labels) of ``points``; both speed and cost fall strictly
-        from row to row.
-
-    Raises
-    ------
-    ValueError
-        If no point is feasible.
+    Returns the frontier as a DataFrame with all columns (and axis labels) of ``points``; both speed and cost
+    fall strictly from row to row.
 
     Examples
     --------
@@ -77,16 +66,8 @@ def _front(speed, cost):
 def preferred(frontier, alpha=3, *, speed="tokens_per_second", cost="usd_per_million"):
     """The frontier point with the largest speed^alpha / cost.
 
-    Parameters
-    ----------
-    frontier : pandas.DataFrame
-        As :func:`pareto` returns it.
-    alpha : float
-        How many per cent of cost one per cent of speed is worth.
-
-    Returns
-    -------
-    pandas.Series
+    ``frontier``: as :func:`pareto` returns it; the result is a row of it. ``alpha``: how many per cent of cost
+    one per cent of speed is worth.
 
     Examples
     --------

@@ -49,15 +49,8 @@ def _read_all(unit):
 def factor(unit, into=None):
     """How many of ``into`` (default: SI base units) one ``unit`` is.
 
-    Parameters
-    ----------
-    unit, into : str
-        Such as ``"TB/s"``, ``"us"``, ``"usd/h"``, ``"%"`` or ``"1"``.
-
-    Raises
-    ------
-    ValueError
-        If a unit is unknown or the dimensions differ.
+    Units are such as ``"TB/s"``, ``"us"``, ``"usd/h"``, ``"%"`` or ``"1"``; ValueError if one is unknown or the
+    dimensions differ.
 
     Examples
     --------
@@ -85,17 +78,8 @@ def factor(unit, into=None):
 def parse(text, unit):
     """Read a number with its unit, such as ``"3.35 TB/s"``, as a plain number of ``unit``.
 
-    Parameters
-    ----------
-    text : str or float
-        A string holds a number, a space and a unit; a bare number is taken only when ``unit`` is ``"1"``.
-    unit : str
-        The unit of the result.
-
-    Raises
-    ------
-    ValueError
-        If the text is not a number and a unit, or has another dimension than ``unit``.
+    A string holds a number, a space and a unit; a bare number is taken only when ``unit``, that of the result, is
+    ``"1"``. ValueError if the text is not a number and a unit, or has another dimension than ``unit``.
 
     Examples
     --------

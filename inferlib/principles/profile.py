@@ -43,23 +43,9 @@ class Profile(Record):
 def profile_of(model, weights="bf16", cache="bf16"):
     """The profile of a transformer in given number formats.
 
-    Parameters
-    ----------
-    model : Transformer
-        Its windowed layers must share one window, its routed experts one share, as in all published models
-        here. Chunked windows are taken at their cap.
-    weights, cache : str
-        Number formats.
-
-    Returns
-    -------
-    Profile
-
-    Raises
-    ------
-    ValueError
-        If windows or shares differ between layers, or layers keep a state or see positions that an indexer
-        picks: a profile has no place for these.
+    Its windowed layers must share one window, its routed experts one share, as in all published models here;
+    chunked windows are taken at their cap. Raises ValueError if windows or shares differ between layers, or
+    layers keep a state or see positions that an indexer picks: a profile has no place for these.
 
     Examples
     --------

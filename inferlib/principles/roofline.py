@@ -176,22 +176,8 @@ def prefill_intensity(model: Profile, tokens):
 def largest_batch(model, system, workload):
     """The largest batch whose weights and cache fit into a system's memory.
 
-    Parameters
-    ----------
-    model : Transformer
-    system : System
-    workload : Workload
-        Its context and formats are used.
-
-    Returns
-    -------
-    int
-        Zero if the weights alone do not fit.
-
-    Raises
-    ------
-    ValueError
-        If the chip states no memory, or the context is zero.
+    A whole number, zero if the weights alone do not fit. ``workload``: its context and formats are used. Raises
+    ValueError if the chip states no memory, or the context is zero.
     """
     checks.instance("model", model, Transformer)
     checks.instance("system", system, System)
@@ -205,21 +191,8 @@ def largest_batch(model, system, workload):
 def cost_per_million(seconds, batch, n_chips, price):
     """Dollars for a million tokens, from the time of a step.
 
-    Parameters
-    ----------
-    seconds : float or array
-        Time of one decode step.
-    batch : float or array
-        Tokens it makes.
-    n_chips : float
-        Chips it occupies.
-    price : float
-        Dollars per chip and hour.
-
-    Returns
-    -------
-    same kind as ``seconds``
-        Dollars.
+    ``seconds``, ``batch``: time of one decode step and the tokens it makes, numbers or arrays, as is the result.
+    ``n_chips``, ``price``: the chips it occupies, and dollars per chip and hour.
 
     Examples
     --------

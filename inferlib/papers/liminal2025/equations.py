@@ -323,9 +323,8 @@ def model_of(model, assumptions=PRINTED):
     heads = {group.attention.n_kv_heads for group in model.layers if group.attention.kind != "MLA"} or {1}
     for what, values in (("mixtures of experts", shapes), ("windows", windows), ("key/value heads", heads)):
         if len(values) > 1:
-            raise NotDescribed(
-                f"{model.name or 'this model'} has layers with different {what}: {sorted(values)}"
-            )
+            name = model.name or "this model"
+            raise NotDescribed(f"{name} has layers with different {what}: {sorted(values)}")
     (experts, active), everywhere = shapes.pop(), [op for op in found if op.window is None]
 
     def total(ops, field):
@@ -656,9 +655,8 @@ def decode_step(
     """
     tp, pp = (layout.tp, layout.pp) if layout is not None else (system.count, 1)
     _described(system, workload, layout, tp, pp, assumptions)
-    counted = assumptions.replace(
-        weight_bytes=format_bytes(workload.weights), cache_bytes=format_bytes(workload.cache)
-    )
+    weight, cached = format_bytes(workload.weights), format_bytes(workload.cache)
+    counted = assumptions.replace(weight_bytes=weight, cache_bytes=cached)
     app, chip = model_of(model, counted), chip_of(system.chip, workload.weights)
     batch, context = workload.batch, workload.context
     needed = capacity_needed(app, pp * batch, context, counted)

@@ -137,10 +137,9 @@ def _at(model, gpu, system, workload, assumptions, two_batch):
     extra = (-model.n_routed) % system.count
     nodes = system.count // system.domain
     where = Deployment(system.count, nodes, balancedness(system.count), extra, two_batch)
-    assumptions = assumptions.replace(
-        weight_bytes=format_bytes(workload.weights), cache_value_bytes=format_bytes(workload.cache)
-    )
-    return model, gpu, where, workload.batch, workload.context, assumptions
+    weight, cached = format_bytes(workload.weights), format_bytes(workload.cache)
+    assumed = assumptions.replace(weight_bytes=weight, cache_value_bytes=cached)
+    return model, gpu, where, workload.batch, workload.context, assumed
 
 
 def memory_left(model, system, workload, assumptions=DEFAULT):

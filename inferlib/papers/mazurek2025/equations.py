@@ -616,15 +616,8 @@ def step_time(
 ):
     """Seconds of one pass, from one token of every sequence to the next: equations 46 to 49 put together.
 
-    Parameters
-    ----------
-    model : Model
-    gpu : GPU
-    deployment : Deployment
-        ``two_batch`` chooses between equations 48 and 49.
-    batch, context : float or array
-        Sequences on all GPUs together, and tokens behind each.
-    assumptions : Assumptions
+    ``batch``, ``context``: sequences on all GPUs together, and tokens behind each. The deployment's ``two_batch``
+    chooses between equations 48 and 49.
 
     Examples
     --------

@@ -136,11 +136,9 @@ def chip_of(accelerator, count=None, network="scale-out"):
     else:
         count = whole("count", count)
     number = f"{count:g}" if isinstance(count, Real) else count  # a symbol, in a page's generated code
-    stands["network_bandwidth"] = (
-        f"{number} times {name}: {stands.get(name, 'not stated')}"
-        if name
-        else "without limit: nothing leaves a machine by itself"
-    )
+    stands["network_bandwidth"] = "without limit: nothing leaves a machine by itself"
+    if name:
+        stands["network_bandwidth"] = f"{number} times {name}: {stands.get(name, 'not stated')}"
     rates = accelerator.flops, accelerator.memory_bandwidth, count * each if name else WITHOUT_LIMIT, count
     return Machine(*rates, name=accelerator.name, sources=stands)
 
@@ -320,9 +318,8 @@ def machine_block(machine: Machine):
 @equation(unit="1")
 def rough_machine_block(machine: Machine):
     """The same without the constants of the derivation, C N / B: half of it where the network binds."""
-    return (
-        machine.word * machine.flops * machine.chips / (machine.flop_per_weight * machine.network_bandwidth)
-    )
+    rate = machine.flop_per_weight * machine.network_bandwidth
+    return machine.word * machine.flops * machine.chips / rate
 
 
 # --- What a multiply costs in practice -------------------------------------------------------------------
