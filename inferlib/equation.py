@@ -578,17 +578,9 @@ def _home(source):
 def minimise(values, dim):
     """The smallest value along a labelled axis, and where it stands.
 
-    Parameters
-    ----------
-    values : xarray.DataArray
-        NaN marks an infeasible point.
-    dim : str
-        The axis to search, such as ``"layout"``.
-
-    Returns
-    -------
-    best, choice : xarray.DataArray
-        The minimum, and the label along ``dim`` where it is reached (NaN where nothing is feasible).
+    ``values``: an xarray.DataArray, in which NaN marks an infeasible point. ``dim``: the axis to search, such as
+    ``"layout"``. Returns two arrays: the minimum, and the label along ``dim`` where it is reached (NaN where
+    nothing is feasible).
 
     Examples
     --------

@@ -188,24 +188,14 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
     gpu_seconds = toy_gpu_seconds(model, chip, n_gpu, batch, t_reduce)
     possible = toy_fits(model, chip, n_gpu, batch, context) & (throughput(batch, latency) <= demand)
     usd_per_second = price * factor("usd/h", "usd/s")
-    points = xr.Dataset(
-        {
-            "tokens_per_second": (1 / latency).where(possible),
-            "usd_per_million": gpu_seconds * usd_per_second * 1e6,
-        }
-    )
-    return pareto(points)
+    speed, cost = (1 / latency).where(possible), gpu_seconds * usd_per_second * 1e6
+    return pareto(xr.Dataset({"tokens_per_second": speed, "usd_per_million": cost}))
 
 
 def stages(model, chip, n_gpu, batch, t_reduce):
     """The terms of :func:`toy_latency` as the stages of a breakdown: network, then reading over arithmetic."""
-    return (
-        {"network": network_time(model, t_reduce)},
-        {
-            "weights": weight_time(model, chip, n_gpu),
-            "arithmetic": arithmetic_time(model, chip, n_gpu, batch),
-        },
-    )
+    reading, multiplying = weight_time(model, chip, n_gpu), arithmetic_time(model, chip, n_gpu, batch)
+    return {"network": network_time(model, t_reduce)}, {"weights": reading, "arithmetic": multiplying}
 
 
 @answers("erdil2025")
