@@ -149,8 +149,9 @@ def attention_traffic(
 ):
     """What one GPU moves for attention: all weights, and its own sequences' cache and activations (3.1.1)."""
     own = batch / deployment.n_gpus
+    activations = attention_activations(model, own, assumptions)
     weights, cache = attention_weights(model, assumptions), cache_traffic(model, own, context, assumptions)
-    return weights + cache + attention_activations(model, own, assumptions)
+    return weights + cache + activations
 
 
 @equation("17", unit="FLOP", batch="1", context="1")

@@ -318,8 +318,8 @@ def machine_block(machine: Machine):
 @equation(unit="1")
 def rough_machine_block(machine: Machine):
     """The same without the constants of the derivation, C N / B: half of it where the network binds."""
-    rate = machine.flop_per_weight * machine.network_bandwidth
-    return machine.word * machine.flops * machine.chips / rate
+    work = machine.word * machine.flops * machine.chips
+    return work / (machine.flop_per_weight * machine.network_bandwidth)
 
 
 # --- What a multiply costs in practice -------------------------------------------------------------------

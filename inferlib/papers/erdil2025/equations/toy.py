@@ -194,8 +194,9 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
 
 def stages(model, chip, n_gpu, batch, t_reduce):
     """The terms of :func:`toy_latency` as the stages of a breakdown: network, then reading over arithmetic."""
+    network = network_time(model, t_reduce)
     reading, multiplying = weight_time(model, chip, n_gpu), arithmetic_time(model, chip, n_gpu, batch)
-    return {"network": network_time(model, t_reduce)}, {"weights": reading, "arithmetic": multiplying}
+    return {"network": network}, {"weights": reading, "arithmetic": multiplying}
 
 
 @answers("erdil2025")
