@@ -56,9 +56,9 @@ def machine_frontier(model, chip):
     return pareto(pd.concat(rows, ignore_index=True))
 
 
-def cost_of_rounding():
-    """The preferred point of real-valued instances and of machines that exist, for Llama 3 70B at 8 bits on H100s."""
-    case = models["Llama 3 70B 8-bit"], chips["H100"]
+def cost_of_rounding(name="Llama 3 70B 8-bit", chip="H100"):
+    """The preferred point of real-valued instances and of machines that exist."""
+    case = models[name], chips[chip]
     rows = {
         "real numbers": preferred(frontier(*case)),
         "machines that exist": preferred(machine_frontier(*case)),
@@ -67,15 +67,15 @@ def cost_of_rounding():
     return pd.DataFrame(rows).T[fields].astype(float)
 
 
-def cheapest_by_context(steps=40, contexts=3, chunk=20):
-    """The smallest cost of a token that takes no longer than 20 ms, over the context: a sweep on dask.
+def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, steps=40, contexts=3, chunk=20):
+    """The smallest cost of a token that takes no longer than so many seconds, over the context: a sweep on dask.
 
-    Llama 3 70B at 8 bits on H100s. ``steps``, ``contexts``: sizes of the instance and batches tried, and contexts:
-    ``steps**2 * contexts`` configurations, each at its best layout. ``chunk``: sizes and batches that one task of
-    dask computes. Returns dollars for a million tokens, not computed yet: ``.compute()`` does it with threads of
-    this machine, or on the cluster of a ``dask.distributed.Client``.
+    ``steps``, ``contexts``: sizes of the instance and batches tried, and contexts: ``steps**2 * contexts``
+    configurations, each at its best layout. ``chunk``: sizes and batches that one task of dask computes. Returns
+    dollars for a million tokens, not computed yet: ``.compute()`` does it with threads of this machine, or on the
+    cluster of a ``dask.distributed.Client``.
     """
-    model, chip = models["Llama 3 70B 8-bit"], chips["H100"]
+    model, chip = models[name], chips[chip]
 
     def axis(name, values, chunk):
         return xr.DataArray(values, dims=name, coords={name: values}).chunk(chunk)
@@ -85,7 +85,7 @@ def cheapest_by_context(steps=40, contexts=3, chunk=20):
     context = axis("context", np.linspace(0, 32_768, contexts), -1)
     latency = token_latency(model, chip, n_gpu, batch, context=context)
     cost = n_gpu * latency / batch * (chip.price * factor("usd/h") * 1e6)
-    return cost.where(latency <= 0.02).min(["n_gpu", "batch"])
+    return cost.where(latency <= seconds).min(["n_gpu", "batch"])
 
 
 def catalogue_chips():

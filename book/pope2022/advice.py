@@ -8,11 +8,13 @@ from inferlib import load_chip, load_model as load
 from inferlib.papers.pope2022.decode import options
 from inferlib.papers.pope2022.records import chip_of, model_of
 
+MACHINES = {"H100 SXM": 8, "H200": 8, "B200": 8, "TPU v5p": 64}  # boxes, and a slice
 
-def advice_data():
-    """The layout with the least bound over the prompt tokens in a batch of Llama 3 70B, on boxes and on a slice."""
-    model, context, rows = model_of(load("Llama 3 70B")), 2048, []
-    for name, count in (("H100 SXM", 8), ("H200", 8), ("B200", 8), ("TPU v5p", 64)):
+
+def advice_data(transformer="Llama 3 70B", machines=MACHINES, context=2048):
+    """The layout with the least bound over the prompt tokens in a batch, on machines of the catalogue."""
+    model, rows = model_of(load(transformer)), []
+    for name, count in machines.items():
         chip = chip_of(load_chip(name))
         for batch in (1, 2, 4, 8, 16, 32, 64, 128):
             found = options(model, chip, count, batch, context)
