@@ -7,6 +7,9 @@ from queue import Empty
 
 import nbval.kernel
 from jupyter_client.manager import KernelManager
+from jupyter_client.provisioning import local_provisioner
+
+from book._tools import forked
 
 SOCKETS = runpy.run_path(str(Path(__file__).parent / "_tools" / "refresh.py"))["sockets"]
 
@@ -26,3 +29,4 @@ def await_reply(self, message, timeout=None, wait=nbval.kernel.RunningKernel.awa
 
 nbval.kernel.KernelManager = lambda **options: KernelManager(**options, **SOCKETS())
 nbval.kernel.RunningKernel.await_reply = await_reply
+local_provisioner.launch_kernel = forked.launch

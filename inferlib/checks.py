@@ -44,8 +44,8 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
     """
     if (
         type(value) in _PLAIN
-        and 0 < value < _LARGE
-        and minimum is None
+        and (0 < value < _LARGE or (zero and value == 0))
+        and (minimum is None or value >= minimum)
         and (maximum is None or value <= maximum)
     ):
         return value  # most are such, and everything below takes twenty times as long

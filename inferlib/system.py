@@ -72,6 +72,8 @@ class Accelerator(Record):
 def count(name, value):
     """A number of things: a concrete value that is not a whole number of at least one is refused."""
     taken = checks.number(name, value, minimum=1)
+    if type(taken) is int:
+        return taken
     if isinstance(taken, (Real, np.ndarray)) and np.any(taken % 1 != 0):
         raise ValueError(f"{name} is {value}, but must be a whole number")
     return int(value) if isinstance(value, np.integer) else taken

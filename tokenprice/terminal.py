@@ -8,6 +8,7 @@ import sys
 import tomllib
 from dataclasses import fields
 from difflib import get_close_matches
+from functools import cache
 from textwrap import shorten
 
 EXIT = "Exit code 0: answered; 1: no answer, with the reason; 2: a mistake in the question."
@@ -80,6 +81,7 @@ class _Parser(argparse.ArgumentParser):
         return {name: None for parser in commands.values() for name in parser._option_string_actions}
 
 
+@cache
 def _parser():
     from inferlib import __version__
     from tokenprice.question import CHOSEN, Promise, Question

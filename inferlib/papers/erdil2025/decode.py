@@ -1,5 +1,9 @@
 """Erdil 2025: the complete model's answer to one question, split into named terms."""
 
+from itertools import groupby
+
+import numpy as np
+
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computing_at, model_of
 from inferlib.papers.erdil2025.search import cuts, infeasible
@@ -29,12 +33,19 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
 
 def _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptions):
     """The fastest of some layouts that can be run, and its terms; it, not the search, explains the answer."""
-    reasons = [infeasible(shape, chip, n_gpu, cut.stages, batch, context, assumptions) for cut in searched]
-    possible = [cut for cut, reason in zip(searched, reasons, strict=True) if not reason]
+    reasons = {
+        stages: infeasible(shape, chip, n_gpu, stages, batch, context, assumptions)
+        for stages in dict.fromkeys(cut.stages for cut in searched)
+    }
+    possible = [cut for cut in searched if not reasons[cut.stages]]
     if not possible:
-        raise DoesNotFit(reasons[0])
+        raise DoesNotFit(next(iter(reasons.values())))
     at = (n_gpu, batch, context, new_tokens, assumptions)
-    cut = min(possible, key=lambda cut: m.layout_latency(shape, chip, cut, *at))
+    seconds = []
+    for kind, same in groupby(possible, key=lambda cut: cut.kind):
+        stages, downs = np.array([(cut.stages, cut.scale_down) for cut in same]).T
+        seconds.extend(m.layout_latency(shape, chip, Cut(stages, downs, kind), *at))
+    cut = possible[np.argmin(seconds)]
     origin = (m.layout_latency, shape, chip, cut, *at)
     return cut, Breakdown(terms(shape, chip, cut, *at), source="erdil2025", origin=origin)
 
