@@ -6,11 +6,14 @@ import argparse
 import base64
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -130,15 +133,19 @@ def main():
     measured = args.measure and any(map(shutil.which, BROWSERS))
     if args.measure and not measured:
         print("There is no Chromium or Chrome: whether all fits on the slides was not measured.")
-    wrong = []
-    for name, (title, deck) in decks().items():
-        page = target / f"{name}.html"
-        page.write_text(deck_html(title, deck), encoding="utf-8")
-        if measured:
-            wrong += [f"{name}, {size}: {fault}" for size in SCREENS for fault in faults(page, size)]
-    print(f"Wrote {len(decks())} decks to {target}")
-    if wrong:
-        sys.exit("\n".join(wrong))
+    written = decks()
+    for name, (title, deck) in written.items():
+        (target / f"{name}.html").write_text(deck_html(title, deck), encoding="utf-8")
+    print(f"Wrote {len(written)} decks to {target}")
+
+    def wrong(at):
+        name, size = at
+        return [f"{name}, {size}: {fault}" for fault in faults(target / f"{name}.html", size)]
+
+    with ThreadPoolExecutor(os.cpu_count()) as browsers:
+        found = sum(browsers.map(wrong, product(written, SCREENS) if measured else ()), [])
+    if found:
+        sys.exit("\n".join(found))
 
 
 if __name__ == "__main__":
