@@ -106,7 +106,7 @@ test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff format --check --config book/cells.toml book/*.ipynb
-	@echo "Testing, every chapter included: nine minutes on two cores"
+	@echo "Testing, every chapter included: seven minutes on two cores"
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 equal: $(STAMP)

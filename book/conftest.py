@@ -1,6 +1,7 @@
 """The kernels of the tests of chapters, on sockets that cannot be mixed up; one that dies is reported at once."""
 
 import runpy
+import sys
 import time
 from pathlib import Path
 from queue import Empty
@@ -29,4 +30,5 @@ def await_reply(self, message, timeout=None, wait=nbval.kernel.RunningKernel.awa
 
 nbval.kernel.KernelManager = lambda **options: KernelManager(**options, **SOCKETS())
 nbval.kernel.RunningKernel.await_reply = await_reply
-local_provisioner.launch_kernel = forked.launch
+if sys.platform == "linux":  # elsewhere what has been imported may not survive a fork
+    local_provisioner.launch_kernel = forked.launch
