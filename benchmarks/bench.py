@@ -75,9 +75,7 @@ def main():
     broken = False
     for what, value, limit in results():
         broken |= value > limit
-        print(
-            f"{what}: {value:.3g} (at most {limit:.3g}){'  <-- BROKEN' if value > limit else ''}", flush=True
-        )
+        print(f"{what}: {value:.3g} (at most {limit:.3g}){' <- BROKEN' if value > limit else ''}", flush=True)
     sys.exit(broken)
 
 

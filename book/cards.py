@@ -64,9 +64,7 @@ class Card:
         if (rows.right == "no").any():
             shown["right"] = ["no" if right == "no" else "" for right in rows.right]
             corrected = zip(rows.corrected, rows.unit, rows.right, strict=True)
-            shown["corrected"] = [
-                said(value, unit) if right == "no" else "" for value, unit, right in corrected
-            ]
+            shown["corrected"] = [said(*value) if right == "no" else "" for *value, right in corrected]
         kept = shown[[name for name in shown if not name or (shown[name] != "").any()]]
         trees = [explain(row).folded() for _, row in rows.iterrows()] if self.unfold else []
         unfolded = {(i, "here"): tree for i, tree in enumerate(trees) if tree}
@@ -209,6 +207,4 @@ def misses(source):
     card = ledger.scorecard(source).query("kind != 'measured'")
     counts = card[~card.grade.isin(["-", *FINE])].artefact.value_counts()
     places = index(source).places
-    return Index(
-        {"": {f"{name} ({counts[name]})": place for name, place in places.items() if name in counts}}
-    )
+    return Index({"": {f"{n} ({counts[n]})": place for n, place in places.items() if n in counts}})

@@ -497,10 +497,7 @@ def copies_of_cache():
         times,
         f"{model.kv_heads} heads can be told apart, all other chips hold copies; cut over 64 sequences "
         f"there are none.",
-        {
-            "only key/value heads have a cache": 1.0,
-            "that many chips hold the same": 64.0,
-        },
+        {"only key/value heads have a cache": 1.0, "that many chips hold the same": 64.0},
     )
 
 

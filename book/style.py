@@ -165,9 +165,7 @@ class Entries:
         entries = []
         for row in self.frame.itertuples(index=False, name=None):
             parts = zip(names, row[1:], strict=True)
-            texts = "".join(
-                f"<div><b>{html.escape(n)}</b> {html.escape(str(text))}</div>" for n, text in parts
-            )
+            texts = "".join(f"<div><b>{html.escape(n)}</b> {html.escape(str(t))}</div>" for n, t in parts)
             entries.append(f"<dt>{html.escape(str(row[0]))}</dt><dd>{texts}</dd>")
         return f'<dl class="entries">{"".join(entries)}</dl>'
 

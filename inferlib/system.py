@@ -206,9 +206,7 @@ class Breakdown:
         """The terms that make up the total: those of the longest group of each stage."""
         stages = self._answered()
         if not all(isinstance(seconds, Real) for seconds in self.terms.values()):
-            raise TypeError(
-                "which terms count differs from point to point of a sweep; look at .terms and .total"
-            )
+            raise TypeError("which terms count differs over the points of a sweep; look at .terms and .total")
         longest = (max(stage, key=lambda group: sum(group.values())) for stage in stages)
         return {name: seconds for group in longest for name, seconds in group.items()}
 
@@ -242,9 +240,7 @@ class Breakdown:
         """The terms as a pandas DataFrame: milliseconds, and whether each counts or is hidden."""
         from inferlib.extras import pandas as pd
 
-        rows = [
-            (name, 1e3 * s, "counts" if name in self.counted else "hidden") for name, s in self.terms.items()
-        ]
+        rows = [(n, 1e3 * s, "counts" if n in self.counted else "hidden") for n, s in self.terms.items()]
         rows.append(("total", 1e3 * self.total, ""))
         return pd.DataFrame(rows, columns=["term", "ms", "in the total"]).set_index("term")
 

@@ -355,9 +355,7 @@ def ceilings(run):
 
     squares = [(n, n, n) for n in ((128, 256) if run.tiny else (1024, 2048, 4096, 8192, 16384))]
     every = {n: run.load(n) for n in (*plan.DENSE, *plan.SPARSE)}
-    shapes = {
-        plan.tensors(every[n])[1][matrix] for n in plan.DENSE for matrix in ("qkv", "out", "up", "down")
-    }
+    shapes = {plan.tensors(every[n])[1][m] for n in plan.DENSE for m in ("qkv", "out", "up", "down")}
     skinny = [(m, *shape) for shape in sorted(shapes) for m in (1, 4, 16, 32, 64, 128, 256)]
     for m, n, k in squares + skinny:
         size = 2 * (m * k + n * k + m * n)

@@ -37,7 +37,7 @@ def test_breakdowns_sweep_over_labelled_axes_without_a_single_binding_term_and_r
     batch = xr.DataArray([1.0, 4.0], dims="batch")
     step = Breakdown(({"weights": 2.0, "arithmetic": batch}, {"network": 0.5}))
     assert step.total.values.tolist() == [2.5, 4.5]
-    with pytest.raises(TypeError, match="differs from point to point"):
+    with pytest.raises(TypeError, match="differs over the points"):
         step.binding  # noqa: B018
     for stages, message in (
         (({},), "needs a term"),

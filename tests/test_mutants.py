@@ -7,13 +7,7 @@ import pytest
 import inferlib
 from inferlib import Layout, System, Workload, frontier
 from inferlib.config import formats
-from inferlib.papers import (
-    erdil2025 as e,
-    liminal2025,
-    mazurek2025 as mz,
-    pope2022,
-    steinhardt2022 as st,
-)
+from inferlib.papers import erdil2025 as e, liminal2025, mazurek2025 as mz, pope2022, steinhardt2022 as st
 from inferlib.papers.erdil2025.equations import model, toy
 from inferlib.system import BITS, format_bytes
 

@@ -19,10 +19,8 @@ print(inferlib.papers.sources()[-1], inferlib.papers.label("tiny2026"))
 
 
 def test_two_folders_are_enough(tmp_path):
-    for folder in ("inferlib", "tokenprice", "book", "tests"):
-        shutil.copytree(
-            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb")
-        )
+    for one in ("inferlib", "tokenprice", "book", "tests"):
+        shutil.copytree(ROOT / one, tmp_path / one, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     shutil.copytree(ROOT / "tests" / "_tiny2026" / "room", tmp_path / "inferlib" / "papers" / "tiny2026")
     shutil.copytree(ROOT / "tests" / "_tiny2026" / "print", tmp_path / "book" / "tiny2026")

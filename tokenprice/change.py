@@ -56,9 +56,7 @@ class Resource(NamedTuple):
 
 # of chip, operators, engine and how many times as good
 RESOURCES = (
-    Resource(
-        "memory bandwidth", "more", lambda c, o, e, by: (_times(c, by, "memory_bandwidth"), o, e)
-    ),
+    Resource("memory bandwidth", "more", lambda c, o, e, by: (_times(c, by, "memory_bandwidth"), o, e)),
     Resource("arithmetic peak", "more", lambda c, o, e, by: (_peaks(c, by), o, e)),
     Resource(
         "network latency", "less",

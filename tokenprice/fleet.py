@@ -179,9 +179,8 @@ class Fleet:
         """How many at what load, what users wait, and what it costs."""
         at, own = self.state, f"{self.machines} × ({self.system})"
         read = f"{self.readers} × ({self.reader}) that read at {self.reader_load:.0%} load"
-        whole = (
-            f"{read}, {own} that decode at {at.load:.0%}" if self.reader else f"{own} at {at.load:.0%} load"
-        )
+        busy = f"{at.load:.0%}"
+        whole = f"{read}, {own} that decode at {busy}" if self.reader else f"{own} at {busy} load"
         first, waits, late = durations(at.first_token), at.waits, self.slow.waits
         line = f"{durations(waits)} of it" if waits >= 5e-4 else "nobody"
         slow = f" ({durations(late)} at the slow end of the interval)" if late >= 5e-4 else ""

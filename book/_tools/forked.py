@@ -3,7 +3,9 @@
 import multiprocessing
 import os
 import time
+from functools import partial
 from multiprocessing import forkserver
+from types import SimpleNamespace
 from unittest import mock
 
 IMPORTED = [
@@ -14,48 +16,32 @@ IMPORTED = [
     "book.explorer",
     __name__,
 ]
-INLINE = "module://matplotlib_inline.backend_inline"  # Matplotlib reads it when it is imported
-
-
-class Kernel:
-    """What the manager of a kernel expects of its process: that of ``subprocess.Popen``."""
-
-    stdin = stdout = stderr = None
-
-    def __init__(self, process):
-        self.process, self.pid = process, process.pid
-
-    def poll(self):
-        return self.process.exitcode
-
-    def wait(self):
-        self.process.join()
-        return self.process.exitcode
-
-    def send_signal(self, number):
-        os.kill(self.pid, number)
 
 
 def launch(cmd, env, cwd, **_):
     """In place of ``jupyter_client.launcher.launch_kernel``, for a kernel of the same interpreter."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
-    with mock.patch.dict(os.environ, MPLBACKEND=INLINE):
+    # Matplotlib reads it when it is imported
+    with mock.patch.dict(os.environ, MPLBACKEND="module://matplotlib_inline.backend_inline"):
         forkserver.ensure_running()
     process = context.Process(target=_kernel, args=(cmd[cmd.index("-f") :], dict(env), cwd))
     process.start()
     while os.getpgid(process.pid) != process.pid:  # signals for a kernel go to its whole group
         time.sleep(0.001)
-    return Kernel(process)
+    return SimpleNamespace(  # what its manager uses of a subprocess.Popen
+        pid=process.pid, poll=lambda: process.exitcode, wait=process.join, send_signal=partial(os.kill, process.pid),
+        stdin=None, stdout=None, stderr=None,
+    )  # fmt: skip
 
 
 def _kernel(arguments, env, cwd):
     import pandas as pd
     from ipykernel.kernelapp import launch_new_instance
 
-    pd.set_option("display.max_columns", 20)  # as where pandas is first imported in a kernel
     os.setsid()
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
+    pd.set_option("display.max_columns", 20)  # as where pandas is first imported in a kernel
     launch_new_instance(argv=arguments)

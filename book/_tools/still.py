@@ -123,9 +123,7 @@ def painted(svg):
     def more(match):
         said = {k: v for name in match[1].split() for k, v in paints().get(name, {}).items()}
         colour = said.pop("--c", "currentColor")
-        new = (
-            f' {k}="{v.replace("var(--c)", colour)}"' for k, v in said.items() if f' {k}="' not in match[0]
-        )
+        new = (f' {k}="{v.replace("var(--c)", colour)}"' for k, v in said.items() if f" {k}=" not in match[0])
         return match[0] + "".join(new)
 
     # no screen shows more digits, and not every CPU agrees on them

@@ -324,9 +324,7 @@ def _branch(node, kind, values, won):
         certain = len({part.title for part in equal}) == 1 and not (value < 100 and value == int(value))
         known.append(equal[0] if certain else None)
     unit = next((part.unit for part in known if part), None)
-    sides = [
-        part.title if part else shown(value, unit or "1") for part, value in zip(known, values, strict=True)
-    ]
+    sides = [p.title if p else shown(value, unit or "1") for p, value in zip(known, values, strict=True)]
     if sides[0] == sides[1] or (unit is None and any(0 < abs(value) < 0.1 for value in values)):
         return None
     winner = sides[0] if won is values[0] or won == values[0] else sides[1]

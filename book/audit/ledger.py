@@ -187,9 +187,7 @@ def notes(source: str | None = None) -> pd.DataFrame:
 
 
 def _texts(kind, source):
-    both = (
-        row for key in _chosen(source) for row in kept(f"errata and notes of {key}", partial(_filled, key))
-    )
+    both = (row for k in _chosen(source) for row in kept(f"errata and notes of {k}", partial(_filled, k)))
     rows = [row for kind_of, *row in both if kind_of == kind]
     return pd.DataFrame(rows, columns=["source", *_ERRATUM])
 
@@ -283,9 +281,7 @@ def _corrected(source, artefact):
 def _rows(source, artefact):
     """What a source prints in one artefact: the rows of ``published.csv``, then its claims."""
     printed = [row for row in published(source).values() if row.artefact == artefact]
-    stated = [
-        Row(source, artefact, label, "", "true", 0.0, "1", "claim") for label in _claimed(source, artefact)
-    ]
+    stated = [Row(source, artefact, one, "", "true", 0.0, "1", "claim") for one in _claimed(source, artefact)]
     return [*printed, *stated]
 
 

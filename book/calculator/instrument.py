@@ -65,9 +65,7 @@ def _kind(part):
         "pairs": int("pairs_start" in names), "timed": timed, "sums": asked["sums"],
     }  # fmt: skip
     made = ",".join(f"{what}:{_several(what, asked[what])}" for what in ("step", "prompt"))
-    made += "".join(
-        f",{what}:{questions.code([], asked[what])}" for what in ("stored", "kept") if what in asked
-    )
+    made += "".join(f",{one}:{questions.code([], asked[one])}" for one in ("stored", "kept") if one in asked)
     told = ",".join(f"{name}:{json.dumps(value, separators=(',', ':'))}" for name, value in about.items())
     return f"{{{told},{made}}}"
 

@@ -94,9 +94,7 @@ def fastest_token():
     )
 
 
-_DENSE = {
-    name: models[name].shape for name in ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Mistral Large 2")
-}
+_DENSE = {n: models[n].shape for n in ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Mistral Large 2")}
 _GPUS = {name: chip_of(load_chip(name)) for name in ("H100 SXM", "H200", "B200", "A100 80GB", "MI300X")}
 CONTEXT = Slider("context", "Context", 1, 131_072, 4096, "tokens", log=True)
 TIGHT = Slider("gpus", "GPUs in the instance", 2, 256, 8, log=True)
@@ -214,10 +212,7 @@ def slope_and_wall(model=models["Llama 3 70B 8-bit"], chip=chips["H100"], draft=
             ),
             Sentence(
                 {"times the cheapest": (dearer, "1"), "the wall": (top, "1")},
-                (
-                    (10, f"Hardly a slope. {says}."),
-                    (None, f"A long slope. {says}."),
-                ),
+                ((10, f"Hardly a slope. {says}."), (None, f"A long slope. {says}.")),
             ),
         ],
     )

@@ -171,11 +171,7 @@ def _halved():
 
 
 # Where waiting is nothing, instances grow without end: launches go, latencies halve.
-WAITS = {
-    "as in the paper": DEFAULT,
-    "no launches": DEFAULT.replace(t_kernel=1e-15),
-    "both halved": _halved(),
-}
+WAITS = {"as in the paper": DEFAULT, "no launches": DEFAULT.replace(t_kernel=1e-15), "both halved": _halved()}
 
 
 def switched(model, chip, network=False, waits=DEFAULT, draft=None):

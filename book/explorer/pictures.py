@@ -237,9 +237,7 @@ class Chips:
         named = {"mesh": self.mesh, "rows": self.rows, "columns": self.columns, "fetched": self.fetched}
         named |= {f"exchange {k}": each for k, each in enumerate(self.exchanges)}
         told = {name: function for name, (function, _) in self.numbers.items()}
-        sides = {
-            f"{n} {axis}": partial(_side, f, k) for n, f in named.items() for k, axis in enumerate("xyz")
-        }
+        sides = {f"{n} {at}": partial(_side, f, k) for n, f in named.items() for k, at in enumerate("xyz")}
         return told | sides
 
     @property

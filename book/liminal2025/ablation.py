@@ -122,9 +122,7 @@ def readings():
             "and head, norms, embedding (complete)": {"counting": Assumptions.complete().counting},
         },
     }
-    changed = {
-        (about, name): Reading.changed(**c) for about, more in tried.items() for name, c in more.items()
-    }
+    changed = {(about, n): Reading.changed(**c) for about, more in tried.items() for n, c in more.items()}
     return {("", "as printed"): AS_PRINTED} | changed
 
 

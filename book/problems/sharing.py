@@ -253,10 +253,7 @@ def ring(count, hop):
     """How long does the latency of an all-reduce along a ring of {count} chips take, at {hop:us} a hop?"""
     time = erdil2025.ring_all_reduce_time(count, hop)
     worked = f"Round once to add up, once more to hand out: 2 × ({count} - 1) × {say(hop, 'us')}"
-    mistakes = {
-        "the sum must also be handed out: round twice": time / 2,
-        "that is one hop": hop,
-    }
+    mistakes = {"the sum must also be handed out: round twice": time / 2, "that is one hop": hop}
     return Key(time, worked, mistakes)
 
 

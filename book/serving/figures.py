@@ -159,9 +159,7 @@ def schedule(request, pieces=8, seconds=2.0, axes=None):
 
 def _blocks(ax, blocks, low, colour):
     """Blocks of time as one path: hundreds of patches would make the page heavy."""
-    sides = [
-        [(t, low), (t + long, low), (t + long, low + 0.8), (t, low + 0.8), (t, low)] for t, long in blocks
-    ]
+    sides = [[(t, low), (t + d, low), (t + d, low + 0.8), (t, low + 0.8), (t, low)] for t, d in blocks]
     if sides:
         path = Path.make_compound_path(*(Path(corners, closed=True) for corners in sides))
         ax.add_patch(PathPatch(path, facecolor=colour, edgecolor="white", linewidth=0.4))

@@ -100,9 +100,7 @@ def index_html():
     )
     for name in slides.decks():
         cuts = ((cut, slides.minutes(name, cut)) for cut in slides.CUTS)
-        cells = "".join(
-            f'<td><a href="{name}.html?{cut}">{minutes} minutes</a></td>' for cut, minutes in cuts
-        )
+        cells = "".join(f'<td><a href="{name}.html?{cut}">{n} minutes</a></td>' for cut, n in cuts)
         rows += f"<tr><th>{html.escape(slides.heading(name))}</th>{cells}</tr>"
     page = (Path(__file__).parent / "index.html").read_text(encoding="utf-8")
     return page.replace("{rows}", rows)

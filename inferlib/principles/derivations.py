@@ -14,9 +14,7 @@ _NAMES = symbols_of("principles")
 MODEL, CHIP = symbolic(Profile, "principles"), symbolic(Accelerator, "principles")
 BATCH, CONTEXT, TOKENS = (sp.Symbol(_NAMES[name], positive=True) for name in ("batch", "context", "tokens"))
 # A dense model whose layers all see the whole context.
-DENSE = MODEL.replace(
-    expert_weights=sp.Integer(0), window_values=sp.Integer(0), window_pair_flops=sp.Integer(0)
-)
+DENSE = MODEL.replace(expert_weights=sp.S.Zero, window_values=sp.S.Zero, window_pair_flops=sp.S.Zero)
 
 
 def _left(name):

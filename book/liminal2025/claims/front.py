@@ -19,8 +19,7 @@ def _introduction(read):
         ("challenge 1", "memory for a model over 100B"): least(),
         ("challenge 1", "memory for 32 users of such a model"): for_32(),
         ("challenge 1", "memory for 32 users, up to"): Noted(
-            needs("Kimi-K2", 32, LONG),
-            f"Kimi-K2, which the sentence names; Llama3-405B needs {llama:.0f}",
+            needs("Kimi-K2", 32, LONG), f"Kimi-K2, which the sentence names; Llama3-405B needs {llama:.0f}"
         ),
         ("challenge 2", "tokens per second of GPT-OSS-120B on HBM3"): Noted(
             speed("GPT-OSS-120B"), "on 128 chips, 4K"

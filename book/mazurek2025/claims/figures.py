@@ -39,9 +39,7 @@ def _last(true):
 def _figure_14(read, holds):
     own = read("batch per GPU")
     curves = {name: [speed(name, b) for b in OWN] for name in setups()}
-    rising = all(
-        low <= high * (1 + 1e-12) for c in curves.values() for low, high in zip(c, c[1:], strict=False)
-    )
+    rising = all(a <= b * (1 + 1e-12) for c in curves.values() for a, b in zip(c, c[1:], strict=False))
     gains = [max(curve) / curve[0] for curve in curves.values()]
     holds(
         "a larger batch makes every setup more efficient", rising and min(gains) > 10,

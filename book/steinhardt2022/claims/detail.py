@@ -126,9 +126,7 @@ def _more_memory(read, holds):
         f"{many:.0f} times the multiplies at the best batch, {b:.0f}; {short:.2f} times with a thousandth "
         "of the context",
     )
-    batch_alone, both = (
-        model.elapsed_time(a100) / model.block_time(a100, edge, b / k) for edge in (m, m / k)
-    )
+    batch_alone, both = (model.elapsed_time(a100) / model.block_time(a100, d, b / k) for d in (m, m / k))
     holds(
         "doing without the batch of 3C / M is effectively the same",
         math.isclose(both, k**2),

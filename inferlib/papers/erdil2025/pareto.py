@@ -21,9 +21,7 @@ def grid(shape, chip, assumptions):
     """The paper's grid: instances from where the weights fill the memory, batches from one, by even logarithms."""
     least = np.log2(shape.weight_bytes * parameter_count(shape) / chip.memory_capacity)
     if least > LARGEST:
-        raise ValueError(
-            f"the weights need {2**least:.3g} GPUs, but the largest instance tried has {2**LARGEST}"
-        )
+        raise ValueError(f"weights need {2**least:.3g} GPUs, but the largest instance tried has {2**LARGEST}")
     steps = np.arange(GRID) / (GRID - 1)
     most = LARGEST + np.log2(float(m.sparsity(shape, assumptions)))
     return 2 ** (least + (LARGEST - least) * steps), 2 ** (most * steps)

@@ -100,10 +100,7 @@ def intensity_limit():
         "With a long context only attention counts: its FLOP over the bytes of a position.",
         sp.Eq(sp.Symbol("\\text{AMI}_{B,T\\to\\infty}"), long),
         "A chip is balanced at its FLOP over its bytes. Beyond this bandwidth such attention waits for arithmetic:",
-        sp.Eq(
-            CHIP.bandwidth,
-            sp.solve(sp.Eq(CHIP.flops / CHIP.bandwidth, long), CHIP.bandwidth)[0],
-        ),
+        sp.Eq(CHIP.bandwidth, sp.solve(sp.Eq(CHIP.flops / CHIP.bandwidth, long), CHIP.bandwidth)[0]),
     )
 
 

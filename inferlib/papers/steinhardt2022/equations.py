@@ -456,9 +456,7 @@ def decode_step(
     parameters = sum(model.parameters().values())
     needed, present = parameters * format_bytes(workload.weights), system.memory
     if present is not None and isinstance(present, Real) and needed > present:
-        raise DoesNotFit(
-            f"weights of {needed / 1e9:.0f} GB exceed the {present / 1e9:.0f} GB of memory of {system}"
-        )
+        raise DoesNotFit(f"weights of {needed / 1e9:.0f} GB exceed the {present / 1e9:.0f} GB of {system}")
     alone = system.count == system.domain  # one machine by itself: no traffic, so no network term
     if not alone and system.chip.scale_out_bandwidth is None:
         raise NotDescribed(f"{system.chip.name} states no bandwidth from one machine to another")
