@@ -124,6 +124,7 @@ def test_records_of_sources_compare_by_value():
         (mz.Assumptions(capped=False), mz.Assumptions.uncapped(), mz.Assumptions()),
         (mz.setup("4x8 H100").gpu, mz.chip_of("H100 SXM"), mz.chip_of("H200")),
         (pope2022.load_mesh(64), pope2022.torus(4, 4, 4), pope2022.load_mesh(32)),
+        (H100, H100.replace(), H100.replace(flops_fraction=0.5)),
         (pope2022.load_chip(), pope2022.load_chip("TPU v4"), pope2022.load_chip("A100")),
         (liminal2025.Assumptions(), liminal2025.PRINTED, liminal2025.Assumptions.corrected()),
         (

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import threading
 import time
 from functools import partial
 from multiprocessing import forkserver
@@ -44,4 +45,10 @@ def _kernel(arguments, env, cwd):
     os.environ.clear()
     os.environ.update(env)
     pd.set_option("display.max_columns", 20)  # as where pandas is first imported in a kernel
+    threading.Thread(target=_end_with_the_tests, daemon=True).start()
     launch_new_instance(argv=arguments)
+
+
+def _end_with_the_tests():
+    multiprocessing.parent_process().join()
+    os._exit(1)

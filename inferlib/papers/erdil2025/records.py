@@ -70,7 +70,7 @@ class Protocol(Record):
     name: str = ""
 
 
-@dataclass(frozen=True, eq=False)  # as Accelerator: its peaks by format cannot be hashed
+@dataclass(frozen=True)
 class GPU(Accelerator):
     """A GPU of the paper: an accelerator with the fractions of its peaks that can be reached."""
 
