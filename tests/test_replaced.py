@@ -1,5 +1,7 @@
 """An equation replaced for a block: everything below follows, and what cannot follow says so."""
 
+from itertools import product
+
 import pytest
 
 import inferlib
@@ -29,12 +31,13 @@ def test_a_frontier_follows_an_exchange_of_half_the_bytes():
 
 def test_a_search_that_cuts_an_equation_into_pieces_refuses_to_follow_it():
     llama, h100 = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
-    for entry in (erdil_model.layout_latency, erdil_model.collective_latency):
+    entries = erdil_model.layout_latency, erdil_model.collective_latency
+    for entry, ask in product(entries, (erdil2025.token_latency, erdil2025.best_layout)):
         with (
             entry.replaced(entry.equation.function),
             pytest.raises(ValueError, match=f"cannot follow where {entry.__name__} is replaced"),
         ):
-            erdil2025.token_latency(llama, h100, 8, 1)
+            ask(llama, h100, 8, 1)
 
 
 def test_liminal_reads_twice_the_cache_as_if_it_were_another_sequence():

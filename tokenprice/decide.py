@@ -262,7 +262,7 @@ def decide(
     if not q.is_request or q.machine is not None or q.users is not None or q.layout is not None:
         raise ValueError("decide chooses machine, layout and users itself: give model, prompt and output")
     if any(one is not None for one in (q.drafted, q.reader, q.chunk, q.price, q.highest)):
-        raise ValueError("decide takes machines without drafts, reader and chunk; prices come from prices=")
+        raise ValueError("decide offers machines without drafts, reader and chunk; prices come from prices=")
     search = _Search(q, promise, whole("most", most), sure)
     offers, left_out = _offered(chips, prices)
     given = [whole("counts", n) for n in ([counts] if isinstance(counts, (int, str)) else counts or ())]

@@ -119,7 +119,7 @@ class Question(Words):
 
     def __post_init__(self):
         if self.model is None:
-            raise ValueError("model is missing: give a name such as 'Llama 3.3 70B', or a config.json")
+            raise ValueError("model is missing: a name such as 'Llama 3.3 70B', or the path of a config.json")
         if isinstance(self.price, str) and re.fullmatch(r"[^-]+-[^-]+", self.price):
             for name, one in zip(("price", "highest"), self.price.split("-"), strict=True):
                 object.__setattr__(self, name, one)

@@ -59,9 +59,10 @@ def tokens(name, value) -> float:
     """
     if isinstance(value, str):
         found = re.fullmatch(rf"\s*{_NUMBER}\s*([kKmM]?)\s*(?:tokens?)?\s*", value)
+        allowed = "a number such as 8192 or 8k"
         if not found:
-            raise ValueError(f"{name} is {checks.short(repr, value)}, but must be a number like 8192 or 8k")
-        value = _digits(name, found[1], "a number such as 8192 or 8k") * _LARGE[found[2].lower()]
+            raise ValueError(f"{name} is {checks.short(repr, value)}, but must be {allowed}")
+        value = _digits(name, found[1], allowed) * _LARGE[found[2].lower()]
     value = _number(name, value, zero=name in ("cached", "context"))
     return int(value) if value == int(value) else value
 

@@ -9,14 +9,7 @@ from multiprocessing import forkserver
 from types import SimpleNamespace
 from unittest import mock
 
-IMPORTED = [
-    "ipykernel.kernelapp",
-    "matplotlib.pyplot",
-    "ipywidgets",
-    "scipy.optimize",
-    "book.explorer",
-    __name__,
-]
+IMPORTED = f"ipykernel.kernelapp matplotlib.pyplot ipywidgets scipy.optimize book.explorer {__name__}".split()
 
 
 def launch(cmd, env, cwd, **_):

@@ -166,7 +166,7 @@ def _consistent(row):
     if timed != counted:
         raise ValueError(f"row {row['id']}: tpot_ms and batch must be given together")
     if not timed and row["tier"] != "C":
-        raise ValueError(f"row {row['id']}: tier is {row['tier']!r}, but must be 'C' without a time a token")
+        raise ValueError(f"row {row['id']}: tier is {row['tier']!r}, but must be 'C' without a token's time")
     if timed and abs(row["sequences"] / row["tpot"] / row["tokens_per_second"] - 1) > 0.005:
         raise ValueError(f"row {row['id']}: tok_s_total is not batch x dp / tpot_ms")
     return row

@@ -4,6 +4,7 @@ from itertools import groupby
 
 import numpy as np
 
+from inferlib.equation import refuse_replaced
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computing_at, model_of
 from inferlib.papers.erdil2025.search import cuts, infeasible
@@ -33,6 +34,7 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
 
 def _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptions):
     """The fastest of some layouts that can be run, and its terms; it, not the search, explains the answer."""
+    refuse_replaced("the best layout, whose time is split into terms,", m.layout_latency)
     reasons = {
         stages: infeasible(shape, chip, n_gpu, stages, batch, context, assumptions)
         for stages in dict.fromkeys(cut.stages for cut in searched)
