@@ -1,11 +1,11 @@
-"""Packages that derivations, sweeps and tables need (the extra ``derive``) or a simulation does (``simulate``).
+"""Packages that derivations, sweeps and tables need (the extra ``derive``).
 
 ``from inferlib.extras import sympy`` is ``import sympy``, or one line that says what to install.
 """
 
 from importlib import import_module
 
-_PACKAGES = {"pandas": "derive", "simpy": "simulate", "sympy": "derive", "xarray": "derive"}
+_PACKAGES = {"pandas": "derive", "sympy": "derive", "xarray": "derive"}
 
 
 def __getattr__(name):
@@ -16,4 +16,6 @@ def __getattr__(name):
     except ModuleNotFoundError as missing:
         if missing.name != name:
             raise
-        raise ImportError(f"this needs {name}: pip install 'inferlib[{_PACKAGES[name]}]'") from None
+        raise ImportError(
+            f"this needs {name}: pip install '.[{_PACKAGES[name]}]' in the project's folder"
+        ) from None

@@ -129,7 +129,7 @@ def test_prices_of_ones_own():
     assert half.dollars == pytest.approx(one.dollars / 2) and half.users == one.users
     several = decide(LLAMA, **asked, prices={"H200": {"dear": 6, "cheap": 2}}).best
     assert several.dollars == pytest.approx(half.dollars) and several.seller == "cheap"
-    assert several.row()["usd_per_request_highest"] == pytest.approx(3 * half.dollars)
+    assert several.row()["usd_per_request_high"] == pytest.approx(3 * half.row()["usd_per_request_high"])
     assert decide(LLAMA, **asked, prices={"H200": (2, 6)}).best.request.spread == 3
     priced = decide(LLAMA, **{**asked, "chips": None}, prices={"H800": 1, "B300": 5})
     assert {offer.system.chip.name for offer in priced.offers} >= {"B300"}
@@ -160,7 +160,7 @@ def test_copies_read_prompts_together():
     r = ask(DEEPSEEK, "8x H200", layout="DP8 EP8", **asked).request
     assert 8 * (r.fresh_seconds + r.cached_seconds) == pytest.approx(r.prompt.total)
     waited = r.prompt.total + r.output_tokens * r.token
-    assert waited == pytest.approx(r.users * r.machine_seconds, rel=1e-12)
+    assert waited < r.users * r.machine_seconds < r.seconds
     assert any("copies of the attention" in caution for caution in r.cautions)
 
 
@@ -191,8 +191,10 @@ def test_an_offer_says_the_numbers_of_its_row():
     said = numbers(offer.span())
     assert said == pytest.approx(told, rel=5e-3) and said[2:] == pytest.approx(told[2:], abs=0.5)
     assert row["speed"] == pytest.approx(1 / offer.request.token) and row["usd_per_hour"] == 8
-    assert row["usd_per_request_highest"] == pytest.approx(1.5 * row["usd_per_request"])
-    cents = [100 * row["usd_per_request"], 100 * row["usd_per_request_highest"]]
+    factor = row["speed_high"] / row["speed"]
+    assert row["usd_per_request_high"] == pytest.approx(1.5 * factor * row["usd_per_request"])
+    assert row["usd_per_request_low"] == pytest.approx(row["usd_per_request"] / factor)
+    cents = [100 * row[f"usd_per_request{end}"] for end in ("", "_low", "_high")]
     prices = [row[f"usd_per_million_{kind}"] for kind in ("input", "cached", "output")]
     said = numbers(str(offer).partition(" users: ")[2])
     assert said == pytest.approx([row["speed"], 1e3 * row["first_token"], *cents, *prices], rel=6e-3)

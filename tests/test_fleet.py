@@ -1,5 +1,7 @@
 """Fleets: textbooks' queues come out, nothing is lost, more requests never need fewer machines."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,30 @@ def test_processor_sharing():
     assert shared.running == pytest.approx(3) and shared.token == pytest.approx(4) and shared.waits < 1e-9
 
 
+def test_copies_are_machines_of_their_own():
+    """Half the requests to each of two copies: the waits of one machine with half of them."""
+    one = Station(prompt=0.05, output=20, steps=np.array([0.01, 0.012, 0.014]))
+    two = replace(one, copies=2).at(2 * 2.5)
+    alone = one.at(2.5)
+    assert two.running == pytest.approx(2 * alone.running)
+    assert (two.waits, two.token, two.first_token) == (alone.waits, alone.token, alone.first_token)
+
+
+def test_answers_of_one_token_wait_for_prompts_as_in_a_queue_of_equal_services():
+    """M/D/1 with a service of prompt and step, whose wait is half of M/M/1's: x s / 2 (1 - x)."""
+    at = Station(prompt=0.09, output=1, steps=np.full(50, 0.01)).at(5)
+    assert at.first_token == pytest.approx(0.5 * 0.1 / (2 * 0.5) + 0.09 + 2 * 0.01)
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+def test_a_long_answer_sees_all_prompts_and_a_rare_one_none(pieces):
+    """Prompts take the part x of all time, a long answer sees each of them, and so a token takes 1 / (1 - x)."""
+    steps, prompt = np.full(2000, 0.01), 0.09
+    long = Station(prompt, 2000, steps, pieces=pieces).at(5)
+    assert long.token == pytest.approx(0.01 / (1 - 5 * prompt), rel=0.005)
+    assert Station(prompt, 20, steps, pieces=pieces).at(1e-6).token == pytest.approx(0.01, rel=1e-4)
+
+
 def test_alone_a_request_is_the_request_of_one_user():
     """Seen through ``ask`` without arrivals, which knows no queue."""
     rare, one = ask(ASKED.replace(arrivals=1e-6)), ask(ASKED.replace(arrivals=None, users=1))
@@ -51,18 +77,11 @@ def test_alone_a_request_is_the_request_of_one_user():
     ("arrivals", "reader"), [(0.1, None), (3, None), (30, None), (30, "2x H100"), (30, "4x H100")]
 )
 def test_nothing_is_lost(arrivals, reader):
-    """What all requests pay is what all machines cost; who is in a machine is who came and has not left."""
+    """What all requests pay is what all machines cost, and users get as many tokens as come in."""
     found = ask(ASKED.replace(arrivals=arrivals, reader=reader))
     many = found.fleet
     paid = found.request.dollars * arrivals * 3600
     assert paid == pytest.approx(many.dollars_per_hour) and found.throughput == pytest.approx(500 * arrivals)
-    times = (
-        np.arange(1, many.station.places + 1) / many.station.times
-    )  # what a machine does with 1, 2, ... in it
-    odds = np.cumprod(arrivals / many.machines * many.station.times)
-    odds /= 1 + odds.sum()
-    left = (odds / many.station.times).sum()
-    assert left == pytest.approx(arrivals / many.machines) and times[0] < times[-1]
     assert many.chips == many.machines * 4 + (many.readers * many.reader.count if reader else 0)
 
 

@@ -155,6 +155,7 @@ def same_answer(found, state):
         assert (found["status"], found["reason"]) == (told.status, told.reason), state
     else:
         same_request(found, told.request, catalog.load_chip(state["chip"]).price)
+        assert found["sum"] == pytest.approx(told.throughput, rel=1e-9)
     return told
 
 
@@ -222,7 +223,7 @@ def test_the_command_simulates_the_fleet_of_the_page(more, capsys):
     found = run(f"const S={state},{{many}}=A.request(S);return {{many,line:A.simulate(S)}}")
     program, *line = shlex.split(found["line"])
     assert program == "tokenprice" and terminal.main([*line, "--requests", "5", "--json"]) == 0
-    told, many = json.loads(capsys.readouterr().out)["fleet"], found["many"]
+    told, many = json.loads(capsys.readouterr().out)["answer"]["fleet"], found["many"]
     numbers = (told["machines"], told["token"], told["usd_per_hour"], told["usd_per_million"]["output"])
     shown = (many["n"], many["state"]["token"], many["hour"], many["million"])
     assert numbers == pytest.approx(shown, rel=1e-9)
@@ -327,7 +328,8 @@ def test_a_request_waits_for_prompts_of_others_and_a_change_says_what_that_buys(
     found, changes = run(f"const S={json.dumps(state)};return [A.request(S),A.changes(S,32,16150)]")
     told = request_in_python(state)
     assert found["binding"] == told.binding == "prompts of others"
-    assert found["others"] == pytest.approx(31 / 300 * found["reading"], rel=1e-9)
+    # 31 others, less those for whom one waits before the first token
+    assert 28 / 300 < found["others"] / found["reading"] < 31 / 300
     gains = {change["name"]: change["gain"] for change in changes}
     assert gains["2 × arithmetic"] > 1.2 > gains["2 × memory speed"]
     fewer = found["token"] / request_in_python(state | {"users": 16}).seconds

@@ -1,9 +1,11 @@
 """What must hold between two answers: a better machine is never slower, more work is never faster."""
 
+import itertools
 import random
 
 import pytest
 
+from inferlib.system import System
 from tokenprice import Question, ask
 
 DRAW = random.Random(11)
@@ -79,6 +81,69 @@ def test_more_users_and_longer_prompts_wait_longer(q):
     assert more.token >= one.token * (1 - 1e-9) and more.first_token >= one.first_token * (1 - 1e-9)
     assert longer is None or longer.first_token > one.first_token
     assert cached.first_token < one.first_token and cached.dollars < one.dollars
+
+
+def served(**more):
+    """Loops at random, and how many users each has."""
+    found = []
+    while len(found) < 20:
+        q = drawn(
+            prompt=DRAW.choice((300, 8000)),
+            output=DRAW.choice((1, 20, 400)),
+            users=DRAW.choice((1, 7, 60)),
+            **more,
+        )
+        found.append(q)
+    return found
+
+
+LOOPS = pytest.mark.parametrize("q", served(), ids=repr)
+
+
+@LOOPS
+def test_more_users_never_lower_the_total(q):
+    totals = [ask(q.replace(users=n * q.users)).throughput for n in (1, 2, 4, 16, 64)]
+    assert all(more >= less * (1 - 1e-9) for less, more in itertools.pairwise(totals)), totals
+
+
+@LOOPS
+def test_more_bandwidth_never_delays_a_first_token(q):
+    chip = q.machine.chip
+    fast = q.replace(
+        machine=System(chip.replace(memory_bandwidth=1.5 * chip.memory_bandwidth), q.machine.count)
+    )
+    assert ask(fast).request.first_token <= ask(q).request.first_token * (1 + 1e-9)
+
+
+@LOOPS
+def test_twice_the_price_is_twice_the_dollars_at_both_ends(q):
+    one, two = (ask(q.replace(price=price)).to_dict()["request"] for price in (2, 4))
+    for name in ("usd", "usd_low", "usd_high"):
+        assert two[name] == pytest.approx(2 * one[name])
+
+
+FLEETS = pytest.mark.parametrize(
+    "q", [q.replace(users=None, arrivals=DRAW.choice((0.5, 4, 30)), chunk=DRAW.choice((None, 512))) for q in served()],
+    ids=repr,
+)  # fmt: skip
+
+
+@FLEETS
+def test_more_machines_never_slow_a_token_or_a_first_token(q):
+    one = ask(q)
+    if one.feasible:
+        more = ask(q.replace(machines=2 * one.fleet.machines))
+        assert more.seconds <= one.seconds * (1 + 1e-9)
+        assert more.request.first_token <= one.request.first_token * (1 + 1e-9)
+
+
+@FLEETS
+def test_more_arrivals_never_speed_a_token_or_a_first_token(q):
+    one = ask(q)
+    if one.feasible:
+        fewer = ask(q.replace(machines=one.fleet.machines, arrivals=q.arrivals / 3))
+        assert fewer.seconds <= one.seconds * (1 + 1e-9)
+        assert fewer.request.first_token <= one.request.first_token * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", ["Llama 3 8B", "Llama 3.3 70B"])

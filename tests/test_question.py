@@ -15,7 +15,7 @@ from questions import numbers
 import inferlib
 import tokenprice
 from inferlib import Layout, Workload, load_chip, load_model
-from tokenprice import Promise, Question, ask, words as read
+from tokenprice import Promise, Question, ask, decide, words as read
 from tokenprice.decode import decode_step
 from tokenprice.layouts import layouts
 from tokenprice.prompt import Protocol
@@ -188,7 +188,7 @@ ASKED = [
     (REQUEST + "--arrivals 1 --utilisation 40%", "follows from arrivals"),
 ]  # fmt: skip
 DECIDED = [
-    ("--top x", "argument --top: invalid int value: 'x'"), ("--counts 1,x", "counts is 'x'"),
+    ("--top x", "top is 'x', but must be a number"), ("--counts 1,x", "counts is 'x'"),
     ("--prices H100=cheap", "prices is 'cheap'"), ("--chip H101", "did you mean"),
     ("--first-token 500", "did you mean '500 ms'"), ("--first-token 60.5", "did you mean '60.5 ms'"),
 ]  # fmt: skip
@@ -270,7 +270,9 @@ def test_what_is_printed_is_what_is_counted():
     times = [1e3 * d[name] for name in ("seconds", "low", "high")]
     assert numbers(lines[1]) == pytest.approx([*times, 80], rel=5e-3) and d["confidence"] == 0.8
     usd = d["usd_per_million"]
-    rates = [1 / d["seconds"], 32 / d["seconds"], d["joules_per_token"], usd, 1.5 * usd, 4, 6]
+    # half as long costs half; the slow end is also the most expensive seller's
+    ends = [usd * d["low"] / d["seconds"], 1.5 * usd * d["high"] / d["seconds"]]
+    rates = [1 / d["seconds"], 32 / d["seconds"], d["joules_per_token"], usd, *ends, 4, 6]
     assert numbers(lines[2]) == pytest.approx(rates, rel=0.03) and d["usd_per_hour"] == 16
     assert numbers(lines[3]) == pytest.approx([1e3 * plain.seconds, plain.seconds / step.seconds], rel=5e-3)
     assert "without drafts" not in str(plain)
@@ -289,10 +291,15 @@ def test_what_is_printed_is_what_is_counted():
     assert first[1] * first[2] == pytest.approx(first[0] ** 2)
     parts = [1e3 * seconds for seconds in (r.fresh_seconds, r.cached_seconds, r.output_seconds)]
     assert numbers(lines[4]) == pytest.approx([sum(parts), *parts], rel=6e-3)
-    prices = [p * highest for p in d["request"]["usd_per_million"].values() for highest in (1, 1.5)]
+    factor = served.high / served.seconds
+    prices = [
+        p * end for p in d["request"]["usd_per_million"].values() for end in (1, 1 / factor, 1.5 * factor)
+    ]
     cents = 100 * d["request"]["usd"]
-    assert numbers(lines[5]) == pytest.approx([*prices, cents, 1.5 * cents], rel=6e-3)
-    assert cents == pytest.approx(100 * np.dot((1048, 1000, 500), prices[::2]) / 1e6)
+    assert numbers(lines[5]) == pytest.approx(
+        [*prices, cents, cents / factor, 1.5 * factor * cents], rel=6e-3
+    )
+    assert cents == pytest.approx(100 * np.dot((1048, 1000, 500), prices[::3]) / 1e6)
     assert cents == pytest.approx(100 * 4 * 2 / 0.5 / 3600 * sum(parts) / 1e3)
     assert numbers(lines[6]) == pytest.approx([1e3 * d["step"]], rel=5e-3)
     alone = ask(L33, BOX, users=1, **asked)
@@ -448,3 +455,41 @@ def test_what_is_worth_typing_is_what_dir_shows_and_an_answer_needs_numpy_alone(
     )
     assert not [name for name in Question.names() if name not in help]
     assert printed.splitlines()[-1] == "set()" and "ms per token" in printed
+
+
+STEP = {"batch": 8}
+SERVED = {"prompt": 2000, "output": 200, "users": 8}
+FLEET = {"prompt": 2000, "output": 200, "arrivals": 5}
+EFFECTS = {
+    "model": ({}, "Qwen3 32B", "Llama 3 8B"), "machine": ({}, "4x H100", "8x H100"), "batch": ({}, 8, 16),
+    "context": ({}, "4k", "8k"), "prompt": (SERVED, 2000, 4000), "output": (SERVED, 200, 400),
+    "cached": (SERVED, 0, "50%"), "users": (SERVED, 8, 16), "rounds": (SERVED, None, 10),
+    "equal": (SERVED, False, True), "arrivals": (FLEET, 5, 10), "machines": (FLEET, 2, 4),
+    "layout": (STEP, "TP4", "PP4"), "weights": (STEP, "bf16", "fp8"), "cache": (STEP, "bf16", "fp8"),
+    "keep": (STEP | {"weights": "fp8"}, None, "attention=bf16"), "engine": (STEP, "serving", "compiled"),
+    "memory": (SERVED | {"users": 4000}, "80%", "95%"), "drafted": (STEP | {"length": 2}, 2, 3),
+    "length": (STEP | {"drafted": 3}, 2, 3), "reader": (FLEET, None, "2x H100"), "chunk": (SERVED, None, 512),
+    "price": (STEP, 2, 4), "highest": (STEP | {"price": 2}, None, 4), "electricity": (STEP, None, 0.1),
+    "pue": (STEP | {"electricity": 0.1}, 1, 1.5), "utilisation": (STEP, 1, 0.5),
+}  # fmt: skip
+PROMISED = {"token": ("25 ms", "8 ms"), "first_token": ("2 s", "120 ms"), "dollars": (100, 0.3)}
+
+
+def test_every_option_has_a_pair_of_values():
+    assert [*EFFECTS, *PROMISED] == Question.names() + Promise.names()
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+def test_every_option_of_a_question_has_an_effect(name):
+    work, *pair = EFFECTS[name]
+    given = {"model": "Llama 3 8B", "machine": "4x H100"} | work
+    one, other = (ask(Question(**given | {name: value})).to_dict() for value in pair)
+    counted = set(one) - {"question", "model", "machine", "layout"}
+    assert any(one[what] != other[what] for what in counted)
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_every_option_of_a_promise_has_an_effect(name):
+    asked = {"chips": ["H100", "L40S"], "counts": [1, 4], "prompt": 2000, "output": 200}
+    one, other = (decide("Llama 3 8B", **asked, **{name: value}).to_dict() for value in PROMISED[name])
+    assert one["offers"] != other["offers"]

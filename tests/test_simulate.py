@@ -1,40 +1,82 @@
 """Simulation and formula, two derivations of one queue; fixed seeds."""
 
+import os
+import random
+from math import log2
+
 import numpy as np
 import pytest
 
-from tokenprice import Question, simulate
+from tokenprice import Question, ask, simulate
 from tokenprice.fleet import Station, fleet
+from tokenprice.simulate import _Copy
 from tokenprice.terminal import main
 
 ASKED = Question("Llama 3.3 70B", "4x H100", weights="fp8", prompt="2k", output=500, arrivals=2)
-
-
-@pytest.mark.parametrize(
-    "more",
-    [{}, {"users": 32}, {"arrivals": 25}, {"equal": True}, {"arrivals": 25, "reader": "4x H100"}, {"prompt": "8k"},
-     {"arrivals": 25, "layout": "PP2 x TP2"}],
+MACHINES = (
+    ("Llama 3.3 70B", "8x H100", None), ("gpt-oss-120b", "1x H100", None), ("gpt-oss-120b", "8x B200", "DP8 EP8"),
+    ("DeepSeek-V3", "8x H200", None), ("DeepSeek-V3", "8x H200", "DP8 EP8"),
+    ("DeepSeek-V3", "8x B200", "DP4 x TP2 EP8"), ("Llama 3.1 8B", "1x H100", None),
 )  # fmt: skip
-def test_the_formula_is_within_a_tenth_of_the_simulation(more):
-    """Below the load from which there is no answer; the time between tokens within a twentieth."""
-    found = simulate(ASKED.replace(**more), requests=3000, seed=1)
-    state = found.fleet.state
-    assert state.first_token == pytest.approx(found.mean("first"), rel=0.1)
-    assert state.token == pytest.approx(found.mean("gaps"), rel=0.06)
 
 
-def test_a_line_for_places():
+def drawn(seed, n):
+    """Fleets at random below 85 % load: copies, chunks, readers, drafts, answers of 1 to 4,000 tokens."""
+    choose = random.Random(seed)
+
+    def between(low, high):
+        return int(2 ** choose.uniform(log2(low), log2(high)))
+
+    while n:
+        model, machine, layout = choose.choice(MACHINES)
+        more = {
+            "prompt": between(100, 16_000),
+            "output": between(1, 4000),
+            "arrivals": 2 ** choose.uniform(-1, 6),
+        }
+        more |= {"layout": layout, "chunk": choose.choice((None, None, 512, 2048))}
+        more |= {"reader": machine} if choose.random() < 0.2 else {}
+        more |= {"drafted": 2, "length": 2} if choose.random() < 0.15 else {}
+        asked = Question(model, machine, **more)
+        found = ask(asked)
+        if found.feasible and found.fleet.machines <= 8 and found.fleet.state.load < 0.85:
+            n -= 1
+            yield asked
+
+
+def test_formula_and_simulation_are_within_a_tenth_for_nineteen_of_twenty_fleets():
+    """Time between tokens, and to the first; so many fleets as FLEETS says, thirty where it says nothing."""
+    n = int(os.environ.get("FLEETS", 30))
+    off = {"gaps": [], "first": []}
+    for asked in drawn(seed=48, n=n):
+        found = simulate(asked, requests=3000)
+        known = {"gaps": found.answer.seconds, "first": found.answer.request.first_token}
+        for what, missed in off.items():
+            if len(found.gaps) and abs(known[what] / found.mean(what) - 1) > 0.1:
+                missed.append(asked)
+    assert {what: len(missed) <= n / 20 for what, missed in off.items()} == {"gaps": True, "first": True}, off
+
+
+@pytest.mark.parametrize("users", [1, 8, 64, 512])
+@pytest.mark.parametrize("more", [{}, {"chunk": 2048}, {"prompt": "8k", "output": 100}])
+def test_users_who_ask_again_wait_as_long_in_the_formula(users, more):
+    found = simulate(ASKED.replace(arrivals=None, users=users, **more), requests=4000)
+    assert found.answer.seconds == pytest.approx(found.mean("gaps"), rel=0.1)
+    assert found.answer.request.first_token == pytest.approx(found.mean("first"), rel=0.15)
+
+
+def test_where_there_are_too_many_answers_stand_in_line():
     """Sixteen places, so that requests stand in line: the one place where the formula is an approximation."""
     asked = ASKED.replace(users=16, arrivals=1.2, machines=1)
     found = [simulate(asked, requests=8000, seed=seed) for seed in (1, 2)]
     waits = np.mean([one.mean("first") for one in found])
-    assert found[0].fleet.state.load > 0.6 and found[0].fleet.state.waits > 0.02
-    assert found[0].fleet.state.first_token == pytest.approx(waits, rel=0.25)
+    assert found[0].answer.fleet.state.waits > 0.02
+    assert found[0].answer.request.first_token == pytest.approx(waits, rel=0.25)
 
 
 def test_every_request_that_came_was_served_with_all_its_tokens():
     found = simulate(ASKED, requests=2000, seed=3)
-    assert len(found.first) == len(found.token) == 2000 and (found.first > 0).all()
+    assert len(found.first) == len(found.token) == 2000
     assert found.percentile("first", 50) <= found.percentile("first", 90) <= found.percentile("first", 99)
     # users see as many tokens a second as come in, within the noise of 2,000 geometric lengths
     seconds = 2000 / ASKED.arrivals
@@ -42,27 +84,33 @@ def test_every_request_that_came_was_served_with_all_its_tokens():
     assert min(found.gaps) >= fleet(ASKED, ASKED.machine).station.steps[0] * (1 - 1e-12)
 
 
-def test_equal_seeds_are_equal_and_promises_are_priced():
-    one, other = (
-        simulate(ASKED, requests=500, seed=7, token="40 tokens/s", first_token="300 ms") for _ in range(2)
-    )
+def test_equal_seeds_are_equal():
+    one, other = (simulate(ASKED, requests=500, seed=7) for _ in range(2))
     assert one.to_dict() == other.to_dict() != simulate(ASKED, requests=500, seed=8).to_dict()
+
+
+def test_tokens_that_kept_the_promise_pay_for_the_others():
+    one = simulate(ASKED, requests=500, seed=7, token="40 tokens/s", first_token="300 ms")
     assert 0 < one.kept < 1
-    assert one.dollars_per_million_kept == pytest.approx(one.fleet.request.per_million["output"] / one.kept)
+    assert one.dollars_per_million_kept == pytest.approx(one.answer.request.per_million["output"] / one.kept)
     assert simulate(ASKED, requests=500, seed=7).kept == 1
+
+
+def test_answers_of_one_token_have_no_time_between_two():
+    found = simulate(ASKED.replace(output=1), requests=500)
+    assert len(found.gaps) == 0 and "between two tokens" not in str(found)
+    assert found.to_dict()["p99"]["first"] > found.to_dict()["p50"]["first"]
 
 
 def test_erlang_by_simulation():
     """Where all steps take the same time and prompts none, it is M/M/c, whose line tables print (c = 5, a = 4)."""
-    from types import SimpleNamespace
-
-    from tokenprice.simulate import _Run
-
-    at = Station(prompt=0, output=200, steps=np.full(5, 1 / 200))
-    many = SimpleNamespace(station=at, state=at.at(4), machines=1, readers=0, reader=None, system=0)
-    asked = SimpleNamespace(arrivals=4, output=200, equal=False)
-    first = np.concatenate([_Run(many, asked, seed).of(20000)[0] for seed in range(3)])
-    assert np.mean(first) == pytest.approx(2.2165 / 4 + 1 / 200, rel=0.1)
+    at, first = Station(prompt=0, output=200, steps=np.full(5, 1 / 200)), []
+    for seed in range(3):
+        draw = np.random.default_rng(seed)
+        came = np.cumsum(draw.exponential(1 / 4, 20_000))
+        line = [(float(when), n) for n, when in enumerate(came)]
+        first += [soon for _, _, soon, _ in _Copy(at, draw, line).follow()]
+    assert np.mean(first) == pytest.approx(2.2165 / 4 + 2 / 200, rel=0.1)
 
 
 def test_terminal_and_refusals(capsys):
@@ -70,5 +118,6 @@ def test_terminal_and_refusals(capsys):
     assert main([*line, "--arrivals", "2", "--requests", "200", "--first-token", "300 ms"]) == 0
     printed = capsys.readouterr().out
     assert "p99" in printed and "promise kept for" in printed
-    assert main(line) == 2 and "arrivals is missing" in capsys.readouterr().err
+    assert main([*line, "--users", "8", "--requests", "200"]) == 0
+    assert "p99" in capsys.readouterr().out
     assert main([*line, "--arrivals", "99", "--machines", "1"]) == 2 and "steady" in capsys.readouterr().err

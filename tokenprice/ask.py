@@ -10,7 +10,7 @@ from typing import Any
 from inferlib import checks
 from inferlib.principles import cost_per_million
 from inferlib.system import Breakdown, Layout, System
-from tokenprice import answerers, energy
+from tokenprice import answerers, bounds, energy
 from tokenprice.answerers import SIXTH
 from tokenprice.change import doubled
 from tokenprice.decode import Instance, decode_step
@@ -19,8 +19,8 @@ from tokenprice.fleet import Fleet, fleet, step_of
 from tokenprice.layouts import layouts, refusal
 from tokenprice.prompt import SHARE, Protocol, room_of
 from tokenprice.question import REQUEST, Question, read
-from tokenprice.request import Request, passes, served, with_cautions
-from tokenprice.words import between, format_in_words, in_words
+from tokenprice.request import Request, answered, passes, served, with_cautions
+from tokenprice.words import between, figures, format_in_words, in_words
 
 ALL = "all"
 OTHERS = "prompts of others"
@@ -63,8 +63,8 @@ class Answer:
 
     @property
     def batch(self) -> float:
-        """Sequences decoded together: the batch, or the users for whom there is room."""
-        return self.question.workload.batch if self.request is None else self.request.users
+        """Sequences decoded together: the batch, or the users who are answered at once."""
+        return self.question.workload.batch if self.request is None else self.request.answered
 
     @property
     def seconds(self) -> float:
@@ -99,7 +99,7 @@ class Answer:
             return self.batch / self.seconds
         if self.fleet is not None:
             return self.fleet.arrivals * self.request.output_tokens
-        return self.request.output_tokens * self.batch / self.request.seconds
+        return self.request.throughput(self.question.workload.batch)
 
     @property
     def dollars_per_million(self) -> float | None:
@@ -107,8 +107,16 @@ class Answer:
         if self.question.rate is None:
             return None
         if self.request is not None:
-            return self.request.per_million["output"]
+            return self.request.per_million["output"] if self.request.priced else None
         return float(cost_per_million(self.seconds, self.batch, self.machine.count, self.question.rate))
+
+    @property
+    def price_span(self) -> tuple:
+        """What a price is multiplied by at both ends of its interval: of the time, and of the sellers."""
+        if self.request is not None:
+            return self.request.price_span
+        factor = self.factor or 1.0
+        return 1 / factor, factor * self.question.spread(self.machine.chip)
 
     @property
     def joules(self) -> float | None:
@@ -149,7 +157,7 @@ class Answer:
                 "step": self.step.total, "binding": self.binding, "terms": self.step.terms,
                 "usd_per_hour": hourly, "usd_per_million": self.dollars_per_million,
                 "joules_per_token": self.joules, "doubled": dict(self.doubled),
-                "usd_spread": q.spread(self.machine.chip),
+                "usd_spread": q.spread(self.machine.chip), "usd_span": list(self.price_span),
             }  # fmt: skip
         if self.request is not None:
             found["request"] = self.request.to_dict()
@@ -171,12 +179,15 @@ class Answer:
         if self.joules is not None:
             rates += f", about {_count(float(f'{self.joules:.2g}'))} J per token"
         if self.request is None and self.dollars_per_million is not None:
-            most = q.spread(self.machine.chip)
-            usd, hourly = (between(one, one * most) for one in (self.dollars_per_million, q.rate))
-            rates += f", ${usd} per million at ${hourly} per used chip hour"
+            low, high = (figures(self.dollars_per_million * by) for by in self.price_span)
+            span = "" if low == high else f" ({low} to {high})"
+            hourly = between(q.rate, q.rate * q.spread(self.machine.chip))
+            rates += (
+                f", ${figures(self.dollars_per_million)}{span} per million at ${hourly} per used chip hour"
+            )
         lines.append(rates + ("; no price is known" if q.rate is None else ""))
         if q.drafted and self.request is None:
-            plain = _sixth(q.replace(drafted=None, length=None)).seconds
+            plain = sixth(q.replace(drafted=None, length=None)).seconds
             times = f"{plain / self.seconds:.2f} times"
             lines.append(f"without drafts {_ms(plain)} ms: drafts make it {times} as fast")
         if self.request is not None:
@@ -257,6 +268,7 @@ def ask(
     else:
         question = read(Question, {"model": question, "machine": machine, **options}, chips)
     question.needs_machine()
+    question.rate  # noqa: B018  which refuses electricity of a chip whose power is not known
     if by == ALL:
         return Answers({key: _by(key, question) for key in answerers.keys()})
     if by != SIXTH:  # whose names are read from the files of all sources
@@ -265,7 +277,7 @@ def ask(
 
 
 def _by(key, question):
-    return _sixth(question) if key == SIXTH else _source(key, question)
+    return sixth(question) if key == SIXTH else _source(key, question)
 
 
 def _source(key, question):
@@ -279,8 +291,8 @@ def _source(key, question):
     return Answer(question, key, step, step.status, step.reason)
 
 
-def _sixth(question):
-    """The sixth model's answer; its decode step is computed once."""
+def sixth(question, beside=True):
+    """The sixth model's answer; its decode step is computed once. ``beside``: prompts read apart as well."""
     q, running = question, question.workload
     reason = refusal(q.model, q.machine, q.layout)
     reason = reason or Instance(q.model, q.machine, running, q.layout, q.formats[2]).refusal()
@@ -293,12 +305,12 @@ def _sixth(question):
             room = f"{q.machine} has no room for one user beside the weights{each}"
             return _no_answer(q, "infeasible", f"{room}: engines take {q.memory or SHARE:.0%} of the memory")
         running = running.replace(batch=min(running.batch, int(places)))
-    step = step_of(q, q.machine, q.layout, running.batch)
+    step = step_of(q, q.machine, q.layout, _together(q, running.batch))
     if not step.feasible:
         return _no_answer(q, step.status, step.reason)
     many = apart = None
     if q.arrivals:
-        many, apart = _fleets(q)
+        many, apart = _fleets(q, beside)
         if many is None:
             return _no_answer(q, "n/a", _crowded(q))
         request, step = many.request, many.request.step
@@ -306,8 +318,13 @@ def _sixth(question):
         request = _request(q, step, running.batch) if q.is_request else None
     if request is None:
         factor, cautions = interval(q.model, q.machine, running, q.layout, q.engine, step)
+        broken = bounds.of_step(step.total, factor)
     else:
         factor, cautions = request.step_factor, request.cautions
+        broken = bounds.of_request(q, request, q.layout, many)
+        broken = broken or (apart and bounds.of_request(q, apart.request, q.layout, apart))
+    if broken:
+        return _no_answer(q, "n/a", broken)
     most, notes = q.model.max_context, ()
     longest = q.prompt + q.output if q.is_request else running.context
     if most and longest > most:
@@ -318,12 +335,19 @@ def _sixth(question):
     )  # fmt: skip
 
 
-def _fleets(q):
+def _together(q, running):
+    """How many sequences a step has, of a batch or of users who ask again."""
+    if not q.is_request or q.arrivals:
+        return running
+    return answered(running, q.layout, q.output, q.pieces, q.reader)
+
+
+def _fleets(q, beside=True):
     """The fleet that a question asks about, and beside one whose machines do both the one whose do not."""
     if q.reader is not None:
         return fleet(q, q.machine, q.layout, reader=q.reader, machines=q.machines), None
     both = fleet(q, q.machine, q.layout, machines=q.machines)
-    return both, None if q.machines else fleet(q, q.machine, q.layout, reader=q.machine)
+    return both, fleet(q, q.machine, q.layout, reader=q.machine) if beside and not q.machines else None
 
 
 def _crowded(q):
@@ -423,7 +447,7 @@ def _plain(value):
 
 
 def _ms(seconds):
-    return f"{1e3 * seconds:.3g}"
+    return figures(1e3 * seconds)
 
 
 def _count(value):

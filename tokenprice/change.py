@@ -15,8 +15,9 @@ from tokenprice import constants
 from tokenprice.decode import decode_step
 from tokenprice.estimate import interval
 from tokenprice.layouts import heads
-from tokenprice.prompt import others_time, prompt_pass, token_time
+from tokenprice.prompt import prompt_pass
 from tokenprice.question import both
+from tokenprice.request import served
 from tokenprice.words import in_words
 
 BEST = 1e9  # times as good: the resource takes no time any more
@@ -271,14 +272,16 @@ def doubled(question, request=None):
 
     def seconds(chip, operators, engine):
         made = System(chip, system.count, system.domain)
-        step = decode_step(q.model, made, q.workload, **q.how | {"engine": engine}, operators=operators).total
+        step = decode_step(q.model, made, q.workload, **q.how | {"engine": engine}, operators=operators)
         if request is None:
-            return step
+            return step.total
         tokens = request.prompt_tokens, request.cached_tokens
         how = {"keep": q.formats[2], "operators": operators}
-        read = prompt_pass(q.model, made, q.workload, *tokens, q.layout, **how).total
-        ahead = max(request.users / (q.layout.dp if q.layout else 1), 1)
-        return token_time(step, others_time(ahead, request.output_tokens, read))
+        read = prompt_pass(q.model, made, q.workload, *tokens, q.layout, **how)
+        return served(
+            q.model, made, step, read, read.total, tokens[0], request.output_tokens, request.users,
+            cached_tokens=tokens[1], layout=q.layout, chunk=request.chunk, protocol=request.protocol,
+        ).token  # fmt: skip
 
     known = system.chip, constants.operators(system.chip.name), constants.engine(q.engine)
     now = seconds(*known)

@@ -9,14 +9,14 @@ import numpy as np
 
 from inferlib.catalog import chips as every_chip, load_chip
 from inferlib.system import Accelerator, Layout, System
-from tokenprice import constants, words
+from tokenprice import bounds, constants, words
 from tokenprice.decode import decode_step
 from tokenprice.estimate import stated
 from tokenprice.fleet import Fleet, fleet
 from tokenprice.layouts import layouts as layouts_of, refusal
 from tokenprice.prompt import room_of
 from tokenprice.question import Promise, Question, both
-from tokenprice.request import Request, passes, served, with_cautions
+from tokenprice.request import Request, answered, passes, served, with_cautions
 from tokenprice.words import in_words, whole
 
 MOST = 8192  # users of one machine at which the search ends
@@ -75,15 +75,17 @@ class Offer:
             "speed": self.speed, "speed_low": 1 / r.token_span[1], "speed_high": 1 / r.token_span[0],
             "first_token": r.first_token, "first_token_low": r.first_span[0], "first_token_high": r.first_span[1],
             **many, "usd_per_request": r.dollars,
-            "usd_per_request_highest": r.dollars * r.spread,
+            "usd_per_request_low": r.dollars * r.price_span[0],
+            "usd_per_request_high": r.dollars * r.price_span[1],
             "usd_per_million_input": prices.get("input"), "usd_per_million_cached": prices.get("cached"),
             "usd_per_million_output": prices.get("output"), "seller": self.seller, "cautions": self.cautions,
         }  # fmt: skip
 
     def __str__(self):
         r = self.request
-        prices = ", ".join(f"{name} ${dollars:.3g}" for name, dollars in r.per_million.items())
-        paid = words.between(100 * r.dollars, 100 * r.dollars * r.spread)
+        prices = ", ".join(f"{name} ${words.figures(dollars)}" for name, dollars in r.per_million.items())
+        low, high = (words.figures(100 * r.dollars * by) for by in r.price_span)
+        paid = words.figures(100 * r.dollars) + ("" if low == high else f" ({low} to {high})")
         how, first = in_words(self.layout), f"first token {1e3 * r.first_token:,.0f} ms"
         if self.fleet is None:
             what = f"{self.system}, {how}, {self.users} users: {self.speed:.3g} tokens/s per user, {first}, "
@@ -350,7 +352,7 @@ class _Search:
             self._keep(self._served(system, layout, read, at), system, layout, at)
         request = self._served(system, layout, read, users)
         request = with_cautions(request, model, work.replace(batch=users), layout, users)
-        self.offers.append(Offer(system, layout, replace(request, spread=q.spread(system.chip)), seller))
+        self._offer(system, layout, replace(request, spread=q.spread(system.chip)), seller)
 
     def _fleet(self, system, layout, seller, read):
         """The cheapest fleet of one machine: which may read prompts itself, or leave them to others of its chip."""
@@ -366,7 +368,13 @@ class _Search:
         output, most = best.request.per_million["output"], self.promise.dollars or np.inf
         if output > most:
             return self._miss(system, layout, TOO_DEAR, f"${output:.3g} per million at best", output / most)
-        self.offers.append(Offer(system, layout, best.request, seller, best))
+        self._offer(system, layout, best.request, seller, best)
+
+    def _offer(self, system, layout, request, seller, fleet=None):
+        asked = self.q if fleet else self.q.replace(users=int(request.users))
+        if broken := bounds.of_request(asked, request, layout, fleet):
+            return self._miss(system, layout, NOT_DESCRIBED, broken)
+        self.offers.append(Offer(system, layout, request, seller, fleet))
 
     def _promised(self, at, slow):
         """Whether a steady state is as promised, at its slow end where that must be."""
@@ -384,7 +392,7 @@ class _Search:
 
     def _served(self, system, layout, read, users):
         q, keep = self.q, self.q.formats[2]
-        work = q.workload.replace(batch=users)
+        work = q.workload.replace(batch=answered(users, layout, q.output, 1))
         step = decode_step(q.model, system, work, layout, engine=q.engine, keep=keep)
         return served(
             q.model, system, step, *read, q.prompt, q.output, users, cached_tokens=q.cached or 0, layout=layout,

@@ -1,17 +1,18 @@
 """A fleet: how many machines serve requests that come by themselves, at what load, with what waits and speed.
 
-Each machine is a queue of the textbooks. With ``n`` requests in it one is done every :func:`machine_time`: a prompt has
-the machine alone, an answer shares every step. Requests come at random, to any machine; beyond the places that memory
-has they stand in line. That is a birth and death process, whose states are known in closed form (Harchol-Balter 2013);
-where every answer takes the same time, it is Erlang's formula.
+Each copy of a model is a queue of its own. Prompts have it for themselves, one after another, and whoever is being
+answered waits meanwhile; what time they leave makes answers, a step for all of them at once. So answers are a birth and
+death process whose states are known in closed form (Harchol-Balter 2013; where every answer takes the same time, it is
+Erlang's formula), and prompts are a queue of equal services in front of it.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import ceil
+from functools import partial
+from math import exp
 
 import numpy as np
 
+from inferlib.equation import equation
 from inferlib.system import Layout, System
 from tokenprice.decode import decode_step, whole_layers
 from tokenprice.estimate import stated
@@ -19,6 +20,8 @@ from tokenprice.prompt import STEADY, first_token_time, room_of, turn_time
 from tokenprice.request import Request, load, machine_time, passes, served, with_cautions
 from tokenprice.speculation import acceptance, drafted_step
 from tokenprice.words import durations
+
+equation = partial(equation, "serving", chapter="price")
 
 MOST = 8192  # places of a machine beyond which nobody looks
 
@@ -35,13 +38,46 @@ class State:
     first_token: float
 
 
+@equation(
+    unit="s",
+    arrivals="1/s > 0",
+    prompt_time="s",
+    pieces="1 > 0",
+    output_tokens="1 > 0",
+    step="s > 0",
+    cleared="1 > 0",
+)
+def answer_gap(arrivals, prompt_time, pieces, output_tokens, step, cleared):
+    """Time between two tokens of one user: a step, and a piece of a prompt with a certain probability.
+
+    Prompts go first, so behind one's own those that came meanwhile are read, a token of one's answer with each piece;
+    short answers see little else. ``cleared`` is the root of :func:`clearing`. Exact where steps are equally long and
+    an answer ends with equal probability after each of its tokens.
+    """
+    ends, busy = 1 / output_tokens, arrivals * (prompt_time + pieces * step)
+    idle = arrivals * step * cleared  # who come in a step, so that 1 - exp(-idle) needs few terms
+    came = idle * (1 - idle / 2 * (1 - idle / 3 * (1 - idle / 4)))
+    during = 1 - (1 - ends) ** pieces  # an answer ends while a prompt is read
+    alone = (1 - busy) * ends * came / (during * arrivals * step * (ends + (1 - ends) * came))
+    return step + prompt_time / pieces * (1 - alone)
+
+
+def clearing(busy, pieces, output):
+    """The root y of ``1 - y = (1 - 1/output)^pieces exp(-busy y)``: an answer ends before one prompt less waits."""
+    stays, y = (1 - 1 / output) ** pieces, 1.0
+    for _ in range(50):
+        left = stays * exp(-busy * y)
+        y -= (left + y - 1) / (1 - busy * left)
+    return y
+
+
 @dataclass(frozen=True, eq=False)
 class Station:
-    """One machine as a queue.
+    """One machine as a queue, or as many as it has copies.
 
-    ``prompt`` is how long a prompt has the machine for itself (0 where other machines read), ``copies`` how many read
-    side by side, ``steps`` the seconds of a step with 1, 2, ... sequences: as many as have a place. ``door`` and
-    ``pieces`` (steps that a prompt read in pieces waits for) belong to the first token alone.
+    ``prompt`` is how long a prompt has a copy for itself (0 where other machines read), in so many ``pieces``, each
+    read in a step of the others; ``steps`` the seconds of a step with 1, 2, ... sequences in each copy: as many as have
+    a place. ``door`` belongs to the first token alone.
     """
 
     prompt: float
@@ -49,22 +85,18 @@ class Station:
     steps: np.ndarray
     copies: int = 1
     door: float = 0.0
-    pieces: int = 0
+    pieces: int = 1
     equal: bool = False
 
     @property
     def places(self) -> int:
-        """Sequences that have a place."""
+        """Sequences that have a place in a copy."""
         return len(self.steps)
-
-    @cached_property
-    def times(self) -> np.ndarray:
-        """Seconds from one finished request to the next, with 1, 2, ... of them in the machine."""
-        return machine_time(self.prompt, self.output, self.steps, np.arange(1, self.places + 1))
 
     def load(self, arrivals) -> float:
         """Part of its throughput that the machine is asked for."""
-        return float(load(self.places, self.places * self.times[-1], arrivals))
+        full = machine_time(self.prompt, self.output, self.steps[-1], self.places)
+        return float(load(self.copies, full, arrivals))
 
     def slower(self, by):
         """The same machine, when everything that it does takes so many times as long."""
@@ -81,34 +113,42 @@ class Station:
         >>> round(found.waits, 12), round(found.token, 12), round(found.blocked, 12)
         (1.0, 0.1, 0.5)
         """
-        busy = self.load(arrivals)
+        each, busy, numbers = arrivals / self.copies, self.load(arrivals), np.arange(1, self.places + 1)
         if busy >= 1:
             return None
-        odds = np.concatenate(([0.0], np.cumsum(np.log(arrivals * self.times))))
-        odds = np.exp(odds - odds.max())
-        odds[-1] /= 1 - busy  # with those in line, who change nothing but the line
+        # the time that prompts leave, so many answers at once
+        line = each * self.output * self.steps / numbers / (1 - each * self.prompt)
+        odds = np.concatenate(([0.0], np.cumsum(np.log(line))))
+        with np.errstate(under="ignore"):  # states that never are
+            odds = np.exp(odds - odds.max())
+        odds[-1] /= 1 - line[-1]  # with those in line, who change nothing but the line
         odds /= odds.sum()
-        running, blocked = float(odds @ np.arange(self.places + 1)), float(odds[-1])
-        step = float(odds[1:] @ self.steps / odds[1:].sum())
-        if arrivals / self.copies * self.reading(step) >= 1:
+        seen = odds[1:] * numbers
+        step = float(seen.sum() / (seen / self.steps).sum())  # as tokens see it
+        reads = each * self.reading(step) if self.prompt else 0.0
+        if reads >= 1:
             return None
-        means = self.means(arrivals, busy, running, blocked, step, before)
-        return State(busy, running, blocked, *map(float, means))
+        cleared = clearing(reads, self.pieces, self.output)
+        blocked = float(odds[-1])
+        waits, token, first = self.means(each, float(line[-1]), blocked, step, cleared, before)
+        running = arrivals * (self.reading(step) + (self.output - 1) * token)
+        return State(busy, float(running), blocked, float(waits), float(token), float(first))
 
     def reading(self, step):
         """How long a copy reads a prompt, with the steps in which its pieces ride."""
-        alone = self.prompt * self.copies
-        return alone + max(self.pieces, 1) * step if alone else 0.0
+        return self.prompt + self.pieces * step
 
-    def means(self, arrivals, busy, running, blocked, step, before=0.0):
-        """Wait for a place, time of a token and time to the first, from means of the queue: numbers or symbols."""
+    def means(self, arrivals, line, blocked, step, cleared, before=0.0):
+        """Wait for a place, time of a token and time to the first, of the requests of a copy: numbers or symbols.
+
+        ``line`` is how many come while a full copy finishes one, ``blocked`` the probability that it is full.
+        """
         # Lee and Longton: the line is half as long where all answers are equally long
-        waits = blocked * busy / (1 - busy) / arrivals * (0.5 if self.equal else 1)
-        turn = turn_time(arrivals / self.copies, self.reading(step))
-        own = self.prompt * self.copies + self.pieces * step
-        inside = running / arrivals - own - turn  # Little's law
-        first = first_token_time(self.door + before, 1, own, waits + turn, step)
-        return waits, inside / self.output, first
+        waits = blocked * line / (1 - line) / arrivals * (0.5 if self.equal else 1)
+        turn = turn_time(arrivals, self.reading(step)) if self.prompt else 0.0
+        token = answer_gap(arrivals, self.prompt, self.pieces, self.output, step, cleared)
+        first = first_token_time(self.door + before, 1, self.reading(step) - step, waits + turn, step)
+        return waits, token, first
 
 
 def step_of(q, system, layout, batch):
@@ -124,10 +164,10 @@ def step_of(q, system, layout, batch):
 def station(q, system, layout, prompt) -> Station:
     """The queue that a machine is for a question's requests, each of whose prompts has it for so long."""
     copies = layout.dp if layout is not None else 1
-    places = room_of(q, system, layout)
-    numbers = np.arange(1, max(int(min(places, q.users or MOST, MOST)), 1) + 1)
-    steps = np.broadcast_to(step_of(q, system, layout, np.maximum(numbers, copies)).total, numbers.shape)
-    pieces = ceil((q.prompt - (q.cached or 0)) / q.chunk) if q.chunk else 0
+    places = min(room_of(q, system, layout), q.users or MOST, MOST)
+    numbers = copies * np.arange(1, max(int(places / copies), 1) + 1)
+    steps = np.broadcast_to(step_of(q, system, layout, numbers).total, numbers.shape)
+    pieces = q.pieces if prompt else 1
     known = stated()["first_token"]
     door = known["door"] + known["layer"] * whole_layers(q.model)
     return Station(prompt, q.output, steps, copies, door, pieces, bool(q.equal))
@@ -163,7 +203,7 @@ class Fleet:
     @property
     def dollars_per_hour(self) -> float | None:
         """What all machines cost, busy or not."""
-        return None if self.request.rate is None else self.request.dollars * self.arrivals * 3600
+        return self.request.dollars * self.arrivals * 3600 if self.request.priced else None
 
     def to_dict(self) -> dict:
         """Everything as plain numbers, in SI units."""
@@ -172,7 +212,7 @@ class Fleet:
             "load": self.state.load, "reader_load": self.reader_load, "running": self.state.running,
             "wait": self.state.waits, "wait_high": self.slow.waits, "first_token": self.state.first_token,
             "token": self.state.token, "token_high": self.slow.token, "usd_per_hour": self.dollars_per_hour,
-            "usd_per_million": self.request.per_million if self.request.rate is not None else {},
+            "usd_per_million": self.request.per_million if self.request.priced else {},
         }  # fmt: skip
 
     def lines(self) -> list[str]:
@@ -210,7 +250,7 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
     lies = layout if reader in (None, system) else None
     read, fresh = passes(q.model, reader or system, q.workload, q.prompt, q.cached or 0, lies, q.formats[2])
     own = read.total / (lies.dp if lies is not None else 1)
-    at = station(q, system, layout, 0.0 if reader else own)
+    at = station(q, system, layout, 0.0 if reader else read.total)
 
     def mean(users):  # the request of so many in a machine
         work, step = q.workload.replace(batch=users), step_of(q, system, layout, max(users, at.copies))

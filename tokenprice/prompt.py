@@ -5,7 +5,7 @@ from functools import partial
 
 from inferlib import checks
 from inferlib.equation import equation
-from inferlib.ops import maximum
+from inferlib.ops import maximum, minimum, sqrt
 from inferlib.system import Breakdown
 from tokenprice import constants
 from tokenprice.decode import Instance
@@ -78,16 +78,37 @@ def prompts_ahead(burst, group, users):
     return group + burst * (users - group) / 2
 
 
-@equation(unit="1/s", users="1", prompt_time="s", output_tokens="1", step="s")
-def loop_arrivals(users, prompt_time, output_tokens, step):
-    """Requests a second of users who ask again when answered: one each, while all prompts and an answer are made."""
-    return users / (users * prompt_time + output_tokens * step)
-
-
 @equation(unit="s", arrivals="1/s", prompt_time="s")
 def turn_time(arrivals, prompt_time):
     """Wait for prompts that happen to come together: a queue with random arrivals and equal service."""
     return arrivals * prompt_time**2 / (2 * (1 - arrivals * prompt_time))
+
+
+@equation(unit="1", others="1", between="1", pieces="1 > 0")
+def prompts_met(others, between, pieces):
+    """Prompts that stand in line when a user of a loop asks again, after an answer as long as ``between`` of them.
+
+    Time is counted in steps, for answers go on in those alone. So it is a queue of equal services whose line is
+    ``r / 2(1 - r)`` at a load ``r`` of the others who are answered, and who comes finds the others as they are without
+    them (mean value analysis in Schweitzer's form; a quadratic equation). An answer ends with a step, as the next of
+    the ``pieces`` of a prompt begins: at random times a half of it were left, so another half is met.
+
+    Examples
+    --------
+    >>> round(prompts_met(others=63, between=100, pieces=1), 2)
+    1.44
+    >>> prompts_met(others=63, between=0, pieces=1)  # who is not answered stands in line
+    63
+    """
+    more = 2 * (others - between) - 1
+    line = (more + sqrt(more**2 + 8 * others)) / 4
+    return minimum(line + 2 * line / (1 + 2 * line) / pieces, others)
+
+
+@equation(unit="1", users="1", output_tokens="1", pieces="1 > 0")
+def answers_at_once(users, output_tokens, pieces):
+    """Users of a loop whose answers go on together: each step reads a piece of a prompt, and ends so many at most."""
+    return minimum(users, maximum(output_tokens / pieces, 1))
 
 
 @equation(unit="s", door="s", ahead="1", prompt_time="s", turn="s", step="s")
@@ -96,13 +117,13 @@ def first_token_time(door, ahead, prompt_time, turn, step):
     return door + ahead * prompt_time + turn + STEPS * step
 
 
-@equation(unit="s", users="1", room="1 > 0", prompt_time="s", output_tokens="1", step="s")
-def queue_time(users, room, prompt_time, output_tokens, step):
+@equation(unit="s", users="1", room="1 > 0", machine_time="s")
+def queue_time(users, room, machine_time):
     """Wait for a place in memory, when more users ask than there is room for caches.
 
-    Those beyond the room wait until as many places have come free; a place comes free whenever a request is done.
+    Those beyond the room wait until as many places have come free, one with each request that is done.
     """
-    return maximum(users - room, 0) * (prompt_time + output_tokens * step / room)
+    return maximum(users - room, 0) * machine_time
 
 
 def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=None, operators=None):

@@ -8,6 +8,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from math import ceil
 from typing import Any
 
 from inferlib import checks
@@ -179,9 +180,18 @@ class Question(Words):
             return Workload(users, self.prompt + self.output / 2, weights, cache)
         return Workload(self.batch or 1, 4096 if self.context is None else self.context, weights, cache)
 
+    @property
+    def pieces(self) -> int:
+        """Steps in which a prompt is read."""
+        return ceil((self.prompt - (self.cached or 0)) / self.chunk) if self.chunk else 1
+
     def hourly(self, chip, price=None) -> float | None:
-        """Dollars for one chip and hour, with the electricity of its rated power; None where no price is known."""
-        price = price or (chip.price if self.price is None else self.price)
+        """Dollars for one chip and hour, with the electricity of its rated power; None where no price is known.
+
+        ``price`` of a question is that of its machine's chip; a reader of another kind has its own.
+        """
+        mine = self.machine is None or chip.name == self.machine.chip.name
+        price = price or (self.price if mine and self.price is not None else chip.price)
         if price is None or self.electricity is None:
             return price
         if chip.power is None:
@@ -231,7 +241,13 @@ def read(kind, options, chips=None):
         if chips and isinstance(options.get(name), str):
             options = {**options, name: words.machine(name, options[name], chips)}
     made = kind(**options)
-    found = prices and made.machine and words.price_list(prices, chips or ()).get(made.machine.chip.name)
+    if not prices:
+        return made
+    listed = words.price_list(prices, chips or ())
+    if made.reader and made.reader.chip.name in listed:
+        chip = made.reader.chip.replace(price=listed[made.reader.chip.name][0])
+        made = made.replace(reader=System(chip, made.reader.count, made.reader.domain))
+    found = made.machine and listed.get(made.machine.chip.name)
     return made.replace(price=found[0], highest=found[2]) if found else made
 
 

@@ -12,15 +12,16 @@ from tokenprice.decode import whole_layers
 from tokenprice.estimate import CAUTIONS as OF_STEPS, Caution, error_bar, facts, sentences, stated, widened
 from tokenprice.prompt import (
     STEADY,
+    Protocol,
+    answers_at_once,
     chunked_time,
     first_token_time,
-    loop_arrivals,
     others_time,
     prompt_pass,
     prompts_ahead,
+    prompts_met,
     queue_time,
     token_time,
-    turn_time,
 )  # fmt: skip
 
 equation = partial(equation, "serving", chapter="price")
@@ -79,6 +80,7 @@ class Request:
     cached_tokens: float
     output_tokens: float
     users: float
+    answered: float  # of the users, together
     first_token: float
     token: float
     fresh_seconds: float
@@ -91,6 +93,8 @@ class Request:
     reading: float | None = None  # utilisation of what reads prompts, where that differs
     read_rate: float | None = None  # and its dollars for a chip and hour
     spread: float = 1.0  # how many times as much the most expensive seller asks
+    chunk: int | None = None  # tokens of the prompt that are read in a step
+    protocol: Protocol = STEADY
     slow: tuple = (0.0, 0.0)  # times between tokens and to the first at the slow end of a queue
 
     @property
@@ -98,10 +102,22 @@ class Request:
         """Seconds from question to the end of the answer."""
         return self.first_token + self.output_tokens * self.token
 
+    def throughput(self, asking):
+        """Tokens per second of so many users, by Little's law."""
+        total = asking * self.output_tokens / self.seconds
+        # in the last of a number of rounds fewer ask
+        return minimum(total, self.made) if self.protocol.rounds else total
+
+    @property
+    def made(self):
+        """Tokens per second of the machine that decodes, when it is never idle."""
+        busy = self.machine_seconds if self.reader is None else self.output_seconds
+        return self.output_tokens / busy
+
     @property
     def output_seconds(self):
         """Seconds of the decoding machine that the answer takes."""
-        return self.output_tokens * self.step.total / self.users
+        return self.output_tokens * self.step.total / self.answered
 
     @property
     def machine_seconds(self):
@@ -124,12 +140,26 @@ class Request:
         if self.reader is None:
             return None
         reading = self.fresh_seconds + self.cached_seconds
-        return instance_ratio(reading, self.output_tokens, self.step.total, self.users)
+        return instance_ratio(reading, self.output_tokens, self.step.total, self.answered)
+
+    @property
+    def priced(self):
+        """Whether the prices of all its chips are known."""
+        return self.rate is not None and (self.reader is None or self.read_rate is not None)
 
     @property
     def dollars(self):
         """Dollars for one request; ValueError where no price of the chip is known."""
         return sum(self._paid().values())
+
+    @property
+    def price_span(self):
+        """What a price is multiplied by at both ends: of the machine's time, and of the most expensive seller.
+
+        The machines of a fleet are counted: its price is that of its chips.
+        """
+        factor = 1.0 if any(self.slow) else self.step_factor
+        return 1 / factor, factor * self.spread
 
     @property
     def per_million(self):
@@ -139,10 +169,12 @@ class Request:
         return {name: 1e6 * paid / counts[name] for name, paid in self._paid().items() if counts[name]}
 
     def _paid(self):
-        if self.rate is None:
-            raise ValueError(f"no price of {self.system.chip.name} is known: give price=, in dollars an hour")
-        an_hour, reader = factor("usd/h", "usd/s"), self.reader or self.system
-        reads = reader.count, an_hour * (self.read_rate or self.rate), self.reading or self.utilisation
+        reader, read_rate = self.reader or self.system, self.read_rate if self.reader else self.rate
+        for chip, rate in ((self.system.chip, self.rate), (reader.chip, read_rate)):
+            if rate is None:
+                raise ValueError(f"no price of {chip.name} is known: give price=, in dollars an hour")
+        an_hour = factor("usd/h", "usd/s")
+        reads = reader.count, an_hour * read_rate, self.reading or self.utilisation
         decodes = self.system.count, an_hour * self.rate, self.utilisation
         return {
             "input": rent(self.fresh_seconds, *reads),
@@ -153,7 +185,7 @@ class Request:
     @property
     def joules(self):
         """Joules of the chips for one token of the answer, prompts left out."""
-        return self._joules(self.system, self.step, self.users)
+        return self._joules(self.system, self.step, self.answered)
 
     @property
     def prompt_joules(self):
@@ -168,13 +200,15 @@ class Request:
 
     def to_dict(self):
         """Everything as plain numbers, in SI units."""
-        priced = self.rate is not None
+        priced = self.priced
         return {
             "prompt_tokens": self.prompt_tokens, "cached_tokens": self.cached_tokens, "users": self.users,
             "output_tokens": self.output_tokens, "first_token": self.first_token,
             "first_token_low": self.first_span[0], "first_token_high": self.first_span[1],
             "seconds": self.seconds, "machine_seconds": self.machine_seconds,
             "usd": self.dollars if priced else None, "usd_spread": self.spread,
+            "usd_low": self.dollars * self.price_span[0] if priced else None,
+            "usd_high": self.dollars * self.price_span[1] if priced else None,
             "usd_per_million": self.per_million if priced else {},
         }  # fmt: skip
 
@@ -186,11 +220,15 @@ class Request:
             f"first token after {_span(self.first_token, self.first_span)}",
             f"machine time {_ms(self.machine_seconds)} ms: fresh prompt {fresh}, cached {cached}, answer {answer}",
         ]
-        if self.rate is not None:
-            paid = {name: words.between(usd, usd * self.spread) for name, usd in self.per_million.items()}
-            prices = ", ".join(f"{name} ${usd}" for name, usd in paid.items())
-            whole = words.between(100 * self.dollars, 100 * self.dollars * self.spread)
+        if self.priced:
+            span = self.price_span
+            prices = ", ".join(f"{name} ${_price(usd, span)}" for name, usd in self.per_million.items())
+            whole = _price(100 * self.dollars, span)
             found.append(f"per million tokens: {prices}; {whole} cents per request")
+        elif self.rate is not None:
+            found.append(
+                f"no price of {self.reader.chip.name} is known, which reads the prompts: give prices"
+            )
         if self.ratio is not None:
             found.append(f"{self.ratio:.2g} reading machines for each that decodes")
         return found
@@ -204,6 +242,12 @@ class Request:
 
 def _ms(seconds):
     return f"{1e3 * seconds:,.0f}" if seconds >= 0.1 else f"{1e3 * seconds:.3g}"
+
+
+def _price(dollars, span):
+    """Dollars with the interval of the time, whose end is the most expensive seller's."""
+    low, high = (words.figures(dollars * by) for by in span)
+    return words.figures(dollars) if low == high else f"{words.figures(dollars)} ({low} to {high})"
 
 
 def _span(seconds, spread):
@@ -233,33 +277,50 @@ def served(
     """
     copies = layout.dp if layout is not None and reader is None else 1
     asking = running if asking is None else asking
-    others = others_time(maximum(running / copies, 1), output_tokens, read.total) if reader is None else 0.0
-    pieces = ceil((prompt_tokens - cached_tokens) / chunk) if chunk else 0
-    reading = chunked_time(pieces, read.total, step.total)
-    among = maximum(running / copies, 1) if reader is None else 1
-    waited = waiting(protocol, among, reading, output_tokens, step.total, whole_layers(model))
-    waited = waited + queue_time(asking, running, read.total / copies, output_tokens, step.total)
+    pieces = ceil((prompt_tokens - cached_tokens) / chunk) if chunk else 1
+    among = maximum(running / copies, 1)
+    if reader is not None:
+        among = minimum(among, 1)
+    seen, first = waiting(protocol, among, read.total, pieces, output_tokens, step.total, whole_layers(model))
+    # prompts for which one waits before the first token are not read between the others
+    others = others_time(maximum(among - seen, 1), output_tokens, read.total)
+    together = answered(running, layout, output_tokens, pieces, reader)
+    own = read.total / copies if reader is None else 0.0
+    done = machine_time(own, output_tokens, step.total, together)
     # symbols were never measured
     bar = {} if symbolic(copies) else error_bar(model, layout, engine)
     return Request(
         step=step, prompt=read, system=system, reader=reader, prompt_tokens=prompt_tokens,
-        cached_tokens=cached_tokens, output_tokens=output_tokens, users=running, first_token=waited,
+        cached_tokens=cached_tokens, output_tokens=output_tokens, users=running,
+        first_token=first + queue_time(asking, running, done), answered=together,
         token=token_time(step.total, others), fresh_seconds=fresh / copies,
         cached_seconds=(read.total - fresh) / copies, step_factor=bar.get("factor"),
         first_factor=bar.get("first"), rate=system.chip.price if price is None else price, utilisation=utilisation,
-        read_rate=read_price,
+        read_rate=read_price, chunk=chunk, protocol=protocol,
     )  # fmt: skip
 
 
-def waiting(protocol, users, prompt_time, output_tokens, step, n_layers):
-    """Seconds to the first token where there is room for all: the queue that a protocol makes, and the prompt."""
+def answered(running, layout, output_tokens, pieces, reader=None):
+    """Sequences of a step: as many as :func:`answers_at_once` in each copy; all where others read the prompts."""
+    if reader is not None:
+        return running
+    copies = layout.dp if layout is not None else 1
+    return answers_at_once(running, copies * output_tokens, pieces)
+
+
+def waiting(protocol, users, prompt_time, pieces, output_tokens, step, n_layers):
+    """Prompts of others in line, and seconds to the first token, where there is room for all: a protocol's queue."""
     known = stated()["first_token"]
     group = minimum(users, known["group"] if protocol.equal else 1)
-    arrivals = loop_arrivals(users - group, prompt_time, output_tokens, step)
-    ahead = prompts_ahead(1 / protocol.rounds if protocol.rounds else 0, group, users)
-    turn = turn_time(arrivals, prompt_time)
+    burst = 1 / protocol.rounds if protocol.rounds else 0
+    ahead = prompts_ahead(burst, group, users)
+    reading = chunked_time(pieces, prompt_time, step)
+    # in the burst nobody comes at random
+    at_random = (1 - burst) * (users - group)
+    met = prompts_met(at_random, output_tokens / pieces + known["door"] / reading, pieces)
     # The pass of a prompt takes the tokens of others along: to start its layers costs first tokens only.
-    return first_token_time(known["door"], ahead, prompt_time + known["layer"] * n_layers, turn, step)
+    own = reading - step + known["layer"] * n_layers
+    return met + ahead - group, first_token_time(known["door"], ahead, own, met * reading, step)
 
 
 def with_cautions(request, model, work, layout, users, protocol=STEADY):

@@ -1,18 +1,21 @@
-"""A fleet, request by request: the percentiles that no formula gives (with SimPy, the extra ``simulate``)."""
+"""A fleet or a loop of users, request by request: the percentiles that no formula gives."""
 
-from dataclasses import dataclass
-from heapq import heappop, heappush
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from itertools import cycle
 from math import ceil
 
 import numpy as np
 
-from tokenprice.fleet import Fleet, fleet
+from tokenprice import bounds
+from tokenprice.ask import Answer, sixth
+from tokenprice.fleet import Station, station
 from tokenprice.question import Promise, both
 from tokenprice.words import whole
 
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}
 SHARES = (50, 90, 99)
-WARM = 5  # mean stays in a machine that pass before anybody is counted
+WARM = 5  # times as many requests as a machine holds pass before one is counted, and after
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +26,7 @@ class Simulation:
     ``gaps`` holds the times between two tokens, and ``many`` how often each came.
     """
 
-    fleet: Fleet
+    answer: Answer
     promise: Promise
     seed: int
     first: np.ndarray
@@ -44,6 +47,11 @@ class Simulation:
         return float(np.average(getattr(self, what), weights=self.many if what == "gaps" else None))
 
     @property
+    def kinds(self) -> dict:
+        """Names of what was counted: answers of one token have no time between two."""
+        return {what: name for what, name in KINDS.items() if what == "first" or len(self.gaps)}
+
+    @property
     def kept(self) -> float:
         """The part of all requests for which the promise was kept."""
         late = self.first > (self.promise.first_token or np.inf)
@@ -52,22 +60,24 @@ class Simulation:
     @property
     def dollars_per_million_kept(self) -> float | None:
         """Dollars for a million output tokens of requests that kept the promise: the others are paid for too."""
-        paid = self.fleet.request
-        return paid.per_million["output"] / self.kept if self.kept and paid.rate is not None else None
+        paid = self.answer.request
+        return paid.per_million["output"] / self.kept if self.kept and paid.priced else None
 
     def to_dict(self) -> dict:
         """Everything as plain numbers, in SI units."""
         return {
-            "requests": len(self.first), "seed": self.seed, "fleet": self.fleet.to_dict(), "kept": self.kept,
-            "usd_per_million_kept": self.dollars_per_million_kept, "mean": {what: self.mean(what) for what in KINDS},
-            **{f"p{share}": {what: self.percentile(what, share) for what in KINDS} for share in SHARES},
+            "requests": len(self.first), "seed": self.seed, "answer": self.answer.to_dict(), "kept": self.kept,
+            "usd_per_million_kept": self.dollars_per_million_kept,
+            "mean": {what: self.mean(what) for what in self.kinds},
+            **{f"p{share}": {what: self.percentile(what, share) for what in self.kinds} for share in SHARES},
         }  # fmt: skip
 
     def __str__(self):
-        lines = [str(self.fleet), f"{len(self.first):,} requests simulated, seed {self.seed}; milliseconds:"]
+        told = self.answer.fleet or self.answer.request
+        lines = [str(told), f"{len(self.first):,} requests simulated, seed {self.seed}; milliseconds:"]
         lines.append(f"{'':26}formula    mean" + "".join(f"{f'p{share}':>8}" for share in SHARES))
-        known = {"first": self.fleet.state.first_token, "gaps": self.fleet.state.token}
-        for what, name in KINDS.items():
+        known = {"first": self.answer.request.first_token, "gaps": self.answer.seconds}
+        for what, name in self.kinds.items():
             values = [self.mean(what), *(self.percentile(what, share) for share in SHARES)]
             formula = f"{1e3 * known[what]:7,.0f}" if what in known else " " * 7
             lines.append(f"{name:26}{formula}" + "".join(f"{1e3 * value:8,.0f}" for value in values))
@@ -83,16 +93,17 @@ class Simulation:
 def simulate(
     question, machine=None, promise=None, /, *, requests=5000, seed=0, chips=None, **options
 ) -> Simulation:
-    """What requests with arrivals wait, one by one: percentiles, and the price of a token that kept its promise.
+    """What requests wait, one by one: percentiles, and the price of a token that kept its promise.
 
-    Requests come at random, to a machine drawn at random. A machine reads prompts as they come, one by one, each in a
-    step of the others (in several, with ``chunk``), and every step gives every running request a token. Lengths of
-    answers are geometric, or equal with ``equal``. How long a prompt and a step take is what the sixth model says.
+    Requests come at random, to a copy of a machine drawn at random; or from users each of whom asks again when
+    answered. A copy reads prompts as they come, one by one, each in a step of the others (in several, with ``chunk``),
+    and every step gives every running request a token. Lengths of answers are geometric, or equal with ``equal``. How
+    long a prompt and a step take is what the sixth model says.
 
     Parameters
     ----------
     question, machine, promise, chips, **options
-        As for :func:`tokenprice.change`; ``arrivals`` must be given.
+        As for :func:`tokenprice.change`; a request, with ``arrivals`` or ``users``.
     requests : int
         How many are counted.
     seed : int
@@ -100,103 +111,146 @@ def simulate(
 
     Raises
     ------
-    ImportError, LookupError, ValueError, TypeError
+    LookupError, ValueError, TypeError
         Naming what is missing, or the field, its value and what is allowed.
     """
     q, promise = both(question, machine, promise, options, chips)
-    if not q.arrivals:
-        raise ValueError("arrivals is missing: say how many requests arrive per second")
-    found = fleet(q, q.needs_machine(), q.layout, reader=q.reader, machines=q.machines)
-    if found is None:
-        raise ValueError("no steady state to simulate: tokenprice ask says how many machines are enough")
-    return Simulation(found, promise, seed, *_Run(found, q, seed).of(whole("requests", requests)))
+    if not q.is_request:
+        raise ValueError("prompt and output are missing: requests are simulated, not a step")
+    q.needs_machine()
+    found = sixth(q, beside=False)
+    if not found.feasible:
+        raise ValueError(f"nothing to simulate: {found.reason}")
+    draw, count = np.random.default_rng(seed), whole("requests", requests)
+    made = Simulation(found, promise, seed, *(_arriving if q.arrivals else _asking)(found, draw, count))
+    facts = {"first_token": made.first.min(), "reading": found.request.prompt.total}
+    facts |= {"token": min(made.gaps, default=np.inf), "alone": _station(found).steps[0]}
+    if broken := bounds.broken(facts, ["served"]):
+        raise ValueError(broken)
+    return made
 
 
-class _Run:
-    """One run: lines of requests before machines, each copy of the attention a machine of its own."""
+@dataclass
+class _Copy:
+    """One copy of a model: a line of requests, those that run by the step in which they end, and a clock."""
 
-    def __init__(self, found, q, seed):
-        from inferlib.extras import simpy
+    at: Station
+    draw: np.random.Generator
+    line: list = field(default_factory=list)  # (when it came, user or number)
+    gaps: dict = field(default_factory=dict)  # seconds between two tokens: how often
+    span: tuple = (0.0, np.inf)  # of the clock, in which gaps are counted
 
-        self.env, self.draw, self.q = simpy.Environment(), np.random.default_rng(seed), q
-        self.at, self.done = (at := found.station), self.env.event()
-        self.warm = ceil(WARM * max(found.state.running, 1) * found.machines)
-        self.places, self.prompt = max(at.places // at.copies, 1), at.prompt * at.copies
-        self.gaps, self.ended, self.last = {}, {}, 0
-        self.any = lambda lines: lines[self.draw.integers(len(lines))]
-        self.lines = [simpy.Store(self.env) for _ in range(found.machines * at.copies)]
-        side = at.copies if found.reader == found.system else 1
-        self.readers = [simpy.Store(self.env) for _ in range(found.readers * side)]
-        for line in self.lines:
-            self.env.process(self.decode(line))
-        for line in self.readers:
-            self.env.process(self.read(line, found.request.prompt.total))
-        self.env.process(self.come())
+    def length(self):
+        """Tokens of an answer."""
+        return (
+            max(round(self.at.output), 1) if self.at.equal else int(self.draw.geometric(1 / self.at.output))
+        )
 
-    def of(self, count):
-        """First tokens, means of tokens, gaps and how often each came, of so many requests after the start."""
-        self.count = count
-        self.env.run(self.done)
-        gaps = (np.array(list(some)) for some in (self.gaps, self.gaps.values()))
-        return *np.array(list(self.ended.values())).T, *gaps
-
-    def come(self):
-        name = 0
-        while True:
-            yield self.env.timeout(self.draw.exponential(1 / self.q.arrivals))
-            length = round(self.q.output) if self.q.equal else self.draw.geometric(1 / self.q.output)
-            self.any(self.readers or self.lines).put((name, self.env.now, max(length, 1)))
-            name += 1
-
-    def read(self, line, seconds):
-        while True:
-            job = yield line.get()
-            yield self.env.timeout(seconds)
-            self.any(self.lines).put(job)
-
-    def decode(self, line):
-        """One machine; what runs is kept by the step in which it ends."""
-        env, running, steps = self.env, [], 0
-
-        def made(n, each, more=0.0):
-            """So many steps are over, the first of them longer; each gave all a token."""
-            nonlocal steps
-            steps += n
-            for seconds, tokens in ((each + more, min(n, 1)), (each, max(n - 1, 0))):
-                if tokens and running and self.last >= self.warm:
-                    self.gaps[seconds] = self.gaps.get(seconds, 0) + tokens * len(running)
-            while running and running[0][0] <= steps:
-                self.end(*heappop(running)[1:])
-
-        while True:
-            came, start = line.get() if len(running) < self.places else env.event(), env.now
-            if running:
-                each, n = self.step(len(running)), running[0][0] - steps
-                yield env.timeout(n * each) | came
-                n = min(n, ceil((env.now - start) / each - 1e-9))
-                yield env.timeout(max(start + n * each - env.now, 0))
-                made(n, each)
+    def follow(self, left=None):
+        """Yield (number, came, first, mean gap) of each request; ``left``: how often each user still asks."""
+        at, draw, clock, steps, running, new = self.at, self.draw, 0.0, 0, [], 0
+        begun = each = 0.0
+        heapify(self.line)
+        while self.line or running:
+            if not running:
+                clock = max(clock, self.line[0][0])
+            if self.line and self.line[0][0] <= clock and len(running) < at.places:
+                came, name = heappop(self.line)
+                # the way in: the step in progress counts whole, as in the formula
+                in_step = begun <= came < clock if running else False
+                part = (came - begun) % each if in_step else float(at.steps[max(len(running), 1) - 1])
+                if at.prompt:
+                    for _ in range(at.pieces):
+                        each = float(at.steps[max(len(running), 1) - 1])
+                        clock += at.prompt / at.pieces + each
+                        steps += 1
+                        self.gap(at.prompt / at.pieces + each, len(running), clock)
+                    begun = since = clock
+                else:  # read elsewhere: the next step makes the first token
+                    since = clock + float(at.steps[len(running)])
+                    new += 1
+                made = 0 if at.prompt else 1
+                last = steps + made + self.length() - 1
+                heappush(running, (last, name, came, since + at.door + part, since, steps + made))
             else:
-                yield came
-            if not came.triggered:
-                getattr(came, "cancel", bool)()  # an event of a full machine cannot be, and need not be
-                continue
-            name, asked, length = came.value
-            self.last = max(self.last, name)
-            pieces = max(self.at.pieces, 1) if self.prompt else 1
-            for _ in range(pieces):
-                each = self.step(max(len(running), 1))
-                yield env.timeout(self.prompt / pieces + each)
-                made(1, each, self.prompt / pieces)
-            heappush(running, (steps + length - 1, name, asked, length, env.now))
-            made(0, 0)
+                each, n = float(at.steps[len(running) - 1]), running[0][0] - steps
+                if self.line and len(running) < at.places:
+                    n = min(n, max(ceil((self.line[0][0] - clock) / each - 1e-9), 1))
+                begun, clock, steps = clock, clock + n * each, steps + n
+                self.gap(each, n * len(running) - new, clock)
+                new = 0
+            while running and running[0][0] <= steps:
+                _, name, came, first, since, began = heappop(running)
+                mean = (clock - since) / max(steps - began, 1)
+                yield name, came, first - came, mean
+                if left is not None:
+                    left[name] -= 1
+                    if left[name] > 0:  # the way in and out passes before the machine hears of the next
+                        heappush(self.line, (clock + draw.exponential(at.door), name))
 
-    def step(self, n):
-        return float(self.at.steps[min(n * self.at.copies, self.at.places) - 1])
+    def gap(self, seconds, tokens, clock):
+        """Count a time between two tokens, for so many of them."""
+        if tokens and self.span[0] <= clock <= self.span[1]:
+            self.gaps[seconds] = self.gaps.get(seconds, 0) + tokens
 
-    def end(self, name, asked, length, first):
-        if self.warm <= name < self.warm + self.count:
-            mean = (self.env.now - first) / max(length - 1, 1)
-            self.ended[name] = first - asked + self.at.door, mean
-            if len(self.ended) == self.count:
-                self.done.succeed()
+
+def _station(found) -> Station:
+    """The queue that a machine of an answer is, of a fleet or of a loop."""
+    q = found.question
+    if found.fleet is not None:
+        return found.fleet.station
+    reads = 0.0 if q.reader else found.request.prompt.total
+    return station(q.replace(users=None, rounds=None), q.machine, q.layout, reads)
+
+
+def _arriving(found, draw, count):
+    """Requests that come at random, first to a reader where there are some, then to a copy."""
+    many, q = found.fleet, found.question
+    at = many.station
+    warm = ceil(WARM * max(many.state.running, 1) * many.machines)
+    came = np.cumsum(draw.exponential(1 / q.arrivals, count + 2 * warm))
+    ready = came.copy()
+    if many.reader:
+        side = at.copies if many.reader == many.system else 1
+        free, whose = np.zeros(many.readers * side), draw.integers(many.readers * side, size=len(came))
+        for n, line in enumerate(whose):
+            free[line] = ready[n] = max(free[line], came[n]) + many.request.prompt.total
+    copies, counted = many.machines * at.copies, range(warm, warm + count)
+    lines = draw.integers(copies, size=len(came))
+    first, token, gaps = np.zeros(len(came)), np.zeros(len(came)), {}
+    for copy in range(copies):
+        mine = np.flatnonzero(lines == copy)
+        line = [(float(ready[n]), int(n)) for n in mine]
+        one = _Copy(at, draw, line, gaps, (came[warm], came[warm + count - 1]))
+        for n, asked, soon, mean in one.follow():
+            first[n], token[n] = asked + soon - came[n], mean
+    return first[counted], token[counted], *_both(gaps)
+
+
+def _asking(found, draw, count):
+    """Users of a loop, who begin together where they ask a number of rounds, else apart."""
+    q, copies = found.question, found.question.layout.dp if found.question.layout else 1
+    at, elsewhere = _station(found), found.request.prompt.total if q.reader else 0.0
+    whole, rest = divmod(max(round(q.workload.batch), 1), copies)
+    first, token, gaps = [], [], {}
+    for users in cycle(filter(None, [whole + 1] * rest + [whole] * (copies - rest))):
+        if len(first) >= count:
+            break
+        begin = np.zeros(users) if q.rounds else draw.uniform(0, found.request.seconds, users)
+        one = _Copy(at, draw, [(float(when), user) for user, when in enumerate(begin)], gaps)
+        one.span = (0.0 if q.rounds else np.inf, np.inf)
+        left, warm = [q.rounds or np.inf] * users, 0 if q.rounds else WARM * users
+        enough = len(first) + ceil(count * users / q.workload.batch)
+        for n, (_, _, soon, mean) in enumerate(one.follow(left)):
+            if n == warm:
+                one.span = (0.0, np.inf)
+            if n >= warm:
+                first.append(soon + elsewhere)
+                token.append(mean)
+            if not q.rounds and len(first) >= enough:
+                break
+    return np.array(first), np.array(token), *_both(gaps)
+
+
+def _both(gaps):
+    return np.array(list(gaps)), np.array(list(gaps.values()))

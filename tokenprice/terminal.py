@@ -5,7 +5,6 @@ import json
 import os
 import re
 import sys
-import tomllib
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache
@@ -72,7 +71,10 @@ class _Parser(argparse.ArgumentParser):
             typed = message.removeprefix("unrecognized arguments: ").split()[0].partition("=")[0]
             near = get_close_matches(typed, self._known())
             near = ["--layout 'TP8'", "'DP8 EP8'"] if typed in DEGREES else near
-            message += f"; did you mean {' or '.join(near)}?" if near else ""
+            if typed in near:
+                message += f"; {typed} belongs to another command"
+            elif near:
+                message += f"; did you mean {' or '.join(near)}?"
         raise ValueError(message)
 
     @staticmethod
@@ -106,7 +108,7 @@ def _parser():
             add("--sure", action="store_true", default=None, help="the slow end of the interval keeps it too")
             add("--chips", *ALSO["chips"], help="such as 'H100, B200'; all with a price and timed kernels")
             add("--counts", help="chips of a machine, such as 1,2,4,8; powers of two within a domain")
-            add("--top", type=int, default=5, help="how many offers to print; 5")
+            add("--top", default=5, help="how many offers to print; 5")
         if name == "simulate":
             add("--requests", type=int, help="how many are counted; 5000")
             add("--seed", type=int, help="of the random numbers; 0")
@@ -162,7 +164,7 @@ def _decide(model, top, **given):
     if "counts" in given:
         given["counts"] = [whole("counts", n) for n in given["counts"].split(",")]
     found = decide(model, **given)
-    return found.to_dict(), found.text(top), 0 if found.offers else 1
+    return found.to_dict(), found.text(whole("top", top)), 0 if found.offers else 1
 
 
 COMMANDS = {
@@ -200,15 +202,10 @@ def _own_chips(given):
 
 def _prices(pairs, path):
     """Dollars for a chip and hour: a number, or the lowest and the highest."""
-    from pathlib import Path
-
-    from inferlib import checks
+    from inferlib import checks, config
     from tokenprice.words import dollars
 
-    try:
-        found = tomllib.loads(Path(path).read_text("utf-8")) if path is not None else {}
-    except ValueError as error:
-        raise ValueError(f"{path} is not TOML: {error}") from None
+    found = config.tables_of(path) if path is not None else {}
     for text in pairs:
         name, sign, price = text.partition("=")
         if not (name.strip() and sign and price.strip()):

@@ -63,7 +63,7 @@ def tokens(name, value) -> float:
         if not found:
             raise ValueError(f"{name} is {checks.short(repr, value)}, but must be {allowed}")
         value = _digits(name, found[1], allowed) * _LARGE[found[2].lower()]
-    value = _number(name, value, zero=name in ("cached", "context"))
+    value = _number(name, value, zero=name in ("cached", "context"), maximum=1e12)
     return int(value) if value == int(value) else value
 
 
@@ -127,7 +127,12 @@ def seconds(name, value) -> float:
             return number * _SECONDS[found[2].lower()]
         value = number
     value = _number(name, value)
-    if value > 60:
+    return _asked_about(name, value)
+
+
+def _asked_about(name, value):
+    """A bare number, if it can be seconds: nobody waits for a token for more than one, or a minute for the first."""
+    if value > (1 if name == "token" else 60):
         raise ValueError(f"{name} is {value:g} s: did you mean '{value:g} ms', or '{value:g} tokens/s'?")
     return value
 
@@ -150,15 +155,29 @@ def price_list(prices, own=()) -> dict:
         if not several:
             raise ValueError(f"prices[{name!r}] is empty, but must hold dollars for one chip and hour")
         numbers = [dollars(f"prices[{name!r}]", one) for one in several]
-        seller = next((s for s in sellers if sellers[s] == min(several)), "") if sellers else ""
+        seller = list(sellers)[numbers.index(min(numbers))] if sellers else ""
         most = max(numbers) if len(numbers) > 1 else None
-        found[name if name in own else resolve("chip", name)] = min(numbers), str(seller), most
+        chip = name if name in own else resolve("chip", name)
+        if chip in found:
+            raise ValueError(f"prices holds {chip} twice, the second time as {name!r}")
+        found[chip] = min(numbers), str(seller), most
     return found
+
+
+def figures(value) -> str:
+    """Three digits, and from a thousand on all before the point.
+
+    Examples
+    --------
+    >>> figures(0.12345), figures(1790.2)
+    ('0.123', '1,790')
+    """
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def between(low, high) -> str:
     """Two numbers in words, or one where they are the same."""
-    return f"{low:.3g}" if high <= low else f"{low:.3g} to {high:.3g}"
+    return figures(low) if high <= low else f"{figures(low)} to {figures(high)}"
 
 
 def durations(*seconds) -> str:
@@ -194,14 +213,14 @@ def machine(name, value, chips=None) -> System:
         return System(known[said], 1)
     before = re.fullmatch(r"(\d+)\s*(?:[xX×*]\s*|\s)(\D.*)", said)
     if before:
-        return System(chip(before[2].strip()), whole(name, before[1]))
+        return System(chip(before[2].strip()), whole(f"{name} {said!r}: chips", before[1]))
     try:
         return System(chip(said), 1)
     except LookupError:
         after = re.fullmatch(r"(.*?\S)\s*[xX×*:]\s*(\d+)", said)
         if not after:
             raise
-    return System(chip(after[1]), whole(name, after[2]))
+    return System(chip(after[1]), whole(f"{name} {said!r}: chips", after[2]))
 
 
 def layout(name, value) -> Layout:

@@ -253,7 +253,7 @@ globalThis.inferlibAsk = function (D) {
     return {
       status: "ok", seconds, low, high, terms, binding: counted[0].name, fit, batch, context, speed, perChip,
       dollars: cost == null ? null : D.glue.cost({ ...all, price: cost })[0], price: cost,
-      joules: at.q.chip_power == null ? null : D.glue.joules(all)[0],
+      joules: at.q.chip_power == null ? null : D.glue.joules({ ...all, together: all.running })[0],
       cautions: cautions(S, at, batch, context), layout: words(at.l), at, drafts,
     };
   };
@@ -286,17 +286,26 @@ globalThis.inferlibAsk = function (D) {
   };
   const clamped = (S) => Math.min(S.cached || 0, S.prompt - 1);
 
-  // A fleet as in tokenprice.fleet. One machine is a queue: means over its requests, null where they pile up.
-  const steady = (s, arrivals, before) => {
-    const last = s.steps.length, busy = arrivals * s.times[last - 1], logs = [0];
-    s.times.forEach((time, k) => logs.push(logs[k] + Math.log(arrivals * time)));
+  // A fleet as in tokenprice.fleet. Each copy is a queue: means over its requests, null where they pile up.
+  const steady = (s, all, before) => {
+    const arrivals = all / s.dp, last = s.steps.length - 1, busy = arrivals * s.full, logs = [0];
+    const line = s.steps.map((step, k) => arrivals * s.output * step / (k + 1) / (1 - arrivals * s.own));
+    if (!(busy < 1)) return null;
+    line.forEach((one, k) => logs.push(logs[k] + Math.log(one)));
     const most = logs.reduce((a, b) => Math.max(a, b)), odds = logs.map((v) => Math.exp(v - most));
-    odds[last] /= 1 - busy;
-    const mean = (of) => odds.reduce((sum, odd, n) => sum + odd * of(n), 0), all = mean(() => 1);
-    const held = mean(Number) / all, step = mean((n) => n && s.steps[n - 1]) / mean(Math.sign);
-    const [reads, waits, token, first] = D.glue[s.own ? "queue" : "apart"]({ ...s, arrivals, before, busy,
-      held, step, blocked: odds[last] / all });
-    return busy < 1 && reads < 1 && first > 0 ? { busy, held, waits, token, first } : null;
+    odds[last + 1] /= 1 - line[last];
+    const mean = (of) => odds.reduce((sum, odd, n) => sum + odd * of(n), 0);
+    const step = mean(Number) / mean((n) => n && n / s.steps[n - 1]), kind = s.own ? "queue" : "apart";
+    const blocked = odds[last + 1] / mean(() => 1);
+    const asked = { ...s, arrivals, before, step, line: line[last], blocked };
+    const [reading] = D.glue[kind]({ ...asked, cleared: 1 }), stays = 1 - 1 / s.output;
+    const reads = s.own ? arrivals * reading : 0;
+    if (!(reads < 1 && before >= 0)) return null;
+    let y = 1; // the root of tokenprice.fleet.clearing
+    for (let k = 0; k < 50; k++) { const left = stays * Math.exp(-reads * y);
+      y -= (left + y - 1) / (1 - reads * left); }
+    const [, waits, token, first] = D.glue[kind]({ ...asked, cleared: y });
+    return { busy, held: all * (reading + (s.output - 1) * token), waits, token, first };
   };
   const fewest = (good) => {
     let low = 0, high = 1;
@@ -306,11 +315,11 @@ globalThis.inferlibAsk = function (D) {
   };
   // As few machines as have a steady state at both ends; others of the kind read the prompts where apart.
   const fleet = (S, at, steps, context, read, apart) => {
-    const { arrivals, output, prompt } = S, dp = at.l.dp, own = apart ? 0 : read / dp;
+    const { arrivals, output, prompt } = S, dp = at.l.dp, own = apart ? 0 : read;
     const put = [S, at, dp, context, { users: dp, running: dp, prompt }], by = [1, spread(...put)];
-    const times = steps.map((step, k) => D.glue.machine({ own, output, step, users: k + 1 })[0]);
+    const full = D.glue.machine({ own, output, step: steps[steps.length - 1], users: steps.length })[0];
     const ends = by.map((f) => ({ dp, output, n_layers: at.q.n_layers, own: own * f, read: read * f,
-      steps: steps.map((v) => v * f), times: times.map((v) => v * f) }));
+      steps: steps.map((v) => v * f), full: full * f }));
     // What a request waits where m machines read its prompt; none are counted yet without m.
     const before = (s, m, each = { ...s, arrivals: arrivals / m / dp }) => (!apart ? 0 : !m ? s.read
       : each.arrivals * s.read < 1 ? s.read + D.glue.turn(each)[0] : NaN);
@@ -319,7 +328,7 @@ globalThis.inferlibAsk = function (D) {
     const n = S.machines || fewest((k) => states(k)), readers = apart && n ? fewest((m) => states(n, m)) : 0;
     const found = n && readers !== false && states(n, readers);
     return found ? { n, readers, state: found[0], slow: found[1], factor: by[1], full: arrivals
-      * times[steps.length - 1], late: Math.max(found[1].first, found[0].first * firstSpread(...put)),
+      * full / dp, late: Math.max(found[1].first, found[0].first * firstSpread(...put)),
       readerLoad: readers && arrivals * read / dp / readers } : null;
   };
   const crowded = (S, ...more) => {
@@ -329,6 +338,7 @@ globalThis.inferlibAsk = function (D) {
       + " of what they can do; above " + percent(1 / enough.factor) + " the slow end of the interval has no "
       + "steady state; " + enough.n + " are enough" : "no number of machines has a steady state";
   };
+  const together = (at, output, running) => D.glue.together({ dp: at.l.dp, output, running })[0];
   const request = (S) => {
     const { prompt: tokens, output, arrivals } = S, cached = clamped(S), at = asked(S);
     let users = arrivals ? 1 : S.users || 1, many = null, apart = null;
@@ -336,20 +346,22 @@ globalThis.inferlibAsk = function (D) {
       return { status: "n/a", reason: "utilisation follows from arrivals: leave one of them out" };
     if (at.refused) return { status: "n/a", reason: at.refused };
     const places = rooms(at, S);
-    const least = arrivals ? at.l.dp : 1, each = least > 1 ? " in each copy" : "";
-    if (!(places >= least)) {
+    const fits = arrivals ? at.l.dp : 1, each = fits > 1 ? " in each copy" : "";
+    if (!(places >= fits)) {
       const one = stepAt(S, at, at.l.dp, tokens + output), box = at.n + " × " + at.c.name;
       return { status: "infeasible", reason: box + " has no room for one user beside the weights" + each
         + ": engines take " + even(100 * (S.memory || D.facts.share)) + "% of the memory", fit: one.fit };
     }
     const context = tokens + output / 2;
     let running = Number.isFinite(places) ? D.glue.running({ users, places })[0] : users;
-    let one = stepAt(S, at, running, context);
+    const batch = arrivals ? running : together(at, output, running);
+    let one = stepAt(S, at, batch, context);
     if (one.status !== "ok") return one;
     const { read, fresh } = passes(at, tokens, cached);
     if (arrivals) {
-      const steps = Array.from({ length: Math.min(places, S.users || D.most) }, (_, k) => {
-        const seconds = run(at, { batch: Math.max(k + 1, at.l.dp), context });
+      const most = Math.max(Math.floor(Math.min(places, S.users || D.most, D.most) / at.l.dp), 1);
+      const steps = Array.from({ length: most }, (_, k) => {
+        const seconds = run(at, { batch: (k + 1) * at.l.dp, context });
         return S.drafted ? draftedAt(S, at, seconds).total : seconds;
       }), put = [S, at, steps, context, read.total];
       many = fleet(...put);
@@ -361,18 +373,32 @@ globalThis.inferlibAsk = function (D) {
     const all = { ...at.q, output, tokens, cached, users, running, step: one.seconds, read: read.total, fresh,
       ...drawn("step", one.terms), ...drawn("read", read.terms) };
     const put = [S, at, users, context, { users, running, prompt: tokens }], hour = price(S, at.c.name);
+    const spent = { ...all, users: together(at, output, running), own: read.total / at.l.dp };
     // Dollars of a used hour: of a fleet, all that it costs over what it answers.
-    const busy = many ? D.glue.machine({ ...all, own: read.total / at.l.dp })[0] * arrivals / many.n : 1;
+    const busy = many ? D.glue.machine(spent)[0] * arrivals / many.n : 1;
     const cost = hour == null ? null : hour / busy;
     const between = (seconds, factor) => D.glue.rates({ ...all, batch: running, step: seconds,
       spread: factor });
-    const [first, token] = many ? [many.state.first, many.state.token] : D.glue.waiting(all);
+    const [first, token, sum] = many ? [many.state.first, many.state.token, arrivals * output]
+      : D.glue.waiting(all);
     let [speed, , tokenLow, tokenHigh] = between(token, spread(...put));
     let [, , firstLow, firstHigh] = between(first, firstSpread(...put));
     if (many) [tokenHigh, firstHigh] = [Math.max(tokenHigh, many.slow.token), Math.max(firstHigh, many.late)];
+    // What holds whatever the model.
+    const least = run(at, { batch: many ? at.l.dp : Math.min(at.l.dp, running), context });
+    const taken = D.glue.machine(spent)[0];
+    const told = { token, tokens: sum, received: users * output / (first + output * token),
+      first_token: first, reading: read.total, machine: taken,
+      parts: spent.own + output * one.seconds / spent.users,
+      alone: S.drafted ? draftedAt(S, at, least).total : least, everybody: D.glue.everybody(all)[0],
+      made: many ? many.n * arrivals * output / many.full : output / taken, token_low: tokenLow,
+      token_high: tokenHigh, first_low: firstLow, first_high: firstHigh };
+    const wrong = D.bounds.find(([kind, at]) => !(many && kind === "loop")
+      && !(D.glue["bounds_" + kind](told)[at] >= 0));
+    if (wrong) return { status: "n/a", reason: wrong[2] };
     [many, apart].filter(Boolean).forEach((f) => { f.chips = (f.n + f.readers) * at.n;
       f.hour = hour && f.chips * hour; });
-    const found = { ...one, running, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
+    const found = { ...one, running, sum, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
       reading: read.total, others: Math.max(token - one.seconds, 0), many, apart };
     if (found.others > Math.max(...one.terms.filter((t) => t.counts).map((t) => t.seconds)))
       found.binding = "prompts of others";
@@ -385,7 +411,7 @@ globalThis.inferlibAsk = function (D) {
         price: hour });
     }
     if (at.q.chip_power != null) found.promptJoules = D.glue.prompt_joules(all)[0];
-    if (at.q.chip_power != null) found.joules = D.glue.joules(all)[0];
+    if (at.q.chip_power != null) found.joules = D.glue.joules({ ...all, together: spent.users })[0];
     found.cautions = cautions(...put);
     return found;
   };
@@ -393,7 +419,8 @@ globalThis.inferlibAsk = function (D) {
   // Seconds of a token, and what a million cost, of numbers as they are or changed; those of a request with
   // the prompts of others in between.
   const token = (S, at, q, alone) => {
-    const step = timed(at, "step", q).total, { prompt: tokens, output } = S, cached = clamped(S);
+    const { prompt: tokens, output } = S, cached = clamped(S);
+    const step = timed(at, "step", alone ? q : { ...q, batch: together(at, output, q.batch) }).total;
     if (alone) return [step, q.price == null ? null : D.glue.cost({ ...q, step })[0]];
     const read = timed(at, "prompt", { ...q, ...at.reading, tokens, cached }).total, users = q.batch;
     const all = { ...q, output, tokens, cached, users, running: users, step, read, fresh: read };
@@ -470,7 +497,8 @@ globalThis.inferlibAsk = function (D) {
     const all = { ...at.q, output, tokens, cached, read: read.total, fresh, price: cost };
     const serve = (round) => {
       const users = l.dp * round, put = [S, at, users, context, { users, running: users, prompt: tokens }];
-      Object.assign(all, { users, running: users, step: run(at, { batch: users, context }) });
+      Object.assign(all, { users, running: users });
+      all.step = run(at, { batch: together(at, output, users), context });
       const [first, token] = D.glue.waiting(all), [dollars, , , million] = D.glue.paid(all);
       const [later, late] = S.sure ? [spread(...put), firstSpread(...put)] : [1, 1];
       const slow = Boolean(S.speed && token * later * S.speed > 1), behind = Boolean(S.wait

@@ -9,7 +9,7 @@ from book import style
 from book._tools import still
 from book.calculator import fields, questions, sources, tables
 from book.kept import kept
-from tokenprice import ask, constants, decode, operators
+from tokenprice import ask, bounds, constants, decode, operators
 from tokenprice.decide import MOST
 from tokenprice.estimate import CAUTIONS
 from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, FIRST
@@ -84,6 +84,10 @@ def data():
         "formats": tables.formats(), "engines": tables.engines(), "changes": questions.changes(),
         "levers": questions.levers(), "most": MOST, "measured": tables.measurements(),
         "same": {name: 8 if n == 8 else 16 if n > 8 else 4 for name, n in bits.items()},
+        "bounds": [
+            (kind, n, bounds.BROKEN.format(one.text))
+            for kind in ("request", "loop") for n, one in enumerate(bounds.KINDS[kind])
+        ],
         "families": tables.declared(), "palette": _palette(), "older": tables.older(),
         "accepted": {name: curve["length"] for name, curve in measured().items()},
     }  # fmt: skip

@@ -21,7 +21,7 @@ from inferlib.ops import as_written, floor, minimum
 from inferlib.principles import cost_per_million
 from inferlib.system import Accelerator, System, Workload
 from inferlib.transformer import Attention, Experts, FeedForward, Indexer, Layers, Transformer
-from tokenprice import constants, decode, prompt, request
+from tokenprice import bounds, constants, decode, energy, prompt, request
 from tokenprice.change import BEST, PRICE, RESOURCES
 from tokenprice.estimate import stated
 from tokenprice.fleet import Station
@@ -260,10 +260,12 @@ TERMS = ("weights", "cache", "expert weights", "arithmetic", "attention arithmet
 def glue():
     """What a request is beside its steps: name to (names, expressions) of times, tokens and users.
 
-    ``running``: how many of the ``users`` there is room for. ``waiting``: seconds to the first token and between two.
+    ``running``: how many of the ``users`` there is room for; ``together`` of these are answered at once. ``waiting``:
+    seconds to the first token and between two, and tokens per second of all. ``everybody``: what a first token takes at
+    most.
     ``paid``: dollars for a request, and for a million fresh, cached and output tokens. ``rates``: tokens a second of
     a user and of a chip, and the ends of an interval. ``drafted``: seconds of a token with drafts, of the ``step``
-    that verifies and that of a ``draft``. ``joules``: of an output token of ``running`` users; ``prompt_joules`` of
+    that verifies and that of a ``draft``. ``joules``: of an output token of so many ``together``; ``prompt_joules`` of
     one of the prompt. ``cost``: dollars for a million tokens of a step. ``machine``: seconds of a machine that one of
     ``users`` takes; ``turn``: the wait for others' prompts; ``queue``: the means of a fleet's machine, where it reads
     prompts itself, and ``apart`` where it does not.
@@ -272,7 +274,7 @@ def glue():
     cached, running, fresh, read = (number(name) for name in ("cached", "running", "fresh", "read"))
     step, price, batch, chips = (number(name) for name in ("step", "price", "batch", "n_chips"))
     bar, came = number("spread"), number("arrivals")
-    seen = [came, *(number(name) for name in ("busy", "held", "blocked", "step", "before"))]
+    seen = [came, *(number(name) for name in ("line", "blocked", "step", "cleared", "before"))]
     known = stated()["first_token"]
     door = known["door"] + known["layer"] * number("n_layers")
     with as_written():
@@ -281,9 +283,17 @@ def glue():
             cached_tokens=cached, layout=_Copies(), price=price, asking=users,
         )  # fmt: skip
         drafts = (number(name) for name in ("drafted", "draft", "length"))
+        reading = read + step + known["layer"] * number("n_layers")
+        late = known["door"], number("dp"), users, running, reading
         found = {
             "running": {"running": minimum(users, floor(places))},
-            "waiting": {"first_token": asked.first_token, "token": asked.token},
+            "together": {"users": request.answered(running, _Copies(), output, 1)},
+            "waiting": {
+                "first_token": asked.first_token,
+                "token": asked.token,
+                "tokens": asked.throughput(users),
+            },
+            "everybody": {"seconds": bounds.everybody(*late, output, step)},
             "paid": {"request": asked.dollars, **asked.per_million},
             "rates": {
                 "speed": 1 / step,
@@ -292,7 +302,7 @@ def glue():
                 "high": step * bar,
             },
             "drafted": {"token": drafted_token_time(step, *drafts)},
-            "joules": {"joules": asked.joules},
+            "joules": {"joules": energy.of_token(asked.system, asked.step, number("together"))},
             "prompt_joules": {"joules": asked.prompt_joules},
             "cost": {"dollars": cost_per_million(step, batch, chips, price)},
             "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
@@ -301,8 +311,17 @@ def glue():
         for name, own in (("queue", number("own")), ("apart", 0)):
             at = Station(own, output, (), number("dp"), door)
             means = zip(("waits", "token", "first"), at.means(*seen), strict=True)
-            found[name] = {"reads": came / number("dp") * at.reading(step), **dict(means)}
+            found[name] = {"reading": at.reading(step), **dict(means)}
+        for name in ("request", "loop"):
+            found[f"bounds_{name}"] = {one.text: one.slack(_Facts()) for one in bounds.KINDS[name]}
         return {name: (list(each), list(each.values())) for name, each in found.items()}
+
+
+class _Facts(dict):
+    """The numbers that bounds are about, each a symbol of its name."""
+
+    def __missing__(self, name):
+        return number(name)
 
 
 class _Lengths:

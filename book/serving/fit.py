@@ -24,12 +24,11 @@ from tokenprice.decode import decode_step
 from tokenprice.kernels import Engine
 from tokenprice.prompt import (
     first_token_time,
-    loop_arrivals,
     others_time,
     prompt_pass,
     prompts_ahead,
+    prompts_met,
     room,
-    turn_time,
 )
 
 CONFIDENCE = 0.8
@@ -449,9 +448,10 @@ def first_token(table):
         prefill, half, layer, door, alike = found
         reading = rest + np.maximum(read, work / prefill * (1 + half / width))
         group = np.where(equal, np.minimum(alike, users), 1.0)
-        turn = turn_time(loop_arrivals(users - group, reading, output, step), reading)
+        at_random = (1 - 1 / rounds) * (users - group)
+        met = prompts_met(at_random, output + door / (reading + step), 1)
         ahead = prompts_ahead(1 / rounds, group, users)
-        return first_token_time(door, ahead, reading + layer * layers, turn, step)
+        return first_token_time(door, ahead, reading + layer * layers, met * (reading + step), step)
 
     return predicted
 

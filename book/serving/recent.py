@@ -75,7 +75,9 @@ def _errors(row):
     first = float("nan")
     if row.concurrency <= min(stated()["first_token"]["users"], places):
         users = max(row.concurrency / layout.dp, 1)
-        first = waiting(PROTOCOL, users, reading, output, step, whole_layers(model)) / (1e-3 * row.ttft_ms)
+        first = waiting(PROTOCOL, users, reading, 1, output, step, whole_layers(model))[1] / (
+            1e-3 * row.ttft_ms
+        )
     plain = row.tokens_per_step == "1"  # with drafts nobody published how long a step takes
     token = token / (1e-3 * row.tpot_ms) if plain else float("nan")
     return {"kind": blocks.measured_as(model), "token": token, "first": first}

@@ -74,14 +74,7 @@ def load_chips(path):
     or a field that chips do not have; ValueError if it is not TOML, a number has the wrong unit, a chip has no
     peaks, or its name is the catalogue's.
     """
-    from pathlib import Path
-
-    content = config.content_of(Path(path))
-    try:
-        tables = tomllib.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not TOML: {error}") from None
-    return {name: _own_chip(path, name, entry) for name, entry in tables.items()}
+    return {name: _own_chip(path, name, entry) for name, entry in config.tables_of(path).items()}
 
 
 def _own_chip(path, name, entry):
@@ -103,6 +96,8 @@ def _own_chip(path, name, entry):
         raise type(error)(f"{where}: {error}") from None
     if chip.scale_up_size is not None and chip.scale_up_size % 1:
         raise ValueError(f"{where}: scale_up_size is {chip.scale_up_size:g}, but must be a whole number")
+    if chip.price is not None:
+        checks.number(f"{where}: price", chip.price)
     return chip
 
 

@@ -1,0 +1,128 @@
+"""What holds whatever the model: an answer that breaks one of these is not given.
+
+Each bound is a function of plain numbers by name, zero or more where it holds; the page prints the same functions.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from inferlib.ops import maximum, minimum
+from tokenprice.decode import whole_layers
+from tokenprice.estimate import stated
+from tokenprice.fleet import step_of
+from tokenprice.prompt import STEPS, chunked_time
+
+SAME = 1e-9  # what rounding may do
+
+
+class Bound(NamedTuple):
+    """What it says, and by how much numbers keep it."""
+
+    text: str
+    slack: Callable
+
+
+def _at_most(text, name, other):
+    return Bound(text, lambda of: of[other] * (1 + SAME) - of[name])
+
+
+def _equal(text, name, other):
+    return Bound(text, lambda of: (SAME * of[other]) ** 2 - (of[name] - of[other]) ** 2)
+
+
+# Of any answer: seconds.
+STEP = (
+    _at_most("the fast end of an interval is below its middle", "token_low", "token"),
+    _at_most("the slow end of an interval is above its middle", "token", "token_high"),
+)
+# Of a request, one of a simulation too.
+SERVED = (
+    _at_most("a token takes at least its step alone", "alone", "token"),
+    _at_most("a first token takes at least its own prompt", "reading", "first_token"),
+)
+# And its tokens a second.
+REQUEST = (
+    *STEP,
+    *SERVED,
+    _at_most("a machine makes no more tokens than it has time for", "tokens", "made"),
+    _equal("the parts of a request add up", "machine", "parts"),
+    _at_most("the early end of an interval is below its middle", "first_low", "first_token"),
+    _at_most("the late end of an interval is above its middle", "first_token", "first_high"),
+)
+# Of users who ask again when answered.
+LOOP = (
+    _at_most("a first token waits for all prompts and for answers ahead at most", "first_token", "everybody"),
+    _at_most("users get no more tokens than one of them in his time (Little's law)", "tokens", "received"),
+)
+PAID = (_equal("a request costs chips × hours × price", "dollars", "rented"),)
+KINDS = {"step": STEP, "served": SERVED, "request": REQUEST, "loop": LOOP, "paid": PAID}
+
+
+def everybody(door, copies, users, held, reading, output_tokens, step):
+    """Seconds until all prompts of a copy are read, and the answers made that are ahead of a place.
+
+    Those beyond the ``held`` wait for rounds of answers: users over held, less one.
+    """
+    rounds = maximum(users / held, 1) - 1
+    whole = held / copies * reading + output_tokens * step
+    return door + STEPS * step + maximum(minimum(users, held) / copies, 1) * reading + rounds * whole
+
+
+BROKEN = "the answer breaks a bound that needs no model ({}): please report the question"
+
+
+def broken(facts, kinds):
+    """What a broken bound says; None where all hold."""
+    for kind in kinds:
+        for bound in KINDS[kind]:
+            if not bound.slack(facts) >= 0:  # nor is NaN an answer
+                return BROKEN.format(bound.text)
+    return None
+
+
+def of_step(seconds, factor):
+    """What :func:`broken` says of a step and its interval."""
+    factor = factor or 1.0
+    return broken({"token": seconds, "token_low": seconds / factor, "token_high": seconds * factor}, ["step"])
+
+
+def of_request(q, request, layout=None, fleet=None):
+    """What :func:`broken` says of a request, of a loop or of a fleet; None where all bounds hold."""
+    r, known, copies = request, stated()["first_token"], layout.dp if layout else 1
+    alone = fleet.station.steps[0] if fleet else step_of(q, r.system, layout, min(copies, r.users)).total
+    found = {
+        "alone": alone, "token": r.token, "first_token": r.first_token, "reading": r.prompt.total,
+        "token_low": r.token_span[0], "token_high": r.token_span[1],
+        "first_low": r.first_span[0], "first_high": r.first_span[1], "machine": r.machine_seconds,
+        "parts": r.prompt.total / (1 if r.reader else copies) + r.output_tokens * r.step.total / r.answered,
+    }  # fmt: skip
+    kinds = ["request"]
+    if fleet is None:
+        asking = maximum(q.users or 1, r.users)
+        reading = chunked_time(q.pieces, r.prompt.total, r.step.total)
+        reading += known["layer"] * whole_layers(q.model)
+        among = copies, asking, r.users
+        if r.reader is not None:  # nobody reads beside it
+            among = r.users, asking, r.users
+        found |= {
+            "everybody": everybody(known["door"], *among, reading, r.output_tokens, r.step.total),
+            "tokens": r.throughput(asking), "made": r.made, "received": asking * r.output_tokens / r.seconds,
+        }  # fmt: skip
+        kinds.append("loop")
+    else:
+        full = fleet.station.load(fleet.arrivals / fleet.machines)
+        tokens = fleet.arrivals * r.output_tokens
+        found |= {"tokens": tokens, "made": tokens / full}
+    if r.rate is not None:
+        kinds.append("paid")
+        hour = 1 / 3600
+        reads = r.reader or r.system
+        seconds = r.fresh_seconds + r.cached_seconds
+        rented = seconds * reads.count * (r.read_rate if r.reader else r.rate) / (r.reading or r.utilisation)
+        rented += r.output_seconds * r.system.count * r.rate / r.utilisation
+        found |= {"dollars": r.dollars, "rented": rented * hour}
+        if fleet is not None:
+            each = [fleet.machines * fleet.system.count * r.rate]
+            each += [fleet.readers * fleet.reader.count * r.read_rate] if fleet.reader else []
+            found["rented"] = sum(each) * hour / fleet.arrivals
+    return broken(found, kinds)
