@@ -15,7 +15,7 @@ from inferlib.ops import where
 from inferlib.papers import erdil2025
 from inferlib.system import Breakdown, System, Workload
 from inferlib.units import factor
-from tokenprice import Promise, answerers, ask, change
+from tokenprice import Promise, Question, answerers, ask, change
 
 MODELS = ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "GPT-OSS 120B", "DeepSeek V3", "Llama 3.1 405B")
 CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200")
@@ -23,6 +23,28 @@ EXCHANGES = 2  # of a layer: after attention and after the feed-forward block
 ENDLESS = {"memory_capacity": None}  # asked for times only; what fits is asked elsewhere
 # What a reader may ask for, by tokens per second; whoever runs a batch takes the cheapest.
 LOADS = {"agent": 300, "chat": 100, "batch": None}
+
+
+# The running question of all chapters: what their text speaks of.
+RUNNING = Question("Llama 3 70B", "8x H100", weights="bf16", cache="bf16", batch=32, context=4096)
+
+
+def yours(case, printed=RUNNING):
+    """Say that a chapter's case is not the one that its text speaks of; nothing where it is."""
+    changed = [name for name in Question.names() if getattr(case, name) != getattr(printed, name)]
+    if changed:
+        mine, theirs = (_named(question, changed) for question in (case, printed))
+        mine += " with other numbers" if mine == theirs else ""
+        print(f"yours: {mine}; the text speaks of {theirs}")
+
+
+def _named(question, changed):
+    """The model and the machine of a question, and what else of it differs."""
+    told = question.words()
+    others = (
+        f"{name} {told.get(name, 'as published')}" for name in changed if name not in ("model", "machine")
+    )
+    return ", ".join([f"{told['model']} on {told['machine']}", *others])
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,14 +16,19 @@ class Text:
         return self.markdown
 
 
-def says(model, machine, work):
-    """One sentence: its time of the same step, with its interval.
+def says(case, machine=None, work=None):
+    """One sentence: its time of the same step, with its interval, or why there is none.
 
-    ``model``, ``machine``: as :func:`tokenprice.ask` takes them.
+    ``case``: a Question; or a model, with ``machine`` and ``work`` as :func:`tokenprice.ask` takes them.
     """
-    found = tokenprice.ask(model, machine, batch=work.batch, context=work.context)
+    question = (case,) if machine is None else (case, machine)
+    found = tokenprice.ask(
+        *question, **({} if work is None else {"batch": work.batch, "context": work.context})
+    )
+    who = "*[The sixth model](sixth_model.ipynb), which is fitted to measurements,"
+    if not found.feasible:
+        return Text(f"{who} has no time for this step ({found.in_words()}).*")
     middle, low, high = (f"{1e3 * seconds:.1f}" for seconds in (found.seconds, found.low, found.high))
     return Text(
-        f"*[The sixth model](sixth_model.ipynb), which is fitted to measurements, says {middle} ms for the same step "
-        f"({low} to {high} in {100 * found.confidence:.0f} % of cases).*"
+        f"{who} says {middle} ms for the same step ({low} to {high} in {100 * found.confidence:.0f} % of cases).*"
     )

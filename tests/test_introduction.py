@@ -10,8 +10,9 @@ import pytest
 from prose import without_fences
 from test_explorer import asked, page_of
 
-from book import opening, questions, slides, style
+from book import opening, questions, sixth, slides, style
 from inferlib import load_chip, load_model
+from inferlib.system import System
 
 CHAPTER = Path(__file__).parents[1] / "book" / "introduction.ipynb"
 READER = runpy.run_path(str(CHAPTER.parent / "_ext" / "reader.py"))
@@ -41,6 +42,32 @@ def linked():
     """The numbers that each link of the text sets."""
     for state in re.findall(r"\(#one-token\?([^)]*)\)", TEXT):
         yield {key: value for key, value in (pair.split("=") for pair in state.split("&"))}
+
+
+def test_the_printed_case_needs_no_word(capsys):
+    opening.yours(opening.RUNNING)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (
+            {"machine": "8x B200"},
+            "yours: Llama 3 70B on 8x B200; the text speaks of Llama 3 70B on 8x H100 SXM",
+        ),
+        ({"batch": 64}, "on 8x H100 SXM, batch 64; the text speaks of Llama 3 70B on 8x H100 SXM, batch 32"),
+        ({"machine": System(load_chip("H100 SXM").replace(price=1.0), 8)}, "8x H100 SXM with other numbers;"),
+    ],
+)
+def test_another_case_says_so(change, says, capsys):
+    opening.yours(opening.RUNNING.replace(**change))
+    assert says in capsys.readouterr().out
+
+
+def test_where_the_sixth_model_has_no_time_it_says_why():
+    said = sixth.says(opening.RUNNING.replace(model="GPT-3 175B", batch=64))
+    assert "needs 1586 GB" in repr(said)
 
 
 def test_it_is_short():

@@ -28,6 +28,21 @@ def test_explorers_share_one_runtime():
     assert page.index("window.inferlibExplorer = ") < page.index("inferlibExplorer(Object")
 
 
+def test_a_page_with_folded_code_has_one_switch():
+    cell = f'{READER["CODE"]}\n<summary aria-label="Toggle hidden content"><p>‹›</p></summary>x = 1</details>'
+    page = READER["switched"]("<h1>A</h1>" + 2 * cell)
+    assert page.count('type="checkbox"') == 1
+
+
+def test_folded_code_is_named_for_who_listens():
+    cell = f'{READER["CODE"]}\n<summary aria-label="Toggle hidden content"><p>‹›</p></summary>x = 1</details>'
+    assert READER["switched"]("<h1>A</h1>" + 2 * cell).count('aria-label="Code"') == 2
+
+
+def test_a_page_without_code_has_no_switch():
+    assert READER["switched"]("<h1>A</h1>") == "<h1>A</h1>"
+
+
 def test_a_figure_can_be_saved_waits_in_its_place_and_loses_digits():
     figure = '<figure id="a"><img alt="x" src="../_images/a.svg"/><figcaption>One.</figcaption></figure>'
     page = READER["downloads"](figure + '<figure id="c"><figcaption>No picture.</figcaption></figure>')

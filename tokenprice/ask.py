@@ -139,6 +139,13 @@ class Answer:
         waits = self.seconds - self.step.total
         return OTHERS if waits > max(self.step.counted.values()) else self.step.binding
 
+    def in_words(self) -> str:
+        """The time of a token with its interval and what binds it, or why there is none."""
+        if not self.feasible:
+            return f"{self.status}: {self.reason}"
+        span = "" if self.factor is None else f" ({_ms(self.low)} to {_ms(self.high)})"
+        return f"{_ms(self.seconds)} ms{span}, bound by {self.binding}"
+
     def to_dict(self) -> dict:
         """Everything as plain numbers and texts, in SI units: what ``--json`` prints."""
         q = self.question
@@ -222,12 +229,16 @@ class Answers(dict):
 
     def __str__(self):
         wide = max(len(answerers.label(key)) for key in self)
-        return "\n".join(f"{answerers.label(key):{wide}}  {_short(answer)}" for key, answer in self.items())
+        return "\n".join(
+            f"{answerers.label(key):{wide}}  {answer.in_words()}" for key, answer in self.items()
+        )
 
     __repr__ = __str__
 
     def _repr_html_(self):
-        cells = ((html.escape(answerers.label(key)), html.escape(_short(one))) for key, one in self.items())
+        cells = (
+            (html.escape(answerers.label(key)), html.escape(one.in_words())) for key, one in self.items()
+        )
         return f"<table>{''.join(f'<tr><td>{who}</td><td>{says}</td></tr>' for who, says in cells)}</table>"
 
 
@@ -426,13 +437,6 @@ def _how(answer):
 
 def _came(q):
     return f"{q.arrivals:g} request{'' if q.arrivals == 1 else 's'}/s"
-
-
-def _short(answer):
-    if not answer.feasible:
-        return f"{answer.status}: {answer.reason}"
-    span = "" if answer.factor is None else f" ({_ms(answer.low)} to {_ms(answer.high)})"
-    return f"{_ms(answer.seconds)} ms{span}, bound by {answer.binding}"
 
 
 def _plain(value):

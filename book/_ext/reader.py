@@ -126,6 +126,23 @@ def timed(body, source):
     return body.replace("</h1>", f'</h1>\n<p class="minutes">About {minutes(source)} minutes</p>', 1)
 
 
+# One switch a page for the code that is folded, which needs no script; each cell has a small mark of its own as well.
+SWITCH = (
+    '<p class="minutes code-switch"><label><input type="checkbox" id="all-code" autocomplete="off"> '
+    "show the code</label></p>"
+)
+CODE = '<details class="admonition hide above-input">'
+MARK = '<summary aria-label="Code" title="the code of this">'
+
+
+def switched(body):
+    """The page with the switch below its title, and one mark for each cell whose code is folded."""
+    if CODE not in body:
+        return body
+    body = body.replace(f'{CODE}\n<summary aria-label="Toggle hidden content">', f"{CODE}\n{MARK}")
+    return body.replace("</h1>", f"</h1>\n{SWITCH}", 1)
+
+
 ROW_OF_HEADS = re.compile(r"(?s)(<tr[^>]*>\s*)((?:<th(?:\s[^>]*)?>\s*</th>\s*)*)(.*?</tr>)")
 EMPTY_HEAD = re.compile(r"<th((?:\s[^>]*)?)>\s*</th>")
 
@@ -154,7 +171,7 @@ def finish(app, pagename, templatename, context, doctree):
     if app.builder.name == "html":
         context["body"] = answered(app, context["body"], context["pathto"])
         if source:
-            body = timed(downloads(context["body"]), Path(source))
+            body = timed(downloads(switched(context["body"])), Path(source))
             context["body"] = answering(body, Path(source).stem)
     if source:
         text = html.escape(stamp(Path(source)))
