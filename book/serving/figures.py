@@ -165,26 +165,39 @@ def _blocks(ax, blocks, low, colour):
         ax.add_patch(PathPatch(path, facecolor=colour, edgecolor="white", linewidth=0.4))
 
 
-def fleet(question, loads=(0.2, 0.4, 0.6, 0.75), requests=2000, ax=None):
-    """Time to the first token on one machine over its load: the formula, its slow end, and a simulation."""
-    ax = style.axes(ax, figsize=(6.4, 3.4))
-    one = asked(question.replace(arrivals=1e-6, machines=1), question.machine)
+def fleet(questions, loads=(0.2, 0.4, 0.6, 0.75), requests=2000):
+    """Time to the first token on one machine over its load, a panel for each of the named questions."""
+    size = 2.8 * len(questions), 3.4
+    figure, axes = plt.subplots(1, len(questions), figsize=size, sharey=True, layout="constrained")
+    for ax, (name, question) in zip(axes, questions.items(), strict=True):
+        _over_load(ax, question, loads, requests)
+        ax.set(title=name, xlabel="load", yscale="log", xlim=(0, 1))
+    axes[0].set_ylabel("seconds to the first token")
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside upper center", ncols=3)
+    return figure
+
+
+def _over_load(ax, question, loads, requests):
+    """The formula, its slow end, and a simulation; no curve where the formula has no steady state."""
+    one = asked(question.replace(arrivals=1e-6, machines=1), question.machine, question.layout)
     at, grid = one.station, np.linspace(0.01, 0.97, 97)
     for by, name, line in ((1, "formula", "-"), (one.factor, "formula, slow end of the interval", "--")):
         states = [at.slower(by).at(load / at.load(1)) for load in grid]
-        first = [state.first_token if state else np.nan for state in states]
+        first = [
+            state.first_token if state and load < 1 / one.factor else np.nan
+            for state, load in zip(states, grid, strict=True)
+        ]
         ax.plot(grid, first, line, color=style.PURPLE, label=name)
-    asked_at = [question.replace(arrivals=load / at.load(1), machines=1) for load in loads]
+    asked_at = [
+        question.replace(arrivals=load / at.load(1), machines=1) for load in loads if load < 1 / one.factor
+    ]
     found = [simulate(each, requests=requests, seed=1) for each in asked_at]
-    ax.plot(loads, [one.mean("first") for one in found], "o", color=style.INK, label="simulated, mean")
+    shown = loads[: len(found)]
+    ax.plot(shown, [one.mean("first") for one in found], "o", color=style.INK, label="simulated, mean")
     for share, mark in ((90, "^"), (99, "v")):
         late = [one.percentile("first", share) for one in found]
-        ax.plot(loads, late, mark, color=style.YELLOW, label=f"simulated, p{share}")
+        ax.plot(shown, late, mark, color=style.YELLOW, label=f"simulated, p{share}")
     ax.axvline(1 / one.factor, color=style.RED, linewidth=1)
-    ax.text(1 / one.factor, ax.get_ylim()[0], " no answer", color=style.RED, fontsize=9, va="bottom")
-    ax.set(yscale="log", xlabel="load", ylabel="seconds to the first token", xlim=(0, 1))
-    ax.legend(fontsize=8, loc="upper left")
-    return ax
 
 
 def decisions(cached, readers, drafted, formats):
