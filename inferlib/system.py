@@ -10,9 +10,9 @@ import numpy as np
 
 from inferlib import checks
 from inferlib.equation import Record, quantity
+from inferlib.formats import FORMATS
 from inferlib.ops import maximum, minimum
 
-BITS = {"fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
 TOPOLOGIES = ("", "switch", "mesh", "torus", "bridge", "PCIe", "none")
 
 
@@ -25,7 +25,7 @@ def format_bytes(name):
     (2.0, 0.5, 0.53125)
     """
     if isinstance(name, str):
-        return BITS[checks.one_of("format", name, BITS)] / 8
+        return FORMATS[checks.one_of("format", name, FORMATS)].bits / 8
     return checks.number("format", name)
 
 
@@ -110,7 +110,7 @@ class System(Record):
 class Workload(Record):
     """Sequences decoded together, each with ``context`` tokens behind it, in given number formats.
 
-    A format is a name, or bytes per value where scales add to it (MXFP4: ``4.25 / 8``).
+    A format is a name, or bytes per value where none of the names is meant.
     """
 
     batch: float = quantity("1", "sequences decoded together")

@@ -10,7 +10,7 @@ import pytest
 
 from inferlib import System, catalog, load_chip, load_model, units
 from inferlib.equation import quantities
-from inferlib.system import BITS
+from inferlib.formats import FORMATS
 
 CHIPS = catalog.chips()
 UNSAID = {"V100 SXM2", "MI250X GCD", "Groq LPU"}  # links of several kinds, which no one word names
@@ -80,7 +80,7 @@ def test_number_follows_from_the_one_its_source_prints(name, field):
 
 # Figures that NVIDIA prints dense, or that others print of its chips; all else is halved from the sparse one.
 PRINTED_DENSE = {("L40S", "bf16"), ("L40S", "fp16"), ("B300", "fp4"), ("GB300 NVL72", "fp4")}
-PRINTED_DENSE |= {(chip, format) for chip in ("H800", "H20") for format in BITS}
+PRINTED_DENSE |= {(chip, format) for chip in ("H800", "H20") for format in FORMATS}
 NVIDIA = (
     "A100 40GB, A100 80GB, H100 SXM, H100 PCIe, H100 NVL, H800, H20, H200, GH200, B200, GB200 NVL72, B300, "
     "GB300 NVL72, L4, L40S, RTX 4090, RTX 5090, RTX PRO 6000, DGX Spark"
@@ -271,6 +271,16 @@ def test_chips_of_your_own(tmp_path):
     for spelled in ("2 USD/h", "2 $/h"):
         path.write_text(OWN.replace("2 usd/h", spelled))
         assert catalog.load_chips(path)["My chip"].price == 2
+
+
+def test_a_chip_in_an_unknown_format_fails_alone(tmp_path):
+    """Every question of the file failed, for other chips and other formats too."""
+    path = tmp_path / "chips.toml"
+    path.write_text(OWN + OWN.replace("My chip", "Other").replace("fp8 =", "fp5 ="))
+    own = catalog.load_chips(path)
+    assert own["My chip"].at("fp8").flops == 2e14 and list(own) == ["My chip"] and "Other" in own
+    with pytest.raises(LookupError, match="chip 'Other': no format 'fp5'"):
+        own["Other"]
 
 
 @pytest.mark.parametrize(("text", "error", "message"), [

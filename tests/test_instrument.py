@@ -76,7 +76,7 @@ def box(chip="H100 SXM", n=8):
 
 def step_in_python(state):
     model, system, more = records(state)
-    work = Workload(state["batch"], state["context"], tables.as_weights(state["weights"]), state["cache"])
+    work = Workload(state["batch"], state["context"], state["weights"], state["cache"])
     return asked_step(model, system, work, **more)
 
 

@@ -7,18 +7,20 @@ import pytest
 import inferlib
 from inferlib import Layout, System, Workload, frontier
 from inferlib.config import formats
+from inferlib.formats import FORMATS
 from inferlib.papers import erdil2025 as e, liminal2025, mazurek2025 as mz, pope2022, steinhardt2022 as st
 from inferlib.papers.erdil2025.equations import model, toy
-from inferlib.system import BITS, format_bytes
+from inferlib.system import format_bytes
 
 H100, LLAMA = e.chips["H100"], e.models["Llama 3 70B"]
 
 
 def test_bits_of_formats_are_those_of_their_names():
     """IEEE 754 and the formats of eight and four bits say it in their names; tf32 is stored as 32 (NVIDIA, A100)."""
-    for name, bits in BITS.items():
-        assert bits == int("".join(c for c in name if c.isdigit()))
-        assert format_bytes(name) == bits / 8
+    for name, row in FORMATS.items():
+        scale = {"mxfp4": 8 / 32}.get(name, 0)  # the format is that of a block with its scale
+        assert row.bits == int("".join(c for c in name.removeprefix("mx") if c.isdigit())) + scale
+        assert format_bytes(name) == row.bits / 8
 
 
 def test_a_frontier_prefers_speed_to_the_third_power_when_nothing_is_said():

@@ -150,7 +150,7 @@ TIMES = [
     ("prompt", "1M", 1024**2), ("layout", "TP=4", TP4), ("layout", "tp4", TP4), ("cached", "95%", 0.95 * 60 * 1024),
     ("keep", "attention=BF16", {"attention": "bf16"}), ("keep", ["head=fp16"], {"head": "fp16"}),
     ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("utilisation", "100%", 1), ("utilisation", "0.5", 0.5),
-    ("weights", "mxfp4", 17 / 32), ("weights", "fp8 block", "fp8"), ("keep", "head=mxfp4", {"head": "mxfp4"}),
+    ("weights", "mxfp4", "mxfp4"), ("weights", "fp8 block", "fp8"), ("keep", "head=mxfp4", {"head": "mxfp4"}),
     *(("equal", word, True) for word in ("yes", "TRUE", "1")),
     *(("equal", word, False) for word in ("no", "False", "0")),
     *(("machine", typed, inferlib.System(load_chip("H100 SXM"), 4)) for typed in MACHINES),
@@ -170,8 +170,8 @@ REQUEST, NEEDS = "--prompt 8 --output 8 ", "needs both prompt and output"
 # What is typed after the name of a model and of a machine, or after those of a model that must serve a request.
 ASKED = [
     ("--wieghts fp8", "did you mean --weights"), ("--weigh fp8", "did you mean --weights"),
-    ("--weights Q4_K_M", "mixes formats: give bits of a weight"), ("--cache mxfp4", "no format of cache 'mxfp4'"),
-    ("--weights fp6", "no format of weights 'fp6'; did you mean"), ("--utilisation 101%", "utilisation is 1.01"),
+    ("--weights Q4_K_M", "mixes formats: give bits of a weight"), ("--cache fp5", "no format of cache 'fp5'"),
+    ("--weights fp5", "no format of weights 'fp5'; did you mean"), ("--utilisation 101%", "utilisation is 1.01"),
     ("--weights 0.5", "1 to 32 bits"), ("--weights 32.5", "1 to 32 bits"), ("--batch 0", "batch is 0"),
     ("--batch=-3", "batch is '-3'"), ("--batch " + "9" * 400, "batch is"), ("--price x", "price is 'x'"),
     ("--price 0", "price is 0"), ("--prompt 8", NEEDS), ("--cached 8", NEEDS), ("--chunk 1k", "belong to a request"),
@@ -353,7 +353,7 @@ def test_formats_of_a_checkpoint():
     odd = load_model("Llama 3 8B").replace(formats={"attention": 1.0})
     assert published(odd)[2] == "bf16"  # a cache as plain
     oss = ask("gpt-oss-120b", "H100", context="1k")
-    assert oss.question.formats[0] == 0.53125 and oss.question.formats[2]["attention"] == "bf16"
+    assert oss.question.formats[0] == "mxfp4" and oss.question.formats[2]["attention"] == "bf16"
     shape = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32}
     shape |= {"num_attention_heads": 32, "vocab_size": 128256, "quantization_config": {"quant_method": "hqq"}}
     unread = load_model(shape)

@@ -88,6 +88,18 @@ def test_a_chip_without_operators_borrows_and_says_so():
 
 
 # --- Limits ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("batch", [1, 32, 256])
+@pytest.mark.parametrize("chip", ["A100 80GB", "H100 SXM", "B200", "B300", "L40S", "RTX PRO 6000", "MI355X"])
+def test_fewer_bits_take_longer_only_where_a_timed_kernel_says_so(chip, batch):
+    """Llama 3 70B: formats without timings of their own were started like 16 bits, and 6 bits came out before 4."""
+    timed = constants.operators(chip).gemm
+    box = System(load_chip(chip).replace(memory_capacity=None), 8)
+    names = ("fp4", "fp6", "fp8", "bf16")
+    times = [decode_step(MODEL, box, Workload(batch, 2048, name)).total for name in names]
+    for narrow, wide, fast, slow in zip(names, names[1:], times, times[1:], strict=False):
+        assert fast <= slow or narrow in timed, (narrow, wide)
+
+
 def test_ideal_kernels_give_the_roofline_and_one_program_starts_none():
     """No start, whole bandwidth, no engine: bytes over bandwidth, within what the two count differently."""
     step = decode_step(MODEL, BOX, WORK, engine=Engine(), operators=IDEAL)

@@ -9,14 +9,10 @@ from numbers import Real
 
 from inferlib import checks
 from inferlib.equation import Record, quantity
+from inferlib.formats import FORMATS, nearest
 from inferlib.ops import interpolated, log2
 from tokenprice.kernels import Block, Engine, Kernel, Link
 
-# Bytes of one weight as it is stored: 4-bit formats bring a scale for each group (of 32, 16, 32 weights).
-STORED = {
-    "bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1, "fp8 block": 1, "int8": 1, "int4": 5 / 8, "fp4": 9 / 16,
-    "mxfp4": 17 / 32,
-}  # fmt: skip
 # Whose operators are used where a chip has none in the tables: the one nearest in age and memory.
 NEIGHBOURS = {
     "V100 SXM2": "A100 80GB", "A100 40GB": "A100 80GB", "H100 PCIe": "H100 SXM", "H800": "H100 SXM",
@@ -27,7 +23,6 @@ NEIGHBOURS = {
     "TPU7x Ironwood": "B200",
 }  # fmt: skip
 ONE_PROGRAM = "TPU"  # a step on such chips is one compiled program: no kernel of its own is started
-_LIKE = {"fp16": "bf16", "fp32": "bf16", "tf32": "bf16", "fp8 block": "fp8", "mxfp4": "fp4", "int8": "fp8"}
 ANY = "any"
 NO_TIME = 1e9  # the share of a term for which a fit found no time
 BLOCK_NEIGHBOURS = {"RTX PRO 6000": "B200"}  # any other chip without blocks of a kind: the H100
@@ -50,9 +45,9 @@ class Operators(Record):
         """The kernel of a kind (gemm, experts, attention) for a format, or for the nearest it has."""
         found = getattr(self, kind)
         while name not in found and ANY not in found:
-            if name not in _LIKE and "bf16" not in found:
+            if name == "bf16":
                 raise LookupError(f"the operators of {self.chip} have no {kind} in {name}")
-            name = _LIKE.get(name, "bf16")
+            name = FORMATS[name].like or "bf16" if name in FORMATS else "bf16"
         return found.get(name) or found[ANY]
 
     def block(self, kind, engine="", width=0, weights="", cache=""):
@@ -196,7 +191,7 @@ def stored_bytes(name):
     >>> stored_bytes("fp4"), stored_bytes(0.53125)
     (0.5625, 0.53125)
     """
-    return STORED[checks.one_of("format", name, STORED)] if isinstance(name, str) else name
+    return FORMATS[checks.one_of("format", name, FORMATS)].stored / 8 if isinstance(name, str) else name
 
 
 def format_name(name):
@@ -207,25 +202,10 @@ def format_name(name):
     >>> format_name("fp16"), format_name(4.25 / 8)
     ('bf16', 'mxfp4')
     """
-    if isinstance(name, str):
-        return "bf16" if name in ("fp16", "fp32") else name
-    if not isinstance(name, Real):
+    if not isinstance(name, (str, Real)):
         return ANY
-    served = (f for f in STORED if f not in ("fp16", "fp32", "int8", "fp8 block"))
-    return min(served, key=lambda f: abs(STORED[f] - name))
-
-
-def multiplied_in(name):
-    """The formats in which a chip may multiply weights of a format, the best first; the chip's own after them.
-
-    Examples
-    --------
-    >>> multiplied_in("fp4"), multiplied_in("mxfp4")
-    (('fp4', 'fp8'), ('fp4',))
-    """
-    # chips without 4 bits widen the MXFP4 of experts to 16, that of NVFP4 checkpoints to 8
-    table = {"fp8 block": ("fp8",), "fp4": ("fp4", "fp8"), "mxfp4": ("fp4",), "int4": (), "int8": ()}
-    return table.get(name, (name,))
+    name = name if isinstance(name, str) else nearest(name)
+    return "bf16" if name in ("fp16", "fp32") else name
 
 
 PARTS = ("attention", "feed-forward", "experts", "shared experts", "router", "head")

@@ -4,6 +4,7 @@ from functools import partial
 from numbers import Real
 
 from inferlib.attention import unusual
+from inferlib.formats import FORMATS
 from inferlib.ops import minimum
 from inferlib.system import Breakdown, Layout, System, Workload, chip_peak, format_bytes
 from inferlib.transformer import (
@@ -201,7 +202,8 @@ class Instance:
         name = constants.ANY if one else constants.format_name(format)
         kernel = self.operators.kernel(kind, name)
         chip = self.system.chip
-        peak = next((format for format in constants.multiplied_in(name) if format in chip.peaks), None)
+        known = FORMATS[name].multiplied if name in FORMATS else ()
+        peak = next((format for format in known if format in chip.peaks), None)
         if peak is not None:
             chip = chip.at(peak)
         elif name == constants.ANY:

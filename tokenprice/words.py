@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model, resolve
-from inferlib.system import BITS, Accelerator, Layout, System
+from inferlib.formats import FORMATS, spelled
+from inferlib.system import Accelerator, Layout, System
 from inferlib.transformer import Transformer
 from tokenprice import constants
 
@@ -13,20 +14,12 @@ _LARGE = {"": 1, "k": 1024, "m": 1024**2}
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "min": 60.0}
 _NUMBER = r"([\d.,_]*\d[\d.,_]*|[\d.]+e-?\d+)"
 _LAYOUT = re.compile(r"(tp|pp|ep|dp)\s*=?\s*(\d+)", re.IGNORECASE)
-# What people call formats that have a name here.
-_FORMATS = {
-    "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float8": "fp8", "fp8_e4m3": "fp8",
-    "fp8_e5m2": "fp8", "w8a8": "int8", "8bit": "int8", "nvfp4": "fp4", "awq": "int4", "gptq": "int4", "w4a16": "int4",
-    "4bit": "int4",
-}  # fmt: skip
 
 
 class Bytes(float):
     """Bytes of a value whose format has no name: what bits have been read to."""
 
 
-# Formats of a workload that its records know by another name.
-_STORED = {"fp8 block": "fp8", "mxfp4": Bytes(constants.STORED["mxfp4"])}
 _SAME = 0.01  # bytes of a part this near to those of a format are that format
 
 
@@ -270,16 +263,14 @@ def format(name, value) -> str | Bytes:
         return value
     if isinstance(value, str):
         plain = value.strip().lower().replace("-", "").replace(" bits", "bit").replace(" bit", "bit")
-        plain = _FORMATS.get(plain, plain).removesuffix("bit")
-        known = BITS if name == "cache" else constants.STORED
+        plain = spelled().get(plain, plain).removesuffix("bit")
         if not re.fullmatch(r"\d[\d.]*", plain):
             if re.match(r"i?q\d(_|$)", plain):
                 raise ValueError(
                     f"{name} is {value!r}, which mixes formats: give bits of a weight, such as 4.85"
                 )
-            checks.one_of(f"format of {name}", plain if plain in known else value, known)
-            found: str | Bytes = _STORED.get(plain, plain) if name == "weights" else plain  # type: ignore[assignment]
-            return found
+            checks.one_of(f"format of {name}", plain if plain in FORMATS else value, FORMATS)
+            return _whole(plain) if name == "weights" else plain
         value = _digits(name, plain, "a format such as fp8, or bits")
     bits = _number(name, value)
     if not 1 <= bits <= 32:
@@ -292,7 +283,7 @@ def format_in_words(value) -> str:
     if isinstance(value, str):
         return value
     name = constants.format_name(value)
-    return name if constants.STORED[name] == value else f"{8 * value:.3g} bits"
+    return name if constants.stored_bytes(name) == value else f"{8 * value:.3g} bits"
 
 
 def keep(name, value) -> dict:
@@ -338,23 +329,28 @@ def published(model):
     Examples
     --------
     >>> published(load_model("gpt-oss-120b"))[:2]
-    (0.53125, {'attention': 'bf16'})
+    ('mxfp4', {'attention': 'bf16'})
     """
     stored = {part: n for part, n in model.formats.items() if part in constants.PARTS}
     if not stored:
         return "bf16", {}, "bf16"
     most = next(part for part in ("experts", "feed-forward", "attention") if part in stored)
     kept = {part: _named(n, model.sparse) for part, n in stored.items()}
-    weights = _STORED.get(kept[most], kept[most])
+    weights = _whole(kept[most])
     implied = constants.formats(model, weights)
     kept = {part: name for part, name in kept.items() if name != _named(implied[part], model.sparse)}
     return weights, kept, _named(model.formats.get("cache", 2), False)
+
+
+def _whole(format):
+    """A format of all matrices: which of them scale blocks follows from the model."""
+    return "fp8" if format == "fp8 block" else format
 
 
 def _named(bytes, sparse):
     """The format of so many bytes, if it is one."""
     name = constants.format_name(bytes)
     size = constants.stored_bytes(bytes)
-    if abs(constants.STORED[name] / size - 1) > _SAME:
+    if abs(constants.stored_bytes(name) / size - 1) > _SAME:
         return bytes
     return "fp8 block" if name == "fp8" and sparse else name

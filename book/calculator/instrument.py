@@ -9,6 +9,7 @@ from book import style
 from book._tools import still
 from book.calculator import fields, questions, sources, tables
 from book.kept import kept
+from inferlib.formats import FORMATS
 from tokenprice import ask, bounds, constants, decode, operators
 from tokenprice.decide import MOST
 from tokenprice.estimate import CAUTIONS
@@ -73,7 +74,7 @@ def _kind(part):
 @cache
 def data():
     """Everything the page looks up, as plain data."""
-    bits = {name: round(8 * constants.STORED[name]) for name in constants.STORED}
+    bits = {name: round(row.stored) for name, row in FORMATS.items()}
     return {
         "form": fields.data(), "models": tables.models()[0], "stored": questions.STORED, "parts": constants.PARTS,
         "stages": operators.STAGES,

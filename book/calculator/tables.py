@@ -10,6 +10,7 @@ from book.serving import fit
 from inferlib import catalog
 from inferlib.config.families import declarations, declared as declared_family, families
 from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER
+from inferlib.formats import FORMATS
 from inferlib.ops import symbolic
 from inferlib.system import System, Workload, format_bytes
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
@@ -19,7 +20,7 @@ from tokenprice.decode import Instance
 from tokenprice.estimate import chip_facts, format_facts, limits, new_experts, stated as calibrated
 from tokenprice.prompt import SHARE
 
-WEIGHTS = ("bf16", "fp16", "fp8", "int8", "fp4", "mxfp4", "int4")
+WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
 CACHES = ("bf16", "fp8")
 CHIP = (
     "memory_capacity", "memory_bandwidth", "flops", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size",
@@ -30,11 +31,6 @@ KERNEL = {
     "experts": ("start", "depth", "share", "prefill", "half"),
     "attention": ("start", "share", "prefill"),
 }
-
-
-def as_weights(name):
-    """A format as :class:`inferlib.Workload` takes it: by name, or in bytes where scales are part of its name."""
-    return constants.STORED[name] if name not in ("bf16", "fp16", "fp8", "int8", "fp4", "int4") else name
 
 
 # --- Models ----------------------------------------------------------------------------------------------------
@@ -139,8 +135,7 @@ def _checkpoint(model):
     size = formats.get("experts", formats.get("feed-forward"))
     if size is None or size >= 2:
         return {}
-    weights = min(WEIGHTS, key=lambda name: abs(constants.STORED[name] - size))
-    return {"weights": weights, "wide": formats["attention"] >= 1.5}
+    return {"weights": constants.format_name(size), "wide": formats["attention"] >= 1.5}
 
 
 # --- Chips and kernels -----------------------------------------------------------------------------------------
@@ -182,7 +177,7 @@ def kernels():
         own = {kind: [] for kind, lender in entry["lends"].items() if lender == name}
         for (kind, engine, width, weights, cached), block in known.blocks.items():
             if kind in own:
-                size = constants.STORED.get(weights)
+                size = constants.stored_bytes(weights) if weights else None
                 numbers = [getattr(block, field) for field in questions.timed()[kind]]
                 own[kind].append([int(engine == "compiled"), width, size, cached, *numbers])
         found[name] = entry | {"timed": own}
@@ -194,11 +189,11 @@ def formats():
     dense, sparse = catalog.load_model("Llama 3 8B"), catalog.load_model("Mixtral 8x7B")
     found = {}
     for name in WEIGHTS:
-        each = (constants.formats(model, as_weights(name)).items() for model in (dense, sparse))
+        each = (constants.formats(model, name).items() for model in (dense, sparse))
         parts = [{part: constants.format_name(format) for part, format in own} for own in each]
-        facts = format_facts(as_weights(name))
+        facts = format_facts(name)
         found[name] = {"parts": parts, "told": facts["format"], "new": facts["new_format"]}
-    each = {name: [constants.STORED[name], constants.multiplied_in(name)] for name in (*WEIGHTS, "fp8 block")}
+    each = {name: [FORMATS[name].stored / 8, FORMATS[name].multiplied] for name in (*WEIGHTS, "fp8 block")}
     return {"weights": found, "each": each, "cache": {name: format_bytes(name) for name in CACHES}}
 
 

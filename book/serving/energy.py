@@ -13,7 +13,7 @@ import pandas as pd
 
 from inferlib import catalog
 from inferlib.system import System, Workload
-from tokenprice import constants, energy
+from tokenprice import energy
 from tokenprice.decode import decode_step
 
 PROMPT = 200.0  # tokens, assumed: the cache is a small part of these rows
@@ -26,9 +26,8 @@ def rows():
     found = []
     for row in table.itertuples():
         model, chip = catalog.load_model(row.model), catalog.load_chip(row.chip)
-        weights = constants.STORED["mxfp4"] if row.weights == "mxfp4" else row.weights
         keep = {"attention": "bf16"} if row.weights == "mxfp4" else None
-        work = Workload(row.batch, PROMPT + row.output_tokens / 2, weights)
+        work = Workload(row.batch, PROMPT + row.output_tokens / 2, row.weights)
         step = decode_step(model, System(chip.replace(memory_capacity=None), row.n_gpus), work, keep=keep)
         seconds = row.batch / row.tokens_per_second
         memory, arithmetic = energy.busy(step, seconds)

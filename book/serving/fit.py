@@ -77,7 +77,7 @@ def serving_rows():
 
 def question(row):
     """What a serving row asks: model, system, workload, layout, formats of parts, class of engine."""
-    weights = {"fp8 block": "fp8", "mxfp4": constants.STORED["mxfp4"]}.get(row.weights, row.weights)
+    weights = "fp8" if row.weights == "fp8 block" else row.weights
     blocks = dict.fromkeys(("feed-forward", "experts", "shared experts"), row.weights)
     system = System(_chip(row.hardware), row.n_gpus)
     workload, layout = (

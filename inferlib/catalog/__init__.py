@@ -15,7 +15,8 @@ from functools import cache
 
 from inferlib import checks, config
 from inferlib.equation import quantities
-from inferlib.system import BITS, Accelerator
+from inferlib.formats import FORMATS, spelled
+from inferlib.system import Accelerator
 from inferlib.transformer import Transformer
 from inferlib.units import parse
 
@@ -71,10 +72,33 @@ def load_chips(path):
     ``path``: a file with a table for each chip, as in the catalogue's ``chips.toml``: ``peaks`` (format to
     ``"990 TFLOP/s"``), ``memory_bandwidth`` and any other field of :class:`inferlib.system.Accelerator`, such
     as ``price``; ``sources`` may say where each number is stated. Raises LookupError if there is no such file,
-    or a field that chips do not have; ValueError if it is not TOML, a number has the wrong unit, a chip has no
-    peaks, or its name is the catalogue's.
+    ValueError if it is not TOML. A chip with a field or a format that nobody knows (LookupError), with a wrong unit,
+    without peaks or by a name of the catalogue (ValueError) fails when it is asked for; the others answer. If none is
+    left, it fails at once.
     """
-    return {name: _own_chip(path, name, entry) for name, entry in config.tables_of(path).items()}
+    made = Chips()
+    for name, entry in config.tables_of(path).items():
+        try:
+            made[name] = _own_chip(path, name, entry)
+        except (ValueError, LookupError, TypeError) as error:
+            made.wrong[name] = error
+    if made.wrong and not made:
+        raise next(iter(made.wrong.values()))
+    return made
+
+
+class Chips(dict):
+    """Chips by name; those of ``wrong`` are known by name too, and raise when they are asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.wrong = {}
+
+    def __contains__(self, name):
+        return super().__contains__(name) or name in self.wrong
+
+    def __missing__(self, name):
+        raise self.wrong.get(name, KeyError(name))
 
 
 def _own_chip(path, name, entry):
@@ -117,9 +141,9 @@ def _chip(name, entry, offer=None):
         Accelerator,
         {key: value for key, value in entry.items() if key != "topology"} | {"flops": peaks[format]},
         name=name,
-        format=checks.one_of("format", format, BITS),
+        format=checks.one_of("format", format, FORMATS),
         topology=entry.get("topology", ""),
-        peaks={checks.one_of("format", f, BITS): parse(peak, "FLOP/s") for f, peak in peaks.items()},
+        peaks={checks.one_of("format", f, FORMATS): parse(peak, "FLOP/s") for f, peak in peaks.items()},
         sources=sources,
     )
 
@@ -234,16 +258,16 @@ def _found(what, name):
     if "".join(typed) in known:
         return known["".join(typed)]
     # the first words of one model, of which all others that begin so are versions: "Qwen3-235B"
-    spelled = _spelled(what) if what == "model" and typed else {}
-    begin = sorted((words for words in spelled if words[: len(typed)] == tuple(typed)), key=len)
-    others = {spelled[words] for words in begin if words[: len(begin[0])] != begin[0]}
+    known = _spelled(what) if what == "model" and typed else {}
+    begin = sorted((words for words in known if words[: len(typed)] == tuple(typed)), key=len)
+    others = {known[words] for words in begin if words[: len(begin[0])] != begin[0]}
     # no checkpoint in 8 or 4 bits for a name that says none
-    one = begin and not _REDUCED & set(begin[0][len(typed) :]) and others <= {spelled[begin[0]]}
-    return spelled[begin[0]] if one else None
+    one = begin and not _REDUCED & set(begin[0][len(typed) :]) and others <= {known[begin[0]]}
+    return known[begin[0]] if one else None
 
 
 _HUB = "https://huggingface.co/"
-_REDUCED = {"fp8", "nvfp4", "mxfp4", "fp4", "int8", "int4"}
+_REDUCED = {word for word, name in spelled().items() if FORMATS[name].bits <= 8}
 _ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528", "bf16")
 
 

@@ -13,27 +13,17 @@ from functools import cache
 
 from inferlib.config.families import declared
 from inferlib.config.keys import shown
-from inferlib.system import BITS
+from inferlib.formats import FORMATS, Whole, spelled
 from inferlib.transformer import CompressedAttention, DeltaAttention, StateSpace
 
 MAX_NAMES = 10**5
 MAX_PATTERNS = 100  # that stand for any layer
 MAX_LAYERS = 1000
 MAX_GROUP = 10**5
-DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+DTYPES = ("bfloat16", "float16", "float32")
 
-# bits of a value with its share of the scales: a byte for 16 or 32 values in the block formats of 4 and 8 bits
-ALGORITHMS = {
-    "FP8": 8,
-    "FP8_PB_WO": 8 + 32 / 128**2,
-    "FP8_PER_CHANNEL_PER_TOKEN": 8,
-    "INT8": 8,
-    "MXFP8": 8 + 8 / 32,
-    "MXFP4": 4 + 8 / 32,
-    "NVFP4": 4 + 8 / 16,
-    "NVFP4_AWQ": 4 + 8 / 16,
-    "W4A16_NVFP4": 4 + 8 / 16,
-}
+# bits of a value with its share of the scales, where no format has just so many
+SCALED = {"fp8_pb_wo": 8 + 32 / 128**2, "mxfp8": 8 + 8 / 32}
 
 # where the matrices of inferlib.transformer live in published checkpoints
 FUSED = ("qkv_proj", "wqkv", "c_attn", "query_key_value", "Wqkv", "in_proj_qkv", "in_proj_qkvz")
@@ -113,18 +103,20 @@ def _stored(c, sequence, d_model, stated, homes):
     name = "bfloat16" if name is None else name  # what stands beside a quantization that leaves it open
     _must(isinstance(name, str) and name in DTYPES, "dtype", name, f"one of {', '.join(DTYPES)}")
     _must(len(sequence) <= MAX_LAYERS, "the number of layers", len(sequence), f"at most {MAX_LAYERS}")
-    scheme, plain = _scheme(stated, c.data.get("expert_dtype")), BITS[DTYPES[name]]
-    values, bits = {}, {}
+    scheme, plain = _scheme(stated, c.data.get("expert_dtype")), FORMATS[spelled()[name]].bits
+    values, bits, kinds = {}, {}, {}
     for i, pair in enumerate(sequence):
         for part, wide, names, n in _matrices(f"layers.{i}", *pair, d_model, homes):
             values[part] = values.get(part, 0) + n
-            bits[part] = bits.get(part, 0) + n * (scheme.bits(names, part, wide) or plain)
-    found = {part: bits[part] / n for part, n in values.items() if n}
+            each = scheme.bits(names, part, wide)
+            bits[part] = bits.get(part, 0) + n * (each or plain)
+            kinds[part] = Whole if isinstance(each, Whole) else kinds.get(part, float)
+    found = {part: kinds[part](bits[part] / n) for part, n in values.items() if n}
     found |= dict.fromkeys(("embeddings", "norms", "router", "positions"), plain)
     found["head"] = scheme.bits(("lm_head", "head"), "head", not scheme.head) or plain
     found["cache"] = scheme.cache or plain
     found["connections"] = 32  # the families that have them keep them so
-    return {part: size / 8 for part, size in found.items()}
+    return {part: type(size)(size / 8) for part, size in found.items()}
 
 
 def _matrices(layer, attention, block, d_model, homes):
@@ -195,7 +187,7 @@ def _scheme(stated, expert_dtype):
     said = {"kept": _texts(stated, *lists), "given": _layers(stated), "cache": _cache(stated), "head": head}
     said |= read(stated)
     if name == "fp8" and expert_dtype == "fp4":
-        said["experts"] = ALGORITHMS["MXFP4"]
+        said["experts"] = FORMATS["mxfp4"].stored
     given = tuple((_Patterns(names), bits) for bits, names in said.pop("given").items())
     return _Scheme(**said | {"kept": _Patterns(said["kept"]), "given": given})
 
@@ -272,7 +264,7 @@ def _integers(stated):
 def _bitsandbytes(stated):
     """NF4 or FP4 in blocks of 64, whose scales of 32 bits may be quantized again in blocks of 256; or int8."""
     if stated.get("load_in_8bit") is True:
-        return {"default": 8}
+        return {"default": Whole(8)}
     if stated.get("load_in_4bit") is not True:
         raise Unknown("neither load_in_8bit nor load_in_4bit is true")
     return {"default": 4 + (8 + 32 / 256 if stated.get("bnb_4bit_use_double_quant") else 32) / 64}
@@ -291,7 +283,7 @@ def _quark(stated):
 
 
 def _quark_bits(weight):
-    sizes = {"fp8_e4m3": 8, "int8": 8, "fp4": 4, "int4": 4, "uint4": 4}
+    sizes = {name: FORMATS[spelled()[name]].bits for name in ("fp8_e4m3", "int8", "fp4", "int4", "uint4")}
     dtype = weight.get("dtype") if isinstance(weight, Mapping) else None
     good = isinstance(dtype, str) and dtype in sizes
     _must(good, "a format of Quark", weight, f"an object whose dtype is one of {', '.join(sizes)}")
@@ -304,7 +296,7 @@ def _quark_bits(weight):
 METHODS = {
     "fp8": (_fp8, ("modules_to_not_convert", "ignored_layers"), False),
     "fbgemm-fp8": (_fp8, ("modules_to_not_convert",), False),
-    "mxfp4": (lambda stated: {"experts": ALGORITHMS["MXFP4"]}, ("modules_to_not_convert",), False),
+    "mxfp4": (lambda stated: {"experts": FORMATS["mxfp4"].stored}, ("modules_to_not_convert",), False),
     "modelopt": (_modelopt, ("exclude_modules", "ignore"), True),
     "compressed-tensors": (_compressed, ("ignore",), True),
     "awq": (_integers, (), False),
@@ -316,8 +308,14 @@ METHODS = {
 
 
 def _algorithm(name):
-    _must(isinstance(name, str) and name in ALGORITHMS, "quant_algo", name, f"one of {', '.join(ALGORITHMS)}")
-    return ALGORITHMS[name]
+    known = {word: FORMATS[format].stored for word, format in spelled().items()} | SCALED
+    good = isinstance(name, str) and name.lower() in known
+    _must(good, "quant_algo", name, f"one of {', '.join(known).upper()}")
+    return (
+        Whole(known[name.lower()])
+        if spelled().get(name.lower(), "").startswith("int")
+        else known[name.lower()]
+    )
 
 
 def _group_bits(weights):
@@ -334,7 +332,7 @@ def _group_bits(weights):
 def _packed(bits, size, zeros):
     """Bits of a whole number in a group with a scale of 16 bits and perhaps a zero point."""
     _must(type(bits) is int and 2 <= bits <= 8, "bits", bits, "a whole number from 2 to 8")
-    return bits + _share(16 + (bits if zeros else 0), size)
+    return Whole(bits + _share(16 + (bits if zeros else 0), size))
 
 
 def _share(bits, size):

@@ -8,6 +8,7 @@ from inferlib import checks
 from inferlib.catalog import record
 from inferlib.checks import Names
 from inferlib.equation import Record, quantities, quantity, stated
+from inferlib.formats import FORMATS
 from inferlib.papers.erdil2025.shape import Shape, cache_values, parameter_count
 from inferlib.system import Accelerator, format_bytes
 from inferlib.transformer import Experts, LatentAttention, Transformer
@@ -158,8 +159,9 @@ def chip_of(chip):
         if getattr(chip, name) is None:
             raise ValueError(f"chip {chip.name or 'given'} has no {name}, which erdil2025 needs")
     peaks, widest = {}, chip.flops
-    for format, others in _FORMATS.items():
-        widest = next((chip.peaks[name] for name in (format, *others) if name in chip.peaks), widest)
+    for bits, format in _BITS.items():
+        known = (name for name in (format, *FORMATS) if name in chip.peaks and FORMATS[name].bits == bits)
+        widest = next((chip.peaks[name] for name in known), widest)
         peaks[format] = widest
     values = {f.name: getattr(chip, f.name) for f in quantities(Accelerator)}
     caps = {name: getattr(chips["H100"], name) for name in ("flops_fraction", "bandwidth_fraction")}
@@ -167,7 +169,6 @@ def chip_of(chip):
 
 
 NO_GPUS = ("TPU", "Groq", "Gaudi", "Trainium")
-_FORMATS = {"bf16": ("fp16",), "fp8": ("int8",), "fp4": ("int4",)}
 _BITS = {16: "bf16", 8: "fp8", 4: "fp4"}
 
 

@@ -1,0 +1,46 @@
+"""Number formats, a row each: whoever has to know one reads this table."""
+
+from typing import NamedTuple
+
+
+class Format(NamedTuple):
+    """A format of weights or of the cache."""
+
+    name: str
+    bits: float  # of a value
+    stored: float  # of a weight in a checkpoint, with its share of the scales of a group
+    multiplied: tuple  # formats in which a chip may multiply it, the best first; the chip's own after them
+    like: str  # whose kernels serve it where nobody timed its own
+    spelled: tuple = ()  # as people and published files write it
+
+
+class Whole(float):
+    """Bits or bytes of a value that is a whole number with a scale: int8 and int4, not fp8 and fp4."""
+
+
+# Of several with as many bits the first is meant. Chips without 4 bits widen the MXFP4 of experts to 16, NVFP4 to 8.
+FORMATS = {row.name: row for row in (
+    Format("fp32", 32, 32, ("fp32",), "bf16", ("float32",)),
+    Format("tf32", 32, 32, ("tf32",), "bf16"),
+    Format("bf16", 16, 16, ("bf16",), "", ("bfloat16",)),
+    Format("fp16", 16, 16, ("fp16",), "bf16", ("float16", "half")),
+    Format("fp8", 8, 8, ("fp8",), "bf16", ("float8", "fp8_e4m3", "fp8_e5m2", "fp8_per_channel_per_token")),
+    Format("fp8 block", 8, 8, ("fp8",), "fp8"),
+    Format("int8", 8, 8, (), "fp8", ("w8a8", "8bit")),
+    Format("fp6", 6, 6 + 8 / 32, ("fp6", "fp8"), "fp8", ("mxfp6", "fp6_e2m3", "fp6_e3m2")),
+    Format("int4", 4, 5, (), "bf16", ("awq", "gptq", "w4a16", "4bit", "uint4")),
+    Format("fp4", 4, 4 + 8 / 16, ("fp4", "fp8"), "bf16", ("nvfp4", "nvfp4_awq", "w4a16_nvfp4")),
+    Format("mxfp4", 4 + 8 / 32, 4 + 8 / 32, ("fp4",), "fp4"),
+)}  # fmt: skip
+_SPELLED = {word: row.name for row in FORMATS.values() for word in (row.name, *row.spelled)}
+
+
+def spelled():
+    """Every spelling of every format, its own name among them, to its name."""
+    return _SPELLED
+
+
+def nearest(size):
+    """The format whose stored weights have about so many bytes; of whole numbers where ``size`` is one of them."""
+    rows = (row for row in FORMATS.values() if row.name.startswith("int") or not isinstance(size, Whole))
+    return min(rows, key=lambda row: abs(row.stored / 8 - size)).name
