@@ -176,10 +176,10 @@ def test_five_hundred_questions_at_random():
     assert 150 < answered < 450 and requests > 150
 
 
-def test_a_hundred_fleets_at_random():
+def test_fleets_at_random():
     """Machines, waits and prices, shared and apart; with drafts, copies, a number of machines that is too small."""
     choose, states = random.Random(35), []
-    for state in drawn(seed=3535, n=100):
+    for state in drawn(seed=3535, n=150):
         states.append(state | {
             "arrivals": choose.choice((1e-3, 0.5, 3, 30, 200)), "machines": choose.choice((None, None, 1, 40)),
             "users": choose.choice((None, None, 64)), "drafted": choose.choice((0, 0, 3)), "length": 2.5,
