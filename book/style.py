@@ -49,6 +49,8 @@ KIND_OF = {term: kind for kind, (_, *terms) in KINDS.items() for term in terms}
 # What has no place in the grammar, such as models, chips and layouts, takes none of its colours.
 LINES = (PURPLE, YELLOW, VIOLET, BROWN, INK, FAINT)
 CHIPS = dict(zip(("A100 80GB", "H100 SXM", "H200", "B200", "TPU v4"), LINES, strict=False))
+# Rows by the number of chips that share a layer: told apart by the form of the dot, in any theme.
+DEGREES = dict(zip((1, 2, 4, 8, 16, 32), zip(LINES, "os^D*P", strict=True), strict=True))
 SVG_METADATA = {"Date": None, "Creator": None}
 # Matplotlib ends ids of clips, markers, hatches and collections in ten digits of a hash.
 _HASHED = re.compile(r'(?<=[#"])([A-Za-z]\w*?)[0-9a-f]{10}(?=[")])')

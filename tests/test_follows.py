@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 import inferlib
 from book.erdil2025 import economics
 from book.steinhardt2022 import figures
-from inferlib.papers import erdil2025, liminal2025, pope2022, steinhardt2022
+from inferlib.papers import erdil2025, pope2022, steinhardt2022
 from inferlib.papers.erdil2025 import pareto
 
 BOOK = Path(__file__).parents[1] / "book"
@@ -118,15 +118,14 @@ INPUTS = {
         "users": (twice, {"print(cut)"}),
     },
     "liminal2025": {
-        "llama": (another("Llama3-405B", liminal2025.load_model), {"print(f'the limit, collectives"}),
+        "case": (
+            lambda case: case.replace(model="Llama 3.1 405B", machine="16x H200", context=8192),
+            set(),
+        ),
         "hbm3": (scaled(bandwidth=2, flops=3), set()),
-        "shape": (another("Llama3-405B", liminal2025.transformer), set()),
         "stacked": (scaled(bandwidth=2, flops=3), {"with lim.batch_time"}),  # which waits
-        "deepseek": (another("Kimi-K2", liminal2025.load_model), set()),
         "ideal": (twice, set()),
         "latency": (lambda latency: lambda n: 2 * latency(n), set()),
-        "model": (another("Llama 3 8B"), set()),
-        "fitted": (scaled(t_real=2), set()),
     },
     "mazurek2025": {
         # never, for both

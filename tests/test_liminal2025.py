@@ -368,11 +368,22 @@ def test_figure_2_passes_through_table_6():
             assert gain == pytest.approx(float(printed["Table 6", name, f"{label} Speedup"]), abs=0.005)
 
 
-def test_the_layer_adds_up():
-    layer, llama = figures.layer(MODELS["Llama3-70B"], 8), APPS["Llama3-70B"]
-    assert 80 * 8 * layer.MB.sum() * 1e6 == pytest.approx(lim.bytes_loaded(llama, 1, 4096))
-    assert 80 * 8 * layer.MFLOP.sum() * 1e6 == pytest.approx(lim.tensor_work(llama, 1, 4096))
-    assert 80 * layer.collectives.sum() == lim.collectives(llama, 8)
+@pytest.mark.parametrize("name", ["Llama3-70B", "Qwen3-235B"])
+def test_the_layer_adds_up(name):
+    layer, app = figures.layer(MODELS[name], 8), APPS[name]
+    assert app.layers * 8 * layer.MB.sum() * 1e6 == pytest.approx(lim.bytes_loaded(app, 1, 4096))
+    assert app.layers * 8 * layer.MFLOP.sum() * 1e6 == pytest.approx(lim.tensor_work(app, 1, 4096))
+    assert app.layers * layer.collectives.sum() == lim.collectives(app, 8)
+
+
+def test_a_model_that_does_not_fit_has_no_line():
+    big = {"two": (2, HBM3), "many": (128, HBM3)}
+    assert figures.timelines(APPS["Kimi-K2"], 4096, big).UTPS.isna().to_dict() == {"two": True, "many": False}
+
+
+def test_what_does_not_fit_has_a_reason_and_no_speed():
+    said = study.speed_or_reason(APPS["Kimi-K2"], HBM3, 1, 4096, 2, 1e-6)
+    assert said.startswith("infeasible: needs") and "tokens" not in said
 
 
 def test_the_validation_has_320_points_that_fit():

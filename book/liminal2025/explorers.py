@@ -1,34 +1,22 @@
 """LIMINAL 2025: what a reader can move in the page."""
 
-from dataclasses import replace
-from functools import partial
-
-from book.explorer import Bars, Choice, Curves, Explorer, Limit, Sentence, Slider, first
+from book.explorer import Choice, Curves, Explorer, Limit, Sentence, Slider
 from book.liminal2025 import cells
 from book.liminal2025.derivations import latency_for
-from inferlib import catalog
 from inferlib.ops import maximum
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_chip, load_model
-from inferlib.system import Breakdown, System, Workload
+from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, load_chip, load_model
 from inferlib.units import factor
 
 CONTEXT = Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True)
 CHIPS = Slider("chips", "Chips", 2, 128, 128, log=True, whole=True)
-BITS = {"16 bits": 2.0, "8 bits": 1.0, "4 bits": 0.5}
+BITS = {"8 bits": 1.0, "16 bits": 2.0, "4 bits": 0.5}
 
 
-def _formats(weights="8 bits", cache="8 bits"):
-    """Choices of the bytes of a weight and of a cached value, with these at the start."""
-
-    def first(label, options):
-        return {label: options[label]} | options
-
+def _formats():
+    """Choices of the bytes of a weight and of a cached value, the paper's first."""
     narrow = {label: size for label, size in BITS.items() if size >= 1}
-    return [
-        Choice("weights", "Weights", first(weights, BITS)),
-        Choice("cache", "Cache", first(cache, narrow)),
-    ]
+    return [Choice("weights", "Weights", BITS), Choice("cache", "Cache", narrow)]
 
 
 def _counted(weights, cache, assumptions=PRINTED):
@@ -47,13 +35,16 @@ def _memory(available):
 PROFITS = ("Llama3-405B", "Llama3-70B", "DeepSeekV3", "GPT-OSS-120B", "Qwen3-30B")
 
 
-def limits(apps=None, known=None, new=None, latency=IDEAL):
+def limits(apps=None, known=None, new=None, latency=IDEAL, mine=None):
     """What caps one user: which model gains by a memory, at which latency of a collective, and how much speed it has.
 
-    The box opens with the ``new`` chip's memory, and compares with the ``known`` one's.
+    The box opens with the ``new`` chip's memory, and compares with the ``known`` one's. ``mine``: the model
+    that it opens with.
     """
     known, new = known or load_chip("HBM3"), new or load_chip("3D-DRAM")
     apps = apps or {name: load_model(name) for name in cells.large()}
+    start = next((name for name, app in apps.items() if app == mine), str(mine)) if mine else PROFITS[-1]
+    offered = {start: mine or apps[start]} | apps
     today = known.bandwidth / factor("TB/s")
 
     def speed(app, bandwidth, latency, batch, context, chips, weights, cache, **at):
@@ -89,7 +80,7 @@ def limits(apps=None, known=None, new=None, latency=IDEAL):
             CHIPS,
             Slider("capacity", "Room on a chip", 1, 1000, round(known.capacity / 1e9), "GB", log=True),
             *_formats(),
-            Choice("app", "Model", {name: apps[name] for name in (PROFITS[-1], *apps)}),
+            Choice("app", "Model", offered),
         ],
         [
             Sentence(
@@ -123,39 +114,4 @@ def limits(apps=None, known=None, new=None, latency=IDEAL):
             ),
         ],
         limits=_memory(lambda chips, capacity, **at: chips * capacity * factor("GB")),
-    )
-
-
-SERVED = ("Llama 3 70B", "Llama 3 8B", "GPT-OSS 120B", "Qwen3 30B-A3B", "DeepSeek V3")
-GPUS = ("H100 SXM", "H200", "B200", "MI300X")
-
-
-def decode(shape=None, system=None, workload=None):
-    """One step of a model as released on GPUs of today: the limit, and equation 8."""
-    system = system or System(catalog.load_chip(GPUS[0]), 8)
-    workload = workload or Workload(32, 4096)
-    models = first(shape, {name: catalog.load_model(name) for name in SERVED})
-    chips = first(system.chip, {name: catalog.load_chip(name) for name in GPUS})
-    released = Assumptions.corrected()
-    apps = {name: model.model_of(shape, released) for name, shape in models.items()}
-    gpus = {name: model.chip_of(chip, chip.format) for name, chip in chips.items()}
-
-    def step(batch, context, count, weights, cache, app, chip, assumptions=released):
-        at = app, chip, batch, context, count
-        return Breakdown(model.stages_of(*at, assumptions=_counted(weights, cache, assumptions)))
-
-    fitted = released.replace(t_real=Assumptions.fitted().t_real)
-    return Explorer(
-        "One step, as LIMINAL sees it",
-        [
-            Slider("batch", "Batch", 1, 1024, workload.batch, log=True, whole=True),
-            replace(CONTEXT, value=workload.context),
-            Slider("count", "Chips", 1, 128, system.count, log=True, whole=True),
-            *_formats("16 bits", "16 bits"),
-            Choice("app", "Model", apps),
-            Choice("chip", "Chip", gpus),
-        ],
-        [Bars({"limit": step, "equation 8": partial(step, assumptions=fitted)}, "ms")],
-        limits=_memory(lambda count, chip, **at: count * chip.capacity),
-        asks={"model": "app", "n_chips": "count"},
     )

@@ -1,5 +1,7 @@
 """LIMINAL 2025: the chapter's figures, data first and picture second."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -15,17 +17,24 @@ from inferlib.units import factor
 TB, NS, MS = factor("TB/s"), factor("ns"), factor("ms")
 
 
+# What says how many collectives an operator ends in, and the field of an application that counts such layers.
+_WAITS = {"head": "head_layers", "latent": "latent_layers", "dense": "dense_layers", "moe": "moe_layers"}
+
+
 def layer(shape, n, batch=1, context=4096):
-    """Figure 1's callouts for a dense model: what an operator of a layer computes, loads, waits for."""
+    """Figure 1's callouts for a model's commonest layer: what an operator computes, loads, waits for."""
+    common = max(shape.layers, key=lambda group: group.count)
     app, rows = model.model_of(shape), {}
-    every = {
-        "head": model.collectives(app.replace(dense_layers=0.0), n),
-        "dense": model.collectives(app.replace(head_layers=0.0), n),
-    }
-    for op in operators(shape):
+    none = dict.fromkeys(_WAITS.values(), 0.0)
+    for op in operators(replace(shape, layers=(common,))):
+        if op.name in ("head", "embedding"):
+            continue
         flops = batch * (PRINTED.flop_per_weight * op.weights * op.active + op.pair_flops * context)
-        loaded = PRINTED.weight_bytes * op.weights + batch * PRINTED.cache_bytes * op.cache * context
-        waits = every[op.collective] / app.layers if op.collective else 0.0
+        awake = model.active_experts(app, batch) if op.copies > 1 else 1
+        cached = batch * PRINTED.cache_bytes * op.cache * context
+        loaded = PRINTED.weight_bytes * op.weights * awake * op.read + cached
+        one = app.replace(**none | {_WAITS[op.collective]: 1.0}) if op.collective else None
+        waits = model.collectives(one, n) if one else 0.0
         rows[op.name] = (flops / n / 1e6, loaded / n / 1e6, waits)
     return pd.DataFrame.from_dict(rows, orient="index", columns=["MFLOP", "MB", "collectives"])
 
@@ -33,8 +42,9 @@ def layer(shape, n, batch=1, context=4096):
 def draw_layer(data, n):
     """Draw :func:`layer`: every operator cut in ``n``, one chip's share filled, and red where all must agree."""
     _, ax = plt.subplots(figsize=(7.6, 2.9), layout="constrained")
-    # the collective of attention comes after its output projection
-    waits = data.collectives.rename({"attention": "output", "output": "attention"})
+    waits = data.collectives
+    if "output" in data.index:  # the collective of attention comes after its output projection
+        waits = waits.rename({"attention": "output", "output": "attention"})
     x, width, small = 0.0, 1.5, {"ha": "center", "fontsize": 9}
     for name, row in data.iterrows():
         for chip in range(n):
@@ -57,12 +67,17 @@ def draw_layer(data, n):
 
 
 def timelines(app, context, systems, latency=model.collective_latency):
-    """Microseconds in which one layer of one token reads and waits, and UTPS, on systems (how many, chip or None)."""
+    """Microseconds in which one layer of one token reads and waits, and UTPS, on systems (how many, chip or None).
+
+    NaN where one sequence does not fit.
+    """
     rows = {}
     for label, (n, chip) in systems.items():
         read = model.memory_time(app, chip, 1, context, n) if chip else 0.0
         wait = model.exposed_time(app, n, 1, latency(n))
-        rows[label] = (read / app.layers * 1e6, wait / app.layers * 1e6, 1 / (read + wait))
+        row = (read / app.layers * 1e6, wait / app.layers * 1e6, 1 / (read + wait) if read + wait else np.inf)
+        fits = chip is None or model.largest_batch(app, chip, context, n)
+        rows[label] = row if fits else (np.nan,) * 3
     return pd.DataFrame.from_dict(rows, orient="index", columns=["read", "wait", "UTPS"])
 
 
@@ -73,20 +88,23 @@ def draw_timelines(data):
     ax.barh(y, data["read"], height=0.5, color=style.BLUE, label="reading")
     ax.barh(y, data.wait, left=data["read"], height=0.5, color=style.RED, label="waiting for the others")
     for place, row in zip(y, data.itertuples(), strict=True):
-        ax.text(row.read + row.wait + 0.3, place, f"{row.UTPS:,.0f} tokens/s", va="center", fontsize=9)
+        fits = row.UTPS == row.UTPS
+        words = f"{row.UTPS:,.0f} tokens/s" if fits else "does not fit"
+        ax.text(row.read + row.wait + 0.3 if fits else 0.3, place, words, va="center", fontsize=9)
     ax.set_yticks(y, data.index)
     ax.set(ylim=(len(data) - 0.4, -0.6), xlabel="microseconds, one layer of one token")
-    ax.set_xlim(0, 1.25 * (data["read"] + data.wait).max())
+    ax.set_xlim(0, 1.25 * (data["read"] + data.wait).max() or 1)
     ax.grid(axis="y", visible=False)
     ax.legend(loc="lower right", fontsize=9)
     return ax
 
 
-def draw_collective(sizes, ideal):
+def draw_collective(sizes, ideal, latency=model.collective_latency):
     """Draw one collective as a time line, on systems of several sizes and as the ideal. Returns the Axes."""
     _, ax = plt.subplots(figsize=(7.2, 2.3), layout="constrained")
+    longest = max(ideal, *map(latency, sizes)) / NS
     for y, n in enumerate(sizes):
-        whole, x, small = model.collective_latency(n) / NS, 0.0, ""
+        whole, x, small = latency(n) / NS, 0.0, ""
         for name, length, alpha in (
             ("on the chip", PRINTED.on_chip / NS, 0.45),
             ("in the switch", PRINTED.switch / NS, 0.7),
@@ -94,17 +112,17 @@ def draw_collective(sizes, ideal):
         ):
             length = min(length, whole - x)
             ax.barh(y, length, left=x, height=0.5, color=style.RED, alpha=alpha, linewidth=0)
-            if length > whole / 8:
+            if length > longest / 8:
                 ax.text(x + length / 2, y, f"{name}\n{length:.0f}", ha="center", va="center", fontsize=9)
             else:
-                small = f", {length:.0f} of it {name}"
+                small += f", {length:.0f} of it {name}"
             x += length
-        ax.text(whole + 8, y, f"{whole:,.0f} ns{small}", va="center", fontsize=9)
+        ax.text(whole + longest / 125, y, f"{whole:,.0f} ns{small}", va="center", fontsize=9)
     ax.barh(len(sizes), ideal / NS, height=0.5, facecolor="none", edgecolor=style.RED, linewidth=1.2)
-    ax.text(ideal / NS + 8, len(sizes), f"{ideal / NS:,.0f} ns", va="center", fontsize=9)
+    ax.text(ideal / NS + longest / 125, len(sizes), f"{ideal / NS:,.0f} ns", va="center", fontsize=9)
     ax.set_yticks(range(len(sizes) + 1), [*(f"{n} chips" for n in sizes), "ideal"])
     ax.set(ylim=(len(sizes) + 0.6, -0.6), xlabel="nanoseconds of one collective")
-    ax.set_xlim(0, 1.12 * max(map(model.collective_latency, sizes)) / NS)
+    ax.set_xlim(0, 1.12 * longest)
     ax.grid(axis="y", visible=False)
     return ax
 

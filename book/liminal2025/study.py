@@ -50,6 +50,14 @@ def today(shape, context=4096):
     return pd.DataFrame(rows)
 
 
+def speed_or_reason(app, chip, batch, context, n, t_tp):
+    """Tokens per second of one user, in words; or what does not fit."""
+    room, needed = n * chip.capacity, model.capacity_needed(app, batch, context)
+    if needed > room:
+        return f"infeasible: needs {needed / 1e9:,.0f} GB, {n} chips have {room / 1e9:,.0f}"
+    return f"{model.user_speed(app, chip, batch, context, n, 1, t_tp):.0f}"
+
+
 def design(app, n=128, context=4096, speeds=SPEEDS):
     """What a chip needs for given speeds of one user, over the part of the time spent waiting."""
     parts = np.linspace(0.005, 0.995, 199)

@@ -115,10 +115,12 @@ def draw_public(data):
     eight, limit = (data[data.who == who] for who in (EQUATION_8, LIMIT))
     _, (left, right) = plt.subplots(1, 2, figsize=(8.8, 4), width_ratios=(1.25, 1), layout="constrained")
     ends = np.array([1.0, 300.0])
-    degrees = sorted(set(eight.tp))
-    for n, colour in zip(degrees, style.shades(len(degrees), style.VIOLET, 0.2), strict=True):
-        own, look = eight[eight.tp == n], {"color": colour, "markersize": 4, "alpha": 0.8}
-        left.plot(own.measured / MS, own.predicted / MS, "o", label=f"{n}", **look)
+    for n, own in eight.groupby("tp"):
+        colour, marker = style.DEGREES[n]
+        at = own.measured / MS, own.predicted / MS
+        left.plot(*at, marker, label=f"{n}", color=colour, markersize=5, alpha=0.8)
+        if len(own) == 1:
+            left.annotate(f"{n} chips", (at[0].iloc[0], at[1].iloc[0]), (6, -8), textcoords="offset points")
     left.plot(ends, ends, color=style.INK, linewidth=1)
     for factor_ in (1.275, 1 / 1.275):
         left.plot(ends, factor_ * ends, color=style.FAINT, linewidth=0.9, linestyle="--")

@@ -134,11 +134,10 @@ def scatter(who, ax=None):
 def over_bound(table):
     """Measured time over the bound, against the bound, of rows of one instance; coloured by its chips."""
     ax = style.axes(None, figsize=(6.8, 4.0))
-    colours = style.shades(table.tp.nunique(), style.VIOLET, 0.2)
-    for colour, (degree, own) in zip(colours, table.groupby("tp"), strict=True):
+    for degree, own in table.groupby("tp"):
+        colour, marker = style.DEGREES[degree]
         name = f"{degree} chip{'s' * (degree > 1)}"
-        dot = {"markersize": 6, "color": colour, "mec": style.INK, "mew": 0.4}
-        ax.plot(1e3 * own.predicted, own.ratio, "o", label=name, **dot)
+        ax.plot(1e3 * own.predicted, own.ratio, marker, label=name, color=colour, markersize=6, alpha=0.8)
     ax.axhline(1, color=style.INK, linewidth=1)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
