@@ -27,6 +27,8 @@ LOADS = {"agent": 300, "chat": 100, "batch": None}
 
 # The running question of all chapters: what their text speaks of.
 RUNNING = Question("Llama 3 70B", "8x H100", weights="bf16", cache="bf16", batch=32, context=4096)
+# And as requests, half of whose answer is made at that context.
+SERVED = Question("Llama 3 70B", "8x H100", prompt=3840, output=512, users=32)
 
 
 def yours(case, printed=RUNNING):

@@ -289,6 +289,14 @@ def axes(ax, **size):
     return ax if ax is not None else plt.subplots(**size)[1]
 
 
+def nothing(answer, ax=None):
+    """Why there is no answer, written where its picture would stand."""
+    ax = axes(ax, figsize=(6.4, 1.2))
+    ax.text(0.5, 0.5, answer.in_words(), ha="center", va="center", wrap=True)
+    ax.set_axis_off()
+    return ax
+
+
 def name_rows(ax, names):
     """Name the rows of a chart of bars, the first on top, without lines between them."""
     ax.set_yticks(range(len(names)), names)

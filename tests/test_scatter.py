@@ -78,3 +78,14 @@ def test_every_answer_over_every_measurement():
         int(shown.drawn(who=who, publisher=one)["said"].split()[0].strip("<p>"))
         == (own.publisher == "gpt-fast").sum() + 1
     )
+
+
+@pytest.mark.parametrize(
+    ("model", "lengths", "chip", "least"),
+    [("nvidia/MiniMax-M2.5-NVFP4", (1024, 1024), "B200", 20), ("Llama 3 70B", (1024, 8192), "H100 SXM", 9)],
+)
+def test_rows_in_blocks_and_rows_of_steps_are_dots_too(model, lengths, chip, least):
+    """A format in blocks has eight bits as well, and the second file holds rows of closed loops."""
+    words = {"model": model, "weights": "fp8"}
+    shown = live.price_over_speed({"one": words}, [inferlib.load_chip(chip)], [lengths])
+    assert len(shown.dots) >= least

@@ -8,9 +8,8 @@ from matplotlib.path import Path
 from book import style
 from book.serving import energy as measured_energy, fit
 from inferlib.system import System
-from tokenprice import simulate
+from tokenprice import ask, simulate
 from tokenprice.decode import decode_step
-from tokenprice.fleet import fleet as asked
 from tokenprice.prompt import room
 
 COLOURS = (*style.LINES, style.SKY, style.ROSE, style.GREEN)
@@ -120,11 +119,14 @@ def over_context(models, system, workload):
 # --- The price ------------------------------------------------------------------------------------------------
 
 
-def schedule(request, pieces=8, seconds=2.0, axes=None):
+def schedule(answer, pieces=8, seconds=2.0, axes=None):
     """Two seconds of the box that serves a request and its like: prompts that stop it, that ride along, that are away.
 
     Under each lane stand the tokens of one user who is being answered.
     """
+    if not answer.feasible:
+        return style.nothing(answer)
+    request = answer.request
     read, step, every = request.prompt.total, request.step.total, request.machine_seconds
     ways = {"full stop": (1, 0), "in pieces": (pieces, step), "elsewhere": (0, 0)}
     axes = axes if axes is not None else plt.subplots(3, figsize=(6.8, 3.6), sharex=True)[1]
@@ -179,7 +181,10 @@ def fleet(questions, loads=(0.2, 0.4, 0.6, 0.75), requests=2000):
 
 def _over_load(ax, question, loads, requests):
     """The formula, its slow end, and a simulation; no curve where the formula has no steady state."""
-    one = asked(question.replace(arrivals=1e-6, machines=1), question.machine, question.layout)
+    rare = ask(question.replace(arrivals=1e-6, machines=1))
+    if not rare.feasible:
+        return style.nothing(rare, ax)
+    one = rare.fleet
     at, grid = one.station, np.linspace(0.01, 0.97, 97)
     for by, name, line in ((1, "formula", "-"), (one.factor, "formula, slow end of the interval", "--")):
         states = [at.slower(by).at(load / at.load(1)) for load in grid]
@@ -200,29 +205,18 @@ def _over_load(ax, question, loads, requests):
     ax.axvline(1 / one.factor, color=style.RED, linewidth=1)
 
 
-def decisions(cached, readers, drafted, formats):
-    """Four decisions, one picture each: a turn over its cached share, prompts over chips, drafts and formats."""
-    figure, axes = plt.subplots(2, 2, figsize=(7.0, 5.2))
-    axes, cents = axes.ravel(), [100 * r.dollars for r in cached.values()]
-    axes[0].plot([100 * share for share in cached], cents, "o-", color=style.GREEN)
-    axes[0].set(xlabel="cached share of the prompt, %", ylabel="cents per turn", ylim=(0, None))
-    read = {n: (1e3 * r.prompt.total, r.per_million["input"]) for n, r in readers.items()}
-    axes[1].plot(*zip(*read.values(), strict=True), "o-", color=style.ORANGE)
-    for n, at in read.items():
-        axes[1].annotate(f"{n} chips", at, fontsize=8, xytext=(4, 4), textcoords="offset points")
-    axes[1].set(xlabel="ms to read a prompt", ylabel="dollars per million in", ylim=(0, None))
-    axes[2].plot(list(drafted), list(drafted.values()), "o-", color=style.PURPLE)
-    axes[2].axhline(1, color=style.INK, linewidth=1)
-    axes[2].set(xscale="log", xlabel="users", ylabel="times as fast with drafts")
-    for (name, answers), colour in zip(formats.items(), (style.PURPLE, style.YELLOW), strict=True):
-        ms = [1e3 * one.seconds for one in answers.values()]
-        low, high = ([1e3 * getattr(one, end) for one in answers.values()] for end in ("low", "high"))
-        axes[3].plot(list(answers), ms, "o-", color=colour, label=name)
-        axes[3].fill_between(list(answers), low, high, color=colour, alpha=0.15, linewidth=0)
-    axes[3].set(xscale="log", xlabel="users", ylabel="ms per token", ylim=(0, None))
-    axes[3].legend(fontsize=8)
-    figure.tight_layout()
-    return axes
+def reading(answers):
+    """What a million tokens of prompt cost over the time that a prompt takes, a point for each number of chips."""
+    ax = style.axes(None, figsize=(5.0, 3.0))
+    read = {n: one.request for n, one in answers.items() if one.feasible}
+    at = [(1e3 * r.prompt.total, r.per_million["input"]) for r in read.values()]
+    ax.plot(*zip(*at, strict=True), "o-", color=style.ORANGE) if at else ax.text(
+        0.1, 0.5, "it fits on none of these"
+    )
+    for n, point in zip(read, at, strict=True):
+        ax.annotate(f"{n} chips", point, fontsize=9, xytext=(4, 4), textcoords="offset points")
+    ax.set(xlabel="ms to read a prompt", ylabel="dollars per million in", xlim=(0, None), ylim=(0, None))
+    return ax
 
 
 def over_users(table):

@@ -1,9 +1,13 @@
 """Pictures to be moved: price over speed, and every answer over every measurement."""
 
+from math import isnan
+
 import numpy as np
+import pandas as pd
 
 from book.explorer.scatter import Menu, Scatter
 from book.serving import fit
+from book.synthesis import against
 from tokenprice import Promise, Question, answerers, ask, decide
 
 COUNTS = (1, 2, 4, 8)
@@ -23,8 +27,8 @@ def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
     ``models``: label to the words of a Question: model and formats. ``lengths``: tokens of a prompt and of an
     answer. ``cached``: shares of the prompt in the cache.
     """
-    lines, dots, rows = [], [], fit.serving_rows()
-    rows = rows[(rows.use == "clean") & rows.n_gpus.isin(counts)]
+    lines, dots, rows = [], [], public_rows()
+    rows = rows[rows.n_gpus.isin(counts)]
     for m, words in enumerate(models.values()):
         for c, chip in enumerate(chips):
             for n, (prompt, output) in enumerate(lengths):
@@ -34,7 +38,7 @@ def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
                     layouts, there = [f"TP{k}" for k in counts], at | {"cached": h}
                     found = decide(q, Promise(), chips=[chip], counts=counts, layouts=layouts)
                     lines += [_line(offer, found.points, chip, output, there) for offer in found.offers]
-                like = (q.model.name, chip.name, words["weights"])
+                like = (q.model.name, chip.name, _kind(words["weights"]))
                 dots += [_dot(row, at) for row in rows.itertuples() if _same(row, like, prompt, output)]
     told = [f"{prompt:,.0f} and {output:,.0f} tokens" for prompt, output in lengths]
     menus = [
@@ -70,19 +74,36 @@ def _line(offer, points, chip, output, at):
     return {"f": at, "name": _chips(n), "c": COUNTS.index(n), "p": found, "w": w, "g": g}
 
 
+def public_rows():
+    """Clean rows of both files with lengths and a rate: of serving benchmarks, and of steps of a closed loop."""
+    served, steps = fit.serving_rows(), against.rows()
+    seconds = served.ttft + served.output_tokens * served.tpot
+    served["rate"] = served.concurrency * served.output_tokens / seconds
+    named = {"weight_format": "weights", "sequences": "concurrency", "tokens_per_second": "rate"}
+    steps = steps.rename(columns=named)
+    both = pd.concat([served, steps.assign(version="", ttft=float("nan"))])
+    return both[(both.use == "clean") & (both.prompt_tokens > 0) & (both.rate > 0)]
+
+
+def _kind(weights):
+    """A format as kernels multiply it: blocks and scales have names of their own."""
+    return weights.split()[0].removeprefix("mx").removeprefix("nv")
+
+
 def _same(row, like, prompt, output):
     """Whether a row measured this model, chip and format at these lengths, or a tenth less, where they are drawn."""
     pairs = ((row.prompt_tokens, prompt), (row.output_tokens, output))
     near = all(0.85 <= of / to <= 1.05 for of, to in pairs)
-    return near and (row.model, row.hardware, row.weights) == like
+    return near and (row.model, row.hardware, _kind(row.weights)) == like
 
 
 def _dot(row, at):
-    speed = 1 / row.tpot
-    each = row.concurrency * row.output_tokens / (row.ttft + row.output_tokens * row.tpot) / row.n_gpus
+    speed, each = 1 / row.tpot, row.rate / row.n_gpus
+    who = " ".join(filter(None, (row.engine, row.version)))
+    first = "" if isnan(row.ttft) else f", first token {1e3 * row.ttft:.0f} ms"
     told = (
-        f"{row.publisher}, {row.engine} {row.version}: {_chips(row.n_gpus)}, {row.concurrency:.0f} users, "
-        f"{row.weights}: {speed:.3g} tokens/s, first token {1e3 * row.ttft:.0f} ms"
+        f"{row.publisher}, {who}: {_chips(row.n_gpus)}, {row.concurrency:.0f} users, "
+        f"{row.weights}: {speed:.3g} tokens/s{first}"
     )
     place = COUNTS.index(row.n_gpus)
     return {"f": at, "x": [_three(speed)], "y": [0, _three(each)], "t": told, "u": row.url, "c": place}

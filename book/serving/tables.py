@@ -4,7 +4,7 @@ import re
 import tomllib
 from functools import cache
 from importlib.resources import files
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -17,10 +17,10 @@ from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Attention
 from tokenprice import constants, estimate, operators, request, speculation
-from tokenprice.decode import Instance, decode_step, layer
+from tokenprice.decode import Instance, decode_step, layer, whole_layers
 from tokenprice.estimate import stated
 from tokenprice.kernels import reduce_time
-from tokenprice.prompt import prompt_pass
+from tokenprice.prompt import STEPS, prompt_pass
 
 # Llama 3 70B in 8 bits on four H100s, 32 users: the nearest serving row of the running question
 CASE = "aic-32"
@@ -214,13 +214,82 @@ def asked(users=32, **more):
     return tokenprice.ask("Llama 3 70B", box, prompt=3840, output=512, users=users, **more).request
 
 
-def over_users(model, system):
-    """Price and patience of the running request, half of its prompt cached, over the users that share a machine."""
+def told(answer, say):
+    """What a function says of the request of an answer, or why there is none."""
+    return say(answer.request) if answer.feasible else answer.in_words()
+
+
+def _parts(answer, parts):
+    """Named seconds of a request in milliseconds, or one row that says why there are none."""
+    if not answer.feasible:
+        return pd.DataFrame({"no answer": [answer.in_words()]})
+    rows = [(name, round(1e3 * seconds, 1)) for name, seconds in parts(answer.request).items()]
+    return pd.DataFrame(rows, columns=["part", "ms"])
+
+
+def of_a_token(answer):
+    """What a token of one user waits for."""
+    return _parts(answer, lambda r: {
+        "a step of all users": r.step.total, "prompts of others": r.token - r.step.total,
+        "a token of one user": r.token,
+    })  # fmt: skip
+
+
+def of_a_prompt(answer):
+    """The kernels that read a prompt."""
+    return _parts(
+        answer, lambda r: {name: seconds for name, seconds in r.prompt.terms.items() if seconds > 0}
+    )
+
+
+def of_a_first_token(answer):
+    """What a first token waits for."""
+
+    def parts(r):
+        known = stated()["first_token"]
+        own = {
+            "way in and out": known["door"], "two steps": STEPS * r.step.total,
+            "its own prompt": r.prompt.total + known["layer"] * whole_layers(answer.question.model),
+        }  # fmt: skip
+        return own | {"prompts of others": r.first_token - sum(own.values()), "first token": r.first_token}
+
+    return _parts(answer, parts)
+
+
+def read_for_one_written(answer):
+    """Tokens of a prompt that are read in the time that the machine takes for one of an answer; NaN for none."""
+    r = answer.request
+    if r is None:
+        return float("nan")
+    return r.output_seconds / r.output_tokens * r.prompt_tokens / r.prompt.total
+
+
+def where_prices_meet(chip, weights="fp8"):
+    """Users of whom a step that reads weights and nothing else costs as much a token as a prompt does."""
+    kernel = constants.operators(chip.name).gemm[weights]
+    return chip.at(weights).flops * kernel.prefill / (2 * chip.memory_bandwidth * kernel.share)
+
+
+def over_users(case):
+    """Price and patience of a request, half of its prompt cached, over the users that share a machine."""
     found = []
     for users in (1, 2, 4, 8, 16, 32, 64, 128):
-        r = tokenprice.ask(model, system, prompt=3840, output=512, users=users, cached=1920).request
-        waits = {"first token, s": r.first_token, "tokens a second": 1 / r.token}
-        found.append({"users": users, **r.per_million, **waits})
+        answer = tokenprice.ask(case.replace(users=users, cached="50%"))
+        if answer.feasible:
+            r = answer.request
+            waits = {"first token, s": r.first_token, "tokens a second": 1 / r.token}
+            found.append({"users": users, **r.per_million, **waits})
+    return pd.DataFrame(found)
+
+
+def ratios(questions, work, users):
+    """Prices of output and of a cache hit over that of input, of questions and users."""
+    found = []
+    for question, n in product(questions, users):
+        answer = tokenprice.ask(question.replace(users=n, **work))
+        paid = answer.request.per_million if answer.feasible else {}
+        over = {kind: paid.get(kind, np.nan) / paid.get("input", np.nan) for kind in ("output", "cached")}
+        found.append({"model": question.model.name, "users": n, **over})
     return pd.DataFrame(found)
 
 
