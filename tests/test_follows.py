@@ -150,7 +150,7 @@ INPUTS = {
         "answers": (lambda table: table.assign(predicted=2 * table.predicted), {"ax = figures.stacked"}),
         "clean": (lambda table: table.assign(ratio=2 * table.ratio), set()),
     },
-    "price": {"llama": (another("Llama 3 8B"), set()), "box": (boxes, set())},
+    "price": {"case": (lambda case: case.replace(model="Llama 3 8B", machine="4x H200", output=1024), set())},
     "case_files": {"alpha": (twice, set()), "agreed_at": (twice, set())},
 }
 # Drawings of a mechanism without a number, and what sources print, others measured, or a whole catalogue says.
@@ -162,7 +162,7 @@ FIXED = {
     "synthesis": {"fig-agree-gains", "fig-syn-voices"},
     "case_files": {"fig-case-readings"},
     "sixth_model": {"explorer.Guess"},
-    "price": {"fig-price-first", "fig-price-drafts", "fig-price-joules"},
+    "price": {"fig-price-first"},
 }
 
 
