@@ -1,43 +1,56 @@
 """The pictures of the introduction: what happens while one token is made, and what chips and company do to it."""
 
 from dataclasses import dataclass, fields
+from itertools import takewhile
 
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from book import style
+from book import measured, style
 from book.explorer import Axis, Bars, Choice, Explorer, Frontier, Slider, first, memory
 from book.sixth import Text
 from inferlib import load_chip, load_model, principles
 from inferlib.equation import quantity
 from inferlib.ops import where
 from inferlib.papers import erdil2025
-from inferlib.system import Breakdown, System, Workload
+from inferlib.system import Breakdown, Layout, System, Workload, format_bytes
 from inferlib.units import factor
-from tokenprice import Promise, Question, answerers, ask, change
+from tokenprice import Promise, Question, answerers, ask, change, kernels
+from tokenprice.ask import ALL
+from tokenprice.constants import engine
 
 MODELS = ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "GPT-OSS 120B", "DeepSeek V3", "Llama 3.1 405B")
 CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200")
 EXCHANGES = 2  # of a layer: after attention and after the feed-forward block
+EXCHANGE = 5e-6  # seconds of one inside a box, before its bytes
+CHAT = 50  # tokens per second that a chat is promised here
 ENDLESS = {"memory_capacity": None}  # asked for times only; what fits is asked elsewhere
-# What a reader may ask for, by tokens per second; whoever runs a batch takes the cheapest.
-LOADS = {"agent": 300, "chat": 100, "batch": None}
-
-
+WEIGHTS = {"16 bits": 2, "8 bits": 1, "4 bits": 0.5}
+CACHE = {"16 bits": 2, "8 bits": 1}
+SIXTH = answerers.label(answerers.SIXTH)
 # The running question of all chapters: what their text speaks of.
 RUNNING = Question("Llama 3 70B", "8x H100", weights="bf16", cache="bf16", batch=32, context=4096)
 # And as requests, half of whose answer is made at that context.
 SERVED = Question("Llama 3 70B", "8x H100", prompt=3840, output=512, users=32)
 
 
+COMPARED = ("model", "machine", "batch", "context", "prompt", "output", "users", "layout", "weights", "cache")
+
+
 def yours(case, printed=RUNNING):
     """Say that a chapter's case is not the one that its text speaks of; nothing where it is."""
-    changed = [name for name in Question.names() if getattr(case, name) != getattr(printed, name)]
+    changed = [name for name in COMPARED if _value(case, name) != _value(printed, name)]
     if changed:
         mine, theirs = (_named(question, changed) for question in (case, printed))
         mine += " with other numbers" if mine == theirs else ""
         print(f"yours: {mine}; the text speaks of {theirs}")
+
+
+def _value(question, name):
+    """A field as it counts, given or not."""
+    known = {"batch", "context", "weights", "cache"}
+    return getattr(question.workload if name in known else question, name)
 
 
 def _named(question, changed):
@@ -57,27 +70,47 @@ class Layered(principles.Profile):
     d_model: float = quantity("1", "width of the model", default=1)
 
 
-def layered(model):
+def layered(model, weights="bf16", cache="bf16"):
     """The profile of a transformer, with its layers."""
-    profile = principles.profile_of(model)
+    profile = principles.profile_of(model, weights, cache)
     told = {f.name: getattr(profile, f.name) for f in fields(profile)}
     return Layered(**told, n_layers=model.n_layers, d_model=model.d_model)
 
 
-def step(model, chip, n_chips, batch, context, exchange):
-    """One token of a model: the bound of the peaks, and an all-reduce (``exchange``, then its bytes) a block."""
+def linked(chip):
+    """A chip with a box and links: those that state none have a box of eight, and links as fast as the other kind."""
+    inside = chip.scale_up_bandwidth or chip.scale_out_bandwidth or chip.memory_bandwidth
+    outside = chip.scale_out_bandwidth or inside
+    size = chip.scale_up_size or RUNNING.machine.count
+    return chip.replace(scale_up_bandwidth=inside, scale_out_bandwidth=outside, scale_up_size=size)
+
+
+def step(model, chip, n_chips, batch, context, exchange=EXCHANGE):
+    """One token of a model: the bound of the peaks, and an all-reduce (``exchange``, then its bytes) a block.
+
+    An all-reduce that leaves the box takes what the sixth model found for each doubling of the chips, and its bytes
+    go over the network.
+    """
     system = System(chip.replace(**ENDLESS), n_chips, domain=n_chips)
     bound = principles.decode_step(model, system, Workload(batch, context))
     # an all-reduce sends nearly two vectors of 16 bits
     sent = 2 * (1 - 1 / n_chips) * 2 * batch * model.d_model
-    waits = model.n_layers * EXCHANGES * principles.exchange_time(exchange, sent, chip.scale_up_bandwidth)
+    bandwidth = where(n_chips > chip.scale_up_size, chip.scale_out_bandwidth, chip.scale_up_bandwidth)
+    beyond = kernels.box_time(engine(), 1, n_chips, chip.scale_up_size)
+    each = principles.exchange_time(exchange, sent, bandwidth) + beyond
+    waits = model.n_layers * EXCHANGES * each
     return Breakdown((*bound.stages, {"waiting": where(n_chips > 1, waits, 0.0)}))
 
 
-def one_token(model=None, chip=None):
+def _nearest(options, bytes):
+    """Formats by label, that of the case first."""
+    return dict(sorted(options.items(), key=lambda option: abs(option[1] - bytes)))
+
+
+def one_token(case=RUNNING):
     """One token to play with, and for every speed its least price over all numbers of chips and users."""
-    model, chip = model or load_model(MODELS[0]), chip or load_chip(CHIPS[0])
-    models = first(model, {name: load_model(name) for name in MODELS})
+    asked, chip = case.workload, case.machine.chip
+    models = first(case.model, {name: load_model(name) for name in MODELS})
     chips = first(chip, {name: load_chip(name) for name in CHIPS})
 
     def chosen(model, weights, cache):
@@ -97,71 +130,87 @@ def one_token(model=None, chip=None):
     def held(batch, context, model, weights, cache, **others):
         return principles.memory_held(chosen(model, weights, cache), batch, context)
 
-    powers = [*(2**k for k in range(10)), 1000]
     frontier = Frontier(
         (speed, dollars),
-        Axis("tokens/s for each user", "1", 5, 5000),
-        Axis("$ per million tokens", "1", 0.02, 500),
-        over={"n_chips": powers, "batch": sorted({round(2 ** (k / 4)) for k in range(49)})},
-        marks=LOADS,
+        Axis("tokens/s for each user", "1", 5, 1000),
+        Axis("$ per million tokens", "1", 0.05, 200),
+        over={
+            "n_chips": [2**k for k in range(10)],
+            "batch": sorted({round(2 ** (k / 4)) for k in range(49)}),
+        },
         title="Every number of chips and users: for each speed the least price",
     )
     inputs = [
-        Slider("n_chips", "Chips", 1, 1000, 8, log=True, whole=True),
-        Slider("batch", "Users at once", 1, 4096, 1, log=True, whole=True),
-        Slider("context", "Context", 1, 131072, 4096, "tokens", log=True, whole=True),
-        Slider("exchange", "Start of an exchange", 0.1, 50, 5, "µs", log=True),
-        Slider("price", "Price of a chip", 0.5, 10, 2, "$/h", log=True),
+        Slider("n_chips", "Chips", 1, 1000, case.machine.count, log=True, whole=True),
+        Slider("batch", "Users at once", 1, 4096, asked.batch, log=True, whole=True),
+        Slider("context", "Context", 1, 131072, asked.context, "tokens", log=True, whole=True),
+        Slider("exchange", "Start of an exchange", 0.1, 50, EXCHANGE / factor("us"), "µs", log=True),
         Choice("model", "Model", {name: layered(m) for name, m in models.items()}),
-        Choice("chip", "Chip", chips),
-        Choice("weights", "Weights", {"16 bits": 2, "8 bits": 1, "4 bits": 0.5}),
-        Choice("cache", "Cache", {"16 bits": 2, "8 bits": 1}),
+        Choice("chip", "Chip", {name: linked(one) for name, one in chips.items()}),
+        Slider("price", "Price of a chip", 0.5, 10, case.rate or 2, "$/h", log=True),
+        Choice("weights", "Weights", _nearest(WEIGHTS, format_bytes(asked.weights))),
+        Choice("cache", "Cache", _nearest(CACHE, format_bytes(asked.cache))),
     ]
     limits = memory(held, "n_chips", "Memory")
-    return Explorer("One token", inputs, [Bars({"": seconds}), frontier], limits=limits, asks={})
+    views = [Bars({"": seconds}), frontier]
+    return Explorer("One token", inputs, views, limits=limits, asks={}, more=("price", "weights", "cache"))
 
 
-def chips_and_company(model, chip, exchange=5e-6, price=2.0, context=4096):
-    """Time and price of a token by number of chips, for one user; and by number of users, on eight chips."""
-    shape, tables = layered(model), {}
-    one_user = [(n, 1) for n in (1, 2, 8, 32, 128, 512)]
-    for name, cases in (("chips", one_user), ("users", [(8, b) for b in (1, 4, 16, 64, 256)])):
+def _shape(case):
+    """The case's model with its layers, and its chip with its box, for the introduction's own step."""
+    work = case.workload
+    return layered(case.model, work.weights, work.cache), linked(case.machine.chip)
+
+
+def chips_and_users(case, exchange=EXCHANGE):
+    """Milliseconds of a token by number of chips, for one user; and by number of users, on the case's machine.
+
+    What does not fit is left out.
+    """
+    shape, chip = _shape(case)
+    work, count, tables = case.workload, case.machine.count, {}
+    for name, cases in (
+        ("chips", [(2**k, 1) for k in range(1, 8)]),
+        ("users", [(count, 4**k) for k in range(5)]),
+    ):
         rows = []
         for n, batch in cases:
-            found = step(shape, chip, n, batch, context, exchange)
-            usd = principles.cost_per_million(found.total, batch, n, price)
+            if principles.memory_held(shape, batch, work.context) > n * chip.memory_capacity:
+                continue
+            found = step(shape, chip, n, batch, work.context, exchange)
             terms = {term: 1e3 * time for term, time in found.counted.items()}
-            rows.append({"n": n if name == "chips" else batch, **terms, "usd": usd})
-        tables[name] = pd.DataFrame(rows)
+            rows.append({"n": n if name == "chips" else batch, **terms})
+        tables[name] = pd.DataFrame(rows, columns=list(rows[0]) if rows else ["n"])
     return tables
 
 
-def draw_chips_and_company(tables):
-    """More chips: a token gets faster until only waiting is left, and costs more. More users: cheaper, and slower."""
-    colours = {"weights": style.BLUE, "cache": style.GREEN, "waiting": style.RED}
-    _, axes = plt.subplots(2, 2, figsize=(7.2, 4.6), sharex="col", height_ratios=[3, 2], layout="constrained")
-    titles = {"chips": "one user, more chips", "users": "eight chips, more users"}
-    doing = {"weights": "reading weights", "cache": "reading the context", "waiting": "waiting"}
-    for (above, below), (name, table) in zip(axes.T, tables.items(), strict=True):
-        x, bottom = range(len(table)), 0 * table.n
-        for term, colour in colours.items():
-            above.bar(x, table[term], bottom=bottom, color=colour, width=0.62, label=doing[term])
-            bottom = bottom + table[term]
-        for at, total in zip(x, bottom, strict=True):
-            above.text(at, total, f"{total:.2g}", ha="center", va="bottom", fontsize=8)
-        below.plot(x, table.usd, "o-", color=style.INK)
-        for at, usd in zip(x, table.usd, strict=True):
-            below.annotate(
-                f"${usd:.3g}", (at, usd), (0, 6), textcoords="offset points", ha="center", fontsize=8
-            )
-        above.set_title(titles[name], fontsize=10)
-        above.margins(y=0.12)
-        below.set(yscale="log", xlabel=name, ylim=(table.usd.min() / 2, table.usd.max() * 4))
-        below.set_xticks(x, [f"{n}" for n in table.n])
-        above.grid(axis="x", visible=False)
-    axes[0, 0].set_ylabel("ms for a token")
-    axes[1, 0].set_ylabel("$ for a million")
-    axes[0, 0].legend(fontsize=9, loc="upper right")
+def draw_chips_and_users(tables):
+    """More chips: a token gets faster, until it waits for chips of another box. More users: it gets slower."""
+    doing = {
+        "weights": "reading weights",
+        "cache": "reading the context",
+        "arithmetic": "multiplying",
+        "waiting": "waiting",
+    }
+    _, axes = plt.subplots(1, 2, figsize=(7.2, 3.0), layout="constrained")
+    titles = {"chips": "one user, more chips", "users": "one box, more users"}
+    for ax, (name, table) in zip(axes, tables.items(), strict=True):
+        x, bottom = range(len(table)), 0.0
+        for term in (term for term in doing if term in table):
+            times = table[term].fillna(0)
+            ax.bar(x, times, bottom=bottom, color=style.TERMS[term], width=0.62, label=doing[term])
+            bottom = bottom + times
+        for at in x:
+            ax.text(at, bottom[at], f"{bottom[at]:.2g}", ha="center", va="bottom", fontsize=8)
+        if table.empty:
+            ax.text(0.5, 0.5, "does not fit", ha="center", transform=ax.transAxes)
+        ax.set_title(titles[name], fontsize=10)
+        ax.margins(y=0.12)
+        ax.set_xticks(x, [f"{n}" for n in table.n])
+        ax.set_xlabel(name)
+        ax.grid(axis="x", visible=False)
+    axes[0].set_ylabel("ms for a token")
+    axes[0].legend(fontsize=8, loc="upper left")
     return axes
 
 
@@ -205,19 +254,184 @@ KINDS = {
 }
 
 
-def everybody(*words, **options):
+def frontiers(case):
+    """For every speed the least price, by the introduction's own step and by the sixth model, with its interval.
+
+    Over machines of up to twice as many chips as the case's and all users that fit.
+    """
+    shape, chip = _shape(case)
+    dollars, work, rows = case.rate or 2, case.workload, []
+    for n in (2**k for k in range(case.machine.count.bit_length() + 1)):
+        for batch in sorted({round(2 ** (k / 2)) for k in range(25)}):
+            if principles.memory_held(shape, batch, work.context) > n * chip.memory_capacity:
+                break
+            seconds = step(shape, chip, n, batch, work.context).total
+            rows.append(("the sliders below", n, batch, seconds, 1.0))
+            found = ask(case.replace(machine=System(case.machine.chip, n), batch=batch))
+            if found.feasible:
+                rows.append((SIXTH, n, batch, found.seconds, found.high / found.seconds))
+    table = pd.DataFrame(rows, columns=["who", "chips", "users", "seconds", "factor"])
+    usd = principles.cost_per_million(table.seconds, table.users, table.chips, dollars)
+    table = table.assign(speed=1 / table.seconds, usd=usd).sort_values("speed", ascending=False)
+    cheapest = table.groupby("who").usd.cummin()
+    return table[table.usd <= cheapest]
+
+
+def offers(edge):
+    """Batch, chat and agent on a frontier: the least price, that at a promised speed, and that near the fastest."""
+    edge = edge[edge.who == SIXTH]
+    fast = edge[edge.speed >= CHAT]
+    found = {"batch": edge, "chat": fast, "agent": edge[edge.speed >= 0.9 * edge.speed.max()]}
+    return {name: rows.loc[rows.usd.idxmin()] for name, rows in found.items() if len(rows)}
+
+
+def draw_frontiers(edge):
+    """Both frontiers, the sixth model's with its interval and the three offers on it."""
+    _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    for (who, own), colour in zip(edge.groupby("who"), (style.INK, style.PURPLE), strict=False):
+        ax.plot(own.speed, own.usd, color=colour, label=who)
+        slow, fast = (
+            (own.speed / own.factor, own.usd * own.factor),
+            (own.speed * own.factor, own.usd / own.factor),
+        )
+        around = [[*one, *other[::-1]] for one, other in zip(slow, fast, strict=True)]
+        ax.fill(*around, color=colour, alpha=0.15, linewidth=0)
+    for name, at in offers(edge).items():
+        ax.plot(at.speed, at.usd, "o", color=style.INK)
+        says = f"{name}: {_usd(at.usd)}"
+        ax.annotate(says, (at.speed, at.usd), (8, -10), textcoords="offset points")
+    ax.set(xlim=(0, None), yscale="log", xlabel="tokens/s for each user", ylabel="$ per million tokens")
+    ax.yaxis.set_major_formatter("{x:,g}")
+    ax.legend(loc="upper left", fontsize=9)
+    return ax
+
+
+def in_offers(case, edge):
+    """What the sixth model sells: batch, chat and agent, a line each."""
+    found = offers(edge)
+    says = {
+        "batch": "*Batch*: nobody waits, so the cheapest token wins",
+        "chat": f"*Chat*: at least {CHAT} tokens per second, several times as fast as anybody reads",
+        "agent": "*Agent*: a program reads, and each step of its work waits for the last, so nearly the fastest token",
+    }
+    lines = [
+        f"- {text}: {at.chips} chips with {_users(at.users)}, {at.speed:.0f} tokens/s, "
+        f"{_usd(at.usd)[1:]} dollars a million."
+        if (at := found.get(name)) is not None
+        else f"- {text}: no machine of {case.machine.chip.name} up to twice this one does it."
+        for name, text in says.items()
+    ]
+    return Text("\n".join(lines))
+
+
+def _users(number):
+    return f"{number:g} user{'s' if number > 1 else ''}"
+
+
+def _usd(dollars):
+    return f"${dollars:.2f}" if dollars < 100 else f"${dollars:,.0f}"
+
+
+# Who is asked whether to double the chips, and what each counts or leaves out.
+WHOSE = {
+    "steinhardt2022": "reads weights and activations; leaves out the cache, exchanges inside a machine, and software",
+    "pope2022": "adds the cache and the bytes of exchanges, in one network; leaves out their start, and software",
+    "erdil2025": "adds kernels, exchanges, and memory at three quarters of its data sheet; leaves out the engine",
+    "liminal2025": "a limit: an ideal network without boxes; leaves out software",
+    "liminal2025.eq8": "adds a time per layer, fitted to servers; knows no boxes",
+    "mazurek2025": "describes mixtures of experts with latent attention only",
+    "sixth": "kernels, exchanges and software, timed or fitted, with an interval",
+}
+
+
+def doubled(case):
+    """The case, and twice its chips as one instance, as two copies and as two stages; each a Question."""
+    count, chip = case.machine.count, case.machine.chip
+    twice = case.replace(machine=System(chip, 2 * count))
+    return {
+        f"{count} chips": case,
+        f"{2 * count} as one": twice,
+        "two copies": case.replace(batch=max(1, case.workload.batch / 2)),  # each has half of the users
+        "two stages": twice.replace(layout=Layout(tp=count, pp=2)),
+    }
+
+
+def eight_or_sixteen(case):
+    """Everybody's answer to the same question: milliseconds and dollars before and after doubling the chips."""
+    asked, rows = doubled(case), []
+    for key, beside in WHOSE.items():
+        found = {name: _cell(ask(question, by=key)) for name, question in asked.items()}
+        rows.append({"who": answerers.label(key), **found, "beside": beside})
+    return pd.DataFrame(rows)
+
+
+def _cell(answer):
+    """Milliseconds, with an interval where there is one, and dollars for a million tokens."""
+    if not answer.feasible:
+        return "does not fit" if answer.status == "infeasible" else "n/a"
+    span = "" if answer.factor is None else f" ({1e3 * answer.low:.1f} to {1e3 * answer.high:.1f})"
+    usd = answer.dollars_per_million
+    return f"{1e3 * answer.seconds:.1f} ms{span}{'' if usd is None else f', {_usd(usd)}'}"
+
+
+def verdict(case):
+    """What the sixth model makes of doubling the chips, against how many of the others, in a sentence or two."""
+    before, one, copies, _ = (ask(question) for question in doubled(case).values())
+    sources = [key for key in WHOSE if key != answerers.SIXTH]
+    pairs = [[ask(q, by=key) for q in list(doubled(case).values())[:2]] for key in sources]
+    told = [(a, b) for a, b in pairs if a.feasible and b.feasible]
+    faster = sum(b.seconds < a.seconds for a, b in told)
+    if not (before.feasible and one.feasible):
+        return Text(f"The sixth model has no answer: {(one if before.feasible else before).in_words()}.")
+    count = case.machine.count
+    one_way = f"{1e3 * before.seconds:.1f} to {1e3 * one.seconds:.1f} ms"
+    sure = (
+        "the intervals overlap"
+        if one.low < before.high and before.low < one.high
+        else "beyond both intervals"
+    )
+    gain = before.seconds / copies.seconds - 1
+    return Text(
+        f"Of the {len(told)} answers of sources that speak of both, {faster} say that {2 * count} chips as one "
+        f"instance are faster. The sixth model says: from {one_way} ({sure}). Two copies give each user a token that "
+        f"comes {gain:.0%} faster, at {copies.dollars_per_million / before.dollars_per_million:.1f} times the price. "
+        f"**Of the two, its machine for {_users(case.workload.batch)} is the one of {count}**, "
+        "and a second one is for more users."
+        if one.seconds > before.seconds
+        else f"The sixth model, too, finds {2 * count} as one instance faster: from {one_way} ({sure})."
+    )
+
+
+def measured_beyond():
+    """Dense models that were measured as one instance on more chips than a box holds, beside the sixth model."""
+    rows = measured.load()
+    rows = rows[rows.core & (rows.tp > RUNNING.machine.domain) & rows.model_in_catalogue]
+    rows = rows[[not load_model(name).sparse for name in rows.model]]
+    found = [
+        ask(row.model, f"{row.n_gpus}x {row.hardware}", batch=row.batch, context=row.context,
+            weights="bf16", engine=row.engine)
+        for row in rows.itertuples()
+    ]  # fmt: skip
+    return pd.DataFrame({
+        "model": rows.model, "machine": [f"{row.n_gpus} × {row.hardware}" for row in rows.itertuples()],
+        "sequences": rows.batch.astype(int), "measured, ms": [f"{1e3 * one:.1f}" for one in rows.tpot],
+        "sixth model, ms": [f"{1e3 * one.seconds:.0f} ({1e3 * one.low:.0f} to {1e3 * one.high:.0f})" for one in found],
+    })  # fmt: skip
+
+
+def everybody(case):
     """The sixth model's answer, and the steps of all who answer, that of the toy model too, the sixth model's last."""
-    sixth = ask(*words, **options)
-    asked, keys = sixth.question, answerers.keys()
-    answers = {key: answerers.ask(key, asked.model, asked.machine, asked.workload) for key in keys}
-    found = {answerers.label(key): step for key, step in answers.items() if step.feasible}
-    found["Erdil 2025, toy"] = erdil2025.toy_decode_step(asked.model, asked.machine, asked.workload)
-    return sixth, found | {last: found.pop(last) for last in (answerers.label(answerers.SIXTH),)}
+    answers = ask(case, by=ALL)
+    found = {answerers.label(key): one.step for key, one in answers.items() if one.feasible}
+    if answers[answerers.BOUND].feasible:
+        found["Erdil 2025, toy"] = erdil2025.toy_decode_step(case.model, case.machine, case.workload)
+    last = {SIXTH: found.pop(SIXTH)} if SIXTH in found else {}
+    return answers[answerers.SIXTH], found | last
 
 
 def draw_answers(answers, sixth):
-    """Everybody's step as one bar, in four kinds of time; the sixth model's with its interval."""
-    _, ax = plt.subplots(figsize=(7.2, 0.9 + 0.42 * len(answers)))
+    """Everybody's step as one bar, in four kinds of time; the sixth model's with its interval, or why it has none."""
+    _, ax = plt.subplots(figsize=(7.2, 1.3 + 0.42 * len(answers)))
     for y, step in enumerate(answers.values()):
         left = 0.0
         for says, kinds in KINDS.items():
@@ -226,29 +440,41 @@ def draw_answers(answers, sixth):
             ax.barh(y, time, left=left, height=0.6, color=colour, label=None if y else says)
             left += time
         ax.text(left, y, f" {1e3 * step.total:.1f}", va="center")
-    at = list(answers).index(answerers.label(answerers.SIXTH))
-    ends = [[1e3 * (sixth.seconds - sixth.low)], [1e3 * (sixth.high - sixth.seconds)]]
-    ax.errorbar(1e3 * sixth.seconds, at + 0.2, xerr=ends, color=style.INK, capsize=3, linewidth=1.2)
-    style.name_rows(ax, answers)
-    ax.set(ylim=(len(answers) - 0.4, -0.6), xlabel="milliseconds per token")
+    names = list(answers)
+    if sixth.feasible:
+        ends = [[1e3 * (sixth.seconds - sixth.low)], [1e3 * (sixth.high - sixth.seconds)]]
+        at = names.index(SIXTH) + 0.2
+        ax.errorbar(1e3 * sixth.seconds, at, xerr=ends, color=style.INK, capsize=3, linewidth=1.2)
+    else:
+        names.append(SIXTH)
+        ax.text(0, len(answers), f" {sixth.in_words()}", va="center")
+    style.name_rows(ax, names)
+    ax.set(ylim=(len(names) - 0.4, -0.6), xlabel="milliseconds per token")
     ax.margins(x=0.05)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.35, 1.0), ncol=4, fontsize=9)
+    if answers:
+        ax.legend(loc="lower center", bbox_to_anchor=(0.35, 1.0), ncol=4, fontsize=9)
     return ax
 
 
 def in_three_lines(sixth):
-    """How long, what it costs, and what would halve either."""
+    """How long, what it costs, and what would halve either; or why there is no answer."""
+    if not sixth.feasible:
+        return Text(f"The sixth model has no answer: {sixth.in_words()}.")
     asked, half = sixth.question, sixth.dollars_per_million / 2
     changes = change(asked, Promise(token=sixth.seconds / 2))
     alone = [f"{c.resource} × {c.factor:.2g}" for c in changes.changes if c.factor and c.factor > 1]
-    more = range(int(asked.workload.batch), 1 << 12)
-    users = next(n for n in more if ask(asked.replace(batch=n)).dollars_per_million <= half)
+    by = f"only {' or '.join(alone)} does it alone" if alone else "no single part does it"
+    more = (asked.replace(batch=n) for n in range(int(asked.workload.batch), 1 << 12))
+    fits = takewhile(lambda answer: answer.feasible, map(ask, more))
+    users = next(
+        (f"{one.batch:g} users" for one in fits if one.dollars_per_million <= half), "more users than fit"
+    )
     middle, low, high = (f"{1e3 * seconds:.1f}" for seconds in (sixth.seconds, sixth.low, sixth.high))
     return Text(
         f"- **How long?** {middle} ms per token ({low} to {high} ms in {100 * sixth.confidence:.0f} % of cases), "
         f"{sixth.speed:.0f} tokens/s for each user.\n"
-        f"- **At what price?** {sixth.dollars_per_million:.2f} dollars per million tokens, at {asked.rate:.2f} per "
-        f"chip and hour.\n"
-        f"- **Half of either?** Half the time takes {' or '.join(alone)}, and no other part does it alone; half the "
-        f"price takes {users} users."
+        f"- **At what price?** {_usd(sixth.dollars_per_million)[1:]} dollars per million tokens, at {asked.rate:.2f} "
+        f"for a chip and hour.\n"
+        f"- **Twice as fast?** Of all parts {by}.\n"
+        f"- **Half the price?** With {users}."
     )

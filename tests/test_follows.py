@@ -48,6 +48,13 @@ def another(name, load=inferlib.load_model):
     return lambda record: load(name)
 
 
+def another_case(case):
+    """Another question in its place: model, machine, formats, users and context."""
+    return case.replace(
+        model="Qwen3 32B", machine="8x B200", weights="fp8", cache="fp8", batch=2 * case.batch, context=2048
+    )
+
+
 def pope_model(name):
     return pope2022.model_of(inferlib.load_model(name))
 
@@ -68,10 +75,7 @@ REFUSES = "with erdil2025.grid_all_reduce_time.replaced"  # prints a refusal
 # Chapter -> input -> (change, beginnings of statements that read it and rightly stay: shares, exponents, refusals, what
 # rounds to the same).
 INPUTS = {
-    "introduction": {
-        "llama_70b": (another("Llama 3 8B"), set()),
-        "h100": (scaled(memory_bandwidth=2, flops=3, scale_up_bandwidth=1.5), set()),
-    },
+    "introduction": {"case": (another_case, set())},
     "principles": {
         # a matter of bytes, not of how many
         "llama": (another("Llama 3 8B"), {"principles.critical_batch", "(principles.critical_batch"}),

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from prose import without_fences
-from test_explorer import asked, page_of
 
 from book import opening, questions, sixth, slides, style
-from inferlib import load_chip, load_model
+from inferlib import load_chip
 from inferlib.system import System
+from tokenprice import answerers, ask
+from tokenprice.constants import engine
 
 CHAPTER = Path(__file__).parents[1] / "book" / "introduction.ipynb"
 READER = runpy.run_path(str(CHAPTER.parent / "_ext" / "reader.py"))
@@ -21,27 +22,14 @@ TEXT = "\n\n".join(
     for cell in json.loads(CHAPTER.read_text("utf-8"))["cells"]
     if cell["cell_type"] == "markdown" and "remove-cell" not in cell["metadata"].get("tags", [])
 )
+CASE = opening.RUNNING.replace(price=2.0)
+H100 = load_chip("H100 SXM")
 SPEED, PRICE = "tokens/s for each user", "$ per million tokens"
 
 
 @cache
 def box():
-    return opening.one_token()
-
-
-@cache
-def frontier():
-    return box().views[1].edge(box())
-
-
-def cheapest(speed):
-    return min(price for x, price in frontier() if x >= speed)
-
-
-def linked():
-    """The numbers that each link of the text sets."""
-    for state in re.findall(r"\(#one-token\?([^)]*)\)", TEXT):
-        yield {key: value for key, value in (pair.split("=") for pair in state.split("&"))}
+    return opening.one_token(CASE)
 
 
 def test_the_printed_case_needs_no_word(capsys):
@@ -70,6 +58,105 @@ def test_where_the_sixth_model_has_no_time_it_says_why():
     assert "needs 1586 GB" in repr(said)
 
 
+def test_an_exchange_inside_a_box_by_hand():
+    """80 layers exchange twice: 5 us and two vectors of 8,192 values each."""
+    found = box().evaluate(n_chips=8, batch=100)
+    sent = 2 * 7 / 8 * 100 * 8192 * 2
+    assert found["waiting"] == pytest.approx(1e3 * 160 * (5e-6 + sent / H100.scale_up_bandwidth))
+
+
+def test_an_exchange_that_leaves_the_box_by_hand():
+    """One doubling beyond eight chips takes what the engine's class was fitted to, and the network is slower."""
+    found = box().evaluate(n_chips=16, batch=100)
+    sent = 2 * 15 / 16 * 100 * 8192 * 2
+    beyond = engine().box + sent / H100.scale_out_bandwidth
+    assert found["waiting"] == pytest.approx(1e3 * 160 * (5e-6 + beyond))
+
+
+def test_the_speed_of_the_box_is_one_over_its_bars():
+    found = box().evaluate(n_chips=8, batch=100)
+    bars = sum(found[name] for name in ("weights", "cache", "waiting"))
+    assert found[SPEED] == pytest.approx(1e3 / bars)
+
+
+def test_the_price_of_the_box_is_rent_over_tokens():
+    found = box().evaluate(n_chips=8, batch=100, price=2)
+    assert found[PRICE] == pytest.approx(1e6 * 8 * 2 / 3600 / 100 / found[SPEED])
+
+
+def test_the_box_opens_at_the_case_and_asks_the_sixth_model_the_same():
+    at = box().state()
+    assert (at["n_chips"], at["batch"], at["context"]) == (8, 32, 4096)
+
+
+def test_inputs_of_the_second_row_are_folded():
+    page = box()._repr_html_()
+    folded = page[page.index('class="more"') : page.index("</details>")]
+    assert set(re.findall(r'data-key="(\w+)"', folded)) == {"price", "weights", "cache"}
+
+
+def sold():
+    return opening.offers(opening.frontiers(CASE))
+
+
+def test_the_three_offers_are_the_sixth_models():
+    for at in sold().values():
+        answer = ask(CASE.replace(machine=System(H100, int(at.chips)), batch=at.users))
+        assert at.seconds == answer.seconds and at.usd == pytest.approx(answer.dollars_per_million)
+
+
+def test_no_offer_is_made_on_more_chips_than_a_box():
+    assert max(at.chips for at in sold().values()) <= 8
+
+
+def test_a_chat_is_as_fast_as_it_is_promised():
+    assert sold()["chat"].speed >= opening.CHAT
+
+
+def test_the_sixth_model_never_beats_the_simple_picture():
+    edge = opening.frontiers(CASE)
+    top = edge.groupby("who").speed.max()
+    assert top[opening.SIXTH] < top.drop(opening.SIXTH).min()
+
+
+def test_the_table_of_eight_and_sixteen_holds_everybody():
+    table = opening.eight_or_sixteen(CASE).set_index("who")
+    assert set(table.index) == {answerers.label(key) for key in opening.WHOSE}
+
+
+def test_the_sixth_models_row_is_its_answer():
+    row = opening.eight_or_sixteen(CASE).set_index("who").loc[opening.SIXTH]
+    stages = ask(CASE.replace(machine="16x H100", layout="PP2 TP8"))
+    assert row["two stages"].startswith(f"{1e3 * stages.seconds:.1f} ms ({1e3 * stages.low:.1f} to")
+
+
+def test_who_does_not_describe_a_layout_says_nothing_of_it():
+    table = opening.eight_or_sixteen(CASE).set_index("who")
+    assert set(table.loc["Mazurek & Schreiber 2025"].drop("beside")) == {"n/a"}
+
+
+def test_the_verdict_names_the_sixth_models_machine():
+    assert "the one of 8**" in repr(opening.verdict(CASE))
+
+
+def test_a_case_that_does_not_fit_is_said_by_every_part_of_the_page():
+    case = CASE.replace(model="GPT-3 175B", batch=64)
+    sixth, answers = opening.everybody(case)
+    for said in (opening.verdict(case), opening.in_three_lines(sixth)):
+        assert "needs 1586 GB" in repr(said)
+    assert "needs 1586 GB" in opening.draw_answers(answers, sixth).texts[-1].get_text()
+
+
+def test_what_does_not_fit_has_no_bar():
+    tables = opening.chips_and_users(CASE.replace(model="GPT-3 175B"))
+    assert tables["chips"].n.min() == 8
+
+
+def test_only_two_measured_runs_leave_a_box():
+    """The page says that no verdict is stronger than two rows."""
+    assert len(opening.measured_beyond()) == 2
+
+
 def test_it_is_short():
     text = re.sub(
         r"\[[^]]*\]\((?:#fig|bibliography)[^)]*\)", "", without_fences(TEXT)
@@ -78,39 +165,9 @@ def test_it_is_short():
 
 
 def test_what_is_faster_is_dearer():
-    speeds, prices = zip(*frontier(), strict=True)
+    speeds, prices = zip(*edge_of(), strict=True)
     assert list(speeds) == sorted(speeds, reverse=True)
     assert list(prices) == sorted(prices, reverse=True)
-
-
-def test_the_box_by_hand():
-    """80 layers exchange twice: 5 us and two vectors of 8,192 values each; weights at 3.35 TB/s on eight chips."""
-    model, chip = load_model("Llama 3 70B"), load_chip("H100 SXM")
-    sent = 2 * 7 / 8 * 100 * 8192 * 2
-    waiting = 160 * (5e-6 + sent / chip.scale_up_bandwidth)
-    cache_read = 100 * 4096 * 80 * 2 * 8 * 128 * 2 / (8 * 3.35e12)
-    weights = 2 * (model.n_params - 128256 * 8192) / (8 * 3.35e12)
-    found = box().evaluate(n_chips=8, batch=100)
-    assert found["waiting"] == pytest.approx(1e3 * waiting)
-    assert found[SPEED] == pytest.approx(1 / (waiting + cache_read + weights), rel=2e-3)
-    assert found[PRICE] == pytest.approx(1e6 * 8 * 2 / 3600 / 100 / found[SPEED])
-
-
-def test_points_named_in_the_text_lie_on_the_frontier():
-    found = [
-        box().evaluate(n_chips=int(at["n_chips"]), batch=int(at["batch"]))
-        for at in linked()
-        if {"n_chips", "batch"} <= set(at)
-    ]
-    assert len(found) >= 5
-    named = found[-3:]  # batch, chat, agent
-    assert [answer[PRICE] == pytest.approx(cheapest(answer[SPEED]), rel=0.01) for answer in named] == [
-        True
-    ] * 3
-    batch, chat, agent = (answer[PRICE] for answer in named)
-    assert batch == min(price for _, price in frontier())
-    assert 1.3 < chat / batch < 1.6 and 3 < agent / batch < 4
-    assert named[1][SPEED] >= opening.LOADS["chat"] and named[2][SPEED] >= opening.LOADS["agent"]
 
 
 def test_the_shared_box_writes_as_the_text_says():
@@ -119,26 +176,26 @@ def test_the_shared_box_writes_as_the_text_says():
     assert 230 * shared[SPEED] / alone[SPEED] == pytest.approx(70, rel=0.05)
 
 
-def test_a_slower_exchange_moves_the_wall_and_half_the_bytes_the_price():
-    view, top = box().views[1], {}
-    for name, state in {"now": {}, "slow": {"exchange": 10}, "narrow": {"weights": "8 bits"}}.items():
-        edge = view.edge(box(), **state)
-        top[name] = (edge[0][0], edge[-1][1])
-    assert top["slow"][0] < 0.6 * top["now"][0] and top["slow"][1] < 1.1 * top["now"][1]
-    assert top["narrow"][0] < 1.1 * top["now"][0] and top["narrow"][1] < 0.95 * top["now"][1]
+def edge_of(**state):
+    return box().views[1].edge(box(), **state)
 
 
-def test_the_page_finds_the_same_frontier():
-    page = page_of(box())
-    marks = asked(page, "made['v1'].children.map((c) => c.textContent)")
-    for name, speed in opening.LOADS.items():
-        told = next(text for text in marks if text.startswith(name))
-        assert float(told.split("$")[1]) == pytest.approx(cheapest(speed or 0), rel=5e-3)
+def test_a_slower_exchange_brings_the_wall_nearer():
+    assert edge_of(exchange=10)[0][0] < 0.9 * edge_of()[0][0]
+
+
+def test_a_slower_exchange_hardly_changes_the_least_price():
+    assert edge_of(exchange=10)[-1][1] < 1.1 * edge_of()[-1][1]
+
+
+def test_half_the_bytes_make_the_least_price_lower_and_the_wall_further():
+    now, narrow = edge_of(), edge_of(weights="8 bits")
+    assert narrow[-1][1] < 0.95 * now[-1][1] and narrow[0][0] > 1.2 * now[0][0]
 
 
 def test_no_part_of_an_answer_is_left_out_of_its_bar():
     named = {name for kinds in opening.KINDS.values() for kind in kinds for name in style.KINDS[kind][1:]}
-    sixth, answers = opening.everybody("Llama 3 70B", "8x H100", batch=32, context=4096)
+    sixth, answers = opening.everybody(CASE)
     assert {name for step in answers.values() for name in step.counted} <= named
     read = [sum(step.counted[n] for n in ("weights", "weights and activations", "cache") if n in step.counted)
             for step in answers.values()]  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from book import measured as measurements
 from book.serving import tables
-from book.synthesis import against, elsewhere, grid, printed
+from book.synthesis import against, grid, printed
 from book.synthesis.check import main
 from tokenprice import answerers
 from tokenprice.decode import decode_step
@@ -157,15 +157,3 @@ def test_new_and_changed_rows_are_found_and_a_bad_file_or_row_is_refused(tmp_pat
 
 
 # --- Elsewhere -------------------------------------------------------------------------------------------
-
-
-def test_one_question_in_common():
-    """The other book's arithmetic, repeated: a full memory of 16 GB at 8.2e11 B/s takes 19 ms."""
-    table = elsewhere.common()
-    assert (table.there == int(1e3 * 16e9 / 8.2e11)).all()
-    assert table.set_index("format")["bound here"]["bf16"] == pytest.approx(19, rel=0.05)
-    assert (table["sixth model"] > table["bound here"]).all()
-    # peers have a name, a use and an address
-    table = elsewhere.peers()
-    assert len(table) >= 7 and table["where"].str.startswith("https://").all()
-    assert table[["better", "use it when"]].apply(lambda column: column.str.len().gt(10)).all().all()

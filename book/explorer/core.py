@@ -35,12 +35,13 @@ class Explorer:
     ``title``: also what the address of a stored state begins with. ``views``: drawn one under the other; they
     share the inputs. ``limits``: name to :class:`Limit`; where one does not hold the page shows no answer,
     but what is missing. ``asks``: the question of its state, for the sixth model (:mod:`book.explorer.beside`).
+    ``more``: names of inputs that the page folds away.
     ``keep``: what it was made from, in words, if its page is to be kept on disk, which helps where its functions
     are many.
     """
 
-    def __init__(self, title, inputs, views, *, limits=None, asks=None, keep=""):
-        self.keep, self.asks = keep, asks
+    def __init__(self, title, inputs, views, *, limits=None, asks=None, keep="", more=()):
+        self.keep, self.asks, self.more = keep, asks, more
         self.title, self.inputs, self.views, self.limits = title, list(inputs), list(views), limits or {}
         _inputs.check(title, self.inputs)
         _outputs.check(title, self.views, [i.name for i in self.inputs if isinstance(i, Slider)])

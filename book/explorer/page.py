@@ -40,7 +40,9 @@ def page(shown):
     if shown.asks is not None:
         config["asks"] = beside.asked(shown)
     identity = _identity(shown.title, config, functions, also)
-    controls = "".join(_control(identity, i) for i in shown.inputs)
+    controls = "".join(_control(identity, i) for i in shown.inputs if i.name not in shown.more)
+    folded = "".join(_control(identity, i) for i in shown.inputs if i.name in shown.more)
+    controls += f'<details class="more"><summary>more to set</summary>{folded}</details>' if folded else ""
     views = "".join(_drawn(identity, shown, v, view) for v, view in enumerate(shown.views))
     brief = "" if shown.limits else " brief"
     if any(limit.caution for limit in shown.limits.values()):
