@@ -309,7 +309,7 @@ def test_pieces_and_one_constant_for_a_layer():
     own = constants.operators("H100 SXM")
     says("sixth_model", "more than two and a half milliseconds of starts. Depth adds nearly one more")
     starts = 80 * (4 * own.gemm["fp8"].start + own.attention["fp8"].start)
-    pieces = tables.steps_to_measured().set_index("what").ms
+    pieces = tables.steps_to_measured("aic-32").set_index("what").ms
     assert 2.5e-3 < starts < 2.7e-3 and 0.8 < pieces["starts of kernels"] - 1e3 * starts < 1
     says("sixth_model", "a batch of 64 pays almost two milliseconds per token")
     reduce = own.reduce[8]

@@ -10,7 +10,7 @@ from book import measured as measurements
 from book.serving import tables
 from book.synthesis import against, grid, printed
 from book.synthesis.check import main
-from tokenprice import answerers
+from tokenprice import Question, answerers
 from tokenprice.decode import decode_step
 
 ROWS = printed.rows()
@@ -105,7 +105,7 @@ def test_what_the_chapters_say():
 
 def test_a_layer_in_time_adds_up_to_the_step():
     """80 layers and the head are the step; bytes over time are one share of the data sheet, whatever the matrix."""
-    table = tables.one_layer(MODEL, BOX, WORK)
+    table = tables.one_layer(Question(MODEL, BOX, batch=WORK.batch, context=WORK.context))
     end = table.start + table.takes
     took = table.set_index(["kernel", "term"]).takes
     weights = took.xs("weights", level="term")

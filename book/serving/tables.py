@@ -16,23 +16,19 @@ from book.synthesis import against
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Attention
-from tokenprice import constants, estimate, operators, request, speculation
+from tokenprice import answerers, constants, estimate, operators, request, speculation
 from tokenprice.decode import Instance, decode_step, layer, whole_layers
 from tokenprice.estimate import stated
 from tokenprice.kernels import reduce_time
 from tokenprice.prompt import STEPS, prompt_pass
 
-# Llama 3 70B in 8 bits on four H100s, 32 users: the nearest serving row of the running question
-CASE = "aic-32"
 # The kernels of a dense layer by the part of the model that they serve, in the order in which they run.
 NAMES = {"attention": ("QKV", "output"), "cache": ("attention",), "feed-forward": ("gate, up", "down")}
 
 
-@cache
-def case():
-    """The row of the waterfall, and what it asks."""
-    row = next(r for r in against.rows().itertuples() if r.Index == CASE)
-    return row, against.question(row), constants.engine_class(row.engine)
+def measured(name):
+    """A public measurement by its name."""
+    return next(row for row in against.rows().itertuples() if row.Index == name)
 
 
 def _groups(terms):
@@ -46,11 +42,12 @@ def _groups(terms):
     return {kind: sum(terms.get(name, 0.0) for name in names) for kind, names in kinds.items()}
 
 
-def steps_to_measured():
+def steps_to_measured(name):
     """What each kind of time adds between the bound and the measured time of one row, in milliseconds."""
-    row, (model, system, workload, layout), engine = case()
+    row = measured(name)
+    (model, system, workload, layout), engine = against.question(row), constants.engine_class(row.engine)
     bound = against.answer("principles", row).total
-    line = fit.data().set_index("id").loc[CASE]
+    line = fit.data().set_index("id").loc[name]
     step = decode_step(model, system, workload, layout, engine=engine)
     parts = _groups(step.counted)
     found = [
@@ -60,11 +57,35 @@ def steps_to_measured():
     return pd.DataFrame([(name, 1e3 * value) for name, value in found], columns=["what", "ms"])
 
 
-def one_layer(model, system, workload, engine=None):
+def beside(pieces, eight, n_layers=80):
+    """What the pieces and equation 8 of LIMINAL add to a layer, and what they say in all."""
+    ours = pieces.set_index("what").ms
+    added = ours[["starts of kernels", "all-reduces", "the engine"]].sum()
+    rows = [("a layer, µs", 1e3 * added / n_layers, 1e6 * eight.terms["overhead"] / n_layers)]
+    rows += [("in all, ms", ours["predicted"], 1e3 * eight.total)]
+    return pd.DataFrame(rows, columns=["", "the pieces", "equation 8"]).round(1)
+
+
+def percents(errors):
+    """Mean errors by name."""
+    return ", ".join(f"{answerers.label(name)} {error:.0%}" for name, error in errors.items())
+
+
+def part_read(question):
+    """The time of a step, and the part of it that reads weights and caches."""
+    answer = tokenprice.ask(question)
+    if not answer.feasible:
+        return answer.in_words()
+    read = sum(answer.step.counted[name] for name in ("weights", "cache"))
+    return f"{1e3 * answer.seconds:.1f} ms, {read / answer.seconds:.0%} of it reading"
+
+
+def one_layer(case, engine=None):
     """The most frequent layer of a step on one chip, term by term of its kernels: from when to when, in microseconds.
 
     A kernel multiplies while it reads. The software's part of a layer is known as a sum, and stands at the end.
     """
+    model, system, workload = case.model, case.machine, case.workload
     at = Instance(model, system, workload, engine=constants.engine(engine))
     group = max(model.layers, key=lambda one: one.count)
     software = decode_step(model, system, workload, engine=engine).counted["engine"] / model.n_layers
