@@ -9,6 +9,7 @@ from docutils import nodes
 
 NAMESPACE = ' xmlns="http://www.w3.org/1998/Math/MathML"'
 TAG = re.compile(r"\s*\\tag\{([^}]*)\}")
+WIDE = 60  # signs of an equation that may have to scroll, which keys can do where it takes the focus
 FRAME = re.compile(r"\\(?:begin|end)\{equation\*?\}")
 
 
@@ -53,9 +54,10 @@ def visitor(display):
         number = TAG.search(text)
         number = number[1] if number else node.get("number") and get_node_equation_number(self, node)
         tag = "div" if display else "span"
-        self.body.append(self.starttag(node, tag, "", CLASS="math"))
-        self.body.append(f'<span class="eqno">({number})</span>' if display and number else "")
         made = typeset(TAG.sub("", text), display)
+        wide = display and len(re.sub(r"<[^>]*>|\s", "", made)) > WIDE
+        self.body.append(self.starttag(node, tag, "", CLASS="math", **({"tabindex": "0"} if wide else {})))
+        self.body.append(f'<span class="eqno">({number})</span>' if display and number else "")
         if self.builder.name == "epub":  # XHTML knows its elements by their name space
             made = made.replace("<math", f"<math{NAMESPACE}", 1)
         self.body.append(f"{made}</{tag}>")

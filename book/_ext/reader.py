@@ -8,12 +8,12 @@ repository is.
 from __future__ import annotations
 
 import html
-import json
 import re
 import subprocess
 from functools import cache
 from pathlib import Path
 
+from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.transforms import Transform
 from sphinx import addnodes
@@ -25,8 +25,12 @@ SHARED = re.compile(r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</
 # The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
 ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
 
-# The theme gives the button a name that lacks half of what it shows.
-NAMED = re.compile(r'(<button class="btn search-button-field[^>]*?) aria-label="Search"')
+# The theme gives buttons and folds names that lack half of what they show.
+NAMED = re.compile(
+    r'(<(?:button class="btn search-button-field|summary)[^>]*?) aria-label="(?:Search|Toggle[^"]*)"'
+)
+# Every exercise and solution would have the same address.
+REPEATED = re.compile(r' id="(?:exercise|solution)-content"')
 # And the title of the book stands in no landmark.
 TITLE = re.compile(r'<div( class="sidebar-primary-item">\s*<a class="navbar-brand)')
 # Sphinx's search, which book/_ext/desk.py replaces.
@@ -81,23 +85,27 @@ def downloads(body):
     return FIGURE.sub(r'\1<a class="save" href="\2" download>SVG</a>\3', body)
 
 
-# Exercises and their solutions are on top.
-EXERCISES = re.compile(r"(?ms)^(`{3,})\{exercise\}.*?^\1 *$|^```\{solution-start\}.*?\{solution-end\}")
-FOLDED = {"remove-cell", "remove-input", "hide-cell", "hide-input"}
+# What is on top, or folded, or no text.
+UNREAD = ".exercise, .solution, .stamp, details, [popover], script, style, svg"
+MINUTES = {"[data-slug]": 3, "div.math": 0.7, "figure": 0.5}
 
 
-def minutes(source):
-    """Minutes to read a chapter: 200 words each, half a one for a figure or a cell in view, two for a box."""
-    found = 0.0
-    for cell in json.loads(source.read_text(encoding="utf-8"))["cells"]:
-        text = "".join(cell["source"])
-        if cell["cell_type"] == "markdown":
-            found += len(EXERCISES.sub("", text).split()) / 200
-            continue
-        found += 0.5 * (not FOLDED & set(cell["metadata"].get("tags", ())))
-        found += 0.5 * ("figure" in cell["metadata"].get("mystnb", {}))
-        shown = ("".join(output.get("data", {}).get("text/html", "")) for output in cell["outputs"])
-        found += 2 * any("inferlib-explorer" in html for html in shown)
+def minutes(body):
+    """Minutes to read a chapter: three for a box, 0.7 for an equation, half a one for a figure, one for 200 words.
+
+    Examples
+    --------
+    >>> minutes("<p>" + 1000 * "word " + "</p>" + 10 * "<figure></figure>" + "<details>folded</details>")
+    10
+    """
+    page, found = BeautifulSoup(body, "html.parser"), 0.0
+    for part in page.select(UNREAD):
+        part.decompose()
+    for kind, each in MINUTES.items():
+        found += each * len(page.select(kind))
+    for part in page.select("[data-slug], div.math"):
+        part.decompose()
+    found += len(page.get_text(" ").split()) / 200
     return max(5, 5 * round(found / 5))
 
 
@@ -123,7 +131,7 @@ def timed(body, source):
     """A story's page with its minutes under its title; stories are what has a deck of slides."""
     if source.suffix != ".ipynb" or not (source.parent / "slides" / f"{source.stem}.md").exists():
         return body
-    return body.replace("</h1>", f'</h1>\n<p class="minutes">About {minutes(source)} minutes</p>', 1)
+    return body.replace("</h1>", f'</h1>\n<p class="minutes">About {minutes(body)} minutes</p>', 1)
 
 
 # One switch a page for the code that is folded, which needs no script; each cell has a small mark of its own as well.
@@ -165,7 +173,8 @@ def finish(app, pagename, templatename, context, doctree):
     """Change the page as it is about to be written."""
     if "body" not in context:
         return
-    body = UNDATED.sub(r"\1\2\3", filtered(context["body"], context.get("title", "")))
+    body = REPEATED.sub("", filtered(context["body"], context.get("title", "")))
+    body = UNDATED.sub(r"\1\2\3", body)
     context["body"] = headed(boxed(once(body)))
     source = app.env.doc2path(pagename) if doctree is not None else ""
     if app.builder.name == "html":

@@ -22,6 +22,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from book import course, slides
 from book._ext.maths import typeset
+from book._ext.offline import GUARD
 from book._ext.reader import once
 from book._tools.formats import BROWSERS, FLAGS, browser
 from book._tools.plain import FENCE, OPTIONS, plain as unresolved
@@ -86,7 +87,7 @@ def deck_html(title, deck):
             f'<section id="{number}" data-minutes="{slide.minutes}"{long}{state}>'
             f"<h1>{render(slide.title)}</h1><div class=body>{body}</div><aside hidden>{notes}</aside></section>"
         )
-    page = (Path(__file__).parent / "deck.html").read_text(encoding="utf-8")
+    page = _frame("deck.html")
     # every explorer brings its style and its runtime; a deck needs each once
     return page.replace("{title}", html.escape(title)).replace("{slides}", once("\n".join(sections)))
 
@@ -102,8 +103,13 @@ def index_html():
         cuts = ((cut, slides.minutes(name, cut)) for cut in slides.CUTS)
         cells = "".join(f'<td><a href="{name}.html?{cut}">{n} minutes</a></td>' for cut, n in cuts)
         rows += f"<tr><th>{html.escape(slides.heading(name))}</th>{cells}</tr>"
-    page = (Path(__file__).parent / "index.html").read_text(encoding="utf-8")
-    return page.replace("{rows}", rows)
+    return _frame("index.html").replace("{rows}", rows)
+
+
+def _frame(name):
+    """A page without its content, with the policy that all pages have."""
+    page = (Path(__file__).parent / name).read_text(encoding="utf-8")
+    return page.replace("<head>", f"<head>\n{GUARD}", 1)
 
 
 SCREENS = ("1920,1080", "1440,1080")
