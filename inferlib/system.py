@@ -1,6 +1,7 @@
 """What a model of inference is asked about (chip, system, workload, layout), and what it answers."""
 
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import wraps
@@ -103,7 +104,18 @@ class System(Record):
         return None if self.chip.memory_capacity is None else self.count * self.chip.memory_capacity
 
     def __str__(self):
-        return f"{self.count} × {self.chip.name}"
+        return of_chip(self.count, self.chip.name)
+
+
+def of_chip(count, name):
+    """So many of a chip in words; a name that is a rack's says that GPUs of it are meant.
+
+    Examples
+    --------
+    >>> of_chip(8, "H100 SXM"), of_chip(32, "GB200 NVL72")
+    ('8 × H100 SXM', '32 GPUs of GB200 NVL72')
+    """
+    return f"{count} GPUs of {name}" if re.search(r"NVL\d", name) else f"{count} × {name}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from inferlib.catalog import chips as every_chip, load_chip
-from inferlib.system import Accelerator, Layout, System
+from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import bounds, constants, words
 from tokenprice.decode import decode_step
 from tokenprice.estimate import stated
@@ -176,7 +176,9 @@ class Decision:
         """In words: so many offers, and why others fail or were not tried."""
         if self.best is None:
             lines = [f"No machine keeps the promise for {self.question.model.name}."]
-            lines += [f"  {m.count} × {m.chip}, {m.layout}: {m.reason}, {m.detail}" for m in self.nearest()]
+            lines += [
+                f"  {of_chip(m.count, m.chip)}, {m.layout}: {m.reason}, {m.detail}" for m in self.nearest()
+            ]
         else:
             lines = []
             for place, offer in enumerate(self.offers[:most]):

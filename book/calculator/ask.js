@@ -192,7 +192,8 @@ globalThis.inferlibAsk = function (D) {
   const even = (v) => (Math.abs(v % 1) === 0.5 ? 2 * Math.round(v / 2) : Math.round(v)); // as Python rounds
   const shown = (v) => (typeof v === "number" ? even(v).toLocaleString("en-US") : v);
   const filled = (text, facts) => text.replace(/\{(\w+)(:[^}]*)?\}/g, (_, name) => shown(facts[name]));
-  const short = (at, needs, own) => filled(D.short.replace(/:\.0f/g, ""), { system: at.n + " × " + at.c.name,
+  const ofChip = (n, name) => n + (/NVL\d/.test(name) ? " GPUs of " : " × ") + name;
+  const short = (at, needs, own) => filled(D.short.replace(/:\.0f/g, ""), { system: ofChip(at.n, at.c.name),
     need: (needs * at.n / 1e9).toFixed(0), have: (own * at.n / 1e9).toFixed(0) });
 
   // The chips whose timings stand for blocks of attention that a chip has none of.
@@ -348,7 +349,7 @@ globalThis.inferlibAsk = function (D) {
     const places = rooms(at, S);
     const fits = arrivals ? at.l.dp : 1, each = fits > 1 ? " in each copy" : "";
     if (!(places >= fits)) {
-      const one = stepAt(S, at, at.l.dp, tokens + output), box = at.n + " × " + at.c.name;
+      const one = stepAt(S, at, at.l.dp, tokens + output), box = ofChip(at.n, at.c.name);
       return { status: "infeasible", reason: box + " has no room for one user beside the weights" + each
         + ": engines take " + even(100 * (S.memory || D.facts.share)) + "% of the memory", fit: one.fit };
     }
@@ -703,8 +704,6 @@ globalThis.inferlibAsk = function (D) {
       "--" + field.replace("_", "-") + " " + quote(v))].join(" ");
   };
   return { chips, hourly, read, told, said, sources, model, chip, layout, words, step, request, changes,
-    overBatches, machines, judge,
-    search,
-    decided, decide, needed, neighbours, price, python, simulate, layers,
-    sparse };
+    overBatches, machines, judge, search, decided, decide, needed, neighbours, price, python, simulate,
+    layers, sparse, ofChip };
 };

@@ -372,7 +372,7 @@ globalThis.inferlibPage = function (root, D) {
       // served rows have prompts in between
     return '<tr><th scope="row"><a href="' + esc(r.url) + '" target="_blank" rel="noopener">'
       + esc(r.publisher.replace("aiconfigurator silicon sample / ", "")) + "</a></th><td>"
-      + esc((r.alike ? "" : r.model.replace(/^.*\//, "") + ", ") + r.n + " × " + r.chip + (r.weights ? ", "
+      + esc((r.alike ? "" : r.model.replace(/^.*\//, "") + ", ") + A.ofChip(r.n, r.chip) + (r.weights ? ", "
       + r.weights : "")) + '</td><td class="n">' + digits(r.users) + '</td><td class="n">'
       + digits(r.context) + '</td><td class="n"><b>' + digits(1e3 * r.seconds) + '</b></td><td class="n">'
       + (same.status === "ok" ? digits(1e3 * (r.output ? same.token : same.seconds)) : "n/a") + "</td></tr>";
@@ -420,8 +420,8 @@ globalThis.inferlibPage = function (root, D) {
   // How many machines for the arrivals, prompts read by all or apart, and the command for percentiles.
   const fleets = (q, one) => [one.many, one.apart].filter(Boolean).map((f) => '<p class="drafted">'
     + (f.readers ? "Prompts read apart: " + f.readers + " that read at " + digits(100 * f.readerLoad)
-    + " % load, " : "All machines read and decode: ") + "<b>" + f.n + " × (" + q.n_chips + " × "
-    + esc(q.chip) + ")</b> at " + digits(100 * f.state.busy) + " %, " + digits(f.state.held)
+    + " % load, " : "All machines read and decode: ") + "<b>" + f.n + " × ("
+    + esc(A.ofChip(q.n_chips, q.chip)) + ")</b> at " + digits(100 * f.state.busy) + " %, " + digits(f.state.held)
     + " requests in each; <b>" + time(f.state.token) + "</b> a token, first token " + time(f.state.first)
     + (f.state.waits < 5e-4 ? ", nobody" : ", " + time(f.state.waits) + " of it") + " in line"
     + (f.slow.waits < 5e-4 ? "; " : " (" + time(f.slow.waits) + " at the slow end of the interval); ")
@@ -489,7 +489,7 @@ globalThis.inferlibPage = function (root, D) {
     const failed = Object.entries(count).map(([reason, n]) => reason + " " + n).join(", ");
     if (!best) html("head", '<p class="refusal"><strong>Nothing keeps the promise.</strong> ' + tried
       + " machines were asked: " + failed + ".</p>");
-    else html("head", '<div class="bigs"><div class="big"><b>' + best.n + " × " + esc(best.chip) + "</b> "
+    else html("head", '<div class="bigs"><div class="big"><b>' + esc(A.ofChip(best.n, best.chip)) + "</b> "
       + best.layout + ", " + best.users + " users<small>the cheapest of " + out.offers.length
       + " that keep the promise, " + tried + " machines asked</small><small>80 %: " + span(best.tokenLow,
       best.tokenHigh) + " a token, " + span(best.firstLow, best.firstHigh)
@@ -504,14 +504,14 @@ globalThis.inferlibPage = function (root, D) {
         'scope="col">$/M out</th><th scope="col" title="cautions" ' +
         'aria-label="cautions">⚠</th></tr></thead><tbody>' + offers.map((o, k) =>
         '<tr><th scope="row"><button type="button" data-offer="' + k + '" title="Look at it as a request">'
-        + o.n + " × " + esc(o.chip) + "</button></th><td>" + o.layout + '</td><td class="n">' + o.users
+        + esc(A.ofChip(o.n, o.chip)) + "</button></th><td>" + o.layout + '</td><td class="n">' + o.users
         + '</td><td class="n">' + digits(o.speed) + '</td><td class="n">' + time(o.first)
         + '</td><td class="n"><b>' + digits(100 * o.dollars) + '</b></td><td class="n">' + usd(o.million)
         + '</td><td>' + (o.cautions.length ? '<span title="' + esc(o.cautions.join("; ")) + '">'
         + o.cautions.length + "</span>" : "none") + "</td></tr>").join("") + "</tbody></table></div>" : "");
     html("misses", '<p class="note">' + (failed ? "Of " + tried + " machines: " + failed + "." : "None.")
       + "</p><ul>" + out.misses.slice().sort((a, b) => a.times - b.times).slice(0, best ? 3 : 6).map((m) =>
-      "<li>" + m.n + " × " + esc(m.chip) + ", " + m.layout + ": " + m.reason + ", " + esc(m.detail)
+      "<li>" + esc(A.ofChip(m.n, m.chip)) + ", " + m.layout + ": " + m.reason + ", " + esc(m.detail)
       + "</li>").join("") + "</ul>");
     const line = out.frontier;
     html("picture", line.length ? plane({ ...range(line.map((p) => p.speed)), label: "tokens/s for a user" },
