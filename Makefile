@@ -6,9 +6,12 @@ CHAPTERS ?=
 BOOK     ?=
 TESTS    ?=
 MODULES  ?=
-# Sheets of problems: make problems STUDENTS="Ada Bob", or STUDENTS=class.txt; PROBLEMS="memory cost-3" for some
+# Homework: make assignment SESSION=2 STUDENTS=class.txt SALT=..., perhaps LEVELS=short; make mark SHEETS=returned
+SESSION  ?= 1
 STUDENTS ?= Ada
-PROBLEMS ?=
+SALT     ?=
+LEVELS   ?=
+SHEETS   ?= returned
 
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
@@ -29,7 +32,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help book slides test equal refresh lab bench mutate lock clean pdf epub stories cheatsheet lecture problems
+.PHONY: help book slides test equal refresh lab bench mutate lock clean pdf epub stories cheatsheet lecture assignment mark
 # A build that failed half way must not look finished.
 .DELETE_ON_ERROR:
 
@@ -44,7 +47,8 @@ help:
 	@echo "make stories  the stories alone: a PDF for students, without solutions, and an ePub (or make pdf BOOK=stories)"
 	@echo "make cheatsheet  the formulas worth remembering as _build/cheatsheet.pdf"
 	@echo "make lecture  copies of the stories without solutions, for a course, in _build/lecture"
-	@echo "make problems STUDENTS=\"Ada Bob\"  a sheet for each student that marks itself, and a key, in _build/problems"
+	@echo "make assignment SESSION=2 STUDENTS=class.txt  graded sheets and practice twins, in _build/assignment"
+	@echo "make mark SHEETS=returned  the marks of graded sheets that came back, as CSV"
 	@echo "make lab      open the chapters in JupyterLab"
 	@echo "make bench    time the library"
 	@echo "make mutate   slips put into the library: how many its tests notice (MODULES=inferlib/x.py for one; hours for all)"
@@ -99,8 +103,12 @@ cheatsheet: $(BUILT)
 lecture: $(STAMP)
 	$(BIN)/python book/_tools/lecture.py _build/lecture
 
-problems: $(STAMP)
-	$(BIN)/python book/_tools/problems.py _build/problems --students $(STUDENTS) --problems $(PROBLEMS)
+assignment: $(STAMP)
+	$(BIN)/python -m book.problems.assignment --session $(SESSION) --students $(STUDENTS) --salt "$(SALT)" \
+	  --levels $(LEVELS)
+
+mark: $(STAMP)
+	$(BIN)/python -m book.problems.assignment --mark $(SHEETS) --salt "$(SALT)"
 
 test: $(STAMP)
 	$(BIN)/ruff check .

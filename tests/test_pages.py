@@ -158,12 +158,12 @@ def test_an_epub_keeps_what_needs_no_script_and_its_own_links():
     from xml.etree import ElementTree
 
     from book import card, opening
-    from book.quiz import quiz
+    from book.problems import sheet
 
-    page = PAPER["still"](quiz("energy")._repr_html_())
+    page = PAPER["still"](sheet("Ada", "session-5")._repr_html_())
     assert "<script" not in page and "<style" not in page
-    assert page.count("<details>") == 2 and page.count('<ol class="options"') == 1
-    assert 'href="price.xhtml#energy"' in page and ".html" not in page
+    assert page.count("<details>") == 4 and page.count('<ol class="options"') == 2
+    assert 'href="price.xhtml#rent"' in page and ".html" not in page
     assert 'href="https://a.org/b.html"' in PAPER["still"]('<a href="https://a.org/b.html">b</a>')
     for made, number in ((opening.one_token(), "5.19"), (card("erdil2025", "Table 1"), "234.3")):
         text = PAPER["still"](made._repr_html_())

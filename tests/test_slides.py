@@ -1,53 +1,49 @@
 """Decks hold what the stories hold, and fit their minutes; the course fits its ninety."""
 
+import html
 import re
-import runpy
-import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 
 import tokenprice
-from book import course, slides
+from book import slides
+from book.problems import assignment, sheet
 from book.slides import __main__ as pages
+from book.slides.board import numbers
 
 ROOT = Path(__file__).parents[1]
-READER = runpy.run_path(str(ROOT / "book" / "_ext" / "reader.py"))
 EXPLORER = re.compile(r'data-slug="([\w-]+)"')
 
 
-def test_every_story_has_a_deck():
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
-    numbered = [c["file"] for part in toc["parts"] if part.get("numbered") for c in part["chapters"]]
-    assert set(slides.decks()) == {Path(name).name for name in (toc["root"], *numbered)}
+DECKS = (*slides.SESSIONS, *slides.SEMINARS)
+ALL = [(name, k) for name in DECKS for k in range(len(slides.deck(name)))]
+EACH = pytest.mark.parametrize(("name", "k"), ALL, ids=lambda value: str(value))
+EVERY = pytest.mark.parametrize("name", DECKS)
 
 
-@pytest.mark.parametrize("name", slides.decks())
-def test_all_that_a_deck_shows_stands_in_its_chapter(name):
-    """Every reference is found; each deck has an opening, guesses or explorers, and no title twice."""
+def test_there_is_no_other_deck():
+    assert {path.stem for path in (ROOT / "book" / "slides").glob("*.md")} == set(DECKS)
+
+
+@EVERY
+def test_a_deck_has_a_box_and_no_title_twice(name):
     deck = slides.deck(name)
     titles = [slide.title for slide in deck]
-    assert 12 <= len(deck) <= 25 and len(set(titles)) == len(titles)
-    assert all(slide.show and slide.minutes > 0 for slide in deck)
+    assert 12 <= len(deck) <= 25
+    assert len(set(titles)) == len(titles)
     assert any("inferlib-explorer" in content for s in deck for kind, content in s.show if kind == "html")
 
 
-@pytest.mark.parametrize("name", slides.decks())
-def test_a_cut_takes_no_longer_than_it_says(name):
-    short, whole = (slides.minutes(name, cut) for cut in slides.CUTS)
-    assert 30 <= short <= 45 and short <= whole <= 90
-    assert not slides.deck(name)[0].long and not slides.deck(name)[-1].long
+@pytest.mark.parametrize("name", slides.SEMINARS)
+def test_a_seminar_ends_within_ninety_minutes(name):
+    assert sum(slide.minutes for slide in slides.deck(name)) <= 90
 
 
-DECKS = pages.decks()
-SESSIONS = [name for name in DECKS if name.startswith("session-")]
-
-
-@pytest.mark.parametrize("name", DECKS)
+@EVERY
 def test_a_deck_is_live_and_asks_nothing_of_any_host(name):
-    title, deck = DECKS[name]
-    page = pages.deck_html(title, deck)
+    deck = slides.deck(name)
+    page = pages.deck_html(slides.heading(name), deck)
     shown = {slug for s in deck for kind, content in s.show if kind == "html"
              for slug in EXPLORER.findall(content)}  # fmt: skip
     assert set(EXPLORER.findall(page)) == shown
@@ -81,47 +77,93 @@ def test_a_reference_takes_a_sentence_an_item_a_table_or_a_box():
     assert pages.plain(text) == "As Erdil (2025) and the figure say (the record, more)."
 
 
-@pytest.mark.parametrize("number", range(1, 1 + len(course.sessions())))
-def test_a_session_is_one_deck_by_its_own_clock(number):
-    """All parts in order, board and pairs too, each explorer on its slide in the state that the plan asks for."""
-    session = course.session(number)
-    deck = session.deck()
-    assert sum(slide.minutes for slide in deck) == session.minutes
-    titles = iter(slide.title for slide in deck)
-    assert all(title in titles for _, p in session.parts for title in p.get("slides", ())), "not in order"
-    wanted = [p["explorer"] for p in session.plan["part"] if "explorer" in p]
-    set_to = [slide for slide in deck if slide.state or any(kind == "page" for kind, _ in slide.show)]
-    assert len(set_to) == len(wanted)
-    for slide, box in zip(set_to, wanted, strict=True):
-        kind, content = slide.show[0]
-        name = box["name"] if kind == "page" else f'data-slug="{box["name"]}"'
-        assert slide.ask and name in content and (kind == "page" or slide.state == box["state"])
-    page = pages.deck_html(session.title, deck)
-    assert page.count(" data-state=") == sum(bool(slide.state) for slide in deck)
+BOXED = [(name, k) for name, k in ALL if slides.deck(name)[k].state]
+FIELD = re.compile(r'<input type="number"[^>]* data-key="(\w+)"[^>]* min="([^"]+)" max="([^"]+)"')
 
 
-@pytest.mark.parametrize("name", DECKS)
-def test_every_formula_on_a_slide_says_what_its_symbols_mean(name):
+@pytest.mark.parametrize(("name", "k"), BOXED)
+def test_a_box_can_be_in_the_state_that_its_slide_asks_for(name, k):
+    slide = slides.deck(name)[k]
+    ((kind, box),) = slide.show
+    ranges = {key: (float(low), float(high)) for key, low, high in FIELD.findall(box)}
+    assert slide.ask
+    assert all(ranges[key][0] <= value <= ranges[key][1] for key, value in slide.state.items())
+
+
+@pytest.mark.parametrize("name", slides.SESSIONS)
+def test_a_session_moves_a_box_or_the_calculator(name):
+    assert any(slide.state or "page" in dict(slide.show) for slide in slides.deck(name))
+
+
+PAGES = [content for name, k in ALL for kind, content in slides.deck(name)[k].show if kind == "page"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_calculator_understands_what_a_slide_asks(page):
+    assert page.startswith("../book/calculator.html?slide#ask?")
+    state = dict(part.split("=") for part in page.rpartition("?")[2].split("&"))
+    assert tokenprice.Question("Llama 3 70B", **{key: float(value) for key, value in state.items()})
+
+
+@EACH
+def test_every_formula_on_a_slide_says_what_its_symbols_mean(name, k):
     """From the register of notation; what it does not know, the slide says itself, in a sentence on the letters."""
-    for chapter in slides.decks() if name in SESSIONS else [name]:
-        for slide in DECKS[name][1]:
-            if name in SESSIONS and slide not in slides.deck(chapter):
-                continue
-            texts = [content for kind, content in slide.show if kind == "text"]
-            told = [slides.symbols_of(chapter, text) for text in texts if r"\begin{equation" in text]
-            shown = sum(kind == "symbols" for kind, _ in slide.show)
-            assert shown == sum(bool(line) for line, _ in told)
-            own = any(text.startswith(("Here ", "On the left")) for text in texts)
-            assert own or not any(left for _, left in told), (slide.title, told)
+    slide = slides.deck(name)[k]
+    texts = [content for kind, content in slide.show if kind == "text"]
+    told = [slides.symbols_of(slide.chapter, text) for text in texts if r"\begin{equation" in text]
+    assert sum(kind == "symbols" for kind, _ in slide.show) == sum(bool(line) for line, _ in told)
+    own = any(text.startswith(("Here ", "On the left")) for text in texts)
+    assert own or not any(left for _, left in told), told
+
+
+NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w])")
+ANSWER = re.compile(r'"answer": ?([\d.e+-]+)')
+
+
+def printed(slide):
+    """The numbers on a slide that a room can read: in its words, its tables and its drawings."""
+    parts = [slide.title]
+    for kind, content in slide.show:
+        if kind == "figure":
+            parts += [content[1], *re.findall(r"<!-- (.*?) -->", content[0])]
+        elif kind != "page":
+            parts.append(re.sub(r"(?s)<(script|style)>.*?</\1>|<[^>]+>", " ", content))
+    return {float(number.replace(",", "")) for number in NUMBER.findall(" ".join(parts))}
+
+
+def asked_for(slide):
+    """What the room is to find on a slide: the answer of its guess, the numbers of its board; no count below ten."""
+    boxes = [box for kind, box in slide.show if kind == "html" and "inferlibGuess" in box]
+    answers = [float(found) for box in boxes for found in ANSWER.findall(box)]
+    answers += [float(numbers()[name].replace(",", "")) for name in slide.finds]
+    return [answer for answer in answers if answer >= 10 or answer != int(answer)]
+
+
+FINDING = [(name, k) for name, k in ALL if asked_for(slides.deck(name)[k])]
+
+
+@pytest.mark.parametrize(("name", "k"), FINDING)
+def test_no_answer_stands_on_an_earlier_slide(name, k):
+    deck = slides.deck(name)
+    for earlier in deck[:k]:
+        for answer in asked_for(deck[k]):
+            told = [seen for seen in printed(earlier) if abs(seen / answer - 1) < 0.005]
+            assert not told, (earlier.title, told)
+
+
+def test_all_guesses_are_looked_for():
+    """But one, whose answer is a count of rows below ten."""
+    boxes = [at for at in ALL if "inferlibGuess" in str(slides.deck(at[0])[at[1]].show)]
+    assert len([at for at in boxes if at in FINDING]) == len(boxes) - 1
 
 
 # A sentence that begins so means something that stood before it in the chapter, and does not stand on the slide.
 DANGLING = re.compile(r"(?:It|That|This|They|These|Those|Then|Both|He|Not|Put it)\b")
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.parametrize("name", slides.SESSIONS)
 def test_no_sentence_of_a_session_lacks_its_noun_and_no_number_stands_bare(name):
-    for slide in DECKS[name][1]:
+    for slide in slides.deck(name):
         kinds = [kind for kind, _ in slide.show]
         for kind, content in slide.show:
             if kind == "text" and not content.startswith("- "):
@@ -131,11 +173,11 @@ def test_no_sentence_of_a_session_lacks_its_noun_and_no_number_stands_bare(name)
                 assert len(kinds) > 1, f"a lone box of print: {slide.title}"
 
 
-@pytest.mark.parametrize("name", DECKS)
-def test_what_is_said_fits_the_minutes(name):
-    """Read aloud at 120 words a minute, slide by slide; of a board stroke by stroke."""
-    for slide in DECKS[name][1]:
-        assert slides.spoken(slide) <= slide.minutes * slides.ALOUD, slide.title
+@EACH
+def test_what_is_said_fits_the_minutes(name, k):
+    """Read aloud at 120 words a minute."""
+    slide = slides.deck(name)[k]
+    assert slides.spoken(slide) <= slide.minutes * slides.ALOUD
 
 
 def test_anybody_can_write_a_slide_in_markdown():
@@ -149,39 +191,54 @@ def test_anybody_can_write_a_slide_in_markdown():
         slides.inline("introduction", "intro-two-times: wait:")
 
 
-def test_a_session_takes_ninety_minutes_and_its_homework_is_there():
-    assert len(course.sessions()) == 6
-    for session in course.sessions():
-        assert session.minutes == course.MINUTES, session
-        board = [part for part in session.plan["part"] if "strokes" in part]
-        asked = [part for part in session.plan["part"] if "explorer" in part]
-        assert len(board) == 1 and 10 <= session._takes(board[0]) <= 20
-        for minutes, said in (stroke for strokes in session.boards for stroke in strokes):
-            assert slides.words(said) <= minutes * slides.ALOUD / 2, f"no time to draw: {said}"
-        assert asked and all(part["ask"] and part["then"] for part in asked)
-        assert session.plan["misconceptions"] and session.plan["homework"]
-        for chapter, label in re.findall(r"\((\w+)\.html#([\w-]+)\)", " ".join(session.plan["homework"])):
-            assert any(f":label: {label}\n" in slides.source(cell) for cell in slides.chapter(chapter)), label
+@pytest.mark.parametrize("name", slides.SESSIONS)
+def test_a_session_takes_ninety_minutes(name):
+    assert sum(slide.minutes for slide in slides.deck(name)) == 90
 
 
-FIELD = re.compile(r'<input type="number"[^>]* data-key="(\w+)"[^>]* min="([^"]+)" max="([^"]+)"')
+@pytest.mark.parametrize("name", slides.SESSIONS)
+def test_a_board_leaves_time_to_draw(name):
+    (board,) = [slide for slide in slides.deck(name) if slide.title.startswith("Board")]
+    strokes = re.findall(r"(?m)^\d+\. \((\d+) min\) (.+)", board.notes[0])
+    assert sum(int(minutes) for minutes, _ in strokes) == board.minutes
+    assert 10 <= board.minutes <= 20
+    for minutes, said in strokes:
+        assert slides.words(said) <= int(minutes) * slides.ALOUD / 2, said
 
 
-def test_an_explorer_can_be_in_the_state_that_a_session_asks_for():
-    """Within what the number fields of its stored page take."""
-    for session in course.sessions():
-        for wanted in (part["explorer"] for part in session.plan["part"] if "explorer" in part):
-            if wanted["name"] == "ask":
-                assert tokenprice.Question("Llama 3 70B", **wanted["state"])
-                continue
-            found = FIELD.findall(slides.explorer(wanted["chapter"], wanted["name"]))
-            ranges = {key: (float(low), float(high)) for key, low, high in found}
-            for key, value in wanted["state"].items():
-                assert ranges[key][0] <= value <= ranges[key][1], (wanted["name"], key)
+@pytest.mark.parametrize("session", range(1, 6))
+def test_a_session_begins_with_four_questions_on_the_one_before(session):
+    asked = sheet("Ada", f"session-{session}")
+    assert len(asked) == 4
+    opening = slides.deck(f"session-{session + 1}")[:4]
+    for one, slide in zip(asked, opening, strict=True):
+        assert html.escape(one.text) in slide.show[0][1]
+
+
+@pytest.mark.parametrize("session", range(1, 6))
+def test_those_questions_are_on_chapters_that_were_shown(session):
+    taught = {slide.chapter for slide in slides.deck(f"session-{session}")}
+    assert {one.problem.place.partition("#")[0] for one in sheet("Ada", f"session-{session}")} <= taught
+
+
+def test_homework_that_is_named_is_there():
+    text = "\n".join(map(slides.source, slides.chapter("course")))
+    named = re.findall(r"\((\w+)\.ipynb#((?:\w+-)?ex-[\w-]+)\)", text)
+    assert len(named) >= 4
+    for chapter, label in named:
+        assert any(f":label: {label}\n" in slides.source(cell) for cell in slides.chapter(chapter)), label
+
+
+@pytest.mark.parametrize("session", range(1, 6))
+def test_the_course_names_the_homework_that_is_made(session):
+    (text,) = [slides.source(c) for c in slides.chapter("course") if c["id"] == f"course-{session}-after"]
+    said = re.search(r"Problems: (.*)", text)[1]
+    topics, levels = assignment.HOMEWORK[session]
+    assert all(word in said for word in (*topics, *levels))
 
 
 def test_numbers_of_the_boards_agree_with_sums_in_the_head():
-    told = {name: float(text.replace(",", "")) for name, text in course.numbers().items()}
+    told = {name: float(text.replace(",", "")) for name, text in numbers().items()}
     assert told["left"] == pytest.approx(told["room"] - told["weights"]) and told["room"] == 8 * 80
     assert told["fits"] == told["left"] // told["user_cache"]
     assert told["fits_longer"] == pytest.approx(told["fits"] / 8, rel=0.02)
@@ -202,9 +259,6 @@ def test_numbers_of_the_boards_agree_with_sums_in_the_head():
         assert flop / (640e9 - held * 1.05 / 70.55) == pytest.approx(told["ridge"], rel=0.01)
 
 
-def test_nothing_in_the_plan_is_left_over():
-    """Every number computed for a board is on one, and no brace is left."""
-    plan = (ROOT / "book" / "course.toml").read_text("utf-8")
-    assert set(re.findall(r"\{(\w+)\}", plan)) == set(course.numbers())
-    shown = "".join(session._repr_html_() for session in course.sessions())
-    assert "{" not in shown and tomllib.loads(plan)
+def test_every_number_of_a_board_is_on_one():
+    text = "".join(path.read_text("utf-8") for path in (ROOT / "book" / "slides").glob("*.md"))
+    assert set(re.findall(r"\{\{board: (\w+)\}\}", text)) == set(numbers())

@@ -13,6 +13,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+import yaml
 from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.transforms import Transform
@@ -127,9 +128,17 @@ def answering(body, chapter):
     return TAKEAWAYS.sub(lambda box: f'{box[1]} id="takeaways"{box[2]}{below}{box[3]}', body, count=1)
 
 
+@cache
+def stories():
+    """The introduction and the numbered chapters."""
+    toc = yaml.safe_load((Path(__file__).parents[2] / "_toc.yml").read_text("utf-8"))
+    numbered = [entry["file"] for part in toc["parts"] if part.get("numbered") for entry in part["chapters"]]
+    return {Path(name).name for name in (toc["root"], *numbered)}
+
+
 def timed(body, source):
-    """A story's page with its minutes under its title; stories are what has a deck of slides."""
-    if source.suffix != ".ipynb" or not (source.parent / "slides" / f"{source.stem}.md").exists():
+    """A story's page with its minutes under its title."""
+    if source.suffix != ".ipynb" or source.stem not in stories():
         return body
     return body.replace("</h1>", f'</h1>\n<p class="minutes">About {minutes(body)} minutes</p>', 1)
 
@@ -190,6 +199,10 @@ def finish(app, pagename, templatename, context, doctree):
 KNOWN = re.compile(r"(?s)<script>(window\.inferlibKnown=.*?)</script>")
 
 
+# On a slide of the course a page is shown without all that leads elsewhere.
+SLIDE = '<script>if(location.search==="?slide")document.documentElement.classList.add("slide")</script>'
+
+
 def answered(app, body, pathto):
     """The page with the sixth model's functions in a file, which pages with a box that asks it fetch when needed."""
 
@@ -200,7 +213,7 @@ def answered(app, body, pathto):
         file = Path(app.outdir) / "_static" / "sixth.js"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(found[1], encoding="utf-8")
-        body = body[: found.start()] + script(file.name) + body[found.end() :]
+        body = SLIDE + body[: found.start()] + script(file.name) + body[found.end() :]
     return script("beside.js") + body if 'class="asked"' in body else body
 
 

@@ -1,8 +1,7 @@
 """Write copies of the stories for a lecture: exercises without solutions, and nothing executed yet.
 
-A teacher runs them live, cell by cell. Records and the pages of reference, which hold what a student should find,
-stay away. Where the repository's address is set in `_config.yml`, the first cells fetch the library, so that a copy
-also runs in a fresh notebook of any service.
+A teacher runs them live, cell by cell; pages without exercises need no copy. Where the repository's address is set in
+`_config.yml`, the first cells fetch the library, so that a copy also runs in a fresh notebook of any service.
 """
 
 from __future__ import annotations
@@ -27,17 +26,13 @@ SOLUTION = re.compile(
     re.S,
 )
 NOTE = "*A copy for a lecture: outputs and solutions are left out; both are in the book.*"
-# Parts of the book that are no chapters to run live; what marks itself would show its key.
-NOT_LIVE = {"Reference"}
-KEYS = {"book/quiz", "book/problems", "book/handin"}
 
 
 def stories():
-    """The notebooks that are run live, in the order of the book: no records, no reference, no quiz."""
-    parts = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))["parts"]
-    files = [entry["file"] for part in parts if part["caption"] not in NOT_LIVE for entry in part["chapters"]]
-    paths = [ROOT / f"{file}.ipynb" for file in ["book/introduction", *files] if file not in KEYS]
-    return [path for path in paths if path.is_file()]
+    """The notebooks that are run live: those with exercises."""
+    return [
+        path for path in sorted((ROOT / "book").glob("*.ipynb")) if "{exercise}" in path.read_text("utf-8")
+    ]
 
 
 def without_solutions(cells):

@@ -4,7 +4,7 @@
 somebody, :func:`mark` marks an answer, :func:`checker` makes the ``check`` of a student's notebook.
 """
 
-from book.problems import counting, serving, sharing  # noqa: F401  they fill the bank
+from book.problems import counting, serving, sharing, warm_up  # noqa: F401  they fill the bank
 from book.problems.bank import BANK, LEVELS, TOPICS, problems
 from book.problems.marking import checker, mark
 from book.problems.page import sheet

@@ -10,8 +10,8 @@ from random import Random
 from inferlib import checks, load_chip, load_model
 from inferlib.units import factor
 
-# How far an answer may be off: a sum in the head, a few cells, a small project.
-TOLERANCE = {"one line": 0.05, "short": 0.03, "study": 0.02}
+# How far an answer may be off: in the head, with pencil and paper, in a few cells, in a small project.
+TOLERANCE = {"in the head": 0.15, "one line": 0.05, "short": 0.03, "study": 0.02}
 LEVELS = tuple(TOLERANCE)
 BANK: dict = {}  # name -> Problem
 
@@ -34,21 +34,32 @@ class Key:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """The right option, why it is right, and the wrong ones with what speaks against each."""
+
+    right: str
+    worked: str
+    wrong: Mapping = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Problem:
     """One problem of the bank.
 
-    ``name``: topic and number, such as ``"memory-3"``. ``level``: ``"one line"``, ``"short"`` or ``"study"``;
-    it sets the tolerance. ``unit``: unit of the answer. ``text``: with the names of parameters in braces;
-    ``{seconds:ms}`` is in milliseconds. ``choices``: name of a parameter to the values it may have. ``key``:
-    the parameters to a :class:`Key`. ``where``: parameters that make sense together. ``told``: what else the
-    text says of the parameters, by name. ``facts``: whether to state what the catalogue knows of the model
-    and the chip. ``exact``: whether a whole number is asked for that must be met, such as the most that fits.
+    ``name``: topic and number, such as ``"memory-3"``. ``level``: one of :data:`LEVELS`; it sets the tolerance.
+    ``unit``: unit of the answer, None where one of four options is asked for. ``text``: with the names of
+    parameters in braces; ``{seconds:ms}`` is in milliseconds. ``choices``: name of a parameter to the values it
+    may have. ``key``: the parameters to a :class:`Key` or a :class:`Choice`. ``where``: parameters that make sense
+    together. ``told``: what else the text says of the parameters, by name. ``facts``: whether to state what the
+    catalogue knows of the model and the chip. ``exact``: whether a whole number is asked for that must be met,
+    such as the most that fits. ``place``: page and anchor that teach it. ``session``: the session of the course
+    that it looks back at.
     """
 
     name: str
     topic: str
     level: str
-    unit: str
+    unit: str | None
     text: str
     choices: Mapping
     key: Callable
@@ -56,6 +67,8 @@ class Problem:
     told: Callable | None = None
     facts: bool = True
     exact: bool = False
+    place: str = ""
+    session: int | None = None
 
     @property
     def near(self):
@@ -75,6 +88,16 @@ class Problem:
         raise LookupError(f"no parameters of {self.name} make sense for {student!r}")
 
 
+class Found(float):
+    """A parameter that the student has found before, which a text names by its place and never prints."""
+
+    def __new__(cls, value, place):
+        """The value, in SI, and the place, such as ``"chain-5.2"``."""
+        found = super().__new__(cls, value)
+        found.place = place
+        return found
+
+
 @dataclass(frozen=True)
 class Asked:
     """A problem as it is asked of one student."""
@@ -82,6 +105,7 @@ class Asked:
     problem: Problem
     given: Mapping
     within: str = ""  # the place in a chain
+    also: str = ""  # what the chain adds to the question
 
     @property
     def name(self):
@@ -91,6 +115,8 @@ class Asked:
     @property
     def sensible(self):
         """Whether the parameters make sense together, and no usual mistake leads to the answer."""
+        if self.options:
+            return True
         where, near = self.problem.where, self.problem.near
         together = where is None or _call(where, self.given)
         return together and all(abs(wrong / self.key.value - 1) > near for wrong in self.mistakes.values())
@@ -99,6 +125,14 @@ class Asked:
     def key(self):
         """The answer, computed."""
         return self.problem.key(**self.given)
+
+    @cached_property
+    def options(self):
+        """The options of a choice in an order of their own, the same for everybody; of a number none."""
+        if self.problem.unit:
+            return ()
+        options = [self.key.right, *self.key.wrong]
+        return tuple(Random(self.text).sample(options, len(options)))
 
     @cached_property
     def mistakes(self):
@@ -117,7 +151,7 @@ class Asked:
     def text(self):
         """The question in words."""
         also = {} if self.problem.told is None else _call(self.problem.told, self.given)
-        return _Formatter().format(self.problem.text, **self.given, **also)
+        return _Formatter().format(self.problem.text, **self.given, **also) + self.also
 
     @property
     def facts(self):
@@ -131,32 +165,35 @@ class Asked:
     def worked(self):
         """The solution in words; a sum without a full stop ends in the answer."""
         worked = self.key.worked
+        if self.problem.level == "in the head":
+            return f"{self.answer}. {worked}"
         return worked if worked.endswith(".") else f"{worked} = {in_sums(self.key.value, self.problem.unit)}."
 
     @property
     def answer(self):
         """The answer with its unit, as text."""
+        if self.options:
+            return self.key.right
         return say(self.key.value, self.problem.unit)
 
 
-def problem(topic, level, unit, *, where=None, told=None, facts=True, exact=False, **choices):
-    """Enter a function from parameters to a :class:`Key` into the bank; its docstring asks. See :class:`Problem`."""
+def problem(
+    topic, level, unit, *, where=None, told=None, facts=True, exact=False, place="", session=None, **choices
+):
+    """Enter a function from parameters to a key into the bank; its docstring asks. See :class:`Problem`."""
     checks.one_of("level", level, TOLERANCE)
 
     def enter(function):
         name = f"{topic}-{1 + sum(p.topic == topic for p in BANK.values())}"
         if set(signature(function).parameters) != set(choices):
             raise TypeError(f"{function.__name__} of {name} does not take what is drawn: {sorted(choices)}")
-        text = in_words(function)
-        BANK[name] = Problem(name, topic, level, unit, text, choices, function, where, told, facts, exact)
+        text = " ".join(function.__doc__.split())
+        BANK[name] = Problem(
+            name, topic, level, unit, text, choices, function, where, told, facts, exact, place, session
+        )
         return function
 
     return enter
-
-
-def in_words(function):
-    """The question that a function answers: its docstring, in one line."""
-    return " ".join(function.__doc__.split())
 
 
 def say(value, unit, digits=3):
@@ -185,8 +222,7 @@ def shown(unit):
 
 
 TOPICS = (
-    "memory", "cache", "arithmetic", "experts", "network", "collectives", "pipeline", "prompts", "cost", "energy",
-    "speculation", "method",
+    "memory", "cache", "arithmetic", "experts", "network", "collectives", "pipeline", "prompts", "cost", "method",
 )  # fmt: skip
 
 
@@ -205,6 +241,8 @@ class _Formatter(string.Formatter):
     """Names of records, numbers with the commas of thousands, and numbers in a unit."""
 
     def format_field(self, value, spec):
+        if isinstance(value, Found):
+            return f"the time found in {value.place}"
         if spec:
             return say(value, spec)
         if isinstance(value, (int, float)):

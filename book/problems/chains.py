@@ -2,7 +2,7 @@
 
 from random import Random
 
-from book.problems.bank import BANK, Asked, drawn
+from book.problems.bank import BANK, Asked, Found, drawn
 from inferlib import checks
 
 # Problems of the bank in order, and what a student's machine and work are drawn from.
@@ -34,13 +34,19 @@ CHAINS = {
          "tokens": (2000, 4000), "share": (50, 70), "users": (16, 32), "answer": (300, 500), "step": (16e-3, 20e-3)},
     ),
     6: (
-        ("arithmetic-6", "method-1", "method-3", "cost-3", "method-6"),
+        ("arithmetic-6", "method-1", "method-3", "cost-3", "method-4"),
         {"model": ("Llama 3 70B", "Qwen2.5 72B"), "chip": ("H100 SXM", "H200"), "count": (4, 8),
          "batch": (8, 16, 32), "context": (1024, 2048, 4096), "measured": (0.024, 0.028, 0.032)},
     ),
 }  # fmt: skip
-# What a later question is given is an earlier one's answer, with the digits that it was printed with.
+# What a later question is given is an earlier one's answer, and the text says which.
 PASSED = {"prompts-3": "reading", "arithmetic-6": "seconds"}
+# A later answer is an earlier one times something else, or something else over it.
+LEANS = {
+    "arithmetic-5": ("arithmetic-1", 1), "cache-4": ("cache-1", 1), "cache-5": ("cache-1", -1),
+    "network-3": ("network-2", -1), "pipeline-1": ("memory-2", 1), "method-3": ("arithmetic-6", 1),
+    "cost-3": ("arithmetic-6", 1),
+}  # fmt: skip
 
 
 def chain(student, session):
@@ -62,15 +68,41 @@ def chain(student, session):
         for name in names:
             problem = BANK[name]
             own = {key: given[key] for key in problem.choices if key in given}
-            asked = Asked(problem, own, f"chain-{session}.{1 + len(found)}")
+            asked = Asked(problem, own, f"chain-{session}.{1 + len(found)}", _use(name, session))
             if len(own) < len(problem.choices) or not asked.sensible:
                 break
             found.append(asked)
             if name in PASSED:
-                given[PASSED[name]] = float(f"{asked.key.value:.3g}")
+                given[PASSED[name]] = Found(asked.key.value, asked.name)
         if len(found) == len(names):
             return found
     raise LookupError(f"no parameters of chain {session} make sense for {student!r}")
+
+
+def _place(name, session):
+    """Where a problem of the bank stands in the chain of a session."""
+    return f"chain-{session}.{1 + CHAINS[session][0].index(name)}"
+
+
+def _use(name, session):
+    """What a question says of the earlier one that it leans on."""
+    return f" Use what you found in {_place(LEANS[name][0], session)}." if name in LEANS else ""
+
+
+def followed(asked, links, answers):
+    """The answer of who goes on rightly from an own earlier answer, which may be wrong; None where nothing leads on.
+
+    ``asked``: a question of a chain. ``links``: all of its chain. ``answers``: own answers in SI by place.
+    """
+    own = {key: Found(answers[value.place], value.place) for key, value in asked.given.items()
+           if isinstance(value, Found) and value.place in answers}  # fmt: skip
+    if own:
+        return asked.problem.key(**asked.given | own).value
+    before, power = LEANS.get(asked.problem.name, ("", 0))
+    for link in links:
+        if link.problem.name == before and link.name in answers:
+            return asked.key.value * (answers[link.name] / link.key.value) ** power
+    return None
 
 
 def find(student, name):

@@ -2,7 +2,7 @@
 window.inferlibVerdict = function (d, answer) {
   "use strict";
   if (d.options) {
-    if (answer === null) return { right: false, said: "Not read: choose one of the options." };
+    if (answer === null) return { right: false, said: "Not read: choose one of the options, A to D." };
     const right = +answer === d.right;
     return { right, said: right ? "Right." : "Not yet" + (d.options[answer] ? ": " + d.options[answer]
       : "") + "." };
@@ -18,21 +18,33 @@ window.inferlibVerdict = function (d, answer) {
     return times < 1000 ? `it is ${times.toFixed(1)} times too ${side}`
       : `it is over a thousand times too ${side}`;
   };
-  const no = (said) => ({ right: false, said: said + "." });
+  const no = (said) => ({ right: false, said: said + "." }), unread = (why) => no("Not read: " + why);
   let text = answer.trim().replace(/[µμ]/g, "u");
   if (text.startsWith("$")) text = text.slice(1) + " $";
+  if (/^[+-]?(?:0*,\d+|\d+,\d{1,2}(?!\d)|\d+,\d{4,})/.test(text))
+    return unread("write a decimal point where you have a comma, as in 12.3");
   const found = /^([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][+-]?\d+)?) *([^\d\s,.].*)?$/.exec(text);
-  if (!found || !/\d/.test(found[1])) return no("Not read: that is no number, or no number and its unit");
-  const written = (found[2] || "").trim();
-  if (written &&
-    !(written in d.units)) 
-      return no(`Not read: ${written} is no unit of this answer, ` +
-        `which is asked for in ${d.unit || "plain numbers"}`);
+  if (!found || !/\d/.test(found[1])) return unread("that is no number, or no number and its unit");
+  const written = (found[2] || "").trim(), wanted = d.unit || "plain numbers";
+  if (!written && d.unit) return unread(`a number without its unit, and this answer is asked for in ${wanted}`);
+  if (written && !(written in d.units))
+    return unread(`${written} is no unit of this answer, which is asked for in ${wanted}`);
   const value = +found[1].replace(/,/g, "") * (written ? d.units[written] : 1);
   const near = (other, by = d.tolerance) => Math.abs(value / other - 1) <= by;
   if (near(d.value, d.exact ? 1e-9 : d.tolerance)) return { right: true, said: `Right: ${d.answer}.` };
-  if (near(d.value)) return no("Not yet: near, but a whole number under a limit is exact");
+  if (d.exact && !Number.isInteger(value)) {
+    const whole = Math.round(d.value), side = { [Math.floor(value)]: "down", [Math.ceil(value)]: "up" }[whole];
+    if (side) return no(`Not yet: round ${side}: only a whole number is meant`);
+  }
+  if (d.exact && near(d.value)) return no("Not yet: near, but a whole number under a limit is exact");
   for (const [other, hint] of d.mistakes) if (near(other)) return no("Not yet: " + hint);
+  if (text.includes(",") && near(1000 * d.value))
+    return no("Not yet: off by a factor of 10^3: a comma parts thousands here, or look at the prefix of the unit");
+  const mantissa = /[\d.]+/.exec(text.replace(/,/g, ""))[0];
+  const digits = mantissa.replace(".", "").replace(/^0+/, "").length, unit = value / +mantissa;
+  if ((digits === 1 || digits === 2)
+    && Math.abs(+(d.value / unit).toPrecision(digits) * unit / value - 1) < 1e-9)
+    return no("Not yet: rounded too much: write three digits");
   return no("Not yet: " + far(value / d.value));
 };
 window.inferlibMark = function (id) {
@@ -68,7 +80,7 @@ window.inferlibMark = function (id) {
     } else {
       const label = made("label", { textContent: "Your answer " });
       const input = made("input", { type: "text", autocomplete: "off", placeholder: d.unit
-        ? "number, in " + d.unit : "number" });
+        ? "number and unit, such as " + d.unit : "number" });
       input.setAttribute("aria-describedby", item.id + "-text");
       label.append(input);
       form.append(label);

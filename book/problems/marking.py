@@ -6,6 +6,7 @@ other numbers and the library that computes the answer is installed anyway, so t
 and lies nowhere. Who wants to look it up can; it is an exercise, not an examination.
 """
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from book.problems.bank import Asked, shown
 from book.problems.chains import find
 from inferlib.units import factor, parse
 
+# Groups of three digits are thousands; any other comma stands for a point.
+COMMA = re.compile(r"[+-]?(?:0*,\d+|\d+,\d{1,2}(?!\d)|\d+,\d{4,})")
 NUMBER = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][+-]?\d+)?) *([^\d\s,.].*)?")
 # Units of one kind, the one of SI first: who is asked in one may answer in another. After them, how else people write.
 KINDS = (
@@ -47,7 +50,7 @@ class Verdict:
 
 
 def read(answer, unit):
-    """An answer as a plain number in SI.
+    """An answer as a plain number in SI; a text must have its unit, a number is in the unit that is asked for.
 
     Examples
     --------
@@ -60,13 +63,15 @@ def read(answer, unit):
     if text.startswith("$"):
         text = f"{text[1:]} $"
     found, units = NUMBER.fullmatch(text), units_of(unit)
+    if COMMA.match(text):
+        raise ValueError("write a decimal point where you have a comma, as in 12.3")
     if not found or not any(character.isdigit() for character in found[1]):
         raise ValueError("that is no number, or no number and its unit")
-    written = (found[2] or "").strip()
+    written, wanted = (found[2] or "").strip(), shown(unit) or "plain numbers"
+    if isinstance(answer, str) and not written and unit != "1":
+        raise ValueError(f"a number without its unit, and this answer is asked for in {wanted}")
     if written and written not in units:
-        raise ValueError(
-            f"{written} is no unit of this answer, which is asked for in {shown(unit) or 'plain numbers'}"
-        )
+        raise ValueError(f"{written} is no unit of this answer, which is asked for in {wanted}")
     return float(found[1].replace(",", "")) * (units[written] if written else 1.0) * factor(unit, _base(unit))
 
 
@@ -105,19 +110,47 @@ def mark(asked, answer):
     >>> mark(asked, asked.key.value / 2 / 1024)
     Not yet: there are a key and a value.
     """
+    if asked.options:
+        return _marked_choice(asked, str(answer).strip().upper())
     try:
         value = read(answer, asked.problem.unit)
     except ValueError as error:
         return Verdict(False, f"Not read: {error}.")
-    off, near, exact = abs(value / asked.key.value - 1), asked.problem.near, asked.problem.exact
-    if off <= (1e-9 if exact else near):
+    key, near, exact = asked.key.value, asked.problem.near, asked.problem.exact
+    if abs(value / key - 1) <= (1e-9 if exact else near):
         return Verdict(True, f"Right: {asked.answer}.")
-    if off <= near:
-        return Verdict(False, "Not yet: near, but a whole number under a limit is exact.")
+    return Verdict(False, f"Not yet: {_slip(str(answer), value, asked) or _far(value / key)}.")
+
+
+def _marked_choice(asked, letter):
+    """What is said to who chooses an option by its letter."""
+    if letter not in tuple("ABCD"):
+        return Verdict(False, "Not read: choose one of the options, A to D.")
+    option = asked.options["ABCD".index(letter)]
+    right = option == asked.key.right
+    return Verdict(right, "Right." if right else f"Not yet: {asked.key.wrong[option]}.")
+
+
+def _slip(text, value, asked):
+    """The mistake that leads to a value, by name: of rounding, of those that the problem knows, of a comma; or None."""
+    key, near = asked.key.value, asked.problem.near
+    whole = asked.problem.exact and {math.ceil(value): "up", math.floor(value): "down"}.get(round(key))
+    if whole and value != int(value):
+        return f"round {whole}: only a whole number is meant"
+    if asked.problem.exact and abs(value / key - 1) <= near:
+        return "near, but a whole number under a limit is exact"
     for hint, wrong in asked.mistakes.items():
         if abs(value / wrong - 1) <= near:
-            return Verdict(False, f"Not yet: {hint}.")
-    return Verdict(False, f"Not yet: {_far(value / asked.key.value)}.")
+            return hint
+    if "," in text and abs(value / key / 1000 - 1) <= near:
+        return "off by a factor of 10^3: a comma parts thousands here, or look at the prefix of the unit"
+    mantissa = re.search(r"[\d.]+", text.replace(",", ""))[0]
+    digits = len(mantissa.replace(".", "").lstrip("0"))
+    if digits in (1, 2):
+        unit = value / float(mantissa)
+        if math.isclose(float(f"{key / unit:.{digits}g}") * unit, value):
+            return "rounded too much: write three digits"
+    return None
 
 
 def _far(ratio):

@@ -3,7 +3,6 @@
 import hashlib
 import html
 import json
-import re
 from functools import partial
 
 from book._tools.still import script
@@ -16,50 +15,59 @@ _file = partial(script, "problems")
 
 
 class Marked(list):
-    """Items that show themselves as a numbered list, each with a place for an answer.
+    """Problems as they are asked of somebody, as a list that marks itself in the page, numbered from ``first`` on."""
 
-    An item has ``text``, ``lines`` (small print), ``options`` (of a choice, else empty), ``told`` (what the page must
-    know to mark it), ``explained`` (HTML behind the fold) and perhaps a ``label``.
-    """
+    first = 1
 
     def _repr_html_(self):
-        body = "".join(_item(identity(entry.text), entry) for entry in self)
-        whole = identity("".join(entry.text for entry in self))
+        body = "".join(_item(identity(asked), asked) for asked in self)
+        whole = identity(*self)
         style, marker = (_file(name) for name in ("mark.css", "mark.js"))
         return (
             f'<style>{style}</style><script>{marker}</script><div id="{whole}" class="inferlib-marked">'
-            f'<ol class="questions">{body}</ol><p class="score"></p></div><script>inferlibMark("{whole}");</script>'
+            f'<ol class="questions" start="{self.first}">{body}</ol><p class="score"></p></div>'
+            f'<script>inferlibMark("{whole}");</script>'
         )
 
     def __repr__(self):
-        return "\n".join(f"{k}. {entry.text}\n   {entry.plain}" for k, entry in enumerate(self, 1))
+        return "\n".join(f"{k}. {asked.text}\n   {asked.worked}" for k, asked in enumerate(self, self.first))
 
 
-def identity(text):
-    """The anchor of an item, or of a list of them, by its words."""
+def identity(*several):
+    """The anchor of a problem, or of a list of them, by its words."""
+    text = "".join(asked.text for asked in several)
     return f"marked-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
-def _item(anchor, entry):
-    head = f"<strong>{html.escape(entry.label)}</strong> " if entry.label else ""
-    lines = "".join(f'<p class="facts">{html.escape(line)}</p>' for line in entry.lines)
-    options = "".join(f"<li>{html.escape(option)}</li>" for option in entry.options)
+def _item(anchor, asked):
+    level = asked.problem.level + (f", session {asked.problem.session}" if asked.problem.session else "")
+    lines = "".join(f'<p class="facts">{html.escape(line)}</p>' for line in asked.facts)
+    options = "".join(f"<li>{html.escape(option)}</li>" for option in asked.options)
     choice = f'<ol class="options" type="A">{options}</ol>' if options else ""
-    told = html.escape(json.dumps(entry.told, ensure_ascii=False), quote=True)
+    known = html.escape(json.dumps(told(asked), ensure_ascii=False), quote=True)
+    page, _, place = asked.problem.place.partition("#")
+    link = f' <a href="{page}.html#{place}">Where the book says it</a>.' if place else ""
     return (
-        f'<li id="{anchor}" data-mark="{told}"><p id="{anchor}-text">{head}{html.escape(entry.text)}</p>'
-        f"{lines}{choice}<details><summary>Answer</summary>{entry.explained}</details></li>"
+        f'<li id="{anchor}" data-mark="{known}"><p id="{anchor}-text"><strong>{asked.name} ({level})</strong> '
+        f"{html.escape(asked.text)}</p>{lines}{choice}"
+        f"<details><summary>Answer</summary><p>{html.escape(asked.worked)}{link}</p></details></li>"
     )
 
 
-def told_number(value, unit, answer, tolerance, mistakes, exact=False):
-    """What the page must know to mark a number: all values in the unit that is asked for, to six digits."""
-    scale = factor(unit)
+def told(asked):
+    """What the page must know to mark an answer: of a number, all values in the unit that is asked for."""
+    key, problem = asked.key, asked.problem
+    if asked.options:
+        return {
+            "right": asked.options.index(key.right),
+            "options": [key.wrong.get(o, "") for o in asked.options],
+        }
+    scale = factor(problem.unit)
     return {
-        "value": _six(value / scale), "unit": shown(unit),
-        "units": {name: _six(worth) for name, worth in units_of(unit).items()},
-        "answer": answer, "tolerance": tolerance, "exact": exact,
-        "mistakes": [[_six(wrong / scale), hint] for hint, wrong in mistakes.items()],
+        "value": _six(key.value / scale), "unit": shown(problem.unit),
+        "units": {name: _six(worth) for name, worth in units_of(problem.unit).items()},
+        "answer": asked.answer, "tolerance": problem.near, "exact": problem.exact,
+        "mistakes": [[_six(wrong / scale), hint] for hint, wrong in asked.mistakes.items()],
     }  # fmt: skip
 
 
@@ -67,23 +75,14 @@ def _six(value):
     return float(f"{value:.6g}")
 
 
-class _Shown:
-    """A problem as the page shows it."""
-
-    options = ()
-
-    def __init__(self, asked):
-        problem = asked.problem
-        self.label = f"{asked.name} ({problem.level})"
-        self.text, self.lines, self.plain = asked.text, asked.facts, asked.worked
-        self.told = told_number(
-            asked.key.value, problem.unit, asked.answer, problem.near, asked.mistakes, problem.exact
-        )
-        self.explained = f"<p>{html.escape(asked.worked)}</p>"
-
-
 def sheet(student, topic):
-    """The problems of one topic, or one ``"chain-3"``, for a student, to be shown at the end of a notebook cell."""
-    links = re.fullmatch(r"chain-(\d+)", topic)
-    asked = chain(student, int(links[1])) if links else problems(student, topic)
-    return Marked(map(_Shown, asked))
+    """Some problems of a student, to be shown at the end of a cell.
+
+    ``topic``: one of :data:`TOPICS`, a ``"chain-3"``, or ``"session-3"``: what the next session begins with.
+    """
+    kind, _, number = topic.rpartition("-")
+    if kind == "chain":
+        return Marked(chain(student, int(number)))
+    if kind == "session":
+        return Marked(asked for asked in problems(student) if asked.problem.session == int(number))
+    return Marked(problems(student, topic))

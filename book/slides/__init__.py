@@ -1,22 +1,27 @@
-"""Slides in Markdown: one file ``<chapter>.md`` for each deck, which anybody can edit.
+"""Slides in Markdown: one file for each session of the course and for each of four seminars, which anybody can edit.
 
-A slide begins with ``## Title`` and lines of options: its ``minutes``, perhaps what to ``ask`` the room, and
-``long: yes`` where it stays out of the cut of 45 minutes. Below them stands Markdown. What the chapter holds already,
-and all numbers, are taken from its stored notebook by ``{{reference}}``: the id of a cell, the name of a figure or the
-label of an exercise, which may go on with a colon and
+A slide begins with ``## Title`` and lines of options: its ``minutes``, perhaps the ``chapter`` that it shows (in a
+seminar's deck that of its name) and what to ``ask`` the room. Below them stands Markdown, and below a line ``Note:``
+what only the speaker sees. What the chapter holds already, and all numbers, are taken from its stored notebook by
+``{{reference}}``: the id of a cell, the name of a figure or the label of an exercise, which may go on with a colon and
 
 - the first words of a sentence, a list item, a table or a box, of a cell of text, or of a line of print;
 - ``math`` for the equations alone, ``result`` for the last of them, ``step 4`` or ``last`` for a step of a derivation,
   ``code`` for the code of a cell.
 
-A formula gets a line of its symbols from the register of notation. The notes of a slide are the prose of the chapter
-that leads to it (or the cells that ``notes:`` names), as much of it as can be read aloud in the slide's minutes.
+``{{board: name}}`` is a number of :func:`book.slides.board.numbers`; ``finds`` names those that a board leads to.
+``state`` sets the box on the slide, ``page`` shows a page of the book, ``from`` takes a slide of another deck, and
+``warm-up: 2`` stands for the questions on session 2.
+
+A formula gets a line of its symbols from the register of notation. Where a slide has no notes, they are the prose of
+the chapter that leads to it (or the cells that ``notes`` names), as much as can be read aloud in the slide's minutes.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -27,7 +32,9 @@ from book._tools.plain import FENCE, OPTIONS
 from inferlib.equation import notation_of
 
 BOOK = Path(__file__).parents[1]
-CUTS = (45, 90)
+SESSIONS = tuple(f"session-{k}" for k in range(1, 7))
+SEMINARS = ("steinhardt2022", "erdil2025_model", "liminal2025", "mazurek2025")
+NOTE = "\n\nNote:\n\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,24 +43,20 @@ class Slide:
 
     ``show``: kind and content of each part, in order: ``"text"`` and ``"symbols"`` are Markdown, ``"code"``
     and ``"out"`` plain text, ``"html"`` is HTML, ``"figure"`` an SVG and its alternative text, ``"page"`` an
-    address. ``notes``: markdown of the chapter, for who speaks. ``long``: only in the cut of 90 minutes.
-    ``ask``: a question to the room, before anything is moved or said. ``state``: what the sliders of its
-    explorer are set to.
+    address. ``notes``: Markdown for who speaks. ``ask``: a question to the room, before anything is moved or said.
+    ``state``: what the sliders of its explorer are set to. ``chapter``: what it shows. ``own``: whether the notes are
+    its own and belong on the desk. ``finds``: the numbers that the room finds on it.
     """
 
     title: str
     minutes: float
     show: list
     notes: list
-    long: bool = False
     ask: str = ""
     state: Mapping = field(default_factory=dict)
-
-
-def decks():
-    """Names of the chapters that have a deck, in the order of the book."""
-    order = re.findall(r"book/(\w+)", (BOOK.parent / "_toc.yml").read_text(encoding="utf-8"))
-    return sorted((p.stem for p in Path(__file__).parent.glob("*.md")), key=order.index)
+    chapter: str = ""
+    own: bool = False
+    finds: tuple = ()
 
 
 @cache
@@ -63,7 +66,10 @@ def chapter(name):
 
 
 def heading(name):
-    """The title of a chapter."""
+    """The title of a chapter, or of a session of the course."""
+    if name in SESSIONS:
+        (title,) = (m[1] for c in chapter("course") if (m := re.match(rf"## {name[-1]}\. (.+)", source(c))))
+        return f"Session {name[-1]}: {title}"
     return re.search(r"(?m)^# (.+)", source(chapter(name)[0]))[1]
 
 
@@ -72,24 +78,62 @@ ALONE = re.compile(r"\{\{([^{}]+)\}\}")
 
 @cache
 def deck(name):
-    """All slides of a chapter."""
+    """All slides of a session or a seminar."""
     text = (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8")
-    slides, read = [], 0
+    slides, read = [], Counter()
     for entry in re.split(r"(?m)^## ", text)[1:]:
         head, _, body = entry.partition("\n\n")
         title, *lines = head.splitlines()
         options = dict(line.split(": ", 1) for line in lines)
-        on_it = [find(name, reference) for reference in ALONE.findall(body)]
-        named = [find(name, reference) for reference in options.get("notes", "").split()]
-        end = max(named or on_it, default=read - 1) + 1
-        notes = told(name, named or [at for at in range(read, end) if at not in on_it or is_text(name, at)])
-        read = max(read, end)
-        slide = Slide(
-            title, int(options["minutes"]), shown(name, body), [],
-            long="long" in options, ask=options.get("ask", ""),
-        )  # fmt: skip
-        slides.append(replace(slide, notes=fitting(notes, slide.minutes * ALOUD - spoken(slide))))
+        if "from" in options:
+            slides += [slide for slide in deck(options["from"]) if slide.title == title]
+        elif "warm-up" in options:
+            slides += warm_up(int(options["warm-up"]), float(options["minutes"]))
+        else:
+            slides.append(_slide(options.get("chapter", name), title, options, body, read))
     return tuple(slides)
+
+
+def _slide(name, title, options, body, read):
+    """One slide; ``read`` counts the cells of each chapter that were read so far."""
+    body, _, note = body.partition(NOTE)
+    page = [("page", f"../book/{options['page']}")] if "page" in options else []
+    state = dict(part.split("=") for part in options.get("state", "").split())
+    slide = Slide(
+        title, int(options["minutes"]), page or shown(name, body), [filled(name, note)], options.get("ask", ""),
+        {key: float(value) for key, value in state.items()}, name, bool(note), tuple(options.get("finds", "").split()),
+    )  # fmt: skip
+    on_it = [find(name, reference) for reference in ALONE.findall(body) if not reference.startswith("board:")]
+    named = [find(name, reference) for reference in options.get("notes", "").split()]
+    end = max(named or on_it, default=read[name] - 1) + 1
+    since, read[name] = read[name], max(read[name], end)
+    if note:
+        return slide
+    places = named or [at for at in range(since, end) if at not in on_it or is_text(name, at)]
+    slide = replace(slide, notes=[])
+    return replace(slide, notes=fitting(told(name, places), slide.minutes * ALOUD - spoken(slide)))
+
+
+def warm_up(session, minutes):
+    """A slide for each question on a session, numbered through."""
+    from book.problems import sheet
+    from book.problems.page import Marked
+
+    slides = []
+    asked = sheet("everybody", f"session-{session}")
+    for k, one in enumerate(asked, 1):
+        alone = Marked([one])
+        alone.first = k
+        show = [("html", alone._repr_html_())]
+        slides.append(
+            Slide(f"From session {session}: question {k}", minutes / len(asked), show, [one.worked])
+        )
+    return slides
+
+
+def filled(name, text):
+    """A text with what its references stand for."""
+    return ALONE.sub(lambda m: inline(name, m[1]), text)
 
 
 def is_text(name, at):
@@ -140,18 +184,22 @@ def fitting(text, most):
 def shown(name, body):
     """What the Markdown of a slide shows, as pairs of kind and content."""
     found = []
-    for block in re.split(r"\n\s*\n", body.strip()):
+    for block in filter(None, re.split(r"\n\s*\n", body.strip())):
         alone = ALONE.fullmatch(block.strip())
         if alone:
             found += parts(name, alone[1], find(name, alone[1]))
         else:
-            found.append(("text", ALONE.sub(lambda m: inline(name, m[1]), block)))
+            found.append(("text", filled(name, block)))
     symbols = [line for kind, content in found if kind == "text" and (line := symbols_of(name, content)[0])]
     return found + [("symbols", line) for line in symbols]
 
 
 def inline(name, reference):
-    """What a reference within a sentence stands for: words of the chapter, or what a line of print says."""
+    """What a reference within a sentence stands for: words of the chapter, what a line of print says, or a number."""
+    if reference.startswith("board:"):
+        from book.slides.board import numbers
+
+        return numbers()[reference.removeprefix("board:").strip()]
     ((kind, content),) = parts(name, reference, find(name, reference))
     words = reference.partition(":")[2].strip()
     if kind != "out" or not words:
@@ -200,21 +248,6 @@ def _plain_symbol(latex):
 def _short(meaning):
     """A meaning without its asides."""
     return re.sub(r" \([^)]*\)|[;:].*", "", meaning)
-
-
-def explorer(name, slug):
-    """The box of a chapter that a session sets, as HTML."""
-    for cell in chapter(name):
-        for output in cell.get("outputs", ()):
-            page = "".join(output.get("data", {}).get("text/html", ""))
-            if f'data-slug="{slug}"' in page:
-                return page
-    raise LookupError(f"{name} has no explorer {slug}")
-
-
-def minutes(name, cut):
-    """Minutes that a deck takes in one of its cuts."""
-    return sum(s.minutes for s in deck(name) if cut == max(CUTS) or not s.long)
 
 
 def source(cell):
@@ -300,3 +333,23 @@ def passage(text, words, where):
             if words and bare.replace("*", "").startswith(words):
                 return " ".join(bare.split())
     raise LookupError(f"{where}: nothing begins with {words!r}")
+
+
+class Plan:
+    """What happens in a session from which minute on, for the desk: slides, questions, strokes of the board."""
+
+    def __init__(self, session):
+        self.deck, self.page = deck(f"session-{session}"), f"../slides/session-{session}.html"
+
+    def __repr__(self):
+        return f"{len(self.deck)} slides, {sum(slide.minutes for slide in self.deck):g} minutes"
+
+    def _repr_markdown_(self):
+        lines, at = [f'<a href="{self.page}">The deck of this session</a>\n'], 0
+        for number, slide in enumerate(self.deck, 1):
+            link = f'<a href="{self.page}#{number}">{slide.title}</a>'
+            asked = f". Ask: *{slide.ask}*" if slide.ask else ""
+            lines.append(f"- **{at:g}** {link}{asked}")
+            lines += [f"  {line}" for line in "\n".join(slide.notes).splitlines() if slide.own and line]
+            at += slide.minutes
+        return "\n".join(lines)

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from book import course, slides
+from book import slides
 from book._ext.maths import typeset
 from book._ext.offline import GUARD
 from book._ext.reader import once
@@ -65,12 +65,6 @@ def part_html(kind, content, render):
     return f'<pre class="{kind}">{html.escape(content)}</pre>'
 
 
-def decks():
-    """Every deck: the name of its file to its title and slides; sessions of the course first."""
-    sessions = {f"session-{k}": (f"Session {s.title}", s.deck()) for k, s in enumerate(course.sessions(), 1)}
-    return sessions | {name: (slides.heading(name), slides.deck(name)) for name in slides.decks()}
-
-
 def deck_html(title, deck):
     """The page of a deck."""
     render = markdown().render
@@ -82,9 +76,8 @@ def deck_html(title, deck):
         ask = f'<p class="ask">Ask: {html.escape(slide.ask)}</p>' if slide.ask else ""
         notes = ask + render(plain("\n\n".join(slide.notes)))
         state = f' data-state="{html.escape(json.dumps(slide.state))}"' if slide.state else ""
-        long = " data-long" if slide.long else ""
         sections.append(
-            f'<section id="{number}" data-minutes="{slide.minutes}"{long}{state}>'
+            f'<section id="{number}" data-minutes="{slide.minutes}"{state}>'
             f"<h1>{render(slide.title)}</h1><div class=body>{body}</div><aside hidden>{notes}</aside></section>"
         )
     page = _frame("deck.html")
@@ -94,15 +87,11 @@ def deck_html(title, deck):
 
 def index_html():
     """A page that leads to all decks."""
-    rows = "".join(
-        f'<tr><th>Session {html.escape(s.title)}</th><td colspan="2"><a href="session-{k}.html">{s.minutes} minutes'
-        f"</a></td></tr>"
-        for k, s in enumerate(course.sessions(), 1)
-    )
-    for name in slides.decks():
-        cuts = ((cut, slides.minutes(name, cut)) for cut in slides.CUTS)
-        cells = "".join(f'<td><a href="{name}.html?{cut}">{n} minutes</a></td>' for cut, n in cuts)
-        rows += f"<tr><th>{html.escape(slides.heading(name))}</th>{cells}</tr>"
+    rows = ""
+    for name in (*slides.SESSIONS, *slides.SEMINARS):
+        minutes = sum(slide.minutes for slide in slides.deck(name))
+        link = f'<a href="{name}.html">{minutes:g} minutes</a>'
+        rows += f"<tr><th>{html.escape(slides.heading(name))}</th><td>{link}</td></tr>"
     return _frame("index.html").replace("{rows}", rows)
 
 
@@ -137,9 +126,10 @@ def main():
     measured = args.measure and any(map(shutil.which, BROWSERS))
     if args.measure and not measured:
         print("There is no Chromium or Chrome: whether all fits on the slides was not measured.")
-    written = decks()
-    for name, (title, deck) in written.items():
-        (target / f"{name}.html").write_text(deck_html(title, deck), encoding="utf-8")
+    written = (*slides.SESSIONS, *slides.SEMINARS)
+    for name in written:
+        made = deck_html(slides.heading(name), slides.deck(name))
+        (target / f"{name}.html").write_text(made, encoding="utf-8")
     print(f"Wrote {len(written)} decks to {target}")
 
     def wrong(at):
