@@ -421,7 +421,8 @@ globalThis.inferlibPage = function (root, D) {
   const fleets = (q, one) => [one.many, one.apart].filter(Boolean).map((f) => '<p class="drafted">'
     + (f.readers ? "Prompts read apart: " + f.readers + " that read at " + digits(100 * f.readerLoad)
     + " % load, " : "All machines read and decode: ") + "<b>" + f.n + " × ("
-    + esc(A.ofChip(q.n_chips, q.chip)) + ")</b> at " + digits(100 * f.state.busy) + " %, " + digits(f.state.held)
+    + esc(A.ofChip(q.n_chips, q.chip)) + ")</b> at " + digits(100 * f.state.busy) + " %, "
+    + digits(f.state.held)
     + " requests in each; <b>" + time(f.state.token) + "</b> a token, first token " + time(f.state.first)
     + (f.state.waits < 5e-4 ? ", nobody" : ", " + time(f.state.waits) + " of it") + " in line"
     + (f.slow.waits < 5e-4 ? "; " : " (" + time(f.slow.waits) + " at the slow end of the interval); ")
