@@ -536,3 +536,26 @@ def test_caches_that_every_chip_keeps_whole_and_a_step_fits_as_long_as_there_is_
         most = math.floor(room(model, system, work, layout, share=1))
         found = [decode_step(model, system, work.replace(batch=n), layout) for n in (most, most + 1)]
         assert [one.status for one in found] == ["ok", "infeasible"], (model.name, str(system))
+
+
+@pytest.mark.parametrize(("model", "said"), [("GPT-2", True), ("Llama 3 8B", False)])
+def test_a_model_smaller_than_any_that_was_measured_says_so(model, said):
+    """The smallest with a public row here is GPT-J, of six billion parameters."""
+    cautions = ask(model, "H100", context=1024).cautions
+    assert any("million parameters" in caution for caution in cautions) == said
+
+
+def test_a_chip_that_does_not_multiply_in_a_format_says_so():
+    """The data sheet of the A100 has no rate for 8-bit floating point."""
+    found = {chip: ask("Llama 3 8B", chip, weights="fp8").cautions for chip in ("A100 80GB", "H100 SXM")}
+    assert "A100 80GB does not multiply in fp8" in found["A100 80GB"] and not found["H100 SXM"]
+
+
+def test_an_interval_has_no_cliff_at_the_longest_prompt_that_was_measured():
+    """Benchmarks of 8k draw lengths up to 8,192; beyond it doubts grow with the logarithm of the length."""
+    spans = [
+        ask("Llama 3 70B", "8x H100", prompt=tokens, output=500, users=8).request.first_factor
+        for tokens in (8192, 8200, 12_000, 16_384, 32_768)
+    ]
+    assert spans[0] == pytest.approx(spans[1], rel=0.01)
+    assert spans[1] < spans[2] < spans[3] == pytest.approx(spans[4])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from inferlib import checks
-from inferlib.ops import minimum
+from inferlib.ops import log2, maximum, minimum
 from tokenprice import blocks, constants
 
 
@@ -36,7 +36,8 @@ class Caution:
     """A respect in which a question goes beyond what was measured, and so widens the interval.
 
     ``name`` is its factor in ``calibration.toml``; ``text`` names facts in braces; ``beyond`` is a function of the
-    facts, above zero where it holds. The page prints the same function as JavaScript.
+    facts, above zero where it holds, and one where it widens by the whole factor. The page prints the same function
+    as JavaScript.
     """
 
     name: str
@@ -49,9 +50,14 @@ class Caution:
         return stated()["widen"][self.name]
 
 
+def doublings(value, most):
+    """How often the farthest measured value doubles until it is this one."""
+    return log2(maximum(value, 1) / most)
+
+
 def _most(what, name):
     text = f"{what} {{{name}:,.0f}}, but nothing measured here goes beyond {{most_{name}:,.0f}}"
-    return Caution(name, text, lambda facts: facts[name] - facts[f"most_{name}"])
+    return Caution(name, text, lambda facts: doublings(facts[name], facts[f"most_{name}"]))
 
 
 # Conditions on a step. Facts that end in a name are 1 where the name is unknown to the measurements, else 0.
@@ -71,21 +77,25 @@ CAUTIONS = (
     Caution("drafts", "few steps with drafts were measured", lambda facts: facts["drafted"]),
     Caution("maker", "{chip} runs other software than the chips that were timed", lambda facts: facts["other_maker"]),
     Caution("format", "no measurement here has weights in {format}", lambda facts: facts["new_format"]),
+    Caution("format", "{chip} does not multiply in {format}", lambda facts: facts["widened"]),
+    Caution("size", "{params:,.0f} million parameters, but nothing measured here has fewer than {least_params:,.0f}",
+            lambda facts: log2(facts["least_params"] / facts["params"])),
     Caution("experts", "mixtures of experts were measured on {sparse_models} only", lambda facts: facts["new_experts"]),
 )  # fmt: skip
 
 
 def widened(factor, declared, facts):
     """The factor of an interval with that of every caution that holds: errors of their own add by their squares."""
-    held = [caution.factor for caution in declared if caution.beyond(facts) > 0]
-    return math.exp(math.hypot(math.log(factor), *map(math.log, held)))
+    far = {caution: min(caution.beyond(facts), 1) for caution in declared}
+    wider = [by * math.log(caution.factor) for caution, by in far.items() if by > 0]
+    return math.exp(math.hypot(math.log(factor), *wider))
 
 
 def limits():
     """The facts that no question changes: how far the measurements go."""
     seen = stated()
     most = {f"most_{name}": seen[name] for name in ("context", "batch", "tp", "expert_chips")}
-    return most | {"sparse_models": ", ".join(seen["sparse_models"])}
+    return most | {"least_params": seen["params"], "sparse_models": ", ".join(seen["sparse_models"])}
 
 
 def chip_facts(name):
@@ -126,8 +136,10 @@ def facts(model, system, workload, layout=None, step=None):
         "context": workload.context, "batch": workload.batch, "tp": tp, "domain": system.domain,
         "expert_chips": system.count if dp > 1 else 0, "new_experts": new_experts(model), "copies": dp,
         "heads": min(group.attention.n_heads for group in model.layers if group.attention),
+        "params": model.n_params / 1e6,
     }  # fmt: skip
-    return found | limits() | chip_facts(system.chip.name) | format_facts(workload.weights)
+    found |= limits() | chip_facts(system.chip.name) | format_facts(workload.weights)
+    return found | {"widened": float(found["format"].startswith("fp8") and "fp8" not in system.chip.peaks)}
 
 
 def interval(model, system, workload, layout=None, engine=None, step=None):

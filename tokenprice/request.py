@@ -9,7 +9,16 @@ from inferlib.system import Breakdown, System
 from inferlib.units import factor
 from tokenprice import blocks, energy, words
 from tokenprice.decode import whole_layers
-from tokenprice.estimate import CAUTIONS as OF_STEPS, Caution, error_bar, facts, sentences, stated, widened
+from tokenprice.estimate import (
+    CAUTIONS as OF_STEPS,
+    Caution,
+    doublings,
+    error_bar,
+    facts,
+    sentences,
+    stated,
+    widened,
+)  # fmt: skip
 from tokenprice.prompt import (
     STEADY,
     Protocol,
@@ -35,10 +44,10 @@ CAUTIONS = (
 )  # fmt: skip
 FIRST = (
     Caution("most_users", _MOST + "beyond {most_users:,.0f} users",
-            lambda facts: facts["users"] - facts["most_users"]),
+            lambda facts: doublings(facts["users"], facts["most_users"])),
     Caution("copies", _MOST + "with copies of the attention", lambda facts: facts["copies"] - 1),
     Caution("prompt", "prompt {prompt:,.0f}, but " + _MOST + "beyond {most_prompt:,.0f}",
-            lambda facts: facts["prompt"] - facts["most_prompt"]),
+            lambda facts: doublings(facts["prompt"], facts["most_prompt"])),
     Caution("equal", "one benchmark says how many prompts come together where all answers have one length",
             lambda facts: facts["equal"]),
 )  # fmt: skip

@@ -213,14 +213,17 @@ globalThis.inferlibAsk = function (D) {
         chip: c.name,
       lender: c.lender, lent: c.lent, format: format.told, new_format: format.new, new_experts: at.m.new,
       copies: at.l.dp, stages: at.l.pp, drafted: S.drafted || 0, timed_on: borrowed.join(", "),
-      borrowed: borrowed.length, unscored: at.m.unscored, new_kind: at.m.unscored ? 1 : 0, ...more,
+      borrowed: borrowed.length, unscored: at.m.unscored, new_kind: at.m.unscored ? 1 : 0,
+      params: at.m.stored.reduce((sum, n) => sum + n, 0) / 1e6,
+      widened: format.told.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0, ...more,
     };
     const held = lists.flatMap((name) => {
       const { texts, widens, f } = D.cautions[name], by = f(told);
-      return texts.map((text, k) => [by[k] > 0, filled(text, told), widens[k]]).filter(([holds]) => holds);
+      return texts.map((text, k) => [by[k] > 0, filled(text, told), Math.min(by[k], 1) * Math.log(widens[k])])
+        .filter(([holds]) => holds);
     });
     return { texts: held.map(([, text]) => text), wider: (factor) => Math.exp(Math.hypot(Math.log(factor),
-      ...held.map(([, , by]) => Math.log(by)))) };
+      ...held.map(([, , by]) => by))) };
   };
   const cautions = (S, at, ...put) => [...doubts(put[2] ? ["step", "request", "first"] : ["step"], S, at,
     ...put).texts, ...(at.m.told || [])];

@@ -218,7 +218,7 @@ def cautions(declared):
     names = {
         "context", "batch", "tp", "expert_chips", "domain", "heads", "new_chip", "lent", "new_format",
         "new_experts", "users", "running", "copies", "other_maker", "prompt", "equal",
-        "stages", "drafted", "borrowed", "new_kind",
+        "stages", "drafted", "borrowed", "new_kind", "params", "least_params", "widened",
         *(name for name in constant_facts() if name.startswith("most_")),
     }  # fmt: skip
     facts = {name: questions.number(name) for name in names}

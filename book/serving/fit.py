@@ -36,14 +36,15 @@ LEAST = 1.1  # no distance from the measurements widens an interval by less
 # How far distances widen an interval that no row tells of: a judgement, each way. Steps on chips of another maker
 # took up to 2.2 times as long as kernels that were lent to them say.
 JUDGED = {
-    "context": 1.2, "batch": 1.2, "tp": 1.5, "expert_chips": 1.3, "maker": 2.2, "prompt": 2.5, "blocks": 1.2,
-    "stages": 1.2,
+    "context": 1.2, "batch": 1.2, "size": 1.3, "tp": 1.5, "expert_chips": 1.3, "maker": 2.2, "prompt": 2.5,
+    "blocks": 1.2, "stages": 1.2,
 }  # fmt: skip
 # Chips whose kernels are known, and those of the chip that is tried in their place.
 LENT = {
     "H200": "H100 SXM", "B200": "H200", "B300": "B200", "A100 80GB": "H100 SXM", "H100 SXM": "A100 80GB",
     "L40S": "A100 80GB",
 }  # fmt: skip
+DRAWN = 0.9  # mean length over the longest, where lengths are drawn between 80 and 100 % of it
 MOST_USERS = 128  # times to the first token are fitted up to so many users; beyond them the queue decides
 # What is fitted: constant of Engine, class, its unit step in the fit.
 FITTED = (
@@ -536,6 +537,7 @@ def calibration_toml():
     worst = table.groupby(["slice", "engine"], sort=False)[["error", "factor"]].max()
     first = {by: first_left_out(by) for by in ("publisher", "model")}
     *_, layer, door, group = fit_first(first_rows())
+    longest = first_rows().prompt_tokens / np.where(first_rows().equal.astype(bool), 1, DRAWN)
     rows = data()
     lines = [
         "# Written by `python -m book.serving.fit`; a test repeats it. Errors of rows left out by publisher and by",
@@ -551,6 +553,7 @@ def calibration_toml():
         f"formats = {_list(rows.weights)}",
         f"batch = {rows.batch.max():.0f}",
         f"context = {rows.context.max():.0f}",
+        f"params = {min(catalog.load_model(name).n_params for name in set(rows.model)) / 1e6:.0f}",
         f"tp = {int(2 ** rows['rank'][rows.copies == 1].max())}",
         f"expert_chips = {int(rows.n_gpus[rows.copies > 1].max())}",
     ]
@@ -559,7 +562,7 @@ def calibration_toml():
         lines += ["", f'[step."{name}"."{known}"]', f"error = {one.error:.4g}", f"factor = {_up(most)}"]
     lines += [
         "", "[first_token]", f"door = {door:.4g}", f"layer = {layer:.4g}", f"group = {group:.4g}",
-        f"rows = {len(first_rows())}", f"users = {MOST_USERS}", f"prompt = {first_rows().prompt_tokens.max():.0f}",
+        f"rows = {len(first_rows())}", f"users = {MOST_USERS}", f"prompt = {longest.max():.0f}",
         f"error = {max(float(np.mean(np.abs(np.expm1(logs)))) for logs in first.values()):.4g}",
         f"factor = {_up(first_factor())}", "", "[widen]", *(f"{name} = {by:.4g}" for name, by in widening().items()),
     ]  # fmt: skip
