@@ -4,6 +4,7 @@ It is importable wherever the repository is installed as it stands (``pip instal
 holds the library alone.
 """
 
+from book import reading  # first: it records what all others read
 from book.cards import card, index, misses
 
-__all__ = ["card", "index", "misses"]
+__all__ = ["card", "index", "misses", "reading"]

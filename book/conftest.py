@@ -1,4 +1,7 @@
-"""The kernels of the tests of chapters, on sockets that cannot be mixed up; one that dies is reported at once."""
+"""The kernels of the tests of chapters, on sockets that cannot be mixed up; one that dies is reported at once.
+
+A chapter that passed in this build is not run again until something changes that it was made from, unless it is named.
+"""
 
 import runpy
 import sys
@@ -7,12 +10,51 @@ from pathlib import Path
 from queue import Empty
 
 import nbval.kernel
+import nbval.plugin
+import pytest
 from jupyter_client.manager import KernelManager
 from jupyter_client.provisioning import local_provisioner
 
+from book import kept
 from book._tools import forked
+from book.reading import ROOT, START
 
 SOCKETS = runpy.run_path(str(Path(__file__).parent / "_tools" / "refresh.py"))["sockets"]
+_UNCHANGED: list = []
+
+
+def pytest_ignore_collect(collection_path):
+    if collection_path.suffix == ".ipynb" and kept.unchanged(_name(collection_path)):
+        _UNCHANGED.append(collection_path.stem)
+        return True
+
+
+def pytest_terminal_summary(terminalreporter):
+    if _UNCHANGED:
+        terminalreporter.write_line(
+            f"{len(_UNCHANGED)} chapters passed before and are unchanged: not run again"
+        )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.when == "call" and report.passed and hasattr(item.parent, "kernel"):
+        item.parent.passed = getattr(item.parent, "passed", 0) + 1
+    return report
+
+
+def teardown(self, end=nbval.plugin.IPyNbFile.teardown):
+    """A chapter all of whose cells passed says so to the build, together with what its kernel read."""
+    cells = [cell for cell in self.nb.cells if cell.cell_type == "code"]
+    if getattr(self, "passed", 0) == len(cells) and self.kernel.is_alive():
+        noted = f"from book import kept; kept.passed({_name(self.path)!r}, {START})"
+        self.kernel.await_reply(self.kernel.execute_cell_input(noted), timeout=60)
+    end(self)
+
+
+def _name(path):
+    return path.relative_to(ROOT).as_posix()
 
 
 def await_reply(self, message, timeout=None, wait=nbval.kernel.RunningKernel.await_reply):
@@ -30,5 +72,6 @@ def await_reply(self, message, timeout=None, wait=nbval.kernel.RunningKernel.awa
 
 nbval.kernel.KernelManager = lambda **options: KernelManager(**options, **SOCKETS())
 nbval.kernel.RunningKernel.await_reply = await_reply
+nbval.plugin.IPyNbFile.teardown = teardown
 if sys.platform == "linux":  # elsewhere what has been imported may not survive a fork
     local_provisioner.launch_kernel = forked.launch

@@ -1,75 +1,189 @@
-"""Results that take long, as products of the build: files in ``_build/kept`` that `make` fills.
+"""What takes long, as products of the build: files in ``_build`` that `make` fills.
 
-A file answers only for the very code and data it was made from, of all floors or of those that it needs. Where `make`
+A result answers only for what it was made from: the module that computes it, all that this one imports or names, the
+data that these name, Python and its packages. A chapter that passed stands for all that its kernel read. Where `make`
 has not run, a result is computed in memory, and nothing is written.
 """
 
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
+import sysconfig
 import tempfile
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
+from book.reading import READ, ROOT, START, modules
 from inferlib.equation import names_of_replaced
 
-ROOT = Path(__file__).parents[1]
 FLOORS = ("inferlib", "tokenprice", "book")
-_MADE_OF = (".py", ".toml", ".csv", ".json", ".js", ".css")
+_IMPORTED = re.compile(r"^[ \t]*from ([\w.]+) import (\([^)]*\)|.*)", re.M)
+_NAMED = re.compile(rf"(?:\bimport +|\b(?=\w+\.\w))((?:{'|'.join(FLOORS)})\b(?:\.\w+)*)")
+_DATA = re.compile(r"[\w{}*-]*\.(?:toml|csv|json|js|css|html|md|ipynb)\b")
 
 
-def kept(name, make, floors=FLOORS):
+def kept(name, make, *roots):
     """What ``make()`` returns (numbers, texts, booleans, None, or tuples of them), from the build where it is there.
 
+    ``roots``: modules that it takes; that of ``make`` where none is named.
     Lists come back as tuples, and both ways give the same to the last bit.
     """
-    folder = None if names_of_replaced() else _folder(floors)
-    path = folder and folder / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.json"
-    if path and path.exists():
+    build = None if names_of_replaced() else os.environ.get("TOKENPRICE_BUILD")
+    if not build:
+        if not names_of_replaced():
+            _say_once()
+        return _tuples(json.loads(json.dumps(make())))
+    files = closure(roots or (getattr(make, "func", make).__module__,))
+    folder = Path(build) / "kept" / _hashed(name.encode())
+    path = folder / f"{_fingerprint(files)}.json"
+    if path.exists():
         text = path.read_text("utf-8")
     else:
+        start = len(READ)
         text = json.dumps(make())
-        if path:
+        missed = {file for file in READ[start:] if (ROOT / file).is_file()} - files
+        if missed:
+            raise RuntimeError(
+                f"{name} is also made from {', '.join(sorted(missed))}: name the modules in kept()"
+            )
+        if not _changed(files):
+            shutil.rmtree(folder, ignore_errors=True)  # what was made from other code
             _write(path, text)
-        elif not names_of_replaced():
-            _say_once()
+    READ.extend(files)
     return _tuples(json.loads(text))
 
 
-def kept_frame(name, make, floors=FLOORS):
+def kept_frame(name, make, *roots):
     """The same for a pandas.DataFrame of numbers and texts whose rows are counted from zero."""
 
     def columns():
         frame = make()
         return [(column, str(frame[column].dtype), frame[column].tolist()) for column in frame]
 
-    found = kept(name, columns, floors)
+    found = kept(name, columns, *(roots or (getattr(make, "func", make).__module__,)))
     return pd.DataFrame({column: pd.Series(values, dtype=kind) for column, kind, values in found})
 
 
 @cache
-def _folder(floors):
-    """Where `make` keeps the results of this code, or None where it has not said that it does."""
-    place = os.environ.get("TOKENPRICE_BUILD")
-    return Path(place) / "kept" / floors[-1] / fingerprint(ROOT, floors) if place else None
+def closure(roots):
+    """The files, as paths from the root, that modules are made of: code that they take, and data that this names.
+
+    A module named in a text counts as taken, and so does data of this name beside any module that is taken.
+    """
+    for root in roots:
+        if not _path(root):
+            raise LookupError(
+                f"{root} is no module of {', '.join(FLOORS)}, so that nobody knows what it is made from"
+            )
+    todo, texts = list(roots), {}
+    while todo:
+        name = todo.pop()
+        path = _path(name)
+        if path and path not in texts:
+            texts[path] = path.read_text("utf-8")
+            todo += _taken(texts[path])
+        if "." in name:
+            todo.append(name.rpartition(".")[0])
+    named = {one for text in texts.values() for one in _DATA.findall(text)}
+    return frozenset(_from_root(path) for path in [*texts, *_data({path.parent for path in texts}, named)])
 
 
-def fingerprint(root, floors=FLOORS):
-    """Hash of all code and data of some floors, and of the interpreter."""
-    hashed = hashlib.sha256(sys.version.encode())
-    for path in sorted(p for floor in floors for p in (root / floor).rglob("*") if p.suffix in _MADE_OF):
-        hashed.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
-    return hashed.hexdigest()[:24]
+def _taken(text):
+    """Names that a module imports or names, of modules or of what is in them."""
+    for module, names in _IMPORTED.findall(text):
+        yield module
+        yield from (f"{module}.{name}" for name in re.findall(r"\w+", names))
+    yield from _NAMED.findall(text)
+
+
+def _path(name):
+    """The file of a module of the floors, or None."""
+    place = ROOT / name.replace(".", "/")
+    files = (place.with_suffix(".py"), place / "__init__.py") if name.split(".")[0] in FLOORS else ()
+    return next((file for file in files if file.is_file()), None)
+
+
+def _from_root(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def _data(folders, named):
+    """Files of data in some folders, or in those below that hold no code, that bear one of some names or its ending."""
+    endings = {name.rpartition(".")[2] for name in named if set("{}*") & set(name) or name[0] == "."}
+    for folder in folders:
+        for path in folder.iterdir():
+            if path.is_dir() and path.name[0] not in "._" and not (path / "__init__.py").exists():
+                yield from _data([path], named)
+            elif path.name in named or path.suffix.removeprefix(".") in endings:
+                yield path
+
+
+@cache
+def _fingerprint(files):
+    """Hash of files, and of the interpreter with its packages."""
+    return _hashed(
+        "\n".join([_interpreter(), *(f"{file} {_state(file)}" for file in sorted(files))]).encode()
+    )
+
+
+@cache
+def _interpreter():
+    packages = Path(sysconfig.get_path("purelib")).glob("*.dist-info")
+    return "\n".join([sys.version, *sorted(package.name for package in packages)])
+
+
+@cache
+def _state(file):
+    """What a file holds, or a folder lists, as a hash; empty where there is neither."""
+    path = ROOT / file
+    if path.is_dir():
+        names = sorted(one.name for one in path.iterdir() if one.name[0] not in "._")
+        return _hashed("\n".join(names).encode())
+    return _hashed(path.read_bytes()) if path.is_file() else ""
+
+
+def _hashed(content):
+    return hashlib.sha256(content).hexdigest()[:24]
+
+
+def _changed(files, since=START):
+    """Whether one of some files may not be what this process, or another, has read of it."""
+    paths = [ROOT / file for file in files]
+    return any(path.is_file() and path.stat().st_mtime > min(since, START) for path in paths)
+
+
+# What runs every chapter, and what a process reads before it records what it reads.
+_ALWAYS = """book/__init__.py book/reading.py book/conftest.py book/_tools/forked.py book/_tools/refresh.py
+pyproject.toml tests/nbval_sanitize.cfg""".split()
+
+
+def passed(chapter, since):
+    """Note, in the kernel that ran it, that a chapter passed, unless what it was made from changed ``since``."""
+    files = {chapter, *_ALWAYS, *READ}
+    if modules() <= files and not _changed(files, since):
+        states = {file: _state(file) for file in sorted(files)}
+        _write(_stamp(chapter), json.dumps([_interpreter(), states], indent=1))
+
+
+def unchanged(chapter):
+    """Whether a chapter passed, and nothing that it was made from has changed."""
+    if "TOKENPRICE_BUILD" not in os.environ or not _stamp(chapter).exists():
+        return False
+    interpreter, states = json.loads(_stamp(chapter).read_text("utf-8"))
+    return interpreter == _interpreter() and all(_state(file) == state for file, state in states.items())
+
+
+def _stamp(chapter):
+    return Path(os.environ["TOKENPRICE_BUILD"]) / "passed" / f"{Path(chapter).stem}.json"
 
 
 def _write(path, text):
     """A reader sees the whole file or none, whoever else writes it."""
-    if not path.parent.exists():
-        shutil.rmtree(path.parents[1], ignore_errors=True)  # what older code has made
     path.parent.mkdir(parents=True, exist_ok=True)
     number, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(number, "w", encoding="utf-8") as file:

@@ -306,7 +306,7 @@ def coarse(monkeypatch):
     """Erdil's frontiers on every sixteenth point of their grid, in this process alone."""
     fine = pareto.grid
     monkeypatch.setattr(pareto, "grid", lambda *given: tuple(axis[::16] for axis in fine(*given)))
-    monkeypatch.setattr(economics, "kept_frame", lambda name, make, floors: make())
+    monkeypatch.setattr(economics, "kept_frame", lambda name, make: make())
     monkeypatch.setattr(economics, "_FOUND", {})
 
 

@@ -1,21 +1,70 @@
-"""What the build keeps: the same to the last bit, only for the same code, and nothing where `make` has not run."""
+"""What the build keeps: the same to the last bit, only for what it was made from, nothing where `make` has not run."""
 
+import ast
+import csv
 import math
+import os
 
 import pandas as pd
 import pytest
 
-from book import kept
+from book import kept, reading
 
 VALUES = ((0.1 + 0.2, math.inf, -0.0, 5e-324, 2**70, True, None, "é\n"), (), ((1.0, (2, 3)),))
+ROOT = "book.audit.printed"
+# A small book: what `book.maker` takes, and beside it what it does not.
+TREE = {
+    "book/__init__.py": "",
+    "book/maker.py": "import inferlib\nfrom book.taken import (\n    one,\n    two,\n)\n\ndef make():\n"
+    "    from book import late\n    return import_module('book.named') or files('book.room') / 'numbers.csv'\n",
+    "book/taken/__init__.py": "from book.taken.one import *",
+    "book/taken/one.py": "",
+    "book/taken/two.py": "",
+    "book/late.py": "def script(name):\n    return (files('book') / f'{name}.js').read_text()",
+    "book/named.py": "table = files('book.room') / 'tables' / f'{name}.toml'",
+    "book/box.js": "",
+    "book/room/__init__.py": "",
+    "book/room/numbers.csv": "",
+    "book/room/tables/a.toml": "",
+    "inferlib/__init__.py": "WHERE = {'System': 'inferlib.system'}",
+    "inferlib/system.py": "",
+    "book/other.py": "import book.maker",
+    "book/other.csv": "",
+    "book/room/prose.md": "",
+    "tokenprice/__init__.py": "",
+}
+NOT_TAKEN = {"book/other.py", "book/other.csv", "book/room/prose.md", "tokenprice/__init__.py"}
+
+
+def forget():
+    for one in (kept.closure, kept._fingerprint, kept._interpreter, kept._state):
+        one.cache_clear()
 
 
 @pytest.fixture
 def build(tmp_path, monkeypatch):
-    monkeypatch.setenv("TOKENPRICE_BUILD", str(tmp_path))
-    kept._folder.cache_clear()
-    yield tmp_path
-    kept._folder.cache_clear()
+    monkeypatch.setenv("TOKENPRICE_BUILD", str(tmp_path / "_build"))
+    forget()
+    yield tmp_path / "_build"
+    forget()
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch, build):
+    """The small book, an hour old, in place of this one."""
+    for name, text in TREE.items():
+        write(tmp_path / name, text)
+    monkeypatch.setattr(kept, "ROOT", tmp_path)
+    monkeypatch.setattr(kept, "_ALWAYS", ["book/__init__.py"])
+    monkeypatch.setattr(kept, "modules", set)
+    return tmp_path
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    os.utime(path, (reading.START - 3600,) * 2)
+    forget()
 
 
 def never():
@@ -24,34 +73,132 @@ def never():
 
 def test_what_is_read_back_is_what_was_computed(build):
     for make in (lambda: VALUES, never):
-        assert repr(kept.kept("a", make)) == repr(VALUES)
-    assert math.isnan(kept.kept("b", lambda: math.nan)) and math.isnan(kept.kept("b", never))
+        assert repr(kept.kept("a", make, ROOT)) == repr(VALUES)
+    for make in (lambda: math.nan, never):
+        assert math.isnan(kept.kept("b", make, ROOT))
     table = pd.DataFrame({"x": [0.1, math.nan], "n": [1, 2], "name": ["a", "b"]})
     for make in (lambda: table, never):
-        pd.testing.assert_frame_equal(kept.kept_frame("t", make), table, check_exact=True)
+        pd.testing.assert_frame_equal(kept.kept_frame("t", make, ROOT), table, check_exact=True)
 
 
 def test_nothing_is_written_without_a_build(build, monkeypatch, capsys):
     monkeypatch.delenv("TOKENPRICE_BUILD")
     kept._say_once.cache_clear()
-    assert [kept.kept("a", lambda n=n: n) for n in range(2)] == [0, 1]
-    assert not list(build.iterdir()) and capsys.readouterr().err.count("in memory") == 1
-
-
-def test_another_file_is_another_fingerprint(tmp_path):
-    (tmp_path / "book").mkdir()
-    (tmp_path / "book" / "a.toml").write_text("x = 1")
-    before = kept.fingerprint(tmp_path)
-    assert kept.fingerprint(tmp_path) == before
-    (tmp_path / "book" / "a.toml").write_text("x = 2")
-    assert kept.fingerprint(tmp_path) != before
-    assert kept.fingerprint(tmp_path, ["inferlib"]) == kept.fingerprint(tmp_path, []) != before
-    (tmp_path / "inferlib").mkdir()
-    (tmp_path / "inferlib" / "a.csv").write_text("1")
-    assert kept.fingerprint(tmp_path, ["inferlib"]) != kept.fingerprint(tmp_path, [])
+    assert [kept.kept("a", lambda n=n: n, ROOT) for n in range(2)] == [0, 1]
+    assert not build.exists()
+    assert capsys.readouterr().err.count("in memory") == 1
 
 
 def test_a_failure_keeps_nothing(build):
     with pytest.raises(AssertionError):
+        kept.kept("a", never, ROOT)
+    assert kept.kept("a", lambda: 1, ROOT) == 1
+
+
+def test_what_nobody_knows_the_code_of_is_refused(build):
+    with pytest.raises(LookupError, match="test_kept is no module of inferlib, tokenprice, book"):
         kept.kept("a", never)
-    assert kept.kept("a", lambda: 1) == 1
+
+
+def test_a_result_is_made_from_what_its_module_takes_and_names(tree):
+    assert kept.closure(("book.maker",)) == set(TREE) - NOT_TAKEN
+
+
+@pytest.mark.parametrize("changed", TREE)
+def test_a_result_is_made_anew_where_something_changes_that_it_was_made_from(tree, changed):
+    assert kept.kept("a", lambda: 1, "book.maker") == 1
+    write(tree / changed, TREE[changed] + "\n# changed")
+    assert kept.kept("a", lambda: 2, "book.maker") == (1 if changed in NOT_TAKEN else 2)
+
+
+def test_a_result_is_made_anew_with_other_packages(tree, monkeypatch):
+    assert kept.kept("a", lambda: 1, "book.maker") == 1
+    monkeypatch.setattr(kept.sysconfig, "get_path", lambda name: tree)
+    forget()
+    assert kept.kept("a", lambda: 2, "book.maker") == 2
+
+
+def test_data_that_a_module_does_not_name_is_asked_for(tree, monkeypatch):
+    monkeypatch.setattr(kept, "READ", read := [])
+
+    def make():
+        read.append("book/other.csv")
+
+    with pytest.raises(RuntimeError, match="a is also made from book/other.csv: name the module"):
+        kept.kept("a", make, "book.maker")
+
+
+def test_code_that_changed_after_it_was_imported_keeps_nothing(tree):
+    os.utime(tree / "book/late.py")
+    assert [kept.kept("a", lambda n=n: n, "book.maker") for n in range(2)] == [0, 1]
+
+
+def test_a_chapter_is_unchanged_until_something_changes_that_its_kernel_read(tree, monkeypatch):
+    write(tree / "book/x.ipynb", "{}")
+    read = ["book/maker.py", "book/room/numbers.csv", "book/room", "book/absent.toml"]
+    monkeypatch.setattr(kept, "READ", read)
+    assert not kept.unchanged("book/x.ipynb")
+    kept.passed("book/x.ipynb", reading.START)
+    assert kept.unchanged("book/x.ipynb")
+    for changed in (
+        "book/x.ipynb",
+        "book/maker.py",
+        "book/room/numbers.csv",
+        "book/absent.toml",
+        "book/room/new.csv",
+    ):
+        before = (tree / changed).read_text() if (tree / changed).exists() else None
+        write(tree / changed, "changed")
+        assert not kept.unchanged("book/x.ipynb"), changed
+        (tree / changed).unlink()
+        if before is not None:
+            write(tree / changed, before)
+        forget()
+        assert kept.unchanged("book/x.ipynb"), changed
+    write(tree / "book/other.py", "changed")
+    assert kept.unchanged("book/x.ipynb")
+    monkeypatch.setattr(kept.sys, "version", "4.0")
+    forget()
+    assert not kept.unchanged("book/x.ipynb")
+
+
+def test_a_chapter_of_which_not_all_is_known_is_run_again(tree, monkeypatch):
+    write(tree / "book/x.ipynb", "{}")
+    monkeypatch.setattr(kept, "READ", ["book/maker.py"])
+    kept.passed("book/x.ipynb", os.path.getmtime(tree / "book/maker.py") - 1)
+    monkeypatch.setattr(kept, "modules", lambda: {"book/late.py"})
+    kept.passed("book/x.ipynb", reading.START)
+    assert not kept.unchanged("book/x.ipynb")
+
+
+def test_every_import_of_the_floors_is_followed():
+    files = [path for floor in kept.FLOORS for path in (reading.ROOT / floor).rglob("*.py")]
+    for path in files:
+        text = path.read_text("utf-8")
+        taken = {kept._path(name) for name in kept._taken(text)}
+        for node in ast.walk(ast.parse(text)):
+            names = (
+                [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            )
+            if isinstance(node, ast.ImportFrom):
+                assert not node.level, f"{path} imports from a neighbour without its name"
+                names = [node.module, *(f"{node.module}.{name}" for name in names)]
+            assert {kept._path(name) for name in names} <= taken | {None}, path
+
+
+def test_what_is_read_is_noted(monkeypatch):
+    room = reading.ROOT / "book" / "measured"
+    ways = (
+        lambda: (room / "names.toml").read_text("utf-8"),
+        lambda: open(os.path.join(os.path.relpath(room), "names.toml")).close(),
+        lambda: pd.read_csv(room / "names.toml", sep="\0", quoting=csv.QUOTE_NONE),
+        lambda: os.close(os.open(room / "names.toml", os.O_RDONLY)),
+    )
+    for way in ways:
+        monkeypatch.setattr(reading, "READ", [])
+        way()
+        assert reading.READ == ["book/measured/names.toml"]
+    for way in (os.listdir, lambda path: list(os.scandir(path)), lambda path: list(path.glob("*.csv"))):
+        monkeypatch.setattr(reading, "READ", [])
+        way(room)
+        assert "book/measured" in reading.READ

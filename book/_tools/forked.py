@@ -9,7 +9,8 @@ from multiprocessing import forkserver
 from types import SimpleNamespace
 from unittest import mock
 
-IMPORTED = f"ipykernel.kernelapp matplotlib.pyplot ipywidgets scipy.optimize book.explorer {__name__}".split()
+# Others' packages: of our own code each kernel imports what it needs, and is run again only if this changes.
+IMPORTED = f"ipykernel.kernelapp matplotlib.pyplot ipywidgets scipy.optimize sympy xarray {__name__}".split()
 
 
 def launch(cmd, env, cwd, **_):

@@ -138,7 +138,10 @@ def equations(source: str | None = None) -> pd.DataFrame:
     Columns ``source, number, name, form, function, chapter, latex``. ``form`` is ``function`` (it can be
     called), ``step`` (it stands in a derivation), ``approximation``, ``structure`` or ``empty``.
     """
-    rows = [row for key in _chosen(source) for row in kept(f"equations of {key}", partial(_equations, key))]
+    tables = [
+        kept(f"equations of {key}", partial(_equations, key), *_made_in(key)) for key in _chosen(source)
+    ]
+    rows = [row for table in tables for row in table]
     columns = ["source", "number", "name", "form", "function", "chapter", "latex"]
     table = pd.DataFrame(rows, columns=columns)
     order = table.assign(n=pd.to_numeric(table.number, errors="coerce")).sort_values(
@@ -187,8 +190,8 @@ def notes(source: str | None = None) -> pd.DataFrame:
 
 
 def _texts(kind, source):
-    both = (row for k in _chosen(source) for row in kept(f"errata and notes of {k}", partial(_filled, k)))
-    rows = [row for kind_of, *row in both if kind_of == kind]
+    both = [kept(f"errata and notes of {k}", partial(_filled, k), *_made_in(k)) for k in _chosen(source)]
+    rows = [row for found in both for kind_of, *row in found if kind_of == kind]
     return pd.DataFrame(rows, columns=["source", *_ERRATUM])
 
 
@@ -320,7 +323,11 @@ def _found(row, shifts=None, computed=_computed):
 @cache
 def _graded(source, artefact):
     """The scorecard rows of one artefact."""
-    return kept(f"rows of {source}, {artefact}", lambda: [_grade_row(row) for row in _rows(source, artefact)])
+
+    def make():
+        return [_grade_row(row) for row in _rows(source, artefact)]
+
+    return kept(f"rows of {source}, {artefact}", make, *_made_in(source))
 
 
 def _grade_row(row):
@@ -402,7 +409,15 @@ def _artefacts(source):
 
 @cache
 def _open(source):
-    """Import every module of a source, in the library and in the book, so that all is registered."""
+    """Import what a source prints, computes and claims, in the library and in the book, so that all is registered."""
+    for module in _made_in(source):
+        import_module(module)
+
+
+@cache
+def _made_in(source):
+    """The modules of a source, but for those that draw."""
+    found = [__name__]
     for name in (f"inferlib.papers.{source}", f"book.{source}"):
-        for module in pkgutil.walk_packages(import_module(name).__path__, f"{name}."):
-            import_module(module.name)
+        found += [module.name for module in pkgutil.walk_packages(import_module(name).__path__, f"{name}.")]
+    return [name for name in found if name not in (f"book.{source}.figures", f"book.{source}.explorers")]

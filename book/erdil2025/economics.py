@@ -30,7 +30,7 @@ def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
     asked = repr((model, chip, sorted(options.items())))
     if asked not in _FOUND:
         make = partial(pareto.frontier, model, chip, **options)
-        _FOUND[asked] = kept_frame(f"frontier of {asked}", make, floors=("inferlib",))
+        _FOUND[asked] = kept_frame(f"frontier of {asked}", make)
     return _FOUND[asked]
 
 

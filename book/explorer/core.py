@@ -36,11 +36,11 @@ class Explorer:
     share the inputs. ``limits``: name to :class:`Limit`; where one does not hold the page shows no answer,
     but what is missing. ``asks``: the question of its state, for the sixth model (:mod:`book.explorer.beside`).
     ``more``: names of inputs that the page folds away.
-    ``keep``: what it was made from, in words, if its page is to be kept on disk, which helps where its functions
-    are many.
+    ``keep``: the module that made it and of what, in words, if its page is to be kept on disk, which helps where its
+    functions are many.
     """
 
-    def __init__(self, title, inputs, views, *, limits=None, asks=None, keep="", more=()):
+    def __init__(self, title, inputs, views, *, limits=None, asks=None, keep=(), more=()):
         self.keep, self.asks, self.more = keep, asks, more
         self.title, self.inputs, self.views, self.limits = title, list(inputs), list(views), limits or {}
         _inputs.check(title, self.inputs)
@@ -221,7 +221,8 @@ class Explorer:
         refuse_replaced(f"the page's {self.title!r}")
         if "page" not in self._memo:
             make = partial(page, self)
-            self._memo["page"] = kept(f"page of {self.title}: {self.keep}", make) if self.keep else make()
+            module, words = self.keep or ("", "")
+            self._memo["page"] = kept(f"page of {self.title}: {words}", make, module) if module else make()
         return self._memo["page"]
 
     def __repr__(self):

@@ -146,7 +146,7 @@ def one_workload(model=None, system=None, workload=None):
             )
         ],
         limits=memory(held, "n_chips", MEMORY) | _cautions(),
-        keep=repr((model, system, workload)),
+        keep=(__name__, repr((model, system, workload))),
     )  # fmt: skip
 
 

@@ -123,7 +123,12 @@ def _figures(step, model, system, workload):
 @cache
 def whole_grid(constants="own"):
     """:func:`grid` with all that ``questions.toml`` asks, computed once and kept on disk."""
-    text = kept(f"grid of {constants} constants", lambda: json.dumps(grid(constants=constants).to_dict()))
+    rooms = [f"inferlib.papers.{key}" for key in sources()]
+
+    def make():
+        return json.dumps(grid(constants=constants).to_dict())
+
+    text = kept(f"grid of {constants} constants", make, __name__, *rooms)
     data = xr.Dataset.from_dict(json.loads(text))
     return data.map(lambda one: one.astype(object) if one.dtype.kind == "U" else one)
 
