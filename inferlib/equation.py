@@ -168,8 +168,8 @@ class Equation:
         """A block in which another function computes this equation, and all that calls it follows.
 
         What cannot follow refuses and names the equation: a closed form that was derived from it, a search that
-        adds its terms in pieces, a printed page. ``function`` has the same parameters, else a TypeError; the
-        equation as it was is ``name.equation.function``.
+        adds its terms in pieces, a printed page. ``function`` has the same parameters, else a TypeError, and the
+        equation's defaults; the equation as it was is ``name.equation.function``.
 
         Examples
         --------
@@ -180,11 +180,18 @@ class Equation:
         >>> st.arithmetic_time(st.load_chip("A100"), 1000, 78) * 1e6
         0.5
         """
-        wanted, given = (", ".join(inspect.signature(f).parameters) for f in (self.function, function))
+        signature = inspect.signature(self.function)
+        wanted, given = (", ".join(one.parameters) for one in (signature, inspect.signature(function)))
         if given != wanted:
             raise TypeError(f"what replaces {self.name} takes {given}, but must take {wanted}")
+
+        def with_defaults(*args, **kwargs):
+            asked = signature.bind(*args, **kwargs)
+            asked.apply_defaults()
+            return function(*asked.args, **asked.kwargs)
+
         before = dict(_replaced)
-        _replaced[self] = function
+        _replaced[self] = with_defaults
         _judged.clear()
         try:
             yield
@@ -494,7 +501,7 @@ def refuse_replaced(what, *equations):
 
 def _stale(entry):
     """Why an equation does not follow what is replaced: it is a closed form, derived from what now differs."""
-    if _judging.get():
+    if _judging.get() or _is_importing(entry):
         return ""
     if entry not in _judged:
         with _holding(_judging, True):
@@ -506,10 +513,20 @@ def _stale(entry):
     return _judged[entry]
 
 
+def _package(entry):
+    """The package of an equation: that of its source, or the one that its module is in."""
+    room = f"inferlib.papers.{entry.source}"
+    return room if find_spec(room) else entry.function.__module__.rpartition(".")[0]
+
+
+def _is_importing(entry):
+    """Whether the package of an equation is being imported: what its records are made of is as printed."""
+    return getattr(sys.modules[_package(entry)].__spec__, "_initializing", False)
+
+
 def _broken(entry):
     """The derivation that proves an equation and no longer ends in it, if there is one."""
-    folder = f"inferlib.papers.{entry.source}"
-    folder = folder if find_spec(folder) else entry.function.__module__.rpartition(".")[0]
+    folder = _package(entry)
     if find_spec(f"{folder}.derivations"):
         import_module(f"{folder}.derivations")
     for known in list(DERIVATIONS.values()):

@@ -1,5 +1,7 @@
 """An equation replaced for a block: everything below follows, and what cannot follow says so."""
 
+import subprocess
+import sys
 from itertools import product
 
 import pytest
@@ -99,6 +101,29 @@ def test_a_page_and_a_replacement_of_another_shape_are_refused():
         st.memory_time.replaced(lambda m, b: m),
     ):
         pass
+
+
+def test_what_replaces_an_equation_is_called_with_its_defaults_by_place_or_by_name():
+    slow = liminal2025.Assumptions(switch=1e-6)
+    with liminal2025.collective_latency.replaced(lambda n, assumptions: n * assumptions.switch):
+        printed = 8 * liminal2025.PRINTED.switch
+        assert (
+            liminal2025.collective_latency(8) == liminal2025.collective_latency(n=8) == pytest.approx(printed)
+        )
+        assert liminal2025.collective_latency(8, assumptions=slow) == pytest.approx(8e-6)
+        with pytest.raises(TypeError, match="missing a required argument: 'n'"):
+            liminal2025.collective_latency()
+
+
+def test_another_room_can_be_imported_within_a_block():
+    script = """
+from inferlib.papers import liminal2025
+with liminal2025.collective_latency.replaced(lambda n, assumptions: 2e-6):
+    from inferlib.papers import erdil2025, mazurek2025, pope2022, steinhardt2022
+    print(erdil2025.models["Llama 3 70B"])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == repr(erdil2025.models["Llama 3 70B"]), done.stderr
 
 
 def test_blocks_nest_and_end_also_after_an_error():
