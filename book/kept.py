@@ -22,6 +22,10 @@ from book.reading import READ, ROOT, START, modules
 from inferlib.equation import names_of_replaced
 
 FLOORS = ("inferlib", "tokenprice", "book")
+ROOMS = (
+    "inferlib.papers.",
+    "book.",
+)  # a key in quotes is that of a source: "erdil2025", and of what stands beside it
 _IMPORTED = re.compile(r"^[ \t]*from ([\w.]+) import (\([^)]*\)|.*)", re.M)
 _NAMED = re.compile(rf"(?:\bimport +|\b(?=\w+\.\w))((?:{'|'.join(FLOORS)})\b(?:\.\w+)*)")
 _DATA = re.compile(r"[\w{}*-]*\.(?:toml|csv|json|js|css|html|md|ipynb)\b")
@@ -87,6 +91,9 @@ def closure(roots):
         if path and path not in texts:
             texts[path] = path.read_text("utf-8")
             todo += _taken(texts[path])
+            if not name.startswith("inferlib"):
+                keys = set(re.findall(r'"(\w+)"', re.sub(r"^ *>>> .*", "", texts[path], flags=re.M)))
+                todo += [room + key for room in ROOMS for key in keys if _path(room + key)]
         if "." in name:
             todo.append(name.rpartition(".")[0])
     named = {one for text in texts.values() for one in _DATA.findall(text)}

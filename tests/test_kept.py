@@ -16,13 +16,15 @@ ROOT = "book.audit.printed"
 TREE = {
     "book/__init__.py": "",
     "book/maker.py": "import inferlib\nfrom book.taken import (\n    one,\n    two,\n)\n\ndef make():\n"
-    "    from book import late\n    return import_module('book.named') or files('book.room') / 'numbers.csv'\n",
+    "    from book import late\n    return import_module('book.named') or printed(\"key\") / 'numbers.csv'\n",
     "book/taken/__init__.py": "from book.taken.one import *",
     "book/taken/one.py": "",
     "book/taken/two.py": "",
     "book/late.py": "def script(name):\n    return (files('book') / f'{name}.js').read_text()",
     "book/named.py": "table = files('book.room') / 'tables' / f'{name}.toml'",
     "book/box.js": "",
+    "book/key/numbers.csv": "",
+    "book/key/__init__.py": "",
     "book/room/__init__.py": "",
     "book/room/numbers.csv": "",
     "book/room/tables/a.toml": "",
