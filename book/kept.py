@@ -28,7 +28,7 @@ ROOMS = (
 )  # a key in quotes is that of a source: "erdil2025", and of what stands beside it
 _IMPORTED = re.compile(r"^[ \t]*from ([\w.]+) import (\([^)]*\)|.*)", re.M)
 _NAMED = re.compile(rf"(?:\bimport +|\b(?=\w+\.\w))((?:{'|'.join(FLOORS)})\b(?:\.\w+)*)")
-_DATA = re.compile(r"[\w{}*-]*\.(?:toml|csv|json|js|css|html|md|ipynb)\b")
+_DATA = re.compile(r"[\w{}*-]*\.(?:toml|csv|json|js|css|html)\b")
 
 
 def kept(name, make, *roots):
