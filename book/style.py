@@ -35,10 +35,10 @@ KINDS = {
     ),
     "reading activations": (SKY, "activations", "attention activations", "expert activations"),
     "reading the cache": (GREEN, "cache"),
-    "multiplying": (ORANGE, "arithmetic", "attention arithmetic", "expert arithmetic"),
+    "multiplying": (ORANGE, "arithmetic", "attention arithmetic", "expert arithmetic", "prompts of others"),
     "waiting": (
         RED, "network", "network not hidden", "waiting", "pipeline", "collectives", "collectives as a whole",
-        "collective latency", "expert exchange", "prompts of others",
+        "collective latency", "expert exchange",
     ),
     "sending": (ROSE, "collective bandwidth"),
     "software": (FAINT, "kernel launch", "expert kernels", "engine", "overhead", "layer overhead"),

@@ -274,14 +274,24 @@ globalThis.inferlibPage = function (root, D) {
     high: mid * Math.sqrt(least) * 1.1 } : { low: low / 1.15, high: high * 1.15 }; };
   const BATCHES = Array.from({ length: 53 }, (_, k) => Math.pow(2, k / 4));
 
+  // What is drawn and compared: a step, or the time between tokens of a request, with its interval.
+  const timeOf = (one) => (one.token == null ? [one.seconds, one.low, one.high]
+    : [one.token, one.tokenLow, one.tokenHigh]);
+  const overUsers = (q, all) => all.map(Math.round).flatMap((users) => {
+    const one = A.request({ ...q, arrivals: null, users });
+    return one.status === "ok" ? [{ batch: users, seconds: one.token }] : [];
+  });
   const drawUsers = (q, one, near) => {
-    const most = Math.max(one.batch * 2, 64), line = A.overBatches(q, one.context, BATCHES.filter((b) =>
-      b <= Math.max(most, 1024)));
+    const who = one.token == null || one.many ? one.batch : S.users || 1;
+    const most = Math.max(one.batch * 2, 1024), asked = BATCHES.filter((b, k) => b <= most
+      && (S.mode === "step" || k % 4 === 0)), line = S.mode === "step" ? A.overBatches(q, one.context, asked)
+      : overUsers(q, asked), at = timeOf(one), [seconds, low, high] = at;
     if (!line.length) return "";
-    const bar = one.high / one.seconds, dots = near.filter((r) => r.same), own = S.measured
+    const bar = high / seconds, dots = near.filter((r) => r.same && !!r.output === (S.mode !== "step")
+      && !(one.many && r.output)), own = S.measured
       ? [1e3 * S.measured] : [];
     const y = range([...own, ...line.map((p) => 1e3 * p.seconds), ...dots.map((r) => 1e3 * r.seconds),
-      1e3 * one.low, 1e3 * one.high]), x = { low: 0.9, high: Math.max(line[line.length - 1].batch, one.batch,
+      1e3 * low, 1e3 * high]), x = { low: 0.9, high: Math.max(line[line.length - 1].batch, who,
       ...dots.map((r) => r.users)) * 1.15 };
     return plane({ ...x, label: "users at a time" }, { ...y, label: "ms per token" }, (X, Y) => {
       const up = line.map((p) => [p.batch, Math.min(1e3 * p.seconds * bar, y.high)]), down = line.map((p) =>
@@ -296,8 +306,8 @@ globalThis.inferlibPage = function (root, D) {
           + esc(r.publisher + ": " + time(r.seconds) + " a token, " + r.n + " x " + r.chip + ", " + r.users
           + " users, " + digits(r.context) + " tokens" + (r.weights ? ", " + r.weights : ""))
           + "</title></circle></a>").join("")
-        + '<circle class="here" cx="' + X(one.batch) + '" cy="' + Y(1e3 * one.seconds) + '" r="5.5"/>'
-        + own.map((v) => '<circle class="dot c1" cx="' + X(one.batch) + '" cy="' + Y(v)
+        + '<circle class="here" cx="' + X(who) + '" cy="' + Y(1e3 * seconds) + '" r="5.5"/>'
+        + own.map((v) => '<circle class="dot c1" cx="' + X(who) + '" cy="' + Y(v)
           + '" r="5.5"><title>mine: ' + digits(v) + " ms</title></circle>").join("");
     });
   };
@@ -370,13 +380,16 @@ globalThis.inferlibPage = function (root, D) {
       cached: 0, output: r.output, prompt: r.context - r.output / 2 };
     const same = r.output ? A.request(again) : A.step(again, r.users, r.context);
       // served rows have prompts in between
+    const [here, low, high] = same.status === "ok" ? timeOf(same) : [];
     return '<tr><th scope="row"><a href="' + esc(r.url) + '" target="_blank" rel="noopener">'
       + esc(r.publisher.replace("aiconfigurator silicon sample / ", "")) + "</a></th><td>"
       + esc((r.alike ? "" : r.model.replace(/^.*\//, "") + ", ") + A.ofChip(r.n, r.chip) + (r.weights ? ", "
       + r.weights : "")) + '</td><td class="n">' + digits(r.users) + '</td><td class="n">'
       + digits(r.context) + '</td><td class="n"><b>' + digits(1e3 * r.seconds) + '</b></td><td class="n">'
-      + (same.status === "ok" ? digits(1e3 * (r.output ? same.token : same.seconds)) : "n/a") + "</td></tr>";
-  }).join("") + "</tbody></table></div>";
+      + (here == null ? "n/a" : digits(1e3 * here) + (r.seconds < low || r.seconds > high ? " (outside)"
+        : " (inside)")) + "</td></tr>";
+  }).join("") + '</tbody></table></div><p class="note">Inside or outside: of the interval of 80 % that '
+    + "this page states for the row.</p>";
   const reach = (q, one) => {
     const goals = [];
     if (S.goal != null) goals.push(["reach " + time(S.goal) + " a token", (s) => s <= S.goal]);
@@ -443,6 +456,7 @@ globalThis.inferlibPage = function (root, D) {
     const tiles = r
       ? [tile("tokens/s a user", digits(one.speed)), tile(one.many ? "users in a machine" : "users served",
         digits(one.running)),
+        tile("tokens/s in all", digits(one.sum)),
         tile("$ a million in", one.million ? usd(one.million.input) : "n/a"), tile("cached", one.million
         ? usd(one.million.cached) : "n/a"), tile("out", one.million ? usd(one.million.output) : "n/a"),
         tile("a request", one.request == null ? "n/a" : digits(100 * one.request) + " ¢"),

@@ -26,20 +26,23 @@ window.inferlibVerdict = function (d, answer) {
   const found = /^([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][+-]?\d+)?) *([^\d\s,.].*)?$/.exec(text);
   if (!found || !/\d/.test(found[1])) return unread("that is no number, or no number and its unit");
   const written = (found[2] || "").trim(), wanted = d.unit || "plain numbers";
-  if (!written && d.unit) return unread(`a number without its unit, and this answer is asked for in ${wanted}`);
+  if (!written && d.unit)
+    return unread(`a number without its unit, and this answer is asked for in ${wanted}`);
   if (written && !(written in d.units))
     return unread(`${written} is no unit of this answer, which is asked for in ${wanted}`);
   const value = +found[1].replace(/,/g, "") * (written ? d.units[written] : 1);
   const near = (other, by = d.tolerance) => Math.abs(value / other - 1) <= by;
   if (near(d.value, d.exact ? 1e-9 : d.tolerance)) return { right: true, said: `Right: ${d.answer}.` };
   if (d.exact && !Number.isInteger(value)) {
-    const whole = Math.round(d.value), side = { [Math.floor(value)]: "down", [Math.ceil(value)]: "up" }[whole];
+    const sides = { [Math.floor(value)]: "down", [Math.ceil(value)]: "up" };
+    const side = sides[Math.round(d.value)];
     if (side) return no(`Not yet: round ${side}: only a whole number is meant`);
   }
   if (d.exact && near(d.value)) return no("Not yet: near, but a whole number under a limit is exact");
   for (const [other, hint] of d.mistakes) if (near(other)) return no("Not yet: " + hint);
   if (text.includes(",") && near(1000 * d.value))
-    return no("Not yet: off by a factor of 10^3: a comma parts thousands here, or look at the prefix of the unit");
+    return no("Not yet: off by a factor of 10^3: a comma parts thousands here, "
+      + "or look at the prefix of the unit");
   const mantissa = /[\d.]+/.exec(text.replace(/,/g, ""))[0];
   const digits = mantissa.replace(".", "").replace(/^0+/, "").length, unit = value / +mantissa;
   if ((digits === 1 || digits === 2)
