@@ -7,6 +7,8 @@ import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 READER = runpy.run_path(str(ROOT / "book" / "_ext" / "reader.py"))
 PAPER = runpy.run_path(str(ROOT / "book" / "_ext" / "paper.py"))
@@ -254,6 +256,20 @@ def test_a_search_leads_to_sections_entries_and_words():
         ("Notation · Erdil: SLO", "n.html#word-slo"),
     ]
     assert rows[1][1] == "a 114 µs" and rows[3][1].startswith("SLO a promise")
+
+
+def test_a_search_holds_whole_sections():
+    page = f"""<article><section id="a"><h1>A</h1><p>{9000 * "word "}end</p></section></article>"""
+    assert DESK["sections"]("n.html", page)[0][1].endswith("word end")
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("H200", "memory bandwidth, TB/s: 4.8"), ("DeepSeek V3", "KiB of cache per token: 68.6"),
+    ("GH200", "price, dollars an hour: none"),
+])  # fmt: skip
+def test_a_search_holds_each_model_and_chip(name, words):
+    told = {title: text for (title, _), text in DESK["listed"]()}
+    assert words in told[f"Catalogue, {name}"]
 
 
 def test_what_a_cell_prints_under_a_heading_is_a_section():

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -402,6 +403,26 @@ def test_the_finder_s_script_finds():
     assert look("shown()") == TEXTS[2:] and look("words.value + menu.value") == "red3"
     do("location.hash = '#elsewhere'; on.hashchange(); parts.button.on.click()")
     assert look("shown()") == TEXTS
+
+
+SECTIONS = {
+    "Catalogue, H200": "memory: 1; price: 3", "Prices of the H200": "and its price an hour",
+    "Erdil, Table 5": "Llama 3", "Erdil, Table 3": "one of 70B", "A status": "of all", "Symbols": "\u03c4 tau",
+    "Serving": "disaggregation",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("typed", "first"), [
+    ("disaggregated", "Serving"), ("\u03c4", "Symbols"), ("Erdil Table 3", "Erdil, Table 3"),
+    ("H200 price", "Catalogue, H200"), ("Erdil Table 3 on B200", "Erdil, Table 3"),
+])  # fmt: skip
+def test_a_search_finds_by_stems_symbols_and_places(typed, first):
+    """A status holds a tau as well, Table 5 a 3; a row about one thing comes first; most words, where none has all."""
+    rows = [[[title, "x.html"], text] for title, text in SECTIONS.items()]
+    config = json.dumps({"id": "x", "ranked": True, "named": 1, "page": 9, "noun": "rows", "rows": rows})
+    script = (BOOK / "synthesis" / "finder.js").read_text("utf-8").strip()
+    _, look = opened(f"<script>location.hash = '#find?q={quote(typed)}';{script}({config});</script>")
+    assert look("parts.tbody.children[0].children[0].children[0].text") == first
 
 
 def test_a_filter_of_what_the_page_holds():

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from docutils import nodes
 
+from book import catalogue
+from book.explorer.page import digits
 from book.synthesis import finder
 from inferlib import papers
 
@@ -29,7 +31,6 @@ PLACE = re.compile(
 HEADING = re.compile(r"(?s)^\s*(?:<span[^>]*></span>\s*)*<h[1-6][^>]*>(.*?)</h[1-6]>")
 ENTRY = re.compile(r"(?s)^\s*(?:<p>(.*?), |<dt[^>]*>(.*?) <a |(.*?)</(?:dt|span)>)")
 BREAKS = re.compile(r"(?i)<(?=/?(?:p|li|td|th|tr|div|dd|dt|h\d|br|math|summary|figcaption|pre)\b)")
-LONGEST = 4_000  # characters of a section
 # What only pages with code, boxes or figures need.
 NEEDLESS = re.compile(
     r"<(?:link|script)\b[^>]*(?:mystnb|copybutton|clipboard|togglebutton|proof|exercise|thebe|pygments)[^>]*>"
@@ -57,7 +58,7 @@ def sections(page, text):
         else:
             entry = ENTRY.match(part)
             title = f"{chapter} · {above}: {words(next(filter(None, entry.groups()), '')) if entry else ''}"
-        rows.append([[title, f"{page}#{anchor}"], words(part)[:LONGEST]])
+        rows.append([[title, f"{page}#{anchor}"], words(part)])
     return rows
 
 
@@ -74,6 +75,26 @@ def printed(text):
     return [[list(place), "; ".join(rows)] for place, rows in places.items()]
 
 
+# What a reader calls the columns of the catalogue.
+CALLED = {
+    "active": "active parameters, billions", "cache": "KiB of cache per token", "memory": "memory, GB",
+    "bandwidth": "memory bandwidth, TB/s", "usd/h": "price, dollars an hour",
+}  # fmt: skip
+
+
+def listed():
+    """Rows of the catalogue, one for each model and each chip."""
+    rows = []
+    for anchor, frame in (("models", catalogue.models()), ("chips", catalogue.chips())):
+        for name, *values in frame.itertuples(index=False, name=None):
+            told = (
+                f"{CALLED.get(column, column)}: {digits(value) if isinstance(value, float) else value or 'none'}"
+                for column, value in zip(frame.columns[1:], values, strict=True)
+            )
+            rows.append([[f"Catalogue, {name}", f"book/catalogue.html#{anchor}"], "; ".join(told)])
+    return rows
+
+
 def search(app, exception):
     """Put the search into its page, in the place of Sphinx's."""
     root = Path(app.outdir)
@@ -84,10 +105,11 @@ def search(app, exception):
     # Among what fits alike the first stands first: definitions, what the sources print, and pages in their order.
     order = re.findall(r'toctree-l1[^>]*>\s*<a [^>]*href="(book/[\w.]+\.html)"', text)
     found = {name: sections(name, (root / name).read_text("utf-8")) for name in dict.fromkeys(order)}
-    first = found.pop("book/notation.html", [])
-    rows = [*first, *printed((root / "book/scorecard.html").read_text("utf-8"))]
+    first = listed()
+    rows = [*first, *found.pop("book/notation.html", [])]
+    rows += printed((root / "book/scorecard.html").read_text("utf-8"))
     rows += [row for own in found.values() for row in own]
-    own = f'<div class="bd-search-container"><h1>Search</h1>{finder.of_book(rows)}</div>'
+    own = f'<div class="bd-search-container"><h1>Search</h1>{finder.of_book(rows, len(first))}</div>'
     text = re.sub(r'(?s)<div class="bd-search-container">.*?</script>', lambda _: own, NEEDLESS.sub("", text))
     page.write_text(text, "utf-8")
     for name in SEARCHES:

@@ -156,7 +156,8 @@ def switched(body):
     """The page with the switch below its title, and one mark for each cell whose code is folded."""
     if CODE not in body:
         return body
-    body = body.replace(f'{CODE}\n<summary aria-label="Toggle hidden content">', f"{CODE}\n{MARK}")
+    unnamed = re.escape(CODE) + r'\n<summary aria-label="Toggle hidden content">(?=\n<p[^>]*>\W)'
+    body = re.sub(unnamed, f"{CODE}\n{MARK}", body)
     return body.replace("</h1>", f"</h1>\n{SWITCH}", 1)
 
 

@@ -13,10 +13,12 @@
   const fold = (text) => text.normalize("NFKD").toLowerCase().replace(/[_{}\\^$,()]/g, "")
     .replace(/[α-ω]/g, (c) => GREEK[c.charCodeAt(0) - 945]);
   const texts = items.map((item) => fold(C.rows ? item.map(plain).join(" ") : item.textContent));
-  // Numbers and words of two letters are found whole, any other anywhere.
-  const tests = () => fold(words.value).split(/[\s"]+/).filter(Boolean).map((word) => new RegExp(
-    (/^[\d.]|^..?$/.test(word) ? "(?:^|[^a-z0-9.])" : "") + word.replace(/[^a-z0-9]/g, "\\$&") +
-    (/^[\d.]+$|^..?$/.test(word) ? "(?!\\.?[a-z0-9])" : "")));
+  // Numbers and short words are found whole, any other anywhere by its stem; "table 3" is one.
+  const PART = /(?:table|figure|equation|section) [a-z]?[\d.]+|[^\s"]+/g, SHORT = /^.{1,3}$/;
+  const stem = (word) => word.replace(/(?<=\w{5})(?:ions?|ing|ies|ed|es|[esy])$/, "").replace(/[^a-z0-9 ]/g, "\\$&");
+  const tests = () => (fold(words.value).match(PART) || []).map((word) => new RegExp(
+    (/^[\d.]/.test(word) || SHORT.test(word) ? "(?:^|[^a-z0-9.])" : "") + stem(word) +
+    (/[\d.]$/.test(word) ? "(?!\\.?[a-z0-9])" : SHORT.test(word) ? "s?(?![a-z0-9])" : "")));
   const heading = (e) => e.closest("section").querySelector("h1, h2, h3").firstChild.textContent;
   const value = (e, s) => C.rows ? plain(e[+s.dataset.column]) : e.dataset[s.dataset.key] || heading(e);
   let most = C.page;
@@ -27,7 +29,7 @@
       td.append(Object.assign(make("a"), { textContent, href: C.links ? C.links[at] : at }));
     } else if (C.ranked) {  // of a long text as much as shows why it was found
       const hit = (word) => wanted.some((test) => test.test(fold(word)));
-      const from = Math.max(0, all.findIndex(hit) - 8);
+      const from = Math.max(0, all.findIndex((_, i) => hit(all.slice(i, i + 2).join(" "))) - 8);
       for (const word of all.slice(from, from + 36))
         td.append(Object.assign(make(hit(word) ? "mark" : "span"), { textContent: word }), " ");
     } else td.textContent = content;
@@ -36,11 +38,13 @@
   }
   function draw() {
     const wanted = tests(), phrase = fold(words.value).trim(), asked = controls.some((e) => e.value !== "");
-    const fits = (i) => wanted.every((test) => test.test(texts[i])) &&
-      selects.every((s) => s.value === "" || value(items[i], s) === s.value);
+    const offered = (i) => selects.every((s) => s.value === "" || value(items[i], s) === s.value);
+    const hits = (text) => wanted.filter((test) => test.test(text)).length;
     const rank = (i, title = fold(plain(items[i][0]))) => (title.includes(phrase) ? 9 : 0) +
-      (texts[i].includes(phrase) ? 3 : 0) + wanted.filter((test) => test.test(title)).length;
-    let found = items.map((_, i) => i).filter((i) => (wanted[0] || !C.ranked) && fits(i));
+      (texts[i].includes(phrase) ? 3 : 0) + hits(title) + (i < C.named && hits(title) ? 2 : 0);
+    // All words, or where nothing has all, as many as something has.
+    const count = texts.map(hits), least = Math.max(wanted.length && 1, ...count);
+    let found = items.map((_, i) => i).filter((i) => (wanted[0] || !C.ranked) && count[i] >= least && offered(i));
     if (C.ranked) found = found.map((i) => [rank(i), i]).sort((a, b) => b[0] - a[0]).map((pair) => pair[1]);
     const shown = C.rows ? found.slice(0, most) : found, kept = new Set(shown);
     body.textContent = "";
