@@ -4,6 +4,7 @@ A stored output would follow a slip of the finger at the next refresh; what stan
 """
 
 import csv
+import json
 import math
 import re
 import tomllib
@@ -159,9 +160,10 @@ def power(function, at, name):
 
 
 def says(name):
-    rows = tomllib.loads((BOOK / "cheatsheet.toml").read_text("utf-8"))["formula"]
-    (row,) = [row for row in rows if row["name"] == name]
-    return f"{row['says']} {row['holds']}"
+    """The sentence of the cheat sheet on an equation."""
+    cells = json.loads((BOOK / "cheatsheet.ipynb").read_text("utf-8"))["cells"]
+    (text,) = ["".join(cell["source"]) for cell in cells if cell["id"] == f"cs-{name.replace('_', '-')}"]
+    return text
 
 
 def test_powers_on_the_cheat_sheet_are_those_of_the_equations():

@@ -50,8 +50,8 @@ def settle(app, doctree, docname):
         if "sets" in link["classes"] or any("xref" in child.get("classes", ()) for child in inside):
             link.parent.replace(link, link.children)
     for raw in list(doctree.findall(nodes.raw)):
-        if 'class="session"' in raw.astext():
-            raw[:] = [nodes.Text(re.sub(r"</?a\b[^>]*>", "", raw.astext()))]
+        if "../slides/" in raw.astext():
+            raw[:] = [nodes.Text(re.sub(r' href="../slides/[^"]*"', "", raw.astext()))]
     if app.builder.name != "epub":
         return
     for raw in list(doctree.findall(nodes.raw)):
