@@ -145,3 +145,19 @@ def test_labels_on_one_another_are_found(x, y, turn, clash):
     figure.savefig(text, format="svg")
     plt.close(figure)
     assert bool(crowded(text.getvalue())) == clash
+
+
+# The dark theme turns lightness round and keeps hues.
+SHADE = re.compile(
+    r"\b(black|white|(dark|pale|bright)(er|est)?|light(er|est)|light (blue|green|grey|red))\b", re.I
+)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_no_sentence_about_a_figure_names_a_shade(path):
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    captions = [cell["metadata"].get("mystnb", {}).get("figure", {}).get("caption", "") for cell in cells]
+    prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    linked = [text for text in prose if any(captions) or "#fig-" in text]
+    for text in captions + linked:
+        assert not (named := SHADE.search(text)), text[max(0, named.start() - 60) : named.end() + 60]
