@@ -14,7 +14,8 @@ def formula(unit, function, *inputs, **named):
     equation = function.equation
     text = equation._repr_markdown_()
     letters, _ = slides.symbols_of(equation.source, text)
-    number = say(float(function(*inputs, **named)), unit)
+    value = float(function(*inputs, **named))
+    number = f"{value / 1e9:.1f} billion" if unit == "1" and value > 1e9 else say(value, unit)
     return Markdown(
         f'{text}\n\n<span class="formula">**{number}**</span> for the running question. Here {letters}.\n'
     )
