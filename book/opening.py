@@ -102,7 +102,7 @@ def step(model, chip, n_chips, batch, context, exchange=EXCHANGE):
     return Breakdown((*bound.stages, {"waiting": where(n_chips > 1, waits, 0.0)}))
 
 
-def _nearest(options, bytes):
+def nearest(options, bytes):
     """Formats by label, that of the case first."""
     return dict(sorted(options.items(), key=lambda option: abs(option[1] - bytes)))
 
@@ -148,8 +148,8 @@ def one_token(case=RUNNING):
         Choice("model", "Model", {name: layered(m) for name, m in models.items()}),
         Choice("chip", "Chip", {name: linked(one) for name, one in chips.items()}),
         Slider("price", "Price of a chip", 0.5, 10, case.rate or 2, "$/h", log=True),
-        Choice("weights", "Weights", _nearest(WEIGHTS, format_bytes(asked.weights))),
-        Choice("cache", "Cache", _nearest(CACHE, format_bytes(asked.cache))),
+        Choice("weights", "Weights", nearest(WEIGHTS, format_bytes(asked.weights))),
+        Choice("cache", "Cache", nearest(CACHE, format_bytes(asked.cache))),
     ]
     limits = memory(held, "n_chips", "Memory")
     views = [Bars({"": seconds}), frontier]
@@ -270,7 +270,9 @@ def frontiers(case):
             found = ask(case.replace(machine=System(case.machine.chip, n), batch=batch))
             if found.feasible:
                 rows.append((SIXTH, n, batch, found.seconds, found.high / found.seconds))
-    table = pd.DataFrame(rows, columns=["who", "chips", "users", "seconds", "factor"])
+    table = pd.DataFrame(rows, columns=["who", "chips", "users", "seconds", "factor"]).astype(
+        {"seconds": float}
+    )
     usd = principles.cost_per_million(table.seconds, table.users, table.chips, dollars)
     table = table.assign(speed=1 / table.seconds, usd=usd).sort_values("speed", ascending=False)
     cheapest = table.groupby("who").usd.cummin()
@@ -315,7 +317,7 @@ def in_offers(case, edge):
         "agent": "*Agent*: a program reads, and each step of its work waits for the last, so nearly the fastest token",
     }
     lines = [
-        f"- {text}: {at.chips} chips with {_users(at.users)}, {at.speed:.0f} tokens/s, "
+        f"- {text}: {at.chips:g} chips with {_users(at.users)}, {at.speed:.0f} tokens/s, "
         f"{_usd(at.usd)[1:]} dollars a million."
         if (at := found.get(name)) is not None
         else f"- {text}: no machine of {case.machine.chip.name} up to twice this one does it."
@@ -424,7 +426,8 @@ def everybody(case):
     answers = ask(case, by=ALL)
     found = {answerers.label(key): one.step for key, one in answers.items() if one.feasible}
     if answers[answerers.BOUND].feasible:
-        found["Erdil 2025, toy"] = erdil2025.toy_decode_step(case.model, case.machine, case.workload)
+        toy = erdil2025.toy_decode_step(case.model, case.machine, case.workload)
+        found |= {"Erdil 2025, toy": toy} if toy.feasible else {}
     last = {SIXTH: found.pop(SIXTH)} if SIXTH in found else {}
     return answers[answerers.SIXTH], found | last
 

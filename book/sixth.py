@@ -32,3 +32,10 @@ def says(case, machine=None, work=None):
     return Text(
         f"{who} says {middle} ms for the same step ({low} to {high} in {100 * found.confidence:.0f} % of cases).*"
     )
+
+
+def dollars(answer):
+    """What a million tokens of an answer cost, to follow its time; nothing where there is no price."""
+    if not answer.feasible or answer.dollars_per_million is None:
+        return ""
+    return f", ${answer.dollars_per_million:.2f} per million"

@@ -77,9 +77,7 @@ REFUSES = "with erdil2025.grid_all_reduce_time.replaced"  # prints a refusal
 INPUTS = {
     "introduction": {"case": (another_case, set())},
     "principles": {
-        # a matter of bytes, not of how many
-        "llama": (another("Llama 3 8B"), {"principles.critical_batch", "(principles.critical_batch"}),
-        "h100": (scaled(memory_bandwidth=2, flops=3, memory_capacity=1.5, scale_up_bandwidth=1.5), set()),
+        "case": (another_case, set()),
         "deepseek": (another("Kimi K2"), set()),
     },
     "steinhardt2022": {

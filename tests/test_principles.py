@@ -6,9 +6,11 @@ import sympy as sp
 from hypothesis import given, settings, strategies as st
 
 import inferlib
+from book.opening import RUNNING
 from book.principles import figures
 from inferlib import catalog, principles
 from inferlib.principles import derivations
+from tokenprice import ask
 
 H100 = inferlib.load_chip("H100 SXM")
 LLAMA = inferlib.load_model("Llama 3 70B")
@@ -139,21 +141,32 @@ def test_the_operators_of_a_layer_make_up_the_layer(name):
     assert table.cache_bytes.sum() == pytest.approx(cache)
 
 
-def test_one_cache_by_hand():
-    """A prompt of 2,048 writes 80 layers of 2 times 1,024 values of 2 bytes for each; a step reads them and one more.
+def test_a_prompt_writes_its_positions_and_each_step_one():
+    table = figures.one_cache_data(prompt=2048, steps=(1, 2, 1024))
+    assert table.written.to_list() == [2048, 1, 1, 1]
 
-    Weights without the embedding, on eight chips of 3.35 TB/s and 989.5 TFLOP/s.
-    """
-    table = figures.one_cache_data(LLAMA, H100, 8, batch=32, prompt=2048, steps=(1, 2, 1024))
-    assert table.written.to_list() == [2048, 1, 1, 1] and table.read.to_list() == [0, 2048, 2049, 3071]
-    position = 2 * 80 * 1024 * 2
-    assert LLAMA.cache_bytes() == position
-    rate = 8 * 3.35e12 / 1e3
-    cache = [32 * position * seen / rate for seen in (0, 2048, 2049, 3071)]
-    assert table.cache.to_list() == pytest.approx(cache)
-    weights = LLAMA.n_params - 128256 * 8192
-    assert table.weights.to_list() == pytest.approx([2 * weights / rate] * 4, rel=1e-3)
-    assert table["multiply"].iloc[0] == pytest.approx(2 * weights * 2048 / (8 * 989.5e12 / 1e3), rel=1e-3)
+
+def test_a_step_reads_all_that_was_written_before():
+    table = figures.one_cache_data(prompt=2048, steps=(1, 2, 1024))
+    assert table.read.to_list() == [0, 2048, 2049, 3071]
+
+
+def test_as_many_users_as_fit_fit_and_one_more_does_not():
+    full = figures.full(RUNNING, 1024)
+    asked = [ask(full.replace(batch=full.batch + more), by="principles").feasible for more in (0, 1)]
+    assert asked == [True, False]
+
+
+@pytest.mark.parametrize("batch", [1, 64])
+def test_what_does_not_fit_is_written_where_its_bar_would_stand(batch):
+    """GPT-3 with 64 users of 4,096 tokens needs more than 640 GB; with one it does not."""
+    ax = figures.draw_kinds(RUNNING.replace(model="GPT-3 175B", batch=batch))
+    assert any("but 8 × H100 SXM has 640 GB" in text.get_text() for text in ax.texts) == (batch == 64)
+
+
+def test_bounds_of_a_step_that_does_not_fit_are_a_sentence():
+    ax = figures.draw_bounds(figures.full(RUNNING.replace(machine="1x H100"), 1024))
+    assert "no step: needs 141 GB" in ax.texts[0].get_text()
 
 
 def test_operators_in_turn_add_up():
@@ -190,13 +203,22 @@ def test_the_two_bounds_part_most_where_the_derivation_says():
     assert float(steps[4].equation.rhs.subs(values)) == pytest.approx(ratio.max(), rel=1e-4)
 
 
-def test_the_opening_picture_by_hand():
-    """Decode waits for memory and a prompt for arithmetic; two bytes and two FLOP for 70 billion weights."""
-    table = figures.kinds_data(LLAMA, H100, 8)
-    *decode, prompt = table.index
-    reading = table.weights + table.cache
-    assert (reading[decode] > 4 * table["multiply"][decode]).all()
-    assert reading[prompt] < table["multiply"][prompt]
+def test_decode_waits_for_memory_and_a_prompt_for_arithmetic():
+    table = figures.kinds_data(RUNNING)
+    waits = table.weights + table.cache > table["multiply"]
+    assert waits.to_list() == [True, True, True, False]
+
+
+def test_the_opening_picture_reads_two_bytes_a_weight():
+    table = figures.kinds_data(RUNNING)
     assert table.weights.to_numpy() == pytest.approx(1e3 * 2 * 69.5e9 / (8 * 3.35e12), rel=2e-3)
+
+
+def test_the_opening_picture_reads_the_cache_of_all_users():
+    table = figures.kinds_data(RUNNING)
     assert table.cache.iloc[2] == pytest.approx(1e3 * 128 * 4096 * 320 * 1024 / (8 * 3.35e12))
-    assert table["multiply"][prompt] == pytest.approx(1e3 * 2048 * 2 * 69.5e9 / (8 * 989.4e12), rel=3e-3)
+
+
+def test_the_opening_picture_multiplies_twice_for_each_weight_and_token_of_a_prompt():
+    table = figures.kinds_data(RUNNING)
+    assert table["multiply"].iloc[-1] == pytest.approx(1e3 * 2048 * 2 * 69.5e9 / (8 * 989.4e12), rel=3e-3)

@@ -149,15 +149,16 @@ SWITCH = (
     "show the code</label></p>"
 )
 CODE = '<details class="admonition hide above-input">'
-MARK = '<summary aria-label="Code" title="the code of this">'
+SHOWN = '<p class="collapsed">‹›</p><p class="expanded">‹›</p>'
+MARK = f'<summary aria-label="Code" title="the code of this">{SHOWN}</summary>'
+SUMMARY = re.compile(rf"(?s){CODE}\n<summary.*?</summary>")
 
 
 def switched(body):
     """The page with the switch below its title, and one mark for each cell whose code is folded."""
     if CODE not in body:
         return body
-    unnamed = re.escape(CODE) + r'\n<summary aria-label="Toggle hidden content">(?=\n<p[^>]*>\W)'
-    body = re.sub(unnamed, f"{CODE}\n{MARK}", body)
+    body = SUMMARY.sub(f"{CODE}\n{MARK}", body)
     return body.replace("</h1>", f"</h1>\n{SWITCH}", 1)
 
 

@@ -1,32 +1,36 @@
 """First principles: what a reader can move in the page."""
 
-from book.explorer import Axis, Bars, Choice, Explorer, Gauge, Plane, Slider, curves, first, memory
+from book.explorer import Axis, Bars, Choice, Explorer, Gauge, Plane, Slider, first, memory
+from book.opening import CACHE, RUNNING, WEIGHTS, nearest
 from inferlib import load_chip, load_model
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
-from inferlib.system import Breakdown, System, Workload
+from inferlib.system import Breakdown, System, Workload, format_bytes
 
 _MODELS = (
     "Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "GPT-OSS 120B", "DeepSeek V3", "GPT-3 175B", "Llama 3.1 405B",
 )  # fmt: skip
 _CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200", "MI300X", "TPU v5p")
-BATCH = Slider("batch", "Batch", 1, 4096, 32, log=True)
-CONTEXT = Slider("context", "Context", 1, 131072, 4096, "tokens", log=True)
-COUNT = Slider("n_chips", "Chips", 1, 64, 8, whole=True)
-FORMATS = (
-    Choice("weights", "Weights", {"16 bits": 2, "8 bits": 1, "4 bits": 0.5}),
-    Choice("cache", "Cache", {"16 bits": 2, "8 bits": 1}),
-)
+
+
+def _inputs(case):
+    """The case first, and what else there is."""
+    work, chip = case.workload, case.machine.chip
+    return [
+        Slider("batch", "Batch", 1, 4096, work.batch, log=True),
+        Slider("context", "Context", 1, 131072, work.context, "tokens", log=True),
+        Slider("n_chips", "Chips", 1, 64, case.machine.count, whole=True),
+        _model(case.model),
+        Choice("chip", "Chip", first(chip, {name: load_chip(name) for name in _CHIPS})),
+        Choice("weights", "Weights", nearest(WEIGHTS, format_bytes(work.weights))),
+        Choice("cache", "Cache", nearest(CACHE, format_bytes(work.cache))),
+    ]
 
 
 def _model(model):
     """The chapter's model first, then some of the catalogue."""
     known = first(model, {name: load_model(name) for name in _MODELS})
     return Choice("model", "Model", {name: profile_of(one) for name, one in known.items()})
-
-
-def _chip(chip):
-    return Choice("chip", "Chip", first(chip, {name: load_chip(name) for name in _CHIPS}))
 
 
 def _stored(model, weights, cache):
@@ -45,17 +49,7 @@ def _limits():
     return memory(held, "n_chips", "Memory for weights and cache")
 
 
-def on_the_roofline(model=None, chip=None):
-    """Intensity of decode over the batch, against the balance of the chip; the curve ends where memory is full."""
-    return curves(
-        "How near a step comes to the balance of the chip",
-        [BATCH, CONTEXT, COUNT, _model(model), _chip(chip), *FORMATS],
-        {"decode": _intensity, "balance of the chip": lambda chip, **at: roofline.ridge_point(chip)},
-        x="batch", y_label="FLOP for every byte read", unit="FLOP/B", log_y=True, limits=_limits(),
-    )  # fmt: skip
-
-
-def one_step(model=None, chip=None):
+def one_step(case=RUNNING):
     """A decode step by both bounds, as a dot under the roofline of one chip, and the chips' memory filling below it.
 
     All move with batch and context. Where the memory is full there is no step, and no dot.
@@ -97,7 +91,7 @@ def one_step(model=None, chip=None):
     )
     return Explorer(
         "One step, under the roof and in memory",
-        [BATCH, CONTEXT, COUNT, _model(model), _chip(chip), *FORMATS],
+        _inputs(case),
         [Bars({"all overlaps": overlapped, "operators in turn": in_turn}), plane, gauge],
         limits=_limits(),
         asks={},

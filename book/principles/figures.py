@@ -1,4 +1,4 @@
-"""First principles, as data first and pictures second."""
+"""First principles, as data first and pictures second; each draws the chapter's case."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,6 +10,25 @@ from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import System, Workload, format_bytes
 from inferlib.transformer import attended
+
+
+def profile(case):
+    """The case's model in its formats, as first principles count it."""
+    return profile_of(case.model, case.workload.weights, case.workload.cache)
+
+
+def full(case, context=None):
+    """The case with as many users as fit; with one where none does, so that whoever is asked says why."""
+    work = case.workload
+    context = work.context if context is None else context
+    one = Workload(1, context, work.weights, work.cache)
+    return case.replace(batch=max(roofline.largest_batch(case.model, case.machine, one), 1), context=context)
+
+
+def _refused(case):
+    """Why the case has no time, in words; nothing where it has one."""
+    step = roofline.decode_step(case.model, case.machine, case.workload)
+    return "" if step.feasible else step.reason
 
 
 def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-1):
@@ -32,13 +51,16 @@ def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-
     return table.rename(index=lambda name: f"{name} projection" if name in attention.matrices(d) else name)
 
 
-def draw_layer(model, batch, context, chip, weights="bf16", cache="bf16", ax=None):
-    """One layer as a column of operators: how long each reads and calculates on one chip."""
-    table = layer_operators(model, batch, context, weights, cache)
+def draw_layer(case, ax=None):
+    """One layer as a column of operators: how long the case's chips together read and calculate each."""
+    work, chip, count = case.workload, case.machine.chip, case.machine.count
+    table = layer_operators(case.model, work.batch, work.context, work.weights, work.cache)
     ax = style.axes(ax, figsize=(7, 0.62 * len(table) + 1.1))
-    reading = 1e6 * roofline.memory_time(chip, table.weight_bytes, 1)
-    cached = 1e6 * roofline.memory_time(chip, table.cache_bytes, 1)
-    calculating = 1e6 * roofline.arithmetic_time(chip, table.flop, 1)
+    reading = 1e6 * roofline.memory_time(chip, table.weight_bytes, count)
+    cached = 1e6 * roofline.memory_time(chip, table.cache_bytes, count)
+    calculating = 1e6 * roofline.arithmetic_time(chip, table.flop, count)
+    if reason := _refused(case):
+        ax.set_title(f"no whole step: {reason}", fontsize=9)
     y = range(len(table))
     ax.barh(y, reading, height=0.34, color=style.BLUE, label="reading weights")
     ax.barh(y, cached, height=0.34, color=style.GREEN, label="reading cache")
@@ -49,7 +71,7 @@ def draw_layer(model, batch, context, chip, weights="bf16", cache="bf16", ax=Non
         longest = max(reading[i], cached[i])
         ax.text(longest + 0.01 * end, i, f"{size}, {_si(row.flop, 'FLOP')}", va="center", fontsize=8)
     style.name_rows(ax, table.index)
-    ax.set(ylim=(len(table) - 0.3, -0.5), xlim=(0, 1.3 * end), xlabel=f"microseconds on one {chip.name}")
+    ax.set(ylim=(len(table) - 0.3, -0.5), xlim=(0, 1.3 * end), xlabel=f"microseconds on {case.machine}")
     ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncol=3, fontsize=9)
     return ax
 
@@ -69,9 +91,10 @@ def draw_chip(chip, seconds=1e-3, ax=None):
         "multipliers\ncould use": (roofline.ridge_point(chip) * read, style.ORANGE),
         "memory\nholds": (chip.memory_capacity, "none"),
         "memory\ndelivers": (read, style.BLUE),
-        "links to\nits box carry": (chip.scale_up_bandwidth * seconds, style.RED),
-        "network\ncarries": (chip.scale_out_bandwidth * seconds, style.RED),
+        "links to\nits box carry": ((chip.scale_up_bandwidth or 0) * seconds, style.RED),
+        "network\ncarries": ((chip.scale_out_bandwidth or 0) * seconds, style.RED),
     }
+    parts = {name: part for name, part in parts.items() if part[0]}
     x, wide = 0.0, 0.3 * parts["multipliers\ncould use"][0] ** 0.5
     for name, (size, colour) in parts.items():
         side = size**0.5
@@ -85,12 +108,12 @@ def draw_chip(chip, seconds=1e-3, ax=None):
     return ax
 
 
-def draw_roofline(model, chip, prompt=2048, ax=None):
-    """The roofline of a chip with decode steps of a model on it, and one prompt."""
-    ax = ax or plt.subplots()[1]
+def draw_roofline(case, prompt=2048, ax=None):
+    """The roofline of the case's chip with decode steps of its model on it, and one prompt."""
+    ax, chip = style.axes(ax), case.machine.chip
     intensity = np.geomspace(0.5, 5000, 200)
     ax.plot(intensity, roofline.attainable_flops(chip, intensity) / 1e12, color=style.INK)
-    points = intensity_over_batch(model, (1, 8, 64, 512), (1, 4096, 32768))
+    points = intensity_over_batch(profile(case), (1, 8, 64, 512), (1, 4096, 32768))
     for own, colour, label in zip(
         points.T, (style.BLUE, *style.shades(2)), ("short", "4K", "32K"), strict=True
     ):
@@ -103,7 +126,7 @@ def draw_roofline(model, chip, prompt=2048, ax=None):
             if label == "short" or b == points.batch.values[-1]:
                 text = {"color": style.BLUE if label == "short" else style.GREEN, "fontsize": 8}
                 ax.annotate(f"batch {b:.0f}", (x, y), (8, -10), textcoords="offset points", **text)
-    at = roofline.prefill_intensity(profile_of(model), prompt)
+    at = roofline.prefill_intensity(profile(case), prompt)
     reached = roofline.attainable_flops(chip, at) / 1e12
     ax.plot(at, reached, "s", color=style.ORANGE, markersize=7, label=f"a prompt of {prompt:,} tokens")
     ridge = roofline.ridge_point(chip)
@@ -117,9 +140,11 @@ def draw_roofline(model, chip, prompt=2048, ax=None):
     return ax
 
 
-def bounds_data(model, chip, count, batch, context):
+def bounds_data(case):
     """What the two bounds of a step consist of: when each kind of reading and calculating begins and ends."""
-    matrices, attention = roofline.in_turn_stages(chip, profile_of(model), count, batch, context)
+    machine, work = case.machine, case.workload
+    at = machine.chip, profile(case), machine.count, work.batch, work.context
+    matrices, attention = roofline.in_turn_stages(*at)
     first, (read, multiplied) = max(matrices.values()), (matrices[name] for name in ("weights", "arithmetic"))
     rows = [
         (bound, *row)
@@ -135,9 +160,11 @@ def bounds_data(model, chip, count, batch, context):
     return table.assign(start=1e3 * table.start, length=1e3 * table.length)
 
 
-def draw_bounds(model, chip, count, batch, context):
-    """The two bounds of one step as timelines of memory and arithmetic."""
-    table = bounds_data(model, chip, count, batch, context)
+def draw_bounds(case):
+    """The two bounds of one step as timelines of memory and arithmetic, or why there is no step."""
+    if reason := _refused(case):
+        return _written(f"no step: {reason}")
+    table = bounds_data(case)
     colours = {"weights": style.BLUE, "cache": style.GREEN}
     _, axes = plt.subplots(2, 1, figsize=(6.6, 3.4), sharex=True, layout="constrained")
     ends = table.start + table.length
@@ -164,136 +191,119 @@ def draw_bounds(model, chip, count, batch, context):
     return axes
 
 
-def kinds_data(model, chip, count, batches=(1, 32, 128), context=4096, prompt=2048):
-    """How long a box needs to read and to multiply, for decode steps and for a prompt."""
-    profile = profile_of(model)
-    cases = {
-        f"a token for {batch} user{'s' if batch > 1 else ''}": (
-            roofline.weight_data(profile, batch),
-            roofline.cache_data(profile, batch, context),
-            roofline.decode_work(profile, batch, context),
-        )
-        for batch in batches
-    }
-    cases[f"a prompt of {prompt:,} tokens"] = (
-        roofline.weight_data(profile, prompt),
-        0.0,
-        roofline.prefill_work(profile, prompt),
-    )
-    times = (roofline.memory_time, roofline.memory_time, roofline.arithmetic_time)
-    rows = {
-        name: [1e3 * time(chip, data, count) for time, data in zip(times, case, strict=True)]
-        for name, case in cases.items()
-    }
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["weights", "cache", "multiply"]).rename_axis(
-        "step"
-    )
-
-
-def draw_kinds(model, chip, count):
-    """Reading beside multiplying, for a token of one user and of many, and for a prompt."""
-    table = kinds_data(model, chip, count)
-    _, ax = plt.subplots(figsize=(6.6, 3.2), layout="constrained")
-    longest = table.max().max()
-    for y, (_, row) in enumerate(table.iterrows()):
-        read = row.weights + row.cache
-        first = not y
-        ax.barh(y - 0.19, row.weights, 0.34, color=style.BLUE, label="reading weights" if first else None)
-        ax.barh(
-            y - 0.19, row.cache, 0.34, left=row.weights, color=style.GREEN,
-            label="reading the cache" if first else None,
-        )  # fmt: skip
-        ax.barh(y + 0.19, row["multiply"], 0.34, color=style.ORANGE, label="multiplying" if first else None)
-        for at, time in ((y - 0.19, read), (y + 0.19, row["multiply"])):
-            ax.text(time + 0.01 * longest, at, f"{time:.2g} ms", va="center", fontsize=8)
-    style.name_rows(ax, table.index)
-    ax.set(ylim=(len(table) - 0.4, -0.6), xlim=(0, 1.15 * longest), xlabel="milliseconds on the box")
-    ax.legend(fontsize=8, loc="center right")
+def _written(text):
+    """Axes that hold a sentence where a picture would stand."""
+    _, ax = plt.subplots(figsize=(6.6, 0.6))
+    ax.text(0, 0.5, text, va="center")
+    ax.axis("off")
     return ax
 
 
-def one_cache_data(model, chip, count, batch=32, prompt=2048, steps=(1, 256, 512, 1024)):
-    """The passes of one request: positions of its cache read and written, and milliseconds of the box for each pass.
+def kinds_data(case, prompt=2048):
+    """Milliseconds in which the case's box reads and multiplies, for decode steps and for a prompt.
 
-    The prompt is read alone; each step of its answer makes a token for all users.
+    ``refused`` says why, where a step does not fit.
     """
-    profile = profile_of(model)
-    passes = {"the prompt": (0, prompt)} | {f"step {n:,}": (prompt + n - 1, 1) for n in steps}
-    rows = []
-    for seen, written in passes.values():
-        tokens, work = (
-            (batch, roofline.decode_work(profile, batch, seen))
-            if seen
-            else (prompt, roofline.prefill_work(profile, prompt))
+    own, work = profile(case), case.workload
+    steps = {
+        f"a token for {batch:g} user{'s' if batch > 1 else ''}": case.replace(batch=batch)
+        for batch in sorted({1, work.batch, 4 * work.batch})
+    }
+    found = {
+        name: (
+            roofline.weight_data(own, one.workload.batch),
+            roofline.cache_data(own, one.workload.batch, work.context),
+            roofline.decode_work(own, one.workload.batch, work.context),
         )
-        read = {
-            "weights": roofline.weight_data(profile, tokens),
-            "cache": roofline.cache_data(profile, batch, seen) if seen else 0.0,
-        }
-        times = {name: 1e3 * roofline.memory_time(chip, data, count) for name, data in read.items()}
-        rows.append((seen, written, *times.values(), 1e3 * roofline.arithmetic_time(chip, work, count)))
-    columns = ["read", "written", "weights", "cache", "multiply"]
-    return pd.DataFrame(rows, index=list(passes), columns=columns)
+        for name, one in steps.items()
+    }
+    found[f"a prompt of {prompt:,} tokens"] = (
+        roofline.weight_data(own, prompt), 0.0, roofline.prefill_work(own, prompt),
+    )  # fmt: skip
+    refused = [_refused(one) for one in steps.values()] + [_refused(case.replace(batch=1, context=prompt))]
+    times = (roofline.memory_time, roofline.memory_time, roofline.arithmetic_time)
+    machine = case.machine
+    rows = {
+        name: [1e3 * time(machine.chip, data, machine.count) for time, data in zip(times, one, strict=True)]
+        for name, one in found.items()
+    }
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["weights", "cache", "multiply"])
+    return table.rename_axis("step").assign(refused=refused)
 
 
-def draw_one_cache(model, chip, count, batch=32):
-    """One request's cache as its prompt writes it and each step reads and extends it, and what each pass takes."""
-    table, each = one_cache_data(model, chip, count, batch), model.cache_bytes()
-    _, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.1), sharey=True, layout="constrained")
-    times = {"weights": "reading weights", "cache": "reading the cache"}
+def draw_kinds(case):
+    """Reading beside multiplying, for a token of one user and of many, and for a prompt."""
+    table = kinds_data(case)
+    _, ax = plt.subplots(figsize=(6.6, 3.2), layout="constrained")
+    fits = table[table.refused == ""]
+    longest = max(fits[["weights", "cache", "multiply"]].to_numpy().max(initial=0.0), 1e-3)
+    says = {"weights": "reading weights", "cache": "reading the cache", "multiply": "multiplying"}
+    colours = {"weights": style.BLUE, "cache": style.GREEN, "multiply": style.ORANGE}
+    for y, row in enumerate(table.itertuples()):
+        if row.refused:
+            ax.text(0, y, f" {row.refused}", va="center", fontsize=8)
+            continue
+        read = row.weights + row.cache
+        ax.barh(y - 0.19, row.weights, 0.34, color=colours["weights"])
+        ax.barh(y - 0.19, row.cache, 0.34, left=row.weights, color=colours["cache"])
+        ax.barh(y + 0.19, row.multiply, 0.34, color=colours["multiply"])
+        for at, time in ((y - 0.19, read), (y + 0.19, row.multiply)):
+            ax.text(time + 0.01 * longest, at, f"{time:.2g} ms", va="center", fontsize=8)
+    style.name_rows(ax, table.index)
+    ax.set(ylim=(len(table) - 0.4, -0.6), xlim=(0, 1.15 * longest), xlabel=f"milliseconds on {case.machine}")
+    patches = [plt.Rectangle((0, 0), 1, 1, color=colours[name]) for name in says]
+    ax.legend(patches, says.values(), fontsize=8, loc="center right")
+    return ax
+
+
+def one_cache_data(prompt=2048, steps=(1, 256, 512, 1024)):
+    """The passes of one request: positions of its cache that each reads and writes."""
+    passes = {"the prompt": (0, prompt)} | {f"step {n:,}": (prompt + n - 1, 1) for n in steps}
+    return pd.DataFrame.from_dict(passes, orient="index", columns=["read", "written"])
+
+
+def draw_one_cache(case):
+    """One request's cache as its prompt writes it and each step reads and extends it."""
+    table, each = one_cache_data(), case.model.cache_bytes(format=case.workload.cache)
+    _, ax = plt.subplots(figsize=(6.6, 2.9), layout="constrained")
     for y, row in enumerate(table.itertuples()):
         reads = f"reads {_si(each * row.read, 'B')}, " if row.read else ""
-        left.barh(y, row.read, 0.46, color=style.GREEN)
+        ax.barh(y, row.read, 0.46, color=style.GREEN)
         line = {"color": "none", "edgecolor": style.GREEN, "linewidth": 1.5}
-        left.barh(y, row.written, 0.46, left=row.read, **line)
-        left.text(0, y - 0.3, f"{reads}writes {_si(each * row.written, 'B')}", fontsize=8)
-        left.text(row.read + row.written, y, f" +{row.written:,}", fontsize=8, va="center")
-        right.barh(y - 0.15, row.weights, 0.28, color=style.BLUE)
-        right.barh(y - 0.15, row.cache, 0.28, left=row.weights, color=style.GREEN)
-        right.barh(y + 0.15, row.multiply, 0.28, color=style.ORANGE)
-        longest = max(row.weights + row.cache, row.multiply)
-        right.text(longest, y, f" {longest:.3g} ms", va="center", fontsize=8)
+        ax.barh(y, row.written, 0.46, left=row.read, **line)
+        ax.text(0, y - 0.3, f"{reads}writes {_si(each * row.written, 'B')}", fontsize=8)
+        ax.text(row.read + row.written, y, f" +{row.written:,}", fontsize=8, va="center")
     ends = table.read + table.written
-    longest = table[[*times, "multiply"]].max(axis=1)
-    left.set_yticks(range(len(table)), table.index)
-    left.set(
-        ylim=(len(table) - 0.6, -0.8), xlim=(0, 1.12 * ends.max()), xlabel="positions in one user's cache"
-    )
-    right.set(xlabel=f"milliseconds of the box, {batch} users", xlim=(0, 1.25 * longest.max()))
-    colours = {**{said: style.TERMS[name] for name, said in times.items()}, "multiplying": style.ORANGE}
-    patches = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
-    right.legend(patches, colours, fontsize=8, loc="center right")
-    for ax in (left, right):
-        ax.grid(axis="y", visible=False)
-    return left
+    ax.set_yticks(range(len(table)), table.index)
+    ax.set(ylim=(len(table) - 0.6, -0.8), xlim=(0, 1.12 * ends.max()), xlabel="positions in one user's cache")
+    ax.grid(axis="y", visible=False)
+    return ax
 
 
-def fits_data(model, chips, count, weights="bf16", cache="bf16"):
-    """The largest batch by context on machines of several chips.
-
-    Indexed by context, one column a chip.
-    """
-    works = {n: Workload(1, n, weights, cache) for n in (1024 * 2**i for i in range(8))}
-    systems = {chip.name: System(chip, count) for chip in chips}
+def fits_data(case, *chips):
+    """The largest batch by context, a column for the case's machine and for as many of each other chip."""
+    work, machine = case.workload, case.machine
+    works = {n: Workload(1, n, work.weights, work.cache) for n in (1024 * 2**i for i in range(8))}
+    systems = {chip.name: System(chip, machine.count) for chip in (machine.chip, *chips)}
     batches = {
-        name: {n: roofline.largest_batch(model, system, work) for n, work in works.items()}
+        name: {n: roofline.largest_batch(case.model, system, one) for n, one in works.items()}
         for name, system in systems.items()
     }
     return pd.DataFrame(batches).rename_axis("context")
 
 
-def intensity_over_batch(model, batches, contexts):
+def intensity_over_batch(own, batches, contexts):
     """Arithmetic intensity of decode over the batch, at several contexts."""
     batch = xr.DataArray(list(map(float, batches)), dims="batch")
     context = xr.DataArray(list(map(float, contexts)), dims="context")
     batch, context = (batch.assign_coords(batch=batch), context.assign_coords(context=context))
-    return roofline.decode_intensity(profile_of(model), batch, context)
+    return roofline.decode_intensity(own, batch, context)
 
 
-def draw_intensity(model, chip, ax=None):
+def draw_intensity(case, ax=None):
     """Intensity grows with the batch until the cache caps it; the dotted line is where the chip is balanced."""
-    ax = ax or plt.subplots()[1]
-    data = intensity_over_batch(model, np.geomspace(1, 4096, 121), (0, 1024, 4096, 32768))
+    ax, chip = style.axes(ax), case.machine.chip
+    data = intensity_over_batch(profile(case), np.geomspace(1, 4096, 121), (0, 1024, 4096, 32768))
     for context, colour in zip(
         data.context.values, (style.BLUE, *style.shades(len(data.context) - 1)), strict=True
     ):
