@@ -815,6 +815,24 @@ def test_how_far_a_bar_may_be_off_and_what_is_only_a_caution():
     assert shown.evaluate(a=60)["x: total"] == 60 and shown.cautions(a=60) == {"far": (60, 50)}
 
 
+def test_what_hardly_misses_shows_the_digits_that_say_so():
+    room = Limit(lambda a: a, lambda a: 640, "1")
+    shown = Explorer(
+        "Room",
+        [Slider("a", "a", 1, 1000, 10)],
+        [Curves({"y": lambda a: a}, x="a", y_label="y")],
+        limits={"room": room},
+    )
+    page = page_of(shown, shown.link(a=640.4))
+    assert said(page, "limits").endswith("Room: 640.40 of 640 ")
+
+
+def test_a_term_that_nobody_would_notice_is_no_power_of_ten():
+    tiny = explorer.breakdown("T", [A], lambda a: inferlib.Breakdown(({"x": 8e-8 * a, "y": 1e-3},)))
+    assert said(page_of(tiny), "v0-s0-r").startswith("x <0.001 ms")
+    assert "x <b>&lt;0.001</b> ms" in tiny._repr_html_()
+
+
 def test_the_slope_is_bandwidth_and_the_wall_is_waiting():
     """The page says of its own frontiers what the chapter says: nine tenths of the top, over the cheapest token."""
     shown = MADE["erdil2025.slope_and_wall"]()

@@ -136,9 +136,9 @@ def stories():
     return {Path(name).name for name in (toc["root"], *numbered)}
 
 
-def timed(body, source):
-    """A story's page with its minutes under its title."""
-    if source.suffix != ".ipynb" or source.stem not in stories():
+def timed(body):
+    """A story's page with its minutes under its title; stories are what has takeaways."""
+    if not TAKEAWAYS.search(body):
         return body
     return body.replace("</h1>", f'</h1>\n<p class="minutes">About {minutes(body)} minutes</p>', 1)
 
@@ -191,7 +191,7 @@ def finish(app, pagename, templatename, context, doctree):
     if app.builder.name == "html":
         context["body"] = answered(app, context["body"], context["pathto"])
         if source:
-            body = timed(downloads(switched(context["body"])), Path(source))
+            body = timed(downloads(switched(context["body"])))
             context["body"] = answering(body, Path(source).stem)
     if source:
         text = html.escape(stamp(Path(source)))

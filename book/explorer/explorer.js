@@ -16,6 +16,8 @@ window.inferlibExplorer = function (C) {
     if (size >= 1e7 || size < 1e-3) return v.toExponential(2).replace("e+", "e");
     return size >= 1000 ? Math.round(v).toLocaleString("en-US") : String(+v.toPrecision(3));
   };
+  // A term that nobody would notice.
+  const brief = (v) => (v > 0 && v < 1e-3 ? "<0.001" : digits(v));
   const typed = (v) => String(Number.isInteger(v) ? v : +v.toPrecision(4));
 
   // The state: a number for each slider, the place of the option for each choice.
@@ -262,7 +264,7 @@ window.inferlibExplorer = function (C) {
         const [, seconds, counts] = (one.terms || []).find((t) => t[0] === name) || [name, NaN, true];
         const entry = listed(Number.isNaN(seconds) ? "absent" : "");
         const number = document.createElement("b"), remark = document.createElement("em");
-        number.textContent = digits(seconds / view.factor || 0);
+        number.textContent = brief(seconds / view.factor || 0);
         remark.textContent = " (hidden)";
         remark.className = counts ? "absent" : "";
         entry.appendChild(document.createElement("i")).className = "c" + view.colours[k][name];
@@ -332,7 +334,8 @@ window.inferlibExplorer = function (C) {
     showControls(besides);
     moving = Boolean(besides);
     const now = evaluate(), found = answers(now), sweeps = {}, missing = short(now);
-    const told = (l, needed, has) => l.name[0].toUpperCase() + l.name.slice(1) + ": " + digits(needed) +
+    const told = (l, needed, has) => l.name[0].toUpperCase() + l.name.slice(1) + ": " +
+      (needed > has && digits(needed) === digits(has) ? needed.toPrecision(5) : digits(needed)) +
       " of " + digits(has) + " " + l.unit;
     const fits = (missing.length ? missing
       : limits(now).filter(([l]) => !l.quiet && !l.caution)).map((row) => told(...row));
@@ -458,8 +461,8 @@ window.inferlibExplorer = function (C) {
     if (!at) return;
     const act = at.getAttribute("data-act"), x = input(at.getAttribute("data-x"));
     if (x) {
-      const box = at.getBoundingClientRect(),
-        part = (((event.clientX - box.left) / box.width) * W - LEFT) / (W - RIGHT - LEFT);
+      const { left, width } = at.getBoundingClientRect();
+      const part = (((event.clientX - left) / width) * W - LEFT) / (W - RIGHT - LEFT);
       if (part < 0 || part > 1) return;
       set(x.key, x.log ? x.low * Math.pow(x.high / x.low, part) : x.low + (x.high - x.low) * part);
       later(null);
@@ -482,16 +485,12 @@ window.inferlibExplorer = function (C) {
   });
   reset();
   let begun = C.asks && link();
-  const arrive = () => {
-    if (!follow(location.hash)) return false;
-    linked = true;
-    return true;
-  };
+  const arrive = () => follow(location.hash) && (linked = true);
   const arrived = arrive();
   draw();
   // A link in the text sets the box and brings it into view, also when the address holds it already.
   const shown = () => { if (!arrive()) return; later(null);
-    root.scrollIntoView({ block: "nearest", behavior: "smooth" }); };
+    root.scrollIntoView({ block: root.offsetHeight > innerHeight ? "start" : "nearest", behavior: "smooth" }); };
   window.addEventListener("hashchange", shown);
   window.addEventListener("click", (event) => {
     const a = event.target.closest && event.target.closest("a.sets");

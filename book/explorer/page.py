@@ -378,7 +378,7 @@ def _bar(part, shown, view, name, output, arguments):
     told = "" if terms else f'<span class="reason">{html.escape(step.reason)}</span>'
     told += "".join(
         f"<span{'' if t in terms else hides}><i></i>{html.escape(t)} "
-        f"<b>{digits(terms.get(t, 0) / factor(view.unit))}</b> {html.escape(view.unit)}"
+        f"<b>{_brief(terms.get(t, 0) / factor(view.unit))}</b> {html.escape(view.unit)}"
         f"<em{'> (hidden)' if t in step.hidden else hides + '>'}</em></span> "
         for t in _terms(shown, view, list(view.steps).index(name))
     )
@@ -392,6 +392,11 @@ def _bar(part, shown, view, name, output, arguments):
         heading = f'<div class="heading"><b>{html.escape(name)}</b><span id="{part}-t">{told}</span></div>'
         return f'<div class="step brief">{heading}{bar}</div>'
     return f'<div class="step">{heading}{bar}<div class="readout" id="{part}-r">{told}</div></div>'
+
+
+def _brief(value):
+    """A term of a bar: what nobody would notice is no power of ten."""
+    return "&lt;0.001" if 0 < value < 1e-3 else digits(value)
 
 
 def digits(value):
