@@ -134,6 +134,12 @@ def test_a_sheet_that_was_changed_is_refused(tmp_path, made, changed):
     assert "not as it was handed out" in faults[0]
 
 
+def test_a_file_that_is_no_notebook_is_named(tmp_path):
+    (tmp_path / "broken.ipynb").write_text("no notebook", encoding="utf-8")
+    _, faults = back(tmp_path, sheet())
+    assert faults[0].startswith("broken.ipynb: ")
+
+
 def test_another_salt_is_refused(tmp_path):
     _, faults = back(tmp_path, sheet(), salt="another")
     assert "another salt" in faults[0]
@@ -162,7 +168,7 @@ def test_students_come_from_words_or_a_file(tmp_path):
 
 @pytest.mark.parametrize(("names", "says"), [([], "no students"), (["Ada B", "ada-b"], "same file")])
 def test_names_that_make_no_sheets_are_said(names, says):
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(SystemExit, match=says):
         people(names)
 
 

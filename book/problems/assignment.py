@@ -89,9 +89,9 @@ def people(asked):
     lines = file.read_text("utf-8").splitlines() if file.is_file() else asked
     found = dict((part.strip() for part in f"{line};".split(";")[:2]) for line in lines if line.strip())
     if not found:
-        raise ValueError("no students: give names, or a file with one name a line")
+        raise SystemExit("no students: give names, or a file with one name a line")
     if len({file_name(name) for name in found}) < len(found):
-        raise ValueError("two students would get the same file: add a letter to one of the names")
+        raise SystemExit("two students would get the same file: add a letter to one of the names")
     return found
 
 
@@ -150,13 +150,13 @@ def marked(sheets, salt):
     """
     rows, faults = {}, []
     for path in sheets:
-        answers = recorded(nbformat.read(path, as_version=4))
-        who = tuple(answers.get(key, "") for key in ("student", "number", "session"))
         try:
+            answers = recorded(nbformat.read(path, as_version=4))
+            who = tuple(answers.get(key, "") for key in ("student", "number", "session"))
             if who in rows:
                 raise ValueError(f"a second sheet of {who[0]}")
             rows[who] = list(marks(answers, salt(who[2])))
-        except (ValueError, OSError) as error:
+        except (ValueError, TypeError, OSError) as error:
             faults.append(f"{path.name}: {error}")
     return pd.DataFrame([(*who, *row) for who, own in rows.items() for row in own], columns=COLUMNS), faults
 
@@ -172,27 +172,25 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", type=Path, default=Path("_build/assignment"))
     parser.add_argument("--salt", default="", help="what no student can guess; drawn when not given")
-    parser.add_argument("--session", type=int, choices=HOMEWORK, help="of the course")
-    parser.add_argument("--students", nargs="+", help="names, or a file with one name a line")
+    parser.add_argument("--session", type=int, default=1, choices=HOMEWORK, help="of the course")
+    parser.add_argument("--students", nargs="*", default=(), help="names, or a file with one name a line")
     parser.add_argument(
         "--levels", nargs="*", default=(), choices=LEVELS[1:], help="in place of the usual ones"
     )
     parser.add_argument("--mark", type=Path, help="a folder of returned sheets: mark those, make none")
     args = parser.parse_args()
 
-    def folder(session):
-        return args.target / f"session-{session}"
-
     def salt(session):
-        return args.salt or (folder(session) / "salt.txt").read_text("utf-8")
+        return args.salt or (args.target / f"session-{session}" / "salt.txt").read_text("utf-8")
 
     if args.mark:
-        table, faults = marked(sorted(args.mark.glob("*.ipynb")), salt)
+        sheets = sorted(args.mark.glob("*.ipynb")) or sys.exit(f"no notebooks in {args.mark}")
+        table, faults = marked(sheets, salt)
         table.to_csv(args.mark / "details.csv", index=False)
         grade_book(table).to_csv(args.mark / "marks.csv")
         print(grade_book(table).to_string(), f"\nWrote marks.csv and details.csv to {args.mark}")
         sys.exit("\n".join(faults) or None)
-    students, at = people(args.students), folder(args.session)
+    students, at = people(args.students), args.target / f"session-{args.session}"
     write(at, args.session, students, args.salt or secrets.token_hex(8), args.levels)
     print(f"Wrote sheets of {len(students)} to {at}: hand out graded and practice, keep salt.txt")
 
