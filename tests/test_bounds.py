@@ -122,3 +122,9 @@ def test_no_question_at_random_breaks_a_bound():
         assert "please report" not in found.reason, (model, machine, more)
         answered += found.feasible
     assert answered > n / 4
+
+
+def test_a_copy_that_reads_long_prompts_in_pieces_still_answers_one_user():
+    """Eight users of eight copies: no step has less than one sequence in each, however short the answers are."""
+    found = ask("Qwen3 30B-A3B", "8x H100", layout="DP8 EP8", prompt=30_000, output=10, chunk=2048, users=8)
+    assert found.feasible and found.request.answered == 8

@@ -314,7 +314,7 @@ def answered(running, layout, output_tokens, pieces, reader=None):
     if reader is not None:
         return running
     copies = layout.dp if layout is not None else 1
-    return answers_at_once(running, copies * output_tokens, pieces)
+    return copies * answers_at_once(running / copies, output_tokens, pieces)
 
 
 def waiting(protocol, users, prompt_time, pieces, output_tokens, step, n_layers):
