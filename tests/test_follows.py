@@ -86,15 +86,13 @@ INPUTS = {
             scaled(flops=3, memory_bandwidth=2, network_bandwidth=1.3),
             {
                 "axes = figures.neighbours",
-                "print(f'a tenth",
                 "for before",
                 "parts.assign",
                 "with st.memory_traffic",
             },
         ),
         "assumed": (scaled(latency=2), set()),
-        "h100": (scaled(memory_bandwidth=2), set()),
-        "work": (workload, set()),
+        "case": (another_case, set()),
     },
     "pope2022": {
         "users": (twice, set()),
@@ -345,12 +343,12 @@ def test_every_picture_and_box_follows_some_input(chapter):
 
 
 def test_an_argument_that_is_taken_and_ignored_is_caught(monkeypatch):
-    a100 = steinhardt2022.load_chip("A100")
-    drawn, machines = figures.regions, {"post's A100": a100}
-    monkeypatch.setattr(figures, "regions", lambda other: drawn(machines))
-    statement = next(s for s in statements("steinhardt2022") if "figures.regions" in s.text)
-    names = {"__name__": "cell", "figures": figures, "machines": machines}
-    other = names | {"machines": {"post's A100": a100.replace(memory_bandwidth=3e12)}}
+    a100, drawn = steinhardt2022.load_chip("A100"), figures.plane
+    monkeypatch.setattr(figures, "plane", lambda machine, block, vectors: drawn(a100, block, vectors))
+    statement = next(s for s in statements("steinhardt2022") if "figures.plane" in s.text)
+    axes = {name: inferlib.sweep(name, 60, 1500, points=9) for name in ("block", "vectors")}
+    names = {"__name__": "cell", "figures": figures, "a100": a100} | axes
+    other = names | {"a100": a100.replace(memory_bandwidth=3e12)}
     assert run(statement, names) == run(statement, other)
     monkeypatch.undo()
     assert run(statement, names) != run(statement, other)

@@ -21,9 +21,10 @@ REFERENCES = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
 
 
 def test_explorers_share_one_runtime():
-    from book.steinhardt2022 import explorers
+    from book.principles.explorers import one_step
+    from book.steinhardt2022.explorers import multiply
 
-    shown = [explorers.multiply()._repr_html_(), explorers.decode()._repr_html_()]
+    shown = [multiply()._repr_html_(), one_step()._repr_html_()]
     page = READER["once"]("".join(shown))
     assert page.count("window.inferlibExplorer = ") == 1 and page.count("<style>") == 1
     assert page.count('class="inferlib-explorer"') == page.count("inferlibExplorer(Object") == 2
@@ -61,14 +62,12 @@ def test_a_figure_can_be_saved_waits_in_its_place_and_loses_digits():
 
 
 def test_a_link_in_the_text_sets_the_box_above_it_and_the_build_checks_what_it_asks(tmp_path):
-    import inferlib
-    from book.steinhardt2022 import explorers
-    from inferlib.papers import steinhardt2022 as st
+    from book.principles.explorers import one_step
+    from book.steinhardt2022.explorers import multiply
 
-    decode = explorers.decode(inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM"))
-    boxes = [explorers.multiply(st.load_chip(), st.PRINTED)._repr_html_(), decode._repr_html_()]
+    boxes = [multiply()._repr_html_(), one_step()._repr_html_()]
     link = '<a class="sets" href="#box?{}">x</a>'
-    at = link.format("network=1"), link.format("batch=8&amp;machine=H200")
+    at = link.format("network=1"), link.format("batch=8&amp;chip=H200")
     page = READER["boxed"](at[0] + boxes[0] + boxes[1] + at[1])
     assert READER["boxed"]("no box") == "no box"
     first, second = re.findall(r'data-slug="([^"]*)"', page)
@@ -77,10 +76,10 @@ def test_a_link_in_the_text_sets_the_box_above_it_and_the_build_checks_what_it_a
     assert re.findall(r'href="#([^"]*)[?]', above) == [second, first]  # whichever box has such an input
     (tmp_path / "p.html").write_text(page)
     assert LINKS["check"](tmp_path) == []
-    for state in ("batch=9000", "machine=H20", "batch=x", "speed=1"):
+    for state in ("batch=9000", "chip=H20", "batch=x", "speed=1"):
         (tmp_path / f"{state}.html").write_text(READER["boxed"](boxes[1] + link.format(state)))
     faults = [fault for _, _, fault in LINKS["check"](tmp_path)]
-    wrong = [f"the box has no {state}" for state in ("batch=9000", "batch=x", "machine=H20")]
+    wrong = [f"the box has no {state}" for state in ("batch=9000", "batch=x", "chip=H20")]
     assert faults == [*wrong, "no such anchor"]
 
 

@@ -1,12 +1,10 @@
 """Steinhardt 2022: what a reader can move in the page."""
 
 from book.audit.ledger import Reader
-from book.explorer import Bars, Choice, Curves, Explorer, Kind, Limit, Slider, first
+from book.explorer import Choice, Curves, Explorer, Limit, Slider
 from book.steinhardt2022.tables import LINKS, POD, modern_machines
-from inferlib import load_chip, load_model
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.equations import PRINTED, Assumptions, Machine, decode_step
-from inferlib.system import System, Workload, format_bytes
+from inferlib.papers.steinhardt2022.equations import PRINTED, Assumptions, Machine
 from inferlib.units import factor
 
 WIDEST = Reader("steinhardt2022", "Justification")("width of many models")[1]
@@ -67,38 +65,4 @@ def multiply(machine=None, assumptions=PRINTED):
                 says="No matrix is as wide as the block of a machine: none is cut, and the formula does not apply",
             )
         },
-    )  # fmt: skip
-
-
-def decode(shape=None, chip=None, count=8):
-    """The running question at any batch and weight format, on so many chips of a kind.
-
-    ``shape``: the first of the models that are offered. ``chip``: the first of the chips.
-    """
-    names = ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "Llama 3.1 405B", "GPT-3 175B")
-    models = first(shape, {name: load_model(name) for name in names})
-    others = ("H100 SXM", "H200", "B200", "A100 80GB", "MI300X")
-    chips = first(chip, {name: load_chip(name) for name in others})
-
-    def step(batch, chips, machine, weights, model):
-        system = System(machine.replace(memory_capacity=None), chips, domain=chips)
-        return decode_step(model, system, Workload(batch=batch, weights=weights))
-
-    return Explorer(
-        "One token on one box",
-        [
-            Kind("model", "Model", models),
-            Choice("machine", "Chip", chips),
-            Slider("chips", "Chips", 1, 72, count, whole=True),
-            Kind("weights", "Weights", {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}),
-            Slider("batch", "Batch", 1, 1024, 32, log=True, whole=True),
-        ],
-        [Bars({"": step}, "ms")],
-        limits={
-            "weights": Limit(
-                lambda model, weights, **at: sum(model.parameters().values()) * format_bytes(weights),
-                lambda chips, machine, **at: chips * machine.memory_capacity, "GB",
-            )
-        },
-        asks={"chip": "machine", "n_chips": "chips", "context": "4096"},
     )  # fmt: skip

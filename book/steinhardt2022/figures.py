@@ -6,21 +6,10 @@ import xarray as xr
 from matplotlib.patches import Rectangle
 
 from book import style
-from book.steinhardt2022.tables import LINKS, POD, US
+from book.steinhardt2022.tables import US
 from inferlib.papers.steinhardt2022 import equations as model
 
 RESOURCES = {"network": style.RED, "memory": style.BLUE, "arithmetic": style.ORANGE}
-# How a machine is called in the figure, and where its name stands beside its point, in points.
-_NAMES = {POD: "TPU v4 pod:\nnothing leaves it", LINKS: "TPU v4, chip by chip"}
-_SHIFTS = {
-    "H200": ((2, -17), "right"),
-    "H100 SXM": ((-2, -17), "left"),
-    POD: ((-9, -14), "right"),
-    LINKS: ((3, 20), "right"),
-    "at 400 GB/s": ((0, 22), "center"),
-    "B200": ((-1, 9), "right"),
-    "A100 80GB": ((12, 9), "center"),
-}
 
 
 def times(machine, m, b):
@@ -163,33 +152,3 @@ def waste(time, utilisation, floor, half):
     top.set_xlabel("")
     bottom.set_ylim(0, None)
     return both
-
-
-def regions(machines):
-    """Machines beside the line at which the network stops binding, over B / M and N. Returns the Axes."""
-    _, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    chips, edge = np.geomspace(1, 10_000, 100), 500
-    one = next(iter(machines.values())).replace(memory_bandwidth=1.0, chips=chips)
-    line = model.sufficient_bandwidth(one)  # in units of the memory bandwidth
-    ax.plot(line, chips, color=style.INK, label="2/3 M sqrt(N)")
-    ax.fill_betweenx(chips, 0.01, line, color=style.RED, alpha=0.10, linewidth=0)
-    ax.fill_betweenx(chips, line, edge, color=style.BLUE, alpha=0.10, linewidth=0)
-    ax.text(0.012, 400, "the network binds:\nsecond branch", color=style.RED, va="top")
-    ax.text(440, 1.3, "memory binds:\nfirst branch", color=style.BLUE, ha="right", va="bottom")
-    ax.text(13, 200, "B = ⅔ M √N", ha="left", va="top")
-    for name, machine in machines.items():
-        ratio = machine.network_bandwidth / machine.memory_bandwidth
-        colour = style.CHIPS.get(name.split(",")[0], style.INK)
-        marker = ">" if ratio > edge else "o" if colour != style.INK else "s"
-        at = min(ratio, edge), machine.chips
-        ax.plot(*at, marker, color=colour, zorder=5, clip_on=False, label=name)
-        shift, side = _SHIFTS.get(name, ((0, 9), "center"))
-        ax.annotate(_NAMES.get(name, name), at, shift, textcoords="offset points", ha=side)
-    ax.set(
-        xscale="log", yscale="log", xlim=(0.01, edge), ylim=(1, 10_000),
-        xlabel="network over memory bandwidth, B / M", ylabel="chips in a machine, N",
-    )  # fmt: skip
-    ax.set_yticks([1, 8, 64, 512, 4096], ["1", "8", "64", "512", "4096"])
-    ax.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
-    ax.minorticks_off()
-    return ax
