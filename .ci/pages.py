@@ -2,8 +2,9 @@
 
 Each page is opened in both themes on a wide screen and on a phone: no console message of an error,
 no request to another host, none that fails, every equation rendered, nothing wider than the phone,
-every image loaded and described and in the place kept for it, no two labels of a drawing on one another; no
-page heavier than allowed, no explorer that changes its height or takes longer than a reader notices, nothing
+every image loaded and described and in the place kept for it, no two labels of a drawing on one another, no name
+twice, no formula that scrolls and that no key reaches, a policy that refuses other hosts; no page heavier than
+allowed, no explorer that changes its height or takes longer than a reader notices, nothing
 that axe calls a serious fault of accessibility. One page is also opened as a file, as a reader does who has no server.
 """
 
@@ -70,6 +71,15 @@ INSPECT = """theme => {
     if (!e.naturalWidth) faults.push("image not loaded: " + shown(e));
     if (!(e.alt || "").trim()) faults.push("image without alt text: " + shown(e));
   }
+  if (!document.querySelector("meta[http-equiv='Content-Security-Policy']"))
+    faults.push("nothing keeps the page from asking other hosts");
+  const names = new Set();
+  for (const { id } of document.querySelectorAll("[id]")) {
+    if (names.has(id)) faults.push("two elements are called " + id);
+    names.add(id);
+  }
+  for (const e of innerWidth > 640 ? document.querySelectorAll("div.math") : [])
+    if (e.scrollWidth > e.clientWidth + 1 && e.tabIndex < 0) faults.push("no key scrolls: " + shown(e));
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth > width)
     faults.push("page is " + document.documentElement.scrollWidth + " wide on a screen of " + width);
@@ -173,7 +183,8 @@ ASKED = """async () => {
 # The audit takes a millisecond for every element: of rows and pieces of code that look alike, some will do.
 # Only contrast depends on the theme.
 AUDIT = """async (theme) => {
-  const only = theme === "dark" ? { runOnly: ["color-contrast"] } : {};
+  const rules = { "label-content-name-mismatch": { enabled: true } };
+  const only = theme === "dark" ? { runOnly: ["color-contrast"] } : { rules };
   const alike = "math > *, tbody tr:nth-child(n + 6), .highlight span:nth-child(n + 30)";
   document.querySelectorAll(alike).forEach((e) => e.remove());
   const options = { resultTypes: ["violations"], preload: false, ...only };

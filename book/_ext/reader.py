@@ -21,8 +21,11 @@ from sphinx import addnodes
 
 from book.synthesis import finder
 
-# Every explorer brings its style and its runtime, so that it works in a notebook; a page needs each once.
-SHARED = re.compile(r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</script>", re.S)
+# Every explorer brings its style and its runtime, so that it works in a notebook; a page needs each once, and how a
+# number is made, which two cells may share.
+SHARED = re.compile(
+    r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</script>|<div popover.*?</div>(?=</td>)", re.S
+)
 # The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
 ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
 

@@ -73,6 +73,8 @@ def deck_html(title, deck):
         body = "".join(part_html(kind, content, render) for kind, content in slide.show)
         several = r'(?s)(<pre class="out">((?!</pre>).)*</pre>){2,}'
         body = re.sub(several, r'<div class="row">\g<0></div>', body)
+        # a list of one question would be called as the question is
+        body = re.sub(r'(<div id="|inferlibMark\(")marked', r"\1list-marked", body)
         ask = f'<p class="ask">Ask: {html.escape(slide.ask)}</p>' if slide.ask else ""
         notes = ask + render(plain("\n\n".join(slide.notes)))
         state = f' data-state="{html.escape(json.dumps(slide.state))}"' if slide.state else ""
