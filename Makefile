@@ -1,7 +1,7 @@
 PYTHON   ?= python3
 VENV     ?= .venv
 JOBS     ?= 2
-# Narrow a run: make refresh CHAPTERS=book/notation.ipynb, make test TESTS=tests/test_prose.py
+# Narrow a run: make refresh CHAPTERS=book/notation.ipynb, make test TESTS=tests/test_core.py
 CHAPTERS ?=
 BOOK     ?=
 TESTS    ?=

@@ -194,17 +194,3 @@ def _in_order(places, name):
     first = 0 if name in ("Abstract", "Introduction") else 1 if number else 2
     values = [int(digit) if digit.isdigit() else ord(digit[1]) for digit in digits]
     return first, letter, values, places.get(name, 0)
-
-
-def misses(source):
-    """How many rows of each artefact do not come out as printed, with links to the cards that give the reasons.
-
-    Examples
-    --------
-    >>> "#st-record-batching" in misses("steinhardt2022").places.values()
-    True
-    """
-    card = ledger.scorecard(source).query("kind != 'measured'")
-    counts = card[~card.grade.isin(["-", *FINE])].artefact.value_counts()
-    places = index(source).places
-    return Index({"": {f"{n} ({counts[n]})": place for n, place in places.items() if n in counts}})

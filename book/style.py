@@ -156,30 +156,6 @@ def table(frame, unfolded=None, links=None, notes=()):
     return Table(frame, unfolded, links, notes)
 
 
-class Entries:
-    """A frame of texts shown as a list: the first column heads an entry, the others follow, each named."""
-
-    def __init__(self, frame):
-        self.frame = frame
-
-    def _repr_html_(self):
-        head, *names = self.frame
-        entries = []
-        for row in self.frame.itertuples(index=False, name=None):
-            parts = zip(names, row[1:], strict=True)
-            texts = "".join(f"<div><b>{html.escape(n)}</b> {html.escape(str(t))}</div>" for n, t in parts)
-            entries.append(f"<dt>{html.escape(str(row[0]))}</dt><dd>{texts}</dd>")
-        return f'<dl class="entries">{"".join(entries)}</dl>'
-
-    def __repr__(self):
-        return self.frame.to_string(index=False)
-
-
-def entries(frame):
-    """Show a frame of long texts, such as the errata, as a list that also fits a phone."""
-    return Entries(frame)
-
-
 def _cell(value):
     if isinstance(value, bool):
         value = str(value).lower()

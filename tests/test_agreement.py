@@ -136,26 +136,46 @@ def test_measured_systems_wait_more():
 
 
 # --- The case files --------------------------------------------------------------------------------------
-def test_the_first_case():
-    """Two of six changes are the row of Table 5, rounded as printed; neither of them alone is."""
-    printed, computed = cases.printed_twice(), cases.computed_twice()
-    for table in cases.TWICE:
-        row = computed.loc[f"assumptions of {table}"]
-        assert (row - printed.loc[table]).abs().max() <= 0.5
-        assert abs((row - printed.loc[table])["price of a million tokens"]) <= 0.005
+@pytest.fixture(scope="module")
+def printed_twice():
+    return cases.printed_twice()
+
+
+@pytest.mark.parametrize("table", cases.TWICE)
+def test_each_table_of_the_first_case_is_what_its_assumptions_give(printed_twice, table):
+    """Two of six changes are the row of Table 5, rounded as printed."""
+    off = cases.computed_twice().loc[f"assumptions of {table}"] - printed_twice.loc[table]
+    assert off.abs().max() <= 0.5
+    assert abs(off["price of a million tokens"]) <= 0.005
+
+
+OLDER = {"scale_downs": 0, "traffic": "over-read"}  # of six changes those that Table 5 needs undone
+
+
+def test_two_of_six_changes_make_table_5():
+    both = cases.computed_twice(**OLDER).iloc[0]
     assert len(cases.notebooks()) == 6
-    older = {"scale_downs": 0, "traffic": "over-read"}
-    both = cases.computed_twice(**older).iloc[0]
-    assert both.to_dict() == pytest.approx(computed.loc["assumptions of Table 5"].to_dict(), rel=1e-12)
-    for name, value in older.items():
-        alone = cases.computed_twice(**{name: value}).iloc[0]
-        assert abs(alone["tokens per second"] - printed.loc["Table 5", "tokens per second"]) > 5
-    says("case_files", "at a third more money")
-    # Equation 45 by hand, with the alpha of Table 5: 83^3 / 0.70 is more than 69^3 / 0.52.
-    worth = cases.worth(printed, 3)
+    assert both.to_dict() == pytest.approx(
+        cases.computed_twice().loc["assumptions of Table 5"].to_dict(), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_neither_of_the_two_changes_makes_table_5_alone(printed_twice, name):
+    alone = cases.computed_twice(**{name: OLDER[name]}).iloc[0]
+    assert abs(alone["tokens per second"] - printed_twice.loc["Table 5", "tokens per second"]) > 5
+
+
+def test_table_6_is_worth_more_by_equation_45_at_the_alpha_of_table_5(printed_twice):
+    """By hand: 83^3 / 0.70 is more than 69^3 / 0.52."""
+    worth = cases.worth(printed_twice, 3)
     assert worth["Table 6"] / worth["Table 5"] == pytest.approx((83 / 69) ** 3 * 0.52 / 0.70)
     assert worth.idxmax() == "Table 6"
-    price = printed["price of a million tokens"]
+
+
+def test_table_6_is_faster_at_a_third_more_money(printed_twice):
+    says("case_files", "at a third more money")
+    price = printed_twice["price of a million tokens"]
     assert 1.3 < price["Table 6"] / price["Table 5"] < 1.4
 
 
@@ -184,59 +204,94 @@ def test_the_third_case():
         assert 0.9 * batch <= gain <= batch
 
 
-def test_the_fourth_case():
+def test_the_sequences_of_the_fourth_case_were_less_than_half_as_long():
+    says("case_files", "The sequences were less than half as long")
     lengths = cases.lengths()
     assert (lengths.mean_context == lengths.prompt_tokens + lengths.output_tokens / 2).all()
-    says("case_files", "The sequences were less than half as long")
     assert lengths.mean_context.max() < 4989 / 2
+
+
+def test_the_capped_model_agrees_at_a_length_that_was_not_measured():
     both = cases.agreement_at(4989, 2050)
     assert both.loc["rms", "4,989 tokens"] < 0.1 and (both["2,050 tokens"] > 0).all()
     squares = both["2,050 tokens"].drop("rms") ** 2
     assert both.loc["rms", "2,050 tokens"] == pytest.approx(np.sqrt(squares.mean()))
+
+
+def test_an_overhead_brings_the_fourteen_points_to_a_third():
     errors = (validation.errors(validation.H100, *a).values() for a in ((), (repair.fitted(),)))
     before, after = map(validation.rms, errors)
     assert len(validation.H100) == 14 and after < before / 3
+
+
+def test_the_literal_reading_is_within_a_tenth_of_the_fourteen_points():
     says("case_files", "within a tenth of the fourteen points")
     found = repair.strongest()
     assert found.loc["literal", "14 rows"] < 0.1 < found.loc["capped", "14 rows"]
     assert found.loc["literal", "best overhead"] == 0
-    says("case_files", "Add the kernels, and it is a fifth too slow, while the capped one comes out right")
-    errors = readings.over_measured().loc["72 H100s"] - 1
-    assert -0.25 < errors["literal + overhead"].mean() < -0.15
-    assert abs(errors["capped + overhead"].mean()) < 0.03
-    says("case_files", "At 512 sequences in all the two differ by half, whatever the context")
-    own = readings.own_machine().iloc[1]
-    assert all(1.4 < own[f"capped, {s} tokens"] / own[f"literal, {s} tokens"] < 1.6 for s in (2050, 4989))
-    shown = cases.two_readings()
-    assert list(shown.columns) == ["capped", "literal"] and shown.loc["14 rows", "literal"] == "10%"
     literal = cases.agreement_at(2050, reading="literal")["2,050 tokens"]
     assert literal.filter(like="9x8").abs().max() < 0.12
 
 
+def test_with_its_kernels_the_literal_reading_is_too_slow():
+    says("case_files", "Add the kernels, and it is a fifth too slow, while the capped one comes out right")
+    errors = readings.over_measured().loc["72 H100s"] - 1
+    assert -0.25 < errors["literal + overhead"].mean() < -0.15
+    assert abs(errors["capped + overhead"].mean()) < 0.03
+
+
+@pytest.mark.parametrize("context", [2050, 4989])
+def test_at_512_sequences_the_two_readings_differ_by_half(context):
+    says("case_files", "At 512 sequences in all the two differ by half, whatever the context")
+    own = readings.own_machine().iloc[1]
+    assert 1.4 < own[f"capped, {context} tokens"] / own[f"literal, {context} tokens"] < 1.6
+
+
+def test_the_two_readings_stand_side_by_side():
+    shown = cases.two_readings()
+    assert list(shown.columns) == ["capped", "literal"] and shown.loc["14 rows", "literal"] == "10%"
+
+
 # --- The synthesis and the measurements ------------------------------------------------------------------
-def test_sentences_of_the_synthesis():
+def test_structure_is_more_than_half_with_all_of_them():
     says("synthesis", "With all of them at the table, structure is more than half")
-    says("synthesis", "constants are now the larger part", "All three are at about twice the bound or more")
-    says("synthesis", "Two sequences now bring more cache than 32 did before")
-    says("synthesis", "falls by a factor of more than twenty when one person becomes 32")
+    says("synthesis", "constants are now the larger part")
     without = grid.constants_or_structure(without=["steinhardt2022"])["structure"]
     assert 0 < without < 0.5 < grid.constants_or_structure()["structure"] < 1
+
+
+def test_an_unknown_source_cannot_be_left_out():
     with pytest.raises(LookupError, match="no source 'steinhard'"):
         grid.constants_or_structure(without=["steinhard"])
-    data = grid.whole_grid()
-    usd = data.usd_per_million.sel(model="Llama 3 70B", chip="H100 SXM", context=4096)
+
+
+def test_a_batch_of_32_is_twenty_times_cheaper():
+    says("synthesis", "falls by a factor of more than twenty when one person becomes 32")
+    usd = grid.whole_grid().usd_per_million.sel(model="Llama 3 70B", chip="H100 SXM", context=4096)
     usd = usd.sel(batch=[1, 32]).to_pandas().dropna()
-    assert (usd[1] > 20 * usd[32]).all() and 2.5 < usd[32].max() / usd[32].min() < 3.5
+    assert (usd[1] > 20 * usd[32]).all()
+    assert 2.5 < usd[32].max() / usd[32].min() < 3.5
+
+
+def test_software_takes_all_three_to_twice_the_bound():
+    says("synthesis", "All three are at about twice the bound or more")
     total = grid.decomposition(*grid.running()).loc["total"]
-    software = total[["Erdil 2025", EQ_8, "sixth model"]]
-    assert (software > 1.95 * total["bound of the peaks"]).all()
+    assert (total[["Erdil 2025", EQ_8, "sixth model"]] > 1.95 * total["bound of the peaks"]).all()
+
+
+def test_what_binds_over_the_grid():
+    says("synthesis", "Two sequences now bring more cache than 32 did before")
+    data = grid.whole_grid()
     bound = data.binding.where(data.status == "ok").to_series().dropna()
     shares = bound.groupby("who").value_counts(normalize=True).unstack(fill_value=0)
+    often = shares["collective latency"] > 0.05
     assert (shares.weights + shares.cache > 0.5).loc[papers.sources()].all()
     assert shares["layer overhead"]["liminal2025.eq8"] == pytest.approx(0.5, abs=0.05)
-    often = shares["collective latency"] > 0.05
     assert set(often[often].index) - {"sixth"} == {"erdil2025"}
-    infeasible = grid.coverage(data).infeasible
+
+
+def test_who_refuses_what_does_not_fit():
+    infeasible = grid.coverage(grid.whole_grid()).infeasible
     assert infeasible["Steinhardt 2022"] == 0
     assert 0 < infeasible["Erdil 2025"] < infeasible["bound of the peaks"] / 2
 
@@ -254,35 +309,60 @@ def test_who_can_run_deepseek_on_one_box_and_on_nine():
     assert found["mazurek2025"] == "ok"
 
 
-def test_sentences_of_the_measurements():
+def test_erdil_is_nearest_and_those_without_latency_are_as_near_as_the_bound():
     error = against.errors()["mean |error|"]
     peaks = error[["steinhardt2022", "pope2022", "liminal2025"]]
     assert error["erdil2025"] < 0.2 and error["erdil2025"] < peaks.min() / 2
     assert (abs(peaks - error["principles"]) < 0.1).all(), peaks
+
+
+def test_equation_8_comes_closest_on_single_chips():
     says("measurements", "On single chips it comes closest of all the published answers")
     by_chips = against.matrix("tp")
-    assert error["liminal2025.eq8"] < 0.21
+    assert against.errors()["mean |error|"]["liminal2025.eq8"] < 0.21
     assert by_chips.drop(columns="sixth").loc[1].idxmin() == "liminal2025.eq8"
-    two = by_chips.loc[2:, [*papers.sources(), "liminal2025.eq8"]].astype(float)
+
+
+def test_erdil_comes_closest_on_two_chips_and_more():
+    two = against.matrix("tp").loc[2:, [*papers.sources(), "liminal2025.eq8"]].astype(float)
     assert (two.idxmin(axis=1) == "erdil2025").all()
+
+
+def test_equation_8_takes_two_thirds_of_the_bounds_error_away():
     formulas = printed.check()
-    assert 0.6 < 1 - formulas[EQ_8]["all"] / formulas.bound["all"] < 0.7  # "two thirds"
+    assert 0.6 < 1 - formulas[EQ_8]["all"] / formulas.bound["all"] < 0.7
     assert not formulas.isna().all().any()  # who does not describe dense rows has no column
+
+
+def test_equation_8_charges_too_much_in_a_box_and_too_little_beyond():
     says("measurements", "it charges a fifth too much, and on two boxes too little")
-    signed = formulas["LIMINAL 2025, eq. 8, signed"]
+    signed = printed.check()["LIMINAL 2025, eq. 8, signed"]
     assert (signed[["4", "8"]] > 0.19).all() and (signed[["16", "32"]] < 0).all()
-    for name in ("erdil2025", "liminal2025.eq8"):
-        assert error[name] < error["principles"] / 2, name  # "more than half of the bound's error"
+
+
+@pytest.mark.parametrize("name", ["erdil2025", "liminal2025.eq8"])
+def test_two_take_more_than_half_of_the_bounds_error_away(name):
+    error = against.errors()["mean |error|"]
+    assert error[name] < error["principles"] / 2
+
+
+def test_the_capped_reading_is_the_nearer_one_on_all_clean_rows():
     says("measurements", "On all the clean rows the capped reading is the nearer one")
+    error = against.errors()["mean |error|"]
     assert error["mazurek2025"] == pytest.approx(0.23, abs=0.005)
     assert error["mazurek2025.literal"] == pytest.approx(0.28, abs=0.005)
+
+
+def test_the_literal_reading_is_within_a_tenth_on_its_own_rows():
     says("measurements", "The literal reading is within a tenth there")
     assert repair.strongest().loc["literal", "14 rows"] < 0.1
+
+
+def test_mazurek_is_nearest_on_the_rows_that_it_describes():
     answers = against.all_answers()
     wide = answers[(answers.use == "clean") & (answers.who == "mazurek2025") & answers.error.notna()]
     others = answers[answers.id.isin(wide.id) & answers.who.isin(papers.sources()) & answers.error.notna()]
-    by = others.groupby("who").error.apply(lambda e: e.abs().mean())
-    assert by.idxmin() == "mazurek2025"
+    assert others.groupby("who").error.apply(lambda e: e.abs().mean()).idxmin() == "mazurek2025"
 
 
 def test_the_measured_row_of_the_chapter():
@@ -337,18 +417,38 @@ def test_attention_is_read_twice_at_half_the_peak():
     assert terms["attention weights"] == pytest.approx(4 * once, rel=0.01)
 
 
-def test_the_price_of_a_request_in_the_head():
-    asked = tables.asked()
+@pytest.fixture(scope="module")
+def asked():
+    return tables.asked()
+
+
+@pytest.fixture(scope="module")
+def rent(asked):
+    """Dollars for a second of the box."""
+    return 8 * asked.system.chip.price / 3600
+
+
+def test_the_rent_of_a_box_in_the_head(rent):
     says("price", "the box 32 dollars, nine tenths of a cent per second")
-    rent = 8 * asked.system.chip.price / 3600
     assert 3600 * rent == pytest.approx(32, abs=0.1) and 100 * rent == pytest.approx(0.9, abs=0.02)
+
+
+def test_the_price_of_a_prompt_and_of_an_answer_in_the_head(asked, rent):
     says("price", "The prompt takes the milliseconds printed above, 0.16 cents")
     says("price", f"{1e3 * asked.output_seconds:.0f} milliseconds, 0.20 cents")
-    prompt, answer = asked.prompt.total * rent, asked.output_seconds * rent
-    assert (round(100 * prompt, 2), round(100 * answer, 2)) == (0.16, 0.20)
+    assert (round(100 * asked.prompt.total * rent, 2), round(100 * asked.output_seconds * rent, 2)) == (
+        0.16,
+        0.20,
+    )
+
+
+def test_output_costs_nine_times_as_much_as_input(asked, rent):
     says("price", "The ratio of the two, nine to one")
-    ratio, prices = (answer / 512) / (prompt / 3840), asked.per_million
+    ratio, prices = (asked.output_seconds / 512) / (asked.prompt.total / 3840), asked.per_million
     assert ratio == pytest.approx(prices["output"] / prices["input"]) and round(ratio) == 9
+
+
+def test_what_the_first_token_of_the_running_box_waits_for(asked):
     known = request.stated()["first_token"]
     says("price", f"{1e6 * known['layer']:.0f} microseconds for each layer here")
     says("price", "Three fifths of the running box's first token are its prompt, over a fifth the wait")
@@ -356,9 +456,15 @@ def test_the_price_of_a_request_in_the_head():
     assert read / asked.first_token == pytest.approx(3 / 5, rel=0.02)
     assert 0.2 < 1 - (read + steps + known["door"]) / asked.first_token < 0.25
     assert max(steps, known["door"]) < asked.first_token / 10
+
+
+def test_output_costs_four_times_as_much_among_128_users():
     says("price", "output still costs about four times as much as input")
     last = tables.over_users("Llama 3 70B", "8x H100").iloc[-1]
     assert last.users == 128 and round(last.output / last.input) == 4
+
+
+def test_the_bound_of_a_price_in_the_head():
     says("price", "That is 30 cents per million")
     assert 8 * 2 / (3600 * 14_800) == pytest.approx(0.30e-6, rel=0.01)
 

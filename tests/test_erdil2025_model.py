@@ -111,30 +111,46 @@ def test_no_cell_left_out_is_on_the_frontier(name, options):
         np.testing.assert_allclose(curve[column], values.ravel()[points], rtol=1e-12)
 
 
-def test_one_gpu_an_all_reduce_and_long_contexts_by_hand():
-    # weights over bandwidth and four launches a layer; nothing else at one sequence and no context
+def test_one_gpu_by_hand():
+    """Weights over bandwidth and four launches a layer; nothing else at one sequence and no context."""
     unread = SMALL.shape.vocab_size * SMALL.shape.d_model  # the input embedding
     activations = 32 * (4096 * 3 + 6144 + 3 * (4096 + 14336))
     read = 2 * (SMALL.n_params - unread + activations)
     expected = read / (0.75 * 3.3e12) + 4 * 32 * 4e-6
     assert e.token_latency(SMALL, H100, 1, 1, pipeline=False) == pytest.approx(expected, rel=1e-12)
-    # equation 23: 6.8 us + 1.2 us (ranks/nodes - 1) + 10 us log2(nodes)
-    assert m.collective_latency(LL, 8, 1, 2) == pytest.approx(6.8e-6 + 1.2e-6 * 7)
-    assert m.collective_latency(LL, 32, 4, 2) == pytest.approx(6.8e-6 + 1.2e-6 * 7 + 20e-6)
-    # equation 24: 2 bytes x 10,000 x 100 over 8 GPUs: 7/8 of it, once each way, at half of 450 GB/s
+
+
+# equation 23: 6.8 us + 1.2 us (ranks/nodes - 1) + 10 us log2(nodes)
+@pytest.mark.parametrize(("ranks", "nodes", "micro"), [(8, 1, 6.8 + 1.2 * 7), (32, 4, 6.8 + 1.2 * 7 + 20)])
+def test_the_latency_of_an_all_reduce_by_hand(ranks, nodes, micro):
+    assert m.collective_latency(LL, ranks, nodes, 2) == pytest.approx(micro * 1e-6)
+
+
+def test_the_bytes_of_an_all_reduce_by_hand():
+    """Equation 24: 2 bytes x 10,000 x 100 over 8 GPUs: 7/8 of it, once each way, at half of 450 GB/s."""
     (one,) = m.collectives(H100, (8, 1, 0), [2 * 10_000], 2, e.Assumptions(protocols=(LL,)))
     seconds = one.time(100) - one.time(0)
     assert seconds == pytest.approx(2 * (2 * 10_000 * 100) * 7 / 8 / (450e9 / 2))
-    # at very long context a token costs its cache over the attainable bandwidth, in any layout
+
+
+def test_a_very_long_context_costs_its_cache_over_the_attainable_bandwidth():
     big = H100.replace(memory_capacity=1e18)
     seconds = e.token_latency(e.models["Mistral Large 2"], big, 8, 1, context=1e8)
     assert seconds == pytest.approx(360_448 * 1e8 / (8 * 0.75 * 3.3e12), rel=0.01)
-    # 4 x 128 heads over 2 bytes is 256 FLOP for a byte of cache; an H100 at 8 bits has 565 to spend: one token a
-    # pass waits for the cache, and four (drafts to verify) for arithmetic
-    at = {"context": 500_000, "pipeline": False}
-    assert e.best_layout(DEEPSEEK, H100, 64, 64, **at)[1].binding == "cache"
-    assert e.best_layout(DEEPSEEK, H100, 64, 64, new_tokens=4, **at)[1].binding == "attention arithmetic"
-    assert e.best_layout(LLAMA, H100, 64, 64, context=100_000)[1].binding == "cache"
+
+
+# 4 x 128 heads over 2 bytes is 256 FLOP for a byte of cache; an H100 at 8 bits has 565 to spend: one token a pass
+# waits for the cache, and four (drafts to verify) for arithmetic
+@pytest.mark.parametrize(
+    ("model", "case", "binding"),
+    [
+        (DEEPSEEK, {"context": 500_000, "pipeline": False}, "cache"),
+        (DEEPSEEK, {"context": 500_000, "pipeline": False, "new_tokens": 4}, "attention arithmetic"),
+        (LLAMA, {"context": 100_000}, "cache"),
+    ],
+)
+def test_what_binds_at_long_context(model, case, binding):
+    assert e.best_layout(model, H100, 64, 64, **case)[1].binding == binding
 
 
 def test_more_of_a_machine_never_hurts_and_no_time_is_below_its_parts():

@@ -139,22 +139,36 @@ def test_figure_1_both_readings_serve_what_is_quoted_and_no_fraction_of_a_gpu_wh
     assert corrected.usd_per_million.min() > 4 * printed.usd_per_million.min()
 
 
-def test_decode_step_by_hand_or_refused_where_it_cannot_describe():
+def test_figure_1_adds_its_base_latency_to_a_step():
     answers = [e.toy_decode_step(MODEL, BOX, Workload(32), assumptions=a) for a in (e.FIGURE_1, None)]
     assert answers[0].total - answers[1].total == pytest.approx(80 * 4 * 6e-6)
+
+
+def test_decode_step_by_hand():
     step = e.toy_decode_step(MODEL, BOX, Workload(batch=32, context=4096))
     weights = 70_552_387_584 * 2 / (8 * 3.35e12)
     network = 80 * 4 * 2e-6 * (math.sqrt(8) - 1)
     assert step.total == pytest.approx(weights + network, rel=1e-12)
     assert step.binding == "weights" and set(step.hidden) == {"arithmetic"}
-    assert "minimum" not in str(audit.explain(step)) and "grid_all_reduce_time" in str(audit.explain(step))
-    assert e.toy_decode_step(MODEL, BOX, Workload(1), Layout(tp=4, pp=2)).status == "n/a"
-    experts = e.toy_decode_step(load_model("Mixtral 8x7B"), BOX, Workload(1))
-    assert experts.status == "n/a" and "dense" in experts.reason
-    small = e.toy_decode_step(MODEL, System(BOX.chip, 1), Workload(1))
-    assert small.status == "infeasible" and "fit" in small.reason
-    crowd = Workload(batch=1e6, context=1e6)
-    assert "cache do not fit" in e.toy_decode_step(MODEL, BOX, crowd).reason
+
+
+def test_the_tree_of_a_step_holds_what_it_was_made_of():
+    tree = str(audit.explain(e.toy_decode_step(MODEL, BOX, Workload(batch=32, context=4096))))
+    assert "grid_all_reduce_time" in tree and "minimum" not in tree
+
+
+@pytest.mark.parametrize(
+    ("model", "system", "work", "layout", "status", "reason"),
+    [
+        (MODEL, BOX, Workload(1), Layout(tp=4, pp=2), "n/a", ""),
+        (load_model("Mixtral 8x7B"), BOX, Workload(1), None, "n/a", "dense"),
+        (MODEL, System(BOX.chip, 1), Workload(1), None, "infeasible", "fit"),
+        (MODEL, BOX, Workload(batch=1e6, context=1e6), None, "infeasible", "cache do not fit"),
+    ],
+)
+def test_decode_step_refuses_what_it_cannot_describe(model, system, work, layout, status, reason):
+    step = e.toy_decode_step(model, system, work, layout)
+    assert step.status == status and reason in step.reason
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [

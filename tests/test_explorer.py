@@ -563,7 +563,6 @@ def test_the_largest_model_on_the_smallest_system_is_said_and_not_timed(make):
         ("mazurek2025.experts_waking", {"batch": 16384, "context": 32768}),
         ("liminal2025.limits", {"app": "DeepSeekV3", "chips": 2}),
         ("erdil2025.waiting_against_reading", {"n_gpu": 1}),
-        ("erdil2025.fastest_token", {"model": "GPT-4", "hop": 10}),
         ("synthesis.one_workload", {"kind": "DeepSeek V3"}),
         ("synthesis.one_workload", MUCH),
     ],

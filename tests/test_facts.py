@@ -3,16 +3,16 @@
 A stored output would follow a slip of the finger at the next refresh; what stands here would not.
 """
 
-import csv
 import json
 import math
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
 
 import inferlib
+from book import audit
+from book.audit.printed import published
 from inferlib import papers
 from inferlib.papers import erdil2025, liminal2025, pope2022, steinhardt2022
 from tokenprice import answerers
@@ -70,57 +70,54 @@ def test_years_of_the_bibliography_are_those_of_the_first_versions():
         assert year in answerers.label(key)
 
 
-def published(source):
-    with open(BOOK / source / "published.csv", encoding="utf-8") as file:
-        return {(row["artefact"], row["row"], row["column"]): row["printed"] for row in csv.DictReader(file)}
+def printed_at(source, *place):
+    return published(source)[place].text
 
 
 def test_years_of_models_are_those_of_their_reports():
     """Table 1 of LIMINAL dates models; arXiv dates their reports (DeepSeek V3: December, printed as the year after)."""
     reports = {"Llama 3": "2407.21783", "DeepSeek V3": "2412.19437", "Qwen 3": "2505.09388"}
     reports |= {"Kimi K2": "2507.20534", "GPT-OSS": "2508.10925"}
-    printed = published("liminal2025")
     for model, report in reports.items():
         late = 1 if model == "DeepSeek V3" else 0
-        assert int(printed["Table 1", model, "year"]) == 2000 + int(report[:2]) + late
-    assert printed["Table 1", "Llama 4", "year"] == "2025"  # released on 5 April 2025, ai.meta.com/blog
+        assert int(printed_at("liminal2025", "Table 1", model, "year")) == 2000 + int(report[:2]) + late
+    assert (
+        printed_at("liminal2025", "Table 1", "Llama 4", "year") == "2025"
+    )  # released on 5 April 2025, ai.meta.com/blog
 
 
 def test_the_error_that_liminal_states():
     """https://arxiv.org/abs/2507.14397: the abstract and section 5 name one number, and so does our erratum."""
-    printed = published("liminal2025")
-    assert printed["Abstract", "mean absolute error against real hardware", ""] == "7.6"
-    assert printed["Text 5", "mean absolute error", ""] == "7.6"
-    (quoted,) = [e["printed"] for e in errata("liminal2025") if e["place"] == "Abstract: accuracy"]
-    assert "7.6 %" in quoted
-
-
-def errata(source):
-    return tomllib.loads((BOOK / source / "errata.toml").read_text("utf-8"))["erratum"]
-
-
-WITH_ROWS = [(s, e) for s in papers.sources() for e in errata(s) if e.get("rows")]
+    assert printed_at("liminal2025", "Abstract", "mean absolute error against real hardware", "") == "7.6"
+    assert printed_at("liminal2025", "Text 5", "mean absolute error", "") == "7.6"
 
 
 def numbers(text):
     return re.findall(r"\d+(?:[.,]\d+)*", text)
 
 
-@pytest.mark.parametrize(
-    ("source", "erratum"), WITH_ROWS, ids=[f"{s}-{e['place'][:30]}" for s, e in WITH_ROWS]
-)
-def test_the_place_of_an_erratum_is_where_its_rows_were_printed(source, erratum):
-    place = erratum["place"]
-    named = set(numbers(place))
+def named_in(place):
+    """The numbers of a place, and those between the two of "Tables 4 to 7"."""
+    found = set(numbers(place))
     for first, last in re.findall(r"\b(\d+) to (\d+)\b", place):
-        named |= {str(i) for i in range(int(first), int(last) + 1)}
-    artefacts = [row[0] for row in erratum["rows"]]
-    if not any(numbers(artefact) for artefact in artefacts):
-        return
-    there = [n for artefact in artefacts for n in numbers(artefact)]
-    assert any(one == n or one.startswith(f"{n}.") for one in named for n in there) or any(
-        artefact.split()[0] in place for artefact in artefacts
-    )
+        found |= {str(i) for i in range(int(first), int(last) + 1)}
+    return found
+
+
+def stands_in(place, artefacts):
+    there = {n for artefact in artefacts for n in numbers(artefact)}
+    if not there or any(artefact.split()[0] in place for artefact in artefacts):
+        return True
+    return any(one == n or one.startswith(f"{n}.") for one in named_in(place) for n in there)
+
+
+@pytest.mark.parametrize("source", papers.sources())
+def test_the_place_of_an_erratum_is_where_its_rows_were_printed(source):
+    table = audit.errata(source)
+    concerned = [
+        (place, {row[0] for row in rows}) for place, rows in zip(table.place, table.rows, strict=True) if rows
+    ]
+    assert [place for place, artefacts in concerned if not stands_in(place, artefacts)] == []
 
 
 # What the sources print, typed a second time from them: a word of the place, and the numbers quoted there.
@@ -146,8 +143,9 @@ QUOTED = {
 
 @pytest.mark.parametrize(("source", "place", "quoted"), [(s, *q) for s, all in QUOTED.items() for q in all])
 def test_numbers_that_errata_quote(source, place, quoted):
-    (erratum,) = [e for e in errata(source) if place in e["place"]]
-    assert set(quoted.split()) <= set(re.split(r"[^\d.,]+|[.,](?=\s|$)", erratum["printed"]))
+    table = audit.errata(source)
+    printed = table[table.place.str.contains(place, regex=False)].printed.item()
+    assert set(quoted.split()) <= set(re.split(r"[^\d.,]+|[.,](?=\s|$)", printed))
 
 
 # --- The cheat sheet --------------------------------------------------------------------------------------
@@ -190,8 +188,7 @@ def test_powers_on_the_cheat_sheet_are_those_of_the_equations():
 
 def test_the_constant_of_a_layer_is_the_printed_one():
     """https://arxiv.org/abs/2507.14397, section 5: 95 to 138 microseconds a layer, 114 on average."""
-    printed = published("liminal2025")
-    assert printed["Text 5", "exposed time of a layer", ""] == "95-138"
-    assert printed["Text 5", "exposed time of a layer, mean", ""] == "114"
+    assert printed_at("liminal2025", "Text 5", "exposed time of a layer", "") == "95-138"
+    assert printed_at("liminal2025", "Text 5", "exposed time of a layer, mean", "") == "114"
     low, mean, high = (liminal2025.Assumptions.fitted(end).t_real for end in ("low", "mean", "high"))
     assert (round(low * 1e6), round(mean * 1e6), round(high * 1e6)) == (95, 114, 138)

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as some
 
 import inferlib
 from book import audit
-from book.mazurek2025 import derivations, drawings, extensions, figures, readings, repair, systems, validation
+from book.mazurek2025 import derivations, drawings, figures, readings, repair, systems, validation
 from book.mazurek2025.counts import outweighing
 from book.mazurek2025.simulation import fullest_by_formula
 from book.mazurek2025.tables import TABLE_1
@@ -63,21 +63,38 @@ def test_equations_1_to_45_are_as_printed(number):
     assert entry.function(V3, *(known[name] for name in entry.arguments)) == PRINTED[number]
 
 
-def test_equations_46_to_51_are_as_printed_and_all_51_numbers_are_listed_once():
-    call = {number: entry.function for number, entry in BY_NUMBER.items()}
-    assert call["46"](2.0, 3.0) == call["47"](3.0, 2.0) == 3.0
-    assert call["48"](1.0, 2.0, 4.0) == 7.0
-    assert call["49"](1.0, 2.0, 4.0) == 8.0 and call["49"](1.0, 2.0, 2.0) == 6.0
+@pytest.mark.parametrize(
+    ("number", "arguments", "expected"),
+    [
+        ("46", (2.0, 3.0), 3.0),
+        ("47", (3.0, 2.0), 3.0),
+        ("48", (1.0, 2.0, 4.0), 7.0),
+        ("49", (1.0, 2.0, 4.0), 8.0),
+        ("49", (1.0, 2.0, 2.0), 6.0),
+        ("50", (0.05,), 20.0),
+        ("51", (0.05, 640), 12800.0),
+    ],
+)
+def test_equations_46_to_51_are_as_printed(number, arguments, expected):
+    assert BY_NUMBER[number].function(*arguments) == expected
+
+
+def test_the_formula_of_section_3():
     assert mz.section_3_time(1.0, 2.0, 4.0) == 4.0
-    assert call["50"](0.05) == 20.0 and call["51"](0.05, 640) == 12800.0
-    # on symbols equation 49 has its kink where computation and network take equally long
+
+
+def test_equation_49_has_its_kink_where_computation_and_network_take_equally_long():
     a, e, n = sp.symbols("a e n", positive=True)
-    expression = mz.overlapped_time(a, e, n)
-    assert expression.subs(n, a + e) == 2 * (a + e)
+    assert mz.overlapped_time(a, e, n).subs(n, a + e) == 2 * (a + e)
+
+
+def test_experts_of_two_tokens():
     assert eq.active_experts(V3, sp.Symbol("N")).subs("N", 2) == 15.75
+
+
+def test_all_51_numbers_are_listed_once():
     table = audit.equations("mazurek2025")
-    numbers = [int(n) for n in table.number if n.isdigit()]
-    assert sorted(numbers) == list(range(1, 52))
+    assert sorted(int(n) for n in table.number if n.isdigit()) == list(range(1, 52))
     assert {n for n in table.number if n and not n.isdigit()} == {"3.2.1, score", "3.2.1, output"}
     assert set(table[table.form == "empty"].number) == {"24", "42"}
 
@@ -101,50 +118,102 @@ def test_the_factor_2_is_all_that_corrected_flops_change_and_decode_is_prefill_o
         assert form(V3, 1, 1) - sum(core(V3, 1, 1) for core in cores) == linear
 
 
+def _experts(parts):
+    return sum(parts[name] for name in ("experts", "shared experts", "router"))
+
+
+def _core(parts):
+    return sum(parts[name] for name in ("projections", "scores", "values"))
+
+
 @pytest.mark.parametrize("name", ["DeepSeek V3", "Kimi K2", "DeepSeek V2"])
-def test_sizes_agree_with_the_shared_library(name):
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (eq.attention_weights, lambda shared: shared.parameters()["attention"]),
+        (eq.cache_per_token, lambda shared: shared.cache_bytes(1, "bf16")),
+        (eq.dense_weights, lambda shared: shared.parameters()["feed-forward"]),
+        (
+            eq.embedding_weights,
+            lambda shared: shared.parameters()["embeddings"] + shared.parameters()["head"],
+        ),
+        (
+            lambda m: eq.experts_on_gpu(m, m.n_routed + m.n_shared),
+            lambda shared: _experts(shared.parameters()),
+        ),
+        (lambda m: m.n_expert_layers * eq.moe_flops(m, 1), lambda shared: _experts(shared.flops(4989))),
+        (
+            lambda m: eq.dense_flops(m, 1),
+            lambda shared: shared.flops(4989)["feed-forward"] + shared.flops(4989)["head"],
+        ),
+        (
+            lambda m: m.n_layers * eq.absorbed_decode_flops(m, 1, 4989, FIXED),
+            lambda shared: _core(shared.flops(4989)),
+        ),
+    ],
+)
+def test_sizes_agree_with_the_shared_library(name, ours, theirs):
     """An independent count: shapes and FLOP of the Transformer, which knows nothing of this source."""
-    model, shared = mz.model_of(name), inferlib.load_model(name)
-    counts = shared.parameters()
-    assert eq.attention_weights(model) == pytest.approx(counts["attention"])
-    assert eq.cache_per_token(model) == shared.cache_bytes(1, "bf16")
-    parts, whole = shared.flops(4989), 61 if name != "DeepSeek V2" else 60
-    core = sum(parts[part] for part in ("projections", "scores", "values"))
-    assert whole * eq.absorbed_decode_flops(model, 1, 4989, FIXED) == pytest.approx(core)
-    of_experts = ("experts", "shared experts", "router")
-    assert model.n_expert_layers * eq.moe_flops(model, 1) == pytest.approx(sum(parts[p] for p in of_experts))
-    assert eq.dense_flops(model, 1) == pytest.approx(parts["feed-forward"] + parts["head"])
-    held = eq.experts_on_gpu(model, model.n_routed + model.n_shared)
-    assert held == pytest.approx(sum(counts[p] for p in of_experts))
-    assert eq.dense_weights(model) == pytest.approx(counts["feed-forward"])
-    assert eq.embedding_weights(model) == pytest.approx(counts["embeddings"] + counts["head"])
+    assert ours(mz.model_of(name)) == pytest.approx(theirs(inferlib.load_model(name)))
 
 
-def test_counts_of_others_memory_by_hand_and_the_room_in_it():
-    # what the public simulator InferSim prints for DeepSeek V3 at 4989 tokens, to its digits
-    cores = eq.decode_absorbed_score_flops, eq.decode_absorbed_value_flops
-    assert sum(core(V3, 1, 4989, FIXED) for core in cores) / 1e9 == pytest.approx(1.39, abs=0.005)
-    assert 2 * eq.layer_attention_weights(V3) / 1e9 == pytest.approx(0.37, abs=0.005)
-    assert eq.cache_per_token(V3) / 1024 == pytest.approx(68.62, abs=0.01)
-    assert eq.expert_weights(V3) / 2**20 == 42.0
-    assert 9 * eq.expert_flops(V3, 1) / 1e9 == pytest.approx(0.79, abs=0.005)
-    # by hand
-    assert eq.layer_attention_weights(V3) == 187_105_280
-    assert eq.cache_traffic(V3, 2, 99) == 2 * 100 * 2 * 576 * 61
-    assert eq.attention_activations(V3, 2) == 2 * 2 * 7168 * 61
-    assert eq.all_expert_activations(V3, 2) == 3 * 2 * 7168 * 61
-    half, moved = mz.Deployment(4, balancedness=0.5), 3 * 8 * 7168 * 9 / 4 / 0.5
-    assert eq.expert_activations(V3, half, 8) == pytest.approx(61 * moved)
-    assert eq.expert_activations(V3, half, 8, FIXED) == pytest.approx(58 * moved)
-    assert eq.router_weights(V3) == 7168 * 256
-    assert eq.experts_on_gpu(V3, 5) == 58 * (5 * 44_040_192 + 7168 * 256)
-    assert eq.dense_weights(V3) == 3 * 3 * 18432 * 7168 and eq.embedding_weights(V3) == 2 * 129280 * 7168
-    total = eq.attention_weights(V3) + 8 * 70272 * 101 / 4 + 2 * 2 * 7168 * 61
-    assert eq.attention_traffic(V3, mz.Deployment(4), 8, 100) == pytest.approx(total)
-    own, weights = eq.largest_own_batch(V3, FOUR.gpu, 4989, 9), eq.weights_on_gpu(V3, 9)
-    assert weights + own * 4989 * 70272 == pytest.approx(80e9)
+ABSORBED = eq.decode_absorbed_score_flops, eq.decode_absorbed_value_flops
+
+
+# what the public simulator InferSim prints for DeepSeek V3 at 4989 tokens, to its digits
+@pytest.mark.parametrize(
+    ("ours", "theirs", "within"),
+    [
+        (
+            eq.decode_absorbed_score_flops(V3, 1, 4989, FIXED)
+            + eq.decode_absorbed_value_flops(V3, 1, 4989, FIXED),
+            1.39e9,
+            5e6,
+        ),
+        (2 * eq.layer_attention_weights(V3), 0.37e9, 5e6),
+        (eq.cache_per_token(V3), 68.62 * 1024, 0.01 * 1024),
+        (eq.expert_weights(V3), 42.0 * 2**20, 0),
+        (9 * eq.expert_flops(V3, 1), 0.79e9, 5e6),
+    ],
+)
+def test_counts_of_another_simulator(ours, theirs, within):
+    assert ours == pytest.approx(theirs, abs=within)
+
+
+HALF, MOVED = mz.Deployment(4, balancedness=0.5), 3 * 8 * 7168 * 9 / 4 / 0.5
+
+
+@pytest.mark.parametrize(
+    ("ours", "by_hand"),
+    [
+        (eq.layer_attention_weights(V3), 187_105_280),
+        (eq.cache_traffic(V3, 2, 99), 2 * 100 * 2 * 576 * 61),
+        (eq.attention_activations(V3, 2), 2 * 2 * 7168 * 61),
+        (eq.all_expert_activations(V3, 2), 3 * 2 * 7168 * 61),
+        (eq.expert_activations(V3, HALF, 8), 61 * MOVED),
+        (eq.expert_activations(V3, HALF, 8, FIXED), 58 * MOVED),
+        (eq.router_weights(V3), 7168 * 256),
+        (eq.experts_on_gpu(V3, 5), 58 * (5 * 44_040_192 + 7168 * 256)),
+        (eq.dense_weights(V3), 3 * 3 * 18432 * 7168),
+        (eq.embedding_weights(V3), 2 * 129280 * 7168),
+        (
+            eq.attention_traffic(V3, mz.Deployment(4), 8, 100),
+            eq.attention_weights(V3) + 8 * 70272 * 101 / 4 + 2 * 2 * 7168 * 61,
+        ),
+    ],
+)
+def test_memory_by_hand(ours, by_hand):
+    assert ours == pytest.approx(by_hand)
+
+
+def test_the_largest_batch_fills_the_memory():
+    own = eq.largest_own_batch(V3, FOUR.gpu, 4989, 9)
+    assert eq.weights_on_gpu(V3, 9) + own * 4989 * 70272 == pytest.approx(80e9)
     assert fits(V3, FOUR.gpu, FOUR.deployment, 32 * math.floor(own), 4989) == ""
     assert "cache of" in fits(V3, FOUR.gpu, FOUR.deployment, 32 * math.ceil(own), 4989)
+
+
+def test_weights_that_do_not_fit_are_named():
     assert fits(V3, mz.chip_of("H100 SXM"), mz.Deployment(8), 8, 1).startswith("weights of 99 GB exceed")
 
 
@@ -188,41 +257,80 @@ def test_experts_reached():
     assert mz.selection_probability(V3) == 1 / 32 and mz.never_selected(V3, 2) == (31 / 32) ** 2
 
 
-def test_the_fullest_gpu_and_balls_into_bins_by_its_steps():
+def test_the_printed_formula_is_above_the_derived_one_and_that_above_the_simulation():
     table = fullest_by_formula(draws=300)
     assert (table.printed >= table["without replacement"]).all()
     assert (table["without replacement"] >= table.simulated - 0.15).all()
     assert table.simulated.max() <= 8 < table.printed.max()
-    # a/n + sqrt(2 a ln n / n) by hand, at full activation on 32 GPUs
+
+
+def test_the_printed_formula_by_hand():
+    """a/n + sqrt(2 a ln n / n), at full activation on 32 GPUs."""
     assert mz.fullest_gpu_experts(mz.Deployment(32), 256) == pytest.approx(8 + math.sqrt(16 * math.log(32)))
+
+
+def test_the_derived_formula_by_hand():
     few, all_awake = (mz.fullest_gpu_experts_placed(V3, mz.Deployment(32), n) for n in (64, 256))
     assert all_awake == 8  # nothing is left to draw: every GPU has its eight
     assert few == pytest.approx(2 + math.sqrt(2 * 2 * 0.75 * math.log(32)))
     assert few < mz.fullest_gpu_experts(mz.Deployment(32), 64)
-    # the variance of the derivation, against drawing experts at random
+
+
+def test_the_variance_of_the_derivation_is_that_of_random_draws():
     variance = derivations.drawn_without_replacement()[2].equation.rhs
     at = {derivations.MODEL.n_routed: 256, derivations.N: 32, derivations.left("active"): 64}
     random = np.random.default_rng(3)
     drawn = [np.bincount(random.choice(256, 64, replace=False) // 8, minlength=32) for _ in range(2000)]
     assert float(variance.subs(at)) == pytest.approx(np.var(drawn), rel=0.02)
+
+
+def test_a_step_of_balls_into_bins():
     assert derivations.balls_into_bins()[4].equation.rhs.subs(derivations.N, sp.E**2) == 2
 
 
-def test_experts_held_loaded_and_balanced():
-    assert [mz.held_experts(V3, s.deployment) for s in (FOUR, NINE, RACK)] == [9, 5, 7]
-    assert mz.held_experts(V3, mz.Deployment(32, extra_experts=31)) == 9
-    for at in (FOUR, NINE, RACK):
-        full = mz.loaded_experts(V3, at.deployment, 1e6)
-        assert full == mz.held_experts(V3, at.deployment) > mz.loaded_experts(V3, at.deployment, 2)
-        assert mz.loaded_experts(V3, at.deployment, 1e6, mz.Assumptions.uncapped()) > full
+@pytest.mark.parametrize(
+    ("deployment", "held"),
+    [
+        (FOUR.deployment, 9),
+        (NINE.deployment, 5),
+        (RACK.deployment, 7),
+        (mz.Deployment(32, extra_experts=31), 9),
+    ],
+)
+def test_experts_held(deployment, held):
+    assert mz.held_experts(V3, deployment) == held
+
+
+@pytest.mark.parametrize("at", [FOUR, NINE, RACK], ids=lambda at: at.name)
+def test_experts_loaded_end_at_those_held_unless_uncapped(at):
+    full = mz.loaded_experts(V3, at.deployment, 1e6)
+    assert full == mz.held_experts(V3, at.deployment) > mz.loaded_experts(V3, at.deployment, 2)
+    assert mz.loaded_experts(V3, at.deployment, 1e6, mz.Assumptions.uncapped()) > full
+
+
+def test_experts_loaded_for_one_token_by_hand():
     one = 1 + 8 / 32 + math.sqrt(2 * 8 / 32 * math.log(32))
     assert mz.loaded_experts(V3, FOUR.deployment, 1) == pytest.approx(one)
-    assert mz.expert_balancedness(1.0, 4.0) == 0.25
-    assert mz.imbalanced_load(mz.Deployment(8, balancedness=0.5), 3.0) == 6.0
-    assert mz.shared_expert_load(V3, 16) == pytest.approx((1 + 9 / 16) / (9 / 16))
-    assert mz.shared_expert_load_corrected(V3, 16) == pytest.approx(1.5 / 0.5625)
-    assert 0.8 < mz.balancedness(48) < 0.809 == mz.balancedness(72) == mz.balancedness(200)
-    assert mz.balancedness(64, balanced=False) == 0.476
+
+
+@pytest.mark.parametrize(
+    ("ours", "by_hand"),
+    [
+        (mz.expert_balancedness(1.0, 4.0), 0.25),
+        (mz.imbalanced_load(mz.Deployment(8, balancedness=0.5), 3.0), 6.0),
+        (mz.shared_expert_load(V3, 16), (1 + 9 / 16) / (9 / 16)),
+        (mz.shared_expert_load_corrected(V3, 16), 1.5 / 0.5625),
+        (mz.balancedness(72), 0.809),
+        (mz.balancedness(200), 0.809),
+        (mz.balancedness(64, balanced=False), 0.476),
+    ],
+)
+def test_balance_by_hand(ours, by_hand):
+    assert ours == pytest.approx(by_hand)
+
+
+def test_balance_between_two_measured_sizes():
+    assert 0.8 < mz.balancedness(48) < 0.809
 
 
 # --- Network ----------------------------------------------------------------------------------------------
@@ -230,21 +338,43 @@ def test_experts_held_loaded_and_balanced():
 CEILINGS = 40e9 / (0.75 * 11.805696e6) * 0.8, 40e9 / (8 / 9 * 11.805696e6) * 0.809
 
 
-def test_the_network_by_hand():
-    token = 3 * 9 * 7168 * 61
-    assert eq.tokens_traffic(V3, 1) == token
-    assert eq.tokens_traffic(V3, 1, FIXED) == 3 * 8 * 7168 * 58
-    assert mz.link_traffic(V3, mz.Deployment(16), 32) == 2 * token
-    assert mz.fullest_link_traffic(V3, mz.Deployment(16, balancedness=0.5), 32) == 4 * token
-    assert eq.two_experts_traffic(V3, 8) == pytest.approx(2 * 8 * token / 9)
-    assert mz.effective_bandwidth(50.0, 100.0, 4) == 25.0 and mz.effective_bandwidth(10.0, 100.0, 4) == 10.0
-    assert mz.uniform_network_time(10.0, 5.0) == 2.0
-    # links within and between nodes
-    slow = FOUR.gpu.replace(intra_bandwidth=10e9)  # so much slower inside that it binds
-    for gpu, nodes, longest in ((FOUR.gpu, 4, 0.75 / 50e9), (FOUR.gpu, 1, 1 / 450e9), (slow, 4, 0.25 / 10e9)):
-        assert mz.slowest_link(gpu, mz.Deployment(8 * nodes, nodes)) == pytest.approx(longest)
-    found = [mz.network_ceiling(V3, at.gpu, at.deployment) for at in (FOUR, NINE)]
-    assert found == pytest.approx(CEILINGS)
+TOKEN = 3 * 9 * 7168 * 61
+
+
+@pytest.mark.parametrize(
+    ("ours", "by_hand"),
+    [
+        (eq.tokens_traffic(V3, 1), TOKEN),
+        (eq.tokens_traffic(V3, 1, FIXED), 3 * 8 * 7168 * 58),
+        (mz.link_traffic(V3, mz.Deployment(16), 32), 2 * TOKEN),
+        (mz.fullest_link_traffic(V3, mz.Deployment(16, balancedness=0.5), 32), 4 * TOKEN),
+        (eq.two_experts_traffic(V3, 8), 2 * 8 * TOKEN / 9),
+        (mz.effective_bandwidth(50.0, 100.0, 4), 25.0),
+        (mz.effective_bandwidth(10.0, 100.0, 4), 10.0),
+        (mz.uniform_network_time(10.0, 5.0), 2.0),
+    ],
+)
+def test_the_network_by_hand(ours, by_hand):
+    assert ours == pytest.approx(by_hand)
+
+
+SLOW_INSIDE = FOUR.gpu.replace(intra_bandwidth=10e9)  # so much slower inside a node that it binds
+
+
+@pytest.mark.parametrize(
+    ("gpu", "nodes", "longest"),
+    [(FOUR.gpu, 4, 0.75 / 50e9), (FOUR.gpu, 1, 1 / 450e9), (SLOW_INSIDE, 4, 0.25 / 10e9)],
+)
+def test_the_slowest_link_by_hand(gpu, nodes, longest):
+    assert mz.slowest_link(gpu, mz.Deployment(8 * nodes, nodes)) == pytest.approx(longest)
+
+
+@pytest.mark.parametrize(("at", "ceiling"), [(FOUR, CEILINGS[0]), (NINE, CEILINGS[1])])
+def test_the_ceiling_of_the_network_by_hand(at, ceiling):
+    assert mz.network_ceiling(V3, at.gpu, at.deployment) == pytest.approx(ceiling)
+
+
+def test_the_corrected_ceiling_has_fewer_layers_and_messages():
     printed, right = systems.corrected_ceiling("9x8 H100")
     assert right / printed == pytest.approx(61 * 9 / (58 * 8))
 
@@ -254,22 +384,6 @@ def test_no_batch_lifts_the_ceiling(own):
     for at in (FOUR, NINE, RACK):
         speed = mz.gpu_throughput(V3, at.gpu, at.deployment, own * at.deployment.n_gpus, 500)
         assert speed <= mz.network_ceiling(V3, at.gpu, at.deployment) * (1 + 1e-12)
-
-
-def test_routing_that_knows_the_nodes():
-    where, random = mz.Deployment(64, 8), np.random.default_rng(2)
-    assert extensions.expert_messages(V3, where) == 9 * 7 / 8
-    assert extensions.nodes_reached(V3, where, 4) == 4
-    seen = np.mean([len(set(random.integers(0, 8, 8))) for _ in range(4000)])
-    assert extensions.nodes_reached(V3, where, 8) == pytest.approx(seen, rel=0.02)
-    assert extensions.node_messages(V3, where, 4) == 4 * 7 / 8
-    assert extensions.local_messages(V3, 1) == 0 and extensions.local_messages(V3, 3) == 6
-    table = extensions.routing()
-    assert (table["ceiling, one for each node"] > table["ceiling, source"]).all()
-    assert table["copies, source"].iloc[0] == 8 and list(table.index) == [2, 3, 4, 6, 9]
-    assert table["ceiling, own node preferred"].is_monotonic_decreasing
-    last = table.iloc[-1]  # nine nodes allowed: as the source has it
-    assert last["own node preferred"] == last["copies, source"]
 
 
 # --- The whole --------------------------------------------------------------------------------------------
@@ -381,26 +495,47 @@ def work(batch=32, context=4096, **formats):
     return inferlib.Workload(batch, context, **({"weights": "fp8"} | formats))
 
 
-def test_decode_step_answers_or_says_when_the_source_is_silent():
+def test_decode_step_answers():
     step = mz.decode_step(SHARED, box(), work())
-    assert step.feasible and step.binding == "expert weights" and audit.explain(step).parts
-    assert mz.decode_step(SHARED, box(), work(), two_batch=False).total < step.total
-    assert mz.decode_step(SHARED, box("H100 SXM"), work()).status == "infeasible"
-    assert mz.decode_step(SHARED, box(count=16), work()).total < step.total
-    short = mz.decode_step(SHARED, box(), work(cache="fp8"))
-    assert short.terms["cache"] == pytest.approx(step.terms["cache"] / 2)
-    # nine boxes: as few copies as make every GPU hold equally many, which is what SGLang did
+    assert step.feasible and step.binding == "expert weights"
+    assert audit.explain(step).parts
+
+
+@pytest.mark.parametrize(("changed", "options"), [({}, {"two_batch": False}), ({"count": 16}, {})])
+def test_one_batch_and_more_gpus_are_faster(changed, options):
+    faster = mz.decode_step(SHARED, box(**changed), work(), **options)
+    assert faster.total < mz.decode_step(SHARED, box(), work()).total
+
+
+def test_a_cache_of_one_byte_takes_half_the_time():
+    full, half = (mz.decode_step(SHARED, box(), work(cache=cache)) for cache in ("bf16", "fp8"))
+    assert half.terms["cache"] == pytest.approx(full.terms["cache"] / 2)
+
+
+def test_nine_boxes_have_as_few_copies_as_make_every_gpu_hold_equally_many():
+    """Which is what SGLang did."""
     wide = mz.decode_step(SHARED, box("H100 SXM", 72), work(72 * 128, 4989))
     assert wide.total == pytest.approx(mz.step_time(V3, NINE.gpu, NINE.deployment, 72 * 128, 4989))
-    assert mz.decode_step(SHARED, box(), work(), inferlib.Layout(ep=8, dp=8)).total == step.total
-    for model, system, layout, reason in (
-        ("Mixtral 8x7B", box("H100 SXM"), None, "latent attention only"),
-        ("DeepSeek V3", box(), inferlib.Layout(tp=8), "spreads experts over all 8"),
-        ("DeepSeek V3", box("A100 80GB"), None, "no fp8 peak"),
-        ("DeepSeek V3", box("H200", 12), None, "not a multiple of 8"),
-    ):
-        step = mz.decode_step(inferlib.load_model(model), system, work(), layout)
-        assert step.status == "n/a" and reason in step.reason, reason
+
+
+def test_the_layout_of_the_source_may_be_named():
+    named = mz.decode_step(SHARED, box(), work(), inferlib.Layout(ep=8, dp=8))
+    assert named.total == mz.decode_step(SHARED, box(), work()).total
+
+
+@pytest.mark.parametrize(
+    ("model", "system", "layout", "status", "reason"),
+    [
+        ("DeepSeek V3", box("H100 SXM"), None, "infeasible", "weights"),
+        ("Mixtral 8x7B", box("H100 SXM"), None, "n/a", "latent attention only"),
+        ("DeepSeek V3", box(), inferlib.Layout(tp=8), "n/a", "spreads experts over all 8"),
+        ("DeepSeek V3", box("A100 80GB"), None, "n/a", "no fp8 peak"),
+        ("DeepSeek V3", box("H200", 12), None, "n/a", "not a multiple of 8"),
+    ],
+)
+def test_decode_step_says_when_the_source_is_silent(model, system, layout, status, reason):
+    step = mz.decode_step(inferlib.load_model(model), system, work(), layout)
+    assert step.status == status and reason in step.reason
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
@@ -439,98 +574,50 @@ def test_any_relative_from_a_config():
 
 
 # --- What was printed -------------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def card():
-    return audit.scorecard("mazurek2025")
-
-
-MISSED = {  # numbers that do not come out, and what the note says of where they come from
-    ("Text 1", "cache of one token", "Qwen3 32B"): "163.84 KB would be 40 layers",
-    ("Text 1", "cache of other models over DeepSeek's", ""): "",
-    ("Figure 5", "shared experts", ""): "",
-    ("Text 2.1", "parameters of expert layers", ""): "671 - 10, all but attention, is 661",
-    ("Text 2.1", "share of expert layers", ""): "661 / 671 is 98.5%",
-    ("Text 3", "share of expert weights", ""): "",
-    ("Text 3.1.1", "attention weights of one layer", ""): "add up to 187.2",
-    ("Text 3.1.2", "activations of one sequence", ""): "is 1.35",
-    ("Text 3.1.2", "one expert", ""): "rounds to is 45",
-}
-NOTES = MISSED | {
-    ("Text 3.4", "2x8 H100, shared expert on one GPU", "traffic over the others'"): "gives 2.78",
-    ("Figure 14", "there 4x8 H100 is faster per GPU than 9x8 H100", ""): "5400 tokens, literal up to 4350",
-    ("Figure 14", "there 9x8 H100 is bound by the network", ""): "up to 5950 tokens, literal up to 5250",
-    ("Text 3.6", "agreement with measurements is reasonable", ""): "literally 9.7%",
-}
-LOOSE = {
-    "active parameters grow nearly linearly with the batch", "more nodes make each node faster",
-    "a token's traffic in a layer is d times all experts", "extra experts must be a multiple of the GPUs",
-    "beyond that batch the model is loaded in full", "the head is always memory-bound",
-    "the vocabulary is much larger than 100,000", "agreement with measurements is reasonable",
-    "Kimi K2 is DeepSeek V3 with more experts", "Kimi K2 is slower", "the context matters little for decode",
-}  # fmt: skip
-
-
-def test_grades_of_numbers_and_claims_and_origins_of_the_slips(card):
-    missed = card[card.kind.isin(["model", "derived"]) & (card.grade != "exact")]
-    assert {(r.artefact, r.row, r.column) for r in missed.itertuples()} == set(MISSED)
-    graded = card[card.kind == "claim"].set_index("row").grade
-    (wrong,) = graded.index[graded == "does not hold"]
-    assert wrong == "balls into bins works fairly well where many experts are active"
-    assert set(graded.index[graded == "loosely worded"]) == LOOSE
-    notes = card.set_index(["artefact", "row", "column"]).note
-    for place, words in NOTES.items():
-        assert words in notes[place], place
-
-
-def test_every_number_of_the_text_and_of_table_1_has_a_row(card):
-    """The numerals of the source, in its order, all stand in the ledger; Table 1 is the catalogue's model."""
-    printed = {str(value).replace(",", "") for value in card.printed}
-    numbers = (
-        "671000000000.0 37000000000.0 8 61 3 58 256 257 1 70 163 516 2-7 7168 2048 3.5 28672 8192 18432 512 163840 "
-        "128 1536 64 129280 661000000000.0 98.5 72 9 32 10 2 11.0 25.2 12.6 3.7 8.4 0.5 117.4 187.2 11.4 0.9 1.4 "
-        "14.7 45 132 396 1.2 31 1.9 0.0118 450 50 400 25 900 2.7 16 40 1.25 66 1.5 1550 1980 1.3 2.0 48 4 12 1024 20 "
-        "32768 279 4989 56.3"
-    )
-    assert set(numbers.split()) <= printed
-    table = card[card.artefact == "Table 1"].set_index("row").printed
-    assert set(table.index) == set(TABLE_1)
-    for row, (*_, field) in TABLE_1.items():
-        assert table[row] == getattr(V3, field), row
-
-
-def test_errata(card):
-    table = audit.errata("mazurek2025")
-    text = " ".join(table.to_numpy().ravel())
-    numbers = "15.4|656.6B|97.8%|187.1 MB|1.31 MB|44.0 MB|98.0%|262 KB|327.68|2.67|-23.5%|18%|24.7%|9.7%"
-    assert [number for number in numbers.split("|") if number not in text] == []
-    assert set(table.materiality) == {"changes a number", "wording"}
-    remarks = " ".join(audit.notes("mazurek2025").to_numpy().ravel())
-    for number in ("11.41 GB", "826", "28.9%", "1.94"):
-        assert number in remarks, number
-    wrong = card[(card.right == "no") & (card.kind != "claim")]
-    assert set(wrong.artefact) == {"Text 3.3", *(artefact for artefact, *_ in MISSED)}
+def test_table_1_is_the_catalogues_model():
+    card = audit.scorecard("mazurek2025", "Table 1")
+    fields = {row: getattr(V3, field) for row, (*_, field) in TABLE_1.items()}
+    assert card.set_index("row").printed.to_dict() == fields
 
 
 # --- Against measurements ---------------------------------------------------------------------------------
-def test_the_compensating_error_and_the_overhead():
-    at_quoted, at_true = (validation.rms(validation.compared(s).values()) for s in (4989, 2050))
-    assert at_quoted == pytest.approx(0.074, abs=0.001) and at_true == pytest.approx(0.46, abs=0.01)
+@pytest.mark.parametrize(("context", "rms", "within"), [(4989, 0.074, 0.001), (2050, 0.46, 0.01)])
+def test_the_capped_model_agrees_at_a_context_that_was_not_measured(context, rms, within):
+    assert validation.rms(validation.compared(context).values()) == pytest.approx(rms, abs=within)
+
+
+def test_the_scan_has_its_minimum_near_five_thousand():
     scan = validation.scan().rms
     assert 5000 < scan.idxmin() < 6000 and scan.min() == pytest.approx(0.053, abs=0.001)
-    # by hand: 1373 tokens/s against SGLang's 1285
+
+
+def test_one_point_by_hand():
+    """1373 tokens/s against SGLang's 1285."""
     assert validation.compared(4989)["9x8 H100", 64] == pytest.approx(1373 / 1285 - 1, abs=0.002)
+
+
+def test_a_fitted_overhead_brings_the_fourteen_points_near():
     found = repair.fitted()
-    assert 80e-6 < found.overhead < 105e-6
     before, after = (validation.errors(validation.H100, a).values() for a in (mz.Assumptions(), found))
+    assert 80e-6 < found.overhead < 105e-6
     assert validation.rms(before) == pytest.approx(0.247, abs=0.002)
     assert validation.rms(after) < 0.06 and max(map(abs, after)) < 0.12
+
+
+@pytest.mark.parametrize("model", ["capped", "corrected"])
+def test_the_overhead_comes_on_top_of_computation_and_network(model):
     table = repair.places().set_index(["overhead", "model"]).rms
-    assert table["on top of both", "capped"] < table["may hide the network", "capped"]
-    assert table["on top of both", "corrected"] < table["may hide the network", "corrected"]
+    assert table["on top of both", model] < table["may hide the network", model]
+
+
+def test_the_half_that_was_left_out_is_predicted():
     split = repair.cross_validation().iloc[1:]
     assert (split["rms on the others"] < 0.1).all() and (split["without overhead"] > 0.15).all()
+
+
+def test_the_profile_shows_the_overhead_that_was_fitted_elsewhere():
     profile = repair.components().loc["other kernels, launches"]
-    assert profile["two batches", "measured"] / 2 == pytest.approx(found.overhead * 1e3, rel=0.1)
+    assert profile["two batches", "measured"] / 2 == pytest.approx(repair.fitted().overhead * 1e3, rel=0.1)
 
 
 def test_the_literal_reading():
@@ -574,74 +661,132 @@ def test_what_would_decide_between_the_readings():
         assert number in text, number
 
 
-def test_measured_rows_are_taken_once_and_with_reason_and_every_point_is_over_its_measurement():
-    data, errors = readings.over_measured(), readings.summary()
+def test_every_point_is_over_its_measurement():
+    data = readings.over_measured()
     assert len(data) == len(validation.H100) + len(validation.OTHERS["GB200"])
     # 3,084 tokens/s against SGLang's 2,782, in both readings, for the network binds
     both = data.loc[("72 H100s", "two-batch overlap", 256.0)].iloc[0][["capped", "literal"]].to_list()
     assert both == pytest.approx([3084 / 2782] * 2, abs=0.03)
-    h100, rack = errors.loc["72 H100s"], errors.loc["GB200 rack"]
+
+
+def test_each_reading_where_it_is_at_its_best():
+    errors = readings.summary()
+    h100 = errors.loc["72 H100s"]
     assert h100.idxmin() == "capped + overhead" and h100["literal"] < 0.1 < h100["literal + overhead"]
-    assert rack.min() > 0.25  # on the rack nothing helps
-    # rows are taken once, and left out with a reason
+    assert errors.loc["GB200 rack"].min() > 0.25  # on the rack nothing helps
+
+
+def test_whatever_can_be_compared_is_compared_once():
     table = validation.measured()
     used = [*validation.H100, *(i for ids in validation.OTHERS.values() for i in ids)]
     assert len(set(used)) == len(used) == 25
-    # whatever can be compared is compared
-    assert set(used) == set(table.index[table.why_not == ""]) and len(validation.not_comparable()) == 4
-    for row, name, value in (
-        ("ep-16", "balancedness", 0.476), ("ds-01", "balancedness", 1.0), ("ep-45", "extra_experts", 96),
-        ("ep-23", "n_nodes", 1), ("ds-02", "n_nodes", 9), ("ep-08", "two_batch", False),
-    ):  # fmt: skip
-        assert getattr(validation.placed(table.loc[row]), name) == value, row
-    contexts = table.mean_context.loc[["ds-02", "ep-14", "ep-15", "ep-38", "ds-04"]]
+    assert set(used) == set(table.index[table.why_not == ""])
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "value"),
+    [
+        ("ep-16", "balancedness", 0.476),
+        ("ds-01", "balancedness", 1.0),
+        ("ep-45", "extra_experts", 96),
+        ("ep-23", "n_nodes", 1),
+        ("ds-02", "n_nodes", 9),
+        ("ep-08", "two_batch", False),
+    ],
+)
+def test_a_measured_row_runs_as_it_was_run(row, name, value):
+    assert getattr(validation.placed(validation.measured().loc[row]), name) == value
+
+
+def test_measured_rows_have_their_own_contexts():
+    contexts = validation.measured().mean_context.loc[["ds-02", "ep-14", "ep-15", "ep-38", "ds-04"]]
     assert list(contexts) == [2050, 1500, 1250, 3000, 4989]
 
 
-def test_predictions_trends_and_what_is_harmless():
-    table = repair.predictions().set_index("system")
-    first = table.loc["DeepSeek production"]
-    assert first.capped == pytest.approx(0.04, abs=0.01) and first["with overhead"] < -0.1
-    assert first.literal == pytest.approx(-0.18, abs=0.01)
-    assert table.loc["Kimi K2"].capped == pytest.approx(0, abs=0.01)
-    assert table.loc["DeepSeek profile"].capped == pytest.approx(0.11, abs=0.01)
-    assert (table.loc["GB200"].capped > 0.6).all() and (table.loc["vLLM H200"].capped > 0.4).all()
-    assert table.loc["without balancing"].capped > 0.6
-    bound = repair.predictions().query("bound == 'network'").index
-    assert {"ds-02", "ep-38", "ep-45"} <= set(bound) and "ep-08" not in bound
-    table = repair.trends()
-    ratio = table.loc["vLLM, 96 over 32 GPUs"]
-    assert ratio.capped < ratio.measured < 1
-    assert table.loc["experts balanced over not"].measured > table.loc["experts balanced over not"].capped > 1
+@pytest.mark.parametrize(
+    ("system", "reading", "error"),
+    [
+        ("DeepSeek production", "capped", 0.04),
+        ("DeepSeek production", "literal", -0.18),
+        ("Kimi K2", "capped", 0.0),
+        ("DeepSeek profile", "capped", 0.11),
+    ],
+)
+def test_predictions_of_other_systems(system, reading, error):
+    assert repair.predictions().set_index("system").loc[system, reading] == pytest.approx(error, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("system", "least"), [("GB200", 0.6), ("vLLM H200", 0.4), ("without balancing", 0.6)]
+)
+def test_young_software_is_far_slower_than_the_capped_model(system, least):
+    table = repair.predictions()
+    assert (table[table.system == system].capped > least).all()
+
+
+def test_which_points_the_network_binds():
+    bound = set(repair.predictions().query("bound == 'network'").index)
+    assert {"ds-02", "ep-38", "ep-45"} <= bound and "ep-08" not in bound
+
+
+def test_overlap_pays_between_64_and_128_sequences():
     gain = repair.overlap_gain()
     assert (gain.loc[[128, 256]].measured > 1).all() and (gain.loc[[2, 8, 32, 64]].measured < 1).all()
     assert gain.capped[64] > 1 > gain["with overhead"][64] and gain["with overhead"][128] > 1
     assert gain.literal[64] < 1 < gain.literal[128]
-    table = systems.choices()
-    for name in ("the factor 2 of equation 36", "FLOP of dense layers and head", "no 10 % penalty"):
-        assert table.loc[name].sub(1).abs().max() < 0.01, name
-    for name in ("a context of 2000 tokens", "cache in FP8", "memory factor 1", "58 layers and 8 messages"):
-        assert table.loc[name].sub(1).abs().max() > 0.1, name
+
+
+@pytest.mark.parametrize(
+    "name", ["the factor 2 of equation 36", "FLOP of dense layers and head", "no 10 % penalty"]
+)
+def test_a_harmless_choice(name):
+    assert systems.choices().loc[name].sub(1).abs().max() < 0.01
+
+
+@pytest.mark.parametrize(
+    "name", ["a context of 2000 tokens", "cache in FP8", "memory factor 1", "58 layers and 8 messages"]
+)
+def test_a_choice_that_matters(name):
+    assert systems.choices().loc[name].sub(1).abs().max() > 0.1
 
 
 # --- Figures and extensions -------------------------------------------------------------------------------
-def test_figures_15_to_17():
-    for name, expected in zip(mz.setups(), (23, 79, 368), strict=True):
-        own, at = systems.largest_batch(name, 20.0), mz.setup(name)
-        assert own == expected
-        users = (own * at.deployment.n_gpus, (own + 1) * at.deployment.n_gpus)
-        fast, slow = (1 / mz.step_time(V3, at.gpu, at.deployment, n, 4989) for n in users)
-        assert fast >= 20 > slow
+@pytest.mark.parametrize(("name", "own"), list(zip(mz.setups(), (23, 79, 368), strict=True)))
+def test_the_largest_batch_at_20_tokens_a_second(name, own):
+    at = mz.setup(name)
+    users = (own * at.deployment.n_gpus, (own + 1) * at.deployment.n_gpus)
+    fast, slow = (1 / mz.step_time(V3, at.gpu, at.deployment, n, 4989) for n in users)
+    assert systems.largest_batch(name, 20.0) == own
+    assert fast >= 20 > slow
+
+
+def test_no_batch_is_as_fast_as_that():
     assert systems.largest_batch("4x8 H100", 1000.0) == 0
-    assert (figures.figure_17_data()["by memory"] > figures.figure_17_data()["by speed"]).all()
+
+
+def test_patience_runs_out_before_memory_in_figure_17():
+    data = figures.figure_17_data()
+    assert (data["by memory"] > data["by speed"]).all()
+
+
+def test_figures_13_and_14_are_one_curve():
     data = figures.curves()
     assert float(data.gpu.sel(setup="9x8 H100")[-1]) == pytest.approx(3083.7, abs=0.1)
     np.testing.assert_allclose(data.request * data.own, data.gpu, rtol=1e-12)
+
+
+def test_kimi_is_slower_in_figure_15():
     ratio = figures.figure_15_data().sel(reading="its configuration", setup="4x8 H100")
     assert float(ratio.sel(own=64, method="nearest")) == pytest.approx(0.89, abs=0.01)
+
+
+def test_prefill_suffers_most_in_figure_16():
     growth = figures.figure_16_data()
     assert float(growth.prefill[-1]) > float(growth.decode.max()) and growth.attrs["fitting"] > 1
     assert float(growth.decode.sel(own=8)[-1]) == pytest.approx(1.24, abs=0.01)
+
+
+def test_seven_measured_points():
     assert len(figures.measured_points()) == 7
 
 
@@ -666,27 +811,21 @@ def test_timeline_and_drawings_are_the_step():
     assert times["decode"] == pytest.approx(60.6e-3, rel=1e-3)
 
 
-def test_wider_deployments_and_side_by_side():
+def test_wider_deployments_hold_fewer_experts_and_more_sequences():
+    """(256 + extra + 1) / n, rounded up; one box does not even hold the weights."""
     table = systems.wider()
-    # (256 + extra + 1) / n, rounded up; one box does not even hold the weights
     assert list(table["experts a layer"]) == [33, 17, 9, 5, 3]
-    assert list(table["sequences that fit"])[:3] == [0, 62, 121] and table["tokens/s at those"].iloc[0] == 0
+    assert list(table["sequences that fit"])[:3] == [0, 62, 121]
+    assert table["tokens/s at those"].iloc[0] == 0
+
+
+def test_wider_deployments_are_faster():
+    table = systems.wider()
     assert table["tokens/s at 128"][72] == pytest.approx(2111.7, abs=0.1)
     assert table["tokens/s at those"].is_monotonic_increasing
+    assert 2 < table["tokens/s at those"][72] / table["tokens/s at those"][16]
+
+
+def test_a_large_batch_of_short_sequences_meets_the_ceiling():
     at_ceiling = systems.wider(own=1024, context=500, counts=(72,))["tokens/s at 1024"][72]
     assert at_ceiling == pytest.approx(CEILINGS[1])
-    assert 2 < table["tokens/s at those"][72] / table["tokens/s at those"][16]
-    table = extensions.side_by_side()
-    assert list(table.index) == list(extensions.SIDE_BY_SIDE)
-    for _, row in table.iterrows():
-        own, request = row["batch of a GPU"], row["tokens/s of a request"]
-        assert row["tokens/s of a GPU"] == pytest.approx(own * request) and request >= 20
-    h100 = table.loc["H100 SXM"]
-    dollars = inferlib.load_chip("H100 SXM").price / 3600 / h100["tokens/s of a GPU"] * 1e6
-    assert h100["$ per million tokens"] == pytest.approx(dollars)
-    assert table.loc["H20", "$ per million tokens"] == ""
-    roomy = extensions.room()
-    own = roomy.loc["H100 SXM", "at 4,989 tokens"]
-    gpu, where = mz.chip_of("H100 SXM"), mz.deployment(64, 8)
-    assert fits(V3, gpu, where, 64 * own, 4989) == "" != fits(V3, gpu, where, 64 * (own + 1), 4989)
-    assert (extensions.limited_curves().ratio < 1).all()

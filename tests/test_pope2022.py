@@ -214,22 +214,31 @@ def test_what_a_layer_moves_by_hand():
     assert more == pytest.approx(2 * 18432 / 4 * 15 / 16)
 
 
-def test_derivations_end_as_the_paper_prints():
-    d = derivations
-    four = d.four_times()
-    assert four[1].equation.rhs == sp.sqrt(d.N) / 2 and four[2].equation.rhs == 2 * sp.sqrt(d.N)
+def test_the_best_cut_at_four_times_the_width():
+    d, four = derivations, derivations.four_times()
+    assert four[1].equation.rhs == sp.sqrt(d.N) / 2
+    assert four[2].equation.rhs == 2 * sp.sqrt(d.N)
     assert d.same_bytes(four[3].equation.rhs) == 8 * d.T * d.E * d.ACT / (sp.sqrt(d.N) * d.W)
+
+
+def test_the_best_gather_ends_as_the_paper_prints():
+    d = derivations
     best = d.same_bytes(d.optimal_gather().result)
     assert sp.simplify(best - 4 * d.E * sp.sqrt(d.T * d.F / d.N) * d.ACT / d.W) == 0
-    assert d.printed_criterion().result == 4 * d.E
-    ring = [step.equation.rhs for step in d.collectives()]
+
+
+@pytest.mark.parametrize(
+    ("step", "function"), [(1, p.all_gather_time), (2, p.all_to_all_time), (3, p.all_reduce_time)]
+)
+def test_derived_collectives_are_the_equations(step, function):
     size, k = sp.Symbol("D", positive=True), sp.Symbol("K", positive=True, integer=True)
-    for step, function in enumerate((p.all_gather_time, p.all_to_all_time, p.all_reduce_time), 1):
-        assert sp.simplify(ring[step] - function(d.CHIP, size, k, p.EXACT)) == 0
-    assert d.cache_over_chips().result == sp.Symbol(r"n_{\text{chips}}", positive=True, integer=True)
-    assert d.printed_criterion()[3].equation.rhs == d.printed_criterion()[0].equation.rhs
-    changed = d.what_the_factor_changes()
-    assert d.X not in changed[0].equation.rhs.free_symbols and d.G not in changed[1].equation.rhs.free_symbols
+    derived = derivations.collectives()[step].equation.rhs
+    assert sp.simplify(derived - function(derivations.CHIP, size, k, p.EXACT)) == 0
+
+
+def test_the_cache_is_cut_over_all_chips():
+    chips = sp.Symbol(r"n_{\text{chips}}", positive=True, integer=True)
+    assert derivations.cache_over_chips().result == chips
 
 
 def test_exchange_pays_from_a_few_tokens_on():
@@ -290,9 +299,6 @@ def test_utilisation_cells_of_appendix_d():
     assert len(rows) == 186 and (rows.grade == "exact").sum() == 180
     missed = rows[rows.grade != "exact"]
     assert set(zip(missed.artefact, missed.column, strict=True)) == {("Table D.4", "MT-NLG total, MFU")}
-    found = tables.sensitivity()  # of the cells to the count of parameters
-    assert found.PaLM.max() == 81 and found.PaLM.idxmax() == 540.36
-    assert found.others.max() == 96 and found.others.idxmax() == 530
 
 
 def test_repaired_table_agrees_with_itself():
@@ -326,20 +332,6 @@ def test_frontier_of_table_d2_by_hand():
     assert len(kept) == 9
 
 
-def test_verdicts_are_the_known_ones():
-    claims = card(kind="claim")
-    assert set(claims.grade) == {"holds", "loosely worded"}
-    loose = claims[claims.grade == "loosely worded"]
-    assert sorted(loose.artefact) == [
-        "Abstract", "Figure 8", "Text 2", "Text 3.2.2", "Text 3.3", "Text 3.3", "Text 4.4",
-    ]  # fmt: skip
-    numbers = audit.scorecard("pope2022").query("kind in ['model', 'derived'] and grade in ['20%', 'off']")
-    assert set(numbers.row) == {
-        "latency grows with this power of model size",
-        "PaLM over Megatron within one latency, in MFU: up to",
-    }
-
-
 def test_lead_over_megatron_depends_on_what_is_held_equal():
     """Table D.3 by hand: 35 % within 1814 ms against 24 %, but never more than 3 points at one batch."""
     rows = benchmarks.totals("Table D.3")
@@ -357,7 +349,7 @@ def test_lead_over_megatron_depends_on_what_is_held_equal():
 
 def test_numbers_that_the_erratum_names_contradict_the_table():
     """Every time named fails its sum, or is another's; every utilisation named is off its repaired time."""
-    named = [tuple(row) for entry in ledger._errata("pope2022")["erratum"] for row in entry.get("rows", ())]
+    named = [row for rows in audit.errata("pope2022").rows for row in rows]
     assert len(named) == 25 and {artefact for artefact, *_ in named} == {"Table D.4"}
     for _, row, column in named:
         batch, stated = int(row.split()[1]), PUBLISHED["Table D.4", row, column].value
@@ -383,7 +375,6 @@ def test_bound_never_exceeds_the_measurement_and_ideal_constants_give_its_sum():
     found = evidence.bounds()
     assert (found["over bound"] > 1).all() and found["over bound"].max() < 4
     assert found.binds.value_counts().to_dict() == {"arithmetic": 6, "memory": 2}
-    assert (tables.gpu_bounds().over > 1.9).all()
     at = evidence.configurations()["Table 2", "low-latency decode"]
     need = evidence.pass_bound(at)
     step = p.step_time(at["model"], TPU, p.Mesh(4, 4, 4), p.Constants(), at["tokens"], at["seen"], at["held"])
@@ -447,7 +438,9 @@ def test_axis_by_axis_is_the_volume_at_each_axis_bandwidth():
         assert p.exchange_time(*at, **layout) == pytest.approx(time(*at, CORRECTED))
     ratio = p.exchange_time(PALM, TPU, MESH, 64) / p.ws2d_time(PALM, TPU, MESH, 64, CORRECTED)
     assert ratio == pytest.approx(3)
-    # only exposed axes agree with the gathered prefill
+
+
+def test_only_exposed_axes_agree_with_the_gathered_prefill():
     found = alternatives.change_one_thing()["error, all weights gathered"].abs()
     assert found["as chosen"] < 3
     assert (found[[name for name in found.index if name.startswith("all links")]] > 40).all()
@@ -572,18 +565,32 @@ def test_doors(make, error, message):
         make()
 
 
-def test_configurations_are_those_of_the_tables_and_the_chooser_differs_in_one():
+def test_configurations_are_those_of_the_tables():
     """The layouts of Tables 2 and 3 as the paper prints them, typed from the page."""
     found = [(e["layout"], e["attention"], e["weights"]) for e in stated()["configurations"]]
     head, rest = ("WS 2D", "Head", "int8"), [("WG XYZ", "Batch", "bf16"), ("WS 2D", "Batch", "bf16")]
     assert found == [head, ("WS 2D", "Batch", "int8"), *rest] * 2
-    for entry in stated()["configurations"]:
-        bits = PUBLISHED[entry["table"], entry["row"], "bits of a weight"].value
-        assert bits == 8 * inferlib.system.format_bytes(entry["weights"])
+
+
+@pytest.mark.parametrize("entry", stated()["configurations"], ids=lambda e: f"{e['table']} {e['row']}")
+def test_rows_of_the_configurations_say_the_same(entry):
+    place = entry["table"], entry["row"]
+    assert PUBLISHED[*place, "bits of a weight"].value == 8 * inferlib.system.format_bytes(entry["weights"])
+    over_batch = str(entry["attention"] == "Batch").lower()
+    assert PUBLISHED[*place, "attention sharded over the batch"].text == over_batch
+
+
+def test_tokens_select_the_kind_of_layout_that_was_run():
+    found = tables.chosen()
+    assert (found.least.str[:2] == found.printed.str[:2]).all()
+
+
+def test_one_gather_moves_less_than_the_one_that_was_run():
     found = tables.chosen()
     other = found[found.printed != found.least]
     assert list(other.index) == [("Table 2", "high-throughput prefill")]
-    assert other.least.item() == "WG XY" and 0.05 < other.excess.item() < 0.1
+    assert other.least.item() == "WG XY"
+    assert 0.05 < other.excess.item() < 0.1
 
 
 def test_attention_over_the_batch_moves_what_its_drawing_says():

@@ -377,32 +377,60 @@ def opened(page, *before):
     return js.eval, lambda value: json.loads(js.eval(f"JSON.stringify({value})"))
 
 
-def test_the_finder_s_script_finds():
-    """The page's own script on a small table."""
+@pytest.fixture
+def fruit():
+    """The page's own script on a small table: what does, and what looks."""
     linked = {"at": ["2.html", "", "2.html"]}
-    page = finder.finder(FRUIT, filters=["n"], links=linked, title="Fruit", page=2)
-    do, look = opened(page._repr_html_())
-    first, second = look("parts.tbody.children.map((tr) => tr.children[2])")
+    return opened(finder.finder(FRUIT, filters=["n"], links=linked, title="Fruit", page=2)._repr_html_())
+
+
+def test_cells_of_the_finder_link_where_they_have_an_address(fruit):
+    first, second = fruit[1]("parts.tbody.children.map((tr) => tr.children[2])")
     assert [first["children"][0][key] for key in ("text", "href")] == ["x", "2.html"] and "text" not in first
     assert second["text"] == "y" and not second["children"]
+
+
+def test_the_finder_shows_a_page_of_rows_and_then_more(fruit):
+    do, look = fruit
     assert look("shown()") == TEXTS[:2] and not look("parts.button.hidden")
+    do("parts.button.on.click()")
+    assert look("shown()") == TEXTS
 
-    def found(typed):
-        do(f"type(words, {json.dumps(typed)})")
-        return look("shown()")
 
-    assert found("PLUM red") == TEXTS[2:] and look("parts.button.hidden")
-    assert look("location.hash") == "#find?q=PLUM%20red"
-    # subscripts and units as one types them; a number is a whole one; names of JavaScript are no words of the page
-    assert found("t_exposed") == found("texposed") == TEXTS[:1] and found("18 µs") == TEXTS[2:]
-    assert found("8") == found("constructor") == found("__proto__") == found("[(*+") == []
-    assert found("") == TEXTS[:2]
-    do("type(menu, '2')")
-    assert look("shown()") == TEXTS[1:2] and look("location.hash") == "#find?n=2"
+# subscripts and units as one types them; a number is a whole one; names of JavaScript are no words of the page
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("PLUM red", TEXTS[2:]),
+        ("t_exposed", TEXTS[:1]),
+        ("texposed", TEXTS[:1]),
+        ("18 µs", TEXTS[2:]),
+        ("8", []),
+        ("constructor", []),
+        ("__proto__", []),
+        ("[(*+", []),
+        ("", TEXTS[:2]),
+    ],
+)
+def test_the_finder_finds(fruit, typed, found):
+    do, look = fruit
+    do(f"type(words, {json.dumps(typed)})")
+    assert look("shown()") == found
+
+
+@pytest.mark.parametrize(
+    ("typed", "hash"), [("type(words, 'PLUM red')", "#find?q=PLUM%20red"), ("type(menu, '2')", "#find?n=2")]
+)
+def test_the_address_holds_what_the_finder_is_asked(fruit, typed, hash):
+    do, look = fruit
+    do(typed)
+    assert look("location.hash") == hash
+
+
+def test_an_address_asks_the_finder(fruit):
+    do, look = fruit
     do("location.hash = '#find?q=red&n=3'; on.hashchange()")
     assert look("shown()") == TEXTS[2:] and look("words.value + menu.value") == "red3"
-    do("location.hash = '#elsewhere'; on.hashchange(); parts.button.on.click()")
-    assert look("shown()") == TEXTS
 
 
 SECTIONS = {
@@ -479,17 +507,19 @@ def test_every_erratum_is_in_the_chapter():
 
 def test_errata_stand_by_weight_and_lead_to_their_rows(monkeypatch):
     texts = {"printed": "a < b", "corrected": "", "evidence": "e", "effect": "f"}
-    entries = [
-        {"source": "erdil2025", "place": place, **texts, "materiality": weight}
-        for place, weight in (("first", "wording"), ("second", ""), ("third", "changes a conclusion"))
-    ]
-    note = dict.fromkeys(("corrected", "evidence", "effect"), "")
-    note |= {"source": "erdil2025", "place": "here", "printed": "p"}
     at = next(row for row in ledger.published("erdil2025") if row[0] == "Table 1")
-    written = {"erratum": [{"rows": [list(at)]}, {}, {}]}
+    entries = [
+        {"source": "erdil2025", "place": place, **texts, "materiality": weight, "settle": "", "rows": rows}
+        for place, weight, rows in (
+            ("first", "wording", [at]),
+            ("second", "", []),
+            ("third", "changes a conclusion", []),
+        )
+    ]
+    note = dict.fromkeys(("corrected", "evidence", "effect", "settle"), "")
+    note |= {"source": "erdil2025", "place": "here", "printed": "p"}
     monkeypatch.setattr(ledger, "errata", lambda: pd.DataFrame(entries))
     monkeypatch.setattr(ledger, "notes", lambda: pd.DataFrame([note]))
-    monkeypatch.setattr(ledger, "_errata", lambda source: written if source == "erdil2025" else {})
     (group,) = indexes.errata(BOOK)
     heads = [f"Erdil 2025: {place}" for place in ("third", "first", "second")]
     assert [head for head, _, _ in group] == heads
@@ -558,8 +588,11 @@ def test_a_layout_is_passed_on():
     assert answerers.ask("sixth", *ASKED, Layout(tp=2, dp=3)).status == "n/a"
 
 
-def test_what_would_settle_a_reading_stands_beside_it():
-    points = {head: texts for group in indexes.open_points() for head, texts, _ in group}
-    assert any("Table D.4" in head for head in points) and all(t["would settle it"] for t in points.values())
-    entries = pd.concat([audit.errata(), audit.notes()]).itertuples()
-    assert set(points) <= {f"{answerers.label(entry.source)}: {entry.place}" for entry in entries}
+def test_ten_readings_are_open_and_say_what_would_settle_them():
+    entries = [entry for group in indexes.errata(BOOK) for entry in (*group, *group.notes)]
+    assert sum(bool(texts[indexes.OPEN]) for _, texts, _ in entries) == 10
+
+
+def test_an_open_reading_can_be_filtered():
+    shown = "".join(group._repr_markdown_() for group in indexes.errata(BOOK))
+    assert shown.count('data-open="yes"') == 10

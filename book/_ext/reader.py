@@ -13,7 +13,6 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-import yaml
 from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.transforms import Transform
@@ -113,35 +112,12 @@ def minutes(body):
     return max(5, 5 * round(found / 5))
 
 
-TAKEAWAYS = re.compile(
-    r'(<div class="[^"]*admonition[^"]*")(>\s*<p class="admonition-title">Takeaways</p>.*?)(</div>)', re.S
-)
-
-
-def answering(body, chapter):
-    """The page with an address at its takeaways, and below them links to the questions that they belong to."""
-    from book import questions
-
-    page = f"{questions.PAGE}.html"
-    links = " ".join(
-        f'<a href="{page}#{questions.anchor(question)}">{html.escape(question)}</a>'
-        for question, chapters in questions.asked().items() if chapter in chapters
-    )  # fmt: skip
-    below = f'<p class="minutes">By question: {links}</p>' if links else ""
-    return TAKEAWAYS.sub(lambda box: f'{box[1]} id="takeaways"{box[2]}{below}{box[3]}', body, count=1)
-
-
-@cache
-def stories():
-    """The introduction and the numbered chapters."""
-    toc = yaml.safe_load((Path(__file__).parents[2] / "_toc.yml").read_text("utf-8"))
-    numbered = [entry["file"] for part in toc["parts"] if part.get("numbered") for entry in part["chapters"]]
-    return {Path(name).name for name in (toc["root"], *numbered)}
+TAKEAWAYS = '<p class="admonition-title">Takeaways</p>'
 
 
 def timed(body):
     """A story's page with its minutes under its title; stories are what has takeaways."""
-    if not TAKEAWAYS.search(body):
+    if TAKEAWAYS not in body:
         return body
     return body.replace("</h1>", f'</h1>\n<p class="minutes">About {minutes(body)} minutes</p>', 1)
 
@@ -194,8 +170,7 @@ def finish(app, pagename, templatename, context, doctree):
     if app.builder.name == "html":
         context["body"] = answered(app, context["body"], context["pathto"])
         if source:
-            body = timed(downloads(switched(context["body"])))
-            context["body"] = answering(body, Path(source).stem)
+            context["body"] = timed(downloads(switched(context["body"])))
     if source:
         text = html.escape(stamp(Path(source)))
         context["body"] += f'\n<p class="stamp">{text}</p>\n'

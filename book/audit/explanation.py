@@ -172,8 +172,7 @@ def _telling(value):
 def _calls_of(source, artefact):
     """What an artefact's function returns, and every equation it calls, nearest to its numbers first."""
     forget(source)
-    computes = ledger.REPRODUCERS.get((source, artefact), lambda read: {})
-    found, tree = _traced(lambda: computes(ledger.Reader(source, artefact)))
+    found, tree = _traced(lambda: ledger.recomputed(ledger.Reader(source, artefact)))
     forget(source)
     return found, tuple(_nodes(tree))
 

@@ -33,7 +33,7 @@ from inferlib.papers import sources
 from inferlib.units import factor
 
 __all__ = [
-    "Noted", "Reader", "Row", "as_number", "as_range", "claims", "compute", "equations", "errata", "errata_numbers",
+    "Noted", "Reader", "Row", "as_number", "as_range", "compute", "equations", "errata", "errata_numbers",
     "factor", "grade_of", "last_digit", "listed", "notes", "published", "reproduces", "scorecard", "sources", "summary",
 ]  # fmt: skip
 
@@ -45,40 +45,43 @@ COLUMNS = (
     "reproduced", "relative_error", "grade", "right", "corrected", "note",
 )  # fmt: skip
 
-REPRODUCERS: dict = {}  # (source, artefact) -> function
-CLAIMS: dict = {}  # (source, artefact) -> function
+REPRODUCERS: dict = {}  # (source, artefact) -> functions
 _NUMBERS: dict = {}  # source -> functions that fill the braces of its errata
 
 
 def reproduces(source: str, artefact: str):
-    """Register a function that recomputes the printed rows of one artefact.
+    """Register a function that recomputes the printed rows of one artefact, or one that checks what it says.
 
-    The function takes a :class:`Reader` and returns ``{(row, column): value}`` in SI units. A value that depends on
+    A function of a :class:`Reader` returns ``{(row, column): value}`` in SI units. A value that depends on
     other printed numbers is a function of a reader, so that the ledger knows what each row was computed from.
     One whose model the errata correct takes ``assumptions``: a record with ``.corrected()``, the printed one.
-    """
 
-    def register(function):
-        REPRODUCERS[source, artefact] = function
-        return function
-
-    return register
-
-
-def claims(source: str, artefact: str):
-    """Register a function that checks the statements of one artefact.
-
-    The function takes a :class:`Reader` and ``holds(label, truth, note="", fair="")``, which it calls once for each
-    statement. ``label`` is the statement in our words, the only place where it stands; ``truth`` a bool, or a
+    A function of a reader and ``holds`` checks statements: it calls ``holds(label, truth, note="", fair="")`` once
+    for each. ``label`` is the statement in our words, the only place where it stands; ``truth`` a bool, or a
     function of a reader that returns one; ``note`` the number behind it and any threshold that is ours; ``fair`` the
     charitable reading, where the statement is true only under one.
     """
 
     def register(function):
-        CLAIMS[source, artefact] = function
+        REPRODUCERS.setdefault((source, artefact), []).append(function)
         return function
 
     return register
+
+
+def _registered(source, artefact, stating=False):
+    """The functions of an artefact that recompute its rows, or those that check its statements."""
+    _open(source)
+    functions = REPRODUCERS.get((source, artefact), ())
+    return [function for function in functions if ("holds" in signature(function).parameters) == stating]
+
+
+def recomputed(reader):
+    """What the functions of a reader's artefact return for its rows: place to value or function."""
+    values = {}
+    for function in _registered(reader.source, reader.artefact):
+        values |= function(reader)
+    return values
 
 
 def listed(found, form: str = ".2g") -> str:
@@ -177,25 +180,26 @@ def errata(source: str | None = None) -> pd.DataFrame:
     Numbers in the texts are computed: ``errata.toml`` holds names in braces, which functions registered by
     :func:`errata_numbers` fill.
 
-    Columns ``source, place, printed, corrected, evidence, effect, materiality``. ``materiality`` is ``changes
-    a conclusion``, ``changes a number`` or ``wording``. Raises LookupError if there is no such source, or
-    print is not installed.
+    Columns ``source, place, printed, corrected, evidence, effect, materiality, settle, rows``. ``materiality`` is
+    ``changes a conclusion``, ``changes a number`` or ``wording``; ``settle`` the number that would decide an
+    inferred reading; ``rows`` the places (artefact, row, column) of the printed numbers concerned. Raises
+    LookupError if there is no such source, or print is not installed.
     """
     return _texts("erratum", source)
 
 
 def notes(source: str | None = None) -> pd.DataFrame:
-    """What is worth knowing of print and changes nothing: as :func:`errata`, without ``materiality``."""
-    return _texts("note", source).drop(columns="materiality")
+    """What is worth knowing of print and changes nothing: as :func:`errata`, without ``materiality`` and ``rows``."""
+    return _texts("note", source).drop(columns=["materiality", "rows"])
 
 
 def _texts(kind, source):
     both = [kept(f"errata and notes of {k}", partial(_filled, k), *_made_in(k)) for k in _chosen(source)]
     rows = [row for found in both for kind_of, *row in found if kind_of == kind]
-    return pd.DataFrame(rows, columns=["source", *_ERRATUM])
+    return pd.DataFrame(rows, columns=["source", *_ERRATUM, "rows"])
 
 
-_ERRATUM = ("place", "printed", "corrected", "evidence", "effect", "materiality")
+_ERRATUM = ("place", "printed", "corrected", "evidence", "effect", "materiality", "settle")
 
 
 def _filled(source):
@@ -203,7 +207,12 @@ def _filled(source):
     _open(source)
     numbers = {name: value for function in _NUMBERS.get(source, ()) for name, value in function().items()}
     return [
-        (kind, source, *(" ".join(entry.get(c, "").split()).format_map(numbers) for c in _ERRATUM))
+        (
+            kind,
+            source,
+            *(" ".join(entry.get(c, "").split()).format_map(numbers) for c in _ERRATUM),
+            tuple(map(tuple, entry.get("rows", ()))),
+        )
         for kind in ("erratum", "note")
         for entry in _errata(source).get(kind, ())
     ]
@@ -235,11 +244,8 @@ class Noted:
 @cache
 def _computed(source, artefact):
     """What the functions of an artefact return: place to value or function."""
-    _open(source)
-    reader, values = Reader(source, artefact), {}
-    reproducer = REPRODUCERS.get((source, artefact))
-    if reproducer is not None:
-        values |= reproducer(reader)
+    reader = Reader(source, artefact)
+    values = recomputed(reader)
     seen = {entry.place for entry in reader.read}
     for (row, column), value in values.items():
         place = (artefact, row, column)
@@ -266,9 +272,7 @@ def _claimed(source, artefact):
             (lambda read: Noted(truth(read), note, fair)) if callable(truth) else Noted(truth, note, fair)
         )
 
-    _open(source)
-    check = CLAIMS.get((source, artefact))
-    if check is not None:
+    for check in _registered(source, artefact, stating=True):
         check(Reader(source, artefact), holds)
     return found
 
@@ -276,9 +280,12 @@ def _claimed(source, artefact):
 @cache
 def _corrected(source, artefact):
     """What an artefact's reproducer returns once the errata are corrected; nothing where it takes no assumptions."""
-    reproducer = REPRODUCERS.get((source, artefact))
-    taken = reproducer and signature(reproducer).parameters.get("assumptions")
-    return reproducer(Reader(source, artefact), assumptions=taken.default.corrected()) if taken else {}
+    found = {}
+    for function in _registered(source, artefact):
+        taken = signature(function).parameters.get("assumptions")
+        if taken:
+            found |= function(Reader(source, artefact), assumptions=taken.default.corrected())
+    return found
 
 
 def _rows(source, artefact):
@@ -404,7 +411,7 @@ def _artefacts(source):
     """The artefacts of a source in the order of print, those that hold nothing but claims last."""
     _open(source)
     printed = (row.artefact for row in published(source).values())
-    return list(dict.fromkeys([*printed, *(artefact for key, artefact in CLAIMS if key == source)]))
+    return list(dict.fromkeys([*printed, *(artefact for key, artefact in REPRODUCERS if key == source)]))
 
 
 @cache

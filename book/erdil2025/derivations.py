@@ -5,8 +5,7 @@ from functools import partial
 import sympy as sp
 
 from book.erdil2025 import limits
-from inferlib.equation import Step, derivation, in_steps, symbolic, symbols_of
-from inferlib.papers.erdil2025 import search
+from inferlib.equation import derivation, in_steps, symbolic, symbols_of
 from inferlib.papers.erdil2025.equations import printed
 from inferlib.papers.erdil2025.records import GPU, Protocol
 from inferlib.papers.erdil2025.shape import Shape, cache_values
@@ -73,58 +72,4 @@ def best_tensor_parallel():
         sp.Eq(slope, 0),
         "So the degree grows with the square root of the bytes of a layer.",
         sp.Eq(_symbol("best_tensor_parallel"), sp.simplify(optimum)),
-    )
-
-
-@derivation()
-def speculation():
-    """The best number of drafts, with equation 46 for the mean time."""
-    decay, ratio = sp.symbols("k r", positive=True)
-    target, draft = _symbol("target_time"), _symbol("draft_time")
-    mean = search.speculative_time(ACCEPTANCE, GAMMA, GAMMA, target, draft)
-    scaled = sp.simplify(mean.subs({ACCEPTANCE: sp.exp(-decay), target: ratio * draft}) / draft)
-    slope = sp.numer(sp.together(sp.simplify(sp.diff(scaled, GAMMA))))
-    positive = sp.exp(decay * GAMMA) * (1 - sp.exp(-decay))  # falls out
-    condition = sp.expand(sp.simplify(sp.expand(slope / positive)))
-    principal = sp.solve(sp.Eq(condition, 0), GAMMA)[0]
-    best = principal.replace(sp.LambertW, lambda z: sp.LambertW(z, -1))
-    return in_steps(
-        Step(
-            "A round drafts and verifies as many tokens as it may yield.",
-            sp.Eq(_symbol("speculative_time"), mean),
-            number="46",
-        ),
-        "Write r for a target pass over a draft pass, and k for minus the logarithm of the acceptance.",
-        sp.Eq(_symbol("speculative_time") / draft, scaled),
-        "A longer round pays until the slope is zero.",
-        sp.Eq(condition, 0),
-        "Solved for the length. SymPy gives the principal branch of Lambert's function, on which the length "
-        "is negative; the round that pays is on the lower one.",
-        sp.Eq(sp.Symbol(r"\gamma^{*}"), best),
-    )
-
-
-@derivation()
-def sampling():
-    """Why accepting with probability min(1, p / q) samples from the target, on a vocabulary of two tokens.
-
-    The target prefers the first token, the draft the second.
-    """
-    p, q = sp.symbols("p q", positive=True)
-    more = sp.Symbol("d", positive=True)  # p = q + d
-    accepted = [search.accepted_share(a, b).subs(p, q + more) for a, b in ((p, q), (1 - p, 1 - q))]
-    accepted = [sp.simplify(sp.refine(one, sp.Q.positive(more))) for one in accepted]
-    acceptance = sp.simplify(sum(accepted))
-    share = sp.simplify(accepted[0] + (1 - acceptance))
-    return in_steps(
-        "The target takes the first token with probability p, the draft with a smaller q.",
-        sp.Eq(p, q + more),
-        "A drafted first token is always accepted: so much of it comes from drafts.",
-        sp.Eq(sp.Symbol("a_{1}"), accepted[0]),
-        "A drafted second token is accepted as often as the target wants it:",
-        sp.Eq(sp.Symbol("a_{2}"), accepted[1]),
-        "Together they are the acceptance of section 4.1.",
-        sp.Eq(ACCEPTANCE, acceptance),
-        "After a rejection the first token is drawn, which alone is still wanted: in all, with the probability",
-        sp.Eq(sp.Symbol(r"P_{1}"), share),
     )

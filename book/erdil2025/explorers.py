@@ -7,7 +7,7 @@ import numpy as np
 
 from book import explorer
 from book.erdil2025 import figures_model
-from book.explorer import Axis, Bars, Choice, Curves, Explorer, Kind, Limit, Sentence, Slider, first, memory
+from book.explorer import Axis, Bars, Choice, Curves, Explorer, Kind, Sentence, Slider, first, memory
 from inferlib import load_chip
 from inferlib.ops import log
 from inferlib.papers.erdil2025 import decode, search
@@ -70,27 +70,6 @@ def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop
             Bars({"": step}, "ms"),
         ],
         limits=memory(lambda bits, model, **at: bits * model.n_params, "n_gpu"),
-    )
-
-
-def fastest_token():
-    """The fastest speed and the instance it takes, over the time of one hop."""
-
-    def room(hop, model, chip):
-        return toy.optimal_n_gpu(model, chip, 1e-6 * hop) * chip.memory_capacity
-
-    return explorer.curves(
-        "The fastest token of any instance",
-        [HOP, MODEL, CHIP],
-        {
-            "tokens per second": lambda hop, model, chip: 1 / toy.minimum_latency(model, chip, 1e-6 * hop),
-            "GPUs it takes": lambda hop, model, chip: toy.optimal_n_gpu(model, chip, 1e-6 * hop),
-        },
-        x="hop",
-        y_label="tokens per second, GPUs",
-        unit="1",
-        log_y=True,
-        limits={"memory": Limit(lambda model, **at: model.weight_bytes * model.n_params, room, "GB")},
     )
 
 

@@ -1,12 +1,14 @@
 """Erdil 2025, sections 4 and 5: Figures 3 to 10 and the chapter's own, data first and pictures second."""
 
+from functools import partial
+
 import matplotlib.pyplot as plt
 import pandas as pd
 
 from book import style
 from book.audit.ledger import Reader
 from book.erdil2025 import economics
-from book.erdil2025.beyond import eight_gpus, sensitivity
+from book.erdil2025.beyond import eight_gpus
 from book.erdil2025.economics import DEFAULT, DRAFT
 from book.erdil2025.figures import served_points
 from inferlib.frontier import preferred
@@ -15,8 +17,6 @@ from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5, Assump
 
 LONG = 100_000  # tokens: the long context of Figures 9 and 10
 SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
-_MODELS = dict(zip(economics.SERVED, style.LINES, strict=False))
-_GENERATIONS = dict(zip(("H100", "A100", "V100"), style.LINES, strict=False))
 
 
 def figure_settings(number):
@@ -101,47 +101,24 @@ def draw(number, colours, lines=None, **changed):
     return ax
 
 
-def figure_3(**changed):
-    """Figure 3: five models on H100s, without speculative decoding."""
-    return draw(3, _MODELS, **changed)
-
-
-def figure_4(**changed):
-    """Figure 4: the same with Llama 3 8B drafting."""
-    return draw(4, _MODELS, **changed)
-
-
-def figure_6():
-    """Figure 6: three generations of GPUs, Llama 3 70B at 8 bits."""
-    return draw(6, _GENERATIONS)
-
-
-def figure_7(**changed):
-    """Figure 7 with the program of Table 5 (lines) and with that of the other tables (dashes)."""
-    colours = {name: style.LINES[i % 4] for i, name in enumerate(figure_settings(7))}
-    return draw(7, colours, {name: "--" for name in colours if name.endswith("newer")}, **changed)
-
-
-def figure_8(**changed):
-    """Figure 8: three precisions of the weights of Llama 3 70B."""
-    return draw(8, dict(zip(economics.PRECISIONS, style.LINES, strict=False)), **changed)
-
-
-def _contexts(number, changed):
+def _look(number):
+    """Colour and line of every curve of a figure."""
     names = list(figure_settings(number))
-    lines = {name: "--" for name in names if "drafted" in name} | {names[-1]: (7, 0.3)}
-    colours = {name: style.VIOLET if name.startswith("long") else style.BROWN for name in names}
-    return draw(number, colours, lines, **changed)
+    if number == 7:  # the program of Table 5, and dashed that of the other tables
+        colours = {name: style.LINES[i % 4] for i, name in enumerate(names)}
+        return colours, {name: "--" for name in names if name.endswith("newer")}
+    if number in (9, 10):  # broad and pale, with the whole batch's cache in memory
+        colours = {name: style.VIOLET if name.startswith("long") else style.BROWN for name in names}
+        return colours, {name: "--" for name in names if "drafted" in name} | {names[-1]: (7, 0.3)}
+    return dict(zip(names, style.LINES, strict=False)), {}
 
 
-def figure_9(**changed):
-    """Figure 9: Mistral Large 2 at no and at long context; broad and pale, with the whole batch's cache in memory."""
-    return _contexts(9, changed)
+def figure(number, **changed):
+    """Figure 3, 4, 6, 7, 8, 9 or 10 of the paper; ``changed`` is set in every :func:`economics.curve`."""
+    return draw(number, *_look(number), **changed)
 
 
-def figure_10(**changed):
-    """Figure 10: DeepSeek-V3 likewise."""
-    return _contexts(10, changed)
+figure_4, figure_9 = partial(figure, 4), partial(figure, 9)
 
 
 def slope_and_wall(model, chip, draft):
@@ -242,19 +219,6 @@ def terms_over_size(model, chip, batch, context):
     ax.set(xlabel="GPUs in the instance", ylabel="milliseconds per token")
     ax.grid(axis="x", visible=False)
     ax.legend(fontsize=8)
-    return ax
-
-
-def tornado(**case):
-    """The value of the preferred point when one assumption is a fifth lower or higher, all else re-optimised."""
-    table = sensitivity(**case)[::-1]
-    _, ax = plt.subplots(figsize=(6.4, 3.8))
-    for column, colour in (("value, lower", style.PURPLE), ("value, higher", style.YELLOW)):
-        ax.barh(table.index, 100 * table[column], color=colour, label=column.split(", ")[1], height=0.6)
-    ax.axvline(0, color=style.INK, linewidth=0.8)
-    ax.set(xlabel="change of speed³ over price at the preferred point, %")
-    ax.grid(axis="y", visible=False)
-    ax.legend()
     return ax
 
 

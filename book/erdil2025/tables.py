@@ -6,7 +6,7 @@ from functools import partial
 import pandas as pd
 
 from book.audit.explanation import inputs, named
-from book.audit.ledger import Noted, Reader, grade_of, published, reproduces
+from book.audit.ledger import Noted, Reader, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.figures import READINGS
 from inferlib.papers.erdil2025.equations import toy
@@ -49,28 +49,6 @@ def nominal_table_1():
         at = models[name].replace(n_params=1e9 * billions), H100, PRINTED.t_hop
         rows[name] = 1 / toy.minimum_latency(*at), toy.optimal_n_gpu(*at)
     return rows
-
-
-def ablation():
-    """Table 1 under one changed assumption at a time: cells that still print as printed, and what Llama 3 70B is."""
-    rows = published("erdil2025").values()
-    printed = [row for row in rows if row.artefact == "Table 1" and row.kind == "model"]
-    nominal = pd.DataFrame(nominal_table_1(), index=["tokens_per_second", "n_gpu"]).T
-    variants = {
-        "as printed": table_1(),
-        "nominal parameter counts": nominal,
-        "two all-reduces for parallel attention": table_1(ToyAssumptions.parallel()),
-        "attainable in place of peak rates": table_1(PRINTED.replace(capped=True)),
-        "a hop of 2 us": table_1(PRINTED.replace(t_hop=2e-6)),
-        "a hop of 0.5 us": table_1(PRINTED.replace(t_hop=0.5e-6)),
-    }
-    rows = []
-    for name, cells in variants.items():
-        values = {"tokens per second": cells.tokens_per_second, "GPUs": cells.n_gpu}
-        grades = [grade_of(row.text, row.resolution, values[row.column][row.row])[1] for row in printed]
-        rows.append((name, grades.count("exact"), *cells.loc["Llama 3 70B"]))
-    columns = ["assumption changed", "cells as printed, of 10", "70B tokens/s", "70B GPUs"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def served(name, assumptions=FIGURE_1, demand="small"):

@@ -10,9 +10,7 @@ from inferlib.papers.liminal2025.derivations import (
     ASSUMED,
     AT,
     CHIP,
-    SPEED,
     T_TP,
-    WAITING,
     B,
     N,
     P,
@@ -42,39 +40,6 @@ def latency_for(application: Application, n, speed, waiting, assumptions: Assump
     A single chip, which has no collective, is answered as if it had one.
     """
     return waiting / (speed * maximum(model.collectives(application, n, assumptions), 1))
-
-
-@derivation(proves=bandwidth_for)
-def bandwidth_needed():
-    """The memory bandwidth that a speed needs."""
-    loaded = {model.bytes_loaded(APP, B, T, ASSUMED): symbol("bytes_loaded")}
-    reading = model.memory_time(*AT, ASSUMED).xreplace(loaded)
-    rest = sp.Symbol("y", positive=True)
-    found = sp.solve(sp.Eq(reading, rest / SPEED), CHIP.bandwidth)[0].subs(rest, 1 - WAITING)
-    whole = found.xreplace({short: full for full, short in loaded.items()})
-    return in_steps(
-        "A token may take 1/u, of which a part x is spent waiting.",
-        sp.Eq(symbol("memory_time"), (1 - WAITING) / SPEED),
-        "Memory delivers its bytes in the rest.",
-        sp.Eq(reading, (1 - WAITING) / SPEED),
-        "Solved for the bandwidth of one chip:",
-        sp.Eq(symbol("bandwidth_for"), found),
-        "With the bytes written out:",
-        sp.Eq(symbol("bandwidth_for"), whole),
-    )
-
-
-@derivation()
-def latency_allowed():
-    """The latency of a collective that a speed allows, on more than one chip."""
-    waits = model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED)
-    waits = in_symbols(waits, "collectives")
-    return in_steps(
-        "The other part, x of the time, is all that collectives may take.",
-        sp.Eq(waits, WAITING / SPEED),
-        "Solved for the latency of one:",
-        sp.Eq(symbol("latency_for"), sp.solve(sp.Eq(waits, WAITING / SPEED), T_TP)[0]),
-    )
 
 
 @derivation(proves=model.batch_room)

@@ -37,7 +37,9 @@ def of_models():
         routed = one.expert * one.n_experts * one.routed_share
         return model.stored_weights(one) / 1e9, (one.used + routed) / 1e9
 
-    (fused, fused_active), (total, active) = (counted("DeepSeekV3", a) for a in (PRINTED, low))
+    # without routers, as the printed cells
+    released = PRINTED.replace(counting=LOW_RANK)
+    (fused, fused_active), (total, active) = (counted("DeepSeekV3", a) for a in (PRINTED, released))
     shape = model.transformer("DeepSeekV3")
     attention, d = shape.layers[0].attention, shape.d_model
     shared = PRINTED.replace(counting=READ_SHARED)
@@ -55,7 +57,7 @@ def of_models():
         "low_total": f"{total:.0f}",
         "low_active": f"{active:.1f}",
         "kimi_fused_active": f"{counted('Kimi-K2', PRINTED)[1]:.1f}",
-        "kimi_low_active": f"{counted('Kimi-K2', low)[1]:.1f}",
+        "kimi_low_active": f"{counted('Kimi-K2', released)[1]:.1f}",
         "fused_ratio": f"{model.latent_weights(attention, d) / sum(attention.matrices(d).values()):.1f}",
         "wide": f"{load_model('DeepSeekV3').pair_flops / load_model('DeepSeekV3', low).pair_flops - 1:.1%}",
         "narrow_lost": lost(counting=counting(model.values_over_keys)),
@@ -88,6 +90,7 @@ def of_speeds():
         "oss_head": under("GPT-OSS-120B", 8, SHORT, counting=counting(keep=("head",))),
         "hbm4_eight": written(speed("GPT-OSS-120B", "HBM4", n=8)),
         "ceiling": written(max(map(speeds.ceiling, LARGE))),
+        "ceiling_eight": written(max(speeds.ceiling(name, 8) for name in LARGE)),
         "batch": f"{model.largest_batch(load_model('DeepSeekV3'), load_chip('HBM3'), SHORT, 128):,}",
     }
     for short, name in (("oss", "GPT-OSS-120B"), ("maverick", "Llama4-Maverick")):

@@ -88,18 +88,6 @@ def noise():
     return pd.DataFrame(rows, columns=columns)
 
 
-def draws_behind(deviations):
-    """How many draws an average needs to show deviations of this size: one over their mean square.
-
-    Examples
-    --------
-    >>> draws_behind([0.1, -0.1])
-    100.0
-    """
-    values = [float(d) for d in deviations]
-    return round(len(values) / sum(d * d for d in values), 9)
-
-
 def batch_of(column):
     """The batch that a column of Table 4 names.
 

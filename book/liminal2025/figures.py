@@ -9,9 +9,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
 from book import style
-from book.liminal2025 import cells, efficiency, experts, speeds
+from book.liminal2025 import cells, efficiency
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import PRINTED, chips, load_chip, load_model, operators
+from inferlib.papers.liminal2025.equations import PRINTED, chips, load_chip, operators
 from inferlib.units import factor
 
 TB, NS, MS = factor("TB/s"), factor("ns"), factor("ms")
@@ -196,40 +196,6 @@ def draw_efficiency(data=None):
     return axes
 
 
-def draw_survivors(data):
-    """Draw :func:`ablation.table`: cells that survive each changed assumption. Returns the Axes."""
-    _, ax = plt.subplots(figsize=(7, 8.6), layout="constrained")
-    colours = {about: style.LINES[i % 6] for i, about in enumerate(data.about.unique())}
-    y = np.arange(len(data))
-    ax.barh(y, data.survive, color=[colours[about] for about in data.about], height=0.7)
-    for place, value in zip(y, data.survive, strict=True):
-        ax.text(326, place, f"{value}", va="center", fontsize=8, color=style.INK)
-    labels = [f"{a}: {c}" if a else "the paper's set" for a, c in zip(data.about, data.change, strict=True)]
-    ax.set_yticks(y, labels, fontsize=8)
-    ax.axvline(320, color=style.INK, linewidth=1)
-    ax.set(ylim=(len(data) - 0.4, -0.6), xlim=(0, 350), xlabel="cells of 320 that print as printed")
-    ax.grid(axis="y", visible=False)
-    return ax
-
-
-def draw_draws():
-    """Experts of DeepSeekV3 that single draws reach, beside the closed form and what the paper's cells imply."""
-    app, found = load_model("DeepSeekV3"), experts.noise().set_index("model").loc["DeepSeekV3"]
-    k = round(app.n_experts * app.routed_share)
-    reached = experts.simulate(int(app.n_experts), k, 32, 2000, seed=1)
-    closed, implied = model.active_experts(app, 32), (found.low + found.high) / 2
-    _, ax = plt.subplots(figsize=(6.4, 3), layout="constrained")
-    bins = np.arange(reached.min() - 0.5, reached.max() + 1.5)
-    ax.hist(reached, bins=bins, color=style.FAINT, alpha=0.6)
-    ax.axvline(closed, color=style.PURPLE)
-    ax.axvline(implied, color=style.INK, linestyle="--")
-    top = ax.get_ylim()[1]
-    ax.text(closed + 0.5, 0.98 * top, "closed form", color=style.PURPLE, va="top")
-    ax.text(implied - 0.5, 0.98 * top, "the paper's average", color=style.INK, va="top", ha="right")
-    ax.set(xlabel="experts reached by 32 tokens", ylabel="draws")
-    return ax
-
-
 def draw_design(data, chips, latencies):
     """Draw :func:`study.design`: what reaches a speed, and some chips at some latencies (s). Returns the Axes."""
     _, ax = plt.subplots(figsize=(6.8, 4.6), layout="constrained")
@@ -249,15 +215,6 @@ def draw_design(data, chips, latencies):
         xlabel="latency of one collective (ns)", ylabel="memory bandwidth of a chip (TB/s)",
     )  # fmt: skip
     return ax
-
-
-def shares(context=128 * 1024):
-    """Part of a token's time spent waiting, at batch 1 on 128 chips."""
-    names, found = cells.large(), {}
-    for memory in ("HBM3", "3D-DRAM"):
-        for label, t in cells.latencies().items():
-            found[f"{memory} {label}"] = [speeds.waiting_share(name, memory, context, t) for name in names]
-    return pd.DataFrame(found, index=names)
 
 
 def _apart(values):

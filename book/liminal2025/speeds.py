@@ -26,9 +26,9 @@ def waiting_share(name, memory, context, t_tp, n=128):
     return exposed * speed(name, memory, 1, context, n, t_tp)
 
 
-def ceiling(name):
-    """UTPS on 128 chips at 200 ns a collective if memory and arithmetic took no time at all."""
-    return 1 / model.exposed_time(load_model(name), 128, 1, IDEAL)
+def ceiling(name, n=128):
+    """UTPS on some chips at 200 ns a collective if memory and arithmetic took no time at all."""
+    return 1 / model.exposed_time(load_model(name), n, 1, IDEAL)
 
 
 def use_of_arithmetic(name, memory, context, batch=1):

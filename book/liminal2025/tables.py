@@ -142,7 +142,7 @@ def _table_1(read):
     return found
 
 
-@ledger.claims("liminal2025", "Table 1")
+@ledger.reproduces("liminal2025", "Table 1")
 def _architectures(read, holds):
     stated = {"Llama 3": "GQA+MLP", "Llama 4": "GQA+MoE*", "DeepSeek V3": "MLA+MoE*"}
     stated |= {"Qwen 3": "GQA+MoE*", "Kimi K2": "MLA+MoE*", "GPT-OSS": "GQA+MoE"}
@@ -154,21 +154,6 @@ def _architectures(read, holds):
         right = [kind.strip("*") == stated[family].strip("*") for kind in kinds.values()]
         primary = f"{family}: the primary architecture is {stated[family]}"
         holds(primary, sum(right) > len(right) / 2, ledger.listed(kinds, ""), fair)
-
-
-@ledger.claims("liminal2025", "Table 3")
-def _clock(read, holds):
-    def clock(read):
-        lanes = read("xPU-SRAM", "bytes per cycle") * read("xPU-SRAM", "tiles")
-        return read("xPU-SRAM", "Mem BW") / lanes / 1e9
-
-    decimal = clock(read) * factor("TB/s") / factor("TiB/s")
-    holds(
-        "tiles and cycles make the bandwidth at the clock of a GPU",
-        lambda read: 1.0 < clock(read) < 2.5,
-        f"{clock(read):.3f} GHz if its TB are binary, {decimal:.3f} GHz if decimal (asked: 1.0 to 2.5); no clock is "
-        "printed",
-    )
 
 
 @ledger.reproduces("liminal2025", "Table 4")

@@ -11,7 +11,7 @@ import xarray as xr
 
 from book import style
 from book.audit.ledger import Reader
-from book.mazurek2025 import simulation, systems, validation
+from book.mazurek2025 import systems, validation
 from book.mazurek2025.systems import CONTEXT, MODEL
 from inferlib import sweep
 from inferlib.papers.mazurek2025 import equations as eq
@@ -22,27 +22,6 @@ SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
 
 
 # --- Experts ---------------------------------------------------------------------------------------------
-
-
-def fullest():
-    """Balls into bins against experts that are placed evenly, without the shared expert."""
-    _, ax = plt.subplots(layout="constrained")
-    data = simulation.fullest_by_formula()
-    ax.axhline(data.held.iloc[0], color=style.INK, linewidth=1.2)
-    ax.text(1, data.held.iloc[0] + 0.25, "experts that a GPU holds")
-    ax.plot(data.index, data["printed"], color=style.PURPLE)
-    ax.plot(data.index, data["without replacement"], color=style.YELLOW)
-    ax.plot(data.index, data.simulated, "o", color=style.INK)
-    for text, at, column, shift, look in (
-        ("balls into bins,\nas printed", 32, "printed", (-8, 0), {"ha": "right", "color": style.PURPLE}),
-        ("without\nreplacement", 64, "without replacement", (0, 8), {"ha": "right", "color": style.YELLOW}),
-        ("simulated", 16, "simulated", (8, -10), {}),
-    ):
-        ax.annotate(text, (at, data[column][at]), shift, textcoords="offset points", **look)
-    ax.set(xscale="log", xlabel="tokens in the batch", ylabel="active experts on the fullest of 32 GPUs")
-    ax.set_xticks(list(data.index), [str(n) for n in data.index])
-    ax.minorticks_off()
-    return ax
 
 
 def figure_12_data():

@@ -137,21 +137,3 @@ def predictions():
             rows[i] = (*at, overlap, row.per_gpu, *told, bound)
     columns = ["system", "GPUs", "batch per GPU", "context", "overlap", "measured", *models, "bound"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-
-
-def trends():
-    """Ratios of measured speeds that the model should give, whatever its scale."""
-    table = measured()
-    pairs = {
-        "vLLM, 72 over 32 GPUs": ("ep-39", "ep-38"),
-        "vLLM, 96 over 32 GPUs": ("ep-40", "ep-38"),
-        "experts balanced over not": ("ds-02", "ep-16"),
-        "H100, 500 in and 1500 out over 2000 and 100": ("ep-15", "ds-02"),
-        "GB200, batch 512 over 64": ("ep-26", "ep-23"),
-    }
-    readings, rows = _models(), {}
-    for name, (a, b) in pairs.items():
-        one, other = table.loc[a], table.loc[b]
-        ratios = [predicted(one, r) / predicted(other, r) for r in readings.values()]
-        rows[name] = [one.per_gpu / other.per_gpu, *ratios]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["measured", *readings])

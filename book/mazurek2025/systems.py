@@ -48,16 +48,6 @@ def network_binds(name, own, context=CONTEXT, assumptions=DEFAULT):
     return bool(t["network"] > computing + max(t["expert memory"], t["expert arithmetic"]))
 
 
-def memory_share(name):
-    """Share of the batches of Figure 14 at which memory sets the time of attention and of experts."""
-    found = []
-    for own in OWN:
-        t = parts_of(name, own)
-        reading = (t[f"{part} memory"] > t[f"{part} arithmetic"] for part in ("attention", "expert"))
-        found.append(all(reading) and not network_binds(name, own))
-    return sum(found) / len(found)
-
-
 @cache
 def best_overlap_gain():
     """The largest factor by which two-batch overlap speeds up a step, over setups and batches, and where."""

@@ -5,7 +5,7 @@ from functools import partial
 import pandas as pd
 
 from book.audit.explanation import inputs, named
-from book.audit.ledger import GRADES, Noted, reproduces, scorecard
+from book.audit.ledger import Noted, reproduces
 from book.audit.printed import published
 from book.mazurek2025.counts import GB, MB, active_parameters, outweighing, parameters
 from book.mazurek2025.systems import best_overlap_gain
@@ -280,11 +280,3 @@ def table_1():
         here = f"{getattr(model, field):.0f}"
         table.append((row, rows["Table 1", row, ""].printed, name, key, configured, here))
     return pd.DataFrame(table, columns=["Symbol", "Size", "Name", "Name in Config", "in Figure 4", "here"])
-
-
-def reading_counts():
-    """How the printed numbers fare, by kind."""
-    card = scorecard("mazurek2025")
-    card = card[card.kind.isin(["model", "derived", "identity", "claim"])]
-    counts = card.groupby("kind", sort=False).grade.value_counts().unstack(fill_value=0)
-    return counts.reindex(columns=[g for g in GRADES if g in counts])

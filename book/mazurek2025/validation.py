@@ -145,12 +145,3 @@ def errors(rows, assumptions=DEFAULT):
     """Relative errors of the predictions of measured rows: id to error."""
     table = measured()
     return {i: predicted(table.loc[i], assumptions) / table.loc[i].per_gpu - 1 for i in rows}
-
-
-def not_comparable():
-    """The measurements that this model cannot be held against, by reason."""
-    table = measured()
-    left = table[(table.why_not != "") & (table.duplicate_of == "")]
-    groups = left.groupby("why_not", sort=False)
-    rows = [(why, len(rows), ", ".join(rows.index)) for why, rows in groups]
-    return pd.DataFrame(rows, columns=["reason", "rows", "ids"])

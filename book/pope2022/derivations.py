@@ -5,7 +5,7 @@ from functools import partial
 import sympy as sp
 
 from inferlib.equation import derivation, in_steps, symbolic
-from inferlib.papers.pope2022 import EXACT, PRINTED, Assumptions, equations
+from inferlib.papers.pope2022 import EXACT, Assumptions, equations
 from inferlib.papers.pope2022.derivations import (  # noqa: F401, chapters find all of them here
     ACT,
     CHIP,
@@ -35,79 +35,6 @@ derivation = partial(derivation, "pope2022")
 
 SHARED = MODEL.replace(kv_heads=sp.Integer(1))
 LINE = MESH.replace(x=sp.Integer(1), y=N, z=sp.Integer(1))
-
-
-@derivation()
-def printed_criterion():
-    """Where the printed criterion agrees with the costs."""
-    printed = equations.printed_break_even(MODEL)
-    ours = equations.break_even(MODEL)
-    same = sp.solve(sp.Eq(printed, ours), F)[0]
-    square = equations.ws2d_time(MODEL, CHIP, FLAT, T).subs(X, sp.sqrt(N)) / equations.ws1d_time(
-        MODEL, CHIP, MESH, T
-    )
-    square = sp.simplify(square)
-    return in_steps(
-        "The paper says that 2D wins when the root of the chips exceeds F/E, that is above this.",
-        sp.Eq(symbol("printed_break_even"), printed),
-        "Its own costs say this.",
-        sp.Eq(symbol("break_even"), ours),
-        "On a square mesh 2D moves this, over 1D.",
-        sp.Eq(sp.Symbol(r"T_{\text{2D}} / T_{\text{1D}}"), square),
-        "Without the collectives over E, which are the 1 in it, 2D wins above the printed number of chips.",
-        sp.Eq(symbol("printed_break_even"), sp.solve(sp.Eq(sp.limit(square * E, E, 0) / E, 1), N)[0]),
-        "With them and the best mesh, the two criteria agree at one shape of model only.",
-        sp.Eq(F, same),
-    )
-
-
-@derivation(proves=equations.break_even_of_x)
-def break_even_exactly():
-    """When 2D beats 1D if the factor (K - 1)/K is kept."""
-    one = equations.ws1d_volume(MODEL, LINE, T, EXACT)
-    two = equations.ws2d_volume(MODEL, FLAT, T, EXACT)
-    chips = sp.solve(sp.Eq(sp.cancel((one - two) / (X - 1) * X * N), 0), N)[0]
-    return in_steps(
-        "1D moves a little less than the whole width.",
-        sp.Eq(symbol("ws1d_volume"), sp.factor(one)),
-        "2D with X chips along the first axis moves this.",
-        sp.Eq(symbol("ws2d_volume"), sp.factor(two)),
-        "At X = 1 it is 1D.",
-        sp.Eq(symbol("ws2d_volume"), sp.factor(two.subs(X, 1))),
-        "So the difference has a factor X - 1.",
-        sp.Eq(symbol("ws1d_volume") - symbol("ws2d_volume"), sp.factor(one - two)),
-        "The other factor changes sign here: the smallest whole X, 2, gains from 2F/E chips on.",
-        sp.Eq(symbol("break_even_of_x"), chips),
-    )
-
-
-@derivation()
-def what_the_factor_changes():
-    """What (K - 1)/K takes off each layout: a constant, which moves neither optimum nor switch."""
-    flat = equations.ws2d_volume(MODEL, FLAT, T) - equations.ws2d_volume(MODEL, FLAT, T, EXACT)
-    whole = MESH.replace(x=N, y=sp.Integer(1), z=sp.Integer(1))
-    gathered = sum(_gathered(whole, a, +1 if a is PRINTED else -1) for a in (PRINTED, EXACT))
-    line = equations.ws1d_volume(MODEL, LINE, T) - equations.ws1d_volume(MODEL, LINE, T, EXACT)
-    left = sp.simplify(equations.gathered_activation_volume(MODEL, whole, T, N, EXACT))
-    taken = sp.Symbol(r"v - v_{\text{exact}}")
-    return in_steps(
-        "From 2D it takes this. There is no X in it, so the best X stays.",
-        sp.Eq(taken, sp.factor(sp.simplify(flat))),
-        "From gathering over N chips it takes this. There is no N in it, so the best N stays, and so do "
-        "the switches from one gathering to another.",
-        sp.Eq(taken, sp.factor(sp.simplify(gathered))),
-        "The two constants are equal at BL = E, which is where 2D hands over to X: that switch stays as well.",
-        sp.Eq(sp.factor(flat.subs(T, E)), sp.factor(gathered.subs(T, E)), evaluate=False),
-        "From 1D it takes this, which differs from what it takes from 2D: their break-even moves.",
-        sp.Eq(taken, sp.factor(sp.simplify(line))),
-        "With the factor, gathering over all chips leaves no activations to move, as the text says.",
-        sp.Eq(symbol("gathered_activation_volume"), left, evaluate=False),
-    )
-
-
-def _gathered(mesh, assumptions, sign):
-    activations = equations.gathered_activation_volume(MODEL, mesh, T, G, assumptions)
-    return sign * (activations + equations.gathered_weight_volume(MODEL, mesh, G, assumptions))
 
 
 @derivation()

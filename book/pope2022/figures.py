@@ -156,24 +156,6 @@ def figure_9(data):
     return ax
 
 
-def gpu_bound_figure(data):
-    """FasterTransformer's times over the roofline of their A100s. Returns the Axes."""
-    _, ax = axes()
-    markers = dict(zip(benchmarks.TABLES, "osD", strict=True))
-    for colour, (name, rows) in zip(style.LINES[:3], data.groupby("column", sort=False), strict=True):
-        for table, cells in rows.groupby("table"):
-            ax.plot(cells.batch, cells.over, marker=markers[table], color=colour, linewidth=1, markersize=5)
-        ax.plot([], [], "-", color=colour, label=name)
-    for table, marker in markers.items():
-        ax.plot([], [], marker, color=style.FAINT, label=table)
-    ax.axhline(1, color=style.INK, linewidth=1)
-    ax.set(xscale="log", xlabel="batch", ylabel="measured over bound", ylim=(0, 7))
-    ax.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
-    ax.minorticks_off()
-    ax.legend(ncol=2, fontsize=9, loc="upper right")
-    return ax
-
-
 # --- Prediction against measurement ----------------------------------------------------------------------
 
 

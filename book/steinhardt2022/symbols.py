@@ -21,11 +21,6 @@ def expression(machine, name):
     return function(**(function.equation.symbols() | {"machine": machine}))
 
 
-def free_symbols(function):
-    """The names of the symbols that an equation depends on."""
-    return {str(symbol) for symbol in function.equation.expression().free_symbols}
-
-
 def coefficient(whole, monomial):
     """The number before a monomial."""
     return number(sp.expand(whole).coeff(monomial))
@@ -35,12 +30,6 @@ def number(value):
     """A number, or None where an expression still depends on the machine."""
     value = sp.simplify(value)
     return float(value) if value.is_number else None
-
-
-def smallest_block():
-    """The smallest block at which memory can keep up with arithmetic, with as large a batch as it takes."""
-    s = derived()
-    return sp.solve(sp.Eq(sp.limit(s._memory_per_work(), s.b, sp.oo), s.M / s.C), s.m)[0]
 
 
 def constant_in(ratio):

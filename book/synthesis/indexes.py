@@ -25,6 +25,7 @@ PRINTED_EQUATIONS = {
     "mazurek2025": ("mazurek2025", range(1, 52)),
 }
 FOLDED = 6  # an equation of more lines waits for a click
+OPEN = "would settle it"  # says of an inferred reading which number would decide it
 
 
 def chapters(folder="."):
@@ -167,8 +168,9 @@ class Entries(list):
         for told, address in rows:
             parts.append(f'<div><b>row</b> <a href="{address}">{html.escape(told)}</a></div>')
         weight = texts.get("weight") or "note"
+        menus = f'data-weight="{weight}" data-open="{"yes" if texts.get(OPEN) else "no"}"'
         return (
-            f'<div class="entry" id="{own}" data-weight="{weight}"><dt>{html.escape(head)} <a href="#{own}" '
+            f'<div class="entry" id="{own}" {menus}><dt>{html.escape(head)} <a href="#{own}" '
             f'aria-label="link to this entry">#</a></dt><dd>{"".join(parts)}</dd></div>'
         )
 
@@ -183,36 +185,19 @@ def errata(folder="."):
     """
     found, errors, notes = [], ledger.errata(), ledger.notes()
     for source in ledger.sources():
-        own = errors[errors.source == source].itertuples()
-        entries = [
-            (_head(entry), {"weight": entry.materiality} | _texts(entry), written.get("rows", ()))
-            for entry, written in zip(own, ledger._errata(source).get("erratum", ()), strict=True)
+        own = list(errors[errors.source == source].itertuples())
+        own.sort(key=lambda entry: (*ledger.MATERIALITY, "").index(entry.materiality))
+        told = [
+            (
+                _head(entry),
+                {"weight": entry.materiality} | _texts(entry),
+                [_row(source, at, folder) for at in entry.rows],
+            )
+            for entry in own
         ]
-        entries.sort(key=lambda entry: (*ledger.MATERIALITY, "").index(entry[1]["weight"]))
-        told = [(head, texts, [_row(source, at, folder) for at in rows]) for head, texts, rows in entries]
         minor = [(_head(entry), _texts(entry), []) for entry in notes[notes.source == source].itertuples()]
         if told or minor:
             found.append(Entries(answerers.label(source), told, minor))
-    return found
-
-
-def open_points():
-    """What each author could settle, by source: errata and notes that say which number would decide them."""
-    found = []
-    for source in ledger.sources():
-        texts = [*ledger.errata(source).itertuples(), *ledger.notes(source).itertuples()]
-        written = [entry for kind in ("erratum", "note") for entry in ledger._errata(source).get(kind, ())]
-        points = []
-        for entry, own in zip(texts, written, strict=True):
-            if "settle" in own:
-                told = {
-                    "printed": entry.printed,
-                    "our reading": entry.corrected,
-                    "would settle it": own["settle"],
-                }
-                points.append((_head(entry), told, []))
-        if points:
-            found.append(Entries(answerers.label(source), points))
     return found
 
 
@@ -221,7 +206,8 @@ def _head(entry):
 
 
 def _texts(entry):
-    return {name: getattr(entry, name) for name in ("printed", "corrected", "evidence", "effect")}
+    texts = {name: getattr(entry, name) for name in ("printed", "corrected", "evidence", "effect")}
+    return texts | {OPEN: entry.settle}
 
 
 def _row(source, place, folder):
@@ -341,14 +327,3 @@ def own_equations(room, title):
     return Equations(
         room, title, (Row(e.number or "", e.name, e.form, e.chapter, e.latex()) for e in entries)
     )
-
-
-def misses():
-    """All results and claims that do not come out, with the reason, for :func:`book.style.table`."""
-    card = ledger.scorecard()
-    asked = card.kind.isin(["model", "derived", "claim"])
-    wrong = card[asked & ~card.grade.isin(["exact", "consistent", "holds", "-"])]
-    shown = _told(wrong)[["source", "printed", "here", "grade", "right", "note"]]
-    places = zip(wrong.artefact, wrong.row, wrong.column, strict=True)
-    shown.insert(1, "place", [", ".join(filter(None, place)) for place in places])
-    return shown

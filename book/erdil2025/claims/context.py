@@ -3,9 +3,9 @@
 from functools import cache, partial
 
 from book.audit.explanation import inputs, named
-from book.audit.ledger import Noted, claims, listed, reproduces
-from book.erdil2025 import economics, limits
-from book.erdil2025.claims.model import DEFAULT, H100, UNLIMITED, attention_intensity, token_latency
+from book.audit.ledger import Noted, listed, reproduces
+from book.erdil2025 import economics
+from book.erdil2025.claims.model import DEFAULT, H100, attention_intensity, token_latency
 from inferlib import load_model
 from inferlib.papers.erdil2025 import pareto
 from inferlib.papers.erdil2025.equations import model as m, printed
@@ -13,7 +13,7 @@ from inferlib.papers.erdil2025.records import chips, computing_at, models
 from inferlib.papers.erdil2025.shape import cache_values, printed_parameters
 from inferlib.units import factor
 
-reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")
+reproduces = partial(reproduces, "erdil2025")
 MISTRAL = models["Mistral Large 2"]
 LONG = 100_000  # tokens of context in Figures 9 and 10
 GROUPED = ("Mixtral 8x7B", "Mixtral 8x22B", "Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2")
@@ -89,11 +89,6 @@ def cheap_ends(name, context):
     return economics.frontier(models[name], H100, context=context, pipeline=False).usd_per_million.min()
 
 
-def full_read_cost():
-    """Dollars for reading Mistral Large 2's cache at a long context a million times, at the peak bandwidth."""
-    return 1e6 * limits.cache_read_time(MISTRAL, H100, LONG) * H100.price * factor("usd/h")
-
-
 def released_cache():
     """Bytes that DeepSeek-V3 as released keeps for a token: 61 layers of the latent and its rotary key."""
     return load_model("DeepSeek V3").cache_bytes(1)
@@ -143,50 +138,12 @@ def _text_4_3(read):
     }
 
 
-@claims("Text 4.3")
+@reproduces("Text 4.3")
 def _long_contexts(read, holds):
-    shares = {n: utilisation("Llama 3 70B", H100, n, 1, new_tokens=8192) for n in (2, 4, 8)}
-    text = ", ".join(f"{share:.0%} on {n}" for n, share in shares.items())
-    holds(
-        "prefill can be half utilised",
-        max(shares.values()) > 0.5,
-        f"Llama 3 70B at 16 bits, 8192 tokens at once, of the peak: {text} GPUs",
-    )
-    shares = {
-        name: utilisation(name, UNLIMITED, 8, 1, context=1e8) / models[name].shape.group_size
-        for name in ("Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2")
-    }
-    spread = max(shares.values()) / min(shares.values()) - 1
-    holds(
-        "long-context price depends on g alone",
-        spread < 0.02,
-        f"utilisation for each unit of g: {listed(shares, '.2%')} (threshold, ours: 2 %)",
-    )
     found = {name: best_utilisation(chip) for name, chip in chips.items()}
     holds(
         "utilisation without grouped-query attention is below 1 %",
         max(found[name] for name in economics.GENERATIONS) < 0.01,
         f"of the 16-bit peak: {listed(found, '.2%')}",
         fair="for the paper's three GPUs; an H20 reaches more",
-    )
-    bound = full_read_cost()
-    cheapest = cheap_ends("Mistral Large 2", LONG)
-    holds(
-        "reading the cache is a lower bound on the price",
-        cheapest > bound,
-        f"{cheapest:.2f} dollars a million at least (attainable bandwidth, memory that has to hold the cache), "
-        f"{bound:.2f} for reading at the peak",
-    )
-    short, long = (cheap_ends("Mistral Large 2", context) for context in (0, LONG))
-    holds(
-        "the frontiers at short and long context differ greatly",
-        long / short > 5,
-        f"cheap ends {short:.2f} and {long:.2f} dollars a million (threshold, ours: 5 times)",
-    )
-    mistral, deepseek = (cheap_ends(name, LONG) for name in ("Mistral Large 2", "DeepSeek-V3"))
-    holds(
-        "six times cheaper roughly checks out",
-        5 < mistral / deepseek < 7,
-        f"cheap ends {mistral:.2f} and {deepseek:.2f} dollars a million, the cache in memory: {mistral / deepseek:.1f} "
-        f"times; {cheaper_with_released_cache():.1f} with the cache of the released model (threshold, ours: 5 to 7)",
     )

@@ -10,15 +10,15 @@ import numpy as np
 import sympy as sp
 
 from book.audit.explanation import named
-from book.audit.ledger import Noted, claims, reproduces
+from book.audit.ledger import Noted, reproduces
 from book.erdil2025 import economics
 from inferlib.equation import symbolic, untraced
 from inferlib.papers.erdil2025 import decode, search
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
 from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, PROTOCOLS, ToyAssumptions, chips, models
-from inferlib.papers.erdil2025.shape import Shape, cache_values, printed_parameters
+from inferlib.papers.erdil2025.shape import Shape, cache_values
 
-reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")
+reproduces = partial(reproduces, "erdil2025")
 # Searches try thousands of layouts, which are no explanation of a cell.
 token_latency, speculative_latency = untraced(search.token_latency), untraced(search.speculative_latency)
 best_layout, terms = untraced(decode.best_layout), untraced(decode.terms)
@@ -70,63 +70,7 @@ def _text_3_1(read):
     }
 
 
-@claims("Text 3.1")
-def _latents(read, holds):
-    heads = read("width of one head")
-    wider = read("width of the latent") / heads
-    narrower = DEEPSEEK.n_heads * DEEPSEEK.head_dim / read("width of the latent")
-    holds(
-        "the latent is much wider than a head and much narrower than all heads",
-        narrower > wider > 1,
-        f"DeepSeek-V3: {wider:.0f} and {narrower:.0f} times",
-        fair="'much' is a factor of four",
-    )
-    vanilla = DEEPSEEK.replace(latent=False)
-    smaller = cache_values(vanilla) / cache_values(DEEPSEEK)
-    holds(
-        "latents are a huge reduction of the cache",
-        smaller > 10,
-        f"DeepSeek-V3: {smaller:.0f} times smaller (threshold, ours: 10)",
-    )
-    (needs, eight), (_, sixteen) = (bytes_and_flop_of_latents(format) for format in ("fp8", "bf16"))
-    holds(
-        "latent attention waits for arithmetic at long context",
-        eight / needs < 5 and arithmetic_until() > 0,
-        f"{needs:.0f} FLOP for a byte of cache, an H100 has {eight:.0f} at 8 bits and {sixteen:.0f} at 16: with "
-        f"{eight / needs:.1f} or {sixteen / needs:.1f} tokens a pass and more, or up to {arithmetic_until():,.0f} "
-        "tokens of context",
-        fair="with drafts, or at large batches and moderate context",
-    )
-
-
 # Section 3.2: mixtures of experts.
-
-
-@claims("Text 3.2")
-def _experts(read, holds):
-    unread = {}
-    for name in ("Mixtral 8x22B", "GPT-4", "DeepSeek-V3"):
-        shape = models[name].shape
-        s = m.sparsity(shape, DEFAULT)
-        unread[name] = 1 - printed.parameters_read(shape, s, 10 * s) / printed_parameters(shape)
-    worst = max(unread.values())
-    holds(
-        "batches much larger than s read all parameters",
-        worst < 1e-3,
-        f"ten times s: at most {worst:.2g} of the parameters are not read",
-    )
-
-
-@claims("Footnote 4")
-def _footnote_4(read, holds):
-    batch, experts, active = 32, DEEPSEEK.n_experts, DEEPSEEK.n_active
-    uniform = experts * (1 - (1 - active / experts) ** batch)
-    shared = 1 + (experts - 1) * (1 - (1 - (active - 1) / (experts - 1)) ** batch)
-    holds(
-        "shared experts violate independent uniform routing",
-        abs(uniform - shared) > 1,
-        f"DeepSeek-V3 at batch {batch}: {uniform:.1f} experts used if all are alike, {shared:.1f} with one shared",
-    )
 
 
 # Sections 3.3 and 3.4: latency and bytes of collectives.
@@ -215,7 +159,7 @@ def _text_3_4(read):
     }
 
 
-@claims("Text 3.4")
+@reproduces("Text 3.4")
 def _bandwidth(read, holds):
     one_way, both_ways, critical = equal_batch()
     holds(
@@ -225,13 +169,6 @@ def _bandwidth(read, holds):
         f"equations 23 and 24 at {one_way:.0f}; the critical batch is {critical:.0f} at 16 bits",
         fair="by the final model's equations 40 and 42, at the whole bandwidth",
     )
-    curve, critical = economics.curve("Llama 3 70B"), toy.critical_batch(models["Llama 3 70B"], H100.capped())
-    best, fast = economics.preferred(curve).batch, economics.fastest(curve).batch
-    holds(
-        "the critical batch is no longer the best in general",
-        best < critical and fast < best,
-        f"Llama 3 70B: {fast:.0f} where fastest, {best:.0f} where preferred, {critical:.0f} critical",
-    )
     shape = models["Llama 3 70B"].shape
     one, two = (printed.bytes_reduced(shape, 1, s) for s in (shape.weight_bytes, shape.activation_bytes))
     holds(
@@ -239,18 +176,6 @@ def _bandwidth(read, holds):
         one == two,
         "both are 2 bytes up to equation 31; equation 43 has the activations'",
         fair="while weights and activations have one precision",
-    )
-    free = H100.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
-    found = {}
-    for name in economics.SERVED:
-        limited, unlimited = (economics.frontier(models[name], chip) for chip in (H100, free))
-        points = economics.fastest, economics.preferred
-        found[name] = [at(unlimited).tokens_per_second / at(limited).tokens_per_second for at in points]
-    text = ", ".join(f"{name} {top:.2f} and {point:.1f}" for name, (top, point) in found.items())
-    holds(
-        "network bandwidth does not change the order of magnitude of speeds",
-        all(0.3 < ratio < 3 for pair in found.values() for ratio in pair),
-        f"speed without a limit of bandwidth over that with it, fastest and preferred point: {text}",
     )
 
 
@@ -293,10 +218,8 @@ def _text_3_6(read):
     }
 
 
-@claims("Text 3.6")
+@reproduces("Text 3.6")
 def _equations(read, holds):
-    alone = token_latency(models["Llama 3 70B"], H100, 1, 1)
-    holds("what does not fit takes infinitely long", np.isinf(alone), "Llama 3 70B at 16 bits on one H100")
     literal, coded = literal_and_coded()
     holds(
         "the equations are the notebook's 2D case without pipeline and experts",
@@ -304,19 +227,6 @@ def _equations(read, holds):
         f"fastest Llama 3 70B at 8 bits: {literal:.0f} tokens/s by equations 29 to 44, {coded:.0f} by the notebook "
         "with 2D layouts and no pipeline: it also picks among three protocols, halves LL's bandwidth, spreads "
         "attention less widely and tiles activations",
-    )
-
-
-@claims("Footnote 7")
-def _footnote_7(read, holds):
-    shape = models["Llama 3 70B"].shape
-    plain = printed.bytes_reduced(shape, 1, shape.activation_bytes)
-    more = shape.n_layers * shape.d_ff * shape.activation_bytes / plain
-    gated, vanilla = (feed_forward(shape.replace(ff_up=up), 64, 1, "2D")[1].per_token for up in (2, 1))
-    holds(
-        "SwiGLU adds another d_ff to the bytes reduced",
-        gated == 2 * vanilla,
-        f"one more d_ff: {more:.0%} more bytes for Llama 3 70B",
     )
 
 

@@ -4,17 +4,14 @@ from functools import cache, partial
 
 import numpy as np
 
-from book.audit.ledger import claims, listed, reproduces
+from book.audit.ledger import listed, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims import model as section_3
-from book.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100, UNLIMITED, feed_forward, token_latency
-from inferlib.equation import untraced
+from book.erdil2025.claims.model import DEFAULT, H100, UNLIMITED, token_latency
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import KINDS, Assumptions, Cut, models
-from inferlib.papers.erdil2025.search import expected_tokens
-from inferlib.units import factor
+from inferlib.papers.erdil2025.records import Cut, models
 
-reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")
+reproduces = partial(reproduces, "erdil2025")
 
 
 # Section 3.5: pipeline and expert parallelism.
@@ -81,30 +78,6 @@ def _transfers(read):
     return stages - hops / one
 
 
-def _transferred(experts, group, shape):
-    """Seconds of bytes for one token: the all-to-alls of so many groups of experts, and one 1D all-reduce."""
-    alone = Assumptions(protocols=(section_3.LL,))
-    sparse = m.dispatch_network(shape, H100, group, experts, alone).per_token * alone.dispatches
-    reduce = feed_forward(shape, group, 1, "1D", alone)[0].per_token
-    return sparse, reduce
-
-
-@untraced
-def _experts_cheaper(read):
-    def reduced(*at):
-        return sum(one.time(128) for one in feed_forward(*at))
-
-    ratios = {}
-    for name, group in (("Mixtral 8x22B", 8), ("GPT-4", 16), ("DeepSeek-V3", 64)):
-        shape = models[name].shape
-        spread = min(group, shape.n_experts)
-        sparse = DEFAULT.dispatches * m.dispatch_network(shape, H100, group, spread, DEFAULT).time(128)
-        dense = min(reduced(shape, group, 1, kind) for kind in KINDS)
-        ratios[f"{name} on {group} GPUs"] = dense / (sparse + reduced(shape, group, spread, "1D"))
-    note = f"tensor over expert parallelism, 128 sequences: {listed(ratios, '.1f')} times the time"
-    return min(ratios.values()) > 1, note
-
-
 def table_2_batches():
     """The batches of Table 2's points, by model."""
     return {
@@ -126,7 +99,7 @@ def _text_3_5(read):
     }
 
 
-@claims("Text 3.5")
+@reproduces("Text 3.5")
 def _parallelism(read, holds):
     names = ("Llama 3 70B", "Mixtral 8x22B", "GPT-4", "DeepSeek-V3")
     with_, without = ({n: capacity_matters(n, pipeline)[0] for n in names} for pipeline in (True, False))
@@ -146,22 +119,6 @@ def _parallelism(read, holds):
         f"most that pipelines gain at one cost (threshold, ours: 5 %): {listed(plain, '.1%')}; with drafts "
         f"{listed(drafted, '.1%')}",
     )
-    pairs = [_transferred(groups, groups, DEEPSEEK) for groups in (2, 4, 8)]
-    ratios = [sparse / reduce for sparse, reduce in pairs]
-    holds(
-        "few groups of experts move at most what 1D tensor parallelism moves",
-        max(ratios) <= 1,
-        f"DeepSeek-V3, {DEEPSEEK.n_active:.0f} experts a token: {min(ratios):.2f} to {max(ratios):.2f} times "
-        f"the bytes on 2 to 8 GPUs, the outputs of experts reduced one by one; {min(ratios) * DEEPSEEK.n_active:.1f} "
-        "times where they are added first",
-    )
-    volumes = [_transferred(groups, 256, DEEPSEEK)[0] for groups in (16, 64, 256)]
-    holds(
-        "bytes of many groups do not grow with the groups",
-        max(volumes) / min(volumes) - 1 < 1e-12,
-        f"DeepSeek-V3 on 256 GPUs: {volumes[0] / factor('us'):.3g} us a token with 16 as with 256 groups",
-    )
-    holds("expert parallelism is cheaper than tensor parallelism", *_experts_cheaper(read))
     batches = table_2_batches()
     spread = {
         name: batches[name] / (DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT))
@@ -176,32 +133,4 @@ def _parallelism(read, holds):
         always == rule,
         f"the notebook waits for micro-batches of twice s; Table 2's batches over that: {listed(spread, '.3f')}; "
         f"DeepSeek-V3 on 14 GPUs at batch 1 makes {1 / rule:.0f} tokens/s so and {1 / always:.0f} as the text has it",
-    )
-
-
-@claims("Footnote 5")
-def _footnote_5(read, holds):
-    served, draft = models["Llama 3 70B 8-bit"], models[economics.DRAFT]
-    bound = H100.memory_bandwidth / H100.memory_capacity
-    tokens = expected_tokens(economics.ACCEPTANCE, 5)
-    # A full H100: the weights of Llama 3 70B at 8 bits and the rest cache.
-    context = (H100.memory_capacity - served.n_params - draft.n_params * 2) / served.cache_bytes
-    case, a = {"context": max(context, 0), "pipeline": False}, economics.ACCEPTANCE
-    plain = 1 / token_latency(served, H100, 1, 1, **case)
-    drafted = 1 / section_3.speculative_latency(served, draft, H100, 1, 1, acceptance=a, **case)
-    holds(
-        "the bound is for one read of the parameters a token",
-        drafted > plain,
-        f"five drafts yield {tokens:.2f} tokens a read, a bound of {tokens * bound:.0f} tokens/s; Llama 3 70B "
-        f"on a single full H100: {plain:.0f} tokens/s without drafts, {drafted:.0f} with",
-    )
-
-
-@claims("Footnote 6")
-def _footnote_6(read, holds):
-    times = {g: m.dispatch_network(DEEPSEEK, H100, 64, g, DEFAULT).time(0) / factor("us") for g in (8, 64)}
-    holds(
-        "many groups of experts may cost latency",
-        times[64] > times[8],
-        f"DeepSeek-V3: {times[8]:.1f} us for 8 groups in a node, {times[64]:.1f} us for 64 (nine ranks, two nodes)",
     )

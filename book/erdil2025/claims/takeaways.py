@@ -5,17 +5,17 @@ from functools import cache, partial
 import numpy as np
 
 from book.audit.explanation import inputs, named
-from book.audit.ledger import Noted, claims, listed, reproduces
+from book.audit.ledger import Noted, listed, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims.context import utilisation
 from book.erdil2025.claims.economics import SEVENTY, drafting_gains, fastest, halvings, most_with_drafts
 from book.erdil2025.claims.model import DEFAULT, H100, LL, UNLIMITED, best_layout, terms, token_latency
 from book.erdil2025.claims.toy import based, exponents, speed_up
-from inferlib.papers.erdil2025.equations import model as m, toy
-from inferlib.papers.erdil2025.records import TABLE_5, Cut, ToyAssumptions, chips, computing_at, models
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.records import TABLE_5, Cut, chips, computing_at, models
 from inferlib.units import factor
 
-reproduces, claims = partial(reproduces, "erdil2025"), partial(claims, "erdil2025")
+reproduces = partial(reproduces, "erdil2025")
 
 
 # The introduction's question.
@@ -32,7 +32,7 @@ def dgx_question(speed=70.0, part=0.15):
     return (float(shares[largest]), float(batch[largest])), (float(speeds[smallest]), float(batch[smallest]))
 
 
-@claims("Text 1")
+@reproduces("Text 1")
 def _question(read, holds):
     place = "DGX H100 question"
     speed, part = read(place, "tokens per second"), read(place, "utilisation")
@@ -45,7 +45,7 @@ def _question(read, holds):
     )
 
 
-@claims("Abstract")
+@reproduces("Abstract")
 def _abstract(read, holds):
     cases = {
         "flops": (8, 2048),
@@ -84,13 +84,6 @@ def latency_share(chip):
     waiting = found.pop("kernel launch") + found.pop("collective latency")
     others = [sum(part.values()) if isinstance(part, dict) else part for part in found.values()]
     return waiting * at.tokens_per_second, max(others) * at.tokens_per_second
-
-
-def size_exponent():
-    """Power of the parameters with which the smallest latency of Llama 3 grows in the complete model."""
-    small, large = "Llama 3 8B", "Llama 3.1 405B"
-    slower = np.log(fastest(small)[0] / fastest(large)[0])
-    return slower / np.log(models[large].n_params / models[small].n_params)
 
 
 def doubled_bandwidth():
@@ -187,7 +180,7 @@ def _text_5_1(read):
     }
 
 
-@claims("Text 5.1")
+@reproduces("Text 5.1")
 def _short_contexts(read, holds):
     limit, equation_14 = (1 - 1 / gain for gain in speed_up(2))
     complete = doubled_bandwidth()
@@ -213,28 +206,4 @@ def _short_contexts(read, holds):
         "more is saved where a machine's boundary is crossed",
         not wide.feasible and narrow.feasible,
         f"Llama 3.1 405B on one node of 8: at 16 bits {wide.reason}; at 8 bits {1 / narrow.total:.0f} tokens/s",
-    )
-
-
-@claims("Footnote 11")
-def _footnote_11(read, holds):
-    power = size_exponent()
-    holds(
-        "latency grows faster with size than the root in the complete model",
-        power > 0.5,
-        f"power {power:.2f} from Llama 3 8B to 405B at 16 bits, 0.5 by equation 19",
-    )
-
-
-@claims("Footnote 12")
-def _footnote_12(read, holds):
-    model = models["Llama 3 70B"]
-    memory = read("Groq LPU", "memory", "Text 5.1")
-    chip = H100.replace(memory_bandwidth=read("Groq LPU", "memory bandwidth", "Text 5.1"))
-    best = toy.optimal_n_gpu(model, chip, ToyAssumptions().t_hop)
-    needed = model.weight_bytes * model.n_params / memory
-    holds(
-        "with so little memory a chip pipelining is needed",
-        needed > best,
-        f"Llama 3 70B at 16 bits fits on {needed:.0f} chips; tensor parallelism alone is fastest on {best:.0f}",
     )

@@ -2,7 +2,7 @@
 
 from inferlib.papers.tiny2026.equations import reading_time, speed
 
-from book.audit.ledger import Noted, claims, errata_numbers, reproduces
+from book.audit.ledger import Noted, errata_numbers, reproduces
 from inferlib.system import Accelerator
 
 
@@ -21,7 +21,7 @@ def _text_1(read):
     return {("speed", ""): lambda read: Noted(speed(_chip(read), read("weights", artefact="Table 1")), made)}
 
 
-@claims("tiny2026", "Text 1")
+@reproduces("tiny2026", "Text 1")
 def _claims(read, holds):
     holds("a token takes less than a hundredth of a second", lambda read: _time(read) < 0.01)
     holds("a token takes no time", lambda read: _time(read) == 0, "8 ms")

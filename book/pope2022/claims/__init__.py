@@ -1,1 +1,0 @@
-"""What the text says and can be checked, by subject."""
