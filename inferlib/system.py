@@ -151,6 +151,11 @@ class Layout(Record):
                 raise ValueError(f"Layout.{name} is {value!r}, but must be a whole number of at least 1")
             object.__setattr__(self, name, int(value))
 
+    @property
+    def lanes(self):
+        """Batches under way at once, each with its own line of prompts: one in every copy and every stage."""
+        return self.dp * self.pp
+
 
 @dataclass(frozen=True, eq=False)
 class Breakdown:

@@ -55,7 +55,7 @@ def test_every_number_has_a_source_and_every_source_a_number(name):
     assert set(chip.sources) == fields | set(chip.peaks)
     assert all(re.search(r"https://\S+\.\S+$", text) for text in chip.sources.values())
     assert {"flops", "memory_bandwidth", "memory_capacity", "scale_up_size"} <= fields
-    linked = chip.scale_up_size > 1
+    linked = chip.scale_up_size > 1 or chip.topology == "PCIe"
     assert (chip.topology in ("", "none")) != linked or name in UNSAID
     for format, peak in chip.peaks.items():
         other = chip.at(format)
@@ -226,6 +226,40 @@ def test_chips_without_a_public_price_power_or_link_say_so(field, names):
 
 TYPED = {"h100 sxm": "H100 SXM", "H100": "H100 SXM", "h100-pcie": "H100 PCIe", "A100": "A100 80GB"}
 TYPED |= {"GB200": "GB200 NVL72", "4090": "RTX 4090", "TPUv5e": "TPU v5e", "Ironwood": "TPU7x Ironwood"}
+
+
+# Names that newcomers type: with a vendor, a form or a memory in them.
+CARDS_TYPED = {
+    "NVIDIA H100": "H100 SXM", "H100 80GB": "H100 SXM", "A100-80G": "A100 80GB", "H100-SXM5-80GB": "H100 SXM",
+    "RTX 6000 Pro": "RTX PRO 6000", "MI300": "MI300X", "NVIDIA A100-SXM4-40GB": "A100 40GB", "A100 SXM4": "A100 80GB",
+    "NVIDIA GeForce RTX 4090": "RTX 4090", "Tesla V100": "V100 SXM2", "AMD Instinct MI300X 192GB": "MI300X",
+    "H200 141GB": "H200", "NVIDIA B200": "B200", "NVIDIA L40S 48GB": "L40S", "Intel Gaudi 3": "Gaudi 3",
+    "H100 SXM5": "H100 SXM", "h100-pcie-80gb": "H100 PCIe", "Google TPU v5e": "TPU v5e", "GB10": "DGX Spark",
+}  # fmt: skip
+MODELS_TYPED = {
+    "Kimi K2.5": "nvidia/Kimi-K2.5-NVFP4", "GLM 5.1": "nvidia/GLM-5.1-NVFP4", "GLM-5": "zai-org/GLM-5",
+    "GLM 5.2": "zai-org/GLM-5.2", "MiniMax M2.5": "nvidia/MiniMax-M2.5-NVFP4", "Kimi K3": "moonshotai/Kimi-K3",
+    "MiniMax M2.7": "nvidia/MiniMax-M2.7-NVFP4", "DeepSeek V4 Flash": "sgl-project/DeepSeek-V4-Flash-FP8",
+    "DeepSeek V4 Pro": "deepseek-ai/DeepSeek-V4-Pro", "DeepSeek V3.2": "deepseek-ai/DeepSeek-V3.2",
+    "Nemotron 3 Super": "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", "R1": "deepseek-ai/DeepSeek-R1",
+    "Nemotron 3 Nano": "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "Qwen3 14B": "Qwen3 14B",
+    "Nemotron Super 49B": "nvidia/Llama-3_3-Nemotron-Super-49B-v1", "Qwen2.5 32B": "Qwen2.5 32B",
+    "Qwen3.6 35B": "nvidia/Qwen3.6-35B-A3B-NVFP4", "MiMo V2 Flash": "XiaomiMiMo/MiMo-V2-Flash",
+    "gpt-oss-120b": "GPT-OSS 120B", "Llama-3.3-70B-Instruct": "Llama 3.3 70B", "Gemma 3 27B": "Gemma 3 27B",
+    "google/gemma-3-27b-it": "Gemma 3 27B", "Mistral Small": "Mistral Small 24B", "phi-4": "Phi-4",
+    "Llama 3.2 3B": "Llama 3.2 3B", "DeepSeek-R1-Distill-Llama-70B": "R1 Distill Llama 70B",
+    "DeepSeek-R1-Distill-Qwen-32B": "R1 Distill Qwen 32B", "Qwen2.5-32B-Instruct-AWQ": "Qwen2.5 32B AWQ",
+    "meta-llama/Llama-3.1-8B-Instruct": "Llama 3.1 8B", "Qwen3-235B": "Qwen3 235B-A22B", "mixtral 8x7b": "Mixtral 8x7B",
+}  # fmt: skip
+
+
+def test_fifty_names_that_a_newcomer_types():
+    assert len(CARDS_TYPED) + len(MODELS_TYPED) == 50
+    assert {typed: load_chip(typed).name for typed in CARDS_TYPED} == CARDS_TYPED
+    assert {typed: load_model(typed).name for typed in MODELS_TYPED} == MODELS_TYPED
+    for what, name in (("chip", "H100 96GB"), ("chip", "NVIDIA"), ("model", "70B"), ("model", "gpt-oss")):
+        with pytest.raises(LookupError, match=f"no {what} '{name}'"):
+            catalog.resolve(what, name)
 
 
 def test_chips_and_formats_by_the_names_people_type_or_a_few_near_ones():

@@ -64,6 +64,8 @@ def records(state):
         layout = Layout(tp=n // split, pp=split)
     elif state["layout"] == "copies":
         layout = Layout(tp=split, dp=n // split, ep=n if model.sparse and n > split else 1)
+    elif state["layout"] == "experts" and model.sparse:
+        layout = Layout(tp=n, ep=n)
     more = {"layout": layout, "engine": state["engine"] or None}
     if state["wide"]:
         more["keep"] = {"attention": "bf16"}
@@ -98,7 +100,7 @@ def drawn(seed, n):
         prompt = choose.choice((100, 1000, 4096, 20_000, 100_000))
         yield START | {
             "model": choose.choice(models), "chip": choose.choice(chips), "n_chips": count,
-            "layout": choose.choice(("tp", "copies", "stages")), "split": choose.choice(divisors),
+            "layout": choose.choice(("tp", "copies", "stages", "experts")), "split": choose.choice(divisors),
             "weights": choose.choice(tables.WEIGHTS), "cache": choose.choice(tables.CACHES),
             "wide": choose.random() < 0.3, "engine": choose.choice(list(tables.engines())),
             "batch": choose.choice((1, 3, 32, 256, 2000, 20_000)), "context": choose.randrange(1, 40_000),

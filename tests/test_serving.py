@@ -19,7 +19,7 @@ from tokenprice.decode import Instance, decode_step
 from tokenprice.estimate import CAUTIONS, error_bar, stated
 from tokenprice.kernels import Engine, Kernel, Link, distinct_experts
 from tokenprice.operators import AllReduce, Op
-from tokenprice.prompt import Protocol, others_time, prompt_pass, prompts_ahead, room, turn_time
+from tokenprice.prompt import Protocol, others_time, places, prompt_pass, prompts_ahead, room, turn_time
 
 MODEL, CHIP, WORK = load_model("Llama 3 70B"), load_chip("H100 SXM"), Workload(32, 4096)
 BOX, ONE = System(CHIP, 8), Workload(1)
@@ -130,6 +130,49 @@ def test_stages_follow_one_another():
     assert four.terms["pipeline"] == pytest.approx(3 * deep.terms["pipeline"])
 
 
+def test_stages_work_on_parts_of_a_batch_at_once():
+    """Four cards in stages make four times the tokens of one with a quarter of the batch, each as late as there."""
+    card, cards = System(ENDLESS, 1), System(ENDLESS, 4)
+    one, four = decode_step(MODEL, card, WORK.replace(batch=8)), decode_step(MODEL, cards, WORK, Layout(pp=4))
+    assert four.total - four.terms["pipeline"] == pytest.approx(one.total, rel=1e-12)
+    few = [decode_step(MODEL, cards, WORK.replace(batch=n), Layout(pp=4)).total for n in (1, 2, 4, 8)]
+    assert few[0] == few[1] == few[2] < few[3]  # with fewer than four, stages wait
+    boxes = (System(H200.chip, 1), None), (System(H200.chip, 4), Layout(pp=4))
+    lanes = [request(MODEL, at, 4096, 512, 8, weights="fp8", layout=how) for at, how in boxes]
+    assert lanes[1].fresh_seconds == pytest.approx(lanes[0].fresh_seconds / 4, rel=0.01)
+    assert lanes[1].prompt.total >= lanes[0].prompt.total
+
+
+def test_whole_experts_inside_an_instance_add_up_as_its_other_parts_do():
+    """TP8 EP8: the same bytes of experts and the same all-reduces as TP8; fewer experts a chip, and none travels."""
+    cut, spread = (decode_step(DEEPSEEK, H200, Workload(64, 2000, "fp8"), Layout(tp=8, ep=n)) for n in (1, 8))
+    for term in ("expert weights", "collective latency", "weights", "cache"):
+        assert spread.terms[term] == pytest.approx(cut.terms[term], rel=1e-12)
+    assert (
+        spread.terms["expert kernels"] < cut.terms["expert kernels"] and "expert exchange" not in spread.terms
+    )
+
+
+def test_cards_on_pcie_share_a_box():
+    """120 all-reduces of 13 us among four cards; each took 107 us while a domain of one was taken for a box."""
+    step = ask("nvidia/Qwen3.5-397B-A17B-NVFP4", "4x RTX PRO 6000", context="1k")
+    link = constants.operators("RTX PRO 6000").link(4)
+    assert step.step.terms["collective latency"] == pytest.approx(120 * link.latency)
+    assert any("share PCIe" in caution for caution in step.cautions) and step.high > 1.7 * step.seconds
+    assert constants.box(load_chip("GH200")) == 1 and constants.box(load_chip("L40S")) == 8
+
+
+def test_what_is_lent_to_another_maker_takes_as_long_as_its_public_rows():
+    """The middle is that of the rows: by publisher as many too fast as too slow."""
+    table = fit.other_makers()
+    for chip, (median, *_) in fit.slower().items():
+        away = (
+            (table.answered / table.measured)[table.chip == chip].groupby(table.publisher).median().median()
+        )
+        assert away == pytest.approx(1, abs=0.25) and median > 1.2
+        assert "median of public rows" in " ".join(ask("Llama 3 70B", f"8x {chip}").cautions)
+
+
 def test_one_chip_agrees_with_itself():
     """Without a collective; in symbols these take no time."""
     step = decode_step(load_model("Llama 3 8B"), System(CHIP, 1), Workload(1, 128))
@@ -202,7 +245,7 @@ def test_tokens_travel_to_their_experts_and_back(layout):
 def test_what_does_not_fit_has_no_number():
     answer = step(MODEL, System(CHIP, 1), WORK)
     need = (2 * MODEL.n_params + 32 * 4096 * 327680) / 1e9  # 320 KiB a token
-    assert f"infeasible: needs {need:.0f} GB, but 1 × H100 SXM has 80 GB" in str(answer)
+    assert f"infeasible: needs {need:.0f} GB, but 1 × H100 SXM has 86 GB" in str(answer)
     assert answer.low is None
     with pytest.raises(ValueError, match="no time: infeasible"):
         _ = answer.seconds
@@ -289,7 +332,7 @@ def test_tensor_parallel_over_two_nodes():
 
 
 def test_rows_that_nothing_was_fitted_to():
-    """Experts on chips of their own; and AMD's chips: 80 % and more lie inside, publishers alike, said too fast."""
+    """Experts on chips of their own; and AMD's chips: 80 % and more lie inside, publishers alike, around the middle."""
     table = tables.spread_experts()
     error = table["predicted, ms"] / table["measured, ms"] - 1
     assert len(table) == 10 and error.abs().mean() < 0.15
@@ -297,7 +340,7 @@ def test_rows_that_nothing_was_fitted_to():
     assert rack["predicted, ms"].iloc[-1] / rack["predicted, ms"].iloc[0] > 2.4  # measured: 2.6; before: 1.5
     table = tables.other_makers()
     assert table["inside, %"].mean() > 80 and table.rows.sum() == 51
-    assert (table["median error, %"] < -15).all()
+    assert (table["median error, %"].abs() < 30).all()  # shifted by their median over publishers
 
 
 def test_rows_that_are_not_scored_are_counted():
@@ -366,18 +409,21 @@ def test_the_shape_of_very_long_prompts():
 
 
 def test_room_by_hand():
-    """What the weights leave of nine tenths of 640 GB, over 320 KiB a token; or nine tenths of what they leave.
+    """What weights and 4 GB of workspace leave of nine tenths of 8 x 81,559 MiB, over 320 KiB a token.
+
+    Or nine tenths of what the weights leave, less that.
 
     One user needs room for the whole answer; of many, who are at all places of theirs, the mean length counts.
     """
     asked, weights, token = Workload(1, 4096), 2 * MODEL.n_params, 327680
-    serves = (0.9 * 640e9 - weights) / token
+    have, kept = 8 * 81559 * 2**20, 8 * 4e9
+    serves = (0.9 * have - kept - weights) / token
     assert room(MODEL, BOX, asked) == pytest.approx(serves / 4096, rel=1e-6)
     assert room(MODEL, BOX, asked, longest=4196) == pytest.approx((serves - 100) / 4096, rel=1e-6)
-    less = (0.8 * 640e9 - weights) / token / 4096
+    less = (0.8 * have - kept - weights) / token / 4096
     assert room(MODEL, BOX, asked, share=0.8) == pytest.approx(less, rel=1e-6)
     compiled = room(MODEL, BOX, asked, longest=4196, engine="compiled")
-    assert compiled == pytest.approx(0.9 * (640e9 - weights) / token / 4196, rel=1e-6)
+    assert compiled == pytest.approx((0.9 * (have - weights) - kept) / token / 4196, rel=1e-6)
 
 
 def test_room_is_what_a_queue_shows():
@@ -439,19 +485,21 @@ def test_every_caution_widens_the_interval():
 
 
 # --- Drafts, requests, prices, watts -------------------------------------------------------------------------
-def test_drafts_take_time_of_the_engine_and_against_published_speed():
-    """SGLang's cookbook, one user: GLM-5 in 7.54 ms and Qwen3.5 in 3.96 ms a token; without this time 35 % too fast."""
+def test_drafts_against_published_speed():
+    """SGLang's cookbook of early 2026, one user: GLM-5 in 7.54 ms and Qwen3.5 in 3.96 ms a token, with a busy host.
+
+    Nothing is fitted to them: drafts within a recorded graph are 40 % faster, and the interval is wide.
+    """
     for model, weights, length, seconds in (
         ("zai-org/GLM-5", "fp8", 3.48, 7.54e-3),
         ("Qwen/Qwen3.5-397B-A17B", "bf16", 3.12, 3.96e-3),
     ):
         asked = {"prompt": 610, "output": 422, "weights": weights, "engine": "sglang"}
         found = ask(model, "8x H200", drafted=3, length=length, **asked)
-        assert found.seconds == pytest.approx(seconds, rel=0.25)
-        assert found.low < seconds < found.high
-    # computed from the published acceptance and one fitted constant: within a twentieth, three worth drafting
+        assert found.seconds < seconds < 1.75 * found.seconds
+    # computed from the published acceptance, nothing fitted: within an eighth, most at the fourth draft
     table = tables.drafts()
-    assert (abs(table.predicted / table.measured - 1) < 0.05).all() and table.predicted.idxmax() == 2
+    assert (abs(table.predicted / table.measured - 1) < 1 / 8).all() and table.predicted.idxmax() == 3
     assert (table.predicted < table.length).all()
 
 
@@ -523,9 +571,10 @@ def test_caches_that_every_chip_keeps_whole_and_a_step_fits_as_long_as_there_is_
     """A latent cache lies whole on every chip of an instance; eight heads are cut in eight, whatever the chips."""
     work = Workload(1, 10_000, "fp8")
     held = Instance(DEEPSEEK, H200, work.replace(context=0)).memory()[0]
-    assert room(DEEPSEEK, H200, work) == pytest.approx((0.9 * 141e9 - held) / (61 * 576 * 2 * 10_000))
+    usable = 0.9 * 143771 * 2**20 - 4e9
+    assert room(DEEPSEEK, H200, work) == pytest.approx((usable - held) / (61 * 576 * 2 * 10_000))
     for n in (8, 16):
-        free, a_chip = 0.9 * 141e9 - 70.6e9 / n, 80 * 2 * 128 * 2 * 10_000
+        free, a_chip = usable - 70.6e9 / n, 80 * 2 * 128 * 2 * 10_000
         assert room(MODEL, System(H200.chip, n), work) == pytest.approx(free / a_chip, rel=0.03)
     for model, system, layout in (
         (MODEL, BOX, None),
@@ -533,7 +582,8 @@ def test_caches_that_every_chip_keeps_whole_and_a_step_fits_as_long_as_there_is_
         (DEEPSEEK, H200, None),
         (DEEPSEEK, System(H200.chip, 16), Layout(1, 1, 16, 16)),
     ):
-        most = math.floor(room(model, system, work, layout, share=1))
+        at = Instance(model, system, work.replace(context=0), layout)
+        most = math.floor(places(at, at.sequence(10_000), at.sequence(10_000), 1, 1, 0))
         found = [decode_step(model, system, work.replace(batch=n), layout) for n in (most, most + 1)]
         assert [one.status for one in found] == ["ok", "infeasible"], (model.name, str(system))
 

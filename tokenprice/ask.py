@@ -8,16 +8,17 @@ from functools import cached_property
 from typing import Any
 
 from inferlib import checks
+from inferlib.formats import FORMATS
 from inferlib.principles import cost_per_million
 from inferlib.system import Breakdown, Layout, System
-from tokenprice import answerers, bounds, energy
+from tokenprice import answerers, bounds, constants, energy
 from tokenprice.answerers import SIXTH
 from tokenprice.change import doubled
 from tokenprice.decode import Instance, decode_step
 from tokenprice.estimate import interval, stated
 from tokenprice.fleet import Fleet, fleet, step_of
 from tokenprice.layouts import layouts, refusal
-from tokenprice.prompt import SHARE, Protocol, room_of
+from tokenprice.prompt import SHARE, Protocol, room, room_of
 from tokenprice.question import REQUEST, Question, read
 from tokenprice.request import Request, answered, passes, served, with_cautions
 from tokenprice.words import between, figures, format_in_words, in_words
@@ -134,6 +135,16 @@ class Answer:
         return doubled(self.question.replace(**_step_of(self)), self.request if shared else None)
 
     @property
+    def room(self) -> int | None:
+        """Users, or sequences of a step, that have room beside the weights; None where no memory is stated."""
+        if self.by != SIXTH or not self.feasible or self.machine.chip.memory_capacity is None:
+            return None
+        q = self.question
+        if q.is_request:
+            return int(room_of(q, self.machine, q.layout))
+        return max(int(room(q.model, self.machine, q.workload, q.layout, q.formats[2], engine=q.engine)), 0)
+
+    @property
     def binding(self) -> str:
         """What takes most of the time between two tokens: a term of the step, or the prompts of others."""
         waits = self.seconds - self.step.total
@@ -164,7 +175,7 @@ class Answer:
                 "step": self.step.total, "binding": self.binding, "terms": self.step.terms,
                 "usd_per_hour": hourly, "usd_per_million": self.dollars_per_million,
                 "joules_per_token": self.joules, "doubled": dict(self.doubled),
-                "usd_spread": q.spread(self.machine.chip), "usd_span": list(self.price_span),
+                "room": self.room, "usd_spread": q.spread(self.machine.chip), "usd_span": list(self.price_span),
             }  # fmt: skip
         if self.request is not None:
             found["request"] = self.request.to_dict()
@@ -199,6 +210,10 @@ class Answer:
             lines.append(f"without drafts {_ms(plain)} ms: drafts make it {times} as fast")
         if self.request is not None:
             lines += self.request.lines()
+        if (places := self.room) is not None:
+            lines.append(
+                f"memory holds {places:,.0f} {'users' if q.is_request else 'sequences'} of such length"
+            )
         if self.fleet is not None:
             for name, many in ((_came(q), self.fleet), ("prompts read apart", self.apart)):
                 lines += [f"{name}: {'; '.join(many.lines())}"] if many else []
@@ -340,10 +355,23 @@ def sixth(question, beside=True):
     longest = q.prompt + q.output if q.is_request else running.context
     if most and longest > most:
         notes = (f"A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",)
+    notes += () if q.is_request else _wider(q, step)
     return Answer(
         q, SIXTH, step, request=request, fleet=many, apart=apart, factor=factor,
         confidence=stated()["confidence"], cautions=cautions, notes=notes,
     )  # fmt: skip
+
+
+def _wider(q, step):
+    """A note where 16 bits would be faster than what was asked for: kernels of fewer bits were timed to start later."""
+    name = constants.format_name(q.formats[0])
+    if q.drafted or name not in FORMATS or FORMATS[name].bits >= 16:
+        return ()
+    machine = replace(q.machine, chip=q.machine.chip.replace(memory_capacity=None))
+    work = q.workload.replace(weights="bf16")
+    wide = decode_step(q.model, machine, work, q.layout, engine=q.engine).total
+    more = f"In bf16 a step would take {_ms(wide)} ms: kernels of {name} were timed to start later on such chips."
+    return (more,) if wide < step.total else ()
 
 
 def _together(q, running):

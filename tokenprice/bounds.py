@@ -88,7 +88,7 @@ def of_step(seconds, factor):
 
 def of_request(q, request, layout=None, fleet=None):
     """What :func:`broken` says of a request, of a loop or of a fleet; None where all bounds hold."""
-    r, known, copies = request, stated()["first_token"], layout.dp if layout else 1
+    r, known, copies = request, stated()["first_token"], layout.lanes if layout else 1
     alone = fleet.station.steps[0] if fleet else step_of(q, r.system, layout, min(copies, r.users)).total
     found = {
         "alone": alone, "token": r.token, "first_token": r.first_token, "reading": r.prompt.total,

@@ -72,7 +72,7 @@ RESOURCES = (
     Resource("kernel launch", "less", lambda c, o, e, by: (c, _each(o, KERNELS, 1 / by, *FIXED), e)),
     Resource(
         "engine time", "less",
-        lambda c, o, e, by: (c, o, _times(e, 1 / by, "base", "layer", "rank", "sequence", "together", "draft")),
+        lambda c, o, e, by: (c, o, _times(e, 1 / by, "base", "layer", "rank", "sequence", "together")),
     ),
 )  # fmt: skip
 
@@ -249,7 +249,8 @@ def _sizes(model, system, layout):
     while 2 * sizes[-1] <= MOST_CHIPS:
         sizes.append(2 * sizes[-1])
     asked = layout or Layout(tp=whole)
-    names = ("dp", "ep") if asked.dp > 1 and asked.ep > 1 else ("dp",) if asked.dp > 1 else ("tp",)
+    names = ("dp",) if asked.dp > 1 else ("tp",)
+    names += ("ep",) if asked.ep > 1 else ()
     for count in sizes:
         degrees = {name: Fraction(int(getattr(asked, name)) * count, whole) for name in names}
         if any(n.denominator > 1 for n in degrees.values()):

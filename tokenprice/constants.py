@@ -8,6 +8,7 @@ from functools import cache
 from numbers import Real
 
 from inferlib import checks
+from inferlib.catalog import load_chip
 from inferlib.equation import Record, quantity
 from inferlib.formats import FORMATS, nearest
 from inferlib.ops import interpolated, log2
@@ -22,6 +23,13 @@ NEIGHBOURS = {
     "RTX 5090": "RTX PRO 6000", "DGX Spark": "RTX PRO 6000", "Gaudi 3": "H100 SXM", "Trainium 2": "H100 SXM",
     "TPU7x Ironwood": "B200",
 }  # fmt: skip
+# MiB of one chip as the driver (nvidia-smi) shows them, where that is not what the data sheet says.
+SHOWN = {
+    "V100 SXM2": 16160, "A100 40GB": 40960, "A100 80GB": 81920, "H100 SXM": 81559, "H100 PCIe": 81559,
+    "H100 NVL": 95830, "H200": 143771, "GH200": 97871, "B200": 183359, "L4": 23034, "L40S": 46068, "RTX 4090": 24564,
+    "RTX 5090": 32607, "RTX PRO 6000": 97887,
+}  # fmt: skip
+CARDS = 8  # that share a box and its PCIe, where they have no links of their own
 ONE_PROGRAM = "TPU"  # a step on such chips is one compiled program: no kernel of its own is started
 ANY = "any"
 NO_TIME = 1e9  # the share of a term for which a fit found no time
@@ -113,6 +121,26 @@ def engine_class(software):
 def reached():
     """What blocks of experts reach of the arithmetic peak, on every chip: fitted to prompts of whole models."""
     return {name: value[0] for name, value in engines()["experts"].items()}
+
+
+def memory(chip):
+    """Bytes of a chip as the driver shows them; of one whose memory somebody changed, that."""
+    return _shown(chip.name, chip.memory_capacity) if chip.name in SHOWN else chip.memory_capacity
+
+
+@cache
+def _shown(name, stated):
+    return SHOWN[name] * 2**20 if load_chip(name).memory_capacity == stated else stated
+
+
+def box(chip):
+    """Chips that send to one another without a network between boxes: a domain, or cards on PCIe; None if not known."""
+    return CARDS if chip.topology == "PCIe" and chip.scale_up_size == 1 else chip.scale_up_size
+
+
+def slower(chip):
+    """How many times as long a chip takes as the kernels that are lent to it: the median of its public rows; else 1."""
+    return engines()["slower"].get(chip, (1.0,))[0]
 
 
 def lender(chip):

@@ -53,6 +53,19 @@ class Offer:
         return self.request.dollars
 
     @property
+    def unsure(self):
+        """Why its place is that of the slow end of its interval: what nobody timed there; or nothing."""
+        name = self.system.chip.name
+        if constants.lender(name) != name:
+            return "kernels are lent"
+        return "copies share experts" if self.layout.dp > 1 and self.layout.ep > 1 else ""
+
+    @property
+    def ranked(self):
+        """Dollars by which offers are sorted."""
+        return self.dollars * (self.request.step_factor if self.unsure else 1)
+
+    @property
     def cautions(self):
         """In which respects nothing like it was measured."""
         return self.request.cautions
@@ -172,8 +185,8 @@ class Decision:
             "misses": [vars(miss) for miss in self.misses], "left_out": dict(self.left_out),
         }  # fmt: skip
 
-    def text(self, most=5) -> str:
-        """In words: so many offers, and why others fail or were not tried."""
+    def text(self, most=5, why=False) -> str:
+        """In words: so many offers, and why others fail; ``why``: which chips were not tried, too."""
         if self.best is None:
             lines = [f"No machine keeps the promise for {self.question.model.name}."]
             lines += [
@@ -185,14 +198,19 @@ class Decision:
                 lines.append(f"{'Cheapest: ' if place == 0 else f'{place + 1}. '}{offer}")
                 lines += [f"   In {100 * stated()['confidence']:.0f} % of cases {offer.span()}."]
                 lines += [f"   Caution: {caution}." for caution in offer.cautions]
+                lines += [f"   Its place is that of its slow end: {offer.unsure}."] if offer.unsure else []
             if len(self.offers) > most:
                 lines.append(f"{len(self.offers) - most} more machines keep it.")
         if self.why_not:
             counted = ", ".join(f"{reason} {n}" for reason, n in self.why_not.items())
             lines.append(f"Machines that fail: {counted}.")
-        for reason in dict.fromkeys(self.left_out.values()):
-            names = ", ".join(name for name, why in self.left_out.items() if why == reason)
+        for reason in dict.fromkeys(self.left_out.values()) if why else ():
+            names = ", ".join(name for name, because in self.left_out.items() if because == reason)
             lines.append(f"Not tried, {reason}: {names}.")
+        if self.left_out and not why:
+            lines.append(
+                f"{len(self.left_out)} chips not tried; --why, in Python .left_out, says which and why."
+            )
         return "\n".join(lines)
 
     def __str__(self):
@@ -219,7 +237,8 @@ def decide(
     attention (``dp`` of the layout): at least one each, at most as many as have room beside the weights. More
     users make a request cheaper, its tokens slower and its first token later. So each machine is asked for the
     powers of two of users, and for the most users at which the promise holds: that is its offer. Offers are
-    sorted by dollars for one request, then by chips.
+    sorted by dollars for one request, then by chips; those whose kernels are lent, or whose copies share experts,
+    by their slow end.
 
     With ``arrivals`` each machine is asked how many of it keep the promise on average, with prompts read by all or
     by machines of the same chip that do nothing else; the cheapest fleet is its offer.
@@ -275,13 +294,13 @@ def decide(
         for n in given or sizes(chip):
             for layout in _layouts(layouts, q.model, chip, n):
                 search.ask(System(chip, n), layout, seller)
-    found = sorted(search.offers, key=lambda offer: (offer.dollars, offer.system.count))
+    found = sorted(search.offers, key=lambda offer: (offer.ranked, offer.system.count))
     return Decision(q, promise, tuple(found), tuple(search.points), tuple(search.misses), left_out, sure)
 
 
 def sizes(chip):
     """The numbers of a chip to try in a machine: powers of two up to its domain, and the domain itself."""
-    domain = int(chip.scale_up_size or ALONE)
+    domain = int(constants.box(chip) or ALONE)
     powers = [2**k for k in range(min(domain, LARGEST).bit_length())]
     return powers + ([domain] if domain not in powers and domain <= LARGEST else [])
 
@@ -307,7 +326,7 @@ def _offered(chips, prices):
     tried = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in given] if asked else []
     if not asked:
         tried = [*(load_chip(name) for name in every_chip()), *own.values()]
-    found, left_out = [], {}
+    found, left_out = [], {name: f"because {error}" for name, error in getattr(chips, "wrong", {}).items()}
     for chip in tried:
         seller = str(chip.sources.get("price", "")).partition(",")[0]
         lowest, seller, highest = stated.get(chip.name, (chip.price, seller, None))

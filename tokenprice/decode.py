@@ -5,7 +5,7 @@ from numbers import Real
 
 from inferlib.attention import unusual
 from inferlib.formats import FORMATS
-from inferlib.ops import minimum
+from inferlib.ops import maximum, minimum
 from inferlib.system import Breakdown, Layout, System, Workload, chip_peak, format_bytes
 from inferlib.transformer import (
     Attention,
@@ -27,12 +27,13 @@ SHORT = "needs {need:.0f} GB, but {system} has {have:.0f} GB"
 def decode_step(model, system, workload, layout=None, *, engine=None, keep=None, tokens=1, operators=None):
     """One decode step as kernels, attention, experts, exchanges and the engine.
 
-    ``layout``: one tensor-parallel instance on all chips when not given. Stages (``pp``) follow one another.
-    With ``dp`` attention and cache are copied and the batch is divided; with ``ep`` too the experts are spread
-    over all chips, and tokens travel to them and back. ``engine``: the class of engine, see
-    :func:`tokenprice.constants.engine`. ``keep``: parts of the model in another format than
-    ``workload.weights``. ``tokens``: of each sequence that a step takes: one, or with drafted tokens to verify
-    more. ``operators``: the chip's own of ``operators.toml`` when not given. Raises TypeError if an argument is
+    ``layout``: one tensor-parallel instance on all chips when not given. Stages (``pp``) follow one another, each
+    with its part of the batch: a token passes all of them, and as many parts are under way at once.
+    With ``dp`` attention and cache are copied and the batch is divided. With ``ep`` whole experts are spread: inside
+    an instance (``tp``) chips add their parts as before, between copies tokens travel to them and back.
+    ``engine``: the class of engine, see :func:`tokenprice.constants.engine`. ``keep``: parts of the model in another
+    format than ``workload.weights``. ``tokens``: of each sequence that a step takes: one, or with drafted tokens to
+    verify more. ``operators``: the chip's own of ``operators.toml`` when not given. Raises TypeError if an argument is
     of another class, LookupError if an engine or a format is unknown.
     """
     for name, value, kind in (
@@ -85,7 +86,7 @@ def layer(at, attention, block):
         yield from added
         if isinstance(attention, CompressedAttention):
             yield from blocks.streams(at)
-    if isinstance(block, Experts) and at.spread:
+    if isinstance(block, Experts) and at.travel:
         yield from operators.experts(at, block)
         yield operators.Wait("expert exchange", operators.exchange(at, block))
     elif block is not None:
@@ -117,16 +118,23 @@ class Instance:
     ):  # fmt: skip
         self.model, self.system, self.workload, self.engine = model, system, workload, engine
         self.tokens, self.cached = tokens, cached
+        self.box = system.domain
+        if system.chip.topology == "PCIe":
+            self.box = minimum(system.count, constants.box(system.chip))
         self.operators = operators or constants.operators(system.chip.name)
         self.formats = constants.formats(model, workload.weights, keep)
         self.tp, self.pp, self.ep, self.dp = (
             (layout.tp, layout.pp, layout.ep, layout.dp) if layout else (system.count, 1, 1, 1)
         )
-        self.sequences = workload.batch / self.dp  # of one copy of the attention
+        self.held = self.sequences = workload.batch / self.dp  # of one copy of the attention
+        if not (isinstance(self.pp, Real) and self.pp == 1):  # with fewer than there are stages, some wait
+            self.sequences = maximum(self.held / self.pp, minimum(self.held, 1))
         self.rows = self.sequences * tokens
-        self.spread = model.sparse and self.ep > 1 and self.dp != 1  # experts over the chips of all copies
-        copies = self.dp if self.spread else 1
+        self.spread = model.sparse and not (isinstance(self.ep, Real) and self.ep == 1)
+        self.travel = self.spread and self.dp != 1  # of tokens, to experts over the chips of all copies
+        copies = self.dp if self.travel else 1
         self.expert_chips, self.expert_rows = self.tp * copies, self.rows * copies
+        self.cut = self.expert_chips / self.ep if self.spread else self.tp  # chips that share an expert
         # prompts are too long for the all-reduces that run in a recorded graph
         self.links = "reduce" if cached is None else "library"
         self.engine_class = "compiled" if engine is not None and engine.name == "compiled" else "serving"
@@ -150,9 +158,9 @@ class Instance:
 
     def stages(self):
         """Seconds by term, as a Breakdown takes them: each stage follows the one before, its terms overlap."""
-        total = {}
+        total, slower = {}, constants.slower(self.system.chip.name)
         for count, op in step(self):
-            for term, seconds in op.terms(count).items():
+            for term, seconds in op.terms(slower * count).items():
                 total[term] = total[term] + seconds if term in total else seconds
         found = ({term: total[term] for term in stage if term in total} for stage in operators.STAGES)
         return tuple(stage for stage in found if stage)
@@ -164,8 +172,8 @@ class Instance:
         size = {part: n * self.weight_bytes(part) for part, n in self.model.parameters().items()}
         spread = size.pop("experts", 0) / (self.expert_chips * self.pp)
         own = sum(size.values()) / (self.tp * self.pp)
-        cache = self.sequences * self.sequence(self.workload.context)
-        return own + spread + cache, self.system.chip.memory_capacity
+        cache = self.held * self.sequence(self.workload.context)
+        return own + spread + cache, constants.memory(self.system.chip)
 
     def weight_bytes(self, part):
         """Bytes of a weight; what is not a matrix of a layer is kept like the head."""

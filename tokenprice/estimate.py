@@ -68,6 +68,8 @@ CAUTIONS = (
     _most("experts on", "expert_chips"),
     Caution("boxes", "one instance on {tp:,.0f} chips: more than share a fast network, or more than there are heads",
             lambda facts: facts["tp"] - minimum(facts["domain"], facts["heads"])),
+    Caution("PCIe", "boxes whose chips share PCIe differ, and no serving run of several was measured",
+            lambda facts: facts["shared"]),
     Caution("chip", "nothing was measured on {chip}", lambda facts: facts["new_chip"]),
     Caution("lent", "no kernel timings for {chip}; using those of {lender}", lambda facts: facts["lent"]),
     Caution("experts", "no serving run of {unscored}", lambda facts: facts["new_kind"]),
@@ -75,7 +77,8 @@ CAUTIONS = (
             lambda facts: facts["borrowed"]),
     Caution("stages", "nothing was measured on stages that follow one another", lambda facts: facts["stages"] - 1),
     Caution("drafts", "few steps with drafts were measured", lambda facts: facts["drafted"]),
-    Caution("maker", "{chip} runs other software than the chips that were timed", lambda facts: facts["other_maker"]),
+    Caution("maker", "{chip} runs other software than the chips that were timed{slower}",
+            lambda facts: facts["other_maker"]),
     Caution("format", "no measurement here has weights in {format}", lambda facts: facts["new_format"]),
     Caution("format", "{chip} does not multiply in {format}", lambda facts: facts["widened"]),
     Caution("size", "{params:,.0f} million parameters, but nothing measured here has fewer than {least_params:,.0f}",
@@ -100,11 +103,12 @@ def limits():
 
 def chip_facts(name):
     """What the measurements say of a chip."""
-    lender = constants.lender(name)
+    lender, by = constants.lender(name), constants.slower(name)
+    known = f"; its times are {by:.3g} times those of their kernels, the median of public rows"
     other = name.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq"))
     return {
         "chip": name, "new_chip": float(name not in stated()["chips"]), "lender": lender,
-        "lent": float(lender != name), "other_maker": float(other),
+        "slower": known if by != 1 else "", "lent": float(lender != name), "other_maker": float(other),
     }  # fmt: skip
 
 
@@ -128,13 +132,16 @@ def sentences(declared, facts):
 
 def facts(model, system, workload, layout=None, step=None):
     """What cautions are asked of: how far a question, and its step where there is one, goes beyond the measurements."""
-    tp, dp, pp = (layout.tp, layout.dp, layout.pp) if layout is not None else (system.count, 1, 1)
+    own = (layout.tp, layout.dp, layout.pp, layout.ep) if layout is not None else (system.count, 1, 1, 1)
+    tp, dp, pp, ep = own
+    shared = system.chip.topology == "PCIe"
     lenders, unscored = blocks.lenders(model, system.chip.name), blocks.unscored(model)
     found = {
         "stages": pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
         "timed_on": ", ".join(lenders), "unscored": unscored, "new_kind": float(bool(unscored)),
-        "context": workload.context, "batch": workload.batch, "tp": tp, "domain": system.domain,
-        "expert_chips": system.count if dp > 1 else 0, "new_experts": new_experts(model), "copies": dp,
+        "context": workload.context, "batch": workload.batch, "tp": tp,
+        "domain": constants.box(system.chip) or system.domain, "shared": float(shared and tp > 1),
+        "expert_chips": system.count if ep > 1 else 0, "new_experts": new_experts(model), "copies": dp,
         "heads": min(group.attention.n_heads for group in model.layers if group.attention),
         "params": model.n_params / 1e6,
     }  # fmt: skip

@@ -73,7 +73,7 @@ def clearing(busy, pieces, output):
 
 @dataclass(frozen=True, eq=False)
 class Station:
-    """One machine as a queue, or as many as it has copies.
+    """One machine as a queue, or as many as it has copies and stages.
 
     ``prompt`` is how long a prompt has a copy for itself (0 where other machines read), in so many ``pieces``, each
     read in a step of the others; ``steps`` the seconds of a step with 1, 2, ... sequences in each copy: as many as have
@@ -163,7 +163,7 @@ def step_of(q, system, layout, batch):
 
 def station(q, system, layout, prompt) -> Station:
     """The queue that a machine is for a question's requests, each of whose prompts has it for so long."""
-    copies = layout.dp if layout is not None else 1
+    copies = layout.lanes if layout is not None else 1
     places = min(room_of(q, system, layout), q.users or MOST, MOST)
     numbers = copies * np.arange(1, max(int(places / copies), 1) + 1)
     steps = np.broadcast_to(step_of(q, system, layout, numbers).total, numbers.shape)
@@ -249,7 +249,7 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
     """
     lies = layout if reader in (None, system) else None
     read, fresh = passes(q.model, reader or system, q.workload, q.prompt, q.cached or 0, lies, q.formats[2])
-    own = read.total / (lies.dp if lies is not None else 1)
+    own = read.total / (lies.lanes if lies is not None else 1)
     at = station(q, system, layout, 0.0 if reader else read.total)
 
     def mean(users):  # the request of so many in a machine

@@ -71,7 +71,6 @@ class Engine(Record):
         "s", "time for every sequence and every doubling of the chips", default=0, zero=True
     )
     box: float = quantity("s", "time of an all-reduce for every doubling beyond a box", default=0, zero=True)
-    draft: float = quantity("s", "time for every drafted token", default=0, zero=True)
     name: str = ""
 
 

@@ -1,6 +1,7 @@
 """How a model may lie on chips: the layouts worth trying, and why one cannot be."""
 
 from inferlib.system import Layout
+from tokenprice.constants import box
 from tokenprice.words import in_words
 
 
@@ -17,8 +18,6 @@ def refusal(model, system, layout=None):
         return f"{in_words(at)} cuts {uneven} heads in {at.tp} parts, which cannot be"
     if at.ep > 1 and not model.sparse:
         return f"{in_words(at)} spreads experts, but {model.name} has none"
-    if at.ep > 1 and at.dp == 1:
-        return f"{in_words(at)}: experts are spread with DP attention only: write DP{at.ep} EP{at.ep}"
     return ""
 
 
@@ -29,8 +28,9 @@ def layouts(model, chip, count):
 
     1. One instance on all chips, if their number is such a degree: ``TP8``.
     2. Stages, each on the largest degree within a domain, one after another: ``PP2 x TP8``.
-    3. Of a mixture of experts: attention copied, each copy on any degree up to 8 within a domain, experts spread
-       over all chips: ``attention DP8 with EP8``, ``attention DP4 x TP2 with EP8``, ...
+    3. Of a mixture of experts: whole experts spread over the chips of one instance, ``TP8 x EP8``; or attention
+       copied, each copy on any degree up to 8 within a domain, experts spread over all chips:
+       ``attention DP8 with EP8``, ``attention DP4 x TP2 with EP8``, ...
 
     Copies of a dense model are machines of their own and cost the same a token; they are not tried.
 
@@ -43,7 +43,7 @@ def layouts(model, chip, count):
     """
     powers = [2**k for k in range(int(count).bit_length())]
     degrees = [n for n in powers if count % n == 0 and all(h % n == 0 for h in heads(model))]
-    domain = min(count, chip.scale_up_size or count)
+    domain = min(count, box(chip) or count)
     inside = [n for n in degrees if n <= domain]
     found = [Layout(tp=count)] if count in degrees else []
     stages = count // inside[-1]
@@ -52,6 +52,8 @@ def layouts(model, chip, count):
     groups = [group.feed_forward for group in model.layers]
     blocks = [block.n_experts for block in groups if hasattr(block, "n_experts")]
     sends = chip.scale_up_bandwidth if count <= domain else chip.scale_out_bandwidth
+    if blocks and 1 < count <= min(blocks) and count in inside:
+        found.append(Layout(tp=count, ep=count))
     if blocks and 1 < count <= min(blocks) and sends is not None:
         found += [Layout(tp=n, ep=count, dp=count // n) for n in inside if n <= 8 and n < count]
     return found

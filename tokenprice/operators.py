@@ -141,13 +141,16 @@ def experts(at, block):
     one = block.matrices * stream * block.d_expert / at.expert_chips
     touched = kernels.distinct_experts(block.n_experts, block.n_active, maximum(at.expert_rows, 1))
     flop = FLOP_PER_WEIGHT * at.expert_rows * block.n_active * one
-    cut = 1 if at.spread else at.tp  # an instance cuts every expert, copies divide them
-    kernel = kernel.replace(prefill=kernels.block_share(kernel, block.d_expert / cut))
-    yield Op("experts", "experts", kernel, chip, touched * one * size, flop, touched * cut / at.expert_chips)
+    kernel = kernel.replace(
+        prefill=kernels.block_share(kernel, block.d_expert / (at.cut if at.travel else at.tp))
+    )
+    yield Op(
+        "experts", "experts", kernel, chip, touched * one * size, flop, touched * at.cut / at.expert_chips
+    )
     shared = block.d_shared
     if not (isinstance(shared, Real) and shared == 0):
-        # Experts over all chips leave the shared one whole on each.
-        width = shared / (1 if at.spread else at.tp)
+        # Experts over the chips of all copies leave the shared one whole on each.
+        width = shared / (1 if at.travel else at.tp)
         yield from feed_forward(at, "shared experts", block, width, where(shared > 0, 1, 0))
 
 
@@ -155,20 +158,20 @@ def all_reduce(at):
     """An all-reduce of the rows, unless there is one chip only."""
     if isinstance(at.tp, Real) and at.tp == 1:
         return
-    n, beyond = maximum(at.tp, 2), at.tp > at.system.domain
+    n, beyond = maximum(at.tp, 2), at.tp > at.box
     link, far = (at.operators.link(n, kind) for kind in (at.links, "library"))
     if symbolic(beyond):
         pairs = ((getattr(far, name), getattr(link, name)) for name in ("latency", "bandwidth"))
         link = Link(*(where(beyond, *pair) for pair in pairs))
     elif beyond:  # all-reduces that run in a recorded graph stay in one box
         link = far
-    boxes = kernels.box_time(at.engine, 1, at.tp, minimum(at.tp, at.system.domain))
+    boxes = kernels.box_time(at.engine, 1, at.tp, minimum(at.tp, at.box))
     yield AllReduce(link, at.rows * at.model.d_model * RESULT, at.tp, boxes)
 
 
 def exchange(at, block):
     """Dispatch in 8 bits and combine in 16 of one layer's tokens, on the slower of the links they use; seconds."""
-    chip, inside = at.system.chip, at.expert_chips <= at.system.domain
+    chip, inside = at.system.chip, at.expert_chips <= at.box
     bandwidth = where(inside, chip.scale_up_bandwidth, chip.scale_out_bandwidth)
     if bandwidth is None:
         raise ValueError(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")

@@ -13,6 +13,9 @@ from tokenprice.kernels import Engine
 
 equation = partial(equation, "serving", chapter="price")
 
+# On every chip beside weights and caches, in bytes: context of the driver, recorded graphs, and activations of the
+# 8,192 tokens that engines read at a time (of a model as wide as Llama 3 70B 1.7 GB); and buffers for exchanges.
+WORKSPACE, BUFFERS = 3e9, 1e9
 SHARE = 0.9  # of the memory: the default of vLLM and TensorRT-LLM, by their documentation
 STEPS = 2  # the step in progress, and the one that the prompt is read with
 
@@ -143,7 +146,7 @@ def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=
     if cached >= tokens:
         raise ValueError(f"cached is {cached}, but must be below tokens, {tokens}")
     new = tokens - cached
-    one = workload.replace(batch=1 if layout is None else layout.dp, context=tokens)
+    one = workload.replace(batch=1 if layout is None else layout.lanes, context=tokens)
     at = Instance(model, system, one, layout, keep, operators, engine=Engine(), tokens=new, cached=cached)
     again = partial(prompt_pass, keep=keep, operators=operators)
     origin = (again, model, system, workload, tokens, cached, layout)
@@ -155,8 +158,8 @@ def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=
 def room(model, system, workload, layout=None, keep=None, *, longest=None, engine=None, share=None):
     """Sequences whose caches fit beside the weights.
 
-    vLLM and SGLang take a share of all memory, weights included, and fill what is left as sequences grow; TensorRT-LLM
-    takes it of what the weights leave, and lets nobody in whose whole answer does not fit.
+    vLLM and SGLang take a share of all memory, weights and ``WORKSPACE`` included, and fill what is left as sequences
+    grow; TensorRT-LLM takes it of what the weights leave, and lets nobody in whose whole answer does not fit.
 
     Arguments as in :func:`tokenprice.decode.decode_step`; ``workload.context`` is the mean length of a sequence.
     ``longest``: the length at which one ends, in tokens; the mean where all have one length. ``engine``: the class of
@@ -167,7 +170,8 @@ def room(model, system, workload, layout=None, keep=None, *, longest=None, engin
     longest, share = longest or workload.context, share or SHARE
     compiled = constants.engine(engine).name == "compiled"
     mean = longest if compiled else workload.context
-    return places(empty, empty.sequence(mean), empty.sequence(longest), share, share if compiled else 1)
+    counted, workspace = share if compiled else 1, WORKSPACE + (BUFFERS if empty.tp > 1 else 0)
+    return places(empty, empty.sequence(mean), empty.sequence(longest), share, counted, workspace)
 
 
 def room_of(q, system, layout=None):
@@ -176,11 +180,11 @@ def room_of(q, system, layout=None):
     return room(q.model, system, q.workload, layout, q.formats[2], **own)
 
 
-def places(empty, mean, longest, share, counted):
+def places(empty, mean, longest, share, counted, workspace):
     """:func:`room` of an instance without context, for bytes of a mean and a longest sequence; one has the longest."""
     used, have = empty.memory()
     if have is None:
         return float("inf")
     # states are counted with the sequence that they belong to
-    weights = used - empty.sequences * empty.sequence(0)
-    return empty.dp * (share * have - counted * weights - (longest - mean)) / mean
+    weights = used - empty.held * empty.sequence(0)
+    return empty.dp * (share * have - workspace - counted * weights - (longest - mean)) / mean

@@ -41,6 +41,8 @@ _MOST = "no time to the first token was measured here "
 CAUTIONS = (
     Caution("users", "memory holds {running:,.0f} of {users:,.0f} users: the others wait",
             lambda facts: facts["users"] - facts["running"]),
+    Caution("in_step", "copies that share experts wait for one another's prompts: no run of many users says how long",
+            lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
 )  # fmt: skip
 FIRST = (
     Caution("most_users", _MOST + "beyond {most_users:,.0f} users",
@@ -281,10 +283,10 @@ def served(
 ):  # fmt: skip
     """A request from a step of ``running`` users (a number or an array of them) and the passes of a prompt.
 
-    Copies of the attention read a prompt each at the same time: a prompt takes its part of the machine, and waits
-    for those of its own copy only.
+    Copies of the attention, and stages, read a prompt each at the same time: a prompt takes its part of the machine,
+    and waits for those of its own lane only.
     """
-    copies = layout.dp if layout is not None and reader is None else 1
+    copies = layout.lanes if layout is not None and reader is None else 1
     asking = running if asking is None else asking
     pieces = ceil((prompt_tokens - cached_tokens) / chunk) if chunk else 1
     among = maximum(running / copies, 1)
@@ -313,7 +315,7 @@ def answered(running, layout, output_tokens, pieces, reader=None):
     """Sequences of a step: as many as :func:`answers_at_once` in each copy; all where others read the prompts."""
     if reader is not None:
         return running
-    copies = layout.dp if layout is not None else 1
+    copies = layout.lanes if layout is not None else 1
     return copies * answers_at_once(running / copies, output_tokens, pieces)
 
 

@@ -229,7 +229,7 @@ def _arriving(found, draw, count):
 
 def _asking(found, draw, count):
     """Users of a loop, who begin together where they ask a number of rounds, else apart."""
-    q, copies = found.question, found.question.layout.dp if found.question.layout else 1
+    q, copies = found.question, found.question.layout.lanes if found.question.layout else 1
     at, elsewhere = _station(found), found.request.prompt.total if q.reader else 0.0
     whole, rest = divmod(max(round(q.workload.batch), 1), copies)
     first, token, gaps = [], [], {}

@@ -58,7 +58,8 @@ def drafted_step(model, system, workload, layout=None, *, drafted, length, engin
     """A decode step a token, with drafts by a head of one layer (MTP, EAGLE), by named terms.
 
     One step verifies all drafts and yields ``length`` tokens; the terms are those of one token, and what drafting takes
-    is a term of its own. Their sum is :func:`drafted_token_time`.
+    is a term of its own. Their sum is :func:`drafted_token_time`. Engines of 2026 run the head within the recorded
+    graph of the step, so a draft takes what its kernels take and no time of the host: nothing is fitted.
     """
     checks.number("length", length, minimum=1, maximum=drafted + 1)
     how = {"engine": engine, "keep": keep}
@@ -67,12 +68,18 @@ def drafted_step(model, system, workload, layout=None, *, drafted, length, engin
         return verify
     head = model.replace(layers=(model.layers[-1].replace(count=1),))
     # drafts are made within the step, on the last stage: what the engine takes once a step it takes once
-    within, last, lies = how | {"engine": constants.engine(engine).replace(base=0, rank=0)}, system, layout
+    within, last, lies, part = (
+        how | {"engine": constants.engine(engine).replace(base=0, rank=0)},
+        system,
+        layout,
+        workload,
+    )
     if layout is not None and layout.pp > 1:
+        part = workload.replace(batch=Instance(model, system, workload, layout).sequences)
         chip = system.chip.replace(memory_capacity=None)  # whether all fits, the whole step has said
         last, lies = System(chip, system.count // layout.pp), layout.replace(pp=1)
-    draft = decode_step(head, last, workload, lies, **within).total
-    draft = draft + joined(Instance(model, last, workload, lies, keep)) + constants.engine(engine).draft
+    draft = decode_step(head, last, part, lies, **within).total
+    draft = draft + joined(Instance(model, last, part, lies, keep))
     stages = tuple({name: t / length for name, t in stage.items()} for stage in verify.stages)
     stages += ({"drafting": drafted_token_time(0, drafted, draft, length)},)
     again = partial(drafted_step, drafted=drafted, length=length, **how)

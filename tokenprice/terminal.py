@@ -18,6 +18,16 @@ ALSO = {
     "users": ["--concurrency", "--max-concurrency"], "weights": ["--dtype", "--quantization"],
     "cache": ["--kv-cache-dtype"], "first_token": ["--ttft"], "token": ["--tpot"],
 }  # fmt: skip
+# Options of a question by what they are about; what stands nowhere is left to Python.
+GROUPS = {
+    "machine": ("machine", "layout", "engine", "memory", "reader", "chunk"),
+    "load": (
+        "batch", "context", "prompt", "output", "cached", "users", "arrivals", "machines", "drafted", "length",
+    ),
+    "formats": ("weights", "cache", "keep"),
+    "price": ("price", "electricity", "pue", "utilisation"),
+    "promise": ("token", "first_token", "dollars"),
+}  # fmt: skip
 DEGREES = (
     "--tp", "--pp", "--dp", "--ep", "--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size",
 )  # fmt: skip
@@ -109,6 +119,7 @@ def _parser():
             add("--chips", *ALSO["chips"], help="such as 'H100, B200'; all with a price and timed kernels")
             add("--counts", help="chips of a machine, such as 1,2,4,8; powers of two within a domain")
             add("--top", default=5, help="how many offers to print; 5")
+            add("--why", action="store_true", help="which chips were not tried, and why")
         if name == "simulate":
             add("--requests", type=int, help="how many are counted; 5000")
             add("--seed", type=int, help="of the random numbers; 0")
@@ -121,17 +132,21 @@ def _parser():
 
 
 def _options(parser, kind, leave_out=()):
-    """An option for every field of a record; the model, and then the machine, may be given by their place."""
-    add = parser.add_argument
+    """The options of a record in their groups; the model, and then the machine, may be given by their place."""
+    groups = {}
     for f in fields(kind):
         about, name = f.metadata, f.name
-        if name in leave_out:
+        group = next((group for group, names in GROUPS.items() if name in names), None)
+        if name in leave_out or not group and name != "model":
             continue
+        if group and group not in groups:
+            groups[group] = parser.add_argument_group(group)
+        add = groups.get(group, parser).add_argument
         help = (about["help"] + (f" ({about['example']})" if about["example"] else "")).replace("%", "%%")
         if name == "model":
             add(name, help=help)
         elif name == "machine":
-            add(name, nargs="?", help=help)
+            parser.add_argument(name, nargs="?", help=help)
             add("--machine", *ALSO[name], dest="named_machine", metavar="'4x H100'", help=help)
         else:
             flag = "--" + name.replace("_", "-")
@@ -151,7 +166,7 @@ def _answer(name, given):
     return found.to_dict(), str(found), 0 if getattr(found, "feasible", True) else 1
 
 
-def _decide(model, top, **given):
+def _decide(model, top, why, **given):
     from tokenprice import decide
     from tokenprice.words import whole
 
@@ -164,7 +179,7 @@ def _decide(model, top, **given):
     if "counts" in given:
         given["counts"] = [whole("counts", n) for n in given["counts"].split(",")]
     found = decide(model, **given)
-    return found.to_dict(), found.text(whole("top", top)), 0 if found.offers else 1
+    return found.to_dict(), found.text(whole("top", top), why), 0 if found.offers else 1
 
 
 COMMANDS = {

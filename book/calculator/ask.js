@@ -7,9 +7,9 @@ globalThis.inferlibAsk = function (D) {
   const has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
   const named = (names, values) => Object.fromEntries(names.map((name, k) => [name, values[k]]));
   const total = (list, of) => list.reduce((sum, one) => sum + of(one), 0);
-  // Of functions for experts that every chip of an instance cuts, and that are spread over all: the one that
-  // holds.
-  const of = (list, at) => list[at.spread && list.length > 1 ? 1 : 0];
+  // Of functions for experts that every chip of an instance cuts, that are spread over all copies or inside an
+  // instance: the one that holds.
+  const of = (list, at) => list[Math.min(at.spread, list.length - 1)];
 
   const chips = Object.fromEntries(Object.entries(D.chips).map(([name, known]) =>
     [name, { ...known, values: named(D.chip, known.values) }]));
@@ -72,12 +72,16 @@ globalThis.inferlibAsk = function (D) {
     const n = S.n_chips, split = S.split || 1;
     if (S.layout === "copies") return { tp: split, pp: 1, dp: n / split, ep: sparse(m) && n > split ? n : 1 };
     if (S.layout === "stages") return { tp: n / split, pp: split, dp: 1, ep: 1 };
-    return { tp: n, pp: 1, dp: 1, ep: 1 };
+    return { tp: n, pp: 1, dp: 1, ep: S.layout === "experts" && sparse(m) ? n : 1 };
   };
+  // The fields of the form that say a layout.
+  const placed = ({ tp, pp, dp, ep }) => ({ layout: dp > 1 ? "copies" : pp > 1 ? "stages" : ep > 1 ? "experts"
+    : "tp", split: dp > 1 ? tp : pp > 1 ? pp : 2 });
   const words = (l) => {
     const cut = (l.pp > 1 ? ["PP" + l.pp] : []).concat(l.tp > 1 ? ["TP" + l.tp] : []);
     if (l.dp > 1 && l.ep > 1) return "attention " + ["DP" + l.dp, ...cut].join(" x ") + " with EP" + l.ep;
-    return (l.dp > 1 ? ["DP" + l.dp, ...cut] : cut).join(" x ") || "one chip";
+    const more = l.ep > 1 ? ["EP" + l.ep] : [];
+    return [...(l.dp > 1 ? ["DP" + l.dp] : []), ...cut, ...more].join(" x ") || "one chip";
   };
 
   // The timed block nearest to a class of engine, a width and formats, as Operators.block finds it.
@@ -93,10 +97,10 @@ globalThis.inferlibAsk = function (D) {
   // Everything that the functions take, but for the workload; or why there is no answer.
   const machine = (S, m, c, n, l) => {
     const q = { rows: 1, ...m.values, ...c.values, ...D.engines[S.engine].values, n_chips: n, tp: l.tp,
-      pp: l.pp, dp: l.dp };
+      pp: l.pp, dp: l.dp, lanes: l.dp * l.pp };
     q.exchange_share = D.facts.exchange_share;
     const known = D.kernels[c.lender], weights = D.formats.weights[S.weights], mixed = sparse(m);
-    const spread = l.ep > 1 && l.dp > 1 && mixed, part = weights.parts[mixed ? 1 : 0];
+    const spread = mixed && l.ep > 1 ? (l.dp > 1 ? 1 : 2) : 0, part = weights.parts[mixed ? 1 : 0];
     let late = ""; // what the kernels lack is asked after the memory, as in the library
     const put = (prefix, kind, found) => {
       if (typeof found === "string") late = late || found;
@@ -134,7 +138,7 @@ globalThis.inferlibAsk = function (D) {
     }));
     if (!q.chip_scale_up_size) q.chip_scale_up_size = n;
     const sends = n <= q.chip_scale_up_size ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth;
-    if (spread && sends == null) late = late || c.name
+    if (spread === 1 && sends == null) late = late || c.name
       + " states no bandwidth to send tokens to experts over";
     return { q, reading, spread, m, c, l, n, late, groups: m.groups };
   };
@@ -156,7 +160,7 @@ globalThis.inferlibAsk = function (D) {
     const found = {};
     const add = (count, made, own) => made.f(q, own).forEach((seconds, k) => {
       const term = D.terms[made.terms[k]];
-      found[term] = (found[term] || 0) + count * seconds;
+      found[term] = (found[term] || 0) + at.c.slower * count * seconds;
     });
     let sums = 0; // how often the chips of an instance add their parts together
     at.groups.forEach((g) => g.parts.forEach((part) => {
@@ -208,13 +212,14 @@ globalThis.inferlibAsk = function (D) {
     const c = at.c, format = D.formats.weights[S.weights], seen = at.groups.filter((g) => g.seen).map((g) =>
       g.seen.own.n_heads), borrowed = blocksOf(at);
     const told = {
-      ...D.facts, context, batch, tp: at.l.tp, expert_chips: at.l.dp > 1 ? at.n : 0, heads: Math.min(...seen),
+      ...D.facts, context, batch, tp: at.l.tp, expert_chips: at.l.ep > 1 ? at.n : 0, heads: Math.min(...seen),
       domain: Math.min(at.n, at.q.chip_scale_up_size), new_chip: c.new, other_maker: c.maker, equal: 0,
         chip: c.name,
       lender: c.lender, lent: c.lent, format: format.told, new_format: format.new, new_experts: at.m.new,
-      copies: at.l.dp, stages: at.l.pp, drafted: S.drafted || 0, timed_on: borrowed.join(", "),
+      copies: at.l.dp, stages: at.l.pp, slower: c.slow, shared: c.pcie && at.l.tp > 1 ? 1 : 0,
+      drafted: S.drafted || 0, timed_on: borrowed.join(", "),
       borrowed: borrowed.length, unscored: at.m.unscored, new_kind: at.m.unscored ? 1 : 0,
-      params: at.m.stored.reduce((sum, n) => sum + n, 0) / 1e6,
+      params: at.m.size / 1e6,
       widened: format.told.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0, ...more,
     };
     const held = lists.flatMap((name) => {
@@ -266,8 +271,8 @@ globalThis.inferlibAsk = function (D) {
     const last = at.groups[at.groups.length - 1], head = { ...at, groups: [{ ...last, count: 1 }] };
     const verifying = timed(at, "step", { ...at.q, rows: S.drafted + 1 });
     const alone = { ...at.q, n_layers: last.parts.length / 2, engine_base: 0, engine_rank: 0, pp: 1,
-      n_chips: at.n / at.l.pp }; // on the last stage
-    const draft = timed(head, "step", alone).total + of(D.whole.join, at)(alone)[0] + at.q.engine_draft;
+      n_chips: at.n / at.l.pp, batch: Math.max(at.q.batch / at.l.pp, Math.min(at.q.batch, 1)) }; // on the last stage
+    const draft = timed(head, "step", alone).total + of(D.whole.join, at)(alone)[0];
     const given = { draft, drafted: S.drafted, length: S.length };
     const [token] = D.glue.drafted({ ...given, step: verifying.total }), [drafting] = D.glue.drafted({
       ...given, step: 0 });
@@ -285,14 +290,15 @@ globalThis.inferlibAsk = function (D) {
   const rooms = (at, S) => {
     if (at.q.chip_memory_capacity == null) return Infinity;
     const compiled = S.engine === "compiled", share = S.memory || D.facts.share, most = S.prompt + S.output;
-    const q = { ...at.q, share, counted: compiled ? share : 1, longest: kept(at, most, { ...at.q }).kept };
+    const q = { ...at.q, share, counted: compiled ? share : 1, workspace: D.facts.workspace[at.l.tp > 1 ? 1 : 0],
+      longest: kept(at, most, { ...at.q }).kept };
     return of(D.whole.room, at)(kept(at, compiled ? most : most - S.output / 2, q))[0];
   };
   const clamped = (S) => Math.min(S.cached || 0, S.prompt - 1);
 
   // A fleet as in tokenprice.fleet. Each copy is a queue: means over its requests, null where they pile up.
   const steady = (s, all, before) => {
-    const arrivals = all / s.dp, last = s.steps.length - 1, busy = arrivals * s.full, logs = [0];
+    const arrivals = all / s.lanes, last = s.steps.length - 1, busy = arrivals * s.full, logs = [0];
     const line = s.steps.map((step, k) => arrivals * s.output * step / (k + 1) / (1 - arrivals * s.own));
     if (!(busy < 1)) return null;
     line.forEach((one, k) => logs.push(logs[k] + Math.log(one)));
@@ -319,21 +325,21 @@ globalThis.inferlibAsk = function (D) {
   };
   // As few machines as have a steady state at both ends; others of the kind read the prompts where apart.
   const fleet = (S, at, steps, context, read, apart) => {
-    const { arrivals, output, prompt } = S, dp = at.l.dp, own = apart ? 0 : read;
-    const put = [S, at, dp, context, { users: dp, running: dp, prompt }], by = [1, spread(...put)];
+    const { arrivals, output, prompt } = S, { lanes } = at.q, own = apart ? 0 : read;
+    const put = [S, at, lanes, context, { users: lanes, running: lanes, prompt }], by = [1, spread(...put)];
     const full = D.glue.machine({ own, output, step: steps[steps.length - 1], users: steps.length })[0];
-    const ends = by.map((f) => ({ dp, output, n_layers: at.q.n_layers, own: own * f, read: read * f,
+    const ends = by.map((f) => ({ lanes, output, n_layers: at.q.n_layers, own: own * f, read: read * f,
       steps: steps.map((v) => v * f), full: full * f }));
     // What a request waits where m machines read its prompt; none are counted yet without m.
-    const before = (s, m, each = { ...s, arrivals: arrivals / m / dp }) => (!apart ? 0 : !m ? s.read
+    const before = (s, m, each = { ...s, arrivals: arrivals / m / lanes }) => (!apart ? 0 : !m ? s.read
       : each.arrivals * s.read < 1 ? s.read + D.glue.turn(each)[0] : NaN);
     const states = (n, m) => { const found = ends.map((s) => steady(s, arrivals / n, before(s, m)));
       return found[1] && found; };
     const n = S.machines || fewest((k) => states(k)), readers = apart && n ? fewest((m) => states(n, m)) : 0;
     const found = n && readers !== false && states(n, readers);
     return found ? { n, readers, state: found[0], slow: found[1], factor: by[1], full: arrivals
-      * full / dp, late: Math.max(found[1].first, found[0].first * firstSpread(...put)),
-      readerLoad: readers && arrivals * read / dp / readers } : null;
+      * full / lanes, late: Math.max(found[1].first, found[0].first * firstSpread(...put)),
+      readerLoad: readers && arrivals * read / lanes / readers } : null;
   };
   const crowded = (S, ...more) => {
     const enough = fleet({ ...S, machines: null }, ...more), percent = (v) => even(100 * v) + "%";
@@ -342,7 +348,7 @@ globalThis.inferlibAsk = function (D) {
       + " of what they can do; above " + percent(1 / enough.factor) + " the slow end of the interval has no "
       + "steady state; " + enough.n + " are enough" : "no number of machines has a steady state";
   };
-  const together = (at, output, running) => D.glue.together({ dp: at.l.dp, output, running })[0];
+  const together = (at, output, running) => D.glue.together({ lanes: at.q.lanes, output, running })[0];
   const request = (S) => {
     const { prompt: tokens, output, arrivals } = S, cached = clamped(S), at = asked(S);
     let users = arrivals ? 1 : S.users || 1, many = null, apart = null;
@@ -363,21 +369,21 @@ globalThis.inferlibAsk = function (D) {
     if (one.status !== "ok") return one;
     const { read, fresh } = passes(at, tokens, cached);
     if (arrivals) {
-      const most = Math.max(Math.floor(Math.min(places, S.users || D.most, D.most) / at.l.dp), 1);
+      const most = Math.max(Math.floor(Math.min(places, S.users || D.most, D.most) / at.q.lanes), 1);
       const steps = Array.from({ length: most }, (_, k) => {
-        const seconds = run(at, { batch: (k + 1) * at.l.dp, context });
+        const seconds = run(at, { batch: (k + 1) * at.q.lanes, context });
         return S.drafted ? draftedAt(S, at, seconds).total : seconds;
       }), put = [S, at, steps, context, read.total];
       many = fleet(...put);
       if (!many) return { status: "n/a", reason: crowded(...put) };
       apart = S.machines ? null : fleet(...put, true);
       users = running = Math.max(many.state.held, 1);
-      one = stepAt(S, at, Math.max(users, at.l.dp), context);
+      one = stepAt(S, at, Math.max(users, at.q.lanes), context);
     }
     const all = { ...at.q, output, tokens, cached, users, running, step: one.seconds, read: read.total, fresh,
       ...drawn("step", one.terms), ...drawn("read", read.terms) };
     const put = [S, at, users, context, { users, running, prompt: tokens }], hour = price(S, at.c.name);
-    const spent = { ...all, users: together(at, output, running), own: read.total / at.l.dp };
+    const spent = { ...all, users: together(at, output, running), own: read.total / at.q.lanes };
     // Dollars of a used hour: of a fleet, all that it costs over what it answers.
     const busy = many ? D.glue.machine(spent)[0] * arrivals / many.n : 1;
     const cost = hour == null ? null : hour / busy;
@@ -389,7 +395,7 @@ globalThis.inferlibAsk = function (D) {
     let [, , firstLow, firstHigh] = between(first, firstSpread(...put));
     if (many) [tokenHigh, firstHigh] = [Math.max(tokenHigh, many.slow.token), Math.max(firstHigh, many.late)];
     // What holds whatever the model.
-    const least = run(at, { batch: many ? at.l.dp : Math.min(at.l.dp, running), context });
+    const least = run(at, { batch: many ? at.q.lanes : Math.min(at.q.lanes, running), context });
     const taken = D.glue.machine(spent)[0];
     const told = { token, tokens: sum, received: users * output / (first + output * token),
       first_token: first, reading: read.total, machine: taken,
@@ -473,7 +479,9 @@ globalThis.inferlibAsk = function (D) {
     if (degrees.includes(n)) found.push({ tp: n, pp: 1, dp: 1, ep: 1 });
     if (stages > 1 && stages <= layers(m)) found.push({ tp: last, pp: stages, dp: 1, ep: 1 });
     const sends = n <= domain ? c.values.chip_scale_up_bandwidth : c.values.chip_scale_out_bandwidth;
-    if (!sparse(m) || n === 1 || n > Math.min(...every(m, "n_experts")) || sends == null) return found;
+    if (!sparse(m) || n === 1 || n > Math.min(...every(m, "n_experts"))) return found;
+    if (inside.includes(n)) found.push({ tp: n, pp: 1, dp: 1, ep: n });
+    if (sends == null) return found;
     return found.concat(inside.filter((d) => d <= 8 && d < n).map((d) =>
       ({ tp: d, pp: 1, ep: n, dp: n / d })));
   };
@@ -532,7 +540,10 @@ globalThis.inferlibAsk = function (D) {
     return undefined;
   };
   const decided = (out) => {
-    out.offers.sort((a, b) => a.dollars - b.dollars || a.n - b.n);
+    const asking = (o) => [o.S, o.at, o.users, o.S.prompt + o.S.output / 2, { users: o.users, running: o.users,
+      prompt: o.S.prompt }];
+    out.offers.forEach((o) => { o.ranked = o.dollars * (o.at.spread === 1 ? spread(...asking(o)) : 1); });
+    out.offers.sort((a, b) => a.ranked - b.ranked || a.n - b.n);
     const seen = new Set();
     out.best = out.offers[0] || null;
     out.runnersUp = out.offers.filter((o) => !seen.has(o.chip) && seen.add(o.chip)).slice(1);
@@ -541,8 +552,7 @@ globalThis.inferlibAsk = function (D) {
       || p.dollars - q.dollars)
       .filter((p) => p.dollars < lowest && ((lowest = p.dollars), true));
     for (const o of out.best ? [out.best, ...out.runnersUp] : []) {
-      const asking = { users: o.users, running: o.users, prompt: o.S.prompt };
-      const put = [o.S, o.at, o.users, o.S.prompt + o.S.output / 2, asking];
+      const put = asking(o);
       const ends = (step, bar) => D.glue.rates({ batch: o.users, n_chips: o.n, step, spread: bar }).slice(2);
       [o.tokenLow, o.tokenHigh] = ends(o.token, spread(...put));
       [o.firstLow, o.firstHigh] = ends(o.first, firstSpread(...put));
@@ -706,7 +716,7 @@ globalThis.inferlibAsk = function (D) {
     return ["tokenprice simulate", quote(name), quote(box), ...Object.entries(given).map(([field, v]) =>
       "--" + field.replace("_", "-") + " " + quote(v))].join(" ");
   };
-  return { chips, hourly, read, told, said, sources, model, chip, layout, words, step, request, changes,
+  return { chips, hourly, read, told, said, sources, model, chip, layout, placed, words, step, request, changes,
     overBatches, machines, judge, search, decided, decide, needed, neighbours, price, python, simulate,
     layers, sparse, ofChip };
 };

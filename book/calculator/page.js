@@ -129,11 +129,10 @@ globalThis.inferlibPage = function (root, D) {
     },
     layout: (text) => {
       if (offered("layout", text)) return Object.assign(S, { layout: text });
-      const [tp, pp, dp] = ["tp", "pp", "dp"].map((name) => +(new RegExp(name + "(\\d+)", "i").exec(text)
-        || [0, 1])[1]);
-      S.layout = dp > 1 ? "copies" : pp > 1 ? "stages" : "tp";
-      S.split = dp > 1 ? tp : pp > 1 ? pp : 2;
-      return tp * pp * dp === S.n_chips;
+      const [tp, pp, dp, ep] = ["tp", "pp", "dp", "ep"].map((name) => +(new RegExp(name + "(\\d+)",
+        "i").exec(text) || [0, 1])[1]);
+      Object.assign(S, A.placed({ tp, pp, dp, ep }));
+      return tp * pp * dp === S.n_chips && (ep === 1 || ep === S.n_chips && pp === 1);
     },
     keep: (text) => (text === "attention=bf16" || text === "") && Object.assign(S, { wide: text !== "" }),
     chips: (text) => offered("only", text) && Object.assign(S, { only: text }),
@@ -636,8 +635,7 @@ globalThis.inferlibPage = function (root, D) {
     if (button.dataset.view) { view = button.dataset.view; later(null); }
     else if (button.dataset.offer) {
       const o = [shown.best, ...shown.runnersUp][+button.dataset.offer];
-      S = { ...S, mode: "request", chip: o.chip, n_chips: o.n, users: o.users, layout: o.l.dp > 1 ? "copies"
-        : o.l.pp > 1 ? "stages" : "tp", split: o.l.dp > 1 ? o.l.tp : o.l.pp > 1 ? o.l.pp : 2, changed: {},
+      S = { ...S, mode: "request", chip: o.chip, n_chips: o.n, users: o.users, ...A.placed(o.l), changed: {},
         price: undefined };
       later(null);
     } else if (act === "reset") { S = { ...START, changed: {} }; refused = {};

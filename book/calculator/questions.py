@@ -31,7 +31,12 @@ from tokenprice.speculation import drafted_token_time, joined
 
 DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
 STORED = (*constants.PARTS, "norms")  # parts of a model that are stored apart
-ENGINE = ("base", "layer", "rank", "sequence", "together", "box", "draft")
+ENGINE = ("base", "layer", "rank", "sequence", "together", "box")
+CUT, COPIED, WITHIN = (
+    0,
+    1,
+    2,
+)  # experts in parts on every chip, spread over all copies', or over an instance's chips
 NO_WINDOW = 1e15  # positions: a window that no context reaches
 # What of a layer takes no time of its own: small vectors, which are stored all the same.
 VECTORS = (
@@ -159,7 +164,8 @@ class _InSymbols(decode.Instance):
         shape = {"d_model": number("d_model"), "vocab_size": number("vocab_size")}
         model = _Shape(layers=layers, sparse=sparse, **shape)
         work = Workload(batch, context, cache=number("cache_bytes"))
-        layout = SimpleNamespace(**{name: number(name) for name in ("tp", "pp", "dp")}, ep=2 if spread else 1)
+        tp, dp = number("tp"), 1 if spread == WITHIN else number("dp")
+        layout = SimpleNamespace(tp=tp, pp=number("pp"), dp=dp, ep=tp * dp if spread else 1)
         super().__init__(model, system(), work, layout, None, operators(), **more)
         self.layers = number("n_layers")
 
@@ -191,14 +197,16 @@ def engine():
     return Engine(**numbers("engine", ENGINE))
 
 
-def _step(layers=(), spread=False):
+def _step(layers=(), spread=CUT):
     batch, context = number("batch"), number("context")
     return _InSymbols(layers, spread, batch, context, engine=engine(), tokens=number("rows"))
 
 
-def _reading(layers=(), spread=False):
+def _reading(layers=(), spread=CUT):
     tokens, cached, of = number("tokens"), number("cached"), Engine()
-    return _InSymbols(layers, spread, number("dp"), tokens, engine=of, tokens=tokens - cached, cached=cached)
+    return _InSymbols(
+        layers, spread, number("lanes"), tokens, engine=of, tokens=tokens - cached, cached=cached
+    )
 
 
 def _terms(operators):
@@ -214,13 +222,13 @@ def _terms(operators):
 def layer(part):
     """What the page asks of a kind of attention or block: name to seconds by term, or to expressions.
 
-    Of experts twice, the second time spread over the chips of all copies. ``"sums"``: how often chips then add.
+    Of experts three times: ``CUT``, ``COPIED``, ``WITHIN``. ``"sums"``: how often chips then add.
     """
     block = isinstance(part, (FeedForward, Experts))
     both = (None, part) if block else (part, None)
     group, found = (Layers(1, *both, norms=1),), {"step": [], "prompt": [], "sums": []}
     with as_written():
-        for spread in (False, True) if isinstance(part, Experts) else (False,):
+        for spread in (CUT, COPIED, WITHIN) if isinstance(part, Experts) else (CUT,):
             for name, made in (("step", _step), ("prompt", _reading)):
                 ops = list(decode.layer(made(group, spread), *both))
                 own = [op for op in ops if not isinstance(op, AllReduce)]
@@ -238,16 +246,17 @@ def layer(part):
 
 @cache
 def whole():
-    """What the page asks of a model whatever its layers; twice, the second time with experts spread."""
-    held = [number(name) for name in ("kept", "longest", "share", "counted")]
+    """What the page asks of a model whatever its layers: ``CUT``, ``COPIED``, ``WITHIN``."""
+    every = (CUT, COPIED, WITHIN)
+    held = [number(name) for name in ("kept", "longest", "share", "counted", "workspace")]
     with as_written():
         return {
-            "step": [_terms(decode.step(_step((), spread))) for spread in (False, True)],
-            "prompt": [_terms(decode.step(_reading((), spread))) for spread in (False, True)],
+            "step": [_terms(decode.step(_step((), spread))) for spread in every],
+            "prompt": [_terms(decode.step(_reading((), spread))) for spread in every],
             "sums": [_terms((1, op) for op in all_reduce(made())) for made in (_step, _reading)],
-            "join": [[joined(_step((), spread))] for spread in (False, True)],
-            "fit": [list(_step((), spread).memory()) for spread in (False, True)],
-            "room": [[prompt.places(_InSymbols((), spread, 1, 0), *held)] for spread in (False, True)],
+            "join": [[joined(_step((), spread))] for spread in every],
+            "fit": [list(_step((), spread).memory()) for spread in every],
+            "room": [[prompt.places(_InSymbols((), spread, 1, 0), *held)] for spread in every],
             "stored": [
                 [(2 - tied) * number("d_model") * number("vocab_size"), number("d_model")] for tied in (0, 1)
             ],
@@ -284,7 +293,7 @@ def glue():
         )  # fmt: skip
         drafts = (number(name) for name in ("drafted", "draft", "length"))
         reading = read + step + known["layer"] * number("n_layers")
-        late = known["door"], number("dp"), users, running, reading
+        late = known["door"], number("lanes"), users, running, reading
         found = {
             "running": {"running": minimum(users, floor(places))},
             "together": {"users": request.answered(running, _Copies(), output, 1)},
@@ -309,7 +318,7 @@ def glue():
             "turn": {"seconds": prompt.turn_time(came, read)},
         }
         for name, own in (("queue", number("own")), ("apart", 0)):
-            at = Station(own, output, (), number("dp"), door)
+            at = Station(own, output, (), number("lanes"), door)
             means = zip(("waits", "token", "first"), at.means(*seen), strict=True)
             found[name] = {"reading": at.reading(step), **dict(means)}
         for name in ("request", "loop"):
@@ -332,7 +341,7 @@ class _Lengths:
 
 
 class _Copies:
-    dp = number("dp")
+    dp, lanes = number("dp"), number("lanes")
 
 
 class _Total:

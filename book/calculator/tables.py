@@ -18,7 +18,7 @@ from tokenprice import blocks, constants, energy
 from tokenprice.decide import sizes
 from tokenprice.decode import Instance
 from tokenprice.estimate import chip_facts, format_facts, limits, new_experts, stated as calibrated
-from tokenprice.prompt import SHARE
+from tokenprice.prompt import BUFFERS, SHARE, WORKSPACE
 
 WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
 CACHES = ("bf16", "fp8")
@@ -141,15 +141,22 @@ def _checkpoint(model):
 # --- Chips and kernels -----------------------------------------------------------------------------------------
 
 
+def as_served(chip):
+    """A chip with the memory that the driver shows, and with cards that share a box as one domain."""
+    return chip.replace(scale_up_size=constants.box(chip), memory_capacity=constants.memory(chip))
+
+
 def chips():
     """Every chip of the catalogue: its numbers, peaks, and whose kernels serve it."""
     found = {}
     for name in catalog.chips():
         chip, facts = catalog.load_chip(name), chip_facts(name)
         found[name] = {
-            "values": [getattr(chip, field) for field in CHIP],
+            "values": [getattr(as_served(chip), field) for field in CHIP],
             "peaks": dict(chip.peaks), "lender": facts["lender"], "new": facts["new_chip"], "lent": facts["lent"],
-            "maker": facts["other_maker"], "program": name.startswith(constants.ONE_PROGRAM),
+            "maker": facts["other_maker"], "pcie": chip.topology == "PCIe", "slow": facts["slower"],
+            "slower": constants.slower(name),
+            "program": name.startswith(constants.ONE_PROGRAM),
             "source": chip.sources.get("price", ""), "counts": sizes(chip),
         }  # fmt: skip
     return found
@@ -218,7 +225,7 @@ def cautions(declared):
     names = {
         "context", "batch", "tp", "expert_chips", "domain", "heads", "new_chip", "lent", "new_format",
         "new_experts", "users", "running", "copies", "other_maker", "prompt", "equal",
-        "stages", "drafted", "borrowed", "new_kind", "params", "least_params", "widened",
+        "stages", "drafted", "borrowed", "new_kind", "params", "least_params", "widened", "shared",
         *(name for name in constant_facts() if name.startswith("most_")),
     }  # fmt: skip
     facts = {name: questions.number(name) for name in names}
@@ -235,6 +242,7 @@ def constant_facts():
         "most_users": first["users"], "most_prompt": first["prompt"], "first_factor": first["factor"],
         "confidence": calibrated()["confidence"],
         "exchange_share": constants.stated()["exchange"]["share"][0], "share": SHARE,
+        "workspace": [WORKSPACE, WORKSPACE + BUFFERS],
         "energy_error": energy.stated()["error"],
         "draw": [drawn.awake, drawn.reading, drawn.calculating],
     }  # fmt: skip

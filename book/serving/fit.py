@@ -19,7 +19,7 @@ from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
 from inferlib.transformer import Experts
-from tokenprice import constants, speculation
+from tokenprice import ask, constants, speculation
 from tokenprice.decode import decode_step
 from tokenprice.kernels import Engine
 from tokenprice.prompt import (
@@ -33,11 +33,13 @@ from tokenprice.prompt import (
 
 CONFIDENCE = 0.8
 LEAST = 1.1  # no distance from the measurements widens an interval by less
+# An all-reduce of 67 MB among four cards on PCIe 4 takes 1.7 times as long in the tables of the L40S as nccl-tests took
+# on the box of "Why NVLink Supercharges Llama 3 70B Inference" (www.besthub.dev): 11,369 us.
 # How far distances widen an interval that no row tells of: a judgement, each way. Steps on chips of another maker
 # took up to 2.2 times as long as kernels that were lent to them say.
 JUDGED = {
     "context": 1.2, "batch": 1.2, "size": 1.3, "tp": 1.5, "expert_chips": 1.3, "maker": 2.2, "prompt": 2.5,
-    "blocks": 1.2, "stages": 1.2,
+    "blocks": 1.2, "stages": 1.2, "PCIe": 1.7, "in_step": 1.5,
 }  # fmt: skip
 # Chips whose kernels are known, and those of the chip that is tried in their place.
 LENT = {
@@ -314,7 +316,7 @@ def distances():
         "format": (left_out("weights"), table.weights, usual),
         "experts": (left_out("model")[table.experts], table.model[table.experts], usual),
         "lent": (*lent(), usual),
-        "drafts": (*drafts_left_out(), usual),
+        "drafts": (*drafted(), usual),
     }
     first, logs = first_rows(near=False), first_left_out("publisher", near=False)
     near, copied, equal = first.users <= MOST_USERS, first.copies > 1, first.equal.astype(bool)
@@ -349,6 +351,32 @@ def lent(most=60):
     return logs, table.hardware[logs.index]
 
 
+# --- Other makers ---------------------------------------------------------------------------------------------
+
+
+def other_makers():
+    """Public rows of chips that no kernel was timed on (``other_makers.csv``), with seconds measured and answered."""
+    found = pd.read_csv(files("book.serving") / "other_makers.csv")
+    answers = []
+    for row in found.itertuples():
+        asked = {"prompt": row.prompt, "output": row.output, "users": row.users}
+        if row.loop == "static":
+            asked = {"context": row.prompt + row.output / 2, "batch": row.users}
+        engine = constants.engine_class(row.engine)
+        answers.append(ask(row.model, row.machine, weights=row.weights, engine=engine, **asked))
+    times = {"measured": 1e-3 * found.ms, "chip": found.machine.str.split("x ").str[1]}
+    times |= {"answered": [one.seconds for one in answers]}
+    return found.assign(**times, low=[one.low for one in answers], high=[one.high for one in answers])
+
+
+def slower():
+    """How many times as long chips take as kernels lent to them: median, least and greatest over publishers."""
+    table = other_makers()
+    table["times"] = table.measured / table.answered * table.chip.map(constants.slower)
+    each = table.groupby(["chip", "publisher"]).times.median().groupby("chip")
+    return {name: (own.median(), own.min(), own.max()) for name, own in each}
+
+
 # --- Drafts ---------------------------------------------------------------------------------------------------
 
 EAGLE = 3  # drafts of a step in the rows of SGLang's cookbook, which verify four tokens
@@ -356,52 +384,34 @@ EAGLE = 3  # drafts of a step in the rows of SGLang's cookbook, which verify fou
 
 @cache
 def drafts():
-    """Steps whose length was published, a token each: class of engine, whose, seconds measured and predicted.
-
-    Predicted without time of the software for drafts; ``drafted`` is how many of them a token pays for.
-    """
-
-    columns = ["engine", "model", "bare", "measured", "drafted"]
+    """Steps whose length was published, a token each: class of engine, whose, seconds predicted and measured."""
+    columns = ["engine", "model", "predicted", "measured"]
     found, r1 = [], speculation.measured()["DeepSeek R1, MTP"]
     at = (catalog.load_model("DeepSeek V3"), System(_chip("B200"), 8), Workload(1, 2000, "fp4"))
-    how = {"engine": constants.engine("compiled").replace(draft=0), "keep": {"attention": "bf16"}}
+    how = {"engine": "compiled", "keep": {"attention": "bf16"}}
     plain = decode_step(*at, **how).total
     for n, (length, speedup) in enumerate(zip(r1["length"], r1["speedup"], strict=True), 1):
         step = speculation.drafted_step(*at, drafted=n, length=length, **how).total
-        found.append(("compiled", f"{at[0].name}, {n}", step, plain / speedup, n / length))
+        found.append(("compiled", f"{at[0].name}, {n}", step, plain / speedup))
     table = recent.rows().rename(columns={"count": "count_"})
     lengths = pd.to_numeric(table.tokens_per_step, errors="coerce")
     for row in table[(table.use == "clean") & (lengths > 1)].itertuples():
         model, system, work, layout, keep = recent.question(row)
-        how = {"engine": constants.engine("serving").replace(draft=0), "keep": keep}
+        how = {"engine": "serving", "keep": keep}
         length = float(row.tokens_per_step)
         step = speculation.drafted_step(
             model, system, work, layout, drafted=EAGLE, length=length, **how
         ).total
         reading = prompt_pass(model, system, work, row.scale * row.isl, layout=layout, keep=keep).total
         others = others_time(work.batch, row.scale * row.osl, reading)
-        found.append(("serving", row.model, step + others, 1e-3 * row.tpot_ms, EAGLE / length))
+        found.append(("serving", row.model, step + others, 1e-3 * row.tpot_ms))
     return pd.DataFrame(found, columns=columns)
 
 
-def fit_draft(table):
-    """The software's seconds for a draft: least squares of the logarithm, every row of the same weight."""
-    from scipy.optimize import least_squares
-
-    bare, drafted, measured = (table[name].to_numpy() for name in ("bare", "drafted", "measured"))
-    found = least_squares(lambda c: np.log((bare + 1e-3 * c * drafted) / measured), [1.0], **_TO_THE_END)
-    return 1e-3 * _digits(found.x)[0]
-
-
-def _draft_folds(table):
-    return {name: fit_draft(table[table.model != name]) for name in table.model.unique()}
-
-
-def drafts_left_out():
-    """Logarithms of predicted over measured, left out by model, and the models; rows of one post tell no distance."""
+def drafted():
+    """Logarithms of predicted over measured of engines that serve, and the models; nothing is fitted to them."""
     own = drafts().query("engine == 'serving'")
-    each = own.model.map(_draft_folds(own))
-    return np.log((own.bare + each * own.drafted) / own.measured), own.model
+    return np.log(own.predicted / own.measured), own.model
 
 
 # --- The first token ------------------------------------------------------------------------------------------
@@ -499,10 +509,6 @@ def engine_tables():
         targets = {"both": ("compiled", "serving"), "all": tuple(found)}.get(whose, (whose,))
         for target in targets:
             found[target][name] = values
-    for name, own in drafts().groupby("engine"):
-        left = [*_draft_folds(own).values()]
-        found[name]["draft"] = [fit_draft(own), min(left), max(left)]
-    found["python-2024"]["draft"] = found["serving"]["draft"]  # no row is of it
     return found
 
 
@@ -528,6 +534,11 @@ def engines_toml():
     tables = {f'class."{name}"': table for name, table in engine_tables().items()}
     for name, table in (tables | {"experts": prompt_table()}).items():
         lines += ["", f"[{name}]", *(f"{key} = {_numbers(v)}" for key, v in table.items())]
+    lines += [
+        "",
+        "[slower] # by public rows of November 2026, other_makers.csv: least and greatest over publishers",
+    ]
+    lines += [f'"{name}" = {_numbers(v)}' for name, v in slower().items()]
     return "\n".join(lines) + "\n"
 
 

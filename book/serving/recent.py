@@ -45,7 +45,7 @@ def rows():
 def question(row):
     """What a row asks: model, system, workload, layout, formats of parts; lengths are means of what was drawn."""
     dp = row.dp_attention
-    layout = Layout(row.count_ // dp, 1, row.ep if dp > 1 else 1, dp)
+    layout = Layout(row.count_ // dp, 1, row.ep, dp)
     model = catalog.load_model(row.model)
     weights = "fp8" if row.weights.startswith("mxfp4") else row.weights
     users = row.concurrency if np.isnan(row.implied_running) else row.implied_running

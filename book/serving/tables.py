@@ -172,18 +172,11 @@ def crossings(*names):
 
 def other_makers():
     """Public rows of chips that no kernel was timed on (``other_makers.csv``), scored by publisher, never fitted."""
-    found = pd.read_csv(files("book.serving") / "other_makers.csv")
-    away, inside = [], []
-    for row in found.itertuples():
-        asked = {"prompt": row.prompt, "output": row.output, "users": row.users}
-        if row.loop == "static":
-            asked = {"context": row.prompt + row.output / 2, "batch": row.users}
-        engine = constants.engine_class(row.engine)
-        answer = tokenprice.ask(row.model, row.machine, weights=row.weights, engine=engine, **asked)
-        away.append(1e5 * answer.seconds / row.ms - 100)
-        inside.append(100 * (answer.low <= 1e-3 * row.ms <= answer.high))
-    chips = found.machine.str.split("x ").str[1]
-    found = found.assign(**{"median error, %": away, "inside, %": inside, "chip": chips})
+    found = fit.other_makers()
+    inside = 100.0 * found.measured.between(found.low, found.high)
+    found = found.assign(
+        **{"median error, %": 100 * found.answered / found.measured - 100, "inside, %": inside}
+    )
     groups = found.groupby(["publisher", "chip"], sort=False)
     shown = groups.agg({"ms": "size", "median error, %": "median", "inside, %": "mean"})
     return shown.rename(columns={"ms": "rows"}).reset_index()
@@ -408,7 +401,7 @@ def _short(value):
 _MEANS = {
     "layer": "a layer", "together": "a sequence, for each doubling of chips", "base": "a step",
     "box": "an all-reduce, for each doubling beyond a box", "rank": "a step, for each doubling of chips",
-    "sequence": "a sequence", "draft": "a drafted token",
+    "sequence": "a sequence",
 }  # fmt: skip
 
 

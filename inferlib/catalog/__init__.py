@@ -257,17 +257,40 @@ def _found(what, name):
     known, typed = _known(what), _words(name)
     if "".join(typed) in known:
         return known["".join(typed)]
+    if what == "chip":
+        return _sold_as(typed)
     # the first words of one model, of which all others that begin so are versions: "Qwen3-235B"
-    known = _spelled(what) if what == "model" and typed else {}
+    known = _spelled(what) if typed else {}
     begin = sorted((words for words in known if words[: len(typed)] == tuple(typed)), key=len)
     others = {known[words] for words in begin if words[: len(begin[0])] != begin[0]}
     # no checkpoint in 8 or 4 bits for a name that says none
     one = begin and not _REDUCED & set(begin[0][len(typed) :]) and others <= {known[begin[0]]}
-    return known[begin[0]] if one else None
+    return known[begin[0]] if one else _within(typed, known)
+
+
+def _within(typed, known):
+    """The only model whose name holds these words one after another, one with a number among them; or None."""
+    n, said = len(typed), re.search(r"\d", "".join(typed))
+    found = {
+        name for words, name in known.items() if typed in [list(words[k : k + n]) for k in range(len(words))]
+    }
+    return found.pop() if said and len(found) == 1 else None
+
+
+def _sold_as(typed):
+    """A chip by a name with its vendor or its memory in it, which must be the memory that it has; or None."""
+    plain = [word for word in typed if word not in _VENDORS]
+    bare = [word for word in plain if not re.fullmatch(r"\d+gb?", word)]
+    found = _known("chip").get("".join(plain)) or _known("chip").get("".join(bare))
+    sizes = [int(word.rstrip("gb")) * 1e9 for word in typed if re.fullmatch(r"\d+gb?", word)]
+    has = found and parse(_table("chips.toml")[found]["memory_capacity"], "B")
+    return found if all(abs(size / has - 1) < _SOLD for size in sizes) else None
 
 
 _HUB = "https://huggingface.co/"
 _REDUCED = {word for word, name in spelled().items() if FORMATS[name].bits <= 8}
+_VENDORS = {"nvidia", "amd", "intel", "google", "aws", "geforce", "tesla", "instinct", "radeon"}
+_SOLD = 0.1  # memory by which a chip is sold is that of its data sheet to a tenth
 _ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528", "bf16")
 
 
