@@ -6,6 +6,9 @@ CHAPTERS ?=
 BOOK     ?=
 TESTS    ?=
 MODULES  ?=
+# Tests of minutes that seldom turn red are left to .ci/run: make test ALL=1
+ALL      ?=
+LATER    := $(foreach name,follows sixth_source floors,--ignore=tests/test_$(name).py)
 # Homework: make assignment SESSION=2 STUDENTS=class.txt SALT=..., perhaps LEVELS=short; make mark SHEETS=returned
 SESSION  ?= 1
 STUDENTS ?= Ada
@@ -39,7 +42,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make book     build the book and check its links (first call: also .venv, about 2 minutes)"
 	@echo "make slides   the same, and see in a browser that all fits on the slides"
-	@echo "make test     style, unit tests, doctests, and every chapter run again and compared"
+	@echo "make test     style, unit tests, doctests, and every chapter that has changed run again and compared (ALL=1: slow ones too)"
 	@echo "make equal    the chapters compared under the arithmetic of older CPUs (TESTS=book/x.ipynb for one)"
 	@echo "make refresh  run the chapters and store their outputs (CHAPTERS=book/x.ipynb for one)"
 	@echo "make pdf      the whole book as _build/the-price-of-a-token.pdf (needs Chromium or Chrome)"
@@ -114,8 +117,9 @@ test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff format --check --config book/cells.toml book/*.ipynb
-	@echo "Testing, every chapter included: seven minutes on two cores"
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS)
+	@echo "Testing: some minutes the first time, then what changed"
+	$(if $(TESTS),,$(BIN)/python book/_tools/products.py --jobs $(JOBS))
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS) $(if $(TESTS)$(ALL),,$(LATER))
 
 equal: $(STAMP)
 	$(BIN)/python .ci/arithmetic.py --jobs $(JOBS) $(TESTS)

@@ -22,10 +22,7 @@ from book.reading import READ, ROOT, START, modules
 from inferlib.equation import names_of_replaced
 
 FLOORS = ("inferlib", "tokenprice", "book")
-ROOMS = (
-    "inferlib.papers.",
-    "book.",
-)  # a key in quotes is that of a source: "erdil2025", and of what stands beside it
+ROOMS = ("inferlib.papers.", "book.")  # where a call's first word may be a source, or what stands beside it
 _IMPORTED = re.compile(r"^[ \t]*from ([\w.]+) import (\([^)]*\)|.*)", re.M)
 _NAMED = re.compile(rf"(?:\bimport +|\b(?=\w+\.\w))((?:{'|'.join(FLOORS)})\b(?:\.\w+)*)")
 _DATA = re.compile(r"[\w{}*-]*\.(?:toml|csv|json|js|css|html)\b")
@@ -43,7 +40,7 @@ def kept(name, make, *roots):
             _say_once()
         return _tuples(json.loads(json.dumps(make())))
     files = closure(roots or (getattr(make, "func", make).__module__,))
-    folder = Path(build) / "kept" / _hashed(name.encode())
+    folder = Path(build) / "kept" / f"{name.split()[0]}-{_hashed(name.encode())}"
     path = folder / f"{_fingerprint(files)}.json"
     if path.exists():
         text = path.read_text("utf-8")
@@ -92,7 +89,7 @@ def closure(roots):
             texts[path] = path.read_text("utf-8")
             todo += _taken(texts[path])
             if not name.startswith("inferlib"):
-                keys = set(re.findall(r'"(\w+)"', re.sub(r"^ *>>> .*", "", texts[path], flags=re.M)))
+                keys = set(re.findall(r'\("(\w+)"', re.sub(r"^ *>>> .*", "", texts[path], flags=re.M)))
                 todo += [room + key for room in ROOMS for key in keys if _path(room + key)]
         if "." in name:
             todo.append(name.rpartition(".")[0])
@@ -165,13 +162,13 @@ def _changed(files, since=START):
 
 
 # What runs every chapter, and what a process reads before it records what it reads.
-_ALWAYS = """book/__init__.py book/reading.py book/conftest.py book/_tools/forked.py book/_tools/refresh.py
+ALWAYS = """book/__init__.py book/reading.py book/conftest.py book/_tools/forked.py book/_tools/refresh.py
 pyproject.toml tests/nbval_sanitize.cfg""".split()
 
 
 def passed(chapter, since):
     """Note, in the kernel that ran it, that a chapter passed, unless what it was made from changed ``since``."""
-    files = {chapter, *_ALWAYS, *READ}
+    files = {chapter, *ALWAYS, *READ}
     if modules() <= files and not _changed(files, since):
         states = {file: _state(file) for file in sorted(files)}
         _write(_stamp(chapter), json.dumps([_interpreter(), states], indent=1))

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import io
 import re
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -306,32 +307,52 @@ def coarse(monkeypatch):
     monkeypatch.setattr(economics, "_FOUND", {})
 
 
-@pytest.mark.parametrize("chapter", INPUTS)
-def test_what_depends_on_an_input_changes_and_nothing_else(chapter, coarse):
+@cache
+def played(chapter, inputs):
+    """What reads some inputs of a chapter, run as printed: statements, names before and after, what each shows."""
     plt.switch_backend("agg")
     every, names, found = list(statements(chapter)), {"__name__": "cell"}, []
-    wanted = [one for given in INPUTS[chapter] for one in followers(every, given)]
-    makers = [one for one in every if one.makes & INPUTS[chapter].keys()]
+    wanted = [one for given in inputs for one in followers(every, given)]
+    makers = [one for one in every if one.makes & set(inputs)]
     for statement in needed(every, [*wanted, *makers]):
         before = dict(names)
         shown = run(statement, names)
         found.append((statement, before, dict(names), shown))
+    return found
+
+
+def stay(found, given, change):
+    """Run again what reads a changed input; the statements that show the same as before."""
+    changed, stayed, first = {}, [], True
+    for statement, before, after, shown in found:
+        if first and given in statement.makes and not statement.reads & changed.keys():
+            changed[given], first = change(after[given]), False
+        elif statement.reads & changed.keys():
+            now = before | changed
+            again = run(statement, now)
+            changed |= {made: now[made] for made in statement.makes if made in now}
+            if shown is not None and again == shown:
+                stayed.append(statement)
+        else:
+            changed = {name: value for name, value in changed.items() if name not in statement.makes}
+    assert not first, f"there is no {given}"
+    return stayed
+
+
+def named_by(starts, stayed):
+    """Statements by the beginnings that name them, or in full."""
+    return {
+        next((one for one in starts if statement.text.startswith(one)), statement.text)
+        for statement in stayed
+    }
+
+
+@pytest.mark.parametrize("chapter", INPUTS)
+def test_what_depends_on_an_input_changes_and_nothing_else(chapter, coarse):
+    found = played(chapter, tuple(INPUTS[chapter]))
     for given, (change, still) in INPUTS[chapter].items():
-        changed, stayed, first = {}, set(), True
-        for statement, before, after, shown in found:
-            if first and given in statement.makes and not statement.reads & changed.keys():
-                changed[given], first = change(after[given]), False
-            elif statement.reads & changed.keys():
-                now = before | changed
-                again = run(statement, now)
-                changed |= {made: now[made] for made in statement.makes if made in now}
-                if shown is not None and again == shown:
-                    starts = (start for start in still if statement.text.startswith(start))
-                    stayed.add(next(starts, statement.text))
-            else:
-                changed = {name: value for name, value in changed.items() if name not in statement.makes}
+        stayed = named_by(still, stay(found, given, change))
         assert stayed == still, f"{chapter}: with another {given} these stay as they were"
-        assert not first, f"{chapter} has no {given}"
 
 
 @pytest.mark.parametrize("chapter", INPUTS)

@@ -57,7 +57,7 @@ def tree(tmp_path, monkeypatch, build):
     for name, text in TREE.items():
         write(tmp_path / name, text)
     monkeypatch.setattr(kept, "ROOT", tmp_path)
-    monkeypatch.setattr(kept, "_ALWAYS", ["book/__init__.py"])
+    monkeypatch.setattr(kept, "ALWAYS", ["book/__init__.py"])
     monkeypatch.setattr(kept, "modules", set)
     return tmp_path
 
