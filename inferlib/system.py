@@ -248,6 +248,12 @@ class Breakdown:
         """The name of the largest term that counts."""
         return max(self.counted, key=self.counted.get)
 
+    def in_words(self):
+        """The time and what binds it, or why there is none."""
+        if not self.feasible:
+            return f"{self.status}: {self.reason}"
+        return f"{1e3 * self.total:.2f} ms, bound by {self.binding}"
+
     def _answered(self):
         if not self.feasible:
             raise ValueError(f"no time: {self.status}: {self.reason}")

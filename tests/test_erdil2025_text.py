@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from test_explorer import asked, page_of
 
-from book import audit
+from book import audit, opening
 from book.audit import ledger
 from book.erdil2025 import drawings, economics, errata, explorers, figures_model, limits
 from book.erdil2025.claims import context, long_contexts, model, parallel, takeaways
@@ -393,20 +393,17 @@ def test_explorers_say_what_does_not_fit_and_mark_the_least_point_where_the_penc
     assert next(text for text in marked if text and "least" in text).endswith(f"at {size:.1f}")
 
 
-def test_the_box_drafts_as_the_search_does_that_has_one_layout():
-    """The best of its rounds, with the draft pass that the model has there; a free token is one more to score."""
-    shown, llama, small = explorers.one_layout(), SEVENTY, e.models["Llama 3 8B"]
-    assumed = explorers.LL_ONLY.replace(kinds=("1D",), scale_downs=0, pipelines=0)
-    for batch in (1, 64):
-        at = {"context": 4096, "pipeline": False, "assumptions": assumed}
-        plain, ratio = (e.token_latency(m, H100, 8, batch, **at) for m in (llama, small))
-        for free, name in enumerate(("equation 46", "free token")):
-            at["assumptions"] = assumed.replace(free_token=bool(free))
-            found = e.speculative_latency(llama, small, H100, 8, batch, acceptance=0.8, gamma_max=8, **at)
-            rounds = [shown.evaluate(batch=batch, drafts=n, ratio=100 * ratio / plain) for n in range(1, 9)]
-            assert max(one[name] for one in rounds) == pytest.approx(1 / found, rel=1e-9)
-    few = shown.evaluate(accepted=20)
-    assert few["free token"] < few["equation 46"] < few["no drafts"]
+def test_whole_gpus_have_room_for_the_caches_of_all_their_users():
+    case = opening.RUNNING.replace(weights="fp8", price=2.1)
+    found = economics.offers(case, (50, 100))
+    needed = EIGHT_BIT.n_params + found.users.astype(float) * 4096 * EIGHT_BIT.cache_bytes
+    assert (needed <= 80e9 * found.GPUs.astype(float)).all()
+
+
+def test_a_context_makes_tokens_dearer_and_leaves_the_wall():
+    short, loaded = (figures_model.switched(EIGHT_BIT, H100, context) for context in (0, 4096))
+    assert loaded.tokens_per_second.max() == pytest.approx(short.tokens_per_second.max(), rel=0.01)
+    assert loaded.usd_per_million.min() > 5 * short.usd_per_million.min()
 
 
 def test_reading_ahead_is_worth_most_where_reading_and_waiting_take_equally_long():

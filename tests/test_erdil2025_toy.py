@@ -34,6 +34,18 @@ def test_published_parameter_counts_and_one_gpu_by_hand():
     assert seconds == pytest.approx(360_448 * 1e5 / 3.3e12) and e.throughput(32, 0.02) == pytest.approx(1600)
 
 
+@pytest.mark.parametrize("name", [name for name, model in e.models.items() if not model.shape.latent])
+def test_a_model_of_the_paper_and_its_transformer_are_the_same(name):
+    shape = e.models[name].shape
+    found = e.model_of(e.transformer(name), shape.weight_bytes).shape
+    assert found.replace(parallel_attention=shape.parallel_attention) == shape
+
+
+def test_without_hops_every_gpu_helps():
+    size, seconds = drawings.best(LLAMA, H100, 0)
+    assert size == drawings.LARGEST and seconds == pytest.approx(2 * LLAMA.n_params / (size * 3.3e12))
+
+
 def test_no_instance_beats_the_optimum():
     """Brute force over a fine grid of sizes finds the closed forms of equations 13 and 14."""
     for model in e.models.values():

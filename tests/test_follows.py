@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 import inferlib
 from book.erdil2025 import economics
 from book.steinhardt2022 import figures
-from inferlib.papers import erdil2025, pope2022, steinhardt2022
+from inferlib.papers import steinhardt2022
 from inferlib.papers.erdil2025 import pareto
 
 BOOK = Path(__file__).parents[1] / "book"
@@ -56,12 +56,11 @@ def another_case(case):
     )
 
 
-def pope_model(name):
-    return pope2022.model_of(inferlib.load_model(name))
-
-
-def another_erdil(model):
-    return erdil2025.Model.of(model.shape.replace(n_layers=100, d_model=9000, group_size=4))
+def another_run(case):
+    """Another run of the paper in its place."""
+    return case.replace(
+        model="PaLM 62B", machine="16x TPU v4", weights="bf16", batch=2 * case.batch, context=1024
+    )
 
 
 def boxes(system):
@@ -96,27 +95,18 @@ INPUTS = {
         "case": (another_case, set()),
     },
     "pope2022": {
-        "users": (twice, set()),
-        "llama": (another("Llama 3 8B", pope_model), set()),
-        "chip": (scaled(memory_bandwidth=2, flops=3), set()),
-        "mesh": (lambda mesh: mesh.replace(x=2 * mesh.x), {"pope.switch_to_x"}),
-        "model": (another("Llama 3 8B"), set()),
-        # bytes, not seconds
-        "tpu": (scaled(flops=3, memory_bandwidth=2, network_bandwidth=1.5), {"style.table(longest"}),
+        "case": (another_run, {"pope.switch_to_x"}),  # whatever the mesh
+        "served": (another_case, set()),
     },
     "erdil2025_toy": {
-        "hop": (twice, {REFUSES}),
-        "h100": (scaled(memory_bandwidth=2, flops=3), {REFUSES}),
-        "llama_70b": (scaled(n_layers=1.5), {"for model in (llama_8b", "erdil2025.critical_batch", REFUSES}),
+        "case": (another_case, {REFUSES}),
+        "assumed": (lambda assumed: assumed.replace(t_hop=2 * assumed.t_hop), {REFUSES}),
         "side": (twice, set()),
-        "work": (workload, set()),
     },
     "erdil2025_model": {
-        "h100": (scaled(memory_bandwidth=2, flops=3, scale_up_bandwidth=2), {"print(cut)"}),
-        "llama": (another_erdil, {"print(cut)"}),
-        "llama_8bit": (scaled(weight_bytes=2), set()),
-        "small": (scaled(weight_bytes=0.5), {"explorers.slope_and_wall"}),  # which starts without drafts
-        "users": (twice, {"print(cut)"}),
+        "case": (another_case, set()),
+        "draft": (another("Qwen3 4B"), {"explorers.slope_and_wall"}),  # which starts without drafts
+        "assumed": (lambda assumed: assumed.replace(t_kernel=1e-6), set()),
     },
     "liminal2025": {
         "case": (
@@ -159,7 +149,7 @@ FIXED = {
     "introduction": {"fig-intro-mechanism"},
     "liminal2025": {"fig-lim-travels"},
     "mazurek2025": {"fig-mz-parts", "fig-mz-readings"},
-    "pope2022": {"fig-po-cuts"},
+    "pope2022": {"fig-po-cuts", "fig-po-bounds", "fig-po-fit"},
     "synthesis": {"fig-agree-gains", "fig-syn-voices"},
     "case_files": {"fig-case-readings"},
     "sixth_model": {"explorer.Guess"},

@@ -381,6 +381,26 @@ def test_bound_never_exceeds_the_measurement_and_ideal_constants_give_its_sum():
     assert step == pytest.approx(need["weights"] + need["cache"] + need["network"])
 
 
+@pytest.mark.parametrize(
+    ("change", "seconds"),
+    [
+        ({}, 28.5e-3),
+        ({"weights": "bf16"}, 36.9e-3),
+        ({"weights": "bf16", "batch": 512}, 6.0 / 64),
+        ({"batch": 256}, None),
+        ({"machine": "128x TPU v4"}, None),
+        ({"machine": "64x H100"}, None),
+    ],
+)
+def test_a_measurement_belongs_to_its_case(change, seconds):
+    assert evidence.measured_token(evidence.RUN.replace(**change)) == seconds
+
+
+def test_what_the_paper_does_not_describe_gives_way_to_its_own_run(capsys):
+    assert evidence.described(evidence.RUN.replace(model="Mixtral 8x7B")) == evidence.RUN
+    assert "dense models only" in capsys.readouterr().out
+
+
 def test_prediction_is_as_good_as_stated():
     constants, cells = evidence.fitted(), evidence.cells()
     assert len(cells) == 54

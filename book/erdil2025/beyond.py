@@ -31,14 +31,14 @@ def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, ste
     return cost.where(latency <= seconds).min(["n_gpu", "batch"])
 
 
-def eight_gpus(model=models["Llama 3 70B"], chip=chips["H100"]):
-    """Speed, utilisation and cost of one box of eight GPUs by batch: the paper's opening question."""
+def one_box_by_batch(model=models["Llama 3 70B"], chip=chips["H100"], gpus=8):
+    """Speed, utilisation and cost of one box of GPUs by batch: the paper's opening question."""
     batch = 2 ** np.arange(0, 11, 0.05)
-    seconds = token_latency(model, chip, 8.0, batch)
+    seconds = token_latency(model, chip, gpus, batch)
     flop = sum(m.flop_per_token(model.shape, 0, Assumptions()))
     table = {
         "tokens_per_second": 1 / seconds,
-        "mfu": flop * batch / (8 * computing_at(chip, model.shape).flops * seconds),
-        "usd_per_million": 8 * seconds / batch * chip.price * factor("usd/h") * 1e6,
+        "mfu": flop * batch / (gpus * computing_at(chip, model.shape).flops * seconds),
+        "usd_per_million": gpus * seconds / batch * chip.price * factor("usd/h") * 1e6,
     }
     return pd.DataFrame(table, index=pd.Index(batch, name="batch"))

@@ -9,11 +9,20 @@ from book import style
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.units import factor
 
+LARGEST = 1024  # GPUs of the largest instance that is drawn
+
+
+def best(model, chip, hop):
+    """GPUs and seconds per token of the fastest instance; of the largest where no hop takes time and all GPUs help."""
+    if hop > 0:
+        return toy.optimal_n_gpu(model, chip, hop), toy.minimum_latency(model, chip, hop)
+    return LARGEST, toy.weight_time(model, chip, LARGEST)
+
 
 def layer_times(model, chip, hop):
     """Microseconds that one layer reads and waits, by GPUs; the best size stands among them."""
-    best, rows = round(toy.optimal_n_gpu(model, chip, hop)), {}
-    for n in sorted({best, 1, 2, 8, 128, 1024}):
+    size, rows = round(best(model, chip, hop)[0]), {}
+    for n in sorted({size, 1, 2, 8, 128, LARGEST}):
         waiting = toy.network_time(model, toy.grid_all_reduce_time(n, hop))
         rows[n] = toy.weight_time(model, chip, n), waiting
     times = pd.DataFrame.from_dict(rows, orient="index", columns=["reading", "waiting"])

@@ -1,15 +1,30 @@
 """Erdil 2025, sections 4 and 5: the settings of its tables and figures, and what they give."""
 
 from functools import partial
+from itertools import product
 
+import numpy as np
 import pandas as pd
 
 from book.kept import kept_frame
+from book.sixth import Text
+from inferlib import System
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025 import pareto
 from inferlib.papers.erdil2025.equations.model import layout_latency
-from inferlib.papers.erdil2025.records import TABLE_5, Assumptions, Cut, chips, computing_at, models
-from inferlib.papers.erdil2025.search import speculative_time
+from inferlib.papers.erdil2025.records import (
+    TABLE_5,
+    Assumptions,
+    Cut,
+    chips,
+    computing_at,
+    model_of,
+    models,
+    stated_chip,
+)
+from inferlib.papers.erdil2025.search import speculative_time, token_latency
+from inferlib.principles import cost_per_million
+from tokenprice import ask
 
 DRAFT, ACCEPTANCE = "Llama 3 8B", 0.8
 SERVED = ("Mixtral 8x22B", "Llama 3 70B 8-bit", "Llama 3.1 405B 8-bit", "GPT-4", "DeepSeek-V3")
@@ -68,6 +83,80 @@ def settings(assumptions=DEFAULT, older=None):
     for row, name in PRECISIONS.items():
         rows["Table 6", row] = ({"model": name, "assumptions": usual}, preferred)
     return rows
+
+
+def three_customers(curves, alpha=3):
+    """The fastest, the preferred and the cheapest point of each of some named frontiers."""
+    rows = []
+    for name, points in curves.items():
+        ends = {
+            "fastest": fastest(points),
+            "preferred": preferred(points, alpha),
+            "cheapest": points.iloc[-1],
+        }
+        for which, at in ends.items():
+            rows.append(
+                (name, which, at.tokens_per_second, at.usd_per_million, at.n_gpu, at.batch, f"{at.mfu:.2%}")
+            )
+    heads = ["context", "point", "tokens/s", "dollars per million", "GPUs", "users", "MFU"]
+    return pd.DataFrame(rows, columns=heads).astype({"users": float})
+
+
+def layout_in_words(cut):
+    """How a model lies on the GPUs of an instance."""
+    way = {"1D": "cut one way", "2D": "cut both ways"}[cut.kind]
+    stages = "no pipeline" if cut.stages == 1 else f"{cut.stages:.3g} pipeline stages"
+    where = "all GPUs" if cut.scale_down == 1 else f"one GPU in {cut.scale_down:.3g}"
+    return f"{way}, {stages}, attention on {where}"
+
+
+def sixth_keeps(case, table):
+    """What the sixth model says of the same promises as a table of :func:`offers`, in a line."""
+    said = []
+    for row in table[table.by == "the sixth model"].itertuples(index=False):
+        promise, _, usd, gpus, users = row
+        machine = (
+            f"${usd:.2f} on {gpus} whole GPUs with {users:.0f} users"
+            if usd != "none"
+            else "not on 16 GPUs or fewer"
+        )
+        said.append(f"{promise} {machine}")
+    context = f"{case.workload.context:,} tokens of context"
+    return Text(
+        f"*[The sixth model](sixth_model.ipynb), which is fitted to measurements, at {context}: {'; '.join(said)}.*"
+    )
+
+
+SIZES = (1, 2, 4, 8, 16)  # GPUs that one can rent together
+
+
+def offers(case, speeds):
+    """The cheapest of 1 to 16 whole GPUs whose memory holds all users' caches, by this model and by the sixth.
+
+    ``case``: a Question; its chip, formats, context and price count. ``speeds``: tokens per second of each user.
+    """
+    chip, users = case.machine.chip, np.unique(np.round(2 ** np.arange(0, 12.01, 0.25)))
+    model = model_of(case.model, *case.formats[:2])
+
+    def ours(gpus):
+        return token_latency(
+            model, stated_chip(chip), gpus, users, context=case.workload.context, pipeline=False
+        )
+
+    def sixths(gpus):
+        found = (ask(case.replace(machine=System(chip, gpus), batch=batch)) for batch in users)
+        return np.array([one.seconds if one.feasible else np.inf for one in found])
+
+    tables, rows = {}, []
+    for who, seconds in (("Erdil 2025", ours), ("the sixth model", sixths)):
+        made = pd.concat(pd.DataFrame({"n": n, "users": users, "seconds": seconds(n)}) for n in SIZES)
+        runs = made[np.isfinite(made.seconds)]
+        tables[who] = runs.assign(usd=cost_per_million(runs.seconds, runs.users, runs.n, case.rate))
+    for speed, (who, runs) in product(speeds, tables.items()):
+        kept = runs[runs.seconds <= 1 / speed].nsmallest(1, "usd").astype(object)
+        best = [kept[name].item() if len(kept) else "none" for name in ("usd", "n", "users")]
+        rows.append((f"{speed} tokens/s", who, *best))
+    return pd.DataFrame(rows, columns=["promise", "by", "dollars per million tokens", "GPUs", "users"])
 
 
 def table(number, assumptions=DEFAULT, older=None):

@@ -7,10 +7,11 @@ import numpy as np
 
 from book import explorer
 from book.erdil2025 import figures_model
+from book.erdil2025.drawings import best
 from book.explorer import Axis, Bars, Choice, Curves, Explorer, Kind, Sentence, Slider, first, memory
 from inferlib import load_chip
 from inferlib.ops import log
-from inferlib.papers.erdil2025 import decode, search
+from inferlib.papers.erdil2025 import decode
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.equations.model import capacity_needed
 from inferlib.papers.erdil2025.records import PROTOCOLS, Assumptions, Cut, chip_of, chips, models
@@ -51,14 +52,14 @@ def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop
         after = waits | {"arithmetic": overlapping["arithmetic"]}
         return Breakdown(({"memory": {"weights": overlapping["weights"]}, "the rest": after},))
 
-    size = round(toy.optimal_n_gpu(model, chip, hop))
+    size = min(round(best(model, chip, hop)[0]), N_GPU.high)
     outputs = {"weights": reading, "network": network, "token": latency}
     return Explorer(
         "Waiting against reading",
         [
             replace(N_GPU, value=size),
             Slider("batch", "Batch", 1, 4096, 1, log=True),
-            replace(HOP, value=hop / factor("us")),
+            replace(HOP, value=max(hop / factor("us"), HOP.low)),
             Slider("base", "Base latency of an all-reduce", 0, 20, 0, "µs"),
             BITS,
             Kind("ahead", "Reading while waiting", {"no, as in the paper": False, "yes": True}),
@@ -82,91 +83,64 @@ WHOLE_CACHE = Assumptions(cache_of_micro_batch=False)
 LL_ONLY = Assumptions(protocols=tuple(p for p in PROTOCOLS if p.name == "LL"))
 
 
-def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], draft=models["Llama 3 8B"]):
-    """Where the time of one token goes in a one-dimensional layout with the low-latency protocol, and what drafts,
-    fewer bits and another GPU make of it; a draft pass begins with its share of a pass in that layout.
-    """
+def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], gpus=8, batch=32, context=4096):
+    """Where the time of one token goes in a one-dimensional layout with the low-latency protocol."""
 
     def shape(model, bits, cache):
         return model.replace(weight_bytes=format_bytes(bits), activation_bytes=cache)
 
-    def timed(dense, chip, *at, new_tokens=1):
-        return Breakdown(decode.terms(dense, chip, Cut(kind="1D"), *at, new_tokens, LL_ONLY, split=False))
-
-    def passed(gpus, batch, context, bits, cache, model, chip, new_tokens=1, **at):
-        dense = shape(model, bits, cache).replace(n_experts=1, n_active=1)
-        return timed(dense, chip.at(bits), gpus, batch, context, new_tokens=new_tokens)
-
-    gpus = {PAPERS if chip == chips["H100"] else f"{chip.name}, as above": chip} | _GPUS
-    start = chip.at("bf16"), TIGHT.value, SERVED.value, CONTEXT.value
-    share = 100 * timed(draft.shape, *start).total / timed(model.shape, *start).total
-
-    def drafted(accepted, drafts, ratio, free, **at):
-        times = passed(**at, new_tokens=drafts + free).total, 0.01 * ratio * passed(**at).total
-        return 1 / search.speculative_time(0.01 * accepted, drafts, drafts + free, *times)
+    def passed(gpus, batch, context, bits, cache, model, chip):
+        dense, at = shape(model, bits, cache).replace(n_experts=1, n_active=1), (gpus, batch, context, 1)
+        return Breakdown(decode.terms(dense, chip.at(bits), Cut(kind="1D"), *at, LL_ONLY, split=False))
 
     def held(batch, context, bits, cache, model, **at):
         return capacity_needed(shape(model, bits, cache), context, batch, batch, WHOLE_CACHE)
 
+    mine = PAPERS if chip == chips["H100"] else f"{chip.name}, as above"
     return Explorer(
         "One layout",
         [
-            TIGHT,
-            SERVED,
-            CONTEXT,
+            replace(TIGHT, value=gpus),
+            replace(SERVED, value=batch),
+            replace(CONTEXT, value=context),
             Kind("bits", "Weights", {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}),
             Choice("cache", "Cache and activations", {"16 bits": 2, "8 bits": 1}),
             Choice("model", "Model", first(model.shape, _DENSE)),
-            Choice("chip", "GPU", gpus),
-            Slider("accepted", "Drafts accepted", 5, 95, 80, "%"),
-            Slider("drafts", "Tokens drafted", 1, 8, 4, whole=True),
-            Slider("ratio", "Draft pass over target pass", 1, 50, round(share), "%"),
+            Choice("chip", "GPU", {mine: chip} | _GPUS),
         ],
-        [
-            Curves(
-                {
-                    "no drafts": lambda **at: 1 / passed(**at).total,
-                    "equation 46": partial(drafted, free=0),
-                    "free token": partial(drafted, free=1),
-                },
-                "accepted",
-                "tokens per second of each user",
-                "1/s",
-                log_y=True,
-                title="What drafting is worth",
-            ),
-            Bars({"": passed}, title="A token without drafts"),
-        ],
+        [Bars({"": passed})],
         limits=memory(held, "gpus"),
         asks={"weights": "bits", "n_chips": "gpus", "names": {PAPERS: "H100 SXM"}},
     )
 
 
-def slope_and_wall(model=models["Llama 3 70B 8-bit"], chip=chips["H100"], draft=models["Llama 3 8B"]):
-    """The frontier of a model with what makes its slope and its wall switched off, one by one.
+def slope_and_wall(
+    model=models["Llama 3 70B 8-bit"], chip=chips["H100"], draft=models["Llama 3 8B"], context=4096
+):
+    """The frontier of a model with what makes its slope and its wall switched off, one by one; at short context or not.
 
     Each curve is a search over all layouts, done before the page opens; the page finds what a customer prefers.
     """
 
     found = partial(_frontier, model, chip, draft)
 
-    def told(network, waits, drafts, alpha):
-        return _told(found(network, waits, drafts))
+    def told(length, network, waits, drafts, alpha):
+        return _told(found(length, network, waits, drafts))
 
     def mark(at):
-        return lambda network, waits, drafts, alpha: at(found(network, waits, drafts))
+        return lambda length, network, waits, drafts, alpha: at(found(length, network, waits, drafts))
 
-    def nearly(network, waits, drafts, alpha):
-        return _nearly(found(network, waits, drafts))[1]
+    def nearly(length, network, waits, drafts, alpha):
+        return _nearly(found(length, network, waits, drafts))[1]
 
-    def cheapest(network, waits, drafts, alpha):
-        return found(network, waits, drafts)[-1][1]
+    def cheapest(length, network, waits, drafts, alpha):
+        return found(length, network, waits, drafts)[-1][1]
 
     def dearer(**at):
         return nearly(**at) / cheapest(**at)
 
-    def top(network, waits, drafts, alpha):
-        return found(network, waits, drafts)[0][0]
+    def top(length, network, waits, drafts, alpha):
+        return found(length, network, waits, drafts)[0][0]
 
     share = f"{100 * NEARLY:.0f} %"
     says = (
@@ -175,8 +149,11 @@ def slope_and_wall(model=models["Llama 3 70B 8-bit"], chip=chips["H100"], draft=
     return Explorer(
         "What makes the slope, and what the wall",
         [
+            Kind(
+                "length", "Context of each user", {"none, as in the paper": 0, f"{context:,} tokens": context}
+            ),
             Kind("network", "Bandwidth of the network", {"as in the paper": False, "without limit": True}),
-            Kind("waits", "Launches and latencies", {name: name for name in figures_model.WAITS}),
+            Kind("waits", "Launches and latencies", figures_model.WAITS),
             Kind("drafts", "Drafts", {"none": False, f"by {draft.name}": True}),
             ALPHA,
         ],
@@ -185,7 +162,7 @@ def slope_and_wall(model=models["Llama 3 70B 8-bit"], chip=chips["H100"], draft=
                 told,
                 lambda x, y, alpha: alpha * log(x) - log(y),
                 Axis("speed", "tokens/s", 10, 400),
-                Axis("price", "$ per million", 0.04, 150),
+                Axis("price", "$ per million", 0.04, 200),
                 {f"{share} of the top": mark(_nearly)},
                 title=f"{model.name} on {chip.name}s; dashed, as in the paper",
             ),
@@ -201,11 +178,9 @@ ALPHA = Slider("alpha", "A customer's α", 0.5, 8, 3)
 NEARLY = 0.9  # of the top speed: next to the wall
 
 
-def _frontier(model, chip, draft, network, waits, drafts):
+def _frontier(model, chip, draft, context, network, waits, drafts):
     """The points of a frontier, fastest first."""
-    curve = figures_model.switched(
-        model, chip, network, figures_model.WAITS[waits], draft if drafts else None
-    )
+    curve = figures_model.switched(model, chip, context, network, waits, draft if drafts else None)
     return list(zip(curve.tokens_per_second.tolist(), curve.usd_per_million.tolist(), strict=True))
 
 

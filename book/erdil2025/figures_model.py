@@ -1,14 +1,12 @@
 """Erdil 2025, sections 4 and 5: Figures 3 to 10 and the chapter's own, data first and pictures second."""
 
-from functools import partial
-
 import matplotlib.pyplot as plt
 import pandas as pd
 
 from book import style
 from book.audit.ledger import Reader
 from book.erdil2025 import economics
-from book.erdil2025.beyond import eight_gpus
+from book.erdil2025.beyond import one_box_by_batch
 from book.erdil2025.economics import DEFAULT, DRAFT
 from book.erdil2025.figures import served_points
 from inferlib.frontier import preferred
@@ -118,26 +116,30 @@ def figure(number, **changed):
     return draw(number, *_look(number), **changed)
 
 
-figure_4, figure_9 = partial(figure, 4), partial(figure, 9)
-
-
-def slope_and_wall(model, chip, draft):
-    """A frontier as it is, without a limit of network bandwidth, with half the waiting, and with drafts."""
-    _, ax = plt.subplots(figsize=(6.6, 3.8))
-    for label, colour, switches in (
-        (f"the paper's {chip.name}", style.INK, {}),
+def slope_and_wall(model, chip, draft, contexts):
+    """Frontiers as they are, with a network without limit, with half the waiting, with drafts; a panel a context."""
+    _, axes = plt.subplots(1, len(contexts), figsize=(7.4, 4), sharey=True, layout="constrained")
+    curves = (
+        (f"the {chip.name} as it is", style.INK, {}),
         ("bandwidth of the network unlimited", style.ROSE, {"network": True}),
         ("launches and latencies halved", style.RED, {"waits": WAITS["both halved"]}),
         ("with drafts", style.PURPLE, {"draft": draft}),
-    ):
-        curve = switched(model, chip, **switches)
-        ax.plot(curve.tokens_per_second, curve.usd_per_million, color=colour, label=label)
-    ax.set(xscale="log", yscale="log", xlim=(20, 400), ylim=(0.05, 100))
-    ax.set_xticks([20, 50, 100, 200, 400], ["20", "50", "100", "200", "400"])
-    ax.minorticks_off()
-    ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
-    ax.legend(fontsize=9)
-    return ax
+    )
+    for ax, context in zip(axes, contexts, strict=True):
+        for label, colour, switches in curves:
+            curve = switched(model, chip, context, **switches)
+            ax.plot(curve.tokens_per_second, curve.usd_per_million, color=colour, label=label)
+        ax.set(xscale="log", yscale="log", xlabel="tokens per second for one user")
+        ticks = [5, 10, 20, 50, 100, 200, 500, 1000]
+        ax.set_xticks(ticks, map(str, ticks))
+        ax.minorticks_off()
+        ax.set_xlim(20, 2 * curve.tokens_per_second.max())
+        ax.set_title(f"{context:,} tokens of context" if context else "no context", fontsize=10)
+    axes[0].set_ylabel("dollars per million tokens")
+    axes[0].figure.legend(
+        *axes[0].get_legend_handles_labels(), fontsize=9, loc="outside upper center", ncol=2
+    )
+    return axes
 
 
 def _halved():
@@ -147,16 +149,28 @@ def _halved():
     return DEFAULT.replace(protocols=quick, t_kernel=DEFAULT.t_kernel / 2)
 
 
-# Where waiting is nothing, instances grow without end: launches go, latencies halve.
-WAITS = {"as in the paper": DEFAULT, "no launches": DEFAULT.replace(t_kernel=1e-15), "both halved": _halved()}
+WAITS = {"as in the paper": DEFAULT, "both halved": _halved()}
 
 
-def switched(model, chip, network=False, waits=DEFAULT, draft=None):
-    """The frontier of a model with parts of the waiting switched off: a network without limit, one of WAITS, drafts."""
+def switched(model, chip, context=0, network=False, waits=DEFAULT, draft=None):
+    """The frontier of a model with parts of the waiting switched off: a network without limit, one of WAITS, drafts.
+
+    With a context the caches of all users have to fit, not only those of the micro-batch that the paper tests.
+    """
+    waits = waits.replace(cache_of_micro_batch=waits.cache_of_micro_batch and not context)
     if network:
         chip = chip.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
     drafting = {"draft": draft, "acceptance": economics.ACCEPTANCE} if draft else {}
-    return economics.frontier(model, chip, context=0, assumptions=waits, **drafting)
+    return economics.frontier(model, chip, context=context, assumptions=waits, **drafting)
+
+
+def widths(model, chip):
+    """What nine tenths of the top speed, and the top, cost over the cheapest token; and with an unlimited network."""
+    for network in (False, True):
+        curve = switched(model, chip, network=network)
+        fast = curve[curve.tokens_per_second >= 0.9 * curve.tokens_per_second.max()]
+        least = curve.usd_per_million.min()
+        yield fast.usd_per_million.min() / least, curve.usd_per_million.iloc[0] / least
 
 
 # From the equations as printed to the notebook, one change after another. Each has to stand on the last.
@@ -210,7 +224,7 @@ def terms_over_size(model, chip, batch, context):
     steps = {n: best_layout(model, chip, n, batch, context=context)[1] for n in (2**i for i in range(1, 9))}
     rows = {n: {k: 1e3 * v for k, v in step.counted.items()} for n, step in steps.items() if step.feasible}
     data = pd.DataFrame(rows).T.fillna(0.0)
-    bottom = 0 * data.iloc[:, 0]
+    bottom = 0.0
     for name in data:
         sizes, label = [f"{n:.0f}" for n in data.index], style.KIND_OF[name]
         label = label if label not in ax.get_legend_handles_labels()[1] else None
@@ -222,13 +236,15 @@ def terms_over_size(model, chip, batch, context):
     return ax
 
 
-def box_of_eight(model, chip):
-    """Utilisation over speed of one box of eight, and the paper's example beside it."""
+def one_box(model, chip, gpus):
+    """Utilisation over speed of one box, and the paper's example beside it."""
     read = Reader("erdil2025", "Text 1")
     speed, used = (read("DGX H100 question", c) for c in ("tokens per second", "utilisation"))
     _, ax = plt.subplots(figsize=(6.4, 3.4))
-    data = eight_gpus(model, chip)
+    data = one_box_by_batch(model, chip, gpus)
     ax.plot(data.tokens_per_second, 100 * data.mfu, color=style.ORANGE)
+    if not data.mfu.any():
+        ax.text(0, 0, f" the weights do not fit on {gpus} × {chip.name}", va="bottom")
     ax.plot(speed, 100 * used, "o", color=style.INK)
     ax.annotate("the example", (speed, 100 * used), (-6, -12), textcoords="offset points", ha="right")
     ax.set(xlabel="tokens per second for one user", ylabel="utilisation, % of the peak", ylim=(0, None))

@@ -13,7 +13,7 @@ from inferlib.papers import pope2022 as pope
 FORMS = ("axis by axis", "all links at once", "the paper's two matrices", "hidden behind the rest")
 
 
-def step(form, constants, tokens, seen, held, chip=TPU):
+def step(form, constants, tokens, seen, held):
     """A forward pass of PaLM 540B on 64 chips with another form of communication.
 
     ``form`` is one of :data:`FORMS`: exposed, one axis of the torus after the other (the model of the chapter);
@@ -22,33 +22,33 @@ def step(form, constants, tokens, seen, held, chip=TPU):
     """
     checks.one_of("form", form, FORMS)
     model, mesh = palm(), pope.load_mesh(SLICE)
-    multiply = pope.multiply_time(model, chip, mesh, constants, tokens)
-    attention = pope.attention_time(model, chip, mesh, constants, tokens, seen, held)
+    multiply = pope.multiply_time(model, TPU, mesh, constants, tokens)
+    attention = pope.attention_time(model, TPU, mesh, constants, tokens, seen, held)
     fixed = model.layers * constants.overhead
     if form == "axis by axis":
-        each = pope.exchange_time(model, chip, mesh, tokens)
+        each = pope.exchange_time(model, TPU, mesh, tokens)
     else:
         volume = pope.EXACT if form == "the paper's two matrices" else pope.CORRECTED
-        each = pope.ws2d_time(model, chip, mesh, tokens, volume)
+        each = pope.ws2d_time(model, TPU, mesh, tokens, volume)
     moved = model.layers * each
     if form == "hidden behind the rest":
         return maximum(multiply, moved) + attention + fixed
     return multiply + moved + attention + fixed
 
 
-def times(rows, constants, form, chip=TPU):
+def times(rows, constants, form):
     """Seconds of each of :func:`book.pope2022.evidence.cells` by a form of the model."""
     at = (rows[name].to_numpy(float) for name in ("tokens", "seen", "held"))
-    return rows.passes.to_numpy(float) * step(form, constants, *at, chip)
+    return rows.passes.to_numpy(float) * step(form, constants, *at)
 
 
-def change_one_thing(chip=TPU):
+def change_one_thing():
     """What other forms of the model give: each fitted on the same 54 cells, tested on what they do not decide.
 
     In the prefill with all weights gathered next to nothing is communicated, so that it tests the efficiency alone.
     """
     place = ("Table 2", "high-throughput prefill")
-    at = evidence.configurations(chip)[place]
+    at = evidence.configurations()[place]
     measured = evidence.measured_pass(*place, 1)
     rows = {}
     for name, form, attention in (
@@ -60,12 +60,12 @@ def change_one_thing(chip=TPU):
     ):
         cells = evidence.cells(attention=attention)
         by_form = partial(times, form=form)
-        constants = evidence.fit(cells, by_form, chip)
+        constants = evidence.fit(cells, by_form)
         gathered = evidence.pass_time(at, constants)
         rows[name] = {
             "efficiency": constants.efficiency,
             "overhead": 1e6 * constants.overhead,
-            "rms": 100 * evidence.rms(by_form(cells, constants, chip=chip) / cells.measured.to_numpy() - 1),
+            "rms": 100 * evidence.rms(by_form(cells, constants) / cells.measured.to_numpy() - 1),
             "error, all weights gathered": 100 * (gathered / measured - 1),
         }
     return pd.DataFrame(rows).T

@@ -23,31 +23,31 @@ PALM = dict(zip(("PaLM 540B", "PaLM 62B", "PaLM 8B"), style.LINES, strict=False)
 BATCHES = tuple(2**i for i in range(11))  # the text stops at "larger than about 512"
 
 
-def _run(name, chips, batch, layout, attention, format, context, answer, chip, constants):
+def _run(name, chips, batch, layout, attention, format, context, answer, constants):
     """Seconds of a pass, chip-seconds and utilisation of a token; None where it does not fit."""
-    at = configuration(name, chips, batch, layout, attention, format, context, answer, chip)
-    if pope.why_not(at["model"], chip, at["mesh"], layout, attention, batch, at["seen"]):
+    at = configuration(name, chips, batch, layout, attention, format, context, answer)
+    if pope.why_not(at["model"], TPU, at["mesh"], layout, attention, batch, at["seen"]):
         return None
     time = pass_time(at, constants)
-    used = pope.mfu(chip, chips, pope.parameters(pope.load_model(name)), at["tokens"], time)
+    used = pope.mfu(TPU, chips, pope.parameters(pope.load_model(name)), at["tokens"], time)
     return time, pope.cost(chips, at["tokens"], time), used
 
 
 @cache
-def runs(phase, constants=None, chip=TPU):
+def runs(phase):
     """All runs of the three PaLM models at the context of Figure 1, by the two-constant model, as far as they fit.
 
     ``phase``: processing 2048 tokens, or generating 64 after them; ``time`` (s) is of the prefill, or of one token,
-    ``cost`` in chip-s a token. The constants are those fitted to appendix D when not given.
+    ``cost`` in chip-s a token. The constants are those fitted to appendix D.
     """
-    read, constants, rows = Reader("pope2022", "Figure 1"), constants or fitted(), []
+    read, rows = Reader("pope2022", "Figure 1"), []
     work = read("context"), read("tokens generated") if phase == "decode" else None
     layouts_of = ("WS 2D",) if phase == "decode" else ("WS 2D", "WG XYZ")
     places = ((n, c, f, w) for n in PALM for c in pope.meshes() for f in ("int8", "bf16") for w in layouts_of)
     for name, chips, format, layout in places:
         for batch in BATCHES:
             attention = "Batch" if batch > 1 else "Head"
-            found = _run(name, chips, batch, layout, attention, format, *work, chip, constants)
+            found = _run(name, chips, batch, layout, attention, format, *work, fitted())
             if found:
                 rows.append((name, format, chips, batch, layout, *found))
     columns = ["model", "format", "chips", "batch", "layout", "time", "cost", "mfu"]
@@ -215,7 +215,7 @@ def figure_b1_data():
     shortest, longest = (int(read(f"{which} sequence")) for which in ("shortest", "longest"))
     lengths = [shortest * 2**i for i in range((longest // shortest).bit_length())]
     for name, chips, length in ((n, c, s) for n in PALM for c in pope.meshes() for s in lengths):
-        found = _run(name, chips, 1, "WS 2D", "Head", "int8", length, None, TPU, fitted())
+        found = _run(name, chips, 1, "WS 2D", "Head", "int8", length, None, fitted())
         if found:
             rows.append((name, chips, length, *found[:2]))
     return pd.DataFrame(rows, columns=["model", "chips", "length", "time", "cost"])
@@ -240,5 +240,5 @@ def figure_b1(data):
 
 def times_over_chips(name):
     """Milliseconds of one generation step over the slices that hold the model, by the two-constant model."""
-    found = {n: _run(name, n, 1, "WS 2D", "Batch", "int8", 2048, 64, TPU, fitted()) for n in pope.meshes()}
+    found = {n: _run(name, n, 1, "WS 2D", "Batch", "int8", 2048, 64, fitted()) for n in pope.meshes()}
     return pd.Series({chips: 1e3 * at[0] for chips, at in found.items() if at}, name="ms", dtype=float)

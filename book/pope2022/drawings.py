@@ -70,7 +70,7 @@ def _draw_tensor(ax, tensor, x, y, mesh, chip):
 def draw_cuts(mesh, chip=(1, 0, 1)):
     """Draw one weight matrix cut in 1D, in 2D, and gathered: what a chip holds and what it must be sent.
 
-    The input comes from above. Dark is the chip's own piece of the weights, light what it gathers. The bar above
+    The input comes from above. Filled is the chip's own piece of the weights, hatched what it gathers. The bar above
     the matrix is the part of the input that it then needs, the bar beside it the part of the output that it
     makes; a thin bar is one of a part of the sequences.
     """
@@ -88,7 +88,8 @@ def draw_cuts(mesh, chip=(1, 0, 1)):
 
         thick = 0.12 / parts
         (x0, x1), (y0, y1) = piece(used, mesh, chip)
-        box(x0, y0, x1 - x0, y1 - y0, color=style.BLUE, alpha=0.35)
+        if used is not own:
+            box(x0, y0, x1 - x0, y1 - y0, facecolor="none", edgecolor=style.BLUE, hatch="//")
         box(x0, -0.04 - thick, x1 - x0, thick, color=style.RED, alpha=0.8)
         box(-0.04 - thick, y0, thick, y1 - y0, color=style.RED, alpha=0.8)
         (x0, x1), (y0, y1) = piece(own, mesh, chip)

@@ -1,14 +1,12 @@
 """Pope et al. 2022: what a reader can move in the page."""
 
 from book import style
-from book.explorer import Chips, Choice, Curves, Explorer, Kind, Limit, Sentence, Slider, breakdown, memory
-from book.explorer.inputs import first
+from book.explorer import Chips, Choice, Curves, Explorer, Kind, Limit, Sentence, Slider
 from book.pope2022 import evidence
 from book.pope2022.schedules import AXES, Move, schedule
-from inferlib import load_chip, load_model
+from inferlib import load_model
 from inferlib.ops import minimum
 from inferlib.papers import pope2022 as pope
-from inferlib.system import System, Workload
 
 WEIGHTS = {"16 bits": 2.0, "8 bits": 1.0, "4 bits": 0.5}  # bytes of a value
 _LARGEST = 256  # chips of the paper's largest mesh (section 4)
@@ -178,44 +176,4 @@ def switch(model=None, mesh=None, tokens=64):
             ),
         ],
         limits={"Chips, of the largest mesh": drawable},
-    )
-
-
-def decode(model=None, chip=None):
-    """The running question for the reader's model, chips and formats, with communication hidden or exposed.
-
-    The box opens with a model and a chip: Llama 3 70B and the H100 where none is given.
-    """
-    models = {name: load_model(name) for name in ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B")}
-    chips = {name: load_chip(name) for name in ("H100 SXM", "A100 80GB", "H200", "B200")}
-    models, chips = first(model, models), first(chip, chips)
-    readings = {
-        "hidden": pope.PRINTED,
-        "exposed, all that a layer moves": pope.Assumptions.one_axis_at_a_time(),
-    }
-
-    def step(batch, context, n_chips, model, chip, weights, cache, network):
-        work = Workload(batch=batch, context=context, weights=weights, cache=cache)
-        return pope.decode_step(model, System(chip, n_chips, domain=n_chips), work, assumptions=network)
-
-    def held(batch, context, model, weights, cache, **at):
-        shape = pope.model_of(model, weights, cache)
-        return pope.parameters(shape) * weights + batch * context * pope.cache_of_token(shape)
-
-    counts = {str(n): n for n in (8, 4, 2, 1)}
-    return breakdown(
-        "One token of a dense model in a box",
-        [
-            Kind("model", "Model", models),
-            Kind("n_chips", "Chips", counts),
-            Choice("chip", "Chip", chips),
-            Slider("batch", "Batch", 1, 1024, 32, log=True, whole=True),
-            Slider("context", "Context", 128, 131072, 4096, "tokens", log=True, whole=True),
-            Choice("weights", "Weights", WEIGHTS),
-            Choice("cache", "Cache", {name: WEIGHTS[name] for name in ("16 bits", "8 bits")}),
-            Kind("network", "Exchanges", readings),
-        ],
-        step,
-        limits=memory(held, "n_chips", "Memory for weights and cache"),
-        asks={},
     )

@@ -159,17 +159,17 @@ def figure_9(data):
 # --- Prediction against measurement ----------------------------------------------------------------------
 
 
-def draw_fit(cells, constants, chip):
+def draw_fit(cells, constants):
     """Measured over predicted in the cells fitted, and in the runs that were not. Returns the Axes."""
-    cells = cells.assign(ratio=cells.measured / evidence.predicted(cells, constants, chip))
+    cells = cells.assign(ratio=cells.measured / evidence.predicted(cells, constants))
     _, ax = axes((6.4, 4))
     kinds = zip(cells.groupby("phase"), (style.BLUE, style.ORANGE), "so", strict=True)
     for (phase, rows), colour, marker in kinds:
         ax.plot(rows.measured, rows.ratio, marker, color=colour, markersize=5, label=f"PaLM {phase}, fitted")
     rings = {"color": style.PURPLE, "markersize": 5, "fillstyle": "none", "label": "MT-NLG totals, held out"}
-    other = evidence.megatron_table(constants, chip=chip)
+    other = evidence.megatron_table(constants)
     ax.plot(other.measured / 1e3, other.measured / other.predicted, "D", **rings)
-    held = evidence.held_out(constants, chip)
+    held = evidence.held_out(constants)
     stars = {"color": style.INK, "markersize": 10, "label": "Tables 2 and 3, held out"}
     ax.plot(held.measured / 1e3, held.measured / held.predicted, "*", **stars)
     ax.axhline(1, color=style.INK, linewidth=1)
@@ -197,26 +197,30 @@ def draw_bounds(data):
 
 
 def draw_waterfall(parts, measured):
-    """Where the time of a token goes: one part after the other, up to what was measured. Returns the Axes.
+    """Where the time of a token goes: one part after the other, up to what was measured if it was. Returns the Axes.
 
     ``parts``: what is counted, in words, to seconds and the term of :data:`book.style.TERMS` whose colour it takes.
     """
     _, ax = axes((6.8, 0.9 + 0.42 * len(parts)))
     rows = {name: (t, style.TERMS[kind]) for name, (t, kind) in parts.items()}
     total, start = sum(t for t, _ in rows.values()), 0.0
-    if measured > total:
+    if measured and measured > total:
         rows["not explained"] = measured - total, "none"
     for i, (seconds, colour) in enumerate(rows.values()):
         bar = {"height": 0.7, "color": colour, "edgecolor": style.INK, "linewidth": 0.6}
         ax.barh(-i, 1e3 * seconds, left=1e3 * start, **bar)
         start += seconds
-        inside = colour != "none" and seconds > 0.1 * measured
+        inside = colour != "none" and seconds > 0.1 * total
         place = {"ha": "center", "color": "white"} if inside else {"ha": "left"}
         x = 1e3 * (start - seconds / 2) if inside else 1e3 * start + 0.3
         ax.text(x, -i, f"{1e3 * seconds:.1f} ms", va="center", fontsize=9, **place)
-    ax.axvline(1e3 * measured, color=style.INK, linewidth=1)
-    ax.text(1e3 * measured, 0.62, f"measured {1e3 * measured:.1f} ms ", ha="right", va="center", fontsize=9)
+    end = measured or total
+    says = (
+        f"measured {1e3 * measured:.1f} ms " if measured else f"nobody measured this: {1e3 * total:.1f} ms "
+    )
+    ax.axvline(1e3 * end, color=style.INK, linewidth=1)
+    ax.text(1e3 * end, 0.62, says, ha="right", va="center", fontsize=9)
     ax.set_yticks([-i for i in range(len(rows))], rows)
-    ax.set(xlabel="ms of one token", xlim=(0, 1.13e3 * max(measured, start)), ylim=(0.4 - len(rows), 0.95))
+    ax.set(xlabel="ms of one token", xlim=(0, 1.13e3 * max(end, start)), ylim=(0.4 - len(rows), 0.95))
     ax.grid(axis="y", visible=False)
     return ax

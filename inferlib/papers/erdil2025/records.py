@@ -11,7 +11,7 @@ from inferlib.equation import Record, quantities, quantity, stated
 from inferlib.formats import FORMATS
 from inferlib.papers.erdil2025.shape import Shape, cache_values, parameter_count
 from inferlib.system import Accelerator, format_bytes
-from inferlib.transformer import Experts, LatentAttention, Transformer
+from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, Transformer
 from inferlib.units import parse
 
 _STATED = {
@@ -168,7 +168,45 @@ def chip_of(chip):
     return GPU(**values | caps | {"flops": peaks["bf16"]}, name=chip.name, peaks=peaks, sources=chip.sources)
 
 
+def stated_chip(chip):
+    """A GPU of the catalogue with the paper's own rounded numbers, where it states them; any other as :func:`chip_of`.
+
+    Examples
+    --------
+    >>> from inferlib import load_chip
+    >>> [stated_chip(load_chip(name)).name for name in ("H100 SXM", "B200")]
+    ['H100', 'B200']
+    """
+    return chips[_CATALOGUED[chip.name]] if chip.name in _CATALOGUED else chip_of(chip)
+
+
+def transformer(name):
+    """A model of the paper, such as its GPT-4, as a Transformer that everybody can be asked about.
+
+    ValueError for one with latent attention: the catalogue has the whole of those.
+    """
+    shape = models[name].shape
+    if shape.latent:
+        raise ValueError(
+            f"model is {name}, whose latents the paper leaves out in part: load it from the catalogue"
+        )
+    attention = Attention(shape.n_heads, shape.n_heads / shape.group_size, shape.head_dim)
+    matrices, width = shape.ff_up + shape.ff_down, shape.d_ff
+    dense = shape.n_experts == 1
+    block = (
+        FeedForward(width, matrices)
+        if dense
+        else Experts(shape.n_experts, shape.n_active, width, matrices=matrices)
+    )
+    return Transformer(
+        shape.d_model, shape.vocab_size, (Layers(shape.n_layers, attention, block),), name=name
+    )
+
+
 NO_GPUS = ("TPU", "Groq", "Gaudi", "Trainium")
+_CATALOGUED = {"H100 SXM": "H100", "A100 80GB": "A100", "V100 SXM2": "V100"} | {
+    n: n for n in ("H800", "H200", "H20")
+}
 _BITS = {16: "bf16", 8: "fp8", 4: "fp4"}
 
 
@@ -325,7 +363,7 @@ class Cut(Record):
 class ToyAssumptions(Record):
     """What section 2 assumes beyond its equations. The default is what Table 1 was computed with."""
 
-    t_hop: float = quantity("s", "time from one GPU to the next, once", default=1e-6)
+    t_hop: float = quantity("s", "time from one GPU to the next, once", default=1e-6, zero=True)
     t_base: float = quantity("s", "time of an all-reduce that no hop explains", default=0.0, zero=True)
     least_gpus: float = quantity("1", "fewest GPUs of an instance in the frontier's grid", default=1e-6)
     capped: bool = False  # attainable fractions of the peaks in place of the peaks
