@@ -53,6 +53,15 @@ def _value(question, name):
     return getattr(question.workload if name in known else question, name)
 
 
+def described(case, by, printed):
+    """The case; or the printed one, with the reason, where a source says nothing of it."""
+    answer = ask(case, by=by)
+    if answer.status != "n/a":
+        return case
+    print(f"{answerers.label(by)}, {answer.in_words()}. The chapter goes on with {printed.model.name}.")
+    return printed
+
+
 def _named(question, changed):
     """The model and the machine of a question, and what else of it differs."""
     told = question.words()

@@ -1,5 +1,7 @@
 """What the sixth model says where a story gives a bound."""
 
+from bisect import bisect
+
 import tokenprice
 
 
@@ -39,3 +41,18 @@ def dollars(answer):
     if not answer.feasible or answer.dollars_per_million is None:
         return ""
     return f", ${answer.dollars_per_million:.2f} per million"
+
+
+def most(case, seconds, by="sixth"):
+    """Most sequences on each chip of a case whose tokens take no longer, as one who answers sees it; 0 if none.
+
+    On all its chips attention is data-parallel and experts are spread.
+    """
+    chips = case.machine.count
+    spread = case.replace(layout=f"DP{chips} EP{chips}")
+
+    def slower(own):
+        answer = tokenprice.ask(spread.replace(batch=own * chips), by=by)
+        return not answer.feasible or answer.seconds > seconds
+
+    return bisect(range(1, 1025), False, key=slower)

@@ -394,7 +394,6 @@ def test_what_javascript_cannot_say_is_refused(of, inputs, message):
         (lambda: curve(None, Slider("chip_flops", "a", 1, 2, 1), Choice("chip", "c", CHIPS), x="chip_flops"),
          "share one of the names"),
         (lambda: Choice("c", "c", {}), "no options"),
-        (lambda: Guess("q", 5, "ms", 10, 20), "answer is 5"),
         (lambda: curve(None, A, A), "own"),
     ],
 )  # fmt: skip
@@ -450,6 +449,20 @@ def test_a_slider_that_nobody_moved_is_no_guess_and_digits_are_those_that_any_cp
     pages = [Guess("How long?", answer, "ms", 1, 100)._repr_html_() for answer in (1.4 + 1.6e-15, 1.4)]
     assert pages[0] == pages[1] and '"answer":1.4,' in pages[0]
     assert '"answer":12345678.0,' in Guess("How many?", 12345678, "", 1, 1e9)._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "answer, says",
+    [(-10.6, "the model says -10.6 %."), (0, "says 0 %."), (math.nan, "the model has no answer.")],
+)
+def test_a_loss_or_no_answer_is_said_at_once(answer, says):
+    page = Guess("More?", answer, "%", 1, 400)._repr_html_()
+    assert says in page and "input" not in page
+
+
+def test_a_guess_reaches_as_far_as_its_answer():
+    slider, _ = guessed_page(Guess("How long?", 5000.0, "ms", 1, 100), 4000)
+    assert slider == "4,000 ms"
 
 
 def test_explorers_of_the_book_are_sound_javascript():

@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 import inferlib
 from book.erdil2025 import economics
 from book.steinhardt2022 import figures
+from book.synthesis import against
 from inferlib.papers import steinhardt2022
 from inferlib.papers.erdil2025 import pareto
 
@@ -119,16 +120,16 @@ INPUTS = {
         "latency": (lambda latency: lambda n: 2 * latency(n), set()),
     },
     "mazurek2025": {
-        # never, for both
-        "model": (scaled(kv_rank=2, d_expert=2, d_model=1.5, n_routed=2), {"derivations.compute_bound"}),
-        "box": (boxes, {"mz.decode_step(deepseek"}),
-        "gpu": (scaled(memory_bandwidth=2, inter_bandwidth=3, fp8_flops=1.5), {"for each in (32"}),
-        "own": (twice, set()),
-        "context": (twice, {"for each in (32"}),
+        "case": (
+            lambda case: case.replace(model="DeepSeek V2", machine="32x H200", batch=32 * 40, context=3000),
+            {"derivations.compute_bound"},  # never, for both
+        ),
     },
     "synthesis": {
-        "box": (boxes, {"round(work.context", "for key in answerers.keys()"}),
-        "work": (workload, set()),
+        "case": (
+            lambda case: case.replace(model="Llama 3 8B", machine="4x H200", batch=8, context=8192),
+            set(),
+        ),
     },
     "sixth_model": {
         "pieces": (tables, set()),
@@ -138,7 +139,8 @@ INPUTS = {
         "box": (boxes, set()),
     },
     "measurements": {
-        "answers": (lambda table: table.assign(predicted=2 * table.predicted), {"ax = figures.stacked"}),
+        "case": (lambda case: against.case_of("gf-18"), set()),
+        "answers": (lambda table: table.assign(predicted=2 * table.predicted), set()),
         "clean": (lambda table: table.assign(ratio=2 * table.ratio), set()),
     },
     "price": {"case": (lambda case: case.replace(model="Llama 3 8B", machine="4x H200", output=1024), set())},
@@ -150,8 +152,6 @@ FIXED = {
     "liminal2025": {"fig-lim-travels"},
     "mazurek2025": {"fig-mz-parts", "fig-mz-readings"},
     "pope2022": {"fig-po-cuts", "fig-po-bounds", "fig-po-fit"},
-    "synthesis": {"fig-agree-gains", "fig-syn-voices"},
-    "case_files": {"fig-case-readings"},
     "sixth_model": {"explorer.Guess"},
     "price": {"fig-price-first"},
 }

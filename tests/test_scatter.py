@@ -7,7 +7,7 @@ import pytest
 import inferlib
 from book.serving import fit, live
 from book.synthesis import against
-from tokenprice import ask, decide
+from tokenprice import Question, ask, decide
 
 MODEL = {"model": "GPT-OSS 120B", "weights": "mxfp4"}
 LENGTHS = [(1024, 1024)]
@@ -60,14 +60,14 @@ def test_dots_are_public_rows():
 
 def test_every_answer_over_every_measurement():
     answers, rows = against.all_answers(), against.rows()
-    mine = {"model": "Llama 3 70B", "machine": "8x H100", "batch": 32, "context": "4k", "ms": 10}
-    shown = live.answers_over_measurements(answers, rows, [mine])
+    mine = Question("Llama 3 70B", "8x H100", batch=32, context="4k")
+    shown = live.answers_over_measurements(answers, rows, [(mine, 10e-3)])
     who = shown.menus[0].options.index("sixth model")
     own = answers[(answers.who == "sixth") & (answers.status == "ok") & (answers.use == "clean")]
     error = (own.predicted / own.measured - 1).abs()
     ratio = shown.dots[-1]["y"][who]
     whole = shown.drawn(who=who)
-    predicted = ask("Llama 3 70B", "8x H100", batch=32, context="4k").seconds
+    predicted = ask(mine).seconds
     assert ratio == pytest.approx(predicted / 10e-3, rel=1e-2) and "mine, 10 ms" in whole["svg"]
     count, mean = map(int, re.search(r"(\d+) rows, mean error (\d+) %", whole["said"]).groups())
     assert count == len(own) + 1 and mean == pytest.approx(

@@ -75,11 +75,6 @@ FRUIT = pd.DataFrame({"a": TEXTS, "n": [1, 2, 3], "at": ["x", "y", "z"]})
             LookupError,
             "no change 'twice the luck'",
         ),
-        (
-            lambda: grid.decomposition(load_model("Mixtral 8x7B"), BOX, WORK, keys=["steinhardt2022"]),
-            ValueError,
-            "nobody answers: Steinhardt 2022: the post describes dense",
-        ),
         (lambda: finder.finder(FRUIT, filters=["b"], title="x"), LookupError, "no column 'b'"),
         (
             lambda: finder.finder(FRUIT, links={"a": ["x.html"]}, title="x"),
@@ -123,6 +118,11 @@ def test_a_difference_is_the_sum_of_the_differences_of_its_terms():
     one, other = table["Erdil 2025"], table["bound of the peaks"]
     differences = (one - other).drop("total")
     assert differences.sum() == pytest.approx(one["total"] - other["total"], rel=1e-12)
+
+
+def test_what_fits_nowhere_has_reasons_and_no_bars():
+    table = grid.decomposition(load_model("GPT-3 175B"), System(load_chip("H100 SXM"), 2), WORK)
+    assert list(table.columns) == [] and "needs 968 GB" in table.attrs["infeasible"]["sixth model"]
 
 
 def test_hidden_terms_are_not_counted():

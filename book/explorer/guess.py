@@ -1,7 +1,8 @@
 """Guess first: a slider for the reader's own estimate."""
 
+import html
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from book.explorer.page import guess_page
 from inferlib import checks
@@ -12,7 +13,8 @@ class Guess:
     """A slider for the reader's own estimate, before the answer is shown.
 
     ``answer``: the computed answer, in ``unit``. Of an integer the slider offers whole numbers only. ``low``,
-    ``high``: ends of the (logarithmic) slider; it starts in the middle, which is no guess before it is moved.
+    ``high``: ends of the (logarithmic) slider, which reaches further where the answer does; it starts in the middle,
+    which is no guess before it is moved. What is nothing, a loss or no answer is said at once.
     ``by``: whose answer it is: ``"the model"``, ``"a measurement by SGLang"``, ``"the count"``. ``why``: a
     sentence on where the answer comes from, shown with it.
     """
@@ -26,16 +28,17 @@ class Guess:
     why: str = ""
 
     def __post_init__(self):
-        checks.number("answer", self.answer)
         checks.number("low", self.low)
         checks.number("high", self.high)
-        if not self.low < self.answer < self.high:
-            raise ValueError(f"answer is {self.answer}, but must lie between {self.low} and {self.high}")
         if not self.by:
             raise ValueError("by is empty, but must say whose answer it is")
 
     def _repr_html_(self):
-        return guess_page(self, math.sqrt(self.low * self.high))
+        if not 0 < self.answer < math.inf:
+            lost = "has no answer" if self.answer != self.answer else f"says {self.answer:.3g} {self.unit}"
+            return f"<p>{html.escape(f'{self.question}: {self.by} {lost}.')}</p>"
+        low, high = min(self.low, self.answer / 2), max(self.high, 2 * self.answer)
+        return guess_page(replace(self, low=low, high=high), math.sqrt(low * high))
 
     def __repr__(self):
         return f"Guess({self.question!r})"

@@ -1,5 +1,7 @@
 """Mazurek & Schreiber 2025: our own drawings of what its Figures 1, 5, 7, 8, 9 and 11 show, computed from the model."""
 
+from math import ceil
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -57,13 +59,17 @@ def expert_parallel(model, setup, own):
     return ax
 
 
-def timeline_data(model, at, own, context):
+def timeline_data(model, at, own, context, assumptions=DEFAULT):
     """Two micro-batches taking turns through two layers, and the same batch in one piece."""
     batch, rows = own * at.deployment.n_gpus, []
 
     def layer(part):
         where = model, at.gpu, at.deployment, part
-        times = eq.attention_time(*where, context), eq.expert_time(*where), eq.network_time(*where)
+        times = (
+            eq.attention_time(*where, context, assumptions),
+            eq.expert_time(*where, assumptions),
+            eq.network_time(*where, assumptions),
+        )
         return [1e6 * t / model.n_layers for t in times]
 
     attention, expert, sent = layer(batch / 2)
@@ -82,10 +88,10 @@ def timeline_data(model, at, own, context):
     return pd.DataFrame(rows, columns=["plan", "lane", "batch", "part", "start", "end"])
 
 
-def timeline(model, at, own, context):
+def timeline(model, at, own, context, assumptions=DEFAULT):
     """Two layers with two-batch overlap and without, to scale."""
     _, axes = plt.subplots(2, 1, figsize=(7.2, 3.6), sharex=True, layout="constrained")
-    data = timeline_data(model, at, own, context)
+    data = timeline_data(model, at, own, context, assumptions)
     colours = {"attention": style.GREEN, "experts": style.BLUE, "network": style.RED}
     inside = {"ha": "center", "va": "center", "color": "white", "fontsize": 9}
     for ax, plan in zip(axes, ("one batch", "overlap"), strict=True):
@@ -123,7 +129,7 @@ def two_tokens_data(model):
 def two_tokens(model):
     """Figure 1: two tokens wake different experts of a layer."""
     _, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
-    data, side = two_tokens_data(model), int(model.n_routed**0.5)
+    data, side = two_tokens_data(model), ceil(model.n_routed**0.5)
     for expert in range(model.n_routed):
         woken = expert in data["first"], expert in data["second"]
         colour = {(True, False): style.BLUE, (False, True): style.PURPLE, (True, True): style.INK}.get(woken)

@@ -5,27 +5,45 @@ from book.explorer import Bars, Cells, Choice, Curves, Explorer, Gauge, Limit, S
 from inferlib.ops import maximum
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.decode import held_on_gpu, stages
-from inferlib.papers.mazurek2025.records import DEFAULT, Deployment, chip_of, model_of
+from inferlib.papers.mazurek2025.records import DEFAULT, Deployment, chip_of, model_of, setup
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
 _CHIPS = {name: chip_of(name) for name in ("H100 SXM", "H200", "B200", "H20")}
 _MODELS = {name: model_of(name) for name in ("DeepSeek V3", "Kimi K2")}
-BALANCE = Slider("balance", "Balancedness", 10, 100, 81, "%")
-EXTRA = Slider("extra", "Extra experts", 0, 128, 32, whole=True)
 OVERHEAD = Slider("overhead", "Overhead of a layer", 0, 200, 0, "µs")
-CHIP = Choice("chip", "Chip", _CHIPS)
-WEIGHTS = Choice("weights", "Weights", {"8 bits": 1.0, "16 bits": 2.0, "4 bits": 0.5})
-CACHE = Choice("cache", "Cache", {"16 bits": 2.0, "8 bits": 1.0})
-SIZE = Choice("size", "GPUs in a node", {"8": 8, "72, one rack": 72})
+WEIGHTS = {"8 bits": 1.0, "16 bits": 2.0, "4 bits": 0.5}
+CACHE = {"16 bits": 2.0, "8 bits": 1.0}
+SIZES = {"8": 8, "72, one rack": 72}
+NINE = setup("9x8 H100")
 
 
 def _work(own, context):
     """The sliders of a GPU's own batch and its context, where they start."""
     return (
-        Slider("own", "Sequences per GPU", 1, 1024, own, log=True, whole=True),
-        Slider("context", "Tokens of context", 500, 32768, context, log=True, whole=True),
+        Slider("own", "Sequences per GPU", 1, max(1024, own), own, log=True, whole=True),
+        Slider(
+            "context",
+            "Tokens of context",
+            min(500, context),
+            max(32768, context),
+            context,
+            log=True,
+            whole=True,
+        ),
     )
+
+
+def _formats(assumed):
+    """Choices of the bytes of a weight and of a cached value, with those of the assumptions first."""
+
+    def first_of(options, size):
+        return dict(sorted(options.items(), key=lambda option: option[1] != size))
+
+    return [
+        Choice("weights", "Weights", first_of(WEIGHTS, assumed.weight_bytes)),
+        Choice("cache", "Cache", first_of(CACHE, assumed.cache_value_bytes)),
+    ]
 
 
 MEMORY = "Memory of one GPU, for its weights and cache"
@@ -41,7 +59,7 @@ def _place(nodes, size, balance, extra, two_batch=True):
     return Deployment(nodes * size, nodes, balance * factor("%"), extra, two_batch)
 
 
-def one_step(model=None, own=128, context=4989):
+def one_step(model=None, at=NINE, own=128, context=4989, assumed=DEFAULT):
     """Where the time of a step goes on any number of nodes, and whether two half batches pay, as long as every GPU
     has an expert and room.
     """
@@ -71,11 +89,21 @@ def one_step(model=None, own=128, context=4989):
         quiet=True,
         says="Out of the model's reach",
     )
-    nodes = Slider("nodes", "Nodes", 1, 18, 9, whole=True)
+    place = at.deployment
+    size = place.n_gpus // place.n_nodes
+    sizes = {label: n for label, n in SIZES.items() if n == size} or {f"{size}": size}
+    where = [
+        Slider("nodes", "Nodes", 1, max(18, place.n_nodes), place.n_nodes, whole=True),
+        Choice("size", "GPUs in a node", sizes | SIZES),
+        Slider("balance", "Balancedness", 10, 100, round(100 * place.balancedness), "%"),
+        Slider("extra", "Extra experts", 0, max(128, place.extra_experts), place.extra_experts, whole=True),
+        OVERHEAD,
+    ]
+    chips = Choice("chip", "Chip", first(at.gpu, _CHIPS))
     models = Choice("model", "Model", first(model, _MODELS))
     return Explorer(
         "One step of every sequence",
-        [*_work(own, context), nodes, SIZE, BALANCE, EXTRA, OVERHEAD, WEIGHTS, CACHE, CHIP, models],
+        [*_work(own, context), *where, *_formats(assumed), chips, models],
         [
             Curves(
                 {
@@ -96,7 +124,7 @@ def one_step(model=None, own=128, context=4989):
     )
 
 
-def experts_waking(model=None, context=4989):
+def experts_waking(model=None, context=4989, gpu=None, assumed=DEFAULT):
     """The 256 experts of a layer on 8 to 256 GPUs: which are awake, what the fullest GPU reads, what it has room for.
 
     The more sequences, the more experts are awake and the more bytes are read, until nearly all are; then
@@ -104,47 +132,48 @@ def experts_waking(model=None, context=4989):
     """
     model = model or _MODELS["DeepSeek V3"]
 
-    def first(batch, gpus, **at):
+    def fullest(batch, gpus, **at):
         # the asymptotic formula falls below one where GPUs outnumber the experts that are awake
         return maximum(eq.loaded_experts(model, Deployment(gpus), batch) - model.n_shared, 1)
 
     def others(batch, gpus, **at):
-        return maximum(eq.active_experts(model, batch) - first(batch, gpus), 0) / (gpus - 1)
+        return maximum(eq.active_experts(model, batch) - fullest(batch, gpus), 0) / (gpus - 1)
 
-    def assumed(weights, cache, **at):
+    def formats(weights, cache, **at):
         return _assumed(weights, cache)
 
     def reading(batch, gpus, **at):
-        return eq.experts_on_gpu(model, model.n_shared + first(batch, gpus), assumed(**at))
+        return eq.experts_on_gpu(model, model.n_shared + fullest(batch, gpus), formats(**at))
 
     def asleep(batch, gpus, **at):
-        held = eq.experts_on_gpu(model, eq.held_experts(model, Deployment(gpus)), assumed(**at))
+        held = eq.experts_on_gpu(model, eq.held_experts(model, Deployment(gpus)), formats(**at))
         return held - reading(batch, gpus, **at)
 
     def rest(**at):
-        return eq.weights_on_gpu(model, 0, assumed(**at)) - eq.experts_on_gpu(model, 0, assumed(**at))
+        return eq.weights_on_gpu(model, 0, formats(**at)) - eq.experts_on_gpu(model, 0, formats(**at))
 
     def kept(batch, context, gpus, **at):
-        return held_on_gpu(model, Deployment(gpus), batch, context, assumed(**at))[1]
+        return held_on_gpu(model, Deployment(gpus), batch, context, formats(**at))[1]
 
     def held(batch, context, gpus, **at):
-        return sum(held_on_gpu(model, Deployment(gpus), batch, context, assumed(**at)))
+        return sum(held_on_gpu(model, Deployment(gpus), batch, context, formats(**at)))
 
     def step(batch, context, gpus, **at):
-        moved = eq.cache_traffic(model, batch / gpus, context, assumed(**at))
+        moved = eq.cache_traffic(model, batch / gpus, context, formats(**at))
         return reading(batch, gpus, **at) + rest(**at) + moved
 
+    chips = Choice("chip", "Chip", first(gpu, _CHIPS))
     counts = {str(n): n for n in (32, 8, 16, 64, 128, 256)}
     batch = Slider("batch", "Sequences on all GPUs", 1, 16384, 16, log=True, whole=True)
     names = ("GPUs", "experts on each", "awake on the fullest", "awake on each other")
     return Explorer(
         "Experts waking up",
-        [batch, _work(128, context)[1], Choice("gpus", "GPUs", counts), WEIGHTS, CACHE, CHIP],
+        [batch, _work(128, context)[1], Choice("gpus", "GPUs", counts), *_formats(assumed), chips],
         [
             Cells(
                 lambda gpus, **at: gpus,
                 lambda gpus, **at: model.n_routed / gpus,
-                first,
+                fullest,
                 others,
                 names,
                 "The experts of one layer, each GPU's together; the fullest GPU first",

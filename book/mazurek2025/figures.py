@@ -63,13 +63,14 @@ def curves(model=MODEL, context=CONTEXT, assumptions=DEFAULT):
             "fits": own <= eq.largest_own_batch(model, at.gpu, context, held, assumptions),
         }
         parts.append(xr.Dataset(data).assign_coords(setup=name))
-    return xr.concat(parts, "setup").assign_attrs(context=context)
+    return xr.concat(parts, "setup").assign_attrs(context=context, model=model.name)
 
 
-def measured_points():
-    """The seven points of SGLang that the source compares with."""
+def measured_points(model=MODEL.name):
+    """The seven points of SGLang that the source compares with; none of another model."""
     table = validation.measured()[["own", "per_gpu", "n_gpus"]].rename(columns={"per_gpu": "gpu"})
-    return pd.concat(table.loc[list(ids)].assign(setup=name) for name, ids in validation.COMPARED.items())
+    points = pd.concat(table.loc[list(ids)].assign(setup=name) for name, ids in validation.COMPARED.items())
+    return points if model == MODEL.name else points[:0]
 
 
 def _both(ax, capped, literal):
@@ -84,7 +85,7 @@ def figure_13(capped, literal):
     ``capped`` and ``literal``: curves of both readings, full and dashed.
     """
     _, ax = plt.subplots(layout="constrained")
-    points = measured_points()
+    points = measured_points(capped.model)
     for name, colour in COLOURS.items():
         curve, other = capped.sel(setup=name), literal.sel(setup=name)
         ax.plot(curve.request, curve.total, color=colour)
@@ -105,7 +106,7 @@ def figure_14(capped, literal):
     Full and dashed lines as in :func:`figure_13`.
     """
     _, ax = plt.subplots(layout="constrained")
-    points = measured_points()
+    points = measured_points(capped.model)
     for name, colour in COLOURS.items():
         curve, other = capped.sel(setup=name), literal.sel(setup=name)
         ax.plot(other.own, other.gpu, "--", color=colour, linewidth=1.2)

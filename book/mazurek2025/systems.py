@@ -151,14 +151,17 @@ def widths(own=128):
     return found
 
 
-def wider(model=MODEL, gpu=None, own=128, context=CONTEXT, counts=(8, 16, 32, 72, 144)):
+def wider(model=MODEL, gpu=None, own=128, context=CONTEXT, assumptions=DEFAULT, counts=(8, 16, 32, 72, 144)):
     """What one H100 gains when the experts are spread over more of them."""
     gpu, rows = gpu or setup("4x8 H100").gpu, {}
     for n in counts:
         at = deployment(n, n // 8, extra_experts=(-model.n_routed) % n)
         held = eq.held_experts(model, at)
-        fits = max(int(eq.largest_own_batch(model, gpu, context, held)), 0)
-        speeds = [float(eq.gpu_throughput(model, gpu, at, b * n, context)) if b else 0.0 for b in (own, fits)]
+        fits = max(int(eq.largest_own_batch(model, gpu, context, held, assumptions)), 0)
+        speeds = [
+            float(eq.gpu_throughput(model, gpu, at, b * n, context, assumptions)) if b else 0.0
+            for b in (own, fits)
+        ]
         rows[n] = (held, fits, *speeds)
     columns = ["experts a layer", "sequences that fit", f"tokens/s at {own}", "tokens/s at those"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis(gpu.name)

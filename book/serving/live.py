@@ -113,9 +113,8 @@ def answers_over_measurements(answers, rows, mine=()):
     """Every answer over every clean row: whose, of which publisher, chip and batch, and over what.
 
     ``answers``: as from :func:`book.synthesis.against.all_answers`. ``rows``: as from
-    :func:`book.synthesis.against.rows`. ``mine``: rows of your own: ``ms``, the milliseconds measured, and
-    the words of a Question (model, machine, batch, context, weights, ...). They are drawn large, and pass
-    every menu.
+    :func:`book.synthesis.against.rows`. ``mine``: rows of your own, each a Question and the seconds measured. They
+    are drawn large, and pass every menu.
     """
     who = [key for key in answerers.keys() if key in set(answers.who)]
     own = rows[rows.use == "clean"]
@@ -131,12 +130,11 @@ def answers_over_measurements(answers, rows, mine=()):
             f = {name: values.index(getattr(row, name)) for name, values in lists.items()}
             made = times.loc[row.Index].to_dict()
             dots.append(_error(row.tpot, made, who, told, row.url, colours[row.publisher]) | {"f": f})
-    for row in mine:
-        words = {name: value for name, value in row.items() if name != "ms"}
-        found = {key: one.seconds for key, one in ask(Question(**words), by="all").items() if one.feasible}
-        said = [f"{answerers.label(key)} {1e5 * s / row['ms'] - 100:+.0f} %" for key, s in found.items()]
-        told = f"mine, {row['ms']:g} ms: {', '.join(said)}"
-        dots.append(_error(row["ms"] / 1e3, found, who, told, "", 3) | {"f": {}, "mine": 1})
+    for question, measured in mine:
+        found = {key: one.seconds for key, one in ask(question, by="all").items() if one.feasible}
+        said = [f"{answerers.label(key)} {100 * s / measured - 100:+.0f} %" for key, s in found.items()]
+        told = f"mine, {1e3 * measured:.3g} ms: {', '.join(said)}"
+        dots.append(_error(measured, found, who, told, "", 3) | {"f": {}, "mine": 1})
     menus = [
         Menu("who", "Whose answer", [answerers.label(key) for key in who]),
         Menu("over", "Over", ["measured", "bound"]),

@@ -6,12 +6,13 @@ import pandas as pd
 
 from book import measured as measurements
 from book.style import table
+from book.synthesis import grid
 from book.synthesis.finder import finder
 from inferlib import catalog, checks
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
-from tokenprice import answerers, constants
+from tokenprice import Question, answerers, constants
 from tokenprice.answerers import BOUND, SIXTH
 from tokenprice.decode import decode_step
 
@@ -87,6 +88,61 @@ def question(row):
     system = System(_chip(row.hardware), row.n_gpus)
     workload = Workload(row.sequences, row.context, row.weight_format, row.kv_format)
     return (catalog.load_model(row.model), system, workload, Layout(row.tp, row.pp, row.ep, row.dp))
+
+
+def case_of(name, table=None):
+    """The question that a measured row is an answer to."""
+    table = rows() if table is None else table
+    row = next(row for row in table.itertuples() if row.Index == checks.one_of("row", name, table.index))
+    model, machine, work, layout = question(row)
+    return Question(
+        model,
+        machine,
+        layout=layout,
+        weights=work.weights,
+        cache=work.cache,
+        batch=work.batch,
+        context=work.context,
+    )
+
+
+def row_of(case, table=None):
+    """The first row that measured a case, or None where nobody did."""
+    table = rows() if table is None else table
+    asked = case.model, case.machine, case.workload
+    alike = table[
+        (table.model == case.model.name) & (table.n_gpus == case.machine.count)
+        & (table.sequences == case.workload.batch) & table.tpot.notna() & ~table.weight_format.isin(["", "mixed"])
+        & (table.kv_format != "")
+    ]  # fmt: skip
+    found = (row for row in alike.itertuples() if question(row)[:3] == asked)
+    return next((row for row in found if case.layout in (None, question(row)[3])), None)
+
+
+CARD = (
+    "engine", "date", "model_printed", "hardware_printed", "tp", "weight_format", "kv_format", "batch", "batch_meaning",
+    "prompt_tokens", "output_tokens", "reported_value", "reported_unit",
+)  # fmt: skip
+
+
+def card(row):
+    """What the publisher of a row states, or that there is no such row."""
+    if row is None:
+        return "no public row of this case: nobody measured it"
+    told = {name: getattr(row, name) for name in CARD}
+    return "\n".join(
+        [f"row {row.Index}", *(f"{name:18}{value}" for name, value in told.items() if value == value)]
+    )
+
+
+def everybody(case, row=None):
+    """Everybody's terms of a case in milliseconds, as :func:`book.synthesis.grid.decomposition` returns them.
+
+    Of a measured ``row`` each is asked as for all rows.
+    """
+    if row is None:
+        return grid.decomposition(case.model, case.machine, case.workload)
+    return grid.tabled({key: answer(key, row) for key in answerers.keys()})
 
 
 @cache

@@ -8,6 +8,7 @@ import pandas as pd
 from book.synthesis import grid
 from inferlib import checks
 from inferlib.papers.source import common_terms, sources, versions
+from inferlib.system import System
 from tokenprice import answerers
 from tokenprice.answerers import SIXTH
 
@@ -18,6 +19,20 @@ SHORT, LONG = (("dense, short", "experts, short"), ("dense, long", "experts, lon
 def cases():
     """The questions of the chapter by name: model, system, workload (from ``questions.toml``)."""
     return {name: grid.question_of(q) for name, q in grid.questions()["agreement"].items()}
+
+
+def around(model, system, workload):
+    """A question's model on half of its chips, so that twice as many share one network, at short and long contexts."""
+    half = System(system.chip, max(1, system.count // 2))
+    return {
+        "short": (model, half, workload.replace(batch=8, context=1024)),
+        "long": (model, half, workload.replace(batch=2, context=131072)),
+    }
+
+
+def buys(model, system, workload):
+    """What every change buys, as the sources and the answers fitted to real servers see it."""
+    return grid.what_doubling_buys(model, system, workload, keys=(*sources(), *versions(), SIXTH))
 
 
 @cache
@@ -68,10 +83,12 @@ def beside_sixth(case="dense, short"):
 def answers(case, **changes):
     """Every source's answer to a case, by label; those that do not describe it are left out.
 
-    ``**changes``: fields of the workload in place of the case's.
+    ``case``: one of :func:`cases`, or model, system and workload. ``**changes``: fields of the workload in place of
+    the case's.
     """
-    checks.one_of("case", case, cases())
-    model, system, workload = cases()[case]
+    if isinstance(case, str):
+        checks.one_of("case", case, cases())
+    model, system, workload = cases()[case] if isinstance(case, str) else case
     workload = workload.replace(**changes)
     steps = {key: answerers.ask(key, model, system, workload) for key in sources()}
     return {answerers.label(key): step for key, step in steps.items() if step.feasible}

@@ -11,6 +11,7 @@ from inferlib.equation import quantity
 from inferlib.ops import where
 from inferlib.papers.erdil2025.records import NO_GPUS
 from inferlib.papers.source import common_name
+from inferlib.system import format_bytes
 from tokenprice import constants
 from tokenprice.estimate import error_bar, stated
 from tokenprice.kernels import Kernel, Link
@@ -124,6 +125,8 @@ def one_workload(model=None, system=None, workload=None):
     precisions = {
         "16 bits": sources.Precision(2.0, 2.0, 0.0), "8 bits, arithmetic too": sources.Precision(1.0, 1.0, 1.0)
     }  # fmt: skip
+    if format_bytes(workload.weights) <= 1 and "fp8" in system.chip.peaks:
+        precisions = dict(reversed(precisions.items()))
     cases = f"{100 * stated()['confidence']:.0f} % of cases"
     within = {"sixth model": (lambda kind, **at: error_bar(kind({}))["factor"], cases)}
     return Explorer(

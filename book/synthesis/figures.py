@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 
 from book import style
 from book.audit import ledger
-from book.synthesis import against, agreement, grid
+from book.synthesis import against, grid
 from inferlib import papers
 from inferlib.papers import about
 from tokenprice import answerers
@@ -24,7 +24,9 @@ def stacked(table, ax=None, measured=None):
     ``table``: as :func:`book.synthesis.grid.decomposition` returns it. ``measured``: a measured time in
     milliseconds, drawn as a line.
     """
-    ax = style.axes(ax, figsize=(6.8, 1.5 + 0.42 * len(table.columns)))
+    full = table.attrs.get("infeasible", {})
+    rows = len(table.columns) + len(full)
+    ax = style.axes(ax, figsize=(6.8, 1.5 + 0.42 * rows))
     terms, left = table.drop(index="total"), 0 * table.loc["total"]
     for name, row in terms.iterrows():
         kind = style.KIND_OF[name]
@@ -33,14 +35,17 @@ def stacked(table, ax=None, measured=None):
         left = left + row
     for y, total in enumerate(table.loc["total"]):
         ax.text(total, y, f" {total:.3g} ms", va="center", fontsize=9)
+    for y, reason in enumerate(full.values(), len(table.columns)):
+        ax.text(0, y, f" infeasible: {reason}", va="center", fontsize=9)
     if measured is not None:
         ax.axvline(measured, color=style.INK, linestyle="--", linewidth=1.2)
         ax.text(measured, -0.75, "measured", ha="center", fontsize=9)
-    style.name_rows(ax, table.columns)
-    ax.set_ylim(len(table.columns) - 0.4, -0.6)
-    ax.set(xlim=(0, 1.18 * max(table.loc["total"].max(), measured or 0)), xlabel="milliseconds per token")
-    below = (0.42, -0.75 / (1 + 0.42 * len(table.columns)))
-    ax.legend(loc="upper center", bbox_to_anchor=below, ncol=3, fontsize=9)
+    style.name_rows(ax, [*table.columns, *full])
+    longest = max([measured or 0, *table.loc["total"]]) or 1
+    ax.set(ylim=(rows - 0.4, -0.6), xlim=(0, 1.18 * longest), xlabel="milliseconds per token")
+    below = (0.42, -0.75 / (1 + 0.42 * rows))
+    if len(terms):
+        ax.legend(loc="upper center", bbox_to_anchor=below, ncol=3, fontsize=9)
     return ax
 
 
@@ -48,9 +53,10 @@ def printed_ranges(ax, model, system, workload):
     """The ranges that sources print for the constants of their versions, drawn on the bars of :func:`stacked`."""
     bars = [text.get_text() for text in ax.get_yticklabels()]
     for key in papers.versions():
-        ends = papers.printed_range(key, model, system, workload)
-        if ends and answerers.label(key) in bars:
-            middle = answerers.ask(key, model, system, workload).total
+        if not (step := answerers.ask(key, model, system, workload)).feasible:
+            continue
+        if ends := papers.printed_range(key, model, system, workload):
+            middle = step.total
             low, middle, high = (1e3 * seconds for seconds in (ends[0].total, middle, ends[1].total))
             y, line = bars.index(answerers.label(key)) + 0.38, {"color": style.INK, "linewidth": 1.4}
             ax.errorbar(middle, y, xerr=[[middle - low], [high - middle]], capsize=3, **line)
@@ -87,25 +93,26 @@ def spread_data(data=None):
     return factor.median("chip")
 
 
-def gains_range(cases=("dense, short", "dense, long"), ax=None):
-    """From the lowest to the highest gain of the sources, for every change, in some cases.
+def gains_range(found):
+    """From the lowest to the highest gain of the sources, for every change, in two cases.
 
-    The answers fitted to real servers are marked above the bar of the first case.
-
-    ``cases``: of :func:`book.synthesis.agreement.cases`.
+    The answers fitted to real servers are marked above the bar of the first. ``found``: names to tables as
+    :func:`book.synthesis.agreement.buys` returns them.
     """
-    ax = style.axes(ax, figsize=(6.8, 4.2))
-    table, height = agreement.ranges(), 0.3
-    for i, (case, colour) in enumerate(zip(cases, (style.PURPLE, style.YELLOW), strict=True)):
+    ax, height = style.axes(None, figsize=(6.8, 4.2)), 0.3
+    for i, ((case, table), colour) in enumerate(
+        zip(found.items(), (style.PURPLE, style.YELLOW), strict=True)
+    ):
         y = [row + (i - 0.5) * height for row in range(len(table))]
-        low, high = table[case].lowest, table[case].highest
+        low, high = table.lowest, table.highest
         ax.barh(y, high - low, left=low, height=0.8 * height, color=colour, alpha=0.8)
         ax.plot(low, y, "|", color=colour, markersize=9, markeredgewidth=2)
         ax.plot(high, y, "|", color=colour, markersize=9, markeredgewidth=2, label=case)
-    beside = agreement.beside_sixth(cases[0]).drop(columns=["lowest", "highest"])
-    for marker, who in zip("DX", beside, strict=True):
+    first, table = next(iter(found.items()))
+    fitted = [answerers.label(key) for key in (*papers.versions(), answerers.SIXTH)]
+    for marker, who in zip("DX", (name for name in fitted if name in table), strict=False):
         y = [row - height for row in range(len(table))]
-        ax.plot(beside[who], y, marker, color=style.INK, markersize=5, label=f"{who} ({cases[0]})")
+        ax.plot(table[who], y, marker, color=style.INK, markersize=5, label=f"{who} ({first})")
     ax.axvline(1, color=style.INK, linewidth=1)
     style.name_rows(ax, table.index)
     ax.set(xlabel="times as fast", xlim=(0.97, 2.05))
@@ -145,47 +152,6 @@ def over_bound(table):
         axis.set_ticks(ticks, [str(tick) for tick in ticks])
     ax.set(xlabel="bound of the peaks, milliseconds per step", ylabel="measured over bound")
     ax.legend(fontsize=9)
-    return ax
-
-
-def predictions(table):
-    """Everybody's answer over the measured time, against the measured time: a panel each, coloured by publisher."""
-    figure = plt.figure(figsize=(7.4, 7.6), layout="constrained")
-    axes = figure.subplots(3, 3, sharex=True, sharey=True)
-    table = table[(table.use == "clean") & table.predicted.notna()]
-    publishers = sorted(set(table.publisher), key=str.lower)
-    for ax, key in zip(axes.flat, answerers.keys(), strict=True):
-        for publisher, (colour, marker) in zip(publishers, _PUBLISHERS, strict=True):
-            own = table[(table.who == key) & (table.publisher == publisher)]
-            at = (1e3 * own.measured, own.predicted / own.measured)
-            ax.plot(*at, marker, markersize=3.5, color=colour, alpha=0.75, label=publisher)
-        error = table[table.who == key].error.abs()
-        name = answerers.label(key).replace(" & Schreiber", "")
-        ax.set_title(f"{name}\n{len(error)} rows, {100 * error.mean():.0f} %", fontsize=9)
-        ax.axhline(1, color=style.INK, linewidth=1)
-        ax.set(xscale="log", xticks=[], ylim=(1 / 16, 2.3))
-        ax.set_yscale("log", base=2)
-    for axis, ticks in ((ax.xaxis, (2, 5, 10, 20, 50, 100)), (ax.yaxis, (1 / 8, 1 / 4, 1 / 2, 1, 2))):
-        axis.set_ticks(ticks, [str(tick) if tick >= 1 else f"1/{1 / tick:.0f}" for tick in ticks])
-        axis.set_ticks([], minor=True)
-    axes[2, 1].set_xlabel("measured, milliseconds per token", fontsize=9)
-    axes[1, 0].set_ylabel("predicted over measured", fontsize=9)
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncol=4, fontsize=9)
-    return axes
-
-
-def voices(table):
-    """How many sources answer the questions that are asked about each model."""
-    ax = style.axes(None, figsize=(6.8, 3.4))
-    left = 0 * table.sum(axis=1)
-    shades = style.shades(len(table.columns), style.PURPLE, 0.15)
-    for colour, count in zip(shades, table, strict=True):
-        ax.barh(range(len(table)), table[count], left=left, height=0.6, color=colour, label=f"{count}")
-        left = left + table[count]
-    style.name_rows(ax, table.index)
-    ax.set(xlabel="questions about the model", xlim=(0, left.max()))
-    legend = {"loc": "upper center", "bbox_to_anchor": (0.4, -0.18), "ncol": len(table.columns)}
-    ax.legend(title="sources that answer", fontsize=9, **legend)
     return ax
 
 

@@ -157,17 +157,22 @@ def decomposition(model, system, workload, keys=None, *, constants="own"):
 
     Returns milliseconds, terms by label of who answers; the last row is ``total``. Each column adds up to its
     total, so a difference between two columns is the sum of the differences of their terms. Only those that
-    answer are there.
+    answer are there; ``attrs["infeasible"]`` has the reasons of those for whom it does not fit.
     """
     asked = {"constants": constants}
     steps = {key: answerers.ask(key, model, system, workload, **asked) for key in keys or answerers.keys()}
+    return tabled(steps)
+
+
+def tabled(steps):
+    """The table of :func:`decomposition` from the steps of those who were asked."""
     columns = {answerers.label(key): common_terms(step) for key, step in steps.items() if step.feasible}
-    if not columns:
-        reasons = "; ".join(f"{answerers.label(key)}: {step.reason}" for key, step in steps.items())
-        raise ValueError(f"nobody answers: {reasons}")
-    table = 1e3 * pd.DataFrame(columns).reindex(vocabulary()["common"])
+    table = 1e3 * pd.DataFrame(columns, dtype=float).reindex(vocabulary()["common"])
     table = table[(table != 0).any(axis=1)]
-    return pd.concat([table, table.sum().to_frame("total").T]).rename_axis("ms")
+    table = pd.concat([table, table.sum().to_frame("total").T]).rename_axis("ms")
+    full = {answerers.label(key): step.reason for key, step in steps.items() if step.status == "infeasible"}
+    table.attrs["infeasible"] = full
+    return table
 
 
 def over_batch(model, system, workload):
@@ -188,7 +193,7 @@ def disagreement(table):
     ``table``: as :func:`decomposition` returns it.
     """
     low, high = table.min(axis=1), table.max(axis=1)
-    who = [f"{table.columns[i]}" for i in table.to_numpy().argmax(axis=1)]
+    who = [f"{table.columns[i]}" for i in table.to_numpy().argmax(axis=1)] if len(table.columns) else ""
     return pd.DataFrame({"lowest": low, "highest": high, "range": high - low, "highest is": who})
 
 

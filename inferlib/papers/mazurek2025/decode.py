@@ -125,13 +125,13 @@ def decode_step(
         gpu = chip_of(system.chip)
     except ValueError as error:
         raise NotDescribed(str(error)) from None
-    at = _at(model, gpu, system, workload, assumptions, two_batch)
+    at = in_records(model, gpu, system, workload, assumptions, two_batch)
     if reason := fits(*at):
         raise DoesNotFit(reason)
     return stages(*at)
 
 
-def _at(model, gpu, system, workload, assumptions, two_batch):
+def in_records(model, gpu, system, workload, assumptions=DEFAULT, two_batch=True):
     """A question in the source's records: the arguments of :func:`stages` and :func:`fits`."""
     model = model_of(model)
     extra = (-model.n_routed) % system.count
@@ -145,7 +145,7 @@ def _at(model, gpu, system, workload, assumptions, two_batch):
 def memory_left(model, system, workload, assumptions=DEFAULT):
     """Bytes left on each GPU beside its weights and its part of the cache; negative where it does not fit."""
     gpu = chip_of(system.chip)
-    model, _, *rest = _at(model, gpu, system, workload, assumptions, True)
+    model, _, *rest = in_records(model, gpu, system, workload, assumptions)
     weights, cache = held_on_gpu(model, *rest)
     return gpu.memory_capacity - weights - cache
 
