@@ -140,7 +140,7 @@ INPUTS = {
     },
     "measurements": {
         "case": (lambda case: against.case_of("gf-18"), set()),
-        "answers": (lambda table: table.assign(predicted=2 * table.predicted), set()),
+        "answers": (lambda table: table.assign(predicted=2 * table.predicted, error=2 * table.error), set()),
         "clean": (lambda table: table.assign(ratio=2 * table.ratio), set()),
     },
     "price": {"case": (lambda case: case.replace(model="Llama 3 8B", machine="4x H200", output=1024), set())},
