@@ -852,17 +852,17 @@ def test_the_slope_is_bandwidth_and_the_wall_is_waiting():
     for switches, slope, wall in (
         ({}, "A long slope", 152),  # Table 4
         ({"network": "without limit"}, "Hardly a slope", 152),
-        ({"waits": "no launches"}, "A long slope", 189),
+        ({"waits": "both halved"}, "A long slope", 249),
         ({"drafts": "by Llama 3 8B"}, "A long slope", 189),
     ):
         told = said(page_of(shown, shown.link(**switches)), "v1")
         assert told.startswith(slope)
         assert number(re.search(r"wall: ([\d.]+)", told)[1]) == pytest.approx(wall, rel=0.01)
-    settings = {}, {"network": "without limit"}, {"waits": "no launches"}
+    settings = {}, {"network": "without limit"}, {"waits": "both halved"}
     printed, without, steep = (shown.evaluate(**at)["times the cheapest"] for at in settings)
     # the chapter says: dozens of times, and a few times
     assert printed == pytest.approx(38, rel=0.02) and without == pytest.approx(4.3, rel=0.01)
-    assert steep == pytest.approx(printed, rel=0.05)
+    assert steep > 1.5 * printed  # what lies before the wall is bandwidth as it was
 
 
 def test_who_profits_is_said_of_the_model_that_was_chosen():
@@ -943,7 +943,7 @@ def test_below_a_box_stands_what_the_sixth_model_says_to_its_question():
             answers.append(beside.said(shown, digits, **values))
             engine.eval(f"node.textContent = ''; inferlibBeside(node, {told}, {link})")
             assert engine.eval("node.textContent") == answers[-1], link
-    assert len(answers) == 9 * 7 and 9 < sum("not answer" in answer for answer in answers) < 54
+    assert len(answers) == 9 * 4 and 9 < sum("not answer" in answer for answer in answers) < 54
     llama = load_model("Llama 3 70B")
     own, make = llama.replace(vocab_size=2 * llama.vocab_size), MADE["principles.one_step"]
     assert beside.said(make(opening.RUNNING), digits).startswith("The sixth model says 13.")

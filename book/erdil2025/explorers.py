@@ -190,11 +190,11 @@ def _nearly(points):
 
 
 def _told(points):
-    """The points that a picture shows, in six digits: some evenly spread, and all that any customer prefers."""
+    """The points that a picture shows, in five digits: some evenly spread, and all that any customer prefers."""
     points = [p for p in points if p[0] >= 10]
     logs = np.log(points)
     way = np.cumsum(np.hypot(*np.diff(logs, axis=0, prepend=logs[:1]).T))
-    places = set(np.searchsorted(way, np.linspace(0, way[-1] * (1 - 1e-9), 40)).tolist())
+    places = set(np.searchsorted(way, np.linspace(0, way[-1] * (1 - 1e-9), 18)).tolist())
     alphas = np.linspace(ALPHA.low, ALPHA.high, 76)
     places |= {int((alpha * logs[:, 0] - logs[:, 1]).argmax()) for alpha in alphas}
-    return [tuple(float(f"{value:.6g}") for value in points[k]) for k in sorted(places)]
+    return [tuple(float(f"{value:.5g}") for value in points[k]) for k in sorted(places)]
