@@ -279,9 +279,8 @@ def frontiers(case):
             found = ask(case.replace(machine=System(case.machine.chip, n), batch=batch))
             if found.feasible:
                 rows.append((SIXTH, n, batch, found.seconds, found.high / found.seconds))
-    table = pd.DataFrame(rows, columns=["who", "chips", "users", "seconds", "factor"]).astype(
-        {"seconds": float}
-    )
+    table = pd.DataFrame(rows, columns=["who", "chips", "users", "seconds", "factor"])
+    table = table.astype(dict.fromkeys(("chips", "users", "seconds", "factor"), float))
     usd = principles.cost_per_million(table.seconds, table.users, table.chips, dollars)
     table = table.assign(speed=1 / table.seconds, usd=usd).sort_values("speed", ascending=False)
     cheapest = table.groupby("who").usd.cummin()

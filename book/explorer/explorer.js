@@ -490,7 +490,7 @@ window.inferlibExplorer = function (C) {
   draw();
   // A link in the text sets the box and brings it into view, also when the address holds it already.
   const shown = () => { if (!arrive()) return; later(null);
-    root.scrollIntoView({ block: root.offsetHeight > innerHeight ? "start" : "nearest", behavior: "smooth" }); };
+    root.scrollIntoView({ block: "start", behavior: "smooth" }); };
   window.addEventListener("hashchange", shown);
   window.addEventListener("click", (event) => {
     const a = event.target.closest && event.target.closest("a.sets");

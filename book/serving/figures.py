@@ -196,8 +196,9 @@ def _over_load(ax, question, loads, requests):
     asked_at = [
         question.replace(arrivals=load / at.load(1), machines=1) for load in loads if load < 1 / one.factor
     ]
-    found = [simulate(each, requests=requests, seed=1) for each in asked_at]
-    shown = loads[: len(found)]
+    steady = [(load, each) for load, each in zip(loads, asked_at, strict=False) if ask(each).feasible]
+    shown = [load for load, _ in steady]
+    found = [simulate(each, requests=requests, seed=1) for _, each in steady]
     ax.plot(shown, [one.mean("first") for one in found], "o", color=style.INK, label="simulated, mean")
     for share, mark in ((90, "^"), (99, "v")):
         late = [one.percentile("first", share) for one in found]
