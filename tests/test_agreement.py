@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import inferlib
+from book import opening
 from book.liminal2025 import efficiency
 from book.mazurek2025 import readings, repair, validation
 from book.pope2022 import benchmarks
@@ -441,7 +442,8 @@ def test_the_rent_of_a_box_in_the_head(rent):
 
 def test_the_price_of_a_prompt_and_of_an_answer_in_the_head(asked, rent):
     says("price", "The prompt takes the milliseconds printed above, 0.16 cents")
-    says("price", f"{1e3 * asked.output_seconds:.0f} milliseconds, 0.20 cents")
+    says("price", "sixteen whole steps or 220 milliseconds, 0.20 cents")
+    assert asked.output_seconds == pytest.approx(0.220, abs=0.0015)
     assert (round(100 * asked.prompt.total * rent, 2), round(100 * asked.output_seconds * rent, 2)) == (
         0.16,
         0.20,
@@ -455,18 +457,16 @@ def test_output_costs_nine_times_as_much_as_input(asked, rent):
 
 
 def test_what_the_first_token_of_the_running_box_waits_for(asked):
+    says("price", "Of the running box's first token the prompt takes by far the most")
     known = request.stated()["first_token"]
-    says("price", f"{1e6 * known['layer']:.0f} microseconds for each layer here")
-    says("price", "Three fifths of the running box's first token are its prompt, over a fifth the wait")
-    read, steps = asked.prompt.total + 80 * known["layer"], 2 * asked.step.total
-    assert read / asked.first_token == pytest.approx(3 / 5, rel=0.02)
-    assert 0.2 < 1 - (read + steps + known["door"]) / asked.first_token < 0.25
-    assert max(steps, known["door"]) < asked.first_token / 10
+    parts = (asked.prompt.total + 80 * known["layer"], 2 * asked.step.total, known["door"])
+    assert parts[0] > 0.6 * asked.first_token > sum(parts) - parts[0]
+    assert 0 < asked.first_token - sum(parts) < 0.1 * asked.first_token
 
 
 def test_output_costs_four_times_as_much_among_128_users():
     says("price", "output still costs about four times as much as input")
-    last = tables.over_users("Llama 3 70B", "8x H100").iloc[-1]
+    last = tables.over_users(opening.SERVED).iloc[-1]
     assert last.users == 128 and round(last.output / last.input) == 4
 
 

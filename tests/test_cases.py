@@ -33,9 +33,7 @@ STAY = {
         "ax = figures.draw_collective(": "a collective of many chips and of eight, whatever is computed between",
         "for name, (wide, box) in sorted(tops": "speeds of the source's own large models on many chips and on eight",
     },
-    "price": {
-        "style.table(tables.ratios(": "a prompt twice as long stops before it; of the case it reads lengths alone"
-    },
+    "price": {},
     "sixth_model": {},
 }
 # Cases under which a chapter still stops: each is to be mended, none may be added.
@@ -55,6 +53,8 @@ OTHER = {
         4096: "lengths and sequences of a sweep",
         "Llama 3 70B": "one of four models side by side",
     },
+    "erdil2025_model": {"Llama 3 70B": "one of the models side by side"},
+    "pope2022": {64: "chips of the paper's own run"},
     "sixth_model": {"bf16": "the format in which all chips' kernels were timed"},
 }
 

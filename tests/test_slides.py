@@ -48,7 +48,7 @@ def test_a_deck_is_live_and_asks_nothing_of_any_host(name):
              for slug in EXPLORER.findall(content)}  # fmt: skip
     assert set(EXPLORER.findall(page)) == shown
     assert page.count("inferlibExplorer(Object") == len(shown)
-    assert page.count("window.inferlibExplorer = ") == bool(shown)
+    assert ("window.inferlibExplorer = " in page) == bool(shown)
     assert page.count("<section ") == len(deck)
     loaded = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*?\s(?:src|href)=[\"']?([^\"'\s>]+)", page)
     assert all(address.startswith(("data:", "../book/")) for address in loaded)

@@ -7,8 +7,8 @@ globalThis.inferlibAsk = function (D) {
   const has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
   const named = (names, values) => Object.fromEntries(names.map((name, k) => [name, values[k]]));
   const total = (list, of) => list.reduce((sum, one) => sum + of(one), 0);
-  // Of functions for experts that every chip of an instance cuts, that are spread over all copies or inside an
-  // instance: the one that holds.
+  // Of functions for experts that every chip of an instance cuts, that are spread over all copies or inside
+  // an instance: the one that holds.
   const of = (list, at) => list[Math.min(at.spread, list.length - 1)];
 
   const chips = Object.fromEntries(Object.entries(D.chips).map(([name, known]) =>
@@ -271,7 +271,8 @@ globalThis.inferlibAsk = function (D) {
     const last = at.groups[at.groups.length - 1], head = { ...at, groups: [{ ...last, count: 1 }] };
     const verifying = timed(at, "step", { ...at.q, rows: S.drafted + 1 });
     const alone = { ...at.q, n_layers: last.parts.length / 2, engine_base: 0, engine_rank: 0, pp: 1,
-      n_chips: at.n / at.l.pp, batch: Math.max(at.q.batch / at.l.pp, Math.min(at.q.batch, 1)) }; // on the last stage
+      n_chips: at.n / at.l.pp, // on the last stage
+      batch: Math.max(at.q.batch / at.l.pp, Math.min(at.q.batch, 1)) };
     const draft = timed(head, "step", alone).total + of(D.whole.join, at)(alone)[0];
     const given = { draft, drafted: S.drafted, length: S.length };
     const [token] = D.glue.drafted({ ...given, step: verifying.total }), [drafting] = D.glue.drafted({
@@ -290,7 +291,8 @@ globalThis.inferlibAsk = function (D) {
   const rooms = (at, S) => {
     if (at.q.chip_memory_capacity == null) return Infinity;
     const compiled = S.engine === "compiled", share = S.memory || D.facts.share, most = S.prompt + S.output;
-    const q = { ...at.q, share, counted: compiled ? share : 1, workspace: D.facts.workspace[at.l.tp > 1 ? 1 : 0],
+    const q = { ...at.q, share, counted: compiled ? share : 1,
+      workspace: D.facts.workspace[at.l.tp > 1 ? 1 : 0],
       longest: kept(at, most, { ...at.q }).kept };
     return of(D.whole.room, at)(kept(at, compiled ? most : most - S.output / 2, q))[0];
   };
@@ -540,8 +542,8 @@ globalThis.inferlibAsk = function (D) {
     return undefined;
   };
   const decided = (out) => {
-    const asking = (o) => [o.S, o.at, o.users, o.S.prompt + o.S.output / 2, { users: o.users, running: o.users,
-      prompt: o.S.prompt }];
+    const asking = (o) => [o.S, o.at, o.users, o.S.prompt + o.S.output / 2, { users: o.users,
+      running: o.users, prompt: o.S.prompt }];
     out.offers.forEach((o) => { o.ranked = o.dollars * (o.at.spread === 1 ? spread(...asking(o)) : 1); });
     out.offers.sort((a, b) => a.ranked - b.ranked || a.n - b.n);
     const seen = new Set();
@@ -716,7 +718,8 @@ globalThis.inferlibAsk = function (D) {
     return ["tokenprice simulate", quote(name), quote(box), ...Object.entries(given).map(([field, v]) =>
       "--" + field.replace("_", "-") + " " + quote(v))].join(" ");
   };
-  return { chips, hourly, read, told, said, sources, model, chip, layout, placed, words, step, request, changes,
-    overBatches, machines, judge, search, decided, decide, needed, neighbours, price, python, simulate,
+  return { chips, hourly, read, told, said, sources, model, chip, layout, placed, words, step, request,
+    changes, overBatches, machines, judge, search, decided, decide, needed, neighbours, price, python,
+    simulate,
     layers, sparse, ofChip };
 };

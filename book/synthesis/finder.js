@@ -15,7 +15,8 @@
   const texts = items.map((item) => fold(C.rows ? item.map(plain).join(" ") : item.textContent));
   // Numbers and short words are found whole, any other anywhere by its stem; "table 3" is one.
   const PART = /(?:table|figure|equation|section) [a-z]?[\d.]+|[^\s"]+/g, SHORT = /^.{1,3}$/;
-  const stem = (word) => word.replace(/(?<=\w{5})(?:ions?|ing|ies|ed|es|[esy])$/, "").replace(/[^a-z0-9 ]/g, "\\$&");
+  const stem = (word) => word.replace(/(?<=\w{5})(?:ions?|ing|ies|ed|es|[esy])$/, "")
+    .replace(/[^a-z0-9 ]/g, "\\$&");
   const tests = () => (fold(words.value).match(PART) || []).map((word) => new RegExp(
     (/^[\d.]/.test(word) || SHORT.test(word) ? "(?:^|[^a-z0-9.])" : "") + stem(word) +
     (/[\d.]$/.test(word) ? "(?!\\.?[a-z0-9])" : SHORT.test(word) ? "s?(?![a-z0-9])" : "")));
@@ -44,7 +45,8 @@
       (texts[i].includes(phrase) ? 3 : 0) + hits(title) + (i < C.named && hits(title) ? 2 : 0);
     // All words, or where nothing has all, as many as something has.
     const count = texts.map(hits), least = Math.max(wanted.length && 1, ...count);
-    let found = items.map((_, i) => i).filter((i) => (wanted[0] || !C.ranked) && count[i] >= least && offered(i));
+    let found = items.map((_, i) => i).filter((i) => (wanted[0] || !C.ranked) && count[i] >= least
+      && offered(i));
     if (C.ranked) found = found.map((i) => [rank(i), i]).sort((a, b) => b[0] - a[0]).map((pair) => pair[1]);
     const shown = C.rows ? found.slice(0, most) : found, kept = new Set(shown);
     body.textContent = "";
