@@ -135,7 +135,7 @@ INPUTS = {
         "pieces": (tables, set()),
         "ladder": (tables, set()),
         "spread": (tables, set()),
-        "case": (lambda case: case.replace(model="Llama 3 8B", machine="4x H200"), set()),
+        "case": (lambda case: case.replace(model="Llama 3 8B", machine="4x H200", weights="fp8"), set()),
     },
     "measurements": {
         "case": (lambda case: against.case_of("gf-18"), set()),

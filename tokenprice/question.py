@@ -185,7 +185,7 @@ class Question(Words):
     @property
     def pieces(self) -> int:
         """Steps in which a prompt is read."""
-        return ceil((self.prompt - (self.cached or 0)) / self.chunk) if self.chunk else 1
+        return ceil(((self.prompt or 0) - (self.cached or 0)) / self.chunk) if self.chunk else 1
 
     def hourly(self, chip, price=None) -> float | None:
         """Dollars for one chip and hour, with the electricity of its rated power; None where no price is known.

@@ -61,7 +61,7 @@ class Simulation:
     def dollars_per_million_kept(self) -> float | None:
         """Dollars for a million output tokens of requests that kept the promise: the others are paid for too."""
         paid = self.answer.request
-        return paid.per_million["output"] / self.kept if self.kept and paid.priced else None
+        return paid.per_million["output"] / self.kept if paid and paid.priced and self.kept else None
 
     def to_dict(self) -> dict:
         """Everything as plain numbers, in SI units."""
