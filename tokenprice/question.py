@@ -109,8 +109,8 @@ class Question(Words):
     memory: float | None = word(words.share, "part of the memory that the engine takes; 90%", "1", "95%")
     drafted: int | None = word(words.whole, "tokens drafted in each step", "tokens", "3")
     length: float | str | None = word(
-        words.length, "tokens that a step with drafts yields, or whose curve, by task", "tokens",
-        '2.6, "DeepSeek R1, MTP", "MiniMax M3, EAGLE-3, reasoning"')
+        words.length, "tokens that a step with drafts yields, or the curve of a task, such as 'DeepSeek R1, MTP'",
+        "tokens", "2.6")
     reader: System | None = word(words.machine, "a machine of its own that reads prompts", example="2x H100")
     chunk: float | None = word(words.tokens, "tokens in which a prompt is read at a time; all at once", "tokens", "2k")
     price: float | None = word(words.dollars, "dollars for one chip and hour; the catalogue's", "usd/h", "$2.50")

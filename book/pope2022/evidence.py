@@ -193,7 +193,7 @@ def advised(case, batch, new, held):
     except ValueError as refused:
         return f"{work}: {refused}"
     share = best.network / max(best.memory, best.arithmetic)
-    return f"{work}: {best.layout}, network {share:.0%} of the longest other part"
+    return f"{work}: {best.layout}, network {share:.0%} of the longest"
 
 
 def parts_of(case, constants):
