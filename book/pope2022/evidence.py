@@ -193,7 +193,7 @@ def advised(case, batch, new, held):
     except ValueError as refused:
         return f"{work}: {refused}"
     share = best.network / max(best.memory, best.arithmetic)
-    return f"{work}: {best.layout}, network {share:.0%} of the longest"
+    return f"{work}: {best.layout}, network {share:.0%}"
 
 
 def parts_of(case, constants):
