@@ -104,7 +104,7 @@ def served():
             "model": name, "parameters": model.n_params / 1e9, "active": model.n_active / 1e9,
             "cache": grown / factor("KiB"), "state": model.state_bytes() / 1e6, "stored": stored,
             "context": model.max_context,
-            "remark": "; ".join(filter(None, [model.unusual, model.notes.get("formats", "")])),
+            "remark": "; ".join(filter(None, [model.unusual, *map(model.notes.get, ("formats", "assumed"))])),
         })  # fmt: skip
     return pd.DataFrame(rows).astype(object).where(lambda t: t.notna(), "")
 

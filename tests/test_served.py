@@ -12,7 +12,7 @@ from book import catalogue as tables
 from inferlib import catalog, load_model
 from inferlib.config import parse, read_config
 from inferlib.transformer import DeltaAttention, StateSpace
-from tokenprice import answerers
+from tokenprice import answerers, ask
 
 SERVED = json.loads((files("inferlib.catalog") / "served.json").read_text("utf-8"))
 COUNTS = tables.served_counts()
@@ -308,7 +308,6 @@ NOT_UNDERSTOOD = [
     (of("awq", bits=4), "group_size is None"),
     (of("auto-round", bits=4, data_type="mx_fp"), "data_type"),
     (quark("fp6_e3m2"), "fp6_e3m2"),
-    (of("modelopt", quant_algo="NVFP4"), "exclude_modules is missing"),
     (of("modelopt", quant_algo="W1"), "quant_algo is 'W1'"),
     (of("modelopt", quant_algo="MIXED_PRECISION", ignore=[]), "quantized_layers is missing"),
     (of("fp8", weight_block_size=[0, 128]), "weight_block_size is "),
@@ -336,6 +335,11 @@ def test_formats_that_are_not_understood_leave_the_counts(section, reason):
     assert reason in model.notes["formats"]
     with pytest.raises(ValueError, match="no published format of attention"):
         model.weight_bytes("published")
+
+
+def test_a_checkpoint_that_names_no_exclusions_is_answered_with_a_caution():
+    told = [" ".join(ask(name, "8x B200").cautions) for name in (NANO, SUPER)]
+    assert ["exclude_modules" in text for text in told] == [False, True]
 
 
 # --- New kinds of layers ------------------------------------------------------------------------------------

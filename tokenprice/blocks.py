@@ -212,4 +212,5 @@ def unscored(model):
 def cautions(model):
     """What the answer to a kind of model lacks; the factors of ``recent.toml`` were measured with it."""
     lent = "no kernel timings for the state of Mamba 2; using those of the gated delta rule"
-    return (lent,) if measured_as(model) == "borrowed" else ()
+    state = (lent,) if measured_as(model) == "borrowed" else ()
+    return state + ((model.notes["assumed"],) if "assumed" in model.notes else ())

@@ -20,14 +20,16 @@ NEIGHBOURS = {
     "H20": "H200", "RTX 4090": "L40S", "MI250X GCD": "A100 80GB", "MI300X": "H100 SXM", "MI325X": "H200",
     "MI355X": "B200", "TPU v4": "A100 80GB", "TPU v5e": "A100 80GB", "TPU v5p": "H100 SXM",
     "TPU v6e": "H100 SXM", "Groq LPU": "H100 SXM", "H100 NVL": "H100 SXM", "GH200": "H200", "L4": "L40S",
-    "RTX 5090": "RTX PRO 6000", "DGX Spark": "RTX PRO 6000", "Gaudi 3": "H100 SXM", "Trainium 2": "H100 SXM",
+    "RTX 5090": "RTX PRO 6000", "RTX PRO 6000 Workstation": "RTX PRO 6000", "RTX 3090": "L40S", "A10G": "L40S",
+    "T4": "L40S", "DGX Spark": "RTX PRO 6000", "Gaudi 3": "H100 SXM", "Trainium 2": "H100 SXM",
     "TPU7x Ironwood": "B200",
 }  # fmt: skip
-# MiB of one chip as the driver (nvidia-smi) shows them, where that is not what the data sheet says.
+# MiB of one chip as its driver shows them (nvidia-smi in public logs), where that is not what the data sheet says.
 SHOWN = {
     "V100 SXM2": 16160, "A100 40GB": 40960, "A100 80GB": 81920, "H100 SXM": 81559, "H100 PCIe": 81559,
     "H100 NVL": 95830, "H200": 143771, "GH200": 97871, "B200": 183359, "L4": 23034, "L40S": 46068, "RTX 4090": 24564,
-    "RTX 5090": 32607, "RTX PRO 6000": 97887,
+    "RTX 5090": 32607, "RTX PRO 6000": 97887, "RTX PRO 6000 Workstation": 97887, "RTX 3090": 24576, "A10G": 23028,
+    "T4": 15360,
 }  # fmt: skip
 CARDS = 8  # that share a box and its PCIe, where they have no links of their own
 ONE_PROGRAM = "TPU"  # a step on such chips is one compiled program: no kernel of its own is started

@@ -25,6 +25,9 @@ DTYPES = ("bfloat16", "float16", "float32")
 # bits of a value with its share of the scales, where no format has just so many
 SCALED = {"fp8_pb_wo": 8 + 32 / 128**2, "mxfp8": 8 + 8 / 32}
 
+# the tool's default, where a section does not name what it leaves alone
+ALL_LAYERS = "the checkpoint names no exclude_modules: all matrices of its layers are taken as quantized"
+
 # where the matrices of inferlib.transformer live in published checkpoints
 FUSED = ("qkv_proj", "wqkv", "c_attn", "query_key_value", "Wqkv", "in_proj_qkv", "in_proj_qkvz")
 ATTENTION = {
@@ -104,6 +107,8 @@ def _stored(c, sequence, d_model, stated, homes):
     _must(isinstance(name, str) and name in DTYPES, "dtype", name, f"one of {', '.join(DTYPES)}")
     _must(len(sequence) <= MAX_LAYERS, "the number of layers", len(sequence), f"at most {MAX_LAYERS}")
     scheme, plain = _scheme(stated, c.data.get("expert_dtype")), FORMATS[spelled()[name]].bits
+    if scheme.assumed:
+        c.notes["assumed"] = scheme.assumed
     values, bits, kinds = {}, {}, {}
     for i, pair in enumerate(sequence):
         for part, wide, names, n in _matrices(f"layers.{i}", *pair, d_model, homes):
@@ -155,7 +160,7 @@ def _of_delta(attention, d_model):
 
 @dataclass(frozen=True)
 class _Scheme:
-    """Bits of a value of the matrices, and of the experts; who keeps 16, who has others; the head; the cache."""
+    """Bits of a value of the matrices, and of the experts; who keeps 16, who has others; head, cache; a guess."""
 
     default: float | None = None
     experts: float | None = None
@@ -163,6 +168,7 @@ class _Scheme:
     given: tuple = ()
     head: bool = False
     cache: float | None = None
+    assumed: str = ""
 
     def bits(self, names, part, wide):
         """Bits of a value of the tensor that has one of these names; None: not quantized."""
@@ -227,9 +233,9 @@ def _modelopt(stated):
         return {}
     awq = algorithm in ("W4A16_AWQ", "W4A8_AWQ")
     default = _packed(4, stated.get("group_size", 128), False) if awq else _algorithm(algorithm)
-    if not {"exclude_modules", "ignore"} & set(stated):
-        raise Unknown("exclude_modules is missing, so it is open which tensors are quantized")
-    return {"default": default}
+    if {"exclude_modules", "ignore"} & set(stated):
+        return {"default": default}
+    return {"default": default, "head": False, "assumed": ALL_LAYERS}
 
 
 def _compressed(stated):
