@@ -5,12 +5,11 @@ expressions, Pint quantities and lazy arrays pass: they were made by somebody wh
 sweeps, and equations are total functions. Anything else is refused.
 """
 
+import math
 import os
-from decimal import Decimal
-from difflib import get_close_matches
 from numbers import Real
 
-import numpy as np
+from inferlib.extras import is_array, np
 
 
 def beside(module, name):
@@ -54,15 +53,17 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
         allowed += f", at least {minimum:g}"
     if maximum is not None:
         allowed += f", at most {maximum:g}"
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, bool):
         raise TypeError(f"{name} is {short(repr, value)}, but must be a number, {allowed}")
-    if isinstance(value, (Real, Decimal)):
+    if isinstance(value, Real) or _module(value) == "decimal":
         try:
             concrete = float(value)
         except OverflowError:
             concrete = float("inf")
         value = value if type(value) in (int, float) or _module(value) == "sympy" else concrete
-    elif isinstance(value, (list, tuple, np.ndarray)) or _in_memory(value) or _module(value) == "pandas":
+    elif (
+        isinstance(value, (list, tuple)) or is_array(value) or _in_memory(value) or _module(value) == "pandas"
+    ):
         held = np.asarray(value)
         if held.dtype.kind not in "iuf":
             raise TypeError(f"{name} holds {held.dtype} values, but must hold numbers, {allowed}")
@@ -75,17 +76,16 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
         return value
     else:
         raise TypeError(f"{name} is {short(repr, value)}, but must be a number, {allowed}")
-    bad = (
-        ((not (masked and np.ndim(concrete))) & ~np.isfinite(concrete))
-        | (concrete < 0)
-        | ((concrete == 0) & (not zero))
-    )
+    single = isinstance(concrete, float)
+    bad = (concrete < 0) | ((concrete == 0) & (not zero))
+    if single or not (masked and concrete.ndim):
+        bad = bad | (not math.isfinite(concrete) if single else ~np.isfinite(concrete))
     if minimum is not None:
         bad = bad | (concrete < minimum)
     if maximum is not None:
         bad = bad | (concrete > maximum)
-    if np.any(bad):
-        shown = value if np.ndim(concrete) == 0 else np.asarray(concrete)[bad].flat[0]
+    if bad if single else bad.any():
+        shown = value if single or not concrete.ndim else concrete[bad].flat[0]
         raise ValueError(f"{name} is {short(str, shown)}, but must be {allowed}")
     return value
 
@@ -152,6 +152,8 @@ class Names(dict):
 
 
 def _near(value, allowed):
+    from difflib import get_close_matches
+
     lowered = {a.lower(): a for a in allowed}
     close = get_close_matches(value.lower(), lowered, n=3, cutoff=0.6)
     inside = [low for low in lowered if value.lower() and value.lower() in low]
@@ -165,4 +167,4 @@ def _module(value):
 
 def _in_memory(value):
     """Whether ``value`` is an xarray object whose numbers are at hand (dask arrays stay lazy)."""
-    return _module(value) == "xarray" and isinstance(value.variable._data, np.ndarray)
+    return _module(value) == "xarray" and is_array(value.variable._data)

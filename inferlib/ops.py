@@ -1,8 +1,8 @@
 """The few functions equations need, working on numbers, arrays, labelled arrays, quantities and symbols.
 
 An equation written with these computes on floats, broadcasts over NumPy and xarray (dask stays lazy),
-checks its dimensions on Pint quantities and returns a SymPy expression when called on symbols. SymPy and
-xarray are recognised, never imported, unless they are already in play.
+checks its dimensions on Pint quantities and returns a SymPy expression when called on symbols. NumPy, SymPy
+and xarray are recognised, never imported, unless they are already in play.
 """
 
 import math
@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from functools import cache
 from sys import modules
 
-import numpy as np
+from inferlib.extras import is_array, np
 
 _SNAP = 1e-9  # relative: 2**log2(8) must not be rounded up to 9
 
@@ -142,7 +142,7 @@ def ceil(x):
     if symbolic(x):
         sympy = modules["sympy"]
         return sympy.ceiling(x - abs(x) * sympy.Float(_SNAP))
-    if isinstance(x, np.ndarray) and x.size and np.max(np.abs(x)) < 1e6:
+    if is_array(x) and x.size and np.max(np.abs(x)) < 1e6:
         return np.ceil(x - np.abs(x) * _SNAP)  # the same, four times as fast
     nearest = np.round(x)
     close = (np.abs(x - nearest) <= _SNAP * np.abs(x)) & (np.abs(x) < 1 / _SNAP)
@@ -170,7 +170,7 @@ def where(condition, yes, no):
     >>> where(2 > 1, "a", "b")
     'a'
     """
-    if isinstance(condition, (bool, np.bool_)):
+    if isinstance(condition, bool) or (not symbolic(condition) and isinstance(condition, np.bool_)):
         chosen = yes if condition else no
         branch = on_branch.get()
         if branch is not None:
@@ -197,13 +197,15 @@ def interpolated(x, at, values):
     >>> interpolated(3, [2, 4], [10, 20]), interpolated(9, [2, 4], [10, 20])
     (15.0, 20.0)
     """
-    if not symbolic(x):
-        found = np.interp(x, at, values)
-        return float(found) if np.ndim(found) == 0 else found
+    if not _plain(x) and not symbolic(x):
+        return np.interp(x, at, values)
     pieces = [(values[0], x <= at[0])]
     for left, right, low, high in zip(at, at[1:], values, values[1:], strict=False):
         pieces.append((low + (high - low) / (right - left) * (x - left), x <= right))
-    return modules["sympy"].Piecewise(*pieces, (values[-1], True))
+    pieces.append((values[-1], True))
+    if symbolic(x):
+        return modules["sympy"].Piecewise(*pieces)
+    return float(next(value for value, holds in pieces if holds))
 
 
 def symbolic(x):

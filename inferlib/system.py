@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from functools import wraps
 from numbers import Integral, Real
 
-import numpy as np
-
 from inferlib import checks
 from inferlib.equation import Record, quantity
+from inferlib.extras import is_array
 from inferlib.formats import FORMATS
 from inferlib.ops import maximum, minimum
 
@@ -75,9 +74,10 @@ def count(name, value):
     taken = checks.number(name, value, minimum=1)
     if type(taken) is int:
         return taken
-    if isinstance(taken, (Real, np.ndarray)) and np.any(taken % 1 != 0):
+    part = taken % 1 != 0 if isinstance(taken, Real) else is_array(taken) and (taken % 1 != 0).any()
+    if part:
         raise ValueError(f"{name} is {value}, but must be a whole number")
-    return int(value) if isinstance(value, np.integer) else taken
+    return int(value) if isinstance(value, Integral) else taken
 
 
 @dataclass(frozen=True)

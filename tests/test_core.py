@@ -4,8 +4,10 @@ import importlib
 import math
 import pickle
 import pkgutil
+import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 
 import inferlib
 import tokenprice
-from inferlib import Breakdown, frontier, ops
+from inferlib import Breakdown, frontier, ops, tables
 
 SECONDS = st.floats(min_value=1e-9, max_value=1e3)
 
@@ -107,6 +109,46 @@ def test_importing_the_package_imports_nothing_heavy():
     heavy = ["numpy", "pandas", "sympy", "xarray", "pint", "matplotlib"]
     code = f"import sys, inferlib; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "ask 'Llama 3.3 70B' '4x H100' --batch 32 --context 8k --electricity 0.1",
+        "ask DeepSeek-V3 '8x H200' --prompt 4k --output 300 --users 8 --cached 50% --layout 'DP8 EP8'",
+        "ask Nemotron-3-Nano '2x H200' --drafted 3 --length 2 --json",
+        "change 'Llama 3.3 70B' '4x H100' --token '10 ms'",
+        "models llama",
+        "chips",
+    ],
+)
+def test_a_question_of_plain_numbers_is_answered_without_numpy(words):
+    code = "import sys; sys.modules['numpy'] = None; from tokenprice.terminal import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, *shlex.split(words)]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.returncode == 0 and found.stdout, found.stderr
+
+
+@pytest.mark.parametrize("x", [-1.0, 0.0, 0.3, 1.0, 2.5, 3.0, 7.0])
+def test_lines_between_points_are_those_of_numpy(x):
+    at, values = [0.0, 1.0, 3.0], [2.0, 5.0, 4.0]
+    assert ops.interpolated(x, at, values) == np.interp(x, at, values)
+
+
+@pytest.mark.parametrize(
+    ("file", "key"),
+    [("inferlib/catalog/families.toml", "family"), ("tokenprice/operators.toml", "chips")],
+)
+def test_tables_that_are_read_one_by_one_are_those_of_the_file(file, key):
+    text = (Path(inferlib.__file__).parents[1] / file).read_text("utf-8")
+    found = tables.read(text, key)
+    assert found | {key: dict(found[key])} == tomllib.loads(text)
+
+
+@pytest.mark.parametrize("file", ["chips.toml", "models.toml", "names.toml", "prices.toml"])
+def test_tables_of_the_catalogue_are_those_of_the_file(file):
+    text = (Path(inferlib.catalog.__file__).parent / file).read_text("utf-8")
+    assert dict(tables.Tables(text)) == tomllib.loads(text)
 
 
 def test_every_public_name_can_be_reached_and_every_public_function_has_a_docstring():

@@ -1,6 +1,5 @@
 """One question, one answer: a step or a request on one machine, by the sixth model, a source, or all of them."""
 
-import html
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -230,9 +229,11 @@ class Answer:
     __repr__ = __str__
 
     def _repr_html_(self):
+        from html import escape
+
         first, *others = str(self).splitlines()
-        items = "".join(f"<li>{html.escape(line)}</li>" for line in others)
-        return f"<p><b>{html.escape(first)}</b></p><ul>{items}</ul>"
+        items = "".join(f"<li>{escape(line)}</li>" for line in others)
+        return f"<p><b>{escape(first)}</b></p><ul>{items}</ul>"
 
 
 class Answers(dict):
@@ -251,9 +252,9 @@ class Answers(dict):
     __repr__ = __str__
 
     def _repr_html_(self):
-        cells = (
-            (html.escape(answerers.label(key)), html.escape(one.in_words())) for key, one in self.items()
-        )
+        from html import escape
+
+        cells = ((escape(answerers.label(key)), escape(one.in_words())) for key, one in self.items())
         return f"<table>{''.join(f'<tr><td>{who}</td><td>{says}</td></tr>' for who, says in cells)}</table>"
 
 

@@ -1,10 +1,8 @@
 """What would have to change to reach a target: each resource alone, as far as it can help."""
 
-import html
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import NamedTuple
 
 from inferlib import checks
@@ -133,7 +131,9 @@ class Changes:
     __repr__ = __str__
 
     def _repr_html_(self):
-        return f"<pre>{html.escape(str(self))}</pre>"
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def change(question, machine=None, /, promise=None, *, chips=None, **options) -> "Changes":
@@ -252,10 +252,10 @@ def _sizes(model, system, layout):
     names = ("dp",) if asked.dp > 1 else ("tp",)
     names += ("ep",) if asked.ep > 1 else ()
     for count in sizes:
-        degrees = {name: Fraction(int(getattr(asked, name)) * count, whole) for name in names}
-        if any(n.denominator > 1 for n in degrees.values()):
+        degrees = {name: divmod(getattr(asked, name) * count, whole) for name in names}
+        if any(rest for _, rest in degrees.values()):
             continue
-        other = asked.replace(**{name: int(n) for name, n in degrees.items()})
+        other = asked.replace(**{name: times for name, (times, _) in degrees.items()})
         if all(h % other.tp == 0 for h in heads(model)) and (other.ep == 1 or other.ep <= min(blocks)):
             yield count, None if layout is None else other
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from numbers import Real
 
-from inferlib import checks
+from inferlib import checks, tables
 from inferlib.catalog import load_chip
 from inferlib.equation import Record, quantity
 from inferlib.formats import FORMATS, nearest
@@ -87,7 +87,7 @@ class Operators(Record):
 @cache
 def stated():
     """``operators.toml``, read."""
-    return tomllib.loads(checks.beside(__file__, "operators.toml"))
+    return tables.read(checks.beside(__file__, "operators.toml"), "chips")
 
 
 @cache

@@ -1,13 +1,12 @@
 """What to rent for a service: every machine that keeps its promise, cheapest first, and why others do not."""
 
-import html
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-
-import numpy as np
+from math import inf
 
 from inferlib.catalog import chips as every_chip, load_chip
+from inferlib.extras import np
 from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import bounds, constants, words
 from tokenprice.decode import decode_step
@@ -220,10 +219,12 @@ class Decision:
 
     def nearest(self, most=3) -> tuple:
         """The misses that come nearest: those that fall short by the least."""
-        return tuple(sorted(self.misses, key=lambda miss: miss.times or np.inf)[:most])
+        return tuple(sorted(self.misses, key=lambda miss: miss.times or inf)[:most])
 
     def _repr_html_(self):
-        first = f"<p>{html.escape(str(self)).replace(chr(10), '<br>')}</p>"
+        from html import escape
+
+        first = f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
         return first + (self.table().drop(columns="cautions").to_html(index=False) if self.offers else "")
 
 
@@ -386,7 +387,7 @@ class _Search:
         if best is None:
             alone = self._served(system, layout, read, np.array([layout.dp]))
             return self._miss(system, layout, *self._why(alone, layout))
-        output, most = best.request.per_million["output"], self.promise.dollars or np.inf
+        output, most = best.request.per_million["output"], self.promise.dollars or inf
         if output > most:
             return self._miss(system, layout, TOO_DEAR, f"${output:.3g} per million at best", output / most)
         self._offer(system, layout, best.request, seller, best)
@@ -400,8 +401,8 @@ class _Search:
     def _promised(self, at, slow):
         """Whether a steady state is as promised, at its slow end where that must be."""
         one = slow if self.sure else at
-        soon = one.first_token <= (self.promise.first_token or np.inf)
-        return soon and one.token <= (self.promise.token or np.inf)
+        soon = one.first_token <= (self.promise.first_token or inf)
+        return soon and one.token <= (self.promise.token or inf)
 
     def _most(self, system, layout, read, low, high):
         """The most rounds from ``low``, which keeps the promise, to below ``high``, which is too many."""
@@ -433,18 +434,18 @@ class _Search:
     def _short(self, tried, layout):
         """Where the promise is not kept."""
         token, first = self._times(tried, layout)
-        dear = tried.per_million["output"] > (self.promise.dollars or np.inf)
-        late = first > (self.promise.first_token or np.inf)
-        return (token > (self.promise.token or np.inf)) | late | dear
+        dear = tried.per_million["output"] > (self.promise.dollars or inf)
+        late = first > (self.promise.first_token or inf)
+        return (token > (self.promise.token or inf)) | late | dear
 
     def _why(self, tried, layout):
         """Why the fewest users, or any number of them, are not served as promised: reason, detail, factor."""
         token, first = (seconds[0] for seconds in self._times(tried, layout))
         who = "1 user" if layout.dp == 1 else f"{layout.dp} users"
         end = " at the slow end" if self.sure else ""
-        if token > (self.promise.token or np.inf):
+        if token > (self.promise.token or inf):
             return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", float(token / self.promise.token)
-        if first > (self.promise.first_token or np.inf):
+        if first > (self.promise.first_token or inf):
             return TOO_LATE, f"{first:.3g} s{end} for {who}", float(first / self.promise.first_token)
         cheapest = float(np.min(tried.per_million["output"]))
         return TOO_DEAR, f"${cheapest:.3g} per million at best", cheapest / self.promise.dollars
@@ -457,7 +458,7 @@ class _Search:
                 "chip": system.chip.name, "count": system.count, "layout": in_words(layout), "users": int(n),
                 "speed": float(1 / tried.token[k]), "first_token": float(tried.first_token[k]),
                 "usd_per_request": float(dollars[k]), "usd_per_million_output": float(prices["output"][k]),
-                "in_time": bool(first[k] <= (self.promise.first_token or np.inf)), "kept": bool(not short[k]),
+                "in_time": bool(first[k] <= (self.promise.first_token or inf)), "kept": bool(not short[k]),
             })  # fmt: skip
 
     def _miss(self, system, layout, reason, detail, times=None):

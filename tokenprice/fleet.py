@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import exp
 
-import numpy as np
-
 from inferlib.equation import equation
+from inferlib.extras import np
 from inferlib.system import Layout, System
 from tokenprice.decode import decode_step, whole_layers
 from tokenprice.estimate import stated
@@ -82,7 +81,7 @@ class Station:
 
     prompt: float
     output: float
-    steps: np.ndarray
+    steps: "np.ndarray"
     copies: int = 1
     door: float = 0.0
     pieces: int = 1

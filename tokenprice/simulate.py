@@ -3,10 +3,9 @@
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import cycle
-from math import ceil
+from math import ceil, inf
 
-import numpy as np
-
+from inferlib.extras import np
 from tokenprice import bounds
 from tokenprice.ask import Answer, sixth
 from tokenprice.fleet import Station, station
@@ -29,10 +28,10 @@ class Simulation:
     answer: Answer
     promise: Promise
     seed: int
-    first: np.ndarray
-    token: np.ndarray
-    gaps: np.ndarray
-    many: np.ndarray
+    first: "np.ndarray"
+    token: "np.ndarray"
+    gaps: "np.ndarray"
+    many: "np.ndarray"
 
     def percentile(self, what, share) -> float:
         """What so many per cent do not exceed, of ``"first"``, ``"token"`` or ``"gaps"``."""
@@ -54,8 +53,8 @@ class Simulation:
     @property
     def kept(self) -> float:
         """The part of all requests for which the promise was kept."""
-        late = self.first > (self.promise.first_token or np.inf)
-        return 1 - float(np.mean(late | (self.token > (self.promise.token or np.inf))))
+        late = self.first > (self.promise.first_token or inf)
+        return 1 - float(np.mean(late | (self.token > (self.promise.token or inf))))
 
     @property
     def dollars_per_million_kept(self) -> float | None:
@@ -124,7 +123,7 @@ def simulate(
     draw, count = np.random.default_rng(seed), whole("requests", requests)
     made = Simulation(found, promise, seed, *(_arriving if q.arrivals else _asking)(found, draw, count))
     facts = {"first_token": made.first.min(), "reading": found.request.prompt.total}
-    facts |= {"token": min(made.gaps, default=np.inf), "alone": _station(found).steps[0]}
+    facts |= {"token": min(made.gaps, default=inf), "alone": _station(found).steps[0]}
     if broken := bounds.broken(facts, ["served"]):
         raise ValueError(broken)
     return made
@@ -135,10 +134,10 @@ class _Copy:
     """One copy of a model: a line of requests, those that run by the step in which they end, and a clock."""
 
     at: Station
-    draw: np.random.Generator
+    draw: "np.random.Generator"
     line: list = field(default_factory=list)  # (when it came, user or number)
     gaps: dict = field(default_factory=dict)  # seconds between two tokens: how often
-    span: tuple = (0.0, np.inf)  # of the clock, in which gaps are counted
+    span: tuple = (0.0, inf)  # of the clock, in which gaps are counted
 
     def length(self):
         """Tokens of an answer."""
@@ -238,12 +237,12 @@ def _asking(found, draw, count):
             break
         begin = np.zeros(users) if q.rounds else draw.uniform(0, found.request.seconds, users)
         one = _Copy(at, draw, [(float(when), user) for user, when in enumerate(begin)], gaps)
-        one.span = (0.0 if q.rounds else np.inf, np.inf)
-        left, warm = [q.rounds or np.inf] * users, 0 if q.rounds else WARM * users
+        one.span = (0.0 if q.rounds else inf, inf)
+        left, warm = [q.rounds or inf] * users, 0 if q.rounds else WARM * users
         enough = len(first) + ceil(count * users / q.workload.batch)
         for n, (_, _, soon, mean) in enumerate(one.follow(left)):
             if n == warm:
-                one.span = (0.0, np.inf)
+                one.span = (0.0, inf)
             if n >= warm:
                 first.append(soon + elsewhere)
                 token.append(mean)

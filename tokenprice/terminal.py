@@ -6,9 +6,7 @@ import os
 import re
 import sys
 from dataclasses import fields
-from difflib import get_close_matches
 from functools import cache
-from textwrap import shorten
 
 EXIT = "Exit code 0: answered; 1: no answer, with the reason; 2: a mistake in the question."
 # What people type for an option that has another name here.
@@ -36,7 +34,7 @@ DEGREES = (
 def main(argv=None):
     """Answer one command line; returns 0 (answered), 1 (no answer) or 2 (a mistake, in one line on stderr)."""
     try:
-        given = vars(_parser().parse_args(argv))
+        given = vars(_parsed(sys.argv[1:] if argv is None else list(argv)))
         as_json, name = given.pop("json"), given.pop("command")
         found, text, code = _answer(name, {key: value for key, value in given.items() if value is not None})
         _print(json.dumps(found, indent=1) if as_json else spoken(text))
@@ -47,6 +45,8 @@ def main(argv=None):
     except KeyboardInterrupt:
         return 130
     except (ValueError, LookupError, TypeError, OSError, OverflowError, ImportError) as mistake:
+        from textwrap import shorten
+
         print("tokenprice:", shorten(spoken(str(mistake)), 400, placeholder=" ..."), file=sys.stderr)
         return 2
 
@@ -72,6 +72,8 @@ class _Parser(argparse.ArgumentParser):
     """Mistakes are one line, with near names."""
 
     def error(self, message):
+        from difflib import get_close_matches
+
         words = message.split("'")
         if "invalid choice" in message:
             near = get_close_matches(words[1], COMMANDS)
@@ -89,46 +91,55 @@ class _Parser(argparse.ArgumentParser):
 
     @staticmethod
     def _known():
-        commands = next(a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
-        return {name: None for parser in commands.values() for name in parser._option_string_actions}
+        return {option: None for name in COMMANDS for option in _command(name)._option_string_actions}
 
 
-@cache
-def _parser():
+def _parsed(words):
+    """What was typed, by option; only the parser of the command that was typed is made."""
+    if words and words[0] in COMMANDS:
+        return _command(words[0]).parse_args(words[1:])
     from inferlib import __version__
-    from tokenprice.question import CHOSEN, Promise, Question
 
     about = "How fast and how cheaply can a large language model generate tokens, and what stops it?"
     parser = _Parser(prog="tokenprice", description=about, epilog=EXIT)
     parser.add_argument("--version", action="version", version=f"tokenprice {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
     for name, about in COMMANDS.items():
-        command = commands.add_parser(name, help=about, description=about, epilog=EXIT, allow_abbrev=False)
-        command.set_defaults(command=name)
-        add = command.add_argument
-        add("--json", action="store_true", help="numbers in SI units, for programs")
-        if name in ("models", "chips"):
-            add("word", nargs="?", help="only names that hold this")
-            continue
-        decide = name == "decide"
-        _options(command, Question, leave_out=CHOSEN if decide else ())
-        if name != "ask":
-            _options(command, Promise)
-        if decide:
-            add("--sure", action="store_true", default=None, help="the slow end of the interval keeps it too")
-            add("--chips", *ALSO["chips"], help="such as 'H100, B200'; all with a price and timed kernels")
-            add("--counts", help="chips of a machine, such as 1,2,4,8; powers of two within a domain")
-            add("--top", default=5, help="how many offers to print; 5")
-            add("--why", action="store_true", help="which chips were not tried, and why")
-        if name == "simulate":
-            add("--requests", type=int, help="how many are counted; 5000")
-            add("--seed", type=int, help="of the random numbers; 0")
-        if name == "ask":
-            add("--by", metavar="WHO", help="a source such as liminal2025, or all; the sixth model")
-        add("--prices", action="append", metavar="CHIP=USD", help="per chip and hour: H100=2.5, H100=2-4")
-        add("--price-file", metavar="TOML", help="a line for each chip: H100 = 2.5, or [2, 4]")
-        add("--chip-file", metavar="TOML", help="chips of your own, as in the catalogue's chips.toml")
-    return parser
+        commands.add_parser(name, help=about)
+    return parser.parse_args(words)
+
+
+@cache
+def _command(name):
+    """The parser of one command."""
+    from tokenprice.question import CHOSEN, Promise, Question
+
+    about, decide = COMMANDS[name], name == "decide"
+    command = _Parser(prog=f"tokenprice {name}", description=about, epilog=EXIT, allow_abbrev=False)
+    command.set_defaults(command=name)
+    add = command.add_argument
+    add("--json", action="store_true", help="numbers in SI units, for programs")
+    if name in ("models", "chips"):
+        add("word", nargs="?", help="only names that hold this")
+        return command
+    _options(command, Question, leave_out=CHOSEN if decide else ())
+    if name != "ask":
+        _options(command, Promise)
+    if decide:
+        add("--sure", action="store_true", default=None, help="the slow end of the interval keeps it too")
+        add("--chips", *ALSO["chips"], help="such as 'H100, B200'; all with a price and timed kernels")
+        add("--counts", help="chips of a machine, such as 1,2,4,8; powers of two within a domain")
+        add("--top", default=5, help="how many offers to print; 5")
+        add("--why", action="store_true", help="which chips were not tried, and why")
+    if name == "simulate":
+        add("--requests", type=int, help="how many are counted; 5000")
+        add("--seed", type=int, help="of the random numbers; 0")
+    if name == "ask":
+        add("--by", metavar="WHO", help="a source such as liminal2025, or all; the sixth model")
+    add("--prices", action="append", metavar="CHIP=USD", help="per chip and hour: H100=2.5, H100=2-4")
+    add("--price-file", metavar="TOML", help="a line for each chip: H100 = 2.5, or [2, 4]")
+    add("--chip-file", metavar="TOML", help="chips of your own, as in the catalogue's chips.toml")
+    return command
 
 
 def _options(parser, kind, leave_out=()):

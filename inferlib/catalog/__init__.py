@@ -8,15 +8,14 @@ sources assumes lives with that source.
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 
 from inferlib import checks, config
 from inferlib.equation import quantities
 from inferlib.formats import FORMATS, spelled
 from inferlib.system import Accelerator
+from inferlib.tables import Tables
 from inferlib.transformer import Transformer
 from inferlib.units import parse
 
@@ -225,6 +224,8 @@ def resolve(what, name):
     """
     found = _found(what, name)
     if found is None:
+        from difflib import get_close_matches
+
         typed = _plain(str(name)[:200])
         near = get_close_matches(typed, _known(what), n=5, cutoff=0.6)
         inside = [known for known in _known(what) if len(typed) > 2 and typed in known]
@@ -308,7 +309,7 @@ def _spelled(what):
         typed = names["chip"] | {name: name for name in chips()}
     else:
         typed = {name: name for name in served()} | names["alias"]
-        for name, entry in (same_shapes() | _table("models.toml")).items():
+        for name, entry in {**same_shapes(), **_table("models.toml")}.items():
             address = entry.get("id") or _address(entry["source"])
             typed |= {name: name} | ({address: name} if address else {})
     return {tuple(_words(text)): name for text, name in typed.items()}
@@ -346,4 +347,4 @@ def record(kind, entry, **other):
 
 @cache
 def _table(file):
-    return tomllib.loads(checks.beside(__file__, file))
+    return Tables(checks.beside(__file__, file))

@@ -10,7 +10,6 @@ import os
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 
 from inferlib import checks
 from inferlib.config.families import declarations, declared, families, shape_of
@@ -120,6 +119,8 @@ def _head(c, architectures):
 
 def read_file(path):
     """A parsed ``config.json``, or the one in a folder; LookupError where there is none that can be read."""
+    from pathlib import Path  # which imports half of urllib
+
     path = Path(path)
     try:
         path = path / "config.json" if path.is_dir() else path
@@ -130,6 +131,8 @@ def read_file(path):
 
 def read_beside(path):
     """What an ``hf_quant_config.json`` in the folder of a ``config.json`` holds; None where there is none."""
+    from pathlib import Path
+
     path = Path(path)
     beside = (path if path.is_dir() else path.parent) / "hf_quant_config.json"
     good = path.is_dir() or path.name == "config.json"  # of a file by another name it may not be the sister
@@ -152,6 +155,8 @@ def content_of(path):
 
 def tables_of(path):
     """A small TOML file as a mapping; LookupError and ValueError as :func:`content_of`, and where it is not TOML."""
+    from pathlib import Path
+
     content = content_of(Path(path))
     try:
         return tomllib.loads(content.decode("utf-8"))

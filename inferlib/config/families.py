@@ -4,12 +4,11 @@ Every word of a family's table has one function here: :data:`CHECKS` for what mu
 :data:`RULES` for which layer is of which kind, :func:`value` for expressions.
 """
 
-import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 
-from inferlib import checks
+from inferlib import checks, tables
 from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER, REQUIRED
 from inferlib.transformer import (
     Attention,
@@ -40,7 +39,7 @@ UNUSED = {"attention.n_heads_in_group", "ffn.ffn_mult"}  # what a part left out 
 @cache
 def declarations():
     """The file of declarations: ``harmless`` keys of all families, and a table for each ``family``."""
-    return tomllib.loads(checks.beside(__file__, "../catalog/families.toml"))
+    return tables.read(checks.beside(__file__, "../catalog/families.toml"), "family")
 
 
 def families():
