@@ -79,7 +79,7 @@ def box(chip="H100 SXM", n=8):
 def step_in_python(state):
     model, system, more = records(state)
     work = Workload(state["batch"], state["context"], state["weights"], state["cache"])
-    return asked_step(model, system, work, **more)
+    return asked_step(model, system, work, **more, memory=state.get("memory"))
 
 
 def request_in_python(state):

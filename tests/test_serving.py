@@ -570,7 +570,7 @@ def test_what_the_service_states_of_itself():
 def test_caches_that_every_chip_keeps_whole_and_a_step_fits_as_long_as_there_is_room():
     """A latent cache lies whole on every chip of an instance; eight heads are cut in eight, whatever the chips."""
     work = Workload(1, 10_000, "fp8")
-    held = Instance(DEEPSEEK, H200, work.replace(context=0)).memory()[0]
+    held = sum(Instance(DEEPSEEK, H200, work.replace(context=0)).memory()[:2])
     usable = 0.9 * 143771 * 2**20 - 4e9
     assert room(DEEPSEEK, H200, work) == pytest.approx((usable - held) / (61 * 576 * 2 * 10_000))
     for n in (8, 16):
@@ -582,8 +582,8 @@ def test_caches_that_every_chip_keeps_whole_and_a_step_fits_as_long_as_there_is_
         (DEEPSEEK, H200, None),
         (DEEPSEEK, System(H200.chip, 16), Layout(1, 1, 16, 16)),
     ):
-        at = Instance(model, system, work.replace(context=0), layout)
-        most = math.floor(places(at, at.sequence(10_000), at.sequence(10_000), 1, 1, 0))
+        at = Instance(model, system, work.replace(context=0), layout, engine=constants.engine())
+        most = math.floor(places(at, at.sequence(10_000), at.sequence(10_000), *at.taken()))
         found = [decode_step(model, system, work.replace(batch=n), layout) for n in (most, most + 1)]
         assert [one.status for one in found] == ["ok", "infeasible"], (model.name, str(system))
 

@@ -13,11 +13,11 @@ from inferlib.system import Breakdown, Layout, System
 from tokenprice import answerers, bounds, constants, energy
 from tokenprice.answerers import SIXTH
 from tokenprice.change import doubled
-from tokenprice.decode import Instance, decode_step
+from tokenprice.decode import SHARE, Instance, decode_step
 from tokenprice.estimate import interval, stated
 from tokenprice.fleet import Fleet, fleet, step_of
 from tokenprice.layouts import layouts, refusal
-from tokenprice.prompt import SHARE, Protocol, room, room_of
+from tokenprice.prompt import Protocol, room, room_of
 from tokenprice.question import REQUEST, Question, read
 from tokenprice.request import Request, answered, passes, served, with_cautions
 from tokenprice.words import between, figures, format_in_words, in_words
@@ -141,7 +141,7 @@ class Answer:
         q = self.question
         if q.is_request:
             return int(room_of(q, self.machine, q.layout))
-        return max(int(room(q.model, self.machine, q.workload, q.layout, q.formats[2], engine=q.engine)), 0)
+        return max(int(room(q.model, self.machine, q.workload, **q.how)), 0)
 
     @property
     def binding(self) -> str:
@@ -326,9 +326,9 @@ def sixth(question, beside=True):
     if reason:
         return _no_answer(q, "n/a", reason)
     if q.is_request:
-        places, copies = room_of(q, q.machine, q.layout), q.layout.dp if q.arrivals and q.layout else 1
+        places, copies = room_of(q, q.machine, q.layout), q.layout.lanes if q.arrivals and q.layout else 1
         if places < copies:
-            each = " in each copy" if copies > 1 else ""
+            each = " in each copy and stage" if copies > 1 else ""
             room = f"{q.machine} has no room for one user beside the weights{each}"
             return _no_answer(q, "infeasible", f"{room}: engines take {q.memory or SHARE:.0%} of the memory")
         running = running.replace(batch=min(running.batch, int(places)))

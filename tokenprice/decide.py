@@ -415,7 +415,7 @@ class _Search:
     def _served(self, system, layout, read, users):
         q, keep = self.q, self.q.formats[2]
         work = q.workload.replace(batch=answered(users, layout, q.output, 1))
-        step = decode_step(q.model, system, work, layout, engine=q.engine, keep=keep)
+        step = decode_step(q.model, system, work, layout, engine=q.engine, keep=keep, share=q.memory)
         return served(
             q.model, system, step, *read, q.prompt, q.output, users, cached_tokens=q.cached or 0, layout=layout,
             engine=q.engine, utilisation=q.utilisation or 1, price=q.hourly(system.chip),

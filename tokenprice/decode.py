@@ -22,9 +22,16 @@ from inferlib.transformer import (
 from tokenprice import blocks, constants, kernels, operators
 
 SHORT = "needs {need:.0f} GB, but {system} has {have:.0f} GB"
+TIGHT = SHORT + ", of which engines leave {left:.0f} to weights and caches"
+# On every chip beside weights and caches, in bytes: context of the driver, recorded graphs, and activations of the
+# 8,192 tokens that engines read at a time (of a model as wide as Llama 3 70B 1.7 GB); and buffers for exchanges.
+WORKSPACE, BUFFERS = 3e9, 1e9
+SHARE = 0.9  # of the memory: the default of vLLM and TensorRT-LLM, by their documentation
 
 
-def decode_step(model, system, workload, layout=None, *, engine=None, keep=None, tokens=1, operators=None):
+def decode_step(
+    model, system, workload, layout=None, *, engine=None, keep=None, tokens=1, operators=None, share=None
+):
     """One decode step as kernels, attention, experts, exchanges and the engine.
 
     ``layout``: one tensor-parallel instance on all chips when not given. Stages (``pp``) follow one another, each
@@ -33,7 +40,8 @@ def decode_step(model, system, workload, layout=None, *, engine=None, keep=None,
     an instance (``tp``) chips add their parts as before, between copies tokens travel to them and back.
     ``engine``: the class of engine, see :func:`tokenprice.constants.engine`. ``keep``: parts of the model in another
     format than ``workload.weights``. ``tokens``: of each sequence that a step takes: one, or with drafted tokens to
-    verify more. ``operators``: the chip's own of ``operators.toml`` when not given. Raises TypeError if an argument is
+    verify more. ``operators``: the chip's own of ``operators.toml`` when not given. ``share``: the share of the memory
+    that the engine is told to take; 90 %, their default. Raises TypeError if an argument is
     of another class, LookupError if an engine or a format is unknown.
     """
     for name, value, kind in (
@@ -43,17 +51,30 @@ def decode_step(model, system, workload, layout=None, *, engine=None, keep=None,
         if not isinstance(value, kind):
             raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind[0].__name__}")
     engine = constants.engine(engine)
-    again = partial(decode_step, engine=engine, keep=keep, tokens=tokens, operators=operators)
+    again = partial(decode_step, engine=engine, keep=keep, tokens=tokens, operators=operators, share=share)
     answer = partial(Breakdown, source="sixth", origin=(again, model, system, workload, layout))
     at = Instance(model, system, workload, layout, keep, operators, engine=engine, tokens=tokens)
     reason = at.refusal()
     if reason:
         return answer(status="n/a", reason=reason)
-    needed, have = at.memory()
-    if have is not None and isinstance(needed, Real) and needed > have:
-        need, have = needed * system.count / 1e9, have * system.count / 1e9
-        return answer(status="infeasible", reason=SHORT.format(need=need, system=system, have=have))
+    weights, caches, have = at.memory()
+    if have is not None and isinstance(weights + caches, Real):
+        left = left_by_engine(weights, have, *at.taken(share)) if engine.name else have
+        if weights + caches > left:
+            sizes = {"need": weights + caches, "have": have, "left": max(left, 0)}
+            sizes = {name: size * system.count / 1e9 for name, size in sizes.items()}
+            text = SHORT if weights + caches > have else TIGHT
+            return answer(status="infeasible", reason=text.format(system=system, **sizes))
     return answer(at.stages())
+
+
+def left_by_engine(weights, have, share, counted, workspace):
+    """Bytes of a chip that an engine leaves to weights and caches, of what the chip has.
+
+    vLLM and SGLang take a share of all memory, weights and workspace included; TensorRT-LLM takes it of what the
+    weights leave: ``counted`` is the part of the weights that comes out of the share.
+    """
+    return share * have - workspace + (1 - counted) * weights
 
 
 # What runs each kind of layer; sparse and pooled attention by blocks of their own.
@@ -168,12 +189,18 @@ class Instance:
     # What a chip holds.
 
     def memory(self):
-        """Bytes that one chip needs, and has."""
+        """Bytes of weights and of caches on one chip, and what it has; states are counted with the sequences."""
         size = {part: n * self.weight_bytes(part) for part, n in self.model.parameters().items()}
         spread = size.pop("experts", 0) / (self.expert_chips * self.pp)
         own = sum(size.values()) / (self.tp * self.pp)
-        cache = self.held * self.sequence(self.workload.context)
-        return own + spread + cache, constants.memory(self.system.chip)
+        caches = self.held * self.sequence(self.workload.context)
+        return own + spread, caches, constants.memory(self.system.chip)
+
+    def taken(self, share=None):
+        """The share of the memory that the engine takes, the part of the weights in it, and bytes of its own."""
+        share = share or SHARE
+        counted = share if self.engine.name == "compiled" else 1
+        return share, counted, WORKSPACE + (BUFFERS if self.tp > 1 else 0)
 
     def weight_bytes(self, part):
         """Bytes of a weight; what is not a matrix of a layer is kept like the head."""

@@ -152,7 +152,7 @@ class Station:
 
 def step_of(q, system, layout, batch):
     """The step of a question's model with so many sequences, drafts included."""
-    how = {"engine": q.engine, "keep": q.formats[2]}
+    how = {"engine": q.engine, "keep": q.formats[2], "share": q.memory}
     work = q.workload.replace(batch=batch)
     if q.drafted is None:
         return decode_step(q.model, system, work, layout, **how)

@@ -8,15 +8,11 @@ from inferlib.equation import equation
 from inferlib.ops import maximum, minimum, sqrt
 from inferlib.system import Breakdown
 from tokenprice import constants
-from tokenprice.decode import Instance
+from tokenprice.decode import Instance, left_by_engine
 from tokenprice.kernels import Engine
 
 equation = partial(equation, "serving", chapter="price")
 
-# On every chip beside weights and caches, in bytes: context of the driver, recorded graphs, and activations of the
-# 8,192 tokens that engines read at a time (of a model as wide as Llama 3 70B 1.7 GB); and buffers for exchanges.
-WORKSPACE, BUFFERS = 3e9, 1e9
-SHARE = 0.9  # of the memory: the default of vLLM and TensorRT-LLM, by their documentation
 STEPS = 2  # the step in progress, and the one that the prompt is read with
 
 
@@ -158,20 +154,19 @@ def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=
 def room(model, system, workload, layout=None, keep=None, *, longest=None, engine=None, share=None):
     """Sequences whose caches fit beside the weights.
 
-    vLLM and SGLang take a share of all memory, weights and ``WORKSPACE`` included, and fill what is left as sequences
-    grow; TensorRT-LLM takes it of what the weights leave, and lets nobody in whose whole answer does not fit.
+    vLLM and SGLang fill what is left as sequences grow; TensorRT-LLM lets nobody in whose whole answer does not fit.
 
     Arguments as in :func:`tokenprice.decode.decode_step`; ``workload.context`` is the mean length of a sequence.
     ``longest``: the length at which one ends, in tokens; the mean where all have one length. ``engine``: the class of
     engine, or the software; one that serves. ``share``: the share of the memory that the engine is told to take; 90 %,
     their default. Not rounded; below one if not even one sequence fits.
     """
-    empty = Instance(model, system, workload.replace(context=0), layout, keep)
-    longest, share = longest or workload.context, share or SHARE
-    compiled = constants.engine(engine).name == "compiled"
-    mean = longest if compiled else workload.context
-    counted, workspace = share if compiled else 1, WORKSPACE + (BUFFERS if empty.tp > 1 else 0)
-    return places(empty, empty.sequence(mean), empty.sequence(longest), share, counted, workspace)
+    empty = Instance(
+        model, system, workload.replace(context=0), layout, keep, engine=constants.engine(engine)
+    )
+    longest = longest or workload.context
+    mean = longest if empty.engine.name == "compiled" else workload.context
+    return places(empty, empty.sequence(mean), empty.sequence(longest), *empty.taken(share))
 
 
 def room_of(q, system, layout=None):
@@ -182,9 +177,11 @@ def room_of(q, system, layout=None):
 
 def places(empty, mean, longest, share, counted, workspace):
     """:func:`room` of an instance without context, for bytes of a mean and a longest sequence; one has the longest."""
-    used, have = empty.memory()
+    weights, _, have = empty.memory()
     if have is None:
         return float("inf")
-    # states are counted with the sequence that they belong to
-    weights = used - empty.held * empty.sequence(0)
-    return empty.dp * (share * have - workspace - counted * weights - (longest - mean)) / mean
+    return (
+        empty.dp
+        * (left_by_engine(weights, have, share, counted, workspace) - weights - (longest - mean))
+        / mean
+    )

@@ -18,7 +18,7 @@ from inferlib.transformer import Transformer
 from tokenprice import words
 
 STEP = ("batch", "context")
-REQUEST = ("prompt", "output", "cached", "users", "rounds", "equal", "arrivals", "machines", "memory")
+REQUEST = ("prompt", "output", "cached", "users", "rounds", "equal", "arrivals", "machines")
 # What decide finds by itself.
 CHOSEN = ("machine", "batch", "context", "users", "layout", "reader", "chunk", "price", "drafted", "length")
 
@@ -213,8 +213,9 @@ class Question(Words):
 
     @property
     def how(self) -> dict:
-        """Layout, engine and parts in another format, as equations take them."""
-        return {"layout": self.layout, "engine": self.engine, "keep": self.formats[2]}
+        """Layout, engine, its share of the memory, and parts in another format, as equations take them."""
+        own = {"layout": self.layout, "engine": self.engine, "share": self.memory}
+        return own | {"keep": self.formats[2]}
 
     def needs_machine(self) -> System:
         """The machine; ValueError where none was given."""

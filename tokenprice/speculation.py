@@ -54,7 +54,9 @@ def joined(at):
     return start + maximum(read, work)
 
 
-def drafted_step(model, system, workload, layout=None, *, drafted, length, engine=None, keep=None):
+def drafted_step(
+    model, system, workload, layout=None, *, drafted, length, engine=None, keep=None, share=None
+):
     """A decode step a token, with drafts by a head of one layer (MTP, EAGLE), by named terms.
 
     One step verifies all drafts and yields ``length`` tokens; the terms are those of one token, and what drafting takes
@@ -62,7 +64,7 @@ def drafted_step(model, system, workload, layout=None, *, drafted, length, engin
     graph of the step, so a draft takes what its kernels take and no time of the host: nothing is fitted.
     """
     checks.number("length", length, minimum=1, maximum=drafted + 1)
-    how = {"engine": engine, "keep": keep}
+    how = {"engine": engine, "keep": keep, "share": share}
     verify = decode_step(model, system, workload, layout, tokens=drafted + 1, **how)
     if not verify.feasible:
         return verify

@@ -97,7 +97,9 @@ globalThis.inferlibAsk = function (D) {
   // Everything that the functions take, but for the workload; or why there is no answer.
   const machine = (S, m, c, n, l) => {
     const q = { rows: 1, ...m.values, ...c.values, ...D.engines[S.engine].values, n_chips: n, tp: l.tp,
-      pp: l.pp, dp: l.dp, lanes: l.dp * l.pp };
+      pp: l.pp, dp: l.dp, lanes: l.dp * l.pp, share: S.memory || D.facts.share,
+      workspace: D.facts.workspace[l.tp > 1 ? 1 : 0] };
+    q.counted = S.engine === "compiled" ? q.share : 1;
     q.exchange_share = D.facts.exchange_share;
     const known = D.kernels[c.lender], weights = D.formats.weights[S.weights], mixed = sparse(m);
     const spread = mixed && l.ep > 1 ? (l.dp > 1 ? 1 : 2) : 0, part = weights.parts[mixed ? 1 : 0];
@@ -197,8 +199,11 @@ globalThis.inferlibAsk = function (D) {
   const shown = (v) => (typeof v === "number" ? even(v).toLocaleString("en-US") : v);
   const filled = (text, facts) => text.replace(/\{(\w+)(:[^}]*)?\}/g, (_, name) => shown(facts[name]));
   const ofChip = (n, name) => n + (/NVL\d/.test(name) ? " GPUs of " : " × ") + name;
-  const short = (at, needs, own) => filled(D.short.replace(/:\.0f/g, ""), { system: ofChip(at.n, at.c.name),
-    need: (needs * at.n / 1e9).toFixed(0), have: (own * at.n / 1e9).toFixed(0) });
+  const short = (at, needs, own, left) => {
+    const said = (bytes) => (Math.max(bytes, 0) * at.n / 1e9).toFixed(0);
+    return filled(D.short[needs > own ? 0 : 1].replace(/:\.0f/g, ""), { system: ofChip(at.n, at.c.name),
+      need: said(needs), have: said(own), left: said(left) });
+  };
 
   // The chips whose timings stand for blocks of attention that a chip has none of.
   const blocksOf = (at) => {
@@ -251,8 +256,9 @@ globalThis.inferlibAsk = function (D) {
   };
   const stepAt = (S, at, batch, context) => {
     Object.assign(at.q, { batch, context });
-    const [needs, own] = fits(at), fit = { needs: needs * at.n, has: own == null ? null : own * at.n };
-    if (own != null && needs > own) return { status: "infeasible", reason: short(at, needs, own), fit };
+    const [needs, own, left] = fits(at), fit = { needs: needs * at.n, has: own == null ? null : own * at.n };
+    if (own != null && needs > left)
+      return { status: "infeasible", reason: short(at, needs, own, left), fit };
     if (at.late) return { status: "n/a", reason: at.late, fit };
     const plain = timed(at, "step"), drafts = S.drafted ? draftedAt(S, at, plain.total) : null;
     const { terms, total: seconds } = drafts || plain, cost = price(S, at.c.name);
@@ -290,10 +296,8 @@ globalThis.inferlibAsk = function (D) {
   };
   const rooms = (at, S) => {
     if (at.q.chip_memory_capacity == null) return Infinity;
-    const compiled = S.engine === "compiled", share = S.memory || D.facts.share, most = S.prompt + S.output;
-    const q = { ...at.q, share, counted: compiled ? share : 1,
-      workspace: D.facts.workspace[at.l.tp > 1 ? 1 : 0],
-      longest: kept(at, most, { ...at.q }).kept };
+    const compiled = S.engine === "compiled", most = S.prompt + S.output;
+    const q = { ...at.q, longest: kept(at, most, { ...at.q }).kept };
     return of(D.whole.room, at)(kept(at, compiled ? most : most - S.output / 2, q))[0];
   };
   const clamped = (S) => Math.min(S.cached || 0, S.prompt - 1);
@@ -358,9 +362,9 @@ globalThis.inferlibAsk = function (D) {
       return { status: "n/a", reason: "utilisation follows from arrivals: leave one of them out" };
     if (at.refused) return { status: "n/a", reason: at.refused };
     const places = rooms(at, S);
-    const fits = arrivals ? at.l.dp : 1, each = fits > 1 ? " in each copy" : "";
+    const fits = arrivals ? at.q.lanes : 1, each = fits > 1 ? " in each copy and stage" : "";
     if (!(places >= fits)) {
-      const one = stepAt(S, at, at.l.dp, tokens + output), box = ofChip(at.n, at.c.name);
+      const one = stepAt(S, at, fits, tokens + output), box = ofChip(at.n, at.c.name);
       return { status: "infeasible", reason: box + " has no room for one user beside the weights" + each
         + ": engines take " + even(100 * (S.memory || D.facts.share)) + "% of the memory", fit: one.fit };
     }
@@ -464,8 +468,8 @@ globalThis.inferlibAsk = function (D) {
     const cost = price(S, at.c.name);
     return batches.flatMap((batch) => {
       Object.assign(at.q, { batch, context });
-      const [needs, own] = fits(at);
-      if (own != null && needs > own) return [];
+      const [needs, own, left] = fits(at);
+      if (own != null && needs > left) return [];
       const seconds = run(at);
       return [{ batch, seconds, dollars: cost == null ? null : D.glue.cost({ ...at.q, step: seconds,
         price: cost })[0] }];
@@ -572,8 +576,8 @@ globalThis.inferlibAsk = function (D) {
     if (at.refused || at.late) return none;
     const q = Object.assign(at.q, { batch, context, price: price(S, at.c.name) });
     const holds = (by) => {
-      const now = scaled(q, scale, by), [needs, own] = fits(at, now);
-      if (own != null && needs > own) return false;
+      const now = scaled(q, scale, by), [needs, own, left] = fits(at, now);
+      if (own != null && needs > left) return false;
       return good(...token(S, at, now, alone(S)));
     };
     const tries = Array.from({ length: 61 }, (_, k) => Math.pow(limit, k / 60)),

@@ -255,12 +255,18 @@ def whole():
             "prompt": [_terms(decode.step(_reading((), spread))) for spread in every],
             "sums": [_terms((1, op) for op in all_reduce(made())) for made in (_step, _reading)],
             "join": [[joined(_step((), spread))] for spread in every],
-            "fit": [list(_step((), spread).memory()) for spread in every],
+            "fit": [_fit(_step((), spread), *held[2:]) for spread in every],
             "room": [[prompt.places(_InSymbols((), spread, 1, 0), *held)] for spread in every],
             "stored": [
                 [(2 - tied) * number("d_model") * number("vocab_size"), number("d_model")] for tied in (0, 1)
             ],
         }
+
+
+def _fit(at, *taken):
+    """Bytes that a chip needs, has, and has left by its engine."""
+    weights, caches, have = at.memory()
+    return [weights + caches, have, decode.left_by_engine(weights, have, *taken)]
 
 
 TERMS = ("weights", "cache", "expert weights", "arithmetic", "attention arithmetic", "expert arithmetic")

@@ -16,9 +16,8 @@ from inferlib.system import System, Workload, format_bytes
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
 from tokenprice import blocks, constants, energy
 from tokenprice.decide import sizes
-from tokenprice.decode import Instance
+from tokenprice.decode import BUFFERS, SHARE, WORKSPACE, Instance
 from tokenprice.estimate import chip_facts, format_facts, limits, new_experts, stated as calibrated
-from tokenprice.prompt import BUFFERS, SHARE, WORKSPACE
 
 WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
 CACHES = ("bf16", "fp8")
