@@ -54,7 +54,7 @@ help:
 	@echo "make mark SHEETS=returned  the marks of graded sheets that came back, as CSV"
 	@echo "make lab      open the chapters in JupyterLab"
 	@echo "make bench    time the library"
-	@echo "make mutate   slips put into the library: how many its tests notice (MODULES=inferlib/x.py for one; hours for all)"
+	@echo "make mutate   sixty slips put into the code: how many the tests notice (MODULES=inferlib/x.py for one)"
 	@echo "make lock     write constraints.txt from pyproject.toml (UPGRADE=1 for newer versions)"
 	@echo "make clean    remove what was built (rm -r $(VENV) removes the environment too)"
 
@@ -138,7 +138,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py
 
 mutate: $(STAMP)
-	$(BIN)/python benchmarks/mutate.py --jobs $(JOBS) $(MODULES)
+	$(BIN)/python benchmarks/mutate.py --jobs $(JOBS) --seed "$$(git rev-parse HEAD)" $(MODULES)
 
 lock:
 	@echo "Resolving versions: half a minute"

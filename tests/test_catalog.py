@@ -10,7 +10,6 @@ import pytest
 
 from inferlib import System, catalog, load_chip, load_model, units
 from inferlib.equation import quantities
-from inferlib.formats import FORMATS
 
 CHIPS = catalog.chips()
 UNSAID = {"V100 SXM2", "MI250X GCD", "Groq LPU"}  # links of several kinds, which no one word names
@@ -76,30 +75,6 @@ def test_number_follows_from_the_one_its_source_prints(name, field):
         assert re.search(r"\b(half|quarter|sixteenth) of\b", text)
     if field == "scale_up_bandwidth" and name != "TPU v4":  # one link each way of Jouppi et al.
         assert "two-way" in text, "every vendor but this one prints both directions together"
-
-
-# Figures that NVIDIA prints dense, or that others print of its chips; all else is halved from the sparse one.
-PRINTED_DENSE = {("L40S", "bf16"), ("L40S", "fp16"), ("B300", "fp4"), ("GB300 NVL72", "fp4")}
-PRINTED_DENSE |= {(chip, format) for chip in ("H800", "H20") for format in FORMATS}
-NVIDIA = (
-    "A100 40GB, A100 80GB, H100 SXM, H100 PCIe, H100 NVL, H800, H20, H200, GH200, B200, GB200 NVL72, B300, "
-    "GB300 NVL72, L4, L40S, RTX 3090, RTX 4090, RTX 5090, RTX PRO 6000, RTX PRO 6000 Workstation, A10G, DGX Spark"
-)
-
-
-@pytest.mark.parametrize("name", NVIDIA.split(", "))
-def test_nvidia_peaks_are_half_of_the_sparse_figure(name):
-    chip = load_chip(name)
-    for format, peak in chip.peaks.items():
-        text = chip.sources[format]
-        if (name, format) in PRINTED_DENSE:
-            assert "dense" in text
-            continue
-        sparse = re.search(r"sparse ([\d,.]+) ([PT]FLOP/s)", text)
-        whole = float(sparse[1].replace(",", "")) * units.factor(sparse[2])
-        parts = {"one 72nd": 72, "an eighth": 8}.get(text.partition(" of ")[0], 1)
-        assert peak == pytest.approx(whole / parts / 2)
-    assert load_chip("L40S").peaks["bf16"] == pytest.approx(733e12 / 2, rel=0.02)
 
 
 # Half the bits, twice the rate, unless the vendor says otherwise.
@@ -228,16 +203,13 @@ def test_chips_without_a_public_price_power_or_link_say_so(field, names):
     assert {name for name in CHIPS if getattr(load_chip(name), field) is None} == set(names.split(", "))
 
 
-TYPED = {"h100 sxm": "H100 SXM", "H100": "H100 SXM", "h100-pcie": "H100 PCIe", "A100": "A100 80GB"}
-TYPED |= {"GB200": "GB200 NVL72", "4090": "RTX 4090", "TPUv5e": "TPU v5e", "Ironwood": "TPU7x Ironwood"}
-
-
 # Names that newcomers type: with a vendor, a form or a memory in them.
 CARDS_TYPED = {
     "NVIDIA H100": "H100 SXM", "H100 80GB": "H100 SXM", "A100-80G": "A100 80GB", "H100-SXM5-80GB": "H100 SXM",
     "RTX 6000 Pro": "RTX PRO 6000", "MI300": "MI300X", "NVIDIA A100-SXM4-40GB": "A100 40GB", "A100 SXM4": "A100 80GB",
     "NVIDIA GeForce RTX 4090": "RTX 4090", "Tesla V100": "V100 SXM2", "AMD Instinct MI300X 192GB": "MI300X",
     "H200 141GB": "H200", "NVIDIA B200": "B200", "NVIDIA L40S 48GB": "L40S", "Intel Gaudi 3": "Gaudi 3",
+    "A100": "A100 80GB", "GB200": "GB200 NVL72", "4090": "RTX 4090", "Ironwood": "TPU7x Ironwood",
     "H100 SXM5": "H100 SXM", "h100-pcie-80gb": "H100 PCIe", "Google TPU v5e": "TPU v5e", "GB10": "DGX Spark",
     "RTX 3090 24GB": "RTX 3090", "NVIDIA GeForce RTX 3090": "RTX 3090", "Tesla T4": "T4", "NVIDIA A10G": "A10G",
     "NVIDIA RTX PRO 6000 Blackwell Workstation Edition": "RTX PRO 6000 Workstation",
@@ -260,7 +232,6 @@ MODELS_TYPED = {
 
 
 def test_names_that_a_newcomer_types():
-    assert len(CARDS_TYPED) + len(MODELS_TYPED) == 55
     assert {typed: load_chip(typed).name for typed in CARDS_TYPED} == CARDS_TYPED
     assert {typed: load_model(typed).name for typed in MODELS_TYPED} == MODELS_TYPED
     for what, name in (("chip", "H100 96GB"), ("chip", "NVIDIA"), ("model", "70B"), ("model", "gpt-oss")):
@@ -269,7 +240,6 @@ def test_names_that_a_newcomer_types():
 
 
 def test_chips_and_formats_by_the_names_people_type_or_a_few_near_ones():
-    assert {typed: load_chip(typed).name for typed in TYPED} == TYPED
     for name, near in (("MI250X", "MI250X GCD"), ("Groq", "Groq LPU"), ("B2O0", "B200"), ("TPU", "TPU v4")):
         with pytest.raises(LookupError, match=f"no chip '{name}'; did you mean.*'{near}'") as error:
             load_chip(name)

@@ -109,8 +109,30 @@ def test_the_workflow_runs_what_the_project_promises():
     assert "mutate.py" in targets["mutate"] and "mutate" not in targets["test"]
 
 
-def test_the_slips_have_modules_and_tests():
-    tests = runpy.run_path(str(ROOT / "benchmarks" / "mutate.py"))["TESTS"]
-    for module, names in tests.items():
-        assert (ROOT / module).is_file()
-        assert all((ROOT / "tests" / f"test_{name}.py").is_file() for name in names)
+SLIPS = runpy.run_path(str(ROOT / "benchmarks" / "mutate.py"))
+
+
+@pytest.mark.parametrize("name", SLIPS["TESTS"])
+def test_the_tests_that_are_to_notice_slips_exist(name):
+    named = SLIPS["TESTS"][name].split()
+    assert (ROOT / name).is_dir() or (ROOT / f"{name}.py").is_file()
+    assert len(SLIPS["nearest"](name)) >= len(named)
+
+
+def test_every_module_is_tried_unless_named_out():
+    tried = set(SLIPS["modules"]())
+    left_out = [path for floor in ("inferlib", "tokenprice", "book") for path in (ROOT / floor).rglob("*.py")
+                if path.relative_to(ROOT).as_posix() not in tried]  # fmt: skip
+    reasons = {
+        next(name for name in SLIPS["OUT"] if path.as_posix().startswith(str(ROOT / name)))
+        for path in left_out
+    }
+    assert reasons == set(SLIPS["OUT"])
+
+
+def test_a_slip_changes_one_thing():
+    text = "a = b + 1\nzip(a, b, strict=True)\n"
+    assert [line for _, line in SLIPS["slips"](text)] == [1, 1]
+    assert {SLIPS["slipped"](text, place)[0] for place, _ in SLIPS["slips"](text)} == {
+        text.replace("+", "-").rstrip(), text.replace("1", "2").rstrip(),
+    }  # fmt: skip

@@ -35,10 +35,6 @@ def outputs(nb):
     return [(cell, output) for cell in code_cells(nb) for output in cell.outputs]
 
 
-def test_there_are_chapters():
-    assert CHAPTERS
-
-
 def test_every_cell_was_run_in_order(nb):
     nbformat.validate(nb)
     counts = [cell.execution_count for cell in code_cells(nb)]

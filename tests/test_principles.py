@@ -84,36 +84,16 @@ def test_long_context_caps_the_intensity_at_twice_the_group_over_the_bytes():
     assert principles.decode_intensity(multi_head, 1, 1e9) == pytest.approx(1, rel=1e-3)
 
 
-@given(st.floats(1, 1e5), st.floats(1, 1e6), st.sampled_from(["Llama 3 70B", "DeepSeek V3", "GPT-OSS 120B"]))
-def test_a_step_is_never_faster_than_its_bytes_or_its_flop(batch, context, name):
-    profile = principles.profile_of(inferlib.load_model(name))
-    step = principles.decode_step(profile, ENDLESS, inferlib.Workload(batch, context))
-    data = principles.weight_data(profile, batch) + principles.cache_data(profile, batch, context)
-    assert step.total >= data / (8 * 3.35e12) * (1 - 1e-12)
-    assert step.total >= principles.decode_work(profile, batch, context) / (8 * 989.5e12) * (1 - 1e-12)
-
-
-@given(st.floats(1, 1e4), st.floats(1, 1e5))
-def test_more_batch_or_context_never_takes_less(batch, context):
-    profile = principles.profile_of(inferlib.load_model("DeepSeek V3"))
-    time = principles.decode_step(profile, ENDLESS, inferlib.Workload(batch, context)).total
-    for more in (inferlib.Workload(2 * batch, context), inferlib.Workload(batch, 2 * context)):
-        assert principles.decode_step(profile, ENDLESS, more).total >= time
-
-
-def test_a_large_batch_touches_every_expert_and_a_small_one_as_many_as_are_drawn():
-    """A seeded draw of 8 of 256 experts for each of 64 tokens, many times."""
+def test_a_large_batch_touches_every_expert_and_a_small_one_as_many_as_are_chosen():
+    """Two tokens of 8 among 256 choose 15.75 on average."""
     model = inferlib.load_model("DeepSeek V3")
     profile = principles.profile_of(model)
     everything = sum(model.parameters().values()) - model.parameters()["embeddings"]
     assert principles.weights_read(profile, 1e6) == pytest.approx(everything, rel=1e-9)
     one = principles.weights_read(profile, 1)
     assert one == pytest.approx(model.n_active - model.parameters()["embeddings"], rel=1e-9)
-    random = np.random.default_rng(0)
-    chosen = ([random.choice(256, 8, replace=False) for _ in range(64)] for _ in range(200))
-    drawn = [len(np.unique(experts)) for experts in chosen]
-    expected = 256 * (principles.weights_read(profile, 64) - profile.always_read) / profile.expert_weights
-    assert np.mean(drawn) == pytest.approx(expected, rel=0.01)
+    two = principles.weights_read(profile, 2) - profile.always_read
+    assert 256 * two / profile.expert_weights == pytest.approx(15.75)
 
 
 def test_largest_batch_fits_and_what_does_not_says_so():
@@ -181,13 +161,6 @@ def test_operators_in_turn_add_up():
     assert together == pytest.approx(step.total, rel=1e-12)
 
 
-@given(st.floats(1, 1e6), st.floats(1, 1e6), st.sampled_from(["Llama 3 70B", "DeepSeek V3", "GPT-3 175B"]))
-def test_a_sum_of_two_maxima_is_between_one_and_two_maxima_of_the_sums(batch, context, name):
-    at = (H100, principles.profile_of(inferlib.load_model(name)), 8, batch, context)
-    ratio = principles.in_turn_time(*at) / principles.overlapped_time(*at)
-    assert 1 - 1e-9 <= ratio <= 2
-
-
 def test_the_two_bounds_part_most_where_the_derivation_says():
     """By search over contexts at a huge batch: twice, less 8 FLOP a byte over the 295 of an H100."""
     profile, contexts = principles.profile_of(LLAMA), np.geomspace(10, 1e6, 100_001)
@@ -212,13 +185,3 @@ def test_decode_waits_for_memory_and_a_prompt_for_arithmetic():
 def test_the_opening_picture_reads_two_bytes_a_weight():
     table = figures.kinds_data(RUNNING)
     assert table.weights.to_numpy() == pytest.approx(1e3 * 2 * 69.5e9 / (8 * 3.35e12), rel=2e-3)
-
-
-def test_the_opening_picture_reads_the_cache_of_all_users():
-    table = figures.kinds_data(RUNNING)
-    assert table.cache.iloc[2] == pytest.approx(1e3 * 128 * 4096 * 320 * 1024 / (8 * 3.35e12))
-
-
-def test_the_opening_picture_multiplies_twice_for_each_weight_and_token_of_a_prompt():
-    table = figures.kinds_data(RUNNING)
-    assert table["multiply"].iloc[-1] == pytest.approx(1e3 * 2048 * 2 * 69.5e9 / (8 * 989.4e12), rel=3e-3)

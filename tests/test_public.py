@@ -38,11 +38,6 @@ def test_what_is_filled_in_is_well_formed():
     assert yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["title"] == cited["title"]
 
 
-def test_the_one_place_is_said():
-    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    assert "book/_tools/identity.py" in text and "`repository: url`" in text
-
-
 def config(base):
     return SimpleNamespace(html_baseurl=base, project="The book", html_theme_options={})
 

@@ -9,12 +9,9 @@ import xarray as xr
 from hypothesis import given, strategies as some
 
 import inferlib
-from book import audit
-from book.audit import ledger
-from book.steinhardt2022 import errata, explorers, figures, tables
-from inferlib import equation
+from book.steinhardt2022 import explorers, figures
 from inferlib.papers import steinhardt2022 as st
-from inferlib.papers.steinhardt2022 import derivations, equations as model
+from inferlib.papers.steinhardt2022 import derivations
 from inferlib.papers.steinhardt2022.equations import Machine
 
 A100 = st.load_chip("A100")
@@ -118,12 +115,6 @@ def test_a_faster_network_buys_nothing_and_a_slower_one_costs():
         assert st.elapsed_time(at(ratio)) > least
 
 
-def test_a_slow_network_alone_sets_the_time():
-    slow = at(1e-6)
-    c, m, b, n = slow.flops, slow.memory_bandwidth, slow.network_bandwidth, slow.chips
-    assert st.elapsed_time(slow) == pytest.approx(8 * c**2 * n / (b**2 * m), rel=1e-5)
-
-
 def test_the_two_branches_as_the_post_prints_them():
     assert st.memory_limited_time(A100) == pytest.approx(54 * 312e12**2 / 2e12**3, rel=1e-12)
     second = 8 * 312e12**2 * 8 / (2e12**2 * (2e12 - 2e12 / math.sqrt(8)))
@@ -134,19 +125,6 @@ def test_latency_ends_giving_up_utilisation():
     latency = st.Assumptions().latency
     assert st.practical_time(A100, st.latency_waste(A100)) == pytest.approx(2 * latency)
     assert st.practical_time(A100, 1e9) == pytest.approx(latency)
-
-
-@pytest.mark.parametrize(
-    ("changed", "times"),
-    [
-        ({"memory_bandwidth": 4e12, "network_bandwidth": 4e12}, 1 / 8),
-        ({"flops": 2 * 312e12}, 4),
-        # the same numbers in one byte instead of two: an eighth of the time at the same arithmetic
-        ({"word": 1.0, "weight_word": 1.0}, 1 / 8),
-    ],
-)
-def test_doubled_rates(changed, times):
-    assert st.elapsed_time(A100.replace(**changed)) == pytest.approx(times * st.elapsed_time(A100))
 
 
 # --- Giving up utilisation -------------------------------------------------------------------------------
@@ -178,10 +156,6 @@ def test_how_many_blocks_the_widths_take(edge, blocks):
     assert [st.blocks_needed(d, edge) for d in (8192, 16384)] == blocks
 
 
-def test_machines_and_chips_of_the_widths():
-    assert tables.counts(2048) == ((16, 64), (128, 512))
-
-
 @pytest.mark.parametrize(
     ("machine", "found"),
     [
@@ -198,179 +172,7 @@ def test_the_very_short_answer():
     assert st.very_short_time(A100, 1) == pytest.approx(160 * 156**3 / 312e12)
 
 
-# --- What was printed ------------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def card():
-    return audit.scorecard("steinhardt2022")
-
-
-def test_a_grade_and_an_erratum_do_not_contradict_each_other(card):
-    """What is called wrong recomputes (then a reader sees both) or misses; it is never a claim that holds."""
-    wrong = card[card.right == "no"]
-    assert not (wrong.kind == "claim").any()
-    cells = card.set_index(["artefact", "row", "column"])
-    places = ("Justification", "8 x A100", "machines"), ("Technical answer", "a forward pass", "")
-    for place in (*places, ("Batching", "memory", "amount")):
-        assert tuple(cells.loc[place, ["grade", "right"]]) == ("exact", "no")
-    assert cells.loc[("Batching", "memory", "time"), "right"] == "no"
-
-
-def test_exact_arithmetic_of_the_warm_up():
-    one, many, tile = tables.warm_up(), tables.warm_up(256), tables.warm_up(256, 2)
-    assert one.microseconds.round(2).to_dict() == {"network": 0.04, "memory": 358.09, "arithmetic": 1.72}
-    assert many.microseconds.round(0).to_dict() == {"network": 10, "memory": 403, "arithmetic": 441}
-    assert tile.microseconds.round(2).to_dict() == {"network": 5.24, "memory": 6.99, "arithmetic": 6.88}
-    assert many.amount["memory"] == 16 * (2 * 4096**2 + 4 * 4096 * 256)
-
-
-NUMBERS = {
-    "rough": 1248, "rough_rounded": 1024, "whole": 2496, "whole_rounded": 2048, "machines_low": 16,
-    "machines_high": 64, "chips_low": 128, "chips_high": 512, "ratio": 4, "ratio_exact": (2496 / 1024) ** 2,
-    "slow_us": 20.950, "fast_us": 1.2047, "times_slower": 17.391, "slow_ms": 8.6201, "stated_us": 373.33,
-    "stated_low_us": 555 / 1.55, "stated_high_us": 565 / 1.45, "memory_us": 402.65, "arithmetic_us": 440.51,
-    "layer_us": 27.532, "single_us": 358.09, "once_us": 1.7207, "vectors_gb": 0.066847, "batched_gb": 0.60398,
-    "batched_gib": 0.5625, "work_g": 137.44, "work_gi": 128, "tile_stated_us": 6.6667, "tile_us": 6.9905,
-    "tile_work_us": 6.8829, "tile_speed_up": 3.9385, "both_ways": 16384, "excess": 1.8290,
-    "beyond_us": -0.657072 * 32 / 243, "single_low": 12, "single_high": 24, "four_low": 8, "four_high": 16,
-    "loss": 0.057191, "uneven_us": 1.3141, "gain": 2.5, "use": 0.25, "memory_power": -1.5469,
-    "network_power": -1.4531, "latency_k": 1.4170, "floor_gain": 3.0078, "layers": 80, "serial": 320,
-    "serial_ms": 1.44373, "short": 0.14169, "pass_ms": 0.72187,
-}  # fmt: skip
-
-
-def test_the_numbers_of_the_errata():
-    numbers = errata.formula() | errata.blocks() | errata.example()
-    assert set(numbers) == set(NUMBERS)
-    for name, value in NUMBERS.items():
-        assert numbers[name] == pytest.approx(value, rel=5e-5), name
-    # once more without the library: the k at which 1.205 us / (0.4 k^2) is 1.5 us
-    assert numbers["latency_k"] == pytest.approx(math.sqrt(1.204666 / (0.4 * 1.5)), rel=1e-5)
-
-
-def test_modern_machines():
-    machines = {"post's A100": A100, "at 400 GB/s": tables.slow_network()} | tables.modern_machines()
-    table = tables.modern(machines)
-    pod, links = table.loc["TPU v4"], table.loc[tables.LINKS]
-    others = table.drop(index="TPU v4")
-    assert (others["ratio"] < 1).all() and pod["ratio"] == pod["B"] == math.inf
-    assert pod["N"] == 4096 and links["N"] == 1
-    assert pod["time"] == pytest.approx(54 * 275e12**2 / 1.2e12**3 * 1e6)
-    assert links["ratio"] == pytest.approx(0.3 / 1.2 * 3 / 2)  # 300 GB/s beside two thirds of 1.2 TB/s
-    assert table.loc["at 400 GB/s", "time"] == pytest.approx(20.95, abs=0.005)
-    # two bytes of 312 TFLOP/s over 8 x 25 GB/s, times sqrt(8); a machine's is sqrt(8) times as wide again
-    assert table.loc["A100 80GB", "machine"] == pytest.approx(8 * table.loc["A100 80GB", "block"] / 8**0.5)
-    assert (table.loc[list(tables.CHIPS), "machine"] > 16384).all() and pod["machine"] > 16384
-
-
-def test_one_change_at_a_time():
-    """Every row by hand: microseconds of the second (or first) branch, then 160 of them at 40 % and 1.5 us."""
-
-    def second(memory=2.0, network=2.0, chips=8):
-        return 8 * 312**2 * chips / (network**2 * (memory - network / chips**0.5)) / 1e6
-
-    def passed(multiply, utilisation=0.4, latency=1.5):
-        return 0.16 * (multiply / utilisation + latency)
-
-    first, printed, grid = 54 * 312**2 / 2**3 / 1e6, second(), 2 * (2 / 6) * 8**0.5
-    expected = {
-        "as printed": (printed, passed(printed)),
-        "no latency": (printed, passed(printed, latency=0)),
-        "utilisation 50 %": (printed, passed(printed, 0.5)),
-        "utilisation 30 %": (printed, passed(printed, 0.3)),
-        "memory 1.5 TB/s, as in the warm-up": (second(memory=1.5), passed(second(memory=1.5))),
-        "8 chips as a 2 x 4 grid": (second(network=grid), passed(second(network=grid))),
-        "one chip in a machine": (first, passed(first)),
-        "four multiplies in a row in a layer": (printed, 2 * passed(printed)),
-        "a network without limit": (first, passed(first)),
-        "network 400 GB/s, as in the warm-up": (second(network=0.4), passed(second(network=0.4))),
-        "the catalogue's A100 machine": (second(2.039, 0.2), passed(second(2.039, 0.2))),
-    }
-    table = tables.one_change_at_a_time()
-    assert list(table.index) == list(expected)
-    for name, (multiply, whole) in expected.items():
-        assert table.loc[name, "multiply (us)"] == pytest.approx(multiply), name
-        assert table.loc[name, "forward pass (ms)"] == pytest.approx(whole), name
-        assert table.loc[name, "times as long"] == pytest.approx(whole / passed(printed)), name
-
-
 # --- Nothing is typed ------------------------------------------------------------------------------------
-# Wrong equations: the one replaced, and what it then returns, from what it returned and its arguments. Each moves
-# a row that none before it moves.
-MUTATIONS = [
-    ("arithmetic_work", lambda value, machine, m, b: value * m),
-    ("effective_bandwidth", lambda value, machine: 3 * value),
-    ("network_traffic", lambda value, machine, m, b: value * m),
-    ("memory_traffic", lambda value, machine, m, b: value / machine.network_bandwidth),
-    ("sufficient_bandwidth", lambda value, machine: value / 1000),
-    ("network_block", lambda value, machine: value**2),
-    ("arithmetic_work", lambda value, machine, m, b: value * b),
-    ("memory_block", lambda value, machine: value / 100),
-    ("memory_batch", lambda value, machine: 3 * value),
-    ("network_batch", lambda value, machine: value**2),
-    ("memory_traffic", lambda value, machine, m, b: value / machine.chips),
-    ("arithmetic_work", lambda value, machine, m, b: value / machine.chips),
-    ("combining_work", lambda value, machine, m, b: value * m),
-    ("network_time", lambda value, machine, m, b: value / machine.network_bandwidth),
-    ("very_short_time", lambda value, machine, k, assumptions=None: value * k),
-    ("block_time", lambda value, machine, m, b: value / m**3),
-    ("block_time", lambda value, at, m, b: st.elapsed_time(at) * (b / st.best_batch(at)) ** 2),
-    ("machine_block", lambda value, machine: value * 100),
-    ("rough_machine_block", lambda value, machine: value * 100),
-    ("blocks_needed", lambda value, d, m: value * d),
-    ("attention_ratio", lambda value, d, context: 3 * value),
-    ("multiplies", lambda value, assumptions=None: value / 4),
-]
-
-
-def mutate(monkeypatch, name, change):
-    """Replace an equation in the room by another one, for as long as the test runs."""
-    true = getattr(model, name)
-
-    def wrong(*args, **kwargs):
-        return change(true(*args, **kwargs), *args, **kwargs)
-
-    wrong.equation = true.equation
-    monkeypatch.setattr(model, name, wrong)
-
-
-def forget():
-    for cached in (ledger._computed, ledger._claimed, derivations._tight_batch, derivations._tight_time):
-        cached.cache_clear()
-    for (source, _), entry in equation.DERIVATIONS.items():
-        if source == "steinhardt2022":
-            entry.function.cache_clear()
-
-
-def results(rows):
-    """What the rows are computed to be; an error is a result as well."""
-    found = {}
-    for row in rows:
-        try:
-            found[row.place] = ledger.compute(row)[0]
-        except Exception as error:  # a mutated equation need not have a limit or a solution
-            found[row.place] = repr(error)
-    return found
-
-
-def test_every_result_can_come_out_otherwise(monkeypatch):
-    """A row that no wrong equation changes is typed, or holds by itself."""
-    forget()
-    rows = (row for at in ledger._artefacts("steinhardt2022") for row in ledger._rows("steinhardt2022", at))
-    still = [row for row in rows if row.kind in ("model", "claim")]
-    right = results(still)
-    for name, change in MUTATIONS:
-        with monkeypatch.context() as patch:
-            mutate(patch, name, change)
-            forget()
-            wrong = results(still)
-        moved = {at for at, found in wrong.items() if found != right[at] and not isinstance(found, str)}
-        still = [row for row in still if row.place not in moved]
-    forget()
-    assert {row.place for row in still} == READ_FROM_PRINTED
-
-
-# Decided by what the post and the catalogue state and by no equation.
-READ_FROM_PRINTED = set()
 
 
 def test_what_a_machine_of_chips_is():
@@ -432,24 +234,6 @@ def test_decode_step_by_hand():
     assert step.total * 1e3 == pytest.approx(5.31, abs=0.005)
 
 
-def test_the_tree_of_an_answer_leads_to_it():
-    step = st.decode_step(LLAMA, BOX, WORK)
-    tree = str(audit.explain(step))
-    for part in (
-        f"pass_memory_time = {1e3 * step.total:.4g} ms",
-        "multiplies = 160",
-        "layers of Assumptions = 80",
-        "multiplies_per_layer of Assumptions = 2",
-        f"parameters = {COUNT / 1e9:.4g} B",
-        "count = 8",
-        "memory_traffic",
-        "weight_word of H100 SXM = 2 B  [weights in bf16]",
-    ):
-        assert part in tree
-    assert "pass_network_time" not in tree
-    assert "pass_network_time" in str(audit.explain(st.decode_step(LLAMA, inferlib.System(H100, 16), WORK)))
-
-
 def test_decode_step_is_a_starred_equation():
     """With equal multiplies the total is the starred equation at that block, times their number."""
     tpu = inferlib.load_chip("TPU v4")
@@ -470,14 +254,6 @@ def test_the_corrected_reading_doubles_the_multiplies_and_moves_more_vectors():
     # the same weights in twice as many blocks: vectors grow with the root of two
     weights = 2 * COUNT / 8 / 3.35e12
     assert many.total - weights == pytest.approx(math.sqrt(2) * (few.total - weights))
-
-
-def test_formats_halve_the_step_and_decide_whether_it_fits():
-    full, half = (inferlib.Workload(batch=1, context=0, weights=weights) for weights in ("bf16", "fp8"))
-    total = st.decode_step(LLAMA, BOX, full).total
-    assert st.decode_step(LLAMA, BOX, half).total == pytest.approx(total / 2, rel=1e-3)
-    for work, status in ((full, "infeasible"), (half, "ok")):
-        assert st.decode_step(LLAMA, inferlib.System(H100, 1), work).status == status
 
 
 def test_decode_step_says_when_it_cannot():
@@ -534,12 +310,6 @@ def test_the_box_of_a_multiply_shows_the_answer_of_the_chapter(state, output, mi
     assert MULTIPLY.evaluate(**state)[output] == pytest.approx(microseconds, abs=0.0005)
 
 
-# 2 C N / B is 24960 for a network of 0.2 TB/s; a third of it is narrow enough
-@pytest.mark.parametrize("state", [{}, {"network": 0.2, "k": 3}, {"machine": "H100 SXM", "k": 9}])
-def test_a_block_narrower_than_the_matrices_needs_no_caution(state):
-    assert not MULTIPLY.cautions(**state)
-
-
 @pytest.mark.parametrize(
     ("state", "edge"),
     # eight H100 with 400 Gbit/s each: 2 C N / B by hand
@@ -550,16 +320,6 @@ def test_a_block_wider_than_the_matrices_is_said(state, edge):
 
 
 # --- Drawings --------------------------------------------------------------------------------------------
-def test_what_the_drawings_draw():
-    warm = st.load_chip("A100, warm-up")
-    cut = figures.times(warm, 4096 / inferlib.sweep("grid", [1, 2, 4]), 256).sel(grid=4)
-    # a tile's three times by hand: 4mb and 4mb + 2m^2 bytes, 2m^2 b operations
-    assert float(cut.network) == pytest.approx(4 * 1024 * 256 / 400e9)
-    assert float(cut.memory) == pytest.approx((4 * 1024 * 256 + 2 * 1024**2) / 1.5e12)
-    assert float(cut.arithmetic) == pytest.approx(2 * 1024**2 * 256 / 312e12)
-    drawn = [text.get_text() for text in figures.tiles(warm, 4096, 256)[2].texts]
-    assert drawn == ["weights 1/16", "vectors 1/4"]
-    assert figures.machine_traffic(A100) == {"apart": 8, "together": pytest.approx(4)}
 
 
 def test_the_plane_marks_the_corner_that_a_search_finds():

@@ -3,11 +3,8 @@
 import io
 import json
 import re
-from itertools import combinations
 from pathlib import Path
-from xml.etree import ElementTree
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -64,62 +61,6 @@ def test_a_range_in_a_table_is_rounded_in_text_too():
 
 
 CHAPTERS = sorted((Path(__file__).parents[1] / "book").glob("*.ipynb"))
-SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
-
-
-def matrix(element):
-    whole = np.eye(3)
-    for name, said in re.findall(r"(\w+)\(([^)]*)\)", element.get("transform", "")):
-        (first, *_), last = (values := [float(v) for v in re.split("[ ,]+", said)]), values[-1]
-        step, turn = np.eye(3), np.radians(first)
-        if name == "translate":
-            step[:2, 2] = first, last if len(values) > 1 else 0
-        elif name == "scale":
-            step[[0, 1], [0, 1]] = first, last
-        elif name == "rotate":
-            step[:2, :2] = [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]
-        whole = whole @ step
-    return whole
-
-
-def crowded(text):
-    """Pairs of labels of a figure of Matplotlib of which one covers more than a fifth of the other."""
-    root = ElementTree.fromstring(text[text.index("<svg") :])
-    corners = {}
-    for glyph in root.iter(f"{SVG}path"):
-        if glyph.get("id") and (numbers := re.findall(r"-?[\d.]+", glyph.get("d", ""))):
-            points = np.array(numbers, float).reshape(-1, 2)
-            (left, low), (right, high) = points.min(0), points.max(0)
-            corners[f"#{glyph.get('id')}"] = matrix(glyph) @ [
-                [left, right, left, right], [low, low, high, high], [1] * 4
-            ]  # fmt: skip
-
-    def drawn(element, at):
-        at = at @ matrix(element)
-        if element.tag == f"{SVG}use":
-            return [at @ corners[element.get(LINK)]] if element.get(LINK) in corners else []
-        return [box for child in element if child.tag != f"{SVG}defs" for box in drawn(child, at)]
-
-    boxes = {}
-    for label in root.iter(f"{SVG}g"):
-        if label.get("id", "").startswith("text_") and (glyphs := drawn(label, np.eye(3))):
-            points = np.hstack(glyphs)[:2]
-            boxes[label.get("id")] = points.min(1), points.max(1)
-    return [
-        (one, other)
-        for (one, (low, high)), (other, (below, above)) in combinations(boxes.items(), 2)
-        if (np.minimum(high, above) > np.maximum(low, below)).all()
-        and np.prod(np.minimum(high, above) - np.maximum(low, below))
-        > min(np.prod(high - low), np.prod(above - below)) / 5
-    ]
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_no_two_labels_of_a_figure_overprint_each_other(path):
-    for cell in json.loads(path.read_text("utf-8"))["cells"]:
-        for output in cell.get("outputs", ()):
-            svg = "".join(output.get("data", {}).get("image/svg+xml", ()))
-            assert not svg or not crowded(svg), "".join(cell["source"])
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
@@ -130,21 +71,6 @@ def test_a_legend_names_a_colour_once(path):
             for legend in re.findall(r'class="readout legend">(<span>.*?)</div>', page):
                 colours = re.findall(r'<i class="(c\d+)">', legend)
                 assert len(colours) == len(set(colours)), re.sub("<[^>]+>", " ", legend)
-
-
-@pytest.mark.parametrize(("x", "y", "turn", "clash"), [
-    (0.5, 0.5, 0, True), (0.52, 0.53, 0, True), (0.5, 0.7, 0, False), (0.9, 0.5, 0, False), (0.5, 0.5, 90, True),
-])  # fmt: skip
-def test_labels_on_one_another_are_found(x, y, turn, clash):
-    import matplotlib.pyplot as plt
-
-    figure = plt.figure(figsize=(3, 2))
-    figure.text(0.5, 0.5, "waiting")
-    figure.text(x, y, "reading $10^2$\nthe weights", rotation=turn)
-    text = io.StringIO()
-    figure.savefig(text, format="svg")
-    plt.close(figure)
-    assert bool(crowded(text.getvalue())) == clash
 
 
 # The dark theme turns lightness round and keeps hues.

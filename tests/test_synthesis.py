@@ -316,16 +316,6 @@ def test_a_change_that_cannot_be_is_blank(change, work):
     assert np.isnan(grid.speedup("principles", change, MODEL, BOX, work))
 
 
-# --- What the chapter says -------------------------------------------------------------------------------
-def test_the_chapter_s_sentences():
-    table = grid.decomposition(*ASKED)
-    assert 5 < table.loc["weights", "bound of the peaks"] < 5.5  # "a little over five milliseconds"
-    assert table.loc["cache", "Steinhardt 2022"] == 0
-    buys = grid.what_doubling_buys(*ASKED)
-    assert buys.loc["twice the chips", "sixth model"] < buys.loc["twice the chips", "bound of the peaks"]
-    assert buys.loc["twice the memory bandwidth", "sixth model"] < 1.5
-
-
 # --- The back of the book --------------------------------------------------------------------------------
 def test_the_finder_holds_every_row_and_leads_to_chapters(card):
     table = indexes.scorecard(BOOK)
@@ -497,14 +487,6 @@ def test_totals_are_those_of_the_ledger(card):
     assert indexes.by_kind().drop(columns="source").to_numpy().sum() == len(card)
 
 
-def test_every_erratum_is_in_the_chapter():
-    chapter = (BOOK / "errata.ipynb").read_text(encoding="utf-8")
-    shown = [head for group in indexes.errata(BOOK) for head, _, _ in group]
-    assert indexes.errata_counts().errata.sum() == len(audit.errata()) == len(shown)
-    for place in audit.errata().place:
-        assert json.dumps(place)[1:-1] in chapter or place in chapter, place
-
-
 def test_errata_stand_by_weight_and_lead_to_their_rows(monkeypatch):
     texts = {"printed": "a < b", "corrected": "", "evidence": "e", "effect": "f"}
     at = next(row for row in ledger.published("erdil2025") if row[0] == "Table 1")
@@ -570,17 +552,6 @@ def test_every_numbered_equation_of_every_chapter_is_there(monkeypatch):
     assert (line.numbered, line.here, line.missing) == (2, 1, "999")  # a missing one is missed
 
 
-def test_every_equation_is_in_the_index():
-    chapter = json.loads((BOOK / "equations.ipynb").read_text(encoding="utf-8"))
-    shown = "".join(json.dumps(cell.get("outputs", "")) for cell in chapter["cells"])
-    for name in audit.equations().function:
-        assert f"[{name}](" in shown, f"{name}: run make refresh"
-    for source in ledger.sources():
-        table = indexes.equations(source, BOOK)
-        assert len(table) == len(audit.equations(source))
-        assert all((BOOK / f"{row.chapter}.ipynb").exists() for row in table)
-
-
 def test_a_layout_is_passed_on():
     """Whoever cannot describe it says so."""
     steps = [answerers.ask(key, *ASKED, Layout(tp=2, dp=4)) for key in answerers.keys()]
@@ -591,8 +562,3 @@ def test_a_layout_is_passed_on():
 def test_ten_readings_are_open_and_say_what_would_settle_them():
     entries = [entry for group in indexes.errata(BOOK) for entry in (*group, *group.notes)]
     assert sum(bool(texts[indexes.OPEN]) for _, texts, _ in entries) == 10
-
-
-def test_an_open_reading_can_be_filtered():
-    shown = "".join(group._repr_markdown_() for group in indexes.errata(BOOK))
-    assert shown.count('data-open="yes"') == 10

@@ -265,13 +265,6 @@ def test_experts_touched(n, data):
     assert (np.diff(touched) >= -1e-9).all() and (touched <= np.minimum(n, k * batches) * (1 + 1e-12)).all()
 
 
-def test_experts_touched_as_drawn():
-    """By 20 tokens that choose at random."""
-    random = np.random.default_rng(1)
-    drawn = [len({e for _ in range(20) for e in random.choice(64, 6, replace=False)}) for _ in range(400)]
-    assert Experts(64, 6, 1).touched(20) == pytest.approx(np.mean(drawn), abs=0.5)
-
-
 @given(SMALL, SMALL, st.integers(2, 3), st.integers(1, 100))
 def test_experts_all_active_are_one_wide_block(d, n, matrices, batch):
     """Apart from the router a mixture that uses every expert is a dense block as wide as all of them."""
