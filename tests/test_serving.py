@@ -426,6 +426,20 @@ def test_room_by_hand():
     assert compiled == pytest.approx((0.9 * (have - weights) - kept) / token / 4196, rel=1e-6)
 
 
+# Tokens of cache that engines wrote into their logs, and a public run that ran (at its longest sequence).
+@pytest.mark.parametrize(
+    ("model", "machine", "formats", "logged"),
+    [
+        ("nvidia/GLM-5-NVFP4", "8x RTX PRO 6000", {"cache": "bf16"}, 314e3),
+        ("Qwen3 32B", "1x H100", {}, 32_768),
+    ],
+)
+def test_room_for_caches_as_engines_log_it(model, machine, formats, logged):
+    asked = ask(model, machine, batch=1, context=1000, **formats).question
+    tokens = 1000 * room(asked.model, asked.machine, asked.workload, **asked.how)
+    assert tokens == pytest.approx(logged, rel=0.1)
+
+
 def test_room_is_what_a_queue_shows():
     """Little's law: where users queue, as many are served at a time as there is room for; and every row fits."""
     rows, seen = fit.serving_rows(), {False: [], True: []}

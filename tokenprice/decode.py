@@ -23,9 +23,10 @@ from tokenprice import blocks, constants, kernels, operators
 
 SHORT = "needs {need:.0f} GB, but {system} has {have:.0f} GB"
 TIGHT = SHORT + ", of which engines leave {left:.0f} to weights and caches"
-# On every chip beside weights and caches, in bytes: context of the driver, recorded graphs, and activations of the
-# 8,192 tokens that engines read at a time (of a model as wide as Llama 3 70B 1.7 GB); and buffers for exchanges.
-WORKSPACE, BUFFERS = 3e9, 1e9
+# On every chip beside weights and caches, in bytes: context of the driver, and activations of the 8,192 tokens that
+# engines read at a time (of a model as wide as Llama 3 70B 1.7 GB); and buffers for exchanges. Recorded graphs lie in
+# the tenth that engines do not take.
+WORKSPACE, BUFFERS = 2e9, 2e9
 SHARE = 0.9  # of the memory: the default of vLLM and TensorRT-LLM, by their documentation
 
 
