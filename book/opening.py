@@ -53,12 +53,13 @@ def _value(question, name):
     return getattr(question.workload if name in known else question, name)
 
 
-def described(case, by, printed):
+def described(case, by, printed=RUNNING):
     """The case; or the printed one, with the reason, where a source says nothing of it."""
     answer = ask(case, by=by)
     if answer.status != "n/a":
         return case
-    print(f"{answerers.label(by)}, {answer.in_words()}. The chapter goes on with {printed.model.name}.")
+    others = _named(printed, ())
+    print(f"{answerers.label(by)}, {answer.in_words()}. The chapter goes on with {others}.")
     return printed
 
 
@@ -150,13 +151,13 @@ def one_token(case=RUNNING):
         title="Every number of chips and users: for each speed the least price",
     )
     inputs = [
-        Slider("n_chips", "Chips", 1, 1000, case.machine.count, log=True, whole=True),
-        Slider("batch", "Users at once", 1, 4096, asked.batch, log=True, whole=True),
-        Slider("context", "Context", 1, 131072, asked.context, "tokens", log=True, whole=True),
+        Slider("n_chips", "Chips", 1, 1000, 1, log=True, whole=True).at(case.machine.count),
+        Slider("batch", "Users at once", 1, 4096, 1, log=True, whole=True).at(asked.batch),
+        Slider("context", "Context", 1, 131072, 1, "tokens", log=True, whole=True).at(asked.context),
         Slider("exchange", "Start of an exchange", 0.1, 50, EXCHANGE / factor("us"), "µs", log=True),
         Choice("model", "Model", {name: layered(m) for name, m in models.items()}),
         Choice("chip", "Chip", {name: linked(one) for name, one in chips.items()}),
-        Slider("price", "Price of a chip", 0.5, 10, case.rate or 2, "$/h", log=True),
+        Slider("price", "Price of a chip", 0.5, 10, 2, "$/h", log=True).at(case.rate or 2),
         Choice("weights", "Weights", nearest(WEIGHTS, format_bytes(asked.weights))),
         Choice("cache", "Cache", nearest(CACHE, format_bytes(asked.cache))),
     ]
@@ -297,6 +298,8 @@ def offers(edge):
 
 def draw_frontiers(edge):
     """Both frontiers, the sixth model's with its interval and the three offers on it."""
+    if edge.empty:
+        return style.nothing("it fits on none of these machines")
     _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     for (who, own), colour in zip(edge.groupby("who"), (style.INK, style.PURPLE), strict=False):
         ax.plot(own.speed, own.usd, color=colour, label=who)
@@ -433,7 +436,7 @@ def everybody(case):
     """The sixth model's answer, and the steps of all who answer, that of the toy model too, the sixth model's last."""
     answers = ask(case, by=ALL)
     found = {answerers.label(key): one.step for key, one in answers.items() if one.feasible}
-    if answers[answerers.BOUND].feasible:
+    if answers["erdil2025"].status != "n/a":
         toy = erdil2025.toy_decode_step(case.model, case.machine, case.workload)
         found |= {"Erdil 2025, toy": toy} if toy.feasible else {}
     last = {SIXTH: found.pop(SIXTH)} if SIXTH in found else {}

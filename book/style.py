@@ -265,10 +265,10 @@ def axes(ax, **size):
     return ax if ax is not None else plt.subplots(**size)[1]
 
 
-def nothing(answer, ax=None):
+def nothing(reason, ax=None):
     """Why there is no answer, written where its picture would stand."""
     ax = axes(ax, figsize=(6.4, 1.2))
-    ax.text(0.5, 0.5, answer.in_words(), ha="center", va="center", wrap=True)
+    ax.text(0.5, 0.5, reason, ha="center", va="center", wrap=True)
     ax.set_axis_off()
     return ax
 

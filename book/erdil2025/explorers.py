@@ -1,6 +1,5 @@
 """Erdil 2025: what a reader can move in the page."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -57,9 +56,9 @@ def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop
     return Explorer(
         "Waiting against reading",
         [
-            replace(N_GPU, value=size),
+            N_GPU.at(size),
             Slider("batch", "Batch", 1, 4096, 1, log=True),
-            replace(HOP, value=max(hop / factor("us"), HOP.low)),
+            HOP.at(max(hop / factor("us"), HOP.low)),
             Slider("base", "Base latency of an all-reduce", 0, 20, 0, "µs"),
             BITS,
             Kind("ahead", "Reading while waiting", {"no, as in the paper": False, "yes": True}),
@@ -100,9 +99,9 @@ def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], gpus=8, batch=32
     return Explorer(
         "One layout",
         [
-            replace(TIGHT, value=gpus),
-            replace(SERVED, value=batch),
-            replace(CONTEXT, value=context),
+            TIGHT.at(gpus),
+            SERVED.at(batch),
+            CONTEXT.at(context),
             Kind("bits", "Weights", {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}),
             Choice("cache", "Cache and activations", {"16 bits": 2, "8 bits": 1}),
             Choice("model", "Model", first(model.shape, _DENSE)),

@@ -4,7 +4,7 @@ import keyword
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sympy
 
@@ -44,6 +44,10 @@ class Slider:
             raise ValueError(
                 f"slider {self.name}: value is {self.value}, but must be {self.low} to {self.high}"
             )
+
+    def at(self, value):
+        """The slider with another start; it reaches as far as that."""
+        return replace(self, low=min(self.low, value), high=max(self.high, value), value=value)
 
     def position(self, value):
         """Where a value stands on the slider's own scale."""

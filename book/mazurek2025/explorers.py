@@ -21,16 +21,8 @@ NINE = setup("9x8 H100")
 def _work(own, context):
     """The sliders of a GPU's own batch and its context, where they start."""
     return (
-        Slider("own", "Sequences per GPU", 1, max(1024, own), own, log=True, whole=True),
-        Slider(
-            "context",
-            "Tokens of context",
-            min(500, context),
-            max(32768, context),
-            context,
-            log=True,
-            whole=True,
-        ),
+        Slider("own", "Sequences per GPU", 1, 1024, 1, log=True, whole=True).at(own),
+        Slider("context", "Tokens of context", 500, 32768, 500, log=True, whole=True).at(context),
     )
 
 
@@ -93,10 +85,10 @@ def one_step(model=None, at=NINE, own=128, context=4989, assumed=DEFAULT):
     size = place.n_gpus // place.n_nodes
     sizes = {label: n for label, n in SIZES.items() if n == size} or {f"{size}": size}
     where = [
-        Slider("nodes", "Nodes", 1, max(18, place.n_nodes), place.n_nodes, whole=True),
+        Slider("nodes", "Nodes", 1, 18, 1, whole=True).at(place.n_nodes),
         Choice("size", "GPUs in a node", sizes | SIZES),
         Slider("balance", "Balancedness", 10, 100, round(100 * place.balancedness), "%"),
-        Slider("extra", "Extra experts", 0, max(128, place.extra_experts), place.extra_experts, whole=True),
+        Slider("extra", "Extra experts", 0, 128, 0, whole=True).at(place.extra_experts),
         OVERHEAD,
     ]
     chips = Choice("chip", "Chip", first(at.gpu, _CHIPS))

@@ -121,11 +121,13 @@ RUN = Question(
 
 
 def described(case):
-    """The case, or the paper's own and a line that says why, where the paper describes no such model."""
-    reason = pope.not_described(case.model)
-    if reason:
-        print(f"{case.model.name}: {reason}; the chapter goes on with {RUN.model.name}")
-    return RUN if reason else case
+    """The case, or the paper's own and a line that says why, where the paper describes no such model or chip."""
+    try:
+        run_of(case)
+    except ValueError as reason:
+        print(f"{reason}. The chapter goes on with {RUN.model.name} on {RUN.machine}.")
+        return RUN
+    return case
 
 
 def run_of(case):

@@ -17,9 +17,9 @@ def _inputs(case):
     """The case first, and what else there is."""
     work, chip = case.workload, case.machine.chip
     return [
-        Slider("batch", "Batch", 1, 4096, work.batch, log=True),
-        Slider("context", "Context", 1, 131072, work.context, "tokens", log=True),
-        Slider("n_chips", "Chips", 1, 64, case.machine.count, whole=True),
+        Slider("batch", "Batch", 1, 4096, 1, log=True).at(work.batch),
+        Slider("context", "Context", 1, 131072, 1, "tokens", log=True).at(work.context),
+        Slider("n_chips", "Chips", 1, 64, 1, whole=True).at(case.machine.count),
         _model(case.model),
         Choice("chip", "Chip", first(chip, {name: load_chip(name) for name in _CHIPS})),
         Choice("weights", "Weights", nearest(WEIGHTS, format_bytes(work.weights))),

@@ -40,6 +40,8 @@ def one_layer(table, system, ax=None):
     """One layer as a profiler shows it: a row for each chip, its kernels one after another; multiplying is a strip."""
     rows = range(min(system.count, 8))
     ax = style.axes(ax, figsize=(7.2, 1.6 + 0.24 * len(rows)))
+    if "no answer" in table:
+        return style.nothing(table["no answer"][0], ax)
     for line in table.itertuples():
         kind, engine = style.KIND_OF.get(line.term, "software"), line.term == "engine"
         label = kind if kind not in ax.get_legend_handles_labels()[1] else None
@@ -125,7 +127,7 @@ def schedule(answer, pieces=8, seconds=2.0, axes=None):
     Under each lane stand the tokens of one user who is being answered.
     """
     if not answer.feasible:
-        return style.nothing(answer)
+        return style.nothing(answer.in_words())
     request = answer.request
     read, step, every = request.prompt.total, request.step.total, request.machine_seconds
     ways = {"full stop": (1, 0), "in pieces": (pieces, step), "elsewhere": (0, 0)}
@@ -183,7 +185,7 @@ def _over_load(ax, question, loads, requests):
     """The formula, its slow end, and a simulation; no curve where the formula has no steady state."""
     rare = ask(question.replace(arrivals=1e-6, machines=1))
     if not rare.feasible:
-        return style.nothing(rare, ax)
+        return style.nothing(rare.in_words(), ax)
     one = rare.fleet
     at, grid = one.station, np.linspace(0.01, 0.97, 97)
     for by, name, line in ((1, "formula", "-"), (one.factor, "formula, slow end of the interval", "--")):
@@ -206,14 +208,17 @@ def _over_load(ax, question, loads, requests):
     ax.axvline(1 / one.factor, color=style.RED, linewidth=1)
 
 
+NONE = "it fits on none of these, or has no price"  # in the place of a curve
+
+
 def reading(answers):
     """What a million tokens of prompt cost over the time that a prompt takes, a point for each number of chips."""
-    ax = style.axes(None, figsize=(5.0, 3.0))
-    read = {n: one.request for n, one in answers.items() if one.feasible}
+    read = {n: one.request for n, one in answers.items() if one.feasible and one.question.rate}
     at = [(1e3 * r.prompt.total, r.per_million["input"]) for r in read.values()]
-    ax.plot(*zip(*at, strict=True), "o-", color=style.ORANGE) if at else ax.text(
-        0.1, 0.5, "it fits on none of these"
-    )
+    if not at:
+        return style.nothing(NONE)
+    ax = style.axes(None, figsize=(5.0, 3.0))
+    ax.plot(*zip(*at, strict=True), "o-", color=style.ORANGE)
     for n, point in zip(read, at, strict=True):
         ax.annotate(f"{n} chips", point, fontsize=9, xytext=(4, 4), textcoords="offset points")
     ax.set(xlabel="ms to read a prompt", ylabel="dollars per million in", xlim=(0, None), ylim=(0, None))
@@ -222,6 +227,8 @@ def reading(answers):
 
 def over_users(table):
     """Dollars for a million tokens, and what a user waits, over the users that share a machine."""
+    if table.empty:
+        return style.nothing(NONE)
     ax = style.axes(None, figsize=(6.4, 3.4))
     for name, colour in (("output", style.BLUE), ("input", style.ORANGE), ("cached", style.GREEN)):
         ax.plot(table.users, table[name], "o-", color=colour, label=name)

@@ -88,7 +88,10 @@ def one_layer(case, engine=None):
     model, system, workload = case.model, case.machine, case.workload
     at = Instance(model, system, workload, engine=constants.engine(engine))
     group = max(model.layers, key=lambda one: one.count)
-    software = decode_step(model, system, workload, engine=engine).counted["engine"] / model.n_layers
+    step = decode_step(model, system, workload, engine=engine)
+    if not step.feasible:
+        return pd.DataFrame({"no answer": [step.in_words()]})
+    software = step.counted["engine"] / model.n_layers
     along = {second: first for first, *others in operators.STAGES for second in others}
     plain = type(group.attention) is Attention
     names, rows, begin, end = {part: iter(each) for part, each in NAMES.items() if plain}, [], {}, 0.0
@@ -229,8 +232,11 @@ def asked(users=32, **more):
 
 
 def told(answer, say):
-    """What a function says of the request of an answer, or why there is none."""
-    return say(answer.request) if answer.feasible else answer.in_words()
+    """What a function says of the request of an answer, or why it says nothing."""
+    try:
+        return say(answer.request) if answer.feasible else answer.in_words()
+    except ValueError as unknown:  # no price, or no power
+        return str(unknown)
 
 
 def _parts(answer, parts):
@@ -278,9 +284,11 @@ def read_for_one_written(answer):
     return r.output_seconds / r.output_tokens * r.prompt_tokens / r.prompt.total
 
 
-def where_prices_meet(chip, weights="fp8"):
-    """Users of whom a step that reads weights and nothing else costs as much a token as a prompt does."""
-    kernel = constants.operators(chip.name).gemm[weights]
+def where_prices_meet(chip):
+    """Users of whom a step that reads weights and nothing else costs as much a token as a prompt does, in 8 bits."""
+    timed = constants.operators(chip.name).gemm
+    weights = "fp8" if "fp8" in timed and "fp8" in chip.peaks else "bf16"
+    kernel = timed[weights]
     return chip.at(weights).flops * kernel.prefill / (2 * chip.memory_bandwidth * kernel.share)
 
 
@@ -289,7 +297,7 @@ def over_users(case):
     found = []
     for users in (1, 2, 4, 8, 16, 32, 64, 128):
         answer = tokenprice.ask(case.replace(users=users, cached="50%"))
-        if answer.feasible:
+        if answer.feasible and answer.question.rate:
             r = answer.request
             waits = {"first token, s": r.first_token, "tokens a second": 1 / r.token}
             found.append({"users": users, **r.per_million, **waits})

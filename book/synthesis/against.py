@@ -90,9 +90,9 @@ def question(row):
     return (catalog.load_model(row.model), system, workload, Layout(row.tp, row.pp, row.ep, row.dp))
 
 
-def case_of(name, table=None):
+def case_of(name):
     """The question that a measured row is an answer to."""
-    table = rows() if table is None else table
+    table = rows()
     row = next(row for row in table.itertuples() if row.Index == checks.one_of("row", name, table.index))
     model, machine, work, layout = question(row)
     return Question(

@@ -3,6 +3,7 @@
 import re
 from dataclasses import make_dataclass, replace
 
+from book import opening
 from book.calculator import sources
 from book.explorer import Bars, Choice, Explorer, Kind, Limit, Slider, first, memory
 from book.synthesis.grid import running
@@ -57,8 +58,9 @@ def _timed(chip):
     found |= {_field(*at): getattr(links[at[1]], at[2]) for at in _LINKS}
     # a chip without bfloat16 multiplies 16-bit weights at its other 16-bit peak
     peaks = {**chip.peaks, "bf16": chip.peaks.get("bf16", chip.flops)}
-    gpu = float(not chip.name.startswith(NO_GPUS))
-    return Timed(**vars(chip) | {"peaks": peaks}, gpu=gpu, **found)
+    stated = chip.scale_up_bandwidth, chip.scale_out_bandwidth, chip.scale_up_size
+    gpu = float(None not in stated and not chip.name.startswith(NO_GPUS))
+    return Timed(**vars(opening.linked(chip)) | {"peaks": peaks}, gpu=gpu, **found)
 
 
 def _sixth():
@@ -138,9 +140,9 @@ def one_workload(model=None, system=None, workload=None):
                 "precision", "Precision", precisions,
                 offered={name: {"chip": eight} for name, p in precisions.items() if p.eight_bit},
             ),
-            Slider("n_chips", "Chips", 1, 72, system.count, log=True, whole=True),
-            Slider("batch", "Batch", 1, 1024, workload.batch, "sequences", log=True, whole=True),
-            Slider("context", "Context", 1, 131072, workload.context, "tokens", log=True, whole=True),
+            Slider("n_chips", "Chips", 1, 72, 1, log=True, whole=True).at(system.count),
+            Slider("batch", "Batch", 1, 1024, 1, "sequences", log=True, whole=True).at(workload.batch),
+            Slider("context", "Context", 1, 131072, 1, "tokens", log=True, whole=True).at(workload.context),
         ],
         [
             Bars(
