@@ -36,6 +36,7 @@ STAY = {
         "ax = figures.draw_collective(": "a collective of many chips and of eight, whatever is computed between",
         "for name, (wide, box) in sorted(tops": "speeds of the source's own large models on many chips and on eight",
     },
+    "mazurek2025": {"derivations.compute_bound": "never, for any of them"},
     "pope2022": {
         "pope.switch_to_x(ours": "a switch of another model on the mesh, which no change here touches"
     },
