@@ -32,7 +32,7 @@ def test_erlang(servers, offered, blocked, line):
 
 def test_a_queue_has_an_end_only_below_full_load():
     assert erlang(5, 5) is None and erlang(5, 4.999).waits > 100
-    equal = Station(prompt=0, output=1, steps=np.ones(1), equal=True).at(0.5)  # M/D/1: half of M/M/1
+    equal = Station(prompt=0, output=1, steps=np.ones(1), varies=0).at(0.5)  # M/D/1: half of M/M/1
     assert equal.waits == pytest.approx(0.5)
 
 

@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -476,9 +477,11 @@ def test_what_is_worth_typing_is_what_dir_shows_and_an_answer_needs_numpy_alone(
 STEP = {"batch": 8}
 SERVED = {"prompt": 2000, "output": 200, "users": 8}
 FLEET = {"prompt": 2000, "output": 200, "arrivals": 5}
+TRACES = Path(__file__).parents[1] / "book" / "measured" / "traces"
 EFFECTS = {
     "model": ({}, "Qwen3 32B", "Llama 3 8B"), "machine": ({}, "4x H100", "8x H100"), "batch": ({}, 8, 16),
     "context": ({}, "4k", "8k"), "prompt": (SERVED, 2000, 4000), "output": (SERVED, 200, 400),
+    "trace": ({}, f"{TRACES}/azure_code.csv", f"{TRACES}/azure_conv.csv"),
     "cached": (SERVED, 0, "50%"), "users": (SERVED, 8, 16), "rounds": (SERVED, None, 10),
     "equal": (SERVED, False, True), "arrivals": (FLEET, 5, 10), "machines": (FLEET, 2, 4),
     "layout": (STEP, "TP4", "PP4"), "weights": (STEP, "bf16", "fp8"), "cache": (STEP, "bf16", "fp8"),
@@ -488,7 +491,10 @@ EFFECTS = {
     "price": (STEP, 2, 4), "highest": (STEP | {"price": 2}, None, 4), "electricity": (STEP, None, 0.1),
     "pue": (STEP | {"electricity": 0.1}, 1, 1.5), "utilisation": (STEP, 1, 0.5),
 }  # fmt: skip
-PROMISED = {"token": ("25 ms", "8 ms"), "first_token": ("2 s", "120 ms"), "dollars": (100, 0.3)}
+PROMISED = {
+    "token": ("25 ms", "8 ms"), "first_token": ("2 s", "120 ms"), "dollars": (100, 0.3),
+    "token_p99": ("60 ms", "30 ms"), "first_token_p99": ("2 s", "500 ms"),
+}  # fmt: skip
 
 
 def test_every_option_has_a_pair_of_values():

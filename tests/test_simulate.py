@@ -109,7 +109,11 @@ def test_erlang_by_simulation():
         draw = np.random.default_rng(seed)
         came = np.cumsum(draw.exponential(1 / 4, 20_000))
         line = [(float(when), n) for n, when in enumerate(came)]
-        first += [soon for _, _, soon, _ in _Copy(at, draw, line).follow()]
+        answers = draw.geometric(1 / 200, len(line))
+        first += [
+            soon
+            for _, _, soon, _ in _Copy(at, draw, lambda n, all=answers: (0, 1, int(all[n])), line).follow()
+        ]
     assert np.mean(first) == pytest.approx(2.2165 / 4 + 2 / 200, rel=0.1)
 
 

@@ -15,11 +15,11 @@ from tokenprice.answerers import SIXTH
 from tokenprice.change import doubled
 from tokenprice.decode import SHARE, Instance, decode_step
 from tokenprice.estimate import interval, stated
-from tokenprice.fleet import Fleet, fleet, step_of
+from tokenprice.fleet import Fleet, fleet, reading_of, step_of
 from tokenprice.layouts import layouts, refusal
 from tokenprice.prompt import Protocol, room, room_of
 from tokenprice.question import REQUEST, Question, read
-from tokenprice.request import Request, answered, passes, served, with_cautions
+from tokenprice.request import Request, answered, served, with_cautions
 from tokenprice.words import between, figures, format_in_words, in_words
 
 ALL = "all"
@@ -353,10 +353,10 @@ def sixth(question, beside=True):
     if broken:
         return _no_answer(q, "n/a", broken)
     most, notes = q.model.max_context, ()
-    longest = q.prompt + q.output if q.is_request else running.context
+    longest = q.longest if q.is_request else running.context
     if most and longest > most:
         notes = (f"A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",)
-    notes += () if q.is_request else _wider(q, step)
+    notes += _recorded(q, request) if q.is_request else _wider(q, step)
     return Answer(
         q, SIXTH, step, request=request, fleet=many, apart=apart, factor=factor,
         confidence=stated()["confidence"], cautions=cautions, notes=notes,
@@ -373,6 +373,23 @@ def _wider(q, step):
     wide = decode_step(q.model, machine, work, q.layout, engine=q.engine).total
     more = f"In bf16 a step would take {_ms(wide)} ms: kernels of {name} were timed to start later on such chips."
     return (more,) if wide < step.total else ()
+
+
+def _recorded(q, request):
+    """What of a trace a formula takes, and what it leaves to a simulation."""
+    if q.trace is None:
+        return ()
+    found = (
+        f"{len(q.trace.arrivals):,} requests of {q.trace}: the formula takes their lengths, and that they come at "
+        f"random. They come in bursts, {figures(q.trace.bursts)} times as uneven: tokenprice simulate plays them.",
+    )
+    if not q.trace.blocks:
+        return found
+    shared, held = (float(one) / q.prompt for one in (q.trace.shared, request.cached_tokens))
+    return (
+        *found,
+        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they come.",
+    )
 
 
 def _together(q, running):
@@ -405,13 +422,12 @@ def _crowded(q):
 def _request(q, step, running):
     """What a request takes of a machine that decodes by this step for so many users."""
     own, protocol = q.layout if q.reader is None else None, Protocol(q.rounds, bool(q.equal))
-    asked = q.workload, q.prompt, q.cached or 0, own, q.how["keep"]
-    read, fresh = passes(q.model, q.reader or q.machine, *asked)
+    read = reading_of(q, q.reader or q.machine, own)
     made = served(
-        q.model, q.machine, step, read, fresh, q.prompt, q.output, running, cached_tokens=q.cached or 0,
+        q.model, q.machine, step, read.whole, read.fresh, q.prompt, q.output, running, cached_tokens=q.cached or 0,
         layout=q.layout, engine=q.engine, price=q.hourly(q.machine.chip), utilisation=q.utilisation or 1,
         reader=q.reader, read_price=q.reader and q.hourly(q.reader.chip),
-        chunk=q.chunk, asking=q.workload.batch, protocol=protocol,
+        chunk=q.chunk, asking=q.workload.batch, protocol=protocol, uneven=read.uneven,
     )  # fmt: skip
     made = replace(made, spread=q.spread(q.machine.chip))
     return with_cautions(made, q.model, q.workload, q.layout, q.workload.batch, protocol)
@@ -456,12 +472,18 @@ def _how(answer):
     if q.is_request:
         users = q.workload.batch
         who = _came(q) if q.arrivals else f"{users:,g} user{'s' if users > 1 else ''}"
-        parts.append(f"{who}, prompt {q.prompt:,.0f}, output {q.output:,.0f}")
+        parts.append(f"{who}, prompt {_length(q.prompt)}, output {_length(q.output)}")
     else:
         parts.append(f"batch {q.workload.batch:,g}, context {q.workload.context:,.0f}")
     parts += [f"{q.drafted} drafts per step"] if q.drafted else []
     parts += [f"{q.engine} engine"] if q.engine else []
     return ", ".join(parts)
+
+
+def _length(tokens):
+    """Tokens in words: as said where they differ, and their mean."""
+    said = getattr(tokens, "said", "")
+    return f"{said} (mean {tokens:,.0f})" if said else f"{tokens:,.0f}"
 
 
 def _came(q):

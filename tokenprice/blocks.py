@@ -107,7 +107,7 @@ def _prompt_work(at, attention, kind):
     before = attention.prompt_flops(at.cached, absorbed=True)
     flop = {part: at.sequences * (n - before[part]) for part, n in whole.items()}
     scores = flop.pop("indexer", 0)
-    if scores:
+    if attention.indexer is not None:
         scores = SCORE * scores / attention.indexer.flops()
         scores = scores * attention.indexer.n_heads / TILE if kind == "blocks" else scores
     return sum(flop.values()) / at.tp, scores

@@ -173,7 +173,7 @@ def change(question, machine=None, /, promise=None, *, chips=None, **options) ->
     q, promise = both(question, machine, promise, options, chips)
     if q.is_request or q.drafted is not None:
         raise ValueError("change is about a step: give batch and context, without prompt and drafts")
-    if promise.first_token is not None or (promise.token is None) == (promise.dollars is None):
+    if promise.first_token or promise.percentiles or (promise.token is None) == (promise.dollars is None):
         raise ValueError("promise one thing to reach: token, or dollars")
     system, work, how = q.needs_machine(), q.workload, q.how
     dollars = promise.token is None

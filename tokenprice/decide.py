@@ -9,21 +9,25 @@ from inferlib.catalog import chips as every_chip, load_chip
 from inferlib.extras import np
 from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import bounds, constants, words
+from tokenprice.ask import sixth
 from tokenprice.decode import decode_step
 from tokenprice.estimate import stated
-from tokenprice.fleet import Fleet, fleet
+from tokenprice.fleet import Fleet, fewest, fleet, reading_of
 from tokenprice.layouts import layouts as layouts_of, refusal
 from tokenprice.prompt import room_of
 from tokenprice.question import Promise, Question, both
-from tokenprice.request import Request, answered, passes, served, with_cautions
-from tokenprice.words import in_words, whole
+from tokenprice.request import Request, answered, served, with_cautions
+from tokenprice.words import durations, in_words, whole
 
 MOST = 8192  # users of one machine at which the search ends
 ALONE, LARGEST = 8, 72  # chips to try of one that states no domain, and of any
 NOT_DESCRIBED, NO_ROOM = "not described", "does not fit"
 TOO_SLOW, TOO_LATE, TOO_DEAR = "too slow", "first token too late", "too expensive"
 FLEET = ("machines", "readers", "chips", "load", "reader_load", "wait", "usd_per_hour")
-FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR)
+NOT_PLAYED = "dearer by formula and not simulated"
+FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_PLAYED)
+PLAYED, REQUESTS = 3, 3000  # offers that are simulated, where percentiles are promised, and requests of each
+MORE = 16  # times as many machines as the formula asks for, beyond which nobody looks
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,16 @@ class Offer:
     request: Request
     seller: str = ""
     fleet: Fleet | None = None
+    played: tuple = ()  # simulations: at the estimate, and at both ends of its interval
+
+    @property
+    def p99(self):
+        """What 99 of 100 requests wait at most, by kind: at the estimate, and at both ends of its interval."""
+        return {
+            what: [one.percentile(what, 99) for one in self.played]
+            for what in ("first", "token")
+            if self.played
+        }
 
     @property
     def users(self):
@@ -76,6 +90,32 @@ class Offer:
         early, late = 1e3 * row["first_token_low"], 1e3 * row["first_token_high"]
         return f"{slow:.3g} to {fast:.3g} tokens/s per user, first token {early:,.0f} to {late:,.0f} ms"
 
+    def simulated(self):
+        """What 99 of 100 requests wait, and what a token costs that is as promised, in words."""
+        one, told = self.played[0], {"first": "first token", "token": "a token"}
+        each = (
+            f"{told[what]} within {durations(at)} ({durations(low, high)})"
+            for what, (at, low, high) in self.p99.items()
+        )
+        dollars = words.figures(one.dollars_per_million_kept) if one.kept else "no"
+        return (
+            f"99 of 100 of {len(one.first):,} simulated requests: {', '.join(each)}; promise kept for {one.kept:.1%}, "
+            f"${dollars} per million tokens that kept it."
+        )
+
+    def percentiles(self):
+        """What was simulated, as columns of the table."""
+        found = {}
+        for what, seconds in self.p99.items():
+            name = {"first": "first_token", "token": "token"}[what]
+            found |= dict(zip((f"{name}_p99", f"{name}_p99_low", f"{name}_p99_high"), seconds, strict=True))
+        if self.played:
+            found |= {
+                "kept": self.played[0].kept,
+                "usd_per_million_kept": self.played[0].dollars_per_million_kept,
+            }
+        return found
+
     def row(self):
         """The offer as a flat table row: seconds, tokens per second, dollars."""
         r, prices = self.request, self.request.per_million
@@ -86,7 +126,7 @@ class Offer:
             "users": self.users,
             "speed": self.speed, "speed_low": 1 / r.token_span[1], "speed_high": 1 / r.token_span[0],
             "first_token": r.first_token, "first_token_low": r.first_span[0], "first_token_high": r.first_span[1],
-            **many, "usd_per_request": r.dollars,
+            **many, **self.percentiles(), "usd_per_request": r.dollars,
             "usd_per_request_low": r.dollars * r.price_span[0],
             "usd_per_request_high": r.dollars * r.price_span[1],
             "usd_per_million_input": prices.get("input"), "usd_per_million_cached": prices.get("cached"),
@@ -196,6 +236,7 @@ class Decision:
             for place, offer in enumerate(self.offers[:most]):
                 lines.append(f"{'Cheapest: ' if place == 0 else f'{place + 1}. '}{offer}")
                 lines += [f"   In {100 * stated()['confidence']:.0f} % of cases {offer.span()}."]
+                lines += [f"   {offer.simulated()}"] if offer.played else []
                 lines += [f"   Caution: {caution}." for caution in offer.cautions]
                 lines += [f"   Its place is that of its slow end: {offer.unsure}."] if offer.unsure else []
             if len(self.offers) > most:
@@ -296,6 +337,8 @@ def decide(
             for layout in _layouts(layouts, q.model, chip, n):
                 search.ask(System(chip, n), layout, seller)
     found = sorted(search.offers, key=lambda offer: (offer.ranked, offer.system.count))
+    if promise.percentiles:
+        found = search.played(found)
     return Decision(q, promise, tuple(found), tuple(search.points), tuple(search.misses), left_out, sure)
 
 
@@ -358,7 +401,7 @@ class _Search:
         rounds = int(min(places, self.most) // layout.dp)
         if rounds < 1:
             return self._miss(system, layout, NO_ROOM, f"room for {max(places, 0):.3g} users")
-        read = passes(model, system, work, q.prompt, q.cached or 0, layout, keep)
+        read = reading_of(q, system, layout)
         if q.arrivals:
             return self._fleet(system, layout, seller, read)
         ladder = np.array([2**k for k in range(rounds.bit_length())])
@@ -378,11 +421,12 @@ class _Search:
 
     def _fleet(self, system, layout, seller, read):
         """The cheapest fleet of one machine: which may read prompts itself, or leave them to others of its chip."""
-        q, reading = self.q, self.q.replace(output=1)
+        q, reading = self.q, self.q.replace(output=1, trace=None)
         others = [System(system.chip, n) for n in sizes(system.chip) if n < system.count]
         others = [one for one in others if not refusal(q.model, one)]
         others = [one for one in others if room_of(reading, one) >= 1]
-        found = [fleet(q, system, layout, reader=one, kept=self._promised) for one in (None, system, *others)]
+        readers = (None,) if self.promise.percentiles else (None, system, *others)
+        found = [fleet(q, system, layout, reader=one, kept=self._promised) for one in readers]
         best = min(filter(None, found), key=lambda one: one.request.dollars, default=None)
         if best is None:
             alone = self._served(system, layout, read, np.array([layout.dp]))
@@ -398,11 +442,57 @@ class _Search:
             return self._miss(system, layout, NOT_DESCRIBED, broken)
         self.offers.append(Offer(system, layout, request, seller, fleet))
 
+    def played(self, offers):
+        """The few best offers, each with as many machines, or as few users, as keep the percentiles; cheapest first."""
+        kept = [found for offer in offers[:PLAYED] if (found := self._played(offer))]
+        self.misses += [
+            Miss(
+                offer.system.chip.name,
+                offer.system.count,
+                in_words(offer.layout),
+                NOT_PLAYED,
+                "dearer by formula",
+            )
+            for offer in offers[PLAYED:]
+        ]
+        return sorted(kept, key=lambda offer: (offer.ranked, offer.system.count))
+
+    def _played(self, offer):
+        """One offer, simulated: with the fewest machines, or the most users, that keep the percentiles."""
+        from tokenprice.simulate import played
+
+        at, made = {"machine": offer.system, "layout": offer.layout}, {}
+
+        def good(n):
+            load = {"machines": n} if offer.fleet else {"users": n * offer.layout.dp}
+            found = sixth(self.q.replace(**at, **load), beside=False)
+            if not found.feasible:
+                return False
+            ends = 1.0, 1 / found.request.step_factor, found.request.step_factor
+            made[n] = [
+                played(found, self.promise, REQUESTS, slower=by) for by in (ends if self.sure else ends[:1])
+            ]
+            return all(one.good for one in made[n])
+
+        if offer.fleet:
+            n = fewest(good, least=offer.fleet.machines, most=MORE * offer.fleet.machines)
+        else:
+            rounds = int(offer.users // offer.layout.dp)
+            fewer = fewest(lambda k: good(max(rounds + 1 - k, 1)), most=rounds)
+            n = fewer and max(rounds + 1 - fewer, 1)
+        if not n:
+            return self._miss(offer.system, offer.layout, TOO_LATE, "more than 1 of 100 requests, simulated")
+        found = made[n][0].answer
+        factor = found.request.step_factor
+        ends = [played(found, self.promise, REQUESTS, slower=by) for by in (1.0, 1 / factor, factor)]
+        request = replace(found.request, spread=offer.request.spread)
+        return replace(offer, request=request, fleet=found.fleet, played=tuple(ends))
+
     def _promised(self, at, slow):
         """Whether a steady state is as promised, at its slow end where that must be."""
         one = slow if self.sure else at
-        soon = one.first_token <= (self.promise.first_token or inf)
-        return soon and one.token <= (self.promise.token or inf)
+        soon = one.first_token <= self.promise.limit("first_token")
+        return soon and one.token <= self.promise.limit("token")
 
     def _most(self, system, layout, read, low, high):
         """The most rounds from ``low``, which keeps the promise, to below ``high``, which is too many."""
@@ -417,8 +507,9 @@ class _Search:
         work = q.workload.replace(batch=answered(users, layout, q.output, 1))
         step = decode_step(q.model, system, work, layout, engine=q.engine, keep=keep, share=q.memory)
         return served(
-            q.model, system, step, *read, q.prompt, q.output, users, cached_tokens=q.cached or 0, layout=layout,
-            engine=q.engine, utilisation=q.utilisation or 1, price=q.hourly(system.chip),
+            q.model, system, step, read.whole, read.fresh, q.prompt, q.output, users, cached_tokens=q.cached or 0,
+            layout=layout, engine=q.engine, utilisation=q.utilisation or 1, price=q.hourly(system.chip),
+            uneven=read.uneven,
         )  # fmt: skip
 
     def _times(self, tried, layout):
@@ -435,18 +526,22 @@ class _Search:
         """Where the promise is not kept."""
         token, first = self._times(tried, layout)
         dear = tried.per_million["output"] > (self.promise.dollars or inf)
-        late = first > (self.promise.first_token or inf)
-        return (token > (self.promise.token or inf)) | late | dear
+        late = first > self.promise.limit("first_token")
+        return (token > self.promise.limit("token")) | late | dear
 
     def _why(self, tried, layout):
         """Why the fewest users, or any number of them, are not served as promised: reason, detail, factor."""
         token, first = (seconds[0] for seconds in self._times(tried, layout))
         who = "1 user" if layout.dp == 1 else f"{layout.dp} users"
         end = " at the slow end" if self.sure else ""
-        if token > (self.promise.token or inf):
-            return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", float(token / self.promise.token)
-        if first > (self.promise.first_token or inf):
-            return TOO_LATE, f"{first:.3g} s{end} for {who}", float(first / self.promise.first_token)
+        if token > self.promise.limit("token"):
+            return (
+                TOO_SLOW,
+                f"{1 / token:.3g} tokens/s{end} for {who}",
+                float(token / self.promise.limit("token")),
+            )
+        if first > self.promise.limit("first_token"):
+            return TOO_LATE, f"{first:.3g} s{end} for {who}", float(first / self.promise.limit("first_token"))
         cheapest = float(np.min(tried.per_million["output"]))
         return TOO_DEAR, f"${cheapest:.3g} per million at best", cheapest / self.promise.dollars
 
@@ -458,7 +553,7 @@ class _Search:
                 "chip": system.chip.name, "count": system.count, "layout": in_words(layout), "users": int(n),
                 "speed": float(1 / tried.token[k]), "first_token": float(tried.first_token[k]),
                 "usd_per_request": float(dollars[k]), "usd_per_million_output": float(prices["output"][k]),
-                "in_time": bool(first[k] <= (self.promise.first_token or inf)), "kept": bool(not short[k]),
+                "in_time": bool(first[k] <= self.promise.limit("first_token")), "kept": bool(not short[k]),
             })  # fmt: skip
 
     def _miss(self, system, layout, reason, detail, times=None):

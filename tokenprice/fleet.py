@@ -7,15 +7,16 @@ Erlang's formula), and prompts are a queue of equal services in front of it.
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from math import exp
 
 from inferlib.equation import equation
 from inferlib.extras import np
-from inferlib.system import Layout, System
+from inferlib.system import Breakdown, Layout, System
+from tokenprice import mix
 from tokenprice.decode import decode_step, whole_layers
 from tokenprice.estimate import stated
-from tokenprice.prompt import STEADY, first_token_time, room_of, turn_time
+from tokenprice.prompt import STEADY, first_token_time, prompt_pass, room_of, turn_time
 from tokenprice.request import Request, load, machine_time, passes, served, with_cautions
 from tokenprice.speculation import acceptance, drafted_step
 from tokenprice.words import durations
@@ -76,7 +77,9 @@ class Station:
 
     ``prompt`` is how long a prompt has a copy for itself (0 where other machines read), in so many ``pieces``, each
     read in a step of the others; ``steps`` the seconds of a step with 1, 2, ... sequences in each copy: as many as have
-    a place. ``door`` belongs to the first token alone.
+    a place. ``door`` belongs to the first token alone. ``scatter`` is the variance of the prompts' seconds, ``varies``
+    that of answers over the square of their mean: 1 where they end at random, 0 where all are equally long. ``answers``
+    are the lengths of those to which equal parts of all tokens belong.
     """
 
     prompt: float
@@ -85,7 +88,9 @@ class Station:
     copies: int = 1
     door: float = 0.0
     pieces: int = 1
-    equal: bool = False
+    scatter: float = 0.0
+    varies: float = 1.0
+    answers: tuple = ()
 
     @property
     def places(self) -> int:
@@ -99,7 +104,7 @@ class Station:
 
     def slower(self, by):
         """The same machine, when everything that it does takes so many times as long."""
-        return replace(self, prompt=self.prompt * by, steps=self.steps * by)
+        return replace(self, prompt=self.prompt * by, steps=self.steps * by, scatter=self.scatter * by**2)
 
     def at(self, arrivals, before=0.0) -> State | None:
         """The steady state with so many requests a second; None where there is none, because they pile up.
@@ -127,9 +132,11 @@ class Station:
         reads = each * self.reading(step) if self.prompt else 0.0
         if reads >= 1:
             return None
-        cleared = clearing(reads, self.pieces, self.output)
-        blocked = float(odds[-1])
-        waits, token, first = self.means(each, float(line[-1]), blocked, step, cleared, before)
+        blocked, queue = float(odds[-1]), (each, float(line[-1]), float(odds[-1]), step)
+        # of an answer one half is before its mean token, as of one that ends at random the whole
+        lengths = [max(one / 2, 1) for one in self.answers or (2 * self.output,)]
+        means = [self.means(*queue, clearing(reads, self.pieces, n), before, n) for n in lengths]
+        waits, token, first = np.mean(means, axis=0)
         running = arrivals * (self.reading(step) + (self.output - 1) * token)
         return State(busy, float(running), blocked, float(waits), float(token), float(first))
 
@@ -137,15 +144,18 @@ class Station:
         """How long a copy reads a prompt, with the steps in which its pieces ride."""
         return self.prompt + self.pieces * step
 
-    def means(self, arrivals, line, blocked, step, cleared, before=0.0):
+    def means(self, arrivals, line, blocked, step, cleared, before=0.0, answer=None):
         """Wait for a place, time of a token and time to the first, of the requests of a copy: numbers or symbols.
 
-        ``line`` is how many come while a full copy finishes one, ``blocked`` the probability that it is full.
+        ``line`` is how many come while a full copy finishes one, ``blocked`` the probability that it is full,
+        ``answer`` the mean of answers that end at random.
         """
         # Lee and Longton: the line is half as long where all answers are equally long
-        waits = blocked * line / (1 - line) / arrivals * (0.5 if self.equal else 1)
-        turn = turn_time(arrivals, self.reading(step)) if self.prompt else 0.0
-        token = answer_gap(arrivals, self.prompt, self.pieces, self.output, step, cleared)
+        waits = blocked * line / (1 - line) / arrivals * (1 + self.varies) / 2
+        reading = self.reading(step)
+        # Pollaczek and Khinchine: who comes meets a long prompt more often than a short one
+        turn = turn_time(arrivals, reading) * (1 + self.scatter / reading**2) if self.prompt else 0.0
+        token = answer_gap(arrivals, self.prompt, self.pieces, answer or self.output, step, cleared)
         first = first_token_time(self.door + before, 1, self.reading(step) - step, waits + turn, step)
         return waits, token, first
 
@@ -169,7 +179,47 @@ def station(q, system, layout, prompt) -> Station:
     pieces = q.pieces if prompt else 1
     known = stated()["first_token"]
     door = known["door"] + known["layer"] * whole_layers(q.model)
-    return Station(prompt, q.output, steps, copies, door, pieces, bool(q.equal))
+    lengths = {"varies": mix.varies(q.output, q.equal), "answers": mix.tenths(q.output, q.equal)}
+    return Station(prompt, q.output, steps, copies, door, pieces, **lengths)
+
+
+def held(q, system, layout, machines=1):
+    """The question with what so many machines still hold of its prompts, where a trace says what they share."""
+    if q.trace is None or not q.trace.blocks:
+        return q
+    room = room_of(q, system, layout) * q.workload.context * machines
+    return q.replace(cached=q.trace.cached(room))
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How prompts are read: what of them is in the cache, the mean by terms, its fresh part, and the variance."""
+
+    cached: float
+    whole: Breakdown
+    fresh: float
+    scatter: float = 0.0
+
+    @property
+    def uneven(self):
+        """Mean square of the prompts' seconds over the square of their mean."""
+        return 1 + self.scatter / self.whole.total**2
+
+
+def reading_of(q, system, layout, machines=1) -> Reading:
+    """How so many machines read the prompts of a question."""
+    asked = held(q, system, layout, machines)
+    how = q.workload, q.prompt, asked.cached or 0, layout, q.formats[2]
+    seconds = read_times(asked, system, layout) if isinstance(q.prompt, mix.Lengths) else ()
+    return Reading(
+        asked.cached or 0, *passes(q.model, system, *how), float(np.var(seconds)) if len(seconds) else 0.0
+    )
+
+
+def read_times(q, system, layout):
+    """Seconds of each of the equally likely prompts."""
+    whole, cached = mix.array(q.prompt), mix.array(q.cached or 0)
+    return np.ravel(prompt_pass(q.model, system, q.workload, whole, cached, layout, keep=q.formats[2]).total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,62 +297,83 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
     question. ``kept``: of two states, at the estimate and at the slow end: whether they are as promised.
     """
     lies = layout if reader in (None, system) else None
-    read, fresh = passes(q.model, reader or system, q.workload, q.prompt, q.cached or 0, lies, q.formats[2])
-    own = read.total / (lies.lanes if lies is not None else 1)
-    at = station(q, system, layout, 0.0 if reader else read.total)
+    lanes = lies.lanes if lies is not None else 1
+    empty = station(q, system, layout, 0.0 if reader else 1.0)
 
-    def mean(users):  # the request of so many in a machine
-        work, step = q.workload.replace(batch=users), step_of(q, system, layout, max(users, at.copies))
+    @cache
+    def read(n):
+        return reading_of(q, reader or system, lies, n)
+
+    def reads(n):  # memory of more machines matters to prompts that share
+        return read(n if q.trace is not None and q.trace.blocks else 1)
+
+    def station_of(n):
+        one, asked = reads(n), q.replace(cached=reads(n).cached or None)
+        own = {} if reader else {"prompt": one.whole.total, "pieces": asked.pieces, "scatter": one.scatter}
+        return replace(empty, **own)
+
+    def mean(users, n):  # the request of so many in a machine
+        work, step = q.workload.replace(batch=users), step_of(q, system, layout, max(users, empty.copies))
+        one = reads(n)
         made = served(
-            q.model, system, step, read, fresh, q.prompt, q.output, users, cached_tokens=q.cached or 0, layout=lies,
-            engine=q.engine, price=q.hourly(system.chip), reader=reader, read_price=reader and q.hourly(reader.chip),
+            q.model, system, step, one.whole, one.fresh, q.prompt, q.output, users, cached_tokens=one.cached,
+            layout=lies, engine=q.engine, price=q.hourly(system.chip), reader=reader,
+            read_price=reader and q.hourly(reader.chip),
         )  # fmt: skip
         return with_cautions(made, q.model, work, layout, users, STEADY)
 
-    one = mean(at.copies)
+    one = mean(empty.copies, 1)
     factor = one.step_factor
-    ends, times = (at, at.slower(factor)), (read.total, read.total * factor)
+    times = [by * read(1).whole.total for by in (1.0, factor)]
 
     def states(n, before=times if reader else (0.0, 0.0)):
-        found = [end.at(q.arrivals / n, waits) for end, waits in zip(ends, before, strict=True)]
+        at = station_of(n)
+        found = [
+            end.at(q.arrivals / n, waits) for end, waits in zip((at, at.slower(factor)), before, strict=True)
+        ]
         if found[1] is None:
             return None
         late = max(found[1].first_token, found[0].first_token * one.first_factor)
         return found[0], replace(found[1], first_token=late)
 
     def reading(n):
-        each = q.arrivals / n * own / read.total
-        return [time + turn_time(each, time) for time in times] if each * times[1] < 1 else None
+        each, own = q.arrivals / n / lanes, reads(n)
+        if each * factor * own.whole.total >= 1:
+            return None
+        seconds = (by * own.whole.total for by in (1.0, factor))
+        return [one + own.uneven * turn_time(each, one) for one in seconds]
 
     def good(found):
         return found and (kept is None or kept(*found))
 
-    n, readers = machines or _fewest(lambda n: good(states(n))), 0
+    n, readers = machines or fewest(lambda n: good(states(n))), 0
     if reader and n:
-        readers = _fewest(lambda m: (before := reading(m)) and good(states(n, before)))
+        readers = fewest(lambda m: (before := reading(m)) and good(states(n, before)))
     if not n or (reader and not readers) or not states(n):
         return None
     state, slow = states(n, reading(readers)) if readers else states(n)
-    request = mean(max(state.running, 1))
-    reads = request.fresh_seconds + request.cached_seconds
-    busy = [q.arrivals * request.output_seconds / n, q.arrivals * reads / (readers or n)]
+    request = mean(max(state.running, 1), readers or n)
+    paid = request.fresh_seconds + request.cached_seconds
+    busy = [q.arrivals * request.output_seconds / n, q.arrivals * paid / (readers or n)]
     busy = busy if reader else [sum(busy)] * 2
     request = replace(
         request, token=state.token, first_token=state.first_token, utilisation=busy[0], reading=busy[1],
         slow=(slow.token, slow.first_token), spread=q.spread(system.chip),
     )  # fmt: skip
-    full = q.arrivals * own / readers if readers else 0.0
-    return Fleet(q.arrivals, system, layout, n, at, factor, state, slow, request, reader, readers, full)
+    full = q.arrivals * reads(readers).whole.total / lanes / readers if readers else 0.0
+    return Fleet(
+        q.arrivals, system, layout, n, station_of(n), factor, state, slow, request, reader, readers, full
+    )
 
 
-def _fewest(kept, most=2**20):
-    """The smallest number from 1 for which this holds, where it holds for all larger ones; None if for none."""
-    high = 1
+def fewest(kept, most=2**20, least=1):
+    """The smallest number from ``least`` for which this holds, where it holds for all larger ones; None if for none."""
+    high = least
     while not kept(high):
         if high >= most:
             return None
         high *= 2
-    low = high // 2
+    low = max(high // 2, least - 1)
     while high - low > 1:
         between = (low + high) // 2
         low, high = (low, between) if kept(between) else (between, high)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 
 from inferlib import checks
 from inferlib.equation import equation
@@ -139,7 +140,7 @@ def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=
     """
     checks.number("tokens", tokens)
     checks.number("cached", cached, zero=True)
-    if cached >= tokens:
+    if isinstance(tokens, Real) and cached >= tokens:
         raise ValueError(f"cached is {cached}, but must be below tokens, {tokens}")
     new = tokens - cached
     one = workload.replace(batch=1 if layout is None else layout.lanes, context=tokens)
@@ -171,7 +172,7 @@ def room(model, system, workload, layout=None, keep=None, *, longest=None, engin
 
 def room_of(q, system, layout=None):
     """:func:`room` for the requests of a question."""
-    own = {"longest": q.prompt + q.output, "engine": q.engine, "share": q.memory}
+    own = {"longest": q.longest, "engine": q.engine, "share": q.memory}
     return room(q.model, system, q.workload, layout, q.formats[2], **own)
 
 

@@ -8,17 +8,17 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from math import ceil
+from math import inf
 from typing import Any
 
 from inferlib import checks
 from inferlib.equation import Fixed
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
-from tokenprice import words
+from tokenprice import mix, words
 
 STEP = ("batch", "context")
-REQUEST = ("prompt", "output", "cached", "users", "rounds", "equal", "arrivals", "machines")
+REQUEST = ("prompt", "output", "trace", "cached", "users", "rounds", "equal", "arrivals", "machines")
 # What decide finds by itself.
 CHOSEN = ("machine", "batch", "context", "users", "layout", "reader", "chunk", "price", "drafted", "length")
 
@@ -54,7 +54,8 @@ class Words:
     def words(self) -> dict[str, Any]:
         """The fields that were given, as the words that read back to the same record."""
         given = {name: getattr(self, name) for name in self.names()}
-        return {name: _word(name, value) for name, value in given.items() if value is not None}
+        said = {name: _word(name, value) for name, value in given.items() if value is not None}
+        return {name: word for name, word in said.items() if word != ""}  # found in a file that is named
 
     def __repr__(self):
         given = ", ".join(f"{name}={value!r}" for name, value in self.words().items())
@@ -68,6 +69,10 @@ def _word(name, value):
         return f"{value.count}x {value.chip.name}"
     if isinstance(value, Layout):
         return words.in_words(value)
+    if isinstance(value, mix.Lengths):
+        return value.said
+    if isinstance(value, mix.Trace):
+        return value.path
     if isinstance(value, Mapping):
         return {part: _word("weights", format) for part, format in value.items()}
     return 8 * value if name in ("weights", "cache") and not isinstance(value, str) else value  # bits
@@ -91,8 +96,13 @@ class Question(Words):
     machine: System | None = word(words.machine, "how many of which chip", example="4x H100")
     batch: float | None = word(words.count, "sequences decoded together; 1", "sequences", "32")
     context: float | None = word(words.tokens, "tokens behind each sequence; 4,096", "tokens", "8k")
-    prompt: float | None = word(words.tokens, "tokens of a question, instead of a context", "tokens", "2k")
-    output: float | None = word(words.tokens, "tokens of an answer", "tokens", "500")
+    prompt: float | None = word(
+        words.tokens, "tokens of a question, instead of a context; 2k ± 50% or quantiles, 200-1k-8k, where they differ",
+        "tokens", "2k")
+    output: float | None = word(words.tokens, "tokens of an answer, in the same words", "tokens", "500")
+    trace: mix.Trace | None = word(
+        words.trace, "file of requests, instead of prompt and output: JSON lines or CSV of arrival, prompt, output and "
+        "what prompts share, or with the names of Mooncake's and Azure's traces", example="requests.jsonl")
     cached: float | None = word(words.cached, "tokens of the prompt in the cache, or a share; none", "tokens", "95%")
     users: float | None = word(
         words.count, "users at a time, each of whom asks again when answered; 1. With arrivals: places in a machine",
@@ -127,6 +137,8 @@ class Question(Words):
             for name, one in zip(("price", "highest"), self.price.split("-"), strict=True):
                 object.__setattr__(self, name, one)
         super().__post_init__()
+        if self.trace is not None:
+            self._record()
         if self.pue is not None and self.electricity is None:
             raise ValueError("pue belongs to electricity: give dollars for a kilowatt-hour")
         given = self.words()
@@ -150,9 +162,12 @@ class Question(Words):
             )
             raise ValueError(f"{why}: leave one of them out")
         if isinstance(self.cached, str):
-            object.__setattr__(self, "cached", self.prompt * words.share("cached", self.cached))
-        if self.cached is not None and self.cached >= self.prompt:
-            raise ValueError(f"cached is {self.cached:g}, but must be below prompt, {self.prompt:g}")
+            part, prompts = words.share("cached", self.cached), mix.points(self.prompt)
+            mixed = len(prompts) > 1 and mix.Lengths([part * one for one in prompts], self.cached)
+            object.__setattr__(self, "cached", mixed or self.prompt * part)
+        if self.cached is not None and min(mix.points(self.cached)) >= min(mix.points(self.prompt)):
+            least = f"{'the shortest ' * isinstance(self.prompt, mix.Lengths)}prompt, {min(mix.points(self.prompt)):g}"
+            raise ValueError(f"cached is {self.cached:g}, but must be below {least}")
         if (self.drafted is None) != (self.length is None):
             raise ValueError("drafts need both: drafted, and length, the tokens that a step yields")
         if self.weights is None and "formats" in self.model.notes:
@@ -160,6 +175,16 @@ class Question(Words):
                 f"weights are not given, and how the checkpoint of {self.model.name or 'this model'} stores them is "
                 f"not understood: {self.model.notes['formats']}"
             )
+
+    def _record(self):
+        """Prompts and answers of the trace, and their arrivals where nobody says how fast it is played."""
+        for name, found in (("prompt", self.trace.prompt), ("output", self.trace.output)):
+            if getattr(self, name) not in (None, found):
+                raise ValueError(f"{name} stands in the trace: leave one of them out")
+            object.__setattr__(self, name, found)
+        if self.trace.blocks and getattr(self.cached, "said", self.cached):
+            raise ValueError("cached follows from what prompts of the trace share: leave it out")
+        object.__setattr__(self, "arrivals", self.arrivals or self.trace.rate)
 
     @property
     def is_request(self) -> bool:
@@ -179,13 +204,20 @@ class Question(Words):
         weights, cache, _ = self.formats
         if self.prompt is not None and self.output is not None:
             users = 1 if self.arrivals else self.users or 1
-            return Workload(users, self.prompt + self.output / 2, weights, cache)
+            return Workload(users, mix.seen(self), weights, cache)
         return Workload(self.batch or 1, 4096 if self.context is None else self.context, weights, cache)
 
     @property
-    def pieces(self) -> int:
-        """Steps in which a prompt is read."""
-        return ceil(((self.prompt or 0) - (self.cached or 0)) / self.chunk) if self.chunk else 1
+    def pieces(self) -> float:
+        """Steps in which a prompt is read, in the mean."""
+        return mix.pieces(self.prompt, self.cached or 0, self.chunk) if self.chunk else 1
+
+    @property
+    def longest(self) -> float:
+        """Tokens of the longest sequence."""
+        if self.trace is not None:
+            return max(map(sum, zip(self.prompt.points, self.output.points, strict=True)))
+        return max(mix.points(self.prompt)) + max(mix.points(self.output))
 
     def hourly(self, chip, price=None) -> float | None:
         """Dollars for one chip and hour, with the electricity of its rated power; None where no price is known.
@@ -231,6 +263,23 @@ class Promise(Words):
     token: float | None = word(words.seconds, "time between two tokens, at most", "s", "50 tokens/s")
     first_token: float | None = word(words.seconds, "time to the first token, at most", "s", "500 ms")
     dollars: float | None = word(words.dollars, "dollars for a million output tokens, at most", "usd", "$2")
+    token_p99: float | None = word(
+        words.seconds, "the same as token for 99 of 100 requests, by simulation", "s", "20 tokens/s"
+    )
+    first_token_p99: float | None = word(
+        words.seconds, "the same as first_token for 99 of 100 requests, by simulation", "s", "2 s"
+    )
+
+    @property
+    def percentiles(self) -> dict:
+        """What is promised for 99 of 100 requests: ``"first"`` or ``"token"`` to seconds."""
+        found = {"first": self.first_token_p99, "token": self.token_p99}
+        return {what: seconds for what, seconds in found.items() if seconds is not None}
+
+    def limit(self, name) -> float:
+        """The most that a time may be in the mean: no more than what it may be for 99 of 100 requests."""
+        given = (getattr(self, name), getattr(self, f"{name}_p99"))
+        return min((seconds for seconds in given if seconds is not None), default=inf)
 
 
 def read(kind, options, chips=None):

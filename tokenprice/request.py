@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from inferlib.equation import equation
-from inferlib.ops import ceil, maximum, minimum, symbolic
+from inferlib.ops import maximum, minimum, symbolic
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
-from tokenprice import blocks, energy, words
+from tokenprice import blocks, energy, mix, words
 from tokenprice.decode import whole_layers
 from tokenprice.estimate import (
     CAUTIONS as OF_STEPS,
@@ -269,30 +269,39 @@ def _span(seconds, spread):
 
 
 def passes(model, system, work, prompt_tokens, cached_tokens=0, layout=None, keep=None):
-    """How a prompt is read: by named terms, and the seconds of its fresh part alone."""
-    asked = {"layout": layout, "keep": keep}
-    read = prompt_pass(model, system, work, prompt_tokens, cached_tokens, **asked)
-    if not cached_tokens or not read.feasible:
-        return read, read.total if read.feasible else None
-    return read, prompt_pass(model, system, work, prompt_tokens - cached_tokens, **asked).total
+    """How a prompt is read, or the mean of those that differ: by terms, and the seconds of its fresh part alone."""
+    whole, held = mix.array(prompt_tokens), mix.array(cached_tokens)
+    mixed = whole is not prompt_tokens or held is not cached_tokens
+
+    def read(*tokens):
+        found = prompt_pass(model, system, work, *tokens, layout=layout, keep=keep)
+        return mix.average(found) if mixed and found.feasible else found
+
+    found = read(whole, held)
+    if not cached_tokens or not found.feasible:
+        return found, found.total if found.feasible else None
+    return found, read(whole - held).total
 
 
 def served(
     model, system, step, read, fresh, prompt_tokens, output_tokens, running, *, cached_tokens=0, layout=None,
     engine=None, price=None, utilisation=1.0, reader=None, chunk=None, asking=None, protocol=STEADY, read_price=None,
+    uneven=1.0,
 ):  # fmt: skip
     """A request from a step of ``running`` users (a number or an array of them) and the passes of a prompt.
 
     Copies of the attention, and stages, read a prompt each at the same time: a prompt takes its part of the machine,
-    and waits for those of its own lane only.
+    and waits for those of its own lane only. ``uneven``: mean square of the prompts' seconds over the square of their
+    mean.
     """
     copies = layout.lanes if layout is not None and reader is None else 1
     asking = running if asking is None else asking
-    pieces = ceil((prompt_tokens - cached_tokens) / chunk) if chunk else 1
+    pieces = mix.pieces(prompt_tokens, cached_tokens, chunk) if chunk else 1
     among = maximum(running / copies, 1)
     if reader is not None:
         among = minimum(among, 1)
-    seen, first = waiting(protocol, among, read.total, pieces, output_tokens, step.total, whole_layers(model))
+    each = read.total, pieces, output_tokens, step.total, whole_layers(model)
+    seen, first = waiting(protocol, among, *each, uneven)
     # prompts for which one waits before the first token are not read between the others
     others = others_time(maximum(among - seen, 1), output_tokens, read.total)
     together = answered(running, layout, output_tokens, pieces, reader)
@@ -319,7 +328,7 @@ def answered(running, layout, output_tokens, pieces, reader=None):
     return copies * answers_at_once(running / copies, output_tokens, pieces)
 
 
-def waiting(protocol, users, prompt_time, pieces, output_tokens, step, n_layers):
+def waiting(protocol, users, prompt_time, pieces, output_tokens, step, n_layers, uneven=1.0):
     """Prompts of others in line, and seconds to the first token, where there is room for all: a protocol's queue."""
     known = stated()["first_token"]
     group = minimum(users, known["group"] if protocol.equal else 1)
@@ -329,6 +338,8 @@ def waiting(protocol, users, prompt_time, pieces, output_tokens, step, n_layers)
     # in the burst nobody comes at random
     at_random = (1 - burst) * (users - group)
     met = prompts_met(at_random, output_tokens / pieces + known["door"] / reading, pieces)
+    if uneven != 1:  # who comes meets a long prompt more often than a short one
+        met = minimum(met * uneven, at_random)
     # The pass of a prompt takes the tokens of others along: to start its layers costs first tokens only.
     own = reading - step + known["layer"] * n_layers
     return met + ahead - group, first_token_time(known["door"], ahead, own, met * reading, step)

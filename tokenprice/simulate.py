@@ -1,14 +1,15 @@
 """A fleet or a loop of users, request by request: the percentiles that no formula gives."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import cycle
 from math import ceil, inf
 
 from inferlib.extras import np
-from tokenprice import bounds
+from tokenprice import bounds, mix
 from tokenprice.ask import Answer, sixth
-from tokenprice.fleet import Station, station
+from tokenprice.fleet import Station, held, read_times, station
 from tokenprice.question import Promise, both
 from tokenprice.words import whole
 
@@ -53,8 +54,13 @@ class Simulation:
     @property
     def kept(self) -> float:
         """The part of all requests for which the promise was kept."""
-        late = self.first > (self.promise.first_token or inf)
-        return 1 - float(np.mean(late | (self.token > (self.promise.token or inf))))
+        late = self.first > self.promise.limit("first_token")
+        return 1 - float(np.mean(late | (self.token > self.promise.limit("token"))))
+
+    @property
+    def good(self) -> bool:
+        """Whether 99 of 100 requests are served as promised for them."""
+        return all(self.percentile(what, 99) <= most for what, most in self.promise.percentiles.items())
 
     @property
     def dollars_per_million_kept(self) -> float | None:
@@ -80,7 +86,9 @@ class Simulation:
             values = [self.mean(what), *(self.percentile(what, share) for share in SHARES)]
             formula = f"{1e3 * known[what]:7,.0f}" if what in known else " " * 7
             lines.append(f"{name:26}{formula}" + "".join(f"{1e3 * value:8,.0f}" for value in values))
-        if self.promise.token or self.promise.first_token:
+        if self.promise.percentiles:
+            lines.append(f"p99 as promised: {'yes' if self.good else 'no'}")
+        if self.promise.token or self.promise.first_token or self.promise.percentiles:
             price = self.dollars_per_million_kept
             paid = f"; ${price:.3g} per million tokens that kept it" if price else ""
             lines.append(f"promise kept for {self.kept:.1%} of requests{paid}")
@@ -120,10 +128,17 @@ def simulate(
     found = sixth(q, beside=False)
     if not found.feasible:
         raise ValueError(f"nothing to simulate: {found.reason}")
-    draw, count = np.random.default_rng(seed), whole("requests", requests)
-    made = Simulation(found, promise, seed, *(_arriving if q.arrivals else _asking)(found, draw, count))
-    facts = {"first_token": made.first.min(), "reading": found.request.prompt.total}
-    facts |= {"token": min(made.gaps, default=inf), "alone": _station(found).steps[0]}
+    return played(found, promise, whole("requests", requests), seed)
+
+
+def played(found, promise, count, seed=0, slower=1.0) -> Simulation:
+    """So many requests of an answer, on machines that do everything so many times slower."""
+    at, draw = _station(found).slower(slower), np.random.default_rng(seed)
+    play = _arriving if found.question.arrivals else _asking
+    shortest, *counted = play(found, at, slower, draw, count)
+    made = Simulation(found, promise, seed, *counted)
+    facts = {"first_token": made.first.min(), "reading": shortest}
+    facts |= {"token": min(made.gaps, default=inf), "alone": at.steps[0]}
     if broken := bounds.broken(facts, ["served"]):
         raise ValueError(broken)
     return made
@@ -134,16 +149,11 @@ class _Copy:
     """One copy of a model: a line of requests, those that run by the step in which they end, and a clock."""
 
     at: Station
-    draw: "np.random.Generator"
+    draw: np.random.Generator
+    work: Callable  # of a user or number: seconds of a prompt, its pieces, tokens of the answer
     line: list = field(default_factory=list)  # (when it came, user or number)
     gaps: dict = field(default_factory=dict)  # seconds between two tokens: how often
     span: tuple = (0.0, inf)  # of the clock, in which gaps are counted
-
-    def length(self):
-        """Tokens of an answer."""
-        return (
-            max(round(self.at.output), 1) if self.at.equal else int(self.draw.geometric(1 / self.at.output))
-        )
 
     def follow(self, left=None):
         """Yield (number, came, first, mean gap) of each request; ``left``: how often each user still asks."""
@@ -155,22 +165,24 @@ class _Copy:
                 clock = max(clock, self.line[0][0])
             if self.line and self.line[0][0] <= clock and len(running) < at.places:
                 came, name = heappop(self.line)
+                prompt, pieces, output = self.work(name)
                 # the way in: the step in progress counts whole, as in the formula
                 in_step = begun <= came < clock if running else False
                 part = (came - begun) % each if in_step else float(at.steps[max(len(running), 1) - 1])
+                aside = 0.0 if at.prompt else prompt
                 if at.prompt:
-                    for _ in range(at.pieces):
+                    for _ in range(pieces):
                         each = float(at.steps[max(len(running), 1) - 1])
-                        clock += at.prompt / at.pieces + each
+                        clock += prompt / pieces + each
                         steps += 1
-                        self.gap(at.prompt / at.pieces + each, len(running), clock)
+                        self.gap(prompt / pieces + each, len(running), clock)
                     begun = since = clock
                 else:  # read elsewhere: the next step makes the first token
                     since = clock + float(at.steps[len(running)])
                     new += 1
                 made = 0 if at.prompt else 1
-                last = steps + made + self.length() - 1
-                heappush(running, (last, name, came, since + at.door + part, since, steps + made))
+                last = steps + made + output - 1
+                heappush(running, (last, name, came, since + at.door + part + aside, since, steps + made))
             else:
                 each, n = float(at.steps[len(running) - 1]), running[0][0] - steps
                 if self.line and len(running) < at.places:
@@ -202,41 +214,77 @@ def _station(found) -> Station:
     return station(q.replace(users=None, rounds=None), q.machine, q.layout, reads)
 
 
-def _arriving(found, draw, count):
-    """Requests that come at random, first to a reader where there are some, then to a copy."""
+def _drawn(q, asked, read, at, slower, draw):
+    """What each request is, by its number or user: of a trace in its order, else drawn; and the seconds of prompts."""
+    seconds, output = slower * read_times(asked, *read), mix.points(q.output)
+    pieces = [
+        ceil(one / q.chunk) if q.chunk and at.prompt else 1 for one in mix.fresh(q.prompt, asked.cached or 0)
+    ]
+
+    def work(name):
+        k = name % len(seconds) if q.trace else draw.integers(len(seconds)) if len(seconds) > 1 else 0
+        if q.trace:
+            tokens = output[name % len(output)]
+        elif isinstance(q.output, mix.Lengths):
+            tokens = output[draw.integers(len(output))]
+        else:
+            tokens = q.output if q.equal else draw.geometric(1 / q.output)
+        return float(seconds[k]), pieces[k], max(round(tokens), 1)
+
+    return work, seconds
+
+
+def _came(q, draw, count):
+    """When requests come: at random, or as in the trace, which begins again at its end."""
+    if q.trace is None:
+        return np.cumsum(draw.exponential(1 / q.arrivals, count))
+    slower, own = q.trace.rate / q.arrivals, np.array(q.trace.arrivals)
+    begins, number = np.divmod(np.arange(count), len(own))
+    return slower * (own[number] + begins * len(own) / q.trace.rate)
+
+
+def _arriving(found, at, slower, draw, count):
+    """Requests that come by themselves, first to a reader where there are some, then to a copy."""
     many, q = found.fleet, found.question
-    at = many.station
+    lies = q.layout if many.reader in (None, many.system) else None
+    reads = many.reader or many.system
+    asked = held(q, reads, lies, many.readers or many.machines)
+    work, seconds = _drawn(q, asked, (reads, lies), at, slower, draw)
     warm = ceil(WARM * max(many.state.running, 1) * many.machines)
-    came = np.cumsum(draw.exponential(1 / q.arrivals, count + 2 * warm))
-    ready = came.copy()
+    came = _came(q, draw, count + 2 * warm)
+    ready, requests = came.copy(), [work(n) for n in range(len(came))]
     if many.reader:
         side = at.copies if many.reader == many.system else 1
         free, whose = np.zeros(many.readers * side), draw.integers(many.readers * side, size=len(came))
         for n, line in enumerate(whose):
-            free[line] = ready[n] = max(free[line], came[n]) + many.request.prompt.total
+            free[line] = ready[n] = max(free[line], came[n]) + requests[n][0]
+            requests[n] = 0.0, *requests[n][1:]
     copies, counted = many.machines * at.copies, range(warm, warm + count)
     lines = draw.integers(copies, size=len(came))
+    if asked is not q:
+        lines = np.array(q.trace.routes(asked.cached, lines))
     first, token, gaps = np.zeros(len(came)), np.zeros(len(came)), {}
     for copy in range(copies):
         mine = np.flatnonzero(lines == copy)
         line = [(float(ready[n]), int(n)) for n in mine]
-        one = _Copy(at, draw, line, gaps, (came[warm], came[warm + count - 1]))
+        one = _Copy(at, draw, requests.__getitem__, line, gaps, (came[warm], came[warm + count - 1]))
         for n, asked, soon, mean in one.follow():
             first[n], token[n] = asked + soon - came[n], mean
-    return first[counted], token[counted], *_both(gaps)
+    return seconds.min(), first[counted], token[counted], *_both(gaps)
 
 
-def _asking(found, draw, count):
+def _asking(found, at, slower, draw, count):
     """Users of a loop, who begin together where they ask a number of rounds, else apart."""
     q, copies = found.question, found.question.layout.lanes if found.question.layout else 1
-    at, elsewhere = _station(found), found.request.prompt.total if q.reader else 0.0
+    lies = None if q.reader else q.layout
+    work, seconds = _drawn(q, q, (q.reader or q.machine, lies), at, slower, draw)
     whole, rest = divmod(max(round(q.workload.batch), 1), copies)
     first, token, gaps = [], [], {}
     for users in cycle(filter(None, [whole + 1] * rest + [whole] * (copies - rest))):
         if len(first) >= count:
             break
         begin = np.zeros(users) if q.rounds else draw.uniform(0, found.request.seconds, users)
-        one = _Copy(at, draw, [(float(when), user) for user, when in enumerate(begin)], gaps)
+        one = _Copy(at, draw, work, [(float(when), user) for user, when in enumerate(begin)], gaps)
         one.span = (0.0 if q.rounds else inf, inf)
         left, warm = [q.rounds or inf] * users, 0 if q.rounds else WARM * users
         enough = len(first) + ceil(count * users / q.workload.batch)
@@ -244,11 +292,11 @@ def _asking(found, draw, count):
             if n == warm:
                 one.span = (0.0, inf)
             if n >= warm:
-                first.append(soon + elsewhere)
+                first.append(soon)
                 token.append(mean)
             if not q.rounds and len(first) >= enough:
                 break
-    return np.array(first), np.array(token), *_both(gaps)
+    return seconds.min(), np.array(first), np.array(token), *_both(gaps)
 
 
 def _both(gaps):

@@ -20,11 +20,11 @@ ALSO = {
 GROUPS = {
     "machine": ("machine", "layout", "engine", "memory", "reader", "chunk"),
     "load": (
-        "batch", "context", "prompt", "output", "cached", "users", "arrivals", "machines", "drafted", "length",
+        "batch", "context", "prompt", "output", "trace", "cached", "users", "arrivals", "machines", "drafted", "length",
     ),
     "formats": ("weights", "cache", "keep"),
     "price": ("price", "electricity", "pue", "utilisation"),
-    "promise": ("token", "first_token", "dollars"),
+    "promise": ("token", "first_token", "dollars", "token_p99", "first_token_p99"),
 }  # fmt: skip
 DEGREES = (
     "--tp", "--pp", "--dp", "--ep", "--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size",

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from os import PathLike
 
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model, resolve
 from inferlib.formats import FORMATS, spelled
 from inferlib.system import Accelerator, Layout, System
 from inferlib.transformer import Transformer
-from tokenprice import constants
+from tokenprice import constants, mix
 
 _LARGE = {"": 1, "k": 1024, "m": 1024**2}
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "min": 60.0}
@@ -49,7 +50,11 @@ def tokens(name, value) -> float:
     --------
     >>> tokens("context", "8k"), tokens("context", "1,000"), tokens("prompt", "2K tokens")
     (8192, 1000, 2048)
+    >>> float(tokens("prompt", "2k ± 50%")), float(tokens("output", "200-1k"))
+    (2048.0, 612.0)
     """
+    if name in ("prompt", "output") and (found := _mixed(name, value)):
+        return found
     if isinstance(value, str):
         found = re.fullmatch(rf"\s*{_NUMBER}\s*([kKmM]?)\s*(?:tokens?)?\s*", value)
         allowed = "a number such as 8192 or 8k"
@@ -58,6 +63,36 @@ def tokens(name, value) -> float:
         value = _digits(name, found[1], allowed) * _LARGE[found[2].lower()]
     value = _number(name, value, zero=name in ("cached", "context"), maximum=1e12)
     return int(value) if value == int(value) else value
+
+
+def _mixed(name, value):
+    """Lengths that differ: ``"2k ± 50%"``, evenly, or quantiles at equal distances, ``"200-1k-8k"``; else None."""
+    if isinstance(value, mix.Lengths):
+        return value
+    if isinstance(value, str):
+        said, (middle, sign, part) = value, re.sub(r"\+/?-", "±", value).partition("±")
+        if sign:
+            middle, part = tokens(name, middle), share(name, part)
+            value = middle * (1 - part), middle * (1 + part)
+        else:
+            value = re.split(r"(?<=\w)(?<!\de)\s*-", value)
+    elif isinstance(value, (list, tuple)):
+        said = "-".join(str(one) for one in value)
+    if not isinstance(value, (list, tuple)) or len(value) < 2:
+        return None
+    quantiles = [tokens(name, one) for one in value]
+    if quantiles != sorted(quantiles):
+        raise ValueError(f"{name} is {checks.short(repr, said)}, but quantiles must rise, like 200-1k-8k")
+    return mix.spread(quantiles, said)
+
+
+def trace(name, value) -> mix.Trace:
+    """A file of requests, as :func:`tokenprice.mix.trace` reads it."""
+    return (
+        value
+        if isinstance(value, mix.Trace)
+        else mix.trace(name, checks.instance(name, value, (str, PathLike)))
+    )
 
 
 def count(name, value) -> float:
@@ -95,6 +130,8 @@ def share(name, value) -> float:
 
 def cached(name, value) -> float | str:
     """Tokens of a prompt that are in the cache, or their share of it as ``"95%"``, which stays a text."""
+    if isinstance(value, mix.Lengths):
+        return value
     if isinstance(value, str) and value.strip().endswith("%"):
         return f"{100 * share(name, value):g}%"
     return tokens(name, value)
@@ -125,7 +162,7 @@ def seconds(name, value) -> float:
 
 def _asked_about(name, value):
     """A bare number, if it can be seconds: nobody waits for a token for more than one, or a minute for the first."""
-    if value > (1 if name == "token" else 60):
+    if value > (1 if name.startswith("token") else 60):
         raise ValueError(f"{name} is {value:g} s: did you mean '{value:g} ms', or '{value:g} tokens/s'?")
     return value
 

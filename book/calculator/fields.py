@@ -14,8 +14,12 @@ from tokenprice import words
 from tokenprice.decide import MOST
 from tokenprice.question import CHOSEN, REQUEST, STEP, Promise, Question
 
-# Fields that the page leaves to Python and the terminal: users in step, readers of their own, bills of power.
-LEFT_OUT = ("rounds", "equal", "reader", "chunk", "highest", "electricity", "pue", "dollars")
+# Fields that the page leaves to Python and the terminal: users in step, readers of their own, bills of power, files,
+# and what is simulated.
+LEFT_OUT = (
+    "trace", "rounds", "equal", "reader", "chunk", "highest", "electricity", "pue", "dollars", "token_p99",
+    "first_token_p99",
+)  # fmt: skip
 FLEET = ("arrivals", "machines")  # of one machine at a time, while what to rent is asked of many
 # The question that the page opens with; what is not named here is not given.
 START = {

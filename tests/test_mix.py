@@ -1,0 +1,287 @@
+"""Mixes of requests: what files say, what a cache still holds, and formula and simulation of one queue."""
+
+import json
+import random
+import tomllib
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tokenprice import Question, ask, decide, mix, simulate
+from tokenprice.fleet import held
+from tokenprice.terminal import main
+
+FOLDER = Path(__file__).parents[1] / "book" / "measured" / "traces"
+KNOWN = tomllib.loads((FOLDER / "traces.toml").read_text())
+ASKED = Question("Llama 3.3 70B", "4x H100", weights="fp8", prompt="2k", output=500, arrivals=3)
+MACHINE = {"azure_code": "4x H100", "azure_conv": "4x H100", "mooncake_conversation": "8x B200"}
+
+
+def recorded(name, **more):
+    return Question("Llama 3.3 70B", MACHINE[name], weights="fp8", trace=FOLDER / f"{name}.csv", **more)
+
+
+def at_random(asked):
+    """The requests of a trace with what a cache holds of them, if they came at random and in no order."""
+    machines = ask(asked).fleet.machines
+    shared = held(asked, asked.machine, None, machines).cached
+    return asked.replace(trace=None, cached=shared, machines=machines)
+
+
+def off(found):
+    """By how much a formula misses the mean time between tokens, and to the first."""
+    known = {"gaps": found.answer.seconds, "first": found.answer.request.first_token}
+    return {what: known[what] / found.mean(what) - 1 for what in known}
+
+
+# --- Words and files -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", ["2k ± 50%", "2k +- 50%", "1k-3k", (1024, 3072), "1024 - 2048 - 3k"])
+def test_lengths_that_lie_evenly_have_the_moments_of_a_uniform_distribution(said):
+    lengths = ASKED.replace(prompt=said).prompt
+    assert float(lengths) == pytest.approx(2048)
+    assert np.var(lengths.points) == pytest.approx(2048**2 / 12, rel=1e-3)
+
+
+def test_between_two_quantiles_that_are_neighbours_lie_equal_parts():
+    """200, 1,000 and 8,000: half of all answers below the one in the middle, evenly on both sides."""
+    points = ASKED.replace(output="200-1000-8000").output.points
+    assert np.mean(np.array(points) < 1000) == 0.5
+    assert np.mean(points) == pytest.approx((600 + 4500) / 2)
+
+
+def test_words_read_back_to_the_same_question():
+    for asked in (ASKED.replace(prompt="2k ± 50%", cached="30%"), recorded("azure_conv", arrivals=9)):
+        assert Question(**asked.words()) == asked
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"prompt": "3k-1k"}, "quantiles must rise"),
+        ({"prompt": "2k ± 150%"}, "at most 1"),
+        ({"prompt": "1k-3k", "cached": 2000}, "below the shortest prompt"),
+        ({"trace": FOLDER / "azure_code.csv"}, "prompt stands in the trace"),
+        ({"context": "1k-3k"}, "context is '1k-3k', but must be a number"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(given, words):
+    with pytest.raises(ValueError, match=words):
+        ASKED.replace(**given)
+
+
+def test_what_prompts_share_is_not_said_twice():
+    with pytest.raises(ValueError, match="cached follows from what prompts of the trace share"):
+        recorded("mooncake_conversation", cached="50%")
+
+
+NAMES = {
+    "our own": ({"arrival": 3.5, "prompt": 1100, "output": 7, "prefix": "agent", "shared": 1024}, 3.5, 2),
+    "Mooncake": (
+        {"timestamp": 3500, "input_length": 1100, "output_length": 7, "hash_ids": [4, 5, 9]},
+        3.5,
+        3,
+    ),
+    "Azure": (
+        {"TIMESTAMP": "2023-11-16 18:17:03.5000000", "ContextTokens": 1100, "GeneratedTokens": 7},
+        None,
+        0,
+    ),
+    "BurstGPT": ({"Timestamp": 3.5, "Request tokens": 1100, "Response tokens": 7}, 3.5, 0),
+}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_has_our_names_or_those_of_a_public_trace(tmp_path, name, kind):
+    row, came, blocks = NAMES[name]
+    start = "2023-11-16 18:17:00" if came is None else 0
+    rows = [{**row, next(iter(row)): start}, row]
+    path = tmp_path / f"requests.{kind}"
+    if kind == "jsonl":
+        path.write_text("\n".join(json.dumps(one) for one in rows))
+    else:
+        told = [{**one, "hash_ids": "4-5 9"} if "hash_ids" in one else one for one in rows]
+        path.write_text(
+            "\n".join(",".join(map(str, line)) for line in ([*row], *(one.values() for one in told)))
+        )
+    found = mix.trace("trace", path)
+    assert found.arrivals == (0, came or 3.5) and found.prompt.points == (1100, 1100)
+    assert (
+        found.output == mix.Lengths([7, 7])
+        and [len(one) for one in found.blocks] == [blocks] * bool(blocks) * 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("when,what\n1,2\n", "holds no requests: give lines with arrival, prompt, output"),
+        ("", "holds no requests"),
+        ('{"arrival": 1,', "neither JSON lines nor a table"),
+        ("arrival,prompt,output\n0,5,5\n1,0,5\n", "request 2: prompt is 0"),
+        ("arrival,prompt,output\n1,5,5\n1,5,5\n", "come at different times"),
+    ],
+)
+def test_a_file_that_is_none_says_what_is_wrong(tmp_path, text, words, capsys):
+    path = tmp_path / "requests"
+    path.write_text(text)
+    assert main(["ask", "Llama 3.3 70B", "4x H100", "--trace", str(path)]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_stored_traces_are_the_beginnings_of_public_ones(name):
+    about, found = KNOWN[name], recorded(name).trace
+    assert len(found.arrivals) == 2000 <= about["whole"]
+    assert about["url"].startswith("https://github.com/") and about["licence"] and about["cite"]
+
+
+# --- What a cache still holds --------------------------------------------------------------------------------
+
+
+def by_hand(blocks, room):
+    """A cache of so many blocks, block by block."""
+    used, found = OrderedDict(), []
+    for names in blocks:
+        found.append(next((n for n, name in enumerate(names) if name not in used), len(names)))
+        for name in reversed(names):
+            used[name] = True
+            used.move_to_end(name)
+        while len(used) > room:
+            used.popitem(last=False)
+    return found
+
+
+@pytest.mark.parametrize("room", [0, 3, 10, 40, 1000])
+def test_a_cache_forgets_what_was_used_longest_ago(room):
+    choose, blocks = random.Random(room), [(0, 1, 2)]
+    for k in range(200):
+        told = choose.choice(blocks)[: choose.randint(0, 5)]
+        blocks.append((*told, *((k, n) for n in range(choose.randint(1, 4)))))
+    prompts = [len(names) * mix.BLOCK + 1 for names in blocks]
+    found = mix.Trace(
+        "", tuple(range(len(blocks))), mix.Lengths(prompts), mix.Lengths(prompts), tuple(blocks)
+    )
+    held = [cached // mix.BLOCK for cached in found.cached(room * mix.BLOCK).points]
+    assert held == by_hand(blocks, room)
+
+
+def test_more_memory_holds_more_until_it_holds_all_that_is_shared():
+    trace = recorded("mooncake_conversation").trace
+    found = [trace.cached(room) for room in (0, 1e5, 1e6, 1e7, 1e9)]
+    assert [float(one) for one in found] == sorted(map(float, found))
+    assert float(found[0]) == 0 and found[-1] == trace.shared
+
+
+def test_what_does_not_fit_is_read_again():
+    """Two machines hold more than one, and what is held costs less time of them."""
+    many = [ask(recorded("mooncake_conversation", machines=n)).request for n in (2, 4)]
+    assert many[0].cached_tokens < many[1].cached_tokens < recorded("mooncake_conversation").trace.shared
+    assert many[0].fresh_seconds > many[1].fresh_seconds
+
+
+def test_a_request_goes_where_half_of_its_prompt_is_held():
+    """The third goes on from the first; the fourth shares its first block only, as all do."""
+    blocks = ((0, 1, 2), (0, 3, 4), (0, 1, 2, 5), (0, 6, 7))
+    prompts = [len(names) * mix.BLOCK for names in blocks]
+    trace = mix.Trace("", (0, 1, 2, 3), mix.Lengths(prompts), mix.Lengths(prompts), blocks)
+    assert trace.routes(trace.shared, [4, 5, 6, 7]) == [4, 5, 4, 7]
+
+
+# --- Formula and simulation ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prompt", "output"),
+    [("2k ± 50%", "500 ± 50%"), ("2k ± 80%", "20-50-4k"), ("100-2k-16k", 500), ("1k ± 20%", "1k ± 20%")],
+)
+@pytest.mark.parametrize("load", [{"arrivals": 3}, {"arrivals": None, "users": 32}, {"chunk": 1024}])
+def test_a_mix_waits_as_long_in_the_formula(prompt, output, load):
+    found = off(simulate(ASKED.replace(prompt=prompt, output=output, **load), requests=6000))
+    assert abs(found["gaps"]) < 0.1 and abs(found["first"]) < 0.15
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_requests_of_a_trace_that_come_at_random_wait_as_long_in_the_formula(name):
+    """So many, since the longest prompts of Mooncake are few and decide much."""
+    found = off(simulate(at_random(recorded(name)), requests=40_000, seed=1))
+    assert abs(found["gaps"]) < 0.1 and abs(found["first"]) < 0.1
+
+
+def test_requests_that_come_in_bursts_wait_longer_than_the_formula_says():
+    """Those of people who talk come almost at random; those of editors, by the hundred."""
+    talk, code = (simulate(recorded(f"azure_{name}"), requests=4000) for name in ("conv", "code"))
+    assert abs(off(talk)["first"]) < 0.15 and off(code)["first"] < -0.9
+    assert "times as uneven" in str(code.answer) and talk.answer.question.trace.bursts < 2
+
+
+def test_no_token_of_a_trace_is_lost():
+    asked = recorded("azure_conv")
+    found = simulate(asked, requests=4000)
+    assert found.many.sum() / (4000 / asked.arrivals) == pytest.approx(
+        asked.arrivals * asked.output, rel=0.05
+    )
+
+
+def test_one_length_many_times_is_that_length():
+    """A spread of nothing is the question without it, answers equally long."""
+    mixed, plain = ASKED.replace(prompt="2k-2k", output="500-500"), ASKED.replace(equal=True)
+    for load in ({}, {"arrivals": None, "users": 16}):
+        one, other = (ask(asked.replace(**load)) for asked in (mixed, plain))
+        assert one.seconds == pytest.approx(other.seconds, rel=1e-9) or load
+        assert one.request.dollars == pytest.approx(other.request.dollars, rel=1e-9)
+
+
+# --- What to rent --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["azure_code", "azure_conv"])
+def test_the_fewest_machines_that_keep_a_percentile(name):
+    asked = recorded(name).replace(machine=None)
+    promise = {"first_token_p99": "2 s"}
+    best = decide(asked, **promise, chips="H100", counts=4, layouts="TP4").best
+    assert best.p99["first"][0] <= 2 and best.played[0].kept >= 0.99
+    fewer = asked.replace(machine=best.system, layout=best.layout, machines=best.fleet.machines - 1 or None)
+    if best.fleet.machines > 1:
+        assert simulate(fewer, **promise, requests=3000).good is False
+    fast, slow = best.p99["first"][1:]
+    assert fast < best.p99["first"][0] < slow
+
+
+def test_the_most_users_who_keep_a_percentile():
+    asked = {"prompt": "2k ± 50%", "output": 300, "chips": "B200", "counts": 1}
+    mean, tail = (decide("Llama 3.1 8B", **asked, **{name: "30 ms"}).best for name in ("token", "token_p99"))
+    assert tail.users < mean.users and tail.p99["token"][0] <= 0.030 < mean.request.token * 1.2
+    assert tail.row()["usd_per_million_kept"] >= tail.request.per_million["output"]
+
+
+def test_a_sure_percentile_holds_at_the_slow_end():
+    asked = {
+        "prompt": 2000,
+        "output": 300,
+        "arrivals": 20,
+        "chips": "H100",
+        "counts": 1,
+        "token_p99": "40 ms",
+    }
+    plain, sure = (decide("Llama 3.1 8B", **asked, sure=sure).best for sure in (False, True))
+    assert sure.p99["token"][2] <= 0.040 < plain.p99["token"][2]
+
+
+def test_the_terminal_sizes_a_trace(capsys):
+    line = [
+        "decide",
+        "Llama 3.3 70B",
+        "--weights",
+        "fp8",
+        "--trace",
+        str(FOLDER / "azure_conv.csv"),
+        "--chips",
+        "H100",
+    ]
+    assert main([*line, "--counts", "4", "--first-token-p99", "1 s"]) == 0
+    assert "99 of 100 of 3,000 simulated requests: first token within" in capsys.readouterr().out
