@@ -149,7 +149,7 @@ class _Copy:
     """One copy of a model: a line of requests, those that run by the step in which they end, and a clock."""
 
     at: Station
-    draw: np.random.Generator
+    draw: "np.random.Generator"
     work: Callable  # of a user or number: seconds of a prompt, its pieces, tokens of the answer
     line: list = field(default_factory=list)  # (when it came, user or number)
     gaps: dict = field(default_factory=dict)  # seconds between two tokens: how often
