@@ -144,6 +144,13 @@ class Answer:
         return max(int(room(q.model, self.machine, q.workload, **q.how)), 0)
 
     @property
+    def link(self) -> str:
+        """The address, from the folder of the book on, of the calculator's page that asks the same question."""
+        from tokenprice.link import link
+
+        return link(self.question)
+
+    @property
     def binding(self) -> str:
         """What takes most of the time between two tokens: a term of the step, or the prompts of others."""
         waits = self.seconds - self.step.total

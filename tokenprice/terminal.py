@@ -136,6 +136,11 @@ def _command(name):
         add("--seed", type=int, help="of the random numbers; 0")
     if name == "ask":
         add("--by", metavar="WHO", help="a source such as liminal2025, or all; the sixth model")
+        add(
+            "--link",
+            action="store_true",
+            help="the address of the calculator's page that asks the same, no more",
+        )
     add("--prices", action="append", metavar="CHIP=USD", help="per chip and hour: H100=2.5, H100=2-4")
     add("--price-file", metavar="TOML", help="a line for each chip: H100 = 2.5, or [2, 4]")
     add("--chip-file", metavar="TOML", help="chips of your own, as in the catalogue's chips.toml")
@@ -171,7 +176,10 @@ def _answer(name, given):
 
     if name == "decide":
         return _decide(**given)
+    linked = given.pop("link", False)
     found = getattr(tokenprice, name)(*_records(given), **given)
+    if linked:
+        return {"link": found.link}, found.link, 0
     if isinstance(found, list):
         return found, str(found), 0 if found else 1
     return found.to_dict(), str(found), 0 if getattr(found, "feasible", True) else 1

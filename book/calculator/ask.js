@@ -15,33 +15,24 @@ globalThis.inferlibAsk = function (D) {
     [name, { ...known, values: named(D.chip, known.values) }]));
 
   // --- Numbers of a question --------------------------------------------------------------------------
-  // A model by name, or one of the reader's own, whose parameters are counted from its dimensions.
-  const made = new Map();
+  // A model by name, or one that a link brings.
+  const made = new WeakMap();
+  const kindOf = (name) => D.kinds[name] || D.kinds.find((kind) => kind.name === name);
   const opened = (known, name) => {
-    const part = (placed) => placed && { ...D.kinds[placed[0]], own: named(D.kinds[placed[0]].names,
+    const part = (placed) => placed && { ...kindOf(placed[0]), own: named(kindOf(placed[0]).names,
       placed.slice(1)) };
     const groups = known.layers.map(([count, ...both]) => ({ count, parts: both.map(part).filter(Boolean),
-      whole: both }));
+      whole: both.map((placed) => placed && D.kinds.indexOf(kindOf(placed[0]))) }));
     const values = { d_model: known.d_model, vocab_size: known.vocab_size };
     groups.forEach((g) => { g.seen = g.parts.find((p) => p.kept); });
     values.n_layers = total(groups, (g) => (g.count * g.parts.length) / 2);
-    let stored = known.stored;
-    if (!stored) {
-      const counted = groups.flatMap((g) => g.parts.map((p) => p.stored(values, p.own).map((n) =>
-        g.count * n)));
-      const [head, norms] = D.whole.stored[known.tied ? 1 : 0](values);
-      const more = D.stored.map((part) => (part === "head" ? head : part === "norms" ? norms : 0));
-      stored = more.map((n, k) => n + total(counted, (each) => each[k]));
-    }
-    D.stored.forEach((part, k) => { values[key("stored", part)] = stored[k]; });
-    const fresh = known.stored ? known.new || 0 : Number(stored[D.stored.indexOf("experts")] > 0);
-    return { ...known, new: fresh, groups, values, name,
-      size: total(stored, Number) };
+    D.stored.forEach((part, k) => { values[key("stored", part)] = known.stored[k]; });
+    return { ...known, groups, values, name, size: total(known.stored, Number) };
   };
   const model = (S) => {
-    if (S.own) return opened(S.own, "my model");
-    if (!made.has(S.model)) made.set(S.model, opened(D.models[S.model], S.model));
-    return made.get(S.model);
+    const known = S.own || D.models[S.model];
+    if (!made.has(known)) made.set(known, opened(known, S.own ? S.own.name : S.model));
+    return made.get(known);
   };
   const layers = (m) => total(m.groups, (g) => g.count);
   const every = (m, name) => m.groups.flatMap((g) => g.parts.filter((p) => name in p.own).map((p) =>
@@ -49,10 +40,23 @@ globalThis.inferlibAsk = function (D) {
   const heads = (m) => every(m, "n_heads");
   const sparse = (m) => m.values.stored_experts > 0;
 
+  // Formats of weights, of each part and of the cache: as given, else the checkpoint's. A format is a name,
+  // or bytes of a weight and whose kernels serve it.
+  const formats = (S, m) => {
+    const [own, parts, cache] = m.formats, kept = S.keep || {}, weights = S.weights || own;
+    const all = S.weights ? D.formats.each[S.weights][4][sparse(m) ? 1 : 0] : parts;
+    const each = Object.fromEntries(D.parts.map((name, k) => [name, format(kept[name] || all[k])]));
+    return { weights: format(weights), each, cache: S.cache || cache };
+  };
+  const format = (name) => {
+    const [bytes, peaks, kernel, fresh] = D.formats.each[Array.isArray(name) ? name[1] : name];
+    return { bytes: Array.isArray(name) ? name[0] : bytes, peaks, kernel, fresh };
+  };
+
   // Dollars of an hour of a chip, and of one that is used.
   const hourly = (S, name) => {
     const listed = S.prices || {};
-    if (name === S.chip && S.price !== undefined) return S.price;
+    if (name === S.chip && S.price != null) return S.price;
     return has(listed, name) ? listed[name] : chips[name].values.chip_price;
   };
   const price = (S, name) => { const hour = hourly(S, name); return hour == null ? null
@@ -101,8 +105,8 @@ globalThis.inferlibAsk = function (D) {
       workspace: D.facts.workspace[l.tp > 1 ? 1 : 0] };
     q.counted = S.engine === "compiled" ? q.share : 1;
     q.exchange_share = D.facts.exchange_share;
-    const known = D.kernels[c.lender], weights = D.formats.weights[S.weights], mixed = sparse(m);
-    const spread = mixed && l.ep > 1 ? (l.dp > 1 ? 1 : 2) : 0, part = weights.parts[mixed ? 1 : 0];
+    const known = D.kernels[c.lender], stored = formats(S, m), { each, cache } = stored, mixed = sparse(m);
+    const spread = mixed && l.ep > 1 ? (l.dp > 1 ? 1 : 2) : 0;
     let late = ""; // what the kernels lack is asked after the memory, as in the library
     const put = (prefix, kind, found) => {
       if (typeof found === "string") late = late || found;
@@ -111,20 +115,19 @@ globalThis.inferlibAsk = function (D) {
       });
     };
     for (const name of D.parts) {
-      const format = name === "attention" && S.wide ? "bf16" : part[name], [bytes, peaks] =
-        D.formats.each[format];
-      put(key("gemm", name), "gemm", known.gemm[format]);
+      const { bytes, peaks, kernel } = each[name];
+      put(key("gemm", name), "gemm", known.gemm[kernel]);
       q[key("bytes", name)] = bytes;
       const peak = peaks.find((p) => p in c.peaks);
       q[key("peak", name)] = peak ? c.peaks[peak] : c.values.chip_flops;
     }
     const parts = m.groups.flatMap((g) => g.parts);
-    if (mixed) put("block", "experts", known.experts[part.experts]);
-    if (parts.some((p) => p.pairs)) put("pairs", "attention", known.attention[S.cache]);
+    if (mixed) put("block", "experts", known.experts[each.experts.kernel]);
+    if (parts.some((p) => p.pairs)) put("pairs", "attention", known.attention[cache]);
     const blocks = (by) => {
       const found = {};
       for (const name of new Set(parts.flatMap((p) => p.timed))) {
-        const asked = D.sparse.includes(name) ? [m.d_model, q.bytes_attention, S.cache] : [0, 0, ""];
+        const asked = D.sparse.includes(name) ? [m.d_model, q.bytes_attention, cache] : [0, 0, ""];
         nearest(name, c.lender, by, ...asked).forEach((v, k) => { found[key("timed", name) + "_"
           + D.timed[name][k]] = v; });
       }
@@ -133,7 +136,7 @@ globalThis.inferlibAsk = function (D) {
     // Prompts are read by the blocks of an engine that serves.
     const compiled = S.engine === "compiled", reading = compiled ? blocks(0) : {};
     Object.assign(q, blocks(compiled ? 1 : 0));
-    q.cache_bytes = D.formats.cache[S.cache];
+    q.cache_bytes = D.formats.cache[cache];
     ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => {
       const at = kind + "_" + degree;
       [q[at + "_latency"], q[at + "_bandwidth"]] = known[kind][k];
@@ -142,7 +145,7 @@ globalThis.inferlibAsk = function (D) {
     const sends = n <= q.chip_scale_up_size ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth;
     if (spread === 1 && sends == null) late = late || c.name
       + " states no bandwidth to send tokens to experts over";
-    return { q, reading, spread, m, c, l, n, late, groups: m.groups };
+    return { q, reading, spread, m, c, l, n, late, stored, groups: m.groups };
   };
   const whole = (l, n) => [l.tp, l.dp, l.pp].every(Number.isInteger) && l.tp * l.pp * l.dp === n;
   const asked = (S) => {
@@ -214,18 +217,18 @@ globalThis.inferlibAsk = function (D) {
   };
   // Which cautions hold, and by how much they widen an interval: errors of their own add by their squares.
   const doubts = (lists, S, at, batch, context, more) => {
-    const c = at.c, format = D.formats.weights[S.weights], seen = at.groups.filter((g) => g.seen).map((g) =>
+    const c = at.c, { kernel, fresh } = at.stored.weights, seen = at.groups.filter((g) => g.seen).map((g) =>
       g.seen.own.n_heads), borrowed = blocksOf(at);
     const told = {
       ...D.facts, context, batch, tp: at.l.tp, expert_chips: at.l.ep > 1 ? at.n : 0, heads: Math.min(...seen),
       domain: Math.min(at.n, at.q.chip_scale_up_size), new_chip: c.new, other_maker: c.maker, equal: 0,
         chip: c.name,
-      lender: c.lender, lent: c.lent, format: format.told, new_format: format.new, new_experts: at.m.new,
+      lender: c.lender, lent: c.lent, format: kernel, new_format: fresh, new_experts: at.m.new,
       copies: at.l.dp, stages: at.l.pp, slower: c.slow, shared: c.pcie && at.l.tp > 1 ? 1 : 0,
       drafted: S.drafted || 0, timed_on: borrowed.join(", "),
       borrowed: borrowed.length, unscored: at.m.unscored, new_kind: at.m.unscored ? 1 : 0,
       params: at.m.size / 1e6,
-      widened: format.told.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0, ...more,
+      widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0, ...more,
     };
     const held = lists.flatMap((name) => {
       const { texts, widens, f } = D.cautions[name], by = f(told);
@@ -592,7 +595,7 @@ globalThis.inferlibAsk = function (D) {
   // The measured rows nearest to a question: same model and chip first, then by ratios of users, chips and
   // context.
   const neighbours = (S, batch, context, most) => {
-    const names = D.measured.names, m = model(S), bits = (format) => D.same[format];
+    const names = D.measured.names, m = model(S), { kernel } = formats(S, m).weights;
     const apart = (a, b) => Math.abs(Math.log2(Math.max(a, 1) / Math.max(b, 1)));
     const size = (name) => (has(D.models, name) ? total(D.models[name].stored, Number) : 0);
     const shapes = names.model.map((name) => {
@@ -608,7 +611,7 @@ globalThis.inferlibAsk = function (D) {
       const [publisher, url] = names.publisher[who];
       const far = shape + (same ? 0 : 4) + apart(users, batch) + 1.5 * apart(n, S.n_chips) + 0.5 * apart(at,
         context)
-        + (dp > 1 === (S.layout === "copies") ? 0 : 1) + (bits(weights) === bits(S.weights) ? 0 : 1);
+        + (dp > 1 === (S.layout === "copies") ? 0 : 1) + (D.same[weights] === D.same[kernel] ? 0 : 1);
       return { far, model: names.model[model], chip: names.chip[chip], publisher, url, weights,
         engine: names.engine[engine],
         n, tp, dp, users, context: at, seconds: ms / 1e3, output, first: first == null ? null : first / 1e3,
@@ -621,8 +624,8 @@ globalThis.inferlibAsk = function (D) {
   const sources = (S, batch, context) => {
     const m = model(S), c = chip(S), F = D.five, none = (reason) => ({ refused: reason });
     const at = machine(S, m, c, S.n_chips, { tp: S.n_chips, pp: 1, dp: 1, ep: 1 });
-    const all = m.groups.map((g) => g.whole.map((part) => part && part[0])), q = { ...at.q, batch, context };
-    const usual = ({ own }) => !(own.window < D.families.no_window) && (own.value_dim === own.head_dim
+    const all = m.groups.map((g) => g.whole), q = { ...at.q, batch, context };
+    const usual = ({ own }) => !(own.window < D.no_window) && (own.value_dim === own.head_dim
       || "kv_rank" in own);
     const shape = F.shapes.findIndex((shape) => String(shape) === String(all));
     if (shape < 0 || !m.groups.every((g) => usual(g.seen)))
@@ -636,8 +639,8 @@ globalThis.inferlibAsk = function (D) {
       q["l" + k + "_count"] = g.count;
       g.parts.forEach((part) => { for (const name in part.own) q["l" + k + "_" + name] = part.own[name]; });
     });
-    const size = D.same[S.weights] / 8, eight = size < 2 && !S.weights.startsWith("int") && c.peaks.fp8 ? 1
-      : 0;
+    const { kernel } = at.stored.weights, size = D.same[kernel] / 8;
+    const eight = size < 2 && !kernel.startsWith("int") && c.peaks.fp8 ? 1 : 0;
     const bf16 = c.peaks.bf16 || c.values.chip_flops;
     Object.assign(q, { chip_gpu: F.gpus[c.name], chip_peak_bf16: bf16,
       chip_peak_fp8: c.peaks.fp8 || null,
@@ -682,10 +685,19 @@ globalThis.inferlibAsk = function (D) {
     const n = known[1] > 0 ? v / known[0] : known[0] / v;
     return +n.toPrecision(10) + (show === "%" ? "%" : show && " " + show);
   };
+  const keeps = (kept) => Object.entries(kept || {}).map((pair) => pair.join("=")).join(", ") || null;
+  // Parts in another format, of a text such as attention=bf16; null where it cannot be read.
+  const keepOf = (text) => {
+    const pairs = text.split(",").filter((part) => part.trim()).map((part) => part.split("=").map((word) =>
+      word.trim().toLowerCase()));
+    return pairs.every(([part, name]) => D.parts.includes(part) && has(D.formats.each, name))
+      ? Object.fromEntries(pairs) : null;
+  };
   const said = (q) => {
     const own = { machine: q.n_chips + "x " + q.chip, layout: q.layout === "tp" ? null
       : words(layout(q, model(q))),
-      keep: q.wide ? "attention=bf16" : null, cached: clamped(q) || null, drafted: q.drafted || null,
+      keep: keeps(q.keep), weights: q.weights || null, cache: q.cache || null, cached: clamped(q) || null,
+      drafted: q.drafted || null,
       length: q.drafted ? q.length : null, token: q.token && told("token", q.token), engine: q.engine || null,
       price: hourly(q, q.chip) === chips[q.chip].values.chip_price ? null : hourly(q, q.chip) };
     const found = { model: q.own ? "config.json" : q.model };
@@ -722,7 +734,8 @@ globalThis.inferlibAsk = function (D) {
     return ["tokenprice simulate", quote(name), quote(box), ...Object.entries(given).map(([field, v]) =>
       "--" + field.replace("_", "-") + " " + quote(v))].join(" ");
   };
-  return { chips, hourly, read, told, said, sources, model, chip, layout, placed, words, step, request,
+  return { chips, formats, hourly, keepOf, keeps, kindOf, read, told, said, sources, model, chip, layout,
+    placed, words, step, request,
     changes, overBatches, machines, judge, search, decided, decide, needed, neighbours, price, python,
     simulate,
     layers, sparse, ofChip };

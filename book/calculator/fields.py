@@ -24,8 +24,8 @@ FLEET = ("arrivals", "machines")  # of one machine at a time, while what to rent
 # The question that the page opens with; what is not named here is not given.
 START = {
     "mode": "step", "model": "Llama 3 70B", "chip": "H100 SXM", "n_chips": 8, "layout": "tp", "split": 2,
-    "weights": "bf16", "cache": "bf16", "engine": "", "batch": 32, "context": 4096, "users": 32, "prompt": 4096,
-    "output": 512, "cached": "0%", "token": 0.02, "first_token": 1, "wide": False, "sure": False, "only": "",
+    "weights": "", "cache": "", "keep": {}, "engine": "", "batch": 32, "context": 4096, "users": 32, "prompt": 4096,
+    "output": 512, "cached": "0%", "token": 0.02, "first_token": 1, "sure": False, "only": "",
     "prices": "", "drafted": 0, "curve": "", "length": 1,
 }  # fmt: skip
 # What a reader may change of a chip: field, label, unit and how many SI units it has.

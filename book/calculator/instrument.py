@@ -9,15 +9,15 @@ from book import style
 from book._tools import still
 from book.calculator import fields, questions, sources, tables
 from book.kept import kept
+from inferlib import catalog
 from inferlib.formats import FORMATS
-from tokenprice import ask, bounds, constants, decode, operators
+from tokenprice import ask, bounds, constants, decode, link, operators
 from tokenprice.decide import MOST
 from tokenprice.estimate import CAUTIONS
 from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, FIRST
 from tokenprice.speculation import measured
 
 TERMS = [term for stage in operators.STAGES for term in stage]
-SCRIPTS = ("config.js", "ask.js")
 script = partial(still.script, "calculator")
 
 
@@ -52,7 +52,7 @@ def _several(what, asked):
 
 
 def _kind(part):
-    """A kind of attention or block: its dimensions in order, its flags, what it asks the tables for, its functions."""
+    """A kind of attention or block: its name, its dimensions in order, what it asks the tables for, its functions."""
     asked = questions.layer(part)
     seconds = (t for terms in asked["step"] + asked["prompt"] for t in terms.values())
     names = {str(symbol) for t in seconds for symbol in t.free_symbols}
@@ -61,12 +61,11 @@ def _kind(part):
         if names & set(map(str, questions.numbers(questions.part_of("timed", name), known).values()))
     ]  # fmt: skip
     about = {
-        "of": next((name for name, kind in tables.KNOWN.items() if type(part) is kind), ""),
-        "names": questions.names_of(part), "flags": [name for name, value in vars(part).items() if value is True],
+        "name": link.kind(part, questions.names_of(part)), "names": questions.names_of(part),
         "pairs": int("pairs_start" in names), "timed": timed, "sums": asked["sums"],
     }  # fmt: skip
     made = ",".join(f"{what}:{_several(what, asked[what])}" for what in ("step", "prompt"))
-    made += "".join(f",{one}:{questions.code([], asked[one])}" for one in ("stored", "kept") if one in asked)
+    made += f",kept:{questions.code([], asked['kept'])}" if "kept" in asked else ""
     told = ",".join(f"{name}:{json.dumps(value, separators=(',', ':'))}" for name, value in about.items())
     return f"{{{told},{made}}}"
 
@@ -76,12 +75,12 @@ def data():
     """Everything the page looks up, as plain data."""
     bits = {name: round(row.stored) for name, row in FORMATS.items()}
     return {
-        "form": fields.data(), "models": tables.models()[0], "stored": questions.STORED, "parts": constants.PARTS,
+        "form": fields.data(), "models": tables.models()[0], "stored": link.STORED, "parts": constants.PARTS,
         "stages": operators.STAGES,
         "terms": TERMS, "chip": [f"chip_{field}" for field in tables.CHIP],
         "kernel": tables.KERNEL, "degrees": questions.DEGREES, "drawing": questions.TERMS,
         "short": [decode.SHORT, decode.TIGHT],
-        "timed": questions.timed(), "sparse": tables.sparse(), "vectors": questions.VECTORS,
+        "timed": questions.timed(), "sparse": tables.sparse(), "no_window": link.NO_WINDOW,
         "facts": tables.constant_facts(), "chips": tables.chips(), "kernels": tables.kernels(),
         "formats": tables.formats(), "engines": tables.engines(), "changes": questions.changes(),
         "levers": questions.levers(), "most": MOST, "measured": tables.measurements(),
@@ -90,7 +89,7 @@ def data():
             (kind, n, bounds.BROKEN.format(one.text))
             for kind in ("request", "loop") for n, one in enumerate(bounds.KINDS[kind])
         ],
-        "families": tables.declared(), "palette": _palette(), "older": tables.older(),
+        "palette": _palette(), "names": {what: catalog.spellings(what) for what in ("model", "chip")},
         "accepted": {name: curve["length"] for name, curve in measured().items()},
     }  # fmt: skip
 
@@ -103,10 +102,8 @@ def _palette():
 
 
 def core():
-    """JavaScript that answers without a page: ``inferlibConfig``, ``inferlibAsk`` and the data ``D``."""
-    parts = [script(name) for name in SCRIPTS]
-    made = f"const {literal(data())},D={{...$,...{functions()}}};"
-    return "\n".join([*parts, made, "Object.assign(D.families,{kinds:D.kinds,vectors:D.vectors});"])
+    """JavaScript that answers without a page: ``inferlibAsk`` and the data ``D``."""
+    return f"{script('ask.js')}\nconst {literal(data())},D={{...$,...{functions()}}};"
 
 
 def literal(value):
@@ -200,8 +197,8 @@ def page():
         models=_options(named, "Llama 3 70B"),
         chips=_options({"Operators timed": timed, "Operators of a neighbour": others}, "H100 SXM"),
         timed=_options({"": timed}, ""),
-        weights=_options({"": [(name, _FORMATS.get(name, name)) for name in tables.WEIGHTS]}, "bf16"),
-        caches=_options({"": tables.CACHES}, "bf16"),
+        weights=_options({"": [(name, _FORMATS.get(name, name)) for name in tables.WEIGHTS]}, ""),
+        caches=_options({"": tables.CACHES}, ""),
         engines=_options({"": [(name, _ENGINES.get(name, name)) for name in constants.engines()["class"]]}, ""),
         curves=_options({"": list(measured())}, ""),
     )  # fmt: skip

@@ -1,7 +1,7 @@
 // The page of the instrument: what a reader sets goes into one state; what is drawn comes from ask.js.
 globalThis.inferlibPage = function (root, D) {
   "use strict";
-  const A = inferlibAsk(D), readConfig = inferlibConfig(D.families), W = 430;
+  const A = inferlibAsk(D), W = 430;
   const all = (query) => [...root.querySelectorAll(query)], part = (name) =>
     root.querySelector('[data-part="' + name + '"]');
   const control = (key) => root.querySelector('[data-key="' + key + '"]');
@@ -48,7 +48,12 @@ globalThis.inferlibPage = function (root, D) {
   const put = (key, text) => {
     const c = control(key);
     delete refused[key];
-    if (!has(form.numbers, key)) S[key] = c && c.type === "checkbox" ? text === true || text === "1" : text;
+    if (key === "keep") {
+      const kept = A.keepOf(text);
+      if (kept) S.keep = kept;
+      else refused.keep = "Keep: " + text.slice(0, 40) + " is not like attention=bf16";
+    } else if (!has(form.numbers, key))
+      S[key] = c && c.type === "checkbox" ? text === true || text === "1" : text;
     else if (String(text).trim() === "" && form.numbers[key].empty) {
       if (isChanged(key)) { S.changed = { ...S.changed }; delete S.changed[key]; } else S[key] = null;
     } else {
@@ -60,12 +65,9 @@ globalThis.inferlibPage = function (root, D) {
       else S[key] = v;
     }
   };
-  // Choosing a model brings the format of its checkpoint, choosing a chip its own numbers and its own price
-  // or none.
+  // Choosing a chip brings its own numbers and its own price or none.
   const chose = (key) => {
-    if (key === "model") { const known = D.models[S.model]; S.own = null; S.weights = known.weights
-      || (known.weights === undefined ? S.weights : "bf16"); S.wide = Boolean(known.wide);
-      if (!known.weights && ["mxfp4"].includes(S.weights)) S.weights = "bf16"; }
+    if (key === "model") S.own = null;
     if (key === "chip") { S.changed = {}; S.price = undefined;
       Object.keys(refused).filter((k) => isChanged(k) || k === "price").forEach((k) => delete refused[k]); }
     if (key === "layout") S.split = S.layout === "copies" ? 1 : 2;
@@ -84,46 +86,45 @@ globalThis.inferlibPage = function (root, D) {
     const said = (of) => ({ ...A.said(asked(of)), cached: of.cached, goal: of.goal && A.told("goal", of.goal),
       measured: of.measured && A.told("measured", of.measured), dollars: of.dollars,
       length: of.drafted ? of.curve || of.length : null, prices: of.prices.split("\n").join(";") });
-    const now = said(S), start = said({ ...START, mode: S.mode }), pairs = [["mode", S.mode],
-      ["model", S.model]];
+    const now = said(S), start = said({ ...START, mode: S.mode });
+    const pairs = [["mode", S.mode], S.own ? ["own", JSON.stringify(S.own)] : ["model", S.model]];
     for (const key in { ...start, ...now }) {
       const value = now[key] == null ? "" : now[key] === true ? "yes" : now[key];
       const usual = start[key] == null ? "" : start[key];
       if (key !== "model" && (key === "machine" || String(value) !== String(usual))) pairs.push([key, value]);
     }
-    if (S.price === null) pairs.push(["price", ""]);
     for (const key in S.changed) pairs.push([key,
       +(S.changed[key] / form.numbers[key].units[""][0]).toPrecision(12)]);
-    if (S.own) pairs.push(["own", JSON.stringify(S.own)]);
     return "#ask?" + pairs.map(([key, value]) => key + "=" + encodeURIComponent(value)).join("&");
   };
-  // A model in a link: groups of layers of known kinds; links of an older form named a structure and its
-  // numbers.
-  const older = ({ structure, values, tied }) => ({
-    d_model: values.d_model, vocab_size: values.vocab_size, tied,
-    layers: D.older[structure].map((kinds, k) => [values["l" + k + "_count"], ...kinds.map((kind) =>
-      [kind, ...D.kinds[kind].names.map((name) => values["l" + k + "_" + name])])]).filter(([count]) =>
-      count),
-  });
-  const ownGood = (own) => {
-    const whole = (n, least, most) => Number.isInteger(n) && n >= least && n <= most,
-      most = D.families.no_window;
-    const part = (placed, k) => placed === null || (Array.isArray(placed) && placed[0] in D.kinds
-      && Boolean(D.kinds[placed[0]].kept) === !k && placed.length === D.kinds[placed[0]].names.length + 1
-      && placed.slice(1).every((n) => whole(n, 0, most)));
-    const group = (g) => Array.isArray(g) && g.length === 3 && whole(g[0], 1, D.families.layers)
-      && (g[1] || g[2]) && g.slice(1).every(part);
-    return typeof own.tied === "boolean" && whole(own.d_model, 1, most) && whole(own.vocab_size, 1, most)
-      && Array.isArray(own.layers) && own.layers.length > 0 && own.layers.every(group)
-      && A.layers(A.model({ own })) <= D.families.layers;
+  // A model in a link, as tokenprice.link counts it: null where this page cannot ask it.
+  const ownOf = (text) => {
+    const good = (n) => typeof n === "number" && n >= 0 && n < 1e16;
+    const all = (list, n, fits) => Array.isArray(list) && (n == null || list.length === n)
+      && list.every(fits);
+    const format = (f) => has(D.formats.each, Array.isArray(f) && f.length === 2 && good(f[0]) ? f[1] : f);
+    const part = (p) => p === null || (all(p, null, (n, k) => !k || good(n)) && A.kindOf(p[0])
+      && A.kindOf(p[0]).names.length === p.length - 1);
+    const group = (g) => all(g, 3, (one, k) => (k ? part(one) : one >= 1 && good(one))) && (g[1] || g[2]);
+    try {
+      const own = JSON.parse(text), [weights, parts, cache] = own.formats, told = own.told || [];
+      return [own.d_model, own.vocab_size].every((n) => n >= 1 && good(n)) && all(own.layers, null, group)
+        && own.layers.some((g) => g[1]) && all(own.stored, D.stored.length, good) && format(weights)
+        && all(parts, D.parts.length, format) && has(D.formats.cache, cache) && all(told, null, (t) =>
+          typeof t === "string") && (!own.factors || all(own.factors, 3, (n) => n >= 1 && good(n)))
+        ? { ...own, name: String(own.name || "a model of yours").slice(0, 80) } : null;
+    } catch (e) { return null; }
   };
-  const ownOf = (text) => { try { const read = JSON.parse(text), own = read.structure ? older(read) : read;
-    return ownGood(own) ? own : null; } catch (e) { return null; } };
+  // A model or a chip by any name that the catalogue knows; else as it was typed.
+  const known = (what, text) => {
+    const words = text.toLowerCase().replace(/^.*\//, "").split(/[\s_-]+/);
+    return D.names[what][words.join("")] || D.names[what][words.slice(0, -1).join("")] || text;
+  };
   const offered = (key, value) => [...control(key).options].some((o) => o.value === value);
   // What a field of a link sets, where the page shows it in parts; false where it cannot be read.
   const FIELDS = {
     machine: (text) => {
-      const [, n, chip] = /^(\d+)\s*[x×]\s*(.+)$/i.exec(text) || [];
+      const [, n, name] = /^(\d+)\s*[x×]\s*(.+)$/i.exec(text) || [], chip = name && known("chip", name);
       return n && offered("chip", chip) && +n >= 1 && Object.assign(S, { chip, n_chips: +n, changed: {},
         price: undefined });
     },
@@ -134,10 +135,12 @@ globalThis.inferlibPage = function (root, D) {
       Object.assign(S, A.placed({ tp, pp, dp, ep }));
       return tp * pp * dp === S.n_chips && (ep === 1 || ep === S.n_chips && pp === 1);
     },
-    keep: (text) => (text === "attention=bf16" || text === "") && Object.assign(S, { wide: text !== "" }),
     chips: (text) => offered("only", text) && Object.assign(S, { only: text }),
+    model: (text) => offered("model", known("model", text))
+      && Object.assign(S, { model: known("model", text) }),
     sure: (text) => ["yes", "1", "0"].includes(text) && Object.assign(S, { sure: text !== "0" }),
-    wide: (text) => ["1", "0"].includes(text) && Object.assign(S, { wide: text === "1" }),
+    wide: (text) => ["1", "0"].includes(text) && Object.assign(S, { keep: text === "1" ? { attention: "bf16" }
+      : {} }),
     length: (text) => {
       if (has(D.accepted, text)) return Object.assign(S, { curve: text });
       put("length", text);
@@ -145,7 +148,6 @@ globalThis.inferlibPage = function (root, D) {
     },
     prices: (text) => Object.assign(S, { prices: text.split(";").join("\n").slice(0, 4000) }),
     own: (text) => Object.assign(S, { own: ownOf(text) }).own,
-    price: (text) => (text === "" ? Object.assign(S, { price: null }) : (put("price", text), true)),
     mode: (text) => ["step", "request", "decide"].includes(text) && Object.assign(S, { mode: text }),
     share: (text) => (put("cached", text + "%"), true),
     speed: (text) => (put("token", text && text + " tokens/s"), true),
@@ -177,6 +179,7 @@ globalThis.inferlibPage = function (root, D) {
         { changed: {}, price: undefined }); }
       else refused[key] = told + " is not offered";
     });
+    if (S.arrivals && !given.some(([key]) => key === "users")) S.users = null; // places of a machine
     const old = given.some(([key, value]) => has(form.older, key) || (key === "layout" && offered("layout",
       value)));
     part("older").hidden = !old;
@@ -209,6 +212,8 @@ globalThis.inferlibPage = function (root, D) {
       if (c.type === "radio") { c.checked = c.value === S.mode; return; }
       if (c.type === "checkbox") { c.checked = S[key]; return; }
       if (c.tagName === "SELECT") { c.value = S[key]; return; }
+      if (key === "keep" && c !== besides && !refused.keep) c.value = A.keeps(S.keep) || "";
+      if (key === "keep") return;
       c.setAttribute("aria-invalid", key in refused ? "true" : "false");
       if (c === besides || key in refused) return;
       const { values, peaks } = A.chips[S.chip], own = key === "peak_16" ? values.chip_flops
@@ -220,13 +225,14 @@ globalThis.inferlibPage = function (root, D) {
     all("input[type=range]").forEach((range) => { if (range !== besides) range.value = toRange(range,
       S[range.dataset.for]); range.setAttribute("aria-valuetext", A.told(range.dataset.for,
         S[range.dataset.for])); });
-    const own = root.querySelector(".own summary");
-    own.textContent = S.own ? "Your own model is asked: choose its formats below"
-      : "A model of your own: paste its config.json";
     control("model").classList.toggle("aside", Boolean(S.own));
+    part("own").textContent = S.own ? "Asked: " + S.own.name + ", which the link brings." : "";
+    const { weights, cache } = A.formats({ ...asked(), weights: "", cache: "", keep: {} }, A.model(asked()));
+    [["weights", weights.kernel], ["cache", cache]].forEach(([key, name]) => {
+      control(key).options[0].textContent = "the checkpoint's, " + name; });
     part("split-label").textContent = S.layout === "stages" ? "Stages" : "TP of a copy";
     const cost = A.hourly(asked(), S.chip), list = listed();
-    part("price-note").textContent = S.price !== undefined ? "$ an hour and chip, yours"
+    part("price-note").textContent = S.price != null ? "$ an hour and chip, yours"
       : list.found[S.chip] !== undefined ? "$ an hour, your list" : cost == null ? "no list price: type one"
       : "$/h, " + D.chips[S.chip].source.split(",")[0];
     part("price-note").title = D.chips[S.chip].source;
@@ -281,7 +287,7 @@ globalThis.inferlibPage = function (root, D) {
     return one.status === "ok" ? [{ batch: users, seconds: one.token }] : [];
   });
   const drawUsers = (q, one, near) => {
-    const who = one.token == null || one.many ? one.batch : S.users || 1;
+    const who = one.token == null || one.many ? one.batch : S.users || 1, stored = kernelOf(q);
     const most = Math.max(one.batch * 2, 1024), asked = BATCHES.filter((b, k) => b <= most
       && (S.mode === "step" || k % 4 === 0)), line = S.mode === "step" ? A.overBatches(q, one.context, asked)
       : overUsers(q, asked), at = timeOf(one), [seconds, low, high] = at;
@@ -300,7 +306,7 @@ globalThis.inferlibPage = function (root, D) {
         + dots.map((r) => '<a href="' + esc(r.url)
           + '" target="_blank" rel="noopener" tabindex="-1" aria-label="' + esc(r.publisher + ", "
           + time(r.seconds) + ", " + r.users + " users") + '"><circle class="dot c3' + (r.n === q.n_chips
-          && (!r.weights || D.same[r.weights] === D.same[q.weights]) ? "" : " other") + '" cx="'
+          && (!r.weights || D.same[r.weights] === D.same[stored]) ? "" : " other") + '" cx="'
           + X(Math.max(r.users, x.low)) + '" cy="' + Y(1e3 * r.seconds) + '" r="3.5"><title>'
           + esc(r.publisher + ": " + time(r.seconds) + " a token, " + r.n + " x " + r.chip + ", " + r.users
           + " users, " + digits(r.context) + " tokens" + (r.weights ? ", " + r.weights : ""))
@@ -367,6 +373,7 @@ globalThis.inferlibPage = function (root, D) {
     + Math.min(100, (100 * Math.abs(g.gain - 1)) / Math.max(0.5, ...list.map((o) => Math.abs(o.gain - 1))))
     + '%"></i></span><b>' + (g.gain >= 1 ? "×" + g.gain.toFixed(2) : "×" + g.gain.toFixed(2))
     + "</b></li>").join("") + "</ol>";
+  const kernelOf = (q) => A.formats(q, A.model(q)).weights.kernel;
   const rows = (near, q) => '<div class="scroll" tabindex="0" role="region" aria-label="Measured ' +
     'neighbours"><table class="near"><thead><tr><th scope="col">measured</th><th scope="col">on</th><th ' +
     'scope="col">users</th><th scope="col">tokens</th><th scope="col">ms</th><th scope="col" title="the ' +
@@ -374,8 +381,10 @@ globalThis.inferlibPage = function (root, D) {
     const layout = r.dp > 1 ? { layout: "copies", split: r.tp } : { layout: r.tp < r.n ? "stages" : "tp",
       split: r.tp < r.n ? r.n / r.tp : 2 };
     const again = { ...q, own: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n, ...layout,
-      weights: !r.weights ? q.weights : D.formats.weights[r.weights] ? r.weights : "bf16",
-      wide: r.weights === q.weights ? q.wide : r.weights === "mxfp4", drafted: 0, engine: "", users: r.users,
+      ...(r.alike && r.weights === kernelOf(q) ? {} : { weights: has(D.formats.each, r.weights) ? r.weights
+        : "",
+        keep: r.weights === "mxfp4" ? { attention: "bf16" } : {} }),
+      drafted: 0, engine: "", users: r.users,
       cached: 0, output: r.output, prompt: r.context - r.output / 2 };
     const same = r.output ? A.request(again) : A.step(again, r.users, r.context);
       // served rows have prompts in between
@@ -596,6 +605,9 @@ globalThis.inferlibPage = function (root, D) {
     accepted();
     ensure(S.mode === "decide" ? "decide" : "step");
     showControls(besides);
+    part("python").hidden = true;
+    ["link", "python"].forEach((act) => { root.querySelector('[data-act="' + act + '"]').disabled =
+      Object.keys(refused).length > 0; });
     if (Object.keys(refused).length) { shown = null;
       refusal("Not asked:", Object.values(refused).join("; ")); html("offers", ""); html("misses", ""); }
     else if (S.mode === "decide") drawDecide(asked());
@@ -612,8 +624,7 @@ globalThis.inferlibPage = function (root, D) {
     if (c.dataset.for) { delete refused[c.dataset.for]; S[c.dataset.for] = fromRange(c, +c.value); }
     else if (c.dataset.key) { if (c.dataset.key === "arrivals" && !S.arrivals) S.users = null; // places
       put(c.dataset.key, c.type === "checkbox" ? c.checked : c.type === "radio"
-      ? c.value : c.value); if (c.tagName === "SELECT") chose(c.dataset.key);
-      if (c.dataset.key === "price" && c.value.trim() === "") S.price = null; }
+      ? c.value : c.value); if (c.tagName === "SELECT") chose(c.dataset.key); }
     else if (c.closest(".prices")) S.prices = c.value.slice(0, 4000);
     else return;
     later(c);
@@ -639,29 +650,13 @@ globalThis.inferlibPage = function (root, D) {
         price: undefined };
       later(null);
     } else if (act === "reset") { S = { ...START, changed: {} }; refused = {};
-      part("config-error").textContent = ""; later(null); }
+      later(null); }
     else if (act === "link") { remember(); copy(location.href, button, "copied"); }
     else if (act === "python") { const text = python(); copy(text, button, "copied");
       part("python").textContent = text; part("python").hidden = false; }
     else if (act === "csv") { const file = document.createElement("a");
       file.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" })); file.download = "ask.csv";
       file.click(); setTimeout(() => URL.revokeObjectURL(file.href), 1000); }
-    else if (act === "config") {
-      const error = part("config-error"), text = root.querySelector(".own textarea").value;
-      try {
-        const { weights, wide, ...own } = readConfig(text);
-        S.own = own;
-        delete refused.own;
-        if (weights) Object.assign(S, { weights, wide });
-        else refused.weights = "How this checkpoint stores its weights is not understood: choose their " +
-          "format";
-        error.textContent = "";
-        root.querySelector(".own").open = false;
-      }
-      catch (problem) { error.textContent = problem.message
-        + ". Python knows more families: tokenprice.ask(\"config.json\", \"8x H100\")"; }
-      later(null);
-    }
   });
   part("sources-fold").addEventListener("toggle", () => later(null));
   follow(location.hash);

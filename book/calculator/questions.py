@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
-from numbers import Real
 from types import SimpleNamespace
 
 import sympy
@@ -20,29 +19,23 @@ from inferlib.equation import Record
 from inferlib.ops import as_written, floor, minimum
 from inferlib.principles import cost_per_million
 from inferlib.system import Accelerator, System, Workload
-from inferlib.transformer import Attention, Experts, FeedForward, Indexer, Layers, Transformer
+from inferlib.transformer import Experts, FeedForward, Indexer, Layers, Transformer
 from tokenprice import bounds, constants, decode, energy, prompt, request
 from tokenprice.change import BEST, PRICE, RESOURCES
 from tokenprice.estimate import stated
 from tokenprice.fleet import Station
 from tokenprice.kernels import Block, Engine, Kernel, Link
+from tokenprice.link import STORED, dimensions, plain
 from tokenprice.operators import AllReduce, all_reduce
 from tokenprice.speculation import drafted_token_time, joined
 
 DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
-STORED = (*constants.PARTS, "norms")  # parts of a model that are stored apart
 ENGINE = ("base", "layer", "rank", "sequence", "together", "box")
 CUT, COPIED, WITHIN = (
     0,
     1,
     2,
 )  # experts in parts on every chip, spread over all copies', or over an instance's chips
-NO_WINDOW = 1e15  # positions: a window that no context reaches
-# What of a layer takes no time of its own: small vectors, which are stored all the same.
-VECTORS = (
-    "biases", "router_bias", "shared_gate", "router_vectors", "input_bias", "output_bias", "qk_norm", "sinks",
-    "same_value", "norm_all_heads", "norms", "convolution_bias",
-)  # fmt: skip
 
 
 def number(name):
@@ -56,32 +49,6 @@ def numbers(prefix, names):
 
 
 # --- Kinds of attention and of blocks ---------------------------------------------------------------------------
-
-
-def plain(part):
-    """An attention or block without its small vectors; a window is a number where no positions are picked."""
-    names = {f.name: f.default for f in fields(part)}
-    less = {name: names[name] for name in VECTORS if name in names}
-    if isinstance(part, Attention):
-        less["value_dim"] = part.value_dim or part.head_dim
-        less["chunked"] = part.chunked and part.window is not None
-        less["window"] = part.window or (None if part.top else NO_WINDOW)
-    if getattr(part, "indexer", None):
-        less["indexer"] = plain(part.indexer)
-    return part.replace(**less)
-
-
-def dimensions(part, at=""):
-    """The numbers of a part by name; what is a flag, none, or no gate belongs to its kind."""
-    found = {}
-    for f in fields(part):
-        value = getattr(part, f.name)
-        if isinstance(value, Indexer):
-            found |= dimensions(value, f"{at}{f.name}_")
-        elif isinstance(value, Real) and not isinstance(value, bool) and (value or f.name == "d_shared"):
-            if f.name not in VECTORS:
-                found[at + f.name] = value
-    return found
 
 
 def names_of(part):
@@ -235,8 +202,6 @@ def layer(part):
                 found[name].append(_terms((1, op) for op in own))
             found["sums"].append(len(ops) - len(own))
         alone = Transformer(number("d_model"), number("vocab_size"), group, final_norm=0)
-        parts = alone.parameters()
-        found["stored"] = [0 if part == "head" else parts.get(part, 0) for part in STORED]
         if not block:
             at = _step(group)
             at.model = alone
@@ -257,9 +222,6 @@ def whole():
             "join": [[joined(_step((), spread))] for spread in every],
             "fit": [_fit(_step((), spread), *held[2:]) for spread in every],
             "room": [[prompt.places(_InSymbols((), spread, 1, 0), *held)] for spread in every],
-            "stored": [
-                [(2 - tied) * number("d_model") * number("vocab_size"), number("d_model")] for tied in (0, 1)
-            ],
         }
 
 

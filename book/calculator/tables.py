@@ -1,23 +1,19 @@
 """What the instrument knows by heart: models, chips, kernels, formats, cautions and measurements as plain data."""
 
-from dataclasses import fields as record_fields
 from functools import cache
 
 from book import measured
 from book.calculator import questions
-from book.calculator.questions import DEGREES, ENGINE, NO_WINDOW, STORED
+from book.calculator.questions import DEGREES, ENGINE
 from book.serving import fit
 from inferlib import catalog
-from inferlib.config.families import declarations, declared as declared_family, families
-from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER
 from inferlib.formats import FORMATS
 from inferlib.ops import symbolic
-from inferlib.system import System, Workload, format_bytes
-from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
-from tokenprice import blocks, constants, energy
+from inferlib.system import format_bytes
+from tokenprice import blocks, constants, energy, link
 from tokenprice.decide import sizes
-from tokenprice.decode import BUFFERS, SHARE, WORKSPACE, Instance
-from tokenprice.estimate import chip_facts, format_facts, limits, new_experts, stated as calibrated
+from tokenprice.decode import BUFFERS, SHARE, WORKSPACE
+from tokenprice.estimate import chip_facts, format_facts, limits, stated as calibrated
 
 WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
 CACHES = ("bf16", "fp8")
@@ -58,51 +54,12 @@ def _loaded(name):
         return None
 
 
-def numbers_of(model):
-    """A model as the page takes it: its width, its vocabulary, and its groups of layers.
-
-    Of a group how many, and of attention and block (or None) the place among :func:`kinds` and the numbers.
-    ValueError where there is no answer.
-    """
-    refusal = Instance(model, System(catalog.load_chip("H100 SXM"), 1), Workload(1, 1)).refusal()
-    if refusal:
-        raise ValueError(refusal)
-    layers = [[g.count, _placed(g.attention), _placed(g.feed_forward)] for g in model.layers]
-    return {"d_model": model.d_model, "vocab_size": model.vocab_size, "layers": layers}
-
-
-def older():
-    """The structures of links of an older form: the kinds of attention and block of each of their groups."""
-    parts = {
-        "plain": Attention(8, 8, 8), "latent": LatentAttention(8, 8, 8, 8, 8, 8), "dense": FeedForward(8),
-        "chunked": Attention(8, 8, 8, window=8, chunked=True), "experts": Experts(8, 8, 8, 8),
-    }  # fmt: skip
-    structures = {
-        "dense": "plain dense, plain dense", "experts": "plain dense, plain experts, plain experts",
-        "chunked": "chunked dense, chunked experts, plain experts", "latent": "latent dense, latent experts",
-    }  # fmt: skip
-    known = {name: kinds().index(questions.kind(part)) for name, part in parts.items()}
-    return {
-        name: [[known[part] for part in pair.split()] for pair in pairs.split(", ")]
-        for name, pairs in structures.items()
-    }
-
-
-def _placed(part):
-    if part is None:
+def _by_place(placed):
+    """An attention or block whose kind is its place among :func:`kinds`."""
+    if placed is None:
         return None
-    known = questions.kind(part)
-    if known not in kinds():
-        raise ValueError("its attention or its experts are of a kind that this page does not know")
-    return [kinds().index(known), *questions.dimensions(questions.plain(part)).values()]
-
-
-def stored(model):
-    """Parameters by part as the page stores them; what is kept with the head is counted there."""
-    parts = dict(model.parameters())
-    found = {part: parts.pop(part, 0) for part in STORED}
-    found["head"] += sum(parts.values())
-    return list(found.values())
+    (name, *dimensions), known = placed, [link.kind(part, questions.names_of(part)) for part in kinds()]
+    return [known.index(name), *dimensions]
 
 
 @cache
@@ -111,30 +68,13 @@ def models():
     found, refused = {}, {}
     for name in (*catalog.models(), *catalog.same_shapes(), *catalog.served()):
         try:
-            model = catalog.load_model(name)
-            more = {"new": new_experts(model), "tied": model.tied, **_checkpoint(model), **_recent(model)}
-            found[name] = numbers_of(model) | {"stored": stored(model)} | {k: v for k, v in more.items() if v}
+            about = link.counted(catalog.load_model(name))
         except ValueError as error:
             refused[name] = str(error)
+        else:
+            about["layers"] = [[count, *map(_by_place, parts)] for count, *parts in about["layers"]]
+            found[name] = about
     return found, refused
-
-
-def _recent(model):
-    """What the measurements say of the kinds of attention of 2025 and 2026, for a model that has one."""
-    known = blocks.recent().get(blocks.measured_as(model))
-    if known is None:
-        return {}
-    factors = [known["token"], known.get("copies", 1), known["first"]]
-    return {"told": blocks.cautions(model), "factors": factors, "unscored": blocks.unscored(model)}
-
-
-def _checkpoint(model):
-    """The format that a checkpoint has most of its weights in, and whether it keeps attention at 16 bits."""
-    formats = model.formats
-    size = formats.get("experts", formats.get("feed-forward"))
-    if size is None or size >= 2:
-        return {}
-    return {"weights": constants.format_name(size), "wide": formats["attention"] >= 1.5}
 
 
 # --- Chips and kernels -----------------------------------------------------------------------------------------
@@ -168,9 +108,9 @@ def kernels():
         known = constants.operators(name)
         entry = {kind: {} for kind in KERNEL}
         for kind, fields in KERNEL.items():
-            for format in CACHES if kind == "attention" else (*WEIGHTS, "fp8 block"):
+            for format in CACHES if kind == "attention" else sorted({*WEIGHTS, "fp8 block"} - {"fp16"}):
                 try:
-                    kernel = known.kernel(kind, constants.format_name(format))
+                    kernel = known.kernel(kind, format)
                 except LookupError as error:
                     entry[kind][format] = str(error)
                 else:
@@ -191,16 +131,17 @@ def kernels():
 
 
 def formats():
-    """For every format of weights: bytes, peaks to multiply in, parts of dense models and mixtures, what is known."""
-    dense, sparse = catalog.load_model("Llama 3 8B"), catalog.load_model("Mixtral 8x7B")
-    found = {}
-    for name in WEIGHTS:
-        each = (constants.formats(model, name).items() for model in (dense, sparse))
-        parts = [{part: constants.format_name(format) for part, format in own} for own in each]
+    """Of every format: bytes, peaks to multiply in, whose kernels serve it, whether it is new, and what has it.
+
+    The last is the format of each part of a dense model and of a mixture whose weights are in it.
+    """
+    models, found = [catalog.load_model(name) for name in ("Llama 3 8B", "Mixtral 8x7B")], {}
+    for name in (*WEIGHTS, "fp32", "fp8 block"):
+        known = FORMATS[name]
+        parts = [list(constants.formats(model, name).values()) for model in models]
         facts = format_facts(name)
-        found[name] = {"parts": parts, "told": facts["format"], "new": facts["new_format"]}
-    each = {name: [FORMATS[name].stored / 8, FORMATS[name].multiplied] for name in (*WEIGHTS, "fp8 block")}
-    return {"weights": found, "each": each, "cache": {name: format_bytes(name) for name in CACHES}}
+        found[name] = [known.stored / 8, known.multiplied, facts["format"], facts["new_format"], parts]
+    return {"each": found, "cache": {name: format_bytes(name) for name in CACHES}}
 
 
 def engines():
@@ -287,56 +228,3 @@ def measurements():
 
 def _ms(seconds):
     return float(f"{1e3 * seconds:.4g}")
-
-
-# --- A configuration that a reader pastes ---------------------------------------------------------------------
-
-KNOWN = {"attention": Attention, "latent": LatentAttention, "dense": FeedForward, "experts": Experts}
-
-
-@cache
-def declared():
-    """The declarations of families as ``config.js`` takes them, those that it cannot follow with the reason."""
-    taken, refused = {}, {}
-    for name in families():
-        about = declared_family(name)
-        if reason := "" if "inside" in about else _too_much(about):
-            refused[name] = reason
-        else:
-            taken[name] = about
-    for name, about in list(taken.items()):
-        missing = [held for held in about.get("holds", ()) if held not in taken]
-        if missing:
-            refused[name] = refused[missing[0]]
-            del taken[name]
-
-    def kind_of(field):
-        if field.type is bool:
-            return "flag"
-        return "zero" if field.metadata.get("zero") else "optional" if field.default is None else "number"
-
-    fields = {kind: {f.name: kind_of(f) for f in record_fields(record)} for kind, record in KNOWN.items()}
-    return {
-        "families": taken, "refused": refused, "harmless": declarations()["harmless"], "fields": fields,
-        "most": MAX_NUMBER, "layers": MAX_LAYERS, "no_window": NO_WINDOW, "defaults": {"matrices": 3, "d_shared": 0},
-    }  # fmt: skip
-
-
-_UNTIMED = {
-    "delta": "its linear attention", "space": "its state-space layers", "pooled": "attention to pooled positions",
-    "indexer": "attention to positions that an indexer picks",
-}  # fmt: skip
-
-
-def _too_much(about):
-    """Why the page cannot follow a declaration, or nothing."""
-    kinds = [table.get("kind") for table in about["parts"].values() if "kind" in table]
-    kinds += ["indexer" for table in about["parts"].values() if "indexer" in table]
-    for kind in kinds:
-        if kind not in KNOWN:
-            return f"this page has no kernels for {_UNTIMED[kind]}; Python and the terminal do"
-    if not {"attention", "feed_forward"} <= set(about["pattern"]) or "connections" in about:
-        return "layers that are no pair of attention and a block, or mix residual streams"
-    if {"each", "vocabulary"} & set(about) or any("to" in rule for rule in about["pattern"]["feed_forward"]):
-        return "its keys are read in Python only"
-    return ""

@@ -102,7 +102,7 @@ class Chips(dict):
 
 def _own_chip(path, name, entry):
     """A chip of a user's file: what may stand in it is checked, and every error says where."""
-    where, known = f"{path}: chip {config.shown(name)}", _known("chip").get(_plain(name))
+    where, known = f"{path}: chip {config.shown(name)}", spellings("chip").get(_plain(name))
     peaks = entry.get("peaks") if isinstance(entry, Mapping) else None
     if not isinstance(peaks, Mapping) or not peaks:
         raise ValueError(f"{where} has no peaks, such as bf16 = '990 TFLOP/s'")
@@ -227,9 +227,9 @@ def resolve(what, name):
         from difflib import get_close_matches
 
         typed = _plain(str(name)[:200])
-        near = get_close_matches(typed, _known(what), n=5, cutoff=0.6)
-        inside = [known for known in _known(what) if len(typed) > 2 and typed in known]
-        names = dict.fromkeys(_known(what)[known] for known in [*inside[:3], *near])
+        near = get_close_matches(typed, spellings(what), n=5, cutoff=0.6)
+        inside = [known for known in spellings(what) if len(typed) > 2 and typed in known]
+        names = dict.fromkeys(spellings(what)[known] for known in [*inside[:3], *near])
         hint = f"; did you mean {' or '.join(map(repr, list(names)[:4]))}?" if names else ";"
         raise LookupError(
             f"no {what} {config.shown(name)}{hint} inferlib.catalog.{what}s() lists those of the catalogue"
@@ -255,7 +255,7 @@ def _found(what, name):
         return None
     if any(name in table for table in tables):
         return name
-    known, typed = _known(what), _words(name)
+    known, typed = spellings(what), _words(name)
     if "".join(typed) in known:
         return known["".join(typed)]
     if what == "chip":
@@ -282,7 +282,7 @@ def _sold_as(typed):
     """A chip by a name with its vendor or its memory in it, which must be the memory that it has; or None."""
     plain = [word for word in typed if word not in _VENDORS]
     bare = [word for word in plain if not re.fullmatch(r"\d+gb?", word)]
-    found = _known("chip").get("".join(plain)) or _known("chip").get("".join(bare))
+    found = spellings("chip").get("".join(plain)) or spellings("chip").get("".join(bare))
     sizes = [int(word.rstrip("gb")) * 1e9 for word in typed if re.fullmatch(r"\d+gb?", word)]
     has = found and parse(_table("chips.toml")[found]["memory_capacity"], "B")
     return found if all(abs(size / has - 1) < _SOLD for size in sizes) else None
@@ -296,7 +296,7 @@ _ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528", 
 
 
 @cache
-def _known(what):
+def spellings(what):
     """Every name that may be typed, without what does not matter, to the catalogue's name."""
     return {"".join(words): name for words, name in _spelled(what).items()}
 

@@ -1,0 +1,144 @@
+"""The address of the calculator's page that asks the same question.
+
+A model that the page does not know by name travels as what is counted of it: its dimensions, parameters and formats.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from numbers import Real
+from urllib.parse import quote
+
+from inferlib import catalog
+from inferlib.attention import Attention, Indexer
+from inferlib.system import System, Workload
+from tokenprice import blocks, constants, words
+from tokenprice.decode import Instance
+from tokenprice.estimate import new_experts
+from tokenprice.question import Question
+
+PAGE = "calculator.html"
+STORED = (*constants.PARTS, "norms")  # parts of a model that are stored apart
+NO_WINDOW = 1e15  # positions: a window that no context reaches
+# What of a layer takes no time of its own: small vectors, which are stored all the same.
+VECTORS = (
+    "biases", "router_bias", "shared_gate", "router_vectors", "input_bias", "output_bias", "qk_norm", "sinks",
+    "same_value", "norm_all_heads", "norms", "convolution_bias",
+)  # fmt: skip
+# Numbers of a chip that the page lets a reader change, and how many SI units each of its units has.
+CHIP = {
+    "memory_capacity": 1e9, "memory_bandwidth": 1e12, "scale_up_bandwidth": 1e9, "scale_up_size": 1,
+    "scale_out_bandwidth": 1e9, "power": 1,
+}  # fmt: skip
+
+
+def plain(part):
+    """An attention or block without its small vectors; a window is a number where no positions are picked."""
+    names = {f.name: f.default for f in fields(part)}
+    less = {name: names[name] for name in VECTORS if name in names}
+    if isinstance(part, Attention):
+        less["value_dim"] = part.value_dim or part.head_dim
+        less["chunked"] = part.chunked and part.window is not None
+        less["window"] = part.window or (None if part.top else NO_WINDOW)
+    if getattr(part, "indexer", None):
+        less["indexer"] = plain(part.indexer)
+    return part.replace(**less)
+
+
+def dimensions(part, at=""):
+    """The numbers of a part by name; what is a flag, none, or no gate belongs to its kind."""
+    found = {}
+    for f in fields(part):
+        value = getattr(part, f.name)
+        if isinstance(value, Indexer):
+            found |= dimensions(value, f"{at}{f.name}_")
+        elif isinstance(value, Real) and not isinstance(value, bool) and (value or f.name == "d_shared"):
+            if f.name not in VECTORS:
+                found[at + f.name] = value
+    return found
+
+
+def kind(part, names):
+    """What two parts have in common that differ in numbers only, in a word."""
+    flags = (name for name, value in vars(part).items() if value is True)
+    return " ".join([type(part).__name__, *names, *flags])
+
+
+def _placed(part):
+    if part is None:
+        return None
+    found = dimensions(plain(part))
+    return [kind(plain(part), found), *found.values()]
+
+
+def counted(model, formats=None) -> dict:
+    """What the page knows of a model, in its checkpoint's formats or others; ValueError where it is not described."""
+    if refusal := Instance(model, System(catalog.load_chip("H100 SXM"), 1), Workload(1, 1)).refusal():
+        raise ValueError(refusal)
+    parts = dict(model.parameters())
+    stored = {part: parts.pop(part, 0) for part in STORED}
+    stored["head"] += sum(parts.values())  # what is kept with it
+    layers = [[group.count, _placed(group.attention), _placed(group.feed_forward)] for group in model.layers]
+    found = {
+        "d_model": model.d_model, "vocab_size": model.vocab_size, "layers": layers, "tied": model.tied,
+        "stored": list(stored.values()), "new": new_experts(model),
+        "formats": formats_of(model, *(formats or words.published(model))),
+    }  # fmt: skip
+    if known := blocks.recent().get(blocks.measured_as(model)):
+        found |= {"factors": [known["token"], known.get("copies", 1), known["first"]]}
+        found |= {"told": blocks.cautions(model), "unscored": blocks.unscored(model)}
+    return found
+
+
+def formats_of(model, weights, kept, cache):
+    """Formats of weights, of each part and of the cache: names, or bytes of a weight and whose kernels serve it."""
+
+    def named(format):
+        return format if isinstance(format, str) else [float(format), constants.format_name(format)]
+
+    return [named(weights), list(map(named, constants.formats(model, weights, kept).values())), cache]
+
+
+def link(question: Question) -> str:
+    """The address, from the folder of the book on, of the page that asks a question.
+
+    Examples
+    --------
+    >>> link(Question("Llama 3 8B", "H100", batch=8))
+    'calculator.html#ask?mode=step&batch=8&model=Llama%203%208B&machine=1x%20H100%20SXM'
+    """
+    # the page opens with numbers of its own where a question leaves them out
+    alone = {} if question.arrivals else {"users": 1}
+    given = {"mode": "request", **alone} if question.is_request else {"mode": "step", "batch": 1}
+    given |= question.words()
+    model, (weights, cache, kept) = question.model, question.formats
+    bits = any(
+        not isinstance(format, str) for format in (question.weights or "", *(question.keep or {}).values())
+    )
+    known = [*catalog.models(), *catalog.served(), *catalog.same_shapes()]
+    if bits or model.name not in known or catalog.load_model(model.name) != model:
+        own = {"name": model.name, **counted(model, (weights, kept, cache) if bits else None)}
+        given |= {"model": "", "own": json.dumps(own, separators=(",", ":"))}
+        given |= dict.fromkeys(("weights", "cache", "keep"), "") if bits else {}
+    given |= _changed(question.needs_machine().chip)
+    pairs = (f"{name}={quote(_text(value), safe='')}" for name, value in given.items() if value != "")
+    return f"{PAGE}#ask?{'&'.join(pairs)}"
+
+
+def _changed(chip):
+    """The numbers of a chip that are not the catalogue's, in the units of the page."""
+    stated = catalog.load_chip(chip.name)
+    found = {
+        name: getattr(chip, name) / scale
+        for name, scale in CHIP.items()
+        if getattr(chip, name) != getattr(stated, name)
+    }
+    peaks = {name: peak / 1e12 for name, peak in chip.peaks.items() if peak != stated.peaks.get(name)}
+    wide = {"peak_16": chip.flops / 1e12} if chip.flops != stated.flops else {}
+    return found | wide | {f"peak_{name}": peak for name, peak in peaks.items() if name in ("fp8", "fp4")}
+
+
+def _text(value):
+    if isinstance(value, Mapping):
+        return ", ".join(f"{part}={_text(name)}" for part, name in value.items())
+    return "yes" if value is True else "no" if value is False else str(value)
