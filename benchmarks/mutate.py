@@ -39,10 +39,11 @@ TESTS = {
     "tokenprice/blocks": "blocks serving",
     "tokenprice/bounds": "bounds fleet decide",
     "tokenprice/change": "change question",
-    "tokenprice/decide": "decide question bounds",
-    "tokenprice/fleet": "fleet simulate bounds decide question",
+    "tokenprice/decide": "decide question bounds mix",
+    "tokenprice/fleet": "mutants fleet mix simulate bounds decide question",
     "tokenprice/request": "decide question serving bounds",
-    "tokenprice/simulate": "simulate bounds fleet",
+    "tokenprice/mix": "mix simulate question",
+    "tokenprice/simulate": "simulate mix bounds fleet",
     "tokenprice/terminal": "question fleet",
     "tokenprice/words": "question decide change",
     "book/": "environment notebooks readme style teaching introduction",
@@ -126,7 +127,7 @@ def slipped(text, place):
 
 
 def red(copy, *files):
-    """The first file of tests that is red in a copy, if one is; to take too long is red as well."""
+    """The first test, or chapter, that is red in a copy, if one is; to take too long is red as well."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *files]
     if files[0].startswith("inferlib/papers/"):  # of the tests of all equations, those of this source
         command += ["-k", f"not test_equations or {files[0].split('/')[2]}"]
@@ -137,27 +138,27 @@ def red(copy, *files):
         run = subprocess.run(command, cwd=copy, env=own, capture_output=True, text=True, timeout=600)
     except subprocess.TimeoutExpired:
         return "too long"
-    failed = re.search(r"^(?:FAILED|ERROR) ([\w./]+)", run.stdout, re.M)
+    failed = re.search(r"^(?:FAILED|ERROR) (book/\w+\.ipynb|[^\s[]+)", run.stdout, re.M)
     return run.returncode and (failed[1] if failed else "a crash")
 
 
 def survives(slip, copies, sound):
-    """Whether the nearest tests miss a slip, which is printed. A file that turned red must be green without it."""
+    """Whether the nearest tests miss a slip, which is printed. A test that turned red must be green without it."""
     module, place, line = slip
     text = (ROOT / module).read_text(encoding="utf-8")
     changed, shown = slipped(text, place)
     copy = copies.get()
     (copy / module).write_text(changed, encoding="utf-8")
-    file = red(copy, module, *nearest(module))
+    test = red(copy, module, *nearest(module))
     (copy / module).write_text(text, encoding="utf-8")
-    if file and (copy / file).is_file() and file not in sound:
-        if red(copy, file):
-            raise SystemExit(f"{file} is red without any slip")
-        sound.add(file)
+    if test and (copy / test.partition("::")[0]).is_file() and test not in sound:
+        if red(copy, test):
+            raise SystemExit(f"{test} is red without any slip")
+        sound.add(test)
     copies.put(copy)
-    if not file:
+    if not test:
         print(f"missed: {module}, line {line}: {shown[:140]}", flush=True)
-    return not file
+    return not test
 
 
 def main():

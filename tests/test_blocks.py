@@ -14,7 +14,7 @@ from book.serving import recent
 from inferlib import Layout, System, Workload, catalog, load_chip, load_model
 from tokenprice import Question, blocks, change, constants, energy
 from tokenprice.decode import Instance, decode_step, step
-from tokenprice.estimate import error_bar, stated
+from tokenprice.estimate import error_bar, facts, stated
 from tokenprice.known import models as listed
 from tokenprice.prompt import prompt_pass, room
 
@@ -126,6 +126,21 @@ def test_a_state_takes_what_the_tables_say(batch, us):
     assert [op.bytes for op in ops if getattr(op, "kernel", None) is block] == [moved]
 
 
+def test_the_convolution_of_a_prompt_reads_and_writes_each_input_once():
+    """Qwen3.5-397B: queries and keys of 16 heads and values of 64, 128 numbers of two bytes each; state in 32 bits."""
+    tokens, channels = 1000, (2 * 16 + 64) * 128
+    at = Instance(
+        QWEN, endless("B200", 1), Workload(1, 1), engine=constants.engine(), cached=0, tokens=tokens
+    )
+    moved = [op.bytes for op in blocks.delta(at, QWEN.layers[0].attention) if op.part == "state"]
+    assert moved == [2 * 2 * channels * tokens, 2 * 64 * 128 * 128 * 4]
+
+
+def test_the_layers_with_fewest_heads_say_how_finely_a_model_can_be_cut():
+    """Qwen3.5-397B's config.json: 32 heads of attention, 64 of values in the layers that keep a state."""
+    assert facts(QWEN, endless("B200", 8), Workload(1, 1))["heads"] == 32
+
+
 def test_a_cache_that_stops_growing_takes_the_same_time_at_any_context():
     """Layers with a state take the same time at 1,000 and a million positions; the others of Qwen3.5 do not."""
     box, work = endless("B200", 8), Workload(64, 1000, "fp8")
@@ -224,6 +239,10 @@ def test_the_intervals_are_those_of_the_rows():
     for kind, entry in kept.items():
         assert entry.pop("models") == again[kind].pop("models")
     assert again == {kind: pytest.approx(entry, rel=2e-3) for kind, entry in kept.items()}
+
+
+def test_a_model_that_is_like_those_measured_has_their_interval_of_a_first_token():
+    assert error_bar(load_model("Llama 3 70B"))["first"] == stated()["first_token"]["factor"] < 2
 
 
 def test_a_measured_row_lies_inside_its_interval():

@@ -1,5 +1,7 @@
 """Slips that no other test would notice, each against a fact from outside or a second way to the number."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from inferlib.formats import FORMATS
 from inferlib.papers import erdil2025 as e, liminal2025, mazurek2025 as mz, pope2022, steinhardt2022 as st
 from inferlib.papers.erdil2025.equations import model, toy
 from inferlib.system import format_bytes
+from tokenprice import ask
 
 H100, LLAMA = e.chips["H100"], e.models["Llama 3 70B"]
 
@@ -170,3 +173,22 @@ def test_a_prompt_pays_for_every_token_what_a_step_pays_for_one():
                 assert prompt[part] == pytest.approx(1000 * one[part])
                 streams += part == "connections"
     assert streams == 1
+
+
+@pytest.fixture(scope="module")
+def fleet():
+    """Fifty requests a second, of which eight machines read the prompts."""
+    asked = {"weights": "fp8", "prompt": "2k", "output": 500, "arrivals": 50}
+    return ask("Llama 3.3 70B", "4x H100", reader="4x H100", **asked)
+
+
+def test_the_speed_that_a_fleet_prints_is_one_token_over_its_time(fleet):
+    (speed,) = re.findall(r"([\d.]+) tokens/s per user, first token", str(fleet))
+    assert float(speed) == pytest.approx(1 / fleet.seconds, rel=6e-3)
+
+
+def test_machines_that_read_are_as_busy_as_all_prompts_make_them(fleet):
+    """Little's law: what arrives in a second, times the seconds of one, over the machines that share it."""
+    at_once = 50 * fleet.request.fresh_seconds
+    assert fleet.fleet.readers > at_once
+    assert fleet.fleet.reader_load == pytest.approx(at_once / fleet.fleet.readers)
