@@ -2,6 +2,7 @@
 
 from bisect import bisect
 
+import inferlib
 import tokenprice
 
 
@@ -18,21 +19,18 @@ class Text:
         return self.markdown
 
 
-def says(case, machine=None, work=None):
-    """One sentence: its time of the same step, with its interval, or why there is none.
-
-    ``case``: a Question; or a model, with ``machine`` and ``work`` as :func:`tokenprice.ask` takes them.
-    """
-    question = (case,) if machine is None else (case, machine)
-    found = tokenprice.ask(
-        *question, **({} if work is None else {"batch": work.batch, "context": work.context})
-    )
+def says(case):
+    """One sentence: its time of the same step, and of twice the chips as one instance, or why there is none."""
+    found = tokenprice.ask(case)
     who = "*[The sixth model](sixth_model.ipynb), which is fitted to measurements,"
     if not found.feasible:
         return Text(f"{who} has no time for this step ({found.in_words()}).*")
+    twice = inferlib.System(case.machine.chip, 2 * case.machine.count)
+    beside = tokenprice.ask(case.replace(machine=twice, layout=None)).in_words()
     middle, low, high = (f"{1e3 * seconds:.1f}" for seconds in (found.seconds, found.low, found.high))
     return Text(
-        f"{who} says {middle} ms for the same step ({low} to {high} in {100 * found.confidence:.0f} % of cases).*"
+        f"{who} says {middle} ms for the same step ({low} to {high} in {100 * found.confidence:.0f} % of cases); "
+        f"on {twice} as one instance, {beside}.*"
     )
 
 

@@ -1,0 +1,117 @@
+"""One verdict: no page recommends another machine than the sixth model without its machine and number beside it.
+
+Twenty questions are asked of every page that speaks of more chips: does a second box make a token faster?
+"""
+
+from itertools import product
+
+import pytest
+from test_follows import coarse, needed, run, statements  # noqa: F401
+
+from book import opening, sixth
+from inferlib.papers import erdil2025
+from inferlib.system import System
+from tokenprice import ask
+
+MODELS = ("Llama 3 8B", "Llama 2 13B", "Qwen3 32B", "Llama 3 70B", "Qwen2.5 72B")
+QUESTIONS = [
+    opening.RUNNING.replace(model=model, machine=machine, batch=users)
+    for model, machine, users in product(MODELS, ("8x H100", "8x H200"), (1, 32))
+]
+
+
+def toy(question):
+    whole = ask(question, by="erdil2025")
+    described = whole.status != "n/a"  # the toy model's models and chips are those of the complete one
+    return (
+        erdil2025.toy_decode_step(question.model, question.machine, question.workload) if described else whole
+    )
+
+
+# Chapter -> what it computes of a question, whatever the sixth model says.
+ANSWERS = {
+    "principles": lambda question: ask(question, by="principles"),
+    "steinhardt2022": lambda question: ask(question, by="steinhardt2022"),
+    "pope2022": lambda question: ask(question, by="pope2022"),
+    "erdil2025_toy": toy,
+    "erdil2025_model": lambda question: ask(question, by="erdil2025"),
+    "liminal2025": lambda question: ask(question, by="liminal2025"),
+    "synthesis": lambda question: ask(question, by="liminal2025.eq8"),
+}
+# Chapter -> the cell that compares machines, the name of its case, and how many times its chips each machine has.
+ADVICE = {
+    "pope2022": ("for part in (2, 1)", "served", (0.5, 1)),
+    "erdil2025_toy": ("for times in (1, 2, 4)", "case", (1, 2, 4)),
+}
+
+
+def times(question, factor):
+    """The same question to so many times the chips."""
+    machine = System(question.machine.chip, round(factor * question.machine.count))
+    return question.replace(machine=machine)
+
+
+def seconds(answer):
+    return getattr(answer, "seconds", None) or answer.total
+
+
+def gains(answer, question):
+    """Whether twice the chips make a token faster, None where there is no answer to both."""
+    found = [answer(one) for one in (question, times(question, 2))]
+    return seconds(found[1]) < seconds(found[0]) if all(one.feasible for one in found) else None
+
+
+def shown(chapter, start, given, question):
+    """What a statement of a chapter prints under another case."""
+    every, names, first = list(statements(chapter)), {"__name__": "cell"}, True
+    wanted = next(one for one in every if one.text.startswith(start))
+    for one in needed(every, [wanted]):
+        output = run(one, names)
+        if one is wanted:
+            return str(output)
+        if first and given in one.makes:
+            names[given], first = question, False
+
+
+@pytest.mark.parametrize("chapter", ANSWERS)
+def test_where_a_page_says_otherwise_of_more_chips_it_names_the_sixth_models_machine_and_number(chapter):
+    assert any(one.text.startswith("sixth.says(") for one in statements(chapter))
+    for question in QUESTIONS:
+        if gains(ANSWERS[chapter], question) != gains(ask, question):
+            other = ask(times(question, 2))
+            said = repr(sixth.says(question))
+            assert f"on {other.question.machine} as one instance, {1e3 * other.seconds:.3g} ms" in said
+
+
+def test_pages_do_say_otherwise():
+    """Else the test above would find nothing to hold."""
+    opposite = [
+        chapter
+        for chapter, answer in ANSWERS.items()
+        if any(gains(answer, question) and not gains(ask, question) for question in QUESTIONS)
+    ]
+    assert {"principles", "erdil2025_toy", "erdil2025_model", "liminal2025"} <= set(opposite)
+
+
+@pytest.mark.parametrize("chapter", ADVICE)
+def test_a_page_that_compares_machines_prints_the_sixth_models_time_of_each(chapter):
+    start, given, factors = ADVICE[chapter]
+    for question in QUESTIONS[4::3]:
+        printed = shown(chapter, start, given, question)
+        for factor in factors:
+            batch = 1 if chapter == "erdil2025_toy" else max(1, question.batch * factor)
+            assert ask(times(question, factor).replace(batch=batch)).in_words() in printed
+
+
+@pytest.mark.parametrize("question", QUESTIONS[1::7], ids=str)
+def test_an_offer_named_as_the_sixth_models_is_its_answer(question):
+    from book.erdil2025 import economics
+
+    case = question.replace(price=2.0)
+    table = economics.offers(case, (50,))
+    promise, _, usd, gpus, users = table[table.by == "the sixth model"].iloc[0]
+    answer = ask(case.replace(machine=System(case.machine.chip, gpus), batch=users))
+    assert answer.speed >= 50 and answer.dollars_per_million == pytest.approx(usd)
+    assert f"${usd:.2f} on {gpus} whole GPUs with {users:.0f} users" in repr(
+        economics.sixth_keeps(case, table)
+    )
