@@ -25,7 +25,7 @@ from inferlib.papers.mazurek2025.decode import memory_left
 from inferlib.papers.mazurek2025.records import not_described
 from inferlib.papers.pope2022 import cache_on_chip, weights_on_chip
 from inferlib.papers.pope2022.decode import stages_in
-from inferlib.papers.pope2022.records import Mesh, chip_of, model_of
+from inferlib.papers.pope2022.records import Mesh, chip_of, model_of, not_described as pope_silent
 from inferlib.system import Accelerator, Breakdown, System, Workload
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, Transformer
 
@@ -141,7 +141,7 @@ def _pope_step(model, system, workload, option, function):
 
 def _pope_left(model, system, workload, option):
     n, (_, x, attention) = system.count, option
-    if model.sparse:
+    if pope_silent(model):
         return None
     heads = model.n_kv_heads
     # the source cuts the cache over heads where they suffice, or where the batch does not fill the chips
