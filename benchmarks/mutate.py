@@ -40,6 +40,7 @@ TESTS = {
     "tokenprice/bounds": "bounds fleet decide",
     "tokenprice/change": "change question",
     "tokenprice/decide": "decide question bounds mix",
+    "tokenprice/energy": "mutants serving question",
     "tokenprice/fleet": "mutants fleet mix simulate bounds decide question",
     "tokenprice/request": "decide question serving bounds",
     "tokenprice/mix": "mix simulate question",

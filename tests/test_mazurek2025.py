@@ -9,7 +9,7 @@ from hypothesis import given, strategies as some
 
 import inferlib
 from book import audit
-from book.mazurek2025 import derivations, drawings, figures, readings, repair, systems, validation
+from book.mazurek2025 import derivations, figures, repair, systems, validation
 from book.mazurek2025.counts import outweighing
 from book.mazurek2025.simulation import fullest_by_formula
 from book.mazurek2025.tables import TABLE_1
@@ -555,25 +555,6 @@ def test_the_literal_reading():
     assert 1000 < best < 2050
 
 
-def test_what_would_decide_between_the_readings():
-    """On the authors' machine, by hand: 32 sequences wake 8.89 experts literally, 512 more than a GPU holds."""
-    own = readings.own_machine()
-    literal = {}  # experts that the fullest of 32 GPUs reads literally, the shared one included
-    for batch in (16, 256):
-        awake = 256 * (1 - (31 / 32) ** batch)
-        literal[batch] = awake / 32 + math.sqrt(2 * awake / 32 * math.log(32)) + 1
-    assert literal[16] == pytest.approx(8.89, abs=0.005)
-    assert own.iloc[0].max() / own.iloc[0].min() < 1.01
-    # 7.4 more experts of 44 MB in 58 layers, twice read at half the peak: 23 ms on top of 46
-    more = 58 * 2 * 2 * (literal[256] - 9) * 44_040_192 / 3.35e12
-    for context in ("2050", "4989"):
-        capped, other = own.loc[own.index[1], [f"{r}, {context} tokens" for r in ("capped", "literal")]]
-        assert 1 / other - 1 / capped == pytest.approx(more, rel=0.01)
-    assert own.iloc[-1]["capped, 4989 tokens"] == 23 and own.iloc[-1]["literal, 4989 tokens"] == 1
-    bound = own.loc[own.index[3]]  # at 512, by the network
-    assert bound["capped, 2050 tokens"] == pytest.approx(bound["literal, 2050 tokens"])
-
-
 def test_whatever_can_be_compared_is_compared_once():
     table = validation.measured()
     used = [*validation.H100, *(i for ids in validation.OTHERS.values() for i in ids)]
@@ -628,18 +609,6 @@ def test_kimi_is_slower_in_figure_15():
 
 def test_seven_measured_points():
     assert len(figures.measured_points()) == 7
-
-
-def test_timeline_and_drawings_are_the_step():
-    for own in (32, 128, 512):
-        bars = drawings.timeline_data(V3, NINE, own, 4989)
-        for plan, two_batch in (("one batch", False), ("overlap", True)):
-            where = NINE.deployment.replace(two_batch=two_batch)
-            longest = 2 * mz.step_time(V3, NINE.gpu, where, own * 72, 4989) / 61 * 1e6
-            ends = bars[bars.plan == plan].end.max()
-            assert ends <= longest * (1 + 1e-9) and (two_batch or ends == pytest.approx(longest))
-    layer = drawings.layer_data(V3, NINE, 128)
-    assert layer["out"] == 128 * 9 * 7168 and layer["back"] == 2 * layer["out"] and layer["held"] == 5
 
 
 def test_wider_deployments_hold_fewer_experts_and_more_sequences():

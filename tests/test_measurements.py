@@ -129,19 +129,6 @@ def test_no_time_is_below_the_bounds_of_memory_and_arithmetic(row):
     assert row.tpot >= sum(model.flops(row.context).values()) * row.sequences / (row.n_gpus * peak)
 
 
-def test_magnitudes():
-    """The best static rows show what kernels of 2023 to 2025 attain: no more than four fifths of the memory's peak."""
-    static = TIMED[(TIMED.tier == "A") & (TIMED.weight_format != "mixed")]
-    assert 0.7 < max(floor(row) / row.tpot for row in static.itertuples()) < 0.8
-    assert ALL.tpot.dropna().between(1e-3, 0.3).all()
-    assert (ALL.tokens_per_second > 10).all()
-    assert ALL.context.between(10, 20_000).all()
-    lengths = ALL[ALL.prompt_tokens.notna() & ALL.output_tokens.notna()]
-    assert (lengths.context <= lengths.prompt_tokens + lengths.output_tokens).all()
-    blank = ALL[ALL.tpot.isna()]
-    assert (blank.tier == "C").all() and blank.batch.isna().all() and len(blank) == 9
-
-
 # --- What is refused -------------------------------------------------------------------------------------
 
 

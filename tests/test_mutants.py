@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 
 import inferlib
+from book.serving import energy as watts
 from inferlib import Layout, System, Workload, frontier
 from inferlib.config import formats
 from inferlib.formats import FORMATS
 from inferlib.papers import erdil2025 as e, liminal2025, mazurek2025 as mz, pope2022, steinhardt2022 as st
 from inferlib.papers.erdil2025.equations import model, toy
 from inferlib.system import format_bytes
-from tokenprice import ask
+from tokenprice import ask, energy
 
 H100, LLAMA = e.chips["H100"], e.models["Llama 3 70B"]
 
@@ -192,3 +193,11 @@ def test_machines_that_read_are_as_busy_as_all_prompts_make_them(fleet):
     at_once = 50 * fleet.request.fresh_seconds
     assert fleet.fleet.readers > at_once
     assert fleet.fleet.reader_load == pytest.approx(at_once / fleet.fleet.readers)
+
+
+def test_joules_are_those_of_the_published_watts():
+    """ML.ENERGY's leaderboard, 187 runs of one engine: within an eighth on average."""
+    runs, parts = watts.rows(), energy.draw()
+    found = watts.predicted(runs, (parts.awake, parts.reading, parts.calculating))
+    assert len(runs) == 187
+    assert (found / runs.joules_per_token - 1).abs().mean() < 0.125

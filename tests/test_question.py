@@ -448,11 +448,21 @@ def test_who_reads_the_first_lines_only_is_told_of_no_mistake_and_ctrl_c_ends_wi
     assert main(["chips"]) == 128 + 2
 
 
-def test_lists(capsys):
+def test_the_list_of_chips_is_the_catalogue(capsys):
     code, out = run(capsys, "chips", "--json")
     assert code == 0 and {row["chip"] for row in json.loads(out)} == set(inferlib.catalog.chips())
-    code, out = run(capsys, "models", "deepseek")
-    assert code == 0 and re.search(r"DeepSeek V3 .* 671 .* fp8 ", out)
+
+
+@pytest.mark.parametrize(("what", "name", "printed"), [
+    ("models", "deepseek", r"DeepSeek V3 +671 +37.55 +fp8 +163,840 "),  # billions; its card: 671 and 37, 163,840
+    ("chips", "", r"H200 +141 +4.8 +989.5 +"),  # GB, TB/s, TFLOP/s
+])  # fmt: skip
+def test_a_list_is_in_the_units_that_people_use(capsys, what, name, printed):
+    code, out = run(capsys, what, *name.split())
+    assert code == 0 and re.search(printed, out)
+
+
+def test_a_list_of_nothing_is_an_error(capsys):
     assert run(capsys, "models", "nothing of this name")[0] == 1
 
 
