@@ -9,7 +9,7 @@ from test_explorer import asked, page_of
 
 from book import audit, opening
 from book.audit import ledger
-from book.erdil2025 import drawings, economics, explorers, limits
+from book.erdil2025 import drawings, economics, errata, explorers, limits
 from book.erdil2025.claims import context, long_contexts, model, parallel, takeaways
 from book.erdil2025.claims.toy import palm_errors, palm_power, speed_up
 from book.erdil2025.figures import served_points
@@ -220,6 +220,18 @@ def test_the_best_utilisation_at_long_context_needs_no_model(name, group):
     share = context.utilisation(name, model.UNLIMITED, 8, 1, context=1e8)
     assert share == pytest.approx(group * 0.75 * 3.3e12 / 1e15, rel=0.01)
     assert context.best_utilisation(H100) == pytest.approx(3.3e12 / 1e15)
+
+
+@pytest.mark.parametrize(
+    ("table", "alpha", "counts"),
+    [
+        ("Table 6", 3, (12, 12)),
+        ("Table 3", 3, (19, 20)),
+        ("Table 6", 4, (1, 12)),
+    ],  # one cell is rounded twice
+)
+def test_how_many_cells_come_out_at_an_alpha(table, alpha, counts):
+    assert errata.cells_as_printed(table, alpha) == counts
 
 
 SLOW = pd.DataFrame({"tokens_per_second": [100.0, 50.0, 10.0], "usd_per_million": [9.0, 3.0, 1.0]})
