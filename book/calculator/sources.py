@@ -74,7 +74,10 @@ class Answer:
     def _chosen(self, option, **at):
         with as_written():
             asked = _asked(inside=_inside(option), **at)
-            return self.step(*asked, option, self.function) if self.step else self.function(*asked)
+            try:
+                return self.step(*asked, option, self.function) if self.step else self.function(*asked)
+            except ValueError as refused:
+                return Breakdown(status="n/a", reason=re.sub("^(model )?this model:? ", "", str(refused)))
 
     def _left(self, option, **at):
         # the memory of all chips is the calculator's own limit, told once and not by every source
@@ -131,12 +134,7 @@ def _pope_records(model, system, workload, option):
 
 
 def _pope_step(model, system, workload, option, function):
-    try:
-        at = _pope_records(model, system, workload, option)
-    except ValueError as refused:
-        reason = str(refused).removeprefix("this model: ")
-        return Breakdown(status="n/a", reason=reason, source="pope2022")
-    return Breakdown(stages_in(*at), source="pope2022")
+    return Breakdown(stages_in(*_pope_records(model, system, workload, option)), source="pope2022")
 
 
 def _pope_left(model, system, workload, option):
