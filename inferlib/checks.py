@@ -18,7 +18,7 @@ def beside(module, name):
         return file.read()
 
 
-_PLAIN, _LARGE = (float, int), 1e300
+_PLAIN, LARGE = (float, int), 1e300
 _NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray only where its numbers are not at hand
 
 
@@ -43,7 +43,7 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
     """
     if (
         type(value) in _PLAIN
-        and (0 < value < _LARGE or (zero and value == 0))
+        and (0 < value < LARGE or (zero and value == 0))
         and (minimum is None or value >= minimum)
         and (maximum is None or value <= maximum)
     ):
@@ -109,7 +109,7 @@ def one_of(name, value, allowed):
     ...
     LookupError: no format 'bf61'; did you mean 'bf16'? Known: bf16, fp8
     """
-    allowed = list(allowed)
+    allowed = allowed if isinstance(allowed, (dict, list, tuple)) else list(allowed)
     if isinstance(value, str) and value in allowed:
         return value
     near = _near(str(value)[:200], allowed) if isinstance(value, str) else []

@@ -69,7 +69,8 @@ class Record:
                 object.__setattr__(self, name, Fixed(value))
         for name, title, limits, optional in _doors(type(self)):
             value = getattr(self, name)
-            if value is None and optional:
+            usual = type(value) is float and 0 < value <= (limits["maximum"] or checks.LARGE)
+            if usual or (value is None and optional):
                 continue
             taken = checks.number(title, value, **limits)
             if taken is not value:
@@ -77,9 +78,8 @@ class Record:
 
     def replace(self, **changes):
         """A copy with some fields changed."""
-        known = [f.name for f in fields(self)]
-        for name in changes:
-            checks.one_of(f"field of {type(self).__name__}", name, known)
+        for name in changes.keys() - self.__dataclass_fields__.keys():
+            checks.one_of(f"field of {type(self).__name__}", name, self.__dataclass_fields__)
         stated = getattr(self, "sources", None)
         if stated and "sources" not in changes:
             # a changed number is no longer what its source states

@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import cached_property, wraps
 from numbers import Integral, Real
 
 from inferlib import checks
@@ -200,7 +200,7 @@ class Breakdown:
         for name, seconds in self.terms.items():
             checks.number(f"term {name!r}", seconds, zero=True)
 
-    @property
+    @cached_property
     def grouped(self):
         """The stages, each a list of groups of terms: groups overlap, the terms of one group add."""
         return [
@@ -213,12 +213,12 @@ class Breakdown:
         """Whether there is a time."""
         return self.status == "ok"
 
-    @property
+    @cached_property
     def terms(self):
         """All terms, overlapping ones included: name to seconds."""
         return {name: t for stage in self.grouped for group in stage for name, t in group.items()}
 
-    @property
+    @cached_property
     def counted(self):
         """The terms that make up the total: those of the longest group of each stage."""
         stages = self._answered()
@@ -232,7 +232,7 @@ class Breakdown:
         """The terms that cost nothing because something longer overlaps them."""
         return {name: seconds for name, seconds in self.terms.items() if name not in self.counted}
 
-    @property
+    @cached_property
     def total(self):
         """Seconds from one token to the next."""
         total = 0.0

@@ -129,6 +129,29 @@ def test_a_question_of_plain_numbers_is_answered_without_numpy(words):
     assert found.returncode == 0 and found.stdout, found.stderr
 
 
+@pytest.mark.parametrize(
+    ("more", "most"),
+    [({"batch": 32, "context": "8k"}, 1100), ({"prompt": "4k", "output": 500, "users": 8}, 2600)],
+    ids=["step", "request"],
+)
+def test_a_second_answer_does_its_work_once(more, most):
+    """Calls of Python functions, whatever the load: checks at the door, plain numbers inside."""
+    calls = []
+
+    def count(frame, event, _):
+        if event == "call":
+            calls.append(frame.f_code.co_name)
+
+    tokenprice.ask("Llama 3.3 70B", "4x H100", **more)
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        tokenprice.ask("Llama 3.3 70B", "4x H100", **more)
+    finally:
+        sys.setprofile(before)
+    assert 100 < len(calls) < most
+
+
 @pytest.mark.parametrize("x", [-1.0, 0.0, 0.3, 1.0, 2.5, 3.0, 7.0])
 def test_lines_between_points_are_those_of_numpy(x):
     at, values = [0.0, 1.0, 3.0], [2.0, 5.0, 4.0]

@@ -4,6 +4,7 @@ from functools import partial
 from numbers import Real
 
 from inferlib.attention import unusual
+from inferlib.equation import inside
 from inferlib.formats import FORMATS
 from inferlib.ops import maximum, minimum
 from inferlib.system import Breakdown, Layout, System, Workload, chip_peak, format_bytes
@@ -178,6 +179,7 @@ class Instance:
             return "the sixth model describes stages or copies, not both"
         return ""
 
+    @inside
     def stages(self):
         """Seconds by term, as a Breakdown takes them: each stage follows the one before, its terms overlap."""
         total, slower = {}, constants.slower(self.system.chip.name)

@@ -43,7 +43,7 @@ class Words:
     @classmethod
     def names(cls) -> list[str]:
         """The names of all fields."""
-        return [f.name for f in fields(cls)]
+        return list(cls.__dataclass_fields__)
 
     def replace(self, **changes):
         """A copy with some fields changed, in words or typed."""
