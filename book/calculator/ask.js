@@ -59,8 +59,13 @@ globalThis.inferlibAsk = function (D) {
     if (name === S.chip && S.price != null) return S.price;
     return has(listed, name) ? listed[name] : chips[name].values.chip_price;
   };
-  const price = (S, name) => { const hour = hourly(S, name); return hour == null ? null
-    : hour / (S.utilisation || 1); };
+  const price = (S, name) => {
+    const hour = hourly(S, name), more = { electricity: S.electricity, pue: S.pue || 1 };
+    if (hour == null) return null;
+    const { chip_power } = name === S.chip ? chip(S).values : chips[name].values;
+    return (S.electricity == null ? hour : D.glue.hourly({ ...more, price: hour, chip_power })[0])
+      / (S.utilisation || 1);
+  };
   const chip = (S) => {
     const known = chips[S.chip], values = { ...known.values }, peaks = { ...known.peaks };
     for (const [field, value] of Object.entries(S.changed || {})) {
@@ -151,6 +156,10 @@ globalThis.inferlibAsk = function (D) {
   const asked = (S) => {
     const m = model(S), l = layout(S, m), n = S.n_chips, deep = layers(m);
     const parts = S.layout === "copies" ? "copies of " + S.split + " chips" : S.split + " stages";
+    if (S.electricity == null && S.pue != null)
+      return { refused: "pue belongs to electricity: give dollars for a kilowatt-hour" };
+    if (S.electricity != null && hourly(S, S.chip) != null && chip(S).values.chip_power == null)
+      return { refused: "electricity has a price, but the power of " + S.chip + " is not known" };
     if (!whole(l, n)) return { refused: n + " chips cannot be divided into " + parts };
     if (l.pp > deep) return { refused: l.pp + " stages, but the model has " + deep + " layers" };
     const uneven = heads(m).find((one) => one % l.tp);

@@ -14,12 +14,13 @@ from tokenprice import words
 from tokenprice.decide import MOST
 from tokenprice.question import CHOSEN, REQUEST, STEP, Promise, Question
 
-# Fields that the page leaves to Python and the terminal: users in step, readers of their own, bills of power, files,
-# and what is simulated.
+# Fields that the page leaves to Python and the terminal: users in step, readers of their own, pieces of a prompt,
+# several sellers, files, and what is simulated.
 LEFT_OUT = (
-    "trace", "rounds", "equal", "reader", "chunk", "highest", "electricity", "pue", "dollars", "token_p99",
+    "trace", "rounds", "equal", "reader", "chunk", "highest", "dollars", "token_p99",
     "first_token_p99",
 )  # fmt: skip
+POWER = ("electricity", "pue")  # of a chip whose power is known
 FLEET = ("arrivals", "machines")  # of one machine at a time, while what to rent is asked of many
 # The question that the page opens with; what is not named here is not given.
 START = {
@@ -62,7 +63,7 @@ def modes():
     found = {}
     for name in declared():
         step, request = name not in (*REQUEST, *promised), name not in (*STEP, *promised)
-        decide = name not in (*STEP, *CHOSEN, *FLEET)
+        decide = name not in (*STEP, *CHOSEN, *FLEET, *POWER)
         held = (("step", step), ("request", request), ("decide", decide))
         found[name] = [mode for mode, holds in held if holds]
     return found
@@ -127,7 +128,7 @@ def rows(identity, blocks, **filled):
 
 
 def _row(identity, name, about, number, mode):
-    label, slider = name.replace("_", " ").capitalize(), ""
+    label, slider = "PUE" if name == "pue" else name.replace("_", " ").capitalize(), ""
     if about["read"] in (words.tokens, words.count, words.cached):
         slider = f'<input type="range" data-for="{name}" aria-label="{label}, on a slider">'
     unit = "" if slider or about["unit"] in ("", "1", "s") else about["unit"]

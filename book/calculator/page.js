@@ -23,7 +23,7 @@ globalThis.inferlibPage = function (root, D) {
   // --- The state -------------------------------------------------------------------------------------------
   const form = D.form, has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
   const START = { ...form.start, own: null, changed: {}, goal: null, dollars: null,
-    measured: null, memory: null, utilisation: null, price: undefined };
+    measured: null, memory: null, electricity: null, pue: null, utilisation: null, price: undefined };
   let S = { ...START }, refused = {}, shown = null, search = 0, view = "users";
   const CHIP = all(".changed [data-key]").map((c) => c.dataset.key), isChanged = (key) => CHIP.includes(key);
   const listed = () => {
@@ -41,7 +41,10 @@ globalThis.inferlibPage = function (root, D) {
       : of.cached;
     const q = { ...of, prices: listed().found, cached, speed: of.token && 1 / of.token,
       wait: of.first_token };
-    if (of.mode === "decide") { if (of.only) q.chip = of.only; q.price = undefined; q.changed = {}; }
+    if (of.mode === "decide") {
+      if (of.only) q.chip = of.only;
+      Object.assign(q, { price: undefined, electricity: null, pue: null, changed: {} });
+    }
     return q;
   };
   const label = (c) => (c.labels && c.labels[0] ? c.labels[0].textContent.trim() : c.dataset.key);

@@ -9,7 +9,7 @@ numbers are for each model and chip of the catalogue.
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 
 import sympy
@@ -27,6 +27,7 @@ from tokenprice.fleet import Station
 from tokenprice.kernels import Block, Engine, Kernel, Link
 from tokenprice.link import STORED, dimensions, plain
 from tokenprice.operators import AllReduce, all_reduce
+from tokenprice.question import Question
 from tokenprice.speculation import drafted_token_time, joined
 
 DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
@@ -281,6 +282,7 @@ def glue():
             "drafted": {"token": drafted_token_time(step, *drafts)},
             "joules": {"joules": energy.of_token(asked.system, asked.step, number("together"))},
             "prompt_joules": {"joules": asked.prompt_joules},
+            "hourly": {"dollars": _asks(price).hourly(chip())},
             "cost": {"dollars": cost_per_million(step, batch, chips, price)},
             "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
             "turn": {"seconds": prompt.turn_time(came, read)},
@@ -299,6 +301,13 @@ class _Facts(dict):
 
     def __missing__(self, name):
         return number(name)
+
+
+def _asks(price):
+    """What a question says of money, in symbols."""
+    said = SimpleNamespace(machine=None, price=price, electricity=number("electricity"), pue=number("pue"))
+    said.hourly = partial(Question.hourly, said)
+    return said
 
 
 class _Lengths:
