@@ -34,6 +34,13 @@ def test_links_and_paths_lead_somewhere(name):
         assert (ROOT / path).exists(), path
 
 
+def test_every_licence_of_the_data_is_named():
+    kept = [*(ROOT / "book/measured").rglob("*.toml"), *(ROOT / "tokenprice").glob("*.toml")]
+    named = {name for path in kept for name in re.findall(r'^licence = "(.*)"', path.read_text(), re.M)}
+    text = (ROOT / "README.md").read_text()
+    assert named and {name for name in named if name not in text} == set()
+
+
 def test_code_runs():
     for code in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S):
         exec(code, {})
