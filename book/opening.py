@@ -477,7 +477,7 @@ def in_three_lines(sixth):
     asked, half = sixth.question, sixth.dollars_per_million / 2
     changes = change(asked, Promise(token=sixth.seconds / 2))
     alone = [f"{c.resource} × {c.factor:.2g}" for c in changes.changes if c.factor and c.factor > 1]
-    by = f"only {' or '.join(alone)} does it alone" if alone else "no single part does it"
+    by = f"Only {' or '.join(alone)} would do it alone" if alone else "No single part does it"
     more = (asked.replace(batch=n) for n in range(int(asked.workload.batch), 1 << 12))
     fits = takewhile(lambda answer: answer.feasible, map(ask, more))
     users = next(
@@ -489,6 +489,6 @@ def in_three_lines(sixth):
         f"{sixth.speed:.0f} tokens/s for each user.\n"
         f"- **At what price?** {_usd(sixth.dollars_per_million)[1:]} dollars per million tokens, at {asked.rate:.2f} "
         f"for a chip and hour.\n"
-        f"- **Twice as fast?** Of all parts {by}.\n"
+        f"- **Twice as fast?** {by}.\n"
         f"- **Half the price?** With {users}."
     )

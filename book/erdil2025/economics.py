@@ -116,7 +116,7 @@ def sixth_keeps(case, table):
     for row in table[table.by == "the sixth model"].itertuples(index=False):
         promise, _, usd, gpus, users = row
         machine = (
-            f"${usd:.2f} on {gpus} whole GPUs with {users:.0f} users"
+            f"{usd:.2f} dollars on {gpus} whole GPUs with {users:.0f} users"
             if usd != "none"
             else "not on 16 GPUs or fewer"
         )
