@@ -253,6 +253,12 @@ def test_catalogue_maps_onto_the_papers_records():
         assert ours == theirs
 
 
+def test_a_shared_expert_counts_as_one_to_which_every_token_goes():
+    """DeepSeek-V3's report, section 4.2: 256 routed experts and one shared; a token meets eight and that one."""
+    shape = model_of(load_model("DeepSeek V3")).shape
+    assert (shape.n_experts, shape.n_active) == (257, 9)
+
+
 def test_figure_9_is_the_notebooks_own_output():
     """Text stored in the notebook of 27 May 2025: fastest points (speed, GPUs, batch), preferred (speed, cost)."""
     table = marks(9).set_index(["curve", "point"])
