@@ -185,3 +185,10 @@ def test_decode_waits_for_memory_and_a_prompt_for_arithmetic():
 def test_the_opening_picture_reads_two_bytes_a_weight():
     table = figures.kinds_data(RUNNING)
     assert table.weights.to_numpy() == pytest.approx(1e3 * 2 * 69.5e9 / (8 * 3.35e12), rel=2e-3)
+
+
+def test_a_need_just_above_what_a_machine_has_is_told_with_the_digit_that_differs():
+    answer = ask(
+        "Llama 3 70B", "8x H100", weights="bf16", cache="bf16", batch=372, context=4096, by="principles"
+    )
+    assert "needs 640.4 GB" in answer.in_words() and "has 640.0 GB" in answer.in_words()

@@ -12,6 +12,7 @@ from book import opening, sixth
 from inferlib.papers import erdil2025
 from inferlib.system import System
 from tokenprice import ask
+from tokenprice.ask import ALL
 
 MODELS = ("Llama 3 8B", "Llama 2 13B", "Qwen3 32B", "Llama 3 70B", "Qwen2.5 72B")
 QUESTIONS = [
@@ -115,3 +116,16 @@ def test_an_offer_named_as_the_sixth_models_is_its_answer(question):
     assert f"${usd:.2f} on {gpus} whole GPUs with {users:.0f} users" in repr(
         economics.sixth_keeps(case, table)
     )
+
+
+def test_eight_bits_make_a_token_sooner_than_a_second_box_whomever_one_asks():
+    """The synthesis' purchase on which all sources agree, the sixth model with them."""
+    case = opening.RUNNING
+    narrow, copies = (
+        case.replace(weights="fp8"),
+        case.replace(batch=case.batch / 2),
+    )  # two boxes share the users
+    found = [ask(one, by=ALL) for one in (narrow, copies)]
+    answered = [key for key, answer in found[0].items() if answer.feasible]
+    assert len(answered) >= 7
+    assert [key for key in answered if found[0][key].seconds >= found[1][key].seconds] == []

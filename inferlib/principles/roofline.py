@@ -246,7 +246,9 @@ def decode_step(model, system, workload, layout=None):
     # Symbols always pass: an explorer shows times, not permissions.
     if system.memory is not None and isinstance(needed, Real) and needed > system.memory:
         need, have = needed / 1e9, system.memory / 1e9
-        return answer(status="infeasible", reason=f"needs {need:.0f} GB, but {system} has {have:.0f} GB")
+        digits = 1 if round(need) == round(have) else 0
+        reason = f"needs {need:.{digits}f} GB, but {system} has {have:.{digits}f} GB"
+        return answer(status="infeasible", reason=reason)
     chip, n = system.chip, system.count
     times = {
         "weights": memory_time(chip, weight_data(profile, workload.batch), n),
