@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 from math import fsum, inf
-from pathlib import Path
 from sys import float_info
 
 from inferlib import checks
@@ -231,6 +230,8 @@ def trace(name, path) -> Trace:
 
 def _rows(path):
     """The lines of a file as mappings."""
+    from pathlib import Path  # which a question without a file never needs
+
     lines = content_of(Path(path)).decode("utf-8-sig").splitlines()
     if lines and not lines[0].lstrip().startswith("{"):
         return list(csv.DictReader(lines))

@@ -60,7 +60,9 @@ globalThis.inferlibPage = function (root, D) {
     else if (String(text).trim() === "" && form.numbers[key].empty) {
       if (isChanged(key)) { S.changed = { ...S.changed }; delete S.changed[key]; } else S[key] = null;
     } else {
-      const v = A.read(key, text), units = Object.keys(form.numbers[key].units).filter(Boolean);
+      const v = A.read(key, text), { units: known, whole } = form.numbers[key];
+      const units = has(known, "%") ? ["%, as in 40% or 0.4"] : whole ? []
+        : Object.keys(known).filter(Boolean);
       if (Number.isNaN(v)) refused[key] = (c ? label(c) : key) + ": " + (String(text).slice(0, 40)
         || "nothing")
         + " is no number that fits" + (units.length ? "; units: " + units.join(", ") : "");
