@@ -9,7 +9,7 @@ from test_explorer import asked, page_of
 
 from book import audit, opening
 from book.audit import ledger
-from book.erdil2025 import drawings, economics, errata, explorers, limits
+from book.erdil2025 import economics, errata, explorers, limits
 from book.erdil2025.claims import context, long_contexts, model, parallel, takeaways
 from book.erdil2025.claims.toy import palm_errors, palm_power, speed_up
 from book.erdil2025.figures import served_points
@@ -348,15 +348,8 @@ def test_whole_gpus_have_room_for_the_caches_of_all_their_users():
 
 
 def test_reading_ahead_is_worth_most_where_reading_and_waiting_take_equally_long():
-    """One user: u^2 (u - 1) H = W with u the root of the GPUs. At the critical batch multiplying waits all the same.
-
-    In the drawing 26 GPUs are the shortest row; rows are one layer of equation 3.
-    """
+    """One user: u^2 (u - 1) H = W with u the root of the GPUs. At the critical batch multiplying waits all the same."""
     seventy, hop = SEVENTY, 1e-6
-    data = drawings.layer_times(seventy, H100, hop).sum(axis=1)
-    assert data.idxmin() == 26 and data[1024] > data[8]
-    whole = e.toy_latency(seventy, H100, 8, 1, e.grid_all_reduce_time(8, hop))
-    assert data[8] == pytest.approx(1e6 * whole / 80)
     waits, reads = e.network_time(seventy, 2 * hop), e.weight_time(seventy, H100, 1)
     (u,) = (r.real for r in np.roots([waits, -waits, 0, -reads]) if abs(r.imag) < 1e-9)
     n = np.geomspace(1, 512, 20_000)

@@ -105,11 +105,6 @@ def test_consistent_means_within_the_rounding_of_what_was_read():
     assert low <= 13.5e-3 and 12.5e-3 <= high < 20e-3
 
 
-def test_summary_counts_model_and_derived_rows():
-    card = audit.scorecard("erdil2025")
-    assert audit.summary("erdil2025")["rows"].sum() == card.kind.isin(["model", "derived"]).sum()
-
-
 @SOURCES
 def test_cards_fold_what_comes_out_and_lose_no_row(source):
     card = book.card(source, unfold=False)

@@ -298,11 +298,6 @@ def test_a_model_that_does_not_fit_has_no_line():
     assert figures.timelines(APPS["Kimi-K2"], 4096, big).UTPS.isna().to_dict() == {"two": True, "many": False}
 
 
-def test_what_does_not_fit_has_a_reason_and_no_speed():
-    said = study.speed_or_reason(APPS["Kimi-K2"], HBM3, 1, 4096, 2, 1e-6)
-    assert said.startswith("infeasible: needs") and "tokens" not in said
-
-
 def four_systems():
     """The first picture of the story."""
     free = {"128 chips, 3D-DRAM": (128, lim.load_chip("3D-DRAM")), "128 chips, free memory": (128, None)}

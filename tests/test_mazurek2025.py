@@ -92,13 +92,6 @@ def test_experts_of_two_tokens():
     assert eq.active_experts(V3, sp.Symbol("N")).subs("N", 2) == 15.75
 
 
-def test_all_51_numbers_are_listed_once():
-    table = audit.equations("mazurek2025")
-    assert sorted(int(n) for n in table.number if n.isdigit()) == list(range(1, 52))
-    assert {n for n in table.number if n and not n.isdigit()} == {"3.2.1, score", "3.2.1, output"}
-    assert set(table[table.form == "empty"].number) == {"24", "42"}
-
-
 def test_the_factor_2_is_all_that_corrected_flops_change_and_decode_is_prefill_of_one_token():
     """Every projection meets a token once, in both variants: two FLOP for each byte of the eight matrices."""
     twice = ("value_flops", "absorbed_value_flops", "decode_absorbed_value_flops")
@@ -169,10 +162,7 @@ HALF, MOVED = mz.Deployment(4, balancedness=0.5), 3 * 8 * 7168 * 9 / 4 / 0.5
         (eq.all_expert_activations(V3, 2), 3 * 2 * 7168 * 61),
         (eq.expert_activations(V3, HALF, 8), 61 * MOVED),
         (eq.expert_activations(V3, HALF, 8, FIXED), 58 * MOVED),
-        (eq.router_weights(V3), 7168 * 256),
         (eq.experts_on_gpu(V3, 5), 58 * (5 * 44_040_192 + 7168 * 256)),
-        (eq.dense_weights(V3), 3 * 3 * 18432 * 7168),
-        (eq.embedding_weights(V3), 2 * 129280 * 7168),
         (
             eq.attention_traffic(V3, mz.Deployment(4), 8, 100),
             eq.attention_weights(V3) + 8 * 70272 * 101 / 4 + 2 * 2 * 7168 * 61,

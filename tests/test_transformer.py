@@ -13,7 +13,7 @@ import xarray as xr
 from hypothesis import assume, given, strategies as st
 
 from inferlib import Transformer, catalog, load_model
-from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, attended, pairs
+from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, pairs
 
 COUNTS = files("inferlib.catalog") / "published_counts.csv"
 TABLE = list(csv.DictReader(COUNTS.read_text("utf-8").splitlines()))
@@ -225,14 +225,6 @@ def test_more_context_never_costs_less(model, context, more, batch):
         return np.array([model.cache_values(n), *map(total, step), total(model.prefill_flops(n))])
 
     assert (costs(context + more) >= costs(context)).all()
-
-
-@given(attentions(), st.integers(0, 200))
-def test_windows_saturate(attention, context):
-    assume(attention.window is not None)
-    seen = attended(attention, context)
-    assert seen == context if context <= attention.window else seen == attention.window
-    assert pairs(attention, context) <= pairs(attention.replace(window=None), context)
 
 
 @given(MODELS, st.integers(1, 200))
