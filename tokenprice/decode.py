@@ -23,7 +23,9 @@ from inferlib.transformer import (
 from tokenprice import blocks, constants, kernels, operators
 
 SHORT = "needs {need:.0f} GB, but {system} has {have:.0f} GB"
-TIGHT = "needs {need:.0f} GB, but engines leave {left:.0f} of the {have:.0f} GB of {system} to weights and caches"
+TIGHT = (
+    "needs {need:.0f} GB, but engines leave {left:.0f} of the {have:.0f} GB of {system} to weights and caches"
+)
 # On every chip beside weights and caches, in bytes: context of the driver, and activations of the 8,192 tokens that
 # engines read at a time (of a model as wide as Llama 3 70B 1.7 GB); and buffers for exchanges. Recorded graphs lie in
 # the tenth that engines do not take.
