@@ -279,21 +279,61 @@ def test_a_fit_finds_the_constants_that_made_the_data_and_predicts_no_row_that_i
     assert fit.fit(repeated) == pytest.approx(fit.fit(table), rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("by", ["publisher", "model"])
-@pytest.mark.parametrize("engine", ["known", "unknown"])
-@pytest.mark.parametrize("name", ["dense", "experts"])
-def test_an_interval_holds_what_it_says(name, engine, by):
-    """80 % is claimed of rows and of publishers alike: of the one or the other left out, 75 % and more lie inside.
+BY = pytest.mark.parametrize("by", ["publisher", "model"])
 
-    More do by as much as one publisher weighs, since a factor is the distance of some row.
-    """
-    publishers = fit.data().publisher[fit.slices()[name]].nunique()
-    assert 0.75 <= min(tables.coverage(name, engine, by)) <= 0.8 + 1 / publishers
+
+@BY
+def test_an_interval_holds_what_it_says(by):
+    """80 % of a further group is claimed: of each left out that has 25 rows, 72 % and more are inside."""
+    table = fit.trial(by)
+    assert table[table.rows >= 25].within.min() >= 0.72 and 0.8 <= table.within.mean() < 0.9
+
+
+@BY
+def test_classes_of_intervals_score_as_well_as_the_best_single_factor(by):
+    score, constant = fit.trial(by)[["score", "of a constant"]].mean()
+    assert score == pytest.approx(constant, rel=0.02)
+
+
+def test_a_factor_by_hand():
+    """Ten groups whose rows are as far off as their number: 80 % of eleven is the ninth; of five, the fourth."""
+    logs, whose = fit.pd.Series(np.arange(1, 11) / 10), fit.pd.Series(range(10))
+    assert fit.factor(logs, whose) == pytest.approx(math.exp(0.9))
+    assert fit.factor(logs[:4], whose[:4]) == pytest.approx(math.exp(0.4))
+
+
+@pytest.mark.parametrize("engine", ["known", "unknown"])
+def test_a_class_of_fewer_groups_is_never_narrower(engine):
+    table = fit.errors().groupby("slice")["groups"].max()
+    kinds = sorted(("dense", "experts", "copies"), key=table.get, reverse=True)
+    factors = [stated()["step"][kind][engine]["factor"] for kind in kinds]
+    assert factors == sorted(factors)
+
+
+def test_an_engine_has_a_version():
+    """AccelMark's vLLM of early 2025, of which the fit has seen no row, is that of 2024 and not that of today."""
+    own = fit.slices()["python-2024"]
+    known, blind = (np.abs(fit.left_out("publisher", engine)[own]).mean() for engine in (None, "serving"))
+    assert known < blind / 2
+    seconds = [ask(MODEL, BOX, batch=32, engine=f"vLLM {version}").seconds for version in ("0.7.3", "0.19.0")]
+    assert seconds[0] > 1.2 * seconds[1]
+
+
+@pytest.mark.parametrize(("model", "engine", "waits"), [
+    ("DeepSeek R1", "vllm", True), ("DeepSeek R1", "trtllm", False), ("Llama 3.1 405B", "vllm", False),
+])  # fmt: skip
+def test_the_host_starts_the_kernels_of_a_short_prompt_one_by_one(model, engine, waits):
+    """61 layers of latent attention take their milliseconds however few the tokens; the machine's time does not."""
+    short = ask(model, "8x B200", prompt=100, output=100, users=1, engine=engine, weights="fp8").request
+    known = stated()["first_token"]["door"] + 2 * short.step.total
+    host = constants.engine("serving").host * 61 if waits else short.prompt.total
+    assert short.first_token == pytest.approx(known + host) and short.prompt.total < 0.03
+    assert short.machine_seconds == pytest.approx(short.prompt.total + 100 * short.step.total)
 
 
 def test_errors_are_as_stated_and_the_aims_that_are_missed_are_known():
     table = fit.errors().set_index(["slice", "engine", "left out"]).error.sort_index()
-    for (name, engine, _), error in table.items():
+    for (name, engine, _), error in table.drop(("python-2024", "unknown")).items():
         assert error <= stated()["step"][name][engine]["error"] * 1.001
     assert table["dense", "known"].max() < 0.09 and table["dense", "unknown"].max() < 0.12  # the aims: met
     assert table["experts", "known"].max() < 0.12  # the aim was 13 %: met
@@ -476,7 +516,7 @@ def test_a_burst_by_hand_and_a_protocol_says_when_the_first_token_comes():
     protocols = {}, {"rounds": 10}, {"equal": True}
     calm, burst, equal = (request(MODEL, BOX, 4096, 512, 32, **protocol) for protocol in protocols)
     assert calm.first_token < burst.first_token < equal.first_token
-    alone = calm.prompt.total + stated()["first_token"]["layer"] * MODEL.n_layers
+    alone = calm.prompt.total
     # a tenth of the others comes in the burst, and no longer at random
     assert 0.9 < (burst.first_token - calm.first_token) / (31 / 20 * alone) < 1
     # one waits for the step in progress, and is read with another

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum
-from tokenprice.decode import whole_layers
 from tokenprice.estimate import stated
 from tokenprice.fleet import step_of
-from tokenprice.prompt import STEPS, chunked_time
+from tokenprice.prompt import STEPS, chunked_time, started
 
 SAME = 1e-9  # what rounding may do
 
@@ -99,8 +98,8 @@ def of_request(q, request, layout=None, fleet=None):
     kinds = ["request"]
     if fleet is None:
         asking = maximum(q.users or 1, r.users)
-        reading = chunked_time(q.pieces, r.prompt.total, r.step.total)
-        reading += known["layer"] * whole_layers(q.model)
+        read = maximum(r.prompt.total, q.pieces * started(q.model, q.engine))
+        reading = chunked_time(q.pieces, read, r.step.total)
         among = copies, asking, r.users
         if r.reader is not None:  # nobody reads beside it
             among = r.users, asking, r.users

@@ -1,6 +1,7 @@
 """Where the constants of chips and engines come from: tables of timed operators, and fits to whole steps."""
 
 import csv
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -100,7 +101,7 @@ def engine(name=None):
     """The constants of a class of engine.
 
     ``"compiled"`` (TensorRT-LLM, gpt-fast, TurboMind), ``"serving"`` (vLLM and SGLang of 2025 and 2026; also when
-    none is given) or ``"python-2024"`` (vLLM of 2024).
+    none is given) or ``"python-2024"`` (vLLM before its version 0.8 of early 2025).
     """
     if isinstance(name, Engine):
         return name
@@ -114,10 +115,11 @@ def engine_class(software):
 
     Examples
     --------
-    >>> engine_class("TensorRT-LLM 0.6.1"), engine_class("vLLM (2024-03)"), engine_class("vllm")
-    ('compiled', 'python-2024', 'serving')
+    >>> [engine_class(name) for name in ("TensorRT-LLM 0.6.1", "vLLM 0.7.3", "vLLM 0.19.0", "vllm")]
+    ['compiled', 'python-2024', 'serving', 'serving']
     """
-    return next((name for word, name in engines()["software"] if word in software.lower()), "serving")
+    known = (name for pattern, name in engines()["software"] if re.search(pattern, software.lower()))
+    return next(known, "serving")
 
 
 def reached():

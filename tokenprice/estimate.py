@@ -24,11 +24,17 @@ def error_bar(model, layout=None, engine=None):
     """
     copies = layout is not None and layout.dp > 1
     kind = "copies" if copies else "experts" if model.sparse else "dense"
-    bar = stated()["step"][kind]["unknown" if engine is None else "known"]
+    bar = step_bar(kind, engine)
     own = blocks.recent().get(blocks.measured_as(model), {})
     first = stated()["first_token"]["factor"]
     token = max(own.get("token", 1), own.get("copies", 1) if copies else 1)
     return bar | {"factor": max(bar["factor"], token), "first": max(first, own.get("first", 1))}
+
+
+def step_bar(kind, engine=None):
+    """``error`` and ``factor`` of a step: dense, experts, or with copies of the attention; one engine has its own."""
+    old = constants.engine(engine).name == "python-2024"
+    return stated()["step"]["python-2024" if old else kind]["unknown" if engine is None else "known"]
 
 
 @dataclass(frozen=True)

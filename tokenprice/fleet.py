@@ -12,11 +12,12 @@ from math import exp
 
 from inferlib.equation import equation
 from inferlib.extras import np
+from inferlib.ops import maximum
 from inferlib.system import Breakdown, Layout, System
 from tokenprice import mix
-from tokenprice.decode import decode_step, whole_layers
+from tokenprice.decode import decode_step
 from tokenprice.estimate import stated
-from tokenprice.prompt import STEADY, first_token_time, prompt_pass, room_of, turn_time
+from tokenprice.prompt import STEADY, first_token_time, prompt_pass, room_of, started, turn_time
 from tokenprice.request import Request, load, machine_time, passes, served, with_cautions
 from tokenprice.speculation import acceptance, drafted_step
 from tokenprice.words import durations
@@ -177,10 +178,15 @@ def station(q, system, layout, prompt) -> Station:
     numbers = copies * np.arange(1, max(int(places / copies), 1) + 1)
     steps = np.broadcast_to(step_of(q, system, layout, numbers).total, numbers.shape)
     pieces = q.pieces if prompt else 1
-    known = stated()["first_token"]
-    door = known["door"] + known["layer"] * whole_layers(q.model)
+    door = door_of(q, pieces, prompt)
     lengths = {"varies": mix.varies(q.output, q.equal), "answers": mix.tenths(q.output, q.equal)}
     return Station(prompt, q.output, steps, copies, door, pieces, **lengths)
+
+
+def door_of(q, pieces, prompt):
+    """Seconds of a first token alone: the way in and out, and what the host takes longer than the prompt."""
+    late = maximum(pieces * started(q.model, q.engine) - prompt, 0.0) if prompt else 0.0
+    return stated()["first_token"]["door"] + late
 
 
 def held(q, system, layout, machines=1):
@@ -309,8 +315,11 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
 
     def station_of(n):
         one, asked = reads(n), q.replace(cached=reads(n).cached or None)
-        own = {} if reader else {"prompt": one.whole.total, "pieces": asked.pieces, "scatter": one.scatter}
-        return replace(empty, **own)
+        if reader:
+            return empty
+        prompt, pieces = one.whole.total, asked.pieces
+        door = door_of(q, pieces, prompt)
+        return replace(empty, prompt=prompt, pieces=pieces, scatter=one.scatter, door=door)
 
     def mean(users, n):  # the request of so many in a machine
         work, step = q.workload.replace(batch=users), step_of(q, system, layout, max(users, empty.copies))

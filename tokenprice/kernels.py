@@ -71,6 +71,9 @@ class Engine(Record):
         "s", "time for every sequence and every doubling of the chips", default=0, zero=True
     )
     box: float = quantity("s", "time of an all-reduce for every doubling beyond a box", default=0, zero=True)
+    host: float = quantity(
+        "s", "least time of a layer of a prompt, where attention is not the plain one", default=0, zero=True
+    )
     name: str = ""
 
 

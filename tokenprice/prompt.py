@@ -8,8 +8,9 @@ from inferlib import checks
 from inferlib.equation import equation
 from inferlib.ops import maximum, minimum, sqrt
 from inferlib.system import Breakdown
+from inferlib.transformer import Attention
 from tokenprice import constants
-from tokenprice.decode import Instance, left_by_engine
+from tokenprice.decode import Instance, left_by_engine, whole_layers
 from tokenprice.kernels import Engine
 
 equation = partial(equation, "serving", chapter="price")
@@ -150,6 +151,16 @@ def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=
     answer = partial(Breakdown, source="sixth", origin=origin)
     reason = at.refusal()
     return answer(status="n/a", reason=reason) if reason else answer(at.stages())
+
+
+def started(model, engine=None):
+    """Least seconds of a prompt's pass: many small kernels, which an engine that serves starts one by one.
+
+    Plain attention is one kernel, and never waits for the host.
+    """
+    if all(isinstance(group.attention, (Attention, type(None))) for group in model.layers):
+        return 0.0
+    return constants.engine(engine).host * whole_layers(model)
 
 
 def room(model, system, workload, layout=None, keep=None, *, longest=None, engine=None, share=None):

@@ -8,7 +8,6 @@ from inferlib.ops import maximum, minimum, symbolic
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
 from tokenprice import blocks, energy, mix, words
-from tokenprice.decode import whole_layers
 from tokenprice.estimate import (
     CAUTIONS as OF_STEPS,
     Caution,
@@ -30,6 +29,7 @@ from tokenprice.prompt import (
     prompts_ahead,
     prompts_met,
     queue_time,
+    started,
     token_time,
 )  # fmt: skip
 
@@ -300,7 +300,7 @@ def served(
     among = maximum(running / copies, 1)
     if reader is not None:
         among = minimum(among, 1)
-    each = read.total, pieces, output_tokens, step.total, whole_layers(model)
+    each = read.total, pieces, output_tokens, step.total, started(model, engine)
     seen, first = waiting(protocol, among, *each, uneven)
     # prompts for which one waits before the first token are not read between the others
     others = others_time(maximum(among - seen, 1), output_tokens, read.total)
@@ -328,8 +328,11 @@ def answered(running, layout, output_tokens, pieces, reader=None):
     return copies * answers_at_once(running / copies, output_tokens, pieces)
 
 
-def waiting(protocol, users, prompt_time, pieces, output_tokens, step, n_layers, uneven=1.0):
-    """Prompts of others in line, and seconds to the first token, where there is room for all: a protocol's queue."""
+def waiting(protocol, users, prompt_time, pieces, output_tokens, step, host=0.0, uneven=1.0):
+    """Prompts of others in line, and seconds to the first token, where there is room for all: a protocol's queue.
+
+    ``host``: least seconds of a prompt's pass. The tokens of others go along with it, so it costs first tokens only.
+    """
     known = stated()["first_token"]
     group = minimum(users, known["group"] if protocol.equal else 1)
     burst = 1 / protocol.rounds if protocol.rounds else 0
@@ -340,8 +343,7 @@ def waiting(protocol, users, prompt_time, pieces, output_tokens, step, n_layers,
     met = prompts_met(at_random, output_tokens / pieces + known["door"] / reading, pieces)
     if uneven != 1:  # who comes meets a long prompt more often than a short one
         met = minimum(met * uneven, at_random)
-    # The pass of a prompt takes the tokens of others along: to start its layers costs first tokens only.
-    own = reading - step + known["layer"] * n_layers
+    own = chunked_time(pieces - 1, maximum(prompt_time, pieces * host), step)
     return met + ahead - group, first_token_time(known["door"], ahead, own, met * reading, step)
 
 

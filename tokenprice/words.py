@@ -344,7 +344,7 @@ def engine(name, value) -> str:
     classes, said = constants.engines()["class"], value.strip().lower()
     if said in classes:
         return said
-    if any(word in said for word, _ in constants.engines()["software"]):
+    if any(re.search(pattern, said) for pattern, _ in constants.engines()["software"]):
         return constants.engine_class(said)
     return checks.one_of(name, value, [*classes, "vllm", "sglang", "trtllm"])
 

@@ -26,6 +26,8 @@ globalThis.inferlibAsk = function (D) {
     const values = { d_model: known.d_model, vocab_size: known.vocab_size };
     groups.forEach((g) => { g.seen = g.parts.find((p) => p.kept); });
     values.n_layers = total(groups, (g) => (g.count * g.parts.length) / 2);
+    const plain = groups.every((g) => g.parts.every((p) => !p.kept || p.plain));
+    values.hosted = plain ? 0 : values.n_layers;
     D.stored.forEach((part, k) => { values[key("stored", part)] = known.stored[k]; });
     return { ...known, groups, values, name, size: total(known.stored, Number) };
   };
@@ -346,7 +348,8 @@ globalThis.inferlibAsk = function (D) {
     const { arrivals, output, prompt } = S, { lanes } = at.q, own = apart ? 0 : read;
     const put = [S, at, lanes, context, { users: lanes, running: lanes, prompt }], by = [1, spread(...put)];
     const full = D.glue.machine({ own, output, step: steps[steps.length - 1], users: steps.length })[0];
-    const ends = by.map((f) => ({ lanes, output, n_layers: at.q.n_layers, own: own * f, read: read * f,
+    const late = apart ? 0 : Math.max(at.q.engine_host * at.q.hosted - read, 0);
+    const ends = by.map((f) => ({ lanes, output, late, own: own * f, read: read * f,
       steps: steps.map((v) => v * f), full: full * f }));
     // What a request waits where m machines read its prompt; none are counted yet without m.
     const before = (s, m, each = { ...s, arrivals: arrivals / m / lanes }) => (!apart ? 0 : !m ? s.read

@@ -11,6 +11,7 @@ from book.calculator import fields, questions, sources, tables
 from book.kept import kept
 from inferlib import catalog
 from inferlib.formats import FORMATS
+from inferlib.transformer import Attention
 from tokenprice import ask, bounds, constants, decode, link, operators
 from tokenprice.decide import MOST
 from tokenprice.estimate import CAUTIONS
@@ -62,7 +63,8 @@ def _kind(part):
     ]  # fmt: skip
     about = {
         "name": link.kind(part, questions.names_of(part)), "names": questions.names_of(part),
-        "pairs": int("pairs_start" in names), "timed": timed, "sums": asked["sums"],
+        "pairs": int("pairs_start" in names), "plain": isinstance(part, Attention), "timed": timed,
+        "sums": asked["sums"],
     }  # fmt: skip
     made = ",".join(f"{what}:{_several(what, asked[what])}" for what in ("step", "prompt"))
     made += f",kept:{questions.code([], asked['kept'])}" if "kept" in asked else ""

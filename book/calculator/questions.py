@@ -16,7 +16,7 @@ import sympy
 
 from book.explorer.core import _js
 from inferlib.equation import Record
-from inferlib.ops import as_written, floor, minimum
+from inferlib.ops import as_written, floor, maximum, minimum
 from inferlib.principles import cost_per_million
 from inferlib.system import Accelerator, System, Workload
 from inferlib.transformer import Experts, FeedForward, Indexer, Layers, Transformer
@@ -31,7 +31,7 @@ from tokenprice.question import Question
 from tokenprice.speculation import drafted_token_time, joined
 
 DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
-ENGINE = ("base", "layer", "rank", "sequence", "together", "box")
+ENGINE = ("base", "layer", "rank", "sequence", "together", "box", "host")
 CUT, COPIED, WITHIN = (
     0,
     1,
@@ -254,14 +254,15 @@ def glue():
     bar, came = number("spread"), number("arrivals")
     seen = [came, *(number(name) for name in ("line", "blocked", "step", "cleared", "before"))]
     known = stated()["first_token"]
-    door = known["door"] + known["layer"] * number("n_layers")
+    door = known["door"] + number("late")
     with as_written():
         asked = request.served(
             _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
             cached_tokens=cached, layout=_Copies(), price=price, asking=users,
+            engine=Engine(host=number("engine_host")),
         )  # fmt: skip
         drafts = (number(name) for name in ("drafted", "draft", "length"))
-        reading = read + step + known["layer"] * number("n_layers")
+        reading = maximum(read, number("engine_host") * number("hosted")) + step
         late = known["door"], number("lanes"), users, running, reading
         found = {
             "running": {"running": minimum(users, floor(places))},
@@ -313,8 +314,8 @@ def _asks(price):
 class _Lengths:
     """What a request needs of a model beside its steps."""
 
-    n_layers, sparse = number("n_layers"), False
-    layers = (SimpleNamespace(count=n_layers, attention=True, feed_forward=True),)
+    sparse = False
+    layers = (SimpleNamespace(count=number("hosted"), attention=True, feed_forward=True),)
 
 
 class _Copies:

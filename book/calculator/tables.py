@@ -13,7 +13,7 @@ from inferlib.system import format_bytes
 from tokenprice import blocks, constants, energy, link
 from tokenprice.decide import sizes
 from tokenprice.decode import BUFFERS, SHARE, WORKSPACE
-from tokenprice.estimate import chip_facts, format_facts, limits, stated as calibrated
+from tokenprice.estimate import chip_facts, format_facts, limits, stated as calibrated, step_bar
 
 WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
 CACHES = ("bf16", "fp8")
@@ -147,11 +147,11 @@ def formats():
 def engines():
     """Classes of engine: constants and errors; the first is the one taken when none is said."""
     found = {"": constants.engine()} | {name: constants.engine(name) for name in constants.engines()["class"]}
-    step = calibrated()["step"]
+    kinds = "dense", "experts", "copies"
     return {
         name: {
             "values": {f"engine_{field}": getattr(engine, field) for field in ENGINE},
-            "factor": {kind: step[kind]["known" if name else "unknown"]["factor"] for kind in step},
+            "factor": {kind: step_bar(kind, name or None)["factor"] for kind in kinds},
         }
         for name, engine in found.items()
     }

@@ -69,14 +69,18 @@ def one_layer(table, system, ax=None):
 
 
 def ladder(table):
-    """Mean error on the dense rows as the terms are added one after the other."""
-    ax = style.axes(None, figsize=(6.8, 2.8))
-    y = range(len(table))
-    ax.barh(y, table["error, %"], height=0.6, color=style.FAINT)
-    for place, value in zip(y, table["error, %"], strict=True):
-        ax.text(value, place, f" {value:.0f} %", va="center", fontsize=9)
+    """Mean errors of ever more model: bars of models left out, dots of rows that were fitted; last the noise."""
+    ax = style.axes(None, figsize=(6.8, 3.4))
+    y = np.arange(len(table))
+    for kind, colour, by in (("dense", style.BLUE, -0.18), ("experts", style.ORANGE, 0.18)):
+        out = table[f"{kind}, left out"]
+        ax.barh(y + by, out, height=0.32, color=colour, alpha=0.6, label=kind)
+        ax.plot(table[f"{kind}, shown"], y + by, "o", color=style.INK, markersize=4)
+        for place, value in zip(y + by, out, strict=True):
+            ax.text(value + 1, place, f" {value:.0f} %", va="center", fontsize=8)
     style.name_rows(ax, table["with"])
-    ax.set(xlabel="mean |error| on the dense rows, %", xlim=(0, 1.12 * table["error, %"].max()))
+    ax.set(xlabel="mean |error|, %", xlim=(0, 1.15 * table.filter(like="left out").max(axis=None)))
+    ax.legend(fontsize=9, loc="lower right")
     return ax
 
 

@@ -13,9 +13,9 @@ import pandas as pd
 from inferlib import catalog
 from inferlib.system import Layout, System, Workload
 from tokenprice import blocks, constants
-from tokenprice.decode import decode_step, whole_layers
+from tokenprice.decode import decode_step
 from tokenprice.estimate import error_bar, stated
-from tokenprice.prompt import Protocol, others_time, prompt_pass, room
+from tokenprice.prompt import Protocol, others_time, prompt_pass, room, started
 from tokenprice.request import waiting
 
 # Parts that the checkpoints of a row's format keep in another, and formats of the cache as their recipes serve it.
@@ -75,7 +75,7 @@ def _errors(row):
     first = float("nan")
     if row.concurrency <= min(stated()["first_token"]["users"], places):
         users = max(row.concurrency / layout.dp, 1)
-        first = waiting(PROTOCOL, users, reading, 1, output, step, whole_layers(model))[1] / (
+        first = waiting(PROTOCOL, users, reading, 1, output, step, started(model, engine))[1] / (
             1e-3 * row.ttft_ms
         )
     plain = row.tokens_per_step == "1"  # with drafts nobody published how long a step takes

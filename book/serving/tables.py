@@ -17,10 +17,10 @@ from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Attention
 from tokenprice import answerers, constants, estimate, operators, request, speculation
-from tokenprice.decode import Instance, decode_step, layer, whole_layers
+from tokenprice.decode import Instance, decode_step, layer
 from tokenprice.estimate import stated
 from tokenprice.kernels import reduce_time
-from tokenprice.prompt import STEPS, prompt_pass
+from tokenprice.prompt import STEPS, prompt_pass, started
 
 # The kernels of a dense layer by the part of the model that they serve, in the order in which they run.
 NAMES = {"attention": ("QKV", "output"), "cache": ("attention",), "feed-forward": ("gate, up", "down")}
@@ -106,31 +106,60 @@ def one_layer(case, engine=None):
 
 
 def ladder():
-    """Mean error on the dense rows with one kind of term after the other, in per cent."""
-    table = fit.data()
-    table = table[~table.experts & (table.copies == 1)]
-    parts = pd.DataFrame([_groups(terms) for terms in table.terms], index=table.index)
-    started = parts.reading + parts["starts of kernels"]
-    sums = {
-        "the bound": table.bound, "shares that kernels reach": parts.reading, "starts of kernels": started,
-        "all-reduces": started + parts["all-reduces"], "prompts of other users": table.bare + table.others,
-        "the engine": fit.predict(table, fit.fit_all()),
-    }  # fmt: skip
-    rows = [(name, 100 * float(np.mean(np.abs(t / table.measured - 1)))) for name, t in sums.items()]
-    return pd.DataFrame(rows, columns=["with", "error, %"])
+    """Mean errors in per cent of ever more model, on rows that were fitted (shown) and with their model left out."""
+    table, kinds = fit.data(), fit.slices()
+    bare = np.log((table.bare + table.others) / table.measured)
+    bound = np.log(table.bound / table.measured)
+    whole = np.log(fit.predict(table, fit.fit_all()) / table.measured)
+    rungs = {
+        "the bound": (bound, bound),
+        "six constants": (fit.napkins(), fit.napkins("model")),
+        "timed kernels and prompts": (bare, bare),
+        "the sixth model": (whole, fit.left_out("model")),
+    }
+    found = []
+    for name, both in rungs.items():
+        misses = [
+            100 * np.abs(np.expm1(logs[kinds[kind]])).mean() for kind in ("dense", "experts") for logs in both
+        ]
+        found.append((name, *misses))
+    again = noise().set_index("measured again by")["mean, %"]
+    found += [(kind, *[again[kind]] * 4) for kind in ("another version", "another engine")]
+    columns = [f"{kind}, {how}" for kind in ("dense", "experts") for how in ("shown", "left out")]
+    return pd.DataFrame(found, columns=["with", *columns])
 
 
 def errors():
-    """The stated errors by slice and way of leaving out, in per cent, for the chapter."""
-    table = fit.errors()
-    within = [coverage(one["slice"], one.engine, one["left out"]) for _, one in table.iterrows()]
-    shown = table[["slice", "engine", "left out", "rows"]].rename(columns={"slice": "rows of"})
+    """Errors of rows left out by class and way of leaving out, in per cent, and the factor that follows from them."""
+    table = fit.errors().query("engine == 'known'")
+    shown = table[["slice", "left out", "rows", "groups"]].rename(columns={"slice": "rows of"})
     return shown.assign(**{
-        "error, %": 100 * table.error, "of publishers, %": 100 * table["of publishers"],
-        "mean error, %": 100 * np.expm1(table.bias),
-        "within, %": [100 * rows for rows, _ in within],
-        "within, of publishers, %": [100 * alike for _, alike in within],
+        "error, %": 100 * table.error, "of groups, %": 100 * table["of groups"],
+        "mean error, %": 100 * np.expm1(table.bias), "factor": table.factor.map("{:.2f}".format),
     })  # fmt: skip
+
+
+def intervals(many=25):
+    """Shares of rows inside intervals that other groups give: their mean, and the least of a group of ``many`` rows.
+
+    Beside them interval scores, the less the better.
+    """
+    found = []
+    for by in ("publisher", "model"):
+        table = fit.trial(by)
+        large = table[table.rows >= many].within
+        scores = table.score.mean(), table["of a constant"].mean()
+        found.append((by, len(table), 100 * table.within.mean(), len(large), 100 * large.min(), *scores))
+    columns = [
+        "left out",
+        "groups",
+        "inside, %",
+        f"of {many} rows",
+        "least inside, %",
+        "score",
+        "of a constant",
+    ]
+    return pd.DataFrame(found, columns=columns)
 
 
 def first_tokens():
@@ -140,7 +169,7 @@ def first_tokens():
         logs = fit.first_left_out(by)
         for name, own in logs.groupby(table.publisher):
             error, middle = 100 * np.abs(np.expm1(own)).mean(), 100 * np.expm1(own.median())
-            found.append((name, by, len(own), error, middle, fit.factor(own, table.publisher[own.index])))
+            found.append((name, by, len(own), error, middle, fit.factor(own, table.model[own.index])))
     columns = ["publisher", "left out", "rows", "error, %", "median error, %", "factor of 80 %"]
     return pd.DataFrame(found, columns=columns)
 
@@ -183,14 +212,6 @@ def other_makers():
     groups = found.groupby(["publisher", "chip"], sort=False)
     shown = groups.agg({"ms": "size", "median error, %": "median", "inside, %": "mean"})
     return shown.rename(columns={"ms": "rows"}).reset_index()
-
-
-def coverage(slice, engine, by):
-    """Share of rows left out within the interval stated for their class; and the mean of publishers' shares."""
-    chosen = fit.slices()[slice]
-    logs = fit.left_out(by, None if engine == "known" else "serving")[chosen]
-    inside = np.abs(logs) <= np.log(stated()["step"][slice][engine]["factor"])
-    return float(inside.mean()), float(inside.groupby(fit.data().publisher[chosen]).mean().mean())
 
 
 def kept_out():
@@ -269,7 +290,7 @@ def of_a_first_token(answer):
         known = stated()["first_token"]
         own = {
             "way in and out": known["door"], "two steps": STEPS * r.step.total,
-            "its own prompt": r.prompt.total + known["layer"] * whole_layers(answer.question.model),
+            "its own prompt": max(r.prompt.total, started(answer.question.model, answer.question.engine)),
         }  # fmt: skip
         return own | {"prompts of others": r.first_token - sum(own.values()), "first token": r.first_token}
 
@@ -409,7 +430,7 @@ def _short(value):
 _MEANS = {
     "layer": "a layer", "together": "a sequence, for each doubling of chips", "base": "a step",
     "box": "an all-reduce, for each doubling beyond a box", "rank": "a step, for each doubling of chips",
-    "sequence": "a sequence",
+    "sequence": "a sequence", "host": "a layer of a prompt, at least, where attention is not plain",
 }  # fmt: skip
 
 
