@@ -334,7 +334,9 @@ def in_offers(case, edge):
         else f"- {text}: no machine of {case.machine.chip.name} up to twice this one does it."
         for name, text in says.items()
     ]
-    return Text("\n".join(lines))
+    steps = "These are decode steps alone. A machine that reads prompts as well keeps such a promise for fewer users: "
+    link = "[When does the first token come?](price.ipynb) says for how many."
+    return Text("\n".join([*lines, "", steps + link]))
 
 
 def _users(number):
@@ -408,7 +410,7 @@ def verdict(case):
         f"Of the {len(told)} answers of sources that speak of both, {faster} say that {2 * count} chips as one "
         f"instance are faster. The sixth model says: from {one_way} ({sure}). Two copies give each user a token that "
         f"comes {gain:.0%} faster, at {copies.dollars_per_million / before.dollars_per_million:.1f} times the price. "
-        f"**Of the two, its machine for {_users(case.workload.batch)} is the one of {count}**, "
+        f"**For {_users(case.workload.batch)} it keeps the machine of {count}**, "
         "and a second one is for more users."
         if one.seconds > before.seconds
         else f"The sixth model, too, finds {2 * count} as one instance faster: from {one_way} ({sure})."
