@@ -168,8 +168,9 @@ def test_multiply_adds_per_number(machine, found):
     assert st.multiply_adds_per_number(machine) == found
 
 
-def test_the_very_short_answer():
-    assert st.very_short_time(A100, 1) == pytest.approx(160 * 156**3 / 312e12)
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_very_short_answer(k):
+    assert st.very_short_time(A100, k) == pytest.approx(160 * 156**3 / (312e12 * k**2))
 
 
 # --- Nothing is typed ------------------------------------------------------------------------------------
