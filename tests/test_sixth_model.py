@@ -122,6 +122,21 @@ def test_a_layer_in_time_adds_up_to_the_step():
     assert table.start[~along].iloc[1:].to_list() == pytest.approx(end[~along].iloc[:-1].to_list())
 
 
+def test_the_ladder_as_the_chapter_tells_it():
+    """Six constants take three quarters off the bound; operators, with nothing fitted, beat them; then comes noise."""
+    rungs = tables.ladder().set_index("with")
+    bound, six, timed, sixth, version, _ = (rungs.loc[name] for name in rungs.index)
+    assert (0.2 < six / bound).all() and (six / bound < 0.3).all()
+    assert (
+        timed["dense, left out"] < six["dense, shown"]
+        and timed["experts, left out"] < six["experts, left out"]
+    )
+    assert (
+        sixth["dense, left out"] < version["dense, shown"] < sixth["experts, left out"] < 1.2 * version.max()
+    )
+    assert (six > 1.5 * sixth).all()
+
+
 # --- A measurement of your own ---------------------------------------------------------------------------
 
 
