@@ -113,7 +113,7 @@ def test_an_offer_named_as_the_sixth_models_is_its_answer(question):
     promise, _, usd, gpus, users = table[table.by == "the sixth model"].iloc[0]
     answer = ask(case.replace(machine=System(case.machine.chip, gpus), batch=users))
     assert answer.speed >= 50 and answer.dollars_per_million == pytest.approx(usd)
-    assert f"${usd:.2f} on {gpus} whole GPUs with {users:.0f} users" in repr(
+    assert f"{usd:.2f} dollars on {gpus} whole GPUs with {users:.0f} users" in repr(
         economics.sixth_keeps(case, table)
     )
 
