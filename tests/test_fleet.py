@@ -110,6 +110,13 @@ def test_above_the_load_at_which_a_slower_machine_has_no_end_there_is_no_answer(
     )  # a little slower is a lot later
 
 
+@pytest.mark.parametrize("more", [{}, {"layout": "PP2 x TP2"}])
+def test_headroom_is_how_many_more_may_come(more):
+    many = ask(ASKED.replace(machines=12, **more)).fleet
+    for by, feasible in ((0.999, True), (1.001, False)):
+        assert ask(ASKED.replace(machines=12, arrivals=30 * by * many.headroom, **more)).feasible is feasible
+
+
 def test_words():
     with pytest.raises(ValueError, match="machines belongs to arrivals"):
         Question("Llama 3.3 70B", prompt=1, output=1, machines=2)
@@ -130,6 +137,10 @@ def test_an_offer_is_the_fewest_machines_that_keep_the_promise():
             assert fewer is None or fewer.state.token > 1 / 40 or fewer.state.first_token > 0.5
     sure = decide(asked, token="40 tokens/s", first_token="500 ms", chips="H100", counts=(4,), sure=True).best
     assert 1 / sure.request.token_span[1] >= 40 and sure.request.first_span[1] <= 0.5
+    # what the slow end takes stands beside the offer
+    offer = decide(asked, token="40 tokens/s", first_token="500 ms", chips="H100", counts=(4,)).best
+    assert offer.sure.machines == sure.fleet.machines > offer.fleet.machines
+    assert f"${730 * offer.fleet.dollars_per_hour:,.0f} a month" in str(offer)
     slow = decide(asked, token=1e-4, chips="H100", counts=(8,))
     assert slow.why_not == {"too slow": 1}
 

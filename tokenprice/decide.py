@@ -23,10 +23,11 @@ MOST = 8192  # users of one machine at which the search ends
 ALONE, LARGEST = 8, 72  # chips to try of one that states no domain, and of any
 NOT_DESCRIBED, NO_ROOM = "not described", "does not fit"
 TOO_SLOW, TOO_LATE, TOO_DEAR = "too slow", "first token too late", "too expensive"
-FLEET = ("machines", "readers", "chips", "load", "reader_load", "wait", "usd_per_hour")
+FLEET = ("machines", "readers", "chips", "load", "headroom", "reader_load", "wait", "usd_per_hour")
 NOT_PLAYED = "dearer by formula and not simulated"
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_PLAYED)
 PLAYED, REQUESTS = 3, 3000  # offers that are simulated, where percentiles are promised, and requests of each
+SHOWN = 5  # offers that are told
 MORE = 16  # times as many machines as the formula asks for, beyond which nobody looks
 
 
@@ -39,6 +40,7 @@ class Offer:
     request: Request
     seller: str = ""
     fleet: Fleet | None = None
+    sure: Fleet | None = None  # the fleet that keeps the promise at the slow end of the interval too
     played: tuple = ()  # simulations: at the estimate, and at both ends of its interval
 
     @property
@@ -89,6 +91,10 @@ class Offer:
         slow, fast = row["speed_low"], row["speed_high"]
         early, late = 1e3 * row["first_token_low"], 1e3 * row["first_token_high"]
         return f"{slow:.3g} to {fast:.3g} tokens/s per user, first token {early:,.0f} to {late:,.0f} ms"
+
+    def surely(self):
+        """What it takes to keep the promise at the slow end of the interval too, in words."""
+        return f"Kept at the slow end too: {self.sure.lines()[0]}; {self.sure.lines()[-1]}."
 
     def simulated(self):
         """What 99 of 100 requests wait, and what a token costs that is as promised, in words."""
@@ -224,7 +230,7 @@ class Decision:
             "misses": [vars(miss) for miss in self.misses], "left_out": dict(self.left_out),
         }  # fmt: skip
 
-    def text(self, most=5, why=False) -> str:
+    def text(self, most=SHOWN, why=False) -> str:
         """In words: so many offers, and why others fail; ``why``: which chips were not tried, too."""
         if self.best is None:
             lines = [f"No machine keeps the promise for {self.question.model.name}."]
@@ -236,9 +242,14 @@ class Decision:
             for place, offer in enumerate(self.offers[:most]):
                 lines.append(f"{'Cheapest: ' if place == 0 else f'{place + 1}. '}{offer}")
                 lines += [f"   In {100 * stated()['confidence']:.0f} % of cases {offer.span()}."]
+                lines += [f"   {offer.surely()}"] if offer.sure else []
                 lines += [f"   {offer.simulated()}"] if offer.played else []
                 lines += [f"   Caution: {caution}." for caution in offer.cautions]
                 lines += [f"   Its place is that of its slow end: {offer.unsure}."] if offer.unsure else []
+            if self.question.arrivals and not self.best.played:
+                lines.append(
+                    "Means of a formula: promise token_p99 or first_token_p99 for 99 of 100 requests."
+                )
             if len(self.offers) > most:
                 lines.append(f"{len(self.offers) - most} more machines keep it.")
         if self.why_not:
@@ -339,6 +350,8 @@ def decide(
     found = sorted(search.offers, key=lambda offer: (offer.ranked, offer.system.count))
     if promise.percentiles:
         found = search.played(found)
+    elif q.arrivals and not sure:
+        found[:SHOWN] = map(search.surely, found[:SHOWN])
     return Decision(q, promise, tuple(found), tuple(search.points), tuple(search.misses), left_out, sure)
 
 
@@ -456,6 +469,12 @@ class _Search:
             for offer in offers[PLAYED:]
         ]
         return sorted(kept, key=lambda offer: (offer.ranked, offer.system.count))
+
+    def surely(self, offer):
+        """One offer with the fleet that keeps the promise at the slow end of the interval too, where one does."""
+        search = _Search(self.q, self.promise, self.most, sure=True)
+        kept = fleet(self.q, offer.system, offer.layout, reader=offer.fleet.reader, kept=search._promised)
+        return replace(offer, sure=kept)
 
     def _played(self, offer):
         """One offer, simulated: with the fewest machines, or the most users, that keep the percentiles."""

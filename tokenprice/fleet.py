@@ -24,6 +24,7 @@ from tokenprice.words import durations
 
 equation = partial(equation, "serving", chapter="price")
 
+MONTH = 730  # hours
 MOST = 8192  # places of a machine beyond which nobody looks
 
 
@@ -260,9 +261,16 @@ class Fleet:
         """What all machines cost, busy or not."""
         return self.request.dollars * self.arrivals * 3600 if self.request.priced else None
 
+    @property
+    def headroom(self) -> float:
+        """How many times as many requests may come before they pile up at the slow end of the interval."""
+        full = max(self.station.load(self.arrivals / self.machines), self.reader_load)
+        return 1 / (full * self.factor)
+
     def to_dict(self) -> dict:
         """Everything as plain numbers, in SI units."""
         return {
+            "headroom": self.headroom,
             "arrivals": self.arrivals, "machines": self.machines, "readers": self.readers, "chips": self.chips,
             "load": self.state.load, "reader_load": self.reader_load, "running": self.state.running,
             "wait": self.state.waits, "wait_high": self.slow.waits, "first_token": self.state.first_token,
@@ -276,15 +284,17 @@ class Fleet:
         read = f"{self.readers} × ({self.reader}) that read at {self.reader_load:.0%} load"
         busy = f"{at.load:.0%}"
         whole = f"{read}, {own} that decode at {busy}" if self.reader else f"{own} at {busy} load"
+        room = f"; up to {self.headroom:.2g} times as many may come"
         first, waits, late = durations(at.first_token), at.waits, self.slow.waits
         line = f"{durations(waits)} of it" if waits >= 5e-4 else "nobody"
         slow = f" ({durations(late)} at the slow end of the interval)" if late >= 5e-4 else ""
-        found = [f"{whole}, {at.running:,.3g} requests in each"]
+        found = [f"{whole}, {at.running:,.3g} requests in each{room}"]
         found += [f"{1 / at.token:.3g} tokens/s per user, first token {first}, {line} in line{slow}"]
         if self.dollars_per_hour is None:
             return found
         dollars = self.request.per_million["output"]
-        return [*found, f"${self.dollars_per_hour:,.2f} an hour, ${dollars:.3g} per million output tokens"]
+        paid = f"${self.dollars_per_hour:,.2f} an hour, ${MONTH * self.dollars_per_hour:,.0f} a month"
+        return [*found, f"{paid}, ${dollars:.3g} per million output tokens"]
 
     def __str__(self):
         return "\n".join(self.lines())
