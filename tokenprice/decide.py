@@ -440,7 +440,7 @@ class _Search:
         others = [one for one in others if room_of(reading, one) >= 1]
         readers = (None,) if self.promise.percentiles else (None, system, *others)
         found = [fleet(q, system, layout, reader=one, kept=self._promised) for one in readers]
-        best = min(filter(None, found), key=lambda one: one.request.dollars, default=None)
+        best = min(filter(None, found), key=lambda one: one.chips, default=None)  # all of one price
         if best is None:
             alone = self._served(system, layout, read, np.array([layout.dp]))
             return self._miss(system, layout, *self._why(alone, layout))
