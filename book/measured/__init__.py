@@ -5,16 +5,23 @@ catalogue's names for what the sources call chips and models. ``serving.csv`` ho
 the first token and between tokens, under a number of users), ``serving.toml`` what there is to say of it.
 Nothing here is a prediction: a time is printed,
 read off a plot, or follows by arithmetic from a printed number (column ``derivation``).
+``traces`` are requests as services recorded them.
 """
 
 import re
 import tomllib
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 import pandas as pd
 
 from inferlib import catalog, checks, units
+
+
+def trace(name):
+    """The file of requests that a service recorded; ``traces.toml`` says who, where and under which licence."""
+    return Path(__file__).parent / "traces" / f"{name}.csv"
 
 
 def load(path=None, models=(), chips=()):
