@@ -180,8 +180,8 @@ def station(q, system, layout, prompt) -> Station:
     steps = np.broadcast_to(step_of(q, system, layout, numbers).total, numbers.shape)
     pieces = q.pieces if prompt else 1
     door = door_of(q, pieces, prompt)
-    lengths = {"varies": mix.varies(q.output, q.equal), "answers": mix.tenths(q.output, q.equal)}
-    return Station(prompt, q.output, steps, copies, door, pieces, **lengths)
+    varies, answers = mix.varies(q.output, q.equal), mix.tenths(q.output, q.equal)
+    return Station(prompt, q.output, steps, copies, door, pieces, varies=varies, answers=answers)
 
 
 def door_of(q, pieces, prompt):
@@ -218,9 +218,8 @@ def reading_of(q, system, layout, machines=1) -> Reading:
     asked = held(q, system, layout, machines)
     how = q.workload, q.prompt, asked.cached or 0, layout, q.formats[2]
     seconds = read_times(asked, system, layout) if isinstance(q.prompt, mix.Lengths) else ()
-    return Reading(
-        asked.cached or 0, *passes(q.model, system, *how), float(np.var(seconds)) if len(seconds) else 0.0
-    )
+    whole, fresh = passes(q.model, system, *how)
+    return Reading(asked.cached or 0, whole, fresh, float(np.var(seconds)) if len(seconds) else 0.0)
 
 
 def read_times(q, system, layout):

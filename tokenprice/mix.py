@@ -160,10 +160,12 @@ class Trace:
     @cached_property
     def distances(self) -> tuple:
         """Of each block, those before it included, how many others were used since: what it takes to be kept."""
-        used, when, found = [], {}, []
+        used: list = []
+        when: dict = {}
+        found = []
         for number, names in enumerate(self.blocks):
             known = (when.get(name) for name in names)
-            back, most = [], 0
+            back, most = [], 0.0
             for last in known:
                 most = inf if last is None else max(most, len(used) - bisect_left(used, last))
                 back.append(most)
@@ -187,7 +189,8 @@ class Trace:
 
     def routes(self, cached, lines) -> list:
         """The machine of each request: that which holds half of its prompt or more, else the one drawn for it."""
-        where, found = {}, []
+        where: dict = {}
+        found = []
         for number, drawn in enumerate(lines):
             one = number % len(self.blocks)
             held, names = cached.points[one], self.blocks[one]

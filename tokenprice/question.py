@@ -216,7 +216,7 @@ class Question(Words):
     def longest(self) -> float:
         """Tokens of the longest sequence."""
         if self.trace is not None:
-            return max(map(sum, zip(self.prompt.points, self.output.points, strict=True)))
+            return max(map(sum, zip(self.trace.prompt.points, self.trace.output.points, strict=True)))
         return max(mix.points(self.prompt)) + max(mix.points(self.output))
 
     def hourly(self, chip, price=None) -> float | None:
