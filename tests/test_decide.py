@@ -98,7 +98,7 @@ def test_reasons():
         assert miss.times == pytest.approx(times(numbers(miss.detail)[0]), rel=6e-3)
     assert "no price" in decide(LLAMA, **asked, chips=["H800"]).left_out["H800"]
     assert "timed" in FOUND.left_out["MI300X"] and "MI300X" in FOUND.text(why=True)
-    assert "chips not tried; --why" in str(FOUND) and "MI300X" not in str(FOUND)
+    assert "chips not tried, for want of" in str(FOUND) and "MI300X" not in str(FOUND)
     layers = LLAMA.layers[0]
     chosen = layers.replace(attention=layers.attention.replace(top=2048))  # positions, but by no indexer
     assert set(decide(LLAMA.replace(layers=(chosen,)), **asked, chips=["B200"]).why_not) == {"not described"}
@@ -112,7 +112,7 @@ def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
     assert ranks == sorted(ranks) and {offer.unsure for offer in found.offers} >= {"kernels are lent"}
     for offer in found.offers:
         assert offer.ranked == offer.dollars * (offer.request.step_factor if offer.unsure else 1)
-    assert "Its place is that of its slow end" in str(found)
+    assert "Ranked by its slow end" in str(found)
 
 
 def test_layouts_by_hand_and_what_is_tried():

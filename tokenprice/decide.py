@@ -245,7 +245,7 @@ class Decision:
                 lines += [f"   {offer.surely()}"] if offer.sure else []
                 lines += [f"   {offer.simulated()}"] if offer.played else []
                 lines += [f"   Caution: {caution}." for caution in offer.cautions]
-                lines += [f"   Its place is that of its slow end: {offer.unsure}."] if offer.unsure else []
+                lines += [f"   Ranked by its slow end: {offer.unsure}."] if offer.unsure else []
             if self.question.arrivals and not self.best.played:
                 lines.append(
                     "Means of a formula: promise token_p99 or first_token_p99 for 99 of 100 requests."
@@ -259,9 +259,8 @@ class Decision:
             names = ", ".join(name for name, because in self.left_out.items() if because == reason)
             lines.append(f"Not tried, {reason}: {names}.")
         if self.left_out and not why:
-            lines.append(
-                f"{len(self.left_out)} chips not tried; --why, in Python .left_out, says which and why."
-            )
+            some = f"{len(self.left_out)} chips not tried, for want of a price or of timed kernels"
+            lines.append(f"{some}; --why, in Python .left_out, names them.")
         return "\n".join(lines)
 
     def __str__(self):

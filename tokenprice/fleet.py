@@ -283,11 +283,11 @@ class Fleet:
         read = f"{self.readers} × ({self.reader}) that read at {self.reader_load:.0%} load"
         busy = f"{at.load:.0%}"
         whole = f"{read}, {own} that decode at {busy}" if self.reader else f"{own} at {busy} load"
-        room = f"; up to {self.headroom:.2g} times as many may come"
+        room = f", room for {self.headroom:.2g} × these arrivals"
         first, waits, late = durations(at.first_token), at.waits, self.slow.waits
         line = f"{durations(waits)} of it" if waits >= 5e-4 else "nobody"
         slow = f" ({durations(late)} at the slow end of the interval)" if late >= 5e-4 else ""
-        found = [f"{whole}, {at.running:,.3g} requests in each{room}"]
+        found = [f"{whole}, {at.running:,.3g} answers at a time in each{room}"]
         found += [f"{1 / at.token:.3g} tokens/s per user, first token {first}, {line} in line{slow}"]
         if self.dollars_per_hour is None:
             return found

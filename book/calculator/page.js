@@ -449,7 +449,7 @@ globalThis.inferlibPage = function (root, D) {
     + " % load, " : "All machines read and decode: ") + "<b>" + f.n + " × ("
     + esc(A.ofChip(q.n_chips, q.chip)) + ")</b> at " + digits(100 * f.state.busy) + " %, "
     + digits(f.state.held)
-    + " requests in each; <b>" + time(f.state.token) + "</b> a token, first token " + time(f.state.first)
+    + " answers at a time in each; <b>" + time(f.state.token) + "</b> a token, first token " + time(f.state.first)
     + (f.state.waits < 5e-4 ? ", nobody" : ", " + time(f.state.waits) + " of it") + " in line"
     + (f.slow.waits < 5e-4 ? "; " : " (" + time(f.slow.waits) + " at the slow end of the interval); ")
     + (f.hour ? usd(f.hour) + " an hour, <b>" + usd(f.million) + "</b> a million out" : "no price is known")
