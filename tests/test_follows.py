@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import io
 import re
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -294,6 +295,10 @@ def coarse(monkeypatch):
     monkeypatch.setattr(pareto, "grid", lambda *given: tuple(axis[::16] for axis in fine(*given)))
     monkeypatch.setattr(economics, "kept_frame", lambda name, make: make())
     monkeypatch.setattr(economics, "_FOUND", {})
+    yield
+    for name, module in list(sys.modules.items()):  # what was kept in memory is coarse
+        for value in vars(module).values() if name.startswith("book.erdil2025") else ():
+            getattr(value, "cache_clear", lambda: None)()
 
 
 @cache

@@ -448,8 +448,8 @@ globalThis.inferlibPage = function (root, D) {
     + (f.readers ? "Prompts read apart: " + f.readers + " that read at " + digits(100 * f.readerLoad)
     + " % load, " : "All machines read and decode: ") + "<b>" + f.n + " × ("
     + esc(A.ofChip(q.n_chips, q.chip)) + ")</b> at " + digits(100 * f.state.busy) + " %, "
-    + digits(f.state.held)
-    + " answers at a time in each; <b>" + time(f.state.token) + "</b> a token, first token " + time(f.state.first)
+    + digits(f.state.held) + " answers at a time in each; <b>" + time(f.state.token)
+    + "</b> a token, first token " + time(f.state.first)
     + (f.state.waits < 5e-4 ? ", nobody" : ", " + time(f.state.waits) + " of it") + " in line"
     + (f.slow.waits < 5e-4 ? "; " : " (" + time(f.slow.waits) + " at the slow end of the interval); ")
     + (f.hour ? usd(f.hour) + " an hour, <b>" + usd(f.million) + "</b> a million out" : "no price is known")
