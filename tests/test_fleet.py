@@ -178,3 +178,12 @@ def test_readers_are_paid_at_their_own_price():
     many = ask(asked).fleet
     chips = many.machines * 4 * asked.machine.chip.price + many.readers * 2 * asked.reader.chip.price
     assert many.dollars_per_hour == pytest.approx(chips)
+
+
+def test_who_reads_elsewhere_does_not_change_how_far_the_step_may_be_off():
+    """Copies of the attention have their own interval, whatever the size of the machine that reads for them."""
+    asked = Question("DeepSeek V3", "8x B200", layout="DP2 TP4 EP8", prompt=2000, output=400, arrivals=4)
+    alike, other = (
+        ask(asked.replace(reader=reader)).fleet.request.step_factor for reader in ("8x B200", "16x B200")
+    )
+    assert alike == other

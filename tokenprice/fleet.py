@@ -335,7 +335,7 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
         one = reads(n)
         made = served(
             q.model, system, step, one.whole, one.fresh, q.prompt, q.output, users, cached_tokens=one.cached,
-            layout=lies, engine=q.engine, price=q.hourly(system.chip), reader=reader,
+            layout=layout, engine=q.engine, price=q.hourly(system.chip), reader=reader,
             read_price=reader and q.hourly(reader.chip),
         )  # fmt: skip
         return with_cautions(made, q.model, work, layout, users, STEADY)
