@@ -254,12 +254,7 @@ def first_token(ax=None):
 
 
 def _against(ax, table, ends, xlabel, ylabel):
-    """Computed over measured, coloured by model, on logarithmic axes with a line where both are the same.
-
-    Dots of a model that lie on one another, within a fiftieth of a decade, are one dot.
-    """
-    place = np.log10(table[["x", "y"]]).mul(50).round().assign(model=table.model)
-    table = table[~place.duplicated()]
+    """Computed over measured, coloured by model, on logarithmic axes with a line where both are the same."""
     for colour, (name, own) in zip(COLOURS, table.groupby("model"), strict=False):
         ax.plot(own.x, own.y, ".", color=colour, label=name.rpartition("/")[2])  # without its publisher
     ax.plot(ends, ends, color=style.INK, linewidth=1)
