@@ -3,12 +3,16 @@
 Twenty questions are asked of every page that speaks of more chips: does a second box make a token faster?
 """
 
+import re
 from itertools import product
+from pathlib import Path
 
+import nbformat
 import pytest
 from test_follows import coarse, needed, run, statements  # noqa: F401
 
 from book import opening, sixth
+from book.erdil2025 import economics
 from inferlib.papers import erdil2025
 from inferlib.system import System
 from tokenprice import ask
@@ -106,8 +110,6 @@ def test_a_page_that_compares_machines_prints_the_sixth_models_time_of_each(chap
 
 @pytest.mark.parametrize("question", QUESTIONS[1::7], ids=str)
 def test_an_offer_named_as_the_sixth_models_is_its_answer(question):
-    from book.erdil2025 import economics
-
     case = question.replace(price=2.0)
     table = economics.offers(case, (50,))
     promise, _, usd, gpus, users = table[table.by == "the sixth model"].iloc[0]
@@ -116,6 +118,87 @@ def test_an_offer_named_as_the_sixth_models_is_its_answer(question):
     assert f"{usd:.2f} dollars on {gpus} whole GPUs with {users:.0f} users" in repr(
         economics.sixth_keeps(case, table)
     )
+
+
+BOOK = Path(__file__).parents[1] / "book"
+
+
+def advised(chapter):
+    """Kind and text of the cells of the section in which a story says what its writer would do."""
+    there = False
+    for cell in nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells:
+        heads = cell.cell_type == "markdown"
+        for text in re.split(r"(?m)^(?=## )", cell.source) if heads else [cell.source]:
+            there = "what I would do" in text if heads and text.startswith("## ") else there
+            if there:
+                yield cell.cell_type, text
+
+
+def compares_machines(kind, text):
+    return kind == "code" and ("System(" in text or "offers" in text)
+
+
+def fastest(machines, by):
+    """Which of several machines, each with its share of the users, makes a token first; None where one is unknown."""
+    found = {name: ask(question, by=by) for name, question in machines.items()}
+    known = all(one.status != "n/a" for one in found.values())
+    fit = {name: one.seconds for name, one in found.items() if one.feasible}
+    return min(fit, key=fit.get) if known and fit else None
+
+
+def in_half(question, by):
+    halves = times(question, 1 / 2).replace(batch=max(1, question.batch / 2))
+    return fastest({"as one": question, "two halves": halves}, by)
+
+
+def for_one_user(question, by):
+    counts = [(n, times(question, n).replace(batch=1)) for n in (1, 2, 4)]
+    if by == "sixth":
+        return fastest(dict(counts), by)
+    return min(counts, key=lambda each: toy(each[1]).total)[0]
+
+
+def for_a_promise(question, by):
+    table = economics.offers(question.replace(price=2.0), (100,)).set_index("by")
+    return table.GPUs[{"sixth": "the sixth model"}.get(by, "Erdil 2025")]
+
+
+def on_four_boxes_or_nine(question, by):
+    served = question.replace(model="DeepSeek V3", weights="fp8", cache="bf16")
+    most = {n: sixth.most(times(served, n / 8), 0.05, by) for n in (32, 72)}
+    return max(most, key=most.get)
+
+
+# Chapter -> which machine its comparison prefers, as one who answers sees it, and whose advice it is.
+PURCHASES = {
+    "pope2022": (in_half, "pope2022"),
+    "erdil2025_toy": (for_one_user, "erdil2025"),
+    "erdil2025_model": (for_a_promise, "erdil2025"),
+    "mazurek2025": (on_four_boxes_or_nine, "mazurek2025"),
+}
+
+
+def parts_from_the_sixth(chapter):
+    prefers, by = PURCHASES[chapter]
+    asked = QUESTIONS[12:14] if chapter in ("erdil2025_model", "mazurek2025") else QUESTIONS  # slow ones: two
+    pairs = [(prefers(question, by), prefers(question, "sixth")) for question in asked]
+    return any(mine != others for mine, others in pairs if None not in (mine, others))
+
+
+def test_every_story_whose_advice_compares_machines_is_held_to_the_sixth_model():
+    stories = [path.stem for path in BOOK.glob("*.ipynb") if "record" not in path.stem]
+    found = {story for story in stories if any(compares_machines(*part) for part in advised(story))}
+    assert found == set(PURCHASES)
+
+
+def test_at_most_three_pages_advise_another_purchase_and_each_says_what_the_sixth_model_says():
+    parting = [chapter for chapter in PURCHASES if parts_from_the_sixth(chapter)]
+    assert len(parting) <= 3
+    for chapter in parting:
+        parts = list(advised(chapter))
+        at = next(i for i, part in enumerate(parts) if compares_machines(*part))
+        after = next(text for kind, text in parts[at:] if kind == "markdown")
+        assert "sixth" in after.split("\n\n")[0]
 
 
 def test_eight_bits_make_a_token_sooner_than_a_second_box_whomever_one_asks():
