@@ -153,21 +153,27 @@ def test_totals_of_machines_racks_and_pods(name, field, times, total, tolerance)
     assert stored(chip, field) * times == pytest.approx(float(number) * units.factor(unit), rel=tolerance)
 
 
-def test_scale_up_domains_siblings_and_gib():
+def test_scale_up_domains():
     sizes = {name: load_chip(name).scale_up_size for name in CHIPS}
     assert {"TPU v4": 4096, "TPU v5e": 256, "TPU v5p": 8960, "GB200 NVL72": 72}.items() <= sizes.items()
     assert sizes["H100 PCIe"] == 2 and sizes["RTX 4090"] == 1
-    assert System(load_chip("B200"), 72).domain == 8
-    assert System(load_chip("GB200 NVL72"), 72).domain == 72
-    # 72 chips behind switches are no ring
+    assert [System(load_chip(name), 72).domain for name in ("B200", "GB200 NVL72")] == [8, 72]
+
+
+def test_chips_behind_switches_are_no_ring():
     assert load_chip("GB200 NVL72").topology == load_chip("GB300 NVL72").topology == "switch"
     with pytest.raises(LookupError, match="no topology 'ring'"):
         load_chip("B200").replace(topology="ring")
-    for names in (("A100 40GB", "A100 80GB"), ("H100 SXM", "H200")):  # which differ only in memory
-        one, other = map(load_chip, names)
-        found = {f.name for f in quantities(one) if getattr(one, f.name) != getattr(other, f.name)}
-        assert found == {"memory_bandwidth", "memory_capacity", "price"} and one.peaks == other.peaks, names
-    # Google prints GiB of v4 and v5p, and GB of v5e
+
+
+@pytest.mark.parametrize("names", [("A100 40GB", "A100 80GB"), ("H100 SXM", "H200")])
+def test_siblings_differ_in_memory_and_price_only(names):
+    one, other = map(load_chip, names)
+    found = {f.name for f in quantities(one) if getattr(one, f.name) != getattr(other, f.name)}
+    assert found == {"memory_bandwidth", "memory_capacity", "price"} and one.peaks == other.peaks
+
+
+def test_google_prints_gib_of_v4_and_v5p_and_gb_of_v5e():
     stated = [load_chip(f"TPU {name}").memory_capacity for name in ("v4", "v5p", "v5e")]
     assert stated == [32 * 2**30, 95 * 2**30, 16e9]
 

@@ -191,27 +191,46 @@ def test_it_says_so():
     assert short[0] == pytest.approx(200 / fastest) and nothing.nearest()[0].layout in str(nothing)
 
 
-def test_an_offer_says_the_numbers_of_its_row():
-    """The interval is a factor both ways; money is in cents; five offers are told, or the three nearest misses."""
-    own = {"chips": ["H100"], "counts": (4,), "prices": {"H100": (2, 3)}}
-    offer = decide(LLAMA, **ASKED, weights="fp8", cached=1000, **own).best
-    row = offer.row()
-    for name in ("speed", "first_token"):
-        assert row[f"{name}_low"] < row[name] < row[f"{name}_high"]
-        assert row[f"{name}_low"] * row[f"{name}_high"] == pytest.approx(row[name] ** 2)
-    told = [row["speed_low"], row["speed_high"], 1e3 * row["first_token_low"], 1e3 * row["first_token_high"]]
-    said = numbers(offer.span())
-    assert said == pytest.approx(told, rel=5e-3) and said[2:] == pytest.approx(told[2:], abs=0.5)
-    assert row["speed"] == pytest.approx(1 / offer.request.token) and row["usd_per_hour"] == 8
+OFFER = decide(
+    LLAMA, **ASKED, weights="fp8", cached=1000, chips=["H100"], counts=(4,), prices={"H100": (2, 3)}
+).best
+
+
+@pytest.mark.parametrize("name", ["speed", "first_token"])
+def test_the_interval_of_an_offer_is_a_factor_both_ways(name):
+    row = OFFER.row()
+    assert row[f"{name}_low"] < row[name] < row[f"{name}_high"]
+    assert row[f"{name}_low"] * row[f"{name}_high"] == pytest.approx(row[name] ** 2)
+
+
+def test_the_money_of_an_offer_has_the_interval_of_its_time_and_of_its_sellers():
+    row = OFFER.row()
     factor = row["speed_high"] / row["speed"]
+    assert row["speed"] == pytest.approx(1 / OFFER.request.token) and row["usd_per_hour"] == 8
     assert row["usd_per_request_high"] == pytest.approx(1.5 * factor * row["usd_per_request"])
     assert row["usd_per_request_low"] == pytest.approx(row["usd_per_request"] / factor)
+
+
+def test_an_offer_says_the_numbers_of_its_row():
+    """Money in cents."""
+    row = OFFER.row()
     cents = [100 * row[f"usd_per_request{end}"] for end in ("", "_low", "_high")]
     prices = [row[f"usd_per_million_{kind}"] for kind in ("input", "cached", "output")]
-    said = numbers(str(offer).partition(" users: ")[2])
+    said = numbers(str(OFFER).partition(" users: ")[2])
     assert said == pytest.approx([row["speed"], 1e3 * row["first_token"], *cents, *prices], rel=6e-3)
     paid = sum(n * price / 1e6 for n, price in zip((1000, 1000, 500), prices, strict=True))
     assert paid == pytest.approx(row["usd_per_request"])
+
+
+def test_an_offer_says_its_interval():
+    row = OFFER.row()
+    slow, fast, early, late = numbers(OFFER.span())
+    assert [slow, fast] == pytest.approx([row["speed_low"], row["speed_high"]], rel=5e-3)
+    told = [1e3 * row[f"first_token_{end}"] for end in ("low", "high")]
+    assert [early, late] == pytest.approx(told, abs=0.5)
+
+
+def test_five_offers_are_told_or_the_three_nearest_misses():
     places = re.findall(r"^(Cheapest:|\d+\.) ", str(FOUND), re.M)
     assert places == ["Cheapest:", "2.", "3.", "4.", "5."] and "   In 80 % of cases " in str(FOUND)
     assert f"{len(FOUND.offers) - 5} more machines keep it." in str(FOUND)

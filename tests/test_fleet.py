@@ -145,30 +145,42 @@ def test_an_offer_is_the_fewest_machines_that_keep_the_promise():
     assert slow.why_not == {"too slow": 1}
 
 
-def test_money(tmp_path, capsys):
-    """Half the price halves the cost; the most expensive seller is an interval; electricity is on top."""
-    plain = ask(ASKED.replace(price="$2-4"))
-    assert plain.question.price == 2 and plain.question.highest == 4 and "output $0." in str(plain)
-    for q in (
-        ASKED,
-        ASKED.replace(arrivals=None, users=8),
-        Question("Llama 3.3 70B", "4x H100", weights="fp8", batch=8),
-    ):
-        low, high = (ask(q.replace(price=price)).dollars_per_million for price in (2, 4))
-        assert high == pytest.approx(2 * low)
-        assert ask(q.replace(price="2-4")).to_dict()["usd_spread"] == 2
-        power = ask(q.replace(price=2, electricity=0.10, pue=1.3)).dollars_per_million
-        assert power / low == pytest.approx((2 + 0.7 * 1.3 * 0.10) / 2)  # 700 W
+def test_the_most_expensive_seller_is_an_interval():
     listed = ask("Llama 3.3 70B", "4x H100", batch=8, prices={"H100": {"one": 3, "other": 2.5}}).question
     assert (listed.price, listed.highest) == (2.5, 3)
+    plain = ask(ASKED.replace(price="$2-4"))
+    assert (plain.question.price, plain.question.highest) == (2, 4)
+    assert "output $0." in str(plain) and plain.to_dict()["usd_spread"] == 2
+
+
+@pytest.mark.parametrize(
+    "q",
+    [ASKED, ASKED.replace(arrivals=None, users=8), ASKED.replace(arrivals=None, prompt=None, output=None, batch=8)],
+    ids=["fleet", "request", "step"],
+)  # fmt: skip
+def test_twice_the_price_costs_twice_and_electricity_is_on_top(q):
+    low, high = (ask(q.replace(price=price)).dollars_per_million for price in (2, 4))
+    assert high == pytest.approx(2 * low)
+    power = ask(q.replace(price=2, electricity=0.10, pue=1.3)).dollars_per_million
+    assert power / low == pytest.approx((2 + 0.7 * 1.3 * 0.10) / 2)  # 700 W
+
+
+@pytest.mark.parametrize(
+    ("verb", "more", "code", "words"),
+    [
+        ("ask", [], 0, "at $2 to 4 per used chip hour"),
+        ("change", ["--dollars", "1"], 0, "$1 a million asked"),
+        ("ask", ["--pue", "1.2"], 2, "pue belongs to electricity"),
+    ],
+)
+def test_a_file_of_prices(tmp_path, capsys, verb, more, code, words):
     path = tmp_path / "prices.toml"
     path.write_text("H100 = [2, 4]\n")
-    line = ["Llama 3.3 70B", "4x H100", "--price-file", str(path)]
-    assert main(["ask", *line]) == 0 and "at $2 to 4 per used chip hour" in capsys.readouterr().out
-    assert main(["change", *line, "--dollars", "1"]) == 0
-    assert (
-        main(["ask", *line, "--pue", "1.2"]) == 2 and "pue belongs to electricity" in capsys.readouterr().err
-    )
+    assert main([verb, "Llama 3.3 70B", "4x H100", "--price-file", str(path), *more]) == code
+    assert words in "".join(capsys.readouterr())
+
+
+def test_electricity_needs_a_power():
     with pytest.raises(ValueError, match="the power of A100"):
         print(ask("Llama 3 8B", load_chip("A100 80GB").replace(power=None), electricity=0.1))
 

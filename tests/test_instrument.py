@@ -278,47 +278,69 @@ def test_a_changed_chip_and_one_without_a_list_price():
     assert page("step", chip="H100 SXM", price=None)["dollars"] == page("step")["dollars"]
 
 
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [
-        ("Llama 3.3 70B", {"weights": "fp8"}),
-        ("GPT-OSS 120B", {"weights": "mxfp4", "keep": {"attention": "bf16"}}),
-        ("DeepSeek V3", {"weights": "fp8", "sure": True}),
-    ],
-)
-def test_the_page_decides_as_the_library_does(name, more):
+def by_both(name, more):
+    """What a promise makes the page offer, and the library."""
     promise = {"speed": 30, "wait": 1.5, "prompt": 2000, "output": 500, "cached": 400}
     state = json.dumps(START | more | promise | {"model": name})
-    found = run(
-        f"const r=A.decide({state}),"
-        "cut=(o)=>({chip:o.chip,n:o.n,layout:o.layout,users:o.users,dollars:o.dollars,"
-        "speed:o.speed,first:o.first,million:o.million,cautions:o.cautions,"
-        "tokenLow:o.tokenLow,tokenHigh:o.tokenHigh,firstLow:o.firstLow,firstHigh:o.firstHigh});"
-        "return {offers:r.offers.map(cut),runners:r.runnersUp.map(cut),misses:r.misses,points:r.points.length,"
-        "frontier:r.frontier.map(cut)}"
+    page = run(
+        f"const r=A.decide({state});"
+        "return {offers:r.offers,runners:r.runnersUp,misses:r.misses,points:r.points.length,frontier:r.frontier}"
     )
     told = decide(
         catalog.load_model(name), token="30 tokens/s", first_token=1.5, prompt=2000, output=500, cached=400,
         weights=more["weights"], keep=more.get("keep"), sure="sure" in more,
     )  # fmt: skip
+    return page, told
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("Llama 3.3 70B", {"weights": "fp8"}),
+        ("GPT-OSS 120B", {"weights": "mxfp4", "keep": {"attention": "bf16"}}),
+        ("DeepSeek V3", {"weights": "fp8", "sure": True}),
+    ],
+    ids=lambda given: given[0],
+)
+def decided(request):
+    return by_both(*request.param)
+
+
+def test_the_page_offers_the_machines_that_the_library_offers(decided):
+    page, told = decided
     assert len(told.offers) > 10
-    plain = [(o.system.chip.name, o.system.count, in_words(o.layout), o.users) for o in told.offers]
-    assert [(o["chip"], o["n"], o["layout"], o["users"]) for o in found["offers"]] == plain
-    for here, there in zip(found["offers"], told.offers, strict=True):
-        numbers, asked = (here["dollars"], here["speed"], here["first"], here["million"]), there.request
+    there = [(o.system.chip.name, o.system.count, in_words(o.layout), o.users) for o in told.offers]
+    assert [(o["chip"], o["n"], o["layout"], o["users"]) for o in page["offers"]] == there
+    assert [o["chip"] for o in page["runners"]] == [o.system.chip.name for o in told.runners_up]
+
+
+def test_offers_of_the_page_have_the_numbers_of_the_library(decided):
+    page, told = decided
+    for here, there in zip(page["offers"], told.offers, strict=True):
+        asked = there.request
         expected = (there.dollars, there.speed, asked.first_token, asked.per_million["output"])
+        numbers = [here[name] for name in ("dollars", "speed", "first", "million")]
         assert numbers == pytest.approx(expected, rel=1e-9)
-    best, row = found["offers"][0], told.best.row()
-    assert tuple(best["cautions"]) == told.best.cautions
+
+
+def test_the_best_offer_of_the_page_has_the_interval_and_cautions_of_the_library(decided):
+    best, there = decided[0]["offers"][0], decided[1].best
+    assert tuple(best["cautions"]) == there.cautions
     ends = [1 / best["tokenHigh"], 1 / best["tokenLow"], best["firstLow"], best["firstHigh"]]
     names = ("speed_low", "speed_high", "first_token_low", "first_token_high")
-    assert ends == pytest.approx([row[name] for name in names], rel=1e-9)
-    assert [o["chip"] for o in found["runners"]] == [o.system.chip.name for o in told.runners_up]
-    assert found["points"] == len(told.points)
-    misses = sorted((m["chip"], m["n"], m["layout"], m["reason"], m["detail"]) for m in found["misses"])
+    assert ends == pytest.approx([there.row()[name] for name in names], rel=1e-9)
+
+
+def test_what_the_page_does_not_offer_misses_as_in_the_library(decided):
+    page, told = decided
+    misses = sorted((m["chip"], m["n"], m["layout"], m["reason"], m["detail"]) for m in page["misses"])
     assert misses == sorted((m.chip, m.count, m.layout, m.reason, m.detail) for m in told.misses)
-    line = [(p["chip"], p["n"], p["users"]) for p in found["frontier"]]
-    frontier = told.frontier()
+
+
+def test_the_page_has_the_frontier_of_the_library(decided):
+    page, frontier = decided[0], decided[1].frontier()
+    line = [(p["chip"], p["n"], p["users"]) for p in page["frontier"]]
+    assert page["points"] == len(decided[1].points)
     assert line == list(zip(frontier.chip, frontier["count"], frontier.users, strict=True))
 
 

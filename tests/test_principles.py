@@ -54,21 +54,28 @@ def test_by_hand():
     assert principles.exchange_time(1e-6, 450e3, 450e9) == pytest.approx(2e-6)  # latency and transfer
 
 
-def test_critical_batch_is_where_reading_and_multiplying_meet():
-    """At no context a token costs two FLOP for each weight it meets; norms and biases are not multiplied.
-
-    A prompt offers its length: two FLOP for two bytes and every token. A roofline has a knee.
-    """
+def test_at_no_context_a_token_costs_two_flop_for_each_weight_it_meets():
+    """But for norms and biases, which are not multiplied."""
     profile = principles.profile_of(LLAMA)
     assert principles.decode_work(profile, 1, 0) == pytest.approx(2 * profile.always_read, rel=1e-4)
+
+
+def test_critical_batch_is_where_reading_and_multiplying_meet():
+    profile = principles.profile_of(LLAMA)
     b = principles.critical_batch(H100, profile)
     reading = principles.memory_time(H100, principles.weight_data(profile, b), 1)
     multiplying = principles.arithmetic_time(H100, principles.decode_work(profile, b, 0), 1)
     assert multiplying == pytest.approx(reading, rel=1e-4)
     assert b == pytest.approx(989.5e12 / 3.35e12)
-    assert principles.prefill_intensity(profile, 512) == pytest.approx(512, rel=1e-4)
-    eight = principles.profile_of(LLAMA, weights="fp8")
-    assert principles.prefill_intensity(eight, 512) == pytest.approx(1024, rel=1e-4)
+
+
+@pytest.mark.parametrize(("weights", "bytes_each"), [("bf16", 2), ("fp8", 1)])
+def test_a_prompt_offers_two_flop_for_every_token_and_weight(weights, bytes_each):
+    profile = principles.profile_of(LLAMA, weights=weights)
+    assert principles.prefill_intensity(profile, 512) == pytest.approx(2 * 512 / bytes_each, rel=1e-4)
+
+
+def test_a_roofline_has_a_knee():
     ridge = principles.ridge_point(H100)
     assert principles.attainable_flops(H100, 10 * ridge) == H100.flops
     assert principles.attainable_flops(H100, ridge / 10) == pytest.approx(H100.flops / 10)

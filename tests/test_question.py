@@ -260,55 +260,88 @@ def test_what_is_said_reads_well():
     assert re.search(r"first token after \d+ s \(", str(late)) and "e+0" not in str(late)
 
 
-def test_what_is_printed_is_what_is_counted():
-    """Three digits of each number, in the units that are said; the parts of a request add up."""
-    asked = {"weights": "fp8", "price": "2-3", "utilisation": "50%"}
-    step = ask(L33, BOX, batch=32, context="8k", drafted=3, length=2.6, **asked)
-    d, lines = step.to_dict(), str(step).splitlines()
-    plain = ask(step.question.replace(drafted=None, length=None))
-    assert lines[0].startswith("Llama 3.3 70B on 4 × H100 SXM, weights in fp8, ")
-    assert "batch 32, context 8,192, 3 drafts per step" in lines[0] and d["low"] < d["seconds"] < d["high"]
+PAID = {"weights": "fp8", "price": "2-3", "utilisation": "50%"}
+DRAFTING = ask(L33, BOX, batch=32, context="8k", drafted=3, length=2.6, **PAID)
+SHARING = ask(L33, BOX, users=16, prompt="2k", output=500, cached=1000, **PAID)
+
+
+def line(found, n):
+    """A line of what an answer prints."""
+    return str(found).splitlines()[n]
+
+
+def test_an_answer_begins_with_its_question():
+    assert line(DRAFTING, 0).startswith("Llama 3.3 70B on 4 × H100 SXM, weights in fp8, ")
+    assert "batch 32, context 8,192, 3 drafts per step" in line(DRAFTING, 0)
+    assert "16 users, prompt 2,048, output 500" in line(SHARING, 0)
+    alone = ask(SHARING.question.replace(users=1))
+    assert ", 1 user, " in str(alone) and alone.seconds == alone.step.total
+
+
+def test_a_step_says_its_time_and_interval():
+    d = DRAFTING.to_dict()
+    assert d["low"] < d["seconds"] < d["high"] and d["confidence"] == 0.8
     times = [1e3 * d[name] for name in ("seconds", "low", "high")]
-    assert numbers(lines[1]) == pytest.approx([*times, 80], rel=5e-3) and d["confidence"] == 0.8
+    assert numbers(line(DRAFTING, 1)) == pytest.approx([*times, 80], rel=5e-3)
+
+
+def test_a_step_says_its_rates_and_dollars():
+    """Half as long costs half; the slow end is also the most expensive seller's."""
+    d = DRAFTING.to_dict()
     usd = d["usd_per_million"]
-    # half as long costs half; the slow end is also the most expensive seller's
     ends = [usd * d["low"] / d["seconds"], 1.5 * usd * d["high"] / d["seconds"]]
     rates = [1 / d["seconds"], 32 / d["seconds"], d["joules_per_token"], usd, *ends, 4, 6]
-    assert numbers(lines[2]) == pytest.approx(rates, rel=0.03) and d["usd_per_hour"] == 16
-    assert numbers(lines[3]) == pytest.approx([1e3 * plain.seconds, plain.seconds / step.seconds], rel=5e-3)
-    assert "without drafts" not in str(plain)
-    assert "twice as good makes a token faster by: memory bandwidth × 1." in str(step)
-    assert "anything else × 1.02 at most" in str(step)
+    assert numbers(line(DRAFTING, 2)) == pytest.approx(rates, rel=0.03) and d["usd_per_hour"] == 16
 
-    asked |= {"prompt": "2k", "output": 500, "cached": 1000}
-    served = ask(L33, BOX, users=16, **asked)
-    r, d, lines = served.request, served.to_dict(), str(served).splitlines()
-    assert "16 users, prompt 2,048, output 500" in lines[0] and d["seconds"] == r.token
-    assert d["tokens_per_second"] == pytest.approx(500 * 16 / r.seconds)
+
+def test_a_step_with_drafts_says_what_they_gain():
+    plain = ask(DRAFTING.question.replace(drafted=None, length=None))
+    gained = [1e3 * plain.seconds, plain.seconds / DRAFTING.seconds]
+    assert numbers(line(DRAFTING, 3)) == pytest.approx(gained, rel=5e-3)
+    assert "without drafts" not in str(plain)
+
+
+def test_a_step_says_what_would_make_it_faster():
+    assert "twice as good makes a token faster by: memory bandwidth × 1." in str(DRAFTING)
+    assert "anything else × 1.02 at most" in str(DRAFTING)
+
+
+def test_a_request_says_its_rates():
+    d = SHARING.to_dict()
+    assert d["seconds"] == SHARING.request.token
+    assert d["tokens_per_second"] == pytest.approx(500 * 16 / SHARING.request.seconds)
     rates = [d["speed"], d["tokens_per_second"], d["joules_per_token"]]
-    assert numbers(lines[2]) == pytest.approx(rates, rel=0.03) and "$" not in lines[2]
-    first = [1e3 * d["request"][name] for name in ("first_token", "first_token_low", "first_token_high")]
-    assert numbers(lines[3]) == pytest.approx(first, rel=6e-3)
+    assert numbers(line(SHARING, 2)) == pytest.approx(rates, rel=0.03) and "$" not in line(SHARING, 2)
+
+
+def test_a_request_says_its_first_token_and_interval():
+    told = SHARING.to_dict()["request"]
+    first = [1e3 * told[name] for name in ("first_token", "first_token_low", "first_token_high")]
+    assert numbers(line(SHARING, 3)) == pytest.approx(first, rel=6e-3)
     assert first[1] * first[2] == pytest.approx(first[0] ** 2)
+
+
+def test_a_request_says_its_parts_and_what_they_cost():
+    r, told = SHARING.request, SHARING.to_dict()["request"]
     parts = [1e3 * seconds for seconds in (r.fresh_seconds, r.cached_seconds, r.output_seconds)]
-    assert numbers(lines[4]) == pytest.approx([sum(parts), *parts], rel=6e-3)
-    factor = served.high / served.seconds
-    prices = [
-        p * end for p in d["request"]["usd_per_million"].values() for end in (1, 1 / factor, 1.5 * factor)
-    ]
-    cents = 100 * d["request"]["usd"]
-    assert numbers(lines[5]) == pytest.approx(
-        [*prices, cents, cents / factor, 1.5 * factor * cents], rel=6e-3
-    )
-    assert cents == pytest.approx(100 * np.dot((1048, 1000, 500), prices[::3]) / 1e6)
+    assert numbers(line(SHARING, 4)) == pytest.approx([sum(parts), *parts], rel=6e-3)
+    cents, each = 100 * told["usd"], [*told["usd_per_million"].values()]
+    assert cents == pytest.approx(100 * np.dot((1048, 1000, 500), each) / 1e6)
     assert cents == pytest.approx(100 * 4 * 2 / 0.5 / 3600 * sum(parts) / 1e3)
-    assert numbers(lines[6]) == [d["room"]] and lines[6].startswith("memory holds ")
-    assert numbers(lines[7]) == pytest.approx([1e3 * d["step"]], rel=5e-3)
-    alone = ask(L33, BOX, users=1, **asked)
-    assert ", 1 user, " in str(alone) and alone.seconds == alone.step.total
-    assert ", 2 users, " in str(ask(alone.question.replace(users=2)))
+    factor = SHARING.high / SHARING.seconds
+    ends = [p * end for p in (*each, cents) for end in (1, 1 / factor, 1.5 * factor)]
+    assert numbers(line(SHARING, 5)) == pytest.approx(ends, rel=6e-3)
+
+
+def test_a_request_says_what_memory_holds_and_its_step():
+    d = SHARING.to_dict()
+    assert numbers(line(SHARING, 6)) == [d["room"]] and line(SHARING, 6).startswith("memory holds ")
+    assert numbers(line(SHARING, 7)) == pytest.approx([1e3 * d["step"]], rel=5e-3)
+
+
+def test_without_a_price_there_are_no_dollars():
     free = ask(L33, "8x H800", weights="fp8")
-    assert str(free).splitlines()[2].endswith("; no price is known")
+    assert line(free, 2).endswith("; no price is known")
     assert free.to_dict()["usd_per_million"] is None
 
 

@@ -561,22 +561,31 @@ REQUEST = request(MODEL, BOX, 4096, 512, 32, cached=1024)
 
 
 def test_input_and_output_add_up_to_the_machine():
-    """What all users wait is what the machine does for all of them; dollars add up to the rent."""
+    """What all users wait is what the machine does for all of them."""
     r = REQUEST
     reading = r.fresh_seconds + r.cached_seconds
     assert reading == pytest.approx(r.prompt.total)
     assert r.machine_seconds == pytest.approx(reading + r.output_seconds)
     # no prompt is waited for twice, and none is left out
     assert reading + r.output_tokens * r.token < r.users * r.machine_seconds < r.seconds
-    paid = r.machine_seconds * 8 * BOX.chip.price / 3600
-    assert r.dollars == pytest.approx(paid)
-    prices, counts = r.per_million, {"input": 3072, "cached": 1024, "output": 512}
+
+
+def test_dollars_of_all_tokens_add_up_to_the_rent():
+    prices, counts = REQUEST.per_million, {"input": 3072, "cached": 1024, "output": 512}
+    paid = REQUEST.machine_seconds * 8 * BOX.chip.price / 3600
+    assert REQUEST.dollars == pytest.approx(paid)
     assert sum(prices[name] * n for name, n in counts.items()) / 1e6 == pytest.approx(paid)
     assert prices["cached"] < prices["input"] / 5 and prices["input"] < prices["output"] / 3
+
+
+def test_half_the_utilisation_costs_twice():
     half = request(MODEL, BOX, 4096, 512, 32, utilisation=0.5, cached=1024)
-    assert half.dollars == pytest.approx(2 * paid)
-    # Little's law: users over their time are the requests a second that a machine answers
-    half = requests.load(r.users, r.seconds, 0.5 / r.machine_seconds)
+    assert half.dollars == pytest.approx(2 * REQUEST.dollars)
+
+
+def test_users_over_their_time_are_the_requests_that_a_machine_answers():
+    """Little's law."""
+    half = requests.load(REQUEST.users, REQUEST.seconds, 0.5 / REQUEST.machine_seconds)
     assert half == pytest.approx(0.5, rel=0.1)
 
 

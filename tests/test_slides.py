@@ -222,26 +222,38 @@ def test_the_course_names_the_homework_that_is_made(session):
     assert all(word in said for word in (*topics, *levels))
 
 
-def test_numbers_of_the_boards_agree_with_sums_in_the_head():
-    told = {name: float(text.replace(",", "")) for name, text in numbers().items()}
-    assert told["left"] == pytest.approx(told["room"] - told["weights"]) and told["room"] == 8 * 80
-    assert told["fits"] == told["left"] // told["user_cache"]
-    assert told["fits_longer"] == pytest.approx(told["fits"] / 8, rel=0.02)
-    assert told["size"] == pytest.approx(told["ratio"] ** (2 / 3), rel=0.02)
-    assert told["hops"] == pytest.approx(80 * 4 * 1e-3)
-    assert told["ridge"] == pytest.approx(told["peak"] / told["bandwidth"], rel=0.01)
-    assert told["token_cache"] == 80 * 2 * 8 * 128 * 2 / 1024
-    assert told["staged"] == pytest.approx(139 / (2 * 3.35), rel=2e-3)  # two chips read all layers
-    # the config.json on the slide, by the three lines below it
-    by_hand = 64 * (2 * 5120 * 128 * (64 + 8) + 3 * 5120 * 25600) + 2 * 151936 * 5120
-    assert told["qwen_weights"] == round(by_hand / 1e9, 2)
-    assert told["qwen_cache"] == 64 * 2 * 8 * 128 * 2 / 1024
-    assert told["qwen_fits"] == (640e9 - 2 * by_hand) // (4096 * 1024 * told["qwen_cache"])
-    # with its memory full, a step reads 640 GB but for the input embedding, and does 295 FLOP for each byte
-    for context, held in ((told["ends"], 141.1e9), (told["ends_8_bits"], 70.55e9)):
-        users = (640e9 - held) / (context * told["token_bytes"])
-        flop = users * (139e9 + 4 * 80 * 64 * 128 * context)
-        assert flop / (640e9 - held * 1.05 / 70.55) == pytest.approx(told["ridge"], rel=0.01)
+TOLD = {name: float(text.replace(",", "")) for name, text in numbers().items()}
+# config.json of Qwen3 32B on the slide, by the three lines below it
+QWEN = 64 * (2 * 5120 * 128 * (64 + 8) + 3 * 5120 * 25600) + 2 * 151936 * 5120
+
+
+@pytest.mark.parametrize(
+    ("name", "by_hand", "tolerance"),
+    [
+        ("room", 8 * 80, 0),
+        ("left", TOLD["room"] - TOLD["weights"], 1e-6),
+        ("fits", TOLD["left"] // TOLD["user_cache"], 0),
+        ("fits_longer", TOLD["fits"] / 8, 0.02),
+        ("size", TOLD["ratio"] ** (2 / 3), 0.02),
+        ("hops", 80 * 4 * 1e-3, 1e-6),
+        ("ridge", TOLD["peak"] / TOLD["bandwidth"], 0.01),
+        ("token_cache", 80 * 2 * 8 * 128 * 2 / 1024, 0),
+        ("staged", 139 / (2 * 3.35), 2e-3),  # two chips read all layers
+        ("qwen_weights", round(QWEN / 1e9, 2), 0),
+        ("qwen_cache", 64 * 2 * 8 * 128 * 2 / 1024, 0),
+        ("qwen_fits", (640e9 - 2 * QWEN) // (4096 * 1024 * TOLD["qwen_cache"]), 0),
+    ],
+)
+def test_a_number_of_the_boards_agrees_with_a_sum_in_the_head(name, by_hand, tolerance):
+    assert TOLD[name] == pytest.approx(by_hand, rel=tolerance)
+
+
+@pytest.mark.parametrize(("ends", "held"), [("ends", 141.1e9), ("ends_8_bits", 70.55e9)])
+def test_with_its_memory_full_a_step_does_295_flop_for_each_byte(ends, held):
+    """It reads 640 GB but for the input embedding."""
+    users = (640e9 - held) / (TOLD[ends] * TOLD["token_bytes"])
+    flop = users * (139e9 + 4 * 80 * 64 * 128 * TOLD[ends])
+    assert flop / (640e9 - held * 1.05 / 70.55) == pytest.approx(TOLD["ridge"], rel=0.01)
 
 
 def test_every_number_of_a_board_is_on_one():

@@ -144,25 +144,32 @@ def test_a_model_that_fits_in_the_head():
     assert total(model.bytes_read(7, 5)) == 2 * (144 + 192 + 20 + 40) + 7 * 2 * 60
 
 
-def test_mla_by_hand():
-    attention = LatentAttention(n_heads=2, kv_rank=5, nope_dim=3, rope_dim=2, value_dim=4, q_rank=6)
-    assert attention.cache_values() == 5 + 2  # once for all heads, not for keys and values apart
+LATENT = LatentAttention(n_heads=2, kv_rank=5, nope_dim=3, rope_dim=2, value_dim=4, q_rank=6)
+
+
+def test_matrices_of_latent_attention_by_hand():
     queries = {"query down": 60, "query up": 6 * 2 * 5}
     latents = {"latent down": 10 * 7, "latent up": 5 * 2 * 7, "output": 2 * 4 * 10}
-    assert attention.matrices(10) == queries | latents
-    assert attention.norms() == 5 + 6
-    assert attention.pair_flops(absorbed=True) == {"scores": 2 * 2 * 7, "values": 2 * 2 * 5}
-    assert attention.pair_flops(absorbed=False) == {"scores": 2 * 2 * 5, "values": 2 * 2 * 4}
-    assert attention.replace(q_rank=None).matrices(10)["query"] == 10 * 2 * 5
-    # Mazurek and Schreiber's case, expanding 4989 positions: some hundred times the absorbed arithmetic
+    assert LATENT.matrices(10) == queries | latents
+    assert LATENT.replace(q_rank=None).matrices(10)["query"] == 10 * 2 * 5
+    assert LATENT.norms() == 5 + 6
+
+
+def test_latents_are_kept_once_for_all_heads_and_attended_to_absorbed_or_not():
+    assert LATENT.cache_values() == 5 + 2  # not for keys and values apart
+    assert LATENT.pair_flops(absorbed=True) == {"scores": 2 * 2 * 7, "values": 2 * 2 * 5}
+    assert LATENT.pair_flops(absorbed=False) == {"scores": 2 * 2 * 5, "values": 2 * 2 * 4}
+
+
+def test_expanding_latents_again_is_a_hundred_times_the_arithmetic():
+    """Mazurek and Schreiber's case, expanding 4989 positions; with the token alone there is nothing to expand."""
     model = load_model("DeepSeek V3")
     parts = ("projections", "scores", "values", "expansion")
     absorbed, expanded = model.flops(4989), model.flops(4989, absorbed=False)
     assert 90 < sum(expanded[p] for p in parts) / sum(absorbed[p] for p in parts[:3]) < 130
-    # with nothing but the token itself there is nothing to expand again
-    assert not any("expansion" in model.flops(n, absorbed=False) for n in (0, 1))
     up = 2 * 61 * 512 * 128 * 256
     assert expanded["expansion"] == 4988 * up and expanded["projections"] == absorbed["projections"]
+    assert not any("expansion" in model.flops(n, absorbed=False) for n in (0, 1))
     assert "expansion" not in load_model("Llama 3 8B").flops(10, absorbed=False)
 
 
