@@ -1,7 +1,7 @@
 """Visit every page of the built book in a browser and fail on what a reader would stumble over.
 
-Each page is opened in both themes on a wide screen and on a phone: no console message of an error,
-no request to another host, none that fails, every equation rendered, nothing wider than the phone,
+Each page is opened on a wide screen, where it is looked at in both themes, and in the dark on a phone: no console
+message of an error, no request to another host, none that fails, every equation rendered, nothing wider than the phone,
 every image loaded and described and in the place kept for it, no two labels of a drawing on one another, no name
 twice, no formula that scrolls and that no key reaches, a policy that refuses other hosts; no page heavier than
 allowed, no explorer that changes its height or takes longer than a reader notices, nothing
@@ -22,8 +22,12 @@ from pathlib import Path
 import axe_playwright_python
 from playwright.sync_api import Error, sync_playwright
 
-THEMES = ("light", "dark")
-SIZES = {"desktop": (1280, 900), "phone": (390, 844), "projector": (1920, 1080)}
+# Width, height, and the themes in which a page is seen, the first of them while it loads.
+SCREENS = {
+    "desktop": (1280, 900, "light", "dark"),
+    "phone": (390, 844, "dark"),
+    "projector": (1920, 1080, "light", "dark"),
+}
 # Nothing here may reach the network, and Chromium phones home unless told not to.
 FLAGS = [
     "--no-sandbox",
@@ -51,6 +55,12 @@ LOAD = """async () => {
   const moved = document.body.scrollHeight - height;
   // Places are whole pixels, drawings are not: half a pixel each, and what rounding the page adds.
   return Math.abs(moved) > 2 + images.length / 2 ? [`the page grows by ${moved} as its figures load`] : [];
+}"""
+
+# As a reader does who chooses another theme; what fades is there at once.
+DRESS = """(theme) => {
+  document.documentElement.dataset.theme = theme;
+  document.getAnimations().forEach((e) => e.cancel());
 }"""
 
 INSPECT = """theme => {
@@ -212,11 +222,11 @@ def serve(root):
     return f"http://127.0.0.1:{server.server_port}/"
 
 
-def visit(browser, base, page_name, theme, size, picture=None):
+def visit(browser, base, page_name, size, pictures=None):
     """Open one page and return its faults."""
-    width, height = SIZES[size]
+    width, height, first, *others = SCREENS[size]
     faults, weights = [], {}
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=first)
     page = context.new_page()
     page.on("console", lambda m: faults.append(f"console: {m.text}") if m.type == "error" else None)
     page.on("pageerror", lambda e: faults.append(f"script error: {e}"))
@@ -234,36 +244,44 @@ def visit(browser, base, page_name, theme, size, picture=None):
         faults.append(f"asks another host: {url}")
         return route.abort()
 
+    def see(theme):
+        faults.extend(page.evaluate(INSPECT, theme))
+        if pictures:
+            page.screenshot(path=pictures / f"{Path(page_name).stem}-{theme}-{size}.png", full_page=True)
+
+    def audit(theme):
+        for rule, target, html in page.evaluate(AUDIT, theme):
+            if not any(part in target + html for part in NOT_OURS.get(rule, ())):
+                faults.append(f"axe, {theme}: {rule}: {target}: {html}")
+
     context.route("**/*", only_own)
     page.add_init_script(WATCH)
     page.add_init_script(CROWDED)
-    once = (
-        theme == "light" and size == "desktop" and base.startswith("http")
-    )  # a deck is opened before its hour
-    if once:
+    weighed = size == "desktop" and base.startswith("http")  # a deck is opened before its hour
+    if weighed:
         page.on("response", weigh)
     try:
         # A busy machine is no fault of the page.
         page.goto(base + page_name, wait_until="load", timeout=120_000)
-        if once and sum(weights.values()) > HEAVIEST:
+        if sum(weights.values()) > HEAVIEST:
             faults.append(f"weighs {sum(weights.values()) / 1e6:.2f} MB")
         elements = page.evaluate("document.querySelectorAll('*').length")
         if elements > MOST:
             faults.append(f"has {elements} elements")
         faults += page.evaluate(LOAD)
-        faults += page.evaluate(INSPECT, theme)
-        faults += page.evaluate(OVERLAPS, once)
+        see(first)
+        faults += page.evaluate(OVERLAPS, weighed)
         shifts, usual = page.evaluate(PLAY)
         faults += shifts + page.evaluate(ASKED)
         REDRAWS.append(usual)
-        if picture:
-            picture.parent.mkdir(parents=True, exist_ok=True)
-            page.screenshot(path=picture, full_page=True)
-        if size != "phone":
+        for theme in others:
+            page.evaluate(DRESS, theme)
+            see(theme)
+        if others:
             page.evaluate(AXE)
-            for rule, target, html in page.evaluate(AUDIT, theme):
-                if not any(part in target + html for part in NOT_OURS.get(rule, ())):
-                    faults.append(f"axe: {rule}: {target}: {html}")
+        for theme in (*others, first) if others else ():
+            page.evaluate(DRESS, theme)
+            audit(theme)
     except Error as error:
         faults.append(f"could not be inspected: {error}")
     context.close()
@@ -285,19 +303,20 @@ def main():
     first = next((p for p in pages if p.parent.name == "book"), pages[0])
     base = serve(args.root)
     screens = {page: ["projector"] if page.parts[0] == "slides" else ["desktop", "phone"] for page in pages}
-    visits = [(base, p, theme, size) for p in pages for theme in THEMES for size in screens[p]]
-    visits.append((args.root.as_uri() + "/", first, "light", "desktop"))
+    visits = [(base, p, size) for p in pages for size in screens[p]]
+    visits.append((args.root.as_uri() + "/", first, "desktop"))
+    if args.screenshots:
+        args.screenshots.mkdir(parents=True, exist_ok=True)
 
     def tour(left):
         """Make visits with a browser of its own while some are left; how many found a fault."""
         failed = 0
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=args.browser, args=FLAGS)
-            for address, name, theme, size in left:
-                picture = args.screenshots and args.screenshots / f"{name.stem}-{theme}-{size}.png"
-                faults = visit(browser, address, name.as_posix(), theme, size, picture)
+            for address, name, size in left:
+                faults = visit(browser, address, name.as_posix(), size, args.screenshots)
                 for fault in dict.fromkeys(faults):
-                    print(f"{name} ({theme}, {size}, {address.split(':')[0]}): {fault}", flush=True)
+                    print(f"{name} ({size}, {address.split(':')[0]}): {fault}", flush=True)
                 failed += bool(faults)
             browser.close()
         return failed
