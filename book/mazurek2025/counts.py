@@ -1,21 +1,10 @@
 """Mazurek & Schreiber 2025: what its formulas count in a model, before anything takes time."""
 
-import pandas as pd
-
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import Deployment, model_of
 from inferlib.units import factor
 
 MB, GB = factor("MB"), factor("GB")
-
-
-def attention_matrices():
-    """The eight matrices of attention of DeepSeek V3."""
-    model = model_of("DeepSeek V3")
-    sizes = {name: matrix(model) for name, matrix in eq.ATTENTION.items()}
-    sizes["all"] = eq.layer_attention_weights(model)
-    frame = pd.DataFrame({"MB": pd.Series(sizes) / MB})
-    return frame.assign(GB=frame.MB * MB * model.n_layers / GB)
 
 
 def parameters(model=None):

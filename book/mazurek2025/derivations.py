@@ -4,58 +4,27 @@ from functools import partial
 
 import sympy as sp
 
-from inferlib.equation import derivation, in_steps, remembered
+from inferlib.equation import derivation, in_steps
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.derivations import (  # noqa: F401, those of the library stand here too
     CHIP,
     EXACT,
     MODEL,
     PLACE,
-    RIGHT,
     B,
     N,
-    S,
     absorption,
     attention_outweighs,
     balls_into_bins,
     empty_lines,
     left,
     reach,
-    sizes,
     two_forms,
     urn,
 )  # fmt: skip
-from inferlib.papers.mazurek2025.records import DEFAULT, Deployment, model_of
+from inferlib.papers.mazurek2025.records import DEFAULT, Deployment
 
 derivation = partial(derivation, "mazurek2025")
-
-
-def _per_token(total):
-    """The part of a FLOP count that grows with the context, for one sequence and token of it."""
-    return sp.expand(sp.diff(sp.expand(total.subs(B, 1)), S))
-
-
-@derivation()
-def absorption_saving():
-    """How many FLOP absorption saves for each token of context."""
-    vanilla = _per_token(eq.vanilla_decode_flops(MODEL, B, S, RIGHT))
-    absorbed = _per_token(eq.absorbed_decode_flops(MODEL, B, S, RIGHT))
-    heads = MODEL.n_heads
-    one = sp.Symbol("d_h", positive=True)
-    same = {MODEL.nope_dim: one, MODEL.value_dim: one}
-    ratio = sp.factor(sp.simplify(vanilla.subs(same) / absorbed))
-    known = sizes() | {one: model_of("DeepSeek V3").value_dim}
-    return in_steps(
-        "Vanilla decode works this much for each token of context and layer: keys and values computed back "
-        "from the latent, then scores and values.",
-        sp.Eq(sp.Symbol("v"), sp.collect(vanilla, heads)),
-        "Absorbed decode only takes scores and values, on the latent, which is wider than a head.",
-        sp.Eq(sp.Symbol("a"), sp.factor(absorbed)),
-        "With equal widths of a head, the number of heads drops out of the ratio.",
-        sp.Eq(sp.Symbol("v/a"), ratio),
-        "For DeepSeek V3, in a long context:",
-        sp.Eq(sp.Symbol("v/a"), ratio.subs(known)),
-    )
 
 
 @derivation(proves=eq.fullest_gpu_experts_placed)
@@ -83,45 +52,6 @@ def drawn_without_replacement():
         "So the spread of balls into bins is multiplied by the root of the idle share. With every expert active "
         "nothing is left to chance.",
         sp.Eq(left("fullest_gpu_experts"), mean + spread),
-    )
-
-
-@remembered
-def _attention_slopes():
-    """Seconds that one more sequence of a GPU costs attention, in memory and in arithmetic."""
-    own = MODEL, PLACE.replace(n_gpus=sp.Integer(1))
-    reading = EXACT.memory_inefficiency * eq.attention_traffic(*own, B, S, RIGHT) / CHIP.memory_bandwidth
-    working = eq.attention_arithmetic_time(MODEL, CHIP, own[1], B, S, RIGHT)
-    return sp.diff(sp.expand(reading), B), sp.diff(sp.expand(working), B)
-
-
-PROJECTIONS = sp.Symbol("f_0", positive=True)  # FLOP of one token in all projections of a layer
-
-
-@derivation()
-def attention_compute_bound():
-    """When attention's arithmetic outlasts its reading."""
-    reading, working = _attention_slopes()
-    fixed = eq.absorbed_decode_flops(MODEL, 1, 0, RIGHT)
-    matrices = sp.expand(fixed / (2 * eq.layer_attention_weights(MODEL, EXACT)))
-    factor = EXACT.attention_inefficiency * EXACT.arithmetic_penalty * MODEL.n_layers / CHIP.bf16_flops
-    per_token = sp.factor(sp.expand(sp.diff(working, S)) / factor)
-    short = sp.factor(factor * (PROJECTIONS + per_token * S))
-    context = sp.solve(sp.Eq(reading, short), S)[0]
-    simple = sp.factor(sp.limit(working / reading, S, sp.oo))
-    return in_steps(
-        "One more sequence on a GPU costs memory this long: its cache and its activations.",
-        sp.Eq(sp.Symbol("m"), sp.factor(reading)),
-        "All projections of a token take two FLOP for each weight of the eight matrices.",
-        sp.Eq(PROJECTIONS, sp.simplify(matrices) * 2 * sp.Symbol(r"W_{\text{layer}}")),
-        "With them, and scores and values for each token of context, one more sequence costs arithmetic this long.",
-        sp.Eq(sp.Symbol("c"), short),
-        "Weights are read whatever the batch. If one more sequence costs memory more than arithmetic, memory "
-        "binds at every batch. The two are equal at one context.",
-        sp.Eq(S, sp.factor(context)),
-        "In long contexts all that matters is FLOP for each byte of the latent, which only the number of heads "
-        "and the two peaks decide. Above 1 arithmetic binds in large batches, below 1 memory always.",
-        sp.Eq(sp.Symbol("c/m"), simple),
     )
 
 

@@ -35,18 +35,18 @@ def _experts():
     """Section 3.1.2, its two readings, and what the experts of a GPU are."""
     four, nine = (setup(name).deployment for name in ("4x8 H100", "9x8 H100"))
     full = [eq.fullest_gpu_experts(at, MODEL.n_routed) for at in (four, nine)]
-    reaches = simulation.fullest_by_formula(batches=(16,), draws=300).iloc[0]
+    reached = simulation.fullest(16)
     linear = [eq.active_experts(MODEL, b) / (b * MODEL.n_active) for b in (8, 32)]
-    small, found = simulation.fewer_experts_gain(), repair.strongest()
+    found = repair.strongest()
     capped, literal = (found.loc[reading] for reading in systems.READINGS)
     return {
         "full_4x8": f"{full[0]:.1f}",
         "held_4x8": f"{MODEL.n_routed / four.n_gpus:.0f}",
         "full_9x8": f"{full[1]:.1f}",
         "held_9x8": f"{eq.held_experts(MODEL, nine) - 1:.0f}",
-        "printed_16": f"{reaches.printed:.2f}",
-        "simulated_16": f"{reaches.simulated:.2f}",
-        "placed_16": f"{reaches['without replacement']:.2f}",
+        "printed_16": f"{reached['printed']:.2f}",
+        "simulated_16": f"{reached['simulated']:.2f}",
+        "placed_16": f"{reached['without replacement']:.2f}",
         "literal_loss": f"{1 - systems.choices().loc['section 3.1.2 read literally', 'least']:.0%}",
         "capped_14": f"{capped['14 rows']:.1%}",
         "literal_14": f"{literal['14 rows']:.1%}",
@@ -55,9 +55,6 @@ def _experts():
         "rms_long": f"{capped[f'seven at {CONTEXT}']:.1%}",
         "linear_8": f"{linear[0]:.0%}",
         "linear_32": f"{linear[1]:.0%}",
-        "fewer": f"{small['simulated']:.0%}",
-        "fewest": f"{small['mean']:.0%}",
-        "overlap_cost": f"{small['overlap']:.0%}",
         "terms": f"{MODEL.n_active + 1:.0f}",
         "messages": f"{eq.messages(MODEL):.0f}",
         "everyone": f"{MODEL.n_shared + MODEL.n_routed:.0f}",

@@ -21,31 +21,19 @@ COLOURS = dict(zip(("4x8 H100", "9x8 H100", "12x4 B200"), style.LINES, strict=Fa
 SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
 
 
-# --- Experts ---------------------------------------------------------------------------------------------
-
-
-def figure_12_data():
-    """Figure 12, read off the plot: balancedness over GPUs, with and without balancing."""
-    read = stated()["balancedness"]
-    with_it = pd.Series(read["with_balancing"], index=read["gpus"])
-    without = pd.Series(read["without_balancing"], index=read["gpus_without"])
-    return pd.DataFrame({"with balancing": with_it, "without": without}).rename_axis("GPUs")
-
-
 def figure_12():
-    """Figure 12's bars and the lines between them that the model uses."""
+    """Figure 12's bars, read off the plot, and the lines between them that the model uses."""
     _, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
-    data, gpus = figure_12_data(), np.arange(8, 97)
-    for name, colour, balanced in (("with balancing", style.VIOLET, True), ("without", style.PURPLE, False)):
-        ax.plot(gpus, [balancedness(n, balanced) for n in gpus], color=colour, linewidth=1.2)
-        ax.plot(data.index, data[name], "o", color=colour)
-    ax.text(74, 0.84, "with balancing", color=style.VIOLET)
-    ax.text(74, 0.50, "without", color=style.PURPLE)
+    read, gpus = stated()["balancedness"], np.arange(8, 97)
+    for bars, text, height, colour in (
+        ("gpus", "with_balancing", 0.84, style.VIOLET),
+        ("gpus_without", "without_balancing", 0.50, style.PURPLE),
+    ):
+        ax.plot(gpus, balancedness(gpus, bars == "gpus"), color=colour, linewidth=1.2)
+        ax.plot(read[bars], read[text], "o", color=colour)
+        ax.text(74, height, text.replace("_", " "), color=colour)
     ax.set(xlabel="GPUs that share the experts", ylabel="mean over largest load", ylim=(0, 1), xlim=(0, 97))
     return ax
-
-
-# --- Figures 13, 14 and 17 -------------------------------------------------------------------------------
 
 
 def curves(model=MODEL, context=CONTEXT, assumptions=DEFAULT):
@@ -67,60 +55,57 @@ def curves(model=MODEL, context=CONTEXT, assumptions=DEFAULT):
 
 
 def measured_points(model=MODEL.name):
-    """The seven points of SGLang that the source compares with; none of another model."""
+    """The seven points of SGLang that the source compares with, named as in :func:`curves`; none of another model."""
     table = validation.measured()[["own", "per_gpu", "n_gpus"]].rename(columns={"per_gpu": "gpu"})
+    table = table.assign(request=table.gpu / table.own, total=table.gpu * table.n_gpus)
     points = pd.concat(table.loc[list(ids)].assign(setup=name) for name, ids in validation.COMPARED.items())
     return points if model == MODEL.name else points[:0]
 
 
-def _both(ax, capped, literal):
-    """The two readings in a legend."""
-    ax.plot([], [], color=style.INK, label=f"capped, {capped.context:g} tokens")
-    ax.plot([], [], "--", color=style.INK, linewidth=1.2, label=f"literal, {literal.context:g} tokens")
+def _finish(ax, ticks=(), legend="best", **axes):
+    """Axes with plain numbers at these places of the horizontal one, and a legend."""
+    ax.set(**axes)
+    if ticks:
+        ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+        ax.minorticks_off()
+    ax.legend(loc=legend, fontsize=9)
+    return ax
 
 
-def figure_13(capped, literal):
-    """Figure 13: total throughput against the speed of one request, with SGLang's points.
-
-    ``capped`` and ``literal``: curves of both readings, full and dashed.
-    """
+def _readings(capped, literal, x, y):
+    """Curves of both readings, full and dashed, faint where memory would not suffice, with SGLang's points."""
     _, ax = plt.subplots(layout="constrained")
     points = measured_points(capped.model)
     for name, colour in COLOURS.items():
         curve, other = capped.sel(setup=name), literal.sel(setup=name)
-        ax.plot(curve.request, curve.total, color=colour)
-        ax.plot(other.request, other.total, "--", color=colour, linewidth=1.2)
+        ax.plot(other[x], other[y], "--", color=colour, linewidth=1.2)
+        ax.plot(curve[x], curve[y], color=colour, alpha=0.35)
+        ax.plot(curve[x], curve[y].where(curve.fits), color=colour, label=name)
         seen = points[points.setup == name]
-        ax.plot(seen.gpu / seen.own, seen.gpu * seen.n_gpus, "o", color=colour)
-        ax.plot([], [], color=colour, label=name)
-    ax.set(yscale="log", xlim=(0, 65), xlabel="tokens per second of one request")
-    ax.set(ylabel="tokens per second of all requests")
-    _both(ax, capped, literal)
-    ax.legend(loc="lower left", fontsize=9)
+        ax.plot(seen[x], seen[y], "o", color=colour)
+    ax.plot([], [], color=style.INK, label=f"capped, {capped.context:g} tokens")
+    ax.plot([], [], "--", color=style.INK, linewidth=1.2, label=f"literal, {literal.context:g} tokens")
     return ax
+
+
+def figure_13(capped, literal):
+    """Figure 13: total throughput against the speed of one request; lines as in :func:`figure_14`."""
+    return _finish(
+        _readings(capped, literal, "request", "total"), legend="upper right", yscale="log",
+        xlim=(0, 65), ylim=(None, 4e6),
+        xlabel="tokens per second of one request", ylabel="tokens per second of all requests",
+    )  # fmt: skip
 
 
 def figure_14(capped, literal):
     """Figure 14: tokens per second and GPU over sequences a GPU; faint where memory would not suffice.
 
-    Full and dashed lines as in :func:`figure_13`.
+    ``capped`` and ``literal``: curves of both readings, full and dashed. Dots are SGLang's.
     """
-    _, ax = plt.subplots(layout="constrained")
-    points = measured_points(capped.model)
-    for name, colour in COLOURS.items():
-        curve, other = capped.sel(setup=name), literal.sel(setup=name)
-        ax.plot(other.own, other.gpu, "--", color=colour, linewidth=1.2)
-        ax.plot(curve.own, curve.gpu, color=colour, alpha=0.35)
-        ax.plot(curve.own, curve.gpu.where(curve.fits), color=colour)
-        seen = points[points.setup == name]
-        ax.plot(seen.own, seen.gpu, "o", color=colour)
-        ax.plot([], [], color=colour, label=name)
-    ax.set(xscale="log", yscale="log", xlabel="sequences on a GPU", ylabel="tokens per second per GPU")
-    ax.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"])
-    ax.minorticks_off()
-    _both(ax, capped, literal)
-    ax.legend(loc="upper left", fontsize=9)
-    return ax
+    return _finish(
+        _readings(capped, literal, "own", "gpu"), [1, 4, 16, 64, 256, 1024], "upper left", xscale="log",
+        yscale="log", xlabel="sequences on a GPU", ylabel="tokens per second per GPU",
+    )  # fmt: skip
 
 
 def figure_15_data():
@@ -137,27 +122,19 @@ def figure_15_data():
 def figure_15():
     """Kimi K2 beside DeepSeek V3: the speed of a GPU, and its change in per cent."""
     _, axes = plt.subplots(1, 2, figsize=(7.4, 3.8), layout="constrained")
-    data = figure_15_data()
+    data, looks = figure_15_data(), {"its configuration": ":", "more experts only": "--"}
     for name, colour in COLOURS.items():
-        own, speed = data.own, systems.speed(name, data.own)
-        ratio = data.sel(setup=name, reading="its configuration")
-        axes[0].plot(own, speed, color=colour)
-        axes[0].plot(own, speed * ratio, ":", color=colour)
-        axes[1].plot(own, 100 * (ratio - 1), ":", color=colour)
-        other = data.sel(setup=name, reading="more experts only")
-        axes[1].plot(own, 100 * (other - 1), "--", color=colour, linewidth=1.2)
-        axes[1].plot([], [], color=colour, label=name)
-    axes[0].plot([], [], color=style.INK, label="DeepSeek V3")
-    axes[0].plot([], [], ":", color=style.INK, label="Kimi K2")
-    axes[1].plot([], [], ":", color=style.INK, label="its configuration")
-    axes[1].plot([], [], "--", color=style.INK, linewidth=1.2, label="more experts only")
-    axes[0].set(yscale="log", ylabel="tokens per second per GPU")
-    axes[1].set(ylabel="Kimi K2 over DeepSeek V3, %")
-    for ax, place in zip(axes, ("upper left", "lower right"), strict=True):
-        ax.set(xscale="log", xlabel="sequences on a GPU")
-        ax.set_xticks([1, 8, 64, 512], ["1", "8", "64", "512"])
-        ax.minorticks_off()
-        ax.legend(loc=place, fontsize=8.5)
+        speed = systems.speed(name, data.own)
+        axes[0].plot(data.own, speed, color=colour, label=name)
+        axes[0].plot(data.own, speed * data.sel(setup=name, reading="its configuration"), ":", color=colour)
+        for reading, look in looks.items():
+            ratio = data.sel(setup=name, reading=reading)
+            axes[1].plot(data.own, 100 * (ratio - 1), look, color=colour)
+    for reading, look in looks.items():
+        axes[1].plot([], [], look, color=style.INK, label=f"Kimi K2, {reading}")
+    over = {"xscale": "log", "xlabel": "sequences on a GPU"}
+    _finish(axes[0], [1, 8, 64, 512], yscale="log", ylabel="tokens per second per GPU", **over)
+    _finish(axes[1], [1, 8, 64, 512], "lower right", ylabel="Kimi K2 over DeepSeek V3, %", **over)
     return axes
 
 
@@ -174,32 +151,25 @@ def figure_16_data():
     rows = [(step(b, context) / step(b, SHORT)).assign_coords(own=b) for b in (1, 8, 32, 128)]
     rows.append((step(fitting, context) / step(fitting, SHORT)).assign_coords(own=0))
     prompt = eq.prefill_time(MODEL, at.gpu, context) / eq.prefill_time(MODEL, at.gpu, SHORT)
-    return xr.Dataset({"prefill": prompt, "decode": xr.concat(rows, "own")}).assign_attrs(fitting=fitting)
+    return xr.Dataset({"prefill": prompt, "decode": xr.concat(rows, "own")})
 
 
 def figure_16():
     """Figure 16: prefill against decode over the context; the dashed line is the batch that fits at the end."""
-
-    def write(curve, x, text, colour, shift, ha="left"):
-        y = float(curve.sel(context=x, method="nearest"))
-        ax.annotate(text, (x, y), shift, textcoords="offset points", color=colour, ha=ha, va="center")
-
     _, ax = plt.subplots(layout="constrained")
     data = figure_16_data()
-    ax.plot(data.context, data.prefill, color=style.ORANGE)
-    write(data.prefill, 9000, "prefill", style.ORANGE, (-8, 4), "right")
+    ax.plot(data.context, data.prefill, color=style.ORANGE, label="prefill")
     for own in (1, 8, 32, 128):
         line = data.decode.sel(own=own)
-        ax.plot(line.context, line, color=style.BLUE, linewidth=1.6)
-        up = -1 if own == 1 else 1
-        write(line, LONG, f"{own} per GPU", style.BLUE, (5, up * (own < 128)))
-    fitting = data.decode.sel(own=0)
-    ax.plot(fitting.context, fitting, "--", color=style.INK, linewidth=1.6)
-    ax.set(xscale="log", yscale="log", xlabel="tokens of context", ylabel="times as long as at 1024")
-    ax.set_xlim(SHORT, 1.9 * LONG)
-    ax.set_xticks([1024, 4096, 16384, 32768], ["1024", "4096", "16,384", "32,768"])
-    ax.minorticks_off()
-    return ax
+        ax.plot(line.context, line, color=style.BLUE)
+        ax.text(
+            1.04 * LONG, float(line[-1]), f"decode, {own} a GPU", color=style.BLUE, va="center", fontsize=9
+        )
+    ax.plot(data.context, data.decode.sel(own=0), "--", color=style.INK, label="decode, the batch that fits")
+    return _finish(
+        ax, [1024, 4096, 16384, 32768], "upper left", xscale="log", yscale="log",
+        xlim=(SHORT, 2.6 * LONG), xlabel="tokens of context", ylabel="times as long as at 1024",
+    )  # fmt: skip
 
 
 def figure_17_data():
@@ -230,8 +200,6 @@ def figure_17():
         for at, value in zip(x, rows["by speed"], strict=True):
             ax.text(at, 1.15, f"{value}", ha="center", fontsize=8.5, color="white")
     ax.hlines([], 0, 0, color=style.INK, linewidth=2, label="room in memory")
-    ax.set(yscale="log", ylim=(1, 9000), ylabel="largest batch of a GPU")
     ax.set_xticks(range(len(contexts)), [f"{c:,} tokens" for c in contexts])
-    ax.legend(loc="upper right", fontsize=9, ncol=2)
     ax.grid(axis="x", visible=False)
-    return ax
+    return _finish(ax, legend="upper right", yscale="log", ylim=(1, 9000), ylabel="largest batch of a GPU")

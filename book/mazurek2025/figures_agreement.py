@@ -3,17 +3,18 @@
 import matplotlib.pyplot as plt
 
 from book import style
-from book.mazurek2025 import repair, validation
+from book.mazurek2025 import validation
 from book.mazurek2025.systems import CONTEXT, READINGS, TRUE
+from inferlib.papers.mazurek2025.records import Assumptions
 
 
 def scan():
     """Error over the seven points for every context, in three readings; thin lines for the three on H100s alone."""
     _, ax = plt.subplots(layout="constrained")
     shown = {"capped": style.PURPLE, "literal": style.INK, "corrected": style.YELLOW}
-    readings = validation.readings()
+    readings = READINGS | {"corrected": Assumptions.corrected()}
     for name, colour in shown.items():
-        found = validation.scan(readings[name], high=11000) * 100
+        found = validation.scan(readings[name]) * 100
         data, h100 = found.rms, found.filter(like="9x8")
         if name in READINGS:
             ax.plot((h100**2).mean(axis=1) ** 0.5, color=colour, linewidth=0.9)
@@ -71,27 +72,4 @@ def components(data):
     ax.set_xlim(0, 1.08 * data.sum().max())
     ax.grid(axis="y", visible=False)
     ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncol=4, fontsize=8.5)
-    return ax
-
-
-def predictions():
-    """Error of every comparable point: capped, literal, corrected, and with the overhead fitted on SGLang's H100s."""
-    _, ax = plt.subplots(figsize=(6.6, 6.4), layout="constrained")
-    data = repair.predictions().iloc[::-1]
-    for reading, marker, colour in (
-        ("capped", "o", style.PURPLE),
-        ("literal", "^", style.GREEN),
-        ("corrected", "s", style.BLUE),
-        ("with overhead", "D", style.ORANGE),
-    ):
-        ax.plot(100 * data[reading], range(len(data)), marker, color=colour, markersize=5, label=reading)
-    ax.axvline(0, color=style.INK, linewidth=1)
-    labels = [
-        f"{row.system}, {row.GPUs} GPUs, {row['batch per GPU']:.0f} at {row.context:.0f}"
-        + ", no overlap" * (row.overlap == "no")
-        for _, row in data.iterrows()
-    ]
-    ax.set_yticks(range(len(data)), labels, fontsize=8)
-    ax.set(xlabel="predicted over measured, %", ylim=(-0.7, len(data) - 0.3))
-    ax.legend(loc="upper right", fontsize=9)
     return ax

@@ -83,7 +83,7 @@ def models():
 
 def over_measured():
     """Predicted over measured speeds at each row's own lengths, by system, overlap and batch; one column a model."""
-    table = validation.measured().loc[[*validation.H100, *validation.OTHERS["GB200"]]]
+    table = validation.measured().loc[[*validation.H100, *validation.RACK]]
     table = table.sort_values("own", kind="stable")
     found = {
         name: [validation.predicted(row, assumed) / row.per_gpu for _, row in table.iterrows()]

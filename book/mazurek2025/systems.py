@@ -142,15 +142,6 @@ def corrected_ceiling(name):
     )
 
 
-def widths(own=128):
-    """The same H100s in ever wider deployments: the speed of one of them."""
-    gpu, found = setup("4x8 H100").gpu, {}
-    for n in (8, 16, 32, 64, 128):
-        at = deployment(n, n // 8, extra_experts=(-MODEL.n_routed) % n)
-        found[n] = float(eq.gpu_throughput(MODEL, gpu, at, own * n, TRUE))
-    return found
-
-
 def wider(model=MODEL, gpu=None, own=128, context=CONTEXT, assumptions=DEFAULT, counts=(8, 16, 32, 72, 144)):
     """What one H100 gains when the experts are spread over more of them."""
     gpu, rows = gpu or setup("4x8 H100").gpu, {}

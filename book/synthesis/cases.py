@@ -135,7 +135,7 @@ def two_readings():
     Returns one row a comparison (see :func:`book.mazurek2025.repair.strongest`), one column a reading; the
     last row is the overhead that fits best, in microseconds a layer.
     """
-    shown = repair.strongest().drop(columns="mean").T
+    shown = repair.strongest().T
     last = shown.index[-1]
     text = shown.map("{:.0%}".format)
     text.loc[last] = shown.loc[last].map("{:.0f} us".format)

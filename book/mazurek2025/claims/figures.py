@@ -26,26 +26,11 @@ def _last(true):
 @reproduces("Figure 14")
 def _figure_14(read, holds):
     own = read("batch per GPU")
-    curves = {name: [speed(name, b) for b in OWN] for name in setups()}
-    rising = all(a <= b * (1 + 1e-12) for c in curves.values() for a, b in zip(c, c[1:], strict=False))
-    gains = [max(curve) / curve[0] for curve in curves.values()]
-    holds(
-        "a larger batch makes every setup more efficient", rising and min(gains) > 10,
-        f"{min(gains):.0f} to {max(gains):.0f} times from 1 to 1024 a GPU",
-    )  # fmt: skip
-
     four, nine = (speed(name, own) for name in ("4x8 H100", "9x8 H100"))
     holds(
         "there 4x8 H100 is faster per GPU than 9x8 H100", four > nine,
         f"capped, {four:.0f} and {nine:.0f} tokens/s at {CONTEXT} tokens; true {_last(partial(faster, own))}",
     )  # fmt: skip
-    at = setup("4x8 H100")
-    room = eq.largest_own_batch(MODEL, at.gpu, CONTEXT, eq.held_experts(MODEL, at.deployment))
-    holds(
-        "4x8 H100 cannot hold that batch",
-        room < own,
-        f"at most {room:.0f} sequences of {CONTEXT} tokens a GPU",
-    )
 
 
 def _kimi(own, name, assumed):

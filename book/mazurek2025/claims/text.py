@@ -23,13 +23,14 @@ def _text_1(read, holds):
         f"experts reached at batch 8 are {share[8]:.0%} of eight times as many (asked: four fifths), at 32 "
         f"{share[32]:.0%} of 32 times", fair="of small batches; the next sentence is about large ones",
     )  # fmt: skip
-    usual, large = systems.widths(), systems.widths(own=512)
-    rising, best = sorted(usual.values()) == list(usual.values()), max(large, key=large.get)
+    usual, large = (
+        systems.wider(own=b, context=TRUE, counts=(8, 16, 32, 64, 128))[f"tokens/s at {b}"]
+        for b in (128, 512)
+    )
     holds(
-        "more nodes make each node faster", rising,
-        f"8 to 128 H100s at 128 sequences a GPU and {TRUE} tokens: "
-        + ", ".join(f"{found:.0f}" for found in usual.values())
-        + f" tokens/s a GPU; at 512 a GPU {best} GPUs are best, as section 4 says of its own systems. The figure it "
+        "more nodes make each node faster", usual.is_monotonic_increasing,
+        f"8 to 128 H100s at 128 sequences a GPU and {TRUE} tokens: {', '.join(usual.map('{:.0f}'.format))} tokens/s "
+        f"a GPU; at 512 a GPU {large.idxmax()} GPUs are best, as section 4 says of its own systems. The figure it "
         "describes, of others, is not in our copy",
         fair="where memory binds and not the network",
     )  # fmt: skip

@@ -49,16 +49,14 @@ def stages(model, gpu, deployment, batch, context, assumptions=DEFAULT):
         },
         "expert arithmetic": turns * eq.expert_arithmetic_time(*half, assumptions),
     }
-    network = turns * eq.network_time(*half, assumptions)
-    overhead = turns * eq.overhead_time(model, assumptions)
+    network = eq.network_time(*half, assumptions)
     rest = {"network": network}
     if deployment.two_batch:
         computing = eq.attention_time(*half, context, assumptions) + eq.expert_time(*half, assumptions)
-        hiding = turns * computing + (overhead if assumptions.overhead_hidden else 0)
-        rest = {"network not hidden": maximum(network - hiding, 0)}
+        rest = {"network not hidden": turns * maximum(network - computing, 0)}
     if isinstance(assumptions.overhead, Real) and assumptions.overhead == 0:
         return attention, experts, rest
-    return attention, experts, rest, {"overhead": overhead}
+    return attention, experts, rest, {"overhead": turns * eq.overhead_time(model, assumptions)}
 
 
 def fits(model, gpu, deployment, batch, context, assumptions=DEFAULT):

@@ -13,7 +13,6 @@ _NAMES = symbols_of("mazurek2025")
 MODEL, PLACE, CHIP = (symbolic(kind, "mazurek2025") for kind in (Model, Deployment, GPU))
 B, S, N = (sp.Symbol(_NAMES[name], positive=True) for name in ("batch", "context", "n_gpus"))
 EXACT = symbolic(Assumptions, "mazurek2025")  # its numbers as fractions
-RIGHT = EXACT.replace(value_flop=sp.Integer(2))
 
 
 def left(name):

@@ -633,8 +633,6 @@ def step_time(
     experts = expert_time(model, gpu, deployment, part, assumptions)
     on_network = network_time(model, gpu, deployment, part, assumptions)
     overhead = overhead_time(model, assumptions)
-    if assumptions.overhead_hidden:
-        experts, overhead = experts + overhead, 0 * overhead
     if deployment.two_batch:
         return overlapped_time(attention, experts, on_network) + 2 * overhead
     return serial_time(attention, experts, on_network) + overhead

@@ -217,7 +217,7 @@ class Assumptions(Record):
     are placed evenly, not thrown like balls into bins), ``all_flops`` (dense layers and head are multiplied
     too). ``capped`` lets the smaller of section 3.1.2's two formulas for the experts of a GPU count: that is our
     reading, for it prints no minimum. ``overhead`` is not in the source: time of each layer
-    and micro-batch that nothing hides, or that computation and network hide if ``overhead_hidden``.
+    and micro-batch that nothing hides.
     """
 
     # fmt: off
@@ -244,7 +244,6 @@ class Assumptions(Record):
     capped: bool = True
     without_replacement: bool = False
     all_flops: bool = False
-    overhead_hidden: bool = False
 
     @classmethod
     def corrected(cls):
