@@ -12,14 +12,13 @@ from book.audit import ledger
 from book.pope2022 import (
     benchmarks,
     curves,
-    derivations,
     evidence,
     figures,
     schedules,
     tables,
 )
 from inferlib.papers import pope2022 as p
-from inferlib.papers.pope2022 import CORRECTED, decode as sharding, stated
+from inferlib.papers.pope2022 import CORRECTED, decode as sharding, derivations, stated
 
 PALM = p.load_model("PaLM 540B", padded=True)
 TPU, MESH = p.load_chip(), p.load_mesh(64)
@@ -159,11 +158,6 @@ def test_layouts_change_at_the_switch_points(reading, format, chips):
             assert str(p.choose(model, TPU, mesh, factor * tokens, reading)[1].values) == expected
 
 
-def test_switch_points_of_the_62b_model():
-    found = p.switches(p.load_model("PaLM 62B"), p.load_mesh(32))
-    assert list(found.values()) == [8192, 32768, 262144]
-
-
 def test_break_even_against_1d_by_trying():
     """By the paper's own costs 2D wins above 4F/E; the printed root criterion is wrong for F other than 4E."""
 
@@ -194,12 +188,6 @@ def test_what_a_layer_moves_by_hand():
     assert more == pytest.approx(2 * 18432 / 4 * 15 / 16)
 
 
-def test_the_best_gather_ends_as_the_paper_prints():
-    d = derivations
-    best = d.same_bytes(d.optimal_gather().result)
-    assert sp.simplify(best - 4 * d.E * sp.sqrt(d.T * d.F / d.N) * d.ACT / d.W) == 0
-
-
 @pytest.mark.parametrize(
     ("step", "function"), [(1, p.all_gather_time), (2, p.all_to_all_time), (3, p.all_reduce_time)]
 )
@@ -207,11 +195,6 @@ def test_derived_collectives_are_the_equations(step, function):
     size, k = sp.Symbol("D", positive=True), sp.Symbol("K", positive=True, integer=True)
     derived = derivations.collectives()[step].equation.rhs
     assert sp.simplify(derived - function(derivations.CHIP, size, k, p.EXACT)) == 0
-
-
-def test_the_cache_is_cut_over_all_chips():
-    chips = sp.Symbol(r"n_{\text{chips}}", positive=True, integer=True)
-    assert derivations.cache_over_chips().result == chips
 
 
 def test_exchange_pays_from_a_few_tokens_on():
@@ -242,15 +225,12 @@ def test_what_does_not_run_or_fit_gives_its_reason():
 
 
 @pytest.mark.parametrize("table", benchmarks.TABLES)
-@pytest.mark.parametrize("without", [False, True])
-def test_frontier_by_the_papers_definition(table, without):
+def test_frontier_by_the_papers_definition(table):
     """Every pair of results, by the words of appendix D."""
     rows = benchmarks.totals(table)
-    rows = rows[rows.column != "PaLM total"] if without else rows
-    results = list(zip(rows.column, rows.batch, rows.time, rows.printed, strict=True))
-    expected = {(c, b) for c, b, t, m in results if all(t <= t2 or m >= m2 for _, _, t2, m2 in results)}
-    kept = benchmarks.frontier(table, without)
-    assert set(zip(kept.column, kept.batch, strict=True)) == expected
+    results = list(zip(rows.time, rows.printed, strict=True))
+    by_hand = [all(t <= t2 or m >= m2 for t2, m2 in results) for t, m in results]
+    assert benchmarks.on_the_frontier(rows) == by_hand
 
 
 def test_lead_over_megatron_depends_on_what_is_held_equal():
@@ -259,31 +239,34 @@ def test_lead_over_megatron_depends_on_what_is_held_equal():
     palm, other = (rows[rows.column == f"{name} total"].set_index("batch") for name in ("PaLM", "MT-NLG"))
     assert round((palm.printed - other.printed).max(), 2) == 0.03
     assert palm.printed[128] - other[other.time <= palm.time[128]].printed.max() == pytest.approx(0.11)
-    found = card(row="PaLM over Megatron within one latency, in MFU: up to").iloc[0]
-    assert found.reproduced == pytest.approx(11, abs=0.5)
 
 
-def test_numbers_that_the_erratum_names_contradict_the_table():
-    """Every time named fails its sum, or is another's; every utilisation named is off its repaired time."""
+def named_by_the_erratum(column):
+    """Batches, printed number and sum of PaLM's two times of the cells of a column that the erratum names."""
     named = [row for rows in audit.errata("pope2022").rows for row in rows]
-    assert len(named) == 25 and {artefact for artefact, *_ in named} == {"Table D.4"}
-    for _, row, column in named:
-        batch, stated = int(row.split()[1]), PUBLISHED["Table D.4", row, column].value
-        total = benchmarks._sum("Table D.4", batch)
-        if column == "PaLM total, time":
-            assert abs(total - stated) > 1.5e-3
-        elif column == "MT-NLG total, time":
-            assert abs(total - stated) < 1.5e-3  # what stands there is PaLM's
-        elif column == "PaLM total, MFU":
-            assert abs(2 * 540.36e9 * 136 * batch / (total * 64 * 275e12) - stated) > 0.005
-    wrong = card(right="no")
-    assert len(wrong) == 25 and set(wrong.artefact) == {"Table D.4"}
-    # only one row prints the same time for both models
-    same = [
-        (t, b) for t in benchmarks.TABLES[:2] for b in benchmarks.batches(t, "PaLM total")
-        if benchmarks.printed_time(t, "PaLM total", b) == benchmarks.printed_time(t, "MT-NLG total", b)
-    ]  # fmt: skip
-    assert same == [("Table D.2", 4)]
+    for _, row, _ in (place for place in named if place[2] == column):
+        batch = int(row.split()[1])
+        yield batch, PUBLISHED["Table D.4", row, column].value, benchmarks._sum("Table D.4", batch)
+
+
+def test_times_printed_as_palms_fail_their_sum():
+    found = list(named_by_the_erratum("PaLM total, time"))
+    assert len(found) == 9
+    assert all(abs(total - time) > 1.5e-3 for _, time, total in found)
+
+
+def test_times_printed_as_megatrons_are_palms():
+    found = list(named_by_the_erratum("MT-NLG total, time"))
+    assert len(found) == 9
+    assert all(abs(total - time) < 1.5e-3 for _, time, total in found)
+
+
+def test_utilisations_printed_as_palms_do_not_follow_from_its_times():
+    found = list(named_by_the_erratum("PaLM total, MFU"))
+    assert len(found) == 6
+    assert all(
+        abs(2 * 540.36e9 * 136 * batch / (total * 64 * 275e12) - used) > 0.005 for batch, used, total in found
+    )
 
 
 # --- Prediction ------------------------------------------------------------------------------------------
@@ -317,16 +300,25 @@ def test_what_the_paper_does_not_describe_gives_way_to_its_own_run(capsys):
     assert "dense models only" in capsys.readouterr().out
 
 
+def test_54_cells_fix_the_two_constants():
+    constants = evidence.fitted()
+    assert len(evidence.cells()) == 54
+    assert (constants.efficiency, constants.overhead) == pytest.approx((0.8, 135e-6), rel=0.07)
+
+
 def test_prediction_is_as_good_as_stated():
-    constants, cells = evidence.fitted(), evidence.cells()
-    assert len(cells) == 54
-    assert 0.78 < constants.efficiency < 0.82 and 125e-6 < constants.overhead < 145e-6
-    assert evidence.rms(evidence.errors(cells, constants)) < 0.05
-    found = evidence.held_out(constants).error.abs()
-    assert len(found) == 9 and (found < 10).sum() == 8 and found.max() < 20
+    """One of nine runs is off by more than a tenth; Megatron's totals by less on average."""
+    constants = evidence.fitted()
+    errors = evidence.held_out(constants).error.abs().sort_values()
+    assert len(errors) == 9 and errors.iloc[-2] < 10 < errors.iloc[-1] < 20
+    assert evidence.rms(evidence.errors(evidence.cells(), constants)) < 0.05
     assert evidence.rms(evidence.megatron_table(constants).error) < 10
-    found = evidence.cross_validation()  # leaving a table out hardly changes the constants
-    assert found.outside.max() < 7 and (found.overhead.max() - found.overhead.min()) < 15
+
+
+def test_leaving_a_table_out_hardly_changes_the_constants():
+    found = evidence.cross_validation()
+    assert found.outside.max() < 7
+    assert found.overhead.max() - found.overhead.min() < 15
     assert found.efficiency.max() - found.efficiency.min() < 0.02
 
 
@@ -363,17 +355,24 @@ def test_gathering_is_bound_by_the_links_at_few_tokens():
 
 
 # --- Figures ---------------------------------------------------------------------------------------------
-def test_figures_6_to_8():
-    """2D lies below 1D, and both fall; utilisation as printed; a batch of 256 has half the context of 128."""
+def test_2d_lies_below_1d_and_both_fall():
     data = curves.figure_6_data()
-    assert (data["2D"] < data["1D"]).all() and (data.diff().dropna() < 0).all().all()
+    assert (data["2D"] < data["1D"]).all()
+    assert (data.diff().dropna() < 0).all().all()
+
+
+def test_the_more_is_gathered_the_better_a_million_tokens_are_used():
+    """As printed: 76 % with all weights gathered; and one sequence stays in 2D."""
     data = curves.figure_7_data(PALM, TPU, MESH, evidence.fitted())
-    assert float(data.sel(layout="WG XYZ", sequences=512)) == pytest.approx(0.76, abs=0.02)
-    assert 0.44 < float(data.sel(layout="WS 2D", sequences=512)) < 0.48
+    full = data.sel(sequences=512)
+    assert float(full.sel(layout="WG XYZ")) == pytest.approx(0.76, abs=0.02)
+    assert (full.diff("layout") > 0).all()
     assert str(data.sel(sequences=1).idxmax("layout").values) == "WS 2D"
-    assert (data.sel(sequences=512).diff("layout") > 0).all()  # the more is gathered, the better
-    data = figures.figure_8_data().longest
-    assert (2 * data.values).tolist() == pytest.approx(tables.table_1()["batch 128"].tolist())
+
+
+def test_a_batch_of_256_has_half_the_context_of_128():
+    longest = figures.figure_8_data().longest
+    assert (2 * longest.values).tolist() == pytest.approx(tables.table_1()["batch 128"].tolist())
 
 
 # --- Other machines --------------------------------------------------------------------------------------
@@ -436,7 +435,6 @@ def test_boxes_hold_all_their_chips():
         (lambda: p.choose(PALM, TPU, MESH, -1), ValueError, "tokens is -1"),
         (lambda: p.Constants(efficiency=1.5), ValueError, "efficiency is 1.5"),
         (lambda: evidence.cells(("Table D.5",)), LookupError, "no table 'Table D.5'"),
-        (lambda: benchmarks.frontier("Table D.2", by="time"), LookupError, "no by 'time'"),
         (lambda: p.model_of(inferlib.load_model("DeepSeek V3")), ValueError, "dense models only"),
         (lambda: p.advice(OURS, CHIP, 1, batch=1), ValueError, "no layout of 1 chips"),
         (lambda: p.options(OURS, CHIP, 2.5, batch=1), ValueError, "count is 2.5"),

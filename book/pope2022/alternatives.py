@@ -10,15 +10,14 @@ from inferlib import checks
 from inferlib.ops import maximum
 from inferlib.papers import pope2022 as pope
 
-FORMS = ("axis by axis", "all links at once", "the paper's two matrices", "hidden behind the rest")
+FORMS = ("axis by axis", "all links at once", "hidden behind the rest")
 
 
 def step(form, constants, tokens, seen, held):
     """A forward pass of PaLM 540B on 64 chips with another form of communication.
 
     ``form`` is one of :data:`FORMS`: exposed, one axis of the torus after the other (the model of the chapter);
-    exposed, over all six links; the same for the volume of the paper's formula; or over all links and hidden
-    behind the multiplies, or they behind it.
+    exposed, over all six links; or over all links and hidden behind the multiplies, or they behind it.
     """
     checks.one_of("form", form, FORMS)
     model, mesh = palm(), pope.load_mesh(SLICE)
@@ -28,8 +27,7 @@ def step(form, constants, tokens, seen, held):
     if form == "axis by axis":
         each = pope.exchange_time(model, TPU, mesh, tokens)
     else:
-        volume = pope.EXACT if form == "the paper's two matrices" else pope.CORRECTED
-        each = pope.ws2d_time(model, TPU, mesh, tokens, volume)
+        each = pope.ws2d_time(model, TPU, mesh, tokens, pope.CORRECTED)
     moved = model.layers * each
     if form == "hidden behind the rest":
         return maximum(multiply, moved) + attention + fixed
@@ -55,7 +53,6 @@ def change_one_thing():
         ("as chosen", "axis by axis", "Head"),
         ("cache cut over the batch", "axis by axis", "Batch"),
         ("all links at once", "all links at once", "Head"),
-        ("all links, the paper's two matrices", "the paper's two matrices", "Head"),
         ("all links, hidden behind the rest", "hidden behind the rest", "Head"),
     ):
         cells = evidence.cells(attention=attention)

@@ -107,28 +107,9 @@ def totals(table, assumptions=PRINTED):
     return pd.DataFrame(rows, columns=["column", "batch", "time", "printed", "exact"])
 
 
-def frontier(table, without_palm=False, assumptions=PRINTED, by="printed"):
-    """The :func:`totals` on the frontier of latency and utilisation by the paper's definition: ties stay.
-
-    ``without_palm``: underlined in print, among the Megatron results only; else bold, among all.
-    """
-    checks.one_of("by", by, ("printed", "exact"))
-    rows = totals(table, assumptions)
-    if without_palm:
-        rows = rows[rows.column != "PaLM total"]
-    kept = [not ((rows.time < row.time) & (rows[by] > row[by])).any() for _, row in rows.iterrows()]
-    return rows[kept].sort_values("time", kind="stable", ignore_index=True)
-
-
-def frontier_table(assumptions=PRINTED):
-    """Who stands on the frontiers of the three tables, by batch."""
-    rows = []
-    for table in TABLES:
-        for name, without in (("all (bold)", False), ("Megatron (underlined)", True)):
-            kept = frontier(table, without, assumptions)
-            cells = [", ".join(map(str, kept[kept.column == column].batch)) for column in TOTALS]
-            rows.append((table, name, *cells))
-    return pd.DataFrame(rows, columns=["table", "frontier", *TOTALS])
+def on_the_frontier(rows):
+    """Which of the :func:`totals` no other beats in both latency and utilisation, as appendix D defines: ties stay."""
+    return [not ((rows.time < row.time) & (rows.printed > row.printed)).any() for row in rows.itertuples()]
 
 
 def column_check():

@@ -236,9 +236,3 @@ def figure_b1(data):
     ax.set(xscale="log", yscale="log", xlabel="ms for one prompt", ylabel="chip-milliseconds per token")
     ax.legend(fontsize=9)
     return ax
-
-
-def times_over_chips(name):
-    """Milliseconds of one generation step over the slices that hold the model, by the two-constant model."""
-    found = {n: _run(name, n, 1, "WS 2D", "Batch", "int8", 2048, 64, fitted()) for n in pope.meshes()}
-    return pd.Series({chips: 1e3 * at[0] for chips, at in found.items() if at}, name="ms", dtype=float)

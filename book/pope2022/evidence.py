@@ -317,30 +317,25 @@ def bf16_decode():
     return configuration("PaLM 540B", SLICE, 64, "WS 2D", "Batch", "bf16", 2048, 64)
 
 
-def megatron(table, batch, constants, steps_of=None):
-    """Seconds of a total of MT-NLG 530B by the two-constant model: prefill and all steps.
-
-    ``steps_of``: layers by which the steps of generation are scaled up, as the authors' public code does from
-    PaLM's; the model's own when not given.
-    """
+def megatron(table, batch, constants):
+    """Seconds of a total of MT-NLG 530B by the two-constant model: prefill and all steps."""
     read, model = Reader("pope2022", table), pope.load_model("MT-NLG 530B")
     given, made = lengths(read, table)
     step = partial(pope.step_time, model, TPU, pope.load_mesh(SLICE), constants)
     held = partial(pope.CACHES["Head"], model, SLICE)
     prefill = step(batch * given, given, held(batch, given))
     context = given + made / 2
-    generate = made * step(batch, context, held(batch, context))
-    return prefill + generate * (steps_of or model.layers) / model.layers
+    return prefill + made * step(batch, context, held(batch, context))
 
 
-def megatron_table(constants, steps_of=None):
+def megatron_table(constants):
     """The 27 totals of MT-NLG 530B, held out of the fit, in ms; those of Table D.4 stand in the other column there."""
     rows = []
     for table in TABLES:
         column = "PaLM total" if table == "Table D.4" else "MT-NLG total"
         for batch in batches(table, column):
             measured = benchmarks.printed_time(table, column, batch)
-            predicted = megatron(table, batch, constants, steps_of)
+            predicted = megatron(table, batch, constants)
             rows.append((table, batch, 1e3 * measured, 1e3 * predicted))
     frame = pd.DataFrame(rows, columns=["table", "batch", "measured", "predicted"])
     return frame.assign(error=100 * (frame.predicted / frame.measured - 1))

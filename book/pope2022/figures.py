@@ -2,14 +2,12 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from book import style
 from book.audit.ledger import Reader
 from book.pope2022 import benchmarks, evidence
 from book.pope2022.evidence import SLICE, TPU
-from inferlib import sweep
 from inferlib.papers import pope2022 as pope
 
 MS = 1e-3
@@ -48,36 +46,6 @@ def figure_3(moved, switches):
     ax.set(xscale="log", yscale="log", xlabel="tokens in the batch", ylabel="MB through a chip, one layer")
     ax.set(ylim=(float(least.min()) / 3, float(moved.max()) / 1e6))
     ax.legend(ncol=2)
-    return ax
-
-
-def break_even_data():
-    """Communication of 2D over that of 1D, over the number of chips, with and without (K - 1)/K."""
-    chips, model = sweep("chips", 2, 512, 161), evidence.palm()
-
-    def ratio(x, assumptions):
-        flat, line = pope.Mesh(x, (chips / x).clip(min=1)), pope.Mesh(1, chips)
-        return pope.ws2d_volume(model, flat, 1, assumptions) / pope.ws1d_volume(model, line, 1, assumptions)
-
-    best = pope.best_x(model, chips).clip(min=1)
-    curves = {"printed costs, best X": ratio(best, pope.PRINTED), "exact, best X": ratio(best, pope.EXACT)}
-    for x in (2, 4):
-        curves[f"exact, X = {x}"] = ratio(x, pope.EXACT).where(chips >= x)
-    return xr.Dataset(curves)
-
-
-def draw_break_even(data):
-    """Draw :func:`break_even_data`: below the line at 1, 2D moves less. Returns the Axes."""
-    _, ax = axes()
-    for name, colour in zip(data, style.LINES[:4], strict=True):
-        line = "--" if name.startswith("printed") else "-"
-        ax.plot(data.chips, data[name], line, color=colour, label=name)
-    ax.axhline(1, color=style.INK, linewidth=1)
-    ax.set(xscale="log", xlabel="chips", ylabel="2D over 1D, communication", ylim=(0, 2.2))
-    shown = [2**i for i in range(1, 10)]
-    ax.set_xticks(shown, map(str, shown))
-    ax.minorticks_off()
-    ax.legend()
     return ax
 
 
@@ -136,9 +104,8 @@ def figure_8(data):
 
 def frontier_data():
     """Latency and utilisation of all end-to-end results of Table D.3, and which are on the frontier in bold."""
-    rows, best = benchmarks.totals("Table D.3"), benchmarks.frontier("Table D.3")
-    places, kept = (pd.MultiIndex.from_frame(table[["column", "batch"]]) for table in (rows, best))
-    return rows.assign(bold=places.isin(kept))
+    rows = benchmarks.totals("Table D.3")
+    return rows.assign(bold=benchmarks.on_the_frontier(rows))
 
 
 def figure_9(data):

@@ -5,7 +5,7 @@ from functools import partial
 import pandas as pd
 
 from book.audit.ledger import Noted, Reader, reproduces, scorecard
-from book.pope2022 import benchmarks, evidence
+from book.pope2022 import evidence
 from book.pope2022.benchmarks import COLUMNS, TABLES, batches, reckoned_parameters, utilisation
 from book.pope2022.evidence import TPU, configurations, fitted, others
 from inferlib.papers import pope2022 as pope
@@ -175,41 +175,10 @@ for _table in TABLES:
     reproduces(_table)(_benchmark)
 
 
-def grades_of_utilisation():
-    """How the printed utilisations of appendix D come out, column by column: exact cells over all in each table."""
-    rows = scorecard("pope2022")
-    rows = rows[rows.artefact.isin(TABLES) & rows.column.str.endswith(", MFU")]
-    rows = rows.assign(column=rows.column.str.removesuffix(", MFU"), hit=rows.grade == "exact")
-    counts = rows.groupby(["column", "artefact"]).hit.agg(["sum", "size"])
-    shown = counts.apply(lambda row: f"{row['sum']} of {row['size']}", axis=1).unstack()
-    return pd.DataFrame(shown).reindex(list(COLUMNS))
-
-
-def utilisations(table):
-    """The cells of utilisation of one of Tables D.2 to D.4, from the printed times beside them.
-
-    Per cent to a tenth, indexed by batch; empty text where the paper prints no time.
-    """
-    read, found = benchmarks.open_reader(table), {}
-    for column in COLUMNS:
-        times = {batch: benchmarks.printed_time(table, column, batch) for batch in batches(table, column)}
-        found[column] = {b: 100 * utilisation(read, table, column, b, time) for b, time in times.items()}
-    made = pd.DataFrame(found).sort_index().rename_axis("batch").round(1)
-    return made.astype(object).where(made.notna(), "")
-
-
-def times(table):
-    """The measured times of one of Tables D.2 to D.4 beside the two-constant model, fitted on the other two.
-
-    Milliseconds, indexed by batch: each measured column and, behind it, the ``model``.
-    """
-    constants = fitted(others(table))
-    cells = evidence.cells((table,))
-    cells = cells.assign(model=evidence.predicted(cells, constants)).set_index("batch")
-    found = {}
-    for phase, rows in cells.groupby("phase", sort=False):
-        found |= {f"PaLM {phase}": rows.measured, f"model, {phase}": rows.model}
-    made = pd.DataFrame(found)
-    made["MT-NLG total"] = [benchmarks.printed_time(table, "MT-NLG total", b) for b in made.index]
-    made["model, total"] = [evidence.megatron(table, b, constants) for b in made.index]
-    return (1e3 * made).round().astype(int)
+def recomputed(table, what):
+    """The cells ``what``, time or MFU, of one of Tables D.2 to D.4: as recomputed, and in brackets as printed."""
+    rows = scorecard("pope2022", table)
+    rows = rows[rows.column.str.endswith(f", {what}") & (rows.reproduced != "")]
+    told = [f"{float(row.reproduced):.1f} ({row.printed})" for row in rows.itertuples()]
+    made = rows.assign(told=told).pivot(index="row", columns="column", values="told")
+    return made.loc[rows.row.unique(), rows.column.unique()].fillna("")

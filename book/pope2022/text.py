@@ -3,13 +3,14 @@
 import math
 from functools import partial
 
-from book.audit.ledger import Noted, published, reproduces
-from book.pope2022 import curves, derivations, evidence
+from book.audit.ledger import Noted, reproduces
+from book.pope2022 import evidence
 from book.pope2022.benchmarks import TABLES, batches, reckoned_parameters, utilisation
 from book.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
 from book.pope2022.tables import gain, printed_utilisation
 from inferlib.equation import untraced
 from inferlib.papers import pope2022 as pope
+from inferlib.papers.pope2022 import derivations
 
 reproduces = partial(reproduces, "pope2022")
 MESH = pope.load_mesh(SLICE)
@@ -50,8 +51,7 @@ def _text_1(read):
         ("utilisation when processing input", ""): _prefill_mfu,
         (turn, "time"): Noted(
             answer * step + reading,
-            f"{answer:.0f} steps as measured and {1e3 * reading:.0f} ms of prefill as modelled, for one user: "
-            "just what still rounds to the printed digits",
+            f"{answer:.0f} steps as measured and {1e3 * reading:.0f} ms of prefill as modelled",
         ),
         (offline, "utilisation"): both_phases,
     }
@@ -62,14 +62,8 @@ def _text_2_1(read):
     place = "a 500B model with multihead attention"
     tokens = read(place, "batch") * read(place, "context")
     size = tokens * pope.cache_of_token(pope.multihead(pope.load_model("PaLM 540B")))
-    others = pope.multihead(evidence.palm()), pope.load_model("MT-NLG 530B")
-    padded, megatron = (tokens * pope.cache_of_token(model) / 1e12 for model in others)
-    note = (
-        f"PaLM with 48 heads of 128; with its 64 heads as run {padded:.2f} TB, and the multihead model that the "
-        f"paper runs, Megatron, {megatron:.2f} TB"
-    )
     return {
-        (place, "cache"): Noted(size, note),
+        (place, "cache"): size,
         (place, "cache over parameters"): size / (pope.parameters(pope.load_model("PaLM 540B")) * 2),
     }
 
@@ -172,7 +166,7 @@ def _text_4_4(read):
 
     def over_least(read):
         step = read(f"{HT} decode", "latency", "Table 2") / read("tokens of decode", artefact="Table 2")
-        return Noted(step / read("int8, batch 64"), _least_latencies())
+        return step / read("int8, batch 64")
 
     return {
         ("batch 512 takes, over the least latency", ""): over_least,
@@ -188,21 +182,9 @@ def _text_4_4(read):
         ("latency grows with this power of model size", ""): lambda read: Noted(
             growth(read, "decode"),
             f"of decoding, and {growth(read, 'prefill'):.2f} of prefill, between 62B and 540B; the paper says "
-            f"approximately; from what Erdil reads off Figure 1 {read_off(('62B', '540B')):.2f} between the same two, "
-            f"and {read_off(('8B', '540B')):.2f} from 8B on",
+            "approximately",
         ),
     }
-
-
-def _least_latencies():
-    """What the figure of the two-constant model says of the same ratio, where the paper ran and beyond."""
-    steps = curves.runs("decode").query("model == 'PaLM 540B'")
-    least = steps.groupby("chips").time.min()
-    slow, fastest = steps[(steps.chips == SLICE) & (steps.batch == 512)].time.min(), least.idxmin()
-    return (
-        f"of the printed runs, on {SLICE} chips; the two-constant model says {slow / least[SLICE]:.1f} "
-        f"there, and {slow / least[fastest]:.1f} with the {1e3 * least[fastest]:.1f} ms it finds on {fastest} chips"
-    )
 
 
 def growth(read, phase):
@@ -210,15 +192,6 @@ def growth(read, phase):
     ratio = pope.parameters(pope.load_model("PaLM 540B")) / pope.parameters(pope.load_model("PaLM 62B"))
     times = [read(f"{LL} {phase}", "latency", table) for table in ("Table 2", "Table 3")]
     return math.log(times[0] / times[1]) / math.log(ratio)
-
-
-def read_off(names):
-    """The same power between two models by the latencies that Erdil 2025 reads off Figure 1 (its section 2.2.3)."""
-    times, sizes = (
-        [published("erdil2025")["Text 2.2.3", f"PaLM {name}", what].value for name in names]
-        for what in ("latency", "parameters")
-    )
-    return math.log(times[1] / times[0]) / math.log(sizes[1] / sizes[0])
 
 
 def _batch_as_fast(time, constants):
@@ -251,11 +224,6 @@ def _best(read, column, tables=TABLES):
 
 @reproduces("Text 5")
 def _text_5(read):
-    def scaled(read):
-        each = {t: _best(read, "PaLM total", (t,)) for t in TABLES[:2]}
-        shown = " and ".join(f"{value:.1%} in {t}" for t, value in each.items())
-        return Noted(max(each.values()), f"the most: {shown}; the column of Table D.4 is an erratum")
-
     @untraced
     def ahead(read):
         table = "Table D.3"
@@ -280,10 +248,11 @@ def _text_5(read):
 
     return {
         ("best MFU of 32-way tensor parallelism", ""): partial(_best, column="FT TP32"),
-        ("best MFU of 16-way tensor parallelism", ""): lambda read: Noted(
-            _best(read, "FT TP16"), f"PP3/TP8 reaches {_best(read, 'FT PP3/TP8'):.0%}"
+        ("best MFU of 16-way tensor parallelism", ""): partial(_best, column="FT TP16"),
+        # the column of Table D.4 is an erratum
+        ("64-way tensor parallelism achieves an MFU of", ""): partial(
+            _best, column="PaLM total", tables=TABLES[:2]
         ),
-        ("64-way tensor parallelism achieves an MFU of", ""): scaled,
         ("PaLM over Megatron within one latency, in MFU: up to", ""): ahead,
     }
 
