@@ -5,11 +5,10 @@ Every kind answers the same questions: ``matrices``, ``vectors`` and ``norms`` (
 ``context_flops`` and ``prompt_flops``. A multiplication and an addition are two FLOP.
 """
 
-from dataclasses import dataclass
 from numbers import Real
 
 from inferlib import checks
-from inferlib.equation import Record, quantity
+from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import ceil, floor, maximum, minimum
 
 FLOP_PER_WEIGHT = 2  # a multiplication and an addition
@@ -23,7 +22,7 @@ def at_most(record, name, limit):
         raise ValueError(f"{kind}.{name} is {value}, but must be at most {limit}, {bound}")
 
 
-@dataclass(frozen=True)
+@frozen
 class Indexer(Record):
     """A few narrow heads that score every position (or block of positions) for attention to choose from.
 
@@ -87,7 +86,7 @@ class _Pairs:
         return gate | ({} if self.indexer is None else self.indexer.matrices(d_model))
 
 
-@dataclass(frozen=True)
+@frozen
 class Attention(_Pairs, Record):
     """Attention whose cache holds one key and one value vector per key/value head: MHA, GQA, MQA.
 
@@ -160,7 +159,7 @@ class Attention(_Pairs, Record):
         return {"scores": heads * self.head_dim, "values": heads * self._value()}
 
 
-@dataclass(frozen=True)
+@frozen
 class LatentAttention(_Pairs, Record):
     """Multi-head latent attention (MLA): the cache holds one latent and one rotary key for all heads.
 
@@ -235,7 +234,7 @@ class LatentAttention(_Pairs, Record):
         return self.kv_rank * self.n_heads * (self.nope_dim + self.value_dim)
 
 
-@dataclass(frozen=True)
+@frozen
 class CompressedAttention(Record):
     """Attention of DeepSeek-V4: one vector is key and value of all heads, old positions are pooled.
 
@@ -362,7 +361,7 @@ class _Recurrent:
         return {"state": self.state_flops() * tokens}
 
 
-@dataclass(frozen=True)
+@frozen
 class DeltaAttention(_Recurrent, Record):
     """Linear attention by the gated delta rule: Gated DeltaNet, Kimi Delta Attention.
 
@@ -415,7 +414,7 @@ class DeltaAttention(_Recurrent, Record):
         return FLOP_PER_WEIGHT * (3 * self.state()["state"] + self.channels() * self.kernel)
 
 
-@dataclass(frozen=True)
+@frozen
 class StateSpace(_Recurrent, Record):
     """A state-space layer (Mamba 2): each head keeps a matrix of its width times the width of the state."""
 

@@ -16,7 +16,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
-from typing import get_type_hints
+from operator import attrgetter
+from typing import dataclass_transform, get_type_hints
 
 from inferlib import checks
 
@@ -60,8 +61,14 @@ class Fixed(dict):
         return Fixed, (dict(self),)
 
 
+@dataclass_transform(frozen_default=True)
+def frozen(kind):
+    """A frozen dataclass, whose text and equality are those of its base: to write them for each takes its time."""
+    return dataclass(frozen=True, repr=False, eq=False)(kind)
+
+
 class Record:
-    """Base of the frozen records: refuses bad numbers when made, and can be copied with changes."""
+    """Base of the frozen records: refuses bad numbers when made, is compared by value, and copied with changes."""
 
     def __post_init__(self):
         for name, value in vars(self).items():
@@ -86,6 +93,23 @@ class Record:
             changed = {name: f"changed from: {stated[name]}" for name in changes if name in stated}
             changes = changes | {"sources": {**stated, **changed}}
         return dataclasses.replace(self, **changes)
+
+    def __repr__(self):
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__dataclass_fields__)
+        return f"{type(self).__qualname__}({shown})"
+
+    def __eq__(self, other):
+        kind = type(self)
+        return _compared(kind)(self) == _compared(kind)(other) if type(other) is kind else NotImplemented
+
+    def __hash__(self):
+        return hash(_compared(type(self))(self))
+
+
+@cache
+def _compared(kind):
+    """What two records of a class are compared by: its fields but for those that only say where numbers are from."""
+    return attrgetter(*(f.name for f in fields(kind) if f.compare))
 
 
 def quantities(record):
@@ -138,7 +162,7 @@ def _exact(number):
     return sympy.nsimplify(number)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Equation:
     """What the register knows of one equation."""
 
@@ -390,7 +414,7 @@ def _holding(variable, value):
         variable.reset(saved)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Step:
     """One step of a derivation: a sentence and an equation, numbered if the source numbers it."""
 
@@ -432,7 +456,7 @@ class Steps(list):
         return "\n".join([*steps, *filter(None, [self.broken])])
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Derivation:
     """What the register knows of one derivation."""
 

@@ -3,12 +3,12 @@
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, wraps
 from numbers import Integral, Real
 
 from inferlib import checks
-from inferlib.equation import Record, quantity
+from inferlib.equation import Record, frozen, quantity
 from inferlib.extras import is_array
 from inferlib.formats import FORMATS
 from inferlib.ops import maximum, minimum
@@ -29,7 +29,7 @@ def format_bytes(name):
     return checks.number("format", name)
 
 
-@dataclass(frozen=True)
+@frozen
 class Accelerator(Record):
     """One chip, with one arithmetic peak: that of ``format``.
 
@@ -80,7 +80,7 @@ def count(name, value):
     return int(value) if isinstance(value, Integral) else taken
 
 
-@dataclass(frozen=True)
+@frozen
 class System(Record):
     """A number of equal chips; ``domain`` of them share one scale-up network."""
 
@@ -118,7 +118,7 @@ def of_chip(count, name):
     return f"{count} GPUs of {name}" if re.search(r"NVL\d", name) else f"{count} × {name}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Workload(Record):
     """Sequences decoded together, each with ``context`` tokens behind it, in given number formats.
 
@@ -135,7 +135,7 @@ class Workload(Record):
         format_bytes(self.weights), format_bytes(self.cache)
 
 
-@dataclass(frozen=True)
+@frozen
 class Layout(Record):
     """Degrees of tensor, pipeline, expert and data parallelism."""
 
@@ -157,7 +157,7 @@ class Layout(Record):
         return self.dp * self.pp
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Breakdown:
     """One answer: named terms in seconds, which of them overlap, and their sum.
 
@@ -185,6 +185,7 @@ class Breakdown:
     status: str = "ok"
     source: str = ""
     origin: tuple | None = None
+    __repr__ = Record.__repr__
 
     def __post_init__(self):
         checks.one_of("status", self.status, ("ok", "infeasible", "n/a"))

@@ -6,7 +6,7 @@ norms, rotary positions, softmax, biases, decays and look-ups are not counted as
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from inferlib import checks
 from inferlib.attention import (  # noqa: F401  the kinds belong to a model
@@ -23,11 +23,11 @@ from inferlib.attention import (  # noqa: F401  the kinds belong to a model
     pairs,
     unusual,
 )
-from inferlib.equation import Record, quantity
+from inferlib.equation import Record, frozen, quantity
 from inferlib.system import format_bytes
 
 
-@dataclass(frozen=True)
+@frozen
 class FeedForward(Record):
     """A dense feed-forward block, gated (three matrices) or plain (two)."""
 
@@ -52,7 +52,7 @@ class FeedForward(Record):
         return {"feed-forward": _biases(self.matrices, self.d_ff, d_model)} if self.biases else {}
 
 
-@dataclass(frozen=True)
+@frozen
 class Experts(Record):
     """A mixture of experts: each token goes to ``n_active`` of ``n_experts``, and to the shared expert.
 
@@ -123,7 +123,7 @@ def _biases(matrices, d_ff, d_model):
 _BLOCKS = (FeedForward, Experts)
 
 
-@dataclass(frozen=True)
+@frozen
 class Layers(Record):
     """A group of equal layers: attention, then a feed-forward block, or only one of them (the other None)."""
 
@@ -148,7 +148,7 @@ class Layers(Record):
             raise TypeError("Layers need an attention or a feed_forward")
 
 
-@dataclass(frozen=True)
+@frozen
 class Transformer(Record):
     """A decoder-only transformer: groups of layers between an input embedding and an output head.
 

@@ -1,19 +1,19 @@
 """Every model that can be asked for a decode step: the bound, the sources and their versions, and the sixth model."""
 
-from inferlib import checks, papers
-from inferlib.papers.source import BOUND, answered
+import inferlib  # whose papers are imported when they are asked
+from inferlib import checks
 from inferlib.system import Breakdown, Layout, System, Workload
 from inferlib.transformer import Transformer
 from tokenprice.decode import decode_step
 
 SIXTH = "sixth"
 
-__all__ = ["BOUND", "SIXTH", "ask", "keys", "label"]
+__all__ = ["SIXTH", "ask", "keys", "label"]
 
 
 def keys() -> list[str]:
     """The bound, every source followed by its versions, and the sixth model."""
-    return [*papers.answerers(), SIXTH]
+    return [*inferlib.papers.answerers(), SIXTH]
 
 
 def label(key: str) -> str:
@@ -24,7 +24,7 @@ def label(key: str) -> str:
     >>> label("sixth"), label("pope2022")
     ('sixth model', 'Pope et al. 2022')
     """
-    return "sixth model" if checks.one_of("source", key, keys()) == SIXTH else papers.label(key)
+    return "sixth model" if checks.one_of("source", key, keys()) == SIXTH else inferlib.papers.label(key)
 
 
 def ask(
@@ -34,5 +34,5 @@ def ask(
     """One decode step, as one of :func:`keys` sees it; arguments as for :func:`inferlib.papers.ask`."""
     checks.one_of("constants", constants, ("own", "same"))
     if checks.one_of("source", key, keys()) == SIXTH:
-        return answered(SIXTH, decode_step, model, system, workload, layout)
-    return papers.ask(key, model, system, workload, layout, constants=constants)
+        return inferlib.papers.source.answered(SIXTH, decode_step, model, system, workload, layout)
+    return inferlib.papers.ask(key, model, system, workload, layout, constants=constants)

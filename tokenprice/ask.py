@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from inferlib import checks
+from inferlib.equation import frozen
 from inferlib.formats import FORMATS
 from inferlib.principles import cost_per_million
 from inferlib.system import Breakdown, Layout, System
@@ -27,7 +28,7 @@ OTHERS = "prompts of others"
 _TELLING = 1.02  # a gain below this is not worth a line of its own
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Answer:
     """What somebody answers to a :class:`Question`.
 

@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from inferlib import checks
+from inferlib.equation import frozen
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System
 from inferlib.transformer import Experts
 from tokenprice import constants
+from tokenprice.constants import Later
 from tokenprice.decode import decode_step
 from tokenprice.estimate import interval
 from tokenprice.layouts import heads
@@ -29,9 +31,11 @@ FIXED = ("start", "depth", "row", "select", "position", "token")  # times of a k
 
 def _each(operators, kinds, factor, *names):
     """Operators with these fields of every kernel or link multiplied."""
-    known = {kind: getattr(operators, kind).items() for kind in kinds}
     return operators.replace(
-        **{kind: {of: _times(one, factor, *names) for of, one in each} for kind, each in known.items()}
+        **{
+            kind: Later(partial(getattr, operators, kind), lambda one: _times(one, factor, *names))
+            for kind in kinds
+        }
     )
 
 
@@ -75,7 +79,7 @@ RESOURCES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """One resource alone.
 
@@ -89,7 +93,7 @@ class Change:
     words: str
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Changes:
     """What :func:`change` found: ``now`` and ``target`` in ``unit``, and a Change for each resource."""
 
@@ -270,6 +274,7 @@ def doubled(question, request=None):
     ``question`` is about a step; of a ``request`` the prompts of others in between count, too.
     """
     q, system = question, question.machine
+    chip = system.chip.replace(memory_capacity=None)  # that all fits, the answer has said
 
     def seconds(chip, operators, engine):
         made = System(chip, system.count, system.domain)
@@ -284,6 +289,6 @@ def doubled(question, request=None):
             cached_tokens=tokens[1], layout=q.layout, chunk=request.chunk, protocol=request.protocol,
         ).token  # fmt: skip
 
-    known = system.chip, constants.operators(system.chip.name), constants.engine(q.engine)
+    known = chip, constants.operators(chip.name), constants.engine(q.engine)
     now = seconds(*known)
     return {r.name: now / seconds(*r.made(*known, 2)) for r in RESOURCES}

@@ -1,16 +1,15 @@
 """Where the constants of chips and engines come from: tables of timed operators, and fits to whole steps."""
 
-import csv
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from numbers import Real
 
 from inferlib import checks, tables
 from inferlib.catalog import load_chip
-from inferlib.equation import Record, quantity
+from inferlib.equation import Record, frozen, quantity
 from inferlib.formats import FORMATS, nearest
 from inferlib.ops import interpolated, log2
 from tokenprice.kernels import Block, Engine, Kernel, Link
@@ -39,7 +38,28 @@ NO_TIME = 1e9  # the share of a term for which a fit found no time
 BLOCK_NEIGHBOURS = {"RTX PRO 6000": "B200"}  # any other chip without blocks of a kind: the H100
 
 
-@dataclass(frozen=True, eq=False)
+class Later(Mapping):
+    """A mapping whose values are made of those of another one, each when it is asked for first."""
+
+    def __init__(self, of, make):
+        self._of, self._make, self._made = cache(of), make, {}
+
+    def __getitem__(self, name):
+        if name not in self._made:
+            self._made[name] = self._make(self._of()[name])
+        return self._made[name]
+
+    def __contains__(self, name):
+        return name in self._of()
+
+    def __iter__(self):
+        return iter(self._of())
+
+    def __len__(self):
+        return len(self._of())
+
+
+@frozen
 class Operators(Record):
     """The kernels of one chip: Mappings of a number format to a Kernel, and Links by chips."""
 
@@ -178,6 +198,8 @@ def operators(chip):
 @cache
 def timed_blocks():
     """``blocks.csv``, read: chip to the rows of its blocks by kind, class of engine, width of the model and formats."""
+    import csv
+
     found = {}
     lines = checks.beside(__file__, "blocks.csv").splitlines()
     for row in csv.DictReader(line for line in lines if not line.startswith("#")):
@@ -204,9 +226,13 @@ def block_lender(chip, kind):
 
 def blocks_of(chip):
     """All blocks of a chip, another's where it has none of a kind."""
-    kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
-    lent = {kind: timed_blocks()[block_lender(chip, kind)] for kind in kinds}
-    return {of: _block(row) for kind, known in lent.items() for of, row in known.items() if of[0] == kind}
+
+    def rows():
+        kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
+        lent = {kind: timed_blocks()[block_lender(chip, kind)] for kind in kinds}
+        return {of: row for kind, known in lent.items() for of, row in known.items() if of[0] == kind}
+
+    return Later(rows, _block)
 
 
 def one_kernel(gemm, attention, reduce, experts=None, head=None):

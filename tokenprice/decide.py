@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 from inferlib.catalog import chips as every_chip, load_chip
+from inferlib.equation import frozen
 from inferlib.extras import np
 from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import bounds, constants, words
@@ -31,7 +32,7 @@ SHOWN = 5  # offers that are told
 MORE = 16  # times as many machines as the formula asks for, beyond which nobody looks
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Offer:
     """One machine that keeps the promise, with as many users as it then takes; or a fleet of it, with arrivals."""
 
@@ -154,7 +155,7 @@ class Offer:
     __repr__ = __str__
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Miss:
     """One machine that does not keep the promise even for the fewest users, and why.
 
@@ -169,7 +170,7 @@ class Miss:
     times: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Decision:
     """What :func:`decide` found.
 

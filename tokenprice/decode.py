@@ -61,10 +61,10 @@ def decode_step(
     reason = at.refusal()
     if reason:
         return answer(status="n/a", reason=reason)
-    weights, caches, have = at.memory()
-    if have is not None and isinstance(weights + caches, Real):
+    if system.chip.memory_capacity is not None:
+        weights, caches, have = at.memory()
         left = left_by_engine(weights, have, *at.taken(share)) if engine.name else have
-        if weights + caches > left:
+        if isinstance(weights + caches, Real) and weights + caches > left:
             sizes = {"need": weights + caches, "have": have, "left": max(left, 0)}
             sizes = {name: size * system.count / 1e9 for name, size in sizes.items()}
             text = SHORT if weights + caches > have else TIGHT

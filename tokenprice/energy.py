@@ -1,17 +1,16 @@
 """Energy: what part of its rated power a chip draws while it reads, calculates and waits."""
 
 import tomllib
-from dataclasses import dataclass
 from functools import cache, partial
 
 from inferlib import checks
-from inferlib.equation import Record, equation, quantity
+from inferlib.equation import Record, equation, frozen, quantity
 from inferlib.ops import minimum
 
 equation = partial(equation, "serving", chapter="price")
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Draw(Record):
     """Parts of a chip's rated power, fitted to measured watts (``energy.toml``)."""
 

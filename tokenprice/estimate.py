@@ -3,10 +3,10 @@
 import math
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 from inferlib import checks
+from inferlib.equation import frozen
 from inferlib.ops import log2, maximum, minimum
 from tokenprice import blocks, constants
 
@@ -37,7 +37,7 @@ def step_bar(kind, engine=None):
     return stated()["step"]["python-2024" if old else kind]["unknown" if engine is None else "known"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Caution:
     """A respect in which a question goes beyond what was measured, and so widens the interval.
 

@@ -6,11 +6,11 @@ death process whose states are known in closed form (Harchol-Balter 2013; where 
 Erlang's formula), and prompts are a queue of equal services in front of it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from math import exp
 
-from inferlib.equation import equation
+from inferlib.equation import equation, frozen
 from inferlib.extras import np
 from inferlib.ops import maximum
 from inferlib.system import Breakdown, Layout, System
@@ -28,7 +28,7 @@ MONTH = 730  # hours
 MOST = 8192  # places of a machine beyond which nobody looks
 
 
-@dataclass(frozen=True)
+@frozen
 class State:
     """One machine in its steady state: means over its requests, in seconds; ``waits`` is for a place."""
 
@@ -73,7 +73,7 @@ def clearing(busy, pieces, output):
     return y
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Station:
     """One machine as a queue, or as many as it has copies and stages.
 
@@ -198,7 +198,7 @@ def held(q, system, layout, machines=1):
     return q.replace(cached=q.trace.cached(room))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Reading:
     """How prompts are read: what of them is in the cache, the mean by terms, its fresh part, and the variance."""
 
@@ -228,7 +228,7 @@ def read_times(q, system, layout):
     return np.ravel(prompt_pass(q.model, system, q.workload, whole, cached, layout, keep=q.formats[2]).total)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Fleet:
     """So many machines for so many requests a second, in their steady state.
 

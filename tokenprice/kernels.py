@@ -4,10 +4,9 @@ Rates are shares of the data sheet, fixed times are seconds; both are measured p
 ``operators.toml`` and ``blocks.csv``. The constants of engines live in ``engines.toml``.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
-from inferlib.equation import Record, equation, quantity
+from inferlib.equation import Record, equation, frozen, quantity
 from inferlib.ops import log2, maximum, where
 from inferlib.system import Accelerator
 
@@ -16,7 +15,7 @@ equation = partial(equation, "serving", chapter="sixth_model")
 POPULARITY = 2  # shape of how often experts are chosen: its inverse is the variance over the squared mean
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Kernel(Record):
     """An operator on one chip: a matrix product, a block of experts, attention over the cache."""
 
@@ -36,7 +35,7 @@ class Kernel(Record):
     )
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Block(Kernel):
     """A whole block of attention, projections and all, or the mixer of a layer that keeps a state (``blocks.csv``)."""
 
@@ -51,7 +50,7 @@ class Block(Kernel):
     token: float = quantity("s", "time that one more token of a prompt adds", default=0, zero=True)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Link(Record):
     """What chips that share a layer use to add their parts together."""
 
@@ -59,7 +58,7 @@ class Link(Record):
     bandwidth: float = quantity("B/s", "bytes of the message over the further time of an all-reduce")
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Engine(Record):
     """Time of the software between kernels that nothing hides, by class of engine; fitted to whole steps."""
 

@@ -1,10 +1,5 @@
 """A mix: prompts and answers of many lengths, spread evenly or as a file of requests has them, and what they share."""
 
-import csv
-import json
-from bisect import bisect_left, insort
-from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 from math import fsum, inf
@@ -12,6 +7,7 @@ from sys import float_info
 
 from inferlib import checks
 from inferlib.config import content_of
+from inferlib.equation import Record, frozen
 from inferlib.extras import np
 from inferlib.ops import ceil
 from inferlib.system import Breakdown
@@ -116,6 +112,8 @@ def tenths(output, equal=False) -> tuple:
     """Lengths of the answers to which each tenth of all tokens belongs; twice the mean where answers end at random."""
     if not isinstance(output, Lengths):
         return (output if equal else 2 * output,)
+    from bisect import bisect_left
+
     ordered = sorted(output.points)
     passed, wanted = list(accumulate(ordered)), fsum(ordered) / 10
     return tuple(ordered[bisect_left(passed, (k + 0.5) * wanted)] for k in range(10))
@@ -130,8 +128,8 @@ def seen(q) -> float:
     return q.prompt + longer * q.output / 2
 
 
-@dataclass(frozen=True, repr=False)
-class Trace:
+@frozen
+class Trace(Record):
     """Requests as somebody recorded them: seconds since the first, tokens, and the names of the blocks of a prompt."""
 
     path: str
@@ -160,6 +158,8 @@ class Trace:
     @cached_property
     def distances(self) -> tuple:
         """Of each block, those before it included, how many others were used since: what it takes to be kept."""
+        from bisect import bisect_left, insort
+
         used: list = []
         when: dict = {}
         found = []
@@ -233,7 +233,9 @@ def trace(name, path) -> Trace:
 
 def _rows(path):
     """The lines of a file as mappings."""
-    from pathlib import Path  # which a question without a file never needs
+    import csv
+    import json
+    from pathlib import Path
 
     lines = content_of(Path(path)).decode("utf-8-sig").splitlines()
     if lines and not lines[0].lstrip().startswith("{"):
@@ -246,6 +248,8 @@ def _when(came):
     try:
         return float(came)
     except ValueError:
+        from datetime import datetime
+
         return datetime.fromisoformat(came[:26]).timestamp()
 
 

@@ -1,11 +1,10 @@
 """A prompt is a step with many rows: how long it takes, what it costs the others, when the first token comes."""
 
-from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 
 from inferlib import checks
-from inferlib.equation import equation
+from inferlib.equation import Record, equation, frozen
 from inferlib.ops import maximum, minimum, sqrt
 from inferlib.system import Breakdown
 from inferlib.transformer import Attention
@@ -45,8 +44,8 @@ def chunked_time(chunks, prompt_time, step):
     return prompt_time + chunks * step
 
 
-@dataclass(frozen=True)
-class Protocol:
+@frozen
+class Protocol(Record):
     """How requests come.
 
     A closed loop of users, each of whom asks again when answered: ``rounds`` is how often, if all ask for the first

@@ -7,12 +7,12 @@ from the fields of these two records.
 import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from math import inf
 from typing import Any
 
 from inferlib import checks
-from inferlib.equation import Fixed
+from inferlib.equation import Fixed, Record, frozen
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
 from tokenprice import mix, words
@@ -29,8 +29,8 @@ def word(read, help, unit="", example=""):
     return dataclasses.field(default=None, metadata=about)
 
 
-@dataclass(frozen=True)
-class Words:
+@frozen
+class Words(Record):
     """Base of the records whose fields are read when they are made; typed values pass as they are."""
 
     def __post_init__(self):
@@ -44,12 +44,6 @@ class Words:
     def names(cls) -> list[str]:
         """The names of all fields."""
         return list(cls.__dataclass_fields__)
-
-    def replace(self, **changes):
-        """A copy with some fields changed, in words or typed."""
-        for name in changes:
-            checks.one_of(f"field of {type(self).__name__}", name, self.names())
-        return dataclasses.replace(self, **changes)
 
     def words(self) -> dict[str, Any]:
         """The fields that were given, as the words that read back to the same record."""
@@ -78,7 +72,7 @@ def _word(name, value):
     return 8 * value if name in ("weights", "cache") and not isinstance(value, str) else value  # bits
 
 
-@dataclass(frozen=True, repr=False)
+@frozen
 class Question(Words):
     """A model, a machine and the work: a decode step of a batch, or requests of a number of users.
 
@@ -256,7 +250,7 @@ class Question(Words):
         return self.machine
 
 
-@dataclass(frozen=True, repr=False)
+@frozen
 class Promise(Words):
     """What is promised to every user; what is None may be anything."""
 

@@ -1,9 +1,9 @@
 """A request has a price: prompt, cached prefix and answer from the time of one machine."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
-from inferlib.equation import equation
+from inferlib.equation import equation, frozen
 from inferlib.ops import maximum, minimum, symbolic
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
@@ -79,7 +79,7 @@ def load(users, seconds, arrivals):
     return arrivals * seconds / users
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Request:
     """What one request takes of a machine and of a user's patience, and what it costs."""
 

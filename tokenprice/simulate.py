@@ -6,6 +6,7 @@ from heapq import heapify, heappop, heappush
 from itertools import cycle
 from math import ceil, inf
 
+from inferlib.equation import frozen
 from inferlib.extras import np
 from tokenprice import bounds, mix
 from tokenprice.ask import Answer, sixth
@@ -18,7 +19,7 @@ SHARES = (50, 90, 99)
 WARM = 5  # times as many requests as a machine holds pass before one is counted, and after
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Simulation:
     """What happened to each of the counted requests, in seconds.
 

@@ -69,7 +69,16 @@ def _print(text):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Mistakes are one line, with near names."""
+    """Mistakes are one line, with near names; the width of the terminal is looked up for help alone."""
+
+    width: int | None = 100
+
+    def _get_formatter(self):
+        return self.formatter_class(self.prog, width=self.width)
+
+    def format_help(self):
+        self.width = None
+        return super().format_help()
 
     def error(self, message):
         from difflib import get_close_matches

@@ -9,11 +9,12 @@ from book.style import table
 from book.synthesis import grid
 from book.synthesis.finder import finder
 from inferlib import catalog, checks
+from inferlib.papers.source import BOUND
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
 from tokenprice import Question, answerers, constants
-from tokenprice.answerers import BOUND, SIXTH
+from tokenprice.answerers import SIXTH
 from tokenprice.decode import decode_step
 
 MOST_PREFILL = 0.05  # rows with a larger share of the prompt say little about decode

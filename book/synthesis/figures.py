@@ -7,10 +7,11 @@ from book.audit import ledger
 from book.synthesis import against, grid
 from inferlib import papers
 from inferlib.papers import about
+from inferlib.papers.source import BOUND
 from tokenprice import answerers
 
-_WIDE = (answerers.BOUND, "erdil2025")  # others run along these
-_OURS = {answerers.BOUND: style.FAINT, answerers.SIXTH: style.INK}
+_WIDE = (BOUND, "erdil2025")  # others run along these
+_OURS = {BOUND: style.FAINT, answerers.SIXTH: style.INK}
 WHO = {key: _OURS.get(key) or about(papers.source_of(key))["colour"] for key in answerers.keys()}
 # Dashed is ours, dotted a further version of a source.
 LINES = dict.fromkeys(papers.versions(), ":") | dict.fromkeys(_OURS, "--")

@@ -15,9 +15,8 @@ from book.synthesis import against
 from inferlib import load_model
 from inferlib.papers.erdil2025 import PRINTED_EQUATIONS, chips
 from inferlib.papers.erdil2025.equations import printed
-from inferlib.papers.source import versions
+from inferlib.papers.source import BOUND, versions
 from tokenprice import answerers
-from tokenprice.answerers import BOUND
 
 NODE = 8  # chips of one box
 CHIP = "H100"  # the paper's text prints the attainable fractions of this one

@@ -250,10 +250,10 @@ def _resolved(name):
 
 def _found(what, name):
     """The catalogue's name, or None."""
-    tables = (chips(),) if what == "chip" else (models(), served(), same_shapes())
+    tables = (chips,) if what == "chip" else (models, same_shapes, served)  # the file of the last is long
     if not isinstance(name, str) or len(name) >= 200:
         return None
-    if any(name in table for table in tables):
+    if any(name in table() for table in tables):
         return name
     known, typed = spellings(what), _words(name)
     if "".join(typed) in known:

@@ -7,12 +7,12 @@ formats and a reason in the notes: a count of parameters does not depend on it, 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache
 
 from inferlib.config.families import declared
 from inferlib.config.keys import shown
+from inferlib.equation import frozen
 from inferlib.formats import FORMATS, Whole, spelled
 from inferlib.transformer import CompressedAttention, DeltaAttention, StateSpace
 
@@ -158,7 +158,7 @@ def _of_delta(attention, d_model):
 # --- What a section says of any tensor ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@frozen
 class _Scheme:
     """Bits of a value of the matrices, and of the experts; who keeps 16, who has others; head, cache; a guess."""
 

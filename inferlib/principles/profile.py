@@ -1,15 +1,15 @@
 """A model's profile: the few numbers of its shape that decide what a decode step costs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from inferlib.attention import unusual
-from inferlib.equation import Record, quantity
+from inferlib.equation import Record, frozen, quantity
 from inferlib.system import format_bytes
 from inferlib.transformer import Experts, Transformer
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Profile(Record):
     """What the equations of first principles need of a model, as plain numbers.
 
