@@ -35,16 +35,24 @@ RUNNING = Question("Llama 3 70B", "8x H100", weights="bf16", cache="bf16", batch
 SERVED = Question("Llama 3 70B", "8x H100", prompt=3840, output=512, users=32)
 
 
-COMPARED = ("model", "machine", "batch", "context", "prompt", "output", "users", "layout", "weights", "cache")
+COMPARED = (
+    "model", "machine", "batch", "context", "prompt", "output", "users", "layout", "weights", "cache", "price",
+)  # fmt: skip
 
 
-def yours(case, printed=RUNNING):
-    """Say that a chapter's case is not the one that its text speaks of; nothing where it is."""
+def yours(case, printed=RUNNING, **others):
+    """Say that a chapter's case is not the one that its text speaks of; nothing where it is.
+
+    ``others``: further inputs of the chapter by name, each beside the one that the text speaks of.
+    """
     changed = [name for name in COMPARED if _value(case, name) != _value(printed, name)]
     if changed:
         mine, theirs = (_named(question, changed) for question in (case, printed))
         mine += " with other numbers" if mine == theirs else ""
         print(f"yours: {mine}; the text speaks of {theirs}")
+    for name, (mine, theirs) in others.items():
+        if mine != theirs:
+            print(f"yours: another {name} than the text speaks of")
 
 
 def _value(question, name):

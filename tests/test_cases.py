@@ -12,7 +12,7 @@ from functools import partial
 
 import nbformat
 import pytest
-from test_follows import BOOK, coarse, named_by, played, run, statements, stay  # noqa: F401
+from test_follows import BOOK, INPUTS, coarse, named_by, played, run, statements, stay  # noqa: F401
 
 from inferlib import catalog
 from tokenprice import Question
@@ -111,6 +111,19 @@ def test_under_another_case_a_chapter_runs_to_its_end_and_what_reads_the_case_fo
     stayed = [stay(found, "case", partial(changed, wanted=wanted)) for wanted in changes.values()]
     always = [statement for statement in stayed[0] if all(statement in others for others in stayed)]
     assert named_by(STAY.get(chapter, {}), always) == set(STAY.get(chapter, {}))
+
+
+MEASURED = {"answers", "clean"}  # tables that stand beside a case, and are no input of it
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_an_input_beside_the_case_is_compared_with_the_one_that_the_text_speaks_of(chapter):
+    (cell,) = (tree for tree in code(chapter) if "opening.yours(" in ast.unparse(tree))
+    said = [
+        call for call in ast.walk(cell) if isinstance(call, ast.Call) and "yours" in ast.unparse(call.func)
+    ]
+    compared = {name.id for call in said for name in ast.walk(call) if isinstance(name, ast.Name)}
+    assert {name for name in INPUTS[chapter] if made(cell, name)} <= compared | MEASURED
 
 
 def changed(case, wanted):

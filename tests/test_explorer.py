@@ -754,10 +754,10 @@ def test_what_hardly_misses_shows_the_digits_that_say_so():
     assert said(page, "limits").endswith("Room: 640.40 of 640 ")
 
 
-def test_a_term_that_nobody_would_notice_is_no_power_of_ten():
+def test_a_term_too_short_for_the_unit_of_its_bar_has_a_finer_one():
     tiny = explorer.breakdown("T", [A], lambda a: inferlib.Breakdown(({"x": 8e-8 * a, "y": 1e-3},)))
-    assert said(page_of(tiny), "v0-s0-r").startswith("x <0.001 ms")
-    assert "x <b>&lt;0.001</b> ms" in tiny._repr_html_()
+    assert said(page_of(tiny), "v0-s0-r").startswith(f"x {8e-8 * A.value * 1e9:g} ns")
+    assert f"x <b>{8e-8 * A.value * 1e9:g}</b> ns" in tiny._repr_html_()
 
 
 def test_the_slope_is_bandwidth_and_the_wall_is_waiting():

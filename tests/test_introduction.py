@@ -45,12 +45,18 @@ def test_the_printed_case_needs_no_word(capsys):
             "yours: Llama 3 70B on 8x B200; the text speaks of Llama 3 70B on 8x H100 SXM",
         ),
         ({"batch": 64}, "on 8x H100 SXM, batch 64; the text speaks of Llama 3 70B on 8x H100 SXM, batch 32"),
+        ({"price": 3.0}, "price 3"),
         ({"machine": System(load_chip("H100 SXM").replace(price=1.0), 8)}, "8x H100 SXM with other numbers;"),
     ],
 )
 def test_another_case_says_so(change, says, capsys):
     opening.yours(opening.RUNNING.replace(**change))
     assert says in capsys.readouterr().out
+
+
+def test_another_input_beside_the_case_says_so(capsys):
+    opening.yours(opening.RUNNING, hop=(2e-6, 1e-6), layers=(80, 80))
+    assert capsys.readouterr().out == "yours: another hop than the text speaks of\n"
 
 
 def test_where_the_sixth_model_has_no_time_it_says_why():

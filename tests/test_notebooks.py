@@ -94,11 +94,36 @@ def test_cells_are_short_and_hold_no_model(nb):
         assert not any(re.match(r"(async def|def|class)\b", line) for line in code), cell.source
 
 
-def test_contents_list_every_chapter_and_nothing_else():
+def listed():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    listed = [toc["root"]] + [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
-    present = [p for p in (ROOT / "book").iterdir() if p.suffix in (".ipynb", ".md")]
-    assert sorted(listed) == sorted(f"book/{p.stem}" for p in present)
+    return [toc["root"]] + [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
+
+
+def test_contents_list_every_chapter_and_nothing_else():
+    present = {p.stem for p in (ROOT / "book").iterdir() if p.suffix in (".ipynb", ".md")}
+    assert sorted(listed()) == sorted(f"book/{name}" for name in present - {"chapters"})
+
+
+def test_a_list_in_the_order_of_the_contents_leads_to_every_chapter():
+    text = (ROOT / "book" / "chapters.md").read_text(encoding="utf-8")
+    assert [f"book/{stem}" for stem in re.findall(r"\]\((\w+)\.", text)] == listed()
+
+
+LABEL = re.compile(r"^\(([\w-]+)\)=|^:(?:label|name): ([\w-]+)", re.M)
+
+
+def labels(nb):
+    """The places of a notebook that a link can name."""
+    printed = ["".join(output.get("data", {}).get("text/markdown", "")) for _, output in outputs(nb)]
+    text = "\n".join([cell.source for cell in nb.cells] + printed)
+    figures = {cell.metadata.get("mystnb", {}).get("figure", {}).get("name") for cell in nb.cells}
+    return figures | {"".join(found) for found in LABEL.findall(text)}
+
+
+def test_a_link_without_a_file_stays_in_its_notebook(nb):
+    """A notebook in Jupyter knows no other file's places."""
+    prose = "".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
+    assert set(re.findall(r"\]\(#([\w-]+)\)", prose)) <= labels(nb)
 
 
 def test_a_figure_is_drawn_for_the_page_only():
@@ -161,5 +186,6 @@ def test_solutions_are_folded_in_jupyterlab(nb):
         if cell.cell_type == "markdown":
             inside += cell.source.count("{solution-start}") - cell.source.count("{solution-end}")
         else:
-            folded = cell.metadata.get("jupyter", {}).get("source_hidden", False)
-            assert folded == (inside > 0), RUN_REFRESH
+            folded = cell.metadata.get("jupyter", {})
+            assert folded.get("source_hidden", False) == (inside > 0), RUN_REFRESH
+            assert folded.get("outputs_hidden", False) == (inside > 0), RUN_REFRESH

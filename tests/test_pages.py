@@ -200,11 +200,18 @@ def test_a_plain_link_to_a_figure_or_a_source_is_numbered_and_cited():
     for words in ("Erdil (2025)", "(Erdil 2025)"):
         source = dict(reftarget="book/bibliography", reftargetid="erdil2025", reftype="myst")
         page += addnodes.pending_xref("", nodes.inline("", words), refdomain="doc", **source)
+    page += addnodes.pending_xref(
+        "", nodes.inline("", "there"), refdomain="doc", reftarget="book/x", reftargetid="x-y", reftype="myst"
+    )
     READER["Links"](page).apply()
     told = [(x["refdomain"], x["reftype"], x["reftarget"]) for x in page.findall(addnodes.pending_xref)]
     assert told == [("std", "numref", "fig-a"), ("cite", "t", "erdil2025"), ("cite", "p", "erdil2025")]
     left = {link["refuri"]: link.get("id_link") for link in page.findall(nodes.reference)}
-    assert left == {"#er-top": True, "#box?n_gpu=16": None}  # MyST's, and the box's
+    assert left == {
+        "#er-top": True,
+        "#box?n_gpu=16": None,
+        "#x-y": True,
+    }  # MyST's, the box's, and another file's
 
 
 def test_on_paper_no_link_leads_to_what_is_not_there():

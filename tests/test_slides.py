@@ -207,7 +207,7 @@ def test_those_questions_are_on_chapters_that_were_shown(session):
 
 def test_homework_that_is_named_is_there():
     text = "\n".join(map(slides.source, slides.chapter("course")))
-    named = re.findall(r"\(#((?:\w+-)?ex-[\w-]+)\)", text)
+    named = re.findall(r"#((?:\w+-)?ex-[\w-]+)\)", text)
     stories = [path.read_text("utf-8") for path in (ROOT / "book").glob("*.ipynb")]
     assert len(named) >= 4
     for label in named:

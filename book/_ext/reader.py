@@ -250,12 +250,22 @@ class Words(Transform):
 
 class Links(Transform):
     """Ordinary links that name no anchor of MyST's, and lead somewhere in a page: a figure becomes its number, a source
-    its reference, and the state of a box, such as `[16 GPUs](#box?n_gpu=16)`, is left to :func:`boxed`.
+    its reference, a place in another notebook an anchor of the book, and the state of a box, such as
+    `[16 GPUs](#box?n_gpu=16)`, is left to :func:`boxed`.
     """
 
     default_priority = 870  # before MyST looks for anchors
 
     def apply(self):
+        for link in list(self.document.findall(addnodes.pending_xref)):
+            if place := link.get("reftargetid"):
+                if link["reftarget"].endswith("bibliography"):
+                    kind = "p" if link.astext().startswith("(") else "t"
+                    self.become(link, "cite", kind, place)
+                else:  # the file is for who reads the notebook; in the book no two places have one name
+                    link.replace_self(
+                        nodes.reference("", "", *link.children, refuri=f"#{place}", id_link=True)
+                    )
         for link in list(self.document.findall(nodes.reference)):
             target = link["refuri"][1:] if link.get("id_link") else ""
             if target.startswith("fig-"):
@@ -263,10 +273,6 @@ class Links(Transform):
             elif "?" in target:
                 del link["id_link"]
                 link["classes"], link["internal"] = ["sets"], True
-        for link in list(self.document.findall(addnodes.pending_xref)):
-            if link.get("reftargetid") and link["reftarget"].endswith("bibliography"):
-                kind = "p" if link.astext().startswith("(") else "t"
-                self.become(link, "cite", kind, link["reftargetid"])
 
     def become(self, link, domain, kind, target):
         """Put what the role `{domain:kind}` would make of a target in the place of a link."""
@@ -389,15 +395,22 @@ def tidy(app, exception):
 
 
 def records(app, env):
-    """Figures of a record are counted in it, after an R and the chapter of its story, so that none has two owners."""
-    pages = [page for page in env.toc_fignumbers if page.endswith("_record")]
+    """Figures of a record are counted in it, after an R and the chapter of its story, those of another page that has no
+    number after the page's initial, so that none has two owners.
+    """
+    numbered = {page: n[""][0] for page, n in env.toc_secnumbers.items() if n.get("")}
+    pages = [page for page in env.toc_fignumbers if page not in {*numbered, env.config.root_doc}]
     for page in pages:
-        of_story = env.toc_secnumbers.items()
-        key = page.removesuffix("_record")
-        chapters = [n[""][0] for story, n in of_story if story.startswith(key) and n.get("")]
+        key, _, record = page.rpartition("_")
+        name = (
+            f"R{min(numbered[story] for story in numbered if story.startswith(key))}"
+            if record == "record"
+            else ""
+        )
+        name = name or page.rpartition("/")[2][0].upper()
         for figures in env.toc_fignumbers[page].values():
             for count, figure in enumerate(sorted(figures, key=figures.get), 1):
-                figures[figure] = (f"R{min(chapters)}", count)
+                figures[figure] = (name, count)
     return pages
 
 

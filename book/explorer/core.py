@@ -20,7 +20,7 @@ import sympy
 from book.explorer import beside, inputs as _inputs, outputs as _outputs
 from book.explorer.inputs import Choice, Kind, Slider
 from book.explorer.outputs import Bars, Curves
-from book.explorer.page import page
+from book.explorer.page import PALETTE, curve_colours, page
 from book.kept import kept
 from book.style import breakdown_bars
 from inferlib import checks
@@ -302,11 +302,16 @@ class Explorer:
         x = next(i for i in self.inputs if i.name == view.x)
         grid = np.geomspace(x.low, x.high, 61) if x.log else np.linspace(x.low, x.high, 61)
         _, ax = plt.subplots()
-        for name, output in view.outputs.items():
+        for (name, output), colour in zip(view.outputs.items(), curve_colours(view), strict=True):
             moved = [arguments | {view.x: x.taken(float(v))} for v in grid]
             at = [None if self._short(a) else _outputs.answer(output, a)[0] for a in moved]
             if any(v is not None and v > 0 for v in at):
-                ax.plot(grid, [math.nan if v is None else v / factor(view.unit) for v in at], label=name)
+                ax.plot(
+                    grid,
+                    [math.nan if v is None else v / factor(view.unit) for v in at],
+                    PALETTE[colour],
+                    label=name,
+                )
         ax.axvline(values[view.x], color="0.6", linestyle="--", linewidth=1)
         ax.set(xlabel=_inputs.with_unit(x), ylabel=view.y_label, xscale="log" if x.log else "linear")
         if len(ax.lines) > 1:
@@ -385,7 +390,7 @@ def _ipywidget(ipywidgets, i):
     steps = 12 * max(1, round(20 * (start - least) / (most - least)))
     step = (start - least) / steps or (most - least) / 240
     kind = ipywidgets.FloatLogSlider if i.log else ipywidgets.FloatSlider
-    shown = ",.0f" if i.whole else ",.4r"
+    shown = ",.0f" if i.whole else ",.5"
     return kind(value=i.value, min=least, max=most, step=step, readout_format=shown, **wide)
 
 

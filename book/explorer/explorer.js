@@ -16,8 +16,10 @@ window.inferlibExplorer = function (C) {
     if (size >= 1e7 || size < 1e-3) return v.toExponential(2).replace("e+", "e");
     return size >= 1000 ? Math.round(v).toLocaleString("en-US") : String(+v.toPrecision(3));
   };
-  // A term that nobody would notice.
-  const brief = (v) => (v > 0 && v < 1e-3 ? "<0.001" : digits(v));
+  // A term too short for the unit of its bar is told in a finer one.
+  const FINER = { s: "ms", ms: "µs", "µs": "ns" };
+  const told = (v, unit, least = 1e-3) => (v > 0 && v < least && FINER[unit]
+    ? told(1e3 * v, FINER[unit], 1) : [digits(v), unit]);
   const typed = (v) => String(Number.isInteger(v) ? v : +v.toPrecision(4));
 
   // The state: a number for each slider, the place of the option for each choice.
@@ -264,11 +266,12 @@ window.inferlibExplorer = function (C) {
         const [, seconds, counts] = (one.terms || []).find((t) => t[0] === name) || [name, NaN, true];
         const entry = listed(Number.isNaN(seconds) ? "absent" : "");
         const number = document.createElement("b"), remark = document.createElement("em");
-        number.textContent = brief(seconds / view.factor || 0);
+        const [size, unit] = told(seconds / view.factor || 0, view.unit);
+        number.textContent = size;
         remark.textContent = " (hidden)";
         remark.className = counts ? "absent" : "";
         entry.appendChild(document.createElement("i")).className = "c" + view.colours[k][name];
-        entry.append(name + " ", number, " " + view.unit, remark);
+        entry.append(name + " ", number, " " + unit, remark);
       });
       const value = one.value / view.factor, span = one.within ? digits(value / one.within) + " to " +
         digits(value * one.within) : "";
@@ -334,11 +337,11 @@ window.inferlibExplorer = function (C) {
     showControls(besides);
     moving = Boolean(besides);
     const now = evaluate(), found = answers(now), sweeps = {}, missing = short(now);
-    const told = (l, needed, has) => l.name[0].toUpperCase() + l.name.slice(1) + ": " +
+    const filled = (l, needed, has) => l.name[0].toUpperCase() + l.name.slice(1) + ": " +
       (needed > has && digits(needed) === digits(has) ? needed.toPrecision(5) : digits(needed)) +
       " of " + digits(has) + " " + l.unit;
     const fits = (missing.length ? missing
-      : limits(now).filter(([l]) => !l.quiet && !l.caution)).map((row) => told(...row));
+      : limits(now).filter(([l]) => !l.quiet && !l.caution)).map((row) => filled(...row));
     const cautions = missing.length ? [] : short(now, true).map(([l]) => l.says);
     text("limits", wrong().length ? wrong().join("; ") : (missing.length ? missing[0][0].says + ". " : "") +
       fits.concat(cautions).join("; "));

@@ -195,7 +195,7 @@ def _picture_told(shown, view):
 
 def _marked(view):
     """What only some curves have: colours of their own, a line at a level, a mark at the least."""
-    told, colours = {}, _curve_colours(view)
+    told, colours = {}, curve_colours(view)
     if colours != list(range(len(colours))):
         told["colours"] = colours
     if view.level is not None:
@@ -205,8 +205,8 @@ def _marked(view):
     return told
 
 
-def _curve_colours(view):
-    """The colours that the terms have in bars; what is no term has one that means nothing there."""
+def curve_colours(view):
+    """Places in the palette: those that terms have in bars; what is no term has one that means nothing there."""
     found = _coloured(view.outputs)
     return [found[name] for name in view.outputs]
 
@@ -322,7 +322,7 @@ def _readout(part, shown, view):
 def _readout_colours(view):
     """The key of each number below a picture; of a gauge the room has none, of most others no number has."""
     if isinstance(view, Curves):
-        return [f'<i class="c{k}"></i>' for k in _curve_colours(view)]
+        return [f'<i class="c{k}"></i>' for k in curve_colours(view)]
     if isinstance(view, Gauge):
         return [f'<i class="c{k}"></i>' for k in _part_colours(view)] + [""]
     given = getattr(view, "colours", {})
@@ -378,9 +378,10 @@ def _bar(part, shown, view, name, output, arguments):
     told = "" if terms else f'<span class="reason">{html.escape(step.reason)}</span>'
     told += "".join(
         f"<span{'' if t in terms else hides}><i></i>{html.escape(t)} "
-        f"<b>{_brief(terms.get(t, 0) / factor(view.unit))}</b> {html.escape(view.unit)}"
+        f"<b>{size}</b> {html.escape(unit)}"
         f"<em{'> (hidden)' if t in step.hidden else hides + '>'}</em></span> "
         for t in _terms(shown, view, list(view.steps).index(name))
+        for size, unit in [_told(terms.get(t, 0) / factor(view.unit), _shown_unit(view.unit))]
     )
     heading = f'<div class="heading"><b>{html.escape(name)}</b><em id="{part}-c"></em></div>' if name else ""
     label = html.escape(f"{shown.title}: {name}" if name else shown.title)
@@ -394,9 +395,14 @@ def _bar(part, shown, view, name, output, arguments):
     return f'<div class="step">{heading}{bar}<div class="readout" id="{part}-r">{told}</div></div>'
 
 
-def _brief(value):
-    """A term of a bar: what nobody would notice is no power of ten."""
-    return "&lt;0.001" if 0 < value < 1e-3 else digits(value)
+FINER = {"s": "ms", "ms": "µs", "µs": "ns"}
+
+
+def _told(value, unit, least=1e-3):
+    """A term and its unit, a finer one where the term is too short for that of its bar."""
+    if 0 < value < least and unit in FINER:
+        return _told(1e3 * value, FINER[unit], 1)
+    return digits(value), unit
 
 
 def digits(value):

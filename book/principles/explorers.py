@@ -90,7 +90,7 @@ def one_step(case=RUNNING):
         title="The memory of all chips",
     )
     return Explorer(
-        "One step, under the roof and in memory",
+        "Roofline and memory of a step",
         _inputs(case),
         [Bars({"all overlaps": overlapped, "operators in turn": in_turn}), plane, gauge],
         limits=_limits(),
