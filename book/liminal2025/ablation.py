@@ -3,9 +3,6 @@
 import dataclasses
 from functools import lru_cache
 
-import pandas as pd
-import xarray as xr
-
 from book.liminal2025 import cells
 from book.liminal2025.cells import AS_PRINTED, Reading
 from inferlib.papers.liminal2025 import equations as model
@@ -126,21 +123,6 @@ def readings():
     return {("", "as printed"): AS_PRINTED} | changed
 
 
-@lru_cache(maxsize=1)
-def survey():
-    """Which cell prints as printed under which reading: booleans over ``change`` and ``cell``."""
-    printed = cells.printed_cells()
-    same = [
-        [ours[place] == text for place, text in printed.items()]
-        for ours in map(cells.computed_cells, readings().values())
-    ]
-    about, change = zip(*readings(), strict=True)
-    places = zip(("artefact", "row", "column"), zip(*printed, strict=True), strict=True)
-    coordinates = {name: ("cell", list(values)) for name, values in places}
-    coordinates |= {"change": list(change), "about": ("change", list(about))}
-    return xr.DataArray(same, dims=("change", "cell"), coords=coordinates, name="as printed")
-
-
 def survivors(**changes):
     """Cells that print as printed under any changes of the paper's set.
 
@@ -149,15 +131,10 @@ def survivors(**changes):
     >>> survivors()
     306
     """
-    ours = cells.computed_cells(Reading.changed(**changes))
+    return kept_by(Reading.changed(**changes))
+
+
+def kept_by(reading):
+    """Cells that print as printed under a reading."""
+    ours = cells.computed_cells(reading)
     return sum(ours[place] == text for place, text in cells.printed_cells().items())
-
-
-def table():
-    """How many cells survive each change, in all and by table."""
-    found = survey()
-    by_table = {
-        artefact: found.sel(cell=found.artefact == artefact).sum("cell").values for artefact in cells.TABLES
-    }
-    frame = {"about": found.about.values, "change": found.change.values, "survive": found.sum("cell").values}
-    return pd.DataFrame(frame | by_table)

@@ -9,12 +9,9 @@ from inferlib.papers.liminal2025.derivations import (
     APP,
     ASSUMED,
     AT,
-    CHIP,
     T_TP,
-    B,
     N,
     P,
-    T,
     derivation,
     in_symbols,
     symbol,
@@ -40,21 +37,6 @@ def latency_for(application: Application, n, speed, waiting, assumptions: Assump
     A single chip, which has no collective, is answered as if it had one.
     """
     return waiting / (speed * maximum(model.collectives(application, n, assumptions), 1))
-
-
-@derivation(proves=model.batch_room)
-def room():
-    """The largest batch that fits."""
-    needed = model.capacity_needed(APP, B, T, ASSUMED)
-    found = sp.solve(sp.Eq(needed, N * CHIP.capacity), B)[0]
-    return in_steps(
-        "Weights are stored once, a cache for every sequence.",
-        sp.Eq(symbol("capacity_needed"), needed),
-        "All of it is shared evenly by N chips.",
-        sp.Eq(needed, N * CHIP.capacity),
-        "Solved for the batch, to be rounded down:",
-        sp.Eq(symbol("batch_room"), found),
-    )
 
 
 @derivation()

@@ -15,20 +15,16 @@ from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import PRINTED, XPU, Assumptions, equation, load_chip, load_model
 
 LOSS = 0.1  # of UTPS, where the markers of Figure 3 stand
+PICOJOULE = 8e-12  # joule a byte, of one picojoule a bit
 # What moving one bit may take, in any of the paper's memories: from nothing to about three times what is
-# reported for HBM2. Our own bracket, since the paper prints no watts.
-PICOJOULE_PER_BIT, PICOJOULE = (0.0, 10.0), 8e-12  # joule a byte
+# reported for HBM2. Our own bracket, since the paper prints no watts. In joule a byte.
+ENERGIES = (0.0, 10 * PICOJOULE)
 
 
 @equation(unit="W", energy="W*s/B")
 def memory_power(chip: XPU, energy, assumptions: Assumptions = PRINTED):
     """Watts of one chip's memory while it delivers its full bandwidth."""
     return chip.bandwidth * energy
-
-
-def energies():
-    """The bracket of :data:`PICOJOULE_PER_BIT` in joule per byte."""
-    return tuple(PICOJOULE * e for e in PICOJOULE_PER_BIT)
 
 
 def sweep(name, memory, context, n=128, t_tp=None, batches=None):
@@ -94,13 +90,6 @@ def best_context(read):
         gains = {name: marker(name, "3D-DRAM", k * AS_PRINTED.kilotoken)[1] for name in quoted()}
         missed[k] = max(abs(gain / read(name) - 1) for name, gain in gains.items())
     return missed
-
-
-def best_efficiency(name, memory, context, energy):
-    """The largest STPS/W that a system of 128 chips reaches with any batch that fits."""
-    swept, chip = sweep(name, memory, context), load_chip(memory)
-    watts = memory_power(chip, energy)
-    return float(model.power_efficiency(swept.stps, 128, swept.attrs["stages"], watts).max())
 
 
 def break_even_power(name, better, worse, context=128 * 1024):

@@ -4,13 +4,10 @@ import math
 import re
 
 import numpy as np
-import pandas as pd
 
-from book.audit.ledger import published
-from book.liminal2025 import cells
 from inferlib import checks
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import PRINTED, load_model, models
+from inferlib.papers.liminal2025.equations import PRINTED
 from inferlib.system import count
 
 
@@ -59,33 +56,6 @@ def intensity_spread(app, batch, context):
     """Relative standard deviation of the arithmetic intensity over single draws of the experts."""
     loaded = PRINTED.weight_bytes * app.expert * spread(app, batch)
     return loaded / model.bytes_loaded(app, batch, context)
-
-
-def implied(app, batch, context, intensity):
-    """Experts reached that a printed intensity implies, everything else as computed."""
-    work = model.tensor_work(app, batch, context)
-    expected = model.active_experts(app, batch)
-    surplus = work / intensity - model.bytes_loaded(app, batch, context)
-    return expected + surplus / (PRINTED.weight_bytes * app.expert)
-
-
-def noise():
-    """The paper's Monte-Carlo against the closed form, model by model."""
-    printed, rows = published("liminal2025"), []
-    for name in models():
-        app = load_model(name)
-        if not app.expert:
-            continue
-        ends = []
-        for label, k in (("T=4K", 4), ("T=128K", 128)):
-            row = printed["Table 4", name, f"AMI {label} B=32"]
-            at = app, 32, k * cells.AS_PRINTED.kilotoken
-            ends.append([implied(*at, row.printed + s * row.resolution / 2) for s in (1, -1)])
-        low, high = max(e[0] for e in ends), min(e[1] for e in ends)
-        expected, one = model.active_experts(app, 32), spread(app, 32)
-        rows.append((name, low, high, expected, one, ((low + high) / 2 - expected) / one))
-    columns = ["model", "low", "high", "closed form", "of one draw", "deviation"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def batch_of(column):

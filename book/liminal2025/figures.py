@@ -157,7 +157,7 @@ def efficiency_sweep(names=None, context=128 * 1024):
         one, each = None, {}
         for memory in chips():
             swept = efficiency.sweep(name, memory, context)
-            watts = [efficiency.memory_power(load_chip(memory), e) for e in efficiency.energies()]
+            watts = [efficiency.memory_power(load_chip(memory), e) for e in efficiency.ENERGIES]
             each[memory] = [
                 model.power_efficiency(swept.stps, 128, swept.attrs["stages"], watt) for watt in watts
             ]

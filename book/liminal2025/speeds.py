@@ -55,11 +55,6 @@ def at_capacity(name, context):
     return batch * user, user
 
 
-def fits(n=8, context=SHORT):
-    """The models of Tables 5 to 7 of which one sequence fits n HBM3 chips."""
-    return [name for name in LARGE if model.largest_batch(load_model(name), load_chip("HBM3"), context, n)]
-
-
 def needs(name, batch, context):
     """Bytes that a batch of a model occupies."""
     return model.capacity_needed(load_model(name), batch, context)

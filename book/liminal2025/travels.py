@@ -1,6 +1,7 @@
 """LIMINAL 2025 and real servers: the configurations of section 5, and public measurements by others (Figure 4)."""
 
 from functools import cache
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,7 +12,7 @@ from book.liminal2025.figures import ticks
 from book.synthesis import against
 from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import PRINTED, Assumptions, chip_of, load_model, stated
+from inferlib.papers.liminal2025.equations import Assumptions, chip_of, load_model, stated
 
 LIMIT, EQUATION_8 = "liminal2025", "liminal2025.eq8"
 MS = 1e-3
@@ -41,44 +42,16 @@ def errors(data):
     return pd.DataFrame(found).T.round(1).astype({"rows": int}).rename_axis("chips in parallel")
 
 
-def numbers():
-    """What the errata say of it: ``rows``, and mean absolute errors in all and on single chips."""
-    table = answers().assign(size=lambda t: t.error.abs())
-    eight, limit = (table[table.who == who] for who in (EQUATION_8, LIMIT))
-    return {
-        "eq8_rows": f"{len(eight)}",
-        "eq8_all": f"{eight['size'].mean():.0%}",
-        "eq8_one": f"{eight[eight.tp == 1]['size'].mean():.0%}",
-        "limit_all": f"{limit['size'].mean():.0%}",
-    }
-
-
 # --- Section 5 and Figure 4 --------------------------------------------------------------------------------
-
-
-def validation_points():
-    """The configurations of section 5 and whether they fit: 5 models, 8 batches, 8 contexts."""
-    given, wide = stated()["validation"], PRINTED.replace(weight_bytes=2.0, cache_bytes=2.0)
-    memory = 8 * catalog.load_chip("H100 SXM").memory_capacity
-    return [
-        (
-            name,
-            batch,
-            k * 1024,
-            model.capacity_needed(load_model(name, wide), batch, k * 1024, wide) <= memory,
-        )
-        for name in given["models"]
-        for batch in given["batches"]
-        for k in given["contexts"]
-    ]
 
 
 def validation():
     """Figure 4's horizontal axis: what the model predicts for the configurations of section 5."""
-    rows, chip = [], chip_of(catalog.load_chip("H100 SXM"), "bf16")
+    rows, chip, given = [], chip_of(catalog.load_chip("H100 SXM"), "bf16"), stated()["validation"]
     bf16 = {"weight_bytes": 2.0, "cache_bytes": 2.0}
     ends = {end: Assumptions.fitted(end).replace(**bf16) for end in ("low", "mean", "high")}
-    for name, batch, context, _ in validation_points():
+    for name, batch, k in product(given["models"], given["batches"], given["contexts"]):
+        context = 1024 * k
         at = load_model(name, ends["mean"]), chip, batch, context, 8
         found = {end: model.real_time(*at, wide.t_real, wide) for end, wide in ends.items()}
         limit = found["mean"] - model.measured_overhead(at[0], ends["mean"].t_real)

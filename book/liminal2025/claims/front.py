@@ -1,14 +1,11 @@
 """LIMINAL 2025: abstract, introduction and conclusion, and the key findings that they repeat."""
 
 from book.audit.ledger import Noted, reproduces
-from book.liminal2025 import efficiency, speeds
 from book.liminal2025.cells import latencies
 from book.liminal2025.claims.memory import for_32, least
 from book.liminal2025.speeds import GB, LARGE, LONG, SHORT, ceiling, counted, gain, needs, speed, written
 from book.liminal2025.tables import families
-from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import IDEAL, chips
-from inferlib.units import factor
+from inferlib.papers.liminal2025.equations import chips
 
 
 @reproduces("liminal2025", "Introduction")
@@ -47,34 +44,6 @@ def _challenges(read, holds):
         f"rule that we infer for the latency of a collective 32 chips would reach {written(fast[32])}",
         fair="on the two sizes of system that the paper looks at",
     )
-    share = [speeds.waiting_share(name, "3D-DRAM", LONG, factor("us")) for name in LARGE]
-    holds(
-        "challenge 3: a collective below 1 us is essential to use high bandwidth",
-        min(share) > 0.5,
-        f"at 1 us {min(share):.0%} to {max(share):.0%} of a token's time on 3D-DRAM is spent waiting (asked: half)",
-    )
-    at = {
-        t: [speed(n, t_tp=t) / speed(n, n=8) for n in speeds.fits()]
-        for t in map(model.collective_latency, (8, 128))
-    }
-    low, high = at.values()
-    holds(
-        "challenge 3: low latency lets parallelism scale to larger systems",
-        min(low) > 1,
-        f"from 8 to 128 HBM3 chips at 438 ns every model gains, {min(low):.1f} to {max(low):.0f} times; at 1 us "
-        f"{sum(g < 1 for g in high)} of {len(high)} lose",
-    )
-    ratios = [_per_chip(name, "3D-DRAM") / _per_chip(name, "SRAM") for name in LARGE]
-    holds(
-        "challenge 4: at low latency DRAM serves more tokens per chip than SRAM",
-        min(ratios) > 1,
-        f"3D-DRAM serves {min(ratios):.0f} to {max(ratios):.0f} times as many tokens a chip (128K, 200 ns)",
-    )
-
-
-def _per_chip(name, memory):
-    swept = efficiency.sweep(name, memory, LONG, t_tp=IDEAL)
-    return float(swept.stps.max()) / (128 * swept.attrs["stages"])
 
 
 def _fifty_thousand():

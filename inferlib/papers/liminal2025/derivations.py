@@ -85,26 +85,6 @@ def multiplied_out():
 
 
 @derivation()
-def intensity_limit():
-    """The intensity of a dense model as the batch, and then the context, grow without limit."""
-    dense = APP.replace(expert=sp.Integer(0))
-    plain = ASSUMED.replace(scalar_ops=sp.Integer(0))
-    intensity = sp.simplify(model.arithmetic_intensity(dense, B, T, plain))
-    batched = sp.limit(intensity, B, sp.oo)
-    long = sp.limit(batched, T, sp.oo)
-    return in_steps(
-        "A dense model loads its weights once and a cache for each sequence.",
-        sp.Eq(symbol("arithmetic_intensity"), intensity),
-        "However large the batch, the caches remain.",
-        sp.Eq(sp.Symbol("\\text{AMI}_{B\\to\\infty}"), batched),
-        "With a long context only attention counts: its FLOP over the bytes of a position.",
-        sp.Eq(sp.Symbol("\\text{AMI}_{B,T\\to\\infty}"), long),
-        "A chip is balanced at its FLOP over its bytes. Beyond this bandwidth such attention waits for arithmetic:",
-        sp.Eq(CHIP.bandwidth, sp.solve(sp.Eq(CHIP.flops / CHIP.bandwidth, long), CHIP.bandwidth)[0]),
-    )
-
-
-@derivation()
 def ceiling():
     """The speed of one user when memory and arithmetic cost nothing."""
     waiting = symbol("exposed_time")
