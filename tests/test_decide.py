@@ -82,6 +82,34 @@ def test_without_a_promise_memory_sets_the_number_of_users():
     assert more.users == found.users and any("the others wait" in caution for caution in more.cautions)
 
 
+def test_what_has_no_room_for_one_user_says_the_bytes():
+    """70.6 billion weights of two bytes and a cache of 320 KiB for each of 4,500 tokens, against one H100."""
+    found = decide("Llama 3 70B", prompt=4000, output=500, token="30 tokens/s", chips="H100 SXM", counts=1)
+    assert found.misses[0].detail.startswith(f"needs {(70.55e9 * 2 + 4500 * 327680) / 1e9:.0f} GB, but")
+
+
+def test_a_chip_on_which_nothing_was_measured_says_so_beside_its_rank():
+    found = decide(
+        "zai-org/GLM-5.2", prompt=4000, output=500, token="30 tokens/s", weights="bf16", chips=RACK
+    )
+    assert str(found).startswith("Cheapest, with nothing measured on GB200 NVL72: ")
+
+
+def test_fewer_bits_need_fewer_chips_and_a_checkpoint_is_named():
+    """744 billion weights: 8 of 186 GB in 16 bits are too few, in 8 bits enough; there is a checkpoint in 4."""
+    found = decide(
+        "zai-org/GLM-5.2", prompt=4000, output=500, token="30 tokens/s", weights="bf16", chips=RACK
+    )
+    assert found.narrower.endswith("in fp8 on 8, in fp4 (nvidia/GLM-5.2-NVFP4) on 4, in place of 16")
+
+
+def test_a_model_that_has_the_fewest_bits_is_told_of_no_others():
+    assert decide("GPT-OSS 120B", prompt=1000, output=300, token="30 tokens/s", chips="B200").narrower == ""
+
+
+RACK = "GB200 NVL72"
+
+
 def test_reasons():
     """70 GB of weights do not fit into 48; nothing makes 10,000 tokens a second; nothing answers in a microsecond."""
     asked = {**ASKED, "weights": "fp8", "counts": (1,)}

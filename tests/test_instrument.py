@@ -284,7 +284,8 @@ def by_both(name, more):
     state = json.dumps(START | more | promise | {"model": name})
     page = run(
         f"const r=A.decide({state});"
-        "return {offers:r.offers,runners:r.runnersUp,misses:r.misses,points:r.points.length,frontier:r.frontier}"
+        "return {offers:r.offers,runners:r.runnersUp,misses:r.misses,points:r.points.length,frontier:r.frontier,"
+        "more:[r.narrower,r.untried]}"
     )
     told = decide(
         catalog.load_model(name), token="30 tokens/s", first_token=1.5, prompt=2000, output=500, cached=400,
@@ -299,6 +300,7 @@ def by_both(name, more):
         ("Llama 3.3 70B", {"weights": "fp8"}),
         ("GPT-OSS 120B", {"weights": "mxfp4", "keep": {"attention": "bf16"}}),
         ("DeepSeek V3", {"weights": "fp8", "sure": True}),
+        ("zai-org/GLM-5.2", {"weights": "bf16"}),
     ],
     ids=lambda given: given[0],
 )
@@ -329,6 +331,11 @@ def test_the_best_offer_of_the_page_has_the_interval_and_cautions_of_the_library
     ends = [1 / best["tokenHigh"], 1 / best["tokenLow"], best["firstLow"], best["firstHigh"]]
     names = ("speed_low", "speed_high", "first_token_low", "first_token_high")
     assert ends == pytest.approx([there.row()[name] for name in names], rel=1e-9)
+
+
+def test_the_page_names_the_formats_that_need_fewer_chips_and_where_nothing_was_measured(decided):
+    page, told = decided
+    assert page["more"] == [told.narrower, told.best.untried]
 
 
 def test_what_the_page_does_not_offer_misses_as_in_the_library(decided):

@@ -14,7 +14,7 @@ from inferlib.system import Breakdown, Layout, System
 from tokenprice import answerers, bounds, constants, energy
 from tokenprice.answerers import SIXTH
 from tokenprice.change import doubled
-from tokenprice.decode import SHARE, Instance, decode_step
+from tokenprice.decode import Instance, decode_step
 from tokenprice.estimate import interval, stated
 from tokenprice.fleet import Fleet, fleet, reading_of, step_of
 from tokenprice.layouts import layouts, refusal
@@ -338,7 +338,10 @@ def sixth(question, beside=True):
         if places < copies:
             each = " in each copy and stage" if copies > 1 else ""
             room = f"{q.machine} has no room for one user beside the weights{each}"
-            return _no_answer(q, "infeasible", f"{room}: engines take {q.memory or SHARE:.0%} of the memory")
+            one = running.replace(batch=copies, context=q.longest)
+            own = {"engine": q.engine, "keep": q.formats[2], "share": q.memory}
+            full = decode_step(q.model, q.machine, one, q.layout, **own)
+            return _no_answer(q, "infeasible", f"{room}: {full.reason or 'another one does not fit'}")
         running = running.replace(batch=min(running.batch, int(places)))
     step = step_of(q, q.machine, q.layout, _together(q, running.batch))
     if not step.feasible:

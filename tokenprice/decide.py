@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 
-from inferlib.catalog import chips as every_chip, load_chip
+from inferlib.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
 from inferlib.equation import frozen
 from inferlib.extras import np
 from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import bounds, constants, words
 from tokenprice.ask import sixth
 from tokenprice.decode import decode_step
-from tokenprice.estimate import stated
+from tokenprice.estimate import chip_facts, stated
 from tokenprice.fleet import Fleet, fewest, fleet, reading_of
 from tokenprice.layouts import layouts as layouts_of, refusal
 from tokenprice.prompt import room_of
@@ -75,6 +75,12 @@ class Offer:
         if constants.lender(name) != name:
             return "kernels are lent"
         return "copies share experts" if self.layout.dp > 1 and self.layout.ep > 1 else ""
+
+    @property
+    def untried(self):
+        """What to know before its rank is believed, in words; nothing where steps on its chip were measured."""
+        chip = self.system.chip.name
+        return f", with nothing measured on {chip}" if chip_facts(chip)["new_chip"] else ""
 
     @property
     def ranked(self):
@@ -186,6 +192,7 @@ class Decision:
     misses: tuple
     left_out: Mapping
     sure: bool
+    narrower: str = ""
 
     @property
     def best(self) -> Offer | None:
@@ -241,7 +248,8 @@ class Decision:
         else:
             lines = []
             for place, offer in enumerate(self.offers[:most]):
-                lines.append(f"{'Cheapest: ' if place == 0 else f'{place + 1}. '}{offer}")
+                rank = f"{place + 1}." if place else f"Cheapest{offer.untried}:"
+                lines.append(f"{rank} {offer}")
                 lines += [f"   In {100 * stated()['confidence']:.0f} % of cases {offer.span()}."]
                 lines += [f"   {offer.surely()}"] if offer.sure else []
                 lines += [f"   {offer.simulated()}"] if offer.played else []
@@ -253,6 +261,7 @@ class Decision:
                 )
             if len(self.offers) > most:
                 lines.append(f"{len(self.offers) - most} more machines keep it.")
+        lines += [f"{self.narrower}."] if self.narrower else []
         if self.why_not:
             counted = ", ".join(f"{reason} {n}" for reason, n in self.why_not.items())
             lines.append(f"Machines that fail: {counted}.")
@@ -352,7 +361,35 @@ def decide(
         found = search.played(found)
     elif q.arrivals and not sure:
         found[:SHOWN] = map(search.surely, found[:SHOWN])
-    return Decision(q, promise, tuple(found), tuple(search.points), tuple(search.misses), left_out, sure)
+    chips_tried = [offer.system.chip for offer in found] + [chip for chip, _ in offers]
+    narrower = _narrower(q, chips_tried[0], layouts) if chips_tried else ""
+    tried = tuple(search.points), tuple(search.misses)
+    return Decision(q, promise, tuple(found), *tried, left_out, sure, narrower)
+
+
+def _narrower(q, chip, layouts):
+    """On how many of a chip a model fits with fewer bits a weight, and a checkpoint in them; nothing if not fewer."""
+    own, name = constants.stored_bytes(q.formats[0]), q.model.name.rpartition("/")[2].lower()
+    now, found = _fewest(q, chip, layouts), []
+    for weights in ("fp8", "fp4"):
+        if weights not in chip.peaks or constants.stored_bytes(weights) >= own:
+            continue
+        fewer = _fewest(q.replace(weights=weights), chip, layouts)
+        if fewer < now:
+            named = (*models(), *same_shapes(), *checkpoints())
+            known = [one for one in named if f"/{name}-" in one.lower() and one.lower().endswith(weights)]
+            found.append(f"in {weights}{f' ({known[0]})' if known else ''} on {fewer}")
+    there = f", in place of {now}" if now < inf else ""
+    return (
+        f"With fewer bits a weight it fits on fewer {chip.name}: {', '.join(found)}{there}" if found else ""
+    )
+
+
+def _fewest(q, chip, layouts):
+    """The fewest of a chip that hold a model and a user in each of its copies; infinity where none do."""
+    tried = ((System(chip, n), one) for n in sizes(chip) for one in _layouts(layouts, q.model, chip, n))
+    runs = (each for each in tried if not refusal(q.model, *each))
+    return next((system.count for system, one in runs if room_of(q, system, one) >= one.lanes), inf)
 
 
 def sizes(chip):
@@ -413,7 +450,9 @@ class _Search:
         places = room_of(q, system, layout)
         rounds = int(min(places, self.most) // layout.dp)
         if rounds < 1:
-            return self._miss(system, layout, NO_ROOM, f"room for {max(places, 0):.3g} users")
+            one = work.replace(batch=layout.dp, context=q.longest)
+            full = decode_step(model, system, one, layout, engine=q.engine, keep=keep, share=q.memory)
+            return self._miss(system, layout, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
         read = reading_of(q, system, layout)
         if q.arrivals:
             return self._fleet(system, layout, seller, read)

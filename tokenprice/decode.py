@@ -22,9 +22,10 @@ from inferlib.transformer import (
 )
 from tokenprice import blocks, constants, kernels, operators
 
-SHORT = "needs {need:.0f} GB, but {system} has {have:.0f} GB"
+SHORT = "needs {need:.0f} GB, but the driver of {system} shows {have:.0f} GB"
 TIGHT = (
-    "needs {need:.0f} GB, but engines leave {left:.0f} of the {have:.0f} GB of {system} to weights and caches"
+    "needs {need:.0f} GB, but of the {have:.0f} GB that the driver of {system} shows engines leave {left:.0f} "
+    "to weights and caches"
 )
 # On every chip beside weights and caches, in bytes: context of the driver, and activations of the 8,192 tokens that
 # engines read at a time (of a model as wide as Llama 3 70B 1.7 GB); and buffers for exchanges. Recorded graphs lie in

@@ -72,7 +72,7 @@ CAUTIONS = (
     _most("batch", "batch"),
     _most("tensor-parallel degree", "tp"),
     _most("experts on", "expert_chips"),
-    Caution("boxes", "one instance on {tp:,.0f} chips: more than share a fast network, or more than there are heads",
+    Caution("boxes", "one instance on {tp:,.0f} chips, which one fast network does not join or the heads do not divide",
             lambda facts: facts["tp"] - minimum(facts["domain"], facts["heads"])),
     Caution("PCIe", "boxes whose chips share PCIe differ, and no serving run of several was measured",
             lambda facts: facts["shared"]),

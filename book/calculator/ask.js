@@ -381,7 +381,7 @@ globalThis.inferlibAsk = function (D) {
     if (!(places >= fits)) {
       const one = stepAt(S, at, fits, tokens + output), box = ofChip(at.n, at.c.name);
       return { status: "infeasible", reason: box + " has no room for one user beside the weights" + each
-        + ": engines take " + even(100 * (S.memory || D.facts.share)) + "% of the memory", fit: one.fit };
+        + ": " + (one.reason || "another one does not fit"), fit: one.fit };
     }
     const context = tokens + output / 2;
     let running = Number.isFinite(places) ? D.glue.running({ users, places })[0] : users;
@@ -524,8 +524,8 @@ globalThis.inferlibAsk = function (D) {
     const at = machine(S, m, c, n, l);
     if (at.late) return miss("not described", at.late);
     const places = rooms(at, S), rounds = Math.floor(Math.min(places, D.most) / l.dp);
-    if (!(rounds >= 1)) return miss("does not fit", "room for " + +Math.max(places, 0).toPrecision(3)
-      + " users");
+    if (!(rounds >= 1)) return miss("does not fit", stepAt(S, at, l.dp, tokens + output).reason
+      || "room for " + +Math.max(places, 0).toPrecision(3) + " users");
     const { read, fresh } = passes(at, tokens, cached), who = l.dp === 1 ? "1 user" : l.dp + " users";
     const all = { ...at.q, output, tokens, cached, read: read.total, fresh, price: cost };
     const serve = (round) => {
@@ -560,6 +560,21 @@ globalThis.inferlibAsk = function (D) {
     if (low !== power) out.points.push(offer);
     return undefined;
   };
+  // On how many of a chip a model fits with fewer bits a weight, and a checkpoint in them.
+  const holding = (S, m, c) => c.counts.find((n) => layouts(m, c, n).some((l) =>
+    rooms(machine(S, m, c, n, l), S) >= l.dp * l.pp)) || Infinity;
+  const narrower = ({ S, chip: name }) => {
+    const m = model(S), c = chip(S), own = formats(S, m).weights.bytes, now = holding(S, m, c);
+    const stem = m.name.split("/").pop().toLowerCase();
+    const found = ["fp8", "fp4"].filter((w) => w in c.peaks && D.formats.each[w][0] < own).flatMap((w) => {
+      const n = holding({ ...S, weights: w }, m, c), names = Object.keys(D.models), has = "/" + stem + "-";
+      const known = names.find((one) => one.toLowerCase().includes(has) && one.toLowerCase().endsWith(w));
+      return n < now ? ["in " + w + (known ? " (" + known + ")" : "") + " on " + n] : [];
+    });
+    const there = Number.isFinite(now) ? ", in place of " + now : "";
+    const head = "With fewer bits a weight it fits on fewer " + name + ": ";
+    return found.length ? head + found.join(", ") + there : "";
+  };
   const decided = (out) => {
     const asking = (o) => [o.S, o.at, o.users, o.S.prompt + o.S.output / 2, { users: o.users,
       running: o.users, prompt: o.S.prompt }];
@@ -567,6 +582,8 @@ globalThis.inferlibAsk = function (D) {
     out.offers.sort((a, b) => a.ranked - b.ranked || a.n - b.n);
     const seen = new Set();
     out.best = out.offers[0] || null;
+    out.narrower = out.best ? narrower(out.best) : "";
+    out.untried = out.best && out.best.at.c.new ? ", with nothing measured on " + out.best.chip : "";
     out.runnersUp = out.offers.filter((o) => !seen.has(o.chip) && seen.add(o.chip)).slice(1);
     let lowest = Infinity;
     out.frontier = out.points.filter((p) => !p.late).sort((p, q) => q.speed - p.speed

@@ -519,8 +519,10 @@ globalThis.inferlibPage = function (root, D) {
       + " machines were asked: " + failed + ".</p>");
     else html("head", '<div class="bigs"><div class="big"><b>' + esc(A.ofChip(best.n, best.chip)) + "</b> "
       + best.layout + ", " + best.users + " users<small>the cheapest of " + out.offers.length
-      + " that keep the promise, " + tried + " machines asked</small><small>80 %: " + span(best.tokenLow,
-      best.tokenHigh) + " a token, " + span(best.firstLow, best.firstHigh)
+      + " that keep the promise" + esc(out.untried) + "; " + tried + " machines asked</small>"
+      + (out.narrower ? "<small>" + esc(out.narrower) + "</small>" : "")
+      + "<small>80 %: " + span(best.tokenLow, best.tokenHigh) + " a token, "
+      + span(best.firstLow, best.firstHigh)
       + ' to the first</small></div><div class="tiles">' + [tile("a request", digits(100 * best.dollars)
       + " ¢"), tile("$ a million out", usd(best.million)), tile("tokens/s a user", digits(best.speed)),
       tile("first token", time(best.first))].join("") + "</div></div>" + told(best.cautions));

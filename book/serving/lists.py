@@ -1,0 +1,46 @@
+"""What a price list says of the machine behind it, held against public benchmarks and published configurations."""
+
+import pandas as pd
+
+from book import measured
+from inferlib import catalog, principles
+
+POINT = ["model", "hardware", "weights", "prompt_tokens", "output_tokens"]
+FEWEST = 6  # rows of a benchmark from which on it has a frontier
+
+
+def benchmarks():
+    """The rows of each served benchmark: speed of a user, and tokens that a chip writes per second."""
+    table = measured.serving()
+    written = table.concurrency * table.output_tokens / (table.ttft + table.output_tokens * table.tpot)
+    table = table.assign(speed=1 / table.tpot, rate=written / table.n_gpus)
+    return [rows for _, rows in table.groupby(POINT) if len(rows) >= FEWEST]
+
+
+def dearer(rows, speed):
+    """The least price at so many times the speed of a benchmark's cheapest token, in times of its price; NaN for none."""
+    cheapest = rows.loc[rows.rate.idxmax()]
+    fast = rows[rows.speed >= speed * cheapest.speed]
+    return cheapest.rate / fast.rate.max()
+
+
+def prices_of_speed(speed):
+    """:func:`dearer` of all benchmarks that reach such a speed."""
+    return pd.Series([dearer(rows, speed) for rows in benchmarks()]).dropna()
+
+
+def where_cache_meets_work(chip, name="fp8"):
+    """By model: bytes of cache a token, and the context at which reading it takes as long as multiplying the weights.
+
+    Of all models of the catalogue whose layers all see the whole context.
+    """
+    found, at = {}, chip.at(name)
+    for model in map(catalog.load_model, catalog.models()):
+        profile = principles.profile_of(model, name, name)
+        if profile.window_values or not profile.cache_values:
+            continue
+        kept = principles.cache_data(profile, 1, 1)
+        work = principles.decode_work(profile, 1, 0)
+        context = principles.arithmetic_time(at, work, 1) / principles.memory_time(at, kept, 1)
+        found[model.name] = {"bytes a token": kept, "context": context}
+    return pd.DataFrame.from_dict(found, orient="index")
