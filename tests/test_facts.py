@@ -8,12 +8,14 @@ import math
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import inferlib
 from book import audit
 from book.audit.printed import published
-from inferlib import papers
+from book.serving import lists
+from inferlib import load_chip, load_model, papers
 from inferlib.papers import erdil2025, liminal2025, pope2022, steinhardt2022
 from tokenprice import answerers
 
@@ -192,3 +194,37 @@ def test_the_constant_of_a_layer_is_the_printed_one():
     assert printed_at("liminal2025", "Text 5", "exposed time of a layer, mean", "") == "114"
     low, mean, high = (liminal2025.Assumptions.fitted(end).t_real for end in ("low", "mean", "high"))
     assert (round(low * 1e6), round(mean * 1e6), round(high * 1e6)) == (95, 114, 138)
+
+
+# --- A lecture's claims about price lists -----------------------------------------------------------------
+
+
+def test_what_the_lecture_itself_computes():
+    """A hundred billion active weights, 200,000 tokens, 1/300: Patel reads 1667 off his calculator."""
+    assert round(lists.implied_bytes(1e11, 300, 200_000)) == 1667
+
+
+def test_where_the_cache_of_llama_is_read_as_long_as_its_weights_are_multiplied():
+    """In 8 bits: a cache of 80 layers, 8 heads, 128 wide, twice; two FLOP a weight but those of the embedding."""
+    row = lists.where_cache_meets_work(load_chip("H100 SXM")).loc["Llama 3 70B"]
+    weights, kept = load_model("Llama 3 70B").n_params - 128256 * 8192, 80 * 8 * 128 * 2
+    assert (row["bytes a token"], row.context) == (
+        kept,
+        pytest.approx(2 * weights / 1979e12 * 3.35e12 / kept, rel=1e-3),
+    )
+
+
+def test_no_model_of_the_catalogue_that_sees_all_comes_near_two_hundred_thousand_tokens():
+    table = lists.where_cache_meets_work(load_chip("H100 SXM"))
+    assert len(table) > 30 and table.context.max() < 200_000 / 5
+
+
+def test_the_price_of_speed_is_that_of_the_cheapest_row_that_is_fast_enough():
+    rows = pd.DataFrame({"speed": [10.0, 20.0, 30.0, 25.0, 5.0], "rate": [100.0, 50.0, 20.0, 10.0, 90.0]})
+    assert [lists.dearer(rows, speed) for speed in (1, 2, 2.5)] == [1, 2, 5] and math.isnan(
+        lists.dearer(rows, 4)
+    )
+
+
+def test_a_fifth_of_the_benchmarks_ask_six_times_the_price():
+    assert (lists.prices_of_speed(2.5) >= 6).mean() == pytest.approx(0.2, abs=0.025)

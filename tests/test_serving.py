@@ -245,7 +245,7 @@ def test_tokens_travel_to_their_experts_and_back(layout):
 def test_what_does_not_fit_has_no_number():
     answer = step(MODEL, System(CHIP, 1), WORK)
     need = (2 * MODEL.n_params + 32 * 4096 * 327680) / 1e9  # 320 KiB a token
-    assert f"infeasible: needs {need:.0f} GB, but 1 × H100 SXM has 86 GB" in str(answer)
+    assert f"infeasible: needs {need:.0f} GB, but the driver of 1 × H100 SXM shows 86 GB" in str(answer)
     assert answer.low is None
     with pytest.raises(ValueError, match="no time: infeasible"):
         _ = answer.seconds

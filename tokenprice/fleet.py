@@ -277,22 +277,31 @@ class Fleet:
             "usd_per_million": self.request.per_million if self.request.priced else {},
         }  # fmt: skip
 
+    @property
+    def machinery(self) -> str:
+        """How many machines at what load, in words."""
+        own, busy = f"{self.machines} × ({self.system})", f"{self.state.load:.0%}"
+        read = f"{self.readers} × ({self.reader}) that read at {self.reader_load:.0%} load"
+        return f"{read}, {own} that decode at {busy}" if self.reader else f"{own} at {busy} load"
+
+    @property
+    def dollars_per_month(self) -> float | None:
+        """The same for a month of 730 hours."""
+        return None if self.dollars_per_hour is None else MONTH * self.dollars_per_hour
+
     def lines(self) -> list[str]:
         """How many at what load, what users wait, and what it costs."""
-        at, own = self.state, f"{self.machines} × ({self.system})"
-        read = f"{self.readers} × ({self.reader}) that read at {self.reader_load:.0%} load"
-        busy = f"{at.load:.0%}"
-        whole = f"{read}, {own} that decode at {busy}" if self.reader else f"{own} at {busy} load"
+        at = self.state
         room = f", room for {self.headroom:.2g} × these arrivals"
         first, waits, late = durations(at.first_token), at.waits, self.slow.waits
         line = f"{durations(waits)} of it" if waits >= 5e-4 else "nobody"
         slow = f" ({durations(late)} at the slow end of the interval)" if late >= 5e-4 else ""
-        found = [f"{whole}, {at.running:,.3g} answers at a time in each{room}"]
+        found = [f"{self.machinery}, {at.running:,.3g} answers at a time in each{room}"]
         found += [f"{1 / at.token:.3g} tokens/s per user, first token {first}, {line} in line{slow}"]
         if self.dollars_per_hour is None:
             return found
         dollars = self.request.per_million["output"]
-        paid = f"${self.dollars_per_hour:,.2f} an hour, ${MONTH * self.dollars_per_hour:,.0f} a month"
+        paid = f"${self.dollars_per_hour:,.2f} an hour, ${self.dollars_per_month:,.0f} a month"
         return [*found, f"{paid}, ${dollars:.3g} per million output tokens"]
 
     def __str__(self):

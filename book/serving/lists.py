@@ -18,7 +18,7 @@ def benchmarks():
 
 
 def dearer(rows, speed):
-    """The least price at so many times the speed of a benchmark's cheapest token, in times of its price; NaN for none."""
+    """The least price at so many times the speed of a benchmark's cheapest token, over the price of that; else NaN."""
     cheapest = rows.loc[rows.rate.idxmax()]
     fast = rows[rows.speed >= speed * cheapest.speed]
     return cheapest.rate / fast.rate.max()
@@ -44,3 +44,11 @@ def where_cache_meets_work(chip, name="fp8"):
         context = principles.arithmetic_time(at, work, 1) / principles.memory_time(at, kept, 1)
         found[model.name] = {"bytes a token": kept, "context": context}
     return pd.DataFrame.from_dict(found, orient="index")
+
+
+def implied_bytes(active, multiplied, context):
+    """Bytes of cache a token at which reading a context takes as long as multiplying the active weights.
+
+    ``multiplied``: multiplications of a chip for each number that it reads; a number has one byte.
+    """
+    return active / multiplied / context
