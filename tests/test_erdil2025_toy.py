@@ -93,7 +93,7 @@ def test_capacity_counts_weights_and_the_cache_of_the_whole_batch():
     assert long > short
 
 
-def test_other_readings_of_table_1_give_other_cells():
+def test_parallel_attention_changes_one_row_of_table_1():
     """Parallel attention changes PaLM alone, and is no correction: text and caption state four all-reduces for all."""
     printed, parallel = tables.table_1(), tables.table_1(e.ToyAssumptions.parallel())
     changed = (printed - parallel).abs().max(axis=1) > 1e-9
@@ -101,9 +101,6 @@ def test_other_readings_of_table_1_give_other_cells():
     assert parallel.tokens_per_second["PaLM-540B"] == pytest.approx(134.3, abs=0.05)
     assert parallel.n_gpu["PaLM-540B"] == pytest.approx(125, abs=0.5)
     assert set(audit.scorecard("erdil2025", "Table 1").query("kind == 'model'").right) == {"yes"}
-    nominal = tables.nominal_table_1()  # of nominal sizes
-    assert [round(nominal[name][0]) for name in ("Llama 3 8B", "Llama 3 70B")] == [967, 235]
-    assert round(nominal["PaLM-540B"][1]) == 78
 
 
 def test_frontier_respects_demand_capacity_and_order():

@@ -20,8 +20,7 @@ def _symbol(name):
     return sp.Symbol(_NAMES[name], positive=True)
 
 
-N_GPU, BATCH, CONTEXT, PARAMS = (_symbol(name) for name in ("n_gpu", "batch", "context", "n_params"))
-ACCEPTANCE, GAMMA = _symbol("acceptance"), _symbol("drafts")
+N_GPU, BATCH, CONTEXT = (_symbol(name) for name in ("n_gpu", "batch", "context"))
 
 
 @derivation(proves=limits.long_context_intensity)
@@ -53,23 +52,4 @@ def network_batch():
         sp.Eq(_symbol("extra_all_reduce_time"), moving),
         "Up to one batch waiting is the longer of the two. It does not depend on the model's depth.",
         sp.Eq(_symbol("network_batch"), solution),
-    )
-
-
-@derivation(proves=limits.best_tensor_parallel)
-def best_tensor_parallel():
-    """The tensor-parallel degree inside a node beyond which another GPU makes a token slower."""
-    reading = limits.weights_over_gpus(SHAPE, CHIP, PARAMS, N_GPU)
-    waiting = SHAPE.n_layers * limits.all_reduces() * limits.node_all_reduce_latency(PROTOCOL, N_GPU)
-    slope = sp.diff(reading + waiting, N_GPU)
-    optimum = sp.solve(sp.Eq(slope, 0), N_GPU)[0]
-    return in_steps(
-        "Reading the weights shrinks with every GPU,",
-        sp.Eq(_symbol("weights_over_gpus"), reading),
-        "and two all-reduces a layer wait longer with every GPU.",
-        sp.Eq(sp.Symbol(r"t_{\text{wait}}"), waiting),
-        "At the best degree one more GPU saves as much as it costs.",
-        sp.Eq(slope, 0),
-        "So the degree grows with the square root of the bytes of a layer.",
-        sp.Eq(_symbol("best_tensor_parallel"), sp.simplify(optimum)),
     )

@@ -36,6 +36,8 @@ PRECISIONS = {
 }
 SPECULATED = ("Llama 3 70B", "Llama 3.1 405B")
 DEFAULT = Assumptions()
+LONG = 100_000  # tokens: the long context of Figures 9 and 10
+SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
 _FOUND: dict = {}  # what frontiers of this process were made from, in words, to the frontiers
 
 
@@ -204,3 +206,34 @@ def as_printed(number, older=None):
     shown = [name for name in shown if number not in (2, 4) or name not in prices]
     first = {4: "GPU", 6: "weight format"}.get(number, "model")
     return cells[[n for n in shown if n in cells]].rename(columns=HEADS).reset_index(names=first)
+
+
+def _halved():
+    """The default with half of every launch and latency."""
+    halves = ("base", "per_rank", "per_node")
+    quick = tuple(p.replace(**{n: getattr(p, n) / 2 for n in halves}) for p in DEFAULT.protocols)
+    return DEFAULT.replace(protocols=quick, t_kernel=DEFAULT.t_kernel / 2)
+
+
+WAITS = {"as in the paper": DEFAULT, "both halved": _halved()}
+
+
+def switched(model, chip, context=0, network=False, waits=DEFAULT, draft=None):
+    """The frontier of a model with parts of the waiting switched off: a network without limit, one of WAITS, drafts.
+
+    With a context the caches of all users have to fit, not only those of the micro-batch that the paper tests.
+    """
+    waits = waits.replace(cache_of_micro_batch=waits.cache_of_micro_batch and not context)
+    if network:
+        chip = chip.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
+    drafting = {"draft": draft, "acceptance": ACCEPTANCE} if draft else {}
+    return frontier(model, chip, context=context, assumptions=waits, **drafting)
+
+
+def widths(model, chip):
+    """What nine tenths of the top speed, and the top, cost over the cheapest token; and with an unlimited network."""
+    for network in (False, True):
+        curve = switched(model, chip, network=network)
+        fast = curve[curve.tokens_per_second >= 0.9 * curve.tokens_per_second.max()]
+        least = curve.usd_per_million.min()
+        yield fast.usd_per_million.min() / least, curve.usd_per_million.iloc[0] / least

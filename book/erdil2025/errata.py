@@ -3,21 +3,20 @@
 import numpy as np
 
 from book.audit.ledger import Reader, errata_numbers, grade_of, published
-from book.erdil2025 import economics, tables
+from book.erdil2025 import economics
 from book.erdil2025.claims import context, long_contexts, model as section_3, parallel, speculation, takeaways
 from book.erdil2025.claims.context import LONG
-from book.erdil2025.claims.economics import SEVENTY, drafting_gains, fastest, generation_gains
+from book.erdil2025.claims.economics import SEVENTY, drafting_gains, fastest
 from book.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100
-from book.erdil2025.claims.toy import beyond_critical, palm_power, scaled_latency, speed_up
-from book.erdil2025.economics import DRAFT
+from book.erdil2025.claims.toy import beyond_critical, palm_power
+from book.erdil2025.economics import DRAFT, SOUND
 from inferlib import load_model
-from inferlib.papers.erdil2025 import pareto, records, search
+from inferlib.papers.erdil2025 import records
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
 from inferlib.papers.erdil2025.records import FIGURE_1, TABLE_5, ToyAssumptions, chips, models
-from inferlib.papers.erdil2025.search import speculative_latency, token_latency
+from inferlib.papers.erdil2025.search import speculative_latency
 from inferlib.units import factor
 
-SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch has to fit
 COLUMNS = {
     "tokens per second": "tokens_per_second",
     "price of a million tokens": "usd_per_million",
@@ -28,7 +27,6 @@ COLUMNS = {
 
 @errata_numbers("erdil2025")
 def _section_2():
-    corrected, nominal = tables.table_1(ToyAssumptions.parallel()), tables.nominal_table_1()
     small, read = models["Llama 3 8B"], Reader("erdil2025", "Text 2.2.3")
     curves = (toy.toy_frontier(small, H100, assumptions=a) for a in (ToyAssumptions(), FIGURE_1))
     without, based = (curve.tokens_per_second.max() for curve in curves)
@@ -39,69 +37,26 @@ def _section_2():
         rows["Table 3", "low-latency decode", "latency"].value / 64,
         rows["Text 4.4", "int8, batch 64", ""].value,
     ]
-    palm, measured = scaled_latency(read, "PaLM 62B"), read("PaLM 62B", "latency")
     rent = Reader("erdil2025", "Text 2.2.2")("rent of one GPU") / factor("usd/h")
     return {
-        "palm_speed": f"{corrected.tokens_per_second['PaLM-540B']:.0f}",
-        "palm_gpus": f"{corrected.n_gpu['PaLM-540B']:.0f}",
         "fastest_without_base": f"{without:.0f}",
         "fastest_with_base": f"{based:.0f}",
         "served_without_base": f"{without / served:.1f}",
         "base_us": f"{FIGURE_1.t_base / factor('us'):.0f}",
         "price_up": f"{H100.price / rent - 1:.0%}",
-        "count_8b": f"{small.n_params / 1e9:.2f}",
-        "count_70b": f"{models['Llama 3 70B'].n_params / 1e9:.2f}",
         "cost_saved": f"{1 - cost[2] / cost[1]:.0%}",
         "latency_paid": f"{latency[2] / latency[1] - 1:.0%}",
-        "palm_62b": f"{palm / factor('ms'):.1f}",
-        "palm_62b_error": f"{palm / measured - 1:+.0%}",
         "palm_power": f"{palm_power(read):.2f}",
-        "palm_power_two": f"{_power(measured, read('PaLM 540B', 'latency')):.2f}",
+        "palm_power_two": f"{_power(read('PaLM 62B', 'latency'), read('PaLM 540B', 'latency')):.2f}",
         "pope_62b": f"{pope[0] / factor('ms'):.1f}",
         "pope_540b": f"{pope[1] / factor('ms'):.1f}",
         "pope_power": f"{_power(*pope):.2f}",
-        "nominal_8b": f"{nominal['Llama 3 8B'][0]:.0f}",
-        "nominal_70b": f"{nominal['Llama 3 70B'][0]:.0f}",
-        "nominal_palm_gpus": f"{nominal['PaLM-540B'][1]:.0f}",
-        "fraction_cost": f"{_cheapest(FIGURE_1):.3f}",
-        "whole_cost": f"{_cheapest(FIGURE_1.replace(least_gpus=1.0)):.3f}",
     }
 
 
 def _power(small, large):
     """The power of the parameters with which latency grows from PaLM 62B to PaLM 540B."""
     return np.log(large / small) / np.log(540 / 62)
-
-
-def _cheapest(assumptions):
-    """Dollars for a million tokens at the cheap end of Llama 3 8B's frontier at the small demand."""
-    demand = Reader("erdil2025", "Figure 1")("total demand", "small")
-    curve = toy.toy_frontier(models["Llama 3 8B"], H100, demand=demand, assumptions=assumptions)
-    return curve.usd_per_million.min()
-
-
-@errata_numbers("erdil2025")
-def _takeaways():
-    """What section 5 says of short contexts: bandwidth, and chips with much of it."""
-    doubled, doubled_70b = (1 - 1 / gain for gain in speed_up(2))
-    read, seventy = Reader("erdil2025", "Text 5.1"), models["Llama 3 70B"]
-    bandwidth, memory = (read("Groq LPU", column) for column in ("memory bandwidth", "memory"))
-    groq, groq_70b = speed_up(bandwidth / read("H100 SXM", "memory bandwidth"))
-    complete = takeaways.with_groq(bandwidth).values()
-    lpu = H100.replace(memory_bandwidth=bandwidth)
-    return {
-        "doubled": f"{doubled:.1%}",
-        "doubled_70b": f"{doubled_70b:.1%}",
-        "doubled_based": f"{takeaways.doubled_with_base():.1%}",
-        "doubled_complete": f"{max(takeaways.doubled_bandwidth().values()):.1%}",
-        "groq": f"{groq:.1f}",
-        "groq_70b": f"{groq_70b:.1f}",
-        "groq_complete": f"{min(complete):.1f} to {max(complete):.1f}",
-        "groq_gpus": f"{toy.optimal_n_gpu(seventy, lpu, ToyAssumptions().t_hop):.0f}",
-        "groq_needed": f"{seventy.weight_bytes * seventy.n_params / memory:.0f}",
-        "at_peaks": f"{long_contexts.fastest_at_peaks():.0f}",
-        "at_attainable": f"{fastest(SEVENTY)[0]:.0f}",
-    }
 
 
 def cells_as_printed(table, alpha, dollars=None):
@@ -122,23 +77,6 @@ def _exact(table, row, column, value):
     """Whether a printed cell comes out."""
     cell = published("erdil2025")[table, row, column]
     return grade_of(cell.text, cell.resolution, value)[1] == "exact"
-
-
-def sampled_on_22_may(name, draft):
-    """Table 5's point of a frontier read with the thresholds committed on 22 May 2025, in absolute seconds."""
-    shape, gpu, assumptions = search.opened(models[name], H100, TABLE_5)
-    grid = np.meshgrid(*pareto.grid(shape, gpu, assumptions), indexing="ij")
-    n_gpu, batch = (axis.ravel() for axis in grid)
-    if draft:
-        latency = _drafted(name, n_gpu, batch, assumptions=assumptions)
-    else:
-        latency = token_latency(models[name], H100, n_gpu, batch, assumptions=assumptions)
-    cost = n_gpu * latency / batch * (H100.price * factor("usd/h") * 1e6)
-    reached = [limit for limit in 1e-3 * np.logspace(-1, 3, num=600) if limit >= latency.min()]
-    points = np.array([np.where(latency <= limit, cost, np.inf).argmin() for limit in reached])
-    best = points[np.argmax((1 / latency[points]) ** 3 / cost[points])]
-    values = (1 / latency[best], cost[best], n_gpu[best], batch[best])
-    return dict(zip(COLUMNS, map(float, values), strict=True))
 
 
 def _drafted(name, n_gpu, batch, **options):
@@ -169,13 +107,6 @@ def _captions():
         at_two, count = cells_as_printed(table, 3, dollars=2.0)
         exact += cells_as_printed(table, 3)[0] - at_two
         rows += count // len(COLUMNS)
-    # Table 5 with the model and the sampler of 22 May
-    older = [
-        _exact("Table 5", row, column, value)
-        for name in economics.SPECULATED
-        for draft, row in ((None, name), (DRAFT, f"{name} (S)"))
-        for column, value in sampled_on_22_may(name, draft).items()
-    ]
     batches = parallel.table_2_batches()
     speed, price = "tokens per second", "price of a million tokens"
     worth = [
@@ -184,7 +115,6 @@ def _captions():
     ]
     return found | {
         "worth": f"{worth[0] / worth[1] - 1:.0%}",
-        "older_exact": f"{sum(older)}",
         "costs_lost": f"{exact}",
         "costs": f"{rows}",
         "rent": f"{H100.price:.2f}",
@@ -196,26 +126,14 @@ def _captions():
 
 
 @errata_numbers("erdil2025")
-def _generations():
-    tops = [economics.fastest(economics.curve(SEVENTY, chip)) for chip in economics.GENERATIONS]
+def _printed_equations():
     literal, coded = section_3.literal_and_coded()
     printed = economics.table(4, records.PRINTED_EQUATIONS)
-    shrinks = [ratio for *_, ratio in generation_gains().values()]
-    v100 = chips["V100"].replace(peaks={"bf16": 125e12, "fp8": 125e12}, flops=125e12)
-    n_gpu = np.geomspace(8, 512, 400)
-    cheap = [token_latency(models[SEVENTY], chip, 16, 2048, pipeline=False) for chip in (chips["V100"], v100)]
-    fast = [token_latency(models[SEVENTY], chip, n_gpu, 1).min() for chip in (chips["V100"], v100)]
     return {
-        "shrink_a100": f"{shrinks[0]:.1f}",
-        "shrink_h100": f"{shrinks[1]:.1f}",
-        "shrink_mean": f"{np.prod(shrinks) ** 0.5:.2f}",
-        "sizes": ", ".join(f"{at.n_gpu:.0f}" for at in tops),
         "literal": ", ".join(f"{speed:.0f}" for speed in printed.tokens_per_second),
         "literal_gpus": ", ".join(f"{n:.0f}" for n in printed.n_gpu),
         "literal_h100": f"{literal:.0f}",
         "coded_2d": f"{coded:.0f}",
-        "v100_cheap": f"{cheap[0] / cheap[1] - 1:.0%}",
-        "v100_fast": f"{fast[0] / fast[1] - 1:.1%}",
     }
 
 
@@ -251,11 +169,6 @@ def _parallel():
     plain = {name: most for name, (_, most, _) in parallel.pipeline_gains(False).items()}
     piped = {n: economics.curve(n, draft=DRAFT) for n in ("Mixtral 8x22B", "GPT-4")}
     without = {name: parallel.without_pipeline(name) for name in piped}
-    one_way, both_ways, critical = section_3.equal_batch()
-    setting, point = economics.settings()["Table 3", SEVENTY]
-    at = point(economics.curve(**setting))
-    honest = {**setting, "assumptions": DEFAULT.replace(hop_halved=False)}
-    slower = economics.seconds_at(honest, at) * at.tokens_per_second - 1
     mixtral = [economics.preferred(c["Mixtral 8x22B"]).tokens_per_second for c in (without, piped)]
     return {
         "pp_gpt_without": f"{without['GPT-4'].tokens_per_second.max():.0f}",
@@ -265,12 +178,6 @@ def _parallel():
         "pp_dense": f"{max(gain for n, gain in plain.items() if n not in ('GPT-4', 'DeepSeek-V3')):.1%}",
         "pp_gpt_plain": f"{plain['GPT-4']:.1%}",
         "pp_deepseek": f"{plain['DeepSeek-V3']:.0%}",
-        "equal_batch": f"{one_way:.0f}",
-        "equal_batch_2d": f"{both_ways:.0f}",
-        "equal_batch_half": f"{both_ways / 2:.0f}",
-        "critical_batch": f"{critical:.0f}",
-        "hop_slower": f"{slower:.1%}",
-        "hop_stages": f"{at.stages:.2f}",
         "traffic_kept": f"{section_3.traffic_kept():.0%}",
     }
 
@@ -307,10 +214,8 @@ def _context():
             f"{short}_memory": f"{at.n_gpu * H100.memory_capacity / 1e12:.1f}",
         }
     attainable, of_peak = context.mfu()
-    needs, eight = section_3.bytes_and_flop_of_latents()
     half, shares = _printed("Text 4.3", "prefill", "utilisation"), takeaways.decoding_shares().values()
     full, sixteen = _printed("Text 4.3", "cost at full utilisation"), ("Table 6", "16-bit weights")
-    groups = {n: long_contexts.needed_group(chips[n]) for n in economics.GENERATIONS}
     return found | {
         "deepseek_kb": f"{context.released_cache() / 1e3:.1f}",
         "deepseek_cheaper": f"{context.cheaper_with_released_cache():.1f}",
@@ -323,14 +228,8 @@ def _context():
         "mfu_capped": f"{attainable:.1%}",
         "cheaper_capped": f"{0.5 / attainable:.2f}",
         "quotient": f"{full / _printed(*sixteen, 'price of a million tokens'):.1%}",
-        **{f"group_{name.lower()}": f"{size:.0f}" for name, size in groups.items()},
-        "latent_needs": f"{needs:.0f}",
-        "latent_has": f"{eight:.0f}",
-        "latent_has_16": f"{section_3.bytes_and_flop_of_latents('bf16')[1]:.0f}",
-        "latent_until_16": f"{section_3.arithmetic_until():,.0f}",
-        "latent_outweighs": f"{long_contexts.more_than_weights():,.0f}",
-        "latent_four": f"{long_contexts.arithmetic_bound_from(4):,.0f}",
-        "latent_four_16": f"{long_contexts.arithmetic_bound_from(4, 'bf16'):,.0f}",
+        "at_peaks": f"{long_contexts.fastest_at_peaks():.0f}",
+        "at_attainable": f"{fastest(SEVENTY)[0]:.0f}",
     }
 
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from book import explorer
-from book.erdil2025 import figures_model
+from book.erdil2025 import economics
 from book.erdil2025.drawings import best
 from book.explorer import Axis, Bars, Choice, Curves, Explorer, Kind, Sentence, Slider, first, memory
 from inferlib import load_chip
@@ -152,7 +152,7 @@ def slope_and_wall(
                 "length", "Context of each user", {"none, as in the paper": 0, f"{context:,} tokens": context}
             ),
             Kind("network", "Bandwidth of the network", {"as in the paper": False, "without limit": True}),
-            Kind("waits", "Launches and latencies", figures_model.WAITS),
+            Kind("waits", "Launches and latencies", economics.WAITS),
             Kind("drafts", "Drafts", {"none": False, f"by {draft.name}": True}),
             ALPHA,
         ],
@@ -179,7 +179,7 @@ NEARLY = 0.9  # of the top speed: next to the wall
 
 def _frontier(model, chip, draft, context, network, waits, drafts):
     """The points of a frontier, fastest first."""
-    curve = figures_model.switched(model, chip, context, network, waits, draft if drafts else None)
+    curve = economics.switched(model, chip, context, network, waits, draft if drafts else None)
     return list(zip(curve.tokens_per_second.tolist(), curve.usd_per_million.tolist(), strict=True))
 
 

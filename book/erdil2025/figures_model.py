@@ -7,14 +7,11 @@ from book import style
 from book.audit.ledger import Reader
 from book.erdil2025 import economics
 from book.erdil2025.beyond import one_box_by_batch
-from book.erdil2025.economics import DEFAULT, DRAFT
+from book.erdil2025.economics import DEFAULT, DRAFT, LONG, SOUND, WAITS, switched
 from book.erdil2025.figures import served_points
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025.decode import best_layout
-from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5, Assumptions
-
-LONG = 100_000  # tokens: the long context of Figures 9 and 10
-SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
+from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5
 
 
 def figure_settings(number):
@@ -66,7 +63,7 @@ def marks(number, alpha=3, **changed):
 
 
 def draw(number, colours, lines=None, **changed):
-    """Frontiers of one figure, their ends (dots) and preferred points (diamonds, with their GPUs).
+    """Frontiers of one figure, their ends (dots) and preferred points (diamonds).
 
     A line given as (width, strength) lies broad and pale under the others.
     """
@@ -82,17 +79,9 @@ def draw(number, colours, lines=None, **changed):
         for mark, which in (("o", at.point != "preferred"), ("D", at.point == "preferred")):
             chosen = at[which]
             ax.plot(chosen["tokens/s"], chosen["USD per million"], mark, color=colour, markersize=5)
-        if number == 3 or not isinstance(line, str):  # there two preferred points nearly coincide
-            continue
-        best = at[at.point == "preferred"].iloc[0]
-        place, look = (best["tokens/s"], best["USD per million"]), {"fontsize": 8, "color": colour}
-        # the star is at the right of DeepSeek's
-        shift, look["ha"] = ((-5, 4), "right") if name == "DeepSeek-V3" else ((6, -9), "left")
-        ax.annotate(f"{best.GPUs:.3g}", place, shift, textcoords="offset points", **look)
     if number in (3, 4):
-        _, *sold = served_points()[1]
-        ax.plot(*sold, "*", color=style.INK, markersize=9)
-        ax.annotate("Llama 3 70B, sold", sold, (6, 4), textcoords="offset points", fontsize=8)
+        name, *sold = served_points()[1]
+        ax.plot(*sold, "*", color=style.INK, markersize=9, label=f"{name}, sold")
     ax.set(xscale="log", yscale="log")
     ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
     ax.legend(fontsize=9, loc="upper left")
@@ -142,37 +131,6 @@ def slope_and_wall(model, chip, draft, contexts):
     return axes
 
 
-def _halved():
-    """The default with half of every launch and latency."""
-    halves = ("base", "per_rank", "per_node")
-    quick = tuple(p.replace(**{n: getattr(p, n) / 2 for n in halves}) for p in DEFAULT.protocols)
-    return DEFAULT.replace(protocols=quick, t_kernel=DEFAULT.t_kernel / 2)
-
-
-WAITS = {"as in the paper": DEFAULT, "both halved": _halved()}
-
-
-def switched(model, chip, context=0, network=False, waits=DEFAULT, draft=None):
-    """The frontier of a model with parts of the waiting switched off: a network without limit, one of WAITS, drafts.
-
-    With a context the caches of all users have to fit, not only those of the micro-batch that the paper tests.
-    """
-    waits = waits.replace(cache_of_micro_batch=waits.cache_of_micro_batch and not context)
-    if network:
-        chip = chip.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
-    drafting = {"draft": draft, "acceptance": economics.ACCEPTANCE} if draft else {}
-    return economics.frontier(model, chip, context=context, assumptions=waits, **drafting)
-
-
-def widths(model, chip):
-    """What nine tenths of the top speed, and the top, cost over the cheapest token; and with an unlimited network."""
-    for network in (False, True):
-        curve = switched(model, chip, network=network)
-        fast = curve[curve.tokens_per_second >= 0.9 * curve.tokens_per_second.max()]
-        least = curve.usd_per_million.min()
-        yield fast.usd_per_million.min() / least, curve.usd_per_million.iloc[0] / least
-
-
 # From the equations as printed to the notebook, one change after another. Each has to stand on the last.
 STEPS = {
     "equations 29 to 44 as printed": {},
@@ -195,25 +153,6 @@ def from_print_to_notebook():
         row = {"step": name}
         for chip, at in economics.table(4, assumptions).iterrows():
             row |= {f"{chip} tokens/s": at.tokens_per_second, f"{chip} GPUs": at.n_gpu}
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def corrected_tables():
-    """Every row of Tables 2 to 6, as the paper's notebooks have it and with the errata fixed."""
-    rows, corrected = [], economics.settings(Assumptions.corrected())
-    columns = {
-        "tokens/s": "tokens_per_second",
-        "USD per million": "usd_per_million",
-        "GPUs": "n_gpu",
-        "batch": "batch",
-    }
-    for (table, name), (setting, point) in economics.settings().items():
-        before, after = (point(economics.curve(**one)) for one in (setting, corrected[table, name][0]))
-        row = {"table": table, "row": name}
-        for column, field in columns.items():
-            digits = 2 if field == "usd_per_million" else 0
-            row[column] = f"{before[field]:.{digits}f} → {after[field]:.{digits}f}"
         rows.append(row)
     return pd.DataFrame(rows)
 

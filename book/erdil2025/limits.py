@@ -3,7 +3,6 @@
 from functools import partial
 
 from inferlib.equation import equation
-from inferlib.ops import sqrt
 from inferlib.papers.erdil2025.equations.model import ALL_REDUCE, collective_latency
 from inferlib.papers.erdil2025.equations.printed import extra_all_reduce_time
 from inferlib.papers.erdil2025.records import GPU, Model, Protocol
@@ -35,21 +34,3 @@ def node_all_reduce_latency(protocol: Protocol, n_gpu):
 def network_batch(shape: Shape, chip: GPU, protocol: Protocol, n_gpu):
     """The batch at which an all-reduce inside a node moves bytes for as long as it waits."""
     return node_all_reduce_latency(protocol, n_gpu) / extra_all_reduce_time(shape, chip, protocol, n_gpu, 1)
-
-
-def all_reduces():
-    """All-reduces that follow one another in a layer under one-dimensional tensor parallelism."""
-    return 2
-
-
-@equation(unit="s", n_params="1", n_gpu="1 > 0")
-def weights_over_gpus(shape: Shape, chip: GPU, n_params, n_gpu):
-    """Time to read the weights at the attainable bandwidth."""
-    return shape.weight_bytes * n_params / (n_gpu * (chip.memory_bandwidth * chip.bandwidth_fraction))
-
-
-@equation(unit="1", n_params="1")
-def best_tensor_parallel(shape: Shape, chip: GPU, protocol: Protocol, n_params):
-    """The one-dimensional tensor-parallel degree beyond which a token gets slower, as if a node had no end."""
-    step = shape.n_layers * all_reduces() * ALL_REDUCE * protocol.per_rank
-    return sqrt(weights_over_gpus(shape, chip, n_params, 1) / step)

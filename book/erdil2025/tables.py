@@ -42,15 +42,6 @@ def table_1_with_parallel():
     return plain.join(parallel, rsuffix=", parallel attention").reset_index(names="model name")
 
 
-def nominal_table_1():
-    """Table 1 with the models' nominal sizes in place of the paper's parameter counts, and the sizes."""
-    rows = {}
-    for name, billions in zip(MODELS, (8, 70, 175, 540, 1800), strict=True):
-        at = models[name].replace(n_params=1e9 * billions), H100, PRINTED.t_hop
-        rows[name] = 1 / toy.minimum_latency(*at), toy.optimal_n_gpu(*at)
-    return rows
-
-
 def served(name, assumptions=FIGURE_1, demand="small"):
     """A quoted offer against a frontier of Figure 1, for its ``small`` or ``large`` demand, at the printed rent.
 

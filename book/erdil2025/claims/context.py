@@ -4,8 +4,9 @@ from functools import cache, partial
 
 from book.audit.explanation import inputs, named
 from book.audit.ledger import Noted, listed, reproduces
-from book.erdil2025 import economics
-from book.erdil2025.claims.model import DEFAULT, H100, attention_intensity, token_latency
+from book.erdil2025 import economics, limits
+from book.erdil2025.claims.model import DEFAULT, H100, token_latency
+from book.erdil2025.economics import LONG
 from inferlib import load_model
 from inferlib.papers.erdil2025 import pareto
 from inferlib.papers.erdil2025.equations import model as m, printed
@@ -15,7 +16,6 @@ from inferlib.units import factor
 
 reproduces = partial(reproduces, "erdil2025")
 MISTRAL = models["Mistral Large 2"]
-LONG = 100_000  # tokens of context in Figures 9 and 10
 GROUPED = ("Mixtral 8x7B", "Mixtral 8x22B", "Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2")
 
 
@@ -74,9 +74,9 @@ def _cheaper_inputs(read):
 
 
 def _intensity_factor(read):
-    intensity, shape, flop = attention_intensity()
-    factor_ = intensity * shape.activation_bytes / shape.group_size / flop
-    return float(factor_.evalf()) * DEFAULT.flop_per_pair
+    shape = inputs(MISTRAL.shape)
+    intensity = limits.long_context_intensity(shape, DEFAULT.flop_per_pair)
+    return intensity * shape.activation_bytes / shape.group_size
 
 
 def best_utilisation(chip):

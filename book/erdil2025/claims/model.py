@@ -7,16 +7,15 @@ returns its truth and the numbers behind it.
 from functools import cache, partial
 
 import numpy as np
-import sympy as sp
 
 from book.audit.explanation import named
 from book.audit.ledger import Noted, reproduces
 from book.erdil2025 import economics
-from inferlib.equation import symbolic, untraced
+from inferlib.equation import untraced
 from inferlib.papers.erdil2025 import decode, search
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
 from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, PROTOCOLS, ToyAssumptions, chips, models
-from inferlib.papers.erdil2025.shape import Shape, cache_values
+from inferlib.papers.erdil2025.shape import cache_values
 
 reproduces = partial(reproduces, "erdil2025")
 # Searches try thousands of layouts, which are no explanation of a cell.
@@ -68,9 +67,6 @@ def _text_3_1(read):
             read("width of the latent") / read("width of one head")
         ),
     }
-
-
-# Section 3.2: mixtures of experts.
 
 
 # Sections 3.3 and 3.4: latency and bytes of collectives.
@@ -228,11 +224,3 @@ def _equations(read, holds):
         "with 2D layouts and no pipeline: it also picks among three protocols, halves LL's bandwidth, spreads "
         "attention less widely and tiles activations",
     )
-
-
-def attention_intensity():
-    """FLOP over bytes of long-context attention as a SymPy expression in the paper's symbols (section 4.3)."""
-    shape = symbolic(Shape, "erdil2025")
-    context, flop = sp.symbols("l f", positive=True)
-    bytes_ = shape.activation_bytes * printed.cache_elements_read(shape, context, 1)
-    return (sp.simplify(printed.attention_flop(shape, context, flop) / bytes_), shape, flop)

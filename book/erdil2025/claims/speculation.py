@@ -11,7 +11,6 @@ from book.erdil2025.claims.parallel import at_cost
 from inferlib.equation import untraced
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import TABLE_5, models
-from inferlib.papers.erdil2025.search import expected_tokens
 
 reproduces = partial(reproduces, "erdil2025")
 
@@ -66,13 +65,6 @@ def _text_4_1(read):
 
 @reproduces("Text 4.1")
 def _speculation(read, holds):
-    # The printed procedure token by token: j tokens when the j-th draft is the first to be rejected.
-    a, worst = economics.ACCEPTANCE, 0.0
-    for drafts in range(1, 9):
-        rejected = sum(j * a ** (j - 1) * (1 - a) for j in range(1, drafts + 1))
-        mean = rejected + drafts * a**drafts
-        worst = max(worst, abs(mean / expected_tokens(a, drafts) - 1))
-    # Section 4.1's procedure on three tokens, in exact fractions: what comes out is the target's distribution.
     holds(
         "the arithmetic of a much smaller draft is negligible",
         *_negligible(read),

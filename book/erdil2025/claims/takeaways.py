@@ -1,4 +1,4 @@
-"""Erdil 2025, abstract, introduction and section 5.1 with their footnotes: everything their text prints, recomputed."""
+"""Erdil 2025, abstract and section 5.1 with their footnotes: everything their text prints, recomputed."""
 
 from functools import cache, partial
 
@@ -7,7 +7,6 @@ import numpy as np
 from book.audit.explanation import inputs, named
 from book.audit.ledger import Noted, listed, reproduces
 from book.erdil2025 import economics
-from book.erdil2025.claims.context import utilisation
 from book.erdil2025.claims.economics import SEVENTY, drafting_gains, fastest, halvings, most_with_drafts
 from book.erdil2025.claims.model import DEFAULT, H100, LL, UNLIMITED, best_layout, terms, token_latency
 from book.erdil2025.claims.toy import based, exponents, speed_up
@@ -16,33 +15,6 @@ from inferlib.papers.erdil2025.records import TABLE_5, Cut, chips, computing_at,
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "erdil2025")
-
-
-# The introduction's question.
-
-
-@cache
-def dgx_question(speed=70.0, part=0.15):
-    """Llama 3 70B at 16 bits on eight H100s: the best utilisation at a speed, and the best speed at a utilisation."""
-    batch = np.geomspace(8, 512, 4000)
-    speeds = 1 / token_latency(models["Llama 3 70B"], H100, 8, batch)
-    shares = utilisation("Llama 3 70B", H100, 8, batch)
-    # The faster, the smaller the batch.
-    largest, smallest = np.flatnonzero(speeds >= speed)[-1], np.flatnonzero(shares >= part)[0]
-    return (float(shares[largest]), float(batch[largest])), (float(speeds[smallest]), float(batch[smallest]))
-
-
-@reproduces("Text 1")
-def _question(read, holds):
-    place = "DGX H100 question"
-    speed, part = read(place, "tokens per second"), read(place, "utilisation")
-    (share, batch), (faster, _) = dgx_question(speed, part)
-    holds(
-        "the complete model answers the DGX H100 question",
-        share > part and faster > speed,
-        f"room for a little more: {share:.1%} at {speed:.0f} tokens/s (batch {batch:.0f}), or {faster:.1f} tokens/s "
-        f"at {part:.0%}",
-    )
 
 
 @reproduces("Abstract")

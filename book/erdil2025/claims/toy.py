@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from book.audit.ledger import Noted, listed, reproduces
-from book.erdil2025.economics import frontier
+from book.erdil2025.economics import widths
 from book.erdil2025.tables import H100, MODELS, SERVED, served
 from inferlib.papers.erdil2025 import derivations
 from inferlib.papers.erdil2025.equations import toy
@@ -181,12 +181,12 @@ def _limits(read, holds):
         f"above equation 14 by {', '.join(f'{error:.0%}' for error in far)}, in Table 1's order",
         fair="the better the larger the model",
     )
-    wide, narrow, top = frontier_widths()
+    (wide, top), (narrow, far) = widths(models["Llama 3 70B 8-bit"], H100)
     holds(
         "the frontier is wider than a factor of 3 because of network bandwidth",
         wide > 3 and narrow < wide / 3,
         f"Llama 3 70B at 8 bits, dollars at nine tenths of the top speed over the least: {wide:.0f}, and {narrow:.1f} "
-        f"without a limit of bandwidth; at the very top {top[0]:,.0f} and {top[1]:,.0f}",
+        f"without a limit of bandwidth; at the very top {top:,.0f} and {far:,.0f}",
         fair="up to nine tenths of the top speed",
     )
     power = palm_power(read)
@@ -197,20 +197,6 @@ def _limits(read, holds):
         "4 ms and 8B",
         fair="as a power, over all three",
     )
-
-
-def frontier_widths(chip=H100):
-    """How many times its cheapest token a fast one costs, with the chip's network and without a limit of bandwidth.
-
-    At nine tenths of the top speed, with and without; and at the top, a pair. Llama 3 70B at 8 bits.
-    """
-    free, wide, top = chip.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18), [], []
-    for one in (chip, free):
-        curve = frontier(models["Llama 3 70B 8-bit"], one)
-        times = curve.usd_per_million / curve.usd_per_million.min()
-        wide.append(times[curve.tokens_per_second >= 0.9 * curve.tokens_per_second.max()].min())
-        top.append(times.iloc[0])
-    return *wide, top
 
 
 def _scaled_speed(read, name):
