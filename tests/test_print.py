@@ -144,8 +144,7 @@ MISSES = {
             ("Text 4.6", "at the highest speed arithmetic hides behind memory", ""),
             ("Text 4.6", "the fastest model has the fewest active parameters", ""),
             ("Text 4.6", "DeepSeekV3 and Kimi-K2 gain less than smaller models", ""),
-            ("Text 4.6", "3D-DRAM is the most efficient DRAM, then HBM4", ""),
-            ("Text 4.6", "Kimi-K2: HBM3 has the highest STPS/W", ""),
+            ("Text 4.6", "3D-DRAM is the most efficient DRAM, then HBM4; for Kimi-K2 HBM3", ""),
             ("Key finding 4", "3D-DRAM doubles or triples tokens per second", ""),
         },
         "does not hold": {
@@ -273,7 +272,7 @@ TOLD = {
         "1248 1024 2496 2048 5.9 1.83 -0.087 320 1.44 0.72 373 403 358 390 441 1.7 0.07 0.60 137 27.5 7.0 6.9 0.5625 "
         "6.7 14% 3.94 2.5 25% 1.4 3.0 1.20 16,384 5.7% 1.31 1.55"
     ),
-    "liminal2025": "46K 28K 35.6B 30.3B 3.2 2.3 559 930 871 26.3 14.4 17% 8%",
+    "liminal2025": "46K 28K 35.6B 30.3B 3.2 2.3 559 930 871 26.3 14.4 17.5% 8.0%",
     "mazurek2025": "15.4 656.6B 97.8% 187.1 1.31 44.0 98.0% 262 327.68 2.67 -23.5% 18% 24.7% 9.7% 11.41 826 28.9% 1.94",
 }
 
