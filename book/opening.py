@@ -331,8 +331,8 @@ def in_offers(case, edge):
     """What the sixth model sells: batch, chat and agent, a line each."""
     found = offers(edge)
     says = {
-        "batch": "*Batch*: nobody waits, so the cheapest token wins",
-        "chat": f"*Chat*: at least {CHAT} tokens per second, several times as fast as anybody reads",
+        "batch": "*Batch*: no user waits, so the cheapest token wins",
+        "chat": f"*Chat*: at least {CHAT} tokens per second, several times as fast as people read",
         "agent": "*Agent*: a program reads, and each step of its work waits for the last, so nearly the fastest token",
     }
     lines = [
@@ -342,9 +342,8 @@ def in_offers(case, edge):
         else f"- {text}: no machine of {case.machine.chip.name} up to twice this one does it."
         for name, text in says.items()
     ]
-    steps = "These are decode steps alone. A machine that reads prompts as well keeps such a promise for fewer users: "
-    link = "[When does the first token come?](price.ipynb) says for how many."
-    return Text("\n".join([*lines, "", steps + link]))
+    steps = "These are decode steps alone; [three services](#three-services) with prompts and arrivals stand below."
+    return Text("\n".join([*lines, "", steps]))
 
 
 def _users(number):

@@ -10,6 +10,8 @@ import pytest
 from prose import without_fences
 
 from book import opening, sixth, style
+from book.serving import rent
+from book.synthesis import against
 from inferlib import load_chip
 from inferlib.system import System
 from tokenprice import answerers, ask
@@ -161,6 +163,41 @@ def test_what_does_not_fit_has_no_bar():
 def test_only_two_measured_runs_leave_a_box():
     """The page says that no verdict is stronger than two rows."""
     assert len(opening.measured_beyond()) == 2
+
+
+@pytest.fixture(scope="module")
+def rented():
+    return rent.offers(CASE.model, opening.CHIPS)
+
+
+def test_a_fleet_that_is_sure_keeps_its_promise_at_the_slow_end(rented):
+    least = {name: float(promise["token"].split()[0]) for name, (_, promise) in rent.SERVICES.items()}
+    assert all(sure.row()["speed_low"] >= least[name] for name, (_, sure) in rented.items())
+
+
+def test_to_be_sure_costs_no_less(rented):
+    assert all(sure.fleet.dollars_per_hour >= at.fleet.dollars_per_hour for at, sure in rented.values())
+
+
+def test_a_month_of_a_fleet_is_its_chips_at_the_price_of_the_list(rented):
+    for at, _ in rented.values():
+        paid = at.fleet.chips * load_chip(at.system.chip.name).price * 730
+        assert f"${paid:,.0f} a month" in rent.rented(at)
+
+
+def test_no_public_measurement_is_of_the_running_question_or_of_its_model_on_sixteen():
+    rows = against.rows()
+    assert against.row_of(CASE, rows) is None
+    sixteen = rows[
+        (rows.model == CASE.model.name) & rows.hardware.str.startswith("H100") & (rows.n_gpus == 16)
+    ]
+    assert sixteen.empty
+
+
+def test_the_chapter_of_each_source_comes_back_to_the_running_question():
+    stories = [path for path in CHAPTER.parent.glob("*20*.ipynb") if "record" not in path.stem]
+    assert len(stories) == 6
+    assert [path.stem for path in stories if "## The running question" not in path.read_text("utf-8")] == []
 
 
 def test_it_is_short():

@@ -5,7 +5,6 @@ import pandas as pd
 from tokenprice import Question, decide
 from tokenprice.words import durations
 
-CHIPS = ("A100 80GB", "H100 SXM", "H200", "B200")  # to choose from, each timed and measured
 # Three services: requests (tokens of prompt and answer, requests per second), and what is promised.
 SERVICES = {
     "chat": (
@@ -13,11 +12,11 @@ SERVICES = {
         {"token": "50 tokens/s", "first_token": "1 s"},
     ),
     "agent": (
-        {"prompt": 8000, "cached": "90%", "output": 500, "arrivals": 2},
+        {"prompt": "8k", "cached": "90%", "output": 500, "arrivals": 2},
         {"token": "80 tokens/s", "first_token": "2 s"},
     ),
     "batch job": (
-        {"prompt": 4000, "output": 500, "arrivals": 10},
+        {"prompt": "4k", "output": 500, "arrivals": 10},
         {"token": "10 tokens/s", "first_token": "60 s"},
     ),
 }
@@ -32,13 +31,22 @@ def rented(offer):
     return f"{offer.fleet.machinery}, ${offer.fleet.dollars_per_month:,.0f} a month{wait}"
 
 
-def services(model):
+def offers(model, chips):
     """For each of the three services the cheapest fleet, and the one that keeps its promise at the slow end as well."""
-    rows = []
-    for name, (work, promise) in SERVICES.items():
-        asked = Question(model, **work)
-        found = [decide(asked, **promise, chips=CHIPS, sure=sure).best for sure in (False, True)]
-        rows.append((f"{name}: {_in_words(**work, **promise)}", *map(rented, found)))
+    return {
+        name: [
+            decide(Question(model, **work), **promise, chips=chips, sure=sure).best for sure in (False, True)
+        ]
+        for name, (work, promise) in SERVICES.items()
+    }
+
+
+def services(model, chips):
+    """:func:`offers` in words, beside what is asked and promised."""
+    rows = [
+        (f"{name}: {_in_words(**SERVICES[name][0], **SERVICES[name][1])}", *map(rented, found))
+        for name, found in offers(model, chips).items()
+    ]
     return pd.DataFrame(rows, columns=["service", "cheapest by the estimate", "cheapest that is sure"])
 
 
