@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from inspect import isfunction
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
@@ -17,11 +18,12 @@ from py_mini_racer import MiniRacer
 import inferlib
 from book import explorer, opening
 from book._tools import still
-from book.calculator import instrument
+from book.calculator import fields, instrument
 from book.explorer import Bars, Choice, Curves, Explorer, Guess, Kind, Limit, Search, Sentence, Slider, beside
 from book.explorer.page import _shared, digits
 from inferlib import load_model
 from inferlib.papers import erdil2025 as e
+from tokenprice import ask
 
 CHIPS = {name: inferlib.load_chip(name) for name in ("H100 SXM", "H200", "H20")}  # no list offers an H20
 MODELS = {name: e.models[name] for name in ("Llama 3 70B", "Llama 3 8B")}
@@ -822,7 +824,7 @@ def test_without_scripts_a_page_shows_the_start():
 
 BESIDE = """
 const window = globalThis, document = { currentScript: null, createElement: () => ({}) };
-const node = { append(...parts) { parts.forEach((p) => { this.textContent += p.textContent || p; }); } };
+const node = { append(link) { this.href = link.href; } };
 class URLSearchParams {
   constructor(text) { this.all = new Map(text.split("&").map((p) => p.split("=").map(decodeURIComponent))); }
   get(name) { return this.all.get(name); }
@@ -831,24 +833,41 @@ class URLSearchParams {
 """
 
 
+def of_calculator(address):
+    """What the sixth model says to a link of the calculator, whose words are those of Python."""
+    path, _, pairs = address.partition("#ask?")
+    given = {name: words[0] for name, words in parse_qs(pairs).items()}
+    assert path == "calculator.html" and given.pop("mode") == "step"
+    assert set(given) <= set(fields.declared())
+    try:
+        found = ask(given.pop("model"), given.pop("machine"), **given)
+    except ValueError as refusal:
+        return f"The sixth model does not answer: {refusal}"
+    if not found.feasible:
+        return f"The sixth model does not answer: {found.reason}"
+    at, low, high = (digits(1e3 * seconds) for seconds in (found.seconds, found.low, found.high))
+    return f"The sixth model says {at} ms ({low} to {high} ms in 80 % of cases)."
+
+
 def test_below_a_box_stands_what_the_sixth_model_says_to_its_question():
     """In the page and in Python, for every box that can ask, with its refusals; nothing for one's own model."""
     script = (Path(still.__file__).parents[1] / "_static" / "beside.js").read_text("utf-8")
     engine = MiniRacer()
     engine.eval(f"{BESIDE}window.inferlibKnown = (() => {{{instrument.core()}return D;}})();{script}")
-    random, answers = np.random.default_rng(5), []
+    random, answers, own = np.random.default_rng(5), [], " Your own model: "
     for shown in filter(lambda shown: shown.asks is not None, (make() for make in MADE.values())):
         told = json.dumps(beside.asked(shown))
         for values in ({}, *(random_inputs(shown, random) for _ in range(8))):
             link = json.dumps(shown.link(**values))
             answers.append(beside.said(shown, digits, **values))
             engine.eval(f"node.textContent = ''; inferlibBeside(node, {told}, {link})")
-            assert engine.eval("node.textContent") == answers[-1], link
+            assert engine.eval("node.textContent") == answers[-1] + own, link
+            assert of_calculator(engine.eval("node.href")) == answers[-1], link
     assert len(answers) == 9 * 4 and 9 < sum("not answer" in answer for answer in answers) < 54
     llama = load_model("Llama 3 70B")
-    own, make = llama.replace(vocab_size=2 * llama.vocab_size), MADE["principles.one_step"]
+    unknown, make = llama.replace(vocab_size=2 * llama.vocab_size), MADE["principles.one_step"]
     assert beside.said(make(opening.RUNNING), digits).startswith("The sixth model says 13.")
-    assert beside.said(make(opening.RUNNING.replace(model=own)), digits) == ""
+    assert beside.said(make(opening.RUNNING.replace(model=unknown)), digits) == ""
 
 
 def test_one_frame_has_one_redraw():

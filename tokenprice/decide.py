@@ -299,8 +299,8 @@ def decide(
     attention (``dp`` of the layout): at least one each, at most as many as have room beside the weights. More
     users make a request cheaper, its tokens slower and its first token later. So each machine is asked for the
     powers of two of users, and for the most users at which the promise holds: that is its offer. Offers are
-    sorted by dollars for one request, then by chips; those whose kernels are lent, or whose copies share experts,
-    by their slow end.
+    sorted by dollars for one request, then by chips and speed; those whose kernels are lent, or whose copies share
+    experts, by their slow end.
 
     With ``arrivals`` each machine is asked how many of it keep the promise on average, with prompts read by all or
     by machines of the same chip that do nothing else; the cheapest fleet is its offer.
@@ -356,7 +356,7 @@ def decide(
         for n in given or sizes(chip):
             for layout in _layouts(layouts, q.model, chip, n):
                 search.ask(System(chip, n), layout, seller)
-    found = sorted(search.offers, key=lambda offer: (offer.ranked, offer.system.count))
+    found = sorted(search.offers, key=_place)
     if promise.percentiles:
         found = search.played(found)
     elif q.arrivals and not sure:
@@ -390,6 +390,11 @@ def _fewest(q, chip, layouts):
     tried = ((System(chip, n), one) for n in sizes(chip) for one in _layouts(layouts, q.model, chip, n))
     runs = (each for each in tried if not refusal(q.model, *each))
     return next((system.count for system, one in runs if room_of(q, system, one) >= one.lanes), inf)
+
+
+def _place(offer):
+    """What offers are sorted by; fleets of as many chips cost the same, but for how it was added up."""
+    return float(f"{offer.ranked:.9g}"), offer.system.count, offer.request.token
 
 
 def sizes(chip):
@@ -485,7 +490,9 @@ class _Search:
             return self._miss(system, layout, *self._why(alone, layout))
         output, most = best.request.per_million["output"], self.promise.dollars or inf
         if output > most:
-            return self._miss(system, layout, TOO_DEAR, f"${output:.3g} per million at best", output / most)
+            return self._miss(
+                system, layout, TOO_DEAR, f"${words.figures(output)} per million at best", output / most
+            )
         self._offer(system, layout, best.request, seller, best)
 
     def _offer(self, system, layout, request, seller, fleet=None):
@@ -507,7 +514,7 @@ class _Search:
             )
             for offer in offers[PLAYED:]
         ]
-        return sorted(kept, key=lambda offer: (offer.ranked, offer.system.count))
+        return sorted(kept, key=_place)
 
     def surely(self, offer):
         """One offer with the fleet that keeps the promise at the slow end of the interval too, where one does."""
@@ -601,7 +608,7 @@ class _Search:
         if first > self.promise.limit("first_token"):
             return TOO_LATE, f"{first:.3g} s{end} for {who}", float(first / self.promise.limit("first_token"))
         cheapest = float(np.min(tried.per_million["output"]))
-        return TOO_DEAR, f"${cheapest:.3g} per million at best", cheapest / self.promise.dollars
+        return TOO_DEAR, f"${words.figures(cheapest)} per million at best", cheapest / self.promise.dollars
 
     def _keep(self, tried, system, layout, users):
         short, (_, first) = self._short(tried, layout), self._times(tried, layout)

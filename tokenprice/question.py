@@ -103,7 +103,8 @@ class Question(Words):
         "users", "32")
     rounds: float | None = word(words.count, "times each user asks, if all begin at once", "rounds", "10")
     equal: bool | None = word(words.truth, "whether all answers are equally long", example="yes")
-    arrivals: float | None = word(words.positive, "requests a second that come by themselves, to a fleet", "1/s", "2.5")
+    arrivals: float | None = word(
+        words.rate, "requests a second, or 150/min, that come by themselves, to a fleet", "1/s", "2.5")
     machines: int | None = word(words.whole, "machines that share the arrivals; as few as can", "1", "4")
     layout: Layout | None = word(words.layout, "how it lies on the chips; one instance on all", example="DP8 EP8")
     weights: str | float | None = word(words.format, "number format of the weights; the checkpoint's", example="fp8")

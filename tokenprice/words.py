@@ -13,6 +13,7 @@ from tokenprice import constants, mix
 
 _LARGE = {"": 1, "k": 1024, "m": 1024**2}
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "min": 60.0}
+_EVERY = {"s": 1, "min": 60}  # seconds
 _NUMBER = r"([\d.,_]*\d[\d.,_]*|[\d.]+e-?\d+)"
 _LAYOUT = re.compile(r"(tp|pp|ep|dp)\s*=?\s*(\d+)", re.IGNORECASE)
 
@@ -110,8 +111,22 @@ def whole(name, value) -> int:
 
 def positive(name, value) -> float:
     """A number above zero."""
-    said = isinstance(value, str)
-    return _number(name, _digits(name, value.strip().removesuffix("/s"), "a number") if said else value)
+    return _number(name, _digits(name, value.strip(), "a number") if isinstance(value, str) else value)
+
+
+def rate(name, value) -> float:
+    """So many a second: ``2.5``, ``"2.5/s"``, ``"150/min"``.
+
+    Examples
+    --------
+    >>> rate("arrivals", "150/min")
+    2.5
+    """
+    if not isinstance(value, str):
+        return _number(name, value)
+    number, _, each = value.partition("/")
+    seconds = _EVERY[checks.one_of(f"{name}, a number per", each.strip().lower() or "s", _EVERY)]
+    return _number(name, _digits(name, number.strip(), "like 2.5/s or 150/min")) / seconds
 
 
 def truth(name, value) -> bool:

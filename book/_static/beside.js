@@ -3,7 +3,6 @@ window.inferlibBeside = (() => {
   "use strict";
   const here = document.currentScript ? document.currentScript.src : "", waiting = new Map();
   let A = null, fetching = false;
-  const digits = (v) => (v >= 1000 ? Math.round(v).toLocaleString("en-US") : String(+v.toPrecision(3)));
   const stateOf = (asks, link) => {
     const told = new URLSearchParams(link.split("?")[1]);
     const label = (name) => told.get(asks[name]), value = (part) => parseFloat(told.has(part)
@@ -16,18 +15,19 @@ window.inferlibBeside = (() => {
   };
   const says = (state) => {
     A = A || inferlibAsk(inferlibKnown);
-    const { form, facts } = inferlibKnown, S = { ...form.start, ...state }, ms = (v) => digits(1e3 * v);
+    const { form, facts } = inferlibKnown, S = { ...form.start, ...state }, ms = (v) => A.digits(1e3 * v);
     const r = A.step(S, S.batch, S.context), part = Math.round(100 * facts.confidence);
     return r.status !== "ok" ? "The sixth model does not answer: " + r.reason : "The sixth model says " +
       ms(r.seconds) + " ms (" + ms(r.low) + " to " + ms(r.high) + " ms in " + part + " % of cases).";
   };
+  // The same question in the words of the calculator, and of Python.
+  const words = ({ chip, n_chips, layout, split, ...same }) => ({ ...same, machine: `${n_chips}x ${chip}`,
+    ...(layout && { layout: `DP${n_chips} EP${n_chips}` }) });
   const show = (node, state, text) => {
-    const link = document.createElement("a"), [before, after] = text.split("sixth model");
-    link.href = "calculator.html#ask?" + Object.entries(state).map(([key, value]) => key + "=" +
-      encodeURIComponent(value)).join("&");
-    link.textContent = "sixth model";
-    node.textContent = before;
-    node.append(link, after);
+    const pairs = Object.entries(words(state)).map(([key, value]) => `${key}=${encodeURIComponent(value)}`);
+    node.textContent = text + " Your own model: ";
+    node.append(Object.assign(document.createElement("a"), { href: `calculator.html#ask?${pairs.join("&")}`,
+      textContent: "the calculator, with these settings" }));
   };
   const fetch = () => {
     fetching = true;

@@ -11,6 +11,13 @@ globalThis.inferlibAsk = function (D) {
   // an instance: the one that holds.
   const of = (list, at) => list[Math.min(at.spread, list.length - 1)];
 
+  const digits = (v) => {
+    if (v == null || !Number.isFinite(v)) return "n/a";
+    const size = Math.abs(v);
+    if (v === 0) return "0";
+    if (size >= 1e7 || size < 1e-3) return v.toExponential(2).replace("e+", "e");
+    return size >= 1000 ? Math.round(v).toLocaleString("en-US") : String(+v.toPrecision(3));
+  };
   const chips = Object.fromEntries(Object.entries(D.chips).map(([name, known]) =>
     [name, { ...known, values: named(D.chip, known.values) }]));
 
@@ -41,6 +48,17 @@ globalThis.inferlibAsk = function (D) {
     p.own[name]));
   const heads = (m) => every(m, "n_heads");
   const sparse = (m) => m.values.stored_experts > 0;
+
+  // A model or a chip by any name that the catalogue knows; else as it was typed.
+  const known = (what, text) => {
+    const words = text.toLowerCase().replace(/^.*\//, "").split(/[\s_-]+/);
+    return D.names[what][words.join("")] || D.names[what][words.slice(0, -1).join("")] || text;
+  };
+  const machineOf = (text) => {
+    const [, n, name] = /^\s*(\d+)\s*[x×]\s*(.+?)\s*$/i.exec(text) || [];
+    const named = name && known("chip", name);
+    return n >= 1 && has(chips, named) ? { chip: named, n_chips: +n } : null;
+  };
 
   // Formats of weights, of each part and of the cache: as given, else the checkpoint's. A format is a name,
   // or bytes of a weight and whose kernels serve it.
@@ -160,8 +178,10 @@ globalThis.inferlibAsk = function (D) {
     const parts = S.layout === "copies" ? "copies of " + S.split + " chips" : S.split + " stages";
     if (S.electricity == null && S.pue != null)
       return { refused: "pue belongs to electricity: give dollars for a kilowatt-hour" };
-    if (S.electricity != null && hourly(S, S.chip) != null && chip(S).values.chip_power == null)
-      return { refused: "electricity has a price, but the power of " + S.chip + " is not known" };
+    const dark = (S.reader ? [S.chip, machineOf(S.reader).chip] : [S.chip]).find((name) =>
+      hourly(S, name) != null && (name === S.chip ? chip(S) : chips[name]).values.chip_power == null);
+    if (S.electricity != null && dark)
+      return { refused: "electricity has a price, but the power of " + dark + " is not known" };
     if (!whole(l, n)) return { refused: n + " chips cannot be divided into " + parts };
     if (l.pp > deep) return { refused: l.pp + " stages, but the model has " + deep + " layers" };
     const uneven = heads(m).find((one) => one % l.tp);
@@ -316,133 +336,187 @@ globalThis.inferlibAsk = function (D) {
   };
   const clamped = (S) => Math.min(S.cached || 0, S.prompt - 1);
 
-  // A fleet as in tokenprice.fleet. Each copy is a queue: means over its requests, null where they pile up.
+  // A fleet as in tokenprice.fleet. A machine is a queue: seconds of its steps, asked when they are needed,
+  // and of the prompts.
+  const queue = (S, at, room, context) => {
+    const { lanes } = at.q, known = [], most = Math.min(room, S.users || D.most, D.most);
+    const step = (n) => {
+      if (n in known) return known[n];
+      const seconds = run(at, { batch: n * lanes, context });
+      return (known[n] = S.drafted ? draftedAt(S, at, seconds).total : seconds);
+    };
+    return { at, lanes, context, step, places: Math.max(Math.floor(most / lanes), 1),
+      ...passes(at, S.prompt, clamped(S)) };
+  };
+  // Means over the requests of a copy, null where they pile up.
   const steady = (s, all, before) => {
-    const arrivals = all / s.lanes, last = s.steps.length - 1, busy = arrivals * s.full, logs = [0];
-    const line = s.steps.map((step, k) => arrivals * s.output * step / (k + 1) / (1 - arrivals * s.own));
+    const arrivals = all / s.lanes, busy = arrivals * s.full, logs = [0];
     if (!(busy < 1)) return null;
-    line.forEach((one, k) => logs.push(logs[k] + Math.log(one)));
-    const most = logs.reduce((a, b) => Math.max(a, b)), odds = logs.map((v) => Math.exp(v - most));
-    odds[last + 1] /= 1 - line[last];
+    let line = Infinity, most = 0;
+    for (let n = 1; n <= s.places && !(line < 1 && logs[n - 1] < most + NEVER); n++) {
+      line = arrivals * s.output * s.step(n) / n / (1 - arrivals * s.own);
+      logs.push(logs[n - 1] + Math.log(line));
+      most = Math.max(most, logs[n]);
+    }
+    const odds = logs.map((v) => Math.exp(v - most)), full = odds.length > s.places;
+    if (full) odds[s.places] /= 1 - line;
     const mean = (of) => odds.reduce((sum, odd, n) => sum + odd * of(n), 0);
-    const step = mean(Number) / mean((n) => n && n / s.steps[n - 1]), kind = s.own ? "queue" : "apart";
-    const blocked = odds[last + 1] / mean(() => 1);
-    const asked = { ...s, arrivals, before, step, line: line[last], blocked };
+    const step = mean(Number) / mean((n) => n && n / s.step(n)), kind = s.own ? "queue" : "apart";
+    const blocked = full ? odds[s.places] / mean(() => 1) : 0;
+    const asked = { ...s, arrivals, before, step, line, blocked };
     const [reading] = D.glue[kind]({ ...asked, cleared: 1 }), stays = 1 - 1 / s.output;
     const reads = s.own ? arrivals * reading : 0;
     if (!(reads < 1 && before >= 0)) return null;
     let y = 1; // the root of tokenprice.fleet.clearing
-    for (let k = 0; k < 50; k++) { const left = stays * Math.exp(-reads * y);
-      y -= (left + y - 1) / (1 - reads * left); }
+    for (let k = 0; k < 50; k++) {
+      const left = stays * Math.exp(-reads * y);
+      y -= (left + y - 1) / (1 - reads * left);
+    }
     const [, waits, token, first] = D.glue[kind]({ ...asked, cleared: y });
     return { busy, held: all * (reading + (s.output - 1) * token), waits, token, first };
   };
+  const NEVER = -60; // logarithm of the odds of a state that nobody sees
   const fewest = (good) => {
     let low = 0, high = 1;
     while (high <= 2 ** 20 && !good(high)) [low, high] = [high, 2 * high];
     while (high - low > 1) { const n = (low + high) >> 1; if (good(n)) high = n; else low = n; }
     return high <= 2 ** 20 && high;
   };
-  // As few machines as have a steady state at both ends; others of the kind read the prompts where apart.
-  const fleet = (S, at, steps, context, read, apart) => {
-    const { arrivals, output, prompt } = S, { lanes } = at.q, own = apart ? 0 : read;
-    const put = [S, at, lanes, context, { users: lanes, running: lanes, prompt }], by = [1, spread(...put)];
-    const full = D.glue.machine({ own, output, step: steps[steps.length - 1], users: steps.length })[0];
-    const late = apart ? 0 : Math.max(at.q.engine_host * at.q.hosted - read, 0);
-    const ends = by.map((f) => ({ lanes, output, late, own: own * f, read: read * f,
-      steps: steps.map((v) => v * f), full: full * f }));
+  // As few machines as have a steady state at both ends that is good; a reader is the queue of those that do
+  // nothing but read prompts.
+  const fleet = (S, one, reader, good = () => true) => {
+    const { arrivals, output, prompt } = S, { at, lanes, places, context } = one, { read } = reader || one;
+    const put = [S, at, lanes, context, { users: lanes, running: lanes, prompt }], factor = spread(...put);
+    const own = reader ? 0 : read.total, soon = firstSpread(...put);
+    const full = D.glue.machine({ own, output, step: one.step(places), users: places })[0];
+    const late = reader ? 0 : Math.max(at.q.engine_host * at.q.hosted - read.total, 0);
+    const ends = [1, factor].map((by) => ({ lanes, output, places, late, own: own * by, read: read.total * by,
+      step: (n) => by * one.step(n), full: full * by }));
     // What a request waits where m machines read its prompt; none are counted yet without m.
-    const before = (s, m, each = { ...s, arrivals: arrivals / m / lanes }) => (!apart ? 0 : !m ? s.read
-      : each.arrivals * s.read < 1 ? s.read + D.glue.turn(each)[0] : NaN);
-    const states = (n, m) => { const found = ends.map((s) => steady(s, arrivals / n, before(s, m)));
-      return found[1] && found; };
-    const n = S.machines || fewest((k) => states(k)), readers = apart && n ? fewest((m) => states(n, m)) : 0;
+    const before = ({ read }, m) => {
+      if (!reader || !m) return reader ? read : 0;
+      const each = { arrivals: arrivals / m / reader.lanes, read };
+      return each.arrivals * read < 1 ? read + D.glue.turn(each)[0] : NaN;
+    };
+    const states = (n, m) => {
+      const [now, slow] = ends.map((s) => steady(s, arrivals / n, before(s, m)));
+      if (!slow) return null;
+      slow.first = Math.max(slow.first, now.first * soon);
+      return good(now, slow) && [now, slow];
+    };
+    const n = S.machines || fewest((k) => states(k)), readers = reader && n ? fewest((m) => states(n, m)) : 0;
     const found = n && readers !== false && states(n, readers);
-    return found ? { n, readers, state: found[0], slow: found[1], factor: by[1], full: arrivals
-      * full / lanes, late: Math.max(found[1].first, found[0].first * firstSpread(...put)),
-      readerLoad: readers && arrivals * read / lanes / readers } : null;
+    if (!found) return null;
+    const [state, slow] = found, load = arrivals * full / lanes, parts = [[n, at]];
+    if (readers) parts.push([readers, reader.at]);
+    const hours = parts.map(([k, of]) => ({ chips: k * of.n, price: price(S, of.c.name) }));
+    const readerLoad = readers && arrivals * read.total / reader.lanes / readers;
+    return { n, reader, readers, hours, chips: total(hours, (h) => h.chips), state, slow, factor, load,
+      readerLoad, hour: hours.some((h) => h.price == null) ? null : total(hours, (h) => h.chips * h.price),
+      headroom: 1 / factor / Math.max(load / n, readerLoad) };
   };
   const crowded = (S, ...more) => {
     const enough = fleet({ ...S, machines: null }, ...more), percent = (v) => even(100 * v) + "%";
     return enough ? S.machines + (S.machines > 1 ? " machines would be asked for "
-      : " machine would be asked for ") + percent(enough.full / S.machines)
+      : " machine would be asked for ") + percent(enough.load / S.machines)
       + " of what they can do; above " + percent(1 / enough.factor) + " the slow end of the interval has no "
       + "steady state; " + enough.n + " are enough" : "no number of machines has a steady state";
   };
+  const twice = ({ arrivals, utilisation }) => (arrivals && utilisation
+    ? "utilisation follows from arrivals: leave one of them out" : "");
   const together = (at, output, running) => D.glue.together({ lanes: at.q.lanes, output, running })[0];
   const request = (S) => {
-    const { prompt: tokens, output, arrivals } = S, cached = clamped(S), at = asked(S);
-    let users = arrivals ? 1 : S.users || 1, many = null, apart = null;
-    if (arrivals && S.utilisation)
-      return { status: "n/a", reason: "utilisation follows from arrivals: leave one of them out" };
-    if (at.refused) return { status: "n/a", reason: at.refused };
-    const places = rooms(at, S);
-    const fits = arrivals ? at.q.lanes : 1, each = fits > 1 ? " in each copy and stage" : "";
+    const at = asked(S), { prompt, output, arrivals } = S, refused = (reason) => ({ status: "n/a", reason });
+    if (twice(S)) return refused(twice(S));
+    if (S.reader && !arrivals) return refused("reader belongs to arrivals on this page: give arrivals, or "
+      + "ask tokenprice in Python or a terminal");
+    if (at.refused) return refused(at.refused);
+    const places = rooms(at, S), fits = arrivals ? at.q.lanes : 1, context = prompt + output / 2;
     if (!(places >= fits)) {
-      const one = stepAt(S, at, fits, tokens + output), box = ofChip(at.n, at.c.name);
-      return { status: "infeasible", reason: box + " has no room for one user beside the weights" + each
-        + ": " + (one.reason || "another one does not fit"), fit: one.fit };
+      const { fit, reason } = stepAt(S, at, fits, prompt + output);
+      const each = fits > 1 ? " in each copy and stage" : "";
+      return { status: "infeasible", fit, reason: ofChip(at.n, at.c.name)
+        + " has no room for one user beside the weights" + each + ": "
+        + (reason || "another one does not fit") };
     }
-    const context = tokens + output / 2;
-    let running = Number.isFinite(places) ? D.glue.running({ users, places })[0] : users;
-    const batch = arrivals ? running : together(at, output, running);
-    let one = stepAt(S, at, batch, context);
-    if (one.status !== "ok") return one;
-    const { read, fresh } = passes(at, tokens, cached);
-    if (arrivals) {
-      const most = Math.max(Math.floor(Math.min(places, S.users || D.most, D.most) / at.q.lanes), 1);
-      const steps = Array.from({ length: most }, (_, k) => {
-        const seconds = run(at, { batch: (k + 1) * at.q.lanes, context });
-        return S.drafted ? draftedAt(S, at, seconds).total : seconds;
-      }), put = [S, at, steps, context, read.total];
-      many = fleet(...put);
-      if (!many) return { status: "n/a", reason: crowded(...put) };
-      apart = S.machines ? null : fleet(...put, true);
-      users = running = Math.max(many.state.held, 1);
-      one = stepAt(S, at, Math.max(users, at.q.lanes), context);
-    }
-    const all = { ...at.q, output, tokens, cached, users, running, step: one.seconds, read: read.total, fresh,
-      ...drawn("step", one.terms), ...drawn("read", read.terms) };
+    const users = arrivals ? 1 : S.users || 1, running = Number.isFinite(places)
+      ? D.glue.running({ users, places })[0] : users;
+    const step = stepAt(S, at, arrivals ? running : together(at, output, running), context);
+    if (step.status !== "ok") return step;
+    if (!arrivals) return served(S, { at, context, ...passes(at, prompt, clamped(S)) }, step, users, running);
+    const reads = S.reader && machineOf(S.reader), same = reads && reads.chip === S.chip;
+    const one = queue(S, at, places, context), own = same && reads.n_chips === at.n ? one
+      : reads && reading(S, at.m, same ? at.c : chip({ chip: reads.chip }), reads.n_chips);
+    const many = fleet(S, one, own);
+    if (!many) return refused(crowded(S, one, own));
+    const apart = S.machines || own ? null : fleet(S, one, one), found = inFleet(S, one, many);
+    const other = apart ? inFleet(S, one, apart) : found;
+    return other.status === "ok" ? { ...found, apart } : other;
+  };
+  // So many chips as a queue that reads prompts, each on all of them.
+  const reading = (S, m, c, n) => {
+    const at = machine(S, m, c, n, { tp: n, pp: 1, dp: 1, ep: 1 });
+    return { at, lanes: 1, ...passes(at, S.prompt, clamped(S)) };
+  };
+  // The mean request of a fleet.
+  const inFleet = (S, one, many) => {
+    const users = Math.max(many.state.held, 1), step = stepAt(S, one.at, Math.max(users, one.lanes),
+      one.context);
+    return served(S, one, step, users, users, many);
+  };
+  const served = (S, one, step, users, running, many) => {
+    const { at, context } = one, { prompt: tokens, output, arrivals } = S, cached = clamped(S);
+    const { reader } = many || {}, { read, fresh } = reader || one, answered = reader ? running
+      : together(at, output, running);
+    const all = { ...at.q, output, tokens, cached, users, running, step: step.seconds, read: read.total,
+      fresh, ...drawn("step", step.terms), ...drawn("read", read.terms) };
     const put = [S, at, users, context, { users, running, prompt: tokens }], hour = price(S, at.c.name);
-    const spent = { ...all, users: together(at, output, running), own: read.total / at.q.lanes };
-    // Dollars of a used hour: of a fleet, all that it costs over what it answers.
-    const busy = many ? D.glue.machine(spent)[0] * arrivals / many.n : 1;
-    const cost = hour == null ? null : hour / busy;
+    const spent = { ...all, users: answered, own: reader ? 0 : read.total / at.q.lanes };
+    const taken = D.glue.machine(spent)[0];
     const between = (seconds, factor) => D.glue.rates({ ...all, batch: running, step: seconds,
       spread: factor });
     const [first, token, sum] = many ? [many.state.first, many.state.token, arrivals * output]
       : D.glue.waiting(all);
     let [speed, , tokenLow, tokenHigh] = between(token, spread(...put));
     let [, , firstLow, firstHigh] = between(first, firstSpread(...put));
-    if (many) [tokenHigh, firstHigh] = [Math.max(tokenHigh, many.slow.token), Math.max(firstHigh, many.late)];
+    if (many) [tokenHigh, firstHigh] = [Math.max(tokenHigh, many.slow.token), Math.max(firstHigh,
+      many.slow.first)];
     // What holds whatever the model.
     const least = run(at, { batch: many ? at.q.lanes : Math.min(at.q.lanes, running), context });
-    const taken = D.glue.machine(spent)[0];
     const told = { token, tokens: sum, received: users * output / (first + output * token),
       first_token: first, reading: read.total, machine: taken,
-      parts: spent.own + output * one.seconds / spent.users,
+      parts: spent.own + output * step.seconds / spent.users,
       alone: S.drafted ? draftedAt(S, at, least).total : least, everybody: D.glue.everybody(all)[0],
-      made: many ? many.n * arrivals * output / many.full : output / taken, token_low: tokenLow,
+      made: many ? arrivals * output * many.n / many.load : output / taken, token_low: tokenLow,
       token_high: tokenHigh, first_low: firstLow, first_high: firstHigh };
     const wrong = D.bounds.find(([kind, at]) => !(many && kind === "loop")
       && !(D.glue["bounds_" + kind](told)[at] >= 0));
     if (wrong) return { status: "n/a", reason: wrong[2] };
-    [many, apart].filter(Boolean).forEach((f) => { f.chips = (f.n + f.readers) * at.n;
-      f.hour = hour && f.chips * hour; });
-    const found = { ...one, running, sum, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
-      reading: read.total, others: Math.max(token - one.seconds, 0), many, apart };
-    if (found.others > Math.max(...one.terms.filter((t) => t.counts).map((t) => t.seconds)))
+    const found = { ...step, running, sum, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
+      reading: read.total, others: Math.max(token - step.seconds, 0), many, factor: spread(...put) };
+    if (found.others > Math.max(...step.terms.filter((t) => t.counts).map((t) => t.seconds)))
       found.binding = "prompts of others";
-    if (cost != null) {
-      const [paid, input, again, answer] = D.glue.paid({ ...all, price: cost });
-      Object.assign(found, { request: paid, million: { input, cached: cached ? again : null,
-        output: answer } });
-      if (many) many.million = answer; // where prompts are read apart, of the machines that decode
-      if (apart) [apart.million] = D.glue.cost({ step: 1, batch: arrivals * output, n_chips: apart.n * at.n,
-        price: hour });
+    if (many && reader && many.hour != null) {
+      // Each kind of machine is paid for around the clock, whoever uses it.
+      const shared = ({ chips, price }, batch, step = 1) => D.glue.cost({ step, batch, n_chips: chips,
+        price })[0];
+      const [decode, reads] = many.hours, part = fresh / read.total, again = tokens - cached;
+      found.million = { input: shared(reads, arrivals * again, part), output: shared(decode, arrivals
+        * output), cached: cached ? shared(reads, arrivals * cached, 1 - part) : null };
+      found.request = total(many.hours, (one) => shared(one, arrivals)) / 1e6;
+    } else if (!reader && hour != null) {
+      // Dollars of a used hour: of a fleet, all that it costs over what it answers.
+      const busy = many ? taken * arrivals / many.n : 1;
+      const [request, input, again, answer] = D.glue.paid({ ...all, price: hour / busy });
+      Object.assign(found, { request, million: { input, cached: cached ? again : null, output: answer } });
     }
-    if (at.q.chip_power != null) found.promptJoules = D.glue.prompt_joules(all)[0];
-    if (at.q.chip_power != null) found.joules = D.glue.joules({ ...all, together: spent.users })[0];
+    if (many && found.million) many.million = found.million.output;
+    if (at.q.chip_power != null) {
+      const { n_chips, lanes, chip_power } = (reader || one).at.q;
+      found.promptJoules = chip_power == null ? null
+        : D.glue.prompt_joules({ ...all, n_chips, lanes, chip_power })[0];
+      found.joules = D.glue.joules({ ...all, together: answered })[0];
+    }
     found.cautions = cautions(...put);
     return found;
   };
@@ -514,8 +588,13 @@ globalThis.inferlibAsk = function (D) {
       return c.counts.flatMap((n) => layouts(m, c, n).map((l) => ({ m, c, n, l, cost })));
     });
   };
+  // Whether two states, at the estimate and at the slow end, are as promised.
+  const promised = (S, sure) => (now, slow) => {
+    const one = sure ? slow : now;
+    return !(S.token && one.token > S.token) && !(S.first_token && one.first > S.first_token);
+  };
   // The time of an answer is asked for powers of two of users a copy, then between the last good one and the
-  // next.
+  // next; of arrivals, for the cheapest way to read prompts.
   const judge = (S, one, out) => {
     const { m, c, n, l, cost } = one, { prompt: tokens, output } = S, cached = clamped(S), context = tokens
       + output / 2;
@@ -534,29 +613,48 @@ globalThis.inferlibAsk = function (D) {
       all.step = run(at, { batch: together(at, output, users), context });
       const [first, token] = D.glue.waiting(all), [dollars, , , million] = D.glue.paid(all);
       const [later, late] = S.sure ? [spread(...put), firstSpread(...put)] : [1, 1];
-      const slow = Boolean(S.speed && token * later * S.speed > 1), behind = Boolean(S.wait
-        && first * late > S.wait);
+      const seen = { token: token * later, first: first * late };
       return { chip: c.name, n, layout: words(l), l, users, first, token, speed: 1 / token, dollars, million,
-        slow, late: behind };
+        seen, slow: seen.token > (S.token || Infinity), late: seen.first > (S.first_token || Infinity),
+        dear: million > (S.dollars || Infinity) };
     };
-    const good = (found) => !found.slow && !found.late, missed = (found) => (found.slow
-      ? miss("too slow", +found.speed.toPrecision(3) + " tokens/s for " + who, found.token * S.speed)
-      : miss("first token too late", +found.first.toPrecision(3) + " s for " + who, found.first / S.wait));
-    let low = 0, offer = null, alone = null;
+    const good = (found) => !found.slow && !found.late && !found.dear, end = S.sure ? " at the slow end" : "";
+    const few = (v) => +v.toPrecision(3);
+    const dear = (least) => miss("too expensive", "$" + digits(least) + " per million at best", least
+      / S.dollars);
+    const missed = ({ slow, late, seen }, least) => (slow
+      ? miss("too slow", few(1 / seen.token) + " tokens/s" + end + " for " + who, seen.token / S.token)
+      : late ? miss("first token too late", few(seen.first) + " s" + end + " for " + who, seen.first
+      / S.first_token) : dear(least));
+    const offered = (found) => out.offers.push({ ...found, at, S: { ...S, chip: c.name, n_chips: n } });
+    if (S.arrivals) {
+      const own = queue(S, at, places, context), others = c.counts.filter((k) => k < n
+        && heads(m).every((h) => h % k === 0)).map((k) => reading(S, m, c, k)).filter((r) =>
+        rooms(r.at, { ...S, output: 1 }) >= 1);
+      const found = [null, own, ...others].map((r) => fleet(S, own, r, promised(S, S.sure))).filter(Boolean);
+      if (!found.length) return missed(serve(1), serve(1).million);
+      const best = found.reduce((a, b) => (b.chips < a.chips ? b : a)), told = inFleet(S, own, best);
+      if (told.status !== "ok") return miss("not described", told.reason);
+      if (best.million > (S.dollars || Infinity)) return dear(best.million);
+      return offered({ ...told, chip: c.name, n, l, layout: words(l), users: told.running, many: best, own,
+        dollars: told.request, million: best.million });
+    }
+    let low = 0, offer = null, alone = null, least = Infinity;
     for (let round = 1; round <= rounds; round *= 2) {
       const found = serve(round);
       alone = alone || found;
+      least = Math.min(least, found.million);
       out.points.push(found);
       if (good(found)) [low, offer] = [round, found];
     }
-    if (!low) return missed(alone);
+    if (!low) return missed(alone, least);
     const power = low;
     let high = Math.min(2 * low, rounds + 1);
     while (high - low > 1) {
       const middle = (low + high) >> 1, found = serve(middle);
       if (good(found)) [low, offer] = [middle, found]; else high = middle;
     }
-    out.offers.push({ ...offer, at, S: { ...S, chip: c.name, n_chips: n } });
+    offered(offer);
     if (low !== power) out.points.push(offer);
     return undefined;
   };
@@ -578,18 +676,21 @@ globalThis.inferlibAsk = function (D) {
   const decided = (out) => {
     const asking = (o) => [o.S, o.at, o.users, o.S.prompt + o.S.output / 2, { users: o.users,
       running: o.users, prompt: o.S.prompt }];
-    out.offers.forEach((o) => { o.ranked = o.dollars * (o.at.spread === 1 ? spread(...asking(o)) : 1); });
-    out.offers.sort((a, b) => a.ranked - b.ranked || a.n - b.n);
+    out.offers.forEach((o) => { o.ranked = +(o.dollars * (o.at.spread === 1 ? spread(...asking(o))
+      : 1)).toPrecision(9); });
+    out.offers.sort((a, b) => a.ranked - b.ranked || a.n - b.n || a.token - b.token);
     const seen = new Set();
     out.best = out.offers[0] || null;
     out.narrower = out.best ? narrower(out.best) : "";
     out.untried = out.best && out.best.at.c.new ? ", with nothing measured on " + out.best.chip : "";
     out.runnersUp = out.offers.filter((o) => !seen.has(o.chip) && seen.add(o.chip)).slice(1);
     let lowest = Infinity;
-    out.frontier = out.points.filter((p) => !p.late).sort((p, q) => q.speed - p.speed
-      || p.dollars - q.dollars)
+    const line = out.points.length ? out.points.filter((p) => !p.late) : out.offers.slice();
+    out.frontier = line.sort((p, q) => q.speed - p.speed || p.dollars - q.dollars)
       .filter((p) => p.dollars < lowest && ((lowest = p.dollars), true));
     for (const o of out.best ? [out.best, ...out.runnersUp] : []) {
+      // of a fleet its intervals are known, and what the slow end needs is asked
+      if (o.many) { if (!o.S.sure) o.sure = fleet(o.S, o.own, o.many.reader, promised(o.S, true)); continue; }
       const put = asking(o);
       const ends = (step, bar) => D.glue.rates({ batch: o.users, n_chips: o.n, step, spread: bar }).slice(2);
       [o.tokenLow, o.tokenHigh] = ends(o.token, spread(...put));
@@ -756,16 +857,23 @@ globalThis.inferlibAsk = function (D) {
     return "tokenprice.ask(" + [quote(name), machine, ...options].join(", ") + ")";
   };
   // What simulates a fleet: a line for the terminal, or the call where numbers of a chip were changed.
-  const simulate = (q) => {
-    if (Object.keys(q.changed || {}).length) return python(q).replace("ask", "simulate");
-    const { model: name, machine: box, ...given } = said(q), quote = (v) => (/^[\w.%]+$/.test(v) ? v
-      : "'" + v + "'");
-    return ["tokenprice simulate", quote(name), quote(box), ...Object.entries(given).map(([field, v]) =>
-      "--" + field.replace("_", "-") + " " + quote(v))].join(" ");
+  const command = (verb, { model: name, machine: box, sure, ...given }, prices) => {
+    const quote = (v) => (/^[\w.%]+$/.test(v) ? v : "'" + v + "'");
+    const option = (field, v) => "--" + field.replace(/_/g, "-") + " " + quote(v);
+    return ["tokenprice", verb, quote(name), ...(box ? [quote(box)] : []),
+      ...Object.entries(given).map(([field, v]) => option(field, v)), ...(sure ? ["--sure"] : []),
+      ...Object.entries(prices || {}).map(([chip, usd]) => option("prices", chip + "=" + usd))].join(" ");
   };
-  return { chips, formats, hourly, keepOf, keeps, kindOf, read, told, said, sources, model, chip, layout,
-    placed, words, step, request,
-    changes, overBatches, machines, judge, search, decided, decide, needed, neighbours, price, python,
-    simulate,
-    layers, sparse, ofChip };
+  const simulate = (q) => (Object.keys(q.changed || {}).length ? python(q).replace("ask", "simulate")
+    : command("simulate", said(q)));
+  // The same promise to 99 of 100 requests.
+  const percentiles = (q) => {
+    const { token, first_token, ...given } = said(q), promise = {};
+    if (token) promise.token_p99 = token;
+    if (first_token) promise.first_token_p99 = first_token;
+    return command("decide", { ...given, ...promise }, q.prices);
+  };
+  return { digits, known, machineOf, chips, formats, hourly, keepOf, keeps, read, told, said, model, layout,
+    placed, words, ofChip, step, request, changes, needed, overBatches, neighbours, sources, machines, judge,
+    search, decided, decide, python, simulate, percentiles, twice };
 };

@@ -14,14 +14,17 @@ from tokenprice import words
 from tokenprice.decide import MOST
 from tokenprice.question import CHOSEN, REQUEST, STEP, Promise, Question
 
-# Fields that the page leaves to Python and the terminal: users in step, readers of their own, pieces of a prompt,
-# several sellers, files, and what is simulated.
-LEFT_OUT = (
-    "trace", "rounds", "equal", "reader", "chunk", "highest", "dollars", "token_p99",
-    "first_token_p99",
-)  # fmt: skip
+# Fields that the page leaves to Python and the terminal, and why.
+LEFT_OUT = {
+    "trace": "a page reads no files",
+    "rounds": "the page asks what goes on for long",
+    "equal": "the page asks answers that end at random",
+    "chunk": "the page reads prompts whole",
+    "highest": "the page has one price for a chip",
+    "token_p99": "the page prints the command that simulates",
+    "first_token_p99": "the page prints the command that simulates",
+}
 POWER = ("electricity", "pue")  # of a chip whose power is known
-FLEET = ("arrivals", "machines")  # of one machine at a time, while what to rent is asked of many
 # The question that the page opens with; what is not named here is not given.
 START = {
     "mode": "step", "model": "Llama 3 70B", "chip": "H100 SXM", "n_chips": 8, "layout": "tp", "split": 2,
@@ -40,14 +43,11 @@ CHIP = (
 # Numbers of the page that are part of a field: what they are read by, and the field.
 PARTS = {
     "n_chips": (words.whole, "machine"), "split": (words.whole, "layout"), "goal": (words.seconds, "token"),
-    "dollars": (words.dollars, "dollars"), "measured": (words.seconds, "token"),
+    "budget": (words.dollars, "dollars"), "measured": (words.seconds, "token"),
 }  # fmt: skip
-# Keys of links of an older form, and the field that says the same now.
-OLDER = {
-    "chip": "machine", "n_chips": "machine", "split": "layout", "wide": "keep", "share": "cached", "speed": "token",
-    "wait": "first_token", "only": "chips", "curve": "length", "ms": "goal", "usd": "dollars",
-}  # fmt: skip
-UNITS = ("", "k", "m", "tokens", "k tokens", "%", "us", "ms", "s", "min", "tokens/s", "tok/s", "usd")
+UNITS = (
+    "", "k", "m", "tokens", "k tokens", "%", "us", "ms", "s", "min", "tokens/s", "tok/s", "usd", "/s", "/min",
+)  # fmt: skip
 MOST_TOKENS = 1024**2  # of a slider
 
 
@@ -62,8 +62,8 @@ def modes():
     promised = [f.name for f in fields(Promise)]
     found = {}
     for name in declared():
-        step, request = name not in (*REQUEST, *promised), name not in (*STEP, *promised)
-        decide = name not in (*STEP, *CHOSEN, *FLEET, *POWER)
+        step, request = name not in (*REQUEST, *promised, "reader"), name not in (*STEP, *promised)
+        decide = name not in (*STEP, *CHOSEN, *POWER, "machines")
         held = (("step", step), ("request", request), ("decide", decide))
         found[name] = [mode for mode, holds in held if holds]
     return found
@@ -100,7 +100,7 @@ def numbers():
     found = {}
     for name, about in declared().items():
         if about["read"] in (words.tokens, words.count, words.whole, words.cached, words.share, words.seconds,
-                             words.dollars, words.length, words.positive):  # fmt: skip
+                             words.dollars, words.length, words.positive, words.rate):  # fmt: skip
             shown = re.sub(r"[\d.$]+\s*", "", about["example"])
             found[name] = reads(about["read"], name) | {"show": "" if shown == "k" else shown}
     found |= {name: reads(read, name) | {"show": ""} for name, (read, _) in PARTS.items()}
@@ -120,8 +120,8 @@ def rows(identity, blocks, **filled):
         mode = " ".join(when[name])
         if name in blocks:
             made.append(blocks[name].replace("{modes}", mode))
-        elif name in known:
-            made.append(_row(identity, name, about, known[name], mode))
+        elif name in known or name == "reader":
+            made.append(_row(identity, name, about, known.get(name), mode))
         else:
             raise LookupError(f"{name} has no row in instrument.html, and is no number")
     return "".join(made).format(id=identity, **filled)
@@ -132,7 +132,8 @@ def _row(identity, name, about, number, mode):
     if about["read"] in (words.tokens, words.count, words.cached):
         slider = f'<input type="range" data-for="{name}" aria-label="{label}, on a slider">'
     unit = "" if slider or about["unit"] in ("", "1", "s") else about["unit"]
-    example = f' placeholder="{html.escape(about["example"])}"' if number["empty"] and name != "users" else ""
+    empty = number is None or number["empty"] and name != "users"
+    example = f' placeholder="{html.escape(about["example"])}"' if empty else ""
     short = "; 1k is 1,024" if about["read"] is words.tokens else ""
     told = html.escape(about["help"] + short, quote=True)
     return (
@@ -149,9 +150,16 @@ def blocks():
     return page, dict(zip(parts[::2], parts[1::2], strict=True))
 
 
+def beyond():
+    """What of a question and of a promise the page does not ask, each with its reason, as items of a list."""
+    told = (f"<li><code>{name.replace('_', '-')}</code>: {why}</li>" for name, why in LEFT_OUT.items())
+    mixed = "<li>lengths that differ, such as <code>2k ± 50%</code>: the page asks their mean</li>"
+    return "".join(told) + mixed
+
+
 def data():
     """What the page is told of its form."""
     return {
-        "numbers": numbers(), "modes": modes(), "fields": list(declared()), "start": START, "older": OLDER,
+        "numbers": numbers(), "modes": modes(), "fields": list(declared()), "start": START,
         "slides": {"tokens": MOST_TOKENS, "users": MOST},
     }  # fmt: skip

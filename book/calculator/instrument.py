@@ -204,7 +204,13 @@ def page():
         engines=_options({"": [(name, _ENGINES.get(name, name)) for name in constants.engines()["class"]]}, ""),
         curves=_options({"": list(measured())}, ""),
     )  # fmt: skip
-    body = template.format(id=identity, rows=rows, chip=_chip(identity), start=f"<p>{html.escape(start)}</p>")
+    body = template.format(
+        id=identity,
+        rows=rows,
+        chip=_chip(identity),
+        start=f"<p>{html.escape(start)}</p>",
+        beyond=fields.beyond(),
+    )
     known = f"window.inferlibKnown=(()=>{{{core()}return D;}})();"
     call = (
         f"(()=>{{const D=inferlibKnown;D.five={sources.five()};{script('page.js')}"

@@ -14,6 +14,7 @@ from tokenprice import blocks, constants, energy, link
 from tokenprice.decide import sizes
 from tokenprice.decode import BUFFERS, SHARE, WORKSPACE
 from tokenprice.estimate import chip_facts, format_facts, limits, stated as calibrated, step_bar
+from tokenprice.fleet import MONTH
 
 WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
 CACHES = ("bf16", "fp8")
@@ -182,6 +183,7 @@ def constant_facts():
         "most_users": first["users"], "most_prompt": first["prompt"], "first_factor": first["factor"],
         "confidence": calibrated()["confidence"],
         "exchange_share": constants.stated()["exchange"]["share"][0], "share": SHARE,
+        "month": MONTH,
         "workspace": [WORKSPACE, WORKSPACE + BUFFERS],
         "energy_error": energy.stated()["error"],
         "draw": [drawn.awake, drawn.reading, drawn.calculating],
