@@ -5,18 +5,14 @@ from functools import partial
 
 from book.audit.ledger import reproduces
 from book.steinhardt2022.symbols import (
-    TIMES,
     constant_of_r,
-    derived,
     expression,
-    grows,
     moves,
-    proportional,
     scales,
     slopes,
 )
 from book.steinhardt2022.tables import LINKS, POD, US, modern_machines, switch_ratio, warm_up
-from inferlib.papers.steinhardt2022 import equations as model
+from inferlib.papers.steinhardt2022 import derivations as s, equations as model
 from inferlib.papers.steinhardt2022.equations import WITHOUT_LIMIT, load_chip as post_chip, stated
 
 reproduces = partial(reproduces, "steinhardt2022")
@@ -64,27 +60,10 @@ def _technical_answer(read, holds):
 
 @reproduces("Justification")
 def _justification(read, holds):
-    one, many = partial(expression, derived().ONE_CHIP), partial(moves, chips=True)
-    holds(
-        "one chip per machine: blocks of C/B, batches of C/M, and what each amount follows from them",
-        proportional(one("network_block"), "C/B")
-        and proportional(one("network_batch"), "C/M")
-        and moves("network_traffic", "C**2/(B*M)")
-        and moves("memory_traffic", "C**2/B**2")
-        and moves("arithmetic_work", "C**3/(B**2*M)")
-        and all(moves(name, "C**2/(B**2*M)") for name in TIMES),
-    )
-    holds(
-        "N chips: blocks of CN/B a machine and C sqrt(N)/B a chip, batches of C/M, traffic and times",
-        grows("network_block", "C*N/B", times="sqrt(N)")
-        and grows("network_block", "C*sqrt(N)/B")
-        and grows("network_batch", "C/M")
-        and many("network_traffic", "C**2*N/(B*M)", times="sqrt(N)")
-        and all(many(name, "C**2*N/(B**2*M)") for name in TIMES),
-    )
     holds(
         "N chips: memory reads of C^2 N / B^2 and operations of C^3 N / (B^2 M) per machine",
-        many("memory_traffic", "C**2*N/B**2") and many("arithmetic_work", "C**3*N/(B**2*M)"),
+        moves("memory_traffic", s.C**2 * s.N / s.B**2)
+        and moves("arithmetic_work", s.C**3 * s.N / (s.B**2 * s.M)),
         f"a whole machine has N = {post_chip('A100').chips:.0f} times as much",
         fair="per GPU of the machine, as the rates M and C beside them",
     )
@@ -131,7 +110,7 @@ def _summary(read, holds):
 
 @reproduces("Footnote 4")
 def _footnote_4(read, holds):
-    s, context = derived(), 2.0
+    context = 2.0
     network, arithmetic = (
         expression(s.ONE_CHIP, name).subs(s.b, context * s.b) / expression(s.ONE_CHIP, name)
         for name in ("network_traffic", "arithmetic_work")
