@@ -14,23 +14,11 @@ from inferlib.papers.mazurek2025.records import DEFAULT
 from inferlib.units import factor
 
 
-def layer_data(model, at, own):
-    """One layer of one pass of a setup: experts held, and bytes that a GPU dispatches and gets back."""
-    one = own * model.d_model * eq.messages(model)
-    return {
-        "gpus": at.deployment.n_gpus,
-        "own": own,
-        "held": eq.held_experts(model, at.deployment),
-        "out": one * DEFAULT.dispatch_bytes,
-        "back": one * DEFAULT.combine_bytes,
-    }
-
-
 def expert_parallel(model, setup, own):
     """Attention on every GPU for its own sequences, experts spread over all: dispatch there, combine back."""
     _, ax = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
-    data = layer_data(model, setup, own)
-    shown, x = (("GPU 1", "GPU 2", "GPU 3", f"GPU {data['gpus']}"), (0, 2.3, 4.6, 8.0))
+    place, one = setup.deployment, own * model.d_model * eq.messages(model) / 1e6
+    shown, x = ("GPU 1", "GPU 2", "GPU 3", f"GPU {place.n_gpus}"), (0, 2.3, 4.6, 8.0)
 
     def box(at, y, text, colour):
         look = {"boxstyle": "round,pad=0.06", "facecolor": "none", "edgecolor": colour, "linewidth": 1.6}
@@ -39,8 +27,8 @@ def expert_parallel(model, setup, own):
 
     for label, at in zip(shown, x, strict=True):
         ax.text(at + 0.9, 6.25, label, ha="center")
-        box(at, 5.0, f"all attention,\n{data['own']} sequences", style.GREEN)
-        box(at, 2.5, f"{data['held']} experts\nof the layer", style.BLUE)
+        box(at, 5.0, f"all attention,\n{own} sequences", style.GREEN)
+        box(at, 2.5, f"{eq.held_experts(model, place)} experts\nof the layer", style.BLUE)
         box(at, 0.0, "the same\nsequences", style.GREEN)
     for i, here in enumerate(x):
         for j, there in enumerate(x):
@@ -51,8 +39,11 @@ def expert_parallel(model, setup, own):
                 ax.plot([there + 0.9, here + 0.9], [2.42, 0.98], color=style.RED, linestyle="--", **shade)
     for y in (5.45, 2.95, 0.45):
         ax.text(7.2, y, "…", ha="center", va="center", fontsize=14)
-    for y, says, size in ((4.2, "dispatch, FP8", data["out"]), (1.7, "combine, BF16", data["back"])):
-        text = f"{says}:\n{size / 1e6:.1f} MB per GPU"
+    for y, says, size in (
+        (4.2, "dispatch, FP8", DEFAULT.dispatch_bytes),
+        (1.7, "combine, BF16", DEFAULT.combine_bytes),
+    ):
+        text = f"{says}:\n{one * size:.1f} MB per GPU"
         ax.text(10.2, y, text, va="center", color=style.RED, fontsize=9)
     ax.set(xlim=(-0.2, 13.0), ylim=(-0.2, 6.7))
     ax.axis("off")
@@ -115,33 +106,23 @@ def timeline(model, at, own, context, assumptions=DEFAULT):
     return axes
 
 
-def two_tokens_data(model):
-    """Experts of one layer that two tokens are sent to, drawn at random."""
-    random = np.random.default_rng(2)
-    first, second = (set(random.choice(model.n_routed, model.n_active, replace=False)) for _ in range(2))
-    one = eq.expert_weights(model) / factor("MB")
-    expected = eq.active_experts(model, 2)
-    return {
-        "first": first, "second": second, "expected": expected, "one": one * model.n_active, "two": one * expected,
-    }  # fmt: skip
-
-
 def two_tokens(model):
     """Figure 1: two tokens wake different experts of a layer."""
     _, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
-    data, side = two_tokens_data(model), ceil(model.n_routed**0.5)
+    random, side = np.random.default_rng(2), ceil(model.n_routed**0.5)
+    first, second = (set(random.choice(model.n_routed, model.n_active, replace=False)) for _ in range(2))
     for expert in range(model.n_routed):
-        woken = expert in data["first"], expert in data["second"]
+        woken = expert in first, expert in second
         colour = {(True, False): style.BLUE, (False, True): style.PURPLE, (True, True): style.INK}.get(woken)
         spot = dict(facecolor=colour or "none", edgecolor=style.FAINT, linewidth=0.8)
         ax.add_patch(plt.Rectangle((expert % side, expert // side), 0.82, 0.82, **spot))
     names = [("first token", style.BLUE), ("second token", style.PURPLE)]
-    for label, colour in names + [("both", style.INK)] * bool(data["first"] & data["second"]):
+    for label, colour in names + [("both", style.INK)] * bool(first & second):
         ax.bar(0, 0, color=colour, label=label)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=9)
     ax.set(xlim=(-0.3, side + 0.1), ylim=(side + 0.1, -0.3), aspect="equal")
-    title = f"{data['one']:.0f} MB per layer for one token, about {data['two']:.0f} for two"
-    ax.set_title(title, fontsize=10)
+    one, two = (eq.expert_weights(model) / factor("MB") * eq.active_experts(model, n) for n in (1, 2))
+    ax.set_title(f"{one:.0f} MB per layer for one token, about {two:.0f} for two", fontsize=10)
     ax.axis("off")
     return ax
 
@@ -170,31 +151,23 @@ def layer(model):
     return ax
 
 
-def prefill_decode_data(model, at):
-    """Times of one request whose prompt is read on one GPU and answered on another, with 128 sequences on each."""
-    cache = CONTEXT * eq.cache_per_token(model)
-    return {
-        "prefill": eq.prefill_time(model, at.gpu, CONTEXT),
-        "transfer": cache / at.gpu.inter_bandwidth,
-        "decode": eq.step_time(model, at.gpu, at.deployment, 128 * at.deployment.n_gpus, CONTEXT),
-        "cache": cache,
-    }
-
-
 def prefill_decode(model, at):
     """Figure 9: a request prefilled on one machine and decoded on another; lengths to scale, the times are ours."""
     _, ax = plt.subplots(figsize=(7.2, 2.4), layout="constrained")
-    data = prefill_decode_data(model, at)
-    ends, done = {}, 0.0
-    bars = [("prefill", 0, style.ORANGE), ("transfer", 0, style.RED)] + [("decode", 1, style.BLUE)] * 4
-    for part, lane, colour in bars:
-        ax.barh(lane, 1e3 * data[part], left=1e3 * done, height=0.6, color=colour, edgecolor="white")
-        done += data[part]
-        ends.setdefault(part, (done, lane))
-    ax.barh(1, 1e3 * ends["transfer"][0], height=0.6, facecolor="none", edgecolor=style.FAINT, linestyle=":")
-    ax.text(500 * ends["transfer"][0], 1, "room kept for the cache", ha="center", va="center", fontsize=9)
-    note = f"cache, {data['cache'] / 1e6:.0f} MB in {1e3 * data['transfer']:.0f} ms"
-    ax.text(1e3 * ends["transfer"][0] + 4, 0, note, va="center", color=style.RED, fontsize=9)
+    cache, batch = CONTEXT * eq.cache_per_token(model), 128 * at.deployment.n_gpus
+    prompt = 1e3 * eq.prefill_time(model, at.gpu, CONTEXT)
+    sent = 1e3 * cache / at.gpu.inter_bandwidth
+    step = 1e3 * eq.step_time(model, at.gpu, at.deployment, batch, CONTEXT)
+    there = prompt + sent
+    look = {"height": 0.6, "edgecolor": "white"}
+    ax.barh(0, prompt, color=style.ORANGE, **look)
+    ax.barh(0, sent, left=prompt, color=style.RED, **look)
+    for token in range(4):
+        ax.barh(1, step, left=there + token * step, color=style.BLUE, **look)
+    ax.barh(1, there, height=0.6, facecolor="none", edgecolor=style.FAINT, linestyle=":")
+    ax.text(there / 2, 1, "room kept for the cache", ha="center", va="center", fontsize=9)
+    note = f"cache, {cache / 1e6:.0f} MB in {sent:.0f} ms"
+    ax.text(there + 4, 0, note, va="center", color=style.RED, fontsize=9)
     ax.set_yticks([0, 1], ["prefill", "decode"])
     ax.set(ylim=(1.5, -0.5), xlabel="milliseconds")
     ax.grid(axis="y", visible=False)
