@@ -62,6 +62,8 @@ class Accelerator(Record):
 
     def at(self, format):
         """The same chip computing in another number format; LookupError if it has no such format."""
+        if format == self.format and (self.peaks.get(format) == self.flops) is True:
+            return self
         peak = self.peaks[checks.one_of(f"format of {self.name or 'this chip'}", format, self.peaks)]
         sources = dict(self.sources)
         if format in sources:
@@ -193,19 +195,20 @@ class Breakdown:
             raise ValueError(f"a breakdown has terms exactly when its status is 'ok', not {self.status!r}")
         if self.status != "ok" and not self.reason:
             raise ValueError(f"a breakdown that is {self.status!r} must give its reason")
-        if not all(stage and all(stage_group for stage_group in stage) for stage in self.grouped):
+        if not all([stage and all(stage) for stage in self.grouped]):
             raise ValueError("every stage of a breakdown needs a term")
         names = [name for stage in self.grouped for group in stage for name in group]
         if len(set(names)) != len(names):
             raise ValueError(f"the terms of a breakdown need names of their own, not {', '.join(names)}")
         for name, seconds in self.terms.items():
-            checks.number(f"term {name!r}", seconds, zero=True)
+            if type(seconds) is not float or not 0 <= seconds < checks.LARGE:
+                checks.number(f"term {name!r}", seconds, zero=True)
 
     @cached_property
     def grouped(self):
         """The stages, each a list of groups of terms: groups overlap, the terms of one group add."""
         return [
-            [value if isinstance(value, Mapping) else {name: value} for name, value in stage.items()]
+            [value if isinstance(value, dict) else {name: value} for name, value in stage.items()]
             for stage in self.stages
         ]
 
@@ -238,7 +241,7 @@ class Breakdown:
         """Seconds from one token to the next."""
         total = 0.0
         for stage in self._answered():
-            longest, *others = (sum(group.values()) for group in stage)
+            longest, *others = [sum(group.values()) for group in stage]
             for seconds in others:
                 longest = maximum(longest, seconds)
             total = total + longest

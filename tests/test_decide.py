@@ -8,8 +8,8 @@ from questions import numbers
 
 from inferlib import load_chip, load_model
 from tokenprice import Promise, Question, ask, decide
-from tokenprice.decide import sizes
 from tokenprice.layouts import layouts
+from tokenprice.offers import sizes
 from tokenprice.words import in_words
 
 LLAMA, DEEPSEEK = load_model("Llama 3.3 70B"), load_model("DeepSeek V3")

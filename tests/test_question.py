@@ -15,11 +15,13 @@ from questions import numbers
 
 import inferlib
 import tokenprice
+from book._tools import options
 from inferlib import Layout, Workload, load_chip, load_model
 from tokenprice import Promise, Question, ask, decide, words as read
 from tokenprice.decode import decode_step
 from tokenprice.layouts import layouts
 from tokenprice.prompt import Protocol
+from tokenprice.question import GROUPS
 from tokenprice.terminal import main, spoken
 from tokenprice.words import format, in_words, layout, machine, published, tokens
 
@@ -515,6 +517,21 @@ def test_what_is_worth_typing_is_what_dir_shows_and_an_answer_needs_numpy_alone(
     ]  # fmt: skip
     assert all(f"\n{group}:\n" in help for group in ("machine", "load", "formats", "price"))
     assert printed.splitlines()[-1] == "set()" and "ms per token" in printed
+
+
+def test_the_help_of_python_lists_the_fields_in_the_groups_of_the_terminal():
+    listed = tokenprice.ask.__doc__.partition("**options")[2]
+    groups = re.split(r"\n {8}(?=\w[\w ]+:\n)", listed.partition("Raises")[0])[1:]
+    found = {
+        name: group.partition(":")[0] for group in groups for name in re.findall(r"\n {10}(\w+):", group)
+    }
+    about = {name: group for group, names in GROUPS.items() for name in names}
+    assert found == {name: about.get(name, "in Python only") for name in Question.names()[1:]}
+
+
+def test_editors_see_the_fields_as_they_are_declared():
+    """``python -m book._tools.options`` writes the file."""
+    assert options.PATH.read_text("utf-8") == options.text()
 
 
 STEP = {"batch": 8}

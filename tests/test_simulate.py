@@ -9,7 +9,7 @@ import pytest
 
 from tokenprice import Question, ask, simulate
 from tokenprice.fleet import Station, fleet
-from tokenprice.simulate import _Copy
+from tokenprice.simulation import _Copy
 from tokenprice.terminal import main
 
 ASKED = Question("Llama 3.3 70B", "4x H100", weights="fp8", prompt="2k", output=500, arrivals=2)

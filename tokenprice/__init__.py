@@ -5,16 +5,29 @@ to rent; ``simulate`` follows single requests through a fleet; ``models`` and ``
 The command ``tokenprice`` has the same names and words.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from tokenprice.question import Promise, Question  # isort: skip
 from tokenprice.ask import Answer, ask
 from tokenprice.change import change
-from tokenprice.decide import Decision, decide
 from tokenprice.known import chips, models
-from tokenprice.simulate import Simulation, simulate
+
+if TYPE_CHECKING:
+    from tokenprice.offers import Decision, decide
+    from tokenprice.simulation import Simulation, simulate
 
 __all__ = [
     "Answer", "Decision", "Promise", "Question", "Simulation", "ask", "change", "chips", "decide", "models", "simulate",
 ]  # fmt: skip
+
+_LATER = {"Decision": "offers", "decide": "offers", "Simulation": "simulation", "simulate": "simulation"}
+
+
+def __getattr__(name):
+    if name not in _LATER:
+        raise AttributeError(f"module 'tokenprice' has no attribute {name!r}")
+    return getattr(import_module(f"tokenprice.{_LATER[name]}"), name)
 
 
 def __dir__():

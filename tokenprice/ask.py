@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from inferlib import checks
 from inferlib.equation import frozen
@@ -19,9 +19,12 @@ from tokenprice.estimate import interval, stated
 from tokenprice.fleet import Fleet, fleet, reading_of, step_of
 from tokenprice.layouts import layouts, refusal
 from tokenprice.prompt import Protocol, room, room_of
-from tokenprice.question import REQUEST, Question, read
+from tokenprice.question import REQUEST, Question, listed, read
 from tokenprice.request import Request, answered, served, with_cautions
 from tokenprice.words import between, figures, format_in_words, in_words
+
+if TYPE_CHECKING:
+    from tokenprice.options import Asked
 
 ALL = "all"
 OTHERS = "prompts of others"
@@ -267,7 +270,7 @@ class Answers(dict):
 
 
 def ask(
-    question, machine=None, /, *, by: str = SIXTH, chips: Mapping | None = None, **options
+    question, machine=None, /, *, by: str = SIXTH, chips: Mapping | None = None, **options: "Unpack[Asked]"
 ) -> Answer | Answers:
     """How fast is this model on this machine, how sure is that, what does it cost, what would help?
 
@@ -284,7 +287,8 @@ def ask(
     chips : Mapping, optional
         Chips of your own by name, as from :func:`inferlib.catalog.load_chips`.
     **options
-        The other fields of :class:`Question`, in words or typed.
+        The other fields of :class:`Question`, in words or typed, and ``prices``, by chip. What they are about:
+        {fields}
 
     Raises
     ------
@@ -309,6 +313,9 @@ def ask(
     if by != SIXTH:  # whose names are read from the files of all sources
         checks.one_of("answerer", by, [*answerers.keys(), ALL])
     return _by(by, question)
+
+
+ask.__doc__ = (ask.__doc__ or "").replace("{fields}", listed(" " * 8))
 
 
 def _by(key, question):

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from inferlib import checks
-from inferlib.equation import frozen
+from inferlib.equation import frozen, inside
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System
 from inferlib.transformer import Experts
@@ -19,6 +19,9 @@ from tokenprice.prompt import prompt_pass
 from tokenprice.question import both
 from tokenprice.request import served
 from tokenprice.words import in_words
+
+if TYPE_CHECKING:
+    from tokenprice.options import Promised
 
 BEST = 1e9  # times as good: the resource takes no time any more
 PRICE, CHIPS = "price of a chip", "chips"
@@ -140,7 +143,7 @@ class Changes:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def change(question, machine=None, /, promise=None, *, chips=None, **options) -> "Changes":
+def change(question, machine=None, /, promise=None, *, chips=None, **options: "Unpack[Promised]") -> Changes:
     """By what factor each resource alone would have to change for a decode step to keep a promise.
 
     The sixth model is asked again with a chip, operators or an engine in which one resource is a number of times as
@@ -268,6 +271,7 @@ def _shown(value, unit):
     return f"${value:.3g} a million" if unit == "$" else f"{1e3 * value:.3g} ms"
 
 
+@inside
 def doubled(question, request=None):
     """How many times as fast a token comes by each resource twice as good: twice a bandwidth, half a latency.
 

@@ -95,7 +95,7 @@ def step(at):
         for op in layer(at, group.attention, group.feed_forward):
             yield group.count, op
     yield 1, operators.product(at, "head", at.model.d_model, at.model.vocab_size / at.tp)
-    if not (isinstance(at.pp, Real) and at.pp == 1):
+    if (at.pp == 1) is not True:
         message = at.rows * at.model.d_model * operators.RESULT
         sent = kernels.reduce_time(at.operators.link(2, "library"), message)
         yield at.pp - 1, operators.Wait("pipeline", sent)
@@ -153,10 +153,10 @@ class Instance:
             (layout.tp, layout.pp, layout.ep, layout.dp) if layout else (system.count, 1, 1, 1)
         )
         self.held = self.sequences = workload.batch / self.dp  # of one copy of the attention
-        if not (isinstance(self.pp, Real) and self.pp == 1):  # with fewer than there are stages, some wait
+        if (self.pp == 1) is not True:  # with fewer than there are stages, some wait
             self.sequences = maximum(self.held / self.pp, minimum(self.held, 1))
         self.rows = self.sequences * tokens
-        self.spread = model.sparse and not (isinstance(self.ep, Real) and self.ep == 1)
+        self.spread = model.sparse and (self.ep == 1) is not True
         self.travel = self.spread and self.dp != 1  # of tokens, to experts over the chips of all copies
         copies = self.dp if self.travel else 1
         self.expert_chips, self.expert_rows = self.tp * copies, self.rows * copies
@@ -189,8 +189,8 @@ class Instance:
         for count, op in step(self):
             for term, seconds in op.terms(slower * count).items():
                 total[term] = total[term] + seconds if term in total else seconds
-        found = ({term: total[term] for term in stage if term in total} for stage in operators.STAGES)
-        return tuple(stage for stage in found if stage)
+        shown = [[term for term in stage if term in total] for stage in operators.STAGES]
+        return tuple([{term: total[term] for term in stage} for stage in shown if stage])
 
     # What a chip holds.
 

@@ -4,7 +4,6 @@ Every kind of attention and of block is a generator of operators, in the order i
 the :class:`~tokenprice.decode.Instance` that runs them. Kinds of 2025 and 2026: ``blocks.py``.
 """
 
-from numbers import Real
 from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum, symbolic, where
@@ -113,7 +112,7 @@ def latent(at, attention):
     yield product(at, "attention", attention.nope_dim, heads * rank)
     yield attend(at, attention)
     yield product(at, "attention", rank, heads * attention.value_dim)
-    if not (isinstance(attention.gate, Real) and attention.gate == 0):
+    if (attention.gate == 0) is not True:
         yield product(at, "attention", d, attention.gate / at.tp)
     yield product(at, "attention", heads * attention.value_dim, d)
 
@@ -148,7 +147,7 @@ def experts(at, block):
         "experts", "experts", kernel, chip, touched * one * size, flop, touched * at.cut / at.expert_chips
     )
     shared = block.d_shared
-    if not (isinstance(shared, Real) and shared == 0):
+    if (shared == 0) is not True:
         # Experts over the chips of all copies leave the shared one whole on each.
         width = shared / (1 if at.travel else at.tp)
         yield from feed_forward(at, "shared experts", block, width, where(shared > 0, 1, 0))
@@ -156,7 +155,7 @@ def experts(at, block):
 
 def all_reduce(at):
     """An all-reduce of the rows, unless there is one chip only."""
-    if isinstance(at.tp, Real) and at.tp == 1:
+    if (at.tp == 1) is True:
         return
     n, beyond = maximum(at.tp, 2), at.tp > at.box
     link, far = (at.operators.link(n, kind) for kind in (at.links, "library"))

@@ -8,6 +8,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -21,6 +22,22 @@ STEP = ("batch", "context")
 REQUEST = ("prompt", "output", "trace", "cached", "users", "rounds", "equal", "arrivals", "machines")
 # What decide finds by itself.
 CHOSEN = ("machine", "batch", "context", "users", "layout", "reader", "chunk", "price", "drafted", "length")
+
+# Options of a question by what they are about; what stands nowhere is asked in Python only.
+GROUPS = {
+    "machine": ("machine", "layout", "engine", "memory", "reader", "chunk"),
+    "load": (
+        "batch", "context", "prompt", "output", "trace", "cached", "users", "arrivals", "machines", "drafted", "length",
+    ),
+    "formats": ("weights", "cache", "keep"),
+    "price": ("price", "electricity", "pue", "utilisation"),
+    "promise": ("token", "first_token", "dollars", "token_p99", "first_token_p99"),
+}  # fmt: skip
+
+
+def group_of(name):
+    """What an option is about; None where it is asked in Python only."""
+    return next((group for group, names in GROUPS.items() if name in names), None)
 
 
 def word(read, help, unit="", example=""):
@@ -186,14 +203,14 @@ class Question(Words):
         """Whether prompts and answers are asked about, not a single step."""
         return self.prompt is not None
 
-    @property
+    @cached_property
     def formats(self) -> tuple:
         """Formats of weights and cache, and of the parts that differ: as given, else as the checkpoint states."""
         own, kept, own_cache = words.published(self.model)
         kept = dict(self.keep or {}) if self.weights is not None else kept | dict(self.keep or {})
         return self.weights or own, self.cache or own_cache, kept or None
 
-    @property
+    @cached_property
     def workload(self) -> Workload:
         """Batch, mean context and formats of its steps."""
         weights, cache, _ = self.formats
@@ -275,6 +292,18 @@ class Promise(Words):
         """The most that a time may be in the mean: no more than what it may be for 99 of 100 requests."""
         given = (getattr(self, name), getattr(self, f"{name}_p99"))
         return min((seconds for seconds in given if seconds is not None), default=inf)
+
+
+def listed(indent):
+    """The fields of a question by what they are about, as documentation lists them."""
+    groups = {}
+    for f in fields(Question)[1:]:
+        about = f.metadata["help"] + (f" ({f.metadata['example']})" if f.metadata["example"] else "")
+        groups.setdefault(group_of(f.name) or "in Python only", []).append(f"{f.name}: {about}")
+    lines = [
+        line for group, named in groups.items() for line in (f"{group}:", *(f"  {one}" for one in named))
+    ]
+    return f"\n{indent}".join(lines)
 
 
 def read(kind, options, chips=None):

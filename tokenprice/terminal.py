@@ -16,16 +16,6 @@ ALSO = {
     "users": ["--concurrency", "--max-concurrency"], "weights": ["--dtype", "--quantization"],
     "cache": ["--kv-cache-dtype"], "first_token": ["--ttft"], "token": ["--tpot"],
 }  # fmt: skip
-# Options of a question by what they are about; what stands nowhere is left to Python.
-GROUPS = {
-    "machine": ("machine", "layout", "engine", "memory", "reader", "chunk"),
-    "load": (
-        "batch", "context", "prompt", "output", "trace", "cached", "users", "arrivals", "machines", "drafted", "length",
-    ),
-    "formats": ("weights", "cache", "keep"),
-    "price": ("price", "electricity", "pue", "utilisation"),
-    "promise": ("token", "first_token", "dollars", "token_p99", "first_token_p99"),
-}  # fmt: skip
 DEGREES = (
     "--tp", "--pp", "--dp", "--ep", "--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size",
 )  # fmt: skip
@@ -158,10 +148,12 @@ def _command(name):
 
 def _options(parser, kind, leave_out=()):
     """The options of a record in their groups; the model, and then the machine, may be given by their place."""
+    from tokenprice.question import group_of
+
     groups = {}
     for f in fields(kind):
         about, name = f.metadata, f.name
-        group = next((group for group, names in GROUPS.items() if name in names), None)
+        group = group_of(name)
         if name in leave_out or not group and name != "model":
             continue
         if group and group not in groups:

@@ -11,7 +11,7 @@ from dataclasses import fields
 from importlib.resources import files
 
 from tokenprice import words
-from tokenprice.decide import MOST
+from tokenprice.offers import MOST
 from tokenprice.question import CHOSEN, REQUEST, STEP, Promise, Question
 
 # Fields that the page leaves to Python and the terminal, and why.

@@ -13,8 +13,8 @@ from inferlib import catalog
 from inferlib.formats import FORMATS
 from inferlib.transformer import Attention
 from tokenprice import ask, bounds, constants, decode, link, operators
-from tokenprice.decide import MOST
 from tokenprice.estimate import CAUTIONS
+from tokenprice.offers import MOST
 from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, FIRST
 from tokenprice.speculation import measured
 

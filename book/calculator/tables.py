@@ -11,10 +11,10 @@ from inferlib.formats import FORMATS
 from inferlib.ops import symbolic
 from inferlib.system import format_bytes
 from tokenprice import blocks, constants, energy, link
-from tokenprice.decide import sizes
 from tokenprice.decode import BUFFERS, SHARE, WORKSPACE
 from tokenprice.estimate import chip_facts, format_facts, limits, stated as calibrated, step_bar
 from tokenprice.fleet import MONTH
+from tokenprice.offers import sizes
 
 WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
 CACHES = ("bf16", "fp8")

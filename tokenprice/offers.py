@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
+from typing import Unpack
 
 from inferlib.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
 from inferlib.equation import frozen
@@ -15,6 +16,7 @@ from tokenprice.decode import decode_step
 from tokenprice.estimate import chip_facts, stated
 from tokenprice.fleet import Fleet, fewest, fleet, reading_of
 from tokenprice.layouts import layouts as layouts_of, refusal
+from tokenprice.options import Offered
 from tokenprice.prompt import room_of
 from tokenprice.question import Promise, Question, both
 from tokenprice.request import Request, answered, served, with_cautions
@@ -291,7 +293,7 @@ class Decision:
 
 def decide(
     question, promise=None, /, *, chips=None, counts=None, layouts=None, prices: Mapping | None = None,
-    most: int = MOST, sure: bool = False, **options,
+    most: int = MOST, sure: bool = False, **options: Unpack[Offered],
 ) -> Decision:  # fmt: skip
     """The cheapest machine that serves a model as promised, others that do, and why the rest fail.
 
@@ -524,7 +526,7 @@ class _Search:
 
     def _played(self, offer):
         """One offer, simulated: with the fewest machines, or the most users, that keep the percentiles."""
-        from tokenprice.simulate import played
+        from tokenprice.simulation import played
 
         at, made = {"machine": offer.system, "layout": offer.layout}, {}
 

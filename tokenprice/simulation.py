@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import cycle
 from math import ceil, inf
+from typing import Unpack
 
 from inferlib.equation import frozen
 from inferlib.extras import np
 from tokenprice import bounds, mix
 from tokenprice.ask import Answer, sixth
 from tokenprice.fleet import Station, held, read_times, station
+from tokenprice.options import Promised
 from tokenprice.question import Promise, both
 from tokenprice.words import whole
 
@@ -99,7 +101,7 @@ class Simulation:
 
 
 def simulate(
-    question, machine=None, promise=None, /, *, requests=5000, seed=0, chips=None, **options
+    question, machine=None, promise=None, /, *, requests=5000, seed=0, chips=None, **options: Unpack[Promised]
 ) -> Simulation:
     """What requests wait, one by one: percentiles, and the price of a token that kept its promise.
 
