@@ -68,6 +68,7 @@ TESTS = {
 }
 for key in ("steinhardt2022", "pope2022", "erdil2025", "liminal2025", "mazurek2025"):
     TESTS[f"inferlib/papers/{key}/"] = f"mutants {key}* print equations"
+    TESTS[f"inferlib/papers/{key}/derivations"] = f"{key}* equations {key}*.ipynb"
     TESTS[f"book/{key}/"] = f"{key}* print {key}*.ipynb"
     TESTS[f"book/{key}/errata"] = f"{key}* print errata.ipynb"
 # Modules that are not tried, and why.

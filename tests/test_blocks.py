@@ -12,6 +12,7 @@ from questions import request as asked_request, step as estimate
 
 from book.serving import recent
 from inferlib import Layout, System, Workload, catalog, load_chip, load_model
+from inferlib.transformer import StateSpace
 from tokenprice import Question, blocks, change, constants, energy
 from tokenprice.decode import Instance, decode_step, step
 from tokenprice.estimate import error_bar, facts, stated
@@ -113,6 +114,14 @@ def test_every_weight_is_read_once(name):
     read.pop("streams", 0)
     wanted = {part: 2 * n for part, n in parts.items() if n and part not in UNREAD}
     assert read == pytest.approx(wanted, rel=0.015)
+
+
+def test_a_state_space_layer_reads_its_two_matrices_and_nothing_else():
+    model = load_model("Nemotron 3 Nano")
+    space = next(layer.attention for layer in model.layers if isinstance(layer.attention, StateSpace))
+    at = Instance(model, endless("B200", 1), Workload(1, 1), engine=constants.engine())
+    read = [op.bytes for op in blocks.state_space(at, space) if op.kind == "gemm"]
+    assert read == [2 * n for n in space.matrices(model.d_model).values()]
 
 
 @pytest.mark.parametrize(("batch", "us"), [(1, 4.345), (64, 23.602), (256, 90.821), (512, 172.616)])

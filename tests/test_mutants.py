@@ -1,6 +1,7 @@
 """Slips that no other test would notice, each against a fact from outside or a second way to the number."""
 
 import re
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -58,6 +59,12 @@ def test_latent_attention_corrected_reads_the_matrices_of_the_released_model():
     weights, _ = model.attention_bytes(shape, 1.0, e.Assumptions().corrected())
     assert weights == pytest.approx(shape.weight_bytes * released)
     assert model.attention_bytes(shape, 1.0, e.Assumptions())[0] > weights
+
+
+def test_mazureks_corrections_turn_every_switch_but_the_cap_which_is_a_reading():
+    switches = [f.name for f in fields(mz.Assumptions) if isinstance(f.default, bool)]
+    printed, right = mz.Assumptions(), mz.Assumptions.corrected()
+    assert [name for name in switches if getattr(printed, name) == getattr(right, name)] == ["capped"]
 
 
 @pytest.mark.parametrize(
