@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 
 from book import style
 from book.audit import ledger
-from book.synthesis import against, grid
+from book.synthesis import against
 from inferlib import papers
 from inferlib.papers import about
 from inferlib.papers.source import BOUND
@@ -82,18 +82,6 @@ def latency_over_batch(table):
     ax.minorticks_off()
     ax.legend(fontsize=9)
     return ax
-
-
-def spread_data(data=None):
-    """Highest over lowest answer of the published sources, by model and context, at a batch of 32.
-
-    Returns factor over ``model`` and ``context``, the middle one of the chips; NaN where fewer than two
-    answer.
-    """
-    data = grid.whole_grid() if data is None else data
-    published = data.latency.sel(who=[key for key in data.who.values if key in papers.sources()], batch=32)
-    factor = (published.max("who") / published.min("who")).where(published.notnull().sum("who") >= 2)
-    return factor.median("chip")
 
 
 def gains_range(found):

@@ -66,7 +66,7 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
     ``keys``, ``models``, ``chips``, ``batches``, ``contexts``: those of ``questions.toml`` when not given,
     and everybody. ``constants``: as for :func:`inferlib.papers.source.ask`. Over ``who``, ``model``,
     ``chip``, ``batch`` and ``context``: ``latency`` (s), ``tokens_per_second`` of one user, ``throughput``
-    (tokens per second of all sequences), ``usd_per_million``, ``utilisation`` (share of the arithmetic peak),
+    (tokens per second of all sequences), ``usd_per_million``,
     ``binding`` (common name of the largest term), ``status`` and ``reason``. Numbers are NaN where there is
     no answer. Over model and chip: ``count``, the chips used. Raises LookupError if a name is unknown.
     """
@@ -79,7 +79,7 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
         "context": list(asked["contexts"] if contexts is None else contexts),
     }
     shape = tuple(len(values) for values in axes.values())
-    names = ("latency", "tokens_per_second", "throughput", "usd_per_million", "utilisation")
+    names = ("latency", "tokens_per_second", "throughput", "usd_per_million")
     numbers = {name: np.full(shape, np.nan) for name in names}
     texts = {name: np.full(shape, "", dtype=object) for name in ("status", "reason", "binding")}
     count = np.zeros(shape[1:3], dtype=int)
@@ -95,24 +95,22 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
                     for k, key in enumerate(axes["who"]):
                         at = k, m, c, b, s
                         step = answerers.ask(key, model, system, workload, constants=constants)
-                        for column, value in _figures(step, model, system, workload).items():
+                        for column, value in _figures(step, system, workload).items():
                             (numbers if column in numbers else texts)[column][at] = value
     variables = {name: (tuple(axes), values) for name, values in (numbers | texts).items()}
     return xr.Dataset(variables | {"count": (("model", "chip"), count)}, coords=axes)
 
 
-def _figures(step, model, system, workload):
+def _figures(step, system, workload):
     """What the grid shows of one answer."""
     if not step.feasible:
         return {"status": step.status, "reason": step.reason}
     seconds, chip = float(step.total), system.chip
-    work = workload.batch * sum(model.flops(workload.context).values())
     figures = {
         "status": "ok",
         "latency": seconds,
         "tokens_per_second": 1 / seconds,
         "throughput": workload.batch / seconds,
-        "utilisation": work / (seconds * system.count * chip.flops),
         "binding": common_name(step.source, step.binding),
     }
     if chip.price is not None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pandas as pd
 
 from book.audit import ledger
-from book.audit.printed import KINDS
 from book.synthesis.finder import finder
 from book.synthesis.said import broken, said
 from inferlib.equation import DERIVATIONS, EQUATIONS
@@ -130,18 +129,6 @@ def _total(name, card, causes):
     }  # fmt: skip
 
 
-def by_kind():
-    """Rows of every source by kind."""
-    counts = ledger.scorecard().groupby(["source", "kind"], sort=False).size().unstack(fill_value=0)
-    return _by_source(counts[[kind for kind in KINDS if kind in counts]])
-
-
-def _by_source(counts):
-    """A table of counts with the sources in a column of their own."""
-    counts = counts.rename(index=answerers.label)
-    return counts.rename_axis("source").rename_axis(None, axis=1).reset_index()
-
-
 def slug(*words):
     """An anchor of these words, such as ``eq-liminal2025-8``."""
     return re.sub(r"[^a-z0-9_]+", "-", "-".join(words).lower()).strip("-")
@@ -219,14 +206,6 @@ def _row(source, place, folder):
     if found.here != "":
         told += f": {found.printed} in print, {found.here} here"
     return told, page_of(source, artefact, folder)
-
-
-def errata_counts():
-    """How many errata each source has, by materiality."""
-    table = ledger.errata()
-    counts = table.groupby(["source", "materiality"], sort=False).size().unstack(fill_value=0)
-    counts = counts[[weight for weight in (*ledger.MATERIALITY, "") if weight in counts]]
-    return _by_source(counts.rename(columns={"": "not weighed yet"}).assign(errata=counts.sum(axis=1)))
 
 
 def equation_coverage(folder="."):
