@@ -163,7 +163,13 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo 'c.IPKernelApp.log_level = 40' > $(VENV)/ipython/profile_default/ipython_kernel_config.py
 	@touch $@
 
+# In Lab a list of chapters is read and not edited, and nothing is fetched from elsewhere.
+LABSET  := $(VENV)/share/jupyter/lab/settings
+LABSAYS := {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}}, \
+  "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}
 $(VENV)/.lab: $(STAMP)
 	@echo "Installing JupyterLab into $(VENV): half a minute, only now"
 	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[lab]'
+	@mkdir -p $(LABSET)
+	@echo '$(LABSAYS)' > $(LABSET)/overrides.json
 	@touch $@

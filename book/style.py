@@ -48,6 +48,16 @@ TERMS = {term: colour for colour, *terms in KINDS.values() for term in terms}
 KIND_OF = {term: kind for kind, (_, *terms) in KINDS.items() for term in terms}
 # What has no place in the grammar, such as models, chips and layouts, takes none of its colours.
 LINES = (PURPLE, YELLOW, VIOLET, BROWN, INK, FAINT)
+
+
+def coloured(names):
+    """A colour for each name: that of the term in all figures, or one of lines that have no place in the grammar."""
+    known = {name: TERMS[name] for name in names if name in TERMS}
+    free = [colour for colour in LINES if colour not in known.values()]
+    others = [name for name in names if name not in known]
+    return known | {name: free[k % len(free)] for k, name in enumerate(others)}
+
+
 CHIPS = dict(zip(("A100 80GB", "H100 SXM", "H200", "B200", "TPU v4"), LINES, strict=False))
 # Rows by the number of chips that share a layer: told apart by the form of the dot, in any theme.
 DEGREES = dict(zip((1, 2, 4, 8, 16, 32), zip(LINES, "os^D*P", strict=True), strict=True))

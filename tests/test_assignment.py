@@ -154,9 +154,9 @@ def test_two_sheets_of_one_student_are_told(tmp_path):
 def test_a_grade_book_has_a_row_a_student_and_a_column_a_session(tmp_path):
     table, _ = back(tmp_path, sheet(answers=keys()), sheet("Bob"), sheet("Ada", 1, keys("Ada", 1)))
     book = assignment.grade_book(table).reset_index()
-    assert list(book.columns) == ["Student", "ID", "Session 1 (of 14)", "Session 5 (of 25)"]
+    assert list(book.columns) == ["Student", "ID", "Session 1 (of 13)", "Session 5 (of 24)"]
     assert list(book.Student) == ["Ada", "Bob"]
-    assert list(book["Session 5 (of 25)"]) == [25, 0]
+    assert list(book["Session 5 (of 24)"]) == [24, 0]
 
 
 def test_students_come_from_words_or_a_file(tmp_path):

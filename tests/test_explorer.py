@@ -9,14 +9,16 @@ from inspect import isfunction
 from pathlib import Path
 from urllib.parse import parse_qs
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import sympy as sp
 from javascript import FILES, assert_equal_at_random, own_size, random_inputs
+from matplotlib.colors import to_hex
 from py_mini_racer import MiniRacer
 
 import inferlib
-from book import explorer, opening
+from book import explorer, opening, style
 from book._tools import still
 from book.calculator import fields, instrument
 from book.explorer import Bars, Choice, Curves, Explorer, Guess, Kind, Limit, Search, Sentence, Slider, beside
@@ -754,6 +756,14 @@ def test_what_hardly_misses_shows_the_digits_that_say_so():
     )
     page = page_of(shown, shown.link(a=640.4))
     assert said(page, "limits").endswith("Room: 640.40 of 640 ")
+
+
+def test_a_gauge_in_a_notebook_has_the_colours_of_the_figures():
+    gauge = explorer.Gauge({"weights": lambda a: a, "cache": lambda a: a}, lambda a: 4, "GB")
+    gauge.draw({"weights": 1.0, "cache": 1.0, "room": 4.0})
+    bars = [to_hex(bar.get_facecolor()) for bar in plt.gca().patches]
+    plt.close()
+    assert bars == [style.TERMS["weights"].lower(), style.TERMS["cache"].lower()]
 
 
 def test_a_term_too_short_for_the_unit_of_its_bar_has_a_finer_one():

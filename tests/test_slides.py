@@ -2,7 +2,9 @@
 
 import html
 import re
+from dataclasses import fields
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -101,8 +103,10 @@ PAGES = [content for name, k in ALL for kind, content in slides.deck(name)[k].sh
 @pytest.mark.parametrize("page", PAGES)
 def test_the_calculator_understands_what_a_slide_asks(page):
     assert page.startswith("../book/calculator.html?slide#ask?")
-    state = dict(part.split("=") for part in page.rpartition("?")[2].split("&"))
-    assert tokenprice.Question("Llama 3 70B", **{key: float(value) for key, value in state.items()})
+    asked = dict(parse_qsl(page.rpartition("?")[2]))
+    promised = {field.name: asked.pop(field.name, None) for field in fields(tokenprice.Promise)}
+    asked.pop("mode", None)
+    assert tokenprice.Question("Llama 3 70B", **asked) and tokenprice.Promise(**promised)
 
 
 @EACH

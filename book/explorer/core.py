@@ -20,9 +20,9 @@ import sympy
 from book.explorer import beside, inputs as _inputs, outputs as _outputs
 from book.explorer.inputs import Choice, Kind, Slider
 from book.explorer.outputs import Bars, Curves
-from book.explorer.page import PALETTE, curve_colours, page
+from book.explorer.page import page
 from book.kept import kept
-from book.style import breakdown_bars
+from book.style import breakdown_bars, coloured
 from inferlib import checks
 from inferlib.equation import refuse_replaced
 from inferlib.system import Breakdown
@@ -302,16 +302,13 @@ class Explorer:
         x = next(i for i in self.inputs if i.name == view.x)
         grid = np.geomspace(x.low, x.high, 61) if x.log else np.linspace(x.low, x.high, 61)
         _, ax = plt.subplots()
-        for (name, output), colour in zip(view.outputs.items(), curve_colours(view), strict=True):
+        colours = coloured(view.outputs)
+        for name, output in view.outputs.items():
             moved = [arguments | {view.x: x.taken(float(v))} for v in grid]
             at = [None if self._short(a) else _outputs.answer(output, a)[0] for a in moved]
             if any(v is not None and v > 0 for v in at):
-                ax.plot(
-                    grid,
-                    [math.nan if v is None else v / factor(view.unit) for v in at],
-                    PALETTE[colour],
-                    label=name,
-                )
+                shown = [math.nan if v is None else v / factor(view.unit) for v in at]
+                ax.plot(grid, shown, color=colours[name], label=name)
         ax.axvline(values[view.x], color="0.6", linestyle="--", linewidth=1)
         ax.set(xlabel=_inputs.with_unit(x), ylabel=view.y_label, xscale="log" if x.log else "linear")
         if len(ax.lines) > 1:
@@ -379,7 +376,7 @@ def _call(function, arguments):
 
 
 def _ipywidget(ipywidgets, i):
-    wide = {"style": {"description_width": "16em"}, "layout": {"width": "36em"}}
+    wide = {"style": {"description_width": "20em"}, "layout": {"width": "40em"}}
     if not isinstance(i, Slider):
         return ipywidgets.Dropdown(options=list(i.options), description=i.label, **wide)
     wide["description"] = _inputs.with_unit(i)

@@ -127,14 +127,14 @@ window.inferlibExplorer = function (C) {
     const found = [];
     if (log) {
       for (let e = Math.ceil(Math.log10(low) - 1e-9); e <= Math.log10(high) + 1e-9;
-        e++) found.push(Math.pow(10, e));
-      const decades = found.length ? [found[0] / 10, ...found] : [Math.pow(10, Math.floor(Math.log10(low)))];
+        e++) found.push(10 ** e);
+      const decades = found.length ? [found[0] / 10, ...found] : [10 ** Math.floor(Math.log10(low))];
       if (found.length < 3) [2, 5].forEach((m) => decades.forEach((t) => {
         if (t * m >= low && t * m <= high) found.push(t * m);
       }));
       return found.sort((a, b) => a - b);
     }
-    const rough = Math.pow(10, Math.floor(Math.log10((high - low) / 4)));
+    const rough = 10 ** Math.floor(Math.log10((high - low) / 4));
     const step = rough * [1, 2, 5, 10].find((m) => (high - low) / (rough * m) <= 6);
     for (let t = Math.ceil(low / step) * step; t <= high + 1e-9 * step; t += step) found.push(t);
     return found;
@@ -170,7 +170,7 @@ window.inferlibExplorer = function (C) {
     return d;
   };
   const grid = (i, n) => Array.from({ length: n + 1 }, (_, k) =>
-    i.log ? i.low * Math.pow(i.high / i.low, k / n) : i.low + ((i.high - i.low) * k) / n);
+    i.log ? i.low * (i.high / i.low) ** (k / n) : i.low + ((i.high - i.low) * k) / n);
 
   // Every answer of the state: view by view, entry by entry. Nothing where a limit does not hold, but sizes.
   const answers = (now) => {
@@ -277,14 +277,13 @@ window.inferlibExplorer = function (C) {
         digits(value * one.within) : "";
       if (view.within[k]) listed(span ? "within" : "within absent").textContent = view.within[k] + ": " +
         (span || "0 to 0") + " " + view.unit;
-      const bound = counted(one).sort((a, b) => b[1] - a[1])[0];
       text(part + "-t", !view.brief ? digits(value) : one.na || digits(value) + " " + view.unit +
         (one.chosen ? ", " + one.chosen : "") + (span && ", " + span));
       if (view.brief) picture.setAttribute("aria-label",
         view.names[k] + ": " +
         (one.na || counted(one).map(([name, seconds]) =>
         name + " " + digits(seconds / view.factor)).join(", ")));
-      text(part + "-b", bound ? bound[0] : "");
+      text(part + "-b", counted(one).sort((a, b) => b[1] - a[1])[0]?.[0] || "");
       if (!view.brief) text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
       const extra = columns(one, now);
       C.columns.forEach((_, c) => text(part + "-x" + c, digits(extra[c])));
@@ -379,9 +378,9 @@ window.inferlibExplorer = function (C) {
     const given = {};
     pairs.split("&").forEach((pair) => {
       let key = "", value = "";
-      try { [key, value = ""] = pair.split("=").map(decodeURIComponent); } catch (e) {
+      try { [key, value = ""] = pair.split("=").map(decodeURIComponent); } catch {
         refused[pair] = "The link is damaged at " + pair.slice(0, 60); return; }
-      const i = input(key), slider = i && i.kind === "slider", place = i && !slider
+      const i = input(key), slider = i?.kind === "slider", place = i && !slider
         ? Array.from(find(key).options).findIndex((o) => o.text === value) : 0;
       if (!i) refused[key] = "The link asks for " + key.slice(0, 60) + ", which is no input here";
       else if (slider ? !good(i, value) : place < 0) refused[key] = slider ? between(i, value)
@@ -433,7 +432,7 @@ window.inferlibExplorer = function (C) {
   const set = (key, value) => {
     const i = input(key);
     refused = Object.fromEntries(Object.entries(refused).filter(([at]) => at !== key && input(at) &&
-      find(at + "-n") && find(at + "-n").getAttribute("aria-invalid") === "true"));
+      find(at + "-n")?.getAttribute("aria-invalid") === "true"));
     if (i.kind === "slider") state[key] = i.whole ? Math.round(value) : value;
     else { state[key] = value; if (i.sets) apply(i.sets[value]); }
   };
@@ -443,14 +442,14 @@ window.inferlibExplorer = function (C) {
     waiting = true;
     requestAnimationFrame(() => { waiting = false; draw(besides); });
   };
-  const remember = () => { try { history.replaceState(null, "", link()); linked = true; } catch (e) {
+  const remember = () => { try { history.replaceState(null, "", link()); linked = true; } catch {
     linked = false; } };
   root.addEventListener("input", (event) => {
     const control = event.target, key = control.getAttribute("data-key"), i = key && input(key);
     if (!i) return;
     if (i.kind !== "slider") set(key, control.selectedIndex);
     else if (control === find(key)) set(key,
-      Math.min(i.high, Math.max(i.low, i.log ? Math.pow(10, +control.value) : +control.value)));
+      Math.min(i.high, Math.max(i.low, i.log ? 10 ** control.value : +control.value)));
     else {
       control.setAttribute("aria-invalid", String(!good(i, control.value)));
       if (good(i, control.value)) set(key, +control.value);
@@ -460,14 +459,14 @@ window.inferlibExplorer = function (C) {
   });
   root.addEventListener("change", () => { later(null); if (linked && !wrong().length) remember(); });
   root.addEventListener("click", (event) => {
-    const at = event.target.closest ? event.target.closest("[data-act],svg[data-x]") : null;
+    const at = event.target.closest?.("[data-act],svg[data-x]");
     if (!at) return;
     const act = at.getAttribute("data-act"), x = input(at.getAttribute("data-x"));
     if (x) {
       const { left, width } = at.getBoundingClientRect();
       const part = (((event.clientX - left) / width) * W - LEFT) / (W - RIGHT - LEFT);
       if (part < 0 || part > 1) return;
-      set(x.key, x.log ? x.low * Math.pow(x.high / x.low, part) : x.low + (x.high - x.low) * part);
+      set(x.key, x.log ? x.low * (x.high / x.low) ** part : x.low + (x.high - x.low) * part);
       later(null);
     } else if (act === "reset") { start(); later(null); }
     else if (act === "link") {

@@ -76,7 +76,8 @@ def guess_page(guess, start):
     config = {"answer": answer, "unit": guess.unit, "whole": whole, "by": guess.by, "why": guess.why}
     identity = _identity(guess.question, config, "guess")
     body = (
-        f'<div class="control"><label for="{identity}-guess">Your guess</label>{_range(identity, slider)}'
+        f'<div class="control"><label for="{identity}-guess">Your guess, {digits(guess.low)} to {digits(guess.high)} '
+        f"{html.escape(guess.unit)}</label>{_range(identity, slider)}"
         f'<output for="{identity}-guess"></output></div>'
         f'<button type="button">Show what {html.escape(guess.by)} says</button> '
         '<p class="readout" role="status" aria-live="polite"></p>'
@@ -195,7 +196,7 @@ def _picture_told(shown, view):
 
 def _marked(view):
     """What only some curves have: colours of their own, a line at a level, a mark at the least."""
-    told, colours = {}, curve_colours(view)
+    told, colours = {}, _curve_colours(view)
     if colours != list(range(len(colours))):
         told["colours"] = colours
     if view.level is not None:
@@ -205,8 +206,8 @@ def _marked(view):
     return told
 
 
-def curve_colours(view):
-    """Places in the palette: those that terms have in bars; what is no term has one that means nothing there."""
+def _curve_colours(view):
+    """The colours that the terms have in bars; what is no term has one that means nothing there."""
     found = _coloured(view.outputs)
     return [found[name] for name in view.outputs]
 
@@ -231,11 +232,8 @@ def _colours(shown, view):
 
 
 def _coloured(terms):
-    """The colour of each term, as in the figures where they have one, or of lines that have no place in the grammar."""
-    known = {name: PALETTE.index(style.TERMS[name]) for name in terms if name in style.TERMS}
-    free = [k for k in map(PALETTE.index, style.LINES) if k not in known.values()]
-    others = [name for name in terms if name not in known]
-    return known | {name: free[k % len(free)] for k, name in enumerate(others)}
+    """The place in the palette of each term's colour."""
+    return {name: PALETTE.index(colour) for name, colour in style.coloured(terms).items()}
 
 
 def _terms(shown, view, k):
@@ -322,7 +320,7 @@ def _readout(part, shown, view):
 def _readout_colours(view):
     """The key of each number below a picture; of a gauge the room has none, of most others no number has."""
     if isinstance(view, Curves):
-        return [f'<i class="c{k}"></i>' for k in curve_colours(view)]
+        return [f'<i class="c{k}"></i>' for k in _curve_colours(view)]
     if isinstance(view, Gauge):
         return [f'<i class="c{k}"></i>' for k in _part_colours(view)] + [""]
     given = getattr(view, "colours", {})

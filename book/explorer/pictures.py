@@ -13,6 +13,8 @@ from itertools import product
 import matplotlib.pyplot as plt
 import numpy as np
 
+from book import style
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -75,9 +77,9 @@ class Gauge:
     def draw(self, values, **arguments):
         """The still picture, by Matplotlib."""
         _, ax = plt.subplots(figsize=(6.4, 1.3))
-        left = 0.0
+        left, colours = 0.0, style.coloured(self.parts) | dict(self.colours)
         for name in self.parts:
-            ax.barh(0, values[name], left=left, label=name)
+            ax.barh(0, values[name], left=left, label=name, color=colours[name])
             left += values[name]
         ax.axvline(values["room"], color="0.3", linestyle="--")
         ax.set(yticks=[], xlabel=f"{self.title} ({self.unit})")

@@ -13,7 +13,7 @@ CHAINS = {
          "count": (4, 8), "weights": ("bf16",), "batch": (64, 128), "context": (1024, 2048)},
     ),
     2: (
-        ("cache-1", "memory-4", "memory-6", "cache-4", "cache-5"),
+        ("cache-1", "memory-3", "memory-5", "cache-4", "cache-5"),
         {"model": ("Llama 3 70B", "Qwen2.5 72B", "Mistral Large 2"), "chip": ("H100 SXM", "H200", "B200"),
          "count": (4, 8), "context": (4096, 8192), "batch": (8, 16)},
     ),
@@ -29,7 +29,7 @@ CHAINS = {
          "latency": (5e-6, 10e-6), "context": (2048, 4096)},
     ),
     5: (
-        ("prompts-1", "prompts-3", "prompts-4", "cost-4", "cost-5"),
+        ("prompts-1", "prompts-2", "prompts-3", "cost-4", "cost-5"),
         {"model": ("Llama 3 70B", "Qwen2.5 72B"), "chip": ("H100 SXM", "H200", "B200"), "count": (4, 8),
          "tokens": (2000, 4000), "share": (50, 70), "users": (16, 32), "answer": (300, 500), "step": (16e-3, 20e-3)},
     ),
@@ -40,7 +40,7 @@ CHAINS = {
     ),
 }  # fmt: skip
 # What a later question is given is an earlier one's answer, and the text says which.
-PASSED = {"prompts-3": "reading", "arithmetic-6": "seconds"}
+PASSED = {"prompts-2": "reading", "arithmetic-6": "seconds"}
 # A later answer is an earlier one times something else, or something else over it.
 LEANS = {
     "arithmetic-5": ("arithmetic-1", 1), "cache-4": ("cache-1", 1), "cache-5": ("cache-1", -1),

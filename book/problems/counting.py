@@ -41,22 +41,6 @@ def weights_read(model, chip, count, weights):
     return Key(time, worked, mistakes)
 
 
-@memory("one line", "1/s", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), where=c.weights_fit)
-def one_user(model, chip, count):
-    """One user talks to {model} in 16 bits on {count} × {chip}, with a short context. How many tokens a second are
-    the most that memory allows?"""
-    data = c.read_of(model)
-    speed = 1 / principles.memory_time(chip, data, count)
-    multiplied = principles.arithmetic_time(chip, principles.decode_work(profile_of(model), 1, 0), count)
-    rate = f"{count} × {say(chip.memory_bandwidth, 'TB/s')}"
-    mistakes = {
-        "that is what one chip reads: all of them read at the same time": speed / count,
-        "weights of 16 bits have two bytes each": 2 * speed,
-        "that is what the arithmetic allows; one user waits for memory": 1 / multiplied,
-    }
-    return Key(speed, f"Every token reads {say(data, 'GB')}: {rate} / {say(data, 'GB')}", mistakes)
-
-
 @memory("short", "GB", model=c.DENSE, chip=c.CHIPS, count=c.COUNTS, where=c.weights_fit)
 def room_for_caches(model, chip, count):
     """{model} in 16 bits lies on {count} × {chip}, cut evenly. How many GB do all chips together have left for

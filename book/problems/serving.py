@@ -2,12 +2,10 @@
 
 from functools import partial
 
-import inferlib
 import tokenprice
 from book.problems import choices as c
 from book.problems.bank import Key, in_sums as say, problem
 from inferlib import System, principles
-from inferlib.principles import profile_of
 from inferlib.units import factor
 from tokenprice import prompt, request
 
@@ -49,22 +47,6 @@ def flop_of_prompt(model, tokens):
             "each weight takes a multiplication and an addition": work / 2,
             "six for each weight is training": 3 * work,
             "all tokens of the prompt meet the weights": work / tokens,
-        },
-    )
-
-
-@prompts("one line", "1", chip=c.CHIPS, weights=c.FORMATS)
-def critical_prompt(chip, weights):
-    """How many tokens must a prompt have so that one {chip} at its 16-bit peak calculates as long as it reads the
-    weights of a dense model in {weights}?"""
-    profile = profile_of(inferlib.load_model("Llama 3 70B"), weights)
-    tokens, ridge = principles.critical_batch(chip, profile), principles.ridge_point(chip)
-    return Key(
-        tokens,
-        f"All tokens share one reading, as a batch does: {say(ridge, 'FLOP/B')} × {c.bits(weights) / 8:g} B / 2 FLOP",
-        {
-            "a weight takes two FLOP": 2 * tokens,
-            "count the bytes of a weight": {"fp8": ridge, "bf16": 0}.get(weights, ridge / 2),
         },
     )
 

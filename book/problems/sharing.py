@@ -4,8 +4,8 @@ from functools import partial
 
 from book.problems import choices as c
 from book.problems.bank import Key, in_sums as say, problem
-from inferlib import System, ops, principles
-from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022
+from inferlib import principles
+from inferlib.papers import erdil2025, liminal2025, pope2022
 from inferlib.principles import exchange_time, profile_of
 
 experts, network, collectives, pipeline = (
@@ -106,24 +106,6 @@ def all_experts_awake(model):
             "each expert is missed by each token with the probability 1 - k/E, not 1/E": block.n_experts,
         },
     )
-
-
-@experts(
-    "short", "1", count=(16, 32, 64, 72), load=(64, 100, 250, 500), facts=False,
-    told=lambda count: {"share": round(mazurek2025.records.balancedness(count), 3)},
-)  # fmt: skip
-def fullest_gpu(count, load):
-    """The experts of a layer are dealt over {count} GPUs of Mazurek and Schreiber's setting, and popular ones are
-    copied: the average load is {share} of the fullest. The average GPU gets {load} tokens in a layer. How many does
-    the fullest get?"""
-    share = mazurek2025.records.balancedness(count)
-    fullest = load / share
-    worse = load / mazurek2025.records.balancedness(count, balanced=False)
-    mistakes = {
-        "the fullest GPU has more than the average: divide by the balancedness": load * share,
-        "that is without copies of popular experts": worse,
-    }
-    return Key(fullest, f"{load} / {share:.3f}", mistakes)
 
 
 @experts(
@@ -303,23 +285,6 @@ def cache_over_heads(model, batch, context, count):
     return Key(held, worked, mistakes)
 
 
-@collectives("short", "us", count=(2, 4, 8, 16, 32, 64, 128), facts=False, told=told_of_switch)
-def switch(count):
-    """By LIMINAL's sum for a switch of 128 ports, how long is the latency of one collective among {count} chips?
-    {setting}"""
-    time = liminal2025.collective_latency(count)
-    return Key(
-        time,
-        f"{say(PRINTED.on_chip, 'ns')} + {say(PRINTED.switch, 'ns')} + {PRINTED.crossings:g} × "
-        f"{say(PRINTED.payload, 'KiB')} / ({PRINTED.radix:g} / {count} × {say(PRINTED.link, 'GiB/s')})",
-        {
-            "the message also has to cross the switch": time - PRINTED.switch,
-            "chips take their own time beside the switch": time - PRINTED.on_chip,
-            "one chip uses only its part of the ports": liminal2025.collective_latency(128),
-        },
-    )
-
-
 @collectives(
     "study", "ms", model=("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B"), count=(4, 8, 32, 64, 128),
     told=told_of_switch,
@@ -415,26 +380,6 @@ def caches_of_stages(model, stages, count, batch, context):
         f"The weights and {stages * batch} caches over all chips: {parts}",
         mistakes,
     )
-
-
-@pipeline(
-    "short", "1", exact=True, model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=(64, 128, 256),
-    context=(8192, 16384, 32768),
-    where=lambda model, chip, count, batch, context: model.bytes_held(batch, context) < 20 * count *
-        chip.memory_capacity,
-)  # fmt: skip
-def instances_needed(model, chip, count, batch, context):
-    """{model} needs {batch} caches of {context} tokens beside its 16-bit weights. How many instances of {count} ×
-    {chip}, as stages of one pipeline, hold all of that? Round up."""
-    need, have = model.bytes_held(batch, context), System(chip, count).memory
-    room = f"({count} × {say(chip.memory_capacity, 'GB')})"
-    worked = f"{say(need, 'GB')} / {room} = {need / have:.3f}, rounded up."
-    mistakes = {
-        "the weights take room as well": ops.ceil((need - c.weights_of(model)) / have),
-        "an instance has several chips": ops.ceil(need / chip.memory_capacity),
-        "the caches take room as well": ops.ceil(c.weights_of(model) / have),
-    }
-    return Key(ops.ceil(need / have), worked, mistakes)
 
 
 @pipeline(

@@ -61,7 +61,8 @@ def printed_ranges(ax, model, system, workload):
             low, middle, high = (1e3 * seconds for seconds in (ends[0].total, middle, ends[1].total))
             y, line = bars.index(answerers.label(key)) + 0.38, {"color": style.INK, "linewidth": 1.4}
             ax.errorbar(middle, y, xerr=[[middle - low], [high - middle]], capsize=3, **line)
-            ax.set_xlim(0, max(ax.get_xlim()[1], 1.08 * high))
+            ax.text(high, y, " printed range", va="center", fontsize=8)
+            ax.set_xlim(0, max(ax.get_xlim()[1], 1.2 * high))
     return ax
 
 

@@ -86,8 +86,8 @@ def urn():
         sp.Eq(left("selection_probability"), chosen),
         "Tokens draw independently. All of a batch miss it with probability",
         sp.Eq(left("never_selected"), (1 - chosen) ** B),
-        "Expectations add, whether or not experts depend on one another: M times the probability of being "
-        "reached.",
+        "Expectations add, whether or not experts depend on one another: the probability of being reached, times "
+        "the experts.",
         sp.Eq(left("active_experts"), m * (1 - (1 - chosen) ** B)),
         "The library writes the probability as a minimum, so that no model can leave the range from 0 to 1.",
         sp.Eq(left("active_experts"), eq.active_experts(MODEL, B)),
