@@ -30,37 +30,6 @@ def models():
     return pd.DataFrame(rows)
 
 
-COUNTED = {
-    "parameters": lambda model: model.n_params,
-    "active parameters": lambda model: model.n_active,
-    "cache bytes of a token": lambda model: model.cache_bytes(),
-    "cache values of a token": lambda model: model.cache_values(),
-}
-
-
-def published():
-    """Counts of this library beside published ones.
-
-    Returns one row a published number: model, quantity, published (less what is not part of the language
-    model, see the note) and counted, their difference, note and source.
-    """
-    text = (files("inferlib.catalog") / "published_counts.csv").read_text("utf-8")
-    rows = []
-    for row in csv.DictReader(text.splitlines()):
-        if row["quantity"] not in COUNTED:
-            continue
-        ours = COUNTED[row["quantity"]](catalog.load_model(row["model"]))
-        theirs = float(row["published"]) - float(row["left_out"] or 0)
-        difference = f"{ours / theirs - 1:+.2%}" if ours != theirs else "none"
-        what, scale = row["quantity"], 1
-        if "parameters" in what:
-            what, scale = f"{what} (billions)", 1e9
-        numbers = (theirs / scale, ours / scale, difference)
-        rows.append((row["model"], what, *numbers, row["note"], row["source"]))
-    columns = ["model", "quantity", "published", "counted", "difference", "note", "source"]
-    return pd.DataFrame(rows, columns=columns)
-
-
 def chips():
     """The chips of the catalogue; an empty cell is a number that no vendor states.
 
@@ -109,43 +78,49 @@ def served():
     return pd.DataFrame(rows).astype(object).where(lambda t: t.notna(), "")
 
 
-LOOSE = ("between", "about")  # cards that count the tables of words, one of them, or neither
-SERVED = COUNTED | {
-    "GiB of cache at 1,048,576": lambda m: m.cache_bytes(2**20) / 2**30,
-    "share of the cache of DeepSeek-V3.2 at 1,000,000": lambda m: (
-        m.cache_values(10**6) / _v32().cache_values(10**6)
-    ),
-    "share of the FLOP of DeepSeek-V3.2 at 1,000,000": lambda m: (
-        sum(m.flops(10**6).values()) / sum(_v32().flops(10**6).values())
-    ),
-}
-
-
 def _v32():
     return catalog.load_model("deepseek-ai/DeepSeek-V3.2")
 
 
-def served_counts():
-    """Counts of the served configurations beside those of others: transformers' own code, and the makers.
+LOOSE = ("between", "about")  # cards that count the tables of words, one of them, or neither
+COUNTED = {
+    "parameters": lambda model: model.n_params,
+    "active parameters": lambda model: model.n_active,
+    "cache bytes of a token": lambda model: model.cache_bytes(),
+    "cache values of a token": lambda model: model.cache_values(),
+    "GiB of cache at 1,048,576": lambda model: model.cache_bytes(2**20) / 2**30,
+    "share of the cache of DeepSeek-V3.2 at 1,000,000": lambda model: (
+        model.cache_values(10**6) / _v32().cache_values(10**6)
+    ),
+    "share of the FLOP of DeepSeek-V3.2 at 1,000,000": lambda model: (
+        sum(model.flops(10**6).values()) / sum(_v32().flops(10**6).values())
+    ),
+}
 
-    Returns one row a number: model, quantity, published and counted (parameters in billions), the least count
-    (without the tables of words, where cards differ in that), the difference, the agreement asked for
-    (``exact``, ``rounded``, ``1%``, ``between`` the least count and the full one, or ``about``), the
+
+def counts(whose):
+    """Counts of this library beside those of others: transformers' own code, and the makers.
+
+    ``whose``: ``"published"``, the models of the catalogue, or ``"served"``, configurations. Returns one row a number:
+    model, quantity, published (less what is not part of the language model, see the note) and counted (parameters in
+    billions), the least count (without the tables of words, where cards differ in that), the difference, the agreement
+    asked for (``exact``, ``rounded``, ``1%``, ``between`` the least count and the full one, or ``about``), the
     resolution of the published number, note and source.
     """
-    text = (files("inferlib.catalog") / "served_counts.csv").read_text("utf-8")
+    text = (files("inferlib.catalog") / f"{whose}_counts.csv").read_text("utf-8")
     rows = []
     for row in csv.DictReader(text.splitlines()):
+        if row["quantity"] not in COUNTED:
+            continue
         model, theirs = catalog.load_model(row["model"]), float(row["published"])
-        ours, parts = SERVED[row["quantity"]](model), model.parameters()
+        theirs -= float(row.get("left_out") or 0)
+        ours, parts = COUNTED[row["quantity"]](model), model.parameters()
         least = ours - parts["embeddings"] - parts.get("head", 0) if row["agreement"] in LOOSE else ours
         scale = 1e9 if "parameters" in row["quantity"] else 1
-        rows.append(row | {
-            "published": theirs / scale, "counted": ours / scale, "least": least / scale,
-            "difference": "none" if ours == theirs else f"{ours / theirs - 1:+.2%}",
-            "resolution": float(row["resolution"]) / scale,
+        rows.append({
+            "model": row["model"], "quantity": row["quantity"], "published": theirs / scale, "counted": ours / scale,
+            "least": least / scale, "difference": "none" if ours == theirs else f"{ours / theirs - 1:+.2%}",
+            "agreement": row["agreement"], "resolution": float(row["resolution"]) / scale, "note": row["note"],
+            "source": row["source"],
         })  # fmt: skip
-    order = [
-        "model", "quantity", "published", "counted", "least", "difference", "agreement", "resolution", "note", "source",
-    ]  # fmt: skip
-    return pd.DataFrame(rows)[order]
+    return pd.DataFrame(rows)

@@ -15,7 +15,7 @@ from inferlib.transformer import DeltaAttention, StateSpace
 from tokenprice import answerers, ask
 
 SERVED = json.loads((files("inferlib.catalog") / "served.json").read_text("utf-8"))
-COUNTS = tables.served_counts()
+COUNTS = tables.counts("served")
 # Random small models of many families as transformers 5.23.0 builds them: all parameters (with the corrections of
 # routers), and of some the values that its cache holds after a prompt of so many tokens.
 SMALL = json.loads((Path(__file__).parent / "small_models.json").read_text("utf-8"))
