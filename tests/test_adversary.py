@@ -200,4 +200,3 @@ def test_a_home_that_cannot_be_written_is_no_matter(tmp_path):
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert (done.stdout.strip(), done.stderr) == ("5.19", "")
-    assert "export MPLCONFIGDIR := $(abspath $(VENV))/matplotlib" in (ROOT / "Makefile").read_text("utf-8")

@@ -93,20 +93,12 @@ def test_older_cpus_are_had_without_complaint():
     assert left == []
 
 
-def test_the_workflow_runs_what_the_project_promises():
-    """Every Python from the least one on, the slips once a week and never with the tests; conda's Python among them."""
+def test_the_workflow_runs_every_python_from_the_least_one_on_and_that_of_conda():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8"))
     pythons = workflow["jobs"]["check"]["strategy"]["matrix"]["python"]
     assert pythons == ["3.11", "3.12", "3.13"] and PROJECT["requires-python"] == f">={pythons[0]}"
     environment = (ROOT / "environment.yml").read_text(encoding="utf-8")
     assert re.search(r"python=(\S+)", environment)[1] in pythons
-    mutate = workflow["jobs"]["mutate"]
-    assert (
-        mutate["if"] == "github.event_name == 'schedule'" and workflow[True]["schedule"]
-    )  # YAML reads `on` as true
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = dict(re.findall(r"(?m)^(\w+):.*\n((?:\t.*\n)*)", makefile))
-    assert "mutate.py" in targets["mutate"] and "mutate" not in targets["test"]
 
 
 SLIPS = runpy.run_path(str(ROOT / "benchmarks" / "mutate.py"))
@@ -119,20 +111,6 @@ def test_the_tests_that_are_to_notice_slips_exist(name):
     assert len(SLIPS["nearest"](name)) >= len(named)
 
 
-def test_every_module_is_tried_unless_named_out():
-    tried = set(SLIPS["modules"]())
-    left_out = [path for floor in ("inferlib", "tokenprice", "book") for path in (ROOT / floor).rglob("*.py")
-                if path.relative_to(ROOT).as_posix() not in tried]  # fmt: skip
-    reasons = {
-        next(name for name in SLIPS["OUT"] if path.as_posix().startswith(str(ROOT / name)))
-        for path in left_out
-    }
-    assert reasons == set(SLIPS["OUT"])
-
-
-def test_a_slip_changes_one_thing():
-    text = "a = b + 1\nzip(a, b, strict=True)\n"
-    assert [line for _, line in SLIPS["slips"](text)] == [1, 1]
-    assert {SLIPS["slipped"](text, place)[0] for place, _ in SLIPS["slips"](text)} == {
-        text.replace("+", "-").rstrip(), text.replace("1", "2").rstrip(),
-    }  # fmt: skip
+@pytest.mark.parametrize("name", SLIPS["OUT"])
+def test_what_is_named_out_exists(name):
+    assert list(ROOT.glob(f"{name}*"))

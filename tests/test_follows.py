@@ -22,8 +22,6 @@ from matplotlib.figure import Figure
 
 import inferlib
 from book.erdil2025 import economics
-from book.steinhardt2022 import figures
-from inferlib.papers import steinhardt2022
 from inferlib.papers.erdil2025 import pareto
 
 BOOK = Path(__file__).parents[1] / "book"
@@ -308,15 +306,3 @@ def test_every_picture_and_box_follows_some_input(chapter):
     every = list(statements(chapter))
     follow = {one.shows for given in ("case", *INPUTS.get(chapter, ())) for one in followers(every, given)}
     assert {one.shows for one in every} - follow - {""} == FIXED.get(chapter, set())
-
-
-def test_an_argument_that_is_taken_and_ignored_is_caught(monkeypatch):
-    a100, drawn = steinhardt2022.load_chip("A100"), figures.plane
-    monkeypatch.setattr(figures, "plane", lambda machine, block, vectors: drawn(a100, block, vectors))
-    statement = next(s for s in statements("steinhardt2022") if "figures.plane" in s.text)
-    axes = {name: inferlib.sweep(name, 60, 1500, points=9) for name in ("block", "vectors")}
-    names = {"__name__": "cell", "figures": figures, "a100": a100} | axes
-    other = names | {"a100": a100.replace(memory_bandwidth=3e12)}
-    assert run(statement, names) == run(statement, other)
-    monkeypatch.undo()
-    assert run(statement, names) != run(statement, other)

@@ -578,11 +578,6 @@ def test_dollars_of_all_tokens_add_up_to_the_rent():
     assert prices["cached"] < prices["input"] / 5 and prices["input"] < prices["output"] / 3
 
 
-def test_half_the_utilisation_costs_twice():
-    half = request(MODEL, BOX, 4096, 512, 32, utilisation=0.5, cached=1024)
-    assert half.dollars == pytest.approx(2 * REQUEST.dollars)
-
-
 def test_users_over_their_time_are_the_requests_that_a_machine_answers():
     """Little's law."""
     half = requests.load(REQUEST.users, REQUEST.seconds, 0.5 / REQUEST.machine_seconds)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tokenprice import Question, ask, simulate
-from tokenprice.fleet import Station, fleet
-from tokenprice.simulation import _Copy
+from tokenprice.fleet import fleet
 from tokenprice.terminal import main
 
 ASKED = Question("Llama 3.3 70B", "4x H100", weights="fp8", prompt="2k", output=500, arrivals=2)
@@ -100,21 +99,6 @@ def test_answers_of_one_token_have_no_time_between_two():
     found = simulate(ASKED.replace(output=1), requests=500)
     assert len(found.gaps) == 0 and "between two tokens" not in str(found)
     assert found.to_dict()["p99"]["first"] > found.to_dict()["p50"]["first"]
-
-
-def test_erlang_by_simulation():
-    """Where all steps take the same time and prompts none, it is M/M/c, whose line tables print (c = 5, a = 4)."""
-    at, first = Station(prompt=0, output=200, steps=np.full(5, 1 / 200)), []
-    for seed in range(3):
-        draw = np.random.default_rng(seed)
-        came = np.cumsum(draw.exponential(1 / 4, 20_000))
-        line = [(float(when), n) for n, when in enumerate(came)]
-        answers = draw.geometric(1 / 200, len(line))
-        first += [
-            soon
-            for _, _, soon, _ in _Copy(at, draw, lambda n, all=answers: (0, 1, int(all[n])), line).follow()
-        ]
-    assert np.mean(first) == pytest.approx(2.2165 / 4 + 2 / 200, rel=0.1)
 
 
 def test_terminal_and_refusals(capsys):
