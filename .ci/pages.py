@@ -178,17 +178,23 @@ PLAY = """() => {
 }"""
 
 # Below a box that can ask the sixth model, its answer follows a move; what answers is fetched for the first.
+# Where the calculator asks the same is returned beside the faults.
 ASKED = """async () => {
-  const faults = [];
+  const faults = [], links = [];
   for (const { C, box, api } of window.explorers.filter(({ C }) => C.asks && window.inferlibBeside)) {
     const line = box.querySelector(".asked"), i = C.inputs.find((i) => i.key === C.asks.batch.split(" ")[0]);
     api.set(i.key, i.low);
     for (let k = 0; k < 100 && !line.textContent; k++) await new Promise((done) => setTimeout(done, 100));
     if (!/sixth model says \\d/.test(line.textContent)) faults.push(`below ${C.slug} stands "${line.textContent}"`);
+    links.push(line.querySelector("a").href);
     api.set(i.key, i.start);
   }
-  return faults;
+  return [faults, links];
 }"""
+
+# The calculator answers what a link asks.
+ANSWERED = """(link) => document.querySelector(".ask .big") ? []
+  : [`${link} is not answered: ${document.querySelector(".ask .head").textContent}`]"""
 
 # The audit takes a millisecond for every element: of rows and pieces of code that look alike, some will do.
 # Only contrast depends on the theme.
@@ -272,7 +278,8 @@ def visit(browser, base, page_name, size, pictures=None):
         see(first)
         faults += page.evaluate(OVERLAPS, weighed)
         shifts, usual = page.evaluate(PLAY)
-        faults += shifts + page.evaluate(ASKED)
+        asked, links = page.evaluate(ASKED)
+        faults += shifts + asked
         REDRAWS.append(usual)
         for theme in others:
             page.evaluate(DRESS, theme)
@@ -282,6 +289,11 @@ def visit(browser, base, page_name, size, pictures=None):
         for theme in (*others, first) if others else ():
             page.evaluate(DRESS, theme)
             audit(theme)
+        if weighed:
+            page.remove_listener("response", weigh)
+        for link in links if weighed else ():
+            page.goto(link, wait_until="load", timeout=120_000)
+            faults += page.evaluate(ANSWERED, link)
     except Error as error:
         faults.append(f"could not be inspected: {error}")
     context.close()

@@ -565,8 +565,7 @@ globalThis.inferlibAsk = function (D) {
     });
   };
 
-  // --- Decide: every machine that keeps a promise, cheapest first; the search of tokenprice.decide
-  // -----------
+  // --- Decide: every machine that keeps a promise, cheapest first; the search of tokenprice.decide ------
   const layouts = (m, c, n) => {
     const found = [], all = heads(m), domain = Math.min(n, c.values.chip_scale_up_size || n), degrees = [];
     for (let d = 1; d <= n; d *= 2) if (n % d === 0 && all.every((h) => h % d === 0)) degrees.push(d);
@@ -595,18 +594,18 @@ globalThis.inferlibAsk = function (D) {
   };
   // The time of an answer is asked for powers of two of users a copy, then between the last good one and the
   // next; of arrivals, for the cheapest way to read prompts.
-  const judge = (S, one, out) => {
-    const { m, c, n, l, cost } = one, { prompt: tokens, output } = S, cached = clamped(S), context = tokens
-      + output / 2;
-    const miss = (reason, detail, times = Infinity) =>
-      out.misses.push({ chip: c.name, n, layout: words(l), reason, detail, times });
+  const judge = (S, { m, c, n, l, cost }, out) => {
+    const { prompt: tokens, output } = S, cached = clamped(S), context = tokens + output / 2;
+    const name = { chip: c.name, n, layout: words(l), l }, most = S.dollars || Infinity;
+    const few = (v) => +v.toPrecision(3);
+    const miss = (reason, detail, times = Infinity) => out.misses.push({ ...name, reason, detail, times });
     const at = machine(S, m, c, n, l);
     if (at.late) return miss("not described", at.late);
     const places = rooms(at, S), rounds = Math.floor(Math.min(places, D.most) / l.dp);
     if (!(rounds >= 1)) return miss("does not fit", stepAt(S, at, l.dp, tokens + output).reason
-      || "room for " + +Math.max(places, 0).toPrecision(3) + " users");
-    const { read, fresh } = passes(at, tokens, cached), who = l.dp === 1 ? "1 user" : l.dp + " users";
-    const all = { ...at.q, output, tokens, cached, read: read.total, fresh, price: cost };
+      || "room for " + few(Math.max(places, 0)) + " users");
+    const one = queue(S, at, places, context), who = l.dp === 1 ? "1 user" : l.dp + " users";
+    const all = { ...at.q, output, tokens, cached, read: one.read.total, fresh: one.fresh, price: cost };
     const serve = (round) => {
       const users = l.dp * round, put = [S, at, users, context, { users, running: users, prompt: tokens }];
       Object.assign(all, { users, running: users });
@@ -614,49 +613,48 @@ globalThis.inferlibAsk = function (D) {
       const [first, token] = D.glue.waiting(all), [dollars, , , million] = D.glue.paid(all);
       const [later, late] = S.sure ? [spread(...put), firstSpread(...put)] : [1, 1];
       const seen = { token: token * later, first: first * late };
-      return { chip: c.name, n, layout: words(l), l, users, first, token, speed: 1 / token, dollars, million,
-        seen, slow: seen.token > (S.token || Infinity), late: seen.first > (S.first_token || Infinity),
-        dear: million > (S.dollars || Infinity) };
+      return { ...name, users, first, token, speed: 1 / token, dollars, million, seen,
+        slow: seen.token > (S.token || Infinity), late: seen.first > (S.first_token || Infinity) };
     };
-    const good = (found) => !found.slow && !found.late && !found.dear, end = S.sure ? " at the slow end" : "";
-    const few = (v) => +v.toPrecision(3);
-    const dear = (least) => miss("too expensive", "$" + digits(least) + " per million at best", least
-      / S.dollars);
+    const end = S.sure ? " at the slow end" : "";
+    const dear = (least) => miss("too expensive", "$" + digits(least) + " per million at best", least / most);
     const missed = ({ slow, late, seen }, least) => (slow
       ? miss("too slow", few(1 / seen.token) + " tokens/s" + end + " for " + who, seen.token / S.token)
       : late ? miss("first token too late", few(seen.first) + " s" + end + " for " + who, seen.first
       / S.first_token) : dear(least));
-    const offered = (found) => out.offers.push({ ...found, at, S: { ...S, chip: c.name, n_chips: n } });
+    const offer = (found) => {
+      if (found.status !== "ok") return miss("not described", found.reason);
+      const { request: dollars, running: users, million: { output: million } } = found;
+      if (million > most) return dear(million);
+      return out.offers.push({ ...found, ...name, users, dollars, million, one, S: { ...S, chip: c.name,
+        n_chips: n } });
+    };
     if (S.arrivals) {
-      const own = queue(S, at, places, context), others = c.counts.filter((k) => k < n
-        && heads(m).every((h) => h % k === 0)).map((k) => reading(S, m, c, k)).filter((r) =>
-        rooms(r.at, { ...S, output: 1 }) >= 1);
-      const found = [null, own, ...others].map((r) => fleet(S, own, r, promised(S, S.sure))).filter(Boolean);
+      const others = c.counts.filter((k) => k < n && heads(m).every((h) => h % k === 0)).map((k) =>
+        reading(S, m, c, k)).filter((r) => rooms(r.at, { ...S, output: 1 }) >= 1);
+      const found = [null, one, ...others].map((r) => fleet(S, one, r, promised(S, S.sure))).filter(Boolean);
       if (!found.length) return missed(serve(1), serve(1).million);
-      const best = found.reduce((a, b) => (b.chips < a.chips ? b : a)), told = inFleet(S, own, best);
-      if (told.status !== "ok") return miss("not described", told.reason);
-      if (best.million > (S.dollars || Infinity)) return dear(best.million);
-      return offered({ ...told, chip: c.name, n, l, layout: words(l), users: told.running, many: best, own,
-        dollars: told.request, million: best.million });
+      return offer(inFleet(S, one, found.reduce((a, b) => (b.chips < a.chips ? b : a))));
     }
-    let low = 0, offer = null, alone = null, least = Infinity;
+    const good = (found) => !found.slow && !found.late && found.million <= most;
+    let low = 0, best = null, alone = null, least = Infinity;
     for (let round = 1; round <= rounds; round *= 2) {
       const found = serve(round);
       alone = alone || found;
       least = Math.min(least, found.million);
       out.points.push(found);
-      if (good(found)) [low, offer] = [round, found];
+      if (good(found)) [low, best] = [round, found];
     }
     if (!low) return missed(alone, least);
     const power = low;
     let high = Math.min(2 * low, rounds + 1);
     while (high - low > 1) {
       const middle = (low + high) >> 1, found = serve(middle);
-      if (good(found)) [low, offer] = [middle, found]; else high = middle;
+      if (good(found)) [low, best] = [middle, found]; else high = middle;
     }
-    offered(offer);
-    if (low !== power) out.points.push(offer);
-    return undefined;
+    if (low !== power) out.points.push(best);
+    const { users } = best, step = stepAt(S, at, together(at, output, users), context);
+    return offer(served(S, one, step, users, users));
   };
   // On how many of a chip a model fits with fewer bits a weight, and a checkpoint in them.
   const holding = (S, m, c) => c.counts.find((n) => layouts(m, c, n).some((l) =>
@@ -674,10 +672,8 @@ globalThis.inferlibAsk = function (D) {
     return found.length ? head + found.join(", ") + there : "";
   };
   const decided = (out) => {
-    const asking = (o) => [o.S, o.at, o.users, o.S.prompt + o.S.output / 2, { users: o.users,
-      running: o.users, prompt: o.S.prompt }];
-    out.offers.forEach((o) => { o.ranked = +(o.dollars * (o.at.spread === 1 ? spread(...asking(o))
-      : 1)).toPrecision(9); });
+    const ranked = (o) => +(o.dollars * (o.at.spread === 1 ? o.factor : 1)).toPrecision(9);
+    out.offers.forEach((o) => { o.ranked = ranked(o); });
     out.offers.sort((a, b) => a.ranked - b.ranked || a.n - b.n || a.token - b.token);
     const seen = new Set();
     out.best = out.offers[0] || null;
@@ -688,15 +684,9 @@ globalThis.inferlibAsk = function (D) {
     const line = out.points.length ? out.points.filter((p) => !p.late) : out.offers.slice();
     out.frontier = line.sort((p, q) => q.speed - p.speed || p.dollars - q.dollars)
       .filter((p) => p.dollars < lowest && ((lowest = p.dollars), true));
-    for (const o of out.best ? [out.best, ...out.runnersUp] : []) {
-      // of a fleet its intervals are known, and what the slow end needs is asked
-      if (o.many) { if (!o.S.sure) o.sure = fleet(o.S, o.own, o.many.reader, promised(o.S, true)); continue; }
-      const put = asking(o);
-      const ends = (step, bar) => D.glue.rates({ batch: o.users, n_chips: o.n, step, spread: bar }).slice(2);
-      [o.tokenLow, o.tokenHigh] = ends(o.token, spread(...put));
-      [o.firstLow, o.firstHigh] = ends(o.first, firstSpread(...put));
-      o.cautions = cautions(...put);
-    }
+    // what the slow end needs is asked of what is shown
+    const shown = out.best ? [out.best, ...out.runnersUp].filter((o) => o.many && !o.S.sure) : [];
+    shown.forEach((o) => { o.sure = fleet(o.S, o.one, o.many.reader, promised(o.S, true)); });
     return out;
   };
   const search = () => ({ offers: [], points: [], misses: [] });

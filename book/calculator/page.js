@@ -35,7 +35,7 @@ globalThis.inferlibPage = function (root, D) {
   };
   // What a state asks: of what to rent the machine, its price and its users are the answer.
   const CHOSEN = { price: undefined, electricity: null, pue: null, changed: {}, users: null, machines: null,
-    reader: null };
+    reader: null, drafted: 0 };
   const asked = (of = S) => {
     const share = String(of.cached).endsWith("%");
     const cached = share ? (of.prompt * parseFloat(of.cached)) / 100 : of.cached;
@@ -491,7 +491,7 @@ globalThis.inferlibPage = function (root, D) {
     const machine = r.same && r.n === o.n ? "" : `${r.alike ? "" : `${r.model.replace(/^.*\//, "")}, `}${
       A.ofChip(r.n, r.chip)}, `;
     const row = linked(r.url, esc(`${machine}${digits(r.users)} users`));
-    return `${row}: ${time(r.seconds)}, ${against(r, q).side || "not answered"}`;
+    return `${against(r, q).side || "not answered"}: ${time(r.seconds)}, ${row}`;
   };
   const rowOf = (o) => {
     const cautions = tag("span", "", o.cautions.length || "none", `title="${esc(o.cautions.join("; "))}"`);
@@ -499,15 +499,14 @@ globalThis.inferlibPage = function (root, D) {
     const seen = [digits(o.speed), time(o.first)], known = [nearest(o), cautions];
     const paid = [bold(digits(100 * o.dollars)), usd(o.million)];
     if (!f) return [name, o.layout, o.users, ...seen, ...paid, ...known];
-    const reads = f.readers ? `${f.readers} × (${A.ofChip(f.reader.at.n, o.chip)})` : "all";
-    const month = (f) => usd(D.facts.month * f.hour);
-    return [`${f.n} × (${name})`, reads, f.chips, bold(month(f)) + (sure ? ` to ${month(sure)}` : ""),
-      percent(f.state.busy), `${digits(f.headroom)} ×`, ...seen, ...known];
+    const reads = f.readers ? `<br>${f.readers} × (${A.ofChip(f.reader.at.n, o.chip)}) read prompts` : "";
+    const month = (f) => usd(D.facts.month * f.hour), load = percent(f.state.busy);
+    return [`${f.n} × (${name})${reads}`, f.chips, bold(month(f)) + (sure ? ` to ${month(sure)}` : ""),
+      `${load}, × ${digits(f.headroom)}`, ...seen, ...known];
   };
   const HEADS = {
     one: ["machine", "layout", "users", "tokens/s", "first token", "¢ a request", "$/M out"],
-    fleet: ["machines", "prompts read by", "chips", "$ a month", "load", "room", "tokens/s",
-      "first token"],
+    fleet: ["machines", "chips", "$ a month", "load, room", "tokens/s", "first token"],
     both: ["nearest measured", "cautions"],
   };
   const drawDecision = (q, out, tried) => {
@@ -535,7 +534,9 @@ globalThis.inferlibPage = function (root, D) {
         + (f ? simulated("Means of a formula. For 99 of 100 requests, simulated:", line) : ""));
     }
     const heads = HEADS[f ? "fleet" : "one"].concat(HEADS.both);
+    const unsure = offers.some((o) => o.at.spread === 1);
     const side = (f ? "The second price keeps the promise at the slow end of the interval too. " : "")
+      + (unsure ? "Copies that share experts are ranked by the slow end of their interval. " : "")
       + "The link asks for one offer; inside or outside: of this page's interval for that row.";
     html("offers", best ? table("Offers", "", heads, offers.map(rowOf)) + note(side) : "");
     const nearly = out.misses.slice().sort((a, b) => a.times - b.times).slice(0, best ? 3 : 6);

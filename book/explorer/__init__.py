@@ -4,9 +4,9 @@ from book.explorer.core import Explorer, breakdown, curves
 from book.explorer.guess import Guess
 from book.explorer.inputs import Choice, Kind, Slider, first
 from book.explorer.outputs import Bars, Curves, Limit, Search, Sentence, memory
-from book.explorer.pictures import Axis, Cells, Chips, Frontier, Gauge, Plane, Trade
+from book.explorer.pictures import Axis, Frontier, Gauge, Plane, Trade
 
 __all__ = [
-    "Axis", "Bars", "Cells", "Chips", "Choice", "Curves", "Explorer", "Frontier", "Gauge", "Guess", "Kind", "Limit",
-    "Plane", "Search", "Sentence", "Slider", "Trade", "breakdown", "curves", "first", "memory",
+    "Axis", "Bars", "Choice", "Curves", "Explorer", "Frontier", "Gauge", "Guess", "Kind", "Limit", "Plane", "Search",
+    "Sentence", "Slider", "Trade", "breakdown", "curves", "first", "memory",
 ]  # fmt: skip

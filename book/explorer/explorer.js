@@ -396,36 +396,6 @@ window.inferlibExplorer = function (C) {
       find(i.key).options[asked[i.key]].text + " is not offered with the rest"; });
     return true;
   };
-  const csv = () => {
-    const cell = (v) => (/[",\n]/.test(v) ? '"' + String(v).replace(/"/g, '""') + '"' : String(v));
-    const now = evaluate(), found = answers(now), rows = [["kind", "name", "value", "unit"]];
-    C.inputs.forEach((i) => {
-      rows.push(["input", i.label, i.kind === "slider" ? state[i.key]
-        : find(i.key).options[state[i.key]].text, i.unit || ""]);
-    });
-    limits(now).forEach(([l, needed, has]) => l.quiet || l.caution || rows.push(
-      ["limit", l.name + ": needed", needed, l.unit], ["limit", l.name + ": available", has, l.unit]));
-    C.views.forEach((view, v) => found[v].forEach((one, k) => {
-      const name = view.names[k];
-      if (name === undefined) return;
-      const bars = view.type === "bars", own = name ? name + ": " : "";
-      (one.terms || []).forEach(([term, seconds, counts]) =>
-        rows.push([counts ? "term" : "hidden term", own + term, seconds / view.factor, view.unit]));
-      rows.push(["output", bars ? own + "total" : name, one.na ? "n/a" : one.value / factorOf(view, k),
-        unitOf(view, k)]);
-      if (bars) columns(one, now).forEach((value, c) =>
-        rows.push(["output", name + ": " + C.columns[c].name, value, C.columns[c].unit]));
-    }));
-    C.views.forEach((view, v) => {
-      if (view.type !== "curves") return;
-      rows.push([], [input(view.x).label, ...view.names]);
-      const lines = curves(v, sweep(view.x));
-      lines[0].forEach(([x], k) =>
-        rows.push([x, ...lines.map((line) => (line[k][1] === null ? "" : line[k][1]))]));
-    });
-    return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
-  };
-
   const good = (i, value) => String(value).trim() !== "" && +value >= i.low && +value <= i.high &&
     (!i.whole || Number.isInteger(+value));
   const start = () => { reset(); refused = {}; kept = {}; };
@@ -477,12 +447,6 @@ window.inferlibExplorer = function (C) {
       else say(".");
       at.textContent = "Link is in the address bar";
       setTimeout(() => { at.textContent = "Link to this state"; }, 2500);
-    } else if (act === "csv") {
-      const file = document.createElement("a");
-      file.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
-      file.download = C.slug + ".csv";
-      file.click();
-      setTimeout(() => URL.revokeObjectURL(file.href), 1000);
     }
   });
   reset();
@@ -499,6 +463,6 @@ window.inferlibExplorer = function (C) {
     if (a && a.hash === location.hash) shown();
   });
   if (arrived) window.addEventListener("load", () => root.scrollIntoView());
-  return { evaluate, answers: () => answers(evaluate()), link, csv, set: (key, value) => { set(key, value);
+  return { evaluate, answers: () => answers(evaluate()), link, set: (key, value) => { set(key, value);
     draw(); } };
 };

@@ -15,11 +15,11 @@ from book._tools.still import drawn, script
 from book.explorer import beside
 from book.explorer.inputs import Choice, Kind, Slider, with_unit
 from book.explorer.outputs import Bars, Curves, Sentence, numbers, sizes, step_of
-from book.explorer.pictures import Cells, Chips, Frontier, Gauge, Plane, Trade
+from book.explorer.pictures import Frontier, Gauge, Plane, Trade
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
-_HEIGHTS = {Gauge: 52, Plane: 300, Cells: 154, Chips: 302, Trade: 300, Frontier: 300}
+_HEIGHTS = {Gauge: 52, Plane: 300, Trade: 300, Frontier: 300}
 _KINDS = {Slider: "slider", Choice: "choice", Kind: "kind"}
 _shared = partial(script, "explorer")
 
@@ -52,7 +52,7 @@ def page(shown):
     still = f'<p class="still">Shown for {html.escape(moved)}. To be moved on the page, with scripts.</p>'
     acts = "".join(
         f'<button type="button" data-act="{act}">{label}</button>'
-        for act, label in (("link", "Link to this state"), ("csv", "Save as CSV"), ("reset", "Start again"))
+        for act, label in (("link", "Link to this state"), ("reset", "Start again"))
     )
     said = f'<p id="{identity}-said" class="said" role="status" aria-live="polite"></p>'
     asked = ""
@@ -63,8 +63,7 @@ def page(shown):
     code = f"{{functions:[{','.join(functions)}],also:{also},worth:{shown.worth()}}}"
     call = f"inferlibExplorer(Object.assign({data},{code}));"
     pictures = any(not isinstance(view, Bars | Curves) for view in shown.views)
-    mesh = ("chips.js",) if any(isinstance(view, Chips) for view in shown.views) else ()
-    runtime = (*(("pictures.js", *mesh) if pictures else ()), "explorer.js")
+    runtime = (*(("pictures.js",) if pictures else ()), "explorer.js")
     return drawn(_box(identity, shown.title, body, runtime, call, shown.slug))
 
 
@@ -166,7 +165,7 @@ def _view(shown, view):
 
 
 def _picture_told(shown, view):
-    """A gauge, plane, frontier, cells, chips or trade."""
+    """A gauge, plane, frontier or trade."""
     units = [unit for _, _, unit in numbers(view)]
     found = {
         "type": type(view).__name__.lower(), "title": view.title, "names": view.told(),
@@ -185,8 +184,6 @@ def _picture_told(shown, view):
         found["marks"] = list(view.marks.items())
     if isinstance(view, Gauge):
         found["colours"] = _part_colours(view)
-    if isinstance(view, Chips):
-        found["exchanges"] = len(view.exchanges)
     if isinstance(view, Trade):
         found["curves"] = [view.points(**arguments) for arguments in shown.structures()]
         found["marks"], found["best"] = list(view.marks), view.best
@@ -318,13 +315,12 @@ def _readout(part, shown, view):
 
 
 def _readout_colours(view):
-    """The key of each number below a picture; of a gauge the room has none, of most others no number has."""
+    """The key of each number below a picture; of a gauge the room has none, of others no number has."""
     if isinstance(view, Curves):
         return [f'<i class="c{k}"></i>' for k in _curve_colours(view)]
     if isinstance(view, Gauge):
         return [f'<i class="c{k}"></i>' for k in _part_colours(view)] + [""]
-    given = getattr(view, "colours", {})
-    return [f'<i class="c{PALETTE.index(given[n])}"></i>' if n in given else "" for n in view.told()]
+    return [""] * len(view.told())
 
 
 def _bars(part, shown, view):

@@ -52,23 +52,6 @@ window.inferlibPictures = Object.assign(window.inferlibPictures || {}, {
     T.put(picture, "circle", { cx: x, cy: y, r: 7, class: "dot c3" });
     T.put(picture, "text", { x: x + 11, y: y - 8 }, "you");
   },
-  cells: (T, picture, view, values) => {
-    const [boxes, cells, first, others] = values, rows = 8, tall = Math.min(cells, rows);
-    const wide = Math.ceil(cells / rows), stacked = Math.max(1, Math.floor(rows / cells)),
-      across = Math.ceil(boxes / stacked);
-    const pitch = Math.min(18, 584 / (across * (wide + 0.25))), size = pitch * 0.8;
-    for (let b = 0; b < boxes; b++) {
-      const x = 8 + Math.floor(b / stacked) * (wide + 0.25) * pitch, y = 6 + (b % stacked) * tall * pitch;
-      for (let c = 0; c < cells; c++) {
-        const place = { x: (x + Math.floor(c / rows) * pitch).toFixed(1),
-          y: (y + (c % rows) * pitch).toFixed(1), width: size.toFixed(1), height: size.toFixed(1) };
-        const lit = Math.max(0, Math.min(1, (b ? others : first) - c));
-        if (lit) T.put(picture, "rect",
-          Object.assign({ class: "bar c" + (b ? 6 : 0), "fill-opacity": lit.toFixed(2) }, place));
-        T.put(picture, "rect", Object.assign({ class: "cell" }, place));
-      }
-    }
-  },
   trade: (T, picture, view, values) => {
     const [X, Y] = T.axes(picture, view.x, view.y);
     if (view.shown !== view.curves[0]) T.put(picture, "path",

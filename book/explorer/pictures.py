@@ -1,4 +1,4 @@
-"""Drawn mechanisms: memory that fills, a dot under a roof, cells that light up, a mesh of chips, curves of a trade.
+"""Drawn mechanisms: memory that fills, a dot under a roof, a frontier, curves of a trade.
 
 What moves in them are outputs like any others. A picture of sizes stays where a limit does not hold: that is
 what it is there to show.
@@ -11,7 +11,6 @@ from inspect import signature
 from itertools import product
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 from book import style
 
@@ -166,106 +165,6 @@ class Frontier(_Plotted):
         x, y = (shown.evaluate(**values)[name] for name in self.told())
         if x is not None:
             ax.plot(x, y, "o")
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Boxes of equal cells, of which some are lit: so many in the first, so many in each of the others.
-
-    ``boxes``, ``cells``: of all inputs: how many boxes, and cells in each. ``first``, ``others``: how many
-    are lit in the first box, and in each of the others; a part of a cell is lit in part. ``names``: what the
-    page calls these four.
-    """
-
-    boxes: Callable
-    cells: Callable
-    first: Callable
-    others: Callable
-    names: tuple = ("boxes", "cells of a box", "lit in the first", "lit in each other")
-    title: str = ""
-    unit = "1"
-
-    @property
-    def outputs(self):
-        """The four numbers."""
-        return dict(zip(self.names, (self.boxes, self.cells, self.first, self.others), strict=True))
-
-    @property
-    def sizes(self):
-        """All of them."""
-        return self.names
-
-    def told(self):
-        """Names of what stands below the picture."""
-        return list(self.names)
-
-    def draw(self, values, **arguments):
-        """The still picture, by Matplotlib."""
-        boxes, cells, first, others = (values[name] for name in self.names)
-        lit = [
-            [max(0.0, min(1.0, (others if b else first) - c)) for b in range(round(boxes))]
-            for c in range(round(cells))
-        ]
-        _, ax = plt.subplots()
-        ax.imshow(lit, vmin=0, vmax=1, cmap="Blues", aspect="auto")
-        ax.set(xlabel=self.names[0], ylabel=self.names[1])
-
-
-@dataclass(frozen=True)
-class Chips:
-    """All chips of a mesh with their pieces of one matrix, and with whom the one in the middle exchanges.
-
-    What is told of the axes is a function of all inputs that returns a number for each of X, Y and Z.
-
-    ``numbers``: name to a function of all inputs and its unit, said below the picture. ``mesh``: chips along
-    each axis. ``rows``, ``columns``: into how many parts each axis cuts the sides of the matrix. ``fetched``:
-    over how many chips along each axis pieces of the matrix are gathered; 1 where none are. ``exchanges``:
-    the same for each collective of the activations. ``colours``: number to a colour of :mod:`book.style`:
-    blue for what a chip holds, sky for pieces that it fetches, red for activations.
-    """
-
-    numbers: Mapping
-    mesh: Callable
-    rows: Callable
-    columns: Callable
-    fetched: Callable
-    exchanges: tuple
-    colours: Mapping = field(default_factory=dict)
-    title: str = ""
-
-    @property
-    def outputs(self):
-        """The numbers, then what is told of the axes."""
-        named = {"mesh": self.mesh, "rows": self.rows, "columns": self.columns, "fetched": self.fetched}
-        named |= {f"exchange {k}": each for k, each in enumerate(self.exchanges)}
-        told = {name: function for name, (function, _) in self.numbers.items()}
-        sides = {f"{n} {at}": partial(_side, f, k) for n, f in named.items() for k, at in enumerate("xyz")}
-        return told | sides
-
-    @property
-    def units(self):
-        """The units of the numbers; the others have none."""
-        return [unit for _, unit in self.numbers.values()] + ["1"] * 3 * (4 + len(self.exchanges))
-
-    def told(self):
-        """Names of what stands below the picture."""
-        return list(self.numbers)
-
-    def draw(self, values, **arguments):
-        """The still picture, by Matplotlib: who exchanges with the chip in the middle."""
-        if values["mesh x"] is None:
-            return
-        groups = ["fetched", *(f"exchange {k}" for k in range(len(self.exchanges)))]
-        mesh, *reach = ([round(values[f"{name} {axis}"]) for axis in "xyz"] for name in ("mesh", *groups))
-        middle = [n // 2 for n in mesh]
-        found = np.zeros(mesh)
-        for shade, group in enumerate(reversed(reach), 1):
-            found[tuple(slice(None) if n > 1 else m for n, m in zip(group, middle, strict=True))] = shade
-        found[tuple(middle)] = len(reach) + 1
-        _, axes = plt.subplots(1, mesh[2], squeeze=False)
-        for z, ax in enumerate(axes[0]):
-            ax.imshow(found[:, :, z].T, vmin=0, vmax=len(reach) + 1, cmap="Blues")
-            ax.set(xticks=[], yticks=[])
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Mazurek & Schreiber 2025: what a reader can move in the page."""
 
 from book import style
-from book.explorer import Bars, Cells, Choice, Curves, Explorer, Gauge, Limit, Slider, first, memory
+from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Limit, Slider, first, memory
 from inferlib.ops import maximum
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.decode import held_on_gpu, stages
@@ -117,7 +117,7 @@ def one_step(model=None, at=NINE, own=128, context=4989, assumed=DEFAULT):
 
 
 def experts_waking(model=None, context=4989, gpu=None, assumed=DEFAULT):
-    """The 256 experts of a layer on 8 to 256 GPUs: which are awake, what the fullest GPU reads, what it has room for.
+    """The 256 experts of a layer on 8 to 256 GPUs: what the fullest GPU reads, what it has room for.
 
     The more sequences, the more experts are awake and the more bytes are read, until nearly all are; then
     a larger batch costs cache alone, until the memory is full.
@@ -127,9 +127,6 @@ def experts_waking(model=None, context=4989, gpu=None, assumed=DEFAULT):
     def fullest(batch, gpus, **at):
         # the asymptotic formula falls below one where GPUs outnumber the experts that are awake
         return maximum(eq.loaded_experts(model, Deployment(gpus), batch) - model.n_shared, 1)
-
-    def others(batch, gpus, **at):
-        return maximum(eq.active_experts(model, batch) - fullest(batch, gpus), 0) / (gpus - 1)
 
     def formats(weights, cache, **at):
         return _assumed(weights, cache)
@@ -157,19 +154,10 @@ def experts_waking(model=None, context=4989, gpu=None, assumed=DEFAULT):
     chips = Choice("chip", "Chip", first(gpu, _CHIPS))
     counts = {str(n): n for n in (32, 8, 16, 64, 128, 256)}
     batch = Slider("batch", "Sequences on all GPUs", 1, 16384, 16, log=True, whole=True)
-    names = ("GPUs", "experts on each", "awake on the fullest", "awake on each other")
     return Explorer(
         "Experts waking up",
         [batch, _work(128, context)[1], Choice("gpus", "GPUs", counts), *_formats(assumed), chips],
         [
-            Cells(
-                lambda gpus, **at: gpus,
-                lambda gpus, **at: model.n_routed / gpus,
-                fullest,
-                others,
-                names,
-                "The experts of one layer, each GPU's together; the fullest GPU first",
-            ),
             Gauge(
                 {"experts awake": reading, "experts asleep": asleep, "other weights": rest, "cache": kept},
                 lambda chip, **at: chip.memory_capacity,
