@@ -10,8 +10,10 @@ from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computi
 from inferlib.papers.erdil2025.search import cuts, infeasible
 from inferlib.system import Breakdown, DoesNotFit, Layout, NotDescribed, System, Workload, answers
 
+DEFAULT = Assumptions()
 
-def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=None):
+
+def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=DEFAULT):
     """The fastest layout of one instance, and its Breakdown, infeasible with the reason where nothing fits.
 
     Parameters are :func:`token_latency`'s, as plain numbers; the :class:`Cut` is None where nothing fits.
@@ -23,7 +25,6 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
     >>> cut.kind, step.binding
     ('1D', 'weights')
     """
-    assumptions = assumptions or Assumptions()
     shape = model_of(model).shape
     chip, searched = computing_at(chip_of(chip), shape), cuts(shape, n_gpu, batch, pipeline, assumptions)
     try:
@@ -73,7 +74,7 @@ def decode_step(
     system: System,
     workload: Workload,
     layout: Layout | None = None,
-    assumptions: Assumptions | None = None,
+    assumptions: Assumptions = DEFAULT,
 ):
     """The complete model's answer to one question: time per token on a given system.
 
@@ -92,7 +93,6 @@ def decode_step(
         chip = computing_at(chip_of(system.chip.replace(scale_up_size=system.domain)), shape)
     except (ValueError, LookupError) as refused:
         raise NotDescribed(str(refused)) from refused
-    assumptions = assumptions or Assumptions()
     n_gpu, batch = system.count, workload.batch
     if layout is None:
         searched = cuts(shape, n_gpu, batch, True, assumptions)
