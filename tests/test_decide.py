@@ -8,6 +8,7 @@ from questions import numbers
 
 from inferlib import load_chip, load_model
 from tokenprice import Promise, Question, ask, decide
+from tokenprice.constants import box
 from tokenprice.layouts import layouts
 from tokenprice.offers import sizes
 from tokenprice.words import in_words
@@ -64,10 +65,10 @@ def test_cheapest_first_one_runner_up_a_chip_and_a_frontier_that_ends_in_the_che
 
 
 def test_every_machine_is_an_offer_or_a_miss():
-    """Five chips can hold 70 billion weights; each is tried in every layout of every count."""
+    """Every chip with a price and timed kernels; each is tried in every layout of every count."""
     chips = {point["chip"] for point in FOUND.points} | {miss.chip for miss in FOUND.misses}
-    assert chips == {"A100 80GB", "H100 SXM", "H200", "B200", "GB200 NVL72", "L40S"}
-    domain = {chip: int(load_chip(chip).scale_up_size or 8) for chip in chips}
+    assert chips == {"A100 80GB", "H100 SXM", "H200", "B200", "B300", "GB200 NVL72", "L40S", "RTX PRO 6000"}
+    domain = {chip: int(box(load_chip(chip)) or 8) for chip in chips}
     counts = {chip: [n for n in (1, 2, 4, 8, 16, 32, 64, 72) if n <= domain[chip]] for chip in chips}
     tried = sum(len(layouts(LLAMA, load_chip(chip), n)) for chip in chips for n in counts[chip])
     assert len(FOUND.offers) + len(FOUND.misses) == tried == len(FOUND.offers) + sum(FOUND.why_not.values())
