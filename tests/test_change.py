@@ -79,31 +79,30 @@ def test_chips_are_asked_one_by_one():
     assert ask(asked.replace(machine=f"{n}x H200", layout=f"DP{n} EP{n}")).seconds <= 0.03
 
 
-def test_refusals():
-    for wrong, words in (
-        ({}, "promise one thing"),
-        ({"token": 1, "dollars": 1}, "promise one thing"),
-        ({"token": -1}, "token is -1"),
-        ({"dollars": 0}, "dollars is 0"),
-        ({"first_token": 1}, "promise one thing"),
-    ):
-        with pytest.raises((ValueError, LookupError), match=words):
-            change(QUESTION, **wrong)
-    with pytest.raises(ValueError, match="no price of H800"):
-        change(QUESTION.replace(machine="8x H800"), dollars=1)
-    with pytest.raises(ValueError, match="no time: infeasible: needs"):
-        change(QUESTION.replace(machine="H100"), token=1)
-    with pytest.raises(LookupError, match="no resource 'memory'"):
-        change(QUESTION, token=1)["memory"]
-    with pytest.raises(ValueError, match="change is about a step"):
-        change(MODEL, FOUR, prompt=100, output=10, token=1)
-    for given, more, words in (
+@pytest.mark.parametrize(
+    ("given", "promise", "words"),
+    [
+        ((QUESTION,), {}, "promise one thing"),
+        ((QUESTION,), {"token": 1, "dollars": 1}, "promise one thing"),
+        ((QUESTION,), {"first_token": 1}, "promise one thing"),
+        ((QUESTION,), {"token": -1}, "token is -1"),
+        ((QUESTION,), {"dollars": 0}, "dollars is 0"),
         ((QUESTION, "H100"), {"token": 1}, "machine is given twice"),
         ((QUESTION, Promise(token=1)), {"dollars": 1}, "dollars has no effect beside a Promise"),
         ((MODEL, Promise(token=1)), {}, "machine is missing"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            change(*given, **more)
+        ((MODEL, FOUR), {"prompt": 100, "output": 10, "token": 1}, "change is about a step"),
+        ((QUESTION.replace(machine="8x H800"),), {"dollars": 1}, "no price of H800"),
+        ((QUESTION.replace(machine="H100"),), {"token": 1}, "no time: infeasible: needs"),
+    ],
+)
+def test_refusals(given, promise, words):
+    with pytest.raises(ValueError, match=words):
+        change(*given, **promise)
+
+
+def test_a_resource_that_is_none_is_refused():
+    with pytest.raises(LookupError, match="no resource 'memory'"):
+        change(QUESTION, token=1)["memory"]
 
 
 HALVES = {

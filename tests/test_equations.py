@@ -119,28 +119,33 @@ def axes_of(entry):
     return [(n, f) for n, f in fields if getattr(symbols[n], f) in matter][:2]
 
 
+def swept(entry):
+    """Values for an equation, and axes with two of what is swept."""
+    base, other = drawn(entry, 0), drawn(entry, 1)
+    return base, {name: xr.DataArray([base[name], other[name]], dims=str(name)) for name in axes_of(entry)}
+
+
 @SOME
 def test_xarray_broadcasts_by_name_and_equals_a_loop(entry):
-    names = axes_of(entry)
-    base, other = drawn(entry, 0), drawn(entry, 1)
-    axes = {name: xr.DataArray([base[name], other[name]], dims=str(name)) for name in names}
-    swept = entry.function(**arguments(entry, base | axes))
-    assert set(swept.dims) <= {str(name) for name in names}  # a result need not depend on every argument
-    for place in np.ndindex(*(2 for _ in names)):
-        at = {name: float(axes[name][i]) for name, i in zip(names, place, strict=True)}
-        expected = entry.function(**arguments(entry, base | at))
-        got = swept.isel({str(n): i for n, i in zip(names, place, strict=True) if str(n) in swept.dims})
+    base, axes = swept(entry)
+    found = entry.function(**arguments(entry, base | axes))
+    assert set(found.dims) <= set(map(str, axes))  # a result need not depend on every argument
+    for place in np.ndindex(*(2 for _ in axes)):
+        picked = dict(zip(axes, place, strict=True))
+        expected = entry.function(
+            **arguments(entry, base | {n: float(axes[n][i]) for n, i in picked.items()})
+        )
+        got = found.isel({str(n): i for n, i in picked.items() if str(n) in found.dims})
         assert float(got) == pytest.approx(float(expected), rel=1e-12)
 
 
 @SOME
 def test_dask_stays_lazy(entry):
-    base, other = drawn(entry, 0), drawn(entry, 1)
-    eager = {name: xr.DataArray([base[name], other[name]], dims=str(name)) for name in axes_of(entry)}
-    lazy = {name: axis.chunk(1) for name, axis in eager.items()}
+    base, axes = swept(entry)
+    lazy = {name: axis.chunk(1) for name, axis in axes.items()}
     result = entry.function(**arguments(entry, base | lazy))
     assert type(result.data).__module__.startswith("dask"), "computed too early"
-    expected = entry.function(**arguments(entry, base | eager))
+    expected = entry.function(**arguments(entry, base | axes))
     np.testing.assert_allclose(result.compute(), expected, rtol=1e-14)
 
 
