@@ -295,3 +295,16 @@ def test_what_a_cell_prints_under_a_heading_is_a_section():
     sections = list(chapter.findall(nodes.section))
     assert [one.next_node(nodes.title).astext() for one in sections] == ["Equations", "Pope", "Erdil", "Last"]
     assert [one["ids"] for one in sections[1:3]] == [["pope"], ["erdil"]]
+
+
+def test_a_figure_outside_the_chapters_bears_the_initial_of_its_page_or_the_number_of_its_story():
+    counted = {"book/scorecard": {"b": (46,), "a": (45,)}, "book/pope2022_record": {"c": (9,)}}
+    env = SimpleNamespace(
+        toc_secnumbers={"book/pope2022": {"": (3,)}}, config=SimpleNamespace(root_doc="book/introduction"),
+        toc_fignumbers={page: {"figure": figures} for page, figures in counted.items()},
+    )  # fmt: skip
+    READER["records"](None, env)
+    assert counted == {
+        "book/scorecard": {"a": ("S", 1), "b": ("S", 2)},
+        "book/pope2022_record": {"c": ("R3", 1)},
+    }

@@ -165,7 +165,7 @@ def prefill_decode(model, at):
     for token in range(4):
         ax.barh(1, step, left=there + token * step, color=style.BLUE, **look)
     ax.barh(1, there, height=0.6, facecolor="none", edgecolor=style.FAINT, linestyle=":")
-    ax.text(there / 2, 1, "room kept for the cache", ha="center", va="center", fontsize=9)
+    ax.text(there / 2, 1, "kept for the cache", ha="center", va="center", fontsize=9)
     note = f"cache, {cache / 1e6:.0f} MB in {sent:.0f} ms"
     ax.text(there + 4, 0, note, va="center", color=style.RED, fontsize=9)
     ax.set_yticks([0, 1], ["prefill", "decode"])

@@ -199,7 +199,7 @@ def figure_17():
         ax.hlines(rows["by memory"], x - 0.12, x + 0.12, color=style.INK, linewidth=2)
         for at, value in zip(x, rows["by speed"], strict=True):
             ax.text(at, 1.15, f"{value}", ha="center", fontsize=8.5, color="white")
-    ax.hlines([], 0, 0, color=style.INK, linewidth=2, label="room in memory")
+    ax.hlines([], 0, 0, color=style.INK, linewidth=2, label="fits in memory")
     ax.set_xticks(range(len(contexts)), [f"{c:,} tokens" for c in contexts])
     ax.grid(axis="x", visible=False)
     return _finish(ax, legend="upper right", yscale="log", ylim=(1, 9000), ylabel="largest batch of a GPU")

@@ -182,7 +182,7 @@ def measured_in_words(case):
     (model, chip, mesh), measured = run_of(case), measured_token(case)
     place = model, chip, mesh, "WS 2D", "Batch", case.workload.batch, case.workload.context
     if measured is None:
-        return pope.why_not(*place) or "nobody measured this case"
+        return pope.why_not(*place) or "no measurement of this case"
     return f"measured on {mesh.chips:.0f} chips  {1e3 * measured:.1f} ms"
 
 

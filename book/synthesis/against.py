@@ -129,7 +129,7 @@ CARD = (
 def card(row):
     """What the publisher of a row states, or that there is no such row."""
     if row is None:
-        return "no public row of this case: nobody measured it"
+        return "no public measurement of this case"
     told = {name: getattr(row, name) for name in CARD}
     return "\n".join(
         [f"row {row.Index}", *(f"{name:18}{value}" for name, value in told.items() if value == value)]

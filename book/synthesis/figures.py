@@ -69,7 +69,7 @@ def printed_ranges(ax, model, system, workload):
 def latency_over_batch(table):
     """Everybody's time per token over the batch, as :func:`book.synthesis.grid.over_batch` returns it."""
     if table.empty:
-        return style.nothing("nobody answers")
+        return style.nothing("no source answers")
     ax = style.axes(None)
     for key, seconds in table.iterrows():
         line = {"linestyle": LINES.get(key, "-"), "color": WHO[key]}
