@@ -182,9 +182,7 @@ def draw_waterfall(parts, measured):
         x = 1e3 * (start - seconds / 2) if inside else 1e3 * start + 0.3
         ax.text(x, -i, f"{1e3 * seconds:.1f} ms", va="center", fontsize=9, **place)
     end = measured or total
-    says = (
-        f"measured {1e3 * measured:.1f} ms " if measured else f"not measured: {1e3 * total:.1f} ms "
-    )
+    says = f"measured {1e3 * measured:.1f} ms " if measured else f"not measured: {1e3 * total:.1f} ms "
     ax.axvline(1e3 * end, color=style.INK, linewidth=1)
     ax.text(1e3 * end, 0.62, says, ha="right", va="center", fontsize=9)
     ax.set_yticks([-i for i in range(len(rows))], rows)
