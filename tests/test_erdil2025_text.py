@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from test_explorer import asked, page_of
 
-from book import audit, opening
+from book import opening
 from book.audit import ledger
 from book.erdil2025 import economics, errata, explorers
 from book.erdil2025.claims import context, long_contexts, model, parallel, takeaways
@@ -21,27 +21,12 @@ from inferlib.units import factor
 
 H100 = e.chips["H100"]
 SEVENTY, EIGHT_BIT, MISTRAL = (e.models[n] for n in ("Llama 3 70B", "Llama 3 70B 8-bit", "Mistral Large 2"))
-ERRATA = [  # of a number that does not come out or of a statement that does not hold, a word of its place
-    "speculative decoding of Llama",
-    "gain of drafts",
-    "utilisation of prefill",
-    "before equation 9",
-    "pipeline",
-    "experts and batches",
-    "29 to 44",
-    "Tables 3 and 6",
-]
 
 
 def computed(artefact, name, column=""):
     """What is computed for one printed row, in its unit."""
     row = ledger.published("erdil2025")[artefact, name, column]
     return ledger.compute(row)[0] / factor(row.unit)
-
-
-@pytest.mark.parametrize("name", ERRATA)
-def test_what_misses_has_an_erratum(name):
-    assert audit.errata("erdil2025").place.str.contains(name, regex=False).any()
 
 
 def test_printed_inputs_are_the_records():
@@ -154,11 +139,6 @@ GPT_WEIGHTS = 96 * 12 * 12288**2 + 50257 * 12288  # 96 layers of 12 d^2
 )
 def test_printed_equations_by_hand(function, at, by_hand):
     assert function(*at) == pytest.approx(by_hand)
-
-
-def test_one_token_reads_the_active_parameters():
-    mixtral = e.models["Mixtral 8x22B"].shape
-    assert printed.parameters_read(mixtral, 4, 1) == pytest.approx(printed.active_parameters(mixtral, 4))
 
 
 def test_the_preferred_point_maximises_equation_45():

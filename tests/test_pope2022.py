@@ -68,8 +68,6 @@ def test_cost_times_utilisation_is_the_arithmetic_of_a_token():
     for chips, tokens, time in ((64, 1000, 2.0), (8, 7, 0.3)):
         product = p.cost(chips, tokens, time) * p.mfu(TPU, chips, 5e11, tokens, time) * TPU.flops
         assert product == pytest.approx(1e12)
-    used = p.mfu(TPU, 64, 5e11, 1000, 2.0)
-    assert p.latency(TPU, 64, 5e11, 1000, used) == pytest.approx(2.0)
 
 
 def test_cache_is_cut_as_far_as_there_are_heads_or_sequences():
@@ -408,15 +406,17 @@ def test_what_the_paper_does_not_describe_is_not_answered(model, system, layout,
     assert step.status == "n/a" and word in step.reason
 
 
-def test_options_are_sorted_and_say_why_not():
-    found = p.options(OURS, CHIP, 8, batch=4, tokens=2048)
-    runs = found["why not"] == ""
-    assert runs.iloc[0] and not runs.iloc[-1] and runs.is_monotonic_decreasing
-    assert found[runs].bound.is_monotonic_increasing
-    assert found[~runs]["why not"].str.contains("4 sequences do not fill").all()
-    chip = p.chip_of(inferlib.load_chip("B200"))  # many tokens gather weights, and few do not
-    assert p.advice(OURS, chip, 8, batch=64, context=1024).layout.startswith("WS")
-    assert p.advice(OURS, chip, 8, batch=64, tokens=4096).layout == "WG XYZ"
+@pytest.mark.parametrize(("work", "layout"), [({"context": 1024}, "WS"), ({"tokens": 4096}, "WG XYZ")])
+def test_many_tokens_gather_weights_and_few_do_not(work, layout):
+    chip = p.chip_of(inferlib.load_chip("B200"))
+    assert p.advice(OURS, chip, 8, batch=64, **work).layout.startswith(layout)
+
+
+def test_the_advice_runs_and_no_way_that_runs_needs_less():
+    at = OURS, CHIP, 8, 4, 2048  # four sequences do not fill eight chips
+    runs = [way.bound for way in p.ways(*at) if not way.why_not]
+    assert p.advice(*at).bound == min(runs)
+    assert any("4 sequences do not fill" in way.why_not for way in p.ways(*at))
 
 
 def test_boxes_hold_all_their_chips():
@@ -437,7 +437,7 @@ def test_boxes_hold_all_their_chips():
         (lambda: evidence.cells(("Table D.5",)), LookupError, "no table 'Table D.5'"),
         (lambda: p.model_of(inferlib.load_model("DeepSeek V3")), ValueError, "dense models only"),
         (lambda: p.advice(OURS, CHIP, 1, batch=1), ValueError, "no layout of 1 chips"),
-        (lambda: p.options(OURS, CHIP, 2.5, batch=1), ValueError, "count is 2.5"),
+        (lambda: p.advice(OURS, CHIP, 2.5, batch=1), ValueError, "count is 2.5"),
         (lambda: p.why_not(PALM, TPU, MESH, "WS 2d", "Head", 1, 1), LookupError, "did you mean 'WS 2D'"),
         (lambda: schedules.collectives(1), ValueError, "k is 1"),
         (lambda: schedules.piece(None, MESH, (4, 0, 0)), ValueError, "its x must be from 0 to 3"),
@@ -471,7 +471,7 @@ def test_attention_over_the_batch_moves_what_its_drawing_says():
     assert p.batch_attention_volume(PALM, MESH, tokens, p.EXACT) == pytest.approx(moved)
 
 
-def test_options_count_bytes_of_all_layers_and_every_new_token():
+def test_ways_count_bytes_of_all_layers_and_every_new_token():
     at = OURS, CHIP, p.Mesh(8), "WS 1D"
     heads, batch = (p.pass_needs(*at, cut, 32, 1, 4096, CORRECTED)["network"] for cut in ("Head", "Batch"))
     extra = 80 * 2 * (32 * 64 * 128 / 8) * (7 / 8) * 2 / CHIP.network_bandwidth

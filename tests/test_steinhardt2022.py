@@ -173,23 +173,31 @@ def test_the_very_short_answer(k):
     assert st.very_short_time(A100, k) == pytest.approx(160 * 156**3 / (312e12 * k**2))
 
 
-# --- Nothing is typed ------------------------------------------------------------------------------------
+H100, TPU = inferlib.load_chip("H100 SXM"), inferlib.load_chip("TPU v4")
 
 
-def test_what_a_machine_of_chips_is():
-    h100, tpu = inferlib.load_chip("H100 SXM"), inferlib.load_chip("TPU v4")
-    four = st.chip_of(h100, 4)
-    assert (four.chips, four.network_bandwidth) == (4, 4 * h100.scale_out_bandwidth)
-    assert four.sources["chips"] == "given" and "given" not in st.chip_of(h100).sources["chips"]
-    linked = st.chip_of(tpu, 4, network="links")
-    assert (linked.chips, linked.network_bandwidth) == (4, 4 * tpu.scale_up_bandwidth)
-    one = st.chip_of(tpu, network="links")
-    assert (one.chips, one.network_bandwidth) == (1, tpu.scale_up_bandwidth)
-    assert "cloud.google.com" in tpu.sources["scale_up_size"] and one.sources["chips"] == "given"
-    pod = st.chip_of(tpu, network="none")
-    assert pod.chips == 4096 and st.elapsed_time(pod) == pytest.approx(st.memory_limited_time(pod))
+@pytest.mark.parametrize(
+    ("chip", "count", "network", "chips", "bandwidth"),
+    [
+        (H100, 4, "scale-out", 4, 4 * H100.scale_out_bandwidth),
+        (TPU, 4, "links", 4, 4 * TPU.scale_up_bandwidth),
+        (TPU, None, "links", 1, TPU.scale_up_bandwidth),
+        (TPU, None, "none", 4096, st.WITHOUT_LIMIT),
+    ],
+)
+def test_what_a_machine_of_chips_is(chip, count, network, chips, bandwidth):
+    machine = st.chip_of(chip, count, network=network)
+    assert (machine.chips, machine.network_bandwidth) == (chips, bandwidth)
+
+
+def test_a_machine_says_when_its_chips_were_given():
+    assert st.chip_of(H100, 4).sources["chips"] == "given"
+    assert "given" not in st.chip_of(H100).sources["chips"]
+
+
+def test_a_chip_without_a_network_beyond_its_domain_makes_no_machine():
     with pytest.raises(ValueError, match="scale_out_bandwidth"):
-        st.chip_of(tpu)
+        st.chip_of(TPU)
 
 
 @pytest.mark.parametrize("network", ["scale-out", "links", "none"])
@@ -200,7 +208,7 @@ def test_a_machine_has_a_whole_number_of_chips(network, bad):
 
 
 # --- Derivations -----------------------------------------------------------------------------------------
-def test_the_derivation_meets_where_it_should_and_the_larger_branch_is_not_always_the_one():
+def test_the_derivation_meets_where_it_should():
     steps = [step.equation for step in derivations.meeting()]
     assert steps[0] == steps[3]  # equal blocks and zero slope at the same bandwidth
     time = derivations.network_limited().result
@@ -208,16 +216,16 @@ def test_the_derivation_meets_where_it_should_and_the_larger_branch_is_not_alway
     assert sp.simplify(slope) == 0
     time, best = derivations._tight_time(), derivations.memory_limited()[4].equation.rhs
     assert sp.diff(time, derivations.m, 2).subs(derivations.m, best).is_positive
-    # where the larger of the two branches is the wrong one
-    first = st.memory_limited_time(A100)
-    for x in (0.3, 0.6, 0.8, 1.2, 1.5):
-        larger = max(first, st.network_limited_time(at(x)))
-        assert math.isclose(larger, st.elapsed_time(at(x))) == (not 2 / 3 < x < 1)
-    assert st.network_limited_time(at(1.5)) < 0
+
+
+@pytest.mark.parametrize("x", [0.3, 0.6, 0.8, 1.2, 1.5])
+def test_between_two_thirds_and_all_of_the_memory_the_larger_branch_is_the_wrong_one(x):
+    larger = max(st.memory_limited_time(A100), st.network_limited_time(at(x)))
+    assert math.isclose(larger, st.elapsed_time(at(x))) == (not 2 / 3 < x < 1)
 
 
 # --- The running question --------------------------------------------------------------------------------
-LLAMA, H100 = inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM")
+LLAMA = inferlib.load_model("Llama 3 70B")
 COUNT = sum(LLAMA.parameters().values())
 UNLINKED = H100.replace(scale_out_bandwidth=None, scale_up_bandwidth=None)
 BOX, WORK = inferlib.System(H100, 8), inferlib.Workload(batch=32, context=4096)

@@ -1,11 +1,11 @@
 """Erdil 2025, section 2: its figures, as data first and pictures second."""
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 
 from book import style
 from book.audit.ledger import Reader
+from inferlib import sweep
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.records import FIGURE_1, FIGURE_1_CAPPED, ToyAssumptions, chips, models
 
@@ -77,16 +77,13 @@ def figure_2_data():
 
 def figure_2():
     """The three quoted latencies of PaLM and the square-root law through the smallest."""
-    _, ax = plt.subplots(figsize=(6.4, 3.2))
     data = figure_2_data()
     start = data.iloc[0]
-    sizes = np.geomspace(5e9, 8e11, 50)
-    ax.plot(sizes, toy.square_root_law(sizes, start.parameters, start.measured_ms), color=style.PURPLE)
-    ax.annotate("square-root law", (1.5e11, 15), color=style.PURPLE, va="top")
+    sizes = sweep("parameters", 2e9, 8e11)
+    law = toy.square_root_law(sizes, start.parameters, start.measured_ms * 1e-3)
+    ax = style.curve(law, unit="ms", says="one token")
     ax.plot(data.parameters, data.measured_ms, "o", color=style.INK)
     for name, row in data.iterrows():
-        shift, side = ((8, -6), "left") if name == data.index[0] else ((-6, 8), "right")
-        at, text = (row.parameters, row.measured_ms), f"{name}: {row.measured_ms:.0f} ms"
-        ax.annotate(text, at, shift, textcoords="offset points", ha=side)
-    ax.set(xscale="log", yscale="log", xlabel="parameters", ylabel="milliseconds per token")
+        text = f"{name}: {row.measured_ms:.0f} ms"
+        ax.annotate(text, (row.parameters, row.measured_ms), (-6, 8), textcoords="offset points", ha="right")
     return ax

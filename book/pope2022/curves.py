@@ -14,7 +14,7 @@ from book import style
 from book.audit.ledger import Reader
 from book.pope2022 import evidence
 from book.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
-from book.pope2022.figures import axes, layout_colours
+from book.pope2022.figures import axes, dotted, layout_colours
 from inferlib import sweep
 from inferlib.frontier import pareto
 from inferlib.papers import pope2022 as pope
@@ -128,18 +128,12 @@ def figure_6_data():
 
 def figure_6(data):
     """Draw :func:`figure_6_data`. Returns the Axes."""
-    _, ax = axes((5.2, 3.4))
-    for name, colour in (("1D", style.FAINT), ("2D", style.PURPLE)):
-        ax.plot(data.index, data[name], "o-", color=colour)
-        end = data.index[-1], data[name].iloc[-1]
-        ax.annotate(name, end, (8, -3), textcoords="offset points", color=colour)
-    half = data["2D"].iloc[0] * data.index[0] / data.index.to_numpy()
-    ax.plot(data.index, half, ":", color=style.INK, linewidth=1)
-    at = {"xytext": (-4, -13), "textcoords": "offset points", "fontsize": 9, "ha": "right"}
-    ax.annotate("half the time for twice the chips", (data.index[1], half[1]), **at)
-    ax.set(xscale="log", xlabel="chips", ylabel="ms per token", ylim=(0, 120), xlim=(58, 300))
+    half = data["2D"].iloc[0] * data.index[0] / data.index
+    lines = data.assign(**{"half the time for twice the chips": half}) / 1e3
+    ax = style.curve(lines.to_xarray(), unit="ms", says="one token", log="x")
+    ax.set_ylim(0, None)
     ax.set_title("batch 512, 2048 tokens of context", fontsize=10)
-    ax.set_xticks(data.index, [str(chips) for chips in data.index])
+    ax.set_xticks(data.index, map(str, data.index))
     ax.minorticks_off()
     return ax
 
@@ -192,9 +186,7 @@ def figure_7(data):
     _, ax = axes()
     for name in data.layout.values:
         colour, curve = layout_colours()[name], 100 * data.sel(layout=name)
-        ax.plot(data.tokens, curve, ":", color=colour)
-        whole = curve[curve.enough]
-        ax.plot(whole.tokens, whole, "o-", color=colour, markersize=4, label=str(name))
+        dotted(ax, data.tokens, curve, curve.enough, colour, str(name))
     ring = {"color": style.INK, "fillstyle": "none", "markersize": 10}
     n_params, said = pope.parameters(pope.load_model("PaLM 540B")), "printed in Table 2, 64 chips"
     for (table, row), at in evidence.configurations().items():
@@ -227,10 +219,10 @@ def figure_b1(data):
     for (name, length), rows in data.groupby(["model", "length"], sort=False):
         colour = PALM[name]
         ax.plot(1e3 * rows.time, 1e3 * rows.cost, ".-", color=colour, linewidth=0.9, markersize=5)
-        if length == data.length.max() or (length == data.length.min() and name == "PaLM 540B"):
-            for i, text in ((0, f"S = {length}, C{rows.chips.iloc[0]}"), (-1, f"C{rows.chips.iloc[-1]}")):
-                place = 1e3 * rows.time.iloc[i], 1e3 * rows.cost.iloc[i]
-                ax.annotate(text, place, (5, 2), textcoords="offset points", fontsize=8, color=colour)
+        for i in (0, -1) if length == data.length.max() else ():
+            one = rows.iloc[i]
+            text, place = f"S{one.length} C{one.chips}", (1e3 * one.time, 1e3 * one.cost)
+            ax.annotate(text, place, (5, 2), textcoords="offset points", fontsize=8, color=colour)
     for name, colour in PALM.items():
         ax.plot([], [], ".-", color=colour, label=name)
     ax.set(xscale="log", yscale="log", xlabel="ms for one prompt", ylabel="chip-milliseconds per token")

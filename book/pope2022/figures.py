@@ -24,6 +24,12 @@ def layout_colours():
     return dict(zip(pope.LAYOUTS, style.LINES, strict=False))
 
 
+def dotted(ax, x, y, holds, colour, label):
+    """A curve with its points, dotted where it does not hold."""
+    ax.plot(x, y, ":", color=colour)
+    ax.plot(x[holds], y[holds], "o-", color=colour, markersize=4, label=label)
+
+
 # --- Figure 3: what each layout moves --------------------------------------------------------------------
 
 
@@ -88,8 +94,7 @@ def figure_8(data):
         curve = curve.squeeze("variant")
         total = (curve.cache + curve.rest) / MS
         fits = curve.context <= float(curve.longest)
-        ax.plot(curve.context, total, ":", color=colour)
-        ax.plot(curve.context[fits], total[fits], "o-", color=colour, markersize=4, label=name)
+        dotted(ax, curve.context, total, fits, colour, name)
     ax.set(xscale="log", yscale="log")
     ax.set(xlabel="tokens of context", ylabel="milliseconds per token, 8 layers")
     shown = [n for n in CONTEXTS if n not in (16384, 65536)]

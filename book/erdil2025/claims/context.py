@@ -3,7 +3,7 @@
 from functools import cache, partial
 
 from book.audit.explanation import inputs, named
-from book.audit.ledger import Noted, listed, reproduces
+from book.audit.ledger import listed, reproduces
 from book.erdil2025 import economics, limits
 from book.erdil2025.claims.model import DEFAULT, H100, token_latency
 from book.erdil2025.economics import LONG
@@ -40,10 +40,7 @@ def full_cost(part=1.0, price=None):
 
 def _full_cost(read):
     rent, part = read("rent of one GPU") / factor("usd/h"), H100.flops_fraction
-    return Noted(
-        full_cost(part, rent) / 1e6,
-        f"at {rent:.0f} dollars an hour, of the attainable {part:.0%}; {full_cost(price=rent):.3f} of the peak itself",
-    )
+    return full_cost(part, rent) / 1e6
 
 
 def mfu():
@@ -57,20 +54,6 @@ def cache_of_token(name):
     """Bytes that a token leaves in the cache of all layers, as the notebook counts them."""
     shape = inputs(models[name].shape)
     return shape.n_layers * cache_values(shape) * shape.activation_bytes
-
-
-def _table_6_utilisation(read):
-    attainable, of_peak = mfu()
-    return Noted(attainable, f"of the attainable {H100.flops_fraction:.0%}; {of_peak:.1%} of the peak itself")
-
-
-def _cheaper_inputs(read):
-    (attainable, of_peak), half = mfu(), read("prefill", "utilisation")
-    return Noted(
-        half / attainable,
-        f"{half:.0%} over {attainable:.1%}, both of the attainable rate; {half / of_peak:.2f} where decoding alone is "
-        "counted of the peak",
-    )
 
 
 def _intensity_factor(read):
@@ -105,9 +88,8 @@ def cheaper_with_released_cache():
 
 
 def _weights_read(read):
-    size = MISTRAL.weight_bytes * printed_parameters(MISTRAL.shape)
-    whole = MISTRAL.weight_bytes * MISTRAL.n_params / 1e9
-    return Noted(size, f"what a pass reads; with the input embedding {whole:.1f} GB")
+    """What a pass reads: all but the input embedding."""
+    return MISTRAL.weight_bytes * printed_parameters(MISTRAL.shape)
 
 
 @reproduces("Text 4.3")
@@ -116,8 +98,9 @@ def _text_4_3(read):
     per_token = "cache read for a token"
     return {
         ("cost at full utilisation", ""): _full_cost,
-        ("utilisation at Table 6's 16-bit point", ""): _table_6_utilisation,
-        ("input tokens are cheaper", "factor"): _cheaper_inputs,
+        # both of the attainable rate, as an erratum says
+        ("utilisation at Table 6's 16-bit point", ""): lambda read: mfu()[0],
+        ("input tokens are cheaper", "factor"): lambda read: read("prefill", "utilisation") / mfu()[0],
         ("arithmetic intensity of attention", "factor before g / precision"): _intensity_factor,
         (mistral, "cache of a token"): lambda read: cache_of_token(mistral),
         (mistral, per_token): lambda read: cache_of_token(mistral) * read("long context"),
@@ -126,7 +109,7 @@ def _text_4_3(read):
         ),
         (mistral, "size"): _weights_read,
         (mistral, "batch beyond which the cache dominates"): lambda read: (
-            MISTRAL.weight_bytes * printed_parameters(MISTRAL.shape) / read(mistral, per_token)
+            _weights_read(read) / read(mistral, per_token)
         ),
         (mistral, "price of reading the cache"): lambda read: (
             read(mistral, per_token) / read("H100", "memory bandwidth") * read("rent of one GPU")

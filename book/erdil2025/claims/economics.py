@@ -63,13 +63,8 @@ def _per_generation(read):
 def _smaller(read):
     found = generation_gains()
     text = ", ".join(f"{a} to {b} {ratio:.2f}" for (a, b), (*_, ratio) in found.items())
-    tops = [economics.fastest(economics.curve(SEVENTY, chip)).n_gpu for chip in economics.GENERATIONS]
-    tops = ", ".join(f"{size:.0f}" for size in tops)
     means = [named(f"{a} to {b}, mean shrinking", float(ratio)) for (a, b), (*_, ratio) in found.items()]
-    return Noted(
-        math.prod(means) ** 0.5,
-        f"0.5 to 10 dollars a million: {text}; fastest points of H100, A100, V100: {tops} GPUs",
-    )
+    return Noted(math.prod(means) ** 0.5, f"0.5 to 10 dollars a million: {text}")
 
 
 def served(read):

@@ -5,28 +5,23 @@ from itertools import product
 
 import numpy as np
 
-from book.audit.ledger import Noted, listed, reproduces
+from book.audit.ledger import listed, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims import model as section_3
 from book.erdil2025.claims.context import GROUPED, LONG, MISTRAL, utilisation
 from book.erdil2025.claims.economics import SEVENTY, fastest
 from book.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100, UNLIMITED, best_layout, token_latency
-from inferlib import load_model
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import chips, model_of, models
+from inferlib.papers.erdil2025.records import chips, models
 from inferlib.papers.erdil2025.shape import cache_values
 
 reproduces = partial(reproduces, "erdil2025")
 
 
 def _group_sizes(read):
+    """Those of the notebook; an erratum has the one that it mistakes."""
     sizes = [models[name].shape.group_size for name in GROUPED]
-    real = model_of(load_model("Llama 3.1 405B")).shape.group_size
-    return Noted(
-        (min(sizes), max(sizes)),
-        f"in the notebook; Meta's configuration of Llama 3.1 405B has {real:.0f}, where the notebook has "
-        f"{models['Llama 3.1 405B'].shape.group_size:.0f}",
-    )
+    return min(sizes), max(sizes)
 
 
 def _always_cache():

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from book.audit.ledger import Noted, listed, reproduces
+from book.audit.ledger import listed, reproduces
 from book.erdil2025.economics import widths
 from book.erdil2025.tables import H100, MODELS, SERVED, served
 from inferlib.papers.erdil2025 import derivations
@@ -116,12 +116,11 @@ def _text_2_2_3(read):
         (latency, "exponent of depth"): (d.scaling, depth),
         (latency, "exponent of width"): (d.scaling, width),
     }
-    notes = {(factor, ""): f"in the limit; {cost_factor(SEVENTY):.2f} for Llama 3 70B"}
 
-    def read_off(derivation, value, note):
-        return lambda read: Noted(float(value), note) if derivation() else None
+    def read_off(derivation, value):
+        return lambda read: float(value) if derivation() else None
 
-    return {place: read_off(*pair, notes.get(place, "")) for place, pair in found.items()} | {
+    return {place: read_off(*pair) for place, pair in found.items()} | {
         # N = width^2 depth, so width = (N / depth)^(1/2), and depth is a power of N.
         (latency, "exponent of parameters (eq. 19)"): lambda read: (
             read("depth", "exponent of parameters") * (depth - width / 2) + width / 2
@@ -136,17 +135,6 @@ def _text_2_2_3(read):
 def exponents():
     """The powers with which the smallest latency grows: depth, width, hop, bandwidth, parameters."""
     return [float(step.equation.rhs) for step in derivations.scaling()]
-
-
-def cost_factor(model):
-    """Cost of the fastest token over that of the cheapest."""
-    fastest = toy.cost_at_minimum_latency(model, H100, T_HOP)
-    return fastest / toy.arithmetic_time(model, H100, 1, 1)
-
-
-def based(model, chip=H100):
-    """The smallest latency with Figure 1's base latency in every all-reduce."""
-    return toy.minimum_latency(model, chip, T_HOP) + toy.network_time(model, FIGURE_1.t_base)
 
 
 def beyond_critical(model, n_gpu):

@@ -4,6 +4,7 @@ The paper's rules need shapes, a bandwidth and a number of tokens, nothing of TP
 catalogue's models and chips: how to shard at a given batch, and the one question of every chapter.
 """
 
+from dataclasses import dataclass
 from numbers import Real
 
 from inferlib import checks
@@ -42,41 +43,44 @@ def boxes(count):
     return [Mesh(x, y, count // (x * y)) for x in factors for y in factors if count % (x * y) == 0]
 
 
-def options(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
-    """Every way to cut a model over some chips, and what a forward pass needs in each.
+@dataclass(frozen=True)
+class Way:
+    """One way to cut a model: the layout, what attention is cut over, the box, and what a pass needs (s)."""
 
-    ``model``, ``chip``: such as :func:`model_of` and :func:`chip_of` make. ``count``: chips of one network, a
-    whole number, else a ValueError. ``tokens``: new tokens of each of ``batch`` sequences in this pass: 1 in
-    generation, the prompt in prefill; ``context``: those that are cached before. ``assumptions``: what is
-    counted as moved.
+    layout: str
+    attention: str
+    mesh: Mesh
+    network: float
+    memory: float
+    arithmetic: float
+    why_not: str
 
-    Returns a frame with a row for each layout and box: ``layout``, ``attention`` (what the cache is cut over),
-    ``x``, ``y``, ``z``; seconds of ``network`` (all layers), ``memory``, ``arithmetic`` and the longest of
-    them, ``bound``; and ``why not``, empty where it runs. Those that run come first, the least communication
-    first among equals.
+    @property
+    def bound(self):
+        """The longest of the three."""
+        return max(self.network, self.memory, self.arithmetic)
+
+
+def ways(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
+    """Every :class:`Way` to cut a model over some chips of one network; ``why_not`` is empty where it runs.
+
+    ``model``, ``chip``: such as :func:`model_of` and :func:`chip_of` make. ``count``: chips, a whole number, else a
+    ValueError. ``tokens``: new tokens of each of ``batch`` sequences in this pass: 1 in generation, the prompt in
+    prefill; ``context``: those that are cached before. ``assumptions``: what is counted as moved.
     """
-    from inferlib.extras import pandas as pd
-
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"count is {count!r}, but must be a whole number of at least 1")
     checks.number("batch", batch, minimum=1)
     checks.number("tokens", tokens, minimum=1)
     checks.number("context", context, zero=True)
-    rows = []
     for mesh, layout in ((m, name) for m in boxes(count) for name in LAYOUTS if _distinct(name, m)):
         # where every chip has sequences of its own, there is nothing left to cut over heads
         for attention in ("Batch",) if layout == "WG XYZ" else ("Head", "Batch"):
             at = model, chip, mesh, layout, attention, batch
             needs = pass_needs(*at, tokens, context, assumptions)
-            needs["memory"] = needs.pop("weights") + needs.pop("cache")
-            needs["bound"] = max(needs.values())
-            box = {"layout": layout, "attention": attention, "x": mesh.x, "y": mesh.y, "z": mesh.z}
-            rows.append(box | needs | {"why not": why_not(*at, context + tokens)})
-    columns = ["layout", "attention", "x", "y", "z", "network", "memory", "arithmetic", "bound", "why not"]
-    frame = pd.DataFrame(rows)[columns]
-    stuck = frame["why not"] != ""
-    order = frame.assign(stuck=stuck).sort_values(["stuck", "bound", "network"], kind="stable").index
-    return frame.loc[order].reset_index(drop=True)
+            memory = needs["weights"] + needs["cache"]
+            reason = why_not(*at, context + tokens)
+            yield Way(layout, attention, mesh, needs["network"], memory, needs["arithmetic"], reason)
 
 
 def _distinct(layout, mesh):
@@ -109,9 +113,9 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
 
 
 def advice(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
-    """The best way to cut a model at this batch: the first row of :func:`options`.
+    """The best of the :func:`ways` to cut a model at this batch; among equals, the one that moves least.
 
-    Raises ValueError if nothing fits; the reason is that of the option that comes nearest.
+    Raises ValueError if nothing fits; the reason is that of the way that comes nearest.
 
     Examples
     --------
@@ -121,9 +125,10 @@ def advice(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED
     >>> advice(model, chip, 8, batch=32, context=4096).layout
     'WS 2D'
     """
-    best = options(model, chip, count, batch, tokens, context, assumptions).iloc[0]
-    if best["why not"]:
-        raise ValueError(f"no layout of {count} chips runs this: {best['why not']}")
+    every = ways(model, chip, count, batch, tokens, context, assumptions)
+    best = min(every, key=lambda way: (way.why_not != "", way.bound, way.network))
+    if best.why_not:
+        raise ValueError(f"no layout of {count} chips runs this: {best.why_not}")
     return best
 
 

@@ -110,12 +110,6 @@ def mfu(chip: Chip, chips, n_params, tokens, time, assumptions: Assumptions = PR
     return assumptions.flop_per_weight * n_params * tokens / (time * chips * chip.flops)
 
 
-@equation(unit="s", chips="1 > 0", n_params="1", tokens="1", utilisation="1 > 0")
-def latency(chip: Chip, chips, n_params, tokens, utilisation, assumptions: Assumptions = PRINTED):
-    """Seconds for a number of tokens at a given utilisation."""
-    return assumptions.flop_per_weight * n_params * tokens / (utilisation * chips * chip.flops)
-
-
 @equation(unit="s", chips="1", tokens="1 > 0", time="s")
 def cost(chips, tokens, time):
     """Chip-seconds for a token (section 4.4); times the utilisation and the peak it is 2N."""
