@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 
+from book.audit.explanation import inputs
 from book.audit.ledger import listed, reproduces
 from book.erdil2025 import economics
 from book.erdil2025.claims import model as section_3
@@ -20,7 +21,7 @@ reproduces = partial(reproduces, "erdil2025")
 
 def _group_sizes(read):
     """Those of the notebook; an erratum has the one that it mistakes."""
-    sizes = [models[name].shape.group_size for name in GROUPED]
+    sizes = [inputs(models[name].shape).group_size for name in GROUPED]
     return min(sizes), max(sizes)
 
 
