@@ -9,7 +9,7 @@ import io
 import itertools
 import math
 import re
-from functools import cached_property, partial
+from functools import cached_property
 from inspect import signature
 from urllib.parse import quote
 
@@ -21,7 +21,6 @@ from book.explorer import beside, inputs as _inputs, outputs as _outputs
 from book.explorer.inputs import Choice, Kind, Slider
 from book.explorer.outputs import Bars, Curves
 from book.explorer.page import page
-from book.kept import kept
 from book.style import breakdown_bars, coloured
 from inferlib import checks
 from inferlib.equation import refuse_replaced
@@ -36,12 +35,10 @@ class Explorer:
     share the inputs. ``limits``: name to :class:`Limit`; where one does not hold the page shows no answer,
     but what is missing. ``asks``: the question of its state, for the sixth model (:mod:`book.explorer.beside`).
     ``more``: names of inputs that the page folds away.
-    ``keep``: the module that made it and of what, in words, if its page is to be kept on disk, which helps where its
-    functions are many.
     """
 
-    def __init__(self, title, inputs, views, *, limits=None, asks=None, keep=(), more=()):
-        self.keep, self.asks, self.more = keep, asks, more
+    def __init__(self, title, inputs, views, *, limits=None, asks=None, more=()):
+        self.asks, self.more = asks, more
         self.title, self.inputs, self.views, self.limits = title, list(inputs), list(views), limits or {}
         _inputs.check(title, self.inputs)
         _outputs.check(title, self.views, [i.name for i in self.inputs if isinstance(i, Slider)])
@@ -174,9 +171,6 @@ class Explorer:
             for k, (name, output) in enumerate(named.items()):
                 known = planned["views"][v][k] if planned else None
                 entries.append(_outputs.raw(name, output, arguments, values, known))
-                if name in getattr(view, "within", ()):
-                    entries[-1]["within"] = len(values)
-                    values.append(view.within[name][0](**arguments))
             plan.append(entries)
         at = len(values)
         for limit in self.limits.values():
@@ -220,9 +214,7 @@ class Explorer:
     def _repr_html_(self):
         refuse_replaced(f"the page's {self.title!r}")
         if "page" not in self._memo:
-            make = partial(page, self)
-            module, words = self.keep or ("", "")
-            self._memo["page"] = kept(f"page of {self.title}: {words}", make, module) if module else make()
+            self._memo["page"] = page(self)
         return self._memo["page"]
 
     def __repr__(self):
@@ -353,10 +345,6 @@ def _of_bar(view, label, output, arguments):
     answered = step is not None and step.feasible
     for name, seconds in step.terms.items() if answered else ():
         yield before + name, seconds / factor(view.unit)
-    if label in view.within:
-        off = view.within[label][0](**arguments)
-        for end, times in (("low", 1 / off), ("high", off)):
-            yield before + end, step.total * times / factor(view.unit) if answered else None
     if not label:
         return
     yield f"{before}total", step.total / factor(view.unit) if answered else None

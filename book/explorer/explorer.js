@@ -84,7 +84,6 @@ window.inferlibExplorer = function (C) {
       if (Number.isFinite(found.value) && (!best || found.value < best.value)) best = {
         ...found, chosen: o.label };
     });
-    if (best && "within" in entry) best.within = raw[entry.within];
     return best || { na: reason };
   };
   // The point of a curve that is worth most.
@@ -238,12 +237,11 @@ window.inferlibExplorer = function (C) {
   }
   function drawBars(v, found, now) {
     const view = C.views[v];
-    const longest = Math.max(0, ...found.map((one) => (one.na ? 0 : one.value * (one.within || 1))));
+    const longest = Math.max(0, ...found.map((one) => (one.na ? 0 : one.value)));
     const end = longest || kept[v] ? keep(v, 0, longest * 1.02, false).high : 1;
     const X = scale(0, end, 8, W - RIGHT, false);
     found.forEach((one, k) => {
-      const part = "v" + v + "-s" + k, picture = find(part), list = view.brief ? document.createElement("p")
-        : find(part + "-r");
+      const part = "v" + v + "-s" + k, picture = find(part), list = find(part + "-r");
       clear(picture);
       clear(list);
       if (one.na) put(picture, "rect", { x: 8, y: 2, width: W - RIGHT - 8, height: 22, class: "none" });
@@ -253,11 +251,6 @@ window.inferlibExplorer = function (C) {
           class: "bar c" + view.colours[k][name] });
         left += seconds;
       });
-      if (one.within) {
-        const [from, to] = [X(one.value / one.within), X(one.value * one.within)];
-        put(picture, "path", { d: "M" + from + " 13H" + to + "M" + from + " 6V20M" + to + " 6V20",
-          class: "off" });
-      }
       const listed = (kind) => Object.assign(list.appendChild(document.createElement("span")),
         { className: kind });
       if (one.na) listed("reason").textContent = one.na;
@@ -273,18 +266,9 @@ window.inferlibExplorer = function (C) {
         entry.appendChild(document.createElement("i")).className = "c" + view.colours[k][name];
         entry.append(name + " ", number, " " + unit, remark);
       });
-      const value = one.value / view.factor, span = one.within ? digits(value / one.within) + " to " +
-        digits(value * one.within) : "";
-      if (view.within[k]) listed(span ? "within" : "within absent").textContent = view.within[k] + ": " +
-        (span || "0 to 0") + " " + view.unit;
-      text(part + "-t", !view.brief ? digits(value) : one.na || digits(value) + " " + view.unit +
-        (one.chosen ? ", " + one.chosen : "") + (span && ", " + span));
-      if (view.brief) picture.setAttribute("aria-label",
-        view.names[k] + ": " +
-        (one.na || counted(one).map(([name, seconds]) =>
-        name + " " + digits(seconds / view.factor)).join(", ")));
+      text(part + "-t", digits(one.value / view.factor));
       text(part + "-b", counted(one).sort((a, b) => b[1] - a[1])[0]?.[0] || "");
-      if (!view.brief) text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
+      text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
       const extra = columns(one, now);
       C.columns.forEach((_, c) => text(part + "-x" + c, digits(extra[c])));
     });

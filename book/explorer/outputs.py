@@ -58,18 +58,13 @@ class Bars:
     """Breakdowns as bars, one under the other on one scale, in ``unit``.
 
     ``also`` adds columns to the table below: name to a function of ``seconds``, the total of a bar, and of
-    those inputs that it names, with the unit to show it in. ``within`` says how far a bar may be off: its name to
-    a function of all inputs that returns a factor, and what the range from the total over the factor to the total
-    times the factor holds. With ``words``, a function of a bar's name and a term that returns the word for it in all
-    bars, they have one legend together, and no table.
+    those inputs that it names, with the unit to show it in.
     """
 
     steps: Mapping
     unit: str = "ms"
     also: Mapping = field(default_factory=dict)
     title: str = ""
-    within: Mapping = field(default_factory=dict)
-    words: Callable | None = None
 
 
 @dataclass(frozen=True)

@@ -148,8 +148,7 @@ def _view(shown, view):
         return {
             "type": "bars", "names": list(view.steps), "unit": _shown_unit(view.unit),
             "factor": factor(view.unit), "colours": _colours(shown, view),
-            "terms": [_terms(shown, view, k) for k in range(len(view.steps))], "brief": bool(view.words),
-            "within": [view.within[name][1] if name in view.within else "" for name in view.steps],
+            "terms": [_terms(shown, view, k) for k in range(len(view.steps))],
         }  # fmt: skip
     if isinstance(view, Sentence):
         return {
@@ -222,10 +221,9 @@ PALETTE = [
 
 def _colours(shown, view):
     """The colour of each term, bar by bar."""
-    words = view.words or (lambda bar, term: term)
-    named = [{t: words(bar, t) for t in _terms(shown, view, k)} for k, bar in enumerate(view.steps)]
-    colours = _coloured(dict.fromkeys(word for bar in named for word in bar.values()))
-    return [{term: colours[word] for term, word in bar.items()} for bar in named]
+    bars = [_terms(shown, view, k) for k in range(len(view.steps))]
+    colours = _coloured(dict.fromkeys(term for bar in bars for term in bar))
+    return [{term: colours[term] for term in bar} for bar in bars]
 
 
 def _coloured(terms):
@@ -342,26 +340,11 @@ def _bars(part, shown, view):
         + "</tr>"
         for k, name in enumerate(view.steps)
     )
-    if view.words:
-        return f"{_legend(shown, view)}{steps}{axis}"
     # Widths of their own, so that no number moves a column.
     widths = "".join(f'<col style="width:{em}em">' for em in (9.5, 4, 11, *(5.5 for _ in view.also)))
     wide = f'style="table-layout:fixed;width:{24.5 + 5.5 * len(view.also)}em"'
     table = f"<table {wide}><colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f'{steps}{axis}<div class="scroll" tabindex="0" role="region" aria-label="Table">{table}</div>'
-
-
-def _legend(shown, view):
-    """What the colours of all bars mean: a name for each, that of its kind where it has one."""
-    found = dict.fromkeys(  # no set: words of one colour stand in the order of the bars, in every run
-        (style.KIND_OF.get(word := view.words(bar, term), word), colour)
-        for bar, colours in zip(view.steps, _colours(shown, view), strict=True)
-        for term, colour in colours.items()
-    )
-    entries = [
-        f'<i class="c{k}"></i>{html.escape(word)}' for word, k in sorted(found, key=lambda f: f[1])
-    ] + [f"\u251c\u2500\u2524 {html.escape(says)}" for _, says in view.within.values()]
-    return f'<div class="readout legend">{"".join(f"<span>{entry}</span>" for entry in entries)}</div>'
 
 
 def _bar(part, shown, view, name, output, arguments):
@@ -380,12 +363,6 @@ def _bar(part, shown, view, name, output, arguments):
     heading = f'<div class="heading"><b>{html.escape(name)}</b><em id="{part}-c"></em></div>' if name else ""
     label = html.escape(f"{shown.title}: {name}" if name else shown.title)
     bar = f'<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg>'
-    if view.within.get(name):
-        told += f'<span class="within">{html.escape(view.within[name][1])}</span>'
-    if view.words:
-        told = f"{digits(step.total / factor(view.unit))} {view.unit}" if terms else html.escape(step.reason)
-        heading = f'<div class="heading"><b>{html.escape(name)}</b><span id="{part}-t">{told}</span></div>'
-        return f'<div class="step brief">{heading}{bar}</div>'
     return f'<div class="step">{heading}{bar}<div class="readout" id="{part}-r">{told}</div></div>'
 
 

@@ -7,7 +7,6 @@ import pandas as pd
 from book import measured as measurements
 from book.style import table
 from book.synthesis import grid
-from book.synthesis.finder import finder
 from inferlib import catalog, checks
 from inferlib.papers.source import BOUND
 from inferlib.principles import roofline
@@ -277,17 +276,3 @@ def shown(frame, first):
 
 def _label(name):
     return answerers.label(name) if name in answerers.keys() else name
-
-
-def find():
-    """All answers to all rows as a table to search in the page: milliseconds, and the error in per cent."""
-    table = all_answers()
-    table = table[table.status == "ok"]
-    shown = table.assign(
-        who=[answerers.label(key) for key in table.who],
-        **{"measured, ms": 1e3 * table.measured, "predicted, ms": 1e3 * table.predicted},
-        **{"error, %": (100 * table.error).round(1), "chips": table.hardware, "in parallel": table.tp},
-    )
-    names = ["who", "id", "model", "chips", "in parallel", "measured, ms", "predicted, ms", "error, %"]
-    shown, filters = shown[[*names, "publisher", "use"]], ("who", "chips", "publisher", "use")
-    return finder(shown, filters=filters, title="Everybody's answer to every row", page=20)

@@ -45,41 +45,6 @@ def gains(case):
     return grid.what_doubling_buys(*cases()[case], keys=sources())
 
 
-def ranges():
-    """Lowest and highest gain over the sources, and how many they are, of every change in every case.
-
-    Indexed by change; columns (case, ``lowest`` / ``highest`` / ``sources``).
-    """
-    return pd.concat({case: gains(case)[["lowest", "highest", "sources"]] for case in cases()}, axis=1)
-
-
-def shown():
-    """:func:`ranges` as the chapter shows it: a cell is ``lowest to highest (sources)``."""
-    table = ranges()
-    cells = {
-        case: [
-            f"{low:.2f} to {high:.2f} ({n:.0f})" if n else ""
-            for low, high, n in table[case][["lowest", "highest", "sources"]].itertuples(index=False)
-        ]
-        for case in cases()
-    }
-    return pd.DataFrame(cells, index=table.index).rename_axis("change").reset_index()
-
-
-def beside_sixth(case="dense, short"):
-    """The range of the sources beside the answers fitted to real servers: further versions, and the sixth model.
-
-    Indexed by change: ``lowest``, ``highest`` and a column for each of these that describes the case (NaN
-    where it has no such quantity).
-    """
-    table = gains(case)[["lowest", "highest"]]
-    beside = {
-        answerers.label(key): [grid.speedup(key, change, *cases()[case]) for change in table.index]
-        for key in (*versions(), SIXTH)
-    }
-    return table.assign(**beside).dropna(axis=1, how="all")
-
-
 def answers(case, **changes):
     """Every source's answer to a case, by label; those that do not describe it are left out.
 

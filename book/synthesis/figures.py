@@ -4,7 +4,6 @@ import matplotlib.pyplot as plt
 
 from book import style
 from book.audit import ledger
-from book.synthesis import against
 from inferlib import papers
 from inferlib.papers import about
 from inferlib.papers.source import BOUND
@@ -15,8 +14,6 @@ _OURS = {BOUND: style.FAINT, answerers.SIXTH: style.INK}
 WHO = {key: _OURS.get(key) or about(papers.source_of(key))["colour"] for key in answerers.keys()}
 # Dashed is ours, dotted a further version of a source.
 LINES = dict.fromkeys(papers.versions(), ":") | dict.fromkeys(_OURS, "--")
-
-_PUBLISHERS = (*zip(style.LINES, "oooooo", strict=True), (style.INK, "x"))
 
 
 def stacked(table, ax=None, measured=None):
@@ -109,24 +106,6 @@ def gains_range(found):
     style.name_rows(ax, table.index)
     ax.set(xlabel="times as fast", xlim=(0.97, 2.05))
     ax.legend(loc="lower right", fontsize=9)
-    return ax
-
-
-def scatter(who, ax=None):
-    """Predicted against measured time of every clean row that one answers, coloured by who measured."""
-    ax = style.axes(ax, figsize=(5.2, 4.6))
-    table = against.all_answers()
-    table = table[(table.who == who) & (table.use == "clean") & table.predicted.notna()]
-    for (colour, marker), (publisher, own) in zip(_PUBLISHERS, table.groupby("publisher"), strict=False):
-        line = {"markersize": 4, "color": colour, "alpha": 0.8, "label": publisher}
-        ax.plot(1e3 * own.measured, 1e3 * own.predicted, marker, **line)
-    ends = [1.0, 300.0]
-    ax.plot(ends, ends, color=style.INK, linewidth=1)
-    for times in (1.25, 1 / 1.25):
-        ax.plot(ends, [times * e for e in ends], color=style.FAINT, linewidth=0.8, linestyle="--")
-    ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="measured, milliseconds per token")
-    ax.set_ylabel(f"{answerers.label(who)}, milliseconds per token")
-    ax.legend(fontsize=8, loc="lower right")
     return ax
 
 

@@ -58,14 +58,6 @@ def finder(frame, *, filters=(), links=None, title, page=40):
     ``page``: rows shown at once.
     """
     links = links or {}
-    for name in (*filters, *links):
-        if name not in frame:
-            raise LookupError(f"no column {name!r} to filter or link; there are {', '.join(map(str, frame))}")
-    if set(filters) & set(links):
-        raise ValueError(f"a column is filtered or linked, not both: {sorted(set(filters) & set(links))}")
-    for name, addresses in links.items():
-        if len(addresses) != len(frame):
-            raise ValueError(f"{len(addresses)} addresses for the {len(frame)} rows of column {name!r}")
     return Finder(frame, tuple(filters), links, title, page)
 
 

@@ -13,7 +13,6 @@ from book.kept import kept
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model
 from inferlib.papers.source import (
-    common_name,
     common_terms,
     default_assumptions,
     room,
@@ -65,10 +64,9 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
 
     ``keys``, ``models``, ``chips``, ``batches``, ``contexts``: those of ``questions.toml`` when not given,
     and everybody. ``constants``: as for :func:`inferlib.papers.source.ask`. Over ``who``, ``model``,
-    ``chip``, ``batch`` and ``context``: ``latency`` (s), ``tokens_per_second`` of one user, ``throughput``
-    (tokens per second of all sequences), ``usd_per_million``,
-    ``binding`` (common name of the largest term), ``status`` and ``reason``. Numbers are NaN where there is
-    no answer. Over model and chip: ``count``, the chips used. Raises LookupError if a name is unknown.
+    ``chip``, ``batch`` and ``context``: ``latency`` (s), ``tokens_per_second`` of one user, ``usd_per_million``,
+    ``status`` and ``reason``. Numbers are NaN where there is no answer. Over model and chip: ``count``, the chips
+    used. Raises LookupError if a name is unknown.
     """
     asked = questions()
     axes = {
@@ -79,9 +77,8 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
         "context": list(asked["contexts"] if contexts is None else contexts),
     }
     shape = tuple(len(values) for values in axes.values())
-    names = ("latency", "tokens_per_second", "throughput", "usd_per_million")
-    numbers = {name: np.full(shape, np.nan) for name in names}
-    texts = {name: np.full(shape, "", dtype=object) for name in ("status", "reason", "binding")}
+    numbers = {name: np.full(shape, np.nan) for name in ("latency", "tokens_per_second", "usd_per_million")}
+    texts = {name: np.full(shape, "", dtype=object) for name in ("status", "reason")}
     count = np.zeros(shape[1:3], dtype=int)
     for m, name in enumerate(axes["model"]):
         model = load_model(name)
@@ -106,13 +103,7 @@ def _figures(step, system, workload):
     if not step.feasible:
         return {"status": step.status, "reason": step.reason}
     seconds, chip = float(step.total), system.chip
-    figures = {
-        "status": "ok",
-        "latency": seconds,
-        "tokens_per_second": 1 / seconds,
-        "throughput": workload.batch / seconds,
-        "binding": common_name(step.source, step.binding),
-    }
+    figures = {"status": "ok", "latency": seconds, "tokens_per_second": 1 / seconds}
     if chip.price is not None:
         figures["usd_per_million"] = cost_per_million(seconds, workload.batch, system.count, chip.price)
     return figures
