@@ -70,7 +70,6 @@ def of_models():
         "per_expert": f"{32 * 8 / model.active_experts(qwen, 32):.1f}",
         "literal": f"{literal / model.bytes_loaded(qwen, 32, SHORT):.1f}",
         "worst": f"{max(map(abs, drawn())):.1%}",
-        "dense": [name for name in ("Qwen3-4B", "Qwen3-30B", "Qwen3-235B") if not load_model(name).expert][0],
     }
 
 
@@ -91,7 +90,6 @@ def of_speeds():
         "hbm4_eight": written(speed("GPT-OSS-120B", "HBM4", n=8)),
         "ceiling": written(max(map(speeds.ceiling, LARGE))),
         "ceiling_eight": written(max(speeds.ceiling(name, 8) for name in LARGE)),
-        "batch": f"{model.largest_batch(load_model('DeepSeekV3'), load_chip('HBM3'), SHORT, 128):,}",
     }
     for short, name in (("oss", "GPT-OSS-120B"), ("maverick", "Llama4-Maverick")):
         found[f"{short}_full"] = written(speed(name, context=LONG, n=8))
@@ -152,7 +150,6 @@ def of_power():
     # what is left of one user's speed at the first power of two past the loss
     beyond = [efficiency.marker(name, "3D-DRAM", LONG, beyond=True) for name in QUOTED]
     travelled = travels.errors(travels.answers())
-    energies = {k: efficiency.break_even_energy("Kimi-K2", "HBM4", "HBM3", k * K) for k in (4, 32, 128)}
     return {
         "loss": f"{quoted('loss of tokens per second at the marker'):.0%}",
         "gains": gains(".1f", LONG),
@@ -160,14 +157,8 @@ def of_power():
         "gains_beyond": gains(".1f", LONG, beyond=True),
         "losses_beyond": ", ".join(f"{1 - gained / batch:.0%}" for batch, gained in beyond),
         "gains_32": gains(".2f", 32 * K),
-        "kimi_short": f"{energies[4] / efficiency.PICOJOULE:.2f}",
-        "kimi_middle": f"{energies[32] / efficiency.PICOJOULE:.1f}",
-        "kimi_long": f"{energies[128] / efficiency.PICOJOULE:.1f}",
-        "die": f"{PRINTED.power_per_mm2 * PRINTED.die_area:.0f}",
         "decimal_cells": ablation.kept_by(ablation.readings()["units", "everything decimal"]),
         "more": f"{cells.AS_PRINTED.tb_per_s / 1e12 - 1:.0%}",
-        "latent_woken": " and ".join(f"{woken(name):.0f}" for name in ("Kimi-K2", "DeepSeekV3")),
-        "qwen_woken": f"{woken('Qwen3-30B'):.1f}",
         "eq8_rows": f"{travelled.rows['all']}",
         "eq8_all": f"{travelled['eq. 8']['all']:.1f}%",
         "eq8_one": f"{travelled['eq. 8']['1']:.1f}%",
@@ -181,9 +172,3 @@ def drawn():
     for place, row in published("liminal2025").items():
         if place[0] == "Table 4" and place[2].startswith("AMI") and place[2].endswith("B=32"):
             yield ours[place][0] / row.printed - 1
-
-
-def woken(name):
-    """GB of the experts that one token goes to."""
-    app = load_model(name)
-    return app.expert * app.n_experts * app.routed_share / 1e9

@@ -36,7 +36,6 @@ def _experts():
     four, nine = (setup(name).deployment for name in ("4x8 H100", "9x8 H100"))
     full = [eq.fullest_gpu_experts(at, MODEL.n_routed) for at in (four, nine)]
     reached = simulation.fullest(16)
-    linear = [eq.active_experts(MODEL, b) / (b * MODEL.n_active) for b in (8, 32)]
     found = repair.strongest()
     capped, literal = (found.loc[reading] for reading in systems.READINGS)
     return {
@@ -53,8 +52,6 @@ def _experts():
         "literal_b200": f"{literal[f'12x4 B200 at {TRUE}']:.1%}",
         "rms_short": f"{capped[f'seven at {TRUE}']:.0%}",
         "rms_long": f"{capped[f'seven at {CONTEXT}']:.1%}",
-        "linear_8": f"{linear[0]:.0%}",
-        "linear_32": f"{linear[1]:.0%}",
         "terms": f"{MODEL.n_active + 1:.0f}",
         "messages": f"{eq.messages(MODEL):.0f}",
         "everyone": f"{MODEL.n_shared + MODEL.n_routed:.0f}",
