@@ -177,7 +177,6 @@ def draw_bounds(case):
                 left=line.start,
                 height=0.7,
                 color=colours.get(line.what, style.ORANGE),
-                label=line.what,
             )
             if line.length > 0.08 * ends.max():
                 middle = line.start + line.length / 2
@@ -204,31 +203,22 @@ def kinds_data(case, prompt=2048):
 
     ``refused`` says why, where a step does not fit.
     """
-    own, work = profile(case), case.workload
-    steps = {
-        f"a token for {batch:g} user{'s' if batch > 1 else ''}": case.replace(batch=batch)
-        for batch in sorted({1, work.batch, 4 * work.batch})
-    }
-    found = {
-        name: (
-            roofline.weight_data(own, one.workload.batch),
-            roofline.cache_data(own, one.workload.batch, work.context),
-            roofline.decode_work(own, one.workload.batch, work.context),
-        )
-        for name, one in steps.items()
-    }
-    found[f"a prompt of {prompt:,} tokens"] = (
-        roofline.weight_data(own, prompt), 0.0, roofline.prefill_work(own, prompt),
-    )  # fmt: skip
-    refused = [_refused(one) for one in steps.values()] + [_refused(case.replace(batch=1, context=prompt))]
-    times = (roofline.memory_time, roofline.memory_time, roofline.arithmetic_time)
-    machine = case.machine
-    rows = {
-        name: [1e3 * time(machine.chip, data, machine.count) for time, data in zip(times, one, strict=True)]
-        for name, one in found.items()
-    }
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=["weights", "cache", "multiply"])
-    return table.rename_axis("step").assign(refused=refused)
+    own, work, machine, rows = profile(case), case.workload, case.machine, {}
+
+    def row(one, weights, cache, flop):
+        reading = (roofline.memory_time(machine.chip, data, machine.count) for data in (weights, cache))
+        multiplying = roofline.arithmetic_time(machine.chip, flop, machine.count)
+        return [*(1e3 * seconds for seconds in (*reading, multiplying)), _refused(one)]
+
+    for batch in sorted({1, work.batch, 4 * work.batch}):
+        at = own, batch, work.context
+        read = roofline.weight_data(own, batch), roofline.cache_data(*at)
+        name = f"a token for {batch:g} user{'s' if batch > 1 else ''}"
+        rows[name] = row(case.replace(batch=batch), *read, roofline.decode_work(*at))
+    read = roofline.weight_data(own, prompt), 0.0
+    alone = case.replace(batch=1, context=prompt)
+    rows[f"a prompt of {prompt:,} tokens"] = row(alone, *read, roofline.prefill_work(own, prompt))
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["weights", "cache", "multiply", "refused"])
 
 
 def draw_kinds(case):
@@ -237,22 +227,21 @@ def draw_kinds(case):
     _, ax = plt.subplots(figsize=(6.6, 3.2), layout="constrained")
     fits = table[table.refused == ""]
     longest = max(fits[["weights", "cache", "multiply"]].to_numpy().max(initial=0.0), 1e-3)
-    says = {"weights": "reading weights", "cache": "reading the cache", "multiply": "multiplying"}
-    colours = {"weights": style.BLUE, "cache": style.GREEN, "multiply": style.ORANGE}
     for y, row in enumerate(table.itertuples()):
         if row.refused:
             ax.text(0, y, f" {row.refused}", va="center", fontsize=8)
             continue
         read = row.weights + row.cache
-        ax.barh(y - 0.19, row.weights, 0.34, color=colours["weights"])
-        ax.barh(y - 0.19, row.cache, 0.34, left=row.weights, color=colours["cache"])
-        ax.barh(y + 0.19, row.multiply, 0.34, color=colours["multiply"])
+        ax.barh(y - 0.19, row.weights, 0.34, color=style.BLUE)
+        ax.barh(y - 0.19, row.cache, 0.34, left=row.weights, color=style.GREEN)
+        ax.barh(y + 0.19, row.multiply, 0.34, color=style.ORANGE)
         for at, time in ((y - 0.19, read), (y + 0.19, row.multiply)):
             ax.text(time + 0.01 * longest, at, f"{time:.2g} ms", va="center", fontsize=8)
     style.name_rows(ax, table.index)
     ax.set(ylim=(len(table) - 0.4, -0.6), xlim=(0, 1.15 * longest), xlabel=f"milliseconds on {case.machine}")
-    patches = [plt.Rectangle((0, 0), 1, 1, color=colours[name]) for name in says]
-    ax.legend(patches, says.values(), fontsize=8, loc="center right")
+    kinds = {"reading weights": style.BLUE, "reading the cache": style.GREEN, "multiplying": style.ORANGE}
+    patches = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in kinds.values()]
+    ax.legend(patches, kinds, fontsize=8, loc="center right")
     return ax
 
 

@@ -2,7 +2,7 @@
 
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from inspect import signature
 from random import Random
@@ -177,20 +177,20 @@ class Asked:
         return say(self.key.value, self.problem.unit)
 
 
-def problem(
-    topic, level, unit, *, where=None, told=None, facts=True, exact=False, place="", session=None, **choices
-):
-    """Enter a function from parameters to a key into the bank; its docstring asks. See :class:`Problem`."""
+def problem(topic, level, unit, **given):
+    """Enter a function from parameters to a key into the bank; its docstring asks.
+
+    ``given``: what a :class:`Problem` may say of itself, by name; all else are choices.
+    """
     checks.one_of("level", level, TOLERANCE)
+    own = {f.name: given.pop(f.name) for f in fields(Problem) if f.name in given}
 
     def enter(function):
         name = f"{topic}-{1 + sum(p.topic == topic for p in BANK.values())}"
-        if set(signature(function).parameters) != set(choices):
-            raise TypeError(f"{function.__name__} of {name} does not take what is drawn: {sorted(choices)}")
+        if set(signature(function).parameters) != set(given):
+            raise TypeError(f"{function.__name__} of {name} does not take what is drawn: {sorted(given)}")
         text = " ".join(function.__doc__.split())
-        BANK[name] = Problem(
-            name, topic, level, unit, text, choices, function, where, told, facts, exact, place, session
-        )
+        BANK[name] = Problem(name, topic, level, unit, text, given, function, **own)
         return function
 
     return enter
