@@ -12,12 +12,13 @@ import pandas as pd
 import pytest
 
 import inferlib
-from book import audit
+from book import audit, opening
 from book.audit.printed import published
 from book.serving import lists
+from book.synthesis import against, cases
 from inferlib import load_chip, load_model, papers
 from inferlib.papers import erdil2025, liminal2025, pope2022, steinhardt2022
-from tokenprice import answerers
+from tokenprice import answerers, ask
 
 BOOK = Path(__file__).parents[1] / "book"
 
@@ -228,3 +229,50 @@ def test_the_price_of_speed_is_that_of_the_cheapest_row_that_is_fast_enough():
 
 def test_a_fifth_of_the_benchmarks_ask_six_times_the_price():
     assert (lists.prices_of_speed(2.5) >= 6).mean() == pytest.approx(0.2, abs=0.025)
+
+
+# --- Sentences about all of a set ----------------------------------------------------------------------------
+
+
+def test_output_costs_more_than_input_at_any_batch_that_fits_on_the_box():
+    users = range(8, 400, 8)
+    answers = [ask(opening.SERVED.replace(users=n)) for n in users]
+    paid = [one.request.per_million for one in answers if one.feasible]
+    assert len(paid) > 40 and all(prices["output"] > 2 * prices["input"] for prices in paid)
+
+
+def test_clean_rows_are_of_short_contexts_and_of_gpus():
+    rows = against.rows()
+    clean = rows[rows.use == "clean"]
+    assert clean.context.max() < 5000
+    assert [name for name in set(clean.hardware) if name.startswith(erdil2025.records.NO_GPUS)] == []
+
+
+def test_no_model_is_wider_than_the_block_of_a_box_but_that_of_the_h20():
+    """Steinhardt's law cuts a matrix across boxes where it is wider; chips of eight that state a network."""
+    chips = [load_chip(name) for name in inferlib.catalog.chips()]
+    boxes = [chip for chip in chips if chip.scale_up_size == 8 and chip.scale_out_bandwidth]
+    widest = max(load_model(name).d_model for name in inferlib.catalog.models())
+    blocks = {chip.name: steinhardt2022.machine_block(steinhardt2022.chip_of(chip)) for chip in boxes}
+    assert [name for name, block in blocks.items() if block < widest] == ["H20"]
+
+
+def test_up_to_a_box_a_token_gets_faster_with_every_doubling_and_then_slower():
+    times = opening.chips_and_users(opening.RUNNING)["chips"].set_index("n").sum(axis=1)
+    assert times[2] > times[4] > times[8] < times[16] < times[32]
+
+
+def test_gains_past_the_loss_are_close_for_all_three_and_equal_for_none():
+    """The case file's other rule, at the context that the paper states; its gains have one digit behind the point."""
+    table = cases.quoted_gains()
+    off = (table["past the loss at 128K"] / table.quoted - 1).abs()
+    assert off.max() < 0.15 and (off * table.quoted > 0.05).all()
+
+
+def test_all_answers_come_nearer_where_no_chip_waits():
+    far, near = (against.case_of(name) for name in ("aic-32", "gf-18"))
+    missed = [
+        (against.everybody(case, row).loc["total"] / (1e3 * row.tpot) - 1).abs()
+        for case, row in ((case, against.row_of(case)) for case in (far, near))
+    ]
+    assert (missed[1] < missed[0]).all()
