@@ -27,7 +27,6 @@ from inferlib.system import Layout, System, Workload
 from tokenprice import Promise, Question, ask, change, decide, link, terminal
 from tokenprice.change import doubled
 from tokenprice.question import REQUEST, STEP
-from tokenprice.speculation import drafted_step
 from tokenprice.words import in_words
 
 ROOT = Path(__file__).parents[1]
@@ -492,14 +491,6 @@ def test_what_does_not_serve_arrivals_fails_as_in_the_library():
         )
         reasons.update(told.why_not)
     assert len(reasons) > 3
-
-
-@pytest.mark.parametrize(("name", "n"), [("DeepSeek V3", 16), ("Llama 3 70B", 8)])
-def test_drafts_are_those_of_the_library(name, n):
-    model, work = catalog.load_model(name), Workload(32, 4096, "fp8")
-    told = drafted_step(model, box("H200", n), work, drafted=3, length=2.82).total
-    found = page("step", model=name, chip="H200", n_chips=n, weights="fp8", drafted=3, length=2.82)
-    assert found["drafts"]["token"] == pytest.approx(told, rel=1e-9)
 
 
 def question(name="Llama 3 70B", n=8, batch=32, context=4096):

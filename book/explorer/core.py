@@ -125,7 +125,7 @@ class Explorer:
 
     def arguments(self):
         """The names the JavaScript functions take, in order: sliders, then the columns of choices in use."""
-        values = [v for values, _ in self._variants.values() for v in values] + self._also[0]
+        values = [v for values, _ in self._variants.values() for v in values]
         used = {str(s) for v in values for s in getattr(v, "free_symbols", ())}
         sliders = {i.name for i in self.inputs if isinstance(i, Slider)}
         return [name for name in _inputs.columns_of(self.inputs) if name in used or name in sliders]
@@ -177,13 +177,6 @@ class Explorer:
             values += [limit.needed(**arguments), limit.available(**arguments)]
         return values, {"views": plan, "limits": at}
 
-    @cached_property
-    def _also(self):
-        """The further columns of the bars, of ``seconds`` and the inputs: expressions and their names."""
-        symbols = self._symbols() | {"seconds": sympy.Symbol("seconds", positive=True)}
-        columns = {name: f for v in self.views if isinstance(v, Bars) for name, f in v.also.items()}
-        return [_call(f, symbols) for f, _ in columns.values()], list(columns)
-
     def worth(self):
         """JavaScript of what a point of a :class:`Trade` is worth, of its two numbers and :meth:`arguments`."""
         symbols = self._symbols() | {side: sympy.Symbol(side, positive=True) for side in "xy"}
@@ -201,11 +194,9 @@ class Explorer:
         return f"({','.join(order)})=>{{{''.join(lines)}return [{','.join(map(_js, results))}];}}"
 
     def code(self):
-        """All generated JavaScript: for each combination of kinds its function, and that of further columns."""
+        """All generated JavaScript: for each combination of kinds its function."""
         names = [k.name for k in self._kinds]
-        functions = [self.javascript(**dict(zip(names, labels, strict=True))) for labels in self._variants]
-        also = self._function(["seconds", *self.arguments()], self._also[0]) if self._also[0] else "null"
-        return functions, also
+        return [self.javascript(**dict(zip(names, labels, strict=True))) for labels in self._variants]
 
     def plans(self):
         """For each combination of kinds, which number of the array is what."""
@@ -313,8 +304,7 @@ def curves(title, inputs, outputs, *, x, y_label, unit, log_y=False, limits=None
 
     ``outputs``: curve label to a function of all inputs by name, made of equations; SI result. ``x``: name of
     the slider on the horizontal axis. ``unit``: unit to show results in, such as ``"ms"``. ``limits``: as of
-    :class:`Explorer`; a curve ends where one does not hold. ``**marks``: ``least`` and ``level`` of
-    :class:`Curves`.
+    :class:`Explorer`; a curve ends where one does not hold. ``**marks``: ``least`` of :class:`Curves`.
 
     Examples
     --------
@@ -350,9 +340,6 @@ def _of_bar(view, label, output, arguments):
     yield f"{before}total", step.total / factor(view.unit) if answered else None
     if isinstance(output, _outputs.Search):
         yield f"{before}chosen", chosen
-    for name, (function, unit) in view.also.items():
-        value = _call(function, arguments | {"seconds": step.total}) / factor(unit) if answered else None
-        yield before + name, value
 
 
 def _call(function, arguments):

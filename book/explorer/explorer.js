@@ -110,8 +110,6 @@ window.inferlibExplorer = function (C) {
     return points.filter(([x, y]) => Number.isFinite(x + y)).sort((a, b) => b[0] - a[0])
       .filter(([, y]) => y < least && (least = y));
   };
-  const columns = (found, now) => (found.na || !C.also ? []
-    : C.also(found.value, ...now.args).map((v, k) => v / C.columns[k].factor));
 
   const put = (parent, name, attributes, text) => {
     const element = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -215,8 +213,6 @@ window.inferlibExplorer = function (C) {
     const [X, Y] = axes(picture, { ...x, label: x.label + (x.unit ? " (" + x.unit + ")" : "") },
       { ...range, log: view.logY, label: view.yLabel });
     lines.forEach((points, k) => put(picture, "path", { d: path(points, X, Y), class: "curve " + hue(k) }));
-    const level = view.level > range.low && view.level < range.high && Y(view.level);
-    if (level) rule(picture, "before", LEFT, W - RIGHT, level, level);
     const held = lines[view.least] || [], k = held.indexOf(lowest(held));
     if (k >= 0) {
       const [low, high] = [k - 1, k + 1].map((n) => (held[n] || held[k])[0]);
@@ -235,7 +231,7 @@ window.inferlibExplorer = function (C) {
       text("v" + v + "-" + k + "-c", one.chosen ? " (" + one.chosen + ")" : "");
     });
   }
-  function drawBars(v, found, now) {
+  function drawBars(v, found) {
     const view = C.views[v];
     const longest = Math.max(0, ...found.map((one) => (one.na ? 0 : one.value)));
     const end = longest || kept[v] ? keep(v, 0, longest * 1.02, false).high : 1;
@@ -269,8 +265,6 @@ window.inferlibExplorer = function (C) {
       text(part + "-t", digits(one.value / view.factor));
       text(part + "-b", counted(one).sort((a, b) => b[1] - a[1])[0]?.[0] || "");
       text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
-      const extra = columns(one, now);
-      C.columns.forEach((_, c) => text(part + "-x" + c, digits(extra[c])));
     });
     const axis = find("v" + v + "-axis");
     clear(axis);
@@ -332,7 +326,7 @@ window.inferlibExplorer = function (C) {
     find("limits").classList.toggle("missing", none);
     C.views.forEach((view, v) => {
       if (view.type === "curves") drawCurves(v, found[v], sweeps);
-      else if (view.type === "bars") drawBars(v, found[v], now);
+      else if (view.type === "bars") drawBars(v, found[v]);
       else drawPicture(v, found[v], now);
     });
     if (C.asks) {

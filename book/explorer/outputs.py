@@ -5,7 +5,7 @@ where it has no answer; or a :class:`Search` over such a function.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import xarray
 
@@ -40,7 +40,7 @@ class Search:
 class Curves:
     """Outputs as curves over one of the sliders, in ``unit``; a click or tap on the picture moves it.
 
-    ``least`` names the curve whose lowest point is marked; at ``level`` a line is drawn, such as where a gain begins.
+    ``least`` names the curve whose lowest point is marked.
     """
 
     outputs: Mapping
@@ -50,20 +50,14 @@ class Curves:
     log_y: bool = False
     title: str = ""
     least: str = ""
-    level: float | None = None
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Breakdowns as bars, one under the other on one scale, in ``unit``.
-
-    ``also`` adds columns to the table below: name to a function of ``seconds``, the total of a bar, and of
-    those inputs that it names, with the unit to show it in.
-    """
+    """Breakdowns as bars, one under the other on one scale, in ``unit``."""
 
     steps: Mapping
     unit: str = "ms"
-    also: Mapping = field(default_factory=dict)
     title: str = ""
 
 

@@ -26,12 +26,10 @@ _shared = partial(script, "explorer")
 
 def page(shown):
     """HTML of an explorer that needs no kernel."""
-    functions, also = shown.code()
-    columns = [also for view in shown.views if isinstance(view, Bars) for also in view.also.items()]
+    functions = shown.code()
     config = {
         "slug": shown.slug, "args": shown.arguments(), "inputs": [_input(shown, i) for i in shown.inputs],
         "plans": shown.plans(), "views": [_view(shown, view) for view in shown.views],
-        "columns": [_with_factor(name, unit) for name, (_, unit) in columns],
         "limits": [
             _with_factor(name, limit.unit) | {"quiet": limit.quiet, "says": limit.says, "caution": limit.caution}
             for name, limit in shown.limits.items()
@@ -39,7 +37,7 @@ def page(shown):
     }  # fmt: skip
     if shown.asks is not None:
         config["asks"] = beside.asked(shown)
-    identity = _identity(shown.title, config, functions, also)
+    identity = _identity(shown.title, config, functions)
     controls = "".join(_control(identity, i) for i in shown.inputs if i.name not in shown.more)
     folded = "".join(_control(identity, i) for i in shown.inputs if i.name in shown.more)
     controls += f'<details class="more"><summary>more to set</summary>{folded}</details>' if folded else ""
@@ -60,7 +58,7 @@ def page(shown):
         asked = f'<p id="{identity}-asked" class="asked">{html.escape(beside.said(shown, digits))}</p>'
     body = f'{controls}{limits}{views}{asked}<div class="acts">{acts}</div>{still}{said}'
     data = _json(config | {"id": identity})
-    code = f"{{functions:[{','.join(functions)}],also:{also},worth:{shown.worth()}}}"
+    code = f"{{functions:[{','.join(functions)}],worth:{shown.worth()}}}"
     call = f"inferlibExplorer(Object.assign({data},{code}));"
     pictures = any(not isinstance(view, Bars | Curves) for view in shown.views)
     runtime = (*(("pictures.js",) if pictures else ()), "explorer.js")
@@ -191,12 +189,10 @@ def _picture_told(shown, view):
 
 
 def _marked(view):
-    """What only some curves have: colours of their own, a line at a level, a mark at the least."""
+    """What only some curves have: colours of their own, a mark at the least."""
     told, colours = {}, _curve_colours(view)
     if colours != list(range(len(colours))):
         told["colours"] = colours
-    if view.level is not None:
-        told["level"] = view.level
     if view.least:
         told["least"] = list(view.outputs).index(view.least)
     return told
@@ -330,19 +326,16 @@ def _bars(part, shown, view):
     axis = f'<svg id="{part}-axis" viewBox="0 0 600 22" aria-hidden="true"></svg>'
     if not any(view.steps):  # one bar without a name
         return f'{steps}{axis}<div>total <b id="{part}-s0-t"></b> {html.escape(_shown_unit(view.unit))}</div>'
-    also = (name if unit == "1" else f"{name} ({unit})" for name, (_, unit) in view.also.items())
-    heads = ["source", f"time ({view.unit})", "bound by", *also]
+    heads = "source", f"time ({view.unit})", "bound by"
     head = "".join(f'<th scope="col">{html.escape(h)}</th>' for h in heads)
     rows = "".join(
         f'<tr><th scope="row">{html.escape(name)}</th><td class="number" id="{part}-s{k}-t"></td>'
-        f'<td class="name" id="{part}-s{k}-b"></td>'
-        + "".join(f'<td class="number" id="{part}-s{k}-x{c}"></td>' for c in range(len(view.also)))
-        + "</tr>"
+        f'<td class="name" id="{part}-s{k}-b"></td></tr>'
         for k, name in enumerate(view.steps)
     )
     # Widths of their own, so that no number moves a column.
-    widths = "".join(f'<col style="width:{em}em">' for em in (9.5, 4, 11, *(5.5 for _ in view.also)))
-    wide = f'style="table-layout:fixed;width:{24.5 + 5.5 * len(view.also)}em"'
+    widths = "".join(f'<col style="width:{em}em">' for em in (9.5, 4, 11))
+    wide = 'style="table-layout:fixed;width:24.5em"'
     table = f"<table {wide}><colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f'{steps}{axis}<div class="scroll" tabindex="0" role="region" aria-label="Table">{table}</div>'
 
