@@ -86,12 +86,6 @@ def test_a_frontier_of_the_toy_model_keeps_one_token_when_nothing_is_said():
     assert (room >= 1 + points.batch).all() and (room < 1 + 1.5 * points.batch).any()
 
 
-def test_a_slower_point_at_the_same_cost_is_beaten():
-    points = pd.DataFrame({"tokens_per_second": [80.0, 100.0, 50.0], "usd_per_million": [2.0, 2.0, 1.0]})
-    found = frontier.pareto(points)
-    assert found.tokens_per_second.tolist() == [100.0, 50.0] and list(found.columns) == list(points.columns)
-
-
 def test_a_system_answers_as_it_says():
     h100 = inferlib.load_chip("H100 SXM")
     assert inferlib.system.chip_peak(h100, Workload(1, weights="fp8")).flops == h100.peaks["fp8"]
@@ -103,11 +97,6 @@ def test_a_system_answers_as_it_says():
 
 def test_a_chip_may_be_free():
     assert inferlib.load_chip("H100 SXM").replace(price=0).price == 0
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_chips_come_in_any_whole_number(count):
-    assert System(inferlib.load_chip("H100 SXM"), count).count == count
 
 
 def test_records_of_sweeps_are_no_keys_and_layouts_are_equal_by_value():
