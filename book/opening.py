@@ -327,25 +327,6 @@ def draw_frontiers(edge):
     return ax
 
 
-def in_offers(case, edge):
-    """What the sixth model sells: batch, chat and agent, a line each."""
-    found = offers(edge)
-    says = {
-        "batch": "*Batch*: no user waits, so the cheapest token wins",
-        "chat": f"*Chat*: at least {CHAT} tokens per second, several times as fast as people read",
-        "agent": "*Agent*: a program reads, and each step of its work waits for the last, so nearly the fastest token",
-    }
-    lines = [
-        f"- {text}: {at.chips:g} chips with {_users(at.users)}, {at.speed:.0f} tokens/s, "
-        f"{_usd(at.usd)[1:]} dollars a million."
-        if (at := found.get(name)) is not None
-        else f"- {text}: no machine of {case.machine.chip.name} up to twice this one does it."
-        for name, text in says.items()
-    ]
-    steps = "These are decode steps alone; [three services](#three-services) with prompts and arrivals stand below."
-    return Text("\n".join([*lines, "", steps]))
-
-
 def _users(number):
     return f"{number:g} user{'s' if number > 1 else ''}"
 

@@ -120,21 +120,6 @@ def test_hidden_terms_are_not_counted():
     assert (terms["collective bandwidth"], terms["arithmetic"], terms["kernel launch"]) == (2.0, 0.0, 0.5)
 
 
-def test_common_names():
-    names = {
-        ("liminal2025", "network"): "collective latency",
-        ("mazurek2025", "dense layers and embeddings"): "weights",
-        ("steinhardt2022", "network"): "collective bandwidth",
-        ("mazurek2025", "expert weights"): "weights",
-        ("mazurek2025", "attention activations"): "activations",
-        ("mazurek2025", "network not hidden"): "collective bandwidth",
-        ("liminal2025", "overhead"): "layer overhead",
-        ("anybody", "pipeline"): "pipeline",
-        ("anybody", "dark matter"): "other",
-    }
-    assert {at: papers.common_name(*at) for at in names} == names
-
-
 # --- Versions --------------------------------------------------------------------------------------------
 def test_a_version_answers_beside_its_source_and_has_no_vote():
     (key,) = papers.versions("liminal2025")
@@ -209,13 +194,6 @@ def test_coverage_counts_every_question(small):
     table = grid.coverage(small)
     assert (table[["answers", "infeasible", "n/a"]].sum(axis=1) == 16).all()
     assert table.loc["Steinhardt 2022", "n/a"] == 8  # a mixture of experts
-
-
-def test_the_running_question_and_the_grid():
-    asked = grid.questions()
-    for name, ends in (("batches", (1, 512)), ("contexts", (1024, 131072))):
-        assert (min(asked[name]), max(asked[name])) == ends
-    assert (MODEL.name, BOX.count, WORK.batch, WORK.context) == ("Llama 3 70B", 8, 32, 4096)
 
 
 def test_same_constants_leave_structure_only():
