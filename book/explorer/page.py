@@ -72,9 +72,9 @@ def guess_page(guess, start):
     answer = float(guess.answer if whole else f"{guess.answer:.6g}")
     config = {"answer": answer, "unit": guess.unit, "whole": whole, "by": guess.by, "why": guess.why}
     identity = _identity(guess.question, config, "guess")
+    ends = f"{digits(guess.low)} to {digits(guess.high)} {html.escape(guess.unit)}".replace(" ", "&nbsp;")
     body = (
-        f'<div class="control"><label for="{identity}-guess">Your guess, {digits(guess.low)} to {digits(guess.high)} '
-        f"{html.escape(guess.unit)}</label>{_range(identity, slider)}"
+        f'<div class="control"><label for="{identity}-guess">Your guess, {ends}</label>{_range(identity, slider)}'
         f'<output for="{identity}-guess"></output></div>'
         f'<button type="button">Show what {html.escape(guess.by)} says</button> '
         '<p class="readout" role="status" aria-live="polite"></p>'
