@@ -163,16 +163,17 @@ def test_layouts_by_hand_and_what_is_tried():
         assert decide("Llama 3 8B", prompt=1, output=1, chips="B200", counts=8, **most).best.users == users
 
 
-def test_prices_of_ones_own():
-    """Half the price halves the cost; the lowest of several sellers counts and the highest is told."""
+def test_of_several_sellers_the_lowest_counts_and_the_highest_is_told():
     asked = {**ASKED, **PROMISE, "weights": "fp8", "chips": ["H200"], "counts": (8,)}
-    one, half = (decide(LLAMA, **asked, prices={"H200": price}).best for price in (4, 2))
-    assert half.dollars == pytest.approx(one.dollars / 2) and half.users == one.users
+    one = decide(LLAMA, **asked, prices={"H200": 2}).best
     several = decide(LLAMA, **asked, prices={"H200": {"dear": 6, "cheap": 2}}).best
-    assert several.dollars == pytest.approx(half.dollars) and several.seller == "cheap"
-    assert several.row()["usd_per_request_high"] == pytest.approx(3 * half.row()["usd_per_request_high"])
+    assert several.dollars == pytest.approx(one.dollars) and several.seller == "cheap"
+    assert several.row()["usd_per_request_high"] == pytest.approx(3 * one.row()["usd_per_request_high"])
     assert decide(LLAMA, **asked, prices={"H200": (2, 6)}).best.request.spread == 3
-    priced = decide(LLAMA, **{**asked, "chips": None}, prices={"H800": 1, "B300": 5})
+
+
+def test_a_chip_with_a_price_of_ones_own_is_tried():
+    priced = decide(LLAMA, **ASKED, **PROMISE, weights="fp8", counts=(8,), prices={"H800": 1, "B300": 5})
     assert {offer.system.chip.name for offer in priced.offers} >= {"B300"}
 
 
