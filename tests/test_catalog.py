@@ -230,7 +230,7 @@ MODELS_TYPED = {
     "Qwen3.6 35B": "nvidia/Qwen3.6-35B-A3B-NVFP4", "MiMo V2 Flash": "XiaomiMiMo/MiMo-V2-Flash",
     "gpt-oss-120b": "GPT-OSS 120B", "Llama-3.3-70B-Instruct": "Llama 3.3 70B", "Gemma 3 27B": "Gemma 3 27B",
     "google/gemma-3-27b-it": "Gemma 3 27B", "Mistral Small": "Mistral Small 24B", "phi-4": "Phi-4",
-    "Llama 3.2 3B": "Llama 3.2 3B", "DeepSeek-R1-Distill-Llama-70B": "R1 Distill Llama 70B",
+    "Qwen/QwQ-32B": "QwQ 32B", "Llama 3.2 3B": "Llama 3.2 3B", "DeepSeek-R1-Distill-Llama-70B": "R1 Distill Llama 70B",
     "DeepSeek-R1-Distill-Qwen-32B": "R1 Distill Qwen 32B", "Qwen2.5-32B-Instruct-AWQ": "Qwen2.5 32B AWQ",
     "meta-llama/Llama-3.1-8B-Instruct": "Llama 3.1 8B", "Qwen3-235B": "Qwen3 235B-A22B", "mixtral 8x7b": "Mixtral 8x7B",
 }  # fmt: skip
