@@ -344,7 +344,18 @@ class CompressedAttention(Record):
 
 
 class _Recurrent:
-    """What layers share that keep a state of fixed size in place of a cache."""
+    """What layers share that keep a state of fixed size in place of a cache: a matrix of each head.
+
+    Every token passes over the matrices so many times (``passes``), and over the window of a short convolution.
+    """
+
+    def state(self):
+        """Values kept of a sequence: the heads' matrices, and the last inputs of the convolution."""
+        return {"state": self.held(), "convolution": self.channels() * (self.kernel - 1)}
+
+    def state_flops(self):
+        """FLOP for a token."""
+        return FLOP_PER_WEIGHT * (self.passes * self.held() + self.channels() * self.kernel)
 
     def kept(self, context):
         """Values that grow with the context: none."""
@@ -380,6 +391,7 @@ class DeltaAttention(_Recurrent, Record):
 
     kind = "delta rule"
     window = None
+    passes = 3  # look up a key, change the state by an outer product, look up a query
 
     def channels(self):
         """Channels of the short convolution."""
@@ -404,14 +416,9 @@ class DeltaAttention(_Recurrent, Record):
         """Parameters of the norm of a head's result."""
         return self.value_dim
 
-    def state(self):
-        """Values kept of a sequence: the heads' matrices, and the last inputs of the convolution."""
-        matrices = self.n_heads * self.key_dim * self.value_dim
-        return {"state": matrices, "convolution": self.channels() * (self.kernel - 1)}
-
-    def state_flops(self):
-        """FLOP for a token: look up a key, change the state by an outer product, look up a query; convolve."""
-        return FLOP_PER_WEIGHT * (3 * self.state()["state"] + self.channels() * self.kernel)
+    def held(self):
+        """Values of the heads' matrices."""
+        return self.n_heads * self.key_dim * self.value_dim
 
 
 @frozen
@@ -427,6 +434,7 @@ class StateSpace(_Recurrent, Record):
 
     kind = "state space"
     window = None
+    passes = 2  # change the state by an outer product, look it up
 
     def channels(self):
         """Channels of the short convolution."""
@@ -445,14 +453,9 @@ class StateSpace(_Recurrent, Record):
         """Parameters of the norm of the result."""
         return self.n_heads * self.head_dim
 
-    def state(self):
-        """Values kept of a sequence: the heads' matrices, and the last inputs of the convolution."""
-        matrices = self.n_heads * self.head_dim * self.state_dim
-        return {"state": matrices, "convolution": self.channels() * (self.kernel - 1)}
-
-    def state_flops(self):
-        """FLOP for a token: change the state by an outer product, look it up; convolve."""
-        return FLOP_PER_WEIGHT * (2 * self.state()["state"] + self.channels() * self.kernel)
+    def held(self):
+        """Values of the heads' matrices."""
+        return self.n_heads * self.head_dim * self.state_dim
 
 
 KINDS = (Attention, LatentAttention, CompressedAttention, DeltaAttention, StateSpace)

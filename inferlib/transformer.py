@@ -153,9 +153,8 @@ class Transformer(Record):
     """A decoder-only transformer: groups of layers between an input embedding and an output head.
 
     Use :meth:`dense` for equal, dense layers and :func:`inferlib.load_model` for published models. ``notes``
-    says what a configuration holds that is not counted here, such as a vision encoder. ``drafts`` are the
-    layers that predict further tokens (MTP), counted apart by :meth:`draft_parameters`. ``formats`` says how
-    a checkpoint stores each part: bytes of a value, scales included; of the cache too, where it says so.
+    says what a configuration holds that is not counted here, such as a vision encoder. ``formats``
+    says how a checkpoint stores each part: bytes of a value, scales included; of the cache too, where it says so.
     """
 
     d_model: float = quantity("1", "width of the residual stream")
@@ -174,10 +173,6 @@ class Transformer(Record):
     connections: float = quantity(
         "1", "weights that mix copies or past values of the residual stream at the end", default=0, zero=True
     )
-    drafts: tuple = ()
-    draft_weights: float = quantity(
-        "1", "further weights of what predicts tokens ahead", default=0, zero=True
-    )
     max_context: float = quantity("1", "positions its configuration allows", default=None)
     name: str = ""
     sources: Mapping = field(default_factory=dict, compare=False)
@@ -186,12 +181,11 @@ class Transformer(Record):
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("layers", "drafts"):
-            value = getattr(self, name)
-            good = isinstance(value, tuple) and all(isinstance(group, Layers) for group in value)
-            if not good or (name == "layers" and not value):
-                least = ", at least one" if name == "layers" else ""
-                raise TypeError(f"Transformer.{name} is {value!r}, but must be a tuple of Layers{least}")
+        good = isinstance(self.layers, tuple) and all(isinstance(group, Layers) for group in self.layers)
+        if not good or not self.layers:
+            raise TypeError(
+                f"Transformer.layers is {self.layers!r}, but must be a tuple of Layers, at least one"
+            )
 
     @classmethod
     def dense(
@@ -311,18 +305,6 @@ class Transformer(Record):
         counted["norms"] = counted["norms"] + self.final_norm * self.d_model
         counted["connections"] = counted.get("connections", 0) + self.connections
         return _present({part: counted[part] for part in PARTS if part in counted})
-
-    def draft_parameters(self):
-        """Parameters of the layers that predict further tokens, without their copies of embedding and head.
-
-        Examples
-        --------
-        >>> from inferlib import load_model
-        >>> f"{load_model('DeepSeek V3').draft_parameters() / 1e9:.1f} billion"
-        '11.6 billion'
-        """
-        counted = _by_part(self._layer_parameters(group) for group in self.drafts)
-        return sum(counted.values()) + self.draft_weights
 
     @property
     def n_params(self):
@@ -449,11 +431,11 @@ class Transformer(Record):
         """Values kept of a sequence that do not grow with it: states of linear attention, and what waits."""
         return _by_part({what: n * v for what, v in a.state().items()} for n, a in self._attentions())
 
-    def state_bytes(self, state="fp32", convolution="bf16"):
+    def state_bytes(self):
         """Bytes of a sequence that do not grow with it; engines keep states and what waits in 32 bits."""
         values = self.state_values()
         wide = values.get("state", 0) + values.get("waiting", 0)
-        return wide * format_bytes(state) + values.get("convolution", 0) * format_bytes(convolution)
+        return wide * format_bytes("fp32") + values.get("convolution", 0) * format_bytes("bf16")
 
     def cache_bytes(self, context=1, format="bf16"):
         """Bytes of the cache of one sequence of ``context`` tokens; ``format`` is a name or bytes per value.
@@ -468,7 +450,7 @@ class Transformer(Record):
         """
         return self.cache_values(context) * self._format("cache", format)
 
-    def weight_bytes(self, format="bf16", keep=None):
+    def weight_bytes(self, format="bf16"):
         """Bytes of all parameters, by part.
 
         Examples
@@ -477,7 +459,7 @@ class Transformer(Record):
         >>> sum(load_model("Llama 3 70B").weight_bytes("fp8").values()) / 1e9
         70.553706496
         """
-        return self._in_bytes(self.parameters(), format, keep)
+        return self._in_bytes(self.parameters(), format)
 
     def bytes_held(self, batch, context, weights="bf16", cache="bf16"):
         """Bytes of all weights, and of the caches of a batch of sequences of ``context`` tokens.
@@ -490,7 +472,7 @@ class Transformer(Record):
         """
         return sum(self.weight_bytes(weights).values()) + batch * self.cache_bytes(context, cache)
 
-    def bytes_read(self, batch, context, weights="bf16", cache="bf16", keep=None):
+    def bytes_read(self, batch, context, weights="bf16", cache="bf16"):
         """Bytes read to generate one token for each sequence of a batch, by part.
 
         Every weight that is used is read once: of the routed experts those that the batch is expected to
@@ -504,8 +486,6 @@ class Transformer(Record):
             Sequences decoded together, and positions each new token could see, itself included.
         weights, cache : str or float
             Number formats, or bytes per value, or ``"published"`` as in :meth:`weight_bytes`.
-        keep : dict, optional
-            Parts of the weights in another format, as in :meth:`weight_bytes`.
 
         Returns
         -------
@@ -526,20 +506,14 @@ class Transformer(Record):
         """
         batch = checks.number("batch", batch)
         context = checks.number("context", context, zero=True)
-        read = self._in_bytes(self._counted({"head": self._head()}, batch=batch), weights, keep)
+        read = self._in_bytes(self._counted({"head": self._head()}, batch=batch), weights)
         seen = sum(n * attention.read(context) for n, attention in self._attentions())
         read["cache"] = batch * seen * self._format("cache", cache)
         return read | ({"state": batch * self.state_bytes()} if self.state_values() else {})
 
-    def _in_bytes(self, counted, format, keep):
-        keep = {} if keep is None else checks.instance("keep", keep, Mapping)
-        formats = {checks.one_of("part", part, PARTS): kept for part, kept in keep.items()}
+    def _in_bytes(self, counted, format):
         tied_head = {"head": "embeddings"} if self.tied and self.outputs is None else {}
-        found = {}
-        for part, n in counted.items():
-            stored = tied_head.get(part, part) if format == "published" and part not in formats else part
-            found[part] = n * self._format(stored, formats.get(part, format))
-        return found
+        return {part: n * self._format(tied_head.get(part, part), format) for part, n in counted.items()}
 
     def _format(self, part, format):
         """Bytes of a value of a part, in a format or as published."""

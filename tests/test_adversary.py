@@ -115,9 +115,6 @@ def test_the_largest_batch_is_asked_about_records(name):
 
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: inferlib.minimise(1, "x"), TypeError, "values is 1, but must be an xarray.DataArray"),
-    (lambda: LLAMA.weight_bytes(keep=5), TypeError, "keep is a int, but must be a Mapping"),
-    (lambda: LLAMA.bytes_read(1, 1, keep="bf16"), TypeError, "keep is a str"),
-    (lambda: LLAMA.weight_bytes(keep={"heads": "bf16"}), LookupError, "no part 'heads'; did you mean 'head'"),
     (lambda: LLAMA.cache_bytes(1, format=-2), ValueError, "format is -2"),
     (lambda: frontier.pareto(3), TypeError, "points is a int"),
     (lambda: frontier.pareto(pd.DataFrame({"a": [1]})), LookupError, "no column 'tokens_per_second'"),

@@ -108,7 +108,7 @@ def shape_of(c, name):
     }
     if "positions" in family:
         shape["positions"] = value(c, family["positions"])
-    return shape | (_drafts(c, family["drafts"], part, norms, mixing) if "drafts" in family else {})
+    return shape
 
 
 def _sequence(c, pattern, part, n):
@@ -371,23 +371,6 @@ RULES = {
     "to": None,
     "flag": _by_switch,
 }
-
-
-def _drafts(c, table, part, norms, mixing):
-    """The layers that predict further tokens: their number, one module's layers, and what else it holds."""
-    count = value(c, table["count"], zero=True)
-    for key in table.get("list", ()):
-        c._take(key, None)  # known, though there may be none
-    if not count:
-        return {}
-    c.notes[table["count"].partition("=")[0]] = "layers that predict further tokens (MTP), counted apart"
-    if "list" in table:
-        key = next((k for k in table["list"] if c.given(k)), table["list"][0])
-        kinds = [part(table["names"][kind]) for kind in c.listed(key, table["names"])]
-        layers = [_layers(count, *_alone(kind), norms) for kind in kinds]
-    else:
-        layers = [_layers(count, part(table["attention"]), part(table["feed_forward"]), norms, mixing)]
-    return {"drafts": tuple(layers), "draft_weights": count * value(c, table["weights"])}
 
 
 # --- Searched architectures ---------------------------------------------------------------------------------
