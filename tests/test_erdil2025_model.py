@@ -9,7 +9,7 @@ import xarray as xr
 
 from book import audit
 from book.erdil2025 import economics
-from book.erdil2025.figures_model import marks
+from book.erdil2025.figures_model import figure_curves
 from inferlib import Layout, System, Workload, load_chip, load_model
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025 import pareto, search
@@ -261,14 +261,14 @@ def test_a_shared_expert_counts_as_one_to_which_every_token_goes():
 
 def test_figure_9_is_the_notebooks_own_output():
     """Text stored in the notebook of 27 May 2025: fastest points (speed, GPUs, batch), preferred (speed, cost)."""
-    table = marks(9).set_index(["curve", "point"])
+    table = economics.three_customers(figure_curves(9)).set_index(["curve", "point"])
     for curve, fastest, preferred in (
         ("short", (96.75, 54.32, 1.03), (62.49, 1.37)),
         ("short, drafted", (153.48, 31.63, 1.99), (87.23, 0.85)),
         ("long", (94.60, 95.97, 1.00), (71.79, 36.70)),
         ("long, drafted", (146.62, 47.11, 1.99), (115.27, 15.77)),
     ):
-        at = table.loc[(curve, "fastest"), ["tokens/s", "GPUs", "batch"]].astype(float).round(2)
+        at = table.loc[(curve, "fastest"), ["tokens/s", "GPUs", "users"]].astype(float).round(2)
         assert list(at) == pytest.approx(fastest, abs=0.0051), curve
-        at = table.loc[(curve, "preferred"), ["tokens/s", "USD per million"]].astype(float).round(2)
+        at = table.loc[(curve, "preferred"), ["tokens/s", "dollars per million"]].astype(float).round(2)
         assert list(at) == pytest.approx(preferred, abs=0.0051), curve

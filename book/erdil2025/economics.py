@@ -87,20 +87,19 @@ def settings(assumptions=DEFAULT, older=None):
     return rows
 
 
-def three_customers(curves, alpha=3):
-    """The fastest, the preferred and the cheapest point of each of some named frontiers."""
+def three_customers(curves, of="curve", alpha=3):
+    """The fastest, the preferred and the cheapest point of each of some named frontiers; ``of``: what the names are."""
+    ends = {
+        "fastest": fastest,
+        "preferred": partial(preferred, alpha=alpha),
+        "cheapest": lambda at: at.iloc[-1],
+    }
     rows = []
-    for name, points in curves.items():
-        ends = {
-            "fastest": fastest(points),
-            "preferred": preferred(points, alpha),
-            "cheapest": points.iloc[-1],
-        }
-        for which, at in ends.items():
-            rows.append(
-                (name, which, at.tokens_per_second, at.usd_per_million, at.n_gpu, at.batch, f"{at.mfu:.2%}")
-            )
-    heads = ["context", "point", "tokens/s", "dollars per million", "GPUs", "users", "MFU"]
+    for (name, points), (which, end) in product(curves.items(), ends.items()):
+        at = end(points)
+        cells = at.tokens_per_second, at.usd_per_million, at.n_gpu, at.batch, f"{at.mfu:.2%}"
+        rows.append((name, which, *cells))
+    heads = [of, "point", "tokens/s", "dollars per million", "GPUs", "users", "MFU"]
     return pd.DataFrame(rows, columns=heads).astype({"users": float})
 
 

@@ -9,7 +9,6 @@ from book.erdil2025 import economics
 from book.erdil2025.beyond import one_box_by_batch
 from book.erdil2025.economics import DEFAULT, DRAFT, LONG, SOUND, WAITS, switched
 from book.erdil2025.figures import served_points
-from inferlib.frontier import preferred
 from inferlib.papers.erdil2025.decode import best_layout
 from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5
 
@@ -45,21 +44,9 @@ def figure_settings(number):
     return settings | {"long, whole cache fits": whole}
 
 
-def figure_data(number, **changed):
-    """The frontiers of a figure, named in a column ``curve``; ``changed`` is set in every :func:`economics.curve`."""
-    settings = figure_settings(number)
-    found = [economics.curve(**one | changed).assign(curve=name) for name, one in settings.items()]
-    return pd.concat(found, ignore_index=True)
-
-
-def marks(number, alpha=3, **changed):
-    """The ends of every curve of a figure and the preferred point on it."""
-    rows, fields = [], ["tokens_per_second", "usd_per_million", "n_gpu", "batch"]
-    for name, points in figure_data(number, **changed).groupby("curve", sort=False):
-        ends = {"fastest": points.iloc[0], "preferred": preferred(points, alpha), "cheapest": points.iloc[-1]}
-        rows += [(name, which, *point[fields]) for which, point in ends.items()]
-    columns = ["curve", "point", "tokens/s", "USD per million", "GPUs", "batch"]
-    return pd.DataFrame(rows, columns=columns)
+def figure_curves(number, **changed):
+    """The frontiers of a figure by name; ``changed`` is set in every :func:`economics.curve`."""
+    return {name: economics.curve(**one | changed) for name, one in figure_settings(number).items()}
 
 
 def draw(number, colours, lines=None, **changed):
@@ -68,8 +55,9 @@ def draw(number, colours, lines=None, **changed):
     A line given as (width, strength) lies broad and pale under the others.
     """
     _, ax = plt.subplots(figsize=(6.6, 5.2))
-    lines, where = lines or {}, marks(number, **changed).groupby("curve", sort=False)
-    for name, points in figure_data(number, **changed).groupby("curve", sort=False):
+    lines, curves = lines or {}, figure_curves(number, **changed)
+    where = economics.three_customers(curves).groupby("curve", sort=False)
+    for name, points in curves.items():
         at = where.get_group(name)
         line, colour = lines.get(name, "-"), colours[name]
         look = {"linestyle": line, "linewidth": 1.8}
@@ -78,7 +66,7 @@ def draw(number, colours, lines=None, **changed):
         ax.plot(points.tokens_per_second, points.usd_per_million, color=colour, label=name, **look)
         for mark, which in (("o", at.point != "preferred"), ("D", at.point == "preferred")):
             chosen = at[which]
-            ax.plot(chosen["tokens/s"], chosen["USD per million"], mark, color=colour, markersize=5)
+            ax.plot(chosen["tokens/s"], chosen["dollars per million"], mark, color=colour, markersize=5)
     if number in (3, 4):
         name, *sold = served_points()[1]
         ax.plot(*sold, "*", color=style.INK, markersize=9, label=f"{name}, sold")

@@ -2,11 +2,10 @@
 
 import math
 
-from book.audit.ledger import Reader, errata_numbers, published
+from book.audit.ledger import errata_numbers, published
 from book.pope2022 import benchmarks, evidence
 from book.pope2022.benchmarks import TABLES, batches, printed_mfu, printed_time, utilisation
-from book.pope2022.evidence import SLICE, TPU, configurations
-from book.pope2022.tables import table_1
+from book.pope2022.evidence import SLICE
 from book.pope2022.text import LL, attention_share, growth
 from inferlib.papers import pope2022 as pope
 
@@ -54,9 +53,7 @@ def criteria():
     """When 2D beats 1D, and what the formulas of communication leave out."""
     four, model, mesh = pope.load_model("PaLM 540B"), evidence.palm(), pope.load_mesh(SLICE)
     wide = four.replace(d_ff=2 * four.d_model)
-    tokens = configurations()["Table 2", "high-throughput prefill"]["tokens"]
     whole = pope.PRINTED.replace(whole_layer=True)
-    xy, xyz = (pope.layer_time(model, TPU, mesh, tokens, layout) for layout in ("WG XY", "WG XYZ"))
     real = list(pope.switches(model, mesh, pope.CORRECTED).values())
     return {
         "even": pope.break_even(four),
@@ -64,10 +61,6 @@ def criteria():
         "wide_even": pope.break_even(wide),
         "even_x2": pope.break_even_of_x(four, 2),
         "even_x4": pope.break_even_of_x(four, 4),
-        "xyz_excess": xyz / xy - 1,
-        "largest": tokens,
-        "gather": pope.gather_time(model, TPU, mesh),
-        "gathered_pass": evidence.measured_pass("Table 2", "high-throughput prefill", 1),
         "whole_2d": pope.ws2d_volume(model, mesh, 1, whole) / pope.ws2d_volume(model, mesh, 1) - 1,
         "whole_x": pope.best_x(model, mesh.chips, whole),
         "printed_x": pope.best_x(model, mesh.chips),
@@ -81,22 +74,16 @@ def criteria():
 
 @errata_numbers("pope2022")
 def caches():
-    """The cache: Table 1, and sections 2.1 and 4.2."""
-    model, found = evidence.palm(), table_1()
-    place, read = "a 500B model with multihead attention", Reader("pope2022", "Text 2.1")
-    size = read(place, "batch") * read(place, "context") / 1e12
+    """The share of attention in section 4.2."""
+    model = evidence.palm()
     cache, weights = pope.cache_over_batch(model, SLICE, 128, 32768), pope.weights_on_chip(model, SLICE)
     steps = [printed_time(LAST, "PaLM generate", b) for b in (512, 128)]
     return {
-        "multihead_raw": found.loc["Multihead", "batch 512"],
         "share_512": attention_share(512, 8192),
         "share_128": attention_share(128, 32768),
         "steps_apart": evidence.apart(),
         "steps_known": steps[0] / steps[1],
         "traffic": cache / (cache + weights),
-        "cache_variant": size * pope.cache_of_token(pope.multihead(pope.load_model("PaLM 540B"))),
-        "cache_padded": size * pope.cache_of_token(pope.multihead(model)),
-        "cache_megatron": size * pope.cache_of_token(pope.load_model("MT-NLG 530B")),
     }
 
 
