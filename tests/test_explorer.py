@@ -21,7 +21,7 @@ import inferlib
 from book import explorer, opening, style
 from book._tools import still
 from book.calculator import fields, instrument
-from book.explorer import Bars, Choice, Curves, Explorer, Guess, Kind, Limit, Search, Sentence, Slider, beside
+from book.explorer import Bars, Choice, Curves, Explorer, Guess, Kind, Limit, Sentence, Slider, beside
 from book.explorer.page import _shared, digits
 from inferlib import load_model
 from inferlib.papers import erdil2025 as e
@@ -159,16 +159,11 @@ def test_the_page_adds_up_a_breakdown_as_the_library_does():
     assert shown == {"x": (1.0, False), "y": (2.0, False), "z": (2.5, True), "w": (1.0, False)}
 
 
-def cut(n, batch, kind, size, price, layout):
-    """A small machine: a layout cuts the work and pays for every piece; one kind works twice as long."""
+def halved(n, batch, kind, size, price):
+    """A small machine whose halves work beside one another, and pay for it; one kind works twice as long."""
     work = {"dense": 1e-3, "sparse": 2e-3}[kind] * batch * size
-    cut_up = {"work": work / (n * layout), "arithmetic": 3e-5 * batch}
-    return inferlib.Breakdown((cut_up, {"network": 1e-4 * layout}))
-
-
-def spare(n, batch, kind, size, price, layout):
-    """No more pieces than chips."""
-    return n - layout
+    cut_up = {"work": work / (2 * n), "arithmetic": 3e-5 * batch}
+    return inferlib.Breakdown((cut_up, {"network": 2e-4}))
 
 
 def plain(n, batch, kind, size, price):
@@ -177,21 +172,18 @@ def plain(n, batch, kind, size, price):
     return inferlib.Breakdown(({"work": 1e-3 * batch * size / n}, {"start": 1e-4}))
 
 
-LAYOUTS = {f"{k} ways": k for k in (1, 2, 4, 8, 16)}
-SEARCHED = Search(cut, "layout", LAYOUTS, spare=spare)
 RICH = Explorer(
     "Everything at once",
     [
         Slider("n", "Chips", 1, 64, 8, log=True, whole=True),
         Slider("batch", "Batch", 1, 512, 32, log=True),
         Choice("price", "Price", {"low": 1.0, "high": 4.0}, sets={"high": {"batch": 100}}),
-        Kind("kind", "Kind", {"dense": "dense", "sparse": "sparse"}, offered={"sparse": {"price": ["high"]}}),
+        Kind("kind", "Kind", {"dense": "dense", "sparse": "sparse"}),
         Slider("size", "Size", 1, 100, 1),
     ],
     [
-        Bars({"searched": SEARCHED, "plain": plain}),
-        Curves({"least time": Search(lambda **at: cut(**at).total, "layout", LAYOUTS, spare=spare)},
-               x="n", y_label="ms", unit="ms", log_y=True),
+        Bars({"halved": halved, "plain": plain}),
+        Curves({"time": lambda **at: halved(**at).total}, x="n", y_label="ms", unit="ms", log_y=True),
         Curves({"work": lambda n, batch, kind, size, price: batch * size / n}, x="batch", y_label="work"),
     ],
     limits={"memory": Limit(lambda **at: 1e9 * at["size"], lambda **at: 2e9 * at["n"], "GB")},
@@ -207,8 +199,6 @@ def named(api, shown):
     found = {}
     for view, entries in zip(shown.views, api, strict=True):
         for entry, name in zip(entries, getattr(view, "steps", getattr(view, "outputs", ())), strict=False):
-            if entry.get("chosen"):
-                found[f"{name}: chosen"] = entry["chosen"]
             if isinstance(view, Bars):
                 found |= {f"{name}: {t}": 1e3 * s for t, s, _ in entry.get("terms", ())}
                 found[f"{name}: total"] = None if "na" in entry else 1e3 * entry["value"]
@@ -217,8 +207,8 @@ def named(api, shown):
     return found
 
 
-def test_a_link_reproduces_the_state_and_the_search_finds_what_minimise_finds():
-    random, chosen = np.random.default_rng(5), set()
+def test_a_link_reproduces_the_state_and_its_answers():
+    random = np.random.default_rng(5)
     for _ in range(30):
         values = random_inputs(RICH, random)
         page, answers = page_of(RICH, RICH.link(**values)), RICH.evaluate(**values)
@@ -229,20 +219,7 @@ def test_a_link_reproduces_the_state_and_the_search_finds_what_minimise_finds():
             continue
         for name, value in named(asked(page, "api.answers()"), RICH).items():
             assert answers[name] == (pytest.approx(value, rel=1e-9) if isinstance(value, float) else value)
-        chosen.add(answers["searched: chosen"])
-        assert number(said(page, "v0-s0-t")) == pytest.approx(answers["searched: total"], rel=5e-3)
-    assert len(chosen) > 2, "the search must have had something to choose"
-
-
-def test_a_choice_offers_what_may_stand_beside_the_others():
-    page = page_of(RICH)
-    assert asked(page, "made.kind.options.map((o) => !!o.disabled)") == [False, True]
-    page.eval("move('kind', {selectedIndex: 1})")  # sparse is not offered at the low price
-    assert asked(page, "made.kind.selectedIndex") == 0
-    page.eval("move('price', {selectedIndex: 1}); move('kind', {selectedIndex: 1})")
-    assert asked(page, "made.kind.selectedIndex") == 1
-    with pytest.raises(ValueError, match="kind is 'sparse', but here must be dense"):
-        RICH.evaluate(kind="sparse", price="low")
+        assert number(said(page, "v0-s0-t")) == pytest.approx(answers["halved: total"], rel=5e-3)
 
 
 def test_where_there_is_no_answer_the_page_says_why():

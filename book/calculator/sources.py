@@ -8,12 +8,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial, reduce
+from functools import cache, reduce
 from importlib import import_module
 
 from book.calculator import questions, tables
 from book.calculator.questions import number, numbers
-from book.explorer import Search, outputs
+from book.explorer import outputs
 from book.kept import kept
 from inferlib.equation import Record, quantity
 from inferlib.ops import as_written, maximum, minimum, where
@@ -65,11 +65,19 @@ class Answer:
         """The function that answers, from its room."""
         return getattr(import_module(self.room), self.name)
 
-    def search(self):
-        """What the page draws as this source's bar."""
-        if self.options is None:
-            return Search(partial(self._chosen, memory=False), "option", DOMAINS, spare=_domain_left)
-        return Search(self._chosen, "option", self.options, spare=self._left)
+    def plan(self, name, given, values):
+        """The numbers of every layout, appended one after another, and which of them is what."""
+        found = []
+        for label, option in (DOMAINS if self.options is None else self.options).items():
+            if self.options is None:
+                step, spare = self._chosen(option, memory=False, **given), _domain_left(option, **given)
+            else:
+                step, spare = self._chosen(option, **given), self._left(option, **given)
+            found.append({"label": label} | outputs.placed(step, values))
+            if spare is not None and "na" not in found[-1]:
+                found[-1]["spare"] = len(values)
+                values.append(spare)
+        return {"name": name, "options": found}
 
     def _chosen(self, option, **at):
         with as_written():
@@ -316,7 +324,7 @@ def _five():
     for layers, tied in ((dense, False), *((layers, False) for layers in others), (dense, True)):
         model = Transformer(number("d_model"), number("vocab_size"), layers, tied=tied, name="this model")
         values, given = [], asked | {"kind": lambda shape, model=model: model}
-        plan = [outputs.raw(name, answer.search(), given, values) for name, answer in SOURCES.items()]
+        plan = [answer.plan(name, given, values) for name, answer in SOURCES.items()]
         told = re.sub(r'"(\w+)":', r"\1:", json.dumps(plan, separators=(",", ":")))
         made.append(f"{{f:{questions.code([], values)},plan:{told}}}")
     return f"{{gpus:{json.dumps(gpus())},shapes:{json.dumps(places())},asked:[{','.join(made)}]}}"

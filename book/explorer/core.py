@@ -60,10 +60,6 @@ class Explorer:
                 _inputs.accept(i, values[i.name])
                 full |= getattr(i, "sets", {}).get(values[i.name], {})
         full |= values
-        for i in known.values():
-            labels = _inputs.offered(i, full) if hasattr(i, "offered") else ()
-            if labels != () and full[i.name] not in labels:
-                raise ValueError(f"{i.name} is {full[i.name]!r}, but here must be {' or '.join(labels)}")
         return full
 
     def evaluate(self, **values):
@@ -116,10 +112,8 @@ class Explorer:
             if hasattr(view, "chosen"):
                 yield from view.chosen(arguments).items()
             for name, output, unit in _outputs.numbers(view):
-                value, chosen = _outputs.answer(output, arguments)
+                value = output(**arguments)
                 yield name, None if value is None else value / factor(unit)
-                if isinstance(output, _outputs.Search):
-                    yield f"{name}: chosen", chosen
 
     # In JavaScript.
 
@@ -288,7 +282,7 @@ class Explorer:
         colours = coloured(view.outputs)
         for name, output in view.outputs.items():
             moved = [arguments | {view.x: x.taken(float(v))} for v in grid]
-            at = [None if self._short(a) else _outputs.answer(output, a)[0] for a in moved]
+            at = [None if self._short(a) else output(**a) for a in moved]
             if any(v is not None and v > 0 for v in at):
                 shown = [math.nan if v is None else v / factor(view.unit) for v in at]
                 ax.plot(grid, shown, color=colours[name], label=name)
@@ -330,16 +324,13 @@ def breakdown(title, inputs, function, *, unit="ms", limits=None, asks=None):
 
 def _of_bar(view, label, output, arguments):
     """The named answers of one bar."""
-    step, chosen = _outputs.answer(output, arguments)
+    step = output(**arguments)
     before = f"{label}: " if label else ""
     answered = step is not None and step.feasible
     for name, seconds in step.terms.items() if answered else ():
         yield before + name, seconds / factor(view.unit)
-    if not label:
-        return
-    yield f"{before}total", step.total / factor(view.unit) if answered else None
-    if isinstance(output, _outputs.Search):
-        yield f"{before}chosen", chosen
+    if label:
+        yield f"{before}total", step.total / factor(view.unit) if answered else None
 
 
 def _call(function, arguments):

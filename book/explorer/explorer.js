@@ -30,13 +30,7 @@ window.inferlibExplorer = function (C) {
   const between = (i, value) => i.label + ": " + String(value).slice(0, 60) + " is not " + (i.whole
     ? "a whole number " : "") + "between " + digits(i.low) + " and " + digits(i.high);
   const reset = () => C.inputs.forEach((i) => { state[i.key] = i.kind === "slider" ? i.start : 0; });
-  const meets = (wanted) => wanted.every(([key, places]) => places.includes(state[key]));
   const apply = (values) => Object.assign(state, values || {});
-  const settle = () => C.inputs.forEach((i) => {
-    if (!i.offered) return;
-    const open = i.offered.map(meets);
-    if (!open[state[i.key]]) state[i.key] = Math.max(0, open.indexOf(true));
-  });
 
   // The generated functions, on the state or on a state with some sliders moved.
   const evaluate = (moved) => {
@@ -74,17 +68,10 @@ window.inferlibExplorer = function (C) {
     });
     return { value: total, terms };
   };
-  // minimise: the smallest of the structures that fit; one structure is the usual case.
   const answer = (entry, raw) => {
-    let best = null, reason = "nothing fits";
-    entry.options.forEach((o) => {
-      if ("na" in o) { reason = o.na; return; }
-      if ("spare" in o && !(raw[o.spare] >= 0)) return;
-      const found = o.stages ? staged(o, raw) : { value: raw[o.at] };
-      if (Number.isFinite(found.value) && (!best || found.value < best.value)) best = {
-        ...found, chosen: o.label };
-    });
-    return best || { na: reason };
+    if ("na" in entry) return { na: entry.na };
+    const found = entry.stages ? staged(entry, raw) : { value: raw[entry.at] };
+    return Number.isFinite(found.value) ? found : { na: "nothing fits" };
   };
   // The point of a curve that is worth most.
   const chosen = (view, now) => {
@@ -228,7 +215,6 @@ window.inferlibExplorer = function (C) {
       const at = { cx: here, cy: Y(value), r: 4, class: "dot " + hue(k) };
       if (Number.isFinite(value) && (!view.logY || value > 0)) put(picture, "circle", at);
       text("v" + v + "-" + k, digits(value));
-      text("v" + v + "-" + k + "-c", one.chosen ? " (" + one.chosen + ")" : "");
     });
   }
   function drawBars(v, found) {
@@ -264,7 +250,6 @@ window.inferlibExplorer = function (C) {
       });
       text(part + "-t", digits(one.value / view.factor));
       text(part + "-b", counted(one).sort((a, b) => b[1] - a[1])[0]?.[0] || "");
-      text(part + "-c", one.chosen ? " (" + one.chosen + ")" : "");
     });
     const axis = find("v" + v + "-axis");
     clear(axis);
@@ -304,13 +289,11 @@ window.inferlibExplorer = function (C) {
         control.setAttribute("aria-valuetext", digits(state[i.key]) + (i.unit ? " " + i.unit : ""));
       } else {
         control.selectedIndex = state[i.key];
-        if (i.offered) i.offered.forEach((wanted, k) => { control.options[k].disabled = !meets(wanted); });
       }
     });
   }
   let speaking = 0;
   function draw(besides) {
-    settle();
     showControls(besides);
     moving = Boolean(besides);
     const now = evaluate(), found = answers(now), sweeps = {}, missing = short(now);
@@ -367,11 +350,6 @@ window.inferlibExplorer = function (C) {
     });
     C.inputs.forEach((i) => { if (i.sets && i.key in given) apply(i.sets[given[i.key]]); });
     apply(given);
-    const asked = { ...state };
-    settle();
-    C.inputs.forEach((i) => {
-      if (state[i.key] !== asked[i.key]) refused[i.key] = i.label + ": " +
-      find(i.key).options[asked[i.key]].text + " is not offered with the rest"; });
     return true;
   };
   const good = (i, value) => String(value).trim() !== "" && +value >= i.low && +value <= i.high &&

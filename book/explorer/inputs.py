@@ -74,22 +74,18 @@ class Slider:
 class _Options:
     """What :class:`Choice` and :class:`Kind` share: the first option is chosen at the start.
 
-    ``sets``: label to values of other inputs that choosing it sets: ``{"H100": {"price": 2.0}}``. ``offered``:
-    label to what other inputs must be for it to be offered: ``{"8 bits": {"chip": ["H100", "H200"]}}``.
+    ``sets``: label to values of other inputs that choosing it sets: ``{"H100": {"price": 2.0}}``.
     """
 
     name: str
     label: str
     options: dict
     sets: Mapping = field(default_factory=dict)
-    offered: Mapping = field(default_factory=dict)
 
     def __post_init__(self):
         _named(self)
         if not self.options:
             raise ValueError(f"choice {self.name} has no options")
-        for label in self.offered:
-            checks.one_of(f"option of {self.name}", label, self.options)
 
     def start(self):
         """The label chosen at the start."""
@@ -108,8 +104,7 @@ class Choice(_Options):
     def columns(self):
         """The numbers of the options: symbol name to list of values. Fields some option lacks are left out.
 
-        A chip's peaks count as fields of their own; one that a chip lacks is None, and never asked for
-        (see ``offered``).
+        A chip's peaks count as fields of their own; one that a chip lacks is None.
         """
         values = list(self.options.values())
         if not isinstance(values[0], Record):
@@ -160,11 +155,6 @@ def check(title, inputs):
         raise ValueError(f"explorer {title!r}: two inputs share one of the names {', '.join(columns)}")
     known = {i.name: i for i in inputs}
     for i in inputs:
-        for wanted in getattr(i, "offered", {}).values():
-            for name, labels in wanted.items():
-                asked = known[checks.one_of(f"input that {i.name} depends on", name, known)]
-                for label in labels:
-                    checks.one_of(f"option of {name}", label, getattr(asked, "options", ()))
         for label, values in getattr(i, "sets", {}).items():
             checks.one_of(f"option of {i.name}", label, i.options)
             for name, value in values.items():
@@ -196,16 +186,6 @@ def _catalogued(one):
         if isinstance(one, kind) and one.name in names:
             return load(one.name)
     return None
-
-
-def offered(i, values):
-    """The labels of a choice that the values of the other inputs allow."""
-    return [label for label in i.options if meets(i.offered.get(label, {}), values)]
-
-
-def meets(wanted, values):
-    """Whether the inputs have one of the wanted options each."""
-    return all(values[name] in labels for name, labels in wanted.items())
 
 
 def _peaks(values):

@@ -1,39 +1,14 @@
 """What an explorer shows: curves, breakdown bars and sentences, each of ordinary calls of equations.
 
 An output is a function of all inputs by name that returns a number, a :class:`inferlib.Breakdown`, or None
-where it has no answer; or a :class:`Search` over such a function.
+where it has no answer.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import xarray
-
 from inferlib import checks
-from inferlib.equation import minimise
 from inferlib.system import Breakdown
-
-
-@dataclass(frozen=True)
-class Search:
-    """The best of several structures, such as layouts: the one with the smallest number or total.
-
-    Python takes it with :func:`inferlib.minimise` over a labelled axis, the page with the same few lines over
-    the list of generated expressions.
-
-    ``function``: of all inputs and, under ``name``, one option. ``name``: also the axis that is searched,
-    such as ``"layout"``. ``options``: label to option. ``spare``: of the same arguments; what is left of the
-    scarcest resource, or None where there is none to ask about. Below zero an option is infeasible.
-    """
-
-    function: Callable
-    name: str
-    options: Mapping
-    spare: Callable | None = None
-
-    def __post_init__(self):
-        if not self.options:
-            raise ValueError(f"the search over {self.name} has no options")
 
 
 @dataclass(frozen=True)
@@ -119,28 +94,15 @@ def memory(held, chips=1, name="memory"):
 
 
 def raw(name, output, arguments, values, planned=None):
-    """Call one output and append its numbers to ``values``."""
-    search = output if isinstance(output, Search) else None
-    options = []
-    for k, (label, option) in enumerate(search.options.items() if search else [("", None)]):
-        given = arguments | {search.name: option} if search else arguments
-        spare = search.spare(**given) if search and search.spare else None
-        if planned is not None and spare is not None and spare < 0:
-            known = planned["options"][k]
-            values += [None] * (0 if "na" in known else len(known.get("names", [1])))
-            options.append(known)
-        else:
-            found = (search.function if search else output)(**given)
-            known = planned["options"][k] if planned else {}
-            options.append({"label": label} | _append(name, found, values, known.get("names")))
-        if spare is not None and "na" not in options[-1]:
-            options[-1]["spare"] = len(values)
-            values.append(spare)
-    return {"name": name, "options": options}
+    """Call one output and append its numbers to ``values``; which of them is what."""
+    return {"name": name} | placed(output(**arguments), values, (planned or {}).get("names"))
 
 
-def _append(name, found, values, expected=None):
-    """``expected``: the terms on symbols; one that these numbers do not have, such as waiting alone, is zero."""
+def placed(found, values, expected=None):
+    """Append the numbers of an answer to ``values``; their place, and the names of a breakdown's terms.
+
+    ``expected``: the terms on symbols; one that these numbers do not have, such as waiting alone, is zero.
+    """
     if found is None:
         return {"na": "no answer"}
     at = len(values)
@@ -156,36 +118,6 @@ def _append(name, found, values, expected=None):
     return {"at": at, "names": list(found.terms), "stages": stages}
 
 
-def answer(output, arguments):
-    """The same output in Python: its value (a number, a Breakdown or None) and the structure chosen."""
-    if not isinstance(output, Search):
-        return output(**arguments), ""
-    found, costs = {}, {}
-    for label, option in output.options.items():
-        given = arguments | {output.name: option}
-        spare = output.spare(**given) if output.spare else None
-        found[label] = output.function(**given) if spare is None or spare >= 0 else None
-        cost = found[label]
-        if isinstance(cost, Breakdown):
-            cost = cost.total if cost.feasible else None
-        costs[label] = float("nan") if cost is None else float(cost)
-    axis = xarray.DataArray(list(costs.values()), coords={output.name: list(costs)})
-    if axis.isnull().all():
-        return None, ""
-    chosen = str(minimise(axis, output.name)[1].values)
-    return found[chosen], chosen
-
-
-def refusal(output, arguments):
-    """The Breakdown that says why no structure of a search answers, the last one to say so, as on the page."""
-    found = None
-    for option in output.options.values() if isinstance(output, Search) else ():
-        step = output.function(**arguments | {output.name: option})
-        if isinstance(step, Breakdown) and step.status == "n/a":
-            found = step
-    return found or Breakdown(status="infeasible", reason="nothing fits")
-
-
 def check(title, views, sliders):
     """Refuse views that refer to what is not there."""
     for view in views:
@@ -195,8 +127,7 @@ def check(title, views, sliders):
 
 def step_of(output, arguments):
     """The breakdown that one bar shows, or the refusal in its place."""
-    step, _ = answer(output, arguments)
-    return step if step is not None else refusal(output, arguments)
+    return output(**arguments) or Breakdown(status="infeasible", reason="nothing fits")
 
 
 def numbers(view):

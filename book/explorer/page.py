@@ -110,8 +110,6 @@ def _input(shown, i):
         }  # fmt: skip
     if i.sets:
         told["sets"] = [_settings(shown, i.sets.get(label, {})) for label in i.options]
-    if i.offered:
-        told["offered"] = [_places(shown, i.offered.get(label, {})) for label in i.options]
     if isinstance(i, Kind):
         return told | {"size": len(i.options)}
     used = shown.arguments()
@@ -124,12 +122,6 @@ def _settings(shown, values):
         name: value if isinstance(known[name], Slider) else list(known[name].options).index(value)
         for name, value in values.items()
     }
-
-
-def _places(shown, wanted):
-    """Labels of other inputs as places in their lists."""
-    known = {i.name: list(i.options) for i in shown.inputs if isinstance(i, Choice | Kind)}
-    return [[name, [known[name].index(label) for label in labels]] for name, labels in wanted.items()]
 
 
 def _with_factor(name, unit):
@@ -231,8 +223,7 @@ def _terms(shown, view, k):
     """All terms that a bar has in one state or another."""
     at = next(i for i, v in enumerate(shown.views) if v is view)
     entries = (plan["views"][at][k] for plan in shown.plans())
-    options = (option for entry in entries for option in entry["options"])
-    return list(dict.fromkeys(name for option in options for name in option.get("names", ())))
+    return list(dict.fromkeys(name for entry in entries for name in entry.get("names", ())))
 
 
 # What the reader sees before the runtime draws.
@@ -302,7 +293,7 @@ def _readout(part, shown, view):
         said = zip(view.told(), view.said(), strict=True)
     entries = "".join(
         f'<span>{colour}{html.escape(name)} <b id="{part}-{k}">{digits(start[name])}</b> '
-        f'{html.escape(_shown_unit(unit))}<em id="{part}-{k}-c"></em></span> '
+        f"{html.escape(_shown_unit(unit))}</span> "
         for k, ((name, unit), colour) in enumerate(zip(said, _readout_colours(view), strict=False))
     )
     return f'<div class="readout">{entries}</div>'
@@ -353,7 +344,7 @@ def _bar(part, shown, view, name, output, arguments):
         for t in _terms(shown, view, list(view.steps).index(name))
         for size, unit in [_told(terms.get(t, 0) / factor(view.unit), _shown_unit(view.unit))]
     )
-    heading = f'<div class="heading"><b>{html.escape(name)}</b><em id="{part}-c"></em></div>' if name else ""
+    heading = f'<div class="heading"><b>{html.escape(name)}</b></div>' if name else ""
     label = html.escape(f"{shown.title}: {name}" if name else shown.title)
     bar = f'<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg>'
     return f'<div class="step">{heading}{bar}<div class="readout" id="{part}-r">{told}</div></div>'
