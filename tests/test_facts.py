@@ -14,7 +14,7 @@ import pytest
 import inferlib
 from book import audit, opening
 from book.audit.printed import published
-from book.serving import lists
+from book.serving import fit, lists, tables
 from book.synthesis import against, cases
 from inferlib import load_chip, load_model, papers
 from inferlib.papers import erdil2025, liminal2025, pope2022, steinhardt2022
@@ -276,3 +276,11 @@ def test_all_answers_come_nearer_where_no_chip_waits():
         for case, row in ((case, against.row_of(case)) for case in (far, near))
     ]
     assert (missed[1] < missed[0]).all()
+
+
+def test_nearly_a_third_of_the_serving_rows_repeat_a_point_and_one_laboratory_did_so():
+    rows = fit.serving_rows()
+    clean = rows[rows.use == "clean"]
+    repeats = clean.duplicated(tables.POINT)
+    assert repeats.mean() == pytest.approx(0.31, abs=0.01)
+    assert set(clean.publisher[repeats]) == {"InferenceX"}

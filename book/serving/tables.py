@@ -444,6 +444,9 @@ _MEANS = {
 }  # fmt: skip
 
 
+POINT = ["model", "hardware", "weights", "tp", "dp", "prompt_tokens", "output_tokens", "concurrency"]
+
+
 def noise():
     """How far rows of the same point are apart: the mean difference of pairs, in per cent of their mean.
 
@@ -451,9 +454,8 @@ def noise():
     """
     table = fit.serving_rows()
     table = table[table.use == "clean"]
-    point = ["model", "hardware", "weights", "tp", "dp", "prompt_tokens", "output_tokens", "concurrency"]
     found = {"the same version": [], "another version": [], "another engine": []}
-    for _, own in table.groupby(point):
+    for _, own in table.groupby(POINT):
         for a, b in combinations(own.itertuples(), 2):
             kind = "another engine" if a.engine != b.engine else "another version"
             kind = "the same version" if (a.engine, a.version) == (b.engine, b.version) else kind
