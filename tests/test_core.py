@@ -122,8 +122,10 @@ def test_importing_the_package_imports_nothing_heavy():
         "chips",
     ],
 )
-def test_a_question_of_plain_numbers_is_answered_without_numpy(words):
-    code = "import sys; sys.modules['numpy'] = None; from tokenprice.terminal import main; sys.exit(main())"
+def test_a_question_of_plain_numbers_is_answered_without_numpy_and_what_other_verbs_need(words):
+    absent = ["numpy", "tokenprice.offers", "tokenprice.simulation"]
+    code = f"import sys; sys.modules.update(dict.fromkeys({absent})); from tokenprice import terminal; "
+    code += "sys.exit(terminal.main())"
     command = [sys.executable, "-c", code, *shlex.split(words)]
     found = subprocess.run(command, capture_output=True, text=True)
     assert found.returncode == 0 and found.stdout, found.stderr

@@ -506,16 +506,8 @@ class _Search:
     def played(self, offers):
         """The few best offers, each with as many machines, or as few users, as keep the percentiles; cheapest first."""
         kept = [found for offer in offers[:PLAYED] if (found := self._played(offer))]
-        self.misses += [
-            Miss(
-                offer.system.chip.name,
-                offer.system.count,
-                in_words(offer.layout),
-                NOT_PLAYED,
-                "dearer by formula",
-            )
-            for offer in offers[PLAYED:]
-        ]
+        for offer in offers[PLAYED:]:
+            self._miss(offer.system, offer.layout, NOT_PLAYED, "dearer by formula")
         return sorted(kept, key=_place)
 
     def surely(self, offer):
