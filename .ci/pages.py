@@ -63,7 +63,7 @@ DRESS = """(theme) => {
   document.getAnimations().forEach((e) => e.cancel());
 }"""
 
-INSPECT = """theme => {
+INSPECT = """() => {
   const faults = [];
   const shown = e => e.outerHTML.slice(0, 120).replace(/\\s+/g, " ");
   const scrolls = e => {
@@ -71,8 +71,6 @@ INSPECT = """theme => {
       if (["auto", "scroll", "hidden"].includes(getComputedStyle(p).overflowX)) return true;
     return false;
   };
-  if (document.documentElement.dataset.theme !== theme)
-    faults.push("theme is " + document.documentElement.dataset.theme);
   const drawn = (e) => e && (e.getBoundingClientRect().width || !e.closest(".math").getClientRects().length);
   for (const e of document.querySelectorAll(".math"))
     if (!drawn(e.querySelector("math > *")) || e.querySelector("merror"))
@@ -232,6 +230,7 @@ def visit(browser, base, page_name, size, pictures=None):
     """Open one page and return its faults."""
     width, height, first, *others = SCREENS[size]
     faults, weights = [], {}
+    weighed = size == "desktop" and base.startswith("http")  # a deck is opened before its hour
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=first)
     page = context.new_page()
     page.on("console", lambda m: faults.append(f"console: {m.text}") if m.type == "error" else None)
@@ -250,20 +249,9 @@ def visit(browser, base, page_name, size, pictures=None):
         faults.append(f"asks another host: {url}")
         return route.abort()
 
-    def see(theme):
-        faults.extend(page.evaluate(INSPECT, theme))
-        if pictures:
-            page.screenshot(path=pictures / f"{Path(page_name).stem}-{theme}-{size}.png", full_page=True)
-
-    def audit(theme):
-        for rule, target, html in page.evaluate(AUDIT, theme):
-            if not any(part in target + html for part in NOT_OURS.get(rule, ())):
-                faults.append(f"axe, {theme}: {rule}: {target}: {html}")
-
     context.route("**/*", only_own)
     page.add_init_script(WATCH)
     page.add_init_script(CROWDED)
-    weighed = size == "desktop" and base.startswith("http")  # a deck is opened before its hour
     if weighed:
         page.on("response", weigh)
     try:
@@ -275,20 +263,25 @@ def visit(browser, base, page_name, size, pictures=None):
         if elements > MOST:
             faults.append(f"has {elements} elements")
         faults += page.evaluate(LOAD)
-        see(first)
+        if page.evaluate("document.documentElement.dataset.theme") != first:
+            faults.append(f"does not start in {first}")
         faults += page.evaluate(OVERLAPS, weighed)
         shifts, usual = page.evaluate(PLAY)
         asked, links = page.evaluate(ASKED)
         faults += shifts + asked
         REDRAWS.append(usual)
-        for theme in others:
+        for theme in (first, *others):
             page.evaluate(DRESS, theme)
-            see(theme)
+            faults += page.evaluate(INSPECT)
+            if pictures:
+                page.screenshot(path=pictures / f"{Path(page_name).stem}-{theme}-{size}.png", full_page=True)
         if others:
             page.evaluate(AXE)
-        for theme in (*others, first) if others else ():
-            page.evaluate(DRESS, theme)
-            audit(theme)
+            for theme in (*others, first):
+                page.evaluate(DRESS, theme)
+                for rule, target, html in page.evaluate(AUDIT, theme):
+                    if not any(part in target + html for part in NOT_OURS.get(rule, ())):
+                        faults.append(f"axe, {theme}: {rule}: {target}: {html}")
         if weighed:
             page.remove_listener("response", weigh)
         for link in links if weighed else ():
