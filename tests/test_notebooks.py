@@ -4,13 +4,10 @@ nbval runs a chapter again and compares, but compares nothing for a cell stored 
 count, and never a bitmap. What it passes over is checked here.
 """
 
-import asyncio
 import re
 import runpy
 from functools import cache
 from pathlib import Path
-from queue import Empty
-from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -132,53 +129,11 @@ def test_a_link_without_a_file_stays_in_its_notebook(nb):
     assert set(re.findall(r"\]\(#([\w-]+)\)", prose)) <= labels(nb)
 
 
-def test_a_figure_is_drawn_for_the_page_only():
-    """Interactive matplotlib also draws every figure as pixels for a window; nothing of it is shown."""
-    cells = [
-        "from matplotlib.backends.backend_agg import FigureCanvasAgg\n"
-        "drawn, draw = [], FigureCanvasAgg.draw\n"
-        "FigureCanvasAgg.draw = lambda canvas: (drawn.append(canvas), draw(canvas))",
-        "from book import style\nstyle.use()",
-        "import matplotlib.pyplot as plt\nline = plt.subplots()[1].plot([1, 2])",
-        "len(drawn)",
-    ]
-    (figure,), (count,) = (cell.outputs for cell in executed(*cells)[2:])
-    assert "image/svg+xml" in figure.data and count.data["text/plain"] == "0"
-
-
-def executed(*sources):
-    cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    text = nbformat.writes(nbformat.v4.new_notebook(cells=cells))
-    return REFRESH["run"](text, ROOT / "book").cells
-
-
 def test_what_is_printed_bit_by_bit_is_stored_as_one():
-    (cell,) = executed("import time\nfor i in range(2):\n    print(i, flush=True)\n    time.sleep(0.5)")
+    slow = "import time\nfor i in range(2):\n    print(i, flush=True)\n    time.sleep(0.5)"
+    text = nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(slow)]))
+    (cell,) = REFRESH["run"](text, ROOT / "book").cells
     assert [output.text for output in cell.outputs] == ["0\n1\n"]
-
-
-def test_a_reply_is_found_though_nothing_wakes_the_client():
-    """A socket that shows what is there only to who looks again, and one with nothing."""
-    looks = []
-
-    async def deaf(timeout):
-        looks.append(timeout)
-        if len(looks) % 2:
-            raise Empty
-        return "reply"
-
-    async def silent(timeout):
-        await asyncio.sleep(timeout)
-        raise Empty
-
-    for wait, limit in ((deaf, 300), (deaf, None), (silent, 0.05)):
-        channel = SimpleNamespace(get_msg=wait)
-        REFRESH["look_again"](SimpleNamespace(kc=SimpleNamespace(shell_channel=channel)))
-        if wait is silent:
-            with pytest.raises(Empty):
-                asyncio.run(channel.get_msg(timeout=limit))
-        else:
-            assert asyncio.run(channel.get_msg(timeout=limit)) == "reply" and max(looks) <= 1
 
 
 def test_solutions_are_folded_in_jupyterlab(nb):
