@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup
 import book
 import inferlib
 from book import audit
-from book.audit import ledger, printed
+from book.audit import ledger, notation, printed
 from book.audit.explanation import _made_of, _traced
 from book.audit.ledger import REPRODUCERS
 from inferlib import equation, ops
@@ -138,6 +138,11 @@ def test_the_index_leads_to_places_that_exist(source):
         assert not anchor or any(mark in text for mark in marks), (name, place)
     numbers = dict.fromkeys(n for n in audit.equations(source).number if n.isdigit())
     assert [name for name in places if name.startswith("Equation")] == [f"Equation {n}" for n in numbers]
+
+
+@SOURCES
+def test_every_symbol_belongs_to_something_that_an_equation_names(source):
+    assert len(notation.notation(source).frame)
 
 
 def test_equations_lists_every_number_once():

@@ -93,6 +93,12 @@ def test_the_factor_2_is_all_that_corrected_flops_change():
     assert eq.decode_attention_flops(V3, 1, 1, FIXED) == 128 * 640
 
 
+@pytest.mark.parametrize("form", ["vanilla", "absorbed"])
+def test_a_prompt_of_one_token_takes_the_flops_of_a_step(form):
+    prompt, step = (getattr(eq, f"{form}_{phase}_flops") for phase in ("prefill", "decode"))
+    assert prompt(V3, B, 1) == step(V3, B, 1)
+
+
 def _experts(parts):
     return sum(parts[name] for name in ("experts", "shared experts", "router"))
 

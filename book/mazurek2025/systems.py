@@ -92,13 +92,6 @@ def value_flop_effect():
     return float(np.max(changes))
 
 
-def cache_fp8():
-    """Least and largest gain in speed that a cache in FP8 would bring, over setups and middling batches."""
-    eight = DEFAULT.replace(cache_value_bytes=1.0)
-    gains = [speed(n, b, assumptions=eight) / speed(n, b) - 1 for n in setups() for b in (32, 64, 128, 256)]
-    return min(gains), max(gains)
-
-
 def free_memory(name="4x8 H100"):
     """Bytes that the weights leave free on one GPU of a setup."""
     at = setup(name)
