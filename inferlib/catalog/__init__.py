@@ -228,7 +228,7 @@ def resolve(what, name):
 
         typed = _plain(str(name)[:200])
         near = get_close_matches(typed, spellings(what), n=5, cutoff=0.6)
-        inside = [known for known in spellings(what) if len(typed) > 2 and typed in known]
+        inside = sorted((known for known in spellings(what) if len(typed) > 2 and typed in known), key=len)
         names = dict.fromkeys(spellings(what)[known] for known in [*inside[:3], *near])
         hint = f"; did you mean {' or '.join(map(repr, list(names)[:4]))}?" if names else ";"
         raise LookupError(

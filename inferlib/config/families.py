@@ -262,9 +262,6 @@ def _part(c, table):
             continue
         about = kind.__dataclass_fields__[field]
         most = made.get("n_experts", MAX_NUMBER) if field == "n_active" else MAX_NUMBER
-        if about.type is bool and isinstance(text, str) and "=" not in text:
-            made[field] = c.flag(text)
-            continue
         found = value(c, text, zero=about.metadata.get("zero", False), most=most)
         made[field] = bool(found) if about.type is bool else found
     if kind is Attention and made["n_heads"] % made["n_kv_heads"]:
