@@ -412,11 +412,17 @@ def test_many_tokens_gather_weights_and_few_do_not(work, layout):
     assert p.advice(OURS, chip, 8, batch=64, **work).layout.startswith(layout)
 
 
-def test_the_advice_runs_and_no_way_that_runs_needs_less():
-    at = OURS, CHIP, 8, 4, 2048  # four sequences do not fill eight chips
-    runs = [way.bound for way in p.ways(*at) if not way.why_not]
-    assert p.advice(*at).bound == min(runs)
-    assert any("4 sequences do not fill" in way.why_not for way in p.ways(*at))
+# a prompt of four users, which gathered weights would want more of; long contexts over twice as many chips as heads
+@pytest.mark.parametrize("at", [(8, 4, 2048), (16, 64, 1, 4096)], ids=["prompt", "decode"])
+def test_the_advice_runs_and_no_way_that_runs_needs_less(at):
+    runs = [way.bound for way in p.ways(OURS, CHIP, *at) if not way.why_not]
+    best = p.advice(OURS, CHIP, *at)
+    assert best.bound == min(runs) and not best.why_not
+
+
+def test_four_users_do_not_fill_what_gathers_over_eight_chips():
+    reasons = {way.why_not for way in p.ways(OURS, CHIP, 8, 4, 2048)}
+    assert any("4 sequences do not fill" in reason for reason in reasons)
 
 
 def test_boxes_hold_all_their_chips():
