@@ -35,19 +35,11 @@ class FeedForward(Record):
     matrices: float = quantity("1", "matrices of the feed-forward block: 3 gated, 2 plain", default=3)
     biases: bool = False
 
-    def weights(self, d_model):
-        """Weights of the matrices of one layer, by part."""
+    def weights(self, d_model, **reached):
+        """Weights of the matrices of one layer, by part: all of them, whatever is ``reached`` of experts."""
         return {"feed-forward": self.matrices * d_model * self.d_ff}
 
-    def active_weights(self, d_model):
-        """Weights of the matrices that one token is multiplied with, by part."""
-        return self.weights(d_model)
-
-    def touched_weights(self, d_model, batch):
-        """Weights of the matrices that a batch is multiplied with, by part."""
-        return self.weights(d_model)
-
-    def vectors(self, d_model):
+    def vectors(self, d_model, **reached):
         """Biases of one layer, by part."""
         return {"feed-forward": _biases(self.matrices, self.d_ff, d_model)} if self.biases else {}
 
@@ -86,34 +78,28 @@ class Experts(Record):
         batch = checks.number("batch", batch, zero=True)
         return self.n_experts * (1 - (1 - self.n_active / self.n_experts) ** batch)
 
-    def weights(self, d_model):
-        """Weights of the matrices of one layer, by part."""
-        return self._weights(d_model, self.n_experts)
+    def reached(self, active=False, batch=None):
+        """Routed experts: all, those of one ``active`` token, or those that a batch is expected to touch."""
+        if active:
+            return self.n_active
+        return self.n_experts if batch is None else self.touched(batch)
 
-    def active_weights(self, d_model):
-        """Weights of the matrices that one token is multiplied with, by part."""
-        return self._weights(d_model, self.n_active)
-
-    def touched_weights(self, d_model, batch):
-        """Weights of the matrices that a batch is multiplied with, by part."""
-        return self._weights(d_model, self.touched(batch))
-
-    def _weights(self, d_model, n_experts):
+    def weights(self, d_model, **reached):
+        """Weights of the matrices of one layer, by part: those of all experts, or of those :meth:`reached`."""
         gate = d_model if self.shared_gate else 0
         stream = d_model if self.d_latent is None else self.d_latent
         narrowing = {} if self.d_latent is None else {"latent": 2 * d_model * self.d_latent}
         return {
-            "experts": n_experts * self.matrices * stream * self.d_expert,
+            "experts": self.reached(**reached) * self.matrices * stream * self.d_expert,
             "shared experts": self.matrices * d_model * self.d_shared,
             "router": self.n_experts * d_model + gate,
         } | narrowing
 
-    def vectors(self, d_model, n_experts=None):
-        """Biases of one layer, by part; of all experts, or of so many."""
-        n_experts = self.n_experts if n_experts is None else n_experts
+    def vectors(self, d_model, **reached):
+        """Biases of one layer, by part."""
         each = _biases(self.matrices, self.d_expert, d_model) if self.biases else 0
         bias = self.n_experts if self.router_bias else 0
-        return {"experts": n_experts * each, "router": bias + self.router_vectors}
+        return {"experts": self.reached(**reached) * each, "router": bias + self.router_vectors}
 
 
 def _biases(matrices, d_ff, d_model):
@@ -325,14 +311,11 @@ class Transformer(Record):
             return self.outputs * self.d_model
         return self._table() + (self.vocab_size if self.head_bias else 0)
 
-    def _layer_parameters(self, group, active=False, batch=None):
-        """Parameters of a group by part: of all experts, of one token's, or of those a batch touches."""
+    def _layer_parameters(self, group, **reached):
+        """Parameters of a group by part: of all experts, or of those :meth:`Experts.reached`."""
         d, block, attention, parts = self.d_model, group.feed_forward, group.attention, []
-        if isinstance(block, Experts):
-            n = block.n_active if active else block.n_experts if batch is None else block.touched(batch)
-            parts = [block._weights(d, n), block.vectors(d, n)]
-        elif block is not None:
-            parts = [block.weights(d), block.vectors(d)]
+        if block is not None:
+            parts = [block.weights(d, **reached), block.vectors(d, **reached)]
         norms = group.norms * d
         if attention is not None:
             parts.append({"attention": sum(attention.matrices(d).values()) + attention.vectors(d)})
@@ -408,7 +391,7 @@ class Transformer(Record):
         if group.attention is not None:
             weights["projections"] = sum(group.attention.matrices(self.d_model).values())
         if group.feed_forward is not None:
-            weights |= group.feed_forward.active_weights(self.d_model)
+            weights |= group.feed_forward.weights(self.d_model, active=True)
         return {part: FLOP_PER_WEIGHT * group.count * n * tokens for part, n in weights.items()}
 
     # Bytes.

@@ -45,8 +45,10 @@ def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-
     share = {"scores": 1.0, "values": 0.0} if attention.kind == "MLA" else {"scores": 0.5, "values": 0.5}
     rows |= {name: (f, 0.0, kept * share[name]) for name, f in pairs.items()}
     rows["output"] = output
-    touched = block.touched_weights(d, batch)
-    rows |= {name: (2 * n * batch, touched[name] * p, 0.0) for name, n in block.active_weights(d).items()}
+    touched = block.weights(d, batch=batch)
+    rows |= {
+        name: (2 * n * batch, touched[name] * p, 0.0) for name, n in block.weights(d, active=True).items()
+    }
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["flop", "weight_bytes", "cache_bytes"])
     return table.rename(index=lambda name: f"{name} projection" if name in attention.matrices(d) else name)
 

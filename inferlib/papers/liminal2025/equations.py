@@ -291,7 +291,7 @@ def _operators_of(group, d):
         each = block.matrices * d
         yield Operator("experts", n, each * block.d_expert, block.n_experts, block.n_active, collective="moe")
         if block.biases:
-            biases = block.vectors(d, 1)["experts"]
+            biases = block.vectors(d)["experts"] / block.n_experts
             yield Operator("expert biases", n, biases, block.n_experts, block.n_active)
         if block.d_shared:
             yield Operator("shared expert", n, each * block.d_shared)
