@@ -73,7 +73,7 @@ def limits(apps=None, known=None, new=None, latency=IDEAL, mine=None):
     return Explorer(
         "What limits one user?",
         [
-            Slider("bandwidth", "Memory of a chip", 1, 300, 1, "TB/s", log=True).at(
+            Slider("bandwidth", "Memory bandwidth", 1, 300, 1, "TB/s", log=True).at(
                 round(new.bandwidth / 1e12, 1)
             ),
             Slider("latency", "One collective", 10, 2000, 10, "ns", log=True).at(
@@ -82,7 +82,7 @@ def limits(apps=None, known=None, new=None, latency=IDEAL, mine=None):
             Slider("batch", "Batch", 1, 1024, 1, log=True, whole=True),
             CONTEXT,
             CHIPS,
-            Slider("capacity", "Room on a chip", 1, 1000, 1, "GB", log=True).at(round(known.capacity / 1e9)),
+            Slider("capacity", "Memory capacity", 1, 1000, 1, "GB", log=True).at(round(known.capacity / 1e9)),
             *_formats(),
             Choice("app", "Model", offered),
         ],

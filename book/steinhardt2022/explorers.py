@@ -39,7 +39,7 @@ def multiply(machine=None, assumptions=PRINTED):
         [
             Choice("machine", "Machine", peaks, {name: set_to(m) for name, m in chips.items()}),
             Slider("network", "Network of a machine", 0.1, 40, 1, "TB/s", log=True).at(start["network"]),
-            Slider("memory", "Memory of a chip", 0.2, 20, 1, "TB/s", log=True).at(start["memory"]),
+            Slider("memory", "Memory bandwidth of a chip", 0.2, 20, 1, "TB/s", log=True).at(start["memory"]),
             Slider("flops", "Arithmetic of a chip", 31.2, 5000, 100, "TFLOP/s", log=True).at(start["flops"]),
             Slider("chips", "Chips in a machine", 1, 72, 1, whole=True).at(start["chips"]),
             Slider("k", "Slow-down, k", 1, 81, 1, log=True),
