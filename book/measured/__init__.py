@@ -24,12 +24,11 @@ def trace(name):
     return Path(__file__).parent / "traces" / f"{name}.csv"
 
 
-def load(path=None, models=(), chips=()):
+def load(path=None):
     """All measurements, checked, in SI units.
 
     ``path``: a CSV file with the columns of :func:`schema`; the measurements of this package when not given.
-    ``models``, ``chips``: further names that the file may use, such as those of ``catalog.load_chips(...)``.
-    Names that the catalogue knows need not be given. Indexed by ``id``. Columns as in :func:`schema`, with
+    Indexed by ``id``. Columns as in :func:`schema`, with
     ``tpot`` in seconds, ``tokens_per_second`` of all sequences together, ``context`` in tokens; blanks are
     NaN in columns of numbers and ``""`` in text. Added: ``sequences`` decoded together by the whole system
     (batch x dp); ``model_in_catalogue``; ``model_printed`` and ``hardware_printed``, the source's own names.
@@ -52,8 +51,7 @@ def load(path=None, models=(), chips=()):
         raise ValueError(f"the columns are not those of the schema: {odd}")
     if raw.empty:
         raise ValueError("the file has no rows")
-    own = {"model": set(models), "hardware": set(chips)}
-    rows = [_row(dict(zip(raw.columns, cells, strict=True)), own) for cells in raw.itertuples(index=False)]
+    rows = [_row(dict(zip(raw.columns, cells, strict=True))) for cells in raw.itertuples(index=False)]
     table = pd.DataFrame(rows).set_index("id")
     if not table.index.is_unique:
         raise ValueError(f"id {table.index[table.index.duplicated()][0]!r} stands twice")
@@ -112,7 +110,7 @@ def _read(file):
     return tomllib.loads((files("book.measured") / file).read_text("utf-8"))
 
 
-def _row(cells, own):
+def _row(cells):
     """One row of text as numbers and names; refuses what the schema does not allow."""
     row = {}
     for column, limits in schema().items():
@@ -120,17 +118,15 @@ def _row(cells, own):
         row[limits.get("into", column)] = _cell(where, cells[column], **limits)
     for column in ("model", "hardware"):
         row[f"{column}_printed"] = row[column]
-        row[column] = _name(f"row {row['id']}: {column}", column, row[column], own[column])
+        row[column] = _name(f"row {row['id']}: {column}", column, row[column])
     known = (catalog.models(), catalog.served(), catalog.same_shapes())
     row["model_in_catalogue"] = any(row["model"] in names for names in known)
     row["sequences"] = row["batch"] * row["dp"]
     return _consistent(row)
 
 
-def _name(where, column, printed, own):
-    """The catalogue's name for what a source calls a model or chip, or a name of the file's own."""
-    if printed in own:
-        return printed
+def _name(where, column, printed):
+    """The catalogue's name for what a source calls a model or chip."""
     if printed in names()[column]:
         return names()[column][printed] or printed
     try:
