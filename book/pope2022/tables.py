@@ -179,6 +179,11 @@ def recomputed(table, what):
     """The cells ``what``, time or MFU, of one of Tables D.2 to D.4: as recomputed, and in brackets as printed."""
     rows = scorecard("pope2022", table)
     rows = rows[rows.column.str.endswith(f", {what}") & (rows.reproduced != "")]
-    told = [f"{float(row.reproduced):.1f} ({row.printed})" for row in rows.itertuples()]
-    made = rows.assign(told=told).pivot(index="row", columns="column", values="told")
-    return made.loc[rows.row.unique(), rows.column.unique()].fillna("")
+    told = [f"{float(row.reproduced):.1f}\u00a0({row.printed})" for row in rows.itertuples()]
+    rows = rows.assign(
+        told=told,
+        batch=rows.row.str.removeprefix("batch ").astype(int),
+        column=rows.column.str.removesuffix(f", {what}"),
+    )
+    made = rows.pivot(index="batch", columns="column", values="told")[rows.column.unique()]
+    return made.fillna("").reset_index()
