@@ -10,14 +10,13 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from book import measured, style
 from book.explorer import Axis, Bars, Choice, Explorer, Frontier, Slider, first, memory
 from book.sixth import Text
+from book.synthesis import figures, grid
 from inferlib import load_chip, load_model, principles
 from inferlib.equation import quantity
 from inferlib.ops import where
-from inferlib.papers import erdil2025
 from inferlib.system import Breakdown, Layout, System, Workload, format_bytes
 from inferlib.units import factor
 from tokenprice import Promise, Question, answerers, ask, change, kernels
-from tokenprice.ask import ALL
 from tokenprice.constants import engine
 
 MODELS = ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "GPT-OSS 120B", "DeepSeek V3", "Llama 3.1 405B")
@@ -263,15 +262,6 @@ def draw_mechanism():
     return ax
 
 
-# What any answer consists of, in the few words of an introduction: kinds of :data:`book.style.KINDS`.
-KINDS = {
-    "reading weights": ("reading weights", "reading activations"),
-    "reading the context": ("reading the cache",),
-    "waiting for other chips": ("waiting", "sending"),
-    "software": ("software",),
-}
-
-
 def frontiers(case):
     """For every speed the least price, by the introduction's own step and by the sixth model, with its interval.
 
@@ -422,42 +412,12 @@ def measured_beyond():
     })  # fmt: skip
 
 
-def everybody(case):
-    """The sixth model's answer, and the steps of all who answer, that of the toy model too, the sixth model's last."""
-    answers = ask(case, by=ALL)
-    found = {answerers.label(key): one.step for key, one in answers.items() if one.feasible}
-    if answers["erdil2025"].status != "n/a":
-        toy = erdil2025.toy_decode_step(case.model, case.machine, case.workload)
-        found |= {"Erdil 2025, toy": toy} if toy.feasible else {}
-    last = {SIXTH: found.pop(SIXTH)} if SIXTH in found else {}
-    return answers[answerers.SIXTH], found | last
-
-
-def draw_answers(answers, sixth):
-    """Everybody's step as one bar, in four kinds of time; the sixth model's with its interval, or why it has none."""
-    _, ax = plt.subplots(figsize=(7.2, 1.3 + 0.42 * len(answers)))
-    for y, step in enumerate(answers.values()):
-        left = 0.0
-        for says, kinds in KINDS.items():
-            time = 1e3 * sum(s for name, s in step.counted.items() if style.KIND_OF[name] in kinds)
-            colour = style.KINDS[kinds[0]][0]
-            ax.barh(y, time, left=left, height=0.6, color=colour, label=None if y else says)
-            left += time
-        ax.text(left, y, f" {1e3 * step.total:.1f}", va="center")
-    names = list(answers)
-    if sixth.feasible:
-        ends = [[1e3 * (sixth.seconds - sixth.low)], [1e3 * (sixth.high - sixth.seconds)]]
-        at = names.index(SIXTH) + 0.2
-        ax.errorbar(1e3 * sixth.seconds, at, xerr=ends, color=style.INK, capsize=3, linewidth=1.2)
-    else:
-        names.append(SIXTH)
-        ax.text(0, len(answers), f" {sixth.in_words()}", va="center")
-    style.name_rows(ax, names)
-    ax.set(ylim=(len(names) - 0.4, -0.6), xlabel="milliseconds per token")
-    ax.margins(x=0.05)
-    if answers:
-        ax.legend(loc="lower center", bbox_to_anchor=(0.35, 1.0), ncol=4, fontsize=9)
-    return ax
+def draw_answers(case, sixth):
+    """Every answer to a question as one bar; the sixth model's with its interval."""
+    ax = figures.stacked(grid.decomposition(case.model, case.machine, case.workload))
+    if not sixth.feasible:
+        return ax
+    return figures.between(ax, answerers.SIXTH, sixth.low, sixth.seconds, sixth.high)
 
 
 def in_three_lines(sixth):

@@ -49,18 +49,26 @@ def stacked(table, ax=None, measured=None):
 
 def printed_ranges(ax, model, system, workload):
     """The ranges that sources print for the constants of their versions, drawn on the bars of :func:`stacked`."""
-    bars = [text.get_text() for text in ax.get_yticklabels()]
     for key in papers.versions():
         if not (step := answerers.ask(key, model, system, workload)).feasible:
             continue
         if ends := papers.printed_range(key, model, system, workload):
-            middle = step.total
-            low, middle, high = (1e3 * seconds for seconds in (ends[0].total, middle, ends[1].total))
-            y, line = bars.index(answerers.label(key)) + 0.38, {"color": style.INK, "linewidth": 1.4}
-            ax.errorbar(middle, y, xerr=[[middle - low], [high - middle]], capsize=3, **line)
-            ax.text(high, y, " printed range", va="center", fontsize=8)
-            ax.set_xlim(0, max(ax.get_xlim()[1], 1.2 * high))
+            low, high = (end.total for end in ends)
+            between(ax, key, low, step.total, high)
+            ax.text(1e3 * high, _below(ax, key), " printed range", va="center", fontsize=8)
+            ax.set_xlim(0, max(ax.get_xlim()[1], 1.2e3 * high))
     return ax
+
+
+def between(ax, key, low, middle, high):
+    """An interval in seconds below one's bar of :func:`stacked`."""
+    line, off = {"color": style.INK, "linewidth": 1.4}, [[1e3 * (middle - low)], [1e3 * (high - middle)]]
+    ax.errorbar(1e3 * middle, _below(ax, key), xerr=off, capsize=3, **line)
+    return ax
+
+
+def _below(ax, key):
+    return [text.get_text() for text in ax.get_yticklabels()].index(answerers.label(key)) + 0.38
 
 
 def latency_over_batch(table):
