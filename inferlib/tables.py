@@ -3,12 +3,34 @@
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 
 _KEY = r'(?:"[^"]*"|[\w-]+)'
 _HEADER = re.compile(rf"^\[(?={_KEY}(?:\.{_KEY})*\](?: *#.*)?$)", re.MULTILINE)
 
 
-class Tables(Mapping):
+class Later(Mapping):
+    """A mapping whose values are made of those of another one, each when it is asked for first."""
+
+    def __init__(self, of, make):
+        self._of, self._make, self._made = cache(of), make, {}
+
+    def __getitem__(self, name):
+        if name not in self._made:
+            self._made[name] = self._make(self._of()[name])
+        return self._made[name]
+
+    def __contains__(self, name):
+        return name in self._of()
+
+    def __iter__(self):
+        return iter(self._of())
+
+    def __len__(self):
+        return len(self._of())
+
+
+class Tables(Later):
     """Tables by name, those of a file or those ``within`` one of its keys.
 
     Examples
@@ -19,30 +41,22 @@ class Tables(Mapping):
     """
 
     def __init__(self, text, within=""):
-        self._within, self._texts, self._read = within, {}, {}
+        texts = {}
         named = re.compile((within and rf"{within}\.") + rf"({_KEY})")
         self.above, *others = _HEADER.split(text)
         for other in others:
             if found := named.match(other):
                 name = found[1].strip('"')
-                self._texts[name] = f"{self._texts.get(name, '')}[{other}"
+                texts[name] = f"{texts.get(name, '')}[{other}"
             else:
                 self.above += f"[{other}"
 
-    def __getitem__(self, name):
-        if name not in self._read:
-            found = tomllib.loads(self._texts[name])
-            self._read[name] = (found[self._within] if self._within else found)[name]
-        return self._read[name]
+        def parsed(text):
+            found = tomllib.loads(text)
+            (table,) = (found[within] if within else found).values()
+            return table
 
-    def __contains__(self, name):
-        return name in self._texts
-
-    def __iter__(self):
-        return iter(self._texts)
-
-    def __len__(self):
-        return len(self._texts)
+        super().__init__(lambda: texts, parsed)
 
 
 def read(text, key):

@@ -9,9 +9,9 @@ from inferlib import checks
 from inferlib.equation import frozen, inside
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System
+from inferlib.tables import Later
 from inferlib.transformer import Experts
 from tokenprice import constants
-from tokenprice.constants import Later
 from tokenprice.decode import decode_step
 from tokenprice.estimate import interval
 from tokenprice.layouts import heads

@@ -38,27 +38,6 @@ NO_TIME = 1e9  # the share of a term for which a fit found no time
 BLOCK_NEIGHBOURS = {"RTX PRO 6000": "B200"}  # any other chip without blocks of a kind: the H100
 
 
-class Later(Mapping):
-    """A mapping whose values are made of those of another one, each when it is asked for first."""
-
-    def __init__(self, of, make):
-        self._of, self._make, self._made = cache(of), make, {}
-
-    def __getitem__(self, name):
-        if name not in self._made:
-            self._made[name] = self._make(self._of()[name])
-        return self._made[name]
-
-    def __contains__(self, name):
-        return name in self._of()
-
-    def __iter__(self):
-        return iter(self._of())
-
-    def __len__(self):
-        return len(self._of())
-
-
 @frozen
 class Operators(Record):
     """The kernels of one chip: Mappings of a number format to a Kernel, and Links by chips."""
@@ -232,7 +211,7 @@ def blocks_of(chip):
         lent = {kind: timed_blocks()[block_lender(chip, kind)] for kind in kinds}
         return {of: row for kind, known in lent.items() for of, row in known.items() if of[0] == kind}
 
-    return Later(rows, _block)
+    return tables.Later(rows, _block)
 
 
 def one_kernel(gemm, attention, reduce, experts=None, head=None):
