@@ -1,4 +1,4 @@
-"""What stored outputs and texts of chapters hold: words without code, and numbers with too many digits."""
+"""What stored outputs of chapters hold: numbers with too many digits."""
 
 import html
 import re
@@ -6,33 +6,10 @@ from decimal import Decimal
 
 NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
-FENCE = re.compile(r"\s*(`{3,}|~{3,}|:{3,})\s*(?:\{([^}]*)\})?(.*)")
-NO_PROSE = {"code", "code-block", "code-cell", "literalinclude", "bibliography", "image", "figure"}
-OPTION = re.compile(r"\s*:[\w-]+:")
-
 # A formula, in dollars or bare, whose constants are as exact as they are written; the name of a preprint.
 EXACT = re.compile(
     r"\$\$[\s\S]*?\$\$|\$[^$\n]+\$|^.* = .*\\[a-z]+\b.*$|arxiv[.:/\w ]*?\d{4}\.\d{5}", re.I | re.M
 )
-
-
-def without_fences(markdown):
-    """Drop fenced code and the option lines of directives; keep what directives say."""
-    kept, stack = [], []
-    for line in markdown.splitlines():
-        fence = FENCE.fullmatch(line)
-        in_code = bool(stack) and stack[-1][1]
-        if fence:
-            mark, name, rest = fence.groups()
-            closes = not name and not rest.strip() and stack and mark.startswith(stack[-1][0])
-            if closes:
-                stack.pop()
-            elif not in_code and (name or mark[0] != ":"):
-                stack.append((mark, name is None or name in NO_PROSE))
-                kept.append("" if stack[-1][1] else rest)
-        elif not in_code and not (stack and OPTION.match(line)):
-            kept.append(line)
-    return "\n".join(kept)
 
 
 def shown(output):
