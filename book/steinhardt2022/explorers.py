@@ -42,7 +42,7 @@ def multiply(machine=None, assumptions=PRINTED):
             Slider("memory", "Memory bandwidth of a chip", 0.2, 20, 1, "TB/s", log=True).at(start["memory"]),
             Slider("flops", "Arithmetic of a chip", 31.2, 5000, 100, "TFLOP/s", log=True).at(start["flops"]),
             Slider("chips", "Chips in a machine", 1, 72, 1, whole=True).at(start["chips"]),
-            Slider("k", "Slow-down, k", 1, 81, 1, log=True),
+            Slider("k", "Times smaller, k", 1, 81, 1, log=True),
             Slider("latency", "Latency of a multiply", 0, 10, assumptions.latency / factor("us"), "µs"),
             Slider("utilisation", "Utilisation at k = 1", 20, 100, assumptions.utilisation / factor("%"), "%"),
         ],
@@ -52,7 +52,7 @@ def multiply(machine=None, assumptions=PRINTED):
                     "least time": lambda **at: model.elapsed_time(made(**at)),
                     "network without limit": lambda **at: model.memory_limited_time(made(**at)),
                 },
-                "network", "one multiply, fully used, µs", "us", True,
+                "network", "one multiply at full utilisation, µs", "us", True,
             ),
             Curves(
                 {"with latency": time, "without": lambda **at: time(**(at | {"latency": 0.0}))},
