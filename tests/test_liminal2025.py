@@ -70,11 +70,6 @@ def test_experts_reached_by_hand():
     assert lim.active_experts(APPS["Llama3-70B"], 7) == 1
 
 
-def test_experts_drawn_with_replacement_by_hand():
-    drawn = ablation.drawn_with_replacement(APPS["DeepSeekV3"], 1, lim.PRINTED)
-    assert drawn == pytest.approx(256 * (1 - (255 / 256) ** 8))
-
-
 @pytest.mark.parametrize(("n", "k", "batch"), [(16, 1, 32), (256, 8, 5)])
 def test_draws_of_experts_have_the_mean_and_the_spread_of_the_closed_form(n, k, batch):
     app = APPS["DeepSeekV3"].replace(n_experts=float(n), routed_share=k / n)

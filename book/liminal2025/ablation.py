@@ -1,6 +1,5 @@
 """LIMINAL 2025: which assumption matters. Change one, and count which of the 320 printed cells survive."""
 
-import dataclasses
 from functools import lru_cache
 
 from book.liminal2025 import cells
@@ -21,17 +20,6 @@ def counting(*dropped, keep=()):
 @lru_cache
 def _keeping(names):
     return lambda op: op if op.name in names else model.matrices_only(op)
-
-
-def _embedding_stored(op):
-    """The embedding is stored, the head not read: both have a row for each word of the vocabulary."""
-    return dataclasses.replace(op, active=0, read=False) if op.name == "head" else model.matrices_only(op)
-
-
-def drawn_with_replacement(application, batch, assumptions):
-    """Experts reached if a token may draw the same one twice."""
-    draws = application.n_experts * application.routed_share * batch
-    return application.n_experts * (1 - (1 - 1 / application.n_experts) ** draws)
 
 
 def one_for_each_expert(application, batch, assumptions):
@@ -69,7 +57,6 @@ def readings():
             "everything decimal": {"gb": gb, "tb_per_s": tb, "kilotoken": 1000.0},
         },
         "weights": {
-            "input embedding stored": {"counting": (*counting(model.matrices_only), _embedding_stored)},
             "output head read": {"counting": counting(keep=("head",))},
             "head and embedding": {"counting": counting(keep=("head", "embedding"))},
             "norms and biases": {"counting": counting(keep=("norms", "biases", "expert biases"))},
@@ -79,9 +66,6 @@ def readings():
             "shared experts read": {"counting": counting(model.shared_unread)},
             "one evaluation an expert in equation 6": {
                 "equations": ((model.expert_evaluations, one_for_each_expert),)
-            },
-            "experts drawn with replacement": {
-                "equations": ((model.active_experts, drawn_with_replacement),)
             },
         },
         "latent attention": {
