@@ -290,9 +290,9 @@ def test_an_interval_holds_what_it_says(by):
 
 
 @BY
-def test_classes_of_intervals_score_as_well_as_the_best_single_factor(by):
+def test_classes_of_intervals_score_better_than_the_best_single_factor(by):
     score, constant = fit.trial(by)[["score", "of a constant"]].mean()
-    assert score == pytest.approx(constant, rel=0.02)
+    assert score < 0.98 * constant
 
 
 def test_a_factor_by_hand():
@@ -325,8 +325,9 @@ def test_an_engine_has_a_version():
 def test_the_host_starts_the_kernels_of_a_short_prompt_one_by_one(model, engine, waits):
     """61 layers of latent attention take their milliseconds however few the tokens; the machine's time does not."""
     short = ask(model, "8x B200", prompt=100, output=100, users=1, engine=engine, weights="fp8").request
-    known = stated()["first_token"]["door"] + 2 * short.step.total
-    host = constants.engine("serving").host * 61 if waits else short.prompt.total
+    known = constants.engine(constants.engine_class(engine)).door + 2 * short.step.total
+    late = stated()["first_token"]["late"] if short.prompt.terms.get("expert weights") else 1
+    host = constants.engine("serving").host * 61 if waits else late * short.prompt.total
     assert short.first_token == pytest.approx(known + host) and short.prompt.total < 0.03
     assert short.machine_seconds == pytest.approx(short.prompt.total + 100 * short.step.total)
 
@@ -338,7 +339,7 @@ def test_errors_are_as_stated_and_the_aims_that_are_missed_are_known():
     assert table["dense", "known"].max() < 0.09 and table["dense", "unknown"].max() < 0.12  # the aims: met
     assert table["experts", "known"].max() < 0.12  # the aim was 13 %: met
     logs = fit.first_left_out("model")
-    assert np.mean(np.abs(np.expm1(logs))) < 0.25 < stated()["first_token"]["error"]  # of publishers: missed
+    assert np.mean(np.abs(np.expm1(logs))) < 0.23 < stated()["first_token"]["error"] < 0.25  # the aim: met
 
 
 def test_the_prompts_of_others_belong_there_and_operator_tables_carry_over_to_whole_steps():
@@ -372,7 +373,7 @@ def test_tensor_parallel_over_two_nodes():
 
 
 def test_rows_that_nothing_was_fitted_to():
-    """Experts on chips of their own; and AMD's chips: 80 % and more lie inside, publishers alike, around the middle."""
+    """Experts on chips of their own; and AMD's chips: 80 % and more lie inside."""
     table = tables.spread_experts()
     error = table["predicted, ms"] / table["measured, ms"] - 1
     assert len(table) == 10 and error.abs().mean() < 0.15
@@ -380,7 +381,16 @@ def test_rows_that_nothing_was_fitted_to():
     assert rack["predicted, ms"].iloc[-1] / rack["predicted, ms"].iloc[0] > 2.4  # measured: 2.6; before: 1.5
     table = tables.other_makers()
     assert table["inside, %"].mean() > 80 and table.rows.sum() == 51
-    assert (table["median error, %"].abs() < 30).all()  # shifted by their median over publishers
+
+
+def test_a_prompt_of_one_copy_stops_the_others():
+    """MiniMax M2.5 in two copies, 256 to 2,048 users, by InferenceX; nothing is fitted to copies."""
+    table = fit.data().query("copies == 2 and model.str.contains('MiniMax') and fits")
+    together = fit.predict(table, fit.fit_all())
+    own = others_time(table.users / 2, table.output_tokens, table.prompt_time)
+    alone = together - table.others + own
+    assert len(table) == 7 and np.mean(np.abs(together / table.measured - 1)) < 0.05
+    assert np.mean(alone / table.measured - 1) < -0.08
 
 
 def test_rows_that_are_not_scored_are_counted():
@@ -521,7 +531,7 @@ def test_a_burst_by_hand_and_a_protocol_says_when_the_first_token_comes():
     assert 0.9 < (burst.first_token - calm.first_token) / (31 / 20 * alone) < 1
     # one waits for the step in progress, and is read with another
     one = request(MODEL, BOX, 4096, 512, 1, rounds=1)
-    assert one.first_token == pytest.approx(stated()["first_token"]["door"] + alone + 2 * one.step.total)
+    assert one.first_token == pytest.approx(constants.engine().door + alone + 2 * one.step.total)
     assert equal.first_factor > calm.first_factor == burst.first_factor
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum
-from tokenprice.estimate import stated
+from tokenprice import constants
 from tokenprice.fleet import step_of
-from tokenprice.prompt import STEPS, chunked_time, started
+from tokenprice.prompt import STEPS, chunked_time, until_first
+from tokenprice.request import keep_step, lane_time
 
 SAME = 1e-9  # what rounding may do
 
@@ -57,13 +58,14 @@ PAID = (_equal("a request costs chips × hours × price", "dollars", "rented"),)
 KINDS = {"step": STEP, "served": SERVED, "request": REQUEST, "loop": LOOP, "paid": PAID}
 
 
-def everybody(door, copies, users, held, reading, output_tokens, step):
+def everybody(door, copies, users, held, reading, output_tokens, step, in_step=1):
     """Seconds until all prompts of a copy are read, and the answers made that are ahead of a place.
 
-    Those beyond the ``held`` wait for rounds of answers: users over held, less one.
+    Those beyond the ``held`` wait for rounds of answers: users over held, less one. Copies ``in_step`` wait for one
+    another's prompts.
     """
     rounds = maximum(users / held, 1) - 1
-    whole = held / copies * reading + output_tokens * step
+    whole = held * in_step / copies * reading + output_tokens * step
     return door + STEPS * step + maximum(minimum(users, held) / copies, 1) * reading + rounds * whole
 
 
@@ -87,24 +89,28 @@ def of_step(seconds, factor):
 
 def of_request(q, request, layout=None, fleet=None):
     """What :func:`broken` says of a request, of a loop or of a fleet; None where all bounds hold."""
-    r, known, copies = request, stated()["first_token"], layout.lanes if layout else 1
+    r, copies = request, layout.lanes if layout else 1
+    lanes = maximum(r.users / copies, 1), r.output_tokens, copies, keep_step(q.model, layout)
+    if r.reader:
+        lanes = r.users, r.output_tokens, 1, 1
     alone = fleet.station.steps[0] if fleet else step_of(q, r.system, layout, min(copies, r.users)).total
     found = {
         "alone": alone, "token": r.token, "first_token": r.first_token, "reading": r.prompt.total,
         "token_low": r.token_span[0], "token_high": r.token_span[1],
         "first_low": r.first_span[0], "first_high": r.first_span[1], "machine": r.machine_seconds,
-        "parts": r.prompt.total / (1 if r.reader else copies) + r.output_tokens * r.step.total / r.answered,
+        "parts": lane_time(r.prompt.total, *lanes) + r.output_tokens * r.step.total / r.answered,
     }  # fmt: skip
     kinds = ["request"]
     if fleet is None:
         asking = maximum(q.users or 1, r.users)
-        read = maximum(r.prompt.total, q.pieces * started(q.model, q.engine))
+        read = until_first(q.model, r.prompt.total, q.pieces, q.engine)
+        door = constants.engine(q.engine).door
         reading = chunked_time(q.pieces, read, r.step.total)
         among = copies, asking, r.users
         if r.reader is not None:  # nobody reads beside it
             among = r.users, asking, r.users
         found |= {
-            "everybody": everybody(known["door"], *among, reading, r.output_tokens, r.step.total),
+            "everybody": everybody(door, *among, reading, r.output_tokens, r.step.total, lanes[-1]),
             "tokens": r.throughput(asking), "made": r.made, "received": asking * r.output_tokens / r.seconds,
         }  # fmt: skip
         kinds.append("loop")

@@ -121,11 +121,6 @@ def engine_class(software):
     return next(known, "serving")
 
 
-def reached():
-    """What blocks of experts reach of the arithmetic peak, on every chip: fitted to prompts of whole models."""
-    return {name: value[0] for name, value in engines()["experts"].items()}
-
-
 def memory(chip):
     """Bytes of a chip as the driver shows them; of one whose memory somebody changed, that."""
     return _shown(chip.name, chip.memory_capacity) if chip.name in SHOWN else chip.memory_capacity
@@ -167,7 +162,6 @@ def operators(chip):
         return {key(name): record(**{n: v[0] for n, v in values.items()}) for name, values in tables}
 
     kernels = {kind: made(kind, Kernel) for kind in ("gemm", "experts", "attention")}
-    kernels["experts"] = {name: kernel.replace(**reached()) for name, kernel in kernels["experts"].items()}
     for known in kernels.values() if chip.startswith(ONE_PROGRAM) else ():
         known |= {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
     links = {kind: made(kind, Link, int) for kind in ("reduce", "library")}

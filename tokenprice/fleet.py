@@ -12,12 +12,10 @@ from math import exp
 
 from inferlib.equation import equation, frozen
 from inferlib.extras import np
-from inferlib.ops import maximum
 from inferlib.system import Breakdown, Layout, System
-from tokenprice import mix
+from tokenprice import constants, mix
 from tokenprice.decode import decode_step
-from tokenprice.estimate import stated
-from tokenprice.prompt import STEADY, first_token_time, prompt_pass, room_of, started, turn_time
+from tokenprice.prompt import STEADY, first_token_time, prompt_pass, room_of, turn_time, until_first
 from tokenprice.request import Request, load, machine_time, passes, served, with_cautions
 from tokenprice.speculation import acceptance, drafted_step
 from tokenprice.words import durations
@@ -185,9 +183,9 @@ def station(q, system, layout, prompt) -> Station:
 
 
 def door_of(q, pieces, prompt):
-    """Seconds of a first token alone: the way in and out, and what the host takes longer than the prompt."""
-    late = maximum(pieces * started(q.model, q.engine) - prompt, 0.0) if prompt else 0.0
-    return stated()["first_token"]["door"] + late
+    """Seconds of a first token alone: the way in and out, and what its prompt takes longer than for the others."""
+    late = until_first(q.model, prompt, pieces, q.engine) - prompt if prompt else 0.0
+    return constants.engine(q.engine).door + late
 
 
 def held(q, system, layout, machines=1):

@@ -73,6 +73,7 @@ class Engine(Record):
     host: float = quantity(
         "s", "least time of a layer of a prompt, where attention is not the plain one", default=0, zero=True
     )
+    door: float = quantity("s", "time on the way in and out of a service", default=0, zero=True)
     name: str = ""
 
 

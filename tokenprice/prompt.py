@@ -5,16 +5,33 @@ from numbers import Real
 
 from inferlib import checks
 from inferlib.equation import Record, equation, frozen
-from inferlib.ops import maximum, minimum, sqrt
+from inferlib.ops import maximum, minimum, sqrt, where
 from inferlib.system import Breakdown
 from inferlib.transformer import Attention
 from tokenprice import constants
 from tokenprice.decode import Instance, left_by_engine, whole_layers
+from tokenprice.estimate import stated
 from tokenprice.kernels import Engine
 
 equation = partial(equation, "serving", chapter="price")
 
 STEPS = 2  # the step in progress, and the one that the prompt is read with
+
+
+@equation(unit="1", own="1", each="1", copies="1 > 0")
+def passes_met(own, each, copies):
+    """Passes of prompts between two tokens where copies keep step: with so many ``own`` prompts, and ``each`` other's.
+
+    Copies that share experts wait for one another's prompts, and read together those that fall into one step.
+
+    Examples
+    --------
+    >>> [round(passes_met(own=n, each=n, copies=2), 4) for n in (0.1, 0.5, 1)]
+    [0.19, 0.75, 1]
+    """
+    if isinstance(copies, Real) and copies == 1:
+        return own
+    return maximum(own, 1 - (1 - minimum(own, 1)) * (1 - minimum(each, 1)) ** (copies - 1))
 
 
 @equation(unit="s", users="1", output_tokens="1 > 0", prompt_time="s")
@@ -30,6 +47,12 @@ def others_time(users, output_tokens, prompt_time):
     0.0032
     """
     return (users - 1) / output_tokens * prompt_time
+
+
+def between_tokens(users, output_tokens, prompt_time, copies, seen=0):
+    """:func:`others_time` where so many ``copies`` of so many users keep step; ``seen``: prompts waited for before."""
+    own = others_time(maximum(users - seen, 1), output_tokens, 1)
+    return passes_met(own, users / output_tokens, copies) * prompt_time
 
 
 @equation(unit="s", step="s", others="s")
@@ -160,6 +183,15 @@ def started(model, engine=None):
     if all(isinstance(group.attention, (Attention, type(None))) for group in model.layers):
         return 0.0
     return constants.engine(engine).host * whole_layers(model)
+
+
+def until_first(model, prompt_time, pieces=1, engine=None):
+    """Seconds of a prompt's passes as its own first token sees them; the tokens of others go along with them.
+
+    A prompt of a mixture of experts takes longer than its kernels, and none is faster than the host starts it.
+    """
+    late = where(model.sparse, stated()["first_token"]["late"], 1)
+    return maximum(late * prompt_time, pieces * started(model, engine))
 
 
 def room(model, system, workload, layout=None, keep=None, *, longest=None, engine=None, share=None):

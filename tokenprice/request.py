@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import partial
 
 from inferlib.equation import equation, frozen
-from inferlib.ops import maximum, minimum, symbolic
+from inferlib.ops import maximum, minimum, symbolic, where
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
-from tokenprice import blocks, energy, mix, words
+from tokenprice import blocks, constants, energy, mix, words
 from tokenprice.estimate import (
     CAUTIONS as OF_STEPS,
     Caution,
@@ -22,15 +22,16 @@ from tokenprice.prompt import (
     STEADY,
     Protocol,
     answers_at_once,
+    between_tokens,
     chunked_time,
     first_token_time,
-    others_time,
+    passes_met,
     prompt_pass,
     prompts_ahead,
     prompts_met,
     queue_time,
-    started,
     token_time,
+    until_first,
 )  # fmt: skip
 
 equation = partial(equation, "serving", chapter="price")
@@ -300,24 +301,40 @@ def served(
     among = maximum(running / copies, 1)
     if reader is not None:
         among = minimum(among, 1)
-    each = read.total, pieces, output_tokens, step.total, started(model, engine)
+    own = until_first(model, read.total, pieces, engine)
+    each = read.total, own, pieces, output_tokens, step.total, constants.engine(engine).door
     seen, first = waiting(protocol, among, *each, uneven)
     # prompts for which one waits before the first token are not read between the others
-    others = others_time(maximum(among - seen, 1), output_tokens, read.total)
+    in_step = keep_step(model, layout) if reader is None else 1
+    others = between_tokens(among, output_tokens, read.total, in_step, seen)
     together = answered(running, layout, output_tokens, pieces, reader)
-    own = read.total / copies if reader is None else 0.0
-    done = machine_time(own, output_tokens, step.total, together)
+    apart = lane_time(1.0, among, output_tokens, copies, in_step)
+    done = machine_time(read.total * apart if reader is None else 0.0, output_tokens, step.total, together)
     # symbols were never measured
     bar = {} if symbolic(copies) else error_bar(model, layout, engine)
     return Request(
         step=step, prompt=read, system=system, reader=reader, prompt_tokens=prompt_tokens,
         cached_tokens=cached_tokens, output_tokens=output_tokens, users=running,
         first_token=first + queue_time(asking, running, done), answered=together,
-        token=token_time(step.total, others), fresh_seconds=fresh / copies,
-        cached_seconds=(read.total - fresh) / copies, step_factor=bar.get("factor"),
+        token=token_time(step.total, others), fresh_seconds=fresh * apart,
+        cached_seconds=(read.total - fresh) * apart, step_factor=bar.get("factor"),
         first_factor=bar.get("first"), rate=system.chip.price if price is None else price, utilisation=utilisation,
         read_rate=read_price, chunk=chunk, protocol=protocol,
     )  # fmt: skip
+
+
+def keep_step(model, layout):
+    """Copies of the attention that meet in every layer, at the experts that they share."""
+    return 1 if layout is None or model.sparse is False else where(layout.ep > 1, layout.dp, 1)
+
+
+def lane_time(prompt_time, users, output_tokens, lanes, in_step):
+    """Time of the machine that a prompt takes of one of its lanes, each of which has so many users.
+
+    Lanes read at the same time; those that keep step read together what falls into one step, and wait for the rest.
+    """
+    own = users / output_tokens
+    return prompt_time / lanes * passes_met(own, own, in_step) / own
 
 
 def answered(running, layout, output_tokens, pieces, reader=None):
@@ -328,23 +345,22 @@ def answered(running, layout, output_tokens, pieces, reader=None):
     return copies * answers_at_once(running / copies, output_tokens, pieces)
 
 
-def waiting(protocol, users, prompt_time, pieces, output_tokens, step, host=0.0, uneven=1.0):
+def waiting(protocol, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0):
     """Prompts of others in line, and seconds to the first token, where there is room for all: a protocol's queue.
 
-    ``host``: least seconds of a prompt's pass. The tokens of others go along with it, so it costs first tokens only.
+    ``own``: seconds of a prompt as its own first token sees them, see :func:`~tokenprice.prompt.until_first`.
     """
-    known = stated()["first_token"]
-    group = minimum(users, known["group"] if protocol.equal else 1)
+    group = minimum(users, stated()["first_token"]["group"] if protocol.equal else 1)
     burst = 1 / protocol.rounds if protocol.rounds else 0
     ahead = prompts_ahead(burst, group, users)
     reading = chunked_time(pieces, prompt_time, step)
     # in the burst nobody comes at random
     at_random = (1 - burst) * (users - group)
-    met = prompts_met(at_random, output_tokens / pieces + known["door"] / reading, pieces)
+    met = prompts_met(at_random, output_tokens / pieces + door / reading, pieces)
     if uneven != 1:  # who comes meets a long prompt more often than a short one
         met = minimum(met * uneven, at_random)
-    own = chunked_time(pieces - 1, maximum(prompt_time, pieces * host), step)
-    return met + ahead - group, first_token_time(known["door"], ahead, own, met * reading, step)
+    passes = chunked_time(pieces - 1, own, step)
+    return met + ahead - group, first_token_time(door, ahead, passes, met * reading, step)
 
 
 def with_cautions(request, model, work, layout, users, protocol=STEADY):

@@ -126,7 +126,7 @@ globalThis.inferlibAsk = function (D) {
   // Everything that the functions take, but for the workload; or why there is no answer.
   const machine = (S, m, c, n, l) => {
     const q = { rows: 1, ...m.values, ...c.values, ...D.engines[S.engine].values, n_chips: n, tp: l.tp,
-      pp: l.pp, dp: l.dp, lanes: l.dp * l.pp, share: S.memory || D.facts.share,
+      pp: l.pp, dp: l.dp, ep: l.ep, lanes: l.dp * l.pp, share: S.memory || D.facts.share,
       workspace: D.facts.workspace[l.tp > 1 ? 1 : 0] };
     q.counted = S.engine === "compiled" ? q.share : 1;
     q.exchange_share = D.facts.exchange_share;
@@ -389,9 +389,9 @@ globalThis.inferlibAsk = function (D) {
     const put = [S, at, lanes, context, { users: lanes, running: lanes, prompt }], factor = spread(...put);
     const own = reader ? 0 : read.total, soon = firstSpread(...put);
     const full = D.glue.machine({ own, output, step: one.step(places), users: places })[0];
-    const late = reader ? 0 : Math.max(at.q.engine_host * at.q.hosted - read.total, 0);
-    const ends = [1, factor].map((by) => ({ lanes, output, places, late, own: own * by, read: read.total * by,
-      step: (n) => by * one.step(n), full: full * by }));
+    const late = reader ? 0 : D.glue.late({ ...at.q, read: read.total })[0];
+    const ends = [1, factor].map((by) => ({ ...at.q, output, places, late, own: own * by,
+      read: read.total * by, step: (n) => by * one.step(n), full: full * by }));
     // What a request waits where m machines read its prompt; none are counted yet without m.
     const before = ({ read }, m) => {
       if (!reader || !m) return reader ? read : 0;
@@ -471,7 +471,7 @@ globalThis.inferlibAsk = function (D) {
     const all = { ...at.q, output, tokens, cached, users, running, step: step.seconds, read: read.total,
       fresh, ...drawn("step", step.terms), ...drawn("read", read.terms) };
     const put = [S, at, users, context, { users, running, prompt: tokens }], hour = price(S, at.c.name);
-    const spent = { ...all, users: answered, own: reader ? 0 : read.total / at.q.lanes };
+    const spent = { ...all, users: answered, own: reader ? 0 : D.glue.own(all)[0] };
     const taken = D.glue.machine(spent)[0];
     const between = (seconds, factor) => D.glue.rates({ ...all, batch: running, step: seconds,
       spread: factor });

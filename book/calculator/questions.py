@@ -22,7 +22,6 @@ from inferlib.system import Accelerator, System, Workload
 from inferlib.transformer import Experts, FeedForward, Indexer, Layers, Transformer
 from tokenprice import bounds, constants, decode, energy, prompt, request
 from tokenprice.change import BEST, PRICE, RESOURCES
-from tokenprice.estimate import stated
 from tokenprice.fleet import Station
 from tokenprice.kernels import Block, Engine, Kernel, Link
 from tokenprice.link import STORED, dimensions, plain
@@ -31,7 +30,7 @@ from tokenprice.question import Question
 from tokenprice.speculation import drafted_token_time, joined
 
 DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
-ENGINE = ("base", "layer", "rank", "sequence", "together", "box", "host")
+ENGINE = ("base", "layer", "rank", "sequence", "together", "box", "host", "door")
 CUT, COPIED, WITHIN = (
     0,
     1,
@@ -245,7 +244,8 @@ def glue():
     a user and of a chip, and the ends of an interval. ``drafted``: seconds of a token with drafts, of the ``step``
     that verifies and that of a ``draft``. ``joules``: of an output token of so many ``together``; ``prompt_joules`` of
     one of the prompt. ``cost``: dollars for a million tokens of a step. ``machine``: seconds of a machine that one of
-    ``users`` takes; ``turn``: the wait for others' prompts; ``queue``: the means of a fleet's machine, where it reads
+    ``users`` takes; ``turn``: the wait for others' prompts; ``late``: what a prompt takes longer to its first token;
+    ``queue``: the means of a fleet's machine, where it reads
     prompts itself, and ``apart`` where it does not.
     """
     users, places, output, tokens = (number(name) for name in ("users", "places", "output", "tokens"))
@@ -253,17 +253,18 @@ def glue():
     step, price, batch, chips = (number(name) for name in ("step", "price", "batch", "n_chips"))
     bar, came = number("spread"), number("arrivals")
     seen = [came, *(number(name) for name in ("line", "blocked", "step", "cleared", "before"))]
-    known = stated()["first_token"]
-    door = known["door"] + number("late")
+    engine = Engine(host=number("engine_host"), door=number("engine_door"))
     with as_written():
         asked = request.served(
             _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
             cached_tokens=cached, layout=_Copies(), price=price, asking=users,
-            engine=Engine(host=number("engine_host")),
+            engine=engine,
         )  # fmt: skip
         drafts = (number(name) for name in ("drafted", "draft", "length"))
-        reading = maximum(read, number("engine_host") * number("hosted")) + step
-        late = known["door"], number("lanes"), users, running, reading
+        own = prompt.until_first(_Lengths(), read, engine=engine)
+        everybody = engine.door, number("lanes"), users, running, own + step
+        each = maximum(running / number("lanes"), 1)
+        lanes = each, output, number("lanes"), request.keep_step(_Lengths(), _Copies())
         found = {
             "running": {"running": minimum(users, floor(places))},
             "together": {"users": request.answered(running, _Copies(), output, 1)},
@@ -272,7 +273,7 @@ def glue():
                 "token": asked.token,
                 "tokens": asked.throughput(users),
             },
-            "everybody": {"seconds": bounds.everybody(*late, output, step)},
+            "everybody": {"seconds": bounds.everybody(*everybody, output, step, lanes[-1])},
             "paid": {"request": asked.dollars, **asked.per_million},
             "rates": {
                 "speed": 1 / step,
@@ -287,9 +288,11 @@ def glue():
             "cost": {"dollars": cost_per_million(step, batch, chips, price)},
             "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
             "turn": {"seconds": prompt.turn_time(came, read)},
+            "late": {"seconds": own - read},
+            "own": {"seconds": request.lane_time(read, *lanes)},
         }
-        for name, own in (("queue", number("own")), ("apart", 0)):
-            at = Station(own, output, (), number("lanes"), door)
+        for name, reads in (("queue", number("own")), ("apart", 0)):
+            at = Station(reads, output, (), number("lanes"), engine.door + number("late"))
             means = zip(("waits", "token", "first"), at.means(*seen), strict=True)
             found[name] = {"reading": at.reading(step), **dict(means)}
         for name in ("request", "loop"):
@@ -314,12 +317,12 @@ def _asks(price):
 class _Lengths:
     """What a request needs of a model beside its steps."""
 
-    sparse = False
+    sparse = number("stored_experts") > 0
     layers = (SimpleNamespace(count=number("hosted"), attention=True, feed_forward=True),)
 
 
 class _Copies:
-    dp, lanes = number("dp"), number("lanes")
+    dp, ep, lanes = number("dp"), number("ep"), number("lanes")
 
 
 class _Total:

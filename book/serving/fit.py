@@ -18,19 +18,19 @@ from inferlib import catalog, checks
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
-from inferlib.transformer import Experts
 from tokenprice import Question, ask, constants, speculation
 from tokenprice.decode import decode_step
 from tokenprice.kernels import Engine
 from tokenprice.prompt import (
+    between_tokens,
     first_token_time,
-    others_time,
     prompt_pass,
     prompts_ahead,
     prompts_met,
     room,
     started,
 )
+from tokenprice.request import keep_step
 
 CONFIDENCE = 0.8
 FROZEN = "2026-11-25"  # rows of later days are a trial of all constants
@@ -38,8 +38,8 @@ FROZEN = "2026-11-25"  # rows of later days are a trial of all constants
 CHANGED = {
     "maker": ("2026-11-24", 1.8, "86 % of 51 rows of AMD's chips, none of SGLang's", 2.2),
     "dense": ("2026-11-25", 1.261, "95 to 98 % of rows that are not in this repository", 1.185),
-    "host": ("2026-11-25", 0.028, "first tokens of Qwen3.5 and Nemotron 52 and 72 % off", 0.98),
-    "experts": ("2026-11-25", 1.18, "21 to 70 % of rows that are not in this repository", 1.234),
+    "host": ("2026-11-25", 0.028, "first tokens of Qwen3.5 and Nemotron 52 and 72 % off", 1.01),
+    "experts": ("2026-11-25", 1.18, "21 to 70 % of rows that are not in this repository", 1.223),
 }
 LEAST = 1.1  # no distance from the measurements widens an interval by less
 # An all-reduce of 67 MB among four cards on PCIe 4 takes 1.7 times as long in the tables of the L40S as nccl-tests took
@@ -121,8 +121,8 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, be
     users, output, prompt, reading = between or (1, 1, 0, 0.0)
     peak = chip_peak(system.chip, workload).flops * system.count / layout.dp
     return more | {
-        "others": others_time(users, output, reading),
-        "ideal": others_time(users, output, 2 * model.n_active * prompt / peak),
+        "others": between_tokens(users, output, reading, keep_step(model, layout)),
+        "ideal": between_tokens(users, output, 2 * model.n_active * prompt / peak, 1),
         "id": row.Index, "publisher": publisher, "model": model.name, "engine": engine, "hardware": system.chip.name,
         "lent": constants.lender(system.chip.name) != system.chip.name, "experts": bool(model.sparse),
         "copies": layout.dp, "n_gpus": system.count, "batch": workload.batch,
@@ -173,16 +173,11 @@ def _closed():
         running = min(row.concurrency, max(places, layout.dp))
         reading = prompt_pass(model, system, workload, row.prompt_tokens, layout=layout, keep=keep)
         between = running / layout.dp, row.output_tokens, row.prompt_tokens, reading.total
-        block = next((g.feed_forward for g in model.layers if isinstance(g.feed_forward, Experts)), None)
         yield _line(
             row, row.publisher, model, system, workload.replace(batch=running), layout, engine, keep, between,
             ttft=row.ttft, prompt_time=reading.total, users=row.concurrency, fits=row.concurrency <= places,
             set="serving", prompt_tokens=row.prompt_tokens, output_tokens=row.output_tokens, rounds=row.rounds,
-            equal=row.equal,
-            width=1.0 if block is None else block.d_expert / row.tp, hosted=started(model, Engine(host=1.0))
-            * (engine == "serving"),
-            expert_read=reading.terms.get("expert weights", 0.0),
-            expert_work=reading.terms.get("expert arithmetic", 0.0),
+            equal=row.equal, hosted=started(model, Engine(host=1.0)) * (engine == "serving"),
         )  # fmt: skip
 
 
@@ -531,7 +526,9 @@ def drafts():
             model, system, work, layout, drafted=EAGLE, length=length, **how
         ).total
         reading = prompt_pass(model, system, work, row.scale * row.isl, layout=layout, keep=keep).total
-        others = others_time(work.batch, row.scale * row.osl, reading)
+        others = between_tokens(
+            work.batch / layout.dp, row.scale * row.osl, reading, keep_step(model, layout)
+        )
         found.append(("serving", row.model, step + others, 1e-3 * row.tpot_ms))
     return pd.DataFrame(found, columns=columns)
 
@@ -544,7 +541,8 @@ def drafted():
 
 # --- The first token ------------------------------------------------------------------------------------------
 
-FIRST = {"prefill": 0.3, "half": 1000.0, "host": 5e-4, "door": 0.03, "group": 1.0}  # where the search starts
+# Where the search starts; the way in and out by class of engine.
+FIRST = {"late": 1.0, "host": 5e-4, "serving": 0.03, "compiled": 0.03, "group": 1.0}
 
 
 def first_rows(near=True):
@@ -556,7 +554,7 @@ def first_rows(near=True):
 
 
 def fit_first(table):
-    """What experts reach in prompts, the way into a service, and the prompts that come together in equal answers.
+    """How late prompts of experts are, the host's floor, the ways into services, and prompts that come together.
 
     The search is over logarithms; a constant that no row knows stays where it starts, and the host's floor is none.
     """
@@ -575,24 +573,19 @@ def fit_first(table):
 
 def first_token(table):
     """Seconds to the first token of rows, as a function of the constants of ``FIRST``."""
-    known = constants.engines()["experts"]
-    hosted, prompt, read, work, width = (
-        table[name].to_numpy() for name in ("hosted", "prompt_time", "expert_read", "expert_work", "width")
-    )
-    users, output, step, rounds, equal = (
-        table[name].to_numpy() for name in ("users", "output_tokens", "step", "rounds", "equal")
-    )
-    rest = prompt - np.maximum(read, work)
-    work = work * known["prefill"][0] / (1 + known["half"][0] / width)
+    experts, serves = table.experts.to_numpy(), table.engine.to_numpy() == "serving"
+    hosted, reading, output = (table[name].to_numpy() for name in ("hosted", "prompt_time", "output_tokens"))
+    step, rounds, equal = (table[name].to_numpy() for name in ("step", "rounds", "equal"))
+    users = (table.users / table.copies).to_numpy()
 
     def predicted(found):
-        prefill, half, host, door, alike = found
-        reading = rest + np.maximum(read, work / prefill * (1 + half / width))
+        late, host, serving, compiled, alike = found
+        door = np.where(serves, serving, compiled)
         group = np.where(equal, np.minimum(alike, users), 1.0)
         at_random = (1 - 1 / rounds) * (users - group)
         met = prompts_met(at_random, output + door / (reading + step), 1)
         ahead = prompts_ahead(1 / rounds, group, users)
-        passes = np.maximum(reading, host * hosted)
+        passes = np.maximum(np.where(experts, late, 1.0) * reading, host * hosted)
         return first_token_time(door, ahead, passes, met * (reading + step), step)
 
     return predicted
@@ -633,7 +626,10 @@ def _first_folds(by):
 def engine_tables():
     """The constants of every class: value, and least and greatest over the fits with one group left out."""
     folds = np.array([*_folds("publisher").values(), *_folds("model").values()])
-    found = {"compiled": {}, "serving": {"host": first_spans()["host"]}, "python-2024": {}}
+    first = first_spans()
+    found = {name: {"door": first[name]} for name in ("compiled", "serving")}
+    found["serving"]["host"] = first["host"]
+    found["python-2024"] = {"door": first["serving"]}  # no first token of it was measured
     for i, (name, whose, unit) in enumerate(FITTED):
         span = folds[:, i][folds[:, i] > 0]
         values = [unit * value for value in (fit_all()[i], span.min(), span.max())]
@@ -658,14 +654,12 @@ def engines_toml():
     lines = [
         "# Written by `python -m book.serving.fit`; a test repeats the fit. Constants of classes of engine, fitted to",
         "# whole steps: [value, least, greatest over fits with one publisher or one model left out], in seconds.",
-        "# `software` finds the class of an engine by a word in its name, the first that fits. `experts`: the share of",
-        "# the arithmetic peak that wide experts reach in prompts, and the width on a chip that reaches half of it.",
+        "# `software` finds the class of an engine by a word in its name, the first that fits.",
         "",
         f"software = [\n{pairs},\n]",
     ]
     tables = {f'class."{name}"': table for name, table in engine_tables().items()}
-    prompts = {name: first_spans()[name] for name in ("prefill", "half")}
-    for name, table in (tables | {"experts": prompts}).items():
+    for name, table in tables.items():
         lines += ["", f"[{name}]", *(f"{key} = {_numbers(v)}" for key, v in table.items())]
     lines += [
         "",
@@ -678,7 +672,7 @@ def engines_toml():
 def calibration_toml():
     """The text of ``calibration.toml``."""
     first = {by: first_left_out(by) for by in ("publisher", "model")}
-    *_, door, group = fit_first(first_rows())
+    first_fit = dict(zip(FIRST, fit_first(first_rows()), strict=True))
     longest = first_rows().prompt_tokens / np.where(first_rows().equal.astype(bool), 1, DRAWN)
     rows = data()
     lines = [
@@ -703,7 +697,7 @@ def calibration_toml():
     for (name, known), bar in stated_bars().iterrows():
         lines += ["", f'[step."{name}"."{known}"]', f"error = {bar.error:.4g}", f"factor = {_up(bar.factor)}"]
     lines += [
-        "", "[first_token]", f"door = {door:.4g}", f"group = {group:.4g}",
+        "", "[first_token]", *(f"{name} = {first_fit[name]:.4g}" for name in ("late", "group")),
         f"rows = {len(first_rows())}", f"users = {MOST_USERS}", f"prompt = {longest.max():.0f}",
         f"error = {max(float(np.mean(np.abs(np.expm1(logs)))) for logs in first.values()):.4g}",
         f"factor = {_up(first_factor())}", "", "[widen]", *(f"{name} = {by:.4g}" for name, by in widening().items()),

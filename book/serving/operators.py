@@ -75,11 +75,36 @@ def _experts(key):
     own = table[(table.chip == key) & (table.n > FEW) & ~odd]
     best = own.groupby("dtype").error_three.transform("min")
     own = own[(own.error_three < USABLE) | (own.error_three == best)]
-    names = own.dtype.replace({EIGHT_BIT: "w4a16_mxfp4"}).map(FORMATS)
     # 32 experts of 4 MB, on a chip of 4 TB/s
     seconds = own.t0_us + 32 * own.us_per_expert + 32 / own.share
-    fastest, depth = seconds.groupby(names, sort=False).idxmin(), ("us_per_expert", 1e-6)
-    return {name: _constants(own[names == name], own.loc[at], *depth) for name, at in fastest.items()}
+    depth, prompts = ("us_per_expert", 1e-6), _prompts(key)
+    return {
+        name: _constants(own.loc[same], own.loc[seconds[same].idxmin()], *depth) | prompts[name]
+        for name, same in _by_format(own).items()
+    }
+
+
+def _prompts(key):
+    """What blocks of experts reach in prompts, for each format: the fastest kernel at a usual size.
+
+    ``prompts.csv`` holds fits to timings of aiconfigurator 0.12 with 512 to 16,384 tokens and the loads of traffic:
+    start, and the longer of reading and of work over a share of the peak, which falls as experts get narrower.
+    """
+    table = _read("prompts")
+    table = table[table.chip == key]
+    found = {}
+    for name, same in _by_format(table).items():
+        own = table.loc[same]
+        taken = own.loc[own.usual_us.idxmin()]
+        columns = {"prefill": "prefill", "half": "half_width"}
+        found[name] = {to: [float(taken[at]), own[at].min(), own[at].max()] for to, at in columns.items()}
+    return found
+
+
+def _by_format(table):
+    """The rows of each format of the library, whatever their kernels multiply in."""
+    names = table.dtype.replace({EIGHT_BIT: "w4a16_mxfp4"}).map(FORMATS)
+    return table.groupby(names, sort=False).groups
 
 
 def _constants(own, taken, depth, scale):
@@ -116,7 +141,8 @@ def as_toml():
         'source = "ai-dynamo/aiconfigurator at 095f58a, systems/data: operator timings, newest version of each engine"',
         'url = "https://github.com/ai-dynamo/aiconfigurator"',
         'licence = "Apache-2.0"',
-        'units = { start = "s", latency = "s", depth = "s", share = "1", prefill = "1", bandwidth = "B/s" }',
+        'units = { start = "s", latency = "s", depth = "s", share = "1", prefill = "1", half = "1", '
+        'bandwidth = "B/s" }',
         "",
         "[exchange]",
         f"share = {_numbers(exchange())}",

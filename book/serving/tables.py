@@ -18,9 +18,8 @@ from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Attention
 from tokenprice import answerers, constants, estimate, operators, request, speculation
 from tokenprice.decode import Instance, decode_step, layer
-from tokenprice.estimate import stated
 from tokenprice.kernels import reduce_time
-from tokenprice.prompt import STEPS, prompt_pass, started
+from tokenprice.prompt import STEPS, prompt_pass, until_first
 
 # The kernels of a dense layer by the part of the model that they serve, in the order in which they run.
 NAMES = {"attention": ("QKV", "output"), "cache": ("attention",), "feed-forward": ("gate, up", "down")}
@@ -142,20 +141,25 @@ def errors():
 def intervals(many=25):
     """Shares of rows inside intervals that other groups give: their mean, and the least of a group of ``many`` rows.
 
-    Beside them interval scores, the less the better.
+    Beside them the groups of so many rows of which more or fewer lie inside than should, in per cent, and interval
+    scores, the less the better.
     """
     found = []
     for by in ("publisher", "model"):
         table = fit.trial(by)
-        large = table[table.rows >= many].within
+        large = table[table.rows >= many].set_index("group").within
+        odd = ", ".join(
+            f"{name} {100 * share:.0f}" for name, share in large.items() if not 0.72 <= share <= 0.88
+        )
         scores = table.score.mean(), table["of a constant"].mean()
-        found.append((by, len(table), 100 * table.within.mean(), len(large), 100 * large.min(), *scores))
+        found.append((by, len(table), 100 * table.within.mean(), len(large), 100 * large.min(), odd, *scores))
     columns = [
         "left out",
         "groups",
         "inside, %",
         f"of {many} rows",
         "least inside, %",
+        "not 72 to 88 %",
         "score",
         "of a constant",
     ]
@@ -297,10 +301,10 @@ def of_a_first_token(answer):
     """What a first token waits for."""
 
     def parts(r):
-        known = stated()["first_token"]
+        q = answer.question
         own = {
-            "way in and out": known["door"], "two steps": STEPS * r.step.total,
-            "its own prompt": max(r.prompt.total, started(answer.question.model, answer.question.engine)),
+            "way in and out": constants.engine(q.engine).door, "two steps": STEPS * r.step.total,
+            "its own prompt": until_first(q.model, r.prompt.total, q.pieces, q.engine),
         }  # fmt: skip
         return own | {"prompts of others": r.first_token - sum(own.values()), "first token": r.first_token}
 
@@ -441,6 +445,7 @@ _MEANS = {
     "layer": "a layer", "together": "a sequence, for each doubling of chips", "base": "a step",
     "box": "an all-reduce, for each doubling beyond a box", "rank": "a step, for each doubling of chips",
     "sequence": "a sequence", "host": "a layer of a prompt, at least, where attention is not plain",
+    "door": "a first token, on the way in and out",
 }  # fmt: skip
 
 
