@@ -317,7 +317,7 @@ def _asks(price):
 class _Lengths:
     """What a request needs of a model beside its steps."""
 
-    sparse = number("stored_experts") > 0
+    sparse = number("stored_experts") > 1  # symbols are positive
     layers = (SimpleNamespace(count=number("hosted"), attention=True, feed_forward=True),)
 
 
