@@ -429,16 +429,10 @@ def test_a_filter_of_what_the_page_holds():
     assert look("parts['.readout'].text") == "1 of 3 entries"
 
 
-def test_places_lead_to_their_sections(tmp_path):
-    """Those of the record, before those of a story."""
+def test_places_lead_to_their_sections():
     assert indexes.page_of("erdil2025", "Table 1", BOOK) == "erdil2025_record.html#table-1-five-models"
     assert indexes.page_of("erdil2025", "Table 99", BOOK) == "erdil2025_record.html"
     assert indexes.page_of("erdil2025", "Table 1", BOOK.parent) == ""
-    cell = {"cell_type": "code", "source": ['card("erdil2025", "Table 1")']}
-    for stem, title in (("erdil2025_toy", "## A story"), ("erdil2025_record", "## Its record")):
-        cells = [{"cell_type": "markdown", "source": [title]}, cell]
-        (tmp_path / f"{stem}.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    assert indexes.page_of("erdil2025", "Table 1", tmp_path) == "erdil2025_record.html#its-record"
 
 
 def test_totals_are_those_of_the_ledger(card):
@@ -451,37 +445,34 @@ def test_totals_are_those_of_the_ledger(card):
     assert totals.loc["Erdil 2025", "exact or consistent"] == good
 
 
-def test_errata_stand_by_weight_and_lead_to_their_rows(monkeypatch):
-    texts = {"printed": "a < b", "corrected": "", "evidence": "e", "effect": "f"}
-    at = next(row for row in ledger.published("erdil2025") if row[0] == "Table 1")
-    entries = [
-        {"source": "erdil2025", "place": place, **texts, "materiality": weight, "settle": "", "rows": rows}
-        for place, weight, rows in (
-            ("first", "wording", [at]),
-            ("second", "", []),
-            ("third", "changes a conclusion", []),
-        )
-    ]
-    note = dict.fromkeys(("corrected", "evidence", "effect", "settle"), "")
-    note |= {"source": "erdil2025", "place": "here", "printed": "p"}
-    monkeypatch.setattr(ledger, "errata", lambda: pd.DataFrame(entries))
-    monkeypatch.setattr(ledger, "notes", lambda: pd.DataFrame([note]))
-    (group,) = indexes.errata(BOOK)
-    heads = [f"Erdil 2025: {place}" for place in ("third", "first", "second")]
-    assert [head for head, _, _ in group] == heads
+@pytest.fixture(scope="module")
+def errata():
+    return indexes.errata(BOOK)
+
+
+def test_errata_stand_by_weight(errata):
+    for group in errata:
+        weights = [ledger.MATERIALITY.index(texts["weight"]) for _, texts, _ in group]
+        assert weights == sorted(weights)
+
+
+def test_errata_lead_to_their_rows_and_escape_what_they_print(errata):
+    page = "".join(group._repr_markdown_() for group in errata)
+    address = indexes.page_of("erdil2025", "Table 5", BOOK)
+    assert f'<a href="{address}">Table 5, ' in page and not re.search(r"<b>printed</b> [^<]*<(?!/div>)", page)
+
+
+def test_notes_are_folded_below_the_errata_of_their_source(errata):
+    (group,) = (group for group in errata if group.title == "Erdil 2025")
     page = group._repr_markdown_()
-    assert page.startswith("## Erdil 2025\n") and 'id="err-erdil-2025-third"' in page
-    assert "a &lt; b" in page and "corrected" not in page and ", ".join(filter(None, at)) in page
-    assert f'href="{indexes.page_of("erdil2025", "Table 1", BOOK)}"' in page and "in print" in page
-    folded = page[page.index("<details><summary>Notes on Erdil 2025 (1)</summary>") :]
-    assert "Erdil 2025: here" in folded and 'data-weight="note"' in folded
+    assert page.count('class="entry"', page.index("<details><summary>Notes on")) == len(group.notes) > 0
 
 
-def test_every_entry_has_an_address_of_its_own():
+def test_every_entry_has_an_address_of_its_own(errata):
     """Equations and errata are linked to by name, and of two equal names a browser finds one."""
     register = [indexes.equations(source, BOOK) for source in ledger.sources()]
     register += [indexes.own_equations("principles", "a"), indexes.own_equations("serving", "b")]
-    for entries in (register, indexes.errata(BOOK)):
+    for entries in (register, errata):
         shown = "".join(one._repr_markdown_() for one in entries)
         names = re.findall(r'class="entry" id="([^"]*)"', shown)
         assert len(names) == len(set(names)) == shown.count('class="entry"') > 0
@@ -523,6 +514,6 @@ def test_a_layout_is_passed_on():
     assert answerers.ask("sixth", *ASKED, Layout(tp=2, dp=3)).status == "n/a"
 
 
-def test_ten_readings_are_open_and_say_what_would_settle_them():
-    entries = [entry for group in indexes.errata(BOOK) for entry in (*group, *group.notes)]
+def test_ten_readings_are_open_and_say_what_would_settle_them(errata):
+    entries = [entry for group in errata for entry in (*group, *group.notes)]
     assert sum(bool(texts[indexes.OPEN]) for _, texts, _ in entries) == 10
