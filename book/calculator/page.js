@@ -491,7 +491,7 @@ globalThis.inferlibPage = function (root, D) {
     const machine = r.same && r.n === o.n ? "" : `${r.alike ? "" : `${r.model.replace(/^.*\//, "")}, `}${
       A.ofChip(r.n, r.chip)}, `;
     const row = linked(r.url, esc(`${machine}${digits(r.users)} users`));
-    return `${against(r, q).side || "not answered"}: ${time(r.seconds)}, ${row}`;
+    return `${against(r, q).side || "not answered"}: ${time(r.seconds)}<br>${row}`;
   };
   const rowOf = (o) => {
     const cautions = tag("span", "", o.cautions.length || "none", `title="${esc(o.cautions.join("; "))}"`);
