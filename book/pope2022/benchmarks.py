@@ -6,7 +6,7 @@ import pandas as pd
 
 from book.audit.ledger import Reader, published
 from inferlib import checks
-from inferlib.papers.pope2022 import PRINTED, load_chip, load_model, mfu, parameters, stated
+from inferlib.papers.pope2022 import load_chip, load_model, mfu, parameters, stated
 
 TABLES = ("Table D.2", "Table D.3", "Table D.4")
 # Chips behind each column; the first three are FasterTransformer's, on A100s.
@@ -87,23 +87,14 @@ class _Open(Reader):
         return published(self.source)[artefact or self.artefact, row, column].value
 
 
-def totals(table, assumptions=PRINTED):
-    """The end-to-end results of a table: times, the utilisation printed and the one that follows from the time.
-
-    With ``swapped_totals`` the two columns of total times of Table D.4 are exchanged, and each utilisation follows
-    from its own time, rounded as print would.
-    """
-    read = open_reader(table)
-    swapped = {"PaLM total": "MT-NLG total", "MT-NLG total": "PaLM total"}
-    repair = assumptions.swapped_totals and table == "Table D.4"
-    rows = []
+def totals(table):
+    """The end-to-end results of a table: times, the utilisation printed and the one that follows from the time."""
+    read, rows = open_reader(table), []
     for column in TOTALS:
         for batch in batches(table, column):
-            time = printed_time(table, swapped.get(column, column) if repair else column, batch)
-            exact = utilisation(read, table, column, batch, time)
-            ours = repair and column in swapped
-            printed = round(exact, 2) if ours else printed_mfu(table, column, batch)
-            rows.append((column, batch, time, printed, exact))
+            time = printed_time(table, column, batch)
+            used = utilisation(read, table, column, batch, time)
+            rows.append((column, batch, time, printed_mfu(table, column, batch), used))
     return pd.DataFrame(rows, columns=["column", "batch", "time", "printed", "exact"])
 
 
