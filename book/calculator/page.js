@@ -501,13 +501,13 @@ globalThis.inferlibPage = function (root, D) {
     if (!f) return [name, o.layout, o.users, ...seen, ...paid, ...known];
     const reads = f.readers ? `<br>${f.readers} × (${A.ofChip(f.reader.at.n, o.chip)}) read prompts` : "";
     const month = (f) => usd(D.facts.month * f.hour), load = percent(f.state.busy);
-    return [`${f.n} × (${name})${reads}`, f.chips, bold(month(f)) + (sure ? ` to ${month(sure)}` : ""),
-      `${load}, × ${digits(f.headroom)}`, ...seen, ...known];
+    return [`${f.n} × (${name})${reads}`, f.chips, bold(month(f)) + (sure ? `<br>to ${month(sure)}` : ""),
+      `${load}<br>× ${digits(f.headroom)}`, ...seen, ...known];
   };
   const HEADS = {
     one: ["machine", "layout", "users", "tokens/s", "first token", "¢ a request", "$/M out"],
     fleet: ["machines", "chips", "$ a month", "load, room", "tokens/s", "first token"],
-    both: ["nearest measured", "cautions"],
+    both: ["nearest measured", '<abbr title="cautions">⚠</abbr>'],
   };
   const drawDecision = (q, out, tried) => {
     shown = out;
