@@ -148,7 +148,7 @@ def intervals(many=25):
     for by in ("publisher", "model"):
         table = fit.trial(by)
         large = table[table.rows >= many].set_index("group").within
-        odd = ", ".join(
+        odd = "; ".join(
             f"{name} {100 * share:.0f}" for name, share in large.items() if not 0.72 <= share <= 0.88
         )
         scores = table.score.mean(), table["of a constant"].mean()
@@ -215,6 +215,7 @@ def other_makers():
     )
     groups = found.groupby(["publisher", "chip"], sort=False)
     shown = groups.agg({"ms": "size", "median error, %": "median", "inside, %": "mean"})
+    shown["median error, %"] = shown["median error, %"].round() + 0.0  # no -0
     return shown.rename(columns={"ms": "rows"}).reset_index()
 
 
