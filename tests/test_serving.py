@@ -393,6 +393,13 @@ def test_a_prompt_of_one_copy_stops_the_others():
     assert np.mean(alone / table.measured - 1) < -0.08
 
 
+def test_requests_at_random_are_answered_for_the_version_of_today():
+    """AccelMark, Poisson arrivals; the vLLM of early 2025 is slower among many users than the model says."""
+    table = tables.arrivals().set_index("version")
+    assert 0.85 < table.tokens["later"] < 1.15 and 0.7 < table.tokens["0.7.3"] < table.tokens["later"]
+    assert (table["more than it can do"] / table.runs).between(0.4, 0.6).all() and table.runs.sum() == 27
+
+
 def test_rows_that_are_not_scored_are_counted():
     table = fit.serving_rows()
     assert len(table) == 1550 and set(fit.data().id) & set(table.index[table.use != "clean"]) == set()

@@ -16,7 +16,7 @@ from book.synthesis import against
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Attention
-from tokenprice import answerers, constants, estimate, operators, request, speculation
+from tokenprice import Question, answerers, constants, estimate, operators, request, speculation
 from tokenprice.decode import Instance, decode_step, layer
 from tokenprice.kernels import reduce_time
 from tokenprice.prompt import STEPS, prompt_pass, until_first
@@ -217,6 +217,26 @@ def other_makers():
     shown = groups.agg({"ms": "size", "median error, %": "median", "inside, %": "mean"})
     shown["median error, %"] = shown["median error, %"].round() + 0.0  # no -0
     return shown.rename(columns={"ms": "rows"}).reset_index()
+
+
+def arrivals():
+    """AccelMark's runs with arrivals at random (``arrivals.csv``), for vLLM 0.7.3 and later engines: nothing is fitted to them.
+
+    ``more than it can do``: runs whose arrivals have no steady state by the model, at the slow end at least. Of the
+    others, answered over measured medians, of tokens and of first tokens.
+    """
+    table = pd.read_csv(files("book.serving") / "arrivals.csv")
+    names = ["model", "machine", "weights", "prompt", "output", "arrivals", "engine"]
+    asked = [Question(**ways, machines=1) for ways in table[names].to_dict("records")]
+    answers = [tokenprice.ask(question) for question in asked]
+    table["over"] = [not answer.feasible for answer in answers]
+    known = [(a.request.token, a.request.first_token) if a.feasible else (np.nan, np.nan) for a in answers]
+    table[["token", "first"]] = 1e3 * np.array(known)
+    table["tokens"], table["first tokens"] = table.token / table.ms, table["first"] / table.first_ms
+    table["version"] = table.engine.map({"vLLM 0.7.3": "0.7.3"}).fillna("later")
+    columns = {"ms": "size", "over": "sum", "tokens": "median", "first tokens": "median"}
+    shown = table.groupby("version").agg(columns)
+    return shown.rename(columns={"ms": "runs", "over": "more than it can do"}).reset_index()
 
 
 def kept_out():
