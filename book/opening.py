@@ -424,21 +424,25 @@ def in_three_lines(sixth):
     """How long, what it costs, and what would halve either; or why there is no answer."""
     if not sixth.feasible:
         return Text(f"The sixth model has no answer: {sixth.in_words()}.")
-    asked, half = sixth.question, sixth.dollars_per_million / 2
+    asked = sixth.question
     changes = change(asked, Promise(token=sixth.seconds / 2))
     alone = [f"{c.resource} × {c.factor:.2g}" for c in changes.changes if c.factor and c.factor > 1]
     by = f"Only {' or '.join(alone)} would do it alone" if alone else "No single part does it"
     more = (asked.replace(batch=n) for n in range(int(asked.workload.batch), 1 << 12))
     fits = takewhile(lambda answer: answer.feasible, map(ask, more))
     users = next(
-        (f"{one.batch:g} users" for one in fits if one.dollars_per_million <= half), "more users than fit"
+        (f"{one.batch:g} users" for one in fits if one.throughput >= 2 * sixth.throughput),
+        "more users than fit",
     )
+    price = "No price of the chip is known."
+    if asked.rate is not None:
+        dollars = _usd(sixth.dollars_per_million)[1:]
+        price = f"{dollars} dollars per million tokens, at {asked.rate:.2f} for a chip and hour."
     middle, low, high = (f"{1e3 * seconds:.1f}" for seconds in (sixth.seconds, sixth.low, sixth.high))
     return Text(
         f"- **How long?** {middle} ms per token ({low} to {high} ms in {100 * sixth.confidence:.0f} % of cases), "
         f"{sixth.speed:.0f} tokens/s for each user.\n"
-        f"- **At what price?** {_usd(sixth.dollars_per_million)[1:]} dollars per million tokens, at {asked.rate:.2f} "
-        f"for a chip and hour.\n"
+        f"- **At what price?** {price}\n"
         f"- **Twice as fast?** {by}.\n"
         f"- **Half the price?** With {users}."
     )

@@ -253,3 +253,8 @@ def test_the_sixth_models_interval_reaches_both_others_that_charge_for_software(
 def test_stories_say_how_long_they_take_and_others_do_not():
     story = f"<h1>A</h1>{READER['TAKEAWAYS']}"
     assert "minutes" in READER["timed"](story) and "minutes" not in READER["timed"]("<h1>A</h1>")
+
+
+def test_a_chip_without_a_price_has_an_answer_without_dollars():
+    said = opening.in_three_lines(ask("Phi-4", "2x TPU v6e", batch=7, context=1024, weights="fp8"))
+    assert "No price of the chip is known." in said._repr_markdown_()
