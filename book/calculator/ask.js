@@ -308,7 +308,8 @@ globalThis.inferlibAsk = function (D) {
   };
   // A token with drafts: one step verifies them, a head of one layer (the last) made them one by one.
   const draftedAt = (S, at, plain) => {
-    const last = at.groups[at.groups.length - 1], head = { ...at, groups: [{ ...last, count: 1 }] };
+    const last = at.groups[at.groups.length - 1], experts = last.parts.some((p) => "n_experts" in p.own);
+    const head = { ...at, spread: experts ? at.spread : 0, groups: [{ ...last, count: 1 }] };
     const verifying = timed(at, "step", { ...at.q, rows: S.drafted + 1 });
     const alone = { ...at.q, n_layers: last.parts.length / 2, engine_base: 0, engine_rank: 0, pp: 1,
       n_chips: at.n / at.l.pp, // on the last stage
