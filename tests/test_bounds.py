@@ -50,6 +50,7 @@ ASKED = Question("DeepSeek V3", "8x H200", prompt=4000, output=16, layout="DP8 E
         (request, "token_time", ASKED),
         (request, "first_token_time", ASKED.replace(users=64)),
         (request, "queue_time", ASKED.replace(users=4000)),
+        (request, "rent", ASKED),
         (fleet, "answer_gap", ASKED.replace(users=None, arrivals=5)),
         (fleet, "first_token_time", ASKED.replace(users=None, arrivals=5)),
     ],
