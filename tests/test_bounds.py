@@ -83,3 +83,10 @@ def test_a_copy_that_reads_long_prompts_in_pieces_still_answers_one_user():
     """Eight users of eight copies: no step has less than one sequence in each, however short the answers are."""
     found = ask("Qwen3 30B-A3B", "8x H100", layout="DP8 EP8", prompt=30_000, output=10, chunk=2048, users=8)
     assert found.feasible and found.request.answered == 8
+
+
+@pytest.mark.parametrize("load", [{"users": 8}, {"arrivals": 2}])
+def test_a_reader_without_a_price_has_no_rent_to_hold_against(load):
+    asked = {"prompt": 2000, "output": 500, "weights": "fp8", "reader": "4x H800"}
+    found = ask("Llama 3.3 70B", "4x H100", **asked, **load)
+    assert found.feasible and "no price of H800 is known, which reads the prompts" in str(found)

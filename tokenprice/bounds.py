@@ -118,7 +118,7 @@ def of_request(q, request, layout=None, fleet=None):
         full = fleet.station.load(fleet.arrivals / fleet.machines)
         tokens = fleet.arrivals * r.output_tokens
         found |= {"tokens": tokens, "made": tokens / full}
-    if r.rate is not None:
+    if r.priced:
         kinds.append("paid")
         hour = 1 / 3600
         reads = r.reader or r.system
