@@ -220,7 +220,9 @@ def other_makers():
 
 
 def arrivals():
-    """AccelMark's runs with arrivals at random (``arrivals.csv``), for vLLM 0.7.3 and later engines: nothing is fitted to them.
+    """AccelMark's runs with arrivals at random (``arrivals.csv``), for vLLM 0.7.3 and later engines.
+
+    Nothing is fitted to them.
 
     ``more than it can do``: runs whose arrivals have no steady state by the model, at the slow end at least. Of the
     others, answered over measured medians, of tokens and of first tokens.
