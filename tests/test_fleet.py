@@ -142,8 +142,24 @@ def test_what_it_costs_to_be_sure_stands_beside_an_offer():
         decide(ASKED.replace(machine=None), **RENT, counts=4, sure=sure).best for sure in (False, True)
     )
     assert 1 / sure.request.token_span[1] >= 40 and sure.request.first_span[1] <= 0.5
-    assert offer.sure.machines == sure.fleet.machines > offer.fleet.machines
+    assert offer.sure.dollars_per_hour == sure.fleet.dollars_per_hour > offer.fleet.dollars_per_hour
     assert f"${730 * offer.fleet.dollars_per_hour:,.0f} a month" in str(offer)
+
+
+def test_what_is_sure_is_the_cheapest_of_its_chip_in_whatever_form():
+    """One machine that reads and one that decodes may be surer than two that do both, at the same rent."""
+    asked = Question("Qwen3 32B", prompt=2000, output=400, arrivals=6)
+    promise = {"token": "40 tokens/s", "first_token": "1 s"}
+    found = decide(asked, **promise)
+    sure = decide(asked, **promise, chips=found.best.system.chip.name, sure=True).best
+    assert found.best.sure.dollars_per_hour == sure.fleet.dollars_per_hour
+
+
+def test_of_fleets_at_one_price_the_one_that_is_sure_is_offered():
+    best = decide(
+        "Qwen3 32B", prompt=2000, output=400, arrivals=6, token="40 tokens/s", first_token="1 s", chips="B200"
+    ).best
+    assert best.fleet.chips == best.sure.chips and best.fleet.slow.token <= 1 / 40
 
 
 def test_the_most_expensive_seller_is_an_interval():

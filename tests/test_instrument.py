@@ -433,7 +433,7 @@ def rented():
     """What the page offers for arrivals at random, and the library; so many as ``STATES`` says."""
     choose, found = random.Random(77), []
     cut = (
-        "(o)=>({chip:o.chip,n:o.n,layout:o.layout,fleet:of(o.many),sure:o.sure===undefined?0:of(o.sure),"
+        "(o)=>({chip:o.chip,n:o.n,layout:o.layout,fleet:of(o.many),sure:o.sure===undefined?0:o.sure&&of(o.sure.many),"
         "numbers:[o.users,o.dollars,o.million,o.tokenLow,o.tokenHigh,o.firstLow,o.firstHigh],cautions:o.cautions})"
     )
     for _ in range(int(os.environ.get("STATES", 150)) // 8):

@@ -43,7 +43,9 @@ class Offer:
     request: Request
     seller: str = ""
     fleet: Fleet | None = None
-    sure: Fleet | None = None  # the fleet that keeps the promise at the slow end of the interval too
+    sure: Fleet | None = (
+        None  # the cheapest fleet of its chip that keeps the promise at the slow end of the interval too
+    )
     played: tuple = ()  # simulations: at the estimate, and at both ends of its interval
 
     @property
@@ -102,7 +104,11 @@ class Offer:
         return f"{slow:.3g} to {fast:.3g} tokens/s per user, first token {early:,.0f} to {late:,.0f} ms"
 
     def surely(self):
-        """What it takes to keep the promise at the slow end of the interval too, in words."""
+        """What it takes, on the same chip, to keep the promise at the slow end of the interval too, in words."""
+        if self.sure is None:
+            return f"At the slow end no number of {self.system.chip.name} keeps the promise."
+        if self.sure.machinery == self.fleet.machinery:
+            return "This keeps the promise at the slow end too."
         return f"Kept at the slow end too: {self.sure.lines()[0]}; {self.sure.lines()[-1]}."
 
     def simulated(self):
@@ -248,12 +254,12 @@ class Decision:
                 f"  {of_chip(m.count, m.chip)}, {m.layout}: {m.reason}, {m.detail}" for m in self.nearest()
             ]
         else:
-            lines = []
+            lines, asked_slow = [], self.question.arrivals and not self.sure and not self.best.played
             for place, offer in enumerate(self.offers[:most]):
                 rank = f"{place + 1}." if place else f"Cheapest{offer.untried}:"
                 lines.append(f"{rank} {offer}")
                 lines += [f"   In {100 * stated()['confidence']:.0f} % of cases {offer.span()}."]
-                lines += [f"   {offer.surely()}"] if offer.sure else []
+                lines += [f"   {offer.surely()}"] if asked_slow and place < SHOWN else []
                 lines += [f"   {offer.simulated()}"] if offer.played else []
                 lines += [f"   Caution: {caution}." for caution in offer.cautions]
                 lines += [f"   Ranked by its slow end: {offer.unsure}."] if offer.unsure else []
@@ -350,19 +356,27 @@ def decide(
         raise ValueError("decide chooses machine, layout and users itself: give model, prompt and output")
     if any(one is not None for one in (q.drafted, q.reader, q.chunk, q.price, q.highest)):
         raise ValueError("decide offers machines without drafts, reader and chunk; prices come from prices=")
-    search = _Search(q, promise, whole("most", most), sure)
     offers, left_out = _offered(chips, prices)
     given = [whole("counts", n) for n in ([counts] if isinstance(counts, (int, str)) else counts or ())]
-    for chip, (seller, highest) in offers:
-        search.q = q if highest is None else q.replace(highest=highest)
-        for n in given or sizes(chip):
-            for layout in _layouts(layouts, q.model, chip, n):
-                search.ask(System(chip, n), layout, seller)
+
+    def searched(offers, sure):
+        search = _Search(q, promise, whole("most", most), sure)
+        for chip, (seller, highest) in offers:
+            search.q = q if highest is None else q.replace(highest=highest)
+            for n in given or sizes(chip):
+                for layout in _layouts(layouts, q.model, chip, n):
+                    search.ask(System(chip, n), layout, seller)
+        return search
+
+    search = searched(offers, sure)
     found = sorted(search.offers, key=_place)
     if promise.percentiles:
         found = search.played(found)
     elif q.arrivals and not sure:
-        found[:SHOWN] = map(search.surely, found[:SHOWN])
+        told = {offer.system.chip.name for offer in found[:SHOWN]}
+        slow = sorted(searched([one for one in offers if one[0].name in told], True).offers, key=_place)
+        cheapest = {offer.system.chip.name: offer.fleet for offer in reversed(slow)}
+        found[:SHOWN] = [replace(one, sure=cheapest.get(one.system.chip.name)) for one in found[:SHOWN]]
     chips_tried = [offer.system.chip for offer in found] + [chip for chip, _ in offers]
     narrower = _narrower(q, chips_tried[0], layouts) if chips_tried else ""
     tried = tuple(search.points), tuple(search.misses)
@@ -486,7 +500,8 @@ class _Search:
         others = [one for one in others if room_of(reading, one) >= 1]
         readers = (None,) if self.promise.percentiles else (None, system, *others)
         found = [fleet(q, system, layout, reader=one, kept=self._promised) for one in readers]
-        best = min(filter(None, found), key=lambda one: one.chips, default=None)  # all of one price
+        # All of one price; of as many chips, those that keep the promise at the slow end as well come first.
+        best = min(filter(None, found), key=lambda one: (one.chips, not self._kept(one.slow)), default=None)
         if best is None:
             alone = self._served(system, layout, read, np.array([layout.dp]))
             return self._miss(system, layout, *self._why(alone, layout))
@@ -509,12 +524,6 @@ class _Search:
         for offer in offers[PLAYED:]:
             self._miss(offer.system, offer.layout, NOT_PLAYED, "dearer by formula")
         return sorted(kept, key=_place)
-
-    def surely(self, offer):
-        """One offer with the fleet that keeps the promise at the slow end of the interval too, where one does."""
-        search = _Search(self.q, self.promise, self.most, sure=True)
-        kept = fleet(self.q, offer.system, offer.layout, reader=offer.fleet.reader, kept=search._promised)
-        return replace(offer, sure=kept)
 
     def _played(self, offer):
         """One offer, simulated: with the fewest machines, or the most users, that keep the percentiles."""
@@ -549,9 +558,11 @@ class _Search:
 
     def _promised(self, at, slow):
         """Whether a steady state is as promised, at its slow end where that must be."""
-        one = slow if self.sure else at
-        soon = one.first_token <= self.promise.limit("first_token")
-        return soon and one.token <= self.promise.limit("token")
+        return self._kept(slow if self.sure else at)
+
+    def _kept(self, state):
+        soon = state.first_token <= self.promise.limit("first_token")
+        return soon and state.token <= self.promise.limit("token")
 
     def _most(self, system, layout, read, low, high):
         """The most rounds from ``low``, which keeps the promise, to below ``high``, which is too many."""

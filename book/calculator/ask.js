@@ -588,11 +588,9 @@ globalThis.inferlibAsk = function (D) {
       return c.counts.flatMap((n) => layouts(m, c, n).map((l) => ({ m, c, n, l, cost })));
     });
   };
-  // Whether two states, at the estimate and at the slow end, are as promised.
-  const promised = (S, sure) => (now, slow) => {
-    const one = sure ? slow : now;
-    return !(S.token && one.token > S.token) && !(S.first_token && one.first > S.first_token);
-  };
+  // Whether a state is as promised.
+  const asPromised = (S, one) => !(S.token && one.token > S.token)
+    && !(S.first_token && one.first > S.first_token);
   // The time of an answer is asked for powers of two of users a copy, then between the last good one and the
   // next; of arrivals, for the cheapest way to read prompts.
   const judge = (S, { m, c, n, l, cost }, out) => {
@@ -633,9 +631,13 @@ globalThis.inferlibAsk = function (D) {
     if (S.arrivals) {
       const others = c.counts.filter((k) => k < n && heads(m).every((h) => h % k === 0)).map((k) =>
         reading(S, m, c, k)).filter((r) => rooms(r.at, { ...S, output: 1 }) >= 1);
-      const found = [null, one, ...others].map((r) => fleet(S, one, r, promised(S, S.sure))).filter(Boolean);
+      const good = (now, slow) => asPromised(S, S.sure ? slow : now);
+      const found = [null, one, ...others].map((r) => fleet(S, one, r, good)).filter(Boolean);
       if (!found.length) return missed(serve(1), serve(1).million);
-      return offer(inFleet(S, one, found.reduce((a, b) => (b.chips < a.chips ? b : a))));
+      // Of as many chips, those that keep the promise at the slow end as well come first.
+      const late = (f) => !asPromised(S, f.slow);
+      const order = (a, b) => a.chips - b.chips || late(a) - late(b);
+      return offer(inFleet(S, one, found.sort(order)[0]));
     }
     const good = (found) => !found.slow && !found.late && found.million <= most;
     let low = 0, best = null, alone = null, least = Infinity;
@@ -672,7 +674,7 @@ globalThis.inferlibAsk = function (D) {
     const head = "With fewer bits a weight it fits on fewer " + name + ": ";
     return found.length ? head + found.join(", ") + there : "";
   };
-  const decided = (out) => {
+  const decided = (out, S) => {
     const ranked = (o) => +(o.dollars * (o.at.spread === 1 ? o.factor : 1)).toPrecision(9);
     out.offers.forEach((o) => { o.ranked = ranked(o); });
     out.offers.sort((a, b) => a.ranked - b.ranked || a.n - b.n || a.token - b.token);
@@ -685,14 +687,14 @@ globalThis.inferlibAsk = function (D) {
     const line = out.points.length ? out.points.filter((p) => !p.late) : out.offers.slice();
     out.frontier = line.sort((p, q) => q.speed - p.speed || p.dollars - q.dollars)
       .filter((p) => p.dollars < lowest && ((lowest = p.dollars), true));
-    // what the slow end needs is asked of what is shown
-    const shown = out.best ? [out.best, ...out.runnersUp].filter((o) => o.many && !o.S.sure) : [];
-    shown.forEach((o) => { o.sure = fleet(o.S, o.one, o.many.reader, promised(o.S, true)); });
+    // of the chips that are shown, what the slow end needs
+    const shown = out.best && out.best.many && !S.sure ? [out.best, ...out.runnersUp] : [];
+    shown.forEach((o) => { o.sure = decide({ ...S, sure: true, only: o.chip }).best; });
     return out;
   };
   const search = () => ({ offers: [], points: [], misses: [] });
   const decide = (S) => { const out = search(); machines(S).forEach((one) => judge(S, one, out));
-    return decided(out); };
+    return decided(out, S); };
 
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
   const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit, less }) => {

@@ -311,7 +311,8 @@ globalThis.inferlibPage = function (root, D) {
   const big = (value, says, small) => tag("div", "big", `${bold(value)} ${says}${tag("small", "", small)}`);
   const top = (bigs, tiles) => tag("div", "bigs", bigs + tag("div", "tiles", many(tiles, tile)));
   const told = (cautions) => {
-    if (!cautions.length) return tag("p", "fine", "No caution: questions like this were measured.");
+    if (!cautions.length) return tag("p", "fine", "No caution: model, chip, formats, layout and lengths lie "
+      + "within what was measured.");
     const how = `${cautions.length} caution${cautions.length > 1 ? "s" : ""}; each widens the interval`;
     const list = tag("ul", "", many(cautions, (c) => tag("li", "", esc(c))));
     return tag("details", "cautions", tag("summary", "", how) + list, "open");
@@ -475,7 +476,7 @@ globalThis.inferlibPage = function (root, D) {
       if (ticket !== search) return;
       const until = performance.now() + 12;
       while (k < list.length && performance.now() < until) A.judge(q, list[k++], out);
-      if (k === list.length) { drawDecision(q, A.decided(out), list.length); return; }
+      if (k === list.length) { drawDecision(q, A.decided(out, q), list.length); return; }
       if (k > 40) html("head", note(`${k} of ${list.length} machines asked`));
       setTimeout(slice, 0);
     };
@@ -500,10 +501,13 @@ globalThis.inferlibPage = function (root, D) {
     const paid = [bold(digits(100 * o.dollars)), usd(o.million)];
     if (!f) return [name, o.layout, o.users, ...seen, ...paid, ...known];
     const reads = f.readers ? `<br>${f.readers} × (${A.ofChip(f.reader.at.n, o.chip)}) read prompts` : "";
-    const month = (f) => usd(D.facts.month * f.hour), load = percent(f.state.busy);
-    return [`${f.n} × (${name})${reads}`, f.chips, bold(month(f)) + (sure ? `<br>to ${month(sure)}` : ""),
-      `${load}<br>× ${digits(f.headroom)}`, ...seen, ...known];
+    const month = (f) => usd(D.facts.month * f.hour);
+    const reading = f.readers ? `, ${percent(f.readerLoad)} reading` : "";
+    const slow = sure === undefined ? "" : sure ? `<br>to ${month(sure.many)}` : "<br>to none";
+    return [`${f.n} × (${name})${reads}`, f.chips, bold(month(f)) + slow,
+      `${percent(f.state.busy)}${reading}<br>× ${digits(f.headroom)}`, ...seen, ...known];
   };
+  const NONE_SLOW = "At the slow end no number of this chip's machines keeps the promise.";
   const HEADS = {
     one: ["machine", "layout", "users", "tokens/s", "first token", "¢ a request", "$/M out"],
     fleet: ["machines", "chips", "$ a month", "load, room", "tokens/s", "first token"],
@@ -522,9 +526,12 @@ globalThis.inferlibPage = function (root, D) {
         + "machines asked";
       const spans = `${CASES}: ${span(best.tokenLow, best.tokenHigh)} a token, ${span(best.firstLow,
         best.firstHigh)} to the first`;
-      const sure = best.sure ? `Kept at the slow end too: ${machinesOf(best.sure, best.chip, best.n)}, ${
-        monthly(best.sure)}.` : "";
-      const bigs = f ? big(monthly(f), `for ${machinesOf(f, best.chip, best.n)}`, among)
+      const machinery = f && machinesOf(f, best.chip, best.n);
+      const slowEnd = ({ many: one, chip, n }) => (machinesOf(one, chip, n) === machinery
+        ? "This keeps the promise at the slow end too."
+        : `Kept at the slow end too: ${machinesOf(one, chip, n)}, ${monthly(one)}.`);
+      const sure = best.sure === undefined ? "" : best.sure ? slowEnd(best.sure) : NONE_SLOW;
+      const bigs = f ? big(monthly(f), `for ${machinery}`, among)
         : big(esc(A.ofChip(best.n, best.chip)), `${best.layout}, ${best.users} users`, among);
       const tiles = [["a request", `${digits(100 * best.dollars)} ¢`], ["$ a million out",
         usd(best.million)], ["tokens/s a user", digits(best.speed)], ["first token", time(best.first)]];
@@ -535,7 +542,8 @@ globalThis.inferlibPage = function (root, D) {
     }
     const heads = HEADS[f ? "fleet" : "one"].concat(HEADS.both);
     const unsure = offers.some((o) => o.at.spread === 1);
-    const side = (f ? "The second price keeps the promise at the slow end of the interval too. " : "")
+    const side = (f ? "The second price keeps the promise at the slow end of the interval too; none: no number "
+      + "of that chip's machines does. " : "")
       + (unsure ? "Copies that share experts are ranked by the slow end of their interval. " : "")
       + "The link asks for one offer; inside or outside: of this page's interval for that row.";
     html("offers", best ? table("Offers", "", heads, offers.map(rowOf)) + note(side) : "");
