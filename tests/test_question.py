@@ -304,7 +304,7 @@ def test_a_step_with_drafts_says_what_they_gain():
 
 
 def test_a_step_says_what_would_make_it_faster():
-    assert "twice as good makes a token faster by: memory bandwidth × 1." in str(DRAFTING)
+    assert "twice as good makes a token without drafts faster by: memory bandwidth × 1." in str(DRAFTING)
     assert "anything else × 1.02 at most" in str(DRAFTING)
 
 

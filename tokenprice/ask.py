@@ -234,7 +234,8 @@ class Answer:
             gains = sorted(self.doubled.items(), key=lambda gain: -gain[1])
             worth = [f"{name} × {gain:.3g}" for name, gain in gains if gain >= _TELLING]
             rest = f"anything else × {_TELLING} at most"
-            lines.append("One thing twice as good makes a token faster by: " + ", ".join([*worth, rest]))
+            token = "a token without drafts" if q.drafted else "a token"
+            lines.append(f"One thing twice as good makes {token} faster by: " + ", ".join([*worth, rest]))
         return "\n".join([*lines, *self.notes, *(f"Caution: {caution}." for caution in self.cautions)])
 
     __repr__ = __str__

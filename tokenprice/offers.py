@@ -396,9 +396,8 @@ def _narrower(q, chip, layouts):
             known = [one for one in named if f"/{name}-" in one.lower() and one.lower().endswith(weights)]
             found.append(f"in {weights}{f' ({known[0]})' if known else ''} on {fewer}")
     there = f", in place of {now}" if now < inf else ""
-    return (
-        f"With fewer bits a weight it fits on fewer {chip.name}: {', '.join(found)}{there}" if found else ""
-    )
+    whole = f"Fewer bits a weight fit on fewer {chip.name}: {', '.join(found)}{there}"
+    return f"{whole}; whether those keep the promise is another question" if found else ""
 
 
 def _fewest(q, chip, layouts):

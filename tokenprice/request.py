@@ -229,7 +229,7 @@ class Request:
         parts = (self.fresh_seconds, self.cached_seconds, self.output_seconds)
         fresh, cached, answer = (_ms(seconds) for seconds in parts)
         found = [
-            f"first token after {_span(self.first_token, self.first_span)}",
+            f"first token after {_span(self.first_token, self.first_span)}, its prompt bound by {self.prompt.binding}",
             f"machine time {_ms(self.machine_seconds)} ms: fresh prompt {fresh}, cached {cached}, answer {answer}",
         ]
         if self.priced:

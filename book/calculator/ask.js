@@ -192,6 +192,8 @@ globalThis.inferlibAsk = function (D) {
 
   // --- Answers ----------------------------------------------------------------------------------------
   // Seconds by term: groups of layers add, terms of one stage overlap, and the longest counts.
+  const binding = (terms) => terms.filter((t) => t.counts)
+    .reduce((a, b) => (b.seconds > a.seconds ? b : a)).name;
   const timed = (at, what, q = at.q) => {
     const found = {};
     const add = (count, made, own) => made.f(q, own).forEach((seconds, k) => {
@@ -296,11 +298,10 @@ globalThis.inferlibAsk = function (D) {
     if (at.late) return { status: "n/a", reason: at.late, fit };
     const plain = timed(at, "step"), drafts = S.drafted ? draftedAt(S, at, plain.total) : null;
     const { terms, total: seconds } = drafts || plain, cost = price(S, at.c.name);
-    const counted = terms.filter((t) => t.counts).sort((a, b) => b.seconds - a.seconds);
     const all = { ...at.q, step: seconds, running: batch, ...drawn("step", terms), batch };
     const [speed, perChip, low, high] = D.glue.rates({ ...all, spread: spread(S, at, batch, context) });
     return {
-      status: "ok", seconds, low, high, terms, binding: counted[0].name, fit, batch, context, speed, perChip,
+      status: "ok", seconds, low, high, terms, binding: binding(terms), fit, batch, context, speed, perChip,
       dollars: cost == null ? null : D.glue.cost({ ...all, price: cost })[0], price: cost,
       joules: at.q.chip_power == null ? null : D.glue.joules({ ...all, together: all.running })[0],
       cautions: cautions(S, at, batch, context), layout: words(at.l), at, drafts,
@@ -494,7 +495,8 @@ globalThis.inferlibAsk = function (D) {
       && !(D.glue["bounds_" + kind](told)[at] >= 0));
     if (wrong) return { status: "n/a", reason: wrong[2] };
     const found = { ...step, running, sum, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
-      reading: read.total, others: Math.max(token - step.seconds, 0), many, factor: spread(...put) };
+      reading: read.total, readBy: binding(read.terms),
+      others: Math.max(token - step.seconds, 0), many, factor: spread(...put) };
     if (found.others > Math.max(...step.terms.filter((t) => t.counts).map((t) => t.seconds)))
       found.binding = "prompts of others";
     if (many && reader && many.hour != null) {
@@ -671,8 +673,9 @@ globalThis.inferlibAsk = function (D) {
       return n < now ? ["in " + w + (known ? " (" + known + ")" : "") + " on " + n] : [];
     });
     const there = Number.isFinite(now) ? ", in place of " + now : "";
-    const head = "With fewer bits a weight it fits on fewer " + name + ": ";
-    return found.length ? head + found.join(", ") + there : "";
+    const head = "Fewer bits a weight fit on fewer " + name + ": ";
+    const tail = there + "; whether those keep the promise is another question";
+    return found.length ? head + found.join(", ") + tail : "";
   };
   const decided = (out, S) => {
     const ranked = (o) => +(o.dollars * (o.at.spread === 1 ? o.factor : 1)).toPrecision(9);

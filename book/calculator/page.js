@@ -452,12 +452,12 @@ globalThis.inferlibPage = function (root, D) {
     const { drafts } = one, drafted = drafts && `With ${S.drafted} drafts: ${bold(time(drafts.token))} a `
       + `token, ×${drafts.gain.toFixed(2)}: ${time(drafts.verify)} to verify, ${time(drafts.draft)} a draft`;
     const unpriced = `No price of ${esc(q.chip)} is known: no cost is shown. Type one.`;
-    tiles.push(["bound by", one.binding]);
+    tiles.push(["bound by", one.binding, r ? `prompt ${one.readBy}` : ""]);
     html("head", top(bigs, tiles) + (drafts ? tag("p", "drafted", drafted) : "")
       + (one.many ? fleets(q, one) : "") + bar(one) + (one.price == null ? tag("p", "missing", unpriced) : "")
       + told(one.cautions));
     const near = A.neighbours(q, one.batch, one.context, 60);
-    html("gains", gains(A.changes(q, one.batch, one.context)));
+    html("gains", gains(A.changes(q, one.batch, one.context)) + (drafts ? note("Without drafts.") : ""));
     html("gauge", gauge(one.fit));
     html("near", rows(near, q));
     html("mine", S.measured && `${mine(r ? one.token : one.seconds)} of this page's; of the sources', below`);
@@ -542,8 +542,8 @@ globalThis.inferlibPage = function (root, D) {
     }
     const heads = HEADS[f ? "fleet" : "one"].concat(HEADS.both);
     const unsure = offers.some((o) => o.at.spread === 1);
-    const side = (f ? "The second price keeps the promise at the slow end of the interval too; none: no number "
-      + "of that chip's machines does. " : "")
+    const side = (f ? "The second price keeps the promise at the slow end of the interval too; none: no "
+      + "number of that chip's machines does. " : "")
       + (unsure ? "Copies that share experts are ranked by the slow end of their interval. " : "")
       + "The link asks for one offer; inside or outside: of this page's interval for that row.";
     html("offers", best ? table("Offers", "", heads, offers.map(rowOf)) + note(side) : "");
